@@ -1,0 +1,49 @@
+// Everything that can be said about the code without starting a store: `bun run check`.
+import { join } from "node:path";
+
+const ROOT = join(import.meta.dir, "..");
+const FOLDERS = ["db", "dispatcher", "scripts", "src", "tests"];
+
+const CHECKS: [name: string, command: string[]][] = [
+  ["format", ["oxfmt", "--check", ...FOLDERS]],
+  ["lint", ["oxlint", "-c", "scripts/lint/oxlintrc.json", ...FOLDERS]],
+  ["types", ["tsc", "--noEmit"]],
+  ["dead code", ["knip"]],
+  ["unit tests", [process.execPath, "test", "tests/unit"]],
+];
+
+interface Finding {
+  name: string;
+  output: string;
+  ok: boolean;
+}
+
+async function run([name, [program = "", ...rest]]: (typeof CHECKS)[number]): Promise<Finding> {
+  const own = program === process.execPath;
+  const command = own ? [program] : [process.execPath, "--bun", "run", "--silent", program];
+  const child = Bun.spawn([...command, ...rest], {
+    cwd: ROOT,
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const [stdout, stderr] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+  ]);
+  return { name, output: stdout + stderr, ok: (await child.exited) === 0 };
+}
+
+const startedAt = performance.now();
+const findings = await Promise.all(CHECKS.map(run));
+for (const { name, output, ok } of findings) {
+  if (!ok) console.log(`\n${output.trim()}\n`);
+  console.log(`${ok ? "ok    " : "FAILED"} ${name}`);
+}
+const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
+const failed = findings.filter(({ ok }) => !ok).length;
+console.log(
+  failed === 0
+    ? `All checks pass (${seconds} s).`
+    : `${failed} of ${findings.length} checks fail (${seconds} s).`,
+);
+process.exit(failed === 0 ? 0 : 1);
