@@ -1,0 +1,71 @@
+import { encodeTime } from "ulid";
+
+import type { Db } from "./client.ts";
+
+const DAY_MS = 86_400_000;
+/** Days from today for which partitions exist at the least. */
+export const PARTITION_DAYS_AHEAD = 7;
+
+/** The smallest ULID of an instant: ULIDs are ordered by time, so a day is a range of them. */
+export function ulidFloor(at: Date): string {
+  return encodeTime(at.getTime(), 10) + "0".repeat(16);
+}
+
+interface DayPartition {
+  readonly name: string;
+  readonly parent: "settled_entries" | "delivery_attempts";
+  readonly from: string;
+  readonly to: string;
+}
+
+/** The daily partitions of both records from the day of `now` on; names end in the UTC day, `_20260601`. */
+export function partitionsAhead(now: Date, days: number): DayPartition[] {
+  const today = now.getTime() - (now.getTime() % DAY_MS);
+  return Array.from({ length: days + 1 }, (_, i) => [today + i * DAY_MS, today + (i + 1) * DAY_MS])
+    .map(([from = 0, to = 0]) => [new Date(from), new Date(to)] as const)
+    .flatMap(([from, to]) => {
+      const day = from.toISOString().slice(0, 10).replaceAll("-", "");
+      return [
+        {
+          name: `settled_entries_${day}`,
+          parent: "settled_entries",
+          from: from.toISOString(),
+          to: to.toISOString(),
+        },
+        {
+          name: `delivery_attempts_${day}`,
+          parent: "delivery_attempts",
+          from: ulidFloor(from),
+          to: ulidFloor(to),
+        },
+      ] as const;
+    });
+}
+
+/**
+ * Makes the partitions that are missing. Each is built apart and attached, which takes no lock that stops readers or
+ * writers of the parent; the default partitions, there for a clock that jumps, stay empty otherwise.
+ */
+export async function ensurePartitions(db: Db, now: Date): Promise<string[]> {
+  const made: string[] = [];
+  for (const partition of partitionsAhead(now, PARTITION_DAYS_AHEAD))
+    if (await ensurePartition(db, partition)) made.push(partition.name);
+  return made;
+}
+
+async function ensurePartition(db: Db, { name, parent, from, to }: DayPartition): Promise<boolean> {
+  const [known] = await db.sql`select from pg_inherits where inhrelid = to_regclass(${name})`;
+  if (known !== undefined) return false;
+  return db.transaction(async ({ sql }) => {
+    // Several dispatchers may look at the same time.
+    await sql`select pg_advisory_xact_lock(hashtext('reviewrelay:partitions'))`;
+    const [attached] = await sql`select from pg_inherits where inhrelid = to_regclass(${name})`;
+    if (attached !== undefined) return false;
+    // Names and bounds come from the clock, never from a caller.
+    await sql.unsafe(`create table if not exists ${name} (like ${parent} including all)`);
+    await sql.unsafe(
+      `alter table ${parent} attach partition ${name} for values from ('${from}') to ('${to}')`,
+    );
+    return true;
+  });
+}
