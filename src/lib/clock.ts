@@ -1,0 +1,55 @@
+/** The one source of time. Rules take `now` as a value; only actions, loops and `main.ts` hold a Clock. */
+export interface Clock {
+  /** Wall time: what is stored and shown. It may jump. */
+  now(): Date;
+  /** Milliseconds that never jump and mean nothing outside this process: for durations and leases. */
+  monotonicMs(): number;
+  /** Resolves after `ms`, or at once when the signal aborts: the caller looks at `signal.aborted`. */
+  sleep(ms: number, signal?: AbortSignal): Promise<void>;
+}
+
+/** The longest delay that a timer takes; a longer sleep is cut there, and loops simply sleep again. */
+const MAX_TIMER_MS = 2_147_483_647;
+
+export const systemClock: Clock = {
+  now: () => new Date(),
+  monotonicMs: () => performance.now(),
+  sleep: (ms, signal) =>
+    new Promise((resolve) => {
+      if (signal?.aborted) return resolve();
+      const done = () => {
+        clearTimeout(timer);
+        signal?.removeEventListener("abort", done);
+        resolve();
+      };
+      const timer = setTimeout(done, Math.min(Math.max(ms, 0), MAX_TIMER_MS));
+      signal?.addEventListener("abort", done);
+    }),
+};
+
+export function addMs(at: Date, ms: number): Date {
+  return new Date(at.getTime() + ms);
+}
+
+export function fromMs(msSinceEpoch: number): Date {
+  return new Date(msSinceEpoch);
+}
+
+/** The wire format of every instant: `2026-06-01T12:00:00.000+00:00` (decisions.md 1). */
+export function isoInstant(at: Date): string {
+  return at.toISOString().replace("Z", "+00:00");
+}
+
+const RFC3339 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,9})?(Z|[+-]\d{2}:\d{2})$/;
+
+/** Reads an ISO 8601 instant with an offset; undefined if it is anything else (`2026-02-30` too). */
+export function parseInstant(text: string): Date | undefined {
+  if (!RFC3339.test(text)) return undefined;
+  const at = new Date(text);
+  if (Number.isNaN(at.getTime())) return undefined;
+  // Date rolls 30 February over to 2 March; the calendar day must survive the round trip.
+  const day = new Date(`${text.slice(0, 10)}T00:00:00Z`);
+  return !Number.isNaN(day.getTime()) && day.toISOString().startsWith(text.slice(0, 10))
+    ? at
+    : undefined;
+}

@@ -1,0 +1,216 @@
+import { parseNetworks, type EgressPolicy } from "./egress.ts";
+import { LOG_LEVELS, type LogLevel } from "./log.ts";
+
+/** What one process needs to know, read once at start. Defaults are the production ones; `scripts/start.ts` sets the demo's. */
+export interface Config {
+  readonly databaseUrl: string;
+  readonly redisUrl: string;
+  readonly redisPrefix: string;
+  readonly smtpUrl: string | undefined;
+  readonly port: number;
+  readonly host: string;
+  /** `{server_root}` of the specification, without a slash at its end. */
+  readonly serverRoot: string;
+  readonly metricsPort: number | undefined;
+  readonly retryDelaysMs: readonly number[];
+  readonly batchHourMs: number;
+  readonly lockScheduleS: readonly number[];
+  readonly accessTokenTtlS: number;
+  readonly refreshTokenTtlS: number;
+  readonly refreshLeewayS: number;
+  readonly otpTtlS: number;
+  readonly otpCooldownS: number;
+  readonly deliveryTimeoutMs: number;
+  readonly retentionDays: number;
+  readonly rateLimits: boolean;
+  readonly trustedProxies: readonly string[];
+  readonly ssoReturnTo: readonly string[];
+  /** Where webhooks may go: `WEBHOOK_ALLOW_HTTP`, `WEBHOOK_ALLOWED_NETWORKS`. */
+  readonly egress: EgressPolicy;
+  readonly masterKey: Uint8Array;
+  readonly masterKeyPrevious: Uint8Array | undefined;
+  readonly logLevel: LogLevel;
+  /** Set by the supervisor: without that parent the process stops. */
+  readonly parentPid: number | undefined;
+}
+
+/** Exit status of a process whose settings are wrong (EX_CONFIG of sysexits.h): restarting it cannot help. */
+export const EXIT_CONFIG = 78;
+
+/** Carries every fault at once, one line each. */
+export class ConfigError extends Error {
+  readonly faults: readonly string[];
+  constructor(faults: readonly string[]) {
+    super(faults.join("\n"));
+    this.name = "ConfigError";
+    this.faults = faults;
+  }
+}
+
+type Env = Readonly<Record<string, string | undefined>>;
+
+const DAY_S = 86_400;
+const MASTER_KEY_BYTES = 32;
+/** 4 attempts have 3 delays between them (interface.md 6.4). */
+const RETRY_DELAYS = 3;
+
+/** Reads and checks every setting. Throws a ConfigError that names all faults. */
+export function readConfig(env: Env = process.env): Config {
+  const read = new Reader(env);
+  const host = read.text("HOST", "127.0.0.1");
+  const port = read.integer("PORT", 3000, [1, 65_535]);
+  const config: Config = {
+    databaseUrl: read.url("DATABASE_URL", ["postgres:", "postgresql:"]),
+    redisUrl: read.url("REDIS_URL", ["redis:", "rediss:"]),
+    redisPrefix: read.text("REDIS_PREFIX", "rr:"),
+    smtpUrl: read.optional("SMTP_URL", () => read.url("SMTP_URL", ["smtp:", "smtps:"])),
+    port,
+    host,
+    serverRoot: read.origin(
+      "SERVER_ROOT",
+      `http://${host.includes(":") ? `[${host}]` : host}:${port}`,
+    ),
+    metricsPort: read.optional("METRICS_PORT", () => read.integer("METRICS_PORT", 0, [1, 65_535])),
+    retryDelaysMs: read.integers("RETRY_DELAYS_MS", "60000,300000,1800000", {
+      length: RETRY_DELAYS,
+      min: 1,
+    }),
+    batchHourMs: read.integer("BATCH_HOUR_MS", 3_600_000, [1, 3_600_000]),
+    lockScheduleS: read.integers("LOCK_SCHEDULE_S", "60,120,240,480,900", {
+      length: undefined,
+      min: 1,
+    }),
+    accessTokenTtlS: read.integer("ACCESS_TOKEN_TTL_S", DAY_S, [1, 30 * DAY_S]),
+    refreshTokenTtlS: read.integer("REFRESH_TOKEN_TTL_S", 30 * DAY_S, [1, 366 * DAY_S]),
+    refreshLeewayS: read.integer("REFRESH_LEEWAY_S", 10, [0, 300]),
+    otpTtlS: read.integer("OTP_TTL_S", 600, [1, 3_600]),
+    otpCooldownS: read.integer("OTP_COOLDOWN_S", 60, [0, 3_600]),
+    deliveryTimeoutMs: read.integer("DELIVERY_TIMEOUT_MS", 15_000, [50, 60_000]),
+    retentionDays: read.integer("RETENTION_DAYS", 30, [1, 3_650]),
+    rateLimits: read.choice("RATE_LIMITS", "on", ["on", "off"]) === "on",
+    trustedProxies: read.networks("TRUSTED_PROXIES"),
+    ssoReturnTo: read.list("SSO_RETURN_TO"),
+    egress: {
+      allowHttp: read.choice("WEBHOOK_ALLOW_HTTP", "0", ["0", "1"]) === "1",
+      allowedNetworks: read.networks("WEBHOOK_ALLOWED_NETWORKS").flatMap(parseNetworks),
+    },
+    masterKey: read.key("MASTER_KEY") ?? new Uint8Array(),
+    masterKeyPrevious: read.optional("MASTER_KEY_PREVIOUS", () => read.key("MASTER_KEY_PREVIOUS")),
+    logLevel: read.choice("LOG_LEVEL", "info", LOG_LEVELS),
+    parentPid: read.optional("PARENT_PID", () => read.integer("PARENT_PID", 1, [1, 2 ** 31])),
+  };
+  if (read.faults.length > 0) throw new ConfigError(read.faults);
+  return Object.freeze(config);
+}
+
+/** Each method answers a usable value even for a bad setting, and notes the fault, so that all are found in one go. */
+class Reader {
+  readonly faults: string[] = [];
+  readonly #env: Env;
+
+  constructor(env: Env) {
+    this.#env = env;
+  }
+
+  text(name: string, fallback: string): string {
+    return this.#get(name) ?? fallback;
+  }
+
+  optional<T>(name: string, read: () => T): T | undefined {
+    return this.#get(name) === undefined ? undefined : read();
+  }
+
+  integer(name: string, fallback: number, [min, max]: readonly [number, number]): number {
+    const text = this.#get(name) ?? String(fallback);
+    const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+    if (value >= min && value <= max) return value;
+    this.#fault(name, `must be a whole number from ${min} to ${max}`);
+    return fallback;
+  }
+
+  integers(
+    name: string,
+    fallback: string,
+    rule: { length: number | undefined; min: number },
+  ): number[] {
+    const items = (this.#get(name) ?? fallback).split(",").map((item) => item.trim());
+    const good = items.every((item) => /^\d{1,12}$/.test(item) && Number(item) >= rule.min);
+    const many =
+      rule.length === undefined ? "whole numbers" : `exactly ${rule.length} whole numbers`;
+    if (!good || (rule.length !== undefined && items.length !== rule.length))
+      this.#fault(name, `must be ${many} of at least ${rule.min}, separated by commas`);
+    return items.map(Number);
+  }
+
+  choice<T extends string>(name: string, fallback: T, allowed: readonly T[]): T {
+    const text = this.#get(name) ?? fallback;
+    const value = allowed.find((one) => one === text);
+    if (value === undefined) this.#fault(name, `must be one of ${allowed.join(", ")}`);
+    return value ?? fallback;
+  }
+
+  list(name: string): string[] {
+    const items = (this.#get(name) ?? "").split(",").map((item) => item.trim());
+    return items.filter((item) => item !== "");
+  }
+
+  /** Networks in CIDR form; the bad ones are named and left out. */
+  networks(name: string): string[] {
+    const items = this.list(name);
+    const bad = items.filter((item) => !isNetwork(item));
+    if (bad.length > 0) this.#fault(name, `has no network in CIDR form at: ${bad.join(", ")}`);
+    return items.filter((item) => !bad.includes(item));
+  }
+
+  url(name: string, protocols: readonly string[]): string {
+    const text = this.#get(name);
+    if (text === undefined) this.#fault(name, `is required (${protocols.join("// or ")}//…)`);
+    else if (!protocols.includes(protocolOf(text) ?? ""))
+      this.#fault(name, `must be a URL with ${protocols.join("// or ")}//`);
+    return text ?? "";
+  }
+
+  origin(name: string, fallback: string): string {
+    const text = (this.#get(name) ?? fallback).replace(/\/$/, "");
+    const good = URL.canParse(text) && new URL(text).origin === text && /^https?:/.test(text);
+    if (!good)
+      this.#fault(
+        name,
+        "must be an http or https origin without a path, such as https://reviews.example",
+      );
+    return text;
+  }
+
+  key(name: string): Uint8Array | undefined {
+    const text = this.#get(name);
+    const bytes = Buffer.from(text ?? "", "base64");
+    if (text === undefined)
+      this.#fault(name, "is required: 32 random bytes in base64 (openssl rand -base64 32)");
+    else if (bytes.length !== MASTER_KEY_BYTES)
+      this.#fault(name, "must be 32 bytes in base64 (openssl rand -base64 32)");
+    return bytes;
+  }
+
+  /** An empty value counts as absent: that is how compose files and shells leave a setting out. */
+  #get(name: string): string | undefined {
+    const text = this.#env[name]?.trim();
+    return text === "" ? undefined : text;
+  }
+
+  /** Values stay out of the message: several settings are secrets. */
+  #fault(name: string, what: string): void {
+    this.faults.push(`${name} ${what}.`);
+  }
+}
+
+function protocolOf(text: string): string | undefined {
+  return URL.canParse(text) ? new URL(text).protocol : undefined;
+}
+
+function isNetwork(text: string): boolean {
+  try {
+    return parseNetworks(text).length === 1;
+  } catch {
+    return false;
+  }
+}

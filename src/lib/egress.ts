@@ -1,0 +1,263 @@
+import { lookup as systemDns } from "node:dns/promises";
+import { isIPv4, isIPv6 } from "node:net";
+
+/** Longest webhook_url (`decisions.md` 3). */
+export const MAX_URL_CHARS = 2048;
+
+/** How long a name may take to resolve when a subscription is created or updated (`decisions.md` 3). */
+export const CREATION_LOOKUP_MS = 2000;
+
+/** Longest host name and label that DNS can carry (RFC 1035, 2.3.4). */
+const MAX_NAME_CHARS = 253;
+const LABEL = /^[a-z0-9_-]{1,63}$/;
+
+/** `bits` is the network part written as zeros and ones, so that membership is a prefix of text. */
+export interface Network {
+  readonly family: 4 | 6;
+  readonly bits: string;
+}
+
+export interface EgressPolicy {
+  /** Development only; otherwise a URL is https. */
+  readonly allowHttp: boolean;
+  /** Wins over every blocked range, for addresses written in the same family. */
+  readonly allowedNetworks: readonly Network[];
+}
+
+/** Where one delivery goes, read out of a checked URL. */
+export interface WebhookTarget {
+  readonly secure: boolean;
+  /** Name or IP literal: lower case, no brackets, no trailing dot. */
+  readonly host: string;
+  readonly isLiteral: boolean;
+  readonly port: number;
+  /** Path and query as sent on the request line. */
+  readonly path: string;
+  /** The `Host` header: the port only where it is not the scheme's own. */
+  readonly authority: string;
+  /** Scheme, host and port: connections are shared within one origin and never beyond. */
+  readonly origin: string;
+}
+
+export type UrlRefusal = {
+  kind: "refused";
+  code: "invalid_url" | "blocked_address";
+  /** Plain language, fit for the `errors` of a 422. */
+  reason: string;
+};
+
+export type UrlCheck = { kind: "target"; target: WebhookTarget } | UrlRefusal;
+
+export type Resolution =
+  | { kind: "resolved"; addresses: readonly string[] }
+  | { kind: "refused"; reason: string }
+  | { kind: "unresolved"; reason: string };
+
+/** Every address of a name; rejects where there is none. */
+export type Lookup = (host: string) => Promise<readonly string[]>;
+
+/** Ranges without a public receiver: IANA special-purpose registries (RFC 6890) and what clouds add. */
+const BLOCKED_RANGES: readonly (readonly [reason: string, networks: string])[] = [
+  ["an unspecified", "0.0.0.0/8 ::/128"],
+  ["a loopback", "127.0.0.0/8 ::1/128"],
+  ["a private", "10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 fc00::/7 fec0::/10"],
+  ["a shared (CGNAT)", "100.64.0.0/10"],
+  ["a link-local or metadata", "169.254.0.0/16 fe80::/10"],
+  // Azure answers its metadata and agent protocol on a public address.
+  ["a metadata", "168.63.129.16/32"],
+  ["a multicast", "224.0.0.0/4 ff00::/8"],
+  ["a broadcast", "255.255.255.255/32"],
+  ["a documentation", "192.0.2.0/24 198.51.100.0/24 203.0.113.0/24 2001:db8::/32 3fff::/20"],
+  ["a benchmarking", "198.18.0.0/15 2001:2::/48"],
+  // Forms that carry an IPv4 address inside: what they reach depends on gateways that we do not know.
+  ["an IPv4-mapped", "::ffff:0:0/96"],
+  ["an IPv4-compatible", "::/96"],
+  ["a NAT64", "64:ff9b::/96 64:ff9b:1::/48"],
+  ["a 6to4", "2002::/16 192.88.99.0/24"],
+  ["a Teredo", "2001::/32"],
+  [
+    "a reserved",
+    "192.0.0.0/24 192.31.196.0/24 192.52.193.0/24 192.175.48.0/24 240.0.0.0/4 2001::/23",
+  ],
+];
+
+const BLOCKED = BLOCKED_RANGES.flatMap(([reason, list]) =>
+  parseNetworks(list).map((network) => ({ reason, network })),
+);
+
+/** The only IPv6 space handed out for the public Internet (RFC 4291, 2.4); all else is refused unseen. */
+const GLOBAL_UNICAST: Network = { family: 6, bits: "001" };
+
+/** CIDR networks or single addresses, separated by commas or spaces; throws naming the first bad one. */
+export function parseNetworks(list: string): Network[] {
+  const items = list.split(/[\s,]+/).filter((item) => item !== "");
+  return items.map((item) => {
+    const [base = "", length, ...rest] = item.split("/");
+    const address = parseAddress(base);
+    if (
+      address === undefined ||
+      rest.length > 0 ||
+      (length !== undefined && !/^\d{1,3}$/.test(length))
+    )
+      throw new Error(`"${item}" is not a network such as 10.0.0.0/8 or fd00::/8`);
+    const prefix = length === undefined ? address.bits.length : Number(length);
+    if (prefix > address.bits.length)
+      throw new Error(`"${item}" has a prefix longer than ${address.bits.length} bits`);
+    // 10.0.0.1/8 may mean one host or a whole network: an allow-list must not guess.
+    if (address.bits.includes("1", prefix))
+      throw new Error(`"${item}" has bits set beyond its prefix`);
+    return { family: address.family, bits: address.bits.slice(0, prefix) };
+  });
+}
+
+/** Why no delivery may go to this address, or undefined where it may; what is not an address is refused. */
+export function addressRefusal(text: string, policy: EgressPolicy): string | undefined {
+  const address = parseAddress(text);
+  if (address === undefined) return `${text} is not an IP address`;
+  if (policy.allowedNetworks.some((network) => contains(network, address))) return undefined;
+  const range = BLOCKED.find(({ network }) => contains(network, address));
+  if (range !== undefined) return `${text} is ${range.reason} address`;
+  if (address.family === 6 && !contains(GLOBAL_UNICAST, address))
+    return `${text} is not a public address`;
+  return undefined;
+}
+
+/** The part of the check that needs no network: form, scheme, and an address written in the URL. */
+export function checkWebhookUrl(raw: string, policy: EgressPolicy): UrlCheck {
+  if (raw.length > MAX_URL_CHARS)
+    return invalid(`must be at most ${MAX_URL_CHARS} characters long`);
+  // The URL parser would quietly drop or turn these round, and what is stored would not be what is called.
+  if (/[\s\\]|\p{Cc}/u.test(raw))
+    return invalid("must not contain spaces, control characters or backslashes");
+  const url = /^https?:\/\/[^/?#]/i.test(raw) ? URL.parse(raw) : null;
+  if (url === null) return invalid("must be an absolute URL such as https://example.com/hook");
+  if (url.protocol === "http:" && !policy.allowHttp) return invalid("must use https");
+  // An empty user ("https://@host") leaves no trace in the parsed URL.
+  if (url.username !== "" || url.password !== "" || /^[^/?#]*\/\/[^/?#]*@/.test(raw))
+    return invalid("must not contain a user name or password");
+  if (raw.includes("#")) return invalid("must not contain a fragment");
+  if (url.port === "0") return invalid("must not use port 0");
+  return checkHost(url, policy);
+}
+
+/**
+ * Looks the host up and checks every address: one refused address refuses the name, because which
+ * of them answers is not ours to choose. An IP literal needs no look-up.
+ */
+export async function resolveChecked(
+  host: string,
+  policy: EgressPolicy,
+  options: { lookup: Lookup; signal?: AbortSignal },
+): Promise<Resolution> {
+  let addresses: readonly string[] = [host];
+  if (parseAddress(host) === undefined) {
+    try {
+      addresses = await beforeAbort(options.lookup(host), options.signal);
+    } catch (error) {
+      return { kind: "unresolved", reason: error instanceof Error ? error.message : String(error) };
+    }
+  }
+  for (const address of addresses) {
+    const refusal = addressRefusal(address, policy);
+    if (refusal !== undefined) return { kind: "refused", reason: refusal };
+  }
+  if (addresses.length === 0) return { kind: "unresolved", reason: `${host} has no address` };
+  return { kind: "resolved", addresses };
+}
+
+/**
+ * The check for creation and update. A name that does not resolve in time passes: receivers are often
+ * registered before they exist, and every connection is checked again.
+ */
+export async function checkNewWebhookUrl(
+  raw: string,
+  policy: EgressPolicy,
+  options: { lookup?: Lookup; boundMs?: number } = {},
+): Promise<UrlCheck> {
+  const check = checkWebhookUrl(raw, policy);
+  if (check.kind === "refused") return check;
+  const { lookup = systemLookup, boundMs = CREATION_LOOKUP_MS } = options;
+  const signal = AbortSignal.timeout(boundMs);
+  const resolution = await resolveChecked(check.target.host, policy, { lookup, signal });
+  if (resolution.kind !== "refused") return check;
+  return blocked(`must lead to a public address, but ${resolution.reason}`);
+}
+
+export async function systemLookup(host: string): Promise<readonly string[]> {
+  const found = await systemDns(host, { all: true });
+  return found.map(({ address }) => address);
+}
+
+function checkHost(url: URL, policy: EgressPolicy): UrlCheck {
+  const bracketed = url.hostname.startsWith("[");
+  // "name." is the same host as "name", but neither certificates nor resolvers agree on the dot.
+  const host = bracketed ? url.hostname.slice(1, -1) : url.hostname.replace(/\.$/, "");
+  const isLiteral = bracketed || isIPv4(host);
+  if (isLiteral) {
+    const refusal = addressRefusal(host, policy);
+    if (refusal !== undefined) return blocked(`must lead to a public address, but ${refusal}`);
+  } else if (host.length > MAX_NAME_CHARS || !host.split(".").every((label) => LABEL.test(label))) {
+    return invalid("must contain a valid host name");
+  } else if (/(^|\.)localhost$/.test(host) && !allowsLoopback(policy)) {
+    // RFC 6761, 6.3: these names are loopback, whatever a resolver says.
+    return blocked(`must lead to a public address, but ${host} is this machine`);
+  }
+  const secure = url.protocol === "https:";
+  const ownPort = secure ? 443 : 80;
+  const port = url.port === "" ? ownPort : Number(url.port);
+  const written = bracketed ? url.hostname : host;
+  const authority = port === ownPort ? written : `${written}:${port}`;
+  const path = url.pathname + url.search;
+  const origin = `${url.protocol}//${authority}`;
+  return { kind: "target", target: { secure, host, isLiteral, port, path, authority, origin } };
+}
+
+function allowsLoopback(policy: EgressPolicy): boolean {
+  return ["127.0.0.1", "::1"].some((address) => addressRefusal(address, policy) === undefined);
+}
+
+/** A zone (`fe80::1%eth0`) names an interface of ours, so an address with one is none here. */
+function parseAddress(text: string): Network | undefined {
+  if (isIPv4(text)) return { family: 4, bits: ipv4Bits(text) };
+  if (!isIPv6(text) || text.includes("%")) return undefined;
+  const dotted = text.includes(".") ? text.slice(text.lastIndexOf(":") + 1) : "";
+  const [head = "", tail] = text.slice(0, text.length - dotted.length).split("::");
+  const before = groupBits(head);
+  const after = groupBits(tail ?? "") + (dotted === "" ? "" : ipv4Bits(dotted));
+  return { family: 6, bits: before + "0".repeat(128 - before.length - after.length) + after };
+}
+
+function ipv4Bits(text: string): string {
+  return text
+    .split(".")
+    .map((octet) => Number(octet).toString(2).padStart(8, "0"))
+    .join("");
+}
+
+function groupBits(text: string): string {
+  const groups = text.split(":").filter((group) => group !== "");
+  return groups.map((group) => Number.parseInt(group, 16).toString(2).padStart(16, "0")).join("");
+}
+
+function contains(network: Network, address: Network): boolean {
+  return network.family === address.family && address.bits.startsWith(network.bits);
+}
+
+/** The look-up itself cannot be cancelled; its late answer is dropped. */
+function beforeAbort<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return promise;
+  return new Promise((resolve, reject) => {
+    const abort = () => reject(new Error("no answer from DNS in time"));
+    if (signal.aborted) abort();
+    signal.addEventListener("abort", abort, { once: true });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
+  });
+}
+
+function invalid(reason: string): UrlRefusal {
+  return { kind: "refused", code: "invalid_url", reason };
+}
+
+function blocked(reason: string): UrlRefusal {
+  return { kind: "refused", code: "blocked_address", reason };
+}

@@ -1,0 +1,65 @@
+import { randomBytes } from "node:crypto";
+import { availableParallelism } from "node:os";
+
+import { Problem } from "./problem.ts";
+
+/** decisions.md 2, passwords. Bun computes argon2id with one lane, off the event loop. */
+const ARGON2ID = { algorithm: "argon2id", memoryCost: 19_456, timeCost: 2 } as const;
+const HASH_PREFIX = "$argon2id$v=19$m=19456,t=2,p=1$";
+const SALT_AND_DIGEST_BYTES = 32;
+
+/** decisions.md 2, passwords: one more is refused. */
+const WAITING_LIMIT = 256;
+const RETRY_AFTER_S = 5;
+
+export interface Passwords {
+  /** Throws `overloaded` when too many wait already, as `verify` does. */
+  hash(password: string): Promise<string>;
+  /** Always one argon2id verification; against a hash that nothing matches where there is none (`null`). */
+  verify(password: string, hash: string | null): Promise<boolean>;
+  /** Whether the hash was made with other parameters than today's. */
+  needsRehash(hash: string): boolean;
+}
+
+/** `running` and `waiting` bound the work at hand: one hash takes 19 MiB and some 40 ms of a core. */
+export function createPasswords(limits: { running?: number; waiting?: number } = {}): Passwords {
+  const take = createQueue(limits.running ?? defaultRunning(), limits.waiting ?? WAITING_LIMIT);
+  const nobody = `${HASH_PREFIX}${randomPart()}$${randomPart()}`;
+  return {
+    hash: (password) => take(() => Bun.password.hash(password, ARGON2ID)),
+    verify: (password, hash) =>
+      take(async () => (await Bun.password.verify(password, hash ?? nobody)) && hash !== null),
+    needsRehash: (hash) => !hash.startsWith(HASH_PREFIX),
+  };
+}
+
+/**
+ * One thread stays free: WebCrypto, which checks the bearer tokens, shares Bun's pool with argon2id, and behind a
+ * full pool a check of 0.05 ms took 18 ms.
+ */
+function defaultRunning(): number {
+  return Math.max(1, availableParallelism() - 1);
+}
+
+function randomPart(): string {
+  return randomBytes(SALT_AND_DIGEST_BYTES).toString("base64").replaceAll("=", "");
+}
+
+/** Runs at most `running` tasks at once and lets at most `waiting` more wait, first come first served. */
+function createQueue(running: number, waiting: number) {
+  const queue: (() => void)[] = [];
+  let active = 0;
+  return async function take<T>(task: () => Promise<T>): Promise<T> {
+    if (active < running) active++;
+    else if (queue.length < waiting) await new Promise<void>((resolve) => queue.push(resolve));
+    else throw new Problem("overloaded", { headers: { "Retry-After": String(RETRY_AFTER_S) } });
+    try {
+      return await task();
+    } finally {
+      // The place goes to the next in line without becoming free, so that nobody can take it in between.
+      const next = queue.shift();
+      if (next === undefined) active--;
+      else next();
+    }
+  };
+}

@@ -1,0 +1,55 @@
+/**
+ * Every error that a caller can meet under `{base_url}`: code → status and message (decisions.md 1).
+ * The message is for people; programs read the code.
+ */
+const PROBLEMS = {
+  invalid_json: [400, "The request body is not valid JSON."],
+  invalid_code: [400, "The code is invalid, expired or already used."],
+  unauthenticated: [401, "Unauthenticated."],
+  invalid_credentials: [401, "These credentials do not match our records."],
+  invalid_signature: [401, "The signature does not match the request body."],
+  forbidden: [403, "This action is not allowed for your user."],
+  insufficient_scope: [403, "The token lacks the scope that this action needs."],
+  not_found: [404, "Not found."],
+  method_not_allowed: [405, "This path does not support the method."],
+  slot_occupied: [409, "This delivery_kind already has a subscription; delete it or update it."],
+  flag_open: [409, "The review already has an open flag."],
+  no_open_flag: [409, "The review has no open flag."],
+  no_response: [409, "The review has no response."],
+  review_removed: [409, "The review was removed by its site."],
+  payload_too_large: [413, "The request body is too large."],
+  unsupported_media_type: [415, "The request body must be application/json."],
+  validation_failed: [422, "The request has invalid fields."],
+  account_locked: [429, "Too many wrong passwords; sign-in is locked for a while."],
+  rate_limited: [429, "Too many requests."],
+  internal_error: [500, "Something went wrong on our side."],
+  overloaded: [503, "Too much is going on at the moment; try again soon."],
+} as const satisfies Record<string, readonly [number, string]>;
+
+export type ProblemCode = keyof typeof PROBLEMS;
+/** `field.path` → what is wrong with it; `_` stands for the body as a whole. */
+export type FieldErrors = Record<string, string[]>;
+
+/** Thrown where nobody before the HTTP edge can act on it; `src/app.ts` renders it once. */
+export class Problem extends Error {
+  readonly code: ProblemCode;
+  readonly status: number;
+  readonly errors: FieldErrors | undefined;
+  readonly headers: Record<string, string>;
+
+  constructor(
+    code: ProblemCode,
+    detail: { errors?: FieldErrors; headers?: Record<string, string>; message?: string } = {},
+  ) {
+    super(detail.message ?? PROBLEMS[code][1]);
+    this.name = "Problem";
+    this.code = code;
+    this.status = PROBLEMS[code][0];
+    this.errors = detail.errors;
+    this.headers = detail.headers ?? {};
+  }
+}
+
+export function invalid(errors: FieldErrors): Problem {
+  return new Problem("validation_failed", { errors });
+}

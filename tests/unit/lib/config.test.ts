@@ -1,0 +1,106 @@
+import { describe, expect, test } from "bun:test";
+
+import { ConfigError, readConfig } from "../../../src/lib/config.ts";
+
+const minimal = {
+  DATABASE_URL: "postgres://localhost/reviewrelay",
+  REDIS_URL: "redis://localhost",
+  MASTER_KEY: Buffer.alloc(32, 7).toString("base64"),
+};
+
+function faultsOf(env: Record<string, string>): readonly string[] {
+  try {
+    readConfig({ ...minimal, ...env });
+    return [];
+  } catch (error) {
+    if (error instanceof ConfigError) return error.faults;
+    throw error;
+  }
+}
+
+test("has the production defaults of the specification", () => {
+  const config = readConfig(minimal);
+  expect(config).toMatchObject({
+    port: 3000,
+    host: "127.0.0.1",
+    serverRoot: "http://127.0.0.1:3000",
+    retryDelaysMs: [60_000, 300_000, 1_800_000],
+    batchHourMs: 3_600_000,
+    lockScheduleS: [60, 120, 240, 480, 900],
+    accessTokenTtlS: 86_400,
+    refreshTokenTtlS: 2_592_000,
+    refreshLeewayS: 10,
+    otpTtlS: 600,
+    otpCooldownS: 60,
+    deliveryTimeoutMs: 15_000,
+    retentionDays: 30,
+    rateLimits: true,
+    egress: { allowHttp: false, allowedNetworks: [] },
+  });
+});
+
+test("names every fault at once, without the values", () => {
+  try {
+    readConfig({ PORT: "x", MASTER_KEY: "c2VjcmV0", RETRY_DELAYS_MS: "1,2" });
+    throw new Error("It was accepted.");
+  } catch (error) {
+    const faults = error instanceof ConfigError ? error.faults : [];
+    expect(faults.map((fault) => fault.split(" ")[0])).toEqual([
+      "PORT",
+      "DATABASE_URL",
+      "REDIS_URL",
+      "RETRY_DELAYS_MS",
+      "MASTER_KEY",
+    ]);
+    expect(faults.join()).not.toContain("c2VjcmV0");
+  }
+});
+
+test("takes an empty setting for an absent one", () => {
+  expect(readConfig({ ...minimal, PORT: "", SMTP_URL: " " })).toMatchObject({
+    port: 3000,
+    smtpUrl: undefined,
+  });
+});
+
+describe("a setting on either side of its bounds", () => {
+  const table: [name: string, good: string[], bad: string[]][] = [
+    ["PORT", ["1", "65535"], ["0", "65536", "80.5", "-1", "1e3"]],
+    ["RETRY_DELAYS_MS", ["1,1,1", " 200, 400 ,800 "], ["0,1,1", "1,1", "1,1,1,1", "1,,1", "a,b,c"]],
+    ["LOCK_SCHEDULE_S", ["1", "60,120"], ["0", "x"]],
+    ["BATCH_HOUR_MS", ["1", "3600000"], ["0", "3600001"]],
+    ["REFRESH_LEEWAY_S", ["0", "300"], ["-1", "301"]],
+    ["RATE_LIMITS", ["on", "off"], ["yes"]],
+    ["WEBHOOK_ALLOW_HTTP", ["0", "1"], ["true"]],
+    ["WEBHOOK_ALLOWED_NETWORKS", ["127.0.0.0/8,::1/128"], ["127.0.0.1/8", "10.0.0.0/33", "local"]],
+    ["TRUSTED_PROXIES", ["10.0.0.0/8"], ["10.0.0.0/8,nope"]],
+    [
+      "SERVER_ROOT",
+      ["https://reviews.example", "http://127.0.0.1:3000/"],
+      ["https://reviews.example/api", "reviews.example"],
+    ],
+    ["DATABASE_URL", ["postgresql://db/x"], ["mysql://db/x", "db"]],
+    ["SMTP_URL", ["smtps://mail.example"], ["http://mail.example"]],
+    [
+      "MASTER_KEY",
+      [Buffer.alloc(32).toString("base64")],
+      [Buffer.alloc(31).toString("base64"), "%%%"],
+    ],
+    [
+      "MASTER_KEY_PREVIOUS",
+      [Buffer.alloc(32).toString("base64")],
+      [Buffer.alloc(33).toString("base64")],
+    ],
+    ["LOG_LEVEL", ["debug", "error"], ["verbose"]],
+  ];
+  for (const [name, good, bad] of table) {
+    for (const value of good)
+      test(`${name}=${value} is taken`, () => expect(faultsOf({ [name]: value })).toEqual([]));
+    for (const value of bad)
+      test(`${name}=${value} is refused by name`, () => {
+        const faults = faultsOf({ [name]: value });
+        expect(faults).toHaveLength(1);
+        expect(faults[0]).toStartWith(name);
+      });
+  }
+});

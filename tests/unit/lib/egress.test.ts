@@ -1,0 +1,355 @@
+import { describe, expect, test } from "bun:test";
+import {
+  MAX_URL_CHARS,
+  addressRefusal,
+  checkNewWebhookUrl,
+  checkWebhookUrl,
+  parseNetworks,
+  resolveChecked,
+  systemLookup,
+} from "../../../src/lib/egress.ts";
+import type { EgressPolicy, Lookup } from "../../../src/lib/egress.ts";
+
+const STRICT: EgressPolicy = { allowHttp: false, allowedNetworks: [] };
+const LOOPBACK: EgressPolicy = {
+  allowHttp: true,
+  allowedNetworks: parseNetworks("127.0.0.0/8, ::1/128"),
+};
+
+function refusalOf(raw: string, policy = STRICT): string {
+  const check = checkWebhookUrl(raw, policy);
+  return check.kind === "refused" ? `${check.code}: ${check.reason}` : "accepted";
+}
+
+/** Stand-ins for DNS. */
+function giving(...addresses: string[]): Lookup {
+  return async () => addresses;
+}
+function givingLate(ms: number, address: string): Lookup {
+  return () => Bun.sleep(ms).then(() => [address]);
+}
+function failing(): Promise<string[]> {
+  return Promise.reject(new Error("ENOTFOUND"));
+}
+function silent(): Promise<string[]> {
+  return new Promise(() => {});
+}
+
+/** Every blocked range with its first, last and neighbouring addresses. */
+const EDGES: [range: string, inside: string[], outside: string[]][] = [
+  ["0.0.0.0/8", ["0.0.0.0", "0.255.255.255"], ["1.0.0.0"]],
+  ["10.0.0.0/8", ["10.0.0.0", "10.255.255.255"], ["9.255.255.255", "11.0.0.0"]],
+  ["100.64.0.0/10", ["100.64.0.0", "100.127.255.255"], ["100.63.255.255", "100.128.0.0"]],
+  ["127.0.0.0/8", ["127.0.0.0", "127.255.255.255"], ["126.255.255.255", "128.0.0.0"]],
+  ["169.254.0.0/16", ["169.254.0.0", "169.254.169.254"], ["169.253.255.255", "169.255.0.0"]],
+  ["168.63.129.16/32", ["168.63.129.16"], ["168.63.129.15", "168.63.129.17"]],
+  ["172.16.0.0/12", ["172.16.0.0", "172.31.255.255"], ["172.15.255.255", "172.32.0.0"]],
+  ["192.0.0.0/24", ["192.0.0.0", "192.0.0.255"], ["191.255.255.255", "192.0.1.0"]],
+  ["192.0.2.0/24", ["192.0.2.0", "192.0.2.255"], ["192.0.1.255", "192.0.3.0"]],
+  ["192.88.99.0/24", ["192.88.99.0", "192.88.99.255"], ["192.88.98.255", "192.88.100.0"]],
+  ["192.168.0.0/16", ["192.168.0.0", "192.168.255.255"], ["192.167.255.255", "192.169.0.0"]],
+  ["198.18.0.0/15", ["198.18.0.0", "198.19.255.255"], ["198.17.255.255", "198.20.0.0"]],
+  ["198.51.100.0/24", ["198.51.100.0", "198.51.100.255"], ["198.51.99.255", "198.51.101.0"]],
+  ["203.0.113.0/24", ["203.0.113.0", "203.0.113.255"], ["203.0.112.255", "203.0.114.0"]],
+  ["224.0.0.0/4", ["224.0.0.0", "239.255.255.255"], ["223.255.255.255"]],
+  ["240.0.0.0/4", ["240.0.0.0", "255.255.255.254", "255.255.255.255"], []],
+  ["::/128 and ::1/128", ["::", "::1"], []],
+  ["::/96", ["::7f00:1", "::8.8.8.8"], []],
+  ["::ffff:0:0/96", ["::ffff:0:0", "::ffff:8.8.8.8", "0:0:0:0:0:ffff:808:808"], []],
+  ["64:ff9b::/96", ["64:ff9b::", "64:ff9b::8.8.8.8"], []],
+  ["64:ff9b:1::/48", ["64:ff9b:1::", "64:ff9b:1:ffff:ffff:ffff:ffff:ffff"], []],
+  [
+    "2001::/23",
+    ["2001::", "2001:0:5ef5:79fd::1", "2001:1ff:ffff::"],
+    ["2001:200::", "2000:ffff::"],
+  ],
+  ["2001:db8::/32", ["2001:db8::", "2001:db8:ffff::1"], ["2001:db7:ffff::1", "2001:db9::"]],
+  ["2002::/16", ["2002::", "2002:7f00:1::"], ["2003::1", "2001:ffff::1"]],
+  ["3fff::/20", ["3fff::", "3fff:fff:ffff::1"], ["3ffe:ffff::1", "3fff:1000::"]],
+  ["beyond 2000::/3", ["1fff:ffff::1", "4000::", "8000::1"], ["2600::1", "3fff:ffff::1"]],
+  ["fc00::/7", ["fc00::", "fd00:ec2::254", "fdff:ffff::1"], []],
+  ["fe80::/10", ["fe80::", "fe80::1", "febf:ffff::1"], []],
+  ["fec0::/10", ["fec0::", "feff:ffff::1"], []],
+  ["ff00::/8", ["ff00::", "ff02::1", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"], []],
+];
+
+describe("addressRefusal", () => {
+  test.each(EDGES)("refuses %s to its edges and nothing beside it", (_range, inside, outside) => {
+    for (const address of inside) expect(addressRefusal(address, STRICT)).toStartWith(address);
+    for (const address of outside)
+      expect([address, addressRefusal(address, STRICT)]).toEqual([address, undefined]);
+  });
+
+  test("lets ordinary public addresses pass", () => {
+    for (const address of ["8.8.8.8", "93.184.216.34", "2606:4700::1111", "2a00:1450:4001::200e"])
+      expect(addressRefusal(address, STRICT)).toBeUndefined();
+  });
+
+  test("refuses what is not an address, and an address with a zone", () => {
+    for (const text of [
+      "",
+      "example.com",
+      "127.1",
+      "01.2.3.4",
+      "1.2.3",
+      "2600::1%eth0",
+      "2600:::1",
+    ])
+      expect(addressRefusal(text, STRICT)).toContain("not an IP address");
+  });
+
+  test("lets an allowed network win over the block", () => {
+    expect(addressRefusal("127.0.0.1", LOOPBACK)).toBeUndefined();
+    expect(addressRefusal("::1", LOOPBACK)).toBeUndefined();
+    expect(addressRefusal("10.0.0.1", LOOPBACK)).toContain("private");
+  });
+
+  test("does not take an allowed IPv4 network for its forms inside IPv6", () => {
+    for (const form of ["::ffff:127.0.0.1", "::127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::"])
+      expect(addressRefusal(form, LOOPBACK)).toBeString();
+  });
+});
+
+describe("parseNetworks", () => {
+  test("reads networks and single addresses, separated by commas or spaces", () => {
+    const policy = {
+      allowHttp: false,
+      allowedNetworks: parseNetworks("10.1.0.0/16,fd00::/8  192.168.7.7"),
+    };
+    for (const address of ["10.1.255.255", "fdab::1", "192.168.7.7"])
+      expect(addressRefusal(address, policy)).toBeUndefined();
+    for (const address of ["10.2.0.0", "fc00::1", "192.168.7.8"])
+      expect(addressRefusal(address, policy)).toBeString();
+  });
+
+  test("takes an empty list for none, and a zero prefix for all of a family", () => {
+    expect(parseNetworks(" ")).toEqual([]);
+    const policy = { allowHttp: false, allowedNetworks: parseNetworks("0.0.0.0/0") };
+    expect(addressRefusal("127.0.0.1", policy)).toBeUndefined();
+    expect(addressRefusal("::1", policy)).toBeString();
+  });
+
+  test.each([
+    "localhost",
+    "10.0.0.0/33",
+    "fd00::/129",
+    "10.0.0.0/",
+    "10.0.0.0/8/8",
+    "10.0.0.1/8",
+    "10.0.0.0/-1",
+    "10/8",
+  ])("throws for %s and names it", (item) => {
+    expect(() => parseNetworks(`127.0.0.0/8, ${item}`)).toThrow(`"${item}"`);
+  });
+});
+
+const PRIVATE_SPELLINGS = [
+  "127.0.0.1",
+  "127.1",
+  "127.0.1",
+  "2130706433",
+  "0x7f000001",
+  "0x7f.1",
+  "0177.0.0.1",
+  "017700000001",
+  "127.0.0.1.",
+  "127.000.000.001",
+  "①②⑦.0.0.1",
+  "１２７.0.0.1",
+  "127。0。0。1",
+  "127%2e0%2e0%2e1",
+  "%31%32%37.0.0.1",
+  "0",
+  "0.0.0.0",
+  "0x0",
+  "10.0.0.1",
+  "0xa000001",
+  "167772161",
+  "012.0.0.1",
+  "172.16.0.1",
+  "192.168.1.1",
+  "0xc0a80101",
+  "3232235777",
+  "169.254.169.254",
+  "0xa9fea9fe",
+  "2852039166",
+  "100.64.0.1",
+  "[::1]",
+  "[::]",
+  "[0:0:0:0:0:0:0:1]",
+  "[::ffff:127.0.0.1]",
+  "[::ffff:7f00:1]",
+  "[::127.0.0.1]",
+  "[64:ff9b::7f00:1]",
+  "[2002:7f00:1::]",
+  "[fe80::1]",
+  "[fd00:ec2::254]",
+  "[2001:0:7f00:1::]",
+  "localhost",
+  "LOCALHOST",
+  "localhost.",
+  "api.localhost",
+  "ⓛocalhost",
+];
+
+describe("checkWebhookUrl", () => {
+  test.each(PRIVATE_SPELLINGS)("refuses the private address spelled %s", (host) => {
+    expect(refusalOf(`https://${host}/hook`)).toStartWith("blocked_address: must lead to a public");
+    expect(refusalOf(`https://${host}:8443`)).toStartWith("blocked_address");
+  });
+
+  test.each([
+    ["", "absolute URL"],
+    ["example.com/hook", "absolute URL"],
+    ["https:example.com", "absolute URL"],
+    ["https:///example.com", "absolute URL"],
+    ["//example.com", "absolute URL"],
+    ["ftp://example.com", "absolute URL"],
+    ["file:///etc/passwd", "absolute URL"],
+    ["javascript:alert(1)", "absolute URL"],
+    ["https://", "absolute URL"],
+    ["https://exa mple.com", "spaces"],
+    [" https://example.com", "spaces"],
+    ["https://example.com/a\tb", "spaces"],
+    ["https://example.com/\r\nX: y", "spaces"],
+    ["https://example.com/\u0000", "control characters"],
+    ["https:\\\\example.com", "backslashes"],
+    ["http://example.com", "https"],
+    ["https://user@example.com", "user name"],
+    ["https://:pw@example.com", "user name"],
+    ["https://@example.com", "user name"],
+    ["https://example.com/#part", "fragment"],
+    ["https://example.com/#", "fragment"],
+    ["https://example.com:0/", "port 0"],
+    ["https://example.com:65536/", "absolute URL"],
+    ["https://256.1.1.1/", "absolute URL"],
+    ["https://[fe80::1%25eth0]/", "absolute URL"],
+    ["https://a..example.com/", "host name"],
+    ["https://example.com../", "host name"],
+    ["https://./", "host name"],
+    ["https://*.example.com/", "host name"],
+    ["https://exa!mple.com/", "host name"],
+    [`https://${"a".repeat(64)}.com/`, "host name"],
+    [`https://${"a.".repeat(127)}com/`, "host name"],
+  ])("refuses %j as an invalid URL", (raw, reason) => {
+    expect(refusalOf(raw)).toStartWith("invalid_url: must ");
+    expect(refusalOf(raw)).toContain(reason);
+  });
+
+  test("reads the target out of a URL, with the host in one spelling and the query kept", () => {
+    expect(checkWebhookUrl("HTTPS://Hooks.Example.COM.:8443/a%20b?x=1&y=@", STRICT)).toEqual({
+      kind: "target",
+      target: {
+        secure: true,
+        host: "hooks.example.com",
+        isLiteral: false,
+        port: 8443,
+        path: "/a%20b?x=1&y=@",
+        authority: "hooks.example.com:8443",
+        origin: "https://hooks.example.com:8443",
+      },
+    });
+  });
+
+  test("leaves the scheme's own port out of the Host header and brackets IPv6 there only", () => {
+    const name = checkWebhookUrl("https://例え.jp:443", STRICT);
+    expect(name).toMatchObject({ target: { authority: "xn--r8jz45g.jp", port: 443, path: "/" } });
+    const literal = checkWebhookUrl("http://[::1]:8080/x", LOOPBACK);
+    expect(literal).toMatchObject({
+      target: { host: "::1", isLiteral: true, authority: "[::1]:8080" },
+    });
+    expect(checkWebhookUrl("http://127.1", LOOPBACK)).toMatchObject({
+      target: { host: "127.0.0.1", port: 80 },
+    });
+  });
+
+  test("accepts labels of 63 and names of 253 characters", () => {
+    expect(refusalOf(`https://${"a".repeat(63)}.com/`)).toBe("accepted");
+    expect(refusalOf(`https://${"a.".repeat(125)}com/`)).toBe("accepted");
+  });
+
+  test(`accepts ${MAX_URL_CHARS} characters and refuses one more`, () => {
+    const longest = "https://example.com/".padEnd(MAX_URL_CHARS, "x");
+    expect(refusalOf(longest)).toBe("accepted");
+    expect(refusalOf(`${longest}x`)).toContain("at most 2048 characters");
+  });
+
+  test("accepts http and localhost only where the policy allows them", () => {
+    expect(refusalOf("http://localhost:3000/hook", LOOPBACK)).toBe("accepted");
+    expect(refusalOf("http://hooks.localhost/", LOOPBACK)).toBe("accepted");
+    expect(refusalOf("http://example.com/", LOOPBACK)).toBe("accepted");
+    expect(refusalOf("http://10.0.0.1/", LOOPBACK)).toContain("a private address");
+  });
+});
+
+describe("resolveChecked", () => {
+  test("gives every address of a name when all may be connected to", async () => {
+    const lookup = giving("8.8.8.8", "2606:4700::1111");
+    expect(await resolveChecked("example.com", STRICT, { lookup })).toEqual({
+      kind: "resolved",
+      addresses: ["8.8.8.8", "2606:4700::1111"],
+    });
+  });
+
+  test("refuses a name of which one address among many is refused", async () => {
+    const lookup = giving("8.8.8.8", "2606:4700::1111", "10.0.0.1");
+    const resolution = await resolveChecked("example.com", STRICT, { lookup });
+    expect(resolution).toEqual({ kind: "refused", reason: "10.0.0.1 is a private address" });
+  });
+
+  test("checks an IP literal without a look-up", async () => {
+    expect(await resolveChecked("8.8.8.8", STRICT, { lookup: failing })).toMatchObject({
+      kind: "resolved",
+    });
+    expect(await resolveChecked("::1", STRICT, { lookup: failing })).toMatchObject({
+      kind: "refused",
+    });
+  });
+
+  test("tells a name without addresses, a failing look-up and an abort as unresolved", async () => {
+    const signal = AbortSignal.abort();
+    for (const options of [{ lookup: giving() }, { lookup: failing }, { lookup: silent, signal }])
+      expect(await resolveChecked("example.com", STRICT, options)).toMatchObject({
+        kind: "unresolved",
+      });
+  });
+
+  test("finds localhost through the system's resolver", async () => {
+    expect(await systemLookup("localhost")).toContain("127.0.0.1");
+  });
+});
+
+describe("checkNewWebhookUrl", () => {
+  const url = "https://hooks.example.com/";
+
+  test("refuses a name that resolves to a refused address", async () => {
+    const check = await checkNewWebhookUrl(url, STRICT, { lookup: giving("127.0.0.1") });
+    expect(check).toMatchObject({ kind: "refused", code: "blocked_address" });
+  });
+
+  test("accepts a name that resolves to public addresses or does not resolve", async () => {
+    for (const lookup of [giving("8.8.8.8"), failing])
+      expect(await checkNewWebhookUrl(url, STRICT, { lookup })).toMatchObject({ kind: "target" });
+  });
+
+  test("accepts a name whose look-up is slower than the bound, and refuses one just within it", async () => {
+    const slow = await checkNewWebhookUrl(url, STRICT, {
+      lookup: givingLate(200, "127.0.0.1"),
+      boundMs: 30,
+    });
+    expect(slow.kind).toBe("target");
+    const quick = await checkNewWebhookUrl(url, STRICT, {
+      lookup: givingLate(10, "127.0.0.1"),
+      boundMs: 500,
+    });
+    expect(quick.kind).toBe("refused");
+  });
+
+  test("refuses a bad URL without a look-up", async () => {
+    expect(await checkNewWebhookUrl("https://10.0.0.1", STRICT, { lookup: failing })).toMatchObject(
+      {
+        kind: "refused",
+      },
+    );
+  });
+});

@@ -1,0 +1,79 @@
+import { describe, expect, test } from "bun:test";
+
+import { createPasswords } from "../../../src/lib/password.ts";
+import { Problem } from "../../../src/lib/problem.ts";
+
+describe("password hashes", () => {
+  const passwords = createPasswords();
+
+  test("are argon2id with m=19456, t=2, p=1 and a salt of their own", async () => {
+    const [one, two] = await Promise.all([passwords.hash("secret"), passwords.hash("secret")]);
+    expect(one).toStartWith("$argon2id$v=19$m=19456,t=2,p=1$");
+    expect(one).not.toBe(two);
+    expect(passwords.needsRehash(one)).toBe(false);
+  });
+
+  test("match their password and no other", async () => {
+    const hash = await passwords.hash("secret");
+    expect(await passwords.verify("secret", hash)).toBe(true);
+    expect(await passwords.verify("Secret", hash)).toBe(false);
+  });
+
+  test("made with other parameters still match, and ask to be renewed", async () => {
+    const old = await Bun.password.hash("secret", {
+      algorithm: "argon2id",
+      memoryCost: 8192,
+      timeCost: 1,
+    });
+    expect(await passwords.verify("secret", old)).toBe(true);
+    expect(passwords.needsRehash(old)).toBe(true);
+  });
+
+  test("are not matched by anything where there is none, in the time of one that is there", async () => {
+    const hash = await passwords.hash("secret");
+    const time = async (stored: string | null) => {
+      const times: number[] = [];
+      for (let i = 0; i < 9; i++) {
+        const start = performance.now();
+        expect(await passwords.verify("wrong", stored)).toBe(false);
+        times.push(performance.now() - start);
+      }
+      return times.toSorted((a, b) => a - b)[2] ?? 0;
+    };
+    // Far from exact, and far from the thousandfold that leaving the work out would show.
+    expect((await time(null)) / (await time(hash))).toBeWithin(0.4, 2.5);
+  });
+});
+
+describe("the queue of passwords", () => {
+  test("lets as many wait as it may, and refuses the next with 503 and Retry-After", async () => {
+    const passwords = createPasswords({ running: 1, waiting: 2 });
+    const taken = [1, 2, 3].map(() => passwords.verify("wrong", null));
+    const refused = await passwords.verify("wrong", null).catch((error: unknown) => error);
+    expect(refused).toBeInstanceOf(Problem);
+    expect(refused).toMatchObject({
+      code: "overloaded",
+      status: 503,
+      headers: { "Retry-After": "5" },
+    });
+    expect(await Promise.all(taken)).toEqual([false, false, false]);
+  });
+
+  test("has room again when those before are done, even if one of them failed", async () => {
+    const passwords = createPasswords({ running: 1, waiting: 0 });
+    expect(await passwords.verify("x", "no hash at all").catch(() => "failed")).toBe("failed");
+    expect(await passwords.verify("wrong", null)).toBe(false);
+  });
+
+  test("has 256 places by default", async () => {
+    const passwords = createPasswords({ running: 1 });
+    const outcomes = Array.from({ length: 258 }, () =>
+      passwords.verify("x", "no hash at all").then(
+        () => "done",
+        (error: unknown) => (error instanceof Problem ? error.code : "failed"),
+      ),
+    );
+    const refused = (await Promise.all(outcomes)).filter((one) => one === "overloaded");
+    expect(refused).toHaveLength(1);
+  });
+});
