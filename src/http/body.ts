@@ -1,0 +1,26 @@
+import { Problem } from "../lib/problem.ts";
+
+/** decisions.md 1: a body over 64 KiB is 413. */
+export const BODY_LIMIT = 64 * 1024;
+
+/** Reads at most `limit` bytes; one more is a 413, and the rest is not taken in. */
+export async function readBody(request: Request, limit: number): Promise<Uint8Array> {
+  if (request.body === null) return new Uint8Array();
+  const declared = Number(request.headers.get("content-length") ?? 0);
+  if (declared > limit) throw new Problem("payload_too_large");
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of request.body) {
+    size += chunk.byteLength;
+    if (size > limit) throw new Problem("payload_too_large");
+    chunks.push(chunk);
+  }
+  const [first] = chunks;
+  return chunks.length === 1 && first !== undefined ? first : Buffer.concat(chunks);
+}
+
+/** `application/json`, with any parameters. */
+export function isJson(headers: Headers): boolean {
+  const [type = ""] = (headers.get("content-type") ?? "").split(";");
+  return type.trim().toLowerCase() === "application/json";
+}

@@ -1,0 +1,108 @@
+import { Type } from "@sinclair/typebox";
+
+import type { Principal } from "../auth/model.ts";
+import { errorFields, type Log } from "../lib/log.ts";
+import { Problem } from "../lib/problem.ts";
+import { BODY_LIMIT, isJson, readBody } from "./body.ts";
+import { check, checkQuery, parseJson } from "./check.ts";
+import { Answer, type Call, type Route } from "./route.ts";
+
+/** What the edge needs from the domains. */
+export interface Edge {
+  readonly log: Log;
+  /** The principal of the request's bearer token; throws `unauthenticated`. */
+  authenticate(call: Call): Promise<Principal>;
+  /** Writes the AUTHZ_DENIED audit row. */
+  recordDenial(principal: Principal, call: Call, details: Record<string, unknown>): Promise<void>;
+}
+
+interface Asked {
+  readonly request: Request;
+  readonly call: Call;
+  readonly params: Readonly<Record<string, string>>;
+}
+
+const NO_QUERY = Type.Object({});
+
+/** Runs one route: body within its limit (413), token (401), role (403), syntax (415, 400), record (404, 403), fields (422), action. */
+export async function serve(edge: Edge, route: Route, asked: Asked): Promise<Response> {
+  try {
+    return render(await run(edge, route, asked), asked.call);
+  } catch (error) {
+    return renderError(edge.log, error, asked.call);
+  }
+}
+
+async function run(edge: Edge, route: Route, { request, call, params }: Asked): Promise<unknown> {
+  const takesBody = route.body !== undefined || route.verify !== undefined;
+  const raw = takesBody ? await readBody(request, route.bodyLimit ?? BODY_LIMIT) : new Uint8Array();
+  const principal = await authorise(edge, route, call);
+  await route.verify?.({ call, params, raw });
+  const json = route.body === undefined ? undefined : parseBody(route, call, raw);
+  const found = await route.find?.({ principal, call, params });
+  const query = checkQuery(route.query ?? NO_QUERY, new URL(request.url).searchParams);
+  const body = route.body === undefined ? undefined : check(route.body, json);
+  return route.handle({ principal, call, params, query, body, raw, found });
+}
+
+async function authorise(edge: Edge, route: Route, call: Call): Promise<Principal | undefined> {
+  if (route.access.kind === "public") return undefined;
+  const principal = await edge.authenticate(call);
+  const refusal = route.access.refuse(principal);
+  if (refusal === undefined) return principal;
+  await edge.recordDenial(principal, call, {
+    method: route.method,
+    path: route.path,
+    reason: refusal,
+  });
+  throw new Problem(refusal);
+}
+
+function parseBody(route: Route, call: Call, raw: Uint8Array): unknown {
+  if (route.bodyOptional && raw.byteLength === 0) return {};
+  if (!isJson(call.headers)) throw new Problem("unsupported_media_type");
+  return parseJson(raw);
+}
+
+/** A handler's result as the response: a plain value is a 200 with that body. */
+export function render(result: unknown, call: Call): Response {
+  const answer = result instanceof Answer ? result : new Answer(200, result);
+  const headers = { ...commonHeaders(call), ...answer.headers };
+  if (answer.body === undefined) return new Response(null, { status: answer.status, headers });
+  return new Response(JSON.stringify(answer.body), {
+    status: answer.status,
+    headers: { "Content-Type": "application/json", ...headers },
+  });
+}
+
+/** Renders every error once: the same shape for all codes, and nothing of what a bug throws (decisions.md 1). */
+export function renderError(log: Log, error: unknown, call: Call): Response {
+  const problem = error instanceof Problem ? error : new Problem("internal_error");
+  if (problem !== error)
+    log.error("request.failed", { request_id: call.requestId, ...errorFields(error) });
+  const authenticate = problem.code === "unauthenticated" ? { "WWW-Authenticate": "Bearer" } : {};
+  const body = {
+    message: problem.message,
+    code: problem.code,
+    request_id: call.requestId,
+    ...(problem.errors && { errors: problem.errors }),
+  };
+  return new Response(JSON.stringify(body), {
+    status: problem.status,
+    headers: {
+      "Content-Type": "application/json",
+      ...commonHeaders(call),
+      ...authenticate,
+      ...problem.headers,
+    },
+  });
+}
+
+/** No answer of the API may be stored: most carry a tenant's data, several a secret. */
+function commonHeaders(call: Call): Record<string, string> {
+  return {
+    "X-Request-Id": call.requestId,
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+  };
+}

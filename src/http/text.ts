@@ -1,0 +1,46 @@
+import { FormatRegistry, Type, type TString } from "@sinclair/typebox";
+
+import { parseInstant } from "../lib/clock.ts";
+
+/** No NUL, which Postgres text cannot hold, and no half of a surrogate pair, which is no character. */
+const STORABLE = "^(?:[^\\u0000\\ud800-\\udfff]|[\\ud800-\\udbff][\\udc00-\\udfff])*$";
+
+/** Text that may be stored: `min` to `max` UTF-16 units, as the length of a JSON string is counted nearly everywhere. */
+export function storableText([min, max]: readonly [min: number, max: number]): TString {
+  return Type.String({
+    minLength: min,
+    maxLength: max,
+    pattern: STORABLE,
+    explain: `must be text of ${min} to ${max} characters, without NUL or broken ones`,
+  });
+}
+
+const INSTANT = "date-time";
+FormatRegistry.Set(INSTANT, (text) => parseInstant(text) !== undefined);
+
+/** An instant as decisions.md 1 writes it; read it with `parseInstant`. */
+export function instantText(): TString {
+  return Type.String({
+    format: INSTANT,
+    explain: "must be an ISO 8601 instant with an offset, such as 2026-06-01T12:00:00.000+00:00",
+  });
+}
+
+const MAX_INTEGER = 2_147_483_647;
+
+/** An id of an integer column. */
+export function rowId() {
+  return Type.Integer({
+    minimum: 1,
+    maximum: MAX_INTEGER,
+    explain: "must be a whole number above 0",
+  });
+}
+
+/** Crockford base 32, as `ulid` writes it. */
+export function ulidText(): TString {
+  return Type.String({
+    pattern: "^[0-7][0-9A-HJKMNP-TV-Z]{25}$",
+    explain: "must be a ULID of 26 characters",
+  });
+}

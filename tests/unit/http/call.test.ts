@@ -1,0 +1,45 @@
+import { describe, expect, test } from "bun:test";
+
+import { proxyTest, readCall } from "../../../src/http/call.ts";
+
+function ipOf(sent: { forwarded?: string; peer: string }, proxies: readonly string[]): string {
+  const headers = new Headers(sent.forwarded ? { "X-Forwarded-For": sent.forwarded } : {});
+  return readCall(headers, sent.peer, proxyTest(proxies)).ip;
+}
+
+describe("the caller's address", () => {
+  const proxies = ["10.0.0.0/8", "::1"];
+
+  test.each([
+    ["is the peer's", { peer: "203.0.113.9" }, "203.0.113.9"],
+    [
+      "is the peer's, whatever a stranger claims",
+      { forwarded: "1.2.3.4", peer: "203.0.113.9" },
+      "203.0.113.9",
+    ],
+    ["is what a trusted proxy says", { forwarded: "1.2.3.4", peer: "10.0.0.1" }, "1.2.3.4"],
+    [
+      "is the last that no proxy vouches for",
+      { forwarded: "6.6.6.6, 1.2.3.4, 10.0.0.2", peer: "10.0.0.1" },
+      "1.2.3.4",
+    ],
+    [
+      "stops at what is no address",
+      { forwarded: "unknown, 10.0.0.2", peer: "10.0.0.1" },
+      "10.0.0.2",
+    ],
+    ["may be IPv6", { forwarded: "2001:db8::1", peer: "::1" }, "2001:db8::1"],
+  ])("%s", (_, sent, expected) => {
+    expect(ipOf(sent, proxies)).toBe(expected);
+  });
+
+  test("is not taken from a header without trusted proxies", () => {
+    expect(ipOf({ forwarded: "1.2.3.4", peer: "10.0.0.1" }, [])).toBe("10.0.0.1");
+  });
+});
+
+test("a user agent is kept up to 256 characters", () => {
+  const call = readCall(new Headers({ "User-Agent": "u".repeat(300) }), "::1", () => false);
+  expect(call.userAgent).toBe("u".repeat(256));
+  expect(readCall(new Headers(), "::1", () => false).userAgent).toBeNull();
+});

@@ -1,0 +1,233 @@
+import { describe, expect, test } from "bun:test";
+
+import { Type } from "@sinclair/typebox";
+
+import type { Principal } from "../../../src/auth/model.ts";
+import { BASE_PATH, mount } from "../../../src/http/mount.ts";
+import { Answer, route } from "../../../src/http/route.ts";
+import { Problem } from "../../../src/lib/problem.ts";
+
+const LIMIT = 64 * 1024;
+const logged: string[] = [];
+const denied: unknown[] = [];
+const log = { debug() {}, info() {}, warn() {}, error: (event: string) => void logged.push(event) };
+
+const edge = {
+  log,
+  async authenticate({ headers }: { headers: Headers }) {
+    const role = headers.get("authorization");
+    if (role === null) throw new Problem("unauthenticated");
+    return { role } as unknown as Principal;
+  },
+  async recordDenial(_: Principal, __: unknown, details: Record<string, unknown>) {
+    denied.push(details);
+  },
+};
+
+const routes = [
+  route({
+    method: "POST",
+    path: "/things/:id",
+    summary: "Change a thing",
+    access: {
+      kind: "bearer",
+      refuse: ({ role }: Principal) => (role === "partner_owner" ? undefined : "forbidden"),
+    },
+    body: Type.Object({ name: Type.String({ minLength: 1 }) }, { additionalProperties: false }),
+    query: Type.Object({ dry: Type.Optional(Type.Integer()) }),
+    find: async ({ params }) => {
+      if (params["id"] === "2") throw new Problem("forbidden");
+      if (params["id"] !== "1") throw new Problem("not_found");
+      return { id: 1 };
+    },
+    answers: { 200: Type.Object({ name: Type.String() }) },
+    async handle({ body, found }) {
+      if (body.name === "taken") throw new Problem("slot_occupied");
+      if (body.name === "bug") throw new Error("select secret from vault");
+      return { ...found, name: body.name };
+    },
+  }),
+  route({
+    method: "DELETE",
+    path: "/things/:id",
+    summary: "Delete a thing",
+    access: { kind: "public" },
+    answers: { 204: null },
+    handle: async () => new Answer(204),
+  }),
+];
+const app = mount(edge, {
+  routes,
+  readiness: async () => ({ ready: false, checks: { postgres: "ok", redis: "failed" } }),
+  documents: {},
+  trustedProxies: [],
+});
+
+interface Sent {
+  path?: string;
+  role?: string | undefined;
+  type?: string;
+  body?: string | Uint8Array<ArrayBuffer>;
+  method?: string;
+  headers?: Record<string, string>;
+}
+
+/** A request with nothing wrong, but for what is given. */
+async function send(sent: Sent = {}) {
+  const { path = "/things/1", role = "partner_owner", type = "application/json" } = sent;
+  const { method = "POST", body = '{"name":"a"}', headers } = sent;
+  const response = await app.handle(
+    new Request(`http://localhost${BASE_PATH}${path}`, {
+      method,
+      headers: { ...(role !== "" && { Authorization: role }), "Content-Type": type, ...headers },
+      ...(method !== "GET" && { body }),
+    }),
+  );
+  const text = await response.text();
+  return { status: response.status, headers: response.headers, text };
+}
+
+const code = (answer: { text: string }) => JSON.parse(answer.text).code;
+const tooLarge = "x".repeat(LIMIT + 1);
+
+describe("the order of checks", () => {
+  // Each row has the fault that it is named after and every later one.
+  test.each<[number, string, Sent]>([
+    [
+      413,
+      "payload_too_large",
+      { body: tooLarge, role: "", type: "text/plain", path: "/things/9?dry=x" },
+    ],
+    [401, "unauthenticated", { body: "{", role: "", type: "text/plain", path: "/things/9?dry=x" }],
+    [403, "forbidden", { body: "{", role: "account_user", type: "text/plain", path: "/things/9" }],
+    [415, "unsupported_media_type", { body: "{", type: "text/plain", path: "/things/9?dry=x" }],
+    [400, "invalid_json", { body: "{", path: "/things/9?dry=x" }],
+    [404, "not_found", { body: "{}", path: "/things/9?dry=x" }],
+    [403, "forbidden", { body: "{}", path: "/things/2?dry=x" }],
+    [422, "validation_failed", { body: '{"name":""}', path: "/things/1" }],
+    [422, "validation_failed", { body: '{"name":"taken"}', path: "/things/1?dry=x" }],
+    [409, "slot_occupied", { body: '{"name":"taken"}' }],
+  ])("answers %d %s before all that comes later", async (status, expected, sent) => {
+    const answer = await send(sent);
+    expect(answer.status).toBe(status);
+    expect(code(answer)).toBe(expected);
+  });
+
+  test("ends at the handler when nothing is wrong", async () => {
+    expect(await send()).toMatchObject({ status: 200, text: '{"id":1,"name":"a"}' });
+  });
+});
+
+/** A good body of so many bytes. */
+const padded = (size: number) => `{"name":"${"a".repeat(size - 11)}"}`;
+const stream = (size: number) =>
+  new Response(padded(size)).body?.pipeThrough(new TransformStream()) ?? null;
+
+const postStream = (size: number) =>
+  app.handle(
+    new Request(`http://localhost${BASE_PATH}/things/1`, {
+      method: "POST",
+      headers: { Authorization: "partner_owner", "Content-Type": "application/json" },
+      body: stream(size),
+    }),
+  );
+
+describe("a body", () => {
+  test("of 64 KiB is taken, one byte more is 413", async () => {
+    expect((await send({ body: padded(LIMIT) })).status).toBe(200);
+    expect((await send({ body: padded(LIMIT + 1) })).status).toBe(413);
+  });
+
+  test("that is streamed without a length is cut at the same limit", async () => {
+    expect((await postStream(LIMIT)).status).toBe(200);
+    expect((await postStream(LIMIT + 1)).status).toBe(413);
+  });
+
+  test("that is not UTF-8 is 400, and a type with parameters and capitals is JSON", async () => {
+    const broken = new Uint8Array([...Buffer.from('{"name":"'), 0xff, ...Buffer.from('"}')]);
+    expect(code(await send({ body: broken }))).toBe("invalid_json");
+    expect((await send({ type: "Application/JSON; charset=utf-8" })).status).toBe(200);
+    expect((await send({ type: "application/jsonp" })).status).toBe(415);
+    expect((await send({ body: "" })).status).toBe(400);
+  });
+
+  test.each(["[]", '"text"', "null", "7"])("that is %s and no object is 422", async (body) => {
+    expect(code(await send({ body }))).toBe("validation_failed");
+  });
+
+  test("with duplicate keys counts the last, and every bad field is named at once", async () => {
+    expect((await send({ body: '{"name":1,"name":"b"}' })).text).toBe('{"id":1,"name":"b"}');
+    const { text } = await send({ body: '{"name":"","nick":1,"__proto__":{},"constructor":1}' });
+    expect(Object.keys(JSON.parse(text).errors).toSorted()).toEqual([
+      "__proto__",
+      "constructor",
+      "name",
+      "nick",
+    ]);
+  });
+});
+
+describe("every error", () => {
+  test("has message, code and request id, and nothing of the framework's", async () => {
+    const headers = { "X-Request-Id": "abc-1" };
+    const unknown = await send({ path: "/nothing", headers });
+    expect(unknown.status).toBe(404);
+    expect(unknown.text).toBe('{"message":"Not found.","code":"not_found","request_id":"abc-1"}');
+    expect(unknown.headers.get("content-type")).toBe("application/json");
+  });
+
+  test.each(["", "partner_owner"])(
+    "of an unknown path or method is the same with token %p",
+    async (role) => {
+      expect((await send({ path: "/nothing", role })).status).toBe(404);
+      const wrong = await send({ method: "PATCH", role });
+      expect(wrong).toMatchObject({ status: 405 });
+      expect(wrong.headers.get("allow")).toBe("POST, DELETE");
+    },
+  );
+
+  test("401 names the scheme, and a refusal by role is recorded", async () => {
+    expect((await send({ role: "" })).headers.get("www-authenticate")).toBe("Bearer");
+    denied.length = 0;
+    await send({ role: "account_user" });
+    expect(denied).toEqual([{ method: "POST", path: "/things/:id", reason: "forbidden" }]);
+  });
+
+  test("that nobody foresaw is a bare 500, and stands in the log", async () => {
+    logged.length = 0;
+    const answer = await send({ body: '{"name":"bug"}' });
+    expect(answer.status).toBe(500);
+    expect(answer.text).not.toContain("vault");
+    expect(logged).toEqual(["request.failed"]);
+  });
+});
+
+const get = (path: string) => app.handle(new Request(`http://localhost${path}`));
+
+describe("every response", () => {
+  test.each(["a", "A.b_c-9", "x".repeat(128)])("takes over the request id %s", async (id) => {
+    expect((await send({ headers: { "X-Request-Id": id } })).headers.get("x-request-id")).toBe(id);
+  });
+
+  test.each(["", "a b", "x".repeat(129), "a\tb", "ü"])("replaces the request id %p", async (id) => {
+    const { headers } = await send({ headers: { "X-Request-Id": id } });
+    expect(headers.get("x-request-id")).toMatch(/^[0-9A-Z]{26}$/);
+  });
+
+  test("is not to be stored, with or without a body", async () => {
+    const deleted = await send({ method: "DELETE" });
+    expect(deleted).toMatchObject({ status: 204, text: "" });
+    for (const { headers } of [deleted, await send(), await send({ role: "" })])
+      expect(headers.get("cache-control")).toBe("no-store");
+  });
+
+  test("of the health pages carries a request id and tells the truth", async () => {
+    const [alive, ready] = [await get("/healthz"), await get("/readyz")];
+    expect([alive.status, ready.status]).toEqual([200, 503]);
+    expect(await ready.json()).toEqual({
+      status: "unavailable",
+      checks: { postgres: "ok", redis: "failed" },
+    });
+    expect(alive.headers.get("x-request-id")).toBeTruthy();
+  });
+});
