@@ -1,0 +1,111 @@
+import type { Tx } from "../../db/client.ts";
+import { isInBatch, type RecordedAction } from "./event.ts";
+import type { Wake } from "./schedule.ts";
+
+/**
+ * Writes actions to review_history and to the outbox of every subscription that wants them, in the given order.
+ * Answers the subscriptions to wake after the commit.
+ *
+ * Call it last in a transaction: it takes the sequence rows of the partners' subscriptions, and whoever holds them
+ * is alone until the commit. So the sequence has no gap and follows the commits, and the ids of review_history
+ * follow it too, because they are drawn while the rows are held (decisions.md 4, order).
+ */
+export async function recordActions(
+  tx: Tx,
+  actions: readonly RecordedAction[],
+  now: Date,
+): Promise<Wake[]> {
+  if (actions.length === 0) return [];
+  const partners = [...new Set(actions.map((action) => action.partnerId))];
+  // One partner has one immediate subscription; of several, all must be taken in one order, or two writers deadlock.
+  if (partners.length > 1) await lockSequences(tx, partners);
+  return insertActions(tx, actions, now);
+}
+
+async function lockSequences(tx: Tx, partnerIds: readonly number[]): Promise<void> {
+  await tx.sql`
+    select q.subscription_id
+      from outbox_sequences q join webhook_subscriptions s on s.id = q.subscription_id
+     where s.partner_id = any(${partnerIds}::int[]) and s.delivery_kind = 'immediate'
+     order by q.subscription_id
+       for update of q`;
+}
+
+async function insertActions(
+  tx: Tx,
+  actions: readonly RecordedAction[],
+  now: Date,
+): Promise<Wake[]> {
+  const input = JSON.stringify(actions.map(toInput));
+  return tx.sql<Wake[]>`
+    with input as materialized (
+      select * from json_to_recordset(${input}::text::json) as i(
+        ord int, event_id text, event text, in_batch boolean, partner_id int, account_id int, store_id int,
+        store_review_site_id int, review_id int, axis text, actor json, review json, site json, metadata json,
+        occurred_at timestamptz)
+    ), wanted as (
+      select s.id, s.shard, s.payload_mode, i.ord, row_number() over (partition by s.id order by i.ord) as nth
+        from input i
+        join webhook_subscriptions s on s.partner_id = i.partner_id
+       where s.delivery_kind = 'immediate' and s.state <> 'deleted'
+         and (s.events is null or i.event = any(s.events))
+    ), numbered as (
+      update outbox_sequences q set last_sequence = q.last_sequence + w.entries
+        from (select id, count(*) as entries from wanted group by id) w
+       where q.subscription_id = w.id
+      returning q.subscription_id, q.last_sequence - w.entries as base
+    ), history as (
+      insert into review_history (event_id, partner_id, account_id, store_id, review_id, store_review_site_id,
+                                  event, axis, actor, review, site, metadata, occurred_at, recorded_at)
+      select i.event_id, i.partner_id, i.account_id, i.store_id, i.review_id, i.store_review_site_id,
+             i.event, i.axis, i.actor, i.review, i.site, i.metadata, i.occurred_at, ${now}
+        -- The count makes the insert wait until the sequence rows are held.
+        from input i, (select count(*) from numbered) held
+       order by i.ord
+      returning id, event_id
+    ), entries as (
+      insert into outbox (shard, subscription_id, sequence, event_id, event, payload_mode, review_history_id,
+                          review_id, recorded_at)
+      select w.shard, w.id, n.base + w.nth, i.event_id, i.event, w.payload_mode, h.id, i.review_id, ${now}
+        from wanted w
+        join numbered n on n.subscription_id = w.id
+        join input i on i.ord = w.ord
+        join history h on h.event_id = i.event_id
+    ), batches as (
+      -- A share lock: it waits for a delete of the subscription, and not for anything else.
+      select q.subscription_id, s.partner_id
+        from outbox_sequences q join webhook_subscriptions s on s.id = q.subscription_id
+       where s.delivery_kind = 'batch' and s.state <> 'deleted'
+         and s.partner_id in (select partner_id from input where in_batch)
+         for key share of q
+    ), batched as (
+      insert into batch_entries (subscription_id, review_history_id)
+      select b.subscription_id, h.id
+        from batches b
+        join input i on i.partner_id = b.partner_id and i.in_batch
+        join history h on h.event_id = i.event_id
+    )
+    select distinct w.id as "subscriptionId", w.shard
+      from wanted w join numbered n on n.subscription_id = w.id`;
+}
+
+function toInput(action: RecordedAction, ord: number) {
+  const site = "site" in action.about ? action.about.site : null;
+  return {
+    ord,
+    event_id: action.eventId,
+    event: action.event,
+    in_batch: isInBatch(action.event),
+    partner_id: action.partnerId,
+    account_id: action.accountId,
+    store_id: action.storeId,
+    store_review_site_id: action.storeReviewSiteId,
+    review_id: action.reviewId,
+    axis: site?.axis ?? null,
+    actor: action.actor,
+    review: "review" in action.about ? action.about.review : null,
+    site,
+    metadata: action.metadata,
+    occurred_at: action.occurredAt,
+  };
+}

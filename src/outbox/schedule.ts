@@ -1,0 +1,103 @@
+import type { ChainableCommander, Redis } from "ioredis";
+
+import { fromMs } from "../lib/clock.ts";
+import { errorFields, type Log } from "../lib/log.ts";
+
+/** Subscriptions are spread over this many shards; a shard belongs to one dispatcher at a time. */
+export const SHARDS = 64;
+
+/** A subscription that has something to look at, and the shard that it belongs to. */
+export interface Wake {
+  readonly subscriptionId: string;
+  readonly shard: number;
+}
+
+/** What the API needs of the schedule: to say that there is work. */
+export interface Waker {
+  /**
+   * Asks the dispatchers to look at these subscriptions at `at`. Never throws: Postgres holds the work already,
+   * and the sweep finds what a lost wake would have announced.
+   */
+  wake(wakes: readonly Wake[], at: Date): Promise<void>;
+}
+
+/** Due times per shard. Redis only says when to look, and may be empty at any moment. */
+export interface Schedule extends Waker {
+  /** Like `wake` for shards of one's own: nobody else has to hear of it. */
+  plan(wakes: readonly (Wake & { readonly at: Date })[]): Promise<void>;
+  /** Forgets wakes that were acted on already. */
+  clear(wakes: readonly Wake[]): Promise<void>;
+  /** Removes the subscriptions of a shard that are due, at most `limit`; answers them and when the next one is due. */
+  takeDue(
+    shard: number,
+    now: Date,
+    limit: number,
+  ): Promise<{ due: string[]; nextAt: Date | undefined }>;
+  /** Calls back for every wake by any process from now on. */
+  onWake(listener: (wake: Wake, at: Date) => void): Promise<void>;
+}
+
+/** One key, so it runs on Redis Cluster; the score is the due time in ms since the epoch. */
+const TAKE_DUE = `
+local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1], 'LIMIT', 0, ARGV[2])
+if #due > 0 then redis.call('ZREM', KEYS[1], unpack(due)) end
+local first = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')
+return {due, first[2] or ''}`;
+
+export function createSchedule(redis: Redis, prefix: string, log: Log): Schedule {
+  // The braces are a hash tag: the keys of one shard live on one node of a cluster.
+  const key = (shard: number) => `${prefix}{${shard}}:due`;
+  const channel = `${prefix}wake`;
+  const run = async (wakes: readonly Wake[], add: (pipeline: ChainableCommander) => void) => {
+    if (wakes.length === 0) return;
+    try {
+      const pipeline = redis.pipeline();
+      add(pipeline);
+      const results = await pipeline.exec();
+      const failed = results?.find(([error]) => error)?.[0];
+      if (failed) throw failed;
+    } catch (error) {
+      log.warn("schedule.failed", { wakes: wakes.length, ...errorFields(error) });
+    }
+  };
+  return {
+    wake: (wakes, at) =>
+      run(wakes, (pipeline) => {
+        for (const { shard, subscriptionId } of wakes) {
+          // LT: an earlier look that is already planned stays.
+          pipeline.zadd(key(shard), "LT", at.getTime(), subscriptionId);
+          pipeline.publish(channel, `${shard} ${subscriptionId} ${at.getTime()}`);
+        }
+      }),
+    plan: (wakes) =>
+      run(wakes, (pipeline) => {
+        for (const { shard, subscriptionId, at } of wakes)
+          pipeline.zadd(key(shard), "LT", at.getTime(), subscriptionId);
+      }),
+    clear: (wakes) =>
+      run(wakes, (pipeline) => {
+        for (const { shard, subscriptionId } of wakes) pipeline.zrem(key(shard), subscriptionId);
+      }),
+    async takeDue(shard, now, limit) {
+      const answer: unknown = await redis.eval(TAKE_DUE, 1, key(shard), now.getTime(), limit);
+      const [due, score]: unknown[] = Array.isArray(answer) ? answer : [];
+      const ids = Array.isArray(due) ? due.map(String) : [];
+      return { due: ids, nextAt: score === "" ? undefined : fromMs(Number(score)) };
+    },
+    async onWake(listener) {
+      // A subscriber waits for Redis to come back instead of failing, and subscribes again by itself.
+      const subscriber = redis.duplicate({
+        enableOfflineQueue: true,
+        maxRetriesPerRequest: null,
+        lazyConnect: false,
+      });
+      subscriber.on("error", (error: Error) => log.warn("redis.failed", errorFields(error)));
+      subscriber.on("message", (_channel: string, message: string) => {
+        const [shard, subscriptionId, due] = message.split(" ");
+        if (subscriptionId === undefined) return;
+        listener({ shard: Number(shard), subscriptionId }, fromMs(Number(due)));
+      });
+      await subscriber.subscribe(channel);
+    },
+  };
+}

@@ -1,0 +1,137 @@
+import { randomBytes } from "node:crypto";
+
+import { ping, type Db } from "../../db/client.ts";
+import { createApp, type AppDeps } from "../../src/app.ts";
+import { openKeyRing } from "../../src/auth/key-ring.ts";
+import { BASE_PATH } from "../../src/http/mount.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import { readConfig, type Config } from "../../src/lib/config.ts";
+import type { Log } from "../../src/lib/log.ts";
+import { createPasswords } from "../../src/lib/password.ts";
+import { createSecretBox } from "../../src/lib/secret-box.ts";
+
+/** The password of every user that the tests make. */
+export const PASSWORD = "correct horse battery staple";
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  /** The JSON body; empty if there is none. */
+  readonly body: Readonly<Record<string, unknown>>;
+  readonly text: string;
+}
+
+export interface CallOptions {
+  readonly token?: string | undefined;
+  /** Sent as JSON; text and bytes as they are. */
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+export interface TestApi {
+  readonly deps: AppDeps;
+  /** One line per log entry. */
+  readonly lines: readonly string[];
+  /** Calls a path below `{base_url}`; with `root`, one below `{server_root}`. */
+  call(method: string, path: string, options?: CallOptions & { root?: boolean }): Promise<Answer>;
+  /** The token of a sign-in; throws if it is refused. */
+  login(email: string, password?: string): Promise<string>;
+  /** Starts to listen on a free port, for tests that need a real connection; answers `{server_root}`. */
+  listen(): string;
+  stop(): Promise<void>;
+}
+
+type Overrides = Partial<Omit<AppDeps, "config" | "db">> & {
+  readonly db: Db;
+  readonly config?: Partial<Config>;
+};
+
+/** Settings as a test wants them: complete, with nothing from the environment. */
+export function testConfig(overrides: Partial<Config> = {}): Config {
+  const base = readConfig({
+    DATABASE_URL: "postgres://unused.invalid/test",
+    REDIS_URL: "redis://unused.invalid",
+    SERVER_ROOT: "http://localhost:3000",
+    MASTER_KEY: randomBytes(32).toString("base64"),
+    RATE_LIMITS: "off",
+    WEBHOOK_ALLOW_HTTP: "1",
+    WEBHOOK_ALLOWED_NETWORKS: "127.0.0.0/8,::1/128",
+  });
+  return { ...base, ...overrides };
+}
+
+/** The API over a real database; what is not given is real too, but for the schedule, which forgets its wakes. */
+export async function startApi({
+  db,
+  config: settings,
+  ...overrides
+}: Overrides): Promise<TestApi> {
+  const config = testConfig(settings);
+  const lines: string[] = [];
+  const clock = overrides.clock ?? systemClock;
+  const log = overrides.log ?? memoryLog(lines);
+  const box = overrides.box ?? createSecretBox({ current: config.masterKey });
+  const deps: AppDeps = {
+    config,
+    db,
+    clock,
+    log,
+    box,
+    schedule: { wake: async () => {} },
+    keys: overrides.keys ?? (await openKeyRing({ db, box, clock, log, config })),
+    passwords: createPasswords(),
+    stores: { postgres: () => ping(db) },
+    ...overrides,
+  };
+  const app = createApp(deps);
+  const call: TestApi["call"] = async (method, path, options = {}) => {
+    const url = `http://localhost${options.root ? "" : BASE_PATH}${path}`;
+    return answerOf(await app.handle(new Request(url, requestOf(method, options))));
+  };
+  return {
+    deps,
+    lines,
+    call,
+    async login(email, password = PASSWORD) {
+      const { status, body, text } = await call("POST", "/login", { body: { email, password } });
+      if (status !== 200)
+        throw new Error(`The sign-in of ${email} was answered ${status}: ${text}`);
+      return String(body.token);
+    },
+    listen() {
+      app.listen({ port: 0, hostname: "127.0.0.1" });
+      return `http://127.0.0.1:${app.server?.port}`;
+    },
+    async stop() {
+      if (app.server) await app.stop(true);
+    },
+  };
+}
+
+function requestOf(method: string, { token, body, headers = {} }: CallOptions): RequestInit {
+  const isRaw = typeof body === "string" || body instanceof Uint8Array;
+  return {
+    method,
+    headers: {
+      ...(token !== undefined && { Authorization: `Bearer ${token}` }),
+      ...(body !== undefined && { "Content-Type": "application/json" }),
+      ...headers,
+    },
+    ...(body !== undefined && { body: isRaw ? body : JSON.stringify(body) }),
+  };
+}
+
+export async function answerOf(response: Response): Promise<Answer> {
+  const text = await response.text();
+  const isJson = response.headers.get("content-type")?.startsWith("application/json") ?? false;
+  const body = isJson && text !== "" ? JSON.parse(text) : {};
+  return { status: response.status, headers: response.headers, body, text };
+}
+
+function memoryLog(lines: string[]): Log {
+  const at =
+    (level: string) =>
+    (event: string, fields: Record<string, unknown> = {}) =>
+      void lines.push(JSON.stringify({ level, event, ...fields }));
+  return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
+}

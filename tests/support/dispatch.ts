@@ -1,0 +1,84 @@
+import { createDeliver, type Deliver } from "../../dispatcher/deliver.ts";
+import { Dispatcher } from "../../dispatcher/dispatcher.ts";
+import { HttpClient } from "../../dispatcher/http/client.ts";
+import { createLeases } from "../../dispatcher/leases.ts";
+import { createStore } from "../../dispatcher/store.ts";
+import type { Db } from "../../db/client.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import { parseNetworks } from "../../src/lib/egress.ts";
+import type { Log } from "../../src/lib/log.ts";
+import { connectRedis } from "../../src/lib/redis.ts";
+import { createSecretBox, type SecretBox } from "../../src/lib/secret-box.ts";
+import { createSchedule, type Schedule } from "../../src/outbox/schedule.ts";
+
+export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {} };
+
+/** A schedule on the real Redis, under a prefix of its own. */
+export async function createTestSchedule(): Promise<{
+  schedule: Schedule;
+  flush(): Promise<void>;
+  close(): void;
+}> {
+  const url = process.env["TEST_REDIS_URL"];
+  if (url === undefined)
+    throw new Error("TEST_REDIS_URL is not set: run the tests with scripts/test.ts.");
+  const redis = await connectRedis(url, silentLog);
+  const prefix = `test-${crypto.randomUUID()}:`;
+  return {
+    schedule: createSchedule(redis, prefix, silentLog),
+    async flush() {
+      // Only our own keys: other test files use the same server.
+      const keys = await redis.keys(`${prefix}*`);
+      if (keys.length > 0) await redis.del(...keys);
+    },
+    close: () => redis.disconnect(),
+  };
+}
+
+export interface RunningDispatcher {
+  readonly client: HttpClient;
+  /** Drains and stops, as SIGTERM does. */
+  stop(): Promise<void>;
+}
+
+export function createTestBox(): SecretBox {
+  return createSecretBox({ current: crypto.getRandomValues(new Uint8Array(32)) });
+}
+
+/** The whole dispatcher in this process, over real stores; only its retry delays are short. */
+export function startDispatcher(deps: {
+  db: Db;
+  box: SecretBox;
+  schedule: Schedule;
+  retryDelaysMs?: readonly number[];
+  timeoutMs?: number;
+  log?: Log;
+  wrap?: (deliver: Deliver) => Deliver;
+}): RunningDispatcher {
+  const log = deps.log ?? silentLog;
+  const clock = systemClock;
+  const client = new HttpClient({
+    policy: { allowHttp: true, allowedNetworks: parseNetworks("127.0.0.0/8") },
+    timeoutMs: deps.timeoutMs ?? 1_000,
+  });
+  const deliver = createDeliver({ clock, client });
+  const dispatcher = new Dispatcher({
+    clock,
+    log,
+    schedule: deps.schedule,
+    leases: createLeases(deps.db),
+    store: createStore({ db: deps.db, clock, box: deps.box, log }),
+    deliver: deps.wrap?.(deliver) ?? deliver,
+    retryDelaysMs: deps.retryDelaysMs ?? [50, 100, 150],
+  });
+  const stop = new AbortController();
+  const running = dispatcher.run(stop.signal);
+  return {
+    client,
+    async stop() {
+      stop.abort();
+      await running;
+      client.close();
+    },
+  };
+}

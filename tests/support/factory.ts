@@ -1,0 +1,132 @@
+import { createHmac } from "node:crypto";
+
+import { ulid } from "ulid";
+
+import { insertReviewSite, insertStoreReviewSite } from "../../scripts/seed/rows.ts";
+import type { Db, DbOrTx } from "../../db/client.ts";
+import { newSecret } from "../../src/lib/random-secret.ts";
+import type { SecretBox } from "../../src/lib/secret-box.ts";
+import type { Answer, TestApi } from "./api.ts";
+import type { TestAccount } from "./tenants.ts";
+
+export interface TestProvider {
+  readonly id: number;
+  readonly slug: string;
+  readonly name: string;
+  readonly secret: string;
+}
+
+export async function addProvider(
+  db: DbOrTx,
+  box: SecretBox,
+  slug = "google",
+): Promise<TestProvider> {
+  const provider = { slug, name: `Name of ${slug}`, secret: newSecret() };
+  return { id: await insertReviewSite(db, box, provider), ...provider };
+}
+
+/** Connects the first or second store of an account with a provider; answers the store review site's id. */
+export async function connectStore(
+  db: DbOrTx,
+  account: TestAccount,
+  { provider, store = 0 }: { provider: TestProvider; store?: 0 | 1 },
+): Promise<number> {
+  const storeId = account.storeIds[store];
+  if (storeId === undefined) throw new Error(`The account has no store ${store}.`);
+  return insertStoreReviewSite(db, {
+    storeId,
+    reviewSiteId: provider.id,
+    accountId: account.id,
+    partnerId: account.partnerId,
+  });
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** A provider event; its id is new unless it is given. */
+export function providerEvent(type: string, siteId: number, fields: Fields = {}): Fields {
+  const occurred_at = "2026-06-01T12:00:00.000+00:00";
+  return { id: ulid(), type, occurred_at, store_review_site_id: siteId, ...fields };
+}
+
+export function reportedReview(externalReviewId: string, fields: Fields = {}): Fields {
+  return {
+    external_review_id: externalReviewId,
+    rate: 4,
+    reviewer: "Ada Reviewer",
+    content: "Friendly people, clean work.",
+    reviewed_at: "2026-06-01T11:00:00.000+00:00",
+    ...fields,
+  };
+}
+
+export function created(siteId: number, externalReviewId: string, fields: Fields = {}): Fields {
+  return providerEvent("review.created", siteId, {
+    review: reportedReview(externalReviewId, fields),
+  });
+}
+
+/** Sends signed bytes as the provider's puller does. */
+export function send(api: TestApi, provider: TestProvider, body: unknown): Promise<Answer> {
+  const raw = typeof body === "string" ? body : JSON.stringify(body);
+  const digest = createHmac("sha256", provider.secret).update(raw).digest("hex");
+  return api.call("POST", `/providers/${provider.slug}/events`, {
+    body: raw,
+    headers: { "X-Provider-Signature": `sha256=${digest}` },
+  });
+}
+
+/** Sends events and throws unless they are taken; answers the counts. */
+export async function report(
+  api: TestApi,
+  provider: TestProvider,
+  events: readonly Fields[],
+): Promise<Answer["body"]> {
+  const { status, body, text } = await send(api, provider, { events });
+  if (status !== 200) throw new Error(`The events were answered ${status}: ${text}`);
+  return body;
+}
+
+/** The id of the review that a provider knows under this id. */
+export async function reviewIdOf(db: Db, externalReviewId: string): Promise<number> {
+  const rows = await db.sql<{ id: number }[]>`
+    select id from reviews where external_review_id = ${externalReviewId}`;
+  const [row] = rows;
+  if (row === undefined || rows.length > 1)
+    throw new Error(`There are ${rows.length} reviews ${externalReviewId}.`);
+  return row.id;
+}
+
+export interface HistoryRow {
+  readonly id: number;
+  readonly event: string;
+  readonly eventId: string;
+  readonly reviewId: number | null;
+  readonly actor: Fields;
+  readonly review: Fields | null;
+  readonly site: Fields | null;
+  readonly metadata: Fields;
+  readonly occurredAt: Date;
+}
+
+/** What was recorded on a store review site, in order. */
+export async function historyOfSite(db: Db, siteId: number): Promise<HistoryRow[]> {
+  return db.sql<HistoryRow[]>`
+    select id, event, event_id as "eventId", review_id as "reviewId", actor, review, site, metadata,
+           occurred_at as "occurredAt"
+      from review_history where store_review_site_id = ${siteId} order by id`;
+}
+
+export interface QueuedRow {
+  readonly sequence: number;
+  readonly eventId: string;
+  readonly event: string;
+  readonly historyId: number;
+}
+
+/** What is queued for a subscription, in order. */
+export async function queuedFor(db: Db, subscriptionId: string): Promise<QueuedRow[]> {
+  return db.sql<QueuedRow[]>`
+    select sequence, event_id as "eventId", event, review_history_id as "historyId"
+      from outbox where subscription_id = ${subscriptionId} order by sequence`;
+}

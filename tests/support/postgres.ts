@@ -1,0 +1,60 @@
+import { randomBytes } from "node:crypto";
+
+import postgres from "postgres";
+
+import { connect, type Db } from "../../db/client.ts";
+
+export interface TestDatabase {
+  readonly db: Db;
+  readonly url: string;
+  /** Another pool on the same database, as a second process would have. */
+  connect(): Db;
+  /** Closes all pools and drops the database. */
+  drop(): Promise<void>;
+}
+
+const CONNECTIONS = 10;
+
+/** A database of its own for one test file, cloned from the migrated template of the test command. */
+export async function createDatabase(): Promise<TestDatabase> {
+  const adminUrl = required("TEST_DATABASE_URL");
+  const template = required("TEST_TEMPLATE");
+  // The test command drops every database whose name begins with that of its template.
+  const name = `${template}_${randomBytes(6).toString("hex")}`;
+  await asAdmin(adminUrl, (sql) => sql.unsafe(`create database "${name}" template "${template}"`));
+  const url = new URL(adminUrl);
+  url.pathname = `/${name}`;
+  const pools: Db[] = [];
+  const open = () => {
+    const db = connect(url.href, { max: CONNECTIONS, name: "test" });
+    pools.push(db);
+    return db;
+  };
+  return {
+    db: open(),
+    url: url.href,
+    connect: open,
+    async drop() {
+      await Promise.all(pools.map((pool) => pool.close()));
+      await asAdmin(adminUrl, (sql) => sql.unsafe(`drop database "${name}" with (force)`));
+    },
+  };
+}
+
+async function asAdmin(url: string, work: (sql: postgres.Sql) => Promise<unknown>): Promise<void> {
+  const sql = postgres(url, { max: 1, onnotice: () => {} });
+  try {
+    await work(sql);
+  } finally {
+    await sql.end();
+  }
+}
+
+function required(name: string): string {
+  const value = process.env[name];
+  if (value === undefined || value === "")
+    throw new Error(
+      `${name} is not set: run the tests with scripts/test.ts, which starts the stores.`,
+    );
+  return value;
+}

@@ -1,0 +1,74 @@
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+
+/** One POST as a partner's endpoint sees it. */
+export interface Received {
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+  readonly at: number;
+}
+
+type Answer = (request: Received, count: number) => number | "hang" | Promise<number>;
+
+/** A partner's endpoint on loopback. `answer` chooses the status by the request and how many there were before it. */
+export class Receiver {
+  readonly received: Received[] = [];
+  answer: Answer = () => 200;
+  readonly #server: Server;
+
+  private constructor(server: Server) {
+    this.#server = server;
+  }
+
+  static async start(answer?: Answer): Promise<Receiver> {
+    const server = createServer();
+    const receiver = new Receiver(server);
+    if (answer) receiver.answer = answer;
+    server.on("request", (request, response) => {
+      const chunks: Buffer[] = [];
+      request.on("data", (chunk: Buffer) => chunks.push(chunk));
+      request.on("end", () => {
+        const one: Received = {
+          path: request.url ?? "",
+          headers: request.headers as Record<string, string>,
+          body: Buffer.concat(chunks).toString(),
+          at: performance.now(),
+        };
+        const count = receiver.received.push(one) - 1;
+        void Promise.resolve(receiver.answer(one, count)).then((status) => {
+          if (status !== "hang") response.writeHead(status).end();
+        });
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    return receiver;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/hook`;
+  }
+
+  /** The event ids in the order in which they arrived. */
+  get eventIds(): string[] {
+    return this.received.map((one) => one.headers["x-svc-delivery"] ?? "");
+  }
+
+  async stop(): Promise<void> {
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+}
+
+/** Resolves when the condition holds; rejects after `withinMs` with what was awaited. */
+export async function until(
+  what: string,
+  holds: () => boolean | Promise<boolean>,
+  withinMs = 10_000,
+): Promise<void> {
+  const end = performance.now() + withinMs;
+  while (!(await holds())) {
+    if (performance.now() > end) throw new Error(`Not within ${withinMs} ms: ${what}`);
+    await Bun.sleep(5);
+  }
+}
