@@ -1,0 +1,35 @@
+import type { DbOrTx } from "../../db/client.ts";
+import type { Principal } from "../auth/model.ts";
+import type { Call } from "../http/route.ts";
+import type { AuditAction } from "./model.ts";
+import { insertAuditRow } from "./queries.ts";
+
+interface AuditEntry {
+  readonly at: Date;
+  readonly action: AuditAction;
+  /** Whose action it was; null where nobody is signed in, or a command line did it. */
+  readonly actor: AuditActor | null;
+  readonly call: Pick<Call, "ip" | "userAgent" | "requestId"> | null;
+  /** Never a secret, a password, or an address that somebody typed. */
+  readonly details: Readonly<Record<string, unknown>>;
+}
+
+export type AuditActor = Pick<Principal, "userId" | "companyId" | "impersonatorId">;
+
+/** Writes one row of the audit log, in the transaction of what it tells about. */
+export async function recordAudit(
+  tx: DbOrTx,
+  { at, action, actor, call, details }: AuditEntry,
+): Promise<void> {
+  await insertAuditRow(tx, {
+    at,
+    action,
+    actorId: actor?.userId ?? null,
+    impersonatorId: actor?.impersonatorId ?? null,
+    companyId: actor?.companyId ?? null,
+    ip: call?.ip ?? null,
+    userAgent: call?.userAgent ?? null,
+    requestId: call?.requestId ?? null,
+    details,
+  });
+}

@@ -1,0 +1,156 @@
+import { createHash } from "node:crypto";
+
+import type { Db, Tx } from "../../../db/client.ts";
+import { recordAudit } from "../../audit/actions.ts";
+import type { Call } from "../../http/route.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { Config } from "../../lib/config.ts";
+import { errorFields, type Log } from "../../lib/log.ts";
+import type { Passwords } from "../../lib/password.ts";
+import { lockedUntil, retryAfterS } from "../decide.ts";
+import { findLockTime, settleRightAttempt, settleWrongAttempt } from "../queries/locks.ts";
+import { findSignInUser, holdPassword, replaceHash, type SignInUser } from "../queries/users.ts";
+
+export interface AttemptDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly passwords: Passwords;
+  readonly config: Pick<Config, "lockScheduleS">;
+}
+
+export interface Attempt {
+  readonly email: string;
+  readonly password: string;
+  /** Where the password was given, for the audit log. */
+  readonly method: "login" | "password_grant" | "authorization_code" | "change_password";
+  readonly call: Call;
+  /** Users for whom this is false are answered like a wrong password (decisions.md 2, OAuth clients). */
+  readonly admits?: (user: SignInUser) => boolean;
+}
+
+/** The same three answers for every place that takes a password; each says them in its own words. */
+export type AttemptOutcome<T> =
+  | { readonly kind: "right"; readonly value: T }
+  | { readonly kind: "wrong" }
+  | { readonly kind: "locked"; readonly retryAfterS: number };
+
+type OnRight<T> = (tx: Tx, user: SignInUser, now: Date) => Promise<T>;
+/** `stale`: the password was changed while it was verified. */
+type Settled<T> = AttemptOutcome<T> | { readonly kind: "stale" };
+
+/**
+ * Checks a password under the sign-in lock (interface.md 3.2; decisions.md 2, wrong login and lock). Nothing of what
+ * it does depends on whether the email is known: one look-up, one argon2id verification, one settling statement.
+ * `onRight` runs in the transaction that settles a right answer.
+ */
+export async function attemptSignIn<T>(
+  deps: AttemptDeps,
+  attempt: Attempt,
+  onRight: OnRight<T>,
+): Promise<AttemptOutcome<T>> {
+  const email = normaliseEmail(attempt.email);
+  const digest = emailDigest(email);
+  // Spares the hash; the statement after the hash is what decides.
+  const early = lockedOutcome(await findLockTime(deps.db, digest), deps.clock.now());
+  if (early !== undefined) return early;
+  for (;;) {
+    const user = await findSignInUser(deps.db, email);
+    const hash = user?.isActive && (attempt.admits?.(user) ?? true) ? user.passwordHash : null;
+    const isRight = await deps.passwords.verify(attempt.password, hash);
+    const settled: Settled<T> =
+      isRight && user !== undefined && hash !== null
+        ? await settleRight(deps, { attempt, digest, user, hash }, onRight)
+        : await settleWrong(deps, { attempt, digest, user });
+    if (settled.kind !== "stale") return settled;
+  }
+}
+
+async function settleRight<T>(
+  deps: AttemptDeps,
+  {
+    attempt,
+    digest,
+    user,
+    hash,
+  }: { attempt: Attempt; digest: string; user: SignInUser; hash: string },
+  onRight: OnRight<T>,
+): Promise<Settled<T>> {
+  const now = deps.clock.now();
+  const settled = await deps.db.transaction(async (tx): Promise<Settled<T>> => {
+    if (!(await holdPassword(tx, { id: user.id, passwordHash: hash }))) return { kind: "stale" };
+    const locked = lockedOutcome(await settleRightAttempt(tx, { digest, now }), now);
+    return locked ?? { kind: "right", value: await onRight(tx, user, now) };
+  });
+  if (settled.kind === "right")
+    await renewHash(deps, { userId: user.id, password: attempt.password, hash });
+  return settled;
+}
+
+async function settleWrong(
+  deps: AttemptDeps,
+  { attempt, digest, user }: { attempt: Attempt; digest: string; user: SignInUser | undefined },
+): Promise<AttemptOutcome<never>> {
+  const { call, method } = attempt;
+  const now = deps.clock.now();
+  const actor =
+    user === undefined
+      ? null
+      : { userId: user.id, companyId: user.companyId, impersonatorId: null };
+  const counted = await deps.db.transaction(async (tx) => {
+    const lock = await settleWrongAttempt(tx, {
+      digest,
+      now,
+      scheduleS: deps.config.lockScheduleS,
+    });
+    if (lock === undefined) return false;
+    await recordAudit(tx, {
+      at: now,
+      action: "AUTH_LOGIN_FAILED",
+      actor,
+      call,
+      details: { method },
+    });
+    if (lock.lockedUntil !== null) {
+      const details = { method, locked_until: lock.lockedUntil.toISOString() };
+      await recordAudit(tx, { at: now, action: "AUTH_LOCKED", actor, call, details });
+    }
+    return true;
+  });
+  if (counted) return { kind: "wrong" };
+  // The lock may have run out since; then the caller may try again at once.
+  return (
+    lockedOutcome(await findLockTime(deps.db, digest), now) ?? { kind: "locked", retryAfterS: 1 }
+  );
+}
+
+function lockedOutcome(
+  lock: Awaited<ReturnType<typeof findLockTime>>,
+  now: Date,
+): Extract<AttemptOutcome<never>, { kind: "locked" }> | undefined {
+  const until = lockedUntil(lock, now);
+  return until === undefined ? undefined : { kind: "locked", retryAfterS: retryAfterS(until, now) };
+}
+
+/** Only here is the password at hand to hash it anew. The sign-in stands whether or not this succeeds. */
+async function renewHash(
+  { db, log, passwords }: AttemptDeps,
+  { userId, password, hash }: { userId: number; password: string; hash: string },
+): Promise<void> {
+  if (!passwords.needsRehash(hash)) return;
+  try {
+    await replaceHash(db, { userId, from: hash, to: await passwords.hash(password) });
+  } catch (error) {
+    log.warn("password.rehash_failed", { user_id: userId, ...errorFields(error) });
+  }
+}
+
+/** How an email is stored and looked up. Postgres takes no NUL in a text, and nobody's address has one. */
+export function normaliseEmail(typed: string): string {
+  return typed.trim().toLowerCase().replaceAll("\0", "\uFFFD");
+}
+
+/** The key of the lock: people type passwords into email fields, so the text itself is not kept. */
+export function emailDigest(normalisedEmail: string): string {
+  return createHash("sha256").update(normalisedEmail).digest("hex");
+}

@@ -1,0 +1,61 @@
+import { ulid } from "ulid";
+
+import type { Tx } from "../../../db/client.ts";
+import { recordAudit } from "../../audit/actions.ts";
+import type { Call } from "../../http/route.ts";
+import type { Config } from "../../lib/config.ts";
+import type { KeyRing } from "../key-ring.ts";
+import type { SignInMethod } from "../model.ts";
+import { insertAuthenticationEvent } from "../queries/sessions.ts";
+import { issueToken, type IssuedToken } from "./issue-token.ts";
+
+interface SessionDeps {
+  readonly keys: KeyRing;
+  readonly config: Pick<Config, "accessTokenTtlS">;
+}
+
+interface SignIn {
+  readonly user: { readonly id: number; readonly companyId: number };
+  readonly method: SignInMethod;
+  readonly clientId: string | null;
+  readonly scope: string;
+  readonly call: Call;
+  readonly now: Date;
+}
+
+/** Records a sign-in and issues its access token, the first of its family. */
+export async function openSession(
+  tx: Tx,
+  deps: SessionDeps,
+  { user, method, clientId, scope, call, now }: SignIn,
+): Promise<IssuedToken & { familyId: string }> {
+  const familyId = ulid(now.getTime());
+  const { ip, userAgent } = call;
+  await insertAuthenticationEvent(tx, {
+    id: familyId,
+    userId: user.id,
+    method,
+    clientId,
+    ip,
+    userAgent,
+    at: now,
+  });
+  const issued = await issueToken(tx, deps.keys, {
+    kind: "access",
+    userId: user.id,
+    familyId,
+    clientId,
+    impersonatorId: null,
+    scope,
+    ttlS: deps.config.accessTokenTtlS,
+    now,
+  });
+  await recordAudit(tx, {
+    at: now,
+    action: "AUTH_LOGIN",
+    actor: { userId: user.id, companyId: user.companyId, impersonatorId: null },
+    call,
+    details: { method, jti: issued.jti },
+  });
+  return { ...issued, familyId };
+}

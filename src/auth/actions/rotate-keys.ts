@@ -1,0 +1,44 @@
+import type { Db } from "../../../db/client.ts";
+import { recordAudit } from "../../audit/actions.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { SecretBox } from "../../lib/secret-box.ts";
+import { activateNextKey, insertSigningKey, retireCurrentKey } from "../queries/keys.ts";
+import { generateSigningKey } from "../signing-key.ts";
+
+/** Key ids. */
+export interface Rotation {
+  readonly retired: string;
+  readonly current: string;
+  readonly next: string;
+}
+
+/**
+ * `bun run keys rotate`: next → current → retired, and a new next. Running API processes see it within seconds; until
+ * then they sign with the key that was retired, which still verifies.
+ */
+export async function rotateKeys(deps: {
+  db: Db;
+  box: SecretBox;
+  clock: Clock;
+}): Promise<Rotation> {
+  const fresh = await generateSigningKey(deps.box);
+  const now = deps.clock.now();
+  return deps.db.transaction(async (tx) => {
+    const retired = await retireCurrentKey(tx, now);
+    const current = await activateNextKey(tx, now);
+    const inserted = await insertSigningKey(tx, { ...fresh, state: "next", now });
+    if (retired === undefined || current === undefined || !inserted)
+      throw new Error(
+        "The key ring is not complete, or another rotation is under way; start the API once, or try again.",
+      );
+    const rotation = { retired, current, next: fresh.kid };
+    await recordAudit(tx, {
+      at: now,
+      action: "KEY_ROTATED",
+      actor: null,
+      call: null,
+      details: rotation,
+    });
+    return rotation;
+  });
+}

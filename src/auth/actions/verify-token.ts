@@ -1,0 +1,20 @@
+import type { Db } from "../../../db/client.ts";
+import type { Principal, VerifyTokenAnswer } from "../model.ts";
+import { findPerson } from "../queries/users.ts";
+import { readContext } from "./session-context.ts";
+
+/** `GET /verify-token`: whom the bearer token speaks for. */
+export async function verifyToken(
+  deps: { db: Db },
+  principal: Principal,
+): Promise<VerifyTokenAnswer> {
+  const { context } = await readContext(deps.db, principal.userId);
+  if (principal.impersonatorId === null) return context;
+  const person = await findPerson(deps.db, principal.impersonatorId);
+  if (person === undefined) throw new Error(`User ${principal.impersonatorId} is gone.`);
+  const { id, email, name, companyId } = person;
+  return {
+    ...context,
+    impersonation: { impersonator: { id, email, name, company_id: companyId } },
+  };
+}

@@ -1,0 +1,53 @@
+import type { Access } from "../http/route.ts";
+import type { ProblemCode } from "../lib/problem.ts";
+import type { Principal, Scope } from "./model.ts";
+
+type Bearer = Extract<Access, { kind: "bearer" }>;
+
+/** interface.md 5.3. */
+export const publicAccess = { kind: "public" } as const satisfies Access;
+
+/** Every user of any company; without a scope, whatever the token's. */
+export function anyUser(scope?: Scope): Bearer {
+  return allow(() => true, scope);
+}
+
+/** Owners and admins of a partner, in person (interface.md 5.4; decisions.md 1, order of checks). */
+export function partnerAdmin(scope: Scope): Bearer {
+  return allow(
+    ({ companyType, role, impersonatorId }) =>
+      companyType === "partner" &&
+      (role === "partner_owner" || role === "partner_admin") &&
+      impersonatorId === null,
+    scope,
+  );
+}
+
+/** Users of an account and of its locations, and whoever acts for its owner (decisions.md 2, sessions). */
+export function accountUser(scope: Scope): Bearer {
+  return allow(({ companyType }) => companyType === "account", scope);
+}
+
+/** The platform's own administrators; a token that was narrowed does not administrate, unless its scope is named. */
+export function superAdmin(scope: Scope = "*"): Bearer {
+  return allow(
+    ({ companyType, role }) => companyType === "platform" && role === "super_admin",
+    scope,
+  );
+}
+
+/** A wrong kind of user is `forbidden`; the right kind with too narrow a token lacks the scope. */
+function allow(admits: (principal: Principal) => boolean, scope: Scope | undefined): Bearer {
+  return {
+    kind: "bearer",
+    refuse(principal): ProblemCode | undefined {
+      // Such a token works for the password reset only (decisions.md 2, `POST /reset-password`).
+      if (principal.tokenKind === "password_reset" || !admits(principal)) return "forbidden";
+      return scope === undefined || hasScope(principal, scope) ? undefined : "insufficient_scope";
+    },
+  };
+}
+
+function hasScope({ scopes }: Principal, scope: Scope): boolean {
+  return scopes.has("*") || scopes.has(scope);
+}

@@ -1,0 +1,151 @@
+import { errors, jwtVerify, type JWK, type JWTHeaderParameters } from "jose";
+
+import type { Db } from "../../db/client.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Config } from "../lib/config.ts";
+import { errorFields, type Log } from "../lib/log.ts";
+import type { SecretBox } from "../lib/secret-box.ts";
+import { readClaims, type Claims, type TokenType } from "./claims.ts";
+import { insertSigningKey, listSigningKeys } from "./queries/keys.ts";
+import {
+  ALGORITHM,
+  generateSigningKey,
+  openSigningKey,
+  type Issuer,
+  type SigningKey,
+} from "./signing-key.ts";
+
+/** How old the view of the keys gets: a rotation by another process is seen within it. */
+const RELOAD_EVERY_MS = 5_000;
+/** A stranger may invent key ids; they cost at most one statement in this time. */
+const UNKNOWN_KID_RELOAD_MS = 200;
+/**
+ * `exp` holds whole seconds, the token's row milliseconds. The signature's check must not be the stricter one: the row
+ * decides when a token ends.
+ */
+const TOLERANCE_S = 1;
+
+interface KeyRingDeps {
+  readonly db: Db;
+  readonly box: SecretBox;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly config: Pick<Config, "serverRoot">;
+}
+
+/** The signing keys, as the database has them: `next` is published, `current` signs, `retired` still verifies. */
+export interface KeyRing {
+  sign(type: TokenType, claims: Claims): Promise<{ token: string; kid: string }>;
+  /** The claims of a token of that type that we signed and that has not expired; undefined for anything else. */
+  verify(type: TokenType, token: string): Promise<Claims | undefined>;
+  /** RFC 7517, for `/.well-known/jwks.json`. */
+  jwks(): { keys: JWK[] };
+  /** Follows the rotations of other processes until the signal aborts. */
+  watch(signal: AbortSignal): Promise<void>;
+}
+
+/** Makes the keys that are missing and opens the ring; throws if a key that has to sign does not open. */
+export async function openKeyRing(deps: KeyRingDeps): Promise<KeyRing> {
+  await ensureKeys(deps);
+  const ring = new LoadedKeys(deps);
+  await ring.load();
+  return ring;
+}
+
+/** Several processes may start at once: the unique indexes let one of them win, and the others take what it made. */
+async function ensureKeys({ db, box, clock }: KeyRingDeps): Promise<void> {
+  const known = new Set((await listSigningKeys(db)).map((key) => key.state));
+  for (const state of ["current", "next"] as const) {
+    if (known.has(state)) continue;
+    await insertSigningKey(db, { ...(await generateSigningKey(box)), state, now: clock.now() });
+  }
+}
+
+class LoadedKeys implements KeyRing {
+  readonly #deps: KeyRingDeps;
+  readonly #issuer: Issuer;
+  #keys: ReadonlyMap<string, SigningKey> = new Map();
+  #soughtAtMs = Number.NEGATIVE_INFINITY;
+  #loading: Promise<void> | undefined;
+
+  constructor(deps: KeyRingDeps) {
+    this.#deps = deps;
+    this.#issuer = { iss: deps.config.serverRoot, aud: `${deps.config.serverRoot}/api` };
+  }
+
+  async sign(type: TokenType, claims: Claims): Promise<{ token: string; kid: string }> {
+    // No look at the database here: the caller's transaction holds a connection while it waits for us.
+    const current = [...this.#keys.values()].find((key) => key.state === "current");
+    if (current?.signers === undefined) throw new Error("The key ring has no key that signs.");
+    return { token: await current.signers[type](claims), kid: current.kid };
+  }
+
+  async verify(type: TokenType, token: string): Promise<Claims | undefined> {
+    const now = this.#deps.clock.now();
+    try {
+      const { payload } = await jwtVerify(token, (header) => this.#verifier(header), {
+        algorithms: [ALGORITHM],
+        typ: type,
+        issuer: this.#issuer.iss,
+        audience: this.#issuer.aud,
+        currentDate: now,
+        clockTolerance: TOLERANCE_S,
+      });
+      return readClaims(payload, now);
+    } catch (error) {
+      if (error instanceof errors.JOSEError) return undefined;
+      throw error;
+    }
+  }
+
+  jwks(): { keys: JWK[] } {
+    return { keys: [...this.#keys.values()].map((key) => key.publicJwk) };
+  }
+
+  async watch(signal: AbortSignal): Promise<void> {
+    for (;;) {
+      await this.#deps.clock.sleep(RELOAD_EVERY_MS, signal);
+      if (signal.aborted) return;
+      await this.#reload();
+    }
+  }
+
+  async load(): Promise<void> {
+    const rows = await listSigningKeys(this.#deps.db);
+    const opened = await Promise.all(
+      rows.map(async (row) => {
+        const known = this.#keys.get(row.kid);
+        return known?.state === row.state
+          ? known
+          : openSigningKey(row, this.#deps.box, this.#issuer);
+      }),
+    );
+    this.#keys = new Map(opened.map((key) => [key.kid, key]));
+  }
+
+  async #verifier({ kid }: JWTHeaderParameters): Promise<SigningKey["verifier"]> {
+    if (kid === undefined) throw new errors.JWKSNoMatchingKey();
+    const known = this.#keys.get(kid) ?? (await this.#seek(kid));
+    if (known === undefined) throw new errors.JWKSNoMatchingKey();
+    return known.verifier;
+  }
+
+  /** Another process may have rotated twice since the last look, and signs with a key that we never saw. */
+  async #seek(kid: string): Promise<SigningKey | undefined> {
+    await this.#loading;
+    const nowMs = this.#deps.clock.monotonicMs();
+    if (!this.#keys.has(kid) && nowMs - this.#soughtAtMs >= UNKNOWN_KID_RELOAD_MS) {
+      this.#soughtAtMs = nowMs;
+      await this.#reload();
+    }
+    return this.#keys.get(kid);
+  }
+
+  /** Never throws: the keys at hand stay good when the database is away or a new key does not open. */
+  #reload(): Promise<void> {
+    this.#loading ??= this.load()
+      .catch((error: unknown) => this.#deps.log.error("key_ring.reload_failed", errorFields(error)))
+      .finally(() => (this.#loading = undefined));
+    return this.#loading;
+  }
+}

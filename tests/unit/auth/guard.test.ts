@@ -1,0 +1,121 @@
+import { describe, expect, test } from "bun:test";
+
+import { accountUser, anyUser, partnerAdmin, superAdmin } from "../../../src/auth/guard.ts";
+import type { Principal, Role, TokenKind } from "../../../src/auth/model.ts";
+
+const COMPANY: Record<Role, Principal["companyType"]> = {
+  super_admin: "platform",
+  partner_owner: "partner",
+  partner_admin: "partner",
+  account_owner: "account",
+  account_user: "account",
+  location_user: "account",
+};
+const ROLES = Object.keys(COMPANY) as Role[];
+
+function principal(role: Role, over: Partial<Principal> = {}): Principal {
+  return {
+    userId: 1,
+    userName: "Somebody",
+    role,
+    companyId: 1,
+    companyType: COMPANY[role],
+    partnerId: null,
+    accountId: null,
+    storeIds: null,
+    scopes: new Set(["*"]),
+    tokenKind: "access",
+    jti: "j",
+    familyId: null,
+    signInMethod: "login",
+    clientId: null,
+    isThirdParty: false,
+    impersonatorId: null,
+    ...over,
+  };
+}
+
+const RULES = {
+  anyUser: { access: anyUser("reviews:read"), admits: ROLES },
+  partnerAdmin: {
+    access: partnerAdmin("reviews:read"),
+    admits: ["partner_owner", "partner_admin"] as Role[],
+  },
+  accountUser: {
+    access: accountUser("reviews:read"),
+    admits: ["account_owner", "account_user", "location_user"] as Role[],
+  },
+  superAdmin: { access: superAdmin("reviews:read"), admits: ["super_admin"] as Role[] },
+};
+const TABLE = Object.entries(RULES).flatMap(([name, { access, admits }]) =>
+  ROLES.map((role) => ({ name, access, role, admitted: admits.includes(role) })),
+);
+
+describe("access rules by role", () => {
+  test.each(TABLE)("$name to a $role: $admitted", ({ access, role, admitted }) => {
+    expect(access.refuse(principal(role))).toBe(admitted ? undefined : "forbidden");
+  });
+});
+
+describe("access rules by scope", () => {
+  const admitted = TABLE.filter((row) => row.admitted);
+
+  test.each(admitted)("$name admits a $role whose token names the scope", ({ access, role }) => {
+    expect(access.refuse(principal(role, { scopes: new Set(["reviews:read"]) }))).toBeUndefined();
+  });
+
+  test.each(admitted)("$name tells a $role that only the scope is missing", ({ access, role }) => {
+    const narrow = principal(role, { scopes: new Set(["reviews:write"]) });
+    expect(access.refuse(narrow)).toBe("insufficient_scope");
+  });
+
+  test("the wrong kind of user hears nothing of scopes", () => {
+    const narrow = principal("account_user", { scopes: new Set(["reviews:write"]) });
+    expect(RULES.partnerAdmin.access.refuse(narrow)).toBe("forbidden");
+  });
+
+  test("without a scope in the rule every token is admitted", () => {
+    expect(anyUser().refuse(principal("account_user", { scopes: new Set([]) }))).toBeUndefined();
+  });
+
+  test("a super-admin's token that was narrowed does not administrate", () => {
+    const narrow = principal("super_admin", { scopes: new Set(["reviews:read"]) });
+    expect(superAdmin().refuse(narrow)).toBe("insufficient_scope");
+  });
+});
+
+describe("access rules by kind of token", () => {
+  const kinds: TokenKind[] = ["access", "dashboard_pat", "api_pat", "impersonation"];
+
+  test.each(kinds)("a token of kind %s is as good as any other", (tokenKind) => {
+    expect(
+      accountUser("reviews:read").refuse(principal("account_owner", { tokenKind })),
+    ).toBeUndefined();
+  });
+
+  test.each(TABLE)(
+    "$name refuses a $role with a token for the password reset",
+    ({ access, role }) => {
+      const forReset = principal(role, {
+        tokenKind: "password_reset",
+        scopes: new Set(["password:reset"]),
+      });
+      expect(access.refuse(forReset)).toBe("forbidden");
+    },
+  );
+
+  test("an impersonator reaches the account and never the partner's side", () => {
+    const acting = { tokenKind: "impersonation", impersonatorId: 2 } as const;
+    expect(accountUser("reviews:read").refuse(principal("account_owner", acting))).toBeUndefined();
+    expect(partnerAdmin("reviews:read").refuse(principal("partner_owner", acting))).toBe(
+      "forbidden",
+    );
+  });
+
+  test("a role counts only in a company of its type", () => {
+    const misplaced = principal("partner_owner", { companyType: "account" });
+    expect(partnerAdmin("webhooks:read").refuse(misplaced)).toBe("forbidden");
+    const posing = principal("super_admin", { companyType: "partner" });
+    expect(superAdmin().refuse(posing)).toBe("forbidden");
+  });
+});
