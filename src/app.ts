@@ -1,0 +1,74 @@
+import type { Db } from "../db/client.ts";
+import { createEdge } from "./auth/edge.ts";
+import type { KeyRing } from "./auth/key-ring.ts";
+import { authRoutes } from "./auth/routes.ts";
+import { mount } from "./http/mount.ts";
+import type { Route } from "./http/route.ts";
+import type { Clock } from "./lib/clock.ts";
+import type { Config } from "./lib/config.ts";
+import { errorFields, type Log } from "./lib/log.ts";
+import type { Passwords } from "./lib/password.ts";
+import type { SecretBox } from "./lib/secret-box.ts";
+import type { Waker } from "./outbox/schedule.ts";
+import { providerRoutes } from "./providers/routes.ts";
+import { reviewRoutes } from "./reviews/routes.ts";
+import { webhookRoutes } from "./webhooks/routes.ts";
+
+/** All that the API is made of. Each domain takes the part of it that it needs. */
+export interface AppDeps {
+  readonly config: Config;
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly box: SecretBox;
+  readonly schedule: Waker;
+  readonly keys: KeyRing;
+  readonly passwords: Passwords;
+  /** Store → a call that rejects while the store is away. */
+  readonly stores: Readonly<Record<string, () => Promise<unknown>>>;
+}
+
+/** A store that takes longer is not ready; whoever asks has a deadline too. */
+const PING_TIMEOUT_MS = 2_000;
+
+export function createApp(deps: AppDeps) {
+  const routes: Route[] = [
+    ...authRoutes(deps),
+    ...webhookRoutes(deps),
+    ...providerRoutes(deps),
+    ...reviewRoutes(deps),
+  ];
+  return mount(createEdge(deps), {
+    routes,
+    documents: { "/.well-known/jwks.json": () => deps.keys.jwks() },
+    readiness: () => readiness(deps),
+    trustedProxies: deps.config.trustedProxies,
+  });
+}
+
+async function readiness(deps: AppDeps) {
+  const states = await Promise.all(
+    Object.entries(deps.stores).map(async ([name, ping]) => ({
+      name,
+      state: await stateOf(deps, name, ping),
+    })),
+  );
+  const ready = states.every(({ state }) => state === "ok");
+  return { ready, checks: Object.fromEntries(states.map(({ name, state }) => [name, state])) };
+}
+
+async function stateOf(
+  { clock, log }: AppDeps,
+  store: string,
+  ping: () => Promise<unknown>,
+): Promise<"ok" | "failed"> {
+  const answered = ping().then(
+    () => true,
+    (error: unknown) => {
+      log.warn("store.unreachable", { store, ...errorFields(error) });
+      return false;
+    },
+  );
+  const late = clock.sleep(PING_TIMEOUT_MS).then(() => false);
+  return (await Promise.race([answered, late])) ? "ok" : "failed";
+}

@@ -1,0 +1,51 @@
+import { connect, ping } from "../db/client.ts";
+import { createApp } from "./app.ts";
+import { openKeyRing } from "./auth/key-ring.ts";
+import { systemClock } from "./lib/clock.ts";
+import { configOrExit, stopSignal } from "./lib/lifecycle.ts";
+import { createLog } from "./lib/log.ts";
+import { createPasswords } from "./lib/password.ts";
+import { connectRedis } from "./lib/redis.ts";
+import { createSecretBox } from "./lib/secret-box.ts";
+import { createSchedule } from "./outbox/schedule.ts";
+
+const CONNECTIONS = 16;
+/** Requests under way at a stop have this long to end; kept connections have no say. */
+const DRAIN_MS = 4_000;
+
+const config = configOrExit();
+const clock = systemClock;
+const log = createLog({ level: config.logLevel, role: "api", clock });
+const stop = stopSignal(config.parentPid);
+
+const db = connect(config.databaseUrl, { max: CONNECTIONS, name: "reviewrelay-api" });
+const redis = await connectRedis(config.redisUrl, log);
+const box = createSecretBox({ current: config.masterKey, previous: config.masterKeyPrevious });
+const keys = await openKeyRing({ db, box, clock, log, config });
+void keys.watch(stop);
+
+const app = createApp({
+  config,
+  db,
+  clock,
+  log,
+  box,
+  keys,
+  passwords: createPasswords(),
+  schedule: createSchedule(redis, config.redisPrefix, log),
+  stores: { postgres: () => ping(db), redis: () => redis.ping() },
+});
+app.listen({ port: config.port, hostname: config.host });
+log.info("api.started", { pid: process.pid, server_root: config.serverRoot });
+
+stop.addEventListener("abort", () => void drain());
+if (stop.aborted) void drain();
+
+async function drain(): Promise<void> {
+  await Promise.race([app.server?.stop(), clock.sleep(DRAIN_MS)]);
+  await app.stop(true);
+  redis.disconnect();
+  await db.close();
+  log.info("api.stopped");
+  process.exit(0);
+}

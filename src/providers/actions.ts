@@ -1,0 +1,184 @@
+import { createHmac } from "node:crypto";
+
+import { ulid } from "ulid";
+
+import type { Db, Tx } from "../../db/client.ts";
+import type { Clock } from "../lib/clock.ts";
+import { invalid, Problem } from "../lib/problem.ts";
+import { equalInConstantTime, type SecretBox } from "../lib/secret-box.ts";
+import type { RecordedAction } from "../outbox/event.ts";
+import { recordActions } from "../outbox/queries.ts";
+import type { Waker } from "../outbox/schedule.ts";
+import { decideEvents, type Known, type Outcome } from "./decide.ts";
+import { readEvents } from "./input.ts";
+import { reviewKey, type ProviderEvent, type ReviewState, type Site } from "./model.ts";
+import type { ProfanityFinder } from "./profanity.ts";
+import * as queries from "./queries.ts";
+import { toAction } from "./record.ts";
+import { providerSecretContext } from "./secret.ts";
+
+export interface ProviderDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly box: SecretBox;
+  readonly schedule: Waker;
+}
+
+const SLUG = /^[a-z0-9][a-z0-9_-]{0,63}$/;
+/** Signs for a provider that does not exist, so that it takes as long as one that does. */
+const NOBODY = "there is no such provider";
+
+/** The provider's signature over the bytes as sent; an unknown provider is the same refusal (decisions.md 6). */
+export async function verifySignature(
+  deps: Pick<ProviderDeps, "db" | "box">,
+  slug: string,
+  { raw, signature }: { raw: Uint8Array; signature: string | null },
+): Promise<void> {
+  const sealed = SLUG.test(slug) ? await queries.sealedSecretOf(deps.db, slug) : undefined;
+  const secret = sealed === undefined ? NOBODY : deps.box.open(sealed, providerSecretContext(slug));
+  const expected = `sha256=${createHmac("sha256", secret).update(raw).digest("hex")}`;
+  const matches = equalInConstantTime(signature ?? "", expected);
+  if (!matches || sealed === undefined) throw new Problem("invalid_signature");
+}
+
+/**
+ * Takes all events of one request or none (decisions.md 6): domain changes, history and outbox entries in one
+ * transaction. Every request takes its locks in the same order (sites, event ids, reviews, and the partners'
+ * sequences last), so that none waits for another in a circle.
+ */
+export async function takeEvents(
+  deps: ProviderDeps & { readonly profanity: ProfanityFinder },
+  slug: string,
+  body: unknown,
+): Promise<{ accepted: number; duplicates: number }> {
+  const now = deps.clock.now();
+  const events = readEvents(body, now);
+  const { accepted, wakes } = await deps.db.transaction(async (tx) => {
+    const sites = await lockSites(tx, slug, events);
+    const fresh = await claim(tx, sites, events, now);
+    if (fresh.length === 0) return { accepted: 0, wakes: [] };
+    const known = await loadKnown(tx, { sites, fresh, now, profanity: deps.profanity });
+    const outcome = decideEvents(fresh, known);
+    if (Object.keys(outcome.faults).length > 0) throw invalid({ ...outcome.faults });
+    await write(tx, outcome, now);
+    const actions = outcome.recorded.map((one): RecordedAction => ({
+      ...toAction(one, slug),
+      eventId: ulid(now.getTime()),
+    }));
+    return { accepted: fresh.length, wakes: await recordActions(tx, actions, now) };
+  });
+  // After the commit: earlier, the dispatcher could look before the entries are visible.
+  await deps.schedule.wake(wakes, now);
+  return { accepted, duplicates: events.length - accepted };
+}
+
+type Sites = ReadonlyMap<number, Site>;
+
+async function lockSites(tx: Tx, slug: string, events: readonly ProviderEvent[]): Promise<Sites> {
+  const changing = events.filter(({ type }) => type === "connection.changed");
+  const ids = distinct(events.map(({ siteId }) => siteId));
+  const locked = distinct(changing.map(({ siteId }) => siteId));
+  const sites = await queries.sitesOf(tx, slug, { ids, locked });
+  return new Map(sites.map((one) => [one.id, one]));
+}
+
+/** The events that were never seen before; of several with one id in a request, the first. */
+async function claim(
+  tx: Tx,
+  sites: Sites,
+  events: readonly ProviderEvent[],
+  now: Date,
+): Promise<ProviderEvent[]> {
+  const first = new Map<string, ProviderEvent>();
+  for (const event of events) if (!first.has(event.id)) first.set(event.id, event);
+  const [site] = sites.values();
+  // Not one site is known, so no event can be accepted; the decision names them all.
+  if (site === undefined) return [...first.values()];
+  const claimed = await queries.claimEventIds(tx, site.reviewSiteId, [...first.keys()], now);
+  return [...first.values()].filter(({ id }) => claimed.has(id));
+}
+
+interface Loading {
+  readonly sites: Sites;
+  readonly fresh: readonly ProviderEvent[];
+  readonly now: Date;
+  readonly profanity: ProfanityFinder;
+}
+
+async function loadKnown(tx: Tx, { sites, fresh, now, profanity }: Loading): Promise<Known> {
+  const profanityIn = remembering((text) => profanity.wordsIn(text));
+  const reported = new Map<string, queries.NewReview>();
+  const keys = new Map<string, Pick<ReviewState, "siteId" | "externalReviewId">>();
+  for (const event of fresh) {
+    if (event.type === "connection.changed" || !sites.has(event.siteId)) continue;
+    const key = reviewKey(event.siteId, event.externalReviewId);
+    keys.set(key, event);
+    if (event.type === "review.created" && !reported.has(key))
+      reported.set(key, newReview(event, profanityIn));
+  }
+  const reviews = new Map<string, ReviewState>();
+  const created = new Set<string>();
+  for (const row of await insertNew(tx, [...reported.values()], now)) {
+    const key = reviewKey(row.siteId, row.externalReviewId);
+    const review = reported.get(key);
+    if (review === undefined) continue;
+    created.add(key);
+    reviews.set(key, { ...review, id: row.id, removedAt: null });
+  }
+  const others = [...keys].flatMap(([key, one]) => (created.has(key) ? [] : [one]));
+  const locked = others.length === 0 ? [] : await queries.lockReviews(tx, others);
+  for (const one of locked) reviews.set(reviewKey(one.siteId, one.externalReviewId), one);
+  return { sites, reviews, created, profanityIn, suppressing: await suppressing(tx, sites, fresh) };
+}
+
+async function insertNew(tx: Tx, reviews: readonly queries.NewReview[], now: Date) {
+  return reviews.length === 0 ? [] : queries.insertReviews(tx, reviews, now);
+}
+
+function newReview(
+  event: Extract<ProviderEvent, { type: "review.created" | "review.updated" }>,
+  profanityIn: Known["profanityIn"],
+): queries.NewReview {
+  const { siteId, externalReviewId, review } = event;
+  return {
+    siteId,
+    externalReviewId,
+    ...review,
+    reviewerEmail: review.reviewerEmail ?? null,
+    profanity: profanityIn(review.content),
+  };
+}
+
+/** Only a posted response asks whether our own mails are suppressed. */
+async function suppressing(
+  tx: Tx,
+  sites: Sites,
+  fresh: readonly ProviderEvent[],
+): Promise<ReadonlySet<number>> {
+  const posted = fresh.filter(({ type }) => type === "response.posted");
+  const partners = posted.flatMap(({ siteId }) => sites.get(siteId)?.partnerId ?? []);
+  return partners.length === 0 ? new Set() : queries.suppressingPartners(tx, distinct(partners));
+}
+
+async function write(tx: Tx, outcome: Outcome, now: Date): Promise<void> {
+  if (outcome.reviews.length > 0) await queries.updateReviews(tx, outcome.reviews, now);
+  if (outcome.sites.length > 0) await queries.updateSites(tx, outcome.sites);
+  // The mail of every homeowner_notified_of_response that says `queued` is queued here, in this transaction, as soon
+  // as there is a table of mails.
+}
+
+/** Several events of a request often carry the same text. */
+function remembering<T>(find: (text: string) => T): (text: string) => T {
+  const known = new Map<string, T>();
+  return (text) => {
+    const before = known.get(text);
+    if (before !== undefined) return before;
+    const found = find(text);
+    known.set(text, found);
+    return found;
+  };
+}
+
+function distinct(values: readonly number[]): number[] {
+  return [...new Set(values)];
+}

@@ -1,0 +1,271 @@
+import { isoInstant } from "../lib/clock.ts";
+import type { Axis } from "../outbox/event.ts";
+import type { Metadata } from "../reviews/model.ts";
+import { reviewKey } from "./model.ts";
+import type { AxisState, ProviderEvent, ReportedReview, ReviewState, Site } from "./model.ts";
+
+/** What is known when a request is decided, all of it locked. */
+export interface Known {
+  readonly sites: ReadonlyMap<number, Site>;
+  /** By `reviewKey`; those that this request creates are among them, as their first event says. */
+  readonly reviews: ReadonlyMap<string, ReviewState>;
+  /** Keys of the reviews that this request creates. */
+  readonly created: ReadonlySet<string>;
+  /** Partners whose active immediate subscription suppresses our own mails (interface.md 6.4, rule 4). */
+  readonly suppressing: ReadonlySet<number>;
+  readonly profanityIn: (text: string) => readonly string[];
+}
+
+/** One row for the history: about a review as it was then, or about an axis of a site as it was then. */
+export type Recorded = { readonly occurredAt: Date; readonly site: Site } & (
+  | {
+      [E in ReviewEventName]: {
+        readonly kind: "review";
+        readonly event: E;
+        readonly metadata: Metadata[E];
+        readonly review: ReviewState;
+      };
+    }[ReviewEventName]
+  | {
+      [E in PostingEventName]: {
+        readonly kind: "posting";
+        readonly event: E;
+        readonly metadata: Metadata[E];
+        readonly errorCode: string | null;
+        readonly review: ReviewState;
+      };
+    }[PostingEventName]
+  | { readonly kind: "connection"; readonly event: ConnectionEventName; readonly axis: Axis }
+);
+
+type ReviewEventName =
+  | "review_received"
+  | "review_updated"
+  | "review_removed"
+  | "profanity_detected"
+  | "homeowner_notified_of_response";
+type PostingEventName = "response_post_succeeded" | "response_post_failed";
+type ConnectionEventName =
+  | "review_pull_connected"
+  | "review_pull_disconnected"
+  | "response_post_connected"
+  | "response_post_disconnected";
+
+export interface Outcome {
+  readonly recorded: readonly Recorded[];
+  /** Only what differs from what was known. */
+  readonly reviews: readonly ReviewState[];
+  readonly sites: readonly Site[];
+  /** Field → what is wrong; if there is any, nothing may be written. */
+  readonly faults: Readonly<Record<string, string[]>>;
+}
+
+/** The working copy of what is known, as the events before the present one have left it. */
+interface Draft {
+  readonly known: Known;
+  readonly sites: Map<number, Site>;
+  readonly reviews: Map<string, ReviewState>;
+  /** Created by this request, and reached by their first event. */
+  readonly begun: Set<string>;
+  readonly recorded: Recorded[];
+  readonly faults: Record<string, string[]>;
+}
+
+/** Applies the events one after the other, in the order of the request (decisions.md 6). */
+export function decideEvents(events: readonly ProviderEvent[], known: Known): Outcome {
+  const draft: Draft = {
+    known,
+    sites: new Map(known.sites),
+    reviews: new Map(known.reviews),
+    begun: new Set(),
+    recorded: [],
+    faults: {},
+  };
+  for (const event of events) apply(draft, event);
+  return {
+    recorded: draft.recorded,
+    reviews: [...draft.reviews].flatMap(([key, one]) =>
+      one === known.reviews.get(key) ? [] : [one],
+    ),
+    sites: [...draft.sites].flatMap(([id, one]) => (one === known.sites.get(id) ? [] : [one])),
+    faults: draft.faults,
+  };
+}
+
+function apply(draft: Draft, event: ProviderEvent): void {
+  const site = draft.sites.get(event.siteId);
+  if (site === undefined) {
+    const field = `events.${event.index}.store_review_site_id`;
+    draft.faults[field] = ["is not a store's connection with this provider"];
+  } else if (event.type === "connection.changed") {
+    applyConnection(draft, event, site);
+  } else {
+    applyToReview(draft, event, site);
+  }
+}
+
+type ReviewEvent = Exclude<ProviderEvent, { type: "connection.changed" }>;
+type Report = Extract<ReviewEvent, { review: ReportedReview }>;
+
+function applyToReview(draft: Draft, event: ReviewEvent, site: Site): void {
+  const key = reviewKey(site.id, event.externalReviewId);
+  const review = reviewFor(draft, key);
+  if (event.type === "review.created" && review === undefined) return begin(draft, event, site);
+  if (review === undefined) {
+    const inReview = event.type === "review.updated" || event.type === "review.removed";
+    const field = `events.${event.index}.${inReview ? "review." : ""}external_review_id`;
+    draft.faults[field] = ["is not a review that this site has reported"];
+    return;
+  }
+  switch (event.type) {
+    case "review.created":
+    case "review.updated":
+      return applyReport(draft, event, { site, review });
+    case "review.removed":
+      return applyRemoval(draft, event, { site, review });
+    case "response.posted":
+    case "response.failed":
+      return applyPosting(draft, event, { site, review });
+  }
+}
+
+/** A review that this request creates exists from its own review.created on, not before. */
+function reviewFor(draft: Draft, key: string): ReviewState | undefined {
+  const unborn = draft.known.created.has(key) && !draft.begun.has(key);
+  return unborn ? undefined : draft.reviews.get(key);
+}
+
+interface Subject {
+  readonly site: Site;
+  readonly review: ReviewState;
+}
+
+function begin(draft: Draft, event: Report, site: Site): void {
+  const key = reviewKey(site.id, event.externalReviewId);
+  draft.begun.add(key);
+  const review = draft.reviews.get(key);
+  // Reviews that are to be created are written before the decision, so that the index settles who creates them.
+  if (review === undefined) throw new Error(`The review ${key} was not created.`);
+  const metadata = textOf(review);
+  record(draft, event, site, { kind: "review", event: "review_received", metadata, review });
+  const words = [...review.profanity];
+  if (words.length === 0) return;
+  const found = { event: "profanity_detected", metadata: { words } } as const;
+  record(draft, event, site, { kind: "review", ...found, review });
+}
+
+/**
+ * A review.created for a review that exists is a report like any other, and brings a removed one back. A
+ * review.updated does not: it may have been under way when the review was removed.
+ */
+function applyReport(draft: Draft, event: Report, { site, review }: Subject): void {
+  const restored = review.removedAt !== null;
+  if (restored && event.type === "review.updated") return;
+  const said = event.review;
+  const changed = changedFields(review, said);
+  const newText = said.content !== review.content;
+  const next: ReviewState = {
+    ...review,
+    rate: said.rate,
+    reviewer: said.reviewer,
+    reviewerEmail: said.reviewerEmail === undefined ? review.reviewerEmail : said.reviewerEmail,
+    content: said.content,
+    profanity: newText ? draft.known.profanityIn(said.content) : review.profanity,
+    reviewedAt: said.reviewedAt,
+    removedAt: null,
+  };
+  const emailChanged = next.reviewerEmail !== review.reviewerEmail;
+  if (changed.length === 0 && !restored && !emailChanged) return;
+  draft.reviews.set(reviewKey(site.id, review.externalReviewId), next);
+  // No body shows the email, so a change of it alone is nothing to announce.
+  if (changed.length === 0 && !restored) return;
+  const metadata = { changed, ...textOf(next), restored };
+  record(draft, event, site, { kind: "review", event: "review_updated", metadata, review: next });
+  const words = next.profanity.filter((word) => !review.profanity.includes(word));
+  if (words.length === 0) return;
+  const found = { event: "profanity_detected", metadata: { words } } as const;
+  record(draft, event, site, { kind: "review", ...found, review: next });
+}
+
+function changedFields(review: ReviewState, said: ReportedReview): string[] {
+  const same = {
+    rate: review.rate === said.rate,
+    reviewer: review.reviewer === said.reviewer,
+    content: review.content === said.content,
+    reviewed_at: review.reviewedAt.getTime() === said.reviewedAt.getTime(),
+  };
+  return Object.entries(same).flatMap(([field, isSame]) => (isSame ? [] : [field]));
+}
+
+function textOf(review: ReviewState): { content: string; reviewed_at: string } {
+  return {
+    content: review.content,
+    reviewed_at: isoInstant(review.reviewedAt),
+  };
+}
+
+/** Once: a repeated removal changes nothing. */
+function applyRemoval(draft: Draft, event: ReviewEvent, { site, review }: Subject): void {
+  if (review.removedAt !== null) return;
+  const next = { ...review, removedAt: event.occurredAt };
+  draft.reviews.set(reviewKey(site.id, review.externalReviewId), next);
+  const happened = { event: "review_removed", metadata: {} } as const;
+  record(draft, event, site, { kind: "review", ...happened, review: next });
+}
+
+/** Every posting is announced (decisions.md 5), also of a response that was written on the site itself. */
+function applyPosting(draft: Draft, event: ReviewEvent, { site, review }: Subject): void {
+  if (event.type === "response.failed") {
+    const { errorCode } = event;
+    const happened = {
+      event: "response_post_failed",
+      metadata: { error_code: errorCode },
+      errorCode,
+    } as const;
+    return record(draft, event, site, { kind: "posting", ...happened, review });
+  }
+  const happened = { event: "response_post_succeeded", metadata: {}, errorCode: null } as const;
+  record(draft, event, site, { kind: "posting", ...happened, review });
+  const notice = {
+    event: "homeowner_notified_of_response",
+    metadata: { native_email: nativeEmail(draft.known, site, review) },
+  } as const;
+  record(draft, event, site, { kind: "review", ...notice, review });
+}
+
+function nativeEmail(known: Known, site: Site, review: ReviewState) {
+  if (known.suppressing.has(site.partnerId)) return "suppressed";
+  return review.reviewerEmail === null ? "no_address" : "queued";
+}
+
+const CONNECTION_EVENTS = {
+  pull: { connected: "review_pull_connected", disconnected: "review_pull_disconnected" },
+  post: { connected: "response_post_connected", disconnected: "response_post_disconnected" },
+} as const;
+
+/** An event only when the axis changes sides (interface.md 6.3); another code on a broken axis is kept without one. */
+function applyConnection(
+  draft: Draft,
+  event: Extract<ProviderEvent, { type: "connection.changed" }>,
+  site: Site,
+): void {
+  const { axis, errorCode } = event;
+  const before = site[axis];
+  const after: AxisState = { connected: errorCode === null, errorCode };
+  if (before.connected === after.connected && before.errorCode === after.errorCode) return;
+  const next = { ...site, [axis]: after };
+  draft.sites.set(site.id, next);
+  if (before.connected === after.connected) return;
+  const name = CONNECTION_EVENTS[axis][after.connected ? "connected" : "disconnected"];
+  record(draft, event, next, { kind: "connection", event: name, axis });
+}
+
+type What = Recorded extends infer R
+  ? R extends Recorded
+    ? Omit<R, "occurredAt" | "site">
+    : never
+  : never;
+
+function record(draft: Draft, event: ProviderEvent, site: Site, what: What): void {
+  draft.recorded.push({ ...what, site, occurredAt: event.occurredAt });
+}

@@ -1,0 +1,157 @@
+import { Type } from "@sinclair/typebox";
+
+import { checkedByHandler, shapeOf } from "../http/faults.ts";
+import { instantText, rowId, storableText } from "../http/text.ts";
+import { addMs, parseInstant } from "../lib/clock.ts";
+import { invalid, type FieldErrors } from "../lib/problem.ts";
+import {
+  EVENT_SCHEMAS,
+  MAX_AHEAD_MS,
+  MAX_EVENTS,
+  ProviderEventsBody,
+  type ProviderEvent,
+  type RawEvent,
+  type ReportedReview,
+} from "./model.ts";
+
+/** The body of the route, checked by `readEvents`. */
+export const providerEventsBody = checkedByHandler(ProviderEventsBody);
+
+const Envelope = Type.Object(
+  {
+    events: Type.Array(Type.Unknown(), {
+      minItems: 1,
+      maxItems: MAX_EVENTS,
+      explain: `must be a list of 1 to ${MAX_EVENTS} events`,
+    }),
+  },
+  { additionalProperties: false },
+);
+
+/** What can be said of an event whose type is unknown. */
+const AnyEvent = Type.Object({
+  id: storableText([1, 200]),
+  occurred_at: instantText(),
+  store_review_site_id: rowId(),
+});
+
+function isEventType(type: unknown): type is keyof typeof EVENT_SCHEMAS {
+  return typeof type === "string" && Object.hasOwn(EVENT_SCHEMAS, type);
+}
+
+/** Reads a request; one 422 names every bad field of every event, as `events.3.review.rate` (decisions.md 6). */
+export function readEvents(body: unknown, now: Date): ProviderEvent[] {
+  const envelope = shapeOf(Envelope, body);
+  if ("faults" in envelope) throw invalid(envelope.faults);
+  const faults: FieldErrors = {};
+  const events = envelope.value.events.flatMap((given, index) => {
+    const read = readEvent(given, index, now);
+    if ("event" in read) return [read.event];
+    Object.assign(faults, read.faults);
+    return [];
+  });
+  if (Object.keys(faults).length > 0) throw invalid(faults);
+  return events;
+}
+
+function readEvent(
+  given: unknown,
+  index: number,
+  now: Date,
+): { event: ProviderEvent } | { faults: FieldErrors } {
+  const prefix = `events.${index}.`;
+  if (typeof given !== "object" || given === null || Array.isArray(given))
+    return { faults: { [`events.${index}`]: ["must be an object"] } };
+  const fields: Record<string, unknown> = { ...given };
+  const rules = Object.fromEntries(
+    ruleFaults(fields, now).map(([name, text]) => [prefix + name, [text]]),
+  );
+  const { type } = fields;
+  if (!isEventType(type)) {
+    const shape = shapeOf(AnyEvent, given, prefix);
+    const known = Object.keys(EVENT_SCHEMAS).join(", ");
+    const own = { [`${prefix}type`]: [`must be one of ${known}`] };
+    return { faults: { ...rules, ...("faults" in shape && shape.faults), ...own } };
+  }
+  const shape = shapeOf(EVENT_SCHEMAS[type], given, prefix);
+  if ("faults" in shape) return { faults: { ...rules, ...shape.faults } };
+  if (Object.keys(rules).length > 0) return { faults: rules };
+  return { event: toEvent(shape.value, index) };
+}
+
+/** Rules that a schema cannot say, on fields that may still have a bad shape. */
+function ruleFaults(fields: Readonly<Record<string, unknown>>, now: Date): [string, string][] {
+  const { review, connected, error_code: code, occurred_at: occurredAt } = fields;
+  const reviewedAt: unknown = Reflect.get(Object(review), "reviewed_at");
+  const faults: [string, string | undefined][] = [
+    ["occurred_at", isAhead(occurredAt, now) ? "lies more than 5 minutes ahead" : undefined],
+    ["occurred_at", isTooOld(occurredAt)],
+    ["review.reviewed_at", isTooOld(reviewedAt)],
+  ];
+  if (fields["type"] === "connection.changed") {
+    if (connected === false && (code === undefined || code === null))
+      faults.push(["error_code", "is required when the axis is disconnected"]);
+    if (connected === true && code !== undefined && code !== null)
+      faults.push(["error_code", "must be null when the axis is connected"]);
+  }
+  return faults.flatMap(([field, text]) => (text === undefined ? [] : [[field, text]]));
+}
+
+function isAhead(text: unknown, now: Date): boolean {
+  const at = instantOf(text);
+  return at !== undefined && at > addMs(now, MAX_AHEAD_MS);
+}
+
+/** No review site is older than 1970, and Postgres knows no year 0. */
+function isTooOld(text: unknown): string | undefined {
+  const at = instantOf(text);
+  return at !== undefined && at.getTime() < 0 ? "lies before 1970" : undefined;
+}
+
+function instantOf(text: unknown): Date | undefined {
+  return typeof text === "string" ? parseInstant(text) : undefined;
+}
+
+function toEvent(raw: RawEvent, index: number): ProviderEvent {
+  const { id, store_review_site_id: siteId } = raw;
+  const common = { index, id, siteId, occurredAt: instant(raw.occurred_at) };
+  switch (raw.type) {
+    case "review.created":
+    case "review.updated": {
+      const { external_review_id: externalReviewId } = raw.review;
+      return { ...common, type: raw.type, externalReviewId, review: toReport(raw.review) };
+    }
+    case "review.removed":
+      return { ...common, type: raw.type, externalReviewId: raw.review.external_review_id };
+    case "response.posted":
+      return { ...common, type: raw.type, externalReviewId: raw.external_review_id };
+    case "response.failed": {
+      const { external_review_id: externalReviewId, error_code: errorCode } = raw;
+      return { ...common, type: raw.type, externalReviewId, errorCode };
+    }
+    case "connection.changed": {
+      const errorCode = raw.connected ? null : (raw.error_code ?? null);
+      return { ...common, type: raw.type, axis: raw.axis, errorCode };
+    }
+  }
+}
+
+type RawReview = Extract<RawEvent, { type: "review.created" }>["review"];
+
+function toReport(raw: RawReview): ReportedReview {
+  return {
+    rate: raw.rate,
+    reviewer: raw.reviewer,
+    reviewerEmail: raw.reviewer_email,
+    // A rating without text: the column holds an empty one.
+    content: raw.content ?? "",
+    reviewedAt: instant(raw.reviewed_at),
+  };
+}
+
+/** The schema has read it before. */
+function instant(text: string): Date {
+  const at = parseInstant(text);
+  if (at === undefined) throw new Error("An instant passed its schema and cannot be read.");
+  return at;
+}

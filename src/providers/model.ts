@@ -1,0 +1,227 @@
+import { Type, type Static, type TSchema } from "@sinclair/typebox";
+
+import { instantText, rowId, storableText } from "../http/text.ts";
+import type { Axis } from "../outbox/event.ts";
+
+// Limits of what a provider may send; where decisions.md 6 is silent the numbers are ours.
+export const MAX_EVENTS = 500;
+/** decisions.md 1: a body of provider events may have 1 MiB. */
+export const BODY_LIMIT = 1024 * 1024;
+/** decisions.md 5: clocks differ, but not by more. */
+export const MAX_AHEAD_MS = 5 * 60_000;
+const EVENT_ID_CHARS = 200;
+const EXTERNAL_ID_CHARS = 255;
+const REVIEWER_CHARS = 200;
+/** RFC 5321, 4.5.3.1. */
+const EMAIL_CHARS = 254;
+const CONTENT_CHARS = 20_000;
+
+/**
+ * Why an axis is disconnected or a posting failed: a code that never changes its meaning, and a sentence that may be
+ * shown to an end user (interface.md 6.3). E-001, E-002, E-007 and E-008 are given there; the others follow its rule.
+ */
+export const ERROR_REASONS: Readonly<Record<string, string>> = {
+  "E-001": "No URL is configured for this review site.",
+  "E-002": "The sign-in details for this review site have expired; please sign in again.",
+  "E-003": "The review site did not accept the sign-in details; please enter them again.",
+  "E-004": "The business was not found at the configured URL.",
+  "E-005": "The connected user may not manage this business on the review site.",
+  "E-006": "The account on the review site is locked or suspended.",
+  "E-007": "The review site asks for two-factor authentication; please confirm the sign-in.",
+  "E-008": "Collecting data from this review site is paused.",
+  "E-009": "The review site cannot be reached at the moment.",
+  "E-010": "The review site limits how often it may be asked; the connection will be tried again.",
+  "E-011": "The review site has changed and our connection is being adapted.",
+  "E-012": "The review site rejected the response because of its content rules.",
+  "E-013": "The response is too long for the review site.",
+  "E-014": "The review site does not take responses to this review.",
+  "E-015": "The review no longer exists on the review site.",
+};
+const ERROR_CODES = Object.keys(ERROR_REASONS);
+
+export function reasonOf(code: string | null): string | null {
+  return code === null ? null : (ERROR_REASONS[code] ?? null);
+}
+
+const strict = { additionalProperties: false };
+const codes = Type.Union(ERROR_CODES.map((code) => Type.Literal(code)));
+
+const email = Type.String({
+  maxLength: EMAIL_CHARS,
+  pattern: "^[^\\s@\\u0000-\\u001f\\ud800-\\udfff]+@[^\\s@\\u0000-\\u001f\\ud800-\\udfff]+$",
+});
+
+const reviewFields = {
+  external_review_id: storableText([1, EXTERNAL_ID_CHARS]),
+  rate: Type.Integer({ minimum: 1, maximum: 5 }),
+  reviewer: Type.Union([storableText([1, REVIEWER_CHARS]), Type.Null()], {
+    explain: `must be null, or text of 1 to ${REVIEWER_CHARS} characters`,
+  }),
+  reviewer_email: Type.Optional(
+    Type.Union([email, Type.Null()], { explain: "must be null or an email address" }),
+  ),
+  content: Type.Union([storableText([1, CONTENT_CHARS]), Type.Null()], {
+    explain: `must be null for a rating without text, or text of 1 to ${CONTENT_CHARS} characters`,
+  }),
+  reviewed_at: instantText(),
+};
+
+const common = {
+  id: storableText([1, EVENT_ID_CHARS]),
+  occurred_at: instantText(),
+  store_review_site_id: rowId(),
+};
+
+const reported = Type.Object(reviewFields, strict);
+/** All that is needed of a review that is gone is which one it was. */
+const gone = Type.Composite(
+  [
+    Type.Pick(Type.Object(reviewFields), ["external_review_id"]),
+    Type.Partial(Type.Omit(Type.Object(reviewFields), ["external_review_id"])),
+  ],
+  strict,
+);
+
+const created = Type.Object(
+  { ...common, type: Type.Literal("review.created"), review: reported },
+  strict,
+);
+const updated = Type.Object(
+  { ...common, type: Type.Literal("review.updated"), review: reported },
+  strict,
+);
+const removed = Type.Object(
+  { ...common, type: Type.Literal("review.removed"), review: gone },
+  strict,
+);
+const posted = Type.Object(
+  {
+    ...common,
+    type: Type.Literal("response.posted"),
+    external_review_id: reviewFields.external_review_id,
+  },
+  strict,
+);
+const failed = Type.Object(
+  {
+    ...common,
+    type: Type.Literal("response.failed"),
+    external_review_id: reviewFields.external_review_id,
+    error_code: codes,
+  },
+  strict,
+);
+const connection = Type.Object(
+  {
+    ...common,
+    type: Type.Literal("connection.changed"),
+    axis: Type.Union([Type.Literal("pull"), Type.Literal("post")]),
+    connected: Type.Boolean(),
+    error_code: Type.Optional(
+      Type.Union([codes, Type.Null()], {
+        explain: `must be one of ${ERROR_CODES.join(", ")}, or null when connected`,
+      }),
+    ),
+  },
+  strict,
+);
+
+/** One schema per type, so that a fault is named as `review.rate` and not as a branch of a union. */
+export const EVENT_SCHEMAS = {
+  "review.created": created,
+  "review.updated": updated,
+  "review.removed": removed,
+  "response.posted": posted,
+  "response.failed": failed,
+  "connection.changed": connection,
+} as const satisfies Record<string, TSchema>;
+
+/** For the API's description; `readEvents` checks each event by its own schema. */
+export const ProviderEventsBody = Type.Object(
+  {
+    events: Type.Array(Type.Union(Object.values(EVENT_SCHEMAS)), {
+      minItems: 1,
+      maxItems: MAX_EVENTS,
+    }),
+  },
+  strict,
+);
+
+export const AcceptedAnswer = Type.Object({ accepted: Type.Integer(), duplicates: Type.Integer() });
+
+export type RawEvent = Static<(typeof EVENT_SCHEMAS)[keyof typeof EVENT_SCHEMAS]>;
+
+/** What a provider says of a review. */
+export interface ReportedReview {
+  readonly rate: number;
+  readonly reviewer: string | null;
+  /** Undefined: nothing was said, what is known stays. */
+  readonly reviewerEmail: string | null | undefined;
+  readonly content: string;
+  readonly reviewedAt: Date;
+}
+
+type Happening =
+  | {
+      readonly type: "review.created" | "review.updated";
+      readonly externalReviewId: string;
+      readonly review: ReportedReview;
+    }
+  | { readonly type: "review.removed" | "response.posted"; readonly externalReviewId: string }
+  | {
+      readonly type: "response.failed";
+      readonly externalReviewId: string;
+      readonly errorCode: string;
+    }
+  | {
+      readonly type: "connection.changed";
+      readonly axis: Axis;
+      /** Null: connected. */
+      readonly errorCode: string | null;
+    };
+
+/** One event as read; `index` is its place in the request, for naming faults. */
+export type ProviderEvent = Happening & {
+  readonly index: number;
+  /** Unique per provider, for ever. */
+  readonly id: string;
+  readonly siteId: number;
+  readonly occurredAt: Date;
+};
+
+export interface AxisState {
+  readonly connected: boolean;
+  readonly errorCode: string | null;
+}
+
+/** A store's connection with the provider. */
+export interface Site {
+  readonly id: number;
+  readonly reviewSiteId: number;
+  /** The provider's name, as people know it. */
+  readonly name: string;
+  readonly storeId: number;
+  readonly accountId: number;
+  readonly partnerId: number;
+  readonly pull: AxisState;
+  readonly post: AxisState;
+}
+
+/** A review as it is in the database, or will be. */
+export interface ReviewState {
+  readonly id: number;
+  readonly siteId: number;
+  readonly externalReviewId: string;
+  readonly rate: number;
+  readonly reviewer: string | null;
+  readonly reviewerEmail: string | null;
+  readonly content: string;
+  readonly profanity: readonly string[];
+  readonly reviewedAt: Date;
+  readonly removedAt: Date | null;
+}
+
+/** Names a review before it has an id of ours. */
+export function reviewKey(siteId: number, externalReviewId: string): string {
+  return `${siteId}:${externalReviewId}`;
+}

@@ -1,0 +1,98 @@
+import { CensorType, Profanity, profaneWords } from "@2toad/profanity";
+
+/** Words of the library's English list that in reviews of local businesses mostly are names, tools or trades. */
+const HARMLESS = [
+  "cox",
+  "wang",
+  "flange",
+  "kum",
+  "kummer",
+  "hoar",
+  "hoare",
+  "pawn",
+  "dink",
+  "spac",
+];
+
+/**
+ * Of the library's other lists, these words only. Most of those lists are machine translations of the English one and
+ * hold everyday words (`les`, `no`, `mais`, `pompa`), with which every review would be profane.
+ */
+export const FOREIGN_WORDS: Readonly<Record<string, readonly string[]>> = {
+  de: `arsch, arschficker, arschloch, arschlöcher, schlampe, schlampen, schwachsinn, kacke, schwanzlutscher,
+    schwanzsauger, fotze, hundeficker, schwuchtel, schwuchteln, scheiße, scheißkerl, scheißkerle, scheißkopf, fick,
+    fick mich, ficks, gefickt, verfickt, hure, muschi, pisse, pisser, wichser, titten, verdammt`.split(
+    /,\s+/,
+  ),
+  es: `puta, putas, culo, culos, mierda, mierdas, maricón, maricas, hijo de puta, hijos de puta, cabrón, imbécil,
+    bastardo, polla, pollas, chupa pollas, follada, maldita sea, idiota, idiotas, culo de mierda,
+    puta mierda`.split(/,\s+/),
+  fr: `merde, putain, putains, connard, enculé, enculés, enfoiré, enfoirés, salope, salopes, bâtard, trou du cul,
+    fils de pute, pute, chatte, chattes, baise-moi, branleur, merdique, merdeux, des conneries, nom de dieu, pédé,
+    pédés, cul, crétin, crétins, tête de cul`.split(/,\s+/),
+  it: `cazzo, cazzata, cazzone, stronzo, stronza, stronzata, merda, merdoso, merdata, coglione, coglioni, puttana,
+    vaffanculo, minchia, minchione, bagascia, figlio di puttana, testa di cazzo, porca puttana, porca miseria,
+    leccaculo, fottere, incazzarsi, mignotta, zoccola, rompipalle, rompiballe, cagata, cagare, imbecille, frocio,
+    pirla`.split(/,\s+/),
+  pt: `merda, merdas, caralho, caralhos, porra, puta, putas, filho da puta, filhos da puta, fodido, fodida, foda-se,
+    cabrão, cabrões, sacana, buceta, bunda, filho da mãe, que merda, idiota, idiotas, cona`.split(
+    /,\s+/,
+  ),
+  ru: `дерьмо, дерьмовый, сука, шлюха, шлюхи, мудак, пизда, пиздец, хуй, блядь, ебать, ебаный, ублюдок, ублюдки,
+    засранец, сволочь, гребаный, говнюк, говнюки, сукин сын, придурок, придурки, стерва, педик, педики,
+    чертов ублюдок, долбаный, задница`.split(/,\s+/),
+};
+
+/** Stands in for the first letter of a word that was found; of the private use area, so no text has it by itself. */
+const MARK = "\uE000";
+const MARKS = /\uE000/gu;
+
+/** What the library takes for the inside of a word, its own underscores aside. */
+const RUNS = /[\p{L}\p{N}\p{M}]+/gu;
+const ONE_RUN = /^[\p{L}\p{N}\p{M}]+$/u;
+
+export interface ProfanityFinder {
+  /** The profane words of a text: lower case, each once, sorted. */
+  wordsIn(text: string): string[];
+}
+
+export function createProfanityFinder(): ProfanityFinder {
+  const foreign = Object.values(FOREIGN_WORDS).flat();
+  const library = new Profanity({
+    languages: ["en"],
+    unicodeWordBoundaries: true,
+    grawlixChar: MARK,
+  });
+  library.removeWords(HARMLESS);
+  library.addWords(foreign);
+  const english = (profaneWords.get("en") ?? []).filter((word) => !HARMLESS.includes(word));
+  const words = [...new Set([...english, ...foreign])];
+  const mayContain = prefilter(words);
+  return {
+    wordsIn(text) {
+      const lower = text.normalize("NFC").replaceAll(MARK, " ").toLowerCase();
+      if (!mayContain(lower)) return [];
+      const marked = library.censor(lower, CensorType.FirstChar);
+      const found = [...marked.matchAll(MARKS)].map(({ index }) => wordAt(lower, index, words));
+      return [...new Set(found)].toSorted();
+    },
+  };
+}
+
+/**
+ * The library tries every word at every place: 0.2 ms for 1,000 characters, in which the process serves nobody else.
+ * A look-up of the words of the text says within a tenth of that when there is nothing to find.
+ */
+function prefilter(words: readonly string[]): (lower: string) => boolean {
+  const single = new Set(words.filter((word) => ONE_RUN.test(word)));
+  const others = words.filter((word) => !ONE_RUN.test(word));
+  return (lower) =>
+    others.some((word) => lower.includes(word)) ||
+    (lower.match(RUNS) ?? []).some((run) => single.has(run));
+}
+
+/** The longest known word there: `fick mich` rather than `fick`. */
+function wordAt(lower: string, index: number, words: readonly string[]): string {
+  const there = words.filter((word) => lower.startsWith(word, index));
+  return there.toSorted((a, b) => b.length - a.length)[0] ?? "";
+}

@@ -1,0 +1,161 @@
+import { ulid } from "ulid";
+
+import type { Db } from "../../db/client.ts";
+import { recordDenial } from "../auth/actions/record-denial.ts";
+import type { Principal } from "../auth/model.ts";
+import { isRowId, type Page } from "../http/page.ts";
+import type { Call } from "../http/route.ts";
+import type { Clock } from "../lib/clock.ts";
+import { Problem } from "../lib/problem.ts";
+import type { RecordedAction } from "../outbox/event.ts";
+import { recordActions } from "../outbox/queries.ts";
+import type { Waker } from "../outbox/schedule.ts";
+import * as decide from "./decide.ts";
+import {
+  reviewFacts,
+  type FlagMove,
+  type HistoryEntry,
+  type Review,
+  type ReviewQuery,
+  type StoreReviewSite,
+} from "./model.ts";
+import * as queries from "./queries.ts";
+
+export interface ReviewDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly schedule: Waker;
+}
+
+const MAX_ID = 2_147_483_647;
+
+/**
+ * The review of a path, if the caller may see it: 404 where there is none, 403 and an AUTHZ_DENIED row where it is
+ * another account's or another store's (decisions.md 1, order of checks).
+ */
+export async function findReview(
+  deps: Pick<ReviewDeps, "db" | "clock">,
+  { principal, call }: { principal: Principal; call: Call },
+  id: string,
+): Promise<Review> {
+  const wellFormed = isRowId(id) && Number(id) <= MAX_ID;
+  const review = wellFormed ? await queries.reviewById(deps.db, Number(id)) : undefined;
+  if (review === undefined) throw new Problem("not_found");
+  const { storeIds } = principal;
+  const own = review.accountId === principal.accountId;
+  if (own && (storeIds === null || storeIds.includes(review.storeId))) return review;
+  const details = { review_id: review.id, reason: "foreign_record" };
+  await recordDenial(deps, principal, { call, details });
+  throw new Problem("forbidden");
+}
+
+export function respond(
+  deps: ReviewDeps,
+  principal: Principal,
+  { id }: Pick<Review, "id">,
+  body: string,
+): Promise<Review> {
+  const response = { body, userId: principal.userId };
+  return act(deps, principal, id, (review, now) => decide.decideResponse(review, response, now));
+}
+
+export function deleteResponse(
+  deps: ReviewDeps,
+  principal: Principal,
+  { id }: Pick<Review, "id">,
+): Promise<Review> {
+  return act(deps, principal, id, decide.decideResponseDeletion);
+}
+
+export function flag(
+  deps: ReviewDeps,
+  principal: Principal,
+  { id }: Pick<Review, "id">,
+  reason: string,
+): Promise<Review> {
+  return act(deps, principal, id, (review) => decide.decideFlag(review, reason));
+}
+
+export function moveFlag(
+  deps: ReviewDeps,
+  principal: Principal,
+  { id }: Pick<Review, "id">,
+  status: FlagMove,
+): Promise<Review> {
+  return act(deps, principal, id, (review) => decide.decideFlagStatus(review, status));
+}
+
+/** One transaction of domain change, history and outbox entries; the dispatcher is woken after it (decisions.md 6). */
+async function act(
+  deps: ReviewDeps,
+  principal: Principal,
+  id: number,
+  rule: (review: Review, now: Date) => decide.ReviewDecision,
+): Promise<Review> {
+  const now = deps.clock.now();
+  const { review, wakes } = await deps.db.transaction(async (tx) => {
+    const current = await queries.lockReview(tx, id);
+    if (current === undefined) throw new Problem("not_found");
+    const decision = rule(current, now);
+    if (decision.kind === "refuse") throw new Problem(decision.code);
+    if (decision.kind === "nothing") return { review: current, wakes: [] };
+    await queries.updateReview(tx, id, decision.changes, now);
+    const changed = { ...current, ...decision.changes, updatedAt: now };
+    const action = actionOf(changed, decision.event, { principal, now });
+    return { review: changed, wakes: await recordActions(tx, [action], now) };
+  });
+  // After the commit: earlier, the dispatcher could look before the entries are visible.
+  await deps.schedule.wake(wakes, now);
+  return review;
+}
+
+function actionOf(
+  review: Review,
+  event: decide.ReviewEvent,
+  { principal, now }: { principal: Principal; now: Date },
+): RecordedAction {
+  return {
+    eventId: ulid(now.getTime()),
+    event: event.name,
+    partnerId: review.partnerId,
+    accountId: review.accountId,
+    storeId: review.storeId,
+    storeReviewSiteId: review.storeReviewSiteId,
+    reviewId: review.id,
+    // Under impersonation the principal is the account owner (decisions.md 5).
+    actor: { type: "user", id: principal.userId, name: principal.userName },
+    about: { review: reviewFacts(review) },
+    metadata: event.metadata,
+    occurredAt: now,
+  };
+}
+
+export function listReviews(
+  { db }: Pick<ReviewDeps, "db">,
+  principal: Principal,
+  query: ReviewQuery,
+  page: Page,
+): Promise<Review[]> {
+  return queries.reviewsOf(db, viewOf(principal), query, page);
+}
+
+export function reviewHistory(
+  { db }: Pick<ReviewDeps, "db">,
+  { id }: Pick<Review, "id">,
+): Promise<HistoryEntry[]> {
+  return queries.historyOf(db, id);
+}
+
+export function listStoreReviewSites(
+  { db }: Pick<ReviewDeps, "db">,
+  principal: Principal,
+  page: Page,
+): Promise<StoreReviewSite[]> {
+  return queries.storeReviewSitesOf(db, viewOf(principal), page);
+}
+
+/** The access rule admits users of an account only; this says it to the types. */
+function viewOf({ accountId, storeIds }: Principal): queries.View {
+  if (accountId === null) throw new Problem("forbidden");
+  return { accountId, storeIds };
+}

@@ -1,0 +1,75 @@
+import type { ProblemCode } from "../lib/problem.ts";
+import type { FlagMove, Metadata, Review } from "./model.ts";
+
+/** What an account's action does to a review: columns to write and one event, nothing, or a refusal. */
+export type ReviewDecision =
+  | { readonly kind: "write"; readonly changes: ReviewChanges; readonly event: ReviewEvent }
+  | { readonly kind: "nothing" }
+  | { readonly kind: "refuse"; readonly code: ProblemCode };
+
+/** The columns that account actions move; what is absent stays. */
+export type ReviewChanges = Partial<
+  Pick<Review, "responseBody" | "responseUserId" | "respondedAt" | "flagStatus" | "flagReason">
+>;
+
+export type ReviewEvent = {
+  [E in keyof Metadata]: { readonly name: E; readonly metadata: Metadata[E] };
+}[keyof Metadata];
+
+type State = Pick<Review, "removedAt" | "responseBody" | "flagStatus">;
+
+/** The first is `response_submitted`, every later one `response_updated`, even with the same text (decisions.md 6). */
+export function decideResponse(
+  review: State,
+  response: { body: string; userId: number },
+  now: Date,
+): ReviewDecision {
+  if (review.removedAt !== null) return { kind: "refuse", code: "review_removed" };
+  const { body, userId } = response;
+  const name = review.responseBody === null ? "response_submitted" : "response_updated";
+  return {
+    kind: "write",
+    changes: { responseBody: body, responseUserId: userId, respondedAt: now },
+    event: { name, metadata: { body } },
+  };
+}
+
+/** Also on a removed review: its response may still be shown somewhere. */
+export function decideResponseDeletion(review: State): ReviewDecision {
+  if (review.responseBody === null) return { kind: "refuse", code: "no_response" };
+  return {
+    kind: "write",
+    changes: { responseBody: null, responseUserId: null, respondedAt: null },
+    event: { name: "response_deleted", metadata: {} },
+  };
+}
+
+/** One open flag at a time; after it is closed the review may be flagged again. */
+export function decideFlag(review: State, reason: string): ReviewDecision {
+  if (review.removedAt !== null) return { kind: "refuse", code: "review_removed" };
+  if (isOpen(review)) return { kind: "refuse", code: "flag_open" };
+  return {
+    kind: "write",
+    changes: { flagStatus: "open", flagReason: reason },
+    event: { name: "review_flagged", metadata: { reason } },
+  };
+}
+
+/**
+ * The present value again writes nothing, also where it has closed the flag: the caller may be repeating a request
+ * whose answer was lost. On a removed review it works, because removal is what many flags ask for.
+ */
+export function decideFlagStatus(review: State, to: FlagMove): ReviewDecision {
+  const from = review.flagStatus;
+  if (from === to) return { kind: "nothing" };
+  if (from === null || !isOpen(review)) return { kind: "refuse", code: "no_open_flag" };
+  return {
+    kind: "write",
+    changes: { flagStatus: to },
+    event: { name: "flag_status_changed", metadata: { from, to } },
+  };
+}
+
+function isOpen({ flagStatus }: State): boolean {
+  return flagStatus === "open" || flagStatus === "under_review";
+}

@@ -1,0 +1,215 @@
+import { Type, type Static } from "@sinclair/typebox";
+
+import { pageQuery } from "../http/page.ts";
+import { rowId, storableText } from "../http/text.ts";
+import { isoInstant } from "../lib/clock.ts";
+import type { ReviewFacts } from "../outbox/event.ts";
+
+export const FLAG_MOVES = ["under_review", "accepted", "rejected", "withdrawn"] as const;
+export type FlagMove = (typeof FLAG_MOVES)[number];
+export type FlagStatus = "open" | FlagMove;
+
+/** A review with what its events and answers need of its site. The reviewer's email is no part of it: no body may hold it. */
+export interface Review {
+  readonly id: number;
+  readonly partnerId: number;
+  readonly accountId: number;
+  readonly storeId: number;
+  readonly storeReviewSiteId: number;
+  readonly reviewSiteId: number;
+  /** The provider's slug. */
+  readonly sourcePlatform: string;
+  readonly externalReviewId: string;
+  readonly rate: number;
+  readonly reviewer: string | null;
+  readonly content: string;
+  readonly reviewedAt: Date;
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
+  readonly removedAt: Date | null;
+  readonly responseBody: string | null;
+  readonly responseUserId: number | null;
+  readonly respondedAt: Date | null;
+  readonly flagStatus: FlagStatus | null;
+  readonly flagReason: string | null;
+  readonly assignedUserId: number | null;
+}
+
+/** The review object of a webhook body (interface.md 6.2, decisions.md 5). */
+export function reviewFacts(
+  review: Pick<
+    Review,
+    "id" | "externalReviewId" | "storeId" | "reviewSiteId" | "sourcePlatform" | "rate" | "reviewer"
+  >,
+): ReviewFacts {
+  return {
+    id: review.id,
+    external_review_id: review.externalReviewId,
+    store_id: review.storeId,
+    review_site_id: review.reviewSiteId,
+    source_platform: review.sourcePlatform,
+    rate: review.rate,
+    reviewer: review.reviewer,
+  };
+}
+
+/** What `metadata` of each event holds (interface.md 6.2: content depends on the action). */
+export interface Metadata {
+  review_received: { content: string; reviewed_at: string };
+  /** `changed` names the fields that differ: rate, reviewer, content, reviewed_at; `restored` if it had been removed. */
+  review_updated: { changed: string[]; content: string; reviewed_at: string; restored: boolean };
+  review_removed: Record<string, never>;
+  /** Only the words that were not there before. */
+  profanity_detected: { words: string[] };
+  review_flagged: { reason: string };
+  flag_status_changed: { from: FlagStatus; to: FlagStatus };
+  response_submitted: { body: string };
+  response_updated: { body: string };
+  response_deleted: Record<string, never>;
+  homeowner_notified_of_response: { native_email: "queued" | "suppressed" | "no_address" };
+  /** Not part of the site-connection body; kept in the history. */
+  response_post_succeeded: Record<string, never>;
+  response_post_failed: { error_code: string };
+}
+
+const RESPONSE_CHARS = 10_000;
+const REASON_CHARS = 1_000;
+
+const strict = { additionalProperties: false };
+export const ResponseBody = Type.Object({ body: storableText([1, RESPONSE_CHARS]) }, strict);
+export const FlagBody = Type.Object({ reason: storableText([1, REASON_CHARS]) }, strict);
+export const FlagStatusBody = Type.Object(
+  { status: Type.Union(FLAG_MOVES.map((one) => Type.Literal(one))) },
+  strict,
+);
+
+export const reviewQuery = Type.Object({
+  ...pageQuery,
+  store_id: Type.Optional(rowId()),
+  rate: Type.Optional(Type.Integer({ minimum: 1, maximum: 5 })),
+  source_platform: Type.Optional(storableText([1, 64])),
+  responded: Type.Optional(Type.Union([Type.Literal("true"), Type.Literal("false")])),
+  flag_status: Type.Optional(
+    Type.Union([Type.Literal("open"), ...FLAG_MOVES.map((one) => Type.Literal(one))]),
+  ),
+});
+export type ReviewQuery = Static<typeof reviewQuery>;
+
+const nullableText = Type.Union([Type.String(), Type.Null()]);
+const nullableId = Type.Union([Type.Integer(), Type.Null()]);
+
+export const ReviewObject = Type.Object({
+  id: Type.Integer(),
+  external_review_id: Type.String(),
+  store_id: Type.Integer(),
+  store_review_site_id: Type.Integer(),
+  review_site_id: Type.Integer(),
+  source_platform: Type.String(),
+  rate: Type.Integer(),
+  reviewer: nullableText,
+  content: Type.String(),
+  reviewed_at: Type.String(),
+  removed_at: nullableText,
+  response: Type.Union([
+    Type.Object({ body: Type.String(), user_id: nullableId, responded_at: nullableText }),
+    Type.Null(),
+  ]),
+  flag: Type.Union([Type.Object({ status: Type.String(), reason: nullableText }), Type.Null()]),
+  assigned_user_id: nullableId,
+  created_at: Type.String(),
+  updated_at: Type.String(),
+});
+
+export function showReview(one: Review): Static<typeof ReviewObject> {
+  const { responseBody, responseUserId, respondedAt, flagStatus, flagReason } = one;
+  return {
+    ...reviewFacts(one),
+    store_review_site_id: one.storeReviewSiteId,
+    content: one.content,
+    reviewed_at: isoInstant(one.reviewedAt),
+    removed_at: one.removedAt && isoInstant(one.removedAt),
+    response:
+      responseBody === null
+        ? null
+        : {
+            body: responseBody,
+            user_id: responseUserId,
+            responded_at: respondedAt && isoInstant(respondedAt),
+          },
+    flag: flagStatus === null ? null : { status: flagStatus, reason: flagReason },
+    assigned_user_id: one.assignedUserId,
+    created_at: isoInstant(one.createdAt),
+    updated_at: isoInstant(one.updatedAt),
+  };
+}
+
+export interface HistoryEntry {
+  readonly id: number;
+  readonly eventId: string;
+  readonly event: string;
+  readonly actor: unknown;
+  readonly metadata: unknown;
+  readonly occurredAt: Date;
+}
+
+const HistoryObject = Type.Object({
+  id: Type.Integer(),
+  event_id: Type.String(),
+  event: Type.String(),
+  actor: Type.Unknown(),
+  metadata: Type.Unknown(),
+  occurred_at: Type.String(),
+});
+
+export const ReviewWithHistory = Type.Composite([
+  ReviewObject,
+  Type.Object({ history: Type.Array(HistoryObject) }),
+]);
+
+export function showHistory(one: HistoryEntry): Static<typeof HistoryObject> {
+  return {
+    id: one.id,
+    event_id: one.eventId,
+    event: one.event,
+    actor: one.actor,
+    metadata: one.metadata,
+    occurred_at: isoInstant(one.occurredAt),
+  };
+}
+
+/** A store's connection with a review site, as its account sees it. */
+export interface StoreReviewSite {
+  readonly id: number;
+  readonly storeId: number;
+  readonly reviewSiteId: number;
+  readonly slug: string;
+  readonly name: string;
+  readonly pullConnected: boolean;
+  readonly pullErrorCode: string | null;
+  readonly postConnected: boolean;
+  readonly postErrorCode: string | null;
+}
+
+const AxisObject = Type.Object({ connected: Type.Boolean(), error_code: nullableText });
+
+export const StoreReviewSiteObject = Type.Object({
+  id: Type.Integer(),
+  store_id: Type.Integer(),
+  review_site_id: Type.Integer(),
+  provider: Type.String(),
+  name: Type.String(),
+  pull: AxisObject,
+  post: AxisObject,
+});
+
+export function showStoreReviewSite(one: StoreReviewSite): Static<typeof StoreReviewSiteObject> {
+  return {
+    id: one.id,
+    store_id: one.storeId,
+    review_site_id: one.reviewSiteId,
+    provider: one.slug,
+    name: one.name,
+    pull: { connected: one.pullConnected, error_code: one.pullErrorCode },
+    post: { connected: one.postConnected, error_code: one.postErrorCode },
+  };
+}

@@ -1,0 +1,146 @@
+import { randomInt } from "node:crypto";
+
+import { ulid } from "ulid";
+
+import type { Db } from "../../db/client.ts";
+import { violatesUnique } from "../../db/errors.ts";
+import { recordAudit } from "../audit/actions.ts";
+import type { Principal } from "../auth/model.ts";
+import { isUlid, type Page } from "../http/page.ts";
+import type { Call } from "../http/route.ts";
+import type { Clock } from "../lib/clock.ts";
+import { Problem } from "../lib/problem.ts";
+import { newSecret } from "../lib/random-secret.ts";
+import { fingerprint, type SecretBox } from "../lib/secret-box.ts";
+import { SHARDS } from "../outbox/schedule.ts";
+import { webhookSecretContext } from "../outbox/secret-context.ts";
+import { firstBatchAt } from "./decide.ts";
+import type { Attempt, AttemptFilter, Subscription, SubscriptionSettings } from "./model.ts";
+import * as queries from "./queries.ts";
+
+export interface WebhookDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly box: SecretBox;
+  readonly config: { readonly batchHourMs: number };
+}
+
+interface Caller {
+  readonly principal: Principal;
+  readonly call: Call;
+}
+
+const SLOT_INDEX = "webhook_subscriptions_slot";
+
+export function listSubscriptions(
+  { db }: Pick<WebhookDeps, "db">,
+  principal: Principal,
+  page: Page,
+): Promise<Subscription[]> {
+  return queries.subscriptionsOf(db, tenantOf(principal), page);
+}
+
+/** Malformed, missing, foreign and deleted ids are one and the same 404 (decisions.md 1; interface.md 5.4). */
+export async function findSubscription(
+  { db }: Pick<WebhookDeps, "db">,
+  principal: Principal,
+  id: string,
+): Promise<Subscription> {
+  const found = isUlid(id)
+    ? await queries.subscriptionById(db, tenantOf(principal), id)
+    : undefined;
+  if (found === undefined) throw new Problem("not_found");
+  return found;
+}
+
+/** The unique index of the slot decides between parallel creates (interface.md 3.1). */
+export async function createSubscription(
+  deps: WebhookDeps,
+  { principal, call }: Caller,
+  settings: SubscriptionSettings,
+): Promise<{ subscription: Subscription; secret: string }> {
+  const now = deps.clock.now();
+  const secret = newSecret();
+  const subscription = newSubscription(tenantOf(principal), settings, {
+    now,
+    secret,
+    batchHourMs: deps.config.batchHourMs,
+  });
+  const { id, partnerId, deliveryKind } = subscription;
+  const sealed = deps.box.seal(secret, webhookSecretContext(partnerId, id));
+  try {
+    await deps.db.transaction(async (tx) => {
+      await queries.insertSubscription(tx, subscription, sealed);
+      await queries.insertSequence(tx, id);
+      const details = { subscription_id: id, delivery_kind: deliveryKind };
+      await recordAudit(tx, {
+        at: now,
+        action: "WEBHOOK_CREATED",
+        actor: principal,
+        call,
+        details,
+      });
+    });
+  } catch (error) {
+    throw violatesUnique(error, SLOT_INDEX) ? new Problem("slot_occupied") : error;
+  }
+  return { subscription, secret };
+}
+
+function newSubscription(
+  partnerId: number,
+  settings: SubscriptionSettings,
+  { now, secret, batchHourMs }: { now: Date; secret: string; batchHourMs: number },
+): Subscription {
+  return {
+    ...settings,
+    id: ulid(now.getTime()),
+    partnerId,
+    shard: randomInt(SHARDS),
+    state: "active",
+    consecutiveFailureCount: 0,
+    disabledAt: null,
+    disabledReason: null,
+    lastBatchDispatchedAt: null,
+    nextBatchAt: firstBatchAt(settings, now, batchHourMs),
+    secretFingerprint: fingerprint(secret),
+    createdAt: now,
+    updatedAt: now,
+    deletedAt: null,
+  };
+}
+
+/**
+ * The sequence goes first: whoever appends holds it until their commit, so that after it no entry can come that
+ * would be left behind when the queued ones are settled.
+ */
+export async function deleteSubscription(
+  deps: Pick<WebhookDeps, "db" | "clock">,
+  { principal, call }: Caller,
+  subscription: Subscription,
+): Promise<void> {
+  const now = deps.clock.now();
+  await deps.db.transaction(async (tx) => {
+    if (!(await queries.deleteSequence(tx, subscription.id))) throw new Problem("not_found");
+    await queries.markDeleted(tx, subscription.id, now);
+    await queries.settleAsDeleted(tx, subscription, now);
+    const { id, deliveryKind } = subscription;
+    const details = { subscription_id: id, delivery_kind: deliveryKind };
+    await recordAudit(tx, { at: now, action: "WEBHOOK_DELETED", actor: principal, call, details });
+  });
+}
+
+export function listAttempts(
+  { db }: Pick<WebhookDeps, "db">,
+  subscription: Pick<Subscription, "id">,
+  filter: AttemptFilter,
+  page: Page,
+): Promise<Attempt[]> {
+  return queries.attemptsOf(db, subscription.id, filter, page);
+}
+
+/** The access rule admits users of a partner only; this says it to the types. */
+function tenantOf({ partnerId }: Principal): number {
+  if (partnerId === null) throw new Problem("forbidden");
+  return partnerId;
+}

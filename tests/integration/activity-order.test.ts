@@ -1,0 +1,147 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+
+import { createSecretBox } from "../../src/lib/secret-box.ts";
+import { recordActions } from "../../src/outbox/queries.ts";
+import { startApi, type TestApi } from "../support/api.ts";
+import {
+  addProvider,
+  connectStore,
+  created,
+  historyOfSite,
+  providerEvent,
+  queuedFor,
+  reportedReview,
+  reviewIdOf,
+  send,
+  type TestProvider,
+} from "../support/factory.ts";
+import { insertSubscription, insertTenant, reviewAction } from "../support/outbox.ts";
+import { createDatabase, type TestDatabase } from "../support/postgres.ts";
+import { addTenants, type TestAccount } from "../support/tenants.ts";
+
+let database: TestDatabase;
+let api: TestApi;
+let provider: TestProvider;
+let account: TestAccount;
+
+beforeAll(async () => {
+  database = await createDatabase();
+  [account] = (await addTenants(database.db)).partners[0].accounts;
+  api = await startApi({ db: database.db });
+  provider = await addProvider(database.db, api.deps.box);
+});
+afterAll(async () => {
+  await api.stop();
+  await database.drop();
+});
+
+describe("two overlapping transactions", () => {
+  test("get their places in the order of commit, whichever began first", async () => {
+    const { db } = database;
+    const tenant = await insertTenant(db);
+    const box = createSecretBox({ current: new Uint8Array(32) });
+    const { subscriptionId } = await insertSubscription(
+      { db, box },
+      { partnerId: tenant.partnerId, url: "http://127.0.0.1:3699/" },
+    );
+    const first = reviewAction(tenant);
+    const second = reviewAction(tenant);
+    const ready = Promise.withResolvers<void>();
+    const recorded = Promise.withResolvers<void>();
+    const release = Promise.withResolvers<void>();
+
+    const early = db.transaction(async (tx) => {
+      await tx.sql`select 1`;
+      ready.resolve();
+      await recorded.promise;
+      // It began before the other one, and waits here until that one has committed.
+      const waiting = recordActions(tx, [second], new Date());
+      release.resolve();
+      await waiting;
+    });
+    const late = db.transaction(async (tx) => {
+      await ready.promise;
+      await recordActions(tx, [first], new Date());
+      recorded.resolve();
+      await release.promise;
+      await Bun.sleep(50);
+    });
+    await Promise.all([early, late]);
+
+    const queued = await queuedFor(db, subscriptionId);
+    expect(queued.map(({ sequence, eventId }) => [sequence, eventId])).toEqual([
+      [1, first.eventId],
+      [2, second.eventId],
+    ]);
+    const rows = await historyOfSite(db, tenant.storeReviewSiteId);
+    expect(rows.map(({ eventId }) => eventId)).toEqual([first.eventId, second.eventId]);
+  });
+
+  test("leave no gap where one of them gives up", async () => {
+    const { db } = database;
+    const tenant = await insertTenant(db);
+    const box = createSecretBox({ current: new Uint8Array(32) });
+    const { subscriptionId } = await insertSubscription(
+      { db, box },
+      { partnerId: tenant.partnerId, url: "http://127.0.0.1:3699/" },
+    );
+    await Promise.allSettled(
+      Array.from({ length: 20 }, (_, i) =>
+        db.transaction(async (tx) => {
+          await recordActions(tx, [reviewAction(tenant)], new Date());
+          if (i % 3 === 0) throw new Error("given up");
+        }),
+      ),
+    );
+    const queued = await queuedFor(db, subscriptionId);
+    expect(queued.map(({ sequence }) => sequence)).toEqual(
+      Array.from({ length: 13 }, (_, i) => i + 1),
+    );
+  });
+});
+
+describe("requests that touch the same reviews and sites in any order", () => {
+  test("all succeed: none waits for another in a circle", async () => {
+    const { db } = database;
+    const sites = [
+      await connectStore(db, account, { provider }),
+      await connectStore(db, account, { provider, store: 1 }),
+    ];
+    const token = await api.login(account.owner.email);
+    const seed = sites.flatMap((site) =>
+      ["a", "b", "c"].map((id) => created(site, `${id}${site}`)),
+    );
+    await send(api, provider, { events: seed });
+    const target = await reviewIdOf(db, `a${sites[0]}`);
+
+    const request = (round: number) => {
+      const events = sites.flatMap((site) => [
+        providerEvent("review.updated", site, {
+          review: reportedReview(`a${site}`, { rate: (round % 5) + 1 }),
+        }),
+        providerEvent("review.updated", site, {
+          review: reportedReview(`b${site}`, { content: `Round ${round}` }),
+        }),
+        created(site, `new${round % 7}`),
+        providerEvent("connection.changed", site, {
+          axis: round % 2 === 0 ? "pull" : "post",
+          connected: round % 3 === 0,
+          error_code: round % 3 === 0 ? null : "E-002",
+        }),
+        { ...created(site, `shared${round % 5}-${site}`), id: `shared-${round % 5}-${site}` },
+      ]);
+      return send(api, provider, { events: round % 2 === 0 ? events : events.toReversed() });
+    };
+    const answers = await Promise.all([
+      ...Array.from({ length: 60 }, (_, round) => request(round)),
+      ...Array.from({ length: 30 }, (_, i) =>
+        api.call("POST", `/account/reviews/${target}/response`, {
+          token,
+          body: { body: `Thanks ${i}` },
+        }),
+      ),
+    ]);
+    expect(answers.filter(({ status }) => status !== 200).map(({ text }) => text)).toEqual([]);
+    expect(api.lines.filter((line) => line.includes("deadlock"))).toEqual([]);
+  });
+});

@@ -1,0 +1,30 @@
+import { describe, expect, test } from "bun:test";
+
+import { decideNext, type Ending } from "../../../dispatcher/decide.ts";
+
+const endedAt = new Date("2026-06-01T12:00:00.000Z");
+const retryDelaysMs = [60_000, 300_000, 1_800_000];
+const after = (ms: number) => ({ kind: "retry", dueAt: new Date(endedAt.getTime() + ms) }) as const;
+const delivered = { kind: "delivered" } as const;
+const failed = { kind: "failed" } as const;
+const interrupted = { kind: "interrupted" } as const;
+
+/** Ending → what follows after attempts 1, 2, 3 and 4 (interface.md 6.4, decisions.md 4). */
+const TABLE: Record<Ending, readonly unknown[]> = {
+  accepted: [delivered, delivered, delivered, delivered],
+  rejected: [after(60_000), after(300_000), after(1_800_000), failed],
+  failed: [after(60_000), after(300_000), after(1_800_000), failed],
+  gone: [failed, failed, failed, failed],
+  aborted: [interrupted, interrupted, interrupted, interrupted],
+};
+
+describe("an attempt", () => {
+  for (const [ending, row] of Object.entries(TABLE) as [Ending, readonly unknown[]][])
+    row.forEach((expected, i) =>
+      test(`number ${i + 1} that is ${ending} means ${JSON.stringify(expected)}`, () => {
+        expect<unknown>(decideNext(ending, { attempt: i + 1, retryDelaysMs }, endedAt)).toEqual(
+          expected,
+        );
+      }),
+    );
+});
