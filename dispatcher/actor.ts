@@ -1,0 +1,356 @@
+import type { Decision } from "./decide.ts";
+import type { Entry, Subscription } from "./entry.ts";
+import { createLane, hasWork, laneName, MAIN, type Lane } from "./lane.ts";
+
+/*
+ * One actor per subscription: a state machine without I/O. `step` takes what happened and answers what to do next;
+ * the process and the simulation run the same code. Postgres remembers everything that matters, so an actor with
+ * nothing to do is dropped, and a wake loads it again.
+ */
+
+/** In a lane, at most this many outcomes may wait for their commit while the next entry is sent (decisions.md 4). */
+export const SEND_AHEAD = 16;
+/** Entries that an actor holds in memory. */
+export const CHUNK = 64;
+/** Requests at once per subscription where reviews have lanes of their own; and of test events. */
+export const PARALLEL_REVIEWS = 8;
+const PARALLEL_TESTS = 4;
+/** A subscription waiting for retries of this many reviews waits as a whole: its endpoint is down. */
+const MAX_WAITING_LANES = 256;
+/** A URL or secret older than this is read again before it is used (decisions.md 4: read at each attempt). */
+const SETTINGS_MAX_AGE_MS = 1_000;
+/** With a full queue, a wake looks for test events at most this often. */
+const RECHECK_MS = 100;
+
+export interface Actor {
+  readonly id: string;
+  readonly shard: number;
+  subscription: Subscription | undefined;
+  loadedAt: Date | undefined;
+  readonly lanes: Map<string, Lane>;
+  /** The highest sequence taken into the main lane. */
+  cursor: number;
+  /** Counts the times that the queues were thrown away: an answer to an older load is not used. */
+  generation: number;
+  loading: boolean;
+  batching: boolean;
+  rechecking: boolean;
+  /** A wake came since the last load began: Postgres may hold more than that load saw. */
+  wanted: boolean;
+  /** The last load was cut at its limit. */
+  more: boolean;
+  /** Nothing new is sent any more: the process stops, or the shard is given up. */
+  stopping: boolean;
+}
+
+export interface LoadRequest {
+  readonly id: string;
+  readonly shard: number;
+  readonly generation: number;
+  readonly after: number;
+  /** How many entries at the most, tests apart; 0 to read the settings and tests alone. */
+  readonly limit: number;
+  /** Reviews with a lane in memory; null stands for the lane of events without a review. */
+  readonly exceptReviews: readonly (number | null)[];
+}
+
+/** The answer to a load; `found` is absent if the subscription is not active. */
+export interface Loaded {
+  readonly request: LoadRequest;
+  readonly found:
+    | {
+        readonly subscription: Subscription;
+        readonly entries: readonly Entry[];
+        readonly tests: readonly Entry[];
+      }
+    | undefined;
+}
+
+export type ActorEvent =
+  | { readonly kind: "woken" }
+  | { readonly kind: "rechecked" }
+  | { readonly kind: "loaded"; readonly loaded: Loaded }
+  /** A send that was never begun. */
+  | { readonly kind: "unsent"; readonly lane: string }
+  | { readonly kind: "answered"; readonly lane: string; readonly decision: Decision }
+  /** `active`: whether the subscription still is, after the commit. */
+  | {
+      readonly kind: "committed";
+      readonly lane: string;
+      readonly decision: Decision;
+      readonly active: boolean;
+    }
+  | { readonly kind: "batched" }
+  | { readonly kind: "stopped" };
+
+export type Effect =
+  | { readonly kind: "load"; readonly request: LoadRequest }
+  | {
+      readonly kind: "send";
+      readonly lane: string;
+      readonly entry: Entry;
+      readonly subscription: Subscription;
+    }
+  | { readonly kind: "batch" }
+  | { readonly kind: "recheck"; readonly afterMs: number }
+  | { readonly kind: "sleep"; readonly until: Date }
+  | { readonly kind: "drop" };
+
+export function createActor(id: string, shard: number): Actor {
+  return {
+    id,
+    shard,
+    subscription: undefined,
+    loadedAt: undefined,
+    lanes: new Map(),
+    cursor: 0,
+    generation: 0,
+    loading: false,
+    batching: false,
+    rechecking: false,
+    wanted: false,
+    more: false,
+    stopping: false,
+  };
+}
+
+/** Applies one event to the actor and answers what has to be done now. */
+export function step(actor: Actor, event: ActorEvent, now: Date): Effect[] {
+  const effects: Effect[] = [];
+  switch (event.kind) {
+    case "woken":
+      actor.wanted = true;
+      break;
+    case "rechecked":
+      actor.rechecking = false;
+      break;
+    case "loaded":
+      takeLoaded(actor, event.loaded, now);
+      break;
+    case "unsent":
+      takeUnsent(actor, event.lane);
+      break;
+    case "answered":
+      takeAnswer(actor.lanes.get(event.lane), event.decision);
+      break;
+    case "committed":
+      takeCommit(actor, event);
+      if (event.decision.kind === "retry")
+        effects.push({ kind: "sleep", until: event.decision.dueAt });
+      break;
+    case "batched":
+      actor.batching = false;
+      actor.wanted = true;
+      break;
+    case "stopped":
+      actor.stopping = true;
+      forget(actor);
+      break;
+  }
+  return next(actor, now, effects);
+}
+
+function takeLoaded(actor: Actor, { request, found }: Loaded, now: Date): void {
+  actor.loading = false;
+  if (found === undefined) {
+    // Disabled or deleted: its entries are held or gone, whatever the queues say.
+    actor.subscription = undefined;
+    actor.more = false;
+    forget(actor);
+    return;
+  }
+  const reordered =
+    actor.subscription !== undefined && actor.subscription.ordering !== found.subscription.ordering;
+  actor.subscription = found.subscription;
+  actor.loadedAt = now;
+  // The lanes mean something else now: what is under way ends, then everything is read anew.
+  if (reordered) forget(actor);
+  if (actor.stopping) return;
+  if (request.generation !== actor.generation) {
+    actor.wanted = true;
+    return;
+  }
+  if (request.limit > 0) actor.more = found.entries.length >= request.limit;
+  for (const entry of [...found.entries, ...found.tests])
+    enqueue(actor, found.subscription.ordering, entry, now);
+}
+
+function enqueue(actor: Actor, ordering: Subscription["ordering"], entry: Entry, now: Date): void {
+  const name = laneName(ordering, entry);
+  let lane = actor.lanes.get(name);
+  if (lane === undefined) actor.lanes.set(name, (lane = createLane(name, entry)));
+  // Tests are read from the start each time: one that has its lane is known.
+  else if (lane.kind === "test") return;
+  if (lane.waitingUntil !== undefined) return;
+  if (lane.kind === MAIN) actor.cursor = Math.max(actor.cursor, entry.sequence);
+  // Only the head of a lane can have been tried before.
+  if (entry.dueAt === null || entry.dueAt <= now) lane.queue.push(entry);
+  else wait(actor, lane, entry.dueAt);
+}
+
+function takeUnsent(actor: Actor, name: string): void {
+  const lane = actor.lanes.get(name);
+  if (lane !== undefined) lane.sending = false;
+  forget(actor);
+}
+
+function takeAnswer(lane: Lane | undefined, decision: Decision): void {
+  if (lane === undefined) return;
+  lane.sending = false;
+  lane.uncommitted += 1;
+  if (decision.kind !== "delivered") lane.halted = true;
+}
+
+function takeCommit(actor: Actor, event: ActorEvent & { kind: "committed" }): void {
+  const lane = actor.lanes.get(event.lane);
+  if (lane === undefined) return;
+  lane.uncommitted -= 1;
+  if (event.decision.kind !== "delivered") lane.halted = false;
+  if (event.decision.kind === "retry") wait(actor, lane, event.decision.dueAt);
+  if (event.decision.kind === "interrupted") forget(actor);
+  if (event.active) return;
+  actor.subscription = undefined;
+  actor.more = false;
+  forget(actor);
+}
+
+function wait(actor: Actor, lane: Lane, until: Date): void {
+  lane.waitingUntil = until;
+  lane.queue.length = 0;
+  if (lane.kind === MAIN) resetCursor(actor);
+}
+
+/** Drops what is queued: Postgres still holds it, and it is read again if there is a subscription to read it for. */
+function forget(actor: Actor): void {
+  for (const lane of actor.lanes.values()) {
+    lane.queue.length = 0;
+    lane.waitingUntil = undefined;
+  }
+  actor.wanted ||= actor.subscription !== undefined;
+  resetCursor(actor);
+}
+
+function resetCursor(actor: Actor): void {
+  actor.cursor = 0;
+  actor.generation += 1;
+}
+
+/** Everything that can be done now, given the state. */
+function next(actor: Actor, now: Date, effects: Effect[]): Effect[] {
+  if (!actor.stopping) {
+    expireWaits(actor, now);
+    if (isBatchDue(actor, now)) {
+      actor.batching = true;
+      effects.push({ kind: "batch" });
+    }
+    if (isFresh(actor, now)) sendHeads(actor, effects);
+  }
+  prune(actor);
+  if (!actor.stopping) planLoad(actor, now, effects);
+  if (isIdle(actor)) settleDown(actor, effects);
+  return effects;
+}
+
+/** Ends the waits that are over: such a lane is read again from its head. */
+function expireWaits(actor: Actor, now: Date): void {
+  for (const lane of actor.lanes.values()) {
+    if (lane.waitingUntil === undefined || lane.waitingUntil > now) continue;
+    lane.waitingUntil = undefined;
+    actor.wanted = true;
+  }
+}
+
+function isBatchDue({ subscription, batching }: Actor, now: Date): boolean {
+  return !batching && subscription?.nextBatchAt != null && subscription.nextBatchAt <= now;
+}
+
+function isFresh({ loadedAt }: Actor, now: Date): boolean {
+  return (
+    loadedAt !== undefined && Math.abs(now.getTime() - loadedAt.getTime()) < SETTINGS_MAX_AGE_MS
+  );
+}
+
+function sendHeads(actor: Actor, effects: Effect[]): void {
+  const { subscription } = actor;
+  if (subscription === undefined) return;
+  const free = { main: 1, review: PARALLEL_REVIEWS, test: PARALLEL_TESTS };
+  for (const lane of actor.lanes.values()) if (lane.sending) free[lane.kind] -= 1;
+  for (const [name, lane] of actor.lanes) {
+    const blocked = lane.sending || lane.halted || lane.uncommitted >= SEND_AHEAD;
+    if (blocked || free[lane.kind] <= 0) continue;
+    const entry = lane.queue.shift();
+    if (entry === undefined) continue;
+    lane.sending = true;
+    free[lane.kind] -= 1;
+    effects.push({ kind: "send", lane: name, entry, subscription });
+  }
+}
+
+/** Removes the lanes that have nothing left. */
+function prune(actor: Actor): void {
+  for (const [name, lane] of actor.lanes) {
+    if (hasWork(lane) || lane.waitingUntil !== undefined) continue;
+    if (lane.kind === "review" && lane.unseen) actor.wanted = true;
+    actor.lanes.delete(name);
+  }
+}
+
+function planLoad(actor: Actor, now: Date, effects: Effect[]): void {
+  if (actor.loading || actor.batching) return;
+  let queued = 0;
+  let waiting = 0;
+  for (const lane of actor.lanes.values()) {
+    queued += lane.queue.length;
+    if (lane.waitingUntil !== undefined) waiting += 1;
+  }
+  const waits = actor.lanes.get(MAIN)?.waitingUntil !== undefined || waiting >= MAX_WAITING_LANES;
+  const hungry = !waits && queued <= CHUNK / 2;
+  const stale = queued > 0 && !isFresh(actor, now);
+  if (!stale && !actor.wanted && !(actor.more && hungry)) return;
+  if (!stale && !hungry && !waits && recentlyLoaded(actor, now))
+    return recheckLater(actor, effects);
+  actor.loading = true;
+  actor.wanted = false;
+  for (const lane of actor.lanes.values()) lane.unseen = true;
+  if (waits) actor.more = false;
+  effects.push({ kind: "load", request: loadRequest(actor, hungry ? CHUNK - queued : 0) });
+}
+
+function recentlyLoaded({ loadedAt }: Actor, now: Date): boolean {
+  return loadedAt !== undefined && now.getTime() - loadedAt.getTime() < RECHECK_MS;
+}
+
+function recheckLater(actor: Actor, effects: Effect[]): void {
+  if (actor.rechecking) return;
+  actor.rechecking = true;
+  effects.push({ kind: "recheck", afterMs: RECHECK_MS });
+}
+
+function loadRequest(actor: Actor, limit: number): LoadRequest {
+  const lanes = [...actor.lanes.values()].filter((lane) => lane.kind === "review");
+  return {
+    id: actor.id,
+    shard: actor.shard,
+    generation: actor.generation,
+    after: actor.cursor,
+    limit,
+    exceptReviews: lanes.map((lane) => lane.reviewId),
+  };
+}
+
+function isIdle(actor: Actor): boolean {
+  if (actor.loading || actor.batching) return false;
+  if (!actor.stopping && (actor.wanted || actor.more)) return false;
+  for (const lane of actor.lanes.values()) if (hasWork(lane)) return false;
+  return true;
+}
+
+function settleDown(actor: Actor, effects: Effect[]): void {
+  const waits = [...actor.lanes.values()].flatMap((lane) => lane.waitingUntil ?? []);
+  const batch = actor.subscription?.nextBatchAt;
+  const [first] = [...waits, ...(batch ? [batch] : [])].toSorted(
+    (a, b) => a.getTime() - b.getTime(),
+  );
+  if (first !== undefined && !actor.stopping) effects.push({ kind: "sleep", until: first });
+  effects.push({ kind: "drop" });
+}

@@ -1,0 +1,92 @@
+import type { Clock } from "../src/lib/clock.ts";
+import { errorFields, type Log } from "../src/lib/log.ts";
+import type { AttemptRecord } from "./attempt.ts";
+import type { CommitResult } from "./queries.ts";
+import type { DispatchStore } from "./store.ts";
+
+/** Records per commit. */
+const GROUP = 512;
+const RETRY_MS = 100;
+
+interface Pending {
+  readonly dispatcherId: string;
+  readonly record: AttemptRecord;
+  readonly done: (active: boolean) => void;
+}
+
+/**
+ * Commits the outcomes of many actors together: whatever ends while one commit runs goes into the next. One commit
+ * at a time, so records are written in the order in which they came.
+ */
+export class Committer {
+  #queue: Pending[] = [];
+  #running = false;
+
+  readonly #deps: { readonly store: DispatchStore; readonly clock: Clock; readonly log: Log };
+  readonly #onFenced: (dispatcherId: string) => void;
+
+  constructor(
+    deps: { store: DispatchStore; clock: Clock; log: Log },
+    onFenced: (dispatcherId: string) => void,
+  ) {
+    this.#deps = deps;
+    this.#onFenced = onFenced;
+  }
+
+  /** How many records wait for their commit. */
+  get backlog(): number {
+    return this.#queue.length;
+  }
+
+  commit(dispatcherId: string, record: AttemptRecord, done: (active: boolean) => void): void {
+    this.#queue.push({ dispatcherId, record, done });
+    if (!this.#running) void this.#run();
+  }
+
+  clear(): void {
+    this.#queue = [];
+  }
+
+  async #run(): Promise<void> {
+    this.#running = true;
+    for (let group = this.#nextGroup(); group !== undefined; group = this.#nextGroup()) {
+      const { dispatcherId, pending } = group;
+      const result = await this.#commitUntilAnswered(dispatcherId, pending);
+      const inactive = new Set(result.inactive);
+      if (result.fenced) this.#onFenced(dispatcherId);
+      else for (const { record, done } of pending) done(!inactive.has(record.subscriptionId));
+    }
+    this.#running = false;
+  }
+
+  /** A process that lost its lease has another id afterwards: one commit is of one id. */
+  #nextGroup(): { dispatcherId: string; pending: Pending[] } | undefined {
+    const [first] = this.#queue;
+    if (first === undefined) return undefined;
+    const { dispatcherId } = first;
+    const other = this.#queue.findIndex((one) => one.dispatcherId !== dispatcherId);
+    return {
+      dispatcherId,
+      pending: this.#queue.splice(0, Math.min(other < 0 ? GROUP : other, GROUP)),
+    };
+  }
+
+  /** Repeats until the database answers: a repeat of what was committed unnoticed changes nothing. */
+  async #commitUntilAnswered(
+    dispatcherId: string,
+    group: readonly Pending[],
+  ): Promise<CommitResult> {
+    const records = group.map(({ record }) => record);
+    for (;;) {
+      try {
+        return await this.#deps.store.commit(dispatcherId, records);
+      } catch (error) {
+        this.#deps.log.warn("attempts.uncommitted", {
+          records: records.length,
+          ...errorFields(error),
+        });
+        await this.#deps.clock.sleep(RETRY_MS);
+      }
+    }
+  }
+}

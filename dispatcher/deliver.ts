@@ -1,0 +1,110 @@
+import type { Clock } from "../src/lib/clock.ts";
+import { checkWebhookUrl } from "../src/lib/egress.ts";
+import type { UrlCheck } from "../src/lib/egress.ts";
+import type { HttpClient } from "./http/client.ts";
+import { readExcerpt } from "./http/excerpt.ts";
+import type { Excerpt } from "./http/excerpt.ts";
+import type { ExchangeResult, TransportErrorCode } from "./http/exchange.ts";
+
+export interface DeliveryRequest {
+  readonly url: string;
+  /** Complete but for `Host` and `Content-Length`. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** The exact bytes that were signed, or text of which the UTF-8 was. */
+  readonly body: string | Uint8Array;
+}
+
+export type DeliveryErrorCode = TransportErrorCode | "invalid_url";
+
+interface Measured {
+  readonly startedAt: Date;
+  readonly durationMs: number;
+  /** Sent a second time within this attempt, because a kept connection had died unanswered. */
+  readonly resent: boolean;
+}
+
+interface Answered extends Measured {
+  readonly statusCode: number;
+  readonly responseHeaders: Readonly<Record<string, string>>;
+  readonly responseExcerpt: string;
+  /** The excerpt is not the whole body. */
+  readonly responseTruncated: boolean;
+}
+
+/** What became of one attempt (`decisions.md` 4). `aborted` is our own doing and no failure. */
+export type Outcome =
+  | ({ readonly kind: "accepted" } & Answered)
+  | ({ readonly kind: "gone"; readonly errorCode: "http_status" } & Answered)
+  | ({ readonly kind: "rejected"; readonly errorCode: "http_status" } & Answered)
+  | ({
+      readonly kind: "failed";
+      readonly errorCode: DeliveryErrorCode;
+      readonly detail: string;
+    } & Measured)
+  | ({ readonly kind: "aborted" } & Measured);
+
+/** Never throws for a bad receiver. */
+export type Deliver = (request: DeliveryRequest, signal?: AbortSignal) => Promise<Outcome>;
+
+/** How many URLs are kept checked; past that all are forgotten, which costs one parse each (our choice). */
+const MAX_URLS_KEPT = 10_000;
+
+interface Deps {
+  readonly clock: Clock;
+  readonly client: HttpClient;
+}
+
+export function createDeliver(deps: Deps): Deliver {
+  // The form of a URL never changes its verdict within a process; its addresses are checked elsewhere.
+  const checks = new Map<string, UrlCheck>();
+  return (request, signal) => {
+    let check = checks.get(request.url);
+    if (check === undefined) {
+      if (checks.size >= MAX_URLS_KEPT) checks.clear();
+      check = checkWebhookUrl(request.url, deps.client.policy);
+      checks.set(request.url, check);
+    }
+    return deliverTo(deps, check, request, signal);
+  };
+}
+
+async function deliverTo(
+  deps: Deps,
+  check: UrlCheck,
+  request: DeliveryRequest,
+  signal: AbortSignal | undefined,
+): Promise<Outcome> {
+  const startedAt = deps.clock.now();
+  const startedMs = deps.clock.monotonicMs();
+  const measure = (resent: boolean): Measured => {
+    const durationMs = Math.round(deps.clock.monotonicMs() - startedMs);
+    return { startedAt, durationMs, resent };
+  };
+  if (check.kind === "refused")
+    return { kind: "failed", errorCode: check.code, detail: check.reason, ...measure(false) };
+  const result = await deps.client.post(check.target, request, signal);
+  const measured = measure(result.resent);
+  if (result.kind === "aborted") return { kind: "aborted", ...measured };
+  if (result.kind === "failed")
+    return { kind: "failed", errorCode: result.errorCode, detail: result.detail, ...measured };
+  const excerpt = await readExcerpt(result.body, result.headers);
+  return judgeAnswer(result, { excerpt, measured });
+}
+
+function judgeAnswer(
+  result: ExchangeResult & { kind: "answered" },
+  record: { excerpt: Excerpt; measured: Measured },
+): Outcome {
+  const { statusCode } = result;
+  const answered: Answered = {
+    ...record.measured,
+    statusCode,
+    responseHeaders: result.headers,
+    responseExcerpt: record.excerpt.text,
+    responseTruncated: record.excerpt.truncated,
+  };
+  if (statusCode >= 200 && statusCode < 300) return { kind: "accepted", ...answered };
+  if (statusCode === 410) return { kind: "gone", errorCode: "http_status", ...answered };
+  // Redirects too: they are never followed.
+  return { kind: "rejected", errorCode: "http_status", ...answered };
+}

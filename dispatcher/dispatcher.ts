@@ -1,0 +1,257 @@
+import { monotonicFactory } from "ulid";
+
+import type { Clock } from "../src/lib/clock.ts";
+import type { Log } from "../src/lib/log.ts";
+import type { Schedule, Wake } from "../src/outbox/schedule.ts";
+import { createActor, step, type Actor, type ActorEvent, type Effect } from "./actor.ts";
+import { Alarm } from "./alarm.ts";
+import type { AttemptRecord } from "./attempt.ts";
+import { Committer } from "./committer.ts";
+import { decideNext } from "./decide.ts";
+import type { Deliver, Outcome } from "./deliver.ts";
+import { Holdings } from "./holdings.ts";
+import type { Leases } from "./leases.ts";
+import { Loader } from "./loader.ts";
+import { composeRequest } from "./request.ts";
+import { Slots } from "./slots.ts";
+import type { DispatchStore } from "./store.ts";
+
+export interface DispatcherDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly schedule: Schedule;
+  readonly leases: Leases;
+  readonly store: DispatchStore;
+  readonly deliver: Deliver;
+  readonly retryDelaysMs: readonly number[];
+}
+
+/** Outcomes that may wait for Postgres, over all actors; past it nothing new is sent: a slow database slows sending. */
+const MAX_BACKLOG = 2_048;
+/** How long a stopping process waits for the requests under way, and then for the records of those broken off. */
+const DRAIN_MS = 5_000;
+const RECORD_MS = 1_000;
+const POLL_MS = 10;
+
+type Effects = {
+  readonly [K in Effect["kind"]]: (actor: Actor, effect: Effect & { kind: K }) => void;
+};
+
+/**
+ * One dispatcher process: an actor for each subscription of its shards that has something to do, and the I/O that
+ * the actors ask for, all of it behind `deps`.
+ */
+export class Dispatcher {
+  readonly #deps: DispatcherDeps;
+  readonly #newUlid = monotonicFactory();
+  readonly #actors = new Map<string, Actor>();
+  readonly #slots = new Slots();
+  readonly #holdings: Holdings;
+  readonly #alarm: Alarm;
+  readonly #loader: Loader;
+  readonly #committer: Committer;
+  /** Breaks off the requests of this incarnation: at the end of the drain, or when the lease is lost. */
+  #abort = new AbortController();
+
+  constructor(deps: DispatcherDeps) {
+    this.#deps = deps;
+    const newId = () => this.#newUlid(deps.clock.now().getTime());
+    this.#holdings = new Holdings(
+      { ...deps, newId },
+      {
+        claimed: (shards) => this.#alarm.claimed(shards),
+        leaving: (shard) => this.#stopActors((actor) => actor.shard === shard),
+        busyShards: () => new Set(Array.from(this.#actors.values(), (actor) => actor.shard)),
+        checked: () => this.#regulate(),
+        lost: () => this.#startOver(),
+      },
+    );
+    this.#alarm = new Alarm(
+      deps,
+      () => this.#holdings.shards,
+      (wake) => this.#wake(wake),
+    );
+    this.#loader = new Loader(deps);
+    this.#committer = new Committer(deps, (id) => this.#holdings.lose(id));
+  }
+
+  /** Delivers until the signal aborts; then finishes what is under way, and gives the shards back. */
+  async run(signal: AbortSignal): Promise<void> {
+    const ended = new AbortController();
+    const working = Promise.all([this.#holdings.run(ended.signal), this.#alarm.run(ended.signal)]);
+    await Promise.race([working, aborted(signal)]);
+    await this.#drain();
+    ended.abort();
+    await working;
+  }
+
+  #wake({ subscriptionId, shard }: Wake): void {
+    if (!this.#holdings.serves(shard)) return;
+    let actor = this.#actors.get(subscriptionId);
+    if (actor === undefined)
+      this.#actors.set(subscriptionId, (actor = createActor(subscriptionId, shard)));
+    this.#tell(actor, { kind: "woken" });
+  }
+
+  #tell(actor: Actor, event: ActorEvent): void {
+    for (const effect of step(actor, event, this.#deps.clock.now())) this.#carryOut(actor, effect);
+  }
+
+  /** An answer to something that began under `id`: void if the lease was lost since. */
+  #tellIf(id: string, actor: Actor, event: ActorEvent): void {
+    if (id === this.#holdings.id) this.#tell(actor, event);
+  }
+
+  #carryOut<K extends Effect["kind"]>(actor: Actor, effect: Effect & { kind: K }): void {
+    this.#effects[effect.kind](actor, effect);
+  }
+
+  readonly #effects: Effects = {
+    load: (actor, { request }) => {
+      const { id } = this.#holdings;
+      this.#loader.load(request, (loaded) => this.#tellIf(id, actor, { kind: "loaded", loaded }));
+    },
+    send: (actor, effect) => {
+      const host = hostOf(effect.subscription.webhookUrl);
+      this.#slots.acquire(host, () => void this.#attempt(actor, effect, host));
+    },
+    batch: (actor) => this.#tell(actor, { kind: "batched" }),
+    recheck: (actor, { afterMs }) => {
+      const { id } = this.#holdings;
+      void this.#deps.clock
+        .sleep(afterMs)
+        .then(() => this.#tellIf(id, actor, { kind: "rechecked" }));
+    },
+    sleep: ({ id, shard }, { until }) =>
+      void this.#alarm.plan({ subscriptionId: id, shard }, until),
+    drop: (actor) => {
+      if (this.#actors.get(actor.id) === actor) this.#actors.delete(actor.id);
+      this.#holdings.actorGone(actor.shard);
+    },
+  };
+
+  /** One POST, from the slot it was given to the commit of its record. */
+  async #attempt(actor: Actor, effect: Effect & { kind: "send" }, host: string): Promise<void> {
+    const { entry, lane, subscription } = effect;
+    const { clock, deliver, retryDelaysMs } = this.#deps;
+    if (actor.stopping) {
+      // The stop came while it waited for its slot.
+      this.#slots.release(host);
+      return this.#tell(actor, { kind: "unsent", lane });
+    }
+    const { id } = this.#holdings;
+    const startedAt = clock.now();
+    const request = composeRequest(entry, subscription, startedAt);
+    const outcome = await deliver(request, this.#abort.signal);
+    // Whoever took over makes the attempt again.
+    if (id !== this.#holdings.id) return;
+    const decision = decideNext(
+      outcome.kind,
+      { attempt: entry.attempt, retryDelaysMs },
+      clock.now(),
+    );
+    const record: AttemptRecord = {
+      id: this.#newUlid(startedAt.getTime()),
+      shard: actor.shard,
+      subscriptionId: actor.id,
+      sequence: entry.sequence,
+      eventId: entry.eventId,
+      event: entry.event,
+      round: entry.round,
+      attempt: entry.attempt,
+      startedAt,
+      requestHeaders: {
+        Host: host,
+        ...request.headers,
+        "Content-Length": String(Buffer.byteLength(request.body)),
+      },
+      requestBody: request.body,
+      decision,
+      ...answerOf(outcome),
+    };
+    this.#committer.commit(id, record, (active) => {
+      this.#regulate();
+      this.#tellIf(id, actor, { kind: "committed", lane, decision, active });
+    });
+    this.#slots.release(host);
+    this.#regulate();
+    this.#report(record);
+    this.#tell(actor, { kind: "answered", lane, decision });
+  }
+
+  #report(record: AttemptRecord): void {
+    const { log } = this.#deps;
+    const fields = {
+      subscription_id: record.subscriptionId,
+      event_id: record.eventId,
+      attempt: record.attempt,
+      outcome: record.decision.kind,
+      status_code: record.statusCode,
+      error_code: record.errorCode,
+      duration_ms: record.durationMs,
+    };
+    if (record.decision.kind === "delivered") log.debug("webhook.attempted", fields);
+    else log.info("webhook.attempted", fields);
+  }
+
+  /** Sends only while nobody else can have taken over, and Postgres keeps up. */
+  #regulate(): void {
+    if (this.#holdings.safe && this.#committer.backlog < MAX_BACKLOG) this.#slots.resume();
+    else this.#slots.pause();
+  }
+
+  /** Everything in memory is void: others deliver it now. */
+  #startOver(): void {
+    this.#abort.abort();
+    this.#abort = new AbortController();
+    this.#actors.clear();
+    this.#slots.pause();
+    this.#slots.clear();
+    this.#loader.clear();
+    this.#committer.clear();
+  }
+
+  #stopActors(which: (actor: Actor) => boolean): void {
+    for (const actor of Array.from(this.#actors.values()).filter(which))
+      this.#tell(actor, { kind: "stopped" });
+  }
+
+  /** Lets the requests under way end; what takes too long is broken off and recorded as interrupted. */
+  async #drain(): Promise<void> {
+    this.#holdings.stop();
+    this.#stopActors(() => true);
+    await this.#untilIdle(DRAIN_MS);
+    this.#abort.abort();
+    await this.#untilIdle(RECORD_MS);
+  }
+
+  async #untilIdle(ms: number): Promise<void> {
+    const { clock } = this.#deps;
+    const endMs = clock.monotonicMs() + ms;
+    while (this.#actors.size > 0 && clock.monotonicMs() < endMs) await clock.sleep(POLL_MS);
+  }
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve());
+  });
+}
+
+/** Host and port as the `Host` header names them. */
+function hostOf(url: string): string {
+  return URL.canParse(url) ? new URL(url).host : url;
+}
+
+function answerOf(outcome: Outcome) {
+  const answered = "statusCode" in outcome;
+  return {
+    durationMs: outcome.durationMs,
+    statusCode: answered ? outcome.statusCode : null,
+    errorCode: "errorCode" in outcome ? outcome.errorCode : null,
+    responseHeaders: answered ? outcome.responseHeaders : null,
+    responseExcerpt: answered ? outcome.responseExcerpt : null,
+    responseTruncated: answered && outcome.responseTruncated,
+  };
+}

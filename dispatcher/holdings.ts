@@ -1,0 +1,162 @@
+import type { Clock } from "../src/lib/clock.ts";
+import { errorFields, type Log } from "../src/lib/log.ts";
+import { Waiter } from "../src/lib/waiter.ts";
+import { LEASE_RENEW_MS, LEASE_SAFE_MS, LEASE_TTL_MS, type Leases } from "./leases.ts";
+
+/** What the holder of shards tells the rest of the process. */
+export interface HoldingsListener {
+  /** These shards are ours from now on. */
+  claimed(shards: readonly number[]): void;
+  /** Let the actors of this shard end; it goes when `busyShards` no longer names it. */
+  leaving(shard: number): void;
+  busyShards(): ReadonlySet<number>;
+  /** The lease was renewed, or `safe` may have changed with the time. */
+  checked(): void;
+  /** Everything of the incarnation `id` belongs to others now. */
+  lost(): void;
+}
+
+interface HoldingsDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly leases: Leases;
+  readonly newId: () => string;
+}
+
+/** The lease of this process and the shards that it holds under it. */
+export class Holdings {
+  readonly #deps: HoldingsDeps;
+  readonly #listener: HoldingsListener;
+  readonly #shards = new Set<number>();
+  readonly #leaving = new Set<number>();
+  readonly #tick = new Waiter();
+  #id: string;
+  #renewedMs = Number.NEGATIVE_INFINITY;
+  #healthySinceMs: number | undefined;
+  #stopping = false;
+
+  constructor(deps: HoldingsDeps, listener: HoldingsListener) {
+    this.#deps = deps;
+    this.#listener = listener;
+    this.#id = deps.newId();
+  }
+
+  /** Changes when the lease is lost: what began under another id is void. */
+  get id(): string {
+    return this.#id;
+  }
+
+  /** All that we hold. */
+  get shards(): ReadonlySet<number> {
+    return this.#shards;
+  }
+
+  /** Whether new work for this shard may begin. */
+  serves(shard: number): boolean {
+    return !this.#stopping && this.#shards.has(shard) && !this.#leaving.has(shard);
+  }
+
+  /** Sending is safe only while nobody else can have taken over. */
+  get safe(): boolean {
+    return this.#deps.clock.monotonicMs() - this.#renewedMs < LEASE_SAFE_MS;
+  }
+
+  /** Renews the lease until `ended`; then gives everything back. */
+  async run(ended: AbortSignal): Promise<void> {
+    const { clock, leases } = this.#deps;
+    ended.addEventListener("abort", () => this.#tick.nudge());
+    await leases.join(this.#id);
+    while (!ended.aborted) {
+      await this.#renew();
+      await this.#tick.wait(clock, LEASE_RENEW_MS);
+    }
+    await leases.leave(this.#id);
+  }
+
+  /** Holds what it has, and takes no more. */
+  stop(): void {
+    this.#stopping = true;
+  }
+
+  /** An actor has gone: a shard may be free to be given up. */
+  actorGone(shard: number): void {
+    if (this.#leaving.has(shard)) this.#tick.nudge();
+  }
+
+  /** Somebody declared this process dead. It comes back as a new one. */
+  lose(id: string): void {
+    if (id !== this.#id) return;
+    this.#deps.log.warn("lease.lost", { dispatcher_id: id });
+    this.#id = this.#deps.newId();
+    this.#shards.clear();
+    this.#leaving.clear();
+    this.#renewedMs = Number.NEGATIVE_INFINITY;
+    this.#healthySinceMs = undefined;
+    this.#listener.lost();
+    this.#tick.nudge();
+  }
+
+  async #renew(): Promise<void> {
+    const { clock, leases, log } = this.#deps;
+    const id = this.#id;
+    const startedMs = clock.monotonicMs();
+    try {
+      const { alive, owned, surplus } = await leases.renew(id, this.#isWatchful(startedMs));
+      if (id !== this.#id || !alive) {
+        this.lose(id);
+        return await leases.join(this.#id);
+      }
+      this.#healthySinceMs ??= startedMs;
+      this.#renewedMs = startedMs;
+      if (!this.#stopping) this.#adopt(owned);
+      await this.#giveUp(surplus);
+    } catch (error) {
+      this.#healthySinceMs = undefined;
+      log.warn("lease.unrenewed", errorFields(error));
+    }
+    this.#listener.checked();
+    this.#checkWhenUnsafe(startedMs);
+  }
+
+  /** Whoever could not see the others for a while must not conclude that they are dead. */
+  #isWatchful(nowMs: number): boolean {
+    return (
+      !this.#stopping &&
+      this.#healthySinceMs !== undefined &&
+      nowMs - this.#healthySinceMs >= LEASE_TTL_MS
+    );
+  }
+
+  #adopt(owned: readonly number[]): void {
+    const added = owned.filter((shard) => !this.#shards.has(shard));
+    if (added.length === 0) return;
+    for (const shard of added) this.#shards.add(shard);
+    this.#deps.log.info("shards.claimed", { shards: added.length, owned: this.#shards.size });
+    this.#listener.claimed(added);
+  }
+
+  async #giveUp(surplus: number): Promise<void> {
+    const staying = [...this.#shards].filter((shard) => !this.#leaving.has(shard));
+    const wanted = Math.max(0, surplus - this.#leaving.size);
+    for (const shard of staying.slice(staying.length - wanted)) {
+      this.#leaving.add(shard);
+      this.#listener.leaving(shard);
+    }
+    const busy = this.#listener.busyShards();
+    const free = [...this.#leaving].filter((shard) => !busy.has(shard));
+    if (free.length === 0) return;
+    for (const shard of free) {
+      this.#shards.delete(shard);
+      this.#leaving.delete(shard);
+    }
+    await this.#deps.leases.release(this.#id, free);
+    this.#deps.log.info("shards.released", { shards: free.length, owned: this.#shards.size });
+  }
+
+  /** If no later renewal succeeds, sending has to stop at that time, without anybody asking. */
+  #checkWhenUnsafe(startedMs: number): void {
+    void this.#deps.clock.sleep(LEASE_SAFE_MS).then(() => {
+      if (this.#renewedMs <= startedMs) this.#listener.checked();
+    });
+  }
+}

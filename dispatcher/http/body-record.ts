@@ -1,0 +1,41 @@
+/** A response body is read for the record only, this far (`decisions.md` 4). */
+export const MAX_BODY_BYTES = 64 * 1024;
+
+/** And this much of it is kept (`decisions.md` 4). */
+export const EXCERPT_BYTES = 4 * 1024;
+
+/** What was read of one body. */
+export class BodyRecord {
+  /** Bytes read off the wire, content coding still on. */
+  bytesRead = 0;
+  /** The body went on, or would have, behind what was read. */
+  cut = false;
+  #kept: Buffer[] = [];
+  #bytesKept = 0;
+  readonly #keepAtMost: number;
+
+  /** A compressed body is kept up to the reading limit, since nobody knows yet which part is the excerpt. */
+  constructor(isCompressed: boolean) {
+    this.#keepAtMost = isCompressed ? MAX_BODY_BYTES : EXCERPT_BYTES;
+  }
+
+  push(data: Buffer): void {
+    if (this.cut) return;
+    let taken = data;
+    if (this.bytesRead + data.length > MAX_BODY_BYTES) {
+      taken = data.subarray(0, MAX_BODY_BYTES - this.bytesRead);
+      this.cut = true;
+    }
+    this.bytesRead += taken.length;
+    const room = this.#keepAtMost - this.#bytesKept;
+    if (room <= 0 || taken.length === 0) return;
+    const kept = taken.subarray(0, room);
+    this.#kept.push(kept);
+    this.#bytesKept += kept.length;
+  }
+
+  bytes(): Buffer {
+    const [first] = this.#kept;
+    return this.#kept.length === 1 && first !== undefined ? first : Buffer.concat(this.#kept);
+  }
+}

@@ -1,0 +1,74 @@
+import { systemLookup } from "../../src/lib/egress.ts";
+import type { EgressPolicy, Lookup, WebhookTarget } from "../../src/lib/egress.ts";
+import { AbortWatch } from "./abort-watch.ts";
+import { Exchange } from "./exchange.ts";
+import type { ExchangeDeps, ExchangeResult, WireRequest } from "./exchange.ts";
+import { ConnectionPool, IDLE_MS, MAX_CONNECTION_AGE_MS } from "./pool.ts";
+import { encodeRequest } from "./request.ts";
+
+/** Over look-up, connection, TLS, request and answer headers together (`decisions.md` 4). */
+export const DELIVERY_TIMEOUT_MS = 15_000;
+
+/** Then the body is read for this long at most (`decisions.md` 4). */
+export const BODY_TIMEOUT_MS = 2000;
+
+/** How long one address of several is waited for before the next is tried (our choice). */
+export const ADDRESS_TIMEOUT_MS = 3000;
+
+export interface HttpClientOptions {
+  readonly policy: EgressPolicy;
+  readonly lookup?: Lookup;
+  /** PEM certificates trusted in place of the system's. */
+  readonly ca?: string | readonly string[];
+  readonly timeoutMs?: number;
+  readonly bodyMs?: number;
+  readonly addressMs?: number;
+  readonly idleMs?: number;
+  readonly maxConnectionAgeMs?: number;
+}
+
+/** HTTP/1.1 over connections to checked addresses. How many at once is for the caller to bound. */
+export class HttpClient {
+  readonly policy: EgressPolicy;
+  readonly #pool: ConnectionPool;
+  readonly #deps: ExchangeDeps;
+
+  constructor(options: HttpClientOptions) {
+    this.policy = options.policy;
+    this.#pool = new ConnectionPool({
+      idleMs: options.idleMs ?? IDLE_MS,
+      maxAgeMs: options.maxConnectionAgeMs ?? MAX_CONNECTION_AGE_MS,
+      monotonicMs: () => performance.now(),
+      ...(options.ca === undefined ? {} : { ca: options.ca }),
+    });
+    this.#deps = {
+      pool: this.#pool,
+      aborts: new AbortWatch(),
+      policy: options.policy,
+      lookup: options.lookup ?? systemLookup,
+      timeoutMs: options.timeoutMs ?? DELIVERY_TIMEOUT_MS,
+      bodyMs: options.bodyMs ?? BODY_TIMEOUT_MS,
+      addressMs: options.addressMs ?? ADDRESS_TIMEOUT_MS,
+    };
+  }
+
+  /** Throws for headers that cannot be sent; whatever the receiver does is in the result. */
+  post(
+    target: WebhookTarget,
+    message: { headers: Readonly<Record<string, string>>; body: string | Uint8Array },
+    signal?: AbortSignal,
+  ): Promise<ExchangeResult> {
+    const encoded = encodeRequest(target, message.headers, message.body);
+    const request: WireRequest = { target, message: encoded };
+    return new Exchange(this.#deps, request, signal).run();
+  }
+
+  counts(): { open: number; idle: number } {
+    return this.#pool.counts();
+  }
+
+  /** Ends every connection, for good; requests still under way end as `aborted`. */
+  close(): void {
+    this.#pool.close();
+  }
+}

@@ -1,0 +1,82 @@
+import { createBrotliDecompress, createGunzip, createInflate, createInflateRaw } from "node:zlib";
+import { EXCERPT_BYTES } from "./body-record.ts";
+import type { BodyRecord } from "./body-record.ts";
+
+export interface Excerpt {
+  readonly text: string;
+  /** The text is not the whole body, whichever bound cut it. */
+  readonly truncated: boolean;
+}
+
+type Headers = Readonly<Record<string, string>>;
+
+const COMPRESSED = /^(?:gzip|x-gzip|deflate|br)$/i;
+const LATIN = /charset="?(?:iso-8859-1|latin-?1|windows-1252)\b/i;
+
+/** An unknown coding is shown as it came: more often a mislabelled text than a compression. */
+export function isCompressed(headers: Headers): boolean {
+  const coding = headers["content-encoding"];
+  return coding !== undefined && COMPRESSED.test(coding);
+}
+
+/** The beginning of a body as text that any column holds. */
+export function readExcerpt(body: BodyRecord, headers: Headers): Excerpt | Promise<Excerpt> {
+  const bytes = body.bytes();
+  if (!isCompressed(headers) || bytes.length === 0) {
+    const truncated = body.cut || body.bytesRead > bytes.length;
+    return { text: decodeText(bytes, headers, truncated), truncated };
+  }
+  return readCompressed(body, headers);
+}
+
+async function readCompressed(body: BodyRecord, headers: Headers): Promise<Excerpt> {
+  const coding = (headers["content-encoding"] ?? "").toLowerCase();
+  const decoded = await decompressStart(body.bytes(), coding);
+  const truncated = body.cut || !decoded.isWhole;
+  return { text: decodeText(decoded.bytes, headers, truncated), truncated };
+}
+
+function decodeText(bytes: Uint8Array, headers: Headers, truncated: boolean): string {
+  if (bytes.length === 0) return "";
+  const isLatin = LATIN.test(headers["content-type"] ?? "");
+  const decoder = new TextDecoder(isLatin ? "windows-1252" : "utf-8");
+  // `stream` drops a character that the cut went through instead of showing half of it.
+  const text = decoder.decode(bytes, { stream: truncated });
+  // PostgreSQL has no way to store a NUL in text.
+  return text.replaceAll("\0", "\ufffd");
+}
+
+/**
+ * Decompresses no further than the excerpt needs: output comes in pieces of 16 KiB, and the stream is
+ * destroyed at the first that goes over, so a bomb costs no more than an honest body.
+ */
+function decompressStart(
+  bytes: Buffer,
+  coding: string,
+): Promise<{ bytes: Buffer; isWhole: boolean }> {
+  const stream = openDecompressor(bytes, coding);
+  const pieces: Buffer[] = [];
+  let size = 0;
+  return new Promise((resolve) => {
+    const settle = (isWhole: boolean) => {
+      stream.destroy();
+      resolve({ bytes: Buffer.concat(pieces).subarray(0, EXCERPT_BYTES), isWhole });
+    };
+    stream.on("data", (piece: Buffer) => {
+      pieces.push(piece);
+      size += piece.length;
+      if (size > EXCERPT_BYTES) settle(false);
+    });
+    stream.on("end", () => settle(true));
+    // Broken or cut short: what came out before is still worth showing.
+    stream.on("error", () => settle(false));
+    stream.end(bytes);
+  });
+}
+
+function openDecompressor(bytes: Buffer, coding: string) {
+  if (coding === "br") return createBrotliDecompress();
+  if (coding !== "deflate") return createGunzip();
+  // Half of the world sends "deflate" without the zlib header, which begins with method 8.
+  return ((bytes[0] ?? 0) & 0x0f) === 8 ? createInflate() : createInflateRaw();
+}

@@ -1,0 +1,116 @@
+import { createSecureContext } from "node:tls";
+import type { SecureContext } from "node:tls";
+import { cancelDeadline, startDeadline } from "../../src/lib/deadline.ts";
+import type { Deadline, Expiring } from "../../src/lib/deadline.ts";
+import type { WebhookTarget } from "../../src/lib/egress.ts";
+import { Connection, openSocket } from "./connection.ts";
+import type { ConnectionUser } from "./connection.ts";
+
+/** A connection idle for longer is not used again (`decisions.md` 4): many receivers close at 5 s. */
+export const IDLE_MS = 4000;
+
+/**
+ * A connection older than this is not used again (our choice): addresses are checked when a connection
+ * is made, and one kept busy for ever would neither follow a name that moved nor be checked again.
+ */
+export const MAX_CONNECTION_AGE_MS = 60_000;
+
+export interface PoolOptions {
+  readonly idleMs: number;
+  readonly maxAgeMs: number;
+  readonly monotonicMs: () => number;
+  /** PEM certificates trusted in place of the system's; for tests and private installations. */
+  readonly ca?: string | readonly string[];
+}
+
+/**
+ * Keep-alive connections, shared within one origin (scheme, host name and port) and never beyond: two
+ * names at one address may be two tenants. Each connection stays with the one address that was checked
+ * for it, so reuse needs no look-up.
+ */
+export class ConnectionPool implements Expiring {
+  /** Nothing is opened or kept any more. */
+  isClosed = false;
+  readonly #options: PoolOptions;
+  readonly #context: SecureContext;
+  readonly #idle = new Map<string, Connection[]>();
+  /** Every connection not closed yet, idle ones and half-open ones too. */
+  readonly #open = new Set<Connection>();
+  #sweepDeadline: Deadline | undefined;
+  readonly #forget = (connection: Connection) => void this.#open.delete(connection);
+
+  constructor(options: PoolOptions) {
+    this.#options = options;
+    const { ca } = options;
+    this.#context = createSecureContext(ca === undefined ? {} : { ca: [ca].flat() });
+  }
+
+  /** The connection idle for the shortest time, if one may be used again. */
+  take(origin: string): Connection | undefined {
+    const idle = this.#idle.get(origin);
+    if (idle === undefined) return undefined;
+    const now = this.#options.monotonicMs();
+    for (let last = idle.pop(); last !== undefined; last = idle.pop()) {
+      if (this.#isUsable(last, now)) return last;
+      last.destroy();
+    }
+    return undefined;
+  }
+
+  /** Takes back a connection whose answer was read to its end. */
+  release(connection: Connection): void {
+    if (this.isClosed) return connection.destroy();
+    connection.user = undefined;
+    connection.idleSinceMs = this.#options.monotonicMs();
+    const idle = this.#idle.get(connection.origin);
+    if (idle === undefined) this.#idle.set(connection.origin, [connection]);
+    else idle.push(connection);
+    this.#sweepDeadline ??= startDeadline(this.#options.idleMs, this);
+  }
+
+  open(address: string, target: WebhookTarget, user: ConnectionUser): Connection {
+    const socket = openSocket(address, target, this.#context);
+    const bornMs = this.#options.monotonicMs();
+    const connection = new Connection(socket, target, bornMs, this.#forget);
+    connection.user = user;
+    this.#open.add(connection);
+    return connection;
+  }
+
+  counts(): { open: number; idle: number } {
+    let idle = 0;
+    for (const connections of this.#idle.values())
+      for (const { phase } of connections) if (phase === "open") idle++;
+    return { open: this.#open.size, idle };
+  }
+
+  /** Ends every connection; those in use tell their users that they closed. */
+  close(): void {
+    this.isClosed = true;
+    cancelDeadline(this.#sweepDeadline);
+    this.#idle.clear();
+    for (const connection of this.#open) connection.close();
+  }
+
+  /** Ends what idles too long. One timer for all of them: one per connection would be two calls per request. */
+  expire(): void {
+    const now = this.#options.monotonicMs();
+    for (const [origin, connections] of this.#idle) {
+      const kept: Connection[] = [];
+      for (const connection of connections) {
+        if (this.#isUsable(connection, now)) kept.push(connection);
+        else connection.destroy();
+      }
+      if (kept.length > 0) this.#idle.set(origin, kept);
+      else this.#idle.delete(origin);
+    }
+    const isEmpty = this.#idle.size === 0;
+    this.#sweepDeadline = isEmpty ? undefined : startDeadline(this.#options.idleMs / 4, this);
+  }
+
+  #isUsable(connection: Connection, now: number): boolean {
+    if (connection.phase !== "open") return false;
+    if (now - connection.bornMs > this.#options.maxAgeMs) return false;
+    return now - connection.idleSinceMs <= this.#options.idleMs;
+  }
+}

@@ -1,0 +1,102 @@
+/** How the end of the body is found (RFC 9112, 6.3). */
+export type BodyFraming =
+  | { kind: "none" }
+  | { kind: "length"; bytes: number }
+  | { kind: "chunked" }
+  | { kind: "until_close" };
+
+export interface ResponseHead {
+  readonly statusCode: number;
+  /** Lower-case names; repeated fields joined by a comma. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly framing: BodyFraming;
+  /** Whether the receiver lets the connection serve another request. */
+  readonly keepAlive: boolean;
+}
+
+/** Lower-cased before the test, hence no capitals. */
+const FIELD_NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/;
+const FORBIDDEN_IN_LINE = /[\0\r\n]/;
+const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [^\0\r\n]*)?$/;
+/** 15 digits stay exact in a double. */
+const LENGTH = /^\d{1,15}$/;
+
+/**
+ * Reads the text of one complete head, without its last blank line. Returns the reason as a string
+ * where it is not HTTP. Stricter than RFC 9112 obliges where two readers could disagree: no folded
+ * lines, no bare CR or LF, no repeated Content-Length, no transfer coding other than chunked.
+ */
+export function parseHead(text: string): ResponseHead | string {
+  let end = lineEnd(text, 0);
+  const status = STATUS_LINE.exec(text.slice(0, end));
+  if (status === null) return "the answer does not start with an HTTP/1 status line";
+  const headers: Record<string, string> = Object.create(null);
+  while (end < text.length) {
+    const start = end + 2;
+    end = lineEnd(text, start);
+    const problem = readField(text.slice(start, end), headers);
+    if (problem !== undefined) return problem;
+  }
+  const statusCode = Number(status[2]);
+  const framing = decideFraming(statusCode, status[1] === "1", headers);
+  if (typeof framing === "string") return framing;
+  const keepAlive = status[1] === "1" && !hasClose(headers["connection"]);
+  return { statusCode, headers, framing, keepAlive };
+}
+
+function lineEnd(text: string, from: number): number {
+  const end = text.indexOf("\r\n", from);
+  return end === -1 ? text.length : end;
+}
+
+function readField(line: string, headers: Record<string, string>): string | undefined {
+  const colon = line.indexOf(":");
+  const name = line.slice(0, Math.max(colon, 0)).toLowerCase();
+  if (!FIELD_NAME.test(name)) return "the answer has a malformed header line";
+  if (FORBIDDEN_IN_LINE.test(line)) return "the answer has a control character in a header";
+  const value = trimField(line, colon + 1);
+  const earlier = headers[name];
+  headers[name] = earlier === undefined ? value : `${earlier}, ${value}`;
+  return undefined;
+}
+
+/** Spaces and tabs alone: trim() would also take bytes that another reader counts to the value. */
+function trimField(line: string, from: number): string {
+  let start = from;
+  let end = line.length;
+  while (start < end && isBlank(line.charCodeAt(start))) start++;
+  while (end > start && isBlank(line.charCodeAt(end - 1))) end--;
+  return line.slice(start, end);
+}
+
+function isBlank(code: number): boolean {
+  return code === 0x20 || code === 0x09;
+}
+
+function decideFraming(
+  statusCode: number,
+  isHttp11: boolean,
+  headers: Record<string, string>,
+): BodyFraming | string {
+  const coding = headers["transfer-encoding"];
+  const length = headers["content-length"];
+  if (coding !== undefined) {
+    if (length !== undefined) return "the answer has both Content-Length and Transfer-Encoding";
+    if (!isHttp11 || coding.toLowerCase() !== "chunked")
+      return "the answer has an unknown Transfer-Encoding";
+  }
+  // A repeated length arrives here joined by a comma, equal or not.
+  if (length !== undefined && !LENGTH.test(length)) return "the answer has a bad Content-Length";
+  if (statusCode < 200 || statusCode === 204 || statusCode === 304) return { kind: "none" };
+  if (coding !== undefined) return { kind: "chunked" };
+  if (length === undefined) return { kind: "until_close" };
+  return { kind: "length", bytes: Number(length) };
+}
+
+function hasClose(connection: string | undefined): boolean {
+  if (connection === undefined) return false;
+  return connection
+    .toLowerCase()
+    .split(",")
+    .some((option) => option.trim() === "close");
+}

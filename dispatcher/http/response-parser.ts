@@ -1,0 +1,126 @@
+import { BodyRecord } from "./body-record.ts";
+import { ChunkedDecoder } from "./chunked.ts";
+import { isCompressed } from "./excerpt.ts";
+import { parseHead } from "./response-head.ts";
+import type { ResponseHead } from "./response-head.ts";
+
+/** All heads of one answer together, interim ones and trailers apart (`decisions.md` 4). */
+export const MAX_HEAD_BYTES = 16 * 1024;
+
+const HEAD_END = Buffer.from("\r\n\r\n");
+const EMPTY = Buffer.alloc(0);
+/** Shared until there is a head; nothing is ever pushed into it. */
+const NO_BODY = new BodyRecord(false);
+
+export type ParserState = "head" | "body" | "complete" | "invalid";
+
+/** One answer, fed as it arrives. With the final head complete, the answer's status is decided. */
+export class ResponseParser {
+  state: ParserState = "head";
+  head: ResponseHead | undefined;
+  body: BodyRecord = NO_BODY;
+  /** Why the state is `invalid`. */
+  problem = "";
+  #pending: Buffer = EMPTY;
+  #headBytes = 0;
+  #bodyLeft = 0;
+  #chunked: ChunkedDecoder | undefined;
+  #excess = false;
+
+  /** Whether another request may follow on the connection: nothing unread, nothing unasked for. */
+  get isReusable(): boolean {
+    if (this.state !== "complete" || this.#excess || this.body.cut) return false;
+    return this.head !== undefined && this.head.keepAlive;
+  }
+
+  feed(chunk: Buffer): void {
+    let rest = chunk;
+    while (this.state === "head" && rest.length > 0) rest = this.#feedHead(rest);
+    if (this.state === "body") this.#feedBody(rest);
+    else if (this.state === "complete" && rest.length > 0) this.#excess = true;
+  }
+
+  /** The receiver has closed: the end of a body without a length, the middle of any other. */
+  end(): void {
+    if (this.state !== "body") return;
+    if (this.head?.framing.kind !== "until_close") this.body.cut = true;
+    this.state = "complete";
+    this.#excess = true;
+  }
+
+  /** Stops reading where it is. */
+  cut(): void {
+    this.body.cut = true;
+    this.state = "complete";
+  }
+
+  /** Consumes one head and returns what follows it, or keeps what there is until more comes. */
+  #feedHead(chunk: Buffer): Buffer {
+    const seen = this.#pending.length;
+    const bytes = seen === 0 ? chunk : Buffer.concat([this.#pending, chunk]);
+    const at = bytes.indexOf(HEAD_END, Math.max(0, seen - HEAD_END.length + 1));
+    const size = at === -1 ? bytes.length : at + HEAD_END.length;
+    if (this.#headBytes + size > MAX_HEAD_BYTES)
+      return this.#fail(`the answer's headers are over ${MAX_HEAD_BYTES} bytes`);
+    if (at === -1) {
+      // Otherwise a receiver that ends its lines with LF alone would be waited for until the deadline.
+      if (hasBareNewline(bytes, seen)) return this.#fail("the answer has a line without CR");
+      this.#pending = bytes;
+      return EMPTY;
+    }
+    this.#pending = EMPTY;
+    this.#headBytes += size;
+    const head = parseHead(bytes.toString("latin1", 0, at));
+    if (typeof head === "string") return this.#fail(head);
+    if (head.statusCode === 101) return this.#fail("the answer switches protocols unasked");
+    if (head.statusCode >= 200) this.#begin(head);
+    return bytes.subarray(size);
+  }
+
+  #begin(head: ResponseHead): void {
+    this.head = head;
+    const { framing } = head;
+    this.body = new BodyRecord(isCompressed(head.headers));
+    this.state = framing.kind === "none" ? "complete" : "body";
+    if (framing.kind === "length") {
+      this.#bodyLeft = framing.bytes;
+      if (framing.bytes === 0) this.state = "complete";
+    }
+    if (framing.kind === "chunked")
+      this.#chunked = new ChunkedDecoder(MAX_HEAD_BYTES, (data) => this.body.push(data));
+  }
+
+  #feedBody(chunk: Buffer): void {
+    let used = chunk.length;
+    if (this.#chunked !== undefined) {
+      used = this.#chunked.feed(chunk, 0);
+      if (this.#chunked.state === "done") this.state = "complete";
+      if (this.#chunked.state === "invalid") this.#fail("the answer's body has a malformed chunk");
+    } else if (this.head?.framing.kind === "length") {
+      used = Math.min(chunk.length, this.#bodyLeft);
+      this.#bodyLeft -= used;
+      this.body.push(used === chunk.length ? chunk : chunk.subarray(0, used));
+      if (this.#bodyLeft === 0) this.state = "complete";
+    } else {
+      this.body.push(chunk);
+    }
+    if (used < chunk.length) this.#excess = true;
+    if (this.body.cut && this.state === "body") this.state = "complete";
+  }
+
+  #fail(problem: string): Buffer {
+    this.state = "invalid";
+    this.problem = problem;
+    return EMPTY;
+  }
+}
+
+/** Looks at the new bytes and the one before them only. */
+function hasBareNewline(bytes: Buffer, from: number): boolean {
+  let at = bytes.indexOf(0x0a, from);
+  while (at !== -1) {
+    if (at === 0 || bytes[at - 1] !== 0x0d) return true;
+    at = bytes.indexOf(0x0a, at + 1);
+  }
+  return false;
+}

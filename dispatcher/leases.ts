@@ -1,0 +1,62 @@
+import type { Db } from "../db/client.ts";
+import { SHARDS } from "../src/outbox/schedule.ts";
+import * as queries from "./lease-queries.ts";
+
+/*
+ * Who delivers what. A dispatcher's row is its lease, on the clock of Postgres; shards refer to the row of their
+ * owner. Whoever is found dead loses the row, its shards are free at once, and because every commit first locks
+ * the writer's own row, the dead can write nothing more. Shards that move between the living are given up by
+ * their owner after its last request for them has ended.
+ */
+
+/** A lease that was not renewed for so long may be taken over. */
+export const LEASE_TTL_MS = 4_000;
+/** Renewed this often. */
+export const LEASE_RENEW_MS = 1_000;
+/** Without a renewal for so long nothing new is sent: well before anybody else may take over. */
+export const LEASE_SAFE_MS = 3_000;
+
+export interface Assignment {
+  /** False: the row is gone, and everything that this process holds with it. */
+  readonly alive: boolean;
+  /** All shards that are ours now, those just claimed included. */
+  readonly owned: readonly number[];
+  /** How many of them are to be given up for the others. */
+  readonly surplus: number;
+}
+
+/** What the dispatcher needs of the leases; the simulation has its own. */
+export interface Leases {
+  join(id: string): Promise<void>;
+  /** Renews the lease, and claims free shards up to the fair share. `watchful`: may also declare others dead. */
+  renew(id: string, watchful: boolean): Promise<Assignment>;
+  release(id: string, shards: readonly number[]): Promise<void>;
+  leave(id: string): Promise<void>;
+}
+
+export function createLeases(db: Db): Leases {
+  return {
+    join: (id) => queries.insertDispatcher(db, id),
+    async renew(id, watchful) {
+      if (!(await queries.renewDispatcher(db, id))) return { alive: false, owned: [], surplus: 0 };
+      if (watchful) await queries.deleteExpiredDispatchers(db, LEASE_TTL_MS);
+      const [living, owned] = await Promise.all([
+        queries.dispatcherIds(db),
+        queries.shardsOf(db, id),
+      ]);
+      const missing = fairShare(living, id) - owned.length;
+      const claimed = missing > 0 ? await queries.claimShards(db, id, missing) : [];
+      return { alive: true, owned: [...owned, ...claimed], surplus: Math.max(0, -missing) };
+    },
+    release: (id, shards) => queries.releaseShards(db, id, shards),
+    leave: (id) => queries.deleteDispatcher(db, id),
+  };
+}
+
+/** Everybody computes the same: the shards divided by the living, the first ones by id take the remainder. */
+export function fairShare(living: readonly string[], id: string): number {
+  const sorted = living.toSorted();
+  const rank = sorted.indexOf(id);
+  if (rank < 0) return 0;
+  return Math.floor(SHARDS / sorted.length) + (rank < SHARDS % sorted.length ? 1 : 0);
+}

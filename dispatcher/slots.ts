@@ -1,0 +1,70 @@
+/** Requests under way at once, over all receivers. A hanging receiver holds one for 15 s at the most. */
+export const MAX_REQUESTS = 1_024;
+/** Requests under way at once to one host and port, however many subscriptions point there. */
+export const MAX_REQUESTS_PER_HOST = 64;
+
+/**
+ * Shares the requests out fairly: hosts that wait take turns, and within a host it is first come, first served.
+ * While paused nothing starts.
+ */
+export class Slots {
+  #running = 0;
+  #paused = true;
+  readonly #runningPerHost = new Map<string, number>();
+  readonly #waiting = new Map<string, (() => void)[]>();
+
+  /** Calls `start` once there is room; whoever started must `release`. */
+  acquire(host: string, start: () => void): void {
+    const queue = this.#waiting.get(host);
+    if (queue !== undefined) queue.push(start);
+    else if (this.#hasRoom(host)) this.#begin(host, start);
+    else this.#waiting.set(host, [start]);
+  }
+
+  release(host: string): void {
+    this.#running -= 1;
+    const left = (this.#runningPerHost.get(host) ?? 1) - 1;
+    if (left > 0) this.#runningPerHost.set(host, left);
+    else this.#runningPerHost.delete(host);
+    this.#startWaiting();
+  }
+
+  pause(): void {
+    this.#paused = true;
+  }
+
+  resume(): void {
+    this.#paused = false;
+    this.#startWaiting();
+  }
+
+  /** Forgets everything that waits and that runs: the starts are never called, the releases must not come. */
+  clear(): void {
+    this.#running = 0;
+    this.#runningPerHost.clear();
+    this.#waiting.clear();
+  }
+
+  #hasRoom(host: string): boolean {
+    if (this.#paused || this.#running >= MAX_REQUESTS) return false;
+    return (this.#runningPerHost.get(host) ?? 0) < MAX_REQUESTS_PER_HOST;
+  }
+
+  #begin(host: string, start: () => void): void {
+    this.#running += 1;
+    this.#runningPerHost.set(host, (this.#runningPerHost.get(host) ?? 0) + 1);
+    start();
+  }
+
+  #startWaiting(): void {
+    for (const [host, queue] of this.#waiting) {
+      if (this.#paused || this.#running >= MAX_REQUESTS) return;
+      if (!this.#hasRoom(host)) continue;
+      // To the end of the line: the next room goes to another host.
+      this.#waiting.delete(host);
+      const start = queue.shift();
+      if (queue.length > 0) this.#waiting.set(host, queue);
+      if (start !== undefined) this.#begin(host, start);
+    }
+  }
+}
