@@ -1,0 +1,74 @@
+// Stands in for a mail server: every mail it is given becomes one .eml file, and none leaves the machine.
+import { randomBytes } from "node:crypto";
+import { mkdirSync } from "node:fs";
+import { rename, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Readable } from "node:stream";
+import { SMTPServer } from "smtp-server";
+
+export interface SmtpSink {
+  url: string;
+  mailDir: string;
+  stop(): Promise<void>;
+}
+
+const LARGEST_MAIL = 10 * 1024 * 1024;
+/** How long stop() waits for clients that are in the middle of something. */
+const CLOSE_MS = 500;
+
+export async function startSmtpSink(mailDir: string, port = 0): Promise<SmtpSink> {
+  mkdirSync(mailDir, { recursive: true, mode: 0o700 });
+  const server = new SMTPServer({
+    authOptional: true,
+    disabledCommands: ["STARTTLS", "AUTH"],
+    disableReverseLookup: true,
+    size: LARGEST_MAIL,
+    closeTimeout: CLOSE_MS,
+    onData(stream, session, answer) {
+      const { mailFrom, rcptTo } = session.envelope;
+      const recipients = rcptTo.map(({ address }) => address);
+      void keep(mailDir, stream, mailFrom === false ? "" : mailFrom.address, recipients).then(
+        answer,
+      );
+    },
+  });
+  // A client that goes away in the middle of a mail is no reason to end.
+  server.on("error", () => undefined);
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(port, "127.0.0.1", resolve);
+  });
+  const address = server.server.address();
+  if (address === null || typeof address === "string") throw new Error("the SMTP sink has no port");
+  return {
+    url: `smtp://127.0.0.1:${address.port}`,
+    mailDir,
+    stop: () => new Promise((resolve) => server.close(() => resolve())),
+  };
+}
+
+/** Undefined when the mail is on disk under its name, complete: only then is it accepted. */
+async function keep(
+  mailDir: string,
+  stream: Readable,
+  from: string,
+  to: string[],
+): Promise<Error | undefined> {
+  try {
+    await write(mailDir, stream, from, to);
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error : new Error(String(error));
+  }
+}
+
+async function write(mailDir: string, stream: Readable, from: string, to: string[]): Promise<void> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of stream) chunks.push(chunk as Buffer);
+  // The envelope is not part of a mail, but says who would have got it.
+  const envelope = `X-Envelope-From: <${from}>\r\nX-Envelope-To: ${to.map((one) => `<${one}>`).join(", ")}\r\n`;
+  const name = `${new Date().toISOString().replaceAll(":", "-")}-${randomBytes(4).toString("hex")}`;
+  const aside = join(mailDir, `.${name}.tmp`);
+  await writeFile(aside, Buffer.concat([Buffer.from(envelope), ...chunks]), { mode: 0o600 });
+  await rename(aside, join(mailDir, `${name}.eml`));
+}

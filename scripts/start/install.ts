@@ -1,0 +1,75 @@
+// Runs before there is a node_modules: imports built-ins only, and files that do the same.
+import { spawn, spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { RELAUNCHED, watchForStop } from "./stop-signal.ts";
+
+export const ROOT = join(import.meta.dirname, "../..");
+
+const MODULES = join(ROOT, "node_modules");
+
+/**
+ * Installs the dependencies if node_modules is missing or was made from another bun.lock. Where it was
+ * missing this never returns: a new process does the work, because Bun has already noted for the life
+ * of this one that there is none.
+ */
+export async function ensureInstalled(): Promise<void> {
+  // A hash rather than times: a checkout or a copy changes those at will.
+  const wanted = createHash("sha256")
+    .update(readFileSync(join(ROOT, "bun.lock")))
+    .digest("hex");
+  const stamp = join(MODULES, ".bun-lock-sha256");
+  if (readIfThere(stamp) === wanted) return;
+  const wasMissing = !existsSync(MODULES);
+  console.log("Installing dependencies ...");
+  install();
+  try {
+    writeFileSync(stamp, wanted);
+  } catch {
+    // Somebody else's clone: it is complete, and checked again at the next start.
+  }
+  if (wasMissing) await relaunch();
+}
+
+function install(): void {
+  // Bun does not put itself on PATH.
+  const { status, stdout, stderr } = spawnSync(process.execPath, ["install", "--frozen-lockfile"], {
+    cwd: ROOT,
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  if (status === 0) return;
+  console.error(`${stdout}${stderr}`.trim());
+  console.error(
+    `Could not install the dependencies into ${MODULES}: check that the folder is writable and the package registry reachable, then start again.`,
+  );
+  process.exit(1);
+}
+
+/** The same command in a new process; this one only passes signals on and ends as that one does. */
+async function relaunch(): Promise<never> {
+  const child = spawn(process.execPath, process.argv.slice(1), {
+    env: { ...process.env, [RELAUNCHED]: "1" },
+    stdio: "inherit",
+  });
+  const stop = watchForStop(() => child.kill("SIGTERM"));
+  stop.addEventListener("abort", () => child.kill("SIGTERM"));
+  const status = await new Promise<number>((resolve) => {
+    child.once("error", (error) => {
+      console.error(error.message);
+      resolve(1);
+    });
+    child.once("exit", (code) => resolve(code ?? 1));
+  });
+  process.exit(status);
+}
+
+function readIfThere(path: string): string | undefined {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,76 @@
+// Waits for stores that the user gave: they may be starting at the same time.
+import Redis from "ioredis";
+import postgres from "postgres";
+
+import { StartError } from "./start-error.ts";
+
+const PATIENCE_MS = 20_000;
+const PAUSE_MS = 1_000;
+const TRY_MS = 3_000;
+
+/** How long to wait, and what ends the waiting before that. */
+interface Limits {
+  stop: AbortSignal;
+  patienceMs?: number;
+}
+
+export function waitForPostgres(url: string, limits: Limits): Promise<void> {
+  return waitFor("DATABASE_URL", url, limits, async () => {
+    const sql = postgres(url, {
+      max: 1,
+      connect_timeout: TRY_MS / 1_000,
+      onnotice: () => undefined,
+    });
+    try {
+      await sql`select 1`;
+    } finally {
+      await sql.end({ timeout: 0 });
+    }
+  });
+}
+
+export function waitForRedis(url: string, limits: Limits): Promise<void> {
+  return waitFor("REDIS_URL", url, limits, async () => {
+    const redis = new Redis(url, {
+      lazyConnect: true,
+      connectTimeout: TRY_MS,
+      commandTimeout: TRY_MS,
+      retryStrategy: () => null,
+    });
+    const failed = new Promise<never>((_, reject) => redis.once("error", reject));
+    // The first event tells the reason; the command only that the connection is closed.
+    try {
+      await Promise.race([redis.connect().then(() => redis.ping()), failed]);
+    } finally {
+      redis.disconnect();
+    }
+  });
+}
+
+async function waitFor(
+  name: string,
+  url: string,
+  { stop, patienceMs = PATIENCE_MS }: Limits,
+  reach: () => Promise<void>,
+): Promise<void> {
+  // Without user and password.
+  const { hostname, port, pathname } = new URL(url);
+  const address = `${hostname}${port && `:${port}`}${pathname}`;
+  const deadline = performance.now() + patienceMs;
+  for (;;) {
+    try {
+      return await reach();
+    } catch (error) {
+      const reason = (error instanceof Error ? error.message : "") || "no answer";
+      stop.throwIfAborted();
+      if (performance.now() > deadline) {
+        throw new StartError(
+          `${name} (${address}) is not reachable: ${reason}.`,
+          `Start that server or correct ${name}; without ${name} an embedded one is used.`,
+        );
+      }
+      console.log(`Waiting for ${name} (${address}): ${reason}.`);
+      await Bun.sleep(PAUSE_MS);
+    }
+  }
+}

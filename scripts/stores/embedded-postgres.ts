@@ -1,0 +1,160 @@
+// Runs the PostgreSQL server that comes as an npm package: no root, no container, no system package.
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { chownSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { type PostgresFiles, preparePostgresFiles } from "./postgres-files.ts";
+import { isAlive, commandLine, processesIn, signal, waitUntil } from "./processes.ts";
+
+export interface PostgresOptions {
+  /** Holds the cluster; the caller has locked it against other starts. */
+  folder: string;
+  port: number;
+  /** False for tests: faster, and lost when the machine (not the server) crashes. */
+  durable: boolean;
+  /** File descriptor that takes the server's log. */
+  log: number;
+}
+
+export interface RunningStore {
+  url: string;
+  /** Resolves when the server has ended, asked to or not. */
+  exited: Promise<void>;
+  stop(): Promise<void>;
+}
+
+const READY_WITHIN_MS = 60_000;
+const STOP_WITHIN_MS = 4_000;
+// Names of the superuser and of the database that every server begins with.
+const NAME = "postgres";
+const FAST = ["fsync=off", "synchronous_commit=off", "full_page_writes=off"];
+
+export async function startEmbeddedPostgres(options: PostgresOptions): Promise<RunningStore> {
+  const files = preparePostgresFiles(options.folder);
+  const data = join(files.home, "data");
+  await clearLeftovers(data);
+  const password = createCluster(files, data, options.durable);
+  const settings = [
+    "listen_addresses=127.0.0.1",
+    `port=${options.port}`,
+    "unix_socket_directories=",
+    "max_connections=300",
+    "timezone=UTC",
+    "log_timezone=UTC",
+    ...(options.durable ? [] : FAST),
+  ];
+  const server = spawn(
+    join(files.programs, "postgres"),
+    ["-D", data, ...settings.flatMap((setting) => ["-c", setting])],
+    // Detached: a Ctrl-C at the terminal must reach the program first, which then stops its server.
+    {
+      ...files.owner,
+      ...childOptions(files),
+      detached: true,
+      stdio: ["ignore", options.log, options.log],
+    },
+  );
+  const exited = new Promise<void>((resolve) => server.once("exit", () => resolve()));
+  const stop = async () => {
+    await stopServer(server);
+    await exited;
+  };
+  if (
+    !(await waitUntil(() => isReady(data) || hasEnded(server), READY_WITHIN_MS)) ||
+    hasEnded(server)
+  ) {
+    await stop();
+    throw new Error(`PostgreSQL did not start on port ${options.port}; its log says why`);
+  }
+  return { url: `postgres://${NAME}:${password}@127.0.0.1:${options.port}/${NAME}`, exited, stop };
+}
+
+function childOptions(files: PostgresFiles) {
+  // Only what the server needs: the user's PG* variables and loader settings must not steer it.
+  return { cwd: files.home, env: { PATH: process.env.PATH ?? "", LC_ALL: "C", TZ: "UTC" } };
+}
+
+/** Makes the cluster if there is none, and returns the superuser's password. */
+function createCluster(files: PostgresFiles, data: string, durable: boolean): string {
+  const passwordFile = join(files.home, "password");
+  if (existsSync(data)) return readFileSync(passwordFile, "utf8");
+  const password = randomBytes(24).toString("hex");
+  writeFileSync(passwordFile, password, { mode: 0o600 });
+  if (files.owner !== undefined) chownSync(passwordFile, files.owner.uid, files.owner.gid);
+  // Made aside, so that an initdb that was cut off leaves no cluster that looks whole; one that
+  // outlived its killed keeper may still be writing there.
+  for (const pid of processesIn(files.home)) signal(pid, "SIGKILL");
+  const partial = `${data}.partial`;
+  rmSync(partial, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
+  const made = spawnSync(
+    join(files.programs, "initdb"),
+    [
+      `--pgdata=${partial}`,
+      `--username=${NAME}`,
+      `--pwfile=${passwordFile}`,
+      "--auth=scram-sha-256",
+      "--encoding=UTF8",
+      // The same order of text on every machine, whatever is installed there.
+      "--locale=C",
+      "--locale-provider=builtin",
+      "--builtin-locale=C.UTF-8",
+      ...(durable ? [] : ["--no-sync"]),
+    ],
+    { ...files.owner, ...childOptions(files), encoding: "utf8" },
+  );
+  if (made.status !== 0) {
+    throw new Error(
+      `initdb failed: ${made.error?.message ?? `${made.stdout}${made.stderr}`.trim()}`,
+    );
+  }
+  renameSync(partial, data);
+  return password;
+}
+
+/**
+ * After everything was killed, a server may still live without its keeper, its orphaned backends may
+ * still hold the shared memory, and postmaster.pid may name a pid that is now something else: each
+ * makes PostgreSQL refuse to start. The caller's lock says that no other start owns what is here.
+ */
+async function clearLeftovers(data: string): Promise<void> {
+  const pidFile = join(data, "postmaster.pid");
+  if (!existsSync(pidFile)) return;
+  const recorded = Number(readFileSync(pidFile, "utf8").split("\n")[0]);
+  const leftovers = () => {
+    const isServer = recorded > 1 && isAlive(recorded) && commandLine(recorded).includes(data);
+    return [...new Set([...(isServer ? [recorded] : []), ...processesIn(data)])];
+  };
+  if (leftovers().includes(recorded)) {
+    signal(recorded, "SIGINT");
+    await waitUntil(() => leftovers().length === 0, STOP_WITHIN_MS);
+  }
+  for (const pid of leftovers()) signal(pid, "SIGKILL");
+  if (!(await waitUntil(() => leftovers().length === 0, STOP_WITHIN_MS))) {
+    throw new Error(`processes of an earlier start still use ${data}: ${leftovers().join(", ")}`);
+  }
+  rmSync(pidFile, { force: true });
+}
+
+/** The server writes its state into the eighth line. */
+function isReady(data: string): boolean {
+  try {
+    const lines = readFileSync(join(data, "postmaster.pid"), "utf8").split("\n");
+    return lines[7]?.trim() === "ready";
+  } catch {
+    return false;
+  }
+}
+
+function hasEnded(server: ChildProcess): boolean {
+  return server.exitCode !== null || server.signalCode !== null;
+}
+
+/** SIGINT ends sessions and shuts down in order (SIGTERM would wait for every client to leave). */
+async function stopServer(server: ChildProcess): Promise<void> {
+  for (const name of ["SIGINT", "SIGQUIT", "SIGKILL"] as const) {
+    if (hasEnded(server)) return;
+    server.kill(name);
+    await waitUntil(() => hasEnded(server), STOP_WITHIN_MS);
+  }
+}

