@@ -215,7 +215,6 @@ function childSpecs(settings: Settings, dataDir: string, env: Record<string, str
     name,
     command,
     logFile: join(dataDir, "logs", `${name}.log`),
-    // Each process has metrics of its own: the API at METRICS_PORT, the dispatchers from the next one on.
     env:
       settings.metricsPort === undefined
         ? env

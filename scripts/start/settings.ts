@@ -29,6 +29,7 @@ export interface Settings {
 }
 
 const MOST_DISPATCHERS = 16;
+const LAST_PORT = 65_535;
 // Receivers on this machine are the point of a demo; production refuses both.
 const DEMO_DEFAULTS = { WEBHOOK_ALLOW_HTTP: "1", WEBHOOK_ALLOWED_NETWORKS: "127.0.0.0/8,::1/128" };
 // For the check only; the real ones are not known yet.
@@ -51,13 +52,23 @@ export function readSettings(environment: Env): Settings {
     faults.push(`DISPATCHERS must be a whole number from 1 to ${MOST_DISPATCHERS}.`);
   }
   const config = check({ ...STAND_INS, ...env }, faults);
+  // Each process has metrics of its own: the API at METRICS_PORT, the dispatchers from the next one on.
+  const metrics = config?.metricsPort ?? 0;
+  const clash =
+    config !== undefined && config.port >= metrics && config.port <= metrics + dispatchers;
+  if (metrics > 0 && (clash || metrics + dispatchers > LAST_PORT)) {
+    faults.push(
+      `METRICS_PORT and the ${dispatchers} ports after it must be apart from PORT and end at ${LAST_PORT}.`,
+    );
+  }
   if (config === undefined || faults.length > 0) {
     throw new StartError(
       ...faults,
       "Correct these settings and start again; the README lists them all.",
     );
   }
-  const localRoot = `http://${localName(config.host)}:${config.port}`;
+  // As an origin, which leaves out port 80.
+  const localRoot = new URL(`http://${localName(config.host)}:${config.port}`).origin;
   return {
     dataDir: given["DATA_DIR"] === undefined ? join(ROOT, ".data") : resolve(given["DATA_DIR"]),
     dispatchers,

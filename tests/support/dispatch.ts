@@ -15,6 +15,7 @@ export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {} };
 
 /** A schedule on the real Redis, under a prefix of its own. */
 export async function createTestSchedule(): Promise<{
+  prefix: string;
   schedule: Schedule;
   flush(): Promise<void>;
   close(): void;
@@ -25,6 +26,7 @@ export async function createTestSchedule(): Promise<{
   const redis = await connectRedis(url, silentLog);
   const prefix = `test-${crypto.randomUUID()}:`;
   return {
+    prefix,
     schedule: createSchedule(redis, prefix, silentLog),
     async flush() {
       // Only our own keys: other test files use the same server.

@@ -1,0 +1,44 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { join } from "node:path";
+
+const ROOT = join(import.meta.dir, "../..");
+
+/** A dispatcher as a process of its own, which can be killed like one. */
+export class DispatcherProcess {
+  readonly #env: Record<string, string>;
+  #child: ChildProcess | undefined;
+  log = "";
+
+  constructor(env: Record<string, string>) {
+    this.#env = { ...env, WEBHOOK_ALLOW_HTTP: "1", WEBHOOK_ALLOWED_NETWORKS: "127.0.0.0/8" };
+  }
+
+  start(): void {
+    const child = spawn(process.execPath, ["dispatcher/main.ts", "dispatcher"], {
+      cwd: ROOT,
+      env: { PATH: process.env["PATH"] ?? "", ...this.#env, PARENT_PID: String(process.pid) },
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    const take = (chunk: Buffer) => void (this.log += chunk.toString());
+    child.stdout?.on("data", take);
+    child.stderr?.on("data", take);
+    this.#child = child;
+  }
+
+  /** SIGKILL: no chance to finish or to say anything. */
+  async kill(): Promise<void> {
+    await this.#end("SIGKILL");
+  }
+
+  async stop(): Promise<void> {
+    await this.#end("SIGTERM");
+  }
+
+  async #end(signal: "SIGKILL" | "SIGTERM"): Promise<void> {
+    const child = this.#child;
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    const ended = new Promise((resolve) => child.once("exit", resolve));
+    child.kill(signal);
+    await ended;
+  }
+}
