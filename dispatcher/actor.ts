@@ -141,6 +141,8 @@ export function step(actor: Actor, event: ActorEvent, now: Date): Effect[] {
     case "batched":
       actor.batching = false;
       actor.wanted = true;
+      // The load that follows says when the next one is due.
+      if (actor.subscription) actor.subscription = { ...actor.subscription, nextBatchAt: null };
       break;
     case "stopped":
       actor.stopping = true;

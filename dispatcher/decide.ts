@@ -38,3 +38,9 @@ export function decideNext(
     }
   }
 }
+
+/** The next due time on the grid of a batch subscription: missed ticks merge into one (decisions.md 4, batch). */
+export function nextBatchAt(dueAt: Date, intervalMs: number, now: Date): Date {
+  const missed = Math.floor((now.getTime() - dueAt.getTime()) / intervalMs);
+  return addMs(dueAt, (Math.max(0, missed) + 1) * intervalMs);
+}

@@ -1,7 +1,5 @@
-import { monotonicFactory } from "ulid";
-
 import type { Clock } from "../src/lib/clock.ts";
-import type { Log } from "../src/lib/log.ts";
+import { errorFields, type Log } from "../src/lib/log.ts";
 import type { Schedule, Wake } from "../src/outbox/schedule.ts";
 import { createActor, step, type Actor, type ActorEvent, type Effect } from "./actor.ts";
 import { Alarm } from "./alarm.ts";
@@ -24,6 +22,8 @@ export interface DispatcherDeps {
   readonly store: DispatchStore;
   readonly deliver: Deliver;
   readonly retryDelaysMs: readonly number[];
+  /** A new ULID for an instant in ms since the epoch, above all that it made before. */
+  readonly newUlid: (atMs: number) => string;
 }
 
 /** Outcomes that may wait for Postgres, over all actors; past it nothing new is sent: a slow database slows sending. */
@@ -32,6 +32,7 @@ const MAX_BACKLOG = 2_048;
 const DRAIN_MS = 5_000;
 const RECORD_MS = 1_000;
 const POLL_MS = 10;
+const BATCH_RETRY_MS = 1_000;
 
 type Effects = {
   readonly [K in Effect["kind"]]: (actor: Actor, effect: Effect & { kind: K }) => void;
@@ -43,7 +44,6 @@ type Effects = {
  */
 export class Dispatcher {
   readonly #deps: DispatcherDeps;
-  readonly #newUlid = monotonicFactory();
   readonly #actors = new Map<string, Actor>();
   readonly #slots = new Slots();
   readonly #holdings: Holdings;
@@ -55,7 +55,7 @@ export class Dispatcher {
 
   constructor(deps: DispatcherDeps) {
     this.#deps = deps;
-    const newId = () => this.#newUlid(deps.clock.now().getTime());
+    const newId = () => deps.newUlid(deps.clock.now().getTime());
     this.#holdings = new Holdings(
       { ...deps, newId },
       {
@@ -115,7 +115,7 @@ export class Dispatcher {
       const host = hostOf(effect.subscription.webhookUrl);
       this.#slots.acquire(host, () => void this.#attempt(actor, effect, host));
     },
-    batch: (actor) => this.#tell(actor, { kind: "batched" }),
+    batch: (actor) => void this.#dispatchBatch(actor),
     recheck: (actor, { afterMs }) => {
       const { id } = this.#holdings;
       void this.#deps.clock
@@ -129,6 +129,27 @@ export class Dispatcher {
       this.#holdings.actorGone(actor.shard);
     },
   };
+
+  async #dispatchBatch(actor: Actor): Promise<void> {
+    const { clock, store, log } = this.#deps;
+    const { id } = this.#holdings;
+    const now = clock.now();
+    try {
+      const batch = {
+        id: this.#deps.newUlid(now.getTime()),
+        dispatcherId: id,
+        subscriptionId: actor.id,
+        now,
+      };
+      const { fenced, jobs } = await store.dispatchBatch(batch);
+      if (fenced) return this.#holdings.lose(id);
+      log.info("batch.dispatched", { subscription_id: actor.id, jobs });
+    } catch (error) {
+      log.warn("batch.failed", { subscription_id: actor.id, ...errorFields(error) });
+      await clock.sleep(BATCH_RETRY_MS);
+    }
+    this.#tellIf(id, actor, { kind: "batched" });
+  }
 
   /** One POST, from the slot it was given to the commit of its record. */
   async #attempt(actor: Actor, effect: Effect & { kind: "send" }, host: string): Promise<void> {
@@ -151,7 +172,7 @@ export class Dispatcher {
       clock.now(),
     );
     const record: AttemptRecord = {
-      id: this.#newUlid(startedAt.getTime()),
+      id: this.#deps.newUlid(startedAt.getTime()),
       shard: actor.shard,
       subscriptionId: actor.id,
       sequence: entry.sequence,

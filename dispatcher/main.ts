@@ -1,3 +1,5 @@
+import { monotonicFactory } from "ulid";
+
 import { connect } from "../db/client.ts";
 import { ensurePartitions } from "../db/partitions.ts";
 import { systemClock } from "../src/lib/clock.ts";
@@ -33,9 +35,10 @@ const dispatcher = new Dispatcher({
   log,
   schedule: createSchedule(redis, config.redisPrefix, log),
   leases: createLeases(db),
-  store: createStore({ db, clock, box, log }),
+  store: createStore({ db, clock, box, log, config }),
   deliver: createDeliver({ clock, client }),
   retryDelaysMs: config.retryDelaysMs,
+  newUlid: monotonicFactory(),
 });
 
 void keepPartitions();

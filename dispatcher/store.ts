@@ -5,6 +5,7 @@ import type { SecretBox } from "../src/lib/secret-box.ts";
 import { webhookSecretContext } from "../src/outbox/secret-context.ts";
 import type { Loaded, LoadRequest } from "./actor.ts";
 import type { AttemptRecord } from "./attempt.ts";
+import { dispatchBatch, type BatchDispatch, type BatchResult } from "./batch.ts";
 import type { BodySource, Entry, Subscription } from "./entry.ts";
 import * as queries from "./queries.ts";
 import type { CommitResult, EntryRow, SubscriptionRow } from "./queries.ts";
@@ -15,15 +16,19 @@ export interface DispatchStore {
   /** Answers every request, in the same order. */
   load(requests: readonly LoadRequest[]): Promise<Loaded[]>;
   commit(dispatcherId: string, records: readonly AttemptRecord[]): Promise<CommitResult>;
+  dispatchBatch(batch: Omit<BatchDispatch, "hourMs">): Promise<BatchResult>;
   sweep(shards: readonly number[]): Promise<SweptSubscription[]>;
 }
 
-export function createStore(deps: {
-  db: Db;
-  clock: Clock;
-  box: SecretBox;
-  log: Log;
-}): DispatchStore {
+interface StoreDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly box: SecretBox;
+  readonly log: Log;
+  readonly config: { readonly batchHourMs: number };
+}
+
+export function createStore(deps: StoreDeps): DispatchStore {
   const { db, clock } = deps;
   return {
     async load(requests) {
@@ -51,6 +56,7 @@ export function createStore(deps: {
     },
     commit: (dispatcherId, records) =>
       queries.commitAttempts(db, dispatcherId, records, clock.now()),
+    dispatchBatch: (batch) => dispatchBatch(db, { ...batch, hourMs: deps.config.batchHourMs }),
     sweep: (shards) => sweepShards(db, shards, clock.now()),
   };
 }

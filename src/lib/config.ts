@@ -1,12 +1,20 @@
 import { parseNetworks, type EgressPolicy } from "./egress.ts";
 import { LOG_LEVELS, type LogLevel } from "./log.ts";
 
+/** Who mails come from, as a reader sees it. */
+export interface Mailbox {
+  readonly name: string;
+  readonly address: string;
+}
+
 /** What one process needs to know, read once at start. Defaults are the production ones; `scripts/start.ts` sets the demo's. */
 export interface Config {
   readonly databaseUrl: string;
   readonly redisUrl: string;
   readonly redisPrefix: string;
+  /** Without it mails stay queued. */
   readonly smtpUrl: string | undefined;
+  readonly mailFrom: Mailbox;
   readonly port: number;
   readonly host: string;
   /** `{server_root}` of the specification, without a slash at its end. */
@@ -64,6 +72,7 @@ export function readConfig(env: Env = process.env): Config {
     redisUrl: read.url("REDIS_URL", ["redis:", "rediss:"]),
     redisPrefix: read.text("REDIS_PREFIX", "rr:"),
     smtpUrl: read.optional("SMTP_URL", () => read.url("SMTP_URL", ["smtp:", "smtps:"])),
+    mailFrom: read.mailbox("MAIL_FROM", "ReviewRelay <no-reply@localhost>"),
     port,
     host,
     serverRoot: read.origin(
@@ -170,14 +179,25 @@ class Reader {
     return text ?? "";
   }
 
+  /** A default port may be written out or left out. */
+  /** `Name <address>`, or the address alone. */
+  mailbox(name: string, fallback: string): Mailbox {
+    const text = this.#get(name) ?? fallback;
+    const [, title = "", address = text] = /^([^<>\p{Cc}]*)<([^<>]*)>$/u.exec(text) ?? [];
+    if (!/^[^\s\p{C}<>()[\]\\,;:@"]+@[^\s\p{C}<>()[\]\\,;:@"]+$/u.test(address))
+      this.#fault(name, "must be an address, such as ReviewRelay <no-reply@reviews.example>");
+    return { name: title.trim().replace(/^"(.*)"$/, "$1"), address };
+  }
+
   origin(name: string, fallback: string): string {
-    const text = (this.#get(name) ?? fallback).replace(/\/$/, "");
-    const good = URL.canParse(text) && new URL(text).origin === text && /^https?:/.test(text);
-    if (!good)
-      this.#fault(
-        name,
-        "must be an http or https origin without a path, such as https://reviews.example",
-      );
+    const text = this.#get(name) ?? fallback;
+    const url = URL.canParse(text) ? new URL(text) : undefined;
+    if (url !== undefined && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/`)
+      return url.origin;
+    this.#fault(
+      name,
+      "must be an http or https origin without a path, such as https://reviews.example",
+    );
     return text;
   }
 

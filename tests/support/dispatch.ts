@@ -1,3 +1,5 @@
+import { monotonicFactory } from "ulid";
+
 import { createDeliver, type Deliver } from "../../dispatcher/deliver.ts";
 import { Dispatcher } from "../../dispatcher/dispatcher.ts";
 import { HttpClient } from "../../dispatcher/http/client.ts";
@@ -54,6 +56,7 @@ export function startDispatcher(deps: {
   schedule: Schedule;
   retryDelaysMs?: readonly number[];
   timeoutMs?: number;
+  batchHourMs?: number;
   log?: Log;
   wrap?: (deliver: Deliver) => Deliver;
 }): RunningDispatcher {
@@ -69,9 +72,16 @@ export function startDispatcher(deps: {
     log,
     schedule: deps.schedule,
     leases: createLeases(deps.db),
-    store: createStore({ db: deps.db, clock, box: deps.box, log }),
+    store: createStore({
+      db: deps.db,
+      clock,
+      box: deps.box,
+      log,
+      config: { batchHourMs: deps.batchHourMs ?? 3_600_000 },
+    }),
     deliver: deps.wrap?.(deliver) ?? deliver,
     retryDelaysMs: deps.retryDelaysMs ?? [50, 100, 150],
+    newUlid: monotonicFactory(),
   });
   const stop = new AbortController();
   const running = dispatcher.run(stop.signal);

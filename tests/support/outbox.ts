@@ -71,6 +71,7 @@ export async function insertSubscription(
     payloadMode?: "full" | "minimal";
     ordering?: "subscription" | "review";
     failures?: number;
+    batch?: { intervalHours: number; nextAt: Date };
   },
 ): Promise<TestSubscription> {
   const id = ulid();
@@ -80,10 +81,11 @@ export async function insertSubscription(
   await deps.db.sql`
     insert into webhook_subscriptions (id, partner_id, shard, label, webhook_url, delivery_kind, events, payload_mode,
       suppress_native_notifications, ordering, state, consecutive_failure_count, sealed_secret, secret_fingerprint,
-      created_at, updated_at)
-    values (${id}, ${options.partnerId}, ${shard}, 'Test', ${options.url}, 'immediate', ${options.events ?? null},
+      created_at, updated_at, batch_interval_hours, next_batch_at)
+    values (${id}, ${options.partnerId}, ${shard}, 'Test', ${options.url}, ${options.batch ? "batch" : "immediate"}, ${options.events ?? null},
       ${options.payloadMode ?? "full"}, false, ${options.ordering ?? "subscription"}, 'active', ${options.failures ?? 0},
-      ${deps.box.seal(secret, webhookSecretContext(options.partnerId, id))}, '0123456789abcdef', ${at}, ${at})`;
+      ${deps.box.seal(secret, webhookSecretContext(options.partnerId, id))}, '0123456789abcdef', ${at}, ${at},
+      ${options.batch?.intervalHours ?? null}, ${options.batch?.nextAt ?? null})`;
   await deps.db.sql`insert into outbox_sequences (subscription_id) values (${id})`;
   return { subscriptionId: id, shard, secret };
 }

@@ -254,6 +254,22 @@ describe("a lane per review", () => {
   });
 });
 
+describe("a batch slot", () => {
+  test("is dispatched once when it is due, and then read again", () => {
+    expect(kinds(loaded([], [], { nextBatchAt: start }))).toEqual(["batch"]);
+    expect(kinds(tell({ kind: "woken" }))).toEqual([]);
+    expect(kinds(tell({ kind: "batched" }))).toEqual(["load"]);
+  });
+
+  test("sleeps until it is due", () => {
+    const nextBatchAt = later(3_600_000);
+    expect(loaded([], [], { nextBatchAt })).toEqual([
+      { kind: "sleep", until: nextBatchAt },
+      { kind: "drop" },
+    ]);
+  });
+});
+
 describe("stopping", () => {
   test("sends nothing more and is dropped when the request under way is committed", () => {
     loaded([entry(1), entry(2)]);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 
-import { decideNext, type Ending } from "../../../dispatcher/decide.ts";
+import { decideNext, nextBatchAt, type Ending } from "../../../dispatcher/decide.ts";
 
 const endedAt = new Date("2026-06-01T12:00:00.000Z");
 const retryDelaysMs = [60_000, 300_000, 1_800_000];
@@ -27,4 +27,18 @@ describe("an attempt", () => {
         );
       }),
     );
+});
+
+describe("the next batch", () => {
+  const dueAt = new Date("2026-06-01T12:00:00.000Z");
+  const hour = 3_600_000;
+  const at = (ms: number) => new Date(dueAt.getTime() + ms);
+  const table: [title: string, nowMs: number, expectedMs: number][] = [
+    ["is one interval after a dispatch on time", 0, hour],
+    ["stays on the grid after a late dispatch", hour - 1, hour],
+    ["merges missed ticks into one", 5 * hour, 6 * hour],
+    ["is in the future when the clock went back", -10 * hour, hour],
+  ];
+  for (const [title, nowMs, expectedMs] of table)
+    test(title, () => expect(nextBatchAt(dueAt, hour, at(nowMs))).toEqual(at(expectedMs)));
 });

@@ -56,6 +56,23 @@ test("names every fault at once, without the values", () => {
   }
 });
 
+test("has a server root without a default port", () => {
+  expect(readConfig({ ...minimal, PORT: "80" }).serverRoot).toBe("http://127.0.0.1");
+  expect(readConfig({ ...minimal, SERVER_ROOT: "https://x.example:443/" }).serverRoot).toBe(
+    "https://x.example",
+  );
+});
+
+test("reads the name and the address that mails come from", () => {
+  const from = (text: string) => readConfig({ ...minimal, MAIL_FROM: text }).mailFrom;
+  expect(from("")).toEqual({ name: "ReviewRelay", address: "no-reply@localhost" });
+  expect(from('"Reviews, Inc." <a@b.example>')).toEqual({
+    name: "Reviews, Inc.",
+    address: "a@b.example",
+  });
+  expect(from("a@b.example")).toEqual({ name: "", address: "a@b.example" });
+});
+
 test("takes an empty setting for an absent one", () => {
   expect(readConfig({ ...minimal, PORT: "", SMTP_URL: " " })).toMatchObject({
     port: 3000,
@@ -81,6 +98,11 @@ describe("a setting on either side of its bounds", () => {
     ],
     ["DATABASE_URL", ["postgresql://db/x"], ["mysql://db/x", "db"]],
     ["SMTP_URL", ["smtps://mail.example"], ["http://mail.example"]],
+    [
+      "MAIL_FROM",
+      ["no-reply@reviews.example", "Reviews, Inc. <no-reply@reviews.example>"],
+      ["Reviews", "a@b, c@d", "Reviews <a@b", "Reviews\n<a@b>", "<a@b> <c@d>", "a@b\nBcc: c@d"],
+    ],
     [
       "MASTER_KEY",
       [Buffer.alloc(32).toString("base64")],

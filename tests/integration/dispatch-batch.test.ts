@@ -1,0 +1,193 @@
+import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
+
+import { dispatchBatch } from "../../dispatcher/batch.ts";
+import { recordActions } from "../../src/outbox/queries.ts";
+import { createTestBox, createTestSchedule, startDispatcher } from "../support/dispatch.ts";
+import { insertSubscription, insertTenant, record, reviewAction } from "../support/outbox.ts";
+import { createDatabase, type TestDatabase } from "../support/postgres.ts";
+import { Receiver, until } from "../support/receiver.ts";
+
+const HOUR_MS = 400;
+const box = createTestBox();
+let database: TestDatabase;
+let stores: Awaited<ReturnType<typeof createTestSchedule>>;
+const started: { stop(): Promise<void> }[] = [];
+
+beforeAll(async () => {
+  database = await createDatabase();
+  stores = await createTestSchedule();
+});
+afterEach(async () => {
+  for (const one of started.splice(0)) await one.stop();
+});
+afterAll(async () => {
+  stores.close();
+  await database.drop();
+});
+
+async function batched(reviews: number) {
+  const receiver = await Receiver.start();
+  started.push(receiver);
+  const tenant = await insertTenant(database.db, reviews);
+  const subscription = await insertSubscription(
+    { db: database.db, box },
+    {
+      partnerId: tenant.partnerId,
+      url: receiver.url,
+      batch: { intervalHours: 1, nextAt: new Date(Date.now() + HOUR_MS) },
+    },
+  );
+  return { receiver, tenant, subscription };
+}
+
+function start() {
+  started.push(
+    startDispatcher({ db: database.db, box, schedule: stores.schedule, batchHourMs: HOUR_MS }),
+  );
+}
+
+/** Dispatches directly, as a dispatcher that holds its lease. */
+async function dispatchNow(subscriptionId: string, now: Date) {
+  await database.db.sql`
+    insert into dispatchers (id, started_at, renewed_at) values ('D', now(), now()) on conflict do nothing`;
+  const id = `B${now.getTime()}`;
+  return dispatchBatch(database.db, {
+    id,
+    dispatcherId: "D",
+    subscriptionId,
+    hourMs: HOUR_MS,
+    now,
+  });
+}
+
+async function queued(subscriptionId: string): Promise<string[]> {
+  const rows = await database.db.sql<{ event_id: string }[]>`
+    select event_id from outbox where subscription_id = ${subscriptionId} order by sequence`;
+  return rows.map((row) => row.event_id);
+}
+
+async function cursorOf(subscriptionId: string) {
+  const [row] = await database.db.sql<{ last: Date | null; next: Date }[]>`
+    select last_batch_dispatched_at as last, next_batch_at as next from webhook_subscriptions where id = ${subscriptionId}`;
+  return row;
+}
+
+test("makes 3 jobs and 6 full envelopes, in order, of 3 reviews with 2 events each", async () => {
+  const { receiver, tenant, subscription } = await batched(3);
+  const [a = 0, b = 0, c = 0] = tenant.reviewIds;
+  const order = [a, b, c, b, a, c];
+  const actions = order.map((reviewId) => reviewAction(tenant, { reviewId }));
+  // One event per transaction; the connection event is not review-impacting.
+  for (const action of actions) await record(database.db, [action]);
+  start();
+  await until("six POSTs", () => receiver.received.length >= 6);
+  const of = (reviewId: number) =>
+    actions.filter((one) => one.reviewId === reviewId).map((one) => one.eventId);
+  expect(receiver.eventIds).toEqual([...of(a), ...of(b), ...of(c)]);
+  for (const post of receiver.received)
+    expect(JSON.parse(post.body)).toContainKeys(["delivered_at", "review", "actor", "metadata"]);
+  const jobs = await database.db.sql<{ events: number }[]>`
+    select events from batch_jobs where subscription_id = ${subscription.subscriptionId}`;
+  expect(jobs.map((job) => job.events)).toEqual([2, 2, 2]);
+});
+
+test("dispatches again at the next tick, and an empty window advances the cursor", async () => {
+  const { receiver, tenant, subscription } = await batched(1);
+  start();
+  await until(
+    "an empty dispatch",
+    async () => (await cursorOf(subscription.subscriptionId))?.last !== null,
+  );
+  const before = await cursorOf(subscription.subscriptionId);
+  await record(database.db, [reviewAction(tenant)]);
+  await until("the POST", () => receiver.received.length === 1);
+  const after = await cursorOf(subscription.subscriptionId);
+  const ticks = ((after?.next.getTime() ?? 0) - (before?.next.getTime() ?? 0)) / HOUR_MS;
+  expect(Number.isInteger(ticks)).toBe(true);
+});
+
+test("sends rows that commit late around the cut in the next window, each once", async () => {
+  const { tenant, subscription } = await batched(2);
+  const [a = 0, b = 0] = tenant.reviewIds;
+  const early = reviewAction(tenant, { reviewId: a });
+  const late = reviewAction(tenant, { reviewId: b });
+  const written = Promise.withResolvers<void>();
+  const commit = Promise.withResolvers<void>();
+  const slow = database.db.transaction(async (tx) => {
+    await recordActions(tx, [late], new Date());
+    written.resolve();
+    await commit.promise;
+  });
+  await written.promise;
+  await record(database.db, [early]);
+  const first = new Date(Date.now() + HOUR_MS);
+  expect(await dispatchNow(subscription.subscriptionId, first)).toEqual({ fenced: false, jobs: 1 });
+  expect(await queued(subscription.subscriptionId)).toEqual([early.eventId]);
+  commit.resolve();
+  await slow;
+  const second = new Date(first.getTime() + 2 * HOUR_MS);
+  expect(await dispatchNow(subscription.subscriptionId, second)).toEqual({
+    fenced: false,
+    jobs: 1,
+  });
+  expect(await queued(subscription.subscriptionId)).toEqual([early.eventId, late.eventId]);
+});
+
+test("loses and repeats nothing while writers and dispatches race", async () => {
+  const { tenant, subscription } = await batched(3);
+  const written: string[] = [];
+  const write = async (n: number) => {
+    const action = reviewAction(tenant, { reviewId: tenant.reviewIds[n % 3] ?? 0 });
+    await record(database.db, [action]);
+    written.push(action.eventId);
+  };
+  const writers = Array.from({ length: 8 }, async (_, w) => {
+    for (let n = 0; n < 25; n++) await write(w + n);
+  });
+  let now = Date.now() + HOUR_MS;
+  const dispatches = (async () => {
+    for (let n = 0; n < 20; n++)
+      await dispatchNow(subscription.subscriptionId, new Date((now += 2 * HOUR_MS)));
+  })();
+  await Promise.all([...writers, dispatches]);
+  await dispatchNow(subscription.subscriptionId, new Date(now + 2 * HOUR_MS));
+  const got = await queued(subscription.subscriptionId);
+  expect(got.toSorted()).toEqual(written.toSorted());
+  const sequences = await database.db.sql<{ sequence: number }[]>`
+    select sequence from outbox where subscription_id = ${subscription.subscriptionId} order by sequence`;
+  expect(sequences.map((row) => row.sequence)).toEqual(got.map((_, i) => i + 1));
+});
+
+test("stands still while disabled, and is not dispatched before it is due", async () => {
+  const { tenant, subscription } = await batched(1);
+  const { subscriptionId } = subscription;
+  await record(database.db, [reviewAction(tenant)]);
+  const before = await cursorOf(subscriptionId);
+  expect(await dispatchNow(subscriptionId, new Date((before?.next.getTime() ?? 0) - 1))).toEqual({
+    fenced: false,
+    jobs: 0,
+  });
+  await database.db.sql`
+    update webhook_subscriptions set state = 'disabled', disabled_at = now(), disabled_reason = 'test' where id = ${subscriptionId}`;
+  expect(await dispatchNow(subscriptionId, new Date((before?.next.getTime() ?? 0) + 1))).toEqual({
+    fenced: false,
+    jobs: 0,
+  });
+  expect(await cursorOf(subscriptionId)).toEqual(before);
+  expect(await queued(subscriptionId)).toEqual([]);
+});
+
+test("writes nothing for a dispatcher that was declared dead", async () => {
+  const { tenant, subscription } = await batched(1);
+  await record(database.db, [reviewAction(tenant)]);
+  const now = new Date(Date.now() + HOUR_MS);
+  const result = await dispatchBatch(database.db, {
+    id: "B",
+    dispatcherId: "gone",
+    subscriptionId: subscription.subscriptionId,
+    hourMs: HOUR_MS,
+    now,
+  });
+  expect(result).toEqual({ fenced: true, jobs: 0 });
+  expect(await queued(subscription.subscriptionId)).toEqual([]);
+});
