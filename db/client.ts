@@ -2,6 +2,8 @@ import { sql as fragment } from "drizzle-orm";
 import { drizzle, type PostgresJsDatabase } from "drizzle-orm/postgres-js";
 import postgres from "postgres";
 
+import { isDeadlock } from "./errors.ts";
+
 /** A place to run statements: the query builder for what is written once, `sql` (prepared by name) for what is hot. */
 interface Session {
   readonly orm: Pick<
@@ -13,7 +15,10 @@ interface Session {
 
 /** A pool of connections. */
 export interface Db extends Session {
-  /** Runs `work` in one transaction: all of it is committed, or nothing. */
+  /**
+   * Runs `work` in one transaction: all of it is committed, or nothing. Chosen as the victim of a deadlock it runs
+   * again, so `work` does nothing but statements.
+   */
   transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
@@ -49,9 +54,23 @@ export function connect(url: string, options: { max: number; name: string }): Db
     orm,
     sql: client,
     transaction: (work) =>
-      orm.transaction((tx) => work({ orm: tx, sql: transactionClient(tx), inTransaction: true })),
+      withoutDeadlock(() =>
+        orm.transaction((tx) => work({ orm: tx, sql: transactionClient(tx), inTransaction: true })),
+      ),
     close: () => client.end({ timeout: 5 }),
   };
+}
+
+const DEADLOCK_TRIES = 3;
+
+async function withoutDeadlock<T>(run: () => Promise<T>): Promise<T> {
+  for (let tried = 1; ; tried++) {
+    try {
+      return await run();
+    } catch (error) {
+      if (tried >= DEADLOCK_TRIES || !isDeadlock(error)) throw error;
+    }
+  }
 }
 
 /** The connection under drizzle's transaction, so that both ways of writing a statement share it. */

@@ -1,13 +1,20 @@
 /** SQLSTATE of a broken unique index. */
 const UNIQUE_VIOLATION = "23505";
 
+/** SQLSTATE of the victim of a deadlock. */
+const DEADLOCK_DETECTED = "40P01";
+
+export function isDeadlock(error: unknown): boolean {
+  return fieldOf(error, "code") === DEADLOCK_DETECTED;
+}
+
 /** Whether a statement failed because this unique index already holds the key. */
 export function violatesUnique(error: unknown, index: string): boolean {
+  return fieldOf(error, "code") === UNIQUE_VIOLATION && fieldOf(error, "constraint_name") === index;
+}
+
+function fieldOf(error: unknown, name: string): unknown {
   // The query builder wraps the driver's error.
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-  if (!(cause instanceof Error)) return false;
-  return (
-    Reflect.get(cause, "code") === UNIQUE_VIOLATION &&
-    Reflect.get(cause, "constraint_name") === index
-  );
+  return cause instanceof Error ? Reflect.get(cause, name) : undefined;
 }

@@ -2,7 +2,6 @@ import {
   bigint,
   boolean,
   integer,
-  json,
   jsonb,
   pgTable,
   smallint,
@@ -11,8 +10,8 @@ import {
   uuid,
 } from "drizzle-orm/pg-core";
 
-// Columns and their types, for the query builder. The SQL in db/migrations is the truth about keys, checks, indexes
-// and partitions; tests/integration/schema.test.ts holds the two together.
+// Columns and their types, for the tables that are used through the query builder. The SQL in db/migrations is the truth
+// about keys, checks, indexes and partitions; tests/integration/schema.test.ts holds the two together.
 
 const instant = (name: string) => timestamp(name, { withTimezone: true, precision: 3 });
 const id = () => integer("id").primaryKey().generatedAlwaysAsIdentity();
@@ -143,6 +142,41 @@ export const signInLocks = pgTable("sign_in_locks", {
   lastFailureAt: instant("last_failure_at").notNull(),
 });
 
+export const ssoConnections = pgTable("sso_connections", {
+  id: text("id").primaryKey(),
+  companyId: integer("company_id").notNull(),
+  issuer: text("issuer").notNull(),
+  clientId: text("client_id").notNull(),
+  sealedClientSecret: text("sealed_client_secret").notNull(),
+  passwordLogin: boolean("password_login").notNull(),
+  isActive: boolean("is_active").notNull(),
+  createdAt: instant("created_at").notNull(),
+  updatedAt: instant("updated_at").notNull(),
+});
+
+export const ssoDomains = pgTable("sso_domains", {
+  domain: text("domain").primaryKey(),
+  connectionId: text("connection_id").notNull(),
+});
+
+export const emailCodeLimits = pgTable("email_code_limits", {
+  emailDigest: text("email_digest").primaryKey(),
+  issuedAt: instant("issued_at").array().notNull(),
+  wrongAt: instant("wrong_at").array().notNull(),
+  touchedAt: instant("touched_at").notNull(),
+});
+
+export const emailCodes = pgTable("email_codes", {
+  emailDigest: text("email_digest").notNull(),
+  type: text("type", { enum: ["forgot_password", "change_password", "signup"] }).notNull(),
+  userId: integer("user_id"),
+  codeMac: text("code_mac").notNull(),
+  tries: smallint("tries").notNull(),
+  issuedAt: instant("issued_at").notNull(),
+  expiresAt: instant("expires_at").notNull(),
+  consumedAt: instant("consumed_at"),
+});
+
 export const auditLog = pgTable("audit_log", {
   id: bigid(),
   at: instant("at").notNull(),
@@ -199,138 +233,4 @@ export const reviews = pgTable("reviews", {
   }),
   flagReason: text("flag_reason"),
   assignedUserId: integer("assigned_user_id"),
-});
-
-export const providerEvents = pgTable("provider_events", {
-  reviewSiteId: integer("review_site_id").notNull(),
-  id: text("id").notNull(),
-  receivedAt: instant("received_at").notNull(),
-});
-
-export const reviewHistory = pgTable("review_history", {
-  id: bigid(),
-  eventId: text("event_id").notNull(),
-  partnerId: integer("partner_id").notNull(),
-  accountId: integer("account_id").notNull(),
-  storeId: integer("store_id").notNull(),
-  reviewId: integer("review_id"),
-  storeReviewSiteId: integer("store_review_site_id").notNull(),
-  event: text("event").notNull(),
-  axis: text("axis", { enum: ["pull", "post"] }),
-  actor: json("actor").notNull(),
-  review: json("review"),
-  site: json("site"),
-  metadata: json("metadata").notNull(),
-  occurredAt: instant("occurred_at").notNull(),
-  recordedAt: instant("recorded_at").notNull(),
-});
-
-export const webhookSubscriptions = pgTable("webhook_subscriptions", {
-  id: text("id").primaryKey(),
-  partnerId: integer("partner_id").notNull(),
-  shard: smallint("shard").notNull(),
-  label: text("label").notNull(),
-  webhookUrl: text("webhook_url").notNull(),
-  deliveryKind: text("delivery_kind", { enum: ["immediate", "batch"] }).notNull(),
-  batchIntervalHours: integer("batch_interval_hours"),
-  events: text("events").array(),
-  payloadMode: text("payload_mode", { enum: ["full", "minimal"] }).notNull(),
-  suppressNativeNotifications: boolean("suppress_native_notifications").notNull(),
-  ordering: text("ordering", { enum: ["subscription", "review"] }).notNull(),
-  state: text("state", { enum: ["active", "disabled", "deleted"] }).notNull(),
-  consecutiveFailureCount: integer("consecutive_failure_count").notNull().default(0),
-  sealedSecret: text("sealed_secret").notNull(),
-  secretFingerprint: text("secret_fingerprint").notNull(),
-  sealedPreviousSecret: text("sealed_previous_secret"),
-  previousSecretExpiresAt: instant("previous_secret_expires_at"),
-  lastBatchDispatchedAt: instant("last_batch_dispatched_at"),
-  nextBatchAt: instant("next_batch_at"),
-  createdAt: instant("created_at").notNull(),
-  updatedAt: instant("updated_at").notNull(),
-  disabledAt: instant("disabled_at"),
-  disabledReason: text("disabled_reason"),
-  deletedAt: instant("deleted_at"),
-});
-
-export const outboxSequences = pgTable("outbox_sequences", {
-  subscriptionId: text("subscription_id").primaryKey(),
-  lastSequence: bigint("last_sequence", { mode: "number" }).notNull().default(0),
-});
-
-const entry = {
-  subscriptionId: text("subscription_id").notNull(),
-  sequence: bigint("sequence", { mode: "number" }).notNull(),
-  eventId: text("event_id").notNull(),
-  event: text("event").notNull(),
-  isTest: boolean("is_test").notNull().default(false),
-  payloadMode: text("payload_mode", { enum: ["full", "minimal"] }).notNull(),
-  reviewHistoryId: bigint("review_history_id", { mode: "number" }),
-  reviewId: integer("review_id"),
-  batchJobId: text("batch_job_id"),
-  round: smallint("round").notNull().default(1),
-  recordedAt: instant("recorded_at").notNull(),
-};
-
-export const outbox = pgTable("outbox", {
-  ...entry,
-  shard: smallint("shard").notNull(),
-  attempt: smallint("attempt").notNull().default(1),
-  state: text("state", { enum: ["pending", "waiting"] })
-    .notNull()
-    .default("pending"),
-  dueAt: instant("due_at"),
-});
-
-export const settledEntries = pgTable("settled_entries", {
-  ...entry,
-  state: text("state", { enum: ["delivered", "failed", "skipped"] }).notNull(),
-  reason: text("reason", { enum: ["deleted", "expired", "skipped"] }),
-  settledAt: instant("settled_at").notNull(),
-});
-
-export const batchEntries = pgTable("batch_entries", {
-  subscriptionId: text("subscription_id").notNull(),
-  reviewHistoryId: bigint("review_history_id", { mode: "number" }).notNull(),
-});
-
-export const batchJobs = pgTable("batch_jobs", {
-  id: text("id").primaryKey(),
-  subscriptionId: text("subscription_id").notNull(),
-  reviewId: integer("review_id").notNull(),
-  windowFrom: instant("window_from").notNull(),
-  windowTo: instant("window_to").notNull(),
-  events: integer("events").notNull(),
-});
-
-export const deliveryAttempts = pgTable("delivery_attempts", {
-  id: text("id").notNull(),
-  subscriptionId: text("subscription_id").notNull(),
-  sequence: bigint("sequence", { mode: "number" }).notNull(),
-  eventId: text("event_id").notNull(),
-  event: text("event").notNull(),
-  round: smallint("round").notNull(),
-  attempt: smallint("attempt").notNull(),
-  startedAt: instant("started_at").notNull(),
-  durationMs: integer("duration_ms").notNull(),
-  outcome: text("outcome", { enum: ["delivered", "retry", "failed", "interrupted"] }).notNull(),
-  statusCode: smallint("status_code"),
-  errorCode: text("error_code"),
-  requestHeaders: json("request_headers").notNull(),
-  requestBody: text("request_body").notNull(),
-  responseHeaders: json("response_headers"),
-  responseExcerpt: text("response_excerpt"),
-  responseTruncated: boolean("response_truncated").notNull(),
-  nextAttemptAt: instant("next_attempt_at"),
-});
-
-export const dispatchers = pgTable("dispatchers", {
-  id: text("id").primaryKey(),
-  startedAt: instant("started_at").notNull(),
-  renewedAt: instant("renewed_at").notNull(),
-});
-
-export const shards = pgTable("shards", {
-  id: smallint("id").primaryKey(),
-  dispatcherId: text("dispatcher_id"),
-  epoch: bigint("epoch", { mode: "number" }).notNull().default(0),
 });

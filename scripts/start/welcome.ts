@@ -1,5 +1,5 @@
 // What the screen says when everything is up.
-import { join, relative } from "node:path";
+import { dirname, join, relative } from "node:path";
 
 import type { Demo } from "../seed.ts";
 
@@ -35,11 +35,16 @@ export function welcome(facts: Welcome): string {
 function tryNext(demo: Demo, file: string): string[] {
   const owner = demo.users.find(({ role }) => role === "partner_owner");
   if (owner === undefined) return [];
+  const environment = dirname(file) === ".data" ? "" : `DATA_DIR=${dirname(file)} `;
   const body = JSON.stringify({ email: owner.email, password: owner.password });
   return [
     `  Demo     ${file} (users, passwords, client, providers)`,
     "",
-    "Try it in another terminal, as the owner of the first partner:",
+    "Try it in another terminal. One review's way to a webhook, step by step:",
+    "",
+    `  ${environment}npx -y bun@1.4.4 scripts/try.ts`,
+    "",
+    "Or by hand, as the owner of the first partner:",
     "",
     `  TOKEN=$(curl -s ${demo.base_url}/login -H 'Content-Type: application/json' \\`,
     `    -d '${body}' | sed -n 's/.*"token":"\\([^"]*\\)".*/\\1/p')`,

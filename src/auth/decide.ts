@@ -57,3 +57,98 @@ export function retryAfterS(until: Date, now: Date): number {
 function isForgotten(lock: SignInLock, now: Date): boolean {
   return addMs(lock.lastFailureAt, FORGET_FAILURES_AFTER_MS) <= now;
 }
+
+/** decisions.md 2, email OTP: per email, in any 24 h. */
+export const CODES_PER_DAY = 10;
+export const WRONG_CODES_PER_DAY = 20;
+/** decisions.md 2, email OTP: per code. */
+export const TRIES_PER_CODE = 5;
+export const CODE_LIMITS_WINDOW_MS = 24 * 60 * 60 * 1000;
+
+/** What was asked for one email lately. */
+export interface CodeLimits {
+  readonly issuedAt: readonly Date[];
+  readonly wrongAt: readonly Date[];
+}
+
+/** The last code of an email and purpose. */
+export interface EmailCode {
+  /** Whom it was sent to; null: to nobody, or for a signup. */
+  readonly userId: number | null;
+  readonly tries: number;
+  readonly issuedAt: Date;
+  readonly expiresAt: Date;
+  readonly consumedAt: Date | null;
+}
+
+/** The instants that still count. */
+export function withinWindow(instants: readonly Date[], now: Date): Date[] {
+  return instants.filter((at) => addMs(at, CODE_LIMITS_WINDOW_MS) > now);
+}
+
+export function hasCodesLeft({ issuedAt }: CodeLimits, now: Date): boolean {
+  return withinWindow(issuedAt, now).length < CODES_PER_DAY;
+}
+
+/** Whether a new code has to wait after the last one of its purpose, used or not. */
+export function isCoolingDown(
+  code: Pick<EmailCode, "issuedAt"> | undefined,
+  now: Date,
+  cooldownS: number,
+): boolean {
+  return code !== undefined && addMs(code.issuedAt, cooldownS * 1000) > now;
+}
+
+/** A code that may still be entered. */
+export function isOpenCode(
+  code: Pick<EmailCode, "expiresAt" | "consumedAt"> | undefined,
+  now: Date,
+): boolean {
+  return code !== undefined && code.consumedAt === null && code.expiresAt > now;
+}
+
+/** Whether a try is looked at at all. */
+export function mayTryCode(
+  { wrongAt }: CodeLimits,
+  code: Pick<EmailCode, "expiresAt" | "consumedAt" | "tries">,
+  now: Date,
+): boolean {
+  const isLeft = code.tries < TRIES_PER_CODE;
+  return isOpenCode(code, now) && isLeft && withinWindow(wrongAt, now).length < WRONG_CODES_PER_DAY;
+}
+
+/** A refresh token that was presented, with what has become of it. */
+export interface PresentedRefreshToken {
+  readonly clientId: string | null;
+  readonly scope: string;
+  readonly expiresAt: Date | null;
+  readonly redeemedAt: Date | null;
+}
+
+export type RefreshDecision =
+  | { readonly kind: "refused" }
+  /** Used before, longer ago than two requests of one careful client could be apart (RFC 9700, 4.14.2). */
+  | { readonly kind: "replayed" }
+  /** More was asked for than the sign-in gave. */
+  | { readonly kind: "too_wide" }
+  | { readonly kind: "redeem"; readonly scope: string };
+
+/** decisions.md 2, refresh. Without `scopes` the new access token has the scope of the old one. */
+export function decideRefresh(
+  token: PresentedRefreshToken,
+  asked: { clientId: string | null; scopes: readonly string[] | undefined },
+  { now, leewayS }: { now: Date; leewayS: number },
+): RefreshDecision {
+  if (token.clientId !== asked.clientId) return { kind: "refused" };
+  if (token.expiresAt !== null && token.expiresAt <= now) return { kind: "refused" };
+  if (token.redeemedAt !== null)
+    return { kind: addMs(token.redeemedAt, leewayS * 1000) < now ? "replayed" : "refused" };
+  if (asked.scopes === undefined) return { kind: "redeem", scope: token.scope };
+  if (!coversScopes(new Set(token.scope.split(" ")), asked.scopes)) return { kind: "too_wide" };
+  return { kind: "redeem", scope: asked.scopes.join(" ") };
+}
+
+/** Whether a token of these scopes may hand out those: never more than it has. */
+export function coversScopes(own: ReadonlySet<string>, asked: readonly string[]): boolean {
+  return own.has("*") || asked.every((scope) => own.has(scope));
+}

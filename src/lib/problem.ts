@@ -13,6 +13,7 @@ const PROBLEMS = {
   not_found: [404, "Not found."],
   method_not_allowed: [405, "This path does not support the method."],
   slot_occupied: [409, "This delivery_kind already has a subscription; delete it or update it."],
+  token_exists: [409, "You already have a token; regenerate it or delete it."],
   flag_open: [409, "The review already has an open flag."],
   no_open_flag: [409, "The review has no open flag."],
   no_response: [409, "The review has no response."],

@@ -4,6 +4,7 @@ import { checkedByHandler, shapeOf } from "../http/faults.ts";
 import { instantText, rowId, storableText } from "../http/text.ts";
 import { addMs, parseInstant } from "../lib/clock.ts";
 import { invalid, type FieldErrors } from "../lib/problem.ts";
+import { isMailAddress } from "../outbox/mail.ts";
 import {
   EVENT_SCHEMAS,
   MAX_AHEAD_MS,
@@ -83,10 +84,13 @@ function readEvent(
 function ruleFaults(fields: Readonly<Record<string, unknown>>, now: Date): [string, string][] {
   const { review, connected, error_code: code, occurred_at: occurredAt } = fields;
   const reviewedAt: unknown = Reflect.get(Object(review), "reviewed_at");
+  const email: unknown = Reflect.get(Object(review), "reviewer_email");
   const faults: [string, string | undefined][] = [
     ["occurred_at", isAhead(occurredAt, now) ? "lies more than 5 minutes ahead" : undefined],
     ["occurred_at", isTooOld(occurredAt)],
     ["review.reviewed_at", isTooOld(reviewedAt)],
+    // The mail queue takes no other, and by then the event would be accepted.
+    ["review.reviewer_email", isBadAddress(email) ? "must be null or an email address" : undefined],
   ];
   if (fields["type"] === "connection.changed") {
     if (connected === false && (code === undefined || code === null))
@@ -100,6 +104,10 @@ function ruleFaults(fields: Readonly<Record<string, unknown>>, now: Date): [stri
 function isAhead(text: unknown, now: Date): boolean {
   const at = instantOf(text);
   return at !== undefined && at > addMs(now, MAX_AHEAD_MS);
+}
+
+function isBadAddress(email: unknown): boolean {
+  return typeof email === "string" && !isMailAddress(email);
 }
 
 /** No review site is older than 1970, and Postgres knows no year 0. */

@@ -46,10 +46,7 @@ export function reasonOf(code: string | null): string | null {
 const strict = { additionalProperties: false };
 const codes = Type.Union(ERROR_CODES.map((code) => Type.Literal(code)));
 
-const email = Type.String({
-  maxLength: EMAIL_CHARS,
-  pattern: "^[^\\s@\\u0000-\\u001f\\ud800-\\udfff]+@[^\\s@\\u0000-\\u001f\\ud800-\\udfff]+$",
-});
+const email = storableText([3, EMAIL_CHARS]);
 
 const reviewFields = {
   external_review_id: storableText([1, EXTERNAL_ID_CHARS]),

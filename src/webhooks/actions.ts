@@ -12,7 +12,7 @@ import type { Clock } from "../lib/clock.ts";
 import { Problem } from "../lib/problem.ts";
 import { newSecret } from "../lib/random-secret.ts";
 import { fingerprint, type SecretBox } from "../lib/secret-box.ts";
-import { SHARDS } from "../outbox/schedule.ts";
+import { SHARDS, type Waker } from "../outbox/schedule.ts";
 import { webhookSecretContext } from "../outbox/secret-context.ts";
 import { firstBatchAt } from "./decide.ts";
 import type { Attempt, AttemptFilter, Subscription, SubscriptionSettings } from "./model.ts";
@@ -22,6 +22,7 @@ export interface WebhookDeps {
   readonly db: Db;
   readonly clock: Clock;
   readonly box: SecretBox;
+  readonly schedule: Waker;
   readonly config: { readonly batchHourMs: number };
 }
 
@@ -84,6 +85,9 @@ export async function createSubscription(
   } catch (error) {
     throw violatesUnique(error, SLOT_INDEX) ? new Problem("slot_occupied") : error;
   }
+  const { nextBatchAt, shard } = subscription;
+  // After the commit, like every wake; without it, the first batch would wait for the sweep to find it.
+  if (nextBatchAt !== null) await deps.schedule.wake([{ subscriptionId: id, shard }], nextBatchAt);
   return { subscription, secret };
 }
 
@@ -112,7 +116,8 @@ function newSubscription(
 
 /**
  * The sequence goes first: whoever appends holds it until their commit, so that after it no entry can come that
- * would be left behind when the queued ones are settled.
+ * would be left behind when the queued ones are settled. The entries go before the subscription, because the commit
+ * of an attempt takes them in this order too, and the two would wait for each other.
  */
 export async function deleteSubscription(
   deps: Pick<WebhookDeps, "db" | "clock">,
@@ -122,8 +127,8 @@ export async function deleteSubscription(
   const now = deps.clock.now();
   await deps.db.transaction(async (tx) => {
     if (!(await queries.deleteSequence(tx, subscription.id))) throw new Problem("not_found");
-    await queries.markDeleted(tx, subscription.id, now);
     await queries.settleAsDeleted(tx, subscription, now);
+    await queries.markDeleted(tx, subscription.id, now);
     const { id, deliveryKind } = subscription;
     const details = { subscription_id: id, delivery_kind: deliveryKind };
     await recordAudit(tx, { at: now, action: "WEBHOOK_DELETED", actor: principal, call, details });

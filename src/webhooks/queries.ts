@@ -85,9 +85,14 @@ export async function settleAsDeleted(
   now: Date,
 ): Promise<void> {
   await tx.sql`
-    with taken as (
-      delete from outbox where shard = ${subscription.shard} and subscription_id = ${subscription.id}
-      returning *
+    with held as materialized (
+      select shard, subscription_id, sequence from outbox
+       where shard = ${subscription.shard} and subscription_id = ${subscription.id}
+       order by sequence for update
+    ), taken as (
+      delete from outbox o using held h
+       where o.shard = h.shard and o.subscription_id = h.subscription_id and o.sequence = h.sequence
+      returning o.*
     )
     insert into settled_entries
       (subscription_id, sequence, event_id, event, is_test, payload_mode, review_history_id, review_id,

@@ -311,7 +311,8 @@ describe("reading", () => {
     do {
       const { body } = await api.call("GET", `/account/reviews?limit=7${cursor}`, { token });
       seen.push(...(body["data"] as { id: number }[]).map((one) => one.id));
-      cursor = body["next_cursor"] === null ? "" : `&cursor=${String(body["next_cursor"])}`;
+      const next = body["next_cursor"];
+      cursor = typeof next === "string" ? `&cursor=${next}` : "";
     } while (cursor !== "");
     expect(seen).toEqual([...new Set(seen)].toSorted((a, b) => b - a));
     const [row] = await database.db.sql<{ n: number }[]>`select count(*)::int as n from reviews`;

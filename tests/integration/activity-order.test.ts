@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 
 import { createSecretBox } from "../../src/lib/secret-box.ts";
 import { recordActions } from "../../src/outbox/queries.ts";
+import { claimEventIds, insertReviews } from "../../src/providers/queries.ts";
 import { startApi, type TestApi } from "../support/api.ts";
 import {
   addProvider,
@@ -97,6 +98,33 @@ describe("two overlapping transactions", () => {
     expect(queued.map(({ sequence }) => sequence)).toEqual(
       Array.from({ length: 13 }, (_, i) => i + 1),
     );
+  });
+});
+
+describe("transactions that write the same rows in opposite orders", () => {
+  const many = Array.from({ length: 4_000 }, (_, i) => String(i).padStart(5, "0"));
+  const inBothOrders = <T>(work: (ids: string[]) => Promise<T>): Promise<T[]> =>
+    Promise.all([many, many.toReversed(), many, many.toReversed()].map(work));
+
+  test("claim each event id once and never deadlock", async () => {
+    const claimed = await inBothOrders((ids) =>
+      database.db.transaction((tx) => claimEventIds(tx, provider.id, ids, new Date())),
+    );
+    expect(claimed.map(({ size }) => size).toSorted((a, b) => a - b)).toEqual([0, 0, 0, 4_000]);
+  });
+
+  test("create each review once and never deadlock", async () => {
+    const other = await addProvider(database.db, api.deps.box, "other");
+    const siteId = await connectStore(database.db, account, { provider: other });
+    const facts = { rate: 4, reviewer: null, reviewerEmail: null, content: "", profanity: [] };
+    const made = await inBothOrders((ids) =>
+      database.db.transaction((tx) => {
+        const reviewedAt = new Date();
+        const reviews = ids.map((id) => ({ siteId, externalReviewId: id, ...facts, reviewedAt }));
+        return insertReviews(tx, reviews, reviewedAt);
+      }),
+    );
+    expect(made.map(({ length }) => length).toSorted((a, b) => a - b)).toEqual([0, 0, 0, 4_000]);
   });
 });
 

@@ -78,7 +78,7 @@ async function subscribe(fields: Record<string, unknown> = {}): Promise<string> 
   return String((await api.call("POST", "/partner/webhooks", { token, body })).body["id"]);
 }
 
-async function rows(): Promise<{ events: number; reviews: number; history: number }> {
+async function counts(): Promise<{ events: number; reviews: number; history: number }> {
   const [row] = await database.db.sql<{ events: number; reviews: number; history: number }[]>`
     select (select count(*)::int from provider_events) as events, (select count(*)::int from reviews) as reviews,
            (select count(*)::int from review_history) as history`;
@@ -103,7 +103,7 @@ describe("the signature", () => {
 
   test("that is missing, wrong, of another provider or for an unknown one is the same 401", async () => {
     const raw = JSON.stringify({ events: [created(site, "s2")] });
-    const before = await rows();
+    const before = await counts();
     const answers = [
       await post(raw, undefined),
       await post(raw, "sha256=00"),
@@ -118,7 +118,7 @@ describe("the signature", () => {
         "invalid_signature",
         "The signature does not match the request body.",
       ]);
-    expect(await rows()).toEqual(before);
+    expect(await counts()).toEqual(before);
   });
 
   test("is checked after the size and before the content type, the syntax and the fields", async () => {
@@ -143,7 +143,7 @@ describe("a request", () => {
   });
 
   test("with one bad event of many writes nothing and names every bad field", async () => {
-    const before = await rows();
+    const before = await counts();
     const { status, body } = await send(api, google, {
       events: [
         created(site, "b1"),
@@ -164,12 +164,12 @@ describe("a request", () => {
       "events.4",
       "events.5.error_code",
     ]);
-    expect(await rows()).toEqual(before);
+    expect(await counts()).toEqual(before);
   });
 
   test("that refers to what is not there writes nothing and names every reference", async () => {
     const other = await connectStore(database.db, account, { provider: yelp, store: 1 });
-    const before = await rows();
+    const before = await counts();
     const { status, body } = await send(api, google, {
       events: [
         created(site, "r1"),
@@ -190,7 +190,7 @@ describe("a request", () => {
       "events.5.external_review_id",
       "events.6.external_review_id",
     ]);
-    expect(await rows()).toEqual(before);
+    expect(await counts()).toEqual(before);
   });
 
   test("whose sites are all unknown is refused like one of which some are", async () => {
@@ -269,8 +269,18 @@ describe("a request", () => {
     expect(await names()).toHaveLength(25);
   });
 
+  test("that holds the same ids in another order is no deadlock", async () => {
+    const events = Array.from({ length: 300 }, (_, i) => created(site, `order-${i}`));
+    const answers = await Promise.all(
+      Array.from({ length: 8 }, (_, i) =>
+        report(api, google, i % 2 === 0 ? events : events.toReversed()),
+      ),
+    );
+    expect(answers.filter(({ accepted }) => accepted === 300)).toHaveLength(1);
+  });
+
   test("in parallel with one that reports the same reviews creates each once", async () => {
-    const reviews = Array.from({ length: 10 }, (_, i) => `same-${i}`);
+    const reviews = Array.from({ length: 300 }, (_, i) => `same-${i}`);
     await Promise.all(
       Array.from({ length: 10 }, (_, i) => {
         const order = i % 2 === 0 ? reviews : reviews.toReversed();
@@ -346,6 +356,15 @@ describe("the limits of a field", () => {
     await report(api, google, [created(site, "null", nothing)]);
     expect((await historyOfSite(database.db, site))[0]?.review).toMatchObject({ reviewer: null });
   });
+
+  test.each(["no address", "a@b, c@d", "Ada <a@b>", "a@b\r\nBcc: c@d", "@", ""])(
+    "reviewer_email is not %j",
+    async (reviewer_email) => {
+      expect(await bad(created(site, "email", { reviewer_email }))).toEqual([
+        "events.0.review.reviewer_email",
+      ]);
+    },
+  );
 
   test.each([0, 6, 4.5, "4", null])("rate is not %p", async (rate) => {
     expect(await bad(created(site, "rate", { rate }))).toEqual(["events.0.review.rate"]);
@@ -424,6 +443,18 @@ describe("reviews", () => {
     const [review] = await database.db.sql`
       select removed_at from reviews where external_review_id = 'gone'`;
     expect(review?.["removed_at"]).toBeNull();
+  });
+
+  test("removed or changed in the same way by 20 parallel requests are announced once", async () => {
+    await report(api, google, [created(site, "x"), created(site, "y")]);
+    const change = (i: number) => (i % 2 === 0 ? removed("x") : updated("y", { rate: 1 }));
+    await Promise.all(Array.from({ length: 20 }, (_, i) => report(api, google, [change(i)])));
+    expect((await names()).toSorted()).toEqual([
+      "review_received",
+      "review_received",
+      "review_removed",
+      "review_updated",
+    ]);
   });
 
   test("with profanity are announced once per change that adds some", async () => {

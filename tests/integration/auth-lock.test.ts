@@ -3,8 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
 
 import { auditLog, signInLocks } from "../../db/schema.ts";
-import { emailDigest } from "../../src/auth/actions/attempt-sign-in.ts";
 import { decideWrongAttempt, type SignInLock } from "../../src/auth/decide.ts";
+import { emailDigest } from "../../src/auth/email.ts";
 import { settleWrongAttempt } from "../../src/auth/queries/locks.ts";
 import { addMs } from "../../src/lib/clock.ts";
 import type { Passwords } from "../../src/lib/password.ts";

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:tes
 
 import { fingerprint } from "../../src/lib/secret-box.ts";
 import { CATALOG, SUBSCRIBABLE_EVENTS } from "../../src/outbox/event.ts";
+import type { Wake } from "../../src/outbox/schedule.ts";
 import { startApi, type Answer, type TestApi } from "../support/api.ts";
 import { createFakeClock } from "../support/clock.ts";
 import { addProvider, connectStore, created, queuedFor, report } from "../support/factory.ts";
@@ -16,6 +17,7 @@ let database: TestDatabase;
 let api: TestApi;
 let tenants: Tenants;
 const clock = createFakeClock();
+const wakes: (readonly [string, Date])[] = [];
 const tokens: Record<"owner" | "admin" | "other" | "account" | "location" | "root", string> = {
   owner: "",
   admin: "",
@@ -28,7 +30,11 @@ const tokens: Record<"owner" | "admin" | "other" | "account" | "location" | "roo
 beforeAll(async () => {
   database = await createDatabase();
   tenants = await addTenants(database.db);
-  api = await startApi({ db: database.db, clock, config: { batchHourMs: HOUR_MS } });
+  const schedule = {
+    wake: async (some: readonly Wake[], at: Date) =>
+      void wakes.push(...some.map(({ subscriptionId }) => [subscriptionId, at] as const)),
+  };
+  api = await startApi({ db: database.db, clock, schedule, config: { batchHourMs: HOUR_MS } });
   const [one, two] = tenants.partners;
   tokens.owner = await api.login(one.owner.email);
   tokens.admin = await api.login(one.admin.email);
@@ -141,8 +147,11 @@ describe("creating a subscription", () => {
     });
   });
 
-  test("sets the first batch one interval after creation", async () => {
+  test("sets the first batch one interval after creation and announces it", async () => {
+    await create(immediate);
+    wakes.length = 0;
     const { body } = await create(batch);
+    expect(wakes).toEqual([[String(body["id"]), new Date(String(body["next_batch_at"]))]]);
     expect(body).toMatchObject({ batch_interval_hours: 12, last_batch_dispatched_at: null });
     expect(new Date(String(body["next_batch_at"])).getTime()).toBe(
       clock.now().getTime() + 12 * HOUR_MS,
@@ -501,6 +510,26 @@ describe("deleting a subscription", () => {
     const answers = await Promise.all(Array.from({ length: 10 }, () => remove(body["id"])));
     const statuses = answers.map(({ status }) => status).toSorted();
     expect(statuses).toEqual([204, ...Array.from({ length: 9 }, () => 404)]);
+  });
+
+  test("waits for the commit of an attempt, which takes entry and subscription in the same order", async () => {
+    const provider = await addProvider(database.db, api.deps.box, "committing");
+    const [account] = tenants.partners[0].accounts;
+    const site = await connectStore(database.db, account, { provider });
+    const { body } = await create(immediate);
+    const id = String(body["id"]);
+    await report(api, provider, [created(site, "c1"), created(site, "c2")]);
+    const [deleted] = await database.db.transaction(async (tx) => {
+      await tx.sql`delete from outbox where subscription_id = ${id} and sequence = 1`;
+      const deleting = remove(id);
+      await Bun.sleep(100);
+      await tx.sql`update webhook_subscriptions set consecutive_failure_count = 1 where id = ${id}`;
+      return [deleting];
+    });
+    expect((await deleted)?.status).toBe(204);
+    const settled = await database.db.sql<{ sequence: number }[]>`
+      select sequence from settled_entries where subscription_id = ${id}`;
+    expect(settled.map(({ sequence }) => sequence)).toEqual([2]);
   });
 
   test("leaves nothing queued while events are recorded at the same time", async () => {

@@ -1,5 +1,3 @@
-import { createHash } from "node:crypto";
-
 import type { Db, Tx } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
 import type { Call } from "../../http/route.ts";
@@ -8,6 +6,7 @@ import type { Config } from "../../lib/config.ts";
 import { errorFields, type Log } from "../../lib/log.ts";
 import type { Passwords } from "../../lib/password.ts";
 import { lockedUntil, retryAfterS } from "../decide.ts";
+import { emailDigest, normaliseEmail } from "../email.ts";
 import { findLockTime, settleRightAttempt, settleWrongAttempt } from "../queries/locks.ts";
 import { findSignInUser, holdPassword, replaceHash, type SignInUser } from "../queries/users.ts";
 
@@ -143,14 +142,4 @@ async function renewHash(
   } catch (error) {
     log.warn("password.rehash_failed", { user_id: userId, ...errorFields(error) });
   }
-}
-
-/** How an email is stored and looked up. Postgres takes no NUL in a text, and nobody's address has one. */
-export function normaliseEmail(typed: string): string {
-  return typed.trim().toLowerCase().replaceAll("\0", "\uFFFD");
-}
-
-/** The key of the lock: people type passwords into email fields, so the text itself is not kept. */
-export function emailDigest(normalisedEmail: string): string {
-  return createHash("sha256").update(normalisedEmail).digest("hex");
 }

@@ -1,0 +1,141 @@
+// One review's way through a running demo, step by step: `npx -y bun@1.4.4 scripts/try.ts`.
+// Logs in, subscribes a receiver that it opens on this machine, reports a review as a review site would, shows the
+// delivery that arrives and checks its signature, and takes the subscription away again.
+import { createHmac, randomUUID } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+
+import type { Demo } from "./seed.ts";
+
+const ARRIVES_WITHIN_MS = 10_000;
+
+const demo = readDemo();
+const arrived = Promise.withResolvers<{ headers: Headers; body: string }>();
+const receiver = Bun.serve({
+  port: 0,
+  hostname: "127.0.0.1",
+  async fetch(request) {
+    arrived.resolve({ headers: request.headers, body: await request.text() });
+    return new Response(null, { status: 204 });
+  },
+});
+let undo = async () => {};
+try {
+  await tryOut();
+} catch (error) {
+  console.error(`\n${error instanceof Error ? error.message : String(error)}`);
+  process.exitCode = 1;
+} finally {
+  await undo();
+  await receiver.stop(true);
+}
+
+async function tryOut(): Promise<void> {
+  const { owner, token } = await logIn();
+  const subscription = await subscribe(owner.partner_id, token);
+  await reportReview(owner.partner_id);
+  const late = Bun.sleep(ARRIVES_WITHIN_MS).then(() => {
+    throw new Error(
+      `Nothing arrived within ${ARRIVES_WITHIN_MS / 1000} s; look into the dispatcher's log.`,
+    );
+  });
+  const { headers, body } = await Promise.race([arrived.promise, late]);
+  console.log("\n4. The delivery, as your endpoint gets it:\n");
+  for (const name of ["X-SVC-Event", "X-SVC-Delivery", "X-SVC-Attempt", "X-SVC-Signature"])
+    console.log(`   ${name}: ${headers.get(name)}`);
+  console.log(`\n${indent(body)}`);
+  const expected = `sha256=${createHmac("sha256", subscription.secret).update(body).digest("hex")}`;
+  const valid = headers.get("X-SVC-Signature") === expected;
+  console.log(
+    `\n5. HMAC-SHA256 of the body with the secret: ${valid ? "the signature is valid." : "NOT VALID."}`,
+  );
+  if (!valid) process.exitCode = 1;
+}
+
+async function logIn() {
+  const owner = demo.users.find(({ role }) => role === "partner_owner");
+  if (owner === undefined) throw new Error("demo.json names no partner owner.");
+  const { email, password } = owner;
+  const answer = await call("POST", "/login", { body: JSON.stringify({ email, password }) });
+  console.log(`1. POST /login as ${email}: 200, a token for one day.`);
+  return { owner, token: String(answer["token"]) };
+}
+
+async function subscribe(partnerId: number | null, token: string): Promise<{ secret: string }> {
+  const authorization = `Bearer ${token}`;
+  const wanted = {
+    label: "Try it",
+    webhook_url: `${receiver.url.href}hook`,
+    delivery_kind: "immediate",
+  };
+  const answer = await call("POST", "/partner/webhooks", {
+    authorization,
+    body: JSON.stringify(wanted),
+  });
+  const id = String(answer["id"]);
+  undo = async () => {
+    await call("DELETE", `/partner/webhooks/${id}`, { authorization });
+    console.log("\nThe subscription is deleted again: its slot is free for yours.");
+  };
+  console.log(
+    `2. POST /partner/webhooks for ${wanted.webhook_url}: 201, subscription ${id} of partner ${partnerId}.`,
+  );
+  return { secret: String(answer["secret"]) };
+}
+
+async function reportReview(partnerId: number | null): Promise<void> {
+  const site = demo.store_review_sites.find((one) => one.partner_id === partnerId);
+  const provider = demo.providers.find(({ slug }) => slug === site?.provider);
+  if (site === undefined || provider === undefined)
+    throw new Error("demo.json names no review site of the partner.");
+  const now = new Date().toISOString();
+  const review = {
+    external_review_id: randomUUID(),
+    rate: 5,
+    reviewer: "Ada",
+    content: "Friendly people, and on time.",
+    reviewed_at: now,
+  };
+  const event = {
+    id: randomUUID(),
+    type: "review.created",
+    occurred_at: now,
+    store_review_site_id: site.id,
+    review,
+  };
+  const body = JSON.stringify({ events: [event] });
+  const signature = `sha256=${createHmac("sha256", provider.secret).update(body).digest("hex")}`;
+  const path = `/providers/${provider.slug}/events`;
+  const answer = await call("POST", path, { "x-provider-signature": signature, body });
+  console.log(`3. POST ${path} with a signed review: 200, ${JSON.stringify(answer)}.`);
+}
+
+/** Calls the API and throws for anything but a success, with what it said. */
+async function call(
+  method: string,
+  path: string,
+  given: Record<string, string>,
+): Promise<Record<string, unknown>> {
+  const { body, ...headers } = given;
+  const init = { method, headers: { "content-type": "application/json", ...headers } };
+  const response = await fetch(demo.base_url + path, body === undefined ? init : { ...init, body });
+  const text = await response.text();
+  if (!response.ok) throw new Error(`${method} ${path} was answered ${response.status}: ${text}`);
+  return text === "" ? {} : JSON.parse(text);
+}
+
+function readDemo(): Demo {
+  const dataDir = process.env["DATA_DIR"] ?? join(import.meta.dir, "../.data");
+  try {
+    return JSON.parse(readFileSync(join(dataDir, "demo.json"), "utf8"));
+  } catch {
+    console.error(
+      `There is no demo.json in ${dataDir}: start the demo first (npx -y bun@1.4.4 scripts/start.ts).`,
+    );
+    return process.exit(1);
+  }
+}
+
+function indent(json: string): string {
+  return JSON.stringify(JSON.parse(json), null, 2).replaceAll(/^/gm, "   ");
+}

@@ -1,0 +1,18 @@
+import { createHash } from "node:crypto";
+import { domainToASCII } from "node:url";
+
+/** How an email is stored and looked up. Postgres takes no NUL in a text, and nobody's address has one. */
+export function normaliseEmail(typed: string): string {
+  return typed.trim().toLowerCase().replaceAll("\0", "\uFFFD");
+}
+
+/** The key of locks and codes: people type passwords into email fields, so the text itself is not kept. */
+export function emailDigest(normalisedEmail: string): string {
+  return createHash("sha256").update(normalisedEmail).digest("hex");
+}
+
+/** The domain as `sso_domains` has it: what DNS calls it; empty if there is none. */
+export function emailDomain(normalisedEmail: string): string {
+  const at = normalisedEmail.lastIndexOf("@");
+  return at === -1 ? "" : domainToASCII(normalisedEmail.slice(at + 1)).replace(/\.$/, "");
+}

@@ -1,0 +1,81 @@
+import { Type, type Static } from "@sinclair/typebox";
+
+import { storableText } from "../http/text.ts";
+import { loginAnswer, PASSWORD_LENGTH } from "./model.ts";
+
+/** RFC 5321, 4.5.3.1.3: a path of 256 octets with its angle brackets. */
+const EMAIL_MAX_LENGTH = 254;
+
+/** Says nothing of whether anybody has the address. */
+const email = Type.String({
+  minLength: 3,
+  maxLength: EMAIL_MAX_LENGTH,
+  pattern: "^\\s*[^\\s@]+@[^\\s@]+\\s*$",
+  explain: `must be an email address of at most ${EMAIL_MAX_LENGTH} characters`,
+});
+
+const codeType = Type.Union([
+  Type.Literal("forgot_password"),
+  Type.Literal("change_password"),
+  Type.Literal("signup"),
+]);
+export type CodeType = Static<typeof codeType>;
+
+const closed = { additionalProperties: false } as const;
+
+export const discoverBody = Type.Object({ email }, closed);
+
+export const discoverAnswer = Type.Object({
+  methods: Type.Array(Type.Union([Type.Literal("password"), Type.Literal("sso")])),
+  password: Type.Boolean(),
+  sso: Type.Boolean(),
+  /** Where the browser goes to sign in through the identity provider. */
+  sso_url: Type.Union([Type.String(), Type.Null()]),
+});
+export type DiscoverAnswer = Static<typeof discoverAnswer>;
+
+export const resendBody = Type.Object({ email, type: codeType }, closed);
+export type ResendBody = Static<typeof resendBody>;
+
+/** Six digits; whatever else is sent is simply not the code. */
+const OTP_MAX_LENGTH = 64;
+export const verifyBody = Type.Object(
+  {
+    email,
+    otp: Type.String({ minLength: 1, maxLength: OTP_MAX_LENGTH }),
+    type: codeType,
+  },
+  closed,
+);
+export type VerifyBody = Static<typeof verifyBody>;
+
+export const verifyCodeAnswer = Type.Union([
+  Type.Object({
+    token: Type.String(),
+    token_type: Type.Literal("Bearer"),
+    expires_in: Type.Integer(),
+  }),
+  // For a signup, where there is no user yet.
+  Type.Object({ verification_token: Type.String() }),
+]);
+export type VerifyCodeAnswer = Static<typeof verifyCodeAnswer>;
+
+export const resetBody = Type.Object(
+  { password: storableText([PASSWORD_LENGTH.min, PASSWORD_LENGTH.max]) },
+  closed,
+);
+
+/** The login object without its count (decisions.md 2). */
+export const resetAnswer = Type.Omit(loginAnswer, ["location_count"]);
+export type ResetAnswer = Static<typeof resetAnswer>;
+
+export const changeBody = Type.Object(
+  {
+    current_password: Type.String({
+      minLength: 1,
+      maxLength: PASSWORD_LENGTH.max,
+      explain: `must be a password of at most ${PASSWORD_LENGTH.max} characters`,
+    }),
+  },
+  closed,
+);

@@ -1,0 +1,86 @@
+import { ulid } from "ulid";
+
+import type { Tx } from "../../db/client.ts";
+import type { SecretBox } from "../lib/secret-box.ts";
+import { insertMail } from "./mail-queries.ts";
+import type { Wake } from "./schedule.ts";
+
+/** What a mail is about: the only thing that may be told of it in a log. */
+export type MailKind =
+  | "otp"
+  | "password_changed"
+  | "subscription_disabled"
+  | "homeowner_notice"
+  | "flag_status_changed";
+
+/** What is sealed while a mail waits: who gets it and what it says. */
+export interface MailMessage {
+  readonly to: string;
+  readonly subject: string;
+  readonly text: string;
+  readonly html?: string;
+}
+
+export interface NewMail extends MailMessage {
+  readonly kind: MailKind;
+  /** A code that has run out helps nobody: from then on the mail is not sent any more. */
+  readonly expiresAt?: Date;
+}
+
+/** All mail is of one shard, so the lease that gives every subscription one sender gives mail one too. */
+export const MAIL_WAKE: Wake = Object.freeze({ subscriptionId: "mail", shard: 0 });
+
+/** RFC 5321, 4.5.3.1.3, less the angle brackets. */
+const ADDRESS_CHARS = 254;
+const ADDRESS = /^[^\s\p{C}<>()[\]\\,;:@"]+@[^\s\p{C}<>()[\]\\,;:@"]+$/u;
+/** Whatever might end a header line, and with it every other control character. */
+const BREAKS = /[\p{Cc}\p{Z}]+/gu;
+
+/**
+ * Queues a mail in the transaction of what it tells of. Answers what to wake after the commit.
+ * Throws for a recipient that is not one plain address: ask `isMailAddress` first if it came from outside.
+ */
+export async function queueMail(
+  tx: Tx,
+  { box }: { readonly box: SecretBox },
+  mail: NewMail,
+  now: Date,
+): Promise<Wake> {
+  if (!isMailAddress(mail.to))
+    throw new Error(`The recipient of a ${mail.kind} mail is no address.`);
+  const id = ulid(now.getTime());
+  const message: MailMessage = {
+    to: mail.to,
+    subject: oneLine(mail.subject),
+    text: mail.text,
+    ...(mail.html !== undefined && { html: mail.html }),
+  };
+  await insertMail(tx, {
+    id,
+    kind: mail.kind,
+    sealedMessage: box.seal(JSON.stringify(message), mailContext(id)),
+    expiresAt: mail.expiresAt ?? null,
+    createdAt: now,
+  });
+  return MAIL_WAKE;
+}
+
+/** Throws if no key opens it. */
+export function openMail(box: SecretBox, id: string, sealedMessage: string): MailMessage {
+  // Only queueMail seals under this context.
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  return JSON.parse(box.open(sealedMessage, mailContext(id))) as MailMessage;
+}
+
+/** One address and nothing else: no name, no list, no line break, no quoted or bracketed form. */
+export function isMailAddress(text: string): boolean {
+  return text.length <= ADDRESS_CHARS && ADDRESS.test(text);
+}
+
+function oneLine(text: string): string {
+  return text.toWellFormed().replace(BREAKS, " ").trim();
+}
+
+function mailContext(id: string): string {
+  return `mail:${id}`;
+}

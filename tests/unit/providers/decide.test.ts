@@ -1,0 +1,237 @@
+import { describe, expect, test } from "bun:test";
+
+import { decideEvents, type Known, type Outcome } from "../../../src/providers/decide.ts";
+import {
+  reviewKey,
+  type ProviderEvent,
+  type ReportedReview,
+  type ReviewState,
+  type Site,
+} from "../../../src/providers/model.ts";
+
+const occurredAt = new Date("2026-06-01T12:00:00Z");
+const reviewedAt = new Date("2026-06-01T11:00:00Z");
+const connected = { connected: true, errorCode: null };
+const site: Site = {
+  id: 5,
+  reviewSiteId: 1,
+  name: "Google",
+  storeId: 3,
+  accountId: 2,
+  partnerId: 1,
+  pull: connected,
+  post: connected,
+};
+const said: ReportedReview = {
+  rate: 4,
+  reviewer: "Ada",
+  reviewerEmail: undefined,
+  content: "Fine",
+  reviewedAt,
+};
+const stored: ReviewState = {
+  id: 9,
+  siteId: 5,
+  externalReviewId: "r",
+  rate: 4,
+  reviewer: "Ada",
+  reviewerEmail: "ada@mail.test",
+  content: "Fine",
+  profanity: [],
+  reviewedAt,
+  removedAt: null,
+};
+
+type Event = ProviderEvent extends infer E
+  ? E extends ProviderEvent
+    ? Omit<E, "index" | "id" | "siteId" | "occurredAt">
+    : never
+  : never;
+
+function known(overrides: Partial<Known> = {}, review: ReviewState | undefined = stored): Known {
+  return {
+    sites: new Map([[site.id, site]]),
+    reviews: new Map(review === undefined ? [] : [[reviewKey(5, "r"), review]]),
+    created: new Set(),
+    suppressing: new Set(),
+    // Words in capitals stand for profane ones.
+    profanityIn: (text) => text.match(/[A-Z]{2,}/gu) ?? [],
+    ...overrides,
+  };
+}
+
+function decide(events: readonly Event[], state = known()): Outcome {
+  const full = events.map((one, index): ProviderEvent => ({
+    ...one,
+    index,
+    id: String(index),
+    siteId: 5,
+    occurredAt,
+  }));
+  return decideEvents(full, state);
+}
+
+const names = ({ recorded }: Outcome): string[] => recorded.map(({ event }) => event);
+const about = { externalReviewId: "r" };
+const created: Event = { type: "review.created", ...about, review: said };
+const updated = (fields: Partial<ReportedReview>): Event => ({
+  type: "review.updated",
+  ...about,
+  review: { ...said, ...fields },
+});
+const removed: Event = { type: "review.removed", ...about };
+const posted: Event = { type: "response.posted", ...about };
+const failed: Event = { type: "response.failed", ...about, errorCode: "E-012" };
+const connection = (axis: "pull" | "post", errorCode: string | null): Event => ({
+  type: "connection.changed",
+  axis,
+  errorCode,
+});
+const gone = { ...stored, removedAt: occurredAt };
+
+describe("a report of a review", () => {
+  const reports: [string, string[], Event, ReviewState, number][] = [
+    ["that changes nothing", [], updated({}), stored, 0],
+    ["with another rate", ["review_updated"], updated({ rate: 1 }), stored, 1],
+    ["with another reviewer", ["review_updated"], updated({ reviewer: null }), stored, 1],
+    ["with another time", ["review_updated"], updated({ reviewedAt: occurredAt }), stored, 1],
+    ["with another email", [], updated({ reviewerEmail: "b@mail.test" }), stored, 1],
+    ["with the email withdrawn", [], updated({ reviewerEmail: null }), stored, 1],
+    [
+      "that adds profanity",
+      ["review_updated", "profanity_detected"],
+      updated({ content: "BAD" }),
+      stored,
+      1,
+    ],
+    ["created a second time", [], created, stored, 0],
+    ["updated after its removal", [], updated({ rate: 1 }), gone, 0],
+    ["created after its removal", ["review_updated"], created, gone, 1],
+    ["removed", ["review_removed"], removed, stored, 1],
+    ["removed twice", [], removed, gone, 0],
+  ];
+  for (const [name, expected, event, review, writes] of reports)
+    test(`${name} is announced as [${expected.join(", ")}]`, () => {
+      const outcome = decide([event], known({}, review));
+      expect(names(outcome)).toEqual(expected);
+      expect(outcome.reviews).toHaveLength(writes);
+      expect(outcome.faults).toEqual({});
+    });
+
+  test("keeps the profanity that it had and announces only new words", () => {
+    const before = { ...stored, content: "BAD", profanity: ["BAD"] };
+    const outcome = decide([updated({ content: "BAD and WORSE" })], known({}, before));
+    expect(outcome.recorded.at(-1)).toMatchObject({ metadata: { words: ["WORSE"] } });
+    expect(outcome.reviews[0]?.profanity).toEqual(["BAD", "WORSE"]);
+  });
+
+  test("announces a word again that had gone in between", () => {
+    const before = { ...stored, content: "BAD", profanity: ["BAD"] };
+    const events = [updated({ content: "Fine" }), updated({ content: "BAD" })];
+    expect(names(decide(events, known({}, before)))).toEqual([
+      "review_updated",
+      "review_updated",
+      "profanity_detected",
+    ]);
+  });
+
+  test("that is new is received as its first event says, and changed by the next", () => {
+    const fresh = known({ created: new Set([reviewKey(5, "r")]) });
+    const outcome = decide([created, updated({ rate: 2 }), removed], fresh);
+    expect(names(outcome)).toEqual(["review_received", "review_updated", "review_removed"]);
+    const rates = outcome.recorded.map((one) => ("review" in one ? one.review.rate : 0));
+    expect(rates).toEqual([4, 2, 2]);
+    expect(outcome.reviews).toMatchObject([{ id: 9, rate: 2, removedAt: occurredAt }]);
+  });
+
+  test("that is unknown is a fault of its field", () => {
+    const outcome = decide([updated({}), removed, posted, failed], known({ reviews: new Map() }));
+    expect(Object.keys(outcome.faults)).toEqual([
+      "events.0.review.external_review_id",
+      "events.1.review.external_review_id",
+      "events.2.external_review_id",
+      "events.3.external_review_id",
+    ]);
+  });
+
+  test("that a later event of the request creates is still unknown", () => {
+    const fresh = known({ created: new Set([reviewKey(5, "r")]) });
+    expect(Object.keys(decide([posted, created], fresh).faults)).toEqual([
+      "events.0.external_review_id",
+    ]);
+  });
+
+  test("at an unknown site is a fault of the site", () => {
+    const outcome = decide([created, connection("pull", null)], known({ sites: new Map() }));
+    expect(Object.keys(outcome.faults)).toEqual([
+      "events.0.store_review_site_id",
+      "events.1.store_review_site_id",
+    ]);
+  });
+});
+
+describe("a posting", () => {
+  test.each([
+    ["queued", stored, false],
+    ["no_address", { ...stored, reviewerEmail: null }, false],
+    ["suppressed", stored, true],
+    ["suppressed", { ...stored, reviewerEmail: null }, true],
+  ])("leaves the homeowner's mail %s", (expected, review, suppressed) => {
+    const suppressing = new Set(suppressed ? [site.partnerId] : []);
+    const outcome = decide([posted], known({ suppressing }, review));
+    expect(names(outcome)).toEqual(["response_post_succeeded", "homeowner_notified_of_response"]);
+    expect(outcome.recorded[1]).toMatchObject({ metadata: { native_email: expected } });
+  });
+
+  test("of another partner's subscription is not suppressed", () => {
+    const outcome = decide([posted], known({ suppressing: new Set([99]) }));
+    expect(outcome.recorded[1]).toMatchObject({ metadata: { native_email: "queued" } });
+  });
+
+  test("that failed carries its code and tells the homeowner nothing", () => {
+    const outcome = decide([failed]);
+    expect(names(outcome)).toEqual(["response_post_failed"]);
+    expect(outcome.recorded[0]).toMatchObject({ errorCode: "E-012" });
+  });
+
+  test("changes neither review nor site", () => {
+    const { reviews, sites } = decide([posted, failed]);
+    expect([reviews, sites]).toEqual([[], []]);
+  });
+});
+
+describe("an axis", () => {
+  const broken: Site = { ...site, pull: { connected: false, errorCode: "E-002" } };
+  const changes: [string, string, string[], Site, Event, number][] = [
+    ["connected", "connected", [], site, connection("pull", null), 0],
+    ["connected", "broken", ["review_pull_disconnected"], site, connection("pull", "E-002"), 1],
+    ["broken", "broken", [], broken, connection("pull", "E-002"), 0],
+    ["broken", "broken by another code", [], broken, connection("pull", "E-007"), 1],
+    ["broken", "connected", ["review_pull_connected"], broken, connection("pull", null), 1],
+    [
+      "connected beside a broken one",
+      "broken",
+      ["response_post_disconnected"],
+      broken,
+      connection("post", "E-001"),
+      1,
+    ],
+  ];
+  for (const [was, reported, expected, before, event, writes] of changes)
+    test(`that is ${was} and reported ${reported} is announced as [${expected.join(", ")}]`, () => {
+      const outcome = decide([event], known({ sites: new Map([[5, before]]) }));
+      expect(names(outcome)).toEqual(expected);
+      expect(outcome.sites).toHaveLength(writes);
+    });
+
+  test("shows the site as it is after the change", () => {
+    const [first] = decide([connection("post", "E-001")]).recorded;
+    expect(first?.site.post).toEqual({ connected: false, errorCode: "E-001" });
+  });
+
+  test("that comes back to where it was within a request is announced both times", () => {
+    const outcome = decide([connection("pull", "E-002"), connection("pull", null)]);
+    expect(names(outcome)).toEqual(["review_pull_disconnected", "review_pull_connected"]);
+    expect(outcome.sites).toMatchObject([{ pull: connected }]);
+  });
+});

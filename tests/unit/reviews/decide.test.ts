@@ -1,0 +1,93 @@
+import { describe, expect, test } from "bun:test";
+
+import {
+  decideFlag,
+  decideFlagStatus,
+  decideResponse,
+  decideResponseDeletion,
+  type ReviewDecision,
+} from "../../../src/reviews/decide.ts";
+import type { FlagMove, FlagStatus } from "../../../src/reviews/model.ts";
+
+const now = new Date("2026-06-01T12:00:00Z");
+const fresh = { removedAt: null, responseBody: null, flagStatus: null };
+const removed = { ...fresh, removedAt: now };
+
+function short(decision: ReviewDecision): string {
+  if (decision.kind === "write") return decision.event.name;
+  return decision.kind === "refuse" ? decision.code : "nothing";
+}
+
+describe("a response", () => {
+  const response = { body: "Thanks", userId: 7 };
+
+  test.each([
+    ["a fresh review", fresh, "response_submitted"],
+    ["an answered review", { ...fresh, responseBody: "Hi" }, "response_updated"],
+    ["the same answer", { ...fresh, responseBody: "Thanks" }, "response_updated"],
+    ["a removed review", removed, "review_removed"],
+  ])("to %s is %s", (_, review, expected) => {
+    expect(short(decideResponse(review, response, now))).toBe(expected);
+  });
+
+  test("writes body, user and time", () => {
+    expect(decideResponse(fresh, response, now)).toEqual({
+      kind: "write",
+      changes: { responseBody: "Thanks", responseUserId: 7, respondedAt: now },
+      event: { name: "response_submitted", metadata: { body: "Thanks" } },
+    });
+  });
+
+  test.each([
+    ["nothing", fresh, "no_response"],
+    ["an answer", { ...fresh, responseBody: "Hi" }, "response_deleted"],
+    ["an answer to a removed review", { ...removed, responseBody: "Hi" }, "response_deleted"],
+  ])("deleted where there is %s is answered %s", (_, review, expected) => {
+    expect(short(decideResponseDeletion(review))).toBe(expected);
+  });
+});
+
+const STATES = [null, "open", "under_review", "accepted", "rejected", "withdrawn"] as const;
+
+describe("a flag", () => {
+  test.each([
+    [null, "review_flagged"],
+    ["open", "flag_open"],
+    ["under_review", "flag_open"],
+    ["accepted", "review_flagged"],
+    ["rejected", "review_flagged"],
+    ["withdrawn", "review_flagged"],
+  ] as [FlagStatus | null, string][])("on a flag that is %p is answered %s", (status, expected) => {
+    expect(short(decideFlag({ ...fresh, flagStatus: status }, "Spam"))).toBe(expected);
+  });
+
+  test("on a removed review is refused", () => {
+    expect(short(decideFlag(removed, "Spam"))).toBe("review_removed");
+  });
+
+  // Rows: the present status; columns: the one asked for.
+  const expected: Record<FlagMove, readonly string[]> = {
+    under_review: ["no", "moved", "nothing", "no", "no", "no"],
+    accepted: ["no", "moved", "moved", "nothing", "no", "no"],
+    rejected: ["no", "moved", "moved", "no", "nothing", "no"],
+    withdrawn: ["no", "moved", "moved", "no", "no", "nothing"],
+  };
+  const words = { no: "no_open_flag", moved: "flag_status_changed", nothing: "nothing" };
+  test.each(
+    STATES.flatMap((from, i) =>
+      (Object.keys(expected) as FlagMove[]).map((to) => [from, to, expected[to][i]] as const),
+    ),
+  )("from %p to %s: %s", (from, to, word) => {
+    const decision = decideFlagStatus({ ...fresh, flagStatus: from }, to);
+    expect(short(decision)).toBe(words[word as keyof typeof words]);
+  });
+
+  test("moved on a removed review moves", () => {
+    const decision = decideFlagStatus({ ...removed, flagStatus: "open" }, "accepted");
+    expect(decision).toEqual({
+      kind: "write",
+      changes: { flagStatus: "accepted" },
+      event: { name: "flag_status_changed", metadata: { from: "open", to: "accepted" } },
+    });
+  });
+});

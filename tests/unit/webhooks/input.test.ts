@@ -1,0 +1,46 @@
+import { describe, expect, test } from "bun:test";
+
+import { Problem } from "../../../src/lib/problem.ts";
+import { readNewSubscription } from "../../../src/webhooks/input.ts";
+
+const egress = { allowHttp: false, allowedNetworks: [] };
+const body = { label: "L", webhook_url: "https://partner.example/", delivery_kind: "immediate" };
+
+async function errorsOf(addresses: string[] | Error, fields: object = {}) {
+  const lookup = async () => {
+    if (addresses instanceof Error) throw addresses;
+    return addresses;
+  };
+  try {
+    await readNewSubscription({ egress, lookup }, { ...body, ...fields });
+    return undefined;
+  } catch (error) {
+    if (error instanceof Problem) return error.errors;
+    throw error;
+  }
+}
+
+describe("webhook_url", () => {
+  test("is accepted when all its addresses are public", async () => {
+    expect(await errorsOf(["93.184.215.14", "2606:2800:21f:cb07::1"])).toBeUndefined();
+  });
+
+  test("is refused when one of its addresses is not", async () => {
+    const errors = await errorsOf(["93.184.215.14", "10.0.0.1"]);
+    expect(errors?.["webhook_url"]?.[0]).toContain("10.0.0.1");
+  });
+
+  test("is accepted when its name does not resolve", async () => {
+    expect(await errorsOf(new Error("ENOTFOUND"))).toBeUndefined();
+  });
+
+  test("is refused over http where that is not configured", async () => {
+    const errors = await errorsOf([], { webhook_url: "http://partner.example/" });
+    expect(errors).toEqual({ webhook_url: ["must use https"] });
+  });
+
+  test("is checked beside other bad fields", async () => {
+    const errors = await errorsOf(["127.0.0.1"], { label: "", events: [] });
+    expect(Object.keys(errors ?? {}).toSorted()).toEqual(["events", "label", "webhook_url"]);
+  });
+});
