@@ -28,6 +28,8 @@ const box = createSecretBox({ current: config.masterKey, previous: config.master
 const client = new HttpClient({
   policy: config.egress,
   timeoutMs: config.deliveryTimeoutMs,
+  ca: config.webhookCa,
+  proxy: config.webhookProxy,
 });
 
 const dispatcher = new Dispatcher({

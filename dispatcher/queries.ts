@@ -110,6 +110,9 @@ export interface CommitResult {
  * and the disabling at the 20th failure (interface.md 3.1). All of it or nothing; and only while this process holds
  * its lease, whose row is locked meanwhile. Sending the same records again changes nothing more: an entry moves only
  * from the attempt that the record is about, and counters follow the entries that moved.
+ *
+ * Each column comes as one text, its values between separators: taking those apart costs Postgres a third of what
+ * json_to_recordset or arrays do.
  */
 export async function commitAttempts(
   db: Db,
@@ -117,30 +120,54 @@ export async function commitAttempts(
   records: readonly AttemptRecord[],
   now: Date,
 ): Promise<CommitResult> {
-  const input = JSON.stringify(records.map(toInput));
+  const column = (value: (record: AttemptRecord) => string | number | null) =>
+    records.map((record) => value(record) ?? NULL).join(SEPARATOR);
   const [row] = await db.sql<[{ held: number; inactive: string[]; disabled: string[] }]>`
     with lease as materialized (
       select id from dispatchers where id = ${dispatcherId} for key share
     ), input as materialized (
-      select i.* from lease, json_to_recordset(${input}::text::json) as i(
-        ord int, id text collate "C", shard smallint, subscription_id text collate "C", sequence bigint,
-        event_id text collate "C", event text, round smallint, attempt smallint, started_at timestamptz,
-        duration_ms int, outcome text, settles boolean, status_code smallint, error_code text, request_headers json,
-        request_body text, response_headers json, response_excerpt text, response_truncated boolean,
-        next_attempt_at timestamptz)
+      select row_number() over () as ord, i.id, i.shard::smallint, i.subscription_id, i.sequence::bigint, i.event_id,
+             i.event, i.round::smallint, i.attempt::smallint, i.started_at::timestamptz, i.duration_ms::int, i.outcome,
+             i.status_code::smallint, i.error_code, i.request_headers::json, i.request_body,
+             i.response_headers::json, i.response_excerpt, i.response_truncated::boolean,
+             i.next_attempt_at::timestamptz
+        from lease, rows from (
+          string_to_table(${column((one) => one.id)}, chr(30)),
+          string_to_table(${column((one) => one.shard)}, chr(30)),
+          string_to_table(${column((one) => one.subscriptionId)}, chr(30)),
+          string_to_table(${column((one) => one.sequence)}, chr(30)),
+          string_to_table(${column((one) => one.eventId)}, chr(30)),
+          string_to_table(${column((one) => one.event)}, chr(30)),
+          string_to_table(${column((one) => one.round)}, chr(30)),
+          string_to_table(${column((one) => one.attempt)}, chr(30)),
+          string_to_table(${column((one) => one.startedAt.toISOString())}, chr(30)),
+          string_to_table(${column((one) => one.durationMs)}, chr(30)),
+          string_to_table(${column((one) => one.decision.kind)}, chr(30)),
+          string_to_table(${column((one) => one.statusCode)}, chr(30), chr(31)),
+          string_to_table(${column((one) => one.errorCode)}, chr(30), chr(31)),
+          string_to_table(${column((one) => JSON.stringify(one.requestHeaders))}, chr(30)),
+          string_to_table(${column((one) => one.requestBody)}, chr(30)),
+          string_to_table(${column((one) => one.responseHeaders && JSON.stringify(one.responseHeaders))}, chr(30), chr(31)),
+          string_to_table(${column((one) => storable(one.responseExcerpt))}, chr(30), chr(31)),
+          string_to_table(${column((one) => String(one.responseTruncated))}, chr(30)),
+          string_to_table(${column(retryAt)}, chr(30), chr(31))
+        ) as i(id, shard, subscription_id, sequence, event_id, event, round, attempt, started_at, duration_ms, outcome,
+               status_code, error_code, request_headers, request_body, response_headers, response_excerpt,
+               response_truncated, next_attempt_at)
     ), attempts as (
       insert into delivery_attempts (id, subscription_id, sequence, event_id, event, round, attempt, started_at,
         duration_ms, outcome, status_code, error_code, request_headers, request_body, response_headers,
         response_excerpt, response_truncated, next_attempt_at)
       select id, subscription_id, sequence, event_id, event, round, attempt, started_at,
         duration_ms, outcome, status_code, error_code, request_headers, request_body, response_headers,
-        response_excerpt, response_truncated, next_attempt_at
+        -- One row with an empty text comes as no row at all.
+        coalesce(response_excerpt, case when status_code is not null then '' end), response_truncated, next_attempt_at
         from input
           on conflict do nothing
     ), settled as (
       delete from outbox o using input i
-       where i.settles and o.shard = i.shard and o.subscription_id = i.subscription_id
-         and o.sequence = i.sequence and o.attempt = i.attempt
+       where i.outcome in ('delivered', 'failed') and o.shard = i.shard
+         and o.subscription_id = i.subscription_id and o.sequence = i.sequence and o.attempt = i.attempt
       returning o.subscription_id, o.sequence, o.event_id, o.event, o.is_test, o.payload_mode, o.review_history_id,
         o.review_id, o.batch_job_id, o.round, i.outcome, o.recorded_at, i.ord
     ), kept as (
@@ -153,17 +180,17 @@ export async function commitAttempts(
         from input i
        where i.outcome = 'retry' and o.shard = i.shard and o.subscription_id = i.subscription_id
          and o.sequence = i.sequence and o.attempt = i.attempt
-    ), bounds as (
-      select subscription_id, min(ord) filter (where outcome = 'delivered') as first_success,
-             max(ord) filter (where outcome = 'delivered') as last_success
-        from settled group by subscription_id
+    ), bounded as (
+      select subscription_id, outcome, ord,
+             min(ord) filter (where outcome = 'delivered') over of_subscription as first_success,
+             max(ord) filter (where outcome = 'delivered') over of_subscription as last_success
+        from settled window of_subscription as (partition by subscription_id)
     ), runs as (
       -- Failures before the first success continue the stored run; those after the last one are the new run.
-      select s.subscription_id, b.last_success is not null as succeeded,
-             count(*) filter (where s.outcome = 'failed' and s.ord < coalesce(b.first_success, s.ord + 1)) as leading,
-             count(*) filter (where s.outcome = 'failed' and s.ord > b.last_success) as trailing
-        from settled s join bounds b using (subscription_id)
-       group by s.subscription_id, b.last_success
+      select subscription_id, bool_or(outcome = 'delivered') as succeeded,
+             count(*) filter (where outcome = 'failed' and ord < coalesce(first_success, ord + 1)) as leading,
+             count(*) filter (where outcome = 'failed' and ord > last_success) as trailing
+        from bounded group by subscription_id
     ), counted as (
       -- Only w is the row as it is now, should an enable have come in between; so the rule looks at w alone.
       update webhook_subscriptions w
@@ -184,41 +211,27 @@ export async function commitAttempts(
     )
     select (select count(*)::int from lease) as held,
            array(select id from counted where state = 'disabled') as disabled,
-           array(select distinct w.id from input i join webhook_subscriptions w on w.id = i.subscription_id
-                  where w.state <> 'active') as inactive`;
-  const disabled = row.disabled;
+           array(select w.id from webhook_subscriptions w
+                  where w.id in (select subscription_id from input) and w.state <> 'active') as inactive`;
+  const { disabled } = row;
   // The last select sees the subscriptions as they were before this statement.
   return { fenced: row.held === 0, inactive: [...row.inactive, ...disabled], disabled };
 }
 
-/** Postgres text holds neither NUL nor half of a surrogate pair; a receiver may send anything. */
-function storable(text: string | null): string | null {
-  return text === null ? null : text.replaceAll("\0", "\uFFFD").toWellFormed();
+/** Between the values of a column, chr(30), and instead of an absent one, chr(31): no value contains these. */
+const SEPARATOR = "\x1e";
+const NULL = "\x1f";
+
+function retryAt({ decision }: AttemptRecord): string | null {
+  return decision.kind === "retry" ? decision.dueAt.toISOString() : null;
 }
 
-function toInput(record: AttemptRecord, ord: number) {
-  const { decision } = record;
-  return {
-    ord,
-    id: record.id,
-    shard: record.shard,
-    subscription_id: record.subscriptionId,
-    sequence: record.sequence,
-    event_id: record.eventId,
-    event: record.event,
-    round: record.round,
-    attempt: record.attempt,
-    started_at: record.startedAt,
-    duration_ms: record.durationMs,
-    outcome: decision.kind,
-    settles: decision.kind === "delivered" || decision.kind === "failed",
-    status_code: record.statusCode,
-    error_code: record.errorCode,
-    request_headers: record.requestHeaders,
-    request_body: record.requestBody,
-    response_headers: record.responseHeaders,
-    response_excerpt: storable(record.responseExcerpt),
-    response_truncated: record.responseTruncated,
-    next_attempt_at: decision.kind === "retry" ? decision.dueAt : null,
-  };
+/**
+ * What a receiver sent, without NUL and halves of surrogate pairs, which Postgres text cannot hold, and without our
+ * separators. In JSON all of these are escaped already.
+ */
+function storable(text: string | null): string | null {
+  if (text === null || text === "") return null;
+  const clean = [SEPARATOR, NULL, "\0"].reduce((left, one) => left.replaceAll(one, "\uFFFD"), text);
+  return clean.toWellFormed();
 }

@@ -1,3 +1,4 @@
+import type { EgressProxy } from "../../src/lib/egress-proxy.ts";
 import { systemLookup } from "../../src/lib/egress.ts";
 import type { EgressPolicy, Lookup, WebhookTarget } from "../../src/lib/egress.ts";
 import { AbortWatch } from "./abort-watch.ts";
@@ -18,8 +19,10 @@ export const ADDRESS_TIMEOUT_MS = 3000;
 export interface HttpClientOptions {
   readonly policy: EgressPolicy;
   readonly lookup?: Lookup;
-  /** PEM certificates trusted in place of the system's. */
-  readonly ca?: string | readonly string[];
+  /** PEM certificates trusted besides the system's. */
+  readonly ca?: readonly string[];
+  /** Names are looked up and addresses checked here all the same: the proxy is told the checked address. */
+  readonly proxy?: EgressProxy | undefined;
   readonly timeoutMs?: number;
   readonly bodyMs?: number;
   readonly addressMs?: number;
@@ -39,7 +42,8 @@ export class HttpClient {
       idleMs: options.idleMs ?? IDLE_MS,
       maxAgeMs: options.maxConnectionAgeMs ?? MAX_CONNECTION_AGE_MS,
       monotonicMs: () => performance.now(),
-      ...(options.ca === undefined ? {} : { ca: options.ca }),
+      ca: options.ca ?? [],
+      proxy: options.proxy,
     });
     this.#deps = {
       pool: this.#pool,

@@ -1,49 +1,70 @@
 import { connect as connectTcp } from "node:net";
 import { connect as connectTls } from "node:tls";
 import type { Socket } from "node:net";
-import type { SecureContext } from "node:tls";
+import type { ConnectionOptions, SecureContext, TLSSocket } from "node:tls";
+import type { EgressProxy } from "../../src/lib/egress-proxy.ts";
 import type { WebhookTarget } from "../../src/lib/egress.ts";
+import type { SessionCache } from "./sessions.ts";
+import { openTunnel } from "./tunnel.ts";
+import type { ProxyRefusal, TunnelUser } from "./tunnel.ts";
 
-export type ConnectionPhase = "connecting" | "handshaking" | "open" | "closed";
+/** `tunnelling` is everything up to the proxy's consent; without a proxy there is none of it. */
+export type ConnectionPhase = "tunnelling" | "connecting" | "handshaking" | "open" | "closed";
 
 /** Whoever has a connection in use. */
 export interface ConnectionUser {
   connectionReady(connection: Connection): void;
   connectionData(chunk: Buffer): void;
-  /** Called once, with the phase it ended in; no error means that the receiver closed in good order. */
+  /** Called once, with the phase it ended in; no error means that the other side closed in good order. */
   connectionClosed(phase: ConnectionPhase, error: Error | undefined): void;
 }
 
+/** What all connections of one pool are made with. */
+export interface Dialling {
+  readonly context: SecureContext;
+  readonly sessions: SessionCache;
+  readonly proxy: EgressProxy | undefined;
+}
+
+/** To one checked address, for one origin. */
+export interface Route extends Dialling {
+  readonly address: string;
+  readonly target: WebhookTarget;
+}
+
 /** One connection to one checked address, for one origin. */
-export class Connection {
-  phase: ConnectionPhase = "connecting";
+export class Connection implements TunnelUser {
+  phase: ConnectionPhase;
   readonly bornMs: number;
   /** When its last answer ended. */
   idleSinceMs = 0;
   /** Nobody while it idles: what arrives then was not asked for, and ends it. */
   user: ConnectionUser | undefined;
   readonly origin: string;
+  readonly #route: Route;
   #socket: Socket;
   #onClosed: (connection: Connection) => void;
 
-  constructor(
-    socket: Socket,
-    target: WebhookTarget,
-    bornMs: number,
-    onClosed: (connection: Connection) => void,
-  ) {
+  constructor(route: Route, bornMs: number, onClosed: (connection: Connection) => void) {
+    const { proxy, address, target } = route;
     this.bornMs = bornMs;
     this.origin = target.origin;
-    this.#socket = socket;
+    this.#route = route;
     this.#onClosed = onClosed;
-    socket.setNoDelay(true);
-    socket.on("connect", () => this.#connected(target.secure));
-    if (target.secure) socket.on("secureConnect", () => this.#ready());
-    socket.on("data", (chunk: Buffer) => this.#data(chunk));
-    socket.on("error", (error) => this.#closed(error));
-    // The receiver's half-close already ends the connection: it would not read another request.
-    socket.on("end", () => this.#closed(undefined));
-    socket.on("close", () => this.#closed(undefined));
+    if (proxy === undefined) {
+      this.phase = "connecting";
+      this.#socket = target.secure
+        ? connectTls({ ...tlsOptions(route), port: target.port })
+        : connectTcp({ host: address, port: target.port });
+      this.#socket.on("connect", () => this.#connected());
+      this.#carry(this.#socket);
+    } else {
+      this.phase = "tunnelling";
+      this.#socket = connectTcp({ host: proxy.host, port: proxy.port });
+      openTunnel(this.#socket, { proxy, address, port: target.port }, this);
+    }
+    this.#socket.setNoDelay(true);
+    this.#watch(this.#socket);
   }
 
   write(message: string | Buffer): void {
@@ -66,9 +87,48 @@ export class Connection {
     this.#closed(new Error("closed on our side"));
   }
 
-  #connected(secure: boolean): void {
+  tunnelReady(): void {
+    if (this.phase !== "tunnelling") return;
+    if (!this.#route.target.secure) {
+      this.#carry(this.#socket);
+      return this.#ready();
+    }
+    this.phase = "handshaking";
+    try {
+      this.#socket = connectTls({ ...tlsOptions(this.#route), socket: this.#socket });
+    } catch (error) {
+      // A name that TLS refuses to send, for example.
+      return this.#closed(error instanceof Error ? error : new Error(String(error)));
+    }
+    this.#carry(this.#socket);
+    this.#watch(this.#socket);
+  }
+
+  tunnelRefused(refusal: ProxyRefusal): void {
+    this.#closed(refusal);
+  }
+
+  #watch(socket: Socket): void {
+    socket.on("error", (error) => this.#closed(error));
+    // The receiver's half-close already ends the connection: it would not read another request.
+    socket.on("end", () => this.#closed(undefined));
+    socket.on("close", () => this.#closed(undefined));
+  }
+
+  /** The socket's bytes are the receiver's, or will be after the handshake. */
+  #carry(socket: Socket | TLSSocket): void {
+    socket.on("data", (chunk: Buffer) => this.#data(chunk));
+    if (!this.#route.target.secure) return;
+    socket.on("secureConnect", () => this.#ready());
+    socket.on("session", (session: Buffer) => {
+      // One that came before the certificate was accepted must not spare the next connection that check.
+      if (this.phase === "open") this.#route.sessions.set(this.origin, session);
+    });
+  }
+
+  #connected(): void {
     if (this.phase !== "connecting") return;
-    if (secure) this.phase = "handshaking";
+    if (this.#route.target.secure) this.phase = "handshaking";
     else this.#ready();
   }
 
@@ -94,17 +154,16 @@ export class Connection {
   }
 }
 
-/**
- * The only place that opens a socket, always to an address that was checked. An egress proxy would be
- * dialled here: connect to the proxy, `CONNECT address:port`, then TLS over that socket.
- */
-export function openSocket(address: string, target: WebhookTarget, context: SecureContext): Socket {
-  if (!target.secure) return connectTcp({ host: address, port: target.port });
-  const options = { host: address, port: target.port, secureContext: context, ...VERIFIED };
-  // Without a server name the certificate is checked against the address itself (RFC 6066, 3).
-  if (target.isLiteral) return connectTls(options);
-  return connectTls({ ...options, servername: target.host });
+/** Verification is said explicitly, so that no environment variable can switch it off. */
+function tlsOptions({ address, target, context, sessions }: Route): ConnectionOptions {
+  const session = sessions.get(target.origin);
+  return {
+    host: address,
+    secureContext: context,
+    rejectUnauthorized: true,
+    ALPNProtocols: ["http/1.1"],
+    // Without a server name the certificate is checked against the address itself (RFC 6066, 3).
+    ...(target.isLiteral ? {} : { servername: target.host }),
+    ...(session === undefined ? {} : { session }),
+  };
 }
-
-/** Said explicitly, so that no environment variable can switch it off. */
-const VERIFIED = { rejectUnauthorized: true, ALPNProtocols: ["http/1.1"] };

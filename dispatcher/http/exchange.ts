@@ -7,14 +7,20 @@ import type { BodyRecord } from "./body-record.ts";
 import type { Connection, ConnectionPhase, ConnectionUser } from "./connection.ts";
 import type { ConnectionPool } from "./pool.ts";
 import { ResponseParser } from "./response-parser.ts";
+import { ProxyRefusal } from "./tunnel.ts";
 
 /** How many addresses of one name are tried within the deadline (our choice). */
 export const MAX_ADDRESSES_TRIED = 4;
+
+/** Of a failure's detail (our choice): a certificate's list of names, which is the receiver's to write, ends up in it. */
+export const MAX_DETAIL_CHARS = 300;
 
 export type TransportErrorCode =
   | "timeout"
   | "dns"
   | "blocked_address"
+  /** The egress proxy, which is ours: nothing that it says is an answer of the receiver. */
+  | "proxy"
   | "connect"
   | "tls"
   | "reset"
@@ -86,8 +92,8 @@ export class Exchange implements ConnectionUser, Expiring, Abortable {
 
   /** The deadline. Once the head is here the answer counts, and only the reading stops. */
   expire(): void {
-    if (this.#parser.head === undefined) this.#fail("timeout", "no answer before the deadline");
-    else this.#cutBody();
+    if (this.#parser.head !== undefined) return this.#cutBody();
+    this.#fail("timeout", `no ${awaited(this.#connection)} before the deadline`);
   }
 
   /** The signal's abort, or the client's close. An answer that is already decided is not thrown away. */
@@ -125,12 +131,12 @@ export class Exchange implements ConnectionUser, Expiring, Abortable {
       return this.#answer();
     }
     if (this.#deps.pool.isClosed) return this.abort();
-    if (phase === "connecting" && this.#addresses.length > 0) return this.#openNext();
+    if (this.#addresses.length > 0 && isAboutAddress(phase, error)) return this.#openNext();
     if (this.#isReused && !this.#isAnswering && !this.#resent) {
       this.#resent = true;
       return this.#connect();
     }
-    this.#fail(closeCode(phase, error), error?.message ?? "the receiver closed the connection");
+    this.#fail(closeCode(phase, error), closeDetail(phase, error));
   }
 
   #connect(): void {
@@ -159,7 +165,7 @@ export class Exchange implements ConnectionUser, Expiring, Abortable {
     this.#connection = connection;
     if (this.#addresses.length === 0) return;
     const giveUp = () => {
-      if (connection.phase !== "connecting") return;
+      if (connection.phase !== "connecting" && connection.phase !== "tunnelling") return;
       connection.destroy();
       this.#openNext();
     };
@@ -200,10 +206,37 @@ export class Exchange implements ConnectionUser, Expiring, Abortable {
   }
 }
 
+/** Whether the next address of the name may fare better. */
+function isAboutAddress(phase: ConnectionPhase, error: Error | undefined): boolean {
+  if (phase === "tunnelling") return error instanceof ProxyRefusal && error.isAboutAddress;
+  return phase === "connecting";
+}
+
+function awaited(connection: Connection | undefined): string {
+  if (connection === undefined) return "address";
+  if (connection.phase === "tunnelling") return "tunnel through the proxy";
+  if (connection.phase === "connecting") return "connection";
+  return connection.phase === "handshaking" ? "TLS handshake" : "answer";
+}
+
 function closeCode(phase: ConnectionPhase, error: Error | undefined): TransportErrorCode {
+  if (phase === "tunnelling") return "proxy";
   if (phase === "connecting") return "connect";
   if (phase === "handshaking") return "tls";
   // TLS 1.3 reports a refused client only after the handshake.
-  const code = error !== undefined && "code" in error ? String(error.code) : "";
-  return code.startsWith("ERR_SSL") ? "tls" : "reset";
+  return codeOf(error)?.startsWith("ERR_SSL") === true ? "tls" : "reset";
+}
+
+/** The code says what a message such as "unable to verify" only hints at. */
+function closeDetail(phase: ConnectionPhase, error: Error | undefined): string {
+  if (error === undefined)
+    return `the ${phase === "tunnelling" ? "proxy" : "receiver"} closed the connection`;
+  const code = codeOf(error);
+  const { message } = error;
+  const text = code === undefined || message.includes(code) ? message : `${code}: ${message}`;
+  return text.slice(0, MAX_DETAIL_CHARS).toWellFormed();
+}
+
+function codeOf(error: Error | undefined): string | undefined {
+  return error !== undefined && "code" in error ? String(error.code) : undefined;
 }

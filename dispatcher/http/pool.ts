@@ -1,10 +1,11 @@
-import { createSecureContext } from "node:tls";
-import type { SecureContext } from "node:tls";
+import { createSecureContext, getCACertificates } from "node:tls";
 import { cancelDeadline, startDeadline } from "../../src/lib/deadline.ts";
 import type { Deadline, Expiring } from "../../src/lib/deadline.ts";
+import type { EgressProxy } from "../../src/lib/egress-proxy.ts";
 import type { WebhookTarget } from "../../src/lib/egress.ts";
-import { Connection, openSocket } from "./connection.ts";
-import type { ConnectionUser } from "./connection.ts";
+import { Connection } from "./connection.ts";
+import type { ConnectionUser, Dialling } from "./connection.ts";
+import { SessionCache } from "./sessions.ts";
 
 /** A connection idle for longer is not used again (`decisions.md` 4): many receivers close at 5 s. */
 export const IDLE_MS = 4000;
@@ -19,8 +20,9 @@ export interface PoolOptions {
   readonly idleMs: number;
   readonly maxAgeMs: number;
   readonly monotonicMs: () => number;
-  /** PEM certificates trusted in place of the system's; for tests and private installations. */
-  readonly ca?: string | readonly string[];
+  /** PEM certificates trusted besides those that the platform trusts. */
+  readonly ca: readonly string[];
+  readonly proxy: EgressProxy | undefined;
 }
 
 /**
@@ -32,7 +34,7 @@ export class ConnectionPool implements Expiring {
   /** Nothing is opened or kept any more. */
   isClosed = false;
   readonly #options: PoolOptions;
-  readonly #context: SecureContext;
+  readonly #dialling: Dialling;
   readonly #idle = new Map<string, Connection[]>();
   /** Every connection not closed yet, idle ones and half-open ones too. */
   readonly #open = new Set<Connection>();
@@ -41,8 +43,11 @@ export class ConnectionPool implements Expiring {
 
   constructor(options: PoolOptions) {
     this.#options = options;
-    const { ca } = options;
-    this.#context = createSecureContext(ca === undefined ? {} : { ca: [ca].flat() });
+    const { ca, proxy } = options;
+    // Given a list, the platform trusts that alone: its own has to be in it.
+    const trust = ca.length === 0 ? {} : { ca: [...getCACertificates("default"), ...ca] };
+    const context = createSecureContext(trust);
+    this.#dialling = { context, proxy, sessions: new SessionCache() };
   }
 
   /** The connection idle for the shortest time, if one may be used again. */
@@ -69,9 +74,8 @@ export class ConnectionPool implements Expiring {
   }
 
   open(address: string, target: WebhookTarget, user: ConnectionUser): Connection {
-    const socket = openSocket(address, target, this.#context);
-    const bornMs = this.#options.monotonicMs();
-    const connection = new Connection(socket, target, bornMs, this.#forget);
+    const route = { ...this.#dialling, address, target };
+    const connection = new Connection(route, this.#options.monotonicMs(), this.#forget);
     connection.user = user;
     this.#open.add(connection);
     return connection;

@@ -44,6 +44,22 @@ export function parseHead(text: string): ResponseHead | string {
   return { statusCode, headers, framing, keepAlive };
 }
 
+/** The status alone, or undefined where the text does not begin as HTTP does. */
+export function readStatus(text: string): number | undefined {
+  const status = STATUS_LINE.exec(text.slice(0, lineEnd(text, 0)));
+  return status === null ? undefined : Number(status[2]);
+}
+
+/** Looks at the bytes from there on and the one before them only. */
+export function hasBareNewline(bytes: Buffer, from: number): boolean {
+  let at = bytes.indexOf(0x0a, from);
+  while (at !== -1) {
+    if (at === 0 || bytes[at - 1] !== 0x0d) return true;
+    at = bytes.indexOf(0x0a, at + 1);
+  }
+  return false;
+}
+
 function lineEnd(text: string, from: number): number {
   const end = text.indexOf("\r\n", from);
   return end === -1 ? text.length : end;

@@ -1,7 +1,7 @@
 import { BodyRecord } from "./body-record.ts";
 import { ChunkedDecoder } from "./chunked.ts";
 import { isCompressed } from "./excerpt.ts";
-import { parseHead } from "./response-head.ts";
+import { hasBareNewline, parseHead } from "./response-head.ts";
 import type { ResponseHead } from "./response-head.ts";
 
 /** All heads of one answer together, interim ones and trailers apart (`decisions.md` 4). */
@@ -113,14 +113,4 @@ export class ResponseParser {
     this.problem = problem;
     return EMPTY;
   }
-}
-
-/** Looks at the new bytes and the one before them only. */
-function hasBareNewline(bytes: Buffer, from: number): boolean {
-  let at = bytes.indexOf(0x0a, from);
-  while (at !== -1) {
-    if (at === 0 || bytes[at - 1] !== 0x0d) return true;
-    at = bytes.indexOf(0x0a, at + 1);
-  }
-  return false;
 }

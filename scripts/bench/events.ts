@@ -1,0 +1,111 @@
+// Events for the benchmark, written as the API writes them, or set-based where the writing is not what is measured.
+import { ulid } from "ulid";
+
+import type { Db } from "../../db/client.ts";
+import type { RecordedAction } from "../../src/outbox/event.ts";
+import type { BenchSubscription } from "./rig.ts";
+
+const padding = "x".repeat(500);
+
+export interface Place {
+  readonly accountId: number;
+  readonly storeId: number;
+  readonly storeReviewSiteId: number;
+  readonly reviewId: number;
+}
+
+/** One account, store, site and review: all events are about it. */
+export async function insertPlace(db: Db): Promise<Place> {
+  const [row] = await db.sql<Place[]>`
+    with plan as (insert into plans (name, features) values (${ulid()}, '{}') returning id),
+    partner as (
+      insert into companies (type, name, primary_color, created_at) values ('partner', 'P', '#000000', now()) returning id),
+    account as (
+      insert into companies (type, name, partner_id, plan_id, primary_color, created_at)
+      select 'account', 'A', partner.id, plan.id, '#000000', now() from partner, plan returning id, partner_id),
+    store as (insert into stores (account_id, partner_id, name) select id, partner_id, 'S' from account returning *),
+    site as (insert into review_sites (slug, name, sealed_secret) values (${ulid()}, 'Site', '') returning id),
+    connected as (
+      insert into store_review_sites (store_id, review_site_id, account_id, partner_id, pull_connected, post_connected)
+      select store.id, site.id, account_id, partner_id, true, true from store, site returning *),
+    review as (
+      insert into reviews (partner_id, account_id, store_id, store_review_site_id, external_review_id, rate, content,
+                           reviewed_at, created_at, updated_at)
+      select partner_id, account_id, store_id, id, 'x', 5, 'x', now(), now(), now() from connected returning *)
+    select account_id as "accountId", store_id as "storeId", store_review_site_id as "storeReviewSiteId",
+           id as "reviewId" from review`;
+  if (row === undefined) throw new Error("No review was written.");
+  return row;
+}
+
+export function actionOf(place: Place, subscription: BenchSubscription): RecordedAction {
+  return {
+    eventId: ulid(),
+    event: "review_received",
+    partnerId: subscription.partnerId,
+    ...place,
+    actor: { type: "system", id: null, name: "google" },
+    about: {
+      review: {
+        id: place.reviewId,
+        external_review_id: "ext-1",
+        store_id: place.storeId,
+        review_site_id: 1,
+        source_platform: "google",
+        rate: 4,
+        reviewer: "Ada",
+      },
+    },
+    metadata: { rate: 4, padding },
+    occurredAt: new Date(),
+  };
+}
+
+/** Many events for each subscription at once, without waking anybody. */
+export async function insertBacklog(
+  db: Db,
+  place: Place,
+  subscriptions: readonly BenchSubscription[],
+  each: number,
+): Promise<void> {
+  const ids = subscriptions.map((one) => one.subscriptionId);
+  const review = JSON.stringify(
+    "review" in
+      actionOf(place, subscriptions[0] ?? { partnerId: 0, subscriptionId: "", shard: 0 }).about
+      ? {
+          id: place.reviewId,
+          external_review_id: "ext-1",
+          store_id: place.storeId,
+          review_site_id: 1,
+          source_platform: "google",
+          rate: 4,
+          reviewer: "Ada",
+        }
+      : {},
+  );
+  const metadata = JSON.stringify({ rate: 4, padding });
+  await db.sql`
+    with wanted as (
+      select s.id, s.shard, s.partner_id, n, q.last_sequence + n as sequence,
+             lpad(upper(to_hex(s.partner_id)), 8, '0') || lpad((q.last_sequence + n)::text, 18, '0') as event_id
+        from webhook_subscriptions s
+        join outbox_sequences q on q.subscription_id = s.id
+       cross join generate_series(1, ${each}::int) n
+       where s.id = any(${ids}::text[])
+    ), history as (
+      insert into review_history (event_id, partner_id, account_id, store_id, review_id, store_review_site_id, event,
+        actor, review, metadata, occurred_at, recorded_at)
+      select event_id, partner_id, ${place.accountId}, ${place.storeId}, ${place.reviewId}, ${place.storeReviewSiteId},
+             'review_received', '{"type":"system","id":null,"name":"google"}', ${review}::text::json,
+             ${metadata}::text::json, now(), now()
+        from wanted returning id, event_id
+    ), counted as (
+      update outbox_sequences set last_sequence = last_sequence + ${each} where subscription_id = any(${ids}::text[])
+    )
+    insert into outbox (shard, subscription_id, sequence, event_id, event, payload_mode, review_history_id, review_id,
+                        recorded_at)
+    select w.shard, w.id, w.sequence, w.event_id, 'review_received', 'full', h.id, ${place.reviewId}, now()
+      from wanted w join history h using (event_id)`;
+  await db.sql`analyze outbox`;
+  await db.sql`analyze review_history`;
+}
