@@ -4,6 +4,13 @@ const UNIQUE_VIOLATION = "23505";
 /** SQLSTATE of the victim of a deadlock. */
 const DEADLOCK_DETECTED = "40P01";
 
+/** SQLSTATE of a statement that waited longer than lock_timeout. */
+const LOCK_NOT_AVAILABLE = "55P03";
+
+export function isLockTimeout(error: unknown): boolean {
+  return fieldOf(error, "code") === LOCK_NOT_AVAILABLE;
+}
+
 export function isDeadlock(error: unknown): boolean {
   return fieldOf(error, "code") === DEADLOCK_DETECTED;
 }

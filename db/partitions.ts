@@ -1,6 +1,7 @@
 import { encodeTime } from "ulid";
 
 import type { Db } from "./client.ts";
+import { isLockTimeout } from "./errors.ts";
 
 const DAY_MS = 86_400_000;
 /** Days from today for which partitions exist at the least. */
@@ -10,6 +11,9 @@ export const PARTITION_DAYS_AHEAD = 7;
 export function ulidFloor(at: Date): string {
   return encodeTime(at.getTime(), 10) + "0".repeat(16);
 }
+
+/** How long dropping a partition may wait for a lock: whoever inserts meanwhile waits behind it. */
+const DROP_LOCK_MS = 200;
 
 interface DayPartition {
   readonly name: string;
@@ -68,4 +72,37 @@ async function ensurePartition(db: Db, { name, parent, from, to }: DayPartition)
     );
     return true;
   });
+}
+
+/**
+ * Drops the daily partitions that ended more than `days` ago. A partition whose lock is not to be had at once stays for
+ * the next time, because writers would queue behind the wait. What a jumped clock left in the default partitions goes
+ * with them, row by row: it is next to nothing.
+ */
+export async function dropExpiredPartitions(db: Db, now: Date, days: number): Promise<string[]> {
+  const cutoff = new Date(now.getTime() - days * DAY_MS);
+  const last = cutoff.toISOString().slice(0, 10).replaceAll("-", "");
+  const partitions = await db.sql<{ name: string }[]>`
+    select inhrelid::regclass::text as name from pg_inherits
+     where inhparent in ('settled_entries'::regclass, 'delivery_attempts'::regclass)
+       and inhrelid::regclass::text ~ '_[0-9]{8}$'`;
+  const dropped: string[] = [];
+  for (const { name } of partitions)
+    if (name.slice(-8) < last && (await dropPartition(db, name))) dropped.push(name);
+  await db.sql`delete from settled_entries_default where settled_at < ${cutoff}`;
+  await db.sql`delete from delivery_attempts_default where id < ${ulidFloor(cutoff)}`;
+  return dropped;
+}
+
+async function dropPartition(db: Db, name: string): Promise<boolean> {
+  try {
+    await db.transaction(async ({ sql }) => {
+      await sql.unsafe(`set local lock_timeout = ${DROP_LOCK_MS}`);
+      await sql.unsafe(`drop table if exists ${name}`);
+    });
+    return true;
+  } catch (error) {
+    if (isLockTimeout(error)) return false;
+    throw error;
+  }
 }

@@ -39,6 +39,8 @@ export interface Actor {
   wanted: boolean;
   /** The last load was cut at its limit. */
   more: boolean;
+  /** A wake is planned for this instant; undefined once one came. */
+  plannedFor: Date | undefined;
   /** Nothing new is sent any more: the process stops, or the shard is given up. */
   stopping: boolean;
 }
@@ -90,6 +92,8 @@ export type Effect =
       readonly lane: string;
       readonly entry: Entry;
       readonly subscription: Subscription;
+      /** When the subscription was read: see `isFresh`. */
+      readonly readAt: Date;
     }
   | { readonly kind: "batch" }
   | { readonly kind: "recheck"; readonly afterMs: number }
@@ -110,6 +114,7 @@ export function createActor(id: string, shard: number): Actor {
     rechecking: false,
     wanted: false,
     more: false,
+    plannedFor: undefined,
     stopping: false,
   };
 }
@@ -120,6 +125,7 @@ export function step(actor: Actor, event: ActorEvent, now: Date): Effect[] {
   switch (event.kind) {
     case "woken":
       actor.wanted = true;
+      actor.plannedFor = undefined;
       break;
     case "rechecked":
       actor.rechecking = false;
@@ -135,8 +141,6 @@ export function step(actor: Actor, event: ActorEvent, now: Date): Effect[] {
       break;
     case "committed":
       takeCommit(actor, event);
-      if (event.decision.kind === "retry")
-        effects.push({ kind: "sleep", until: event.decision.dueAt });
       break;
     case "batched":
       actor.batching = false;
@@ -161,12 +165,10 @@ function takeLoaded(actor: Actor, { request, found }: Loaded, now: Date): void {
     forget(actor);
     return;
   }
-  const reordered =
-    actor.subscription !== undefined && actor.subscription.ordering !== found.subscription.ordering;
   actor.subscription = found.subscription;
   actor.loadedAt = now;
   // The lanes mean something else now: what is under way ends, then everything is read anew.
-  if (reordered) forget(actor);
+  if (actor.lanes.values().some((lane) => isForeign(lane, actor))) forget(actor);
   if (actor.stopping) return;
   if (request.generation !== actor.generation) {
     actor.wanted = true;
@@ -174,10 +176,10 @@ function takeLoaded(actor: Actor, { request, found }: Loaded, now: Date): void {
   }
   if (request.limit > 0) actor.more = found.entries.length >= request.limit;
   for (const entry of [...found.entries, ...found.tests])
-    enqueue(actor, found.subscription.ordering, entry, now);
+    enqueue(actor, found.subscription.ordering, entry);
 }
 
-function enqueue(actor: Actor, ordering: Subscription["ordering"], entry: Entry, now: Date): void {
+function enqueue(actor: Actor, ordering: Subscription["ordering"], entry: Entry): void {
   const name = laneName(ordering, entry);
   let lane = actor.lanes.get(name);
   if (lane === undefined) actor.lanes.set(name, (lane = createLane(name, entry)));
@@ -185,9 +187,7 @@ function enqueue(actor: Actor, ordering: Subscription["ordering"], entry: Entry,
   else if (lane.kind === "test") return;
   if (lane.waitingUntil !== undefined) return;
   if (lane.kind === MAIN) actor.cursor = Math.max(actor.cursor, entry.sequence);
-  // Only the head of a lane can have been tried before.
-  if (entry.dueAt === null || entry.dueAt <= now) lane.queue.push(entry);
-  else wait(actor, lane, entry.dueAt);
+  lane.queue.push(entry);
 }
 
 function takeUnsent(actor: Actor, name: string): void {
@@ -241,15 +241,17 @@ function resetCursor(actor: Actor): void {
 function next(actor: Actor, now: Date, effects: Effect[]): Effect[] {
   if (!actor.stopping) {
     expireWaits(actor, now);
+    parkHeads(actor, now);
     if (isBatchDue(actor, now)) {
       actor.batching = true;
       effects.push({ kind: "batch" });
     }
-    if (isFresh(actor, now)) sendHeads(actor, effects);
+    sendHeads(actor, now, effects);
   }
   prune(actor);
   if (!actor.stopping) planLoad(actor, now, effects);
-  if (isIdle(actor)) settleDown(actor, effects);
+  planWake(actor, now, effects);
+  if (isIdle(actor)) effects.push({ kind: "drop" });
   return effects;
 }
 
@@ -262,19 +264,29 @@ function expireWaits(actor: Actor, now: Date): void {
   }
 }
 
+/**
+ * A lane waits while its head is due later. Since the ordering changed, entries behind the head can have been tried
+ * too; they count when it is their turn.
+ */
+function parkHeads(actor: Actor, now: Date): void {
+  for (const lane of actor.lanes.values()) {
+    const dueAt = lane.queue[0]?.dueAt ?? null;
+    if (dueAt !== null && dueAt > now && !lane.sending && !lane.halted) wait(actor, lane, dueAt);
+  }
+}
+
 function isBatchDue({ subscription, batching }: Actor, now: Date): boolean {
   return !batching && subscription?.nextBatchAt != null && subscription.nextBatchAt <= now;
 }
 
-function isFresh({ loadedAt }: Actor, now: Date): boolean {
-  return (
-    loadedAt !== undefined && Math.abs(now.getTime() - loadedAt.getTime()) < SETTINGS_MAX_AGE_MS
-  );
+/** Whether settings read at this instant may still be used. */
+export function isFresh(readAt: Date, now: Date): boolean {
+  return Math.abs(now.getTime() - readAt.getTime()) < SETTINGS_MAX_AGE_MS;
 }
 
-function sendHeads(actor: Actor, effects: Effect[]): void {
-  const { subscription } = actor;
-  if (subscription === undefined) return;
+function sendHeads(actor: Actor, now: Date, effects: Effect[]): void {
+  const { subscription, loadedAt } = actor;
+  if (subscription === undefined || loadedAt === undefined || !isFresh(loadedAt, now)) return;
   const free = { main: 1, review: PARALLEL_REVIEWS, test: PARALLEL_TESTS };
   for (const lane of actor.lanes.values()) if (lane.sending) free[lane.kind] -= 1;
   for (const [name, lane] of actor.lanes) {
@@ -284,21 +296,30 @@ function sendHeads(actor: Actor, effects: Effect[]): void {
     if (entry === undefined) continue;
     lane.sending = true;
     free[lane.kind] -= 1;
-    effects.push({ kind: "send", lane: name, entry, subscription });
+    effects.push({ kind: "send", lane: name, entry, subscription, readAt: loadedAt });
   }
 }
 
 /** Removes the lanes that have nothing left. */
 function prune(actor: Actor): void {
   for (const [name, lane] of actor.lanes) {
-    if (hasWork(lane) || lane.waitingUntil !== undefined) continue;
-    if (lane.kind === "review" && lane.unseen) actor.wanted = true;
+    const foreign = isForeign(lane, actor);
+    if (hasWork(lane) || (lane.waitingUntil !== undefined && !foreign)) continue;
+    // A load that began before its commit still shows this test: it has to be known until then.
+    if (lane.kind === "test" && actor.loading) continue;
+    if (foreign || (lane.kind === "review" && lane.unseen)) actor.wanted = true;
     actor.lanes.delete(name);
   }
 }
 
+/** A lane from before the ordering changed. */
+function isForeign(lane: Lane, { subscription }: Actor): boolean {
+  if (subscription === undefined || lane.kind === "test") return false;
+  return (lane.kind === "review") !== (subscription.ordering === "review");
+}
+
 function planLoad(actor: Actor, now: Date, effects: Effect[]): void {
-  if (actor.loading || actor.batching) return;
+  if (actor.loading || actor.batching || wouldRepeat(actor)) return;
   let queued = 0;
   let waiting = 0;
   for (const lane of actor.lanes.values()) {
@@ -306,16 +327,30 @@ function planLoad(actor: Actor, now: Date, effects: Effect[]): void {
     if (lane.waitingUntil !== undefined) waiting += 1;
   }
   const waits = actor.lanes.get(MAIN)?.waitingUntil !== undefined || waiting >= MAX_WAITING_LANES;
+  // What is behind a wait is read when it is over.
+  if (waits) actor.more = false;
   const hungry = !waits && queued <= CHUNK / 2;
-  const stale = queued > 0 && !isFresh(actor, now);
+  const stale = queued > 0 && (actor.loadedAt === undefined || !isFresh(actor.loadedAt, now));
   if (!stale && !actor.wanted && !(actor.more && hungry)) return;
   if (!stale && !hungry && !waits && recentlyLoaded(actor, now))
     return recheckLater(actor, effects);
   actor.loading = true;
   actor.wanted = false;
   for (const lane of actor.lanes.values()) lane.unseen = true;
-  if (waits) actor.more = false;
   effects.push({ kind: "load", request: loadRequest(actor, hungry ? CHUNK - queued : 0) });
+}
+
+/**
+ * Whether a load would show again what is under way, in Postgres still unsettled: after the queues were thrown away
+ * the cursor does not exclude it, nor do the lanes of another ordering. Once that has ended, the load follows.
+ */
+function wouldRepeat(actor: Actor): boolean {
+  for (const lane of actor.lanes.values()) {
+    const isUnderWay = lane.sending || lane.uncommitted > 0;
+    const isExcluded = lane.kind !== MAIN || actor.cursor > 0;
+    if (isUnderWay && (isForeign(lane, actor) || !isExcluded)) return true;
+  }
+  return false;
 }
 
 function recentlyLoaded({ loadedAt }: Actor, now: Date): boolean {
@@ -326,6 +361,11 @@ function recheckLater(actor: Actor, effects: Effect[]): void {
   if (actor.rechecking) return;
   actor.rechecking = true;
   effects.push({ kind: "recheck", afterMs: RECHECK_MS });
+}
+
+/** Asks for the settings alone. */
+export function settingsRequest(actor: Actor): LoadRequest {
+  return loadRequest(actor, 0);
 }
 
 function loadRequest(actor: Actor, limit: number): LoadRequest {
@@ -347,12 +387,17 @@ function isIdle(actor: Actor): boolean {
   return true;
 }
 
-function settleDown(actor: Actor, effects: Effect[]): void {
+/** Plans to be woken when the first wait ends or the batch is due: busy or dropped, the actor has no timer of its own. */
+function planWake(actor: Actor, now: Date, effects: Effect[]): void {
   const waits = [...actor.lanes.values()].flatMap((lane) => lane.waitingUntil ?? []);
-  const batch = actor.subscription?.nextBatchAt;
-  const [first] = [...waits, ...(batch ? [batch] : [])].toSorted(
-    (a, b) => a.getTime() - b.getTime(),
-  );
-  if (first !== undefined && !actor.stopping) effects.push({ kind: "sleep", until: first });
-  effects.push({ kind: "drop" });
+  const [first] = [
+    ...waits,
+    ...(actor.subscription?.nextBatchAt ? [actor.subscription.nextBatchAt] : []),
+  ]
+    .filter((at) => at > now)
+    .toSorted((x, y) => x.getTime() - y.getTime());
+  if (first === undefined) return;
+  if (actor.plannedFor !== undefined && actor.plannedFor <= first) return;
+  actor.plannedFor = first;
+  effects.push({ kind: "sleep", until: first });
 }

@@ -65,15 +65,15 @@ export class Alarm {
   #hear(wake: Wake, at: Date): void {
     if (!this.#shards().has(wake.shard)) return;
     if (at > this.#deps.clock.now()) return this.#lookAt(wake.shard, at);
-    // The sorted set would say the same again in a moment.
-    if (this.#heard.push(wake) === 1) queueMicrotask(() => this.#clearHeard());
-    this.#ring(wake);
+    if (this.#heard.push(wake) === 1) queueMicrotask(() => this.#ringHeard());
   }
 
-  #clearHeard(): void {
+  #ringHeard(): void {
     const heard = this.#heard;
     this.#heard = [];
+    // The sorted set would say the same again in a moment. Cleared before: what the rung plan anew has to stay.
     void this.#deps.schedule.clear(heard);
+    for (const wake of heard) this.#ring(wake);
   }
 
   #lookAt(shard: number, at: Date): void {

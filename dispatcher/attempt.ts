@@ -19,5 +19,7 @@ export interface AttemptRecord {
   readonly responseHeaders: Readonly<Record<string, string>> | null;
   readonly responseExcerpt: string | null;
   readonly responseTruncated: boolean;
+  /** Sent twice within this attempt: the first went into a connection that had died. */
+  readonly resent: boolean;
   readonly decision: Decision;
 }

@@ -14,6 +14,13 @@ interface Pending {
   readonly done: (active: boolean) => void;
 }
 
+interface CommitListener {
+  /** The dispatcher of this id was declared dead: nothing was written. */
+  fenced(dispatcherId: string): void;
+  /** These subscriptions had their last permanent failure; mails to their owners are queued. */
+  disabled(subscriptionIds: readonly string[]): void;
+}
+
 /**
  * Commits the outcomes of many actors together: whatever ends while one commit runs goes into the next. One commit
  * at a time, so records are written in the order in which they came.
@@ -23,14 +30,11 @@ export class Committer {
   #running = false;
 
   readonly #deps: { readonly store: DispatchStore; readonly clock: Clock; readonly log: Log };
-  readonly #onFenced: (dispatcherId: string) => void;
+  readonly #listener: CommitListener;
 
-  constructor(
-    deps: { store: DispatchStore; clock: Clock; log: Log },
-    onFenced: (dispatcherId: string) => void,
-  ) {
+  constructor(deps: { store: DispatchStore; clock: Clock; log: Log }, listener: CommitListener) {
     this.#deps = deps;
-    this.#onFenced = onFenced;
+    this.#listener = listener;
   }
 
   /** How many records wait for their commit. */
@@ -53,7 +57,8 @@ export class Committer {
       const { dispatcherId, pending } = group;
       const result = await this.#commitUntilAnswered(dispatcherId, pending);
       const inactive = new Set(result.inactive);
-      if (result.fenced) this.#onFenced(dispatcherId);
+      if (result.disabled.length > 0) this.#listener.disabled(result.disabled);
+      if (result.fenced) this.#listener.fenced(dispatcherId);
       else for (const { record, done } of pending) done(!inactive.has(record.subscriptionId));
     }
     this.#running = false;

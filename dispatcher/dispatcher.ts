@@ -1,7 +1,16 @@
 import type { Clock } from "../src/lib/clock.ts";
 import { errorFields, type Log } from "../src/lib/log.ts";
+import { MAIL_WAKE } from "../src/outbox/mail.ts";
 import type { Schedule, Wake } from "../src/outbox/schedule.ts";
-import { createActor, step, type Actor, type ActorEvent, type Effect } from "./actor.ts";
+import {
+  createActor,
+  isFresh,
+  settingsRequest,
+  step,
+  type Actor,
+  type ActorEvent,
+  type Effect,
+} from "./actor.ts";
 import { Alarm } from "./alarm.ts";
 import type { AttemptRecord } from "./attempt.ts";
 import { Committer } from "./committer.ts";
@@ -10,6 +19,9 @@ import type { Deliver, Outcome } from "./deliver.ts";
 import { Holdings } from "./holdings.ts";
 import type { Leases } from "./leases.ts";
 import { Loader } from "./loader.ts";
+import { Mailer } from "./mailer.ts";
+import type { MailStore } from "./mail-store.ts";
+import type { MailTransport } from "./mail-transport.ts";
 import { composeRequest } from "./request.ts";
 import { Slots } from "./slots.ts";
 import type { DispatchStore } from "./store.ts";
@@ -22,6 +34,12 @@ export interface DispatcherDeps {
   readonly store: DispatchStore;
   readonly deliver: Deliver;
   readonly retryDelaysMs: readonly number[];
+  readonly mail: {
+    readonly store: MailStore;
+    /** Undefined: no mail server is set, so mails wait. */
+    readonly transport: MailTransport | undefined;
+    readonly retryDelaysMs: readonly number[];
+  };
   /** A new ULID for an instant in ms since the epoch, above all that it made before. */
   readonly newUlid: (atMs: number) => string;
 }
@@ -50,6 +68,7 @@ export class Dispatcher {
   readonly #alarm: Alarm;
   readonly #loader: Loader;
   readonly #committer: Committer;
+  readonly #mailer: Mailer;
   /** Breaks off the requests of this incarnation: at the end of the drain, or when the lease is lost. */
   #abort = new AbortController();
 
@@ -61,7 +80,7 @@ export class Dispatcher {
       {
         claimed: (shards) => this.#alarm.claimed(shards),
         leaving: (shard) => this.#stopActors((actor) => actor.shard === shard),
-        busyShards: () => new Set(Array.from(this.#actors.values(), (actor) => actor.shard)),
+        busyShards: () => this.#busyShards(),
         checked: () => this.#regulate(),
         lost: () => this.#startOver(),
       },
@@ -71,8 +90,20 @@ export class Dispatcher {
       () => this.#holdings.shards,
       (wake) => this.#wake(wake),
     );
+    this.#mailer = new Mailer(
+      { ...deps, ...deps.mail },
+      {
+        holder: () => (this.#mayMail() ? this.#holdings.id : undefined),
+        planNext: (at) => void this.#alarm.plan(MAIL_WAKE, at),
+        idle: () => this.#holdings.actorGone(MAIL_WAKE.shard),
+        fenced: (id) => this.#holdings.lose(id),
+      },
+    );
     this.#loader = new Loader(deps);
-    this.#committer = new Committer(deps, (id) => this.#holdings.lose(id));
+    this.#committer = new Committer(deps, {
+      fenced: (id) => this.#holdings.lose(id),
+      disabled: (ids) => this.#reportDisabled(ids),
+    });
   }
 
   /** Delivers until the signal aborts; then finishes what is under way, and gives the shards back. */
@@ -87,6 +118,7 @@ export class Dispatcher {
 
   #wake({ subscriptionId, shard }: Wake): void {
     if (!this.#holdings.serves(shard)) return;
+    if (subscriptionId === MAIL_WAKE.subscriptionId) return this.#mailer.wake();
     let actor = this.#actors.get(subscriptionId);
     if (actor === undefined)
       this.#actors.set(subscriptionId, (actor = createActor(subscriptionId, shard)));
@@ -97,9 +129,9 @@ export class Dispatcher {
     for (const effect of step(actor, event, this.#deps.clock.now())) this.#carryOut(actor, effect);
   }
 
-  /** An answer to something that began under `id`: void if the lease was lost since. */
+  /** An answer to something that began under `id`: void if the lease was lost since, or the actor is gone. */
   #tellIf(id: string, actor: Actor, event: ActorEvent): void {
-    if (id === this.#holdings.id) this.#tell(actor, event);
+    if (id === this.#holdings.id && this.#actors.get(actor.id) === actor) this.#tell(actor, event);
   }
 
   #carryOut<K extends Effect["kind"]>(actor: Actor, effect: Effect & { kind: K }): void {
@@ -160,6 +192,13 @@ export class Dispatcher {
       this.#slots.release(host);
       return this.#tell(actor, { kind: "unsent", lane });
     }
+    if (!this.#holdings.safe) {
+      // A process that stood still finds out here, before anybody tells it, that its lease may be over.
+      this.#slots.pause();
+      this.#slots.release(host);
+      return this.#slots.acquire(host, () => void this.#attempt(actor, effect, host));
+    }
+    if (!isFresh(effect.readAt, clock.now())) return this.#refresh(actor, effect, host);
     const { id } = this.#holdings;
     const startedAt = clock.now();
     const request = composeRequest(entry, subscription, startedAt);
@@ -196,11 +235,29 @@ export class Dispatcher {
     });
     this.#slots.release(host);
     this.#regulate();
-    this.#report(record);
+    this.#report(record, outcome);
     this.#tell(actor, { kind: "answered", lane, decision });
   }
 
-  #report(record: AttemptRecord): void {
+  /** A send that waited long for its slot keeps it while its settings are read again. */
+  #refresh(actor: Actor, effect: Effect & { kind: "send" }, host: string): void {
+    const { id } = this.#holdings;
+    this.#loader.load(settingsRequest(actor), ({ found }) => {
+      if (id !== this.#holdings.id) return;
+      const subscription = found?.subscription;
+      if (
+        subscription?.ordering === effect.subscription.ordering &&
+        hostOf(subscription.webhookUrl) === host
+      ) {
+        const refreshed = { ...effect, subscription, readAt: this.#deps.clock.now() };
+        return void this.#attempt(actor, refreshed, host);
+      }
+      this.#slots.release(host);
+      this.#tell(actor, { kind: "unsent", lane: effect.lane });
+    });
+  }
+
+  #report(record: AttemptRecord, outcome: Outcome): void {
     const { log } = this.#deps;
     const fields = {
       subscription_id: record.subscriptionId,
@@ -210,9 +267,18 @@ export class Dispatcher {
       status_code: record.statusCode,
       error_code: record.errorCode,
       duration_ms: record.durationMs,
+      ...(record.resent && { resent: true }),
+      ...(outcome.kind === "failed" && { detail: outcome.detail }),
     };
     if (record.decision.kind === "delivered") log.debug("webhook.attempted", fields);
     else log.info("webhook.attempted", fields);
+  }
+
+  #reportDisabled(subscriptionIds: readonly string[]): void {
+    const { clock, log, schedule } = this.#deps;
+    for (const id of subscriptionIds) log.warn("subscription.disabled", { subscription_id: id });
+    // The mails may be another dispatcher's to send.
+    void schedule.wake([MAIL_WAKE], clock.now());
   }
 
   /** Sends only while nobody else can have taken over, and Postgres keeps up. */
@@ -230,6 +296,17 @@ export class Dispatcher {
     this.#slots.clear();
     this.#loader.clear();
     this.#committer.clear();
+    this.#mailer.startOver();
+  }
+
+  #busyShards(): Set<number> {
+    const busy = new Set(Array.from(this.#actors.values(), (actor) => actor.shard));
+    if (this.#mailer.busy) busy.add(MAIL_WAKE.shard);
+    return busy;
+  }
+
+  #mayMail(): boolean {
+    return this.#holdings.serves(MAIL_WAKE.shard) && this.#holdings.safe;
   }
 
   #stopActors(which: (actor: Actor) => boolean): void {
@@ -241,7 +318,7 @@ export class Dispatcher {
   async #drain(): Promise<void> {
     this.#holdings.stop();
     this.#stopActors(() => true);
-    await this.#untilIdle(DRAIN_MS);
+    await Promise.all([this.#untilIdle(DRAIN_MS), this.#mailer.drain(DRAIN_MS)]);
     this.#abort.abort();
     await this.#untilIdle(RECORD_MS);
   }
@@ -274,5 +351,6 @@ function answerOf(outcome: Outcome) {
     responseHeaders: answered ? outcome.responseHeaders : null,
     responseExcerpt: answered ? outcome.responseExcerpt : null,
     responseTruncated: answered && outcome.responseTruncated,
+    resent: outcome.resent,
   };
 }

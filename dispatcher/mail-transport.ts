@@ -40,6 +40,8 @@ export function createMailTransport(options: {
     dnsTimeout: timeoutMs,
     greetingTimeout: timeoutMs,
     socketTimeout: timeoutMs,
+    // A connection that was given up does not linger beside the next one.
+    socketCloseTimeout: 0,
     disableFileAccess: true,
     disableUrlAccess: true,
   });

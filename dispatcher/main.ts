@@ -1,10 +1,9 @@
 import { monotonicFactory } from "ulid";
 
 import { connect } from "../db/client.ts";
-import { ensurePartitions } from "../db/partitions.ts";
 import { systemClock } from "../src/lib/clock.ts";
 import { configOrExit, stopSignal } from "../src/lib/lifecycle.ts";
-import { createLog, errorFields } from "../src/lib/log.ts";
+import { createLog } from "../src/lib/log.ts";
 import { connectRedis } from "../src/lib/redis.ts";
 import { createSecretBox } from "../src/lib/secret-box.ts";
 import { createSchedule } from "../src/outbox/schedule.ts";
@@ -12,10 +11,13 @@ import { createDeliver } from "./deliver.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { HttpClient } from "./http/client.ts";
 import { createLeases } from "./leases.ts";
+import { MAIL_RETRY_DELAYS_MS } from "./mail-decide.ts";
+import { createMailStore } from "./mail-store.ts";
+import { createMailTransport } from "./mail-transport.ts";
+import { keepHouse } from "./maintenance.ts";
 import { createStore } from "./store.ts";
 
 const CONNECTIONS = 6;
-const HOUR_MS = 3_600_000;
 
 const config = configOrExit();
 const clock = systemClock;
@@ -32,6 +34,11 @@ const client = new HttpClient({
   proxy: config.webhookProxy,
 });
 
+const transport =
+  config.smtpUrl === undefined
+    ? undefined
+    : createMailTransport({ url: config.smtpUrl, from: config.mailFrom, clock });
+
 const dispatcher = new Dispatcher({
   clock,
   log,
@@ -40,27 +47,16 @@ const dispatcher = new Dispatcher({
   store: createStore({ db, clock, box, log, config }),
   deliver: createDeliver({ clock, client }),
   retryDelaysMs: config.retryDelaysMs,
+  mail: { store: createMailStore({ db, box }), transport, retryDelaysMs: MAIL_RETRY_DELAYS_MS },
   newUlid: monotonicFactory(),
 });
 
-void keepPartitions();
+void keepHouse({ db, clock, log, retentionDays: config.retentionDays }, stop);
 log.info("dispatcher.started", { pid: process.pid });
 await dispatcher.run(stop);
 client.close();
+transport?.close();
 redis.disconnect();
 await db.close();
 log.info("dispatcher.stopped");
 process.exit(0);
-
-/** Daily partitions are made a week ahead; a missed hour costs nothing. */
-async function keepPartitions(): Promise<void> {
-  while (!stop.aborted) {
-    try {
-      const made = await ensurePartitions(db, clock.now());
-      if (made.length > 0) log.info("partitions.made", { partitions: made });
-    } catch (error) {
-      log.warn("partitions.failed", errorFields(error));
-    }
-    await clock.sleep(HOUR_MS, stop);
-  }
-}

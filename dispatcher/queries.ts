@@ -1,4 +1,4 @@
-import type { Db } from "../db/client.ts";
+import type { Db, DbOrTx } from "../db/client.ts";
 import type { LoadRequest } from "./actor.ts";
 import type { AttemptRecord } from "./attempt.ts";
 import { DISABLE_AFTER_FAILURES } from "./decide.ts";
@@ -115,7 +115,7 @@ export interface CommitResult {
  * json_to_recordset or arrays do.
  */
 export async function commitAttempts(
-  db: Db,
+  db: DbOrTx,
   dispatcherId: string,
   records: readonly AttemptRecord[],
   now: Date,
@@ -129,7 +129,7 @@ export async function commitAttempts(
       select row_number() over () as ord, i.id, i.shard::smallint, i.subscription_id, i.sequence::bigint, i.event_id,
              i.event, i.round::smallint, i.attempt::smallint, i.started_at::timestamptz, i.duration_ms::int, i.outcome,
              i.status_code::smallint, i.error_code, i.request_headers::json, i.request_body,
-             i.response_headers::json, i.response_excerpt, i.response_truncated::boolean,
+             i.response_headers::json, i.response_excerpt, i.response_truncated::boolean, i.resent::boolean,
              i.next_attempt_at::timestamptz
         from lease, rows from (
           string_to_table(${column((one) => one.id)}, chr(30)),
@@ -150,18 +150,19 @@ export async function commitAttempts(
           string_to_table(${column((one) => one.responseHeaders && JSON.stringify(one.responseHeaders))}, chr(30), chr(31)),
           string_to_table(${column((one) => storable(one.responseExcerpt))}, chr(30), chr(31)),
           string_to_table(${column((one) => String(one.responseTruncated))}, chr(30)),
+          string_to_table(${column((one) => String(one.resent))}, chr(30)),
           string_to_table(${column(retryAt)}, chr(30), chr(31))
         ) as i(id, shard, subscription_id, sequence, event_id, event, round, attempt, started_at, duration_ms, outcome,
                status_code, error_code, request_headers, request_body, response_headers, response_excerpt,
-               response_truncated, next_attempt_at)
+               response_truncated, resent, next_attempt_at)
     ), attempts as (
       insert into delivery_attempts (id, subscription_id, sequence, event_id, event, round, attempt, started_at,
         duration_ms, outcome, status_code, error_code, request_headers, request_body, response_headers,
-        response_excerpt, response_truncated, next_attempt_at)
+        response_excerpt, response_truncated, resent, next_attempt_at)
       select id, subscription_id, sequence, event_id, event, round, attempt, started_at,
         duration_ms, outcome, status_code, error_code, request_headers, request_body, response_headers,
         -- One row with an empty text comes as no row at all.
-        coalesce(response_excerpt, case when status_code is not null then '' end), response_truncated, next_attempt_at
+        coalesce(response_excerpt, case when status_code is not null then '' end), response_truncated, resent, next_attempt_at
         from input
           on conflict do nothing
     ), settled as (
@@ -234,4 +235,17 @@ function storable(text: string | null): string | null {
   if (text === null || text === "") return null;
   const clean = [SEPARATOR, NULL, "\0"].reduce((left, one) => left.replaceAll(one, "\uFFFD"), text);
   return clean.toWellFormed();
+}
+
+/** Whom to tell of a disabled subscription: the active owners of its partner. */
+export async function ownersOf(
+  tx: DbOrTx,
+  subscriptionIds: readonly string[],
+): Promise<{ subscriptionId: string; label: string; webhookUrl: string; email: string }[]> {
+  return tx.sql`
+    select w.id as "subscriptionId", w.label, w.webhook_url as "webhookUrl", u.email
+      from webhook_subscriptions w
+      join users u on u.company_id = w.partner_id and u.role = 'partner_owner' and u.is_active
+     where w.id = any(${subscriptionIds}::text[])
+     order by u.id`;
 }

@@ -2,11 +2,14 @@ import type { Db } from "../db/client.ts";
 import type { Clock } from "../src/lib/clock.ts";
 import { errorFields, type Log } from "../src/lib/log.ts";
 import type { SecretBox } from "../src/lib/secret-box.ts";
+import { MAIL_WAKE } from "../src/outbox/mail.ts";
 import { webhookSecretContext } from "../src/outbox/secret-context.ts";
 import type { Loaded, LoadRequest } from "./actor.ts";
 import type { AttemptRecord } from "./attempt.ts";
 import { dispatchBatch, type BatchDispatch, type BatchResult } from "./batch.ts";
+import { tellOwners } from "./disable-mail.ts";
 import type { BodySource, Entry, Subscription } from "./entry.ts";
+import { nextMailAt } from "./mail-queries.ts";
 import * as queries from "./queries.ts";
 import type { CommitResult, EntryRow, SubscriptionRow } from "./queries.ts";
 import { sweepShards, type SweptSubscription } from "./sweep.ts";
@@ -54,10 +57,23 @@ export function createStore(deps: StoreDeps): DispatchStore {
         };
       });
     },
-    commit: (dispatcherId, records) =>
-      queries.commitAttempts(db, dispatcherId, records, clock.now()),
+    async commit(dispatcherId, records) {
+      const now = clock.now();
+      // Only a permanent failure can disable, and only then is there a mail to write in the same transaction.
+      if (records.every((record) => record.decision.kind !== "failed"))
+        return queries.commitAttempts(db, dispatcherId, records, now);
+      return db.transaction(async (tx) => {
+        const result = await queries.commitAttempts(tx, dispatcherId, records, now);
+        await tellOwners(tx, deps, result.disabled, now);
+        return result;
+      });
+    },
     dispatchBatch: (batch) => dispatchBatch(db, { ...batch, hourMs: deps.config.batchHourMs }),
-    sweep: (shards) => sweepShards(db, shards, clock.now()),
+    async sweep(shards) {
+      const found = await sweepShards(db, shards, clock.now());
+      const mailAt = shards.includes(MAIL_WAKE.shard) ? await nextMailAt(db) : undefined;
+      return mailAt === undefined ? found : [...found, { ...MAIL_WAKE, dueAt: mailAt }];
+    },
   };
 }
 

@@ -1,8 +1,11 @@
 import type { Db } from "../db/client.ts";
+import { auditRoutes } from "./audit/routes.ts";
 import { createEdge } from "./auth/edge.ts";
 import type { KeyRing } from "./auth/key-ring.ts";
 import { authRoutes } from "./auth/routes.ts";
+import { EventStreams } from "./http/event-stream.ts";
 import { mount } from "./http/mount.ts";
+import type { RateLimiter } from "./http/rate-limit.ts";
 import type { Route } from "./http/route.ts";
 import type { Clock } from "./lib/clock.ts";
 import type { Config } from "./lib/config.ts";
@@ -26,19 +29,27 @@ export interface AppDeps {
   readonly passwords: Passwords;
   /** Store → a call that rejects while the store is away. */
   readonly stores: Readonly<Record<string, () => Promise<unknown>>>;
+  /** Absent with `RATE_LIMITS=off`. */
+  readonly limiter?: RateLimiter | undefined;
+  /** Aborts when the process begins to stop: open streams end then. */
+  readonly stopping?: AbortSignal;
 }
 
 /** A store that takes longer is not ready; whoever asks has a deadline too. */
 const PING_TIMEOUT_MS = 2_000;
 
 export function createApp(deps: AppDeps) {
+  const edge = { ...createEdge(deps), limiter: deps.limiter };
+  const streams = new EventStreams(deps);
   const routes: Route[] = [
     ...authRoutes(deps),
-    ...webhookRoutes(deps),
-    ...providerRoutes(deps),
+    ...auditRoutes(deps),
+    ...webhookRoutes({ ...deps, streams, authenticate: (call) => edge.authenticate(call) }),
+    // decisions.md 1, rate limits: a review site may report as fast as it can.
+    ...providerRoutes(deps).map((one) => ({ ...one, unlimited: true })),
     ...reviewRoutes(deps),
   ];
-  return mount(createEdge(deps), {
+  return mount(edge, {
     routes,
     documents: { "/.well-known/jwks.json": () => deps.keys.jwks() },
     readiness: () => readiness(deps),

@@ -1,6 +1,8 @@
 import { connect, ping } from "../db/client.ts";
 import { createApp } from "./app.ts";
+import { runPurge } from "./auth/actions/purge.ts";
 import { openKeyRing } from "./auth/key-ring.ts";
+import { createRateLimiter } from "./http/rate-limit.ts";
 import { systemClock } from "./lib/clock.ts";
 import { configOrExit, stopSignal } from "./lib/lifecycle.ts";
 import { createLog } from "./lib/log.ts";
@@ -8,6 +10,7 @@ import { createPasswords } from "./lib/password.ts";
 import { connectRedis } from "./lib/redis.ts";
 import { createSecretBox } from "./lib/secret-box.ts";
 import { createSchedule } from "./outbox/schedule.ts";
+import { keepFigures } from "./webhooks/actions/figures.ts";
 
 const CONNECTIONS = 16;
 /** Requests under way at a stop have this long to end; kept connections have no say. */
@@ -23,6 +26,7 @@ const redis = await connectRedis(config.redisUrl, log);
 const box = createSecretBox({ current: config.masterKey, previous: config.masterKeyPrevious });
 const keys = await openKeyRing({ db, box, clock, log, config });
 void keys.watch(stop);
+void runPurge({ db, clock, log, config }, stop);
 
 const app = createApp({
   config,
@@ -34,7 +38,12 @@ const app = createApp({
   passwords: createPasswords(),
   schedule: createSchedule(redis, config.redisPrefix, log),
   stores: { postgres: () => ping(db), redis: () => redis.ping() },
+  limiter: config.rateLimits
+    ? createRateLimiter({ redis, prefix: config.redisPrefix, clock, log, limits: config.rateLimit })
+    : undefined,
+  stopping: stop,
 });
+void keepFigures({ db, clock, log, config }, stop);
 app.listen({ port: config.port, hostname: config.host });
 log.info("api.started", { pid: process.pid, server_root: config.serverRoot });
 

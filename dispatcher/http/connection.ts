@@ -120,10 +120,8 @@ export class Connection implements TunnelUser {
     socket.on("data", (chunk: Buffer) => this.#data(chunk));
     if (!this.#route.target.secure) return;
     socket.on("secureConnect", () => this.#ready());
-    socket.on("session", (session: Buffer) => {
-      // One that came before the certificate was accepted must not spare the next connection that check.
-      if (this.phase === "open") this.#route.sessions.set(this.origin, session);
-    });
+    // Comes only once the certificate was accepted (Bun 1.4.4): a refused one leaves nothing to resume.
+    socket.on("session", (session: Buffer) => this.#route.sessions.set(this.origin, session));
   }
 
   #connected(): void {

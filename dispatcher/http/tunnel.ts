@@ -78,12 +78,13 @@ class TunnelAnswer {
       this.#pending = this.#pending.subarray(size);
       if (statusCode === undefined)
         return new ProxyRefusal("the proxy's answer does not start with an HTTP/1 status line");
-      if (statusCode >= 200) return this.#judge(statusCode);
+      const isInterim = statusCode < 200 && statusCode !== 101;
+      if (!isInterim) return this.#judge(statusCode);
     }
   }
 
   #judge(statusCode: number): "established" | ProxyRefusal {
-    if (statusCode >= 300)
+    if (statusCode < 200 || statusCode >= 300)
       return new ProxyRefusal(`the proxy answered CONNECT with ${statusCode}`, statusCode);
     // Nothing was asked of the receiver yet, so these bytes could only be taken for an answer of its.
     if (this.#pending.length > 0)

@@ -1,8 +1,10 @@
 import type { DbOrTx } from "../../db/client.ts";
 import type { Principal } from "../auth/model.ts";
+import type { Page } from "../http/page.ts";
 import type { Call } from "../http/route.ts";
-import type { AuditAction } from "./model.ts";
-import { insertAuditRow } from "./queries.ts";
+import { parseInstant } from "../lib/clock.ts";
+import type { AuditAction, AuditQuery, StoredAuditRow } from "./model.ts";
+import { auditRows, insertAuditRow } from "./queries.ts";
 
 interface AuditEntry {
   readonly at: Date;
@@ -32,4 +34,16 @@ export async function recordAudit(
     requestId: call?.requestId ?? null,
     details,
   });
+}
+
+/** `GET /admin/audit-log`. */
+export function listAudit(
+  { db }: { db: DbOrTx },
+  query: AuditQuery,
+  page: Page,
+): Promise<StoredAuditRow[]> {
+  const { action, actor_id: actorId, company_id: companyId } = query;
+  const since = query.since === undefined ? undefined : parseInstant(query.since);
+  const until = query.until === undefined ? undefined : parseInstant(query.until);
+  return auditRows(db, { action, actorId, companyId, since, until }, page);
 }

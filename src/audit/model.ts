@@ -1,3 +1,9 @@
+import { Type, type Static } from "@sinclair/typebox";
+
+import { pageQuery } from "../http/page.ts";
+import { instantText, rowId } from "../http/text.ts";
+import { isoInstant } from "../lib/clock.ts";
+
 /** Every action that the audit log knows (decisions.md 2, audit log). What a row's `details` holds is said beside it. */
 export const AUDIT_ACTIONS = [
   // A sign-in that succeeded: method, jti.
@@ -9,14 +15,101 @@ export const AUDIT_ACTIONS = [
   "AUTH_LOGOUT",
   // A refusal by role, scope or tenant: method, path, reason.
   "AUTHZ_DENIED",
+  // A sign-in ended from the list of sessions: session_id, revoked.
+  "SESSION_REVOKED",
   // A token made outside of a sign-in: kind, jti.
   "TOKEN_ISSUED",
   // kind, jti.
   "TOKEN_REVOKED",
+  // A dashboard token was shown again: kind, jti.
+  "TOKEN_VIEWED",
+  // A token that is no sign-in was used, at most once in an hour of the clock: kind, jti.
+  "TOKEN_USED",
+  // A refresh token was redeemed: session_id, jti of the new access token.
+  "TOKEN_REFRESHED",
+  // A refresh token was used again, so its sign-in was ended: session_id, revoked.
+  "REFRESH_REPLAYED",
+  // method (the kind of token that allowed it), revoked (how many tokens it ended).
+  "PASSWORD_RESET",
+  // The actor is the account owner, the impersonator whoever asked: jti, reason.
+  "IMPERSONATION_STARTED",
   // retired, current, next: key ids.
   "KEY_ROTATED",
+  // A retired key that no token needs any more: kid.
+  "KEY_DROPPED",
   // A webhook subscription: subscription_id, delivery_kind.
   "WEBHOOK_CREATED",
   "WEBHOOK_DELETED",
+  // subscription_id, fields: the names of those that changed.
+  "WEBHOOK_UPDATED",
+  // subscription_id, grace_period_hours.
+  "WEBHOOK_SECRET_ROTATED",
+  // subscription_id.
+  "WEBHOOK_SECRET_SHOWN",
+  // subscription_id, held: deliver or skip.
+  "WEBHOOK_ENABLED",
+  // subscription_id, event_id.
+  "WEBHOOK_TESTED",
+  "WEBHOOK_REDELIVERED",
+  // subscription_id, since, until, queued.
+  "WEBHOOK_RECOVERED",
 ] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
+
+const ACTION_LENGTH = 64;
+
+/** An action that nothing has is an empty list. `since` is the first instant, `until` the first one after. */
+export const auditQuery = Type.Object({
+  ...pageQuery,
+  action: Type.Optional(Type.String({ pattern: `^[A-Z_]{1,${ACTION_LENGTH}}$` })),
+  actor_id: Type.Optional(rowId()),
+  company_id: Type.Optional(rowId()),
+  since: Type.Optional(instantText()),
+  until: Type.Optional(instantText()),
+});
+export type AuditQuery = Static<typeof auditQuery>;
+
+const idOrNull = Type.Union([Type.Integer(), Type.Null()]);
+const textOrNull = Type.Union([Type.String(), Type.Null()]);
+
+export const auditEntry = Type.Object({
+  id: Type.Integer(),
+  at: Type.String({ format: "date-time" }),
+  action: Type.String(),
+  actor_id: idOrNull,
+  impersonator_id: idOrNull,
+  company_id: idOrNull,
+  ip: textOrNull,
+  user_agent: textOrNull,
+  request_id: textOrNull,
+  details: Type.Record(Type.String(), Type.Unknown()),
+});
+
+/** One row as it is stored. */
+export interface StoredAuditRow {
+  readonly id: number;
+  readonly at: Date;
+  readonly action: string;
+  readonly actorId: number | null;
+  readonly impersonatorId: number | null;
+  readonly companyId: number | null;
+  readonly ip: string | null;
+  readonly userAgent: string | null;
+  readonly requestId: string | null;
+  readonly details: Record<string, unknown>;
+}
+
+export function showAuditEntry(row: StoredAuditRow): Static<typeof auditEntry> {
+  return {
+    id: row.id,
+    at: isoInstant(row.at),
+    action: row.action,
+    actor_id: row.actorId,
+    impersonator_id: row.impersonatorId,
+    company_id: row.companyId,
+    ip: row.ip,
+    user_agent: row.userAgent,
+    request_id: row.requestId,
+    details: row.details,
+  };
+}

@@ -36,6 +36,43 @@ export function superAdmin(scope: Scope = "*"): Bearer {
   );
 }
 
+/**
+ * The user's own sign-in: at the service's pages, through the identity provider, or in a first-party client. Personal
+ * access tokens, impersonators and third parties are not the user in person.
+ */
+export function ownSignIn(scope?: Scope): Bearer {
+  return allow(isOwnSignIn, scope);
+}
+
+/** decisions.md 2, dashboard personal access token: a token from login or the SSO exchange, and no other. */
+export function dashboardSignIn(): Bearer {
+  return allow(
+    (principal) =>
+      isOwnSignIn(principal) &&
+      (principal.signInMethod === "login" || principal.signInMethod === "sso"),
+    "*",
+  );
+}
+
+/** decisions.md 2, `POST /reset-password`: the token that a mailed code gave, or the user's own sign-in. */
+export function passwordSetter(): Bearer {
+  const own = ownSignIn("*");
+  return {
+    kind: "bearer",
+    refuse: (principal) =>
+      principal.tokenKind === "password_reset" ? undefined : own.refuse(principal),
+  };
+}
+
+/** Self-service of any user (interface.md 5.2), by a token of the user's own: not for others who hold one. */
+export function selfService(): Bearer {
+  return allow(({ isThirdParty, impersonatorId }) => !isThirdParty && impersonatorId === null, "*");
+}
+
+function isOwnSignIn({ tokenKind, isThirdParty }: Principal): boolean {
+  return tokenKind === "access" && !isThirdParty;
+}
+
 /** A wrong kind of user is `forbidden`; the right kind with too narrow a token lacks the scope. */
 function allow(admits: (principal: Principal) => boolean, scope: Scope | undefined): Bearer {
   return {

@@ -91,22 +91,25 @@ const nullable = <T extends ReturnType<typeof Type.Integer> | ReturnType<typeof 
   type: T,
 ) => Type.Union([type, Type.Null()]);
 
+export const userObject = Type.Object({
+  id: Type.Integer(),
+  email: Type.String(),
+  name: Type.String(),
+  role: Type.String(),
+  company_id: Type.Integer(),
+  store_ids: Type.Array(Type.Integer()),
+});
+export const companyObject = Type.Object({
+  id: Type.Integer(),
+  type: Type.Union([Type.Literal("platform"), Type.Literal("partner"), Type.Literal("account")]),
+  name: Type.String(),
+  partner_id: nullable(Type.Integer()),
+});
+
 /** interface.md 2.2, shaped by decisions.md 2: whom a token speaks for. */
 const sessionContext = {
-  user: Type.Object({
-    id: Type.Integer(),
-    email: Type.String(),
-    name: Type.String(),
-    role: Type.String(),
-    company_id: Type.Integer(),
-    store_ids: Type.Array(Type.Integer()),
-  }),
-  company: Type.Object({
-    id: Type.Integer(),
-    type: Type.Union([Type.Literal("platform"), Type.Literal("partner"), Type.Literal("account")]),
-    name: Type.String(),
-    partner_id: nullable(Type.Integer()),
-  }),
+  user: userObject,
+  company: companyObject,
   theme: Type.Object({ primary_color: Type.String(), logo_url: nullable(Type.String()) }),
   white_label: Type.Object({
     enabled: Type.Boolean(),

@@ -52,7 +52,13 @@ interface Spec<A extends Access, B extends TSchema, Q extends TObject, F> {
   /** Below `{base_url}`, such as `/partner/webhooks/:id`. */
   readonly path: string;
   readonly summary: string;
+  /** What the summary does not say, for the reader of the API's description (CommonMark). */
+  readonly description?: string;
   readonly access: A;
+  /** Not counted by the rate limits (decisions.md 1). */
+  readonly unlimited?: boolean;
+  /** Of a success; `application/json` if absent. */
+  readonly contentType?: "text/event-stream";
   /** The JSON body. With `bodyOptional` an absent body counts as `{}`. */
   readonly body?: B;
   readonly bodyOptional?: boolean;

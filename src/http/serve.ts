@@ -5,11 +5,14 @@ import { errorFields, type Log } from "../lib/log.ts";
 import { Problem } from "../lib/problem.ts";
 import { BODY_LIMIT, isJson, readBody } from "./body.ts";
 import { check, checkQuery, parseJson } from "./check.ts";
+import { Meter, type RateLimiter } from "./rate-limit.ts";
 import { Answer, type Call, type Route } from "./route.ts";
 
 /** What the edge needs from the domains. */
 export interface Edge {
   readonly log: Log;
+  /** Absent where nothing is limited. */
+  readonly limiter?: RateLimiter | undefined;
   /** The principal of the request's bearer token; throws `unauthenticated`. */
   authenticate(call: Call): Promise<Principal>;
   /** Writes the AUTHZ_DENIED audit row. */
@@ -26,6 +29,17 @@ const NO_QUERY = Type.Object({});
 
 /** Runs one route: body within its limit (413), token (401), role (403), syntax (415, 400), record (404, 403), fields (422), action. */
 export async function serve(edge: Edge, route: Route, asked: Asked): Promise<Response> {
+  const meter = new Meter(route.unlimited ? undefined : edge.limiter);
+  const response = await respond(edge, route, { ...asked, meter });
+  for (const [name, value] of Object.entries(meter.headers)) response.headers.set(name, value);
+  return response;
+}
+
+interface Metered extends Asked {
+  readonly meter: Meter;
+}
+
+async function respond(edge: Edge, route: Route, asked: Metered): Promise<Response> {
   try {
     return render(await run(edge, route, asked), asked.call);
   } catch (error) {
@@ -33,10 +47,9 @@ export async function serve(edge: Edge, route: Route, asked: Asked): Promise<Res
   }
 }
 
-async function run(edge: Edge, route: Route, { request, call, params }: Asked): Promise<unknown> {
-  const takesBody = route.body !== undefined || route.verify !== undefined;
-  const raw = takesBody ? await readBody(request, route.bodyLimit ?? BODY_LIMIT) : new Uint8Array();
-  const principal = await authorise(edge, route, call);
+async function run(edge: Edge, route: Route, asked: Metered): Promise<unknown> {
+  const { request, call, params } = asked;
+  const { raw, principal } = await admit(edge, route, asked);
   await route.verify?.({ call, params, raw });
   const json = route.body === undefined ? undefined : parseBody(route, call, raw);
   const found = await route.find?.({ principal, call, params });
@@ -45,9 +58,32 @@ async function run(edge: Edge, route: Route, { request, call, params }: Asked): 
   return route.handle({ principal, call, params, query, body, raw, found });
 }
 
-async function authorise(edge: Edge, route: Route, call: Call): Promise<Principal | undefined> {
+/**
+ * The body and who sent it, counted by the rate limits: for the token if it is good, else for the address. A token is
+ * known only after it was verified; until then anybody could fill the bucket of another.
+ */
+async function admit(edge: Edge, route: Route, { request, call, meter }: Metered) {
+  const address = { kind: "ip", id: call.ip } as const;
+  if (route.access.kind === "public") await meter.count(address);
+  const takesBody = route.body !== undefined || route.verify !== undefined;
+  const limit = route.bodyLimit ?? BODY_LIMIT;
+  try {
+    const raw = takesBody ? await readBody(request, limit) : new Uint8Array();
+    return { raw, principal: await authorise(edge, route, { call, meter }) };
+  } catch (error) {
+    if (error instanceof Problem) await meter.count(address);
+    throw error;
+  }
+}
+
+async function authorise(
+  edge: Edge,
+  route: Route,
+  { call, meter }: Pick<Metered, "call" | "meter">,
+): Promise<Principal | undefined> {
   if (route.access.kind === "public") return undefined;
   const principal = await edge.authenticate(call);
+  await meter.count({ kind: "token", id: principal.jti });
   const refusal = route.access.refuse(principal);
   if (refusal === undefined) return principal;
   await edge.recordDenial(principal, call, {
@@ -68,7 +104,8 @@ function parseBody(route: Route, call: Call, raw: Uint8Array): unknown {
 export function render(result: unknown, call: Call): Response {
   const answer = result instanceof Answer ? result : new Answer(200, result);
   const headers = { ...commonHeaders(call), ...answer.headers };
-  if (answer.body === undefined) return new Response(null, { status: answer.status, headers });
+  if (answer.body === undefined || answer.body instanceof ReadableStream)
+    return new Response(answer.body ?? null, { status: answer.status, headers });
   return new Response(JSON.stringify(answer.body), {
     status: answer.status,
     headers: { "Content-Type": "application/json", ...headers },

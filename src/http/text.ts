@@ -26,6 +26,11 @@ export function instantText(): TString {
   });
 }
 
+/** An instant in an answer. */
+export function instantAnswer(): TString {
+  return Type.String({ format: INSTANT });
+}
+
 const MAX_INTEGER = 2_147_483_647;
 
 /** An id of an integer column. */

@@ -1,3 +1,5 @@
+import { readCertificates } from "./certificates.ts";
+import { parseProxyUrl, type EgressProxy } from "./egress-proxy.ts";
 import { parseNetworks, type EgressPolicy } from "./egress.ts";
 import { LOG_LEVELS, type LogLevel } from "./log.ts";
 
@@ -31,10 +33,18 @@ export interface Config {
   readonly deliveryTimeoutMs: number;
   readonly retentionDays: number;
   readonly rateLimits: boolean;
+  /** Requests per minute, and how many may come at once. */
+  readonly rateLimit: Readonly<
+    Record<"token" | "ip", { readonly perMinute: number; readonly burst: number }>
+  >;
   readonly trustedProxies: readonly string[];
   readonly ssoReturnTo: readonly string[];
   /** Where webhooks may go: `WEBHOOK_ALLOW_HTTP`, `WEBHOOK_ALLOWED_NETWORKS`. */
   readonly egress: EgressPolicy;
+  /** PEM certificates that receivers may be signed by, besides the system's: those of `WEBHOOK_CA_FILE`. */
+  readonly webhookCa: readonly string[];
+  /** `WEBHOOK_PROXY_URL`; without it receivers are connected to directly. */
+  readonly webhookProxy: EgressProxy | undefined;
   readonly masterKey: Uint8Array;
   readonly masterKeyPrevious: Uint8Array | undefined;
   readonly logLevel: LogLevel;
@@ -97,12 +107,24 @@ export function readConfig(env: Env = process.env): Config {
     deliveryTimeoutMs: read.integer("DELIVERY_TIMEOUT_MS", 15_000, [50, 60_000]),
     retentionDays: read.integer("RETENTION_DAYS", 30, [1, 3_650]),
     rateLimits: read.choice("RATE_LIMITS", "on", ["on", "off"]) === "on",
+    rateLimit: {
+      token: {
+        perMinute: read.integer("RATE_LIMIT_TOKEN_PER_MINUTE", 600, [1, 1_000_000]),
+        burst: read.integer("RATE_LIMIT_TOKEN_BURST", 300, [1, 1_000_000]),
+      },
+      ip: {
+        perMinute: read.integer("RATE_LIMIT_IP_PER_MINUTE", 1_200, [1, 1_000_000]),
+        burst: read.integer("RATE_LIMIT_IP_BURST", 600, [1, 1_000_000]),
+      },
+    },
     trustedProxies: read.networks("TRUSTED_PROXIES"),
     ssoReturnTo: read.list("SSO_RETURN_TO"),
     egress: {
       allowHttp: read.choice("WEBHOOK_ALLOW_HTTP", "0", ["0", "1"]) === "1",
       allowedNetworks: read.networks("WEBHOOK_ALLOWED_NETWORKS").flatMap(parseNetworks),
     },
+    webhookCa: read.parsed("WEBHOOK_CA_FILE", readCertificates) ?? [],
+    webhookProxy: read.parsed("WEBHOOK_PROXY_URL", parseProxyUrl),
     masterKey: read.key("MASTER_KEY") ?? new Uint8Array(),
     masterKeyPrevious: read.optional("MASTER_KEY_PREVIOUS", () => read.key("MASTER_KEY_PREVIOUS")),
     logLevel: read.choice("LOG_LEVEL", "info", LOG_LEVELS),
@@ -127,6 +149,17 @@ class Reader {
 
   optional<T>(name: string, read: () => T): T | undefined {
     return this.#get(name) === undefined ? undefined : read();
+  }
+
+  /** Nothing where the setting is absent or bad. `parse` throws with what is wrong, in words fit for everyone. */
+  parsed<T>(name: string, parse: (text: string) => T): T | undefined {
+    const text = this.#get(name);
+    try {
+      return text === undefined ? undefined : parse(text);
+    } catch (error) {
+      this.#fault(name, error instanceof Error ? error.message : "cannot be read");
+      return undefined;
+    }
   }
 
   integer(name: string, fallback: number, [min, max]: readonly [number, number]): number {

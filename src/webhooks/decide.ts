@@ -1,6 +1,12 @@
 import { addMs } from "../lib/clock.ts";
 import { BATCH_INTERVAL_HOURS } from "./model.ts";
-import type { NewSubscriptionInput, SubscriptionSettings } from "./model.ts";
+import type {
+  NewSubscriptionInput,
+  Subscription,
+  SubscriptionSettings,
+  SubscriptionUpdate,
+} from "./model.ts";
+import type { DeliveryState } from "./delivery-model.ts";
 
 type Given = Readonly<Record<string, unknown>>;
 
@@ -37,26 +43,60 @@ export function eventsFault(
 
 /** Defaults, and the pins of a batch subscription (decisions.md 3, fields). */
 export function settingsOf(input: NewSubscriptionInput): SubscriptionSettings {
-  const common = {
+  return pinned({
     label: input.label,
     webhookUrl: input.webhook_url,
     deliveryKind: input.delivery_kind,
     batchIntervalHours: input.batch_interval_hours ?? null,
     events: input.events ?? null,
-  };
-  if (input.delivery_kind === "batch")
-    return {
-      ...common,
-      payloadMode: "full",
-      suppressNativeNotifications: false,
-      ordering: "subscription",
-    };
-  return {
-    ...common,
     payloadMode: input.payload_mode ?? "full",
     suppressNativeNotifications: input.suppress_native_notifications ?? false,
     ordering: input.ordering ?? "subscription",
+  });
+}
+
+/** The settings after an update: what it does not name stays (interface.md 4.5). */
+export function updatedSettings(
+  current: SubscriptionSettings,
+  update: SubscriptionUpdate,
+): SubscriptionSettings {
+  return pinned({
+    label: update.label ?? current.label,
+    webhookUrl: update.webhook_url ?? current.webhookUrl,
+    deliveryKind: current.deliveryKind,
+    batchIntervalHours: update.batch_interval_hours ?? current.batchIntervalHours,
+    // Null is a value here: all events.
+    events: update.events === undefined ? current.events : update.events,
+    payloadMode: update.payload_mode ?? current.payloadMode,
+    suppressNativeNotifications:
+      update.suppress_native_notifications ?? current.suppressNativeNotifications,
+    ordering: update.ordering ?? current.ordering,
+  });
+}
+
+function pinned(settings: SubscriptionSettings): SubscriptionSettings {
+  if (settings.deliveryKind === "immediate") return settings;
+  return {
+    ...settings,
+    payloadMode: "full",
+    suppressNativeNotifications: false,
+    ordering: "subscription",
   };
+}
+
+/** The names of the fields in which two settings differ, as the API names them. */
+export function changedFields(before: SubscriptionSettings, after: SubscriptionSettings): string[] {
+  const differs = {
+    label: before.label !== after.label,
+    webhook_url: before.webhookUrl !== after.webhookUrl,
+    batch_interval_hours: before.batchIntervalHours !== after.batchIntervalHours,
+    events: before.events?.join() !== after.events?.join(),
+    payload_mode: before.payloadMode !== after.payloadMode,
+    suppress_native_notifications:
+      before.suppressNativeNotifications !== after.suppressNativeNotifications,
+    ordering: before.ordering !== after.ordering,
+  };
+  return Object.entries(differs).flatMap(([field, changed]) => (changed ? [field] : []));
 }
 
 /** Due times are a grid from creation (decisions.md 4, batch); null for immediate. */
@@ -67,4 +107,55 @@ export function firstBatchAt(
 ): Date | null {
   const hours = settings.batchIntervalHours;
   return hours === null ? null : addMs(createdAt, hours * hourMs);
+}
+
+type BatchTimes = Pick<Subscription, "batchIntervalHours" | "nextBatchAt">;
+
+/**
+ * When the next batch is due after a change of the interval: it counts from the last due time, or from now if that has
+ * passed (decisions.md 4, batch). A batch that is due already stays due: its events have waited long enough.
+ */
+export function rescheduledBatchAt(
+  { batchIntervalHours, nextBatchAt }: BatchTimes,
+  hours: number | null,
+  { now, hourMs }: { readonly now: Date; readonly hourMs: number },
+): Date | null {
+  if (batchIntervalHours === null || nextBatchAt === null || hours === null) return nextBatchAt;
+  if (hours === batchIntervalHours || nextBatchAt <= now) return nextBatchAt;
+  const due = addMs(nextBatchAt, (hours - batchIntervalHours) * hourMs);
+  return due > now ? due : addMs(now, hours * hourMs);
+}
+
+/** The next due time after now on the grid of a batch subscription, whose missed times are not made up for. */
+export function nextBatchAfter(
+  { batchIntervalHours, nextBatchAt }: BatchTimes,
+  { now, hourMs }: { readonly now: Date; readonly hourMs: number },
+): Date | null {
+  if (batchIntervalHours === null || nextBatchAt === null || nextBatchAt > now) return nextBatchAt;
+  const intervalMs = batchIntervalHours * hourMs;
+  const missed = Math.floor((now.getTime() - nextBatchAt.getTime()) / intervalMs);
+  return addMs(nextBatchAt, (missed + 1) * intervalMs);
+}
+
+/** decisions.md 3, delivery object: what is queued for a disabled subscription is held. */
+export function deliveryState(
+  stored: Exclude<DeliveryState, "held">,
+  subscription: Pick<Subscription, "state">,
+): DeliveryState {
+  const queued = stored === "pending" || stored === "waiting";
+  return queued && subscription.state === "disabled" ? "held" : stored;
+}
+
+/** Why a window cannot be recovered, field by field. Beyond the retention time nobody knows what was delivered. */
+export function windowFaults(
+  { since, until }: { readonly since: Date; readonly until: Date },
+  { now, retentionMs }: { readonly now: Date; readonly retentionMs: number },
+): Record<string, string[]> {
+  const faults: Record<string, string[]> = {};
+  const days = retentionMs / 86_400_000;
+  if (since < addMs(now, -retentionMs))
+    faults["since"] = [`must lie within the last ${days} days: older deliveries are forgotten`];
+  else if (since >= now) faults["since"] = ["must lie in the past"];
+  else if (until <= since) faults["until"] = ["must be later than since"];
+  return faults;
 }

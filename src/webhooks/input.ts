@@ -3,7 +3,14 @@ import { checkNewWebhookUrl, type EgressPolicy, type Lookup } from "../lib/egres
 import { invalid, type FieldErrors } from "../lib/problem.ts";
 import { SUBSCRIBABLE_EVENTS, TEST_EVENT } from "../outbox/event.ts";
 import { eventsFault, intervalFault, settingsOf } from "./decide.ts";
-import { NewSubscriptionBody, type SubscriptionSettings } from "./model.ts";
+import {
+  NewSubscriptionBody,
+  SubscriptionObject,
+  SubscriptionUpdateBody,
+  type Subscription,
+  type SubscriptionSettings,
+  type SubscriptionUpdate,
+} from "./model.ts";
 
 export interface UrlRules {
   readonly egress: EgressPolicy;
@@ -11,8 +18,12 @@ export interface UrlRules {
   readonly lookup?: Lookup;
 }
 
+type Given = Readonly<Record<string, unknown>>;
+
 /** The body of create, checked by `readNewSubscription`. */
 export const newSubscriptionBody = checkedByHandler(NewSubscriptionBody);
+/** The body of update, checked by `readUpdate`. */
+export const updateBody = checkedByHandler(SubscriptionUpdateBody);
 
 /** Reads the body of create; all bad fields are named in one 422, whichever rule they break (decisions.md 1 and 3). */
 export async function readNewSubscription(
@@ -21,16 +32,51 @@ export async function readNewSubscription(
 ): Promise<SubscriptionSettings> {
   const shape = shapeOf(NewSubscriptionBody, body);
   const faults: FieldErrors = "faults" in shape ? { ...shape.faults } : {};
-  const given: Record<string, unknown> = Object(body);
-  // These say more than the schema does, so they replace its words.
-  const events = eventsFault(given["events"], SUBSCRIBABLE_EVENTS, TEST_EVENT);
-  if (events !== undefined) faults["events"] = [events];
+  const given: Given = Object(body);
+  Object.assign(faults, filterFault(given));
   const interval = intervalFault(given);
   if (interval !== undefined) faults["batch_interval_hours"] ??= [interval];
   const url = await urlFault(rules, given["webhook_url"]);
   if (url !== undefined) faults["webhook_url"] ??= [url];
   if ("value" in shape && Object.keys(faults).length === 0) return settingsOf(shape.value);
   throw invalid(faults);
+}
+
+/** Reads the body of update for this subscription, by the rules of create for every field that is sent. */
+export async function readUpdate(
+  rules: UrlRules,
+  body: unknown,
+  current: Pick<Subscription, "deliveryKind">,
+): Promise<SubscriptionUpdate> {
+  const shape = shapeOf(SubscriptionUpdateBody, body);
+  const faults: FieldErrors = "faults" in shape ? { ...shape.faults } : {};
+  const given: Given = Object(body);
+  Object.assign(faults, readOnlyFaults(given), filterFault(given));
+  const { deliveryKind } = current;
+  if ("delivery_kind" in given && given["delivery_kind"] !== deliveryKind)
+    faults["delivery_kind"] ??= [`stays ${deliveryKind}: each kind has a subscription of its own`];
+  if ("batch_interval_hours" in given) {
+    const interval = intervalFault({ ...given, delivery_kind: deliveryKind });
+    if (interval !== undefined) faults["batch_interval_hours"] ??= [interval];
+  }
+  const url = await urlFault(rules, given["webhook_url"]);
+  if (url !== undefined) faults["webhook_url"] ??= [url];
+  if ("value" in shape && Object.keys(faults).length === 0) return shape.value;
+  throw invalid(faults);
+}
+
+/** Fields of the subscription object that no update sets. */
+function readOnlyFaults(given: Given): FieldErrors {
+  const known = Object.keys(SubscriptionObject.properties);
+  const readOnly = known.filter((field) => !(field in SubscriptionUpdateBody.properties));
+  const sent = readOnly.filter((field) => Object.hasOwn(given, field));
+  return Object.fromEntries(sent.map((field) => [field, ["is read-only"]]));
+}
+
+/** This says more than the schema does, so it replaces its words. */
+function filterFault(given: Given): FieldErrors {
+  const events = eventsFault(given["events"], SUBSCRIBABLE_EVENTS, TEST_EVENT);
+  return events === undefined ? {} : { events: [events] };
 }
 
 async function urlFault(rules: UrlRules, url: unknown): Promise<string | undefined> {

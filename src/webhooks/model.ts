@@ -1,55 +1,100 @@
-import { Type, type Static, type TLiteral } from "@sinclair/typebox";
+import { Type, type Static, type TLiteral, type TSchema } from "@sinclair/typebox";
 
-import { instantText, storableText, ulidText } from "../http/text.ts";
+import { instantAnswer, storableText } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
 import { MAX_URL_CHARS } from "../lib/egress.ts";
-import { CATALOG, SUBSCRIBABLE_EVENTS, type PayloadMode } from "../outbox/event.ts";
+import { SUBSCRIBABLE_EVENTS, type PayloadMode } from "../outbox/event.ts";
 
 /** decisions.md 3, catalog. */
 export const BATCH_INTERVAL_HOURS = [1, 2, 4, 6, 8, 12, 24] as const;
 export const DELIVERY_KINDS = ["immediate", "batch"] as const;
 export const PAYLOAD_MODES = ["full", "minimal"] as const;
 export const ORDERINGS = ["subscription", "review"] as const;
-export const OUTCOMES = ["delivered", "retry", "failed", "interrupted"] as const;
 const LABEL_CHARS = 100;
+/** decisions.md 3, rotate: how long deliveries may carry the signature of the previous secret too. */
+export const MAX_GRACE_HOURS = 72;
 
 export type DeliveryKind = (typeof DELIVERY_KINDS)[number];
 export type Ordering = (typeof ORDERINGS)[number];
-export type Outcome = (typeof OUTCOMES)[number];
 export type SubscriptionState = "active" | "disabled" | "deleted";
 
-function literals<const T extends string | number>(values: readonly T[]) {
-  return Type.Union(values.map((value): TLiteral<T> => Type.Literal(value)));
+export function literals<const T extends string | number>(values: readonly T[], description = "") {
+  const options = description === "" ? {} : { description };
+  return Type.Union(
+    values.map((value): TLiteral<T> => Type.Literal(value)),
+    options,
+  );
 }
 
-function orNull<T extends Parameters<typeof Type.Array>[0]>(schema: T, explain?: string) {
-  return Type.Union([schema, Type.Null()], explain === undefined ? {} : { explain });
+export function orNull<T extends TSchema>(schema: T, options: { [name: string]: unknown } = {}) {
+  return Type.Union([schema, Type.Null()], options);
 }
 
 const intervals = BATCH_INTERVAL_HOURS.join(", ");
 
+const settingsFields = {
+  label: storableText([1, LABEL_CHARS]),
+  webhook_url: storableText([1, MAX_URL_CHARS]),
+  delivery_kind: literals(DELIVERY_KINDS),
+  batch_interval_hours: orNull(literals(BATCH_INTERVAL_HOURS), {
+    explain: `must be one of ${intervals}`,
+    description: "Hours between batch dispatches: required for batch, not for immediate.",
+  }),
+  events: orNull(Type.Array(literals(SUBSCRIBABLE_EVENTS), { minItems: 1, uniqueItems: true }), {
+    explain: "must be null for all events, or a list of event values",
+    description: "The events to deliver; null for all. Without effect on batch.",
+  }),
+  payload_mode: literals(PAYLOAD_MODES, "Pinned to `full` on batch."),
+  suppress_native_notifications: Type.Boolean({
+    description:
+      "Whether our own mails about review actions are left out. Pinned to false on batch.",
+  }),
+  ordering: literals(
+    ORDERINGS,
+    "Whether a retry holds back all later events, or only those of the same review.",
+  ),
+};
+
+const { label, webhook_url, delivery_kind, ...defaulted } = settingsFields;
+
 /** The fields that the partner sets; rules between them are in decide.ts. */
 export const NewSubscriptionBody = Type.Object(
-  {
-    label: storableText([1, LABEL_CHARS]),
-    webhook_url: storableText([1, MAX_URL_CHARS]),
-    delivery_kind: literals(DELIVERY_KINDS),
-    batch_interval_hours: Type.Optional(
-      orNull(literals(BATCH_INTERVAL_HOURS), `must be one of ${intervals}`),
-    ),
-    events: Type.Optional(
-      orNull(
-        Type.Array(literals(SUBSCRIBABLE_EVENTS), { minItems: 1, uniqueItems: true }),
-        "must be null for all events, or a list of event values",
-      ),
-    ),
-    payload_mode: Type.Optional(literals(PAYLOAD_MODES)),
-    suppress_native_notifications: Type.Optional(Type.Boolean()),
-    ordering: Type.Optional(literals(ORDERINGS)),
-  },
+  { label, webhook_url, delivery_kind, ...Type.Partial(Type.Object(defaulted)).properties },
   { additionalProperties: false },
 );
 export type NewSubscriptionInput = Static<typeof NewSubscriptionBody>;
+
+/** Only what is to change (interface.md 4.5, update). */
+export const SubscriptionUpdateBody = Type.Partial(Type.Object(settingsFields), {
+  additionalProperties: false,
+});
+export type SubscriptionUpdate = Static<typeof SubscriptionUpdateBody>;
+
+export const RotateBody = Type.Object(
+  {
+    grace_period_hours: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: MAX_GRACE_HOURS,
+        description:
+          "How long deliveries also carry `X-SVC-Signature-Previous`, made with the secret until now.",
+      }),
+    ),
+  },
+  { additionalProperties: false },
+);
+
+export const EnableBody = Type.Object(
+  {
+    held: Type.Optional(
+      literals(
+        ["deliver", "skip"],
+        "What becomes of the events that were recorded while it was disabled.",
+      ),
+    ),
+  },
+  { additionalProperties: false },
+);
 
 /** What is stored of those fields, defaults and pins applied. */
 export interface SubscriptionSettings {
@@ -80,35 +125,48 @@ export interface Subscription extends SubscriptionSettings {
   readonly deletedAt: Date | null;
 }
 
-const nullableText = orNull(Type.String());
+const fingerprintText = Type.String({
+  pattern: "^[0-9a-f]{16}$",
+  description: "The first 8 bytes of the secret's SHA-256.",
+});
+const secretText = Type.String({
+  pattern: "^[0-9a-f]{64}$",
+  description:
+    "The key of the signatures: the text itself, not the bytes that its digits stand for.",
+});
 
 /** decisions.md 3, subscription object. */
 export const SubscriptionObject = Type.Object({
-  id: Type.String(),
+  id: Type.String({ description: "ULID." }),
   label: Type.String(),
   webhook_url: Type.String(),
   delivery_kind: literals(DELIVERY_KINDS),
   batch_interval_hours: orNull(Type.Integer()),
-  events: orNull(Type.Array(Type.String())),
+  events: orNull(Type.Array(Type.String()), { description: "Null: all events." }),
   payload_mode: literals(PAYLOAD_MODES),
   suppress_native_notifications: Type.Boolean(),
   ordering: literals(ORDERINGS),
-  is_active: Type.Boolean(),
-  consecutive_failure_count: Type.Integer(),
-  disabled_at: nullableText,
-  disabled_reason: nullableText,
-  last_batch_dispatched_at: nullableText,
-  next_batch_at: nullableText,
-  secret_fingerprint: Type.String(),
-  created_at: Type.String(),
-  updated_at: Type.String(),
-  deleted_at: nullableText,
+  is_active: Type.Boolean({ description: "False when disabled." }),
+  consecutive_failure_count: Type.Integer({ description: "Permanent failures in a row." }),
+  disabled_at: orNull(instantAnswer()),
+  disabled_reason: orNull(Type.String()),
+  last_batch_dispatched_at: orNull(instantAnswer()),
+  next_batch_at: orNull(instantAnswer(), { description: "When the next batch is due." }),
+  secret_fingerprint: fingerprintText,
+  created_at: instantAnswer(),
+  updated_at: instantAnswer(),
+  deleted_at: orNull(instantAnswer()),
 });
 
 export const SubscriptionWithSecret = Type.Composite([
   SubscriptionObject,
-  Type.Object({ secret: Type.String() }),
+  Type.Object({ secret: secretText }),
 ]);
+
+export const SecretAnswer = Type.Object({
+  secret: secretText,
+  secret_fingerprint: fingerprintText,
+});
 
 export function showSubscription(one: Subscription): Static<typeof SubscriptionObject> {
   return {
@@ -134,95 +192,12 @@ export function showSubscription(one: Subscription): Static<typeof SubscriptionO
   };
 }
 
-export interface Attempt {
-  /** ULID of the start. */
-  readonly id: string;
-  readonly eventId: string;
-  readonly event: string;
-  readonly attempt: number;
-  readonly round: number;
-  readonly sequence: number;
-  readonly startedAt: Date;
-  readonly durationMs: number;
-  readonly outcome: Outcome;
-  readonly statusCode: number | null;
-  readonly errorCode: string | null;
-  readonly requestHeaders: unknown;
-  readonly requestBody: string;
-  readonly responseHeaders: unknown;
-  readonly responseExcerpt: string | null;
-  readonly responseTruncated: boolean;
-  readonly nextAttemptAt: Date | null;
-}
-
-const headers = Type.Record(Type.String(), Type.Unknown());
-
-/** decisions.md 3, attempt object. */
-export const AttemptObject = Type.Object({
-  id: Type.String(),
-  event_id: Type.String(),
-  event: Type.String(),
-  attempt: Type.Integer(),
-  round: Type.Integer(),
-  sequence: Type.Integer(),
-  started_at: Type.String(),
-  duration_ms: Type.Integer(),
-  outcome: literals(OUTCOMES),
-  status_code: orNull(Type.Integer()),
-  error_code: nullableText,
-  request_headers: headers,
-  request_body: Type.String(),
-  response_headers: orNull(headers),
-  response_excerpt: nullableText,
-  response_truncated: Type.Boolean(),
-  next_attempt_at: nullableText,
-});
-
-export function showAttempt(one: Attempt) {
-  return {
-    id: one.id,
-    event_id: one.eventId,
-    event: one.event,
-    attempt: one.attempt,
-    round: one.round,
-    sequence: one.sequence,
-    started_at: isoInstant(one.startedAt),
-    duration_ms: one.durationMs,
-    outcome: one.outcome,
-    status_code: one.statusCode,
-    error_code: one.errorCode,
-    request_headers: one.requestHeaders,
-    request_body: one.requestBody,
-    response_headers: one.responseHeaders,
-    response_excerpt: one.responseExcerpt,
-    response_truncated: one.responseTruncated,
-    next_attempt_at: instantOrNull(one.nextAttemptAt),
-  };
-}
-
-/** decisions.md 3, attempts. `since` belongs to the range, `until` does not. */
-export const attemptFilters = {
-  event: Type.Optional(literals(CATALOG.map((one) => one.value))),
-  event_id: Type.Optional(ulidText()),
-  outcome: Type.Optional(literals(OUTCOMES)),
-  since: Type.Optional(instantText()),
-  until: Type.Optional(instantText()),
-};
-
-export interface AttemptFilter {
-  readonly event: string | undefined;
-  readonly eventId: string | undefined;
-  readonly outcome: Outcome | undefined;
-  readonly since: Date | undefined;
-  readonly until: Date | undefined;
-}
-
 export const CatalogAnswer = Type.Object({
   events: Type.Array(
     Type.Object({
       value: Type.String(),
       category: Type.String(),
-      envelope: Type.String(),
+      envelope: literals(["review", "site_connection"]),
       description: Type.String(),
       in_batch: Type.Boolean(),
       subscribable: Type.Boolean(),
@@ -231,6 +206,6 @@ export const CatalogAnswer = Type.Object({
   batch_interval_hours: Type.Array(Type.Integer()),
 });
 
-function instantOrNull(at: Date | null): string | null {
+export function instantOrNull(at: Date | null): string | null {
   return at === null ? null : isoInstant(at);
 }

@@ -1,9 +1,8 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { createServer as createTcp } from "node:net";
-import { createServer as createTls } from "node:tls";
 import { createServer as createHttp } from "node:http";
 import { gzipSync } from "node:zlib";
-import type { Server, Socket } from "node:net";
+import type { Socket } from "node:net";
 import { verify } from "@octokit/webhooks-methods";
 import { createDeliver } from "../../dispatcher/deliver.ts";
 import type { Deliver } from "../../dispatcher/deliver.ts";
@@ -15,6 +14,10 @@ import { signBody } from "../../dispatcher/signature.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { parseNetworks } from "../../src/lib/egress.ts";
 import type { Lookup } from "../../src/lib/egress.ts";
+import { CA, HOOK_TEST, LOOPBACK_ADDRESSES } from "../support/certificates.ts";
+import type { ServerCertificate } from "../support/certificates.ts";
+import { listen, startRawReceiver } from "../support/raw-receiver.ts";
+import type { RawAnswer, RawReceiver } from "../support/raw-receiver.ts";
 
 const LOOPBACK = { allowHttp: true, allowedNetworks: parseNetworks("127.0.0.0/8,::1/128") };
 const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
@@ -31,77 +34,15 @@ function start(options: Partial<HttpClientOptions> = {}): { client: HttpClient; 
   return { client, deliver: createDeliver({ clock: systemClock, client }) };
 }
 
-/** A raw receiver: the whole text of every request, and what the handler writes to it. */
-interface Receiver {
-  port: number;
-  url: string;
-  requests: string[];
-  connections: Set<Socket>;
-  accepted: number;
-}
-
-type Handler = (socket: Socket, request: string, nth: number) => void;
-
-async function listen(server: Server, address = "127.0.0.1"): Promise<number> {
-  await new Promise<void>((resolve) => server.listen(0, address, resolve));
-  const bound = server.address();
-  if (bound === null || typeof bound === "string") throw new Error("not listening");
-  return bound.port;
-}
-
-function track(server: Server, receiver: Receiver, event: string, handler: Handler): void {
-  server.on(event, (socket: Socket) => {
-    receiver.accepted++;
-    receiver.connections.add(socket);
-    let text = "";
-    socket.on("data", (chunk: Buffer) => {
-      text += chunk.toString("latin1");
-      const head = text.indexOf("\r\n\r\n");
-      const length = Number(/content-length: (\d+)/i.exec(text)?.[1]);
-      if (head === -1 || text.length < head + 4 + length) return;
-      receiver.requests.push(text);
-      text = "";
-      handler(socket, receiver.requests.at(-1) ?? "", receiver.requests.length);
-    });
-    socket.on("error", () => {});
-    socket.on("close", () => receiver.connections.delete(socket));
-  });
-  cleanups.push(() => {
-    for (const socket of receiver.connections) socket.destroy();
-    server.close();
-  });
-}
-
-async function receive(answer: string | Handler, address = "127.0.0.1"): Promise<Receiver> {
-  const receiver: Receiver = {
-    port: 0,
-    url: "",
-    requests: [],
-    connections: new Set(),
-    accepted: 0,
-  };
-  const server = createTcp();
-  const handler =
-    typeof answer === "string" ? (socket: Socket) => void socket.write(answer, "latin1") : answer;
-  track(server, receiver, "connection", handler);
-  receiver.port = await listen(server, address);
-  const host = address.includes(":") ? `[${address}]` : address;
-  receiver.url = `http://${host}:${receiver.port}/hook`;
+async function receive(answer: RawAnswer, address = "127.0.0.1"): Promise<RawReceiver> {
+  const receiver = await startRawReceiver(answer, { address });
+  cleanups.push(() => receiver.stop());
   return receiver;
 }
 
-async function receiveTls(pem: { key: string; cert: string }, answer = OK): Promise<Receiver> {
-  const receiver: Receiver = {
-    port: 0,
-    url: "",
-    requests: [],
-    connections: new Set(),
-    accepted: 0,
-  };
-  const server = createTls(pem);
-  track(server, receiver, "secureConnection", (socket) => void socket.write(answer));
-  receiver.port = await listen(server);
-  receiver.url = `https://127.0.0.1:${receiver.port}/`;
+async function receiveTls(tls: ServerCertificate): Promise<RawReceiver> {
+  const receiver = await startRawReceiver(OK, { tls });
+  cleanups.push(() => receiver.stop());
   return receiver;
 }
 
@@ -666,7 +607,7 @@ describe("over TLS", () => {
 
   test("a receiver is known by its name, sent to at the checked address, and kept", async () => {
     const receiver = await receiveTls(HOOK_TEST);
-    const { deliver } = start({ ca: CA, lookup });
+    const { deliver } = start({ ca: [CA], lookup });
     for (let nth = 0; nth < 3; nth++)
       expect(await deliver(message(`https://hook.test:${receiver.port}/`))).toMatchObject({
         kind: "accepted",
@@ -675,16 +616,16 @@ describe("over TLS", () => {
   });
 
   test("a receiver named by its address is known by the address in its certificate", async () => {
-    const receiver = await receiveTls(ADDRESS);
-    expect(await start({ ca: CA }).deliver(message(receiver.url))).toMatchObject({
+    const receiver = await receiveTls(LOOPBACK_ADDRESSES);
+    expect(await start({ ca: [CA] }).deliver(message(receiver.url))).toMatchObject({
       kind: "accepted",
     });
   });
 
   test("fails with tls for a foreign name, a foreign address, an unknown authority and no TLS at all", async () => {
     const named = await receiveTls(HOOK_TEST);
-    const addressed = await receiveTls(ADDRESS);
-    const trusting = start({ ca: CA, lookup });
+    const addressed = await receiveTls(LOOPBACK_ADDRESSES);
+    const trusting = start({ ca: [CA], lookup });
     const { deliver } = trusting;
     for (const outcome of [
       await deliver(message(`https://other.test:${named.port}/`)),
@@ -707,7 +648,7 @@ describe("over TLS", () => {
 
   test("a name that cannot be in a certificate fails and does not throw", async () => {
     const receiver = await receiveTls(HOOK_TEST);
-    const { deliver } = start({ ca: CA, lookup });
+    const { deliver } = start({ ca: [CA], lookup });
     for (const name of ["under_score.test", "-.test", "1a"])
       expect(await deliver(message(`https://${name}:${receiver.port}/`))).toMatchObject({
         kind: "failed",
@@ -762,51 +703,3 @@ describe("our own shutdown", () => {
     expect(receiver.accepted).toBe(1);
   });
 });
-
-// Made for these tests and trusted by nothing else; valid from 2020 to 2120.
-const CA = `-----BEGIN CERTIFICATE-----
-MIIBUjCB+qADAgECAgEBMAoGCCqGSM49BAMCMBIxEDAOBgNVBAMMB3Rlc3QgQ0Ew
-IBcNMjAwMTAxMDAwMDAwWhgPMjEyMDAxMDEwMDAwMDBaMBIxEDAOBgNVBAMMB3Rl
-c3QgQ0EwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAASSBgqiYCZvJ/mK+tGhEEds
-+7YEAljwbuAk1qOFJO6bp6MwE1117KZPhJfA7dkw0D+p649jwCc8DtA9vtpvxwu3
-oz8wPTAPBgNVHRMBAf8EBTADAQH/MAsGA1UdDwQEAwIBBjAdBgNVHQ4EFgQU2AJ7
-vRL7jwr2HXeaZ92FCHmJgHMwCgYIKoZIzj0EAwIDRwAwRAIgK/J4BqzXv9tMdxgG
-YdaTHam5UBCer+FAQlRZtvZGvp8CIFESMHAijZ10521wUSo7HrXHgK3FeikClZb/
-c5Bzxno5
------END CERTIFICATE-----`;
-
-const HOOK_TEST = {
-  cert: `-----BEGIN CERTIFICATE-----
-MIIBaTCCARCgAwIBAgIBAjAKBggqhkjOPQQDAjASMRAwDgYDVQQDDAd0ZXN0IENB
-MCAXDTIwMDEwMTAwMDAwMFoYDzIxMjAwMTAxMDAwMDAwWjAPMQ0wCwYDVQQDDARo
-b29rMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEStfn9iQ9Unhh0Jl1ZBPko/Kv
-2L9n1ZjJY5rr2aSFdTGwZMfGJKdpceHmHtxAKg4VT+tMBi7BVQxahpKKCVbZH6NY
-MFYwFAYDVR0RBA0wC4IJaG9vay50ZXN0MB0GA1UdDgQWBBRNMB8pue4Ko0GIe0rw
-s2URXOsyEDAfBgNVHSMEGDAWgBTYAnu9EvuPCvYdd5pn3YUIeYmAczAKBggqhkjO
-PQQDAgNHADBEAiB+QfH/qqxNgGDAcTVMXQ+1H/RW4mLXFPBNWqoaEIIz8AIgaU+e
-TzbpKnaLdUL5AltyJUXjZoQCVN/3xaNv/j8mb2Q=
------END CERTIFICATE-----`,
-  key: `-----BEGIN PRIVATE KEY-----
-MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgLRJm8BYicgUF4R4W
-RRcR+JxAlsuXiJbAHhy1JQnNJkKhRANCAARK1+f2JD1SeGHQmXVkE+Sj8q/Yv2fV
-mMljmuvZpIV1MbBkx8Ykp2lx4eYe3EAqDhVP60wGLsFVDFqGkooJVtkf
------END PRIVATE KEY-----`,
-};
-
-const ADDRESS = {
-  cert: `-----BEGIN CERTIFICATE-----
-MIIBYjCCAQmgAwIBAgIBAzAKBggqhkjOPQQDAjASMRAwDgYDVQQDDAd0ZXN0IENB
-MCAXDTIwMDEwMTAwMDAwMFoYDzIxMjAwMTAxMDAwMDAwWjANMQswCQYDVQQDDAJp
-cDBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABDuDO1cYyxyansPt0D55OWLTav0i
-UOeluuma2J4GkwoXG2O/ZIq5AsAB9vBPdTE2X/JbD71TZR5pChvxq7UqkimjUzBR
-MA8GA1UdEQQIMAaHBH8AAAEwHQYDVR0OBBYEFF7Vx97PZmytfWqsHF+dbm17Am1W
-MB8GA1UdIwQYMBaAFNgCe70S+48K9h13mmfdhQh5iYBzMAoGCCqGSM49BAMCA0cA
-MEQCIFCtHT59BB23858ofN+3/xTZNf48KHkpX4tBw6ZtM97QAiAIW8KskapqazRx
-R21xz7N5GyP2xW8tmAX7n7FrYqjFjA==
------END CERTIFICATE-----`,
-  key: `-----BEGIN PRIVATE KEY-----
-MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgke3Fsdg/cA7iAwp3
-xKLJD/JpXfDZo8B5vI6/wOQt0VmhRANCAAQ7gztXGMscmp7D7dA+eTli02r9IlDn
-pbrpmtieBpMKFxtjv2SKuQLAAfbwT3UxNl/yWw+9U2UeaQob8au1KpIp
------END PRIVATE KEY-----`,
-};

@@ -254,6 +254,27 @@ test("disables at the 20th permanent failure in a row and holds what is queued b
   expect(await unsettled(subscription.subscriptionId)).toBe(3);
 });
 
+test("queues one mail per owner of the partner with the disabling, and none at a failure before", async () => {
+  const target = await receiver(() => 410);
+  const { tenant, subscription } = await subscribed(target, { failures: 18 });
+  for (const name of ["a", "b"])
+    await database.db.sql`
+      insert into users (company_id, email, name, role, is_active, created_at, updated_at)
+      values (${tenant.partnerId}, ${`${name}-${tenant.partnerId}@partner.example`}, 'Owner', 'partner_owner', true, now(), now())`;
+  const mails = async () =>
+    (await database.db.sql`select from mails where kind = 'subscription_disabled'`).length;
+  dispatcher();
+  await emit(tenant, 1);
+  await until("settled", async () => (await unsettled(subscription.subscriptionId)) === 0);
+  expect(await mails()).toBe(0);
+  await emit(tenant, 1);
+  await until(
+    "disabled",
+    async () => (await stateOf(subscription.subscriptionId))?.state === "disabled",
+  );
+  expect(await mails()).toBe(2);
+});
+
 test("does not disable after 19 failures, a success and 19 more", async () => {
   const target = await receiver((_, count) => (count === 1 ? 200 : 410));
   const { tenant, subscription } = await subscribed(target, { failures: 18 });
@@ -377,6 +398,7 @@ test("takes over from a dispatcher that died, and what it still writes does not 
         responseHeaders: null,
         responseExcerpt: null,
         responseTruncated: false,
+        resent: false,
         decision: { kind: "failed" },
       },
     ],

@@ -108,6 +108,19 @@ export async function startApi({
   };
 }
 
+/** Follows a list to its end; `path` has its query, with a limit. */
+export async function everyPage<Row>(api: TestApi, path: string, token: string): Promise<Row[][]> {
+  const pages: Row[][] = [];
+  for (let cursor: string | null = ""; cursor !== null;) {
+    const next = cursor === "" ? "" : `&cursor=${cursor}`;
+    const { status, body, text } = await api.call("GET", path + next, { token });
+    if (status !== 200) throw new Error(`The list was answered ${status}: ${text}`);
+    pages.push(body["data"] as Row[]);
+    cursor = body["next_cursor"] as string | null;
+  }
+  return pages;
+}
+
 function requestOf(method: string, { token, body, headers = {} }: CallOptions): RequestInit {
   const isRaw = typeof body === "string" || body instanceof Uint8Array;
   return {

@@ -2,8 +2,11 @@ import { monotonicFactory } from "ulid";
 
 import { createDeliver, type Deliver } from "../../dispatcher/deliver.ts";
 import { Dispatcher } from "../../dispatcher/dispatcher.ts";
-import { HttpClient } from "../../dispatcher/http/client.ts";
+import { HttpClient, type HttpClientOptions } from "../../dispatcher/http/client.ts";
 import { createLeases } from "../../dispatcher/leases.ts";
+import { MAIL_RETRY_DELAYS_MS } from "../../dispatcher/mail-decide.ts";
+import { createMailStore } from "../../dispatcher/mail-store.ts";
+import type { MailTransport } from "../../dispatcher/mail-transport.ts";
 import { createStore } from "../../dispatcher/store.ts";
 import type { Db } from "../../db/client.ts";
 import { systemClock } from "../../src/lib/clock.ts";
@@ -56,7 +59,10 @@ export function startDispatcher(deps: {
   schedule: Schedule;
   retryDelaysMs?: readonly number[];
   timeoutMs?: number;
+  /** Other bounds, look-up, certificates or policy of its HTTP client. */
+  http?: Partial<HttpClientOptions>;
   batchHourMs?: number;
+  mailTransport?: MailTransport;
   log?: Log;
   wrap?: (deliver: Deliver) => Deliver;
 }): RunningDispatcher {
@@ -65,6 +71,7 @@ export function startDispatcher(deps: {
   const client = new HttpClient({
     policy: { allowHttp: true, allowedNetworks: parseNetworks("127.0.0.0/8") },
     timeoutMs: deps.timeoutMs ?? 1_000,
+    ...deps.http,
   });
   const deliver = createDeliver({ clock, client });
   const dispatcher = new Dispatcher({
@@ -81,6 +88,11 @@ export function startDispatcher(deps: {
     }),
     deliver: deps.wrap?.(deliver) ?? deliver,
     retryDelaysMs: deps.retryDelaysMs ?? [50, 100, 150],
+    mail: {
+      store: createMailStore({ db: deps.db, box: deps.box }),
+      transport: deps.mailTransport,
+      retryDelaysMs: MAIL_RETRY_DELAYS_MS,
+    },
     newUlid: monotonicFactory(),
   });
   const stop = new AbortController();

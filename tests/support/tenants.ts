@@ -1,5 +1,8 @@
+import { ulid } from "ulid";
+
 import { insertCompany, insertPlan, insertStore, insertUser } from "../../scripts/seed/rows.ts";
 import type { DbOrTx } from "../../db/client.ts";
+import { ssoConnections, ssoDomains } from "../../db/schema.ts";
 import type { Role } from "../../src/auth/model.ts";
 import { createPasswords } from "../../src/lib/password.ts";
 import { PASSWORD } from "./api.ts";
@@ -112,4 +115,31 @@ async function addAccount(
     user: await add("account_user", "user"),
     locationUser: await add("location_user", "store", [east]),
   };
+}
+
+/** An identity provider of a company, as far as discovery looks at it. */
+export async function addSsoConnection(
+  db: DbOrTx,
+  connection: {
+    companyId: number;
+    domains: readonly string[];
+    passwordLogin?: boolean;
+    isActive?: boolean;
+  },
+): Promise<string> {
+  const { companyId, domains, passwordLogin = true, isActive = true } = connection;
+  const id = ulid();
+  await db.orm.insert(ssoConnections).values({
+    id,
+    companyId,
+    issuer: "https://idp.example",
+    clientId: "reviewrelay",
+    sealedClientSecret: "sealed",
+    passwordLogin,
+    isActive,
+    createdAt: at,
+    updatedAt: at,
+  });
+  await db.orm.insert(ssoDomains).values(domains.map((domain) => ({ domain, connectionId: id })));
+  return id;
 }

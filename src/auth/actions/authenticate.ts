@@ -1,15 +1,18 @@
 import type { Db } from "../../../db/client.ts";
+import { recordAudit } from "../../audit/actions.ts";
 import type { Call } from "../../http/route.ts";
 import { addMs, type Clock } from "../../lib/clock.ts";
 import { errorFields, type Log } from "../../lib/log.ts";
 import { Problem } from "../../lib/problem.ts";
 import { claimsMatch } from "../claims.ts";
 import type { KeyRing } from "../key-ring.ts";
-import type { Principal } from "../model.ts";
+import type { Principal, TokenKind } from "../model.ts";
 import { findBearer, stampLastUse, type BearerRow } from "../queries/tokens.ts";
 
 /** `last_used_at` tells people which tokens are in use; a minute is exact enough and spares a write per request. */
 const LAST_USE_STEP_MS = 60_000;
+/** How often the audit log tells of the same token's use. */
+const HOUR_MS = 3_600_000;
 
 /** RFC 6750, 2.1. The scheme knows no case; a JWT is three parts of base64url. */
 const BEARER = /^bearer +([\w-]+\.[\w-]+\.[\w-]+)$/i;
@@ -27,17 +30,18 @@ interface AuthenticateDeps {
  */
 export function createAuthenticate(deps: AuthenticateDeps): (call: Call) => Promise<Principal> {
   const stampUse = createUseStamp(deps);
-  return async ({ headers }) => {
+  return async (call) => {
     // Two Authorization fields arrive joined by a comma, which is no token.
-    const token = BEARER.exec(headers.get("authorization") ?? "")?.[1];
+    const token = BEARER.exec(call.headers.get("authorization") ?? "")?.[1];
     const claims = token === undefined ? undefined : await deps.keys.verify("at+jwt", token);
     if (claims === undefined) throw new Problem("unauthenticated");
     const row = await findBearer(deps.db, claims.jti);
     const now = deps.clock.now();
     if (row === undefined || isExpired(row, now) || !claimsMatch(claims, row))
       throw new Problem("unauthenticated");
-    stampUse(claims.jti, row.lastUsedAt, now);
-    return principalOf(row, claims.jti);
+    const principal = principalOf(row, claims.jti);
+    stampUse(principal, call, { seen: row.lastUsedAt, at: now });
+    return principal;
   };
 }
 
@@ -67,15 +71,50 @@ function principalOf(row: BearerRow, jti: string): Principal {
   };
 }
 
+interface Use {
+  readonly seen: Date | null;
+  readonly at: Date;
+}
+
 /** Stamps beside the request, which neither waits for it nor fails with it; one at a time per token. */
-function createUseStamp({ db, log }: Pick<AuthenticateDeps, "db" | "log">) {
+function createUseStamp(deps: Pick<AuthenticateDeps, "db" | "log">) {
   const underWay = new Set<string>();
-  return (jti: string, lastUsedAt: Date | null, now: Date): void => {
-    const isRecent = lastUsedAt !== null && addMs(lastUsedAt, LAST_USE_STEP_MS) > now;
+  return (principal: Principal, call: Call, use: Use): void => {
+    const { jti } = principal;
+    const isRecent = use.seen !== null && addMs(use.seen, LAST_USE_STEP_MS) > use.at;
     if (isRecent || underWay.has(jti)) return;
     underWay.add(jti);
-    void stampLastUse(db, jti, now)
-      .catch((error: unknown) => log.warn("token.stamp_failed", errorFields(error)))
+    void recordUse(deps.db, principal, { call, use })
+      .catch((error: unknown) => deps.log.warn("token.stamp_failed", errorFields(error)))
       .finally(() => underWay.delete(jti));
   };
+}
+
+/** What lives apart from a sign-in: of these the audit log tells when they are used. */
+const AUDITED_IN_USE: ReadonlySet<TokenKind> = new Set([
+  "dashboard_pat",
+  "api_pat",
+  "impersonation",
+]);
+
+async function recordUse(
+  db: Db,
+  actor: Principal,
+  { call, use }: { call: Call; use: Use },
+): Promise<void> {
+  const { jti, tokenKind } = actor;
+  const isTold = use.seen !== null && hourOf(use.seen) === hourOf(use.at);
+  if (isTold || !AUDITED_IN_USE.has(tokenKind)) {
+    await stampLastUse(db, jti, use);
+    return;
+  }
+  const details = { kind: tokenKind, jti };
+  await db.transaction(async (tx) => {
+    if (await stampLastUse(tx, jti, use))
+      await recordAudit(tx, { at: use.at, action: "TOKEN_USED", actor, call, details });
+  });
+}
+
+function hourOf(at: Date): number {
+  return Math.floor(at.getTime() / HOUR_MS);
 }

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 
 import type { Tx } from "../../../db/client.ts";
 import { addMs } from "../../lib/clock.ts";
+import type { SecretBox } from "../../lib/secret-box.ts";
 import { claimsOf } from "../claims.ts";
 import type { KeyRing } from "../key-ring.ts";
 import type { TokenKind } from "../model.ts";
@@ -21,6 +22,10 @@ export interface TokenGrant {
   /** Null: it never expires. */
   readonly ttlS: number | null;
   readonly now: Date;
+  /** Of a personal access token issued through the API. */
+  readonly name?: string;
+  /** Seals the token into its row, from which its user may view it again: the dashboard's personal access token. */
+  readonly box?: SecretBox;
 }
 
 export interface IssuedToken {
@@ -29,24 +34,23 @@ export interface IssuedToken {
   readonly expiresAt: Date | null;
 }
 
-/** Signs a JWT and writes the row that it lives by. The caller audits it: only it knows what the token is for. */
+/**
+ * Signs a JWT and writes the row that it lives by. The caller audits it: only it knows what the token is for; and it
+ * holds the user's row (`holdUser`, `holdPassword`), else a password reset at the same time would miss the token.
+ */
 export async function issueToken(tx: Tx, keys: KeyRing, grant: TokenGrant): Promise<IssuedToken> {
+  const { name = null, box, ttlS, now, ...rest } = grant;
   const jti = randomBytes(JTI_BYTES).toString("base64url");
-  const expiresAt = grant.ttlS === null ? null : addMs(grant.now, grant.ttlS * 1000);
-  const { kind, userId, familyId, clientId, impersonatorId, scope, now } = grant;
-  const row = {
-    jti,
-    kind,
-    userId,
-    familyId,
-    clientId,
-    impersonatorId,
-    scope,
-    issuedAt: now,
-    expiresAt,
-  };
-  const type = kind === "refresh" ? "rt+jwt" : "at+jwt";
+  const expiresAt = ttlS === null ? null : addMs(now, ttlS * 1000);
+  const row = { ...rest, jti, issuedAt: now, expiresAt };
+  const type = grant.kind === "refresh" ? "rt+jwt" : "at+jwt";
   const { token, kid } = await keys.sign(type, claimsOf(row, jti));
-  await insertToken(tx, { ...row, kid });
+  const sealedToken = box?.seal(token, sealedTokenContext(row)) ?? null;
+  await insertToken(tx, { ...row, kid, name, sealedToken });
   return { token, jti, expiresAt };
+}
+
+/** What a dashboard token is sealed for: in another row, or for another user, it does not open. */
+export function sealedTokenContext({ jti, userId }: { jti: string; userId: number }): string {
+  return `api-token:${userId}:${jti}`;
 }

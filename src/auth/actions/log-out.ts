@@ -1,4 +1,4 @@
-import type { Db } from "../../../db/client.ts";
+import type { Db, Tx } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
 import type { Call } from "../../http/route.ts";
 import type { Clock } from "../../lib/clock.ts";
@@ -7,26 +7,41 @@ import type { Principal } from "../model.ts";
 import { deleteRefreshTokens, lockFamily, stampLogout } from "../queries/sessions.ts";
 import { deleteToken } from "../queries/tokens.ts";
 
+interface RevokeDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+}
+
 /** `GET /logout`: ends the token and its family's refresh token (interface.md 4.1, decisions.md 2). */
-export async function logOut(
-  deps: { db: Db; clock: Clock },
+export async function logOut(deps: RevokeDeps, principal: Principal, call: Call): Promise<void> {
+  const { userId, jti, impersonatorId } = principal;
+  const at = deps.clock.now();
+  await deps.db.transaction(async (tx) => {
+    await endToken(tx, principal);
+    await stampLogout(tx, { userId, impersonated: impersonatorId !== null, at });
+    const details = { jti };
+    await recordAudit(tx, { at, action: "AUTH_LOGOUT", actor: principal, call, details });
+  });
+}
+
+/** `GET /sso/revoking-token`: the same end, without being a logout. */
+export async function revokeOwnToken(
+  deps: RevokeDeps,
   principal: Principal,
   call: Call,
 ): Promise<void> {
-  const { userId, jti, familyId, impersonatorId } = principal;
-  const now = deps.clock.now();
+  const { jti, tokenKind: kind } = principal;
+  const at = deps.clock.now();
   await deps.db.transaction(async (tx) => {
-    if (familyId !== null) await lockFamily(tx, familyId);
-    // Of two logouts with one token the second comes with a token that is no more.
-    if (!(await deleteToken(tx, jti))) throw new Problem("unauthenticated");
-    if (familyId !== null) await deleteRefreshTokens(tx, familyId);
-    await stampLogout(tx, { userId, impersonated: impersonatorId !== null, at: now });
-    await recordAudit(tx, {
-      at: now,
-      action: "AUTH_LOGOUT",
-      actor: principal,
-      call,
-      details: { jti },
-    });
+    await endToken(tx, principal);
+    const details = { kind, jti };
+    await recordAudit(tx, { at, action: "TOKEN_REVOKED", actor: principal, call, details });
   });
+}
+
+async function endToken(tx: Tx, { jti, familyId }: Principal): Promise<void> {
+  if (familyId !== null) await lockFamily(tx, familyId);
+  // Of two calls with one token the second comes with a token that is no more.
+  if (!(await deleteToken(tx, jti))) throw new Problem("unauthenticated");
+  if (familyId !== null) await deleteRefreshTokens(tx, familyId);
 }

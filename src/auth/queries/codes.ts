@@ -1,4 +1,5 @@
 import type { DbOrTx, Tx } from "../../../db/client.ts";
+import { parseInstant } from "../../lib/clock.ts";
 import type { CodeLimits, EmailCode } from "../decide.ts";
 import type { CodeType } from "../password-model.ts";
 
@@ -7,13 +8,20 @@ import type { CodeType } from "../password-model.ts";
  * code does so one after the other.
  */
 export async function holdCodeLimits(tx: Tx, digest: string, now: Date): Promise<CodeLimits> {
-  const [row] = await tx.sql<CodeLimits[]>`
+  const [row] = await tx.sql<{ issued: string[]; wrong: string[] }[]>`
     insert into email_code_limits as l (email_digest, issued_at, wrong_at, touched_at)
     values (${digest}, '{}', '{}', ${now})
     on conflict (email_digest) do update set touched_at = greatest(l.touched_at, excluded.touched_at)
-    returning issued_at as "issuedAt", wrong_at as "wrongAt"`;
-  return row ?? { issuedAt: [], wrongAt: [] };
+    returning to_json(issued_at) as issued, to_json(wrong_at) as wrong`;
+  return { issuedAt: instants(row?.issued ?? []), wrongAt: instants(row?.wrong ?? []) };
 }
+
+/** The driver converts single instants only. */
+function instants(texts: readonly string[]): Date[] {
+  return texts.map(parseInstant).filter((at) => at !== undefined);
+}
+
+const iso = (at: Date): string => at.toISOString();
 
 export async function saveIssues(tx: Tx, digest: string, issuedAt: readonly Date[]): Promise<void> {
   await tx.sql`
@@ -30,9 +38,6 @@ export async function saveWrongTries(
     update email_code_limits set wrong_at = ${wrongAt.map(iso)}::text[]::timestamptz[]
     where email_digest = ${digest}`;
 }
-
-/** The driver converts single instants only. */
-const iso = (at: Date): string => at.toISOString();
 
 export interface CodeRow extends EmailCode {
   readonly codeMac: string;

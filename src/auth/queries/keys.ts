@@ -39,3 +39,21 @@ export async function activateNextKey(tx: Tx, now: Date): Promise<string | undef
     update signing_keys set state = 'current', activated_at = ${now} where state = 'next' returning kid`;
   return row?.kid;
 }
+
+/** A key as an operator sees it: nothing that signs. */
+export interface KeyUse {
+  readonly kid: string;
+  readonly state: SigningKeyRow["state"];
+  readonly createdAt: Date;
+  readonly activatedAt: Date | null;
+  readonly retiredAt: Date | null;
+  /** How many tokens that have not ended carry it. */
+  readonly tokens: number;
+}
+
+export async function listKeyUse(db: DbOrTx, now: Date): Promise<KeyUse[]> {
+  return db.sql<KeyUse[]>`
+    select kid, state, created_at as "createdAt", activated_at as "activatedAt", retired_at as "retiredAt",
+      (select count(*) from tokens t where t.kid = k.kid and (t.expires_at is null or t.expires_at > ${now})) as tokens
+    from signing_keys k order by created_at`;
+}

@@ -60,3 +60,7 @@ export async function settleRightAttempt(
     returning locked_until as "lockedUntil"`;
   return row;
 }
+
+export async function forgetLock(tx: DbOrTx, digest: string): Promise<void> {
+  await tx.sql`delete from sign_in_locks where email_digest = ${digest}`;
+}

@@ -1,4 +1,5 @@
 import type { DbOrTx, Tx } from "../../../db/client.ts";
+import type { Page } from "../../http/page.ts";
 import type { SignInMethod } from "../model.ts";
 
 /** A sign-in: the family of the tokens that come from it. */
@@ -43,4 +44,56 @@ export async function stampLogout(
 
 export async function deleteRefreshTokens(tx: DbOrTx, familyId: string): Promise<void> {
   await tx.sql`delete from tokens where family_id = ${familyId} and kind = 'refresh'`;
+}
+
+/** A sign-in that still has a live token. */
+export interface SessionRow {
+  readonly id: string;
+  readonly userId: number;
+  readonly method: SignInMethod;
+  readonly clientId: string | null;
+  readonly ip: string | null;
+  readonly userAgent: string | null;
+  readonly at: Date;
+  readonly lastUsedAt: Date | null;
+  readonly expiresAt: Date;
+}
+
+const session = (db: DbOrTx, now: Date) => db.sql`
+  select e.id, e.user_id as "userId", e.method, e.client_id as "clientId", e.ip, e.user_agent as "userAgent", e.at,
+    max(t.last_used_at) as "lastUsedAt", max(t.expires_at) as "expiresAt"
+  from authentication_events e
+  join tokens t on t.family_id = e.id and t.expires_at > ${now} and t.redeemed_at is null`;
+
+/** Newest first. */
+export async function sessionsOf(
+  db: DbOrTx,
+  userId: number,
+  { now, page }: { now: Date; page: Page },
+): Promise<SessionRow[]> {
+  const before = page.after === undefined ? db.sql`` : db.sql`and e.id < ${page.after}`;
+  return db.sql<SessionRow[]>`
+    ${session(db, now)} where t.user_id = ${userId} ${before}
+    group by e.id order by e.id desc limit ${page.limit + 1}`;
+}
+
+export async function findSession(
+  db: DbOrTx,
+  id: string,
+  now: Date,
+): Promise<SessionRow | undefined> {
+  const [row] = await db.sql<SessionRow[]>`${session(db, now)} where e.id = ${id} group by e.id`;
+  return row;
+}
+
+/** Ends a sign-in; in one order, as every deletion of several tokens. */
+export async function deleteFamily(tx: Tx, familyId: string): Promise<number> {
+  const result = await tx.sql`
+    delete from tokens where jti in (
+      select jti from tokens where family_id = ${familyId} order by jti for update)`;
+  return result.count;
+}
+
+export async function stampLogoutOf(tx: Tx, familyId: string, at: Date): Promise<void> {
+  await tx.sql`update authentication_events set logout_time = ${at} where id = ${familyId}`;
 }

@@ -1,4 +1,5 @@
-import type { DbOrTx } from "../../../db/client.ts";
+import type { DbOrTx, Tx } from "../../../db/client.ts";
+import type { Page } from "../../http/page.ts";
 import type { Role, SignInMethod, TokenKind } from "../model.ts";
 
 export interface TokenRow {
@@ -14,13 +15,20 @@ export interface TokenRow {
   readonly expiresAt: Date | null;
 }
 
-export async function insertToken(tx: DbOrTx, row: TokenRow): Promise<void> {
+/** What only the two kinds of personal access token have. */
+interface PersonalPart {
+  readonly name: string | null;
+  readonly sealedToken: string | null;
+}
+
+export async function insertToken(tx: DbOrTx, row: TokenRow & PersonalPart): Promise<void> {
   await tx.sql`
     insert into tokens
-      (jti, kind, user_id, client_id, family_id, impersonator_id, scope, kid, issued_at, expires_at)
+      (jti, kind, user_id, client_id, family_id, impersonator_id, scope, kid, name, sealed_token, issued_at,
+       expires_at)
     values
       (${row.jti}, ${row.kind}, ${row.userId}, ${row.clientId}, ${row.familyId}, ${row.impersonatorId},
-       ${row.scope}, ${row.kid}, ${row.issuedAt}, ${row.expiresAt})`;
+       ${row.scope}, ${row.kid}, ${row.name}, ${row.sealedToken}, ${row.issuedAt}, ${row.expiresAt})`;
 }
 
 /** A live token with all that its use depends on. */
@@ -69,9 +77,124 @@ export async function deleteToken(tx: DbOrTx, jti: string): Promise<boolean> {
   return result.count > 0;
 }
 
-/** Leaves a later stamp of another process alone. */
-export async function stampLastUse(db: DbOrTx, jti: string, at: Date): Promise<void> {
-  await db.sql`
-    update tokens set last_used_at = ${at}
-    where jti = ${jti} and (last_used_at is null or last_used_at < ${at})`;
+/** False if it was stamped since it was `seen`: of several requests at once one stamps. */
+export async function stampLastUse(
+  db: DbOrTx,
+  jti: string,
+  stamp: { seen: Date | null; at: Date },
+): Promise<boolean> {
+  const result = await db.sql`
+    update tokens set last_used_at = ${stamp.at}
+    where jti = ${jti} and last_used_at is not distinct from ${stamp.seen}`;
+  return result.count > 0;
+}
+
+export async function isTokenAlive(db: DbOrTx, jti: string): Promise<boolean> {
+  const rows = await db.sql`select 1 from tokens where jti = ${jti}`;
+  return rows.length > 0;
+}
+
+/** All that the user has or is behind. In one order, so that two such deletions do not wait for each other. */
+export async function deleteTokensOf(tx: Tx, userId: number): Promise<number> {
+  const result = await tx.sql`
+    delete from tokens where jti in (
+      select jti from tokens where user_id = ${userId} or impersonator_id = ${userId} order by jti for update)`;
+  return result.count;
+}
+
+export interface DashboardToken {
+  readonly jti: string;
+  readonly sealedToken: string;
+  readonly issuedAt: Date;
+  readonly lastUsedAt: Date | null;
+}
+
+export async function findDashboardToken(
+  db: DbOrTx,
+  userId: number,
+): Promise<DashboardToken | undefined> {
+  const [row] = await db.sql<DashboardToken[]>`
+    select jti, sealed_token as "sealedToken", issued_at as "issuedAt", last_used_at as "lastUsedAt"
+    from tokens where user_id = ${userId} and kind = 'dashboard_pat'`;
+  return row;
+}
+
+/** A personal access token that was issued through the API. */
+export interface ApiTokenRow {
+  readonly jti: string;
+  readonly userId: number;
+  readonly name: string;
+  readonly scope: string;
+  readonly issuedAt: Date;
+  readonly expiresAt: Date;
+  readonly lastUsedAt: Date | null;
+}
+
+const apiTokenColumns = (db: DbOrTx) => db.sql`
+  jti, user_id as "userId", name, scope, issued_at as "issuedAt", expires_at as "expiresAt",
+  last_used_at as "lastUsedAt"`;
+
+/** Newest first. `after` is an instant in ms and a jti, with a dot between. */
+export async function apiTokensOf(
+  db: DbOrTx,
+  userId: number,
+  { now, page }: { now: Date; page: Page },
+): Promise<ApiTokenRow[]> {
+  const { sql } = db;
+  const [issuedMs = "", jti = ""] = page.after?.split(".") ?? [];
+  const before =
+    page.after === undefined
+      ? sql``
+      : sql`and (issued_at, jti) < (to_timestamp(${issuedMs}::text::bigint / 1000.0)::timestamptz(3), ${jti})`;
+  return sql<ApiTokenRow[]>`
+    select ${apiTokenColumns(db)} from tokens
+    where user_id = ${userId} and kind = 'api_pat' and expires_at > ${now} ${before}
+    order by issued_at desc, jti desc limit ${page.limit + 1}`;
+}
+
+export async function findApiToken(
+  db: DbOrTx,
+  jti: string,
+  now: Date,
+): Promise<ApiTokenRow | undefined> {
+  const [row] = await db.sql<ApiTokenRow[]>`
+    select ${apiTokenColumns(db)} from tokens
+    where jti = ${jti} and kind = 'api_pat' and expires_at > ${now}`;
+  return row;
+}
+
+/** A refresh token with the state of whom it would sign in. */
+export interface RefreshRow extends TokenRow {
+  readonly redeemedAt: Date | null;
+  readonly companyId: number;
+  readonly isActive: boolean;
+}
+
+export async function findRefreshToken(db: DbOrTx, jti: string): Promise<RefreshRow | undefined> {
+  const [row] = await db.sql<RefreshRow[]>`
+    select t.jti, t.kind, t.user_id as "userId", t.client_id as "clientId", t.family_id as "familyId",
+      t.impersonator_id as "impersonatorId", t.scope, t.kid, t.issued_at as "issuedAt",
+      t.expires_at as "expiresAt", t.redeemed_at as "redeemedAt", u.company_id as "companyId",
+      u.is_active and c.is_active and coalesce(p.is_active, true) as "isActive"
+    from tokens t
+    join users u on u.id = t.user_id
+    join companies c on c.id = u.company_id
+    left join companies p on p.id = c.partner_id
+    where t.jti = ${jti} and t.kind = 'refresh'`;
+  return row;
+}
+
+export async function redeemToken(tx: Tx, jti: string, now: Date): Promise<void> {
+  await tx.sql`update tokens set redeemed_at = ${now} where jti = ${jti} and redeemed_at is null`;
+}
+
+/**
+ * Makes the deletion of a client wait for what is issued to it. False if there is no such client any more, or it may
+ * not refresh: a deletion that takes the grants away first is not kept waiting by refreshes that go on and on.
+ */
+export async function shareClient(tx: Tx, clientId: string): Promise<boolean> {
+  const rows = await tx.sql`
+    select 1 from oauth_clients where client_id = ${clientId} and 'refresh_token' = any(grant_types)
+    for key share`;
+  return rows.length > 0;
 }

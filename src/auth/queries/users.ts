@@ -1,4 +1,5 @@
 import type { DbOrTx, Tx } from "../../../db/client.ts";
+import { emailDomain } from "../email.ts";
 import type { Role } from "../model.ts";
 
 /** Who might sign in with an email. */
@@ -7,15 +8,21 @@ export interface SignInUser {
   readonly companyId: number;
   /** The tenant: the partner itself, or the partner of the account; null for the platform. */
   readonly partnerId: number | null;
-  /** Null for users who sign in only through an identity provider. */
+  /** Null for users who sign in only through an identity provider: they have none, or their domain takes none. */
   readonly passwordHash: string | null;
   /** The user, the company and the partner above it. */
   readonly isActive: boolean;
 }
 
+/** Whether the user `u` may sign in with a password, as far as the company's identity provider has a say. */
+const takesPassword = (db: DbOrTx, email: string) => db.sql`
+  not exists (select 1 from sso_domains d join sso_connections s on s.id = d.connection_id
+    where d.domain = ${emailDomain(email)} and s.company_id = u.company_id and s.is_active and not s.password_login)`;
+
 export async function findSignInUser(db: DbOrTx, email: string): Promise<SignInUser | undefined> {
   const [row] = await db.sql<SignInUser[]>`
-    select u.id, u.company_id as "companyId", u.password_hash as "passwordHash",
+    select u.id, u.company_id as "companyId",
+      case when ${takesPassword(db, email)} then u.password_hash end as "passwordHash",
       case when c.type = 'partner' then c.id else c.partner_id end as "partnerId",
       u.is_active and c.is_active and coalesce(p.is_active, true) as "isActive"
     from users u
@@ -27,7 +34,8 @@ export async function findSignInUser(db: DbOrTx, email: string): Promise<SignInU
 
 /**
  * Whether the password that was just verified is still the user's. The lock on the row orders a sign-in against a
- * password reset: either the reset sees the token that the sign-in issues, or the sign-in sees the new hash.
+ * password reset, as `holdUser` does: either the reset sees the token that the sign-in issues, or the sign-in sees the
+ * new hash.
  */
 export async function holdPassword(
   tx: Tx,
@@ -35,7 +43,7 @@ export async function holdPassword(
 ): Promise<boolean> {
   const rows = await tx.sql`
     select 1 from users where id = ${user.id} and password_hash = ${user.passwordHash} and is_active
-    for share`;
+    for no key update`;
   return rows.length > 0;
 }
 
@@ -105,5 +113,78 @@ export interface PersonRow {
 export async function findPerson(db: DbOrTx, userId: number): Promise<PersonRow | undefined> {
   const [row] = await db.sql<PersonRow[]>`
     select id, email, name, company_id as "companyId" from users where id = ${userId}`;
+  return row;
+}
+
+/** Who is sent a code for a new password, and in whose name. */
+export interface CodeRecipient {
+  readonly userId: number;
+  /** The tenant's own name, where white label is on. */
+  readonly brand: string | null;
+}
+
+export async function findCodeRecipient(
+  db: DbOrTx,
+  email: string,
+): Promise<CodeRecipient | undefined> {
+  const [row] = await db.sql<CodeRecipient[]>`
+    select u.id as "userId", case when b.white_label_enabled then b.brand_name end as brand
+    from users u
+    join companies c on c.id = u.company_id
+    left join companies p on p.id = c.partner_id
+    join companies b on b.id = coalesce(c.partner_id, c.id)
+    where u.email = ${email} and u.is_active and c.is_active and coalesce(p.is_active, true)
+      and ${takesPassword(db, email)}`;
+  return row;
+}
+
+/**
+ * Makes whoever issues a token for the user wait for a password reset, and the reverse: afterwards either the reset
+ * has seen the token, or the issuer sees what the reset has revoked. One holder at a time: locks that are shared let
+ * each other in past a reset that waits, and a thief who keeps refreshing would keep the reset from ever happening.
+ * False if the user is not active.
+ */
+export async function holdUser(tx: Tx, userId: number): Promise<boolean> {
+  const rows = await tx.sql`
+    select 1 from users where id = ${userId} and is_active for no key update`;
+  return rows.length > 0;
+}
+
+/** `holdUser` by email; undefined, for the same work, if nobody active has it. */
+export async function holdUserOf(tx: Tx, email: string): Promise<number | undefined> {
+  const [row] = await tx.sql<{ id: number }[]>`
+    select id from users where email = ${email} and is_active for no key update`;
+  return row?.id;
+}
+
+/** The first statement of a reset: it waits for tokens that are being issued. Undefined if the user is not active. */
+export async function changePassword(
+  tx: Tx,
+  change: { userId: number; hash: string; now: Date },
+): Promise<PersonRow | undefined> {
+  const [row] = await tx.sql<PersonRow[]>`
+    update users set password_hash = ${change.hash}, updated_at = ${change.now}
+    where id = ${change.userId} and is_active
+    returning id, email, name, company_id as "companyId"`;
+  return row;
+}
+
+/** The account of an id, with its first active owner if it has one. */
+export interface AccountWithOwner {
+  readonly id: number;
+  readonly partnerId: number;
+  readonly isActive: boolean;
+  readonly ownerId: number | null;
+}
+
+export async function findAccountWithOwner(
+  db: DbOrTx,
+  accountId: number,
+): Promise<AccountWithOwner | undefined> {
+  const [row] = await db.sql<AccountWithOwner[]>`
+    select c.id, c.partner_id as "partnerId", c.is_active as "isActive",
+      (select u.id from users u where u.company_id = c.id and u.role = 'account_owner' and u.is_active
+        order by u.id limit 1) as "ownerId"
+    from companies c where c.id = ${accountId} and c.type = 'account'`;
   return row;
 }

@@ -1,6 +1,15 @@
 import { describe, expect, test } from "bun:test";
 
-import { accountUser, anyUser, partnerAdmin, superAdmin } from "../../../src/auth/guard.ts";
+import {
+  accountUser,
+  anyUser,
+  dashboardSignIn,
+  ownSignIn,
+  partnerAdmin,
+  passwordSetter,
+  selfService,
+  superAdmin,
+} from "../../../src/auth/guard.ts";
 import type { Principal, Role, TokenKind } from "../../../src/auth/model.ts";
 
 const COMPANY: Record<Role, Principal["companyType"]> = {
@@ -117,5 +126,71 @@ describe("access rules by kind of token", () => {
     expect(partnerAdmin("webhooks:read").refuse(misplaced)).toBe("forbidden");
     const posing = principal("super_admin", { companyType: "partner" });
     expect(superAdmin().refuse(posing)).toBe("forbidden");
+  });
+});
+
+describe("access rules by how the token came about", () => {
+  const kinds = {
+    login: {},
+    sso: { signInMethod: "sso" },
+    "fresh from a reset": { signInMethod: "password_reset" },
+    "first-party client": { signInMethod: "password_grant", clientId: "c" },
+    "third-party client": {
+      signInMethod: "authorization_code",
+      clientId: "c",
+      isThirdParty: true,
+    },
+    "narrowed login": { scopes: new Set(["reviews:read"]) },
+    "personal of the dashboard": { tokenKind: "dashboard_pat", signInMethod: null },
+    "personal of the API": { tokenKind: "api_pat", signInMethod: null },
+    impersonation: {
+      tokenKind: "impersonation",
+      signInMethod: "impersonation",
+      impersonatorId: 2,
+    },
+    "code for a password": {
+      tokenKind: "password_reset",
+      signInMethod: null,
+      scopes: new Set(["password:reset"]),
+    },
+  } as const satisfies Record<string, Partial<Principal>>;
+  const rules = {
+    passwordSetter: passwordSetter(),
+    ownSignIn: ownSignIn("*"),
+    dashboardSignIn: dashboardSignIn(),
+    selfService: selfService(),
+  };
+  type Kind = keyof typeof kinds;
+  const admits: Record<keyof typeof rules, Kind[]> = {
+    passwordSetter: [
+      "login",
+      "sso",
+      "fresh from a reset",
+      "first-party client",
+      "code for a password",
+    ],
+    ownSignIn: ["login", "sso", "fresh from a reset", "first-party client"],
+    dashboardSignIn: ["login", "sso"],
+    selfService: [
+      "login",
+      "sso",
+      "fresh from a reset",
+      "first-party client",
+      "personal of the dashboard",
+      "personal of the API",
+    ],
+  };
+  const table = Object.entries(rules).flatMap(([name, access]) =>
+    Object.entries(kinds).map(([kind, over]) => ({
+      name,
+      access,
+      kind,
+      over,
+      admitted: admits[name as keyof typeof rules].includes(kind as Kind),
+    })),
+  );
+
+  test.each(table)("$name to a token of kind $kind: $admitted", ({ access, over, admitted }) => {
+    expect(access.refuse(principal("account_owner", over)) === undefined).toBe(admitted);
   });
 });

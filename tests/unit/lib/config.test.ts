@@ -36,6 +36,8 @@ test("has the production defaults of the specification", () => {
     retentionDays: 30,
     rateLimits: true,
     egress: { allowHttp: false, allowedNetworks: [] },
+    webhookCa: [],
+    webhookProxy: undefined,
   });
 });
 
@@ -125,4 +127,13 @@ describe("a setting on either side of its bounds", () => {
         expect(faults[0]).toStartWith(name);
       });
   }
+});
+
+test("reads the egress proxy, and does not repeat a bad one", () => {
+  expect(readConfig({ ...minimal, WEBHOOK_PROXY_URL: "http://a:b@proxy:3128" })).toMatchObject({
+    webhookProxy: { host: "proxy", port: 3128, authorization: "Basic YTpi" },
+  });
+  expect(faultsOf({ WEBHOOK_PROXY_URL: "https://a:pass@proxy" })).toEqual([
+    "WEBHOOK_PROXY_URL must be an http URL without a path, such as http://proxy.example:3128.",
+  ]);
 });

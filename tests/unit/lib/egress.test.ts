@@ -9,6 +9,7 @@ import {
   systemLookup,
 } from "../../../src/lib/egress.ts";
 import type { EgressPolicy, Lookup } from "../../../src/lib/egress.ts";
+import { PRIVATE_SPELLINGS } from "../../support/private-spellings.ts";
 
 const STRICT: EgressPolicy = { allowHttp: false, allowedNetworks: [] };
 const LOOPBACK: EgressPolicy = {
@@ -142,55 +143,6 @@ describe("parseNetworks", () => {
     expect(() => parseNetworks(`127.0.0.0/8, ${item}`)).toThrow(`"${item}"`);
   });
 });
-
-const PRIVATE_SPELLINGS = [
-  "127.0.0.1",
-  "127.1",
-  "127.0.1",
-  "2130706433",
-  "0x7f000001",
-  "0x7f.1",
-  "0177.0.0.1",
-  "017700000001",
-  "127.0.0.1.",
-  "127.000.000.001",
-  "①②⑦.0.0.1",
-  "１２７.0.0.1",
-  "127。0。0。1",
-  "127%2e0%2e0%2e1",
-  "%31%32%37.0.0.1",
-  "0",
-  "0.0.0.0",
-  "0x0",
-  "10.0.0.1",
-  "0xa000001",
-  "167772161",
-  "012.0.0.1",
-  "172.16.0.1",
-  "192.168.1.1",
-  "0xc0a80101",
-  "3232235777",
-  "169.254.169.254",
-  "0xa9fea9fe",
-  "2852039166",
-  "100.64.0.1",
-  "[::1]",
-  "[::]",
-  "[0:0:0:0:0:0:0:1]",
-  "[::ffff:127.0.0.1]",
-  "[::ffff:7f00:1]",
-  "[::127.0.0.1]",
-  "[64:ff9b::7f00:1]",
-  "[2002:7f00:1::]",
-  "[fe80::1]",
-  "[fd00:ec2::254]",
-  "[2001:0:7f00:1::]",
-  "localhost",
-  "LOCALHOST",
-  "localhost.",
-  "api.localhost",
-  "ⓛocalhost",
-];
 
 describe("checkWebhookUrl", () => {
   test.each(PRIVATE_SPELLINGS)("refuses the private address spelled %s", (host) => {

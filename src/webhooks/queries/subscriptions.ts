@@ -1,8 +1,6 @@
-import type { DbOrTx, Tx } from "../../db/client.ts";
-import { ulidFloor } from "../../db/partitions.ts";
-import type { Page } from "../http/page.ts";
-import { addMs } from "../lib/clock.ts";
-import type { Attempt, AttemptFilter, Subscription } from "./model.ts";
+import type { DbOrTx, Tx } from "../../../db/client.ts";
+import type { Page } from "../../http/page.ts";
+import type { Subscription, SubscriptionSettings } from "../model.ts";
 
 /** Columns as `Subscription` names them; nothing sealed among them. */
 const columns = (db: DbOrTx) => db.sql`
@@ -78,61 +76,77 @@ export async function markDeleted(tx: Tx, subscriptionId: string, now: Date): Pr
      where id = ${subscriptionId}`;
 }
 
-/** decisions.md 4, soft delete: what is still queued is settled as skipped. */
-export async function settleAsDeleted(
+/** The subscription as it is now, held until the commit: nobody changes it in between. */
+export async function lockSubscription(
   tx: Tx,
-  subscription: Pick<Subscription, "id" | "shard">,
+  { id, partnerId }: Pick<Subscription, "id" | "partnerId">,
+): Promise<Subscription | undefined> {
+  const [row] = await tx.sql<Subscription[]>`
+    select ${columns(tx)} from webhook_subscriptions
+     where id = ${id} and partner_id = ${partnerId} and state <> 'deleted'
+       for no key update`;
+  return row;
+}
+
+export async function updateSettings(
+  tx: Tx,
+  id: string,
+  settings: SubscriptionSettings & Pick<Subscription, "nextBatchAt">,
   now: Date,
 ): Promise<void> {
   await tx.sql`
-    with held as materialized (
-      select shard, subscription_id, sequence from outbox
-       where shard = ${subscription.shard} and subscription_id = ${subscription.id}
-       order by sequence for update
-    ), taken as (
-      delete from outbox o using held h
-       where o.shard = h.shard and o.subscription_id = h.subscription_id and o.sequence = h.sequence
-      returning o.*
-    )
-    insert into settled_entries
-      (subscription_id, sequence, event_id, event, is_test, payload_mode, review_history_id, review_id,
-       batch_job_id, round, state, reason, recorded_at, settled_at)
-    select subscription_id, sequence, event_id, event, is_test, payload_mode, review_history_id, review_id,
-           batch_job_id, round, 'skipped', 'deleted', recorded_at, ${now}
-      from taken`;
+    update webhook_subscriptions
+       set label = ${settings.label}, webhook_url = ${settings.webhookUrl},
+           batch_interval_hours = ${settings.batchIntervalHours}, events = ${settings.events}::text[],
+           payload_mode = ${settings.payloadMode},
+           suppress_native_notifications = ${settings.suppressNativeNotifications},
+           ordering = ${settings.ordering}, next_batch_at = ${settings.nextBatchAt}, updated_at = ${now}
+     where id = ${id}`;
 }
 
-/**
- * Newest first by id. The ids are ULIDs of the start, so a time is a bound on them, and only the partitions between
- * the bounds are read.
- */
-export async function attemptsOf(
-  db: DbOrTx,
-  subscriptionId: string,
-  filter: AttemptFilter,
-  page: Page,
-): Promise<Attempt[]> {
-  const { sql } = db;
-  const conditions = [
-    filter.event === undefined ? sql`` : sql`and event = ${filter.event}`,
-    filter.eventId === undefined ? sql`` : sql`and event_id = ${filter.eventId}`,
-    filter.outcome === undefined ? sql`` : sql`and outcome = ${filter.outcome}`,
-    filter.since === undefined ? sql`` : sql`and id >= ${idAt(filter.since)}`,
-    filter.until === undefined ? sql`` : sql`and id < ${idAt(filter.until)}`,
-    page.after === undefined ? sql`` : sql`and id < ${page.after}`,
-  ];
-  return sql<Attempt[]>`
-    select id, event_id as "eventId", event, attempt, round, sequence, started_at as "startedAt",
-           duration_ms as "durationMs", outcome, status_code as "statusCode", error_code as "errorCode",
-           request_headers as "requestHeaders", request_body as "requestBody",
-           response_headers as "responseHeaders", response_excerpt as "responseExcerpt",
-           response_truncated as "responseTruncated", next_attempt_at as "nextAttemptAt"
-      from delivery_attempts
-     where subscription_id = ${subscriptionId} ${conditions}
-     order by id desc limit ${page.limit + 1}`;
+/** The sealed secret; read it together with what is done with it. */
+export async function sealedSecretOf(tx: Tx, id: string): Promise<string | undefined> {
+  const [row] = await tx.sql<{ sealed: string }[]>`
+    select sealed_secret as sealed from webhook_subscriptions where id = ${id} and state <> 'deleted'`;
+  return row?.sealed;
 }
 
-/** The smallest id of an attempt that started at `at`. ULIDs know no time before 1970. */
-function idAt(at: Date): string {
-  return ulidFloor(addMs(at, Math.max(0, -at.getTime())));
+interface RotatedSecret {
+  readonly sealedSecret: string;
+  readonly secretFingerprint: string;
+  /** The secret until now, for as long as deliveries carry its signature too; null without a grace period. */
+  readonly previous: { readonly sealedSecret: string; readonly expiresAt: Date } | null;
+}
+
+/** Ciphertext and fingerprint in one statement (interface.md 4.5). */
+export async function replaceSecret(
+  tx: Tx,
+  id: string,
+  secret: RotatedSecret,
+  now: Date,
+): Promise<void> {
+  await tx.sql`
+    update webhook_subscriptions
+       set sealed_secret = ${secret.sealedSecret}, secret_fingerprint = ${secret.secretFingerprint},
+           sealed_previous_secret = ${secret.previous?.sealedSecret ?? null},
+           previous_secret_expires_at = ${secret.previous?.expiresAt ?? null}, updated_at = ${now}
+     where id = ${id}`;
+}
+
+/** disabled → active. */
+export async function markEnabled(tx: Tx, id: string, now: Date): Promise<void> {
+  await tx.sql`
+    update webhook_subscriptions
+       set state = 'active', disabled_at = null, disabled_reason = null, consecutive_failure_count = 0,
+           updated_at = ${now}
+     where id = ${id}`;
+}
+
+export async function moveBatchCursor(
+  tx: Tx,
+  { id, cursor, nextBatchAt }: { id: string; cursor: Date; nextBatchAt: Date },
+): Promise<void> {
+  await tx.sql`
+    update webhook_subscriptions set last_batch_dispatched_at = ${cursor}, next_batch_at = ${nextBatchAt}
+     where id = ${id}`;
 }

@@ -2,34 +2,20 @@ import { randomInt } from "node:crypto";
 
 import { ulid } from "ulid";
 
-import type { Db } from "../../db/client.ts";
-import { violatesUnique } from "../../db/errors.ts";
-import { recordAudit } from "../audit/actions.ts";
-import type { Principal } from "../auth/model.ts";
-import { isUlid, type Page } from "../http/page.ts";
-import type { Call } from "../http/route.ts";
-import type { Clock } from "../lib/clock.ts";
-import { Problem } from "../lib/problem.ts";
-import { newSecret } from "../lib/random-secret.ts";
-import { fingerprint, type SecretBox } from "../lib/secret-box.ts";
-import { SHARDS, type Waker } from "../outbox/schedule.ts";
-import { webhookSecretContext } from "../outbox/secret-context.ts";
-import { firstBatchAt } from "./decide.ts";
-import type { Attempt, AttemptFilter, Subscription, SubscriptionSettings } from "./model.ts";
-import * as queries from "./queries.ts";
-
-export interface WebhookDeps {
-  readonly db: Db;
-  readonly clock: Clock;
-  readonly box: SecretBox;
-  readonly schedule: Waker;
-  readonly config: { readonly batchHourMs: number };
-}
-
-interface Caller {
-  readonly principal: Principal;
-  readonly call: Call;
-}
+import { violatesUnique } from "../../../db/errors.ts";
+import { recordAudit } from "../../audit/actions.ts";
+import type { Principal } from "../../auth/model.ts";
+import { isUlid, type Page } from "../../http/page.ts";
+import { Problem } from "../../lib/problem.ts";
+import { newSecret } from "../../lib/random-secret.ts";
+import { fingerprint } from "../../lib/secret-box.ts";
+import { SHARDS } from "../../outbox/schedule.ts";
+import { webhookSecretContext } from "../../outbox/secret-context.ts";
+import { firstBatchAt } from "../decide.ts";
+import type { Subscription, SubscriptionSettings } from "../model.ts";
+import { settleQueued } from "../queries/entries.ts";
+import * as queries from "../queries/subscriptions.ts";
+import { tenantOf, wakeAt, type Caller, type WebhookDeps } from "./deps.ts";
 
 const SLOT_INDEX = "webhook_subscriptions_slot";
 
@@ -85,9 +71,9 @@ export async function createSubscription(
   } catch (error) {
     throw violatesUnique(error, SLOT_INDEX) ? new Problem("slot_occupied") : error;
   }
-  const { nextBatchAt, shard } = subscription;
-  // After the commit, like every wake; without it, the first batch would wait for the sweep to find it.
-  if (nextBatchAt !== null) await deps.schedule.wake([{ subscriptionId: id, shard }], nextBatchAt);
+  // Without it, the first batch would wait for the sweep to find it.
+  const { nextBatchAt } = subscription;
+  if (nextBatchAt !== null) await wakeAt(deps, subscription, nextBatchAt);
   return { subscription, secret };
 }
 
@@ -127,25 +113,10 @@ export async function deleteSubscription(
   const now = deps.clock.now();
   await deps.db.transaction(async (tx) => {
     if (!(await queries.deleteSequence(tx, subscription.id))) throw new Problem("not_found");
-    await queries.settleAsDeleted(tx, subscription, now);
+    await settleQueued(tx, subscription, "deleted", now);
     await queries.markDeleted(tx, subscription.id, now);
     const { id, deliveryKind } = subscription;
     const details = { subscription_id: id, delivery_kind: deliveryKind };
     await recordAudit(tx, { at: now, action: "WEBHOOK_DELETED", actor: principal, call, details });
   });
-}
-
-export function listAttempts(
-  { db }: Pick<WebhookDeps, "db">,
-  subscription: Pick<Subscription, "id">,
-  filter: AttemptFilter,
-  page: Page,
-): Promise<Attempt[]> {
-  return queries.attemptsOf(db, subscription.id, filter, page);
-}
-
-/** The access rule admits users of a partner only; this says it to the types. */
-function tenantOf({ partnerId }: Principal): number {
-  if (partnerId === null) throw new Problem("forbidden");
-  return partnerId;
 }

@@ -1,0 +1,19 @@
+// `bun run bench <name>`: runs one benchmark, which prints its table and writes JSON to bench-results/.
+const BENCHMARKS: Record<string, () => Promise<unknown>> = {
+  auth: () => import("./bench/auth.ts"),
+  dispatch: () => import("./bench/dispatch.ts"),
+};
+/** EX_USAGE of sysexits.h. */
+const EXIT_USAGE = 64;
+
+// A benchmark sees its own arguments only.
+const [name = ""] = process.argv.splice(2, 1);
+const run = Object.hasOwn(BENCHMARKS, name) ? BENCHMARKS[name] : undefined;
+if (run === undefined) {
+  console.error(`Usage: bun run bench <name>, with one of: ${Object.keys(BENCHMARKS).join(", ")}`);
+  process.exitCode = EXIT_USAGE;
+} else {
+  await run();
+}
+
+export {};

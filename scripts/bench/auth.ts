@@ -1,0 +1,234 @@
+// `bun run bench auth`: sign-in beside what it is made of, in one run: logins beside bare argon2id, bearer-checked
+// requests beside an Elysia route without a check, and known emails beside unknown ones. The ratios are the result;
+// the machine is whatever it is.
+import { availableParallelism } from "node:os";
+
+import { createAuthenticate } from "../../src/auth/actions/authenticate.ts";
+import { openKeyRing } from "../../src/auth/key-ring.ts";
+import { findBearer } from "../../src/auth/queries/tokens.ts";
+import { BASE_PATH } from "../../src/http/mount.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import { createLog } from "../../src/lib/log.ts";
+import { createPasswords } from "../../src/lib/password.ts";
+import { createSecretBox } from "../../src/lib/secret-box.ts";
+import { BENCH_PASSWORD, startAuthRig, type AuthRig } from "./auth-rig.ts";
+import { bytesOf, load, LoadConnection, quantile, type LoadRequest } from "./http-load.ts";
+import { writeResult } from "./rig.ts";
+
+const SECONDS = 5;
+const ROUNDS = 3;
+const CONNECTIONS = 16;
+const PAIRS = 200;
+const CHECKS = 2_000;
+
+const say = (text: string) => console.log(text);
+const round = (value: number, digits = 2) => Number(value.toFixed(digits));
+
+type Row = Record<string, string | number>;
+
+/** Argon2id with the API's own limit of parallel hashes, and nothing around it. */
+async function bareArgon2(): Promise<number> {
+  const passwords = createPasswords();
+  const hash = await passwords.hash(BENCH_PASSWORD);
+  const endsAt = performance.now() + SECONDS * 1000;
+  let count = 0;
+  const startedAt = performance.now();
+  await Promise.all(
+    Array.from({ length: availableParallelism() }, async () => {
+      while (performance.now() < endsAt) {
+        await passwords.verify(BENCH_PASSWORD, hash);
+        count++;
+      }
+    }),
+  );
+  return count / ((performance.now() - startedAt) / 1000);
+}
+
+function request(one: Omit<LoadRequest, "path"> & { path: string }): Buffer {
+  return bytesOf({ ...one, path: BASE_PATH + one.path });
+}
+
+async function tokenOf({ apiRoot }: AuthRig, email: string): Promise<string> {
+  const response = await fetch(`${apiRoot}${BASE_PATH}/login`, {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify({ email, password: BENCH_PASSWORD }),
+  });
+  const body: unknown = await response.json();
+  return String(Reflect.get(Object(body), "token"));
+}
+
+/** The rounds of all scenarios take turns, so that a slow moment of the machine meets them alike. */
+async function throughput(rig: AuthRig): Promise<Row[]> {
+  const token = await tokenOf(rig, rig.emails[0] ?? "");
+  const logins = rig.emails.map((email) =>
+    request({ method: "POST", path: "/login", body: { email, password: BENCH_PASSWORD } }),
+  );
+  const only = (bytes: Buffer) => () => bytes;
+  const checked = request({ method: "GET", path: "/partner/webhooks/events", token });
+  const verified = request({ method: "GET", path: "/verify-token", token });
+  const scenarios = [
+    ["bare Elysia route", rig.bareRoot, only(bytesOf({ method: "GET", path: "/" })), CONNECTIONS],
+    [
+      "route of the API without a check",
+      rig.apiRoot,
+      only(bytesOf({ method: "GET", path: "/healthz" })),
+      CONNECTIONS,
+    ],
+    ["bearer-checked request", rig.apiRoot, only(checked), CONNECTIONS],
+    ["verify-token", rig.apiRoot, only(verified), CONNECTIONS],
+    ["login", rig.apiRoot, (n: number) => logins[n % logins.length] ?? checked, CONNECTIONS],
+  ] as const;
+  const rows: Row[] = [];
+  const argon2 = await takeRounds("bare argon2id verification", bareArgon2);
+  rows.push({ what: "bare argon2id verification", "per second": round(argon2, 1) });
+  for (const [what, root, next, connections] of scenarios) {
+    const results: Awaited<ReturnType<typeof load>>[] = [];
+    const perSecond = await takeRounds(what, async () => {
+      const result = await load(root, next, { connections, seconds: SECONDS });
+      results.push(result);
+      return result.perSecond;
+    });
+    const bad = results.flatMap(({ statuses }) => Object.keys(statuses)).filter((s) => s !== "200");
+    if (bad.length > 0) throw new Error(`${what} was answered ${bad.join(", ")}.`);
+    const beside = what === "login" ? argon2 : Number(rows[1]?.["per second"] ?? perSecond);
+    rows.push({
+      what,
+      "per second": round(perSecond, what === "login" ? 1 : 0),
+      "p50 ms": round(
+        quantile(
+          results.map((one) => one.p50Ms),
+          0.5,
+        ),
+      ),
+      "p99 ms": round(
+        quantile(
+          results.map((one) => one.p99Ms),
+          0.5,
+        ),
+      ),
+      ratio: round(perSecond / beside),
+      "ratio to": what === "login" ? "bare argon2id" : "bare Elysia route",
+    });
+  }
+  return rows;
+}
+
+/** The median of some rounds. */
+async function takeRounds(what: string, run: () => Promise<number>): Promise<number> {
+  const values: number[] = [];
+  for (let i = 1; i <= ROUNDS; i++) {
+    values.push(await run());
+    say(`  ${what}: round ${i} of ${ROUNDS}, ${round(values.at(-1) ?? 0, 1)} per second`);
+  }
+  return quantile(values, 0.5);
+}
+
+/** The bearer check by itself, one at a time, in this process: signature and the one look-up. */
+async function bearerCheck(rig: AuthRig): Promise<Row[]> {
+  const log = createLog({ level: "error", role: "bench", clock: systemClock });
+  const box = createSecretBox({ current: rig.config.masterKey });
+  const deps = { db: rig.db, box, clock: systemClock, log, config: rig.config };
+  const keys = await openKeyRing(deps);
+  const authenticate = createAuthenticate({ ...deps, keys });
+  const token = await tokenOf(rig, rig.emails[0] ?? "");
+  const headers = new Headers({ Authorization: `Bearer ${token}` });
+  const call = { requestId: "bench", ip: "127.0.0.1", userAgent: null, headers };
+  const { jti } = await authenticate(call);
+  return [
+    await timed("signature alone", () => keys.verify("at+jwt", token)),
+    await timed("the one look-up alone", () => findBearer(rig.db, jti)),
+    await timed("the whole bearer check", () => authenticate(call)),
+  ];
+}
+
+async function timed(what: string, run: () => Promise<unknown>): Promise<Row> {
+  const times: number[] = [];
+  for (let i = 0; i < CHECKS; i++) {
+    const before = performance.now();
+    await run();
+    // The first ones warm up.
+    if (i >= CHECKS / 10) times.push(performance.now() - before);
+  }
+  return {
+    what,
+    "p50 ms": round(quantile(times, 0.5), 3),
+    "p99 ms": round(quantile(times, 0.99), 3),
+  };
+}
+
+/** Known and unknown emails in turn, each once, on one connection: the answers' times must not tell them apart. */
+async function knownAndUnknown(rig: AuthRig): Promise<Row[]> {
+  const emails = {
+    known: rig.emails.slice(0, PAIRS),
+    unknown: Array.from({ length: PAIRS }, (_, n) => `none-${n}@bench.example`),
+  };
+  const type = "forgot_password";
+  const routes: [what: string, of: (email: string) => Buffer][] = [
+    [
+      "login, wrong password",
+      (email) => request({ method: "POST", path: "/login", body: { email, password: "wrong" } }),
+    ],
+    ["discover", (email) => request({ method: "POST", path: "/auth/discover", body: { email } })],
+    [
+      "OTP resend",
+      (email) => request({ method: "POST", path: "/email-otp/resend", body: { email, type } }),
+    ],
+    [
+      "OTP resend, in the cooldown",
+      (email) => request({ method: "POST", path: "/email-otp/resend", body: { email, type } }),
+    ],
+    [
+      "OTP verify, wrong code",
+      (email) =>
+        request({ method: "POST", path: "/email-otp/verify", body: { email, otp: "x", type } }),
+    ],
+  ];
+  const connection = await LoadConnection.open(rig.apiRoot);
+  const rows: Row[] = [];
+  for (const [what, of] of routes) {
+    const times = { known: [] as number[], unknown: [] as number[] };
+    for (let i = 0; i < PAIRS; i++)
+      for (const side of i % 2
+        ? (["known", "unknown"] as const)
+        : (["unknown", "known"] as const)) {
+        const bytes = of(emails[side][i] ?? "");
+        const before = performance.now();
+        await connection.send(bytes);
+        times[side].push(performance.now() - before);
+      }
+    const [known, unknown] = [quantile(times.known, 0.5), quantile(times.unknown, 0.5)];
+    say(`  ${what}: ${PAIRS} of each`);
+    rows.push({
+      what,
+      "known p50 ms": round(known, 3),
+      "unknown p50 ms": round(unknown, 3),
+      "difference %": round((Math.abs(known - unknown) / Math.max(known, unknown)) * 100, 1),
+    });
+  }
+  connection.close();
+  return rows;
+}
+
+say("Starting durable stores, the API and a bare Elysia route …");
+const rig = await startAuthRig(PAIRS);
+try {
+  say(`\nThroughput, ${CONNECTIONS} connections, ${ROUNDS} rounds of ${SECONDS} s each`);
+  const throughputs = await throughput(rig);
+  say("\nThe bearer check by itself");
+  const checks = await bearerCheck(rig);
+  say("\nKnown and unknown emails, interleaved");
+  const pairs = await knownAndUnknown(rig);
+  for (const table of [throughputs, checks, pairs]) console.table(table);
+  const machine = { cores: availableParallelism(), bun: Bun.version };
+  const result = {
+    machine,
+    throughput: throughputs,
+    bearer_check: checks,
+    known_and_unknown: pairs,
+  };
+  say(`Written to ${writeResult("auth", result)}`);
+} finally {
+  await rig.stop();
+}
+process.exit(0);

@@ -1,0 +1,54 @@
+// `bun run keys` lists the signing keys, `bun run keys rotate` brings the next one into use. The settings of the
+// server say which database and which master key. Running API processes follow within seconds.
+import { connect, type Db } from "../db/client.ts";
+import { rotateKeys } from "../src/auth/actions/rotate-keys.ts";
+import { listKeyUse } from "../src/auth/queries/keys.ts";
+import { isoInstant, systemClock } from "../src/lib/clock.ts";
+import { ConfigError, EXIT_CONFIG, readConfig } from "../src/lib/config.ts";
+import { createSecretBox, type SecretBox } from "../src/lib/secret-box.ts";
+
+const USAGE = "Usage: bun run keys [list | rotate]";
+/** EX_USAGE of sysexits.h. */
+const EXIT_USAGE = 64;
+
+async function main([command = "list", ...more]: readonly string[]): Promise<number> {
+  if (more.length > 0 || (command !== "list" && command !== "rotate")) {
+    console.error(USAGE);
+    return EXIT_USAGE;
+  }
+  const config = readConfig();
+  const db = connect(config.databaseUrl, { max: 1, name: "reviewrelay-keys" });
+  try {
+    const box = createSecretBox({ current: config.masterKey, previous: config.masterKeyPrevious });
+    if (command === "rotate") await rotate(db, box);
+    await list(db);
+    return 0;
+  } finally {
+    await db.close();
+  }
+}
+
+async function rotate(db: Db, box: SecretBox): Promise<void> {
+  const { retired, current, next } = await rotateKeys({ db, box, clock: systemClock });
+  console.log(`Rotated: ${current} signs now, ${retired} is retired, ${next} comes next.\n`);
+}
+
+async function list(db: Db): Promise<void> {
+  const keys = await listKeyUse(db, systemClock.now());
+  if (keys.length === 0) {
+    console.log("The ring is empty: the API makes its keys at its first start.");
+    return;
+  }
+  for (const { kid, state, tokens, ...at } of keys) {
+    const since = at.retiredAt ?? at.activatedAt ?? at.createdAt;
+    const use = `${tokens} live ${tokens === 1 ? "token" : "tokens"}`;
+    console.log(`${kid}  ${state.padEnd(7)}  since ${isoInstant(since)}  ${use}`);
+  }
+}
+
+try {
+  process.exitCode = await main(process.argv.slice(2));
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error);
+  process.exitCode = error instanceof ConfigError ? EXIT_CONFIG : 1;
+}

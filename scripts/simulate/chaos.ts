@@ -1,0 +1,76 @@
+import type { Cluster } from "./cluster.ts";
+import type { StoreDeps } from "./dispatch-store.ts";
+import type { Redis } from "./redis.ts";
+
+interface ChaosDeps extends StoreDeps {
+  readonly redis: Redis;
+  readonly cluster: Cluster;
+}
+
+const TICK_MS = 1_000;
+
+/** What goes wrong by itself, not at a request: once a second each kind may strike. */
+export class Chaos {
+  readonly #deps: ChaosDeps;
+
+  constructor(deps: ChaosDeps) {
+    this.#deps = deps;
+  }
+
+  run(): void {
+    const { world } = this.#deps;
+    if (!world.faulty) return;
+    this.#strikeStores();
+    this.#strikeProcesses();
+    world.loop.after(world.random.between(0.5, 1.5) * TICK_MS, () => this.run());
+  }
+
+  #strikeStores(): void {
+    const { world, redis, postgres } = this.#deps;
+    const { random, settings } = world;
+    const { faults } = settings;
+    if (random.chance(faults.flush)) {
+      world.fault("Redis is flushed");
+      redis.flush();
+    }
+    if (redis.server.up && random.chance(faults.redisDown)) {
+      const ms = random.between(500, 20_000);
+      world.fault(`Redis is down for ${Math.round(ms)} ms`, ms + 2_000);
+      redis.stop(ms);
+    }
+    if (postgres.up && random.chance(faults.postgresDown)) {
+      const ms = random.between(200, 8_000);
+      world.fault(`Postgres is down for ${Math.round(ms)} ms`, ms);
+      postgres.up = false;
+      postgres.life += 1;
+      world.loop.after(ms, () => {
+        postgres.up = true;
+      });
+    }
+  }
+
+  #strikeProcesses(): void {
+    const { world, cluster } = this.#deps;
+    const { random, settings } = world;
+    const { faults } = settings;
+    for (const running of cluster.running) {
+      const { process } = running;
+      if (!process.alive) continue;
+      if (random.chance(faults.kill)) process.crash("killed");
+      else if (random.chance(faults.stop)) cluster.stop(running);
+      if (random.chance(faults.cutOff)) {
+        const ms = random.between(500, 10_000);
+        world.fault(`${process.name} does not reach Postgres for ${Math.round(ms)} ms`, ms);
+        process.cutOffUntilMs = world.nowMs + ms;
+      }
+      if (random.chance(faults.clockJump)) {
+        const ms = random.between(-30_000, 30_000);
+        world.fault(`the clock of ${process.name} jumps by ${Math.round(ms)} ms`);
+        process.skewMs += ms;
+        process.jumpedMs = world.nowMs;
+      }
+    }
+    if (cluster.serving.length < settings.processes && random.chance(0.3)) cluster.start();
+    else if (cluster.serving.length < 4 && random.chance(faults.join)) cluster.start();
+  }
+}

@@ -1,0 +1,122 @@
+import type { Cluster } from "./cluster.ts";
+import type { Monitor } from "./monitor.ts";
+import type { OutboxRow, SubscriptionRow, Tables } from "./tables.ts";
+import { laneOf, type Watch } from "./watch.ts";
+import { EPOCH_MS, type World } from "./world.ts";
+
+interface RunDeps {
+  readonly world: World;
+  readonly tables: Tables;
+  readonly monitor: Monitor;
+  readonly cluster: Cluster;
+}
+
+/**
+ * So long after the last trouble everything that is due must be under way: a lease that runs out (4 s), one more
+ * for those who could not watch, the sweep (3 s), and a shard whose last request hangs to its deadline (15 s).
+ */
+const STARVED_MS = 30_000;
+/** issue 3, Build 1: takeover after a crash within 10 s. */
+const TAKEOVER_MS = 10_000;
+
+/** What has to be true at any time, looked at every second. */
+export function checkRun(deps: RunDeps): void {
+  checkTakeover(deps);
+  for (const subscription of deps.tables.subscriptions.values()) {
+    deps.monitor.checkCounter(subscription);
+    if (subscription.state === "active") checkStarvation(deps, subscription);
+  }
+}
+
+function checkTakeover({ world, tables, cluster }: RunDeps): void {
+  if (cluster.serving.length === 0 || world.nowMs - world.troubleMs <= TAKEOVER_MS) return;
+  const living = cluster.running.filter((one) => one.process.alive);
+  const ids = new Set(living.map((one) => one.process.dispatcherId));
+  const orphan = tables.owners.findIndex((owner) => owner !== null && !ids.has(owner));
+  if (orphan >= 0) world.violate("takeover", `shard ${orphan} is of ${tables.owners[orphan]}`);
+}
+
+function checkStarvation(deps: RunDeps, subscription: SubscriptionRow): void {
+  const { world, monitor } = deps;
+  const watch = monitor.watch(subscription.id);
+  const sinceMs = Math.max(world.troubleMs, watch.progressMs, subscription.changedMs);
+  if (deps.cluster.serving.length === 0 || world.nowMs - sinceMs <= STARVED_MS) return;
+  if (isUnderWay(deps, watch)) return;
+  const slowestMs = Math.min(...deps.cluster.serving.map((process) => process.skewMs));
+  const limitMs = world.nowMs - STARVED_MS + slowestMs;
+  const starved = headsOf(subscription).find((head) => readyMs(head) < limitMs);
+  if (starved !== undefined)
+    world.violate(
+      "no starvation",
+      `${subscription.id}#${starved.sequence} is due and nobody sends it`,
+      subscription.id,
+    );
+  const batchMs = subscription.nextBatchAtMs;
+  if (batchMs !== null && batchMs - EPOCH_MS < limitMs)
+    world.violate("no starvation", `the batch of ${subscription.id} is due`, subscription.id);
+}
+
+function isUnderWay({ tables }: RunDeps, { inFlight }: Watch): boolean {
+  for (const post of inFlight)
+    if (post.process.alive && tables.dispatchers.has(post.dispatcherId)) return true;
+  return false;
+}
+
+function headsOf(subscription: SubscriptionRow): OutboxRow[] {
+  const heads = new Map<string, OutboxRow>();
+  for (const row of subscription.outbox) {
+    const lane = laneOf(subscription.ordering, row);
+    if (!heads.has(lane)) heads.set(lane, row);
+  }
+  return [...heads.values()];
+}
+
+function readyMs({ dueAtMs, visibleMs }: OutboxRow): number {
+  return dueAtMs === null ? visibleMs : dueAtMs - EPOCH_MS;
+}
+
+/** What has to be true once everything has settled. */
+export function checkEnd({ world, tables, monitor }: RunDeps): void {
+  for (const subscription of tables.subscriptions.values()) {
+    if (subscription.state === "deleted") continue;
+    const watch = monitor.watch(subscription.id);
+    checkArrivals(world, subscription, watch);
+    for (const eventId of watch.expected) {
+      const waits = subscription.batch.some((event) => event.eventId === eventId);
+      if (!waits && !watch.dispatched.has(eventId))
+        world.violate("batch", `${eventId} got lost`, subscription.id);
+    }
+  }
+}
+
+/** First arrivals follow the commits, in each lane. */
+function checkArrivals(world: World, subscription: SubscriptionRow, watch: Watch): void {
+  const ordering = watch.orderingChanged ? "review" : subscription.ordering;
+  const latest = new Map<string, { sequence: number; atMs: number }>();
+  const rows = [...subscription.settled.values()].toSorted((a, b) => a.sequence - b.sequence);
+  for (const row of rows) {
+    const atMs = watch.firstAccepted.get(row.sequence);
+    if (row.state === "delivered" && atMs === undefined)
+      world.violate("no loss", `${subscription.id}#${row.sequence} never arrived`, subscription.id);
+    if (atMs === undefined) continue;
+    const lane = laneOf(ordering, row);
+    const before = latest.get(lane);
+    if (before !== undefined && before.atMs > atMs)
+      world.violate(
+        "order",
+        `${subscription.id}#${row.sequence} arrived before #${before.sequence}`,
+        subscription.id,
+      );
+    latest.set(lane, { sequence: row.sequence, atMs });
+  }
+}
+
+/** Whether nothing is left to do for any active subscription. */
+export function isSettled({ tables }: Pick<RunDeps, "tables">): boolean {
+  for (const { state, outbox, nextBatchAtMs, batch } of tables.subscriptions.values()) {
+    if (state !== "active") continue;
+    if (outbox.length > 0) return false;
+    if (batch.length > 0 && nextBatchAtMs !== null) return false;
+  }
+  return true;
+}

@@ -1,0 +1,102 @@
+import { Dispatcher, type DispatcherDeps } from "../../dispatcher/dispatcher.ts";
+import type { Log } from "../../src/lib/log.ts";
+import { createStore, type StoreDeps } from "./dispatch-store.ts";
+import { createLeases } from "./leases.ts";
+import { Process } from "./process.ts";
+import type { Receivers } from "./receivers.ts";
+import type { Redis } from "./redis.ts";
+
+interface ClusterDeps extends StoreDeps {
+  readonly redis: Redis;
+  readonly receivers: Receivers;
+}
+
+interface Running {
+  readonly process: Process;
+  readonly stop: AbortController;
+  stopping: boolean;
+}
+
+/** DRAIN_MS and RECORD_MS of the dispatcher, its polling, and the calls on the way out. */
+const STOP_LIMIT_MS = 7_500;
+/** Mails are not simulated: without a transport nobody looks for any. */
+const NO_MAIL: DispatcherDeps["mail"] = {
+  store: { next: () => Promise.resolve([]), commit: () => Promise.resolve(true) },
+  transport: undefined,
+  retryDelaysMs: [],
+};
+const SILENT: Log = { debug() {}, info() {}, warn() {}, error() {} };
+
+/** The dispatcher processes, and what starts them again. */
+export class Cluster {
+  readonly #deps: ClusterDeps;
+  #started = 0;
+  running: Running[] = [];
+
+  constructor(deps: ClusterDeps) {
+    this.#deps = deps;
+  }
+
+  /** Those that neither died nor were told to stop. */
+  get serving(): readonly Process[] {
+    return this.running
+      .filter((one) => one.process.alive && !one.stopping)
+      .map((one) => one.process);
+  }
+
+  start(): void {
+    const { world, network, redis, receivers } = this.#deps;
+    const { random, settings } = world;
+    const skewMs = random.between(-settings.faults.skewMs, settings.faults.skewMs);
+    const process = new Process(world, `D${++this.#started}`, skewMs);
+    const running: Running = { process, stop: new AbortController(), stopping: false };
+    this.running = [...this.running.filter((one) => one.process.alive), running];
+    world.troubleMs = Math.max(world.troubleMs, world.nowMs);
+    world.trace(process.name, "starts");
+    const dispatcher = new Dispatcher({
+      clock: process.clock,
+      log: world.traced ? this.#log(process) : SILENT,
+      schedule: redis.scheduleFor(network, process),
+      leases: createLeases(this.#deps, process),
+      store: createStore(this.#deps, process),
+      deliver: receivers.deliverFor(process),
+      retryDelaysMs: settings.retryDelaysMs,
+      mail: NO_MAIL,
+      newUlid: (atMs) => process.newUlid(atMs),
+    });
+    void dispatcher.run(running.stop.signal).then(
+      () => this.#exited(running, "stopped"),
+      (error: Error) => this.#exited(running, error.message),
+    );
+  }
+
+  /** SIGTERM: it drains, and must be gone in time; if not, something kills it. */
+  stop(running: Running): void {
+    const { world } = this.#deps;
+    if (running.stopping || !running.process.alive) return;
+    world.fault(`${running.process.name} is told to stop`, STOP_LIMIT_MS);
+    running.stopping = true;
+    running.process.enter(() => running.stop.abort());
+    world.loop.after(3 * STOP_LIMIT_MS, () => running.process.crash("it did not stop"));
+  }
+
+  /** Brings the number of those that serve up to what it should be. */
+  replenish(): void {
+    const { settings } = this.#deps.world;
+    for (let n = this.serving.length; n < settings.processes; n++) this.start();
+  }
+
+  #exited({ process }: Running, why: string): void {
+    this.#deps.world.trace(process.name, `exits: ${why}`);
+    this.#deps.world.troubleMs = Math.max(this.#deps.world.troubleMs, this.#deps.world.nowMs);
+    process.end();
+  }
+
+  #log(process: Process): Log {
+    const line = (event: string, fields: Record<string, unknown> = {}) => {
+      const { stack: _, ...rest } = fields;
+      this.#deps.world.trace(process.name, `${event} ${JSON.stringify(rest)}`);
+    };
+    return { debug() {}, info: line, warn: line, error: line };
+  }
+}

@@ -1,0 +1,106 @@
+import type { AttemptRecord } from "../../dispatcher/attempt.ts";
+import { DISABLE_AFTER_FAILURES } from "../../dispatcher/decide.ts";
+import type { CommitResult } from "../../dispatcher/queries.ts";
+import type { Monitor } from "./monitor.ts";
+import type { Session } from "./network.ts";
+import { settle, type SettledRow, type SubscriptionRow, type Tables } from "./tables.ts";
+import type { World } from "./world.ts";
+
+interface Commit {
+  readonly world: World;
+  readonly tables: Tables;
+  readonly monitor: Monitor;
+  readonly dispatcherId: string;
+  readonly records: readonly AttemptRecord[];
+}
+
+const NOTHING: CommitResult = { fenced: true, inactive: [], disabled: [] };
+
+/**
+ * `commitAttempts`: it locks its lease, takes its time, and then changes everything at one instant. `inactive` is
+ * answered as of its beginning, as the snapshot of the real statement does.
+ */
+export async function commitAttempts(commit: Commit, session: Session): Promise<CommitResult> {
+  const { world, tables, dispatcherId, records } = commit;
+  const lease = tables.dispatchers.get(dispatcherId);
+  if (lease === undefined && world.plant !== "dropped-fence") return NOTHING;
+  const touched = subscriptionsOf(commit);
+  const inactive = touched.filter((one) => one.state !== "active").map((one) => one.id);
+  if (lease !== undefined) lease.holders += 1;
+  try {
+    await session.work(world.random.latency(3, 60));
+    // One that might disable is a transaction of its own, with the mail in it.
+    if (records.some((record) => record.decision.kind === "failed"))
+      await session.pass(world.random.latency(2, 30));
+    const settled = moveEntries(commit);
+    if (world.plant === "counter-outside") await session.pass(world.random.between(0.1, 4));
+    const disabled = countFailures(settled, world.nowMs);
+    world.trace(dispatcherId, `commits ${records.map(describe).join(", ")}`);
+    return { fenced: false, inactive: [...inactive, ...disabled], disabled };
+  } finally {
+    if (lease !== undefined) lease.holders -= 1;
+    for (const one of touched) commit.monitor.checkCounter(one);
+  }
+}
+
+function subscriptionsOf({ tables, records }: Commit): SubscriptionRow[] {
+  return [...new Set(records.map((record) => record.subscriptionId))].map((id) =>
+    tables.subscription(id),
+  );
+}
+
+interface Settled {
+  readonly ord: number;
+  readonly subscription: SubscriptionRow;
+  readonly row: SettledRow;
+}
+
+function moveEntries(commit: Commit): Settled[] {
+  const { tables, records, world, monitor, dispatcherId } = commit;
+  const settled: Settled[] = [];
+  records.forEach((record, ord) => {
+    const subscription = tables.subscription(record.subscriptionId);
+    const isRepeat = subscription.attemptIds.has(record.id);
+    subscription.attemptIds.add(record.id);
+    const entry = subscription.outbox.find((row) => row.sequence === record.sequence);
+    const moves = entry?.attempt === record.attempt;
+    monitor.committing({ dispatcherId, record, subscription, moves, isRepeat });
+    if (!moves) return;
+    const { decision } = record;
+    if (decision.kind === "retry") {
+      entry.attempt += 1;
+      entry.dueAtMs = decision.dueAt.getTime();
+    } else if (decision.kind !== "interrupted") {
+      const row = settle(subscription, record.sequence, decision.kind, world.nowMs);
+      if (row !== undefined) settled.push({ ord, subscription, row });
+    }
+  });
+  return settled;
+}
+
+/** The counters of the statement, computed the way it does: from the bounds of the successes. */
+function countFailures(settled: readonly Settled[], nowMs: number): string[] {
+  const disabled: string[] = [];
+  for (const [subscription, own] of Map.groupBy(settled, (one) => one.subscription)) {
+    const successes = own.filter((one) => one.row.state === "delivered").map((one) => one.ord);
+    const failures = own.filter((one) => one.row.state === "failed").map((one) => one.ord);
+    const firstSuccess = Math.min(...successes);
+    const lastSuccess = Math.max(...successes);
+    const succeeded = successes.length > 0;
+    const leading = failures.filter((ord) => ord < firstSuccess).length;
+    const trailing = succeeded ? failures.filter((ord) => ord > lastSuccess).length : 0;
+    if (subscription.state !== "active") continue;
+    const run = subscription.failures + leading;
+    if (run >= DISABLE_AFTER_FAILURES) {
+      subscription.failures = DISABLE_AFTER_FAILURES;
+      subscription.state = "disabled";
+      subscription.changedMs = nowMs;
+      disabled.push(subscription.id);
+    } else subscription.failures = succeeded ? trailing : run;
+  }
+  return disabled;
+}
+
+function describe(record: AttemptRecord): string {
+  return `${record.subscriptionId}#${record.sequence}/${record.attempt} ${record.decision.kind}`;
+}

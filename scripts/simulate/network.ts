@@ -1,0 +1,149 @@
+import type { Process } from "./process.ts";
+import type { World } from "./world.ts";
+
+/** A store as the network sees it. */
+export class Server {
+  readonly name: string;
+  /** How long a request and its answer take each: usually, and at worst. */
+  readonly typicalMs: number;
+  readonly worstMs: number;
+  /** By process: when its last request arrives. Undefined where requests go over many connections, in any order. */
+  readonly arrivals: Map<Process, number> | undefined;
+  up = true;
+  /** Counts the restarts: what was under way in an earlier life is lost. */
+  life = 0;
+
+  constructor(
+    name: string,
+    { typicalMs, worstMs, inOrder }: { typicalMs: number; worstMs: number; inOrder: boolean },
+  ) {
+    this.arrivals = inOrder ? new Map() : undefined;
+    this.name = name;
+    this.typicalMs = typicalMs;
+    this.worstMs = worstMs;
+  }
+}
+
+/** One connection as the server sees it. */
+export interface Session {
+  /** A statement takes its time; throws if the server died meanwhile. */
+  work(ms: number): Promise<void>;
+  /** From one statement of a transaction to the next: the death of the client ends it too. */
+  pass(ms: number): Promise<void>;
+}
+
+class NetworkError extends Error {}
+
+/** What may befall one request. */
+type Fate = "fine" | "unsent" | "answer lost" | "late";
+
+const CONNECTION_ERROR_MS = 5;
+
+/**
+ * Calls from a process to a server. Each takes its time, and at each something may happen: an error before or after
+ * the server did it, a server that does it after the caller gave up, the death or a long pause of the caller.
+ */
+export class Network {
+  readonly #world: World;
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  call<T>(
+    process: Process,
+    { server, name, timeoutMs }: { server: Server; name: string; timeoutMs?: number },
+    serve: (session: Session) => T | Promise<T>,
+  ): Promise<T> {
+    const { loop, random } = this.#world;
+    return new Promise((resolve, reject) => {
+      if (!process.alive) return;
+      const fate = this.#strike(process, name);
+      const fail = (ms: number, why: string) =>
+        void loop.after(ms, () =>
+          process.enter(() => reject(new NetworkError(`${server.name}: ${why}`))),
+        );
+      if (timeoutMs !== undefined) fail(timeoutMs, "timed out");
+      if (!server.up) return fail(random.between(0.1, CONNECTION_ERROR_MS), "refused");
+      if (fate === "unsent") return fail(this.#latency(process, server), "connection lost");
+      const thereMs = this.#way(process, server);
+      // The caller is told of an error, while the request is still on its way.
+      if (fate === "late") fail(thereMs, "connection lost");
+      const extraMs = fate === "late" && server.arrivals === undefined ? random.between(1, 400) : 0;
+      const wasAlive = process.alive;
+      loop.after(thereMs + extraMs, () => {
+        // Of a process that died meanwhile, what had left it arrives.
+        if (wasAlive && !process.alive && random.chance(0.3)) return;
+        void this.#serve(process, server, serve).then(
+          (value) => {
+            if (fate === "late") return;
+            if (fate === "answer lost") return fail(this.#latency(process, server), "answer lost");
+            loop.after(this.#latency(process, server), () => process.enter(() => resolve(value)));
+          },
+          (error: Error) => fail(this.#latency(process, server), error.message),
+        );
+      });
+    });
+  }
+
+  /** A session of a client that this simulation does not take apart: the API. */
+  session(server: Server): Session {
+    return this.#open(server, () => true);
+  }
+
+  async #serve<T>(
+    process: Process,
+    server: Server,
+    serve: (session: Session) => T | Promise<T>,
+  ): Promise<T> {
+    if (!server.up) throw new NetworkError("refused");
+    return serve(this.#open(server, () => process.alive));
+  }
+
+  #open(server: Server, isClientThere: () => boolean): Session {
+    const { loop } = this.#world;
+    const { life } = server;
+    const work = async (ms: number) => {
+      await loop.delay(ms);
+      if (!server.up || server.life !== life) throw new NetworkError("terminated");
+    };
+    return {
+      work,
+      pass: async (ms) => {
+        await work(ms);
+        if (!isClientThere()) throw new NetworkError("client gone");
+      },
+    };
+  }
+
+  /** How long a request needs; on a single connection none overtakes another. */
+  #way(process: Process, server: Server): number {
+    const { nowMs } = this.#world;
+    const ms = this.#latency(process, server);
+    if (server.arrivals === undefined) return ms;
+    const atMs = Math.max(nowMs + ms, server.arrivals.get(process) ?? 0);
+    server.arrivals.set(process, atMs);
+    return atMs - nowMs;
+  }
+
+  #latency(process: Process, server: Server): number {
+    const { random, nowMs } = this.#world;
+    const cutMs = server.name === "postgres" ? Math.max(0, process.cutOffUntilMs - nowMs) : 0;
+    return cutMs + random.latency(server.typicalMs, server.worstMs);
+  }
+
+  #strike(process: Process, name: string): Fate {
+    const { random, settings, faulty } = this.#world;
+    if (!faulty) return "fine";
+    const { faults } = settings;
+    if (random.chance(faults.crash)) {
+      process.crash(`at ${name}`);
+      return random.chance(0.5) ? "fine" : "unsent";
+    }
+    if (random.chance(faults.pause)) process.pause(random.between(200, 12_000));
+    if (!random.chance(faults.request)) return "fine";
+    const fate = random.pick(["unsent", "answer lost", "late"] as const);
+    this.#world.fault(`${process.name} ${name}: ${fate}`);
+    return fate;
+  }
+}

@@ -1,0 +1,59 @@
+/** Small Fast Counter (sfc32): 128 bits of state from one seed, the same numbers on every machine. */
+export class Prng {
+  #a: number;
+  #b: number;
+  #c: number;
+  #counter = 1;
+
+  constructor(seed: number) {
+    this.#a = Math.imul(seed, 0x9e3779b1) | 0;
+    this.#b = (seed ^ 0x243f6a88) | 0;
+    this.#c = Math.floor(seed / 2 ** 32) | 0;
+    // The first numbers of neighbouring seeds resemble each other.
+    for (let n = 0; n < 15; n++) this.next();
+  }
+
+  /** At least 0, below 1. */
+  next(): number {
+    const sum = (this.#a + this.#b + this.#counter) | 0;
+    this.#counter = (this.#counter + 1) | 0;
+    this.#a = this.#b ^ (this.#b >>> 9);
+    this.#b = (this.#c + (this.#c << 3)) | 0;
+    this.#c = ((this.#c << 21) | (this.#c >>> 11)) + sum;
+    return (sum >>> 0) / 2 ** 32;
+  }
+
+  between(low: number, high: number): number {
+    return low + (high - low) * this.next();
+  }
+
+  /** Both bounds included. */
+  int(low: number, high: number): number {
+    return low + Math.floor(this.next() * (high - low + 1));
+  }
+
+  chance(probability: number): boolean {
+    return probability > 0 && this.next() < probability;
+  }
+
+  pick<T>(from: readonly T[]): T {
+    const one = from[this.int(0, from.length - 1)];
+    if (one === undefined) throw new RangeError("Nothing to pick from.");
+    return one;
+  }
+
+  /** Mostly short, now and then long: how latencies are. */
+  latency(typical: number, worst: number): number {
+    return this.chance(0.02) ? this.between(typical, worst) : this.between(0.1, typical);
+  }
+
+  shuffle<T>(list: T[]): void {
+    for (let last = list.length - 1; last > 0; last--) {
+      const other = this.int(0, last);
+      const [a, b] = [list[last], list[other]];
+      if (a === undefined || b === undefined) continue;
+      list[last] = b;
+      list[other] = a;
+    }
+  }
+}

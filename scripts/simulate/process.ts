@@ -1,0 +1,103 @@
+import type { Clock } from "../../src/lib/clock.ts";
+import { EPOCH_MS, type World } from "./world.ts";
+
+/**
+ * A process: nothing reaches it once it is dead, and what reaches it while it stands still waits until it goes on,
+ * in any order. What it has sent before is out of its hands.
+ */
+export class Process {
+  readonly name: string;
+  readonly clock: Clock;
+  /** Of its lease: the last one under which it asked Postgres for anything. */
+  dispatcherId = "";
+  alive = true;
+  /** How far its wall clock is ahead of the right one. */
+  skewMs: number;
+  /** When its wall clock last jumped. */
+  jumpedMs = Number.NEGATIVE_INFINITY;
+  /** Until then nothing passes between it and Postgres. */
+  cutOffUntilMs = 0;
+  #pausedUntilMs = 0;
+  #waiting: (() => void)[] = [];
+  readonly #world: World;
+  #lastUlidMs = 0;
+  #ulids = 0;
+
+  constructor(world: World, name: string, skewMs: number) {
+    this.#world = world;
+    this.name = name;
+    this.skewMs = skewMs;
+    this.clock = {
+      now: () => new Date(this.wallMs),
+      monotonicMs: () => world.nowMs,
+      sleep: (ms, signal) => this.#sleep(ms, signal),
+    };
+  }
+
+  get wallMs(): number {
+    return EPOCH_MS + Math.floor(this.#world.nowMs + this.skewMs);
+  }
+
+  get paused(): boolean {
+    return this.#pausedUntilMs > this.#world.nowMs;
+  }
+
+  /** Ids that sort by time, as ULIDs do. */
+  newUlid(atMs: number): string {
+    this.#lastUlidMs = Math.max(this.#lastUlidMs, atMs);
+    return `${this.#lastUlidMs.toString(36)}-${this.name}-${String(this.#ulids++).padStart(6, "0")}`;
+  }
+
+  /** Runs something inside of the process, as soon as it runs at all. */
+  enter(run: () => void): void {
+    if (!this.alive) return;
+    if (this.paused || this.#waiting.length > 0) this.#waiting.push(run);
+    else run();
+  }
+
+  pause(ms: number): void {
+    if (!this.alive || this.paused) return;
+    const { loop } = this.#world;
+    this.#world.fault(`${this.name} stands still for ${Math.round(ms)} ms`, ms);
+    this.#pausedUntilMs = loop.nowMs + ms;
+    loop.after(ms, () => this.#goOn());
+  }
+
+  crash(why: string): void {
+    if (!this.alive) return;
+    this.#world.fault(`${this.name} dies: ${why}`);
+    this.end();
+  }
+
+  end(): void {
+    this.alive = false;
+    this.#waiting = [];
+  }
+
+  /** Everything that came meanwhile is there at once, and no order among it is promised. */
+  #goOn(): void {
+    if (!this.alive) return;
+    this.#world.trace(this.name, "goes on");
+    const { loop, random } = this.#world;
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    random.shuffle(waiting);
+    for (const run of waiting) loop.after(0, () => this.enter(run));
+  }
+
+  #sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
+    const { loop, random } = this.#world;
+    return new Promise((resolve) => {
+      if (signal?.aborted) return resolve();
+      // A timer of a busy process is late, and one may be early by the rounding.
+      const jitter = ms > 2 ? random.between(-0.9, 1.5) : random.next();
+      const done = () => {
+        signal?.removeEventListener("abort", done);
+        cancel();
+        resolve();
+      };
+      const cancel = loop.after(Math.max(0, ms) + jitter, () => this.enter(done));
+      signal?.addEventListener("abort", done);
+    });
+  }
+}

@@ -1,0 +1,109 @@
+import type { Prng } from "./prng.ts";
+
+/** What may go wrong in a run, and how often. The first three are chances per request. */
+export interface Faults {
+  readonly crash: number;
+  readonly pause: number;
+  readonly request: number;
+  /** Chances per second. */
+  readonly flush: number;
+  readonly redisDown: number;
+  readonly postgresDown: number;
+  readonly cutOff: number;
+  readonly clockJump: number;
+  readonly stop: number;
+  readonly kill: number;
+  readonly join: number;
+  /** Of a wake: never sent, sent twice, heard late. */
+  readonly lostWake: number;
+  readonly repeatedWake: number;
+  readonly lateWake: number;
+  /** How wrong the wall clocks are at the most. */
+  readonly skewMs: number;
+}
+
+export interface Settings {
+  readonly processes: number;
+  readonly retryDelaysMs: readonly number[];
+  /** How long the workload and the faults go on. */
+  readonly activeMs: number;
+  readonly hourMs: number;
+  readonly partners: number;
+  readonly reviewsPerPartner: number;
+  /** Mean ms between two transactions of one partner. */
+  readonly writeEveryMs: number;
+  readonly eventsPerWrite: number;
+  /** Mean ms between two actions on the subscriptions of one partner. */
+  readonly changeEveryMs: number;
+  /** Chance that a receiver's next while is a bad one. */
+  readonly badReceivers: number;
+  readonly faults: Faults;
+}
+
+const NO_FAULTS: Faults = {
+  crash: 0,
+  pause: 0,
+  request: 0,
+  flush: 0,
+  redisDown: 0,
+  postgresDown: 0,
+  cutOff: 0,
+  clockJump: 0,
+  stop: 0,
+  kill: 0,
+  join: 0,
+  lostWake: 0,
+  repeatedWake: 0,
+  lateWake: 0,
+  skewMs: 0,
+};
+
+/** A quarter of the runs is calm: there the schedule has to be kept to the millisecond. */
+export function drawSettings(random: Prng): Settings {
+  const slow = random.chance(0.05);
+  return {
+    processes: random.int(1, 3),
+    retryDelaysMs: drawDelays(random, slow),
+    activeMs: slow ? random.between(200_000, 900_000) : random.between(15_000, 60_000),
+    hourMs: random.between(1_500, 12_000),
+    partners: random.chance(0.15) ? random.int(8, 15) : random.int(2, 6),
+    reviewsPerPartner: random.chance(0.2) ? random.int(10, 40) : random.int(1, 5),
+    writeEveryMs: slow ? random.between(5_000, 30_000) : random.between(300, 4_000),
+    eventsPerWrite: random.chance(0.1) ? random.int(40, 120) : random.int(1, 8),
+    changeEveryMs: random.between(4_000, 30_000),
+    badReceivers: random.pick([0, 0.2, 0.5, 0.8]),
+    faults: random.chance(0.25) ? NO_FAULTS : drawFaults(random),
+  };
+}
+
+/** The real delays are rare: half an hour of waiting costs a run its time. */
+function drawDelays(random: Prng, slow: boolean): number[] {
+  if (slow) return [60_000, 300_000, 1_800_000];
+  return random.pick([
+    [900, 2_500, 7_000],
+    [400, 60, 3_000],
+    [5_000, 9_000, 20_000],
+  ]);
+}
+
+/** Some kinds of faults in each run, not all: they would hide each other. */
+function drawFaults(random: Prng): Faults {
+  const some = (low: number, high: number) => (random.chance(0.4) ? random.between(low, high) : 0);
+  return {
+    crash: some(0.000_05, 0.000_5),
+    pause: some(0.000_05, 0.000_5),
+    request: some(0.000_5, 0.01),
+    flush: some(0.005, 0.08),
+    redisDown: some(0.005, 0.03),
+    postgresDown: some(0.003, 0.02),
+    cutOff: some(0.005, 0.03),
+    clockJump: some(0.005, 0.03),
+    stop: some(0.005, 0.05),
+    kill: some(0.005, 0.05),
+    join: some(0.005, 0.05),
+    lostWake: some(0.05, 1),
+    repeatedWake: some(0.05, 0.5),
+    lateWake: some(0.05, 0.5),
+    skewMs: some(5, 2_000),
+  };
+}

@@ -1,0 +1,135 @@
+import type { StoreDeps } from "./dispatch-store.ts";
+import type { Session } from "./network.ts";
+import type { Redis } from "./redis.ts";
+import type { HistoryRow, OutboxRow, SubscriptionRow } from "./tables.ts";
+
+export interface ApiDeps extends StoreDeps {
+  readonly redis: Redis;
+}
+
+/** The transactions of the API that record events: overlapping, slow, rolled back, and each with its wake. */
+export class Writers {
+  readonly #deps: ApiDeps;
+  #events = 0;
+
+  constructor(deps: ApiDeps) {
+    this.#deps = deps;
+  }
+
+  nextEventId(): string {
+    return `E${++this.#events}`;
+  }
+
+  /** One transaction over the subscriptions of some partners; it fails if Postgres does. */
+  async write(partnerIds: readonly number[], count: number): Promise<void> {
+    const { world, network, postgres } = this.#deps;
+    const recordedAtMs = world.wallMs;
+    const session = network.session(postgres);
+    // The domain change comes first: transactions begin in another order than they end.
+    await session.work(world.random.latency(10, 2_000));
+    const written: SubscriptionRow[] = [];
+    await this.#holding(this.#immediate(partnerIds), async (targets) => {
+      written.push(...targets);
+      await this.#append(session, { partnerIds, targets, count, recordedAtMs });
+    });
+    const { redis } = this.#deps;
+    const wakes = written.map(({ id, shard }) => ({ subscriptionId: id, shard }));
+    redis.wake(wakes, world.wallMs);
+  }
+
+  /** Takes the sequence rows one after the other, in one order for everybody. */
+  async #holding(
+    targets: readonly SubscriptionRow[],
+    work: (targets: readonly SubscriptionRow[]) => Promise<void>,
+  ): Promise<void> {
+    // Planted: the sequence is drawn by the statement, and nobody is alone until the commit.
+    if (this.#deps.world.plant === "sequence-at-statement") return work(targets);
+    const hold = (left: readonly SubscriptionRow[]): Promise<void> => {
+      const [first, ...others] = left;
+      if (first === undefined) return work(targets.filter((one) => one.open));
+      return first.sequenceLock.hold(() => hold(others));
+    };
+    return hold(targets);
+  }
+
+  async #append(
+    session: Session,
+    transaction: {
+      readonly partnerIds: readonly number[];
+      readonly targets: readonly SubscriptionRow[];
+      readonly count: number;
+      readonly recordedAtMs: number;
+    },
+  ): Promise<void> {
+    const { world } = this.#deps;
+    const { partnerIds, targets, count, recordedAtMs } = transaction;
+    await session.work(world.random.latency(2, 10));
+    const events = partnerIds.flatMap((partnerId) =>
+      Array.from({ length: count }, () => this.#event(partnerId, recordedAtMs)),
+    );
+    const atStatement = world.plant === "sequence-at-statement";
+    const bases = new Map(targets.map((one) => [one, one.lastSequence]));
+    if (atStatement) for (const one of targets) one.lastSequence += count;
+    await session.work(world.random.latency(8, 1_500));
+    if (world.random.chance(0.03)) throw new Error("rolled back");
+    for (const target of targets) {
+      const own = events.filter((event) => event.partnerId === target.partnerId);
+      this.#insert(target, own, bases.get(target) ?? 0);
+      if (!atStatement) target.lastSequence += own.length;
+    }
+    this.#batch(partnerIds, events);
+  }
+
+  #insert(target: SubscriptionRow, events: readonly HistoryRow[], base: number): void {
+    const { world } = this.#deps;
+    const rows: OutboxRow[] = events.map((event, at) => ({
+      sequence: base + at + 1,
+      eventId: event.eventId,
+      isTest: false,
+      history: event,
+      reviewId: event.reviewId,
+      round: 1,
+      attempt: 1,
+      dueAtMs: null,
+      recordedAtMs: event.recordedAtMs,
+      visibleMs: world.nowMs,
+    }));
+    target.outbox.push(...rows);
+    target.outbox.sort((a, b) => a.sequence - b.sequence);
+    const [first, last] = [rows[0]?.sequence, rows.at(-1)?.sequence];
+    world.trace("api", `commits ${target.id}#${first} to #${last}`);
+  }
+
+  #batch(partnerIds: readonly number[], events: readonly HistoryRow[]): void {
+    const { tables, monitor } = this.#deps;
+    for (const partnerId of partnerIds) {
+      const target = tables.slot(partnerId, "batch");
+      if (target === undefined || !target.open) continue;
+      for (const event of events) {
+        if (!event.inBatch || event.partnerId !== partnerId) continue;
+        target.batch.push(event);
+        monitor.batched(target.id, event);
+      }
+    }
+  }
+
+  #immediate(partnerIds: readonly number[]): SubscriptionRow[] {
+    return partnerIds
+      .flatMap((partnerId) => this.#deps.tables.slot(partnerId, "immediate") ?? [])
+      .toSorted((a, b) => (a.id < b.id ? -1 : 1));
+  }
+
+  #event(partnerId: number, recordedAtMs: number): HistoryRow {
+    const { world, tables } = this.#deps;
+    const inBatch = !world.random.chance(0.15);
+    return {
+      id: tables.nextHistoryId(),
+      eventId: this.nextEventId(),
+      partnerId,
+      // An event that is about a site and not about a review.
+      reviewId: inBatch ? world.random.int(1, world.settings.reviewsPerPartner) : null,
+      inBatch,
+      recordedAtMs,
+    };
+  }
+}

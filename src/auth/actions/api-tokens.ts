@@ -1,0 +1,109 @@
+import type { Db } from "../../../db/client.ts";
+import { recordAudit } from "../../audit/actions.ts";
+import type { Page } from "../../http/page.ts";
+import type { Call } from "../../http/route.ts";
+import { isoInstant, type Clock } from "../../lib/clock.ts";
+import type { Config } from "../../lib/config.ts";
+import { Problem } from "../../lib/problem.ts";
+import { coversScopes } from "../decide.ts";
+import type { KeyRing } from "../key-ring.ts";
+import type { Principal } from "../model.ts";
+import { apiTokensOf, deleteToken, findApiToken, type ApiTokenRow } from "../queries/tokens.ts";
+import type { ApiTokenBody, NewApiTokenAnswer } from "../token-model.ts";
+import { holdCaller } from "./hold-caller.ts";
+import { issueToken } from "./issue-token.ts";
+import { recordDenial } from "./record-denial.ts";
+
+export interface ApiTokenDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly keys: KeyRing;
+  readonly config: Pick<Config, "accessTokenTtlS">;
+}
+
+interface Caller {
+  readonly principal: Principal;
+  readonly call: Call;
+}
+
+const KIND = "api_pat";
+
+/** `POST /account/personal-access-tokens`. Without scopes it may what the caller's token may. */
+export async function makeApiToken(
+  deps: ApiTokenDeps,
+  { principal, call }: Caller,
+  { name, scopes }: ApiTokenBody,
+): Promise<NewApiTokenAnswer> {
+  if (scopes !== undefined && !coversScopes(principal.scopes, scopes))
+    throw new Problem("insufficient_scope");
+  const now = deps.clock.now();
+  const { userId, clientId } = principal;
+  const grant = {
+    kind: KIND,
+    userId,
+    clientId,
+    familyId: null,
+    impersonatorId: null,
+    name,
+    now,
+    scope: (scopes ?? [...principal.scopes]).join(" "),
+    ttlS: deps.config.accessTokenTtlS,
+  } as const;
+  const issued = await deps.db.transaction(async (tx) => {
+    await holdCaller(tx, principal);
+    const one = await issueToken(tx, deps.keys, grant);
+    const details = { kind: KIND, jti: one.jti };
+    await recordAudit(tx, { at: now, action: "TOKEN_ISSUED", actor: principal, call, details });
+    return one;
+  });
+  const { token, jti, expiresAt } = issued;
+  if (expiresAt === null) throw new Error("A personal access token of the API expires.");
+  return { access_token: token, token: { id: jti, name, expires_at: isoInstant(expiresAt) } };
+}
+
+export function listApiTokens(
+  { db, clock }: Pick<ApiTokenDeps, "db" | "clock">,
+  { userId }: Principal,
+  page: Page,
+): Promise<ApiTokenRow[]> {
+  return apiTokensOf(db, userId, { now: clock.now(), page });
+}
+
+/** The place of a token in the list: `apiTokensOf` reads it. */
+export function apiTokenKey({ issuedAt, jti }: ApiTokenRow): string {
+  return `${issuedAt.getTime()}.${jti}`;
+}
+
+export const isApiTokenKey = (key: string): boolean => /^\d{1,15}\.[\w-]{1,64}$/.test(key);
+
+/** What we make a jti of; a text with anything else cannot be in the database. */
+const TOKEN_ID = /^[\w-]{1,64}$/;
+
+/** 404 where there is none, 403 and an AUTHZ_DENIED row where it is another user's (decisions.md 1). */
+export async function findOwnApiToken(
+  deps: Pick<ApiTokenDeps, "db" | "clock">,
+  { principal, call }: Caller,
+  id: string,
+): Promise<ApiTokenRow> {
+  const row = TOKEN_ID.test(id) ? await findApiToken(deps.db, id, deps.clock.now()) : undefined;
+  if (row === undefined) throw new Problem("not_found");
+  if (row.userId === principal.userId) return row;
+  await recordDenial(deps, principal, {
+    call,
+    details: { token_id: id, reason: "foreign_record" },
+  });
+  throw new Problem("forbidden");
+}
+
+export async function deleteApiToken(
+  deps: Pick<ApiTokenDeps, "db" | "clock">,
+  { principal: actor, call }: Caller,
+  { jti }: ApiTokenRow,
+): Promise<void> {
+  const at = deps.clock.now();
+  await deps.db.transaction(async (tx) => {
+    if (!(await deleteToken(tx, jti))) throw new Problem("not_found");
+    const details = { kind: KIND, jti };
+    await recordAudit(tx, { at, action: "TOKEN_REVOKED", actor, call, details });
+  });
+}

@@ -1,0 +1,64 @@
+import type { Tx } from "../../../db/client.ts";
+import type { Call } from "../../http/route.ts";
+import { invalid, Problem } from "../../lib/problem.ts";
+import type { Wake } from "../../outbox/schedule.ts";
+import { hasCodesLeft } from "../decide.ts";
+import { emailDigest } from "../email.ts";
+import type { Principal } from "../model.ts";
+import { holdCodeLimits } from "../queries/codes.ts";
+import { findCodeRecipient, findPerson } from "../queries/users.ts";
+import { attemptSignIn, type AttemptDeps } from "./attempt-sign-in.ts";
+import { issueCode } from "./issue-code.ts";
+import type { ResendDeps } from "./resend-code.ts";
+
+export interface ChangeDeps extends AttemptDeps, ResendDeps {
+  readonly config: AttemptDeps["config"] & ResendDeps["config"];
+}
+
+/**
+ * `POST /change-password`: a right password mails the code and changes nothing; a wrong one counts to the lock
+ * (decisions.md 2). No cooldown here: whoever knows the password may ask again; the day's number of codes holds.
+ */
+export async function requestPasswordChange(
+  deps: ChangeDeps,
+  principal: Principal,
+  currentPassword: string,
+  call: Call,
+): Promise<void> {
+  const person = await findPerson(deps.db, principal.userId);
+  if (person === undefined) throw new Problem("unauthenticated");
+  const { email } = person;
+  const outcome = await attemptSignIn(
+    deps,
+    { email, password: currentPassword, method: "change_password", call },
+    async (tx, user, now) => ({
+      wake: await mailCode(tx, deps, { email, userId: user.id, now }),
+      now,
+    }),
+  );
+  if (outcome.kind === "wrong") throw invalid({ current_password: ["is wrong"] });
+  if (outcome.kind === "locked") {
+    const retryAfter = String(outcome.retryAfterS);
+    throw new Problem("account_locked", {
+      headers: { "Retry-After": retryAfter },
+      errors: {
+        current_password: [`is locked after too many wrong ones; try again in ${retryAfter} s`],
+      },
+    });
+  }
+  const { wake, now } = outcome.value;
+  if (wake !== undefined) await deps.schedule.wake([wake], now);
+}
+
+async function mailCode(
+  tx: Tx,
+  deps: ChangeDeps,
+  { email, userId, now }: { email: string; userId: number; now: Date },
+): Promise<Wake | undefined> {
+  const digest = emailDigest(email);
+  const limits = await holdCodeLimits(tx, digest, now);
+  if (!hasCodesLeft(limits, now)) return undefined;
+  const brand = (await findCodeRecipient(tx, email))?.brand ?? null;
+  const addressee = { isMailed: true, userId, brand };
+  return issueCode(tx, deps, { type: "change_password", email, digest, limits, now, ...addressee });
+}

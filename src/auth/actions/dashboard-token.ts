@@ -1,0 +1,122 @@
+import type { Db, Tx } from "../../../db/client.ts";
+import { recordAudit } from "../../audit/actions.ts";
+import type { AuditAction } from "../../audit/model.ts";
+import type { Call } from "../../http/route.ts";
+import { isoInstant, type Clock } from "../../lib/clock.ts";
+import { Problem } from "../../lib/problem.ts";
+import type { SecretBox } from "../../lib/secret-box.ts";
+import type { KeyRing } from "../key-ring.ts";
+import type { Principal } from "../model.ts";
+import { deleteToken, findDashboardToken, type DashboardToken } from "../queries/tokens.ts";
+import type { DashboardTokenAnswer } from "../token-model.ts";
+import { holdCaller } from "./hold-caller.ts";
+import { issueToken, sealedTokenContext } from "./issue-token.ts";
+
+export interface DashboardTokenDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly box: SecretBox;
+  readonly keys: KeyRing;
+}
+
+interface Caller {
+  readonly principal: Principal;
+  readonly call: Call;
+}
+
+const KIND = "dashboard_pat";
+
+/** `GET /account/api-token`: the token itself, once more. */
+export async function viewDashboardToken(
+  deps: DashboardTokenDeps,
+  caller: Caller,
+): Promise<DashboardTokenAnswer> {
+  const { userId } = caller.principal;
+  const now = deps.clock.now();
+  return deps.db.transaction(async (tx) => {
+    const row = await present(tx, userId);
+    await audit(tx, caller, { action: "TOKEN_VIEWED", jti: row.jti, now });
+    const token = deps.box.open(row.sealedToken, sealedTokenContext({ jti: row.jti, userId }));
+    return show(token, row.issuedAt, row.lastUsedAt);
+  });
+}
+
+/** `POST /account/api-token`: a user has one at most. */
+export async function makeDashboardToken(
+  deps: DashboardTokenDeps,
+  caller: Caller,
+): Promise<DashboardTokenAnswer> {
+  const now = deps.clock.now();
+  return deps.db.transaction(async (tx) => {
+    await holdCaller(tx, caller.principal);
+    if ((await findDashboardToken(tx, caller.principal.userId)) !== undefined)
+      throw new Problem("token_exists");
+    return issue(tx, deps, caller, now);
+  });
+}
+
+/** The old token stops working with the commit that brings the new one (interface.md 3.3). */
+export async function regenerateDashboardToken(
+  deps: DashboardTokenDeps,
+  caller: Caller,
+): Promise<DashboardTokenAnswer> {
+  const now = deps.clock.now();
+  return deps.db.transaction(async (tx) => {
+    await holdCaller(tx, caller.principal);
+    await revoke(tx, caller, now);
+    return issue(tx, deps, caller, now);
+  });
+}
+
+export async function deleteDashboardToken(
+  deps: DashboardTokenDeps,
+  caller: Caller,
+): Promise<void> {
+  const now = deps.clock.now();
+  await deps.db.transaction(async (tx) => {
+    await holdCaller(tx, caller.principal);
+    await revoke(tx, caller, now);
+  });
+}
+
+async function present(tx: Tx, userId: number): Promise<DashboardToken> {
+  const row = await findDashboardToken(tx, userId);
+  if (row === undefined) throw new Problem("not_found");
+  return row;
+}
+
+async function revoke(tx: Tx, caller: Caller, now: Date): Promise<void> {
+  const { jti } = await present(tx, caller.principal.userId);
+  await deleteToken(tx, jti);
+  await audit(tx, caller, { action: "TOKEN_REVOKED", jti, now });
+}
+
+async function issue(
+  tx: Tx,
+  { keys, box }: DashboardTokenDeps,
+  caller: Caller,
+  now: Date,
+): Promise<DashboardTokenAnswer> {
+  const { userId } = caller.principal;
+  const alone = { familyId: null, clientId: null, impersonatorId: null, ttlS: null };
+  const grant = { kind: KIND, userId, ...alone, scope: "*", now, box } as const;
+  const { token, jti } = await issueToken(tx, keys, grant);
+  await audit(tx, caller, { action: "TOKEN_ISSUED", jti, now });
+  return show(token, now, null);
+}
+
+async function audit(
+  tx: Tx,
+  { principal: actor, call }: Caller,
+  { action, jti, now }: { action: AuditAction; jti: string; now: Date },
+): Promise<void> {
+  await recordAudit(tx, { at: now, action, actor, call, details: { kind: KIND, jti } });
+}
+
+function show(token: string, createdAt: Date, lastUsedAt: Date | null): DashboardTokenAnswer {
+  return {
+    token,
+    created_at: isoInstant(createdAt),
+    last_used_at: lastUsedAt === null ? null : isoInstant(lastUsedAt),
+  };
+}

@@ -1,0 +1,23 @@
+import type { Db } from "../../../db/client.ts";
+import { BASE_PATH } from "../../http/mount.ts";
+import type { Config } from "../../lib/config.ts";
+import { emailDomain, normaliseEmail } from "../email.ts";
+import type { DiscoverAnswer } from "../password-model.ts";
+import { findDomainPolicy } from "../queries/sso.ts";
+
+/** `POST /auth/discover`: from the domain's policy alone; no user is looked up (decisions.md 2). */
+export async function discover(
+  { db, config }: { db: Db; config: Pick<Config, "serverRoot"> },
+  email: string,
+): Promise<DiscoverAnswer> {
+  const policy = await findDomainPolicy(db, emailDomain(normaliseEmail(email)));
+  if (policy === undefined)
+    return { methods: ["password"], password: true, sso: false, sso_url: null };
+  const query = new URLSearchParams({ connection: policy.connectionId });
+  return {
+    methods: policy.passwordLogin ? ["password", "sso"] : ["sso"],
+    password: policy.passwordLogin,
+    sso: true,
+    sso_url: `${config.serverRoot}${BASE_PATH}/auth/sso/redirect?${query.toString()}`,
+  };
+}

@@ -1,0 +1,113 @@
+import { ulid } from "ulid";
+
+import type { Db, Tx } from "../../../db/client.ts";
+import { recordAudit } from "../../audit/actions.ts";
+import type { Call } from "../../http/route.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { Config } from "../../lib/config.ts";
+import { invalid, Problem } from "../../lib/problem.ts";
+import type { KeyRing } from "../key-ring.ts";
+import type { Principal } from "../model.ts";
+import { insertAuthenticationEvent } from "../queries/sessions.ts";
+import { findAccountWithOwner, holdUser } from "../queries/users.ts";
+import type { ImpersonationAnswer, ImpersonationBody } from "../token-model.ts";
+import { holdCaller } from "./hold-caller.ts";
+import { issueToken, type IssuedToken } from "./issue-token.ts";
+import { recordDenial } from "./record-denial.ts";
+import { readContext } from "./session-context.ts";
+
+export interface ImpersonateDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly keys: KeyRing;
+  readonly config: Pick<Config, "accessTokenTtlS">;
+}
+
+interface Caller {
+  readonly principal: Principal;
+  readonly call: Call;
+}
+
+interface Owner {
+  readonly userId: number;
+  readonly companyId: number;
+}
+
+/** `POST /partner/account-owner/token` (interface.md 4.4): a token that acts as the owner of one of the partner's accounts. */
+export async function impersonateOwner(
+  deps: ImpersonateDeps,
+  caller: Caller,
+  { account_id, reason }: ImpersonationBody,
+): Promise<ImpersonationAnswer> {
+  const owner = await findOwner(deps, caller, account_id);
+  const now = deps.clock.now();
+  const { token, context } = await deps.db.transaction(async (tx) => {
+    await holdCaller(tx, caller.principal);
+    if (!(await holdUser(tx, owner.userId))) throw noOwner();
+    const issued = await start(tx, deps, { caller, owner, now, reason });
+    return { token: issued.token, context: (await readContext(tx, owner.userId)).context };
+  });
+  const { userId: impersonator_id } = caller.principal;
+  return {
+    access_token: token,
+    token_type: "Bearer",
+    expires_in: deps.config.accessTokenTtlS,
+    user: context.user,
+    company: context.company,
+    acting_as: { user_id: owner.userId, account_id, impersonator_id },
+  };
+}
+
+/** Missing 404, another partner's 403 with an AUTHZ_DENIED row, without an owner who could act 422 (decisions.md 2). */
+async function findOwner(
+  deps: Pick<ImpersonateDeps, "db" | "clock">,
+  { principal, call }: Caller,
+  accountId: number,
+): Promise<Owner> {
+  const account = await findAccountWithOwner(deps.db, accountId);
+  if (account === undefined) throw new Problem("not_found");
+  if (account.partnerId !== principal.partnerId) {
+    const details = { account_id: accountId, reason: "foreign_record" };
+    await recordDenial(deps, principal, { call, details });
+    throw new Problem("forbidden");
+  }
+  if (account.ownerId === null || !account.isActive) throw noOwner();
+  return { userId: account.ownerId, companyId: account.id };
+}
+
+function noOwner(): Problem {
+  return invalid({ account_id: ["is an account without an active owner"] });
+}
+
+/** The token has at most the scopes of the caller's, and ends with the caller's client. */
+async function start(
+  tx: Tx,
+  { keys, config }: ImpersonateDeps,
+  session: { caller: Caller; owner: Owner; now: Date; reason: string | undefined },
+): Promise<IssuedToken> {
+  const { caller, owner, now, reason } = session;
+  const { userId: impersonatorId, clientId, scopes } = caller.principal;
+  const { ip, userAgent } = caller.call;
+  const familyId = ulid(now.getTime());
+  const { userId } = owner;
+  const event = { id: familyId, userId, method: "impersonation", clientId, ip, userAgent } as const;
+  await insertAuthenticationEvent(tx, { ...event, at: now });
+  const issued = await issueToken(tx, keys, {
+    kind: "impersonation",
+    userId,
+    familyId,
+    clientId,
+    impersonatorId,
+    now,
+    scope: [...scopes].join(" "),
+    ttlS: config.accessTokenTtlS,
+  });
+  await recordAudit(tx, {
+    at: now,
+    action: "IMPERSONATION_STARTED",
+    actor: { ...owner, impersonatorId },
+    call: caller.call,
+    details: { jti: issued.jti, reason: reason ?? null },
+  });
+  return issued;
+}

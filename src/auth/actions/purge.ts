@@ -1,0 +1,104 @@
+import type { Db, Tx } from "../../../db/client.ts";
+import { recordAudit } from "../../audit/actions.ts";
+import { addMs, type Clock } from "../../lib/clock.ts";
+import type { Config } from "../../lib/config.ts";
+import { errorFields, type Log } from "../../lib/log.ts";
+import { CODE_LIMITS_WINDOW_MS, FORGET_FAILURES_AFTER_MS } from "../decide.ts";
+import {
+  deleteDeadCodes,
+  deleteExpiredTokens,
+  deleteForgottenLocks,
+  deleteIdleKeys,
+  deleteOldCodeLimits,
+  tryPurgeTurn,
+} from "../queries/purge.ts";
+
+export interface PurgeDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly config: Pick<Config, "otpCooldownS">;
+}
+
+/** Rows of one transaction: so few that nobody waits for it. */
+export const PURGE_BATCH = 500;
+/** The clocks of several machines differ; what is over stays this long, so that none of them misses a live row. */
+export const PURGE_MARGIN_MS = 60_000;
+/** A process that did not hear of a rotation yet still signs with the retired key. */
+export const KEEP_RETIRED_KEY_MS = 3_600_000;
+const EVERY_MS = 60_000;
+
+/** What was removed. */
+export interface Purged {
+  readonly tokens: number;
+  readonly codes: number;
+  readonly codeLimits: number;
+  readonly locks: number;
+  readonly keys: number;
+}
+
+/** Removes what has ended, batch by batch; leaves it to another process where one is at it. */
+export async function purge(deps: PurgeDeps): Promise<Purged> {
+  const now = deps.clock.now();
+  const before = addMs(now, -PURGE_MARGIN_MS);
+  const issuedBefore = addMs(before, -deps.config.otpCooldownS * 1000);
+  const inBatches = (remove: (tx: Tx) => Promise<number>) => removeInBatches(deps, remove);
+  return {
+    tokens: await inBatches((tx) => deleteExpiredTokens(tx, before, PURGE_BATCH)),
+    codes: await inBatches((tx) =>
+      deleteDeadCodes(tx, { expiredBefore: before, issuedBefore }, PURGE_BATCH),
+    ),
+    codeLimits: await inBatches((tx) =>
+      deleteOldCodeLimits(tx, addMs(before, -CODE_LIMITS_WINDOW_MS), PURGE_BATCH),
+    ),
+    locks: await inBatches((tx) => {
+      const failedBefore = addMs(before, -FORGET_FAILURES_AFTER_MS);
+      return deleteForgottenLocks(tx, { failedBefore, now }, PURGE_BATCH);
+    }),
+    // Last: the tokens that are gone now need their keys no more.
+    keys: await inBatches((tx) => dropKeys(tx, now)),
+  };
+}
+
+/** Each batch is its own transaction, so that a stop in between loses nothing and holds nobody up. */
+async function removeInBatches(
+  { db }: PurgeDeps,
+  remove: (tx: Tx) => Promise<number>,
+): Promise<number> {
+  for (let removed = 0; ;) {
+    const count = await db.transaction(async (tx) => ((await tryPurgeTurn(tx)) ? remove(tx) : 0));
+    removed += count;
+    if (count < PURGE_BATCH) return removed;
+  }
+}
+
+async function dropKeys(tx: Tx, now: Date): Promise<number> {
+  const kids = await deleteIdleKeys(tx, addMs(now, -KEEP_RETIRED_KEY_MS), PURGE_BATCH);
+  for (const kid of kids)
+    await recordAudit(tx, {
+      at: now,
+      action: "KEY_DROPPED",
+      actor: null,
+      call: null,
+      details: { kid },
+    });
+  return kids.length;
+}
+
+/** Purges once a minute until the signal aborts. */
+export async function runPurge(
+  deps: PurgeDeps & { readonly log: Log },
+  signal: AbortSignal,
+): Promise<void> {
+  for (;;) {
+    await deps.clock.sleep(EVERY_MS, signal);
+    if (signal.aborted) return;
+    try {
+      const purged = await purge(deps);
+      const total = Object.values(purged).reduce((sum, count) => sum + count, 0);
+      if (total > 0) deps.log.info("auth.purged", { ...purged });
+    } catch (error) {
+      // The next round tries again.
+      deps.log.warn("auth.purge_failed", errorFields(error));
+    }
+  }
+}

@@ -1,0 +1,131 @@
+import type { Db, Tx } from "../../../db/client.ts";
+import { recordAudit } from "../../audit/actions.ts";
+import type { Call } from "../../http/route.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { Config } from "../../lib/config.ts";
+import { claimsMatch, type Claims } from "../claims.ts";
+import { decideRefresh } from "../decide.ts";
+import type { KeyRing } from "../key-ring.ts";
+import { deleteFamily, lockFamily } from "../queries/sessions.ts";
+import { findRefreshToken, redeemToken, shareClient, type RefreshRow } from "../queries/tokens.ts";
+import { holdUser } from "../queries/users.ts";
+import { issueToken, type IssuedToken } from "./issue-token.ts";
+
+export interface RefreshDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly keys: KeyRing;
+  readonly config: Pick<Config, "accessTokenTtlS" | "refreshTokenTtlS" | "refreshLeewayS">;
+}
+
+interface Refresh {
+  readonly token: string;
+  /** Of the client that authenticated itself. */
+  readonly clientId: string | null;
+  /** Narrower than before; undefined: as before. */
+  readonly scopes?: readonly string[];
+}
+
+export type RefreshOutcome =
+  | {
+      readonly kind: "refreshed";
+      readonly access: IssuedToken;
+      readonly refresh: IssuedToken;
+      readonly scope: string;
+    }
+  /** One answer for unknown, foreign, expired, used and replayed. */
+  | { readonly kind: "refused" }
+  | { readonly kind: "too_wide" };
+
+/** Redeems a refresh token: of any number of parallel redemptions exactly one wins (decisions.md 2, refresh). */
+export async function refreshSession(
+  deps: RefreshDeps,
+  asked: Refresh,
+  call: Call,
+): Promise<RefreshOutcome> {
+  // Outside of the transaction: it may read the database.
+  const claims = await deps.keys.verify("rt+jwt", asked.token);
+  if (claims === undefined) return { kind: "refused" };
+  const now = deps.clock.now();
+  return deps.db.transaction(async (tx) => {
+    const row = await holdRefreshToken(tx, claims);
+    if (row === undefined) return { kind: "refused" };
+    const { scopes, clientId } = asked;
+    const leewayS = deps.config.refreshLeewayS;
+    const decision = decideRefresh(row, { clientId, scopes }, { now, leewayS });
+    if (decision.kind === "replayed") return endReplayed(tx, row, call, now);
+    if (decision.kind !== "redeem") return decision;
+    await redeemToken(tx, row.jti, now);
+    return issuePair(tx, deps, { row, scope: decision.scope, call, now });
+  });
+}
+
+type HeldRow = RefreshRow & { readonly familyId: string };
+
+/**
+ * Takes the locks in the one order: user (against a reset), client (against its deletion), family (against logout,
+ * the end of the session and other redemptions). The row counts as it is after them.
+ */
+async function holdRefreshToken(tx: Tx, claims: Claims): Promise<HeldRow | undefined> {
+  const known = await findRefreshToken(tx, claims.jti);
+  if (known === undefined || known.familyId === null) return undefined;
+  if (!(await holdUser(tx, known.userId))) return undefined;
+  if (known.clientId !== null && !(await shareClient(tx, known.clientId))) return undefined;
+  await lockFamily(tx, known.familyId);
+  const row = await findRefreshToken(tx, claims.jti);
+  if (row === undefined || !row.isActive || !claimsMatch(claims, row)) return undefined;
+  return { ...row, familyId: known.familyId };
+}
+
+/** Either the client or a thief holds a copy, and nobody knows which: the whole sign-in ends (RFC 9700, 4.14.2). */
+async function endReplayed(
+  tx: Tx,
+  { userId, companyId, familyId }: HeldRow,
+  call: Call,
+  at: Date,
+): Promise<RefreshOutcome> {
+  const revoked = await deleteFamily(tx, familyId);
+  const actor = { userId, companyId, impersonatorId: null };
+  const details = { session_id: familyId, revoked };
+  await recordAudit(tx, { at, action: "REFRESH_REPLAYED", actor, call, details });
+  return { kind: "refused" };
+}
+
+async function issuePair(
+  tx: Tx,
+  deps: RefreshDeps,
+  { row, scope, call, now }: { row: HeldRow; scope: string; call: Call; now: Date },
+): Promise<RefreshOutcome> {
+  const { userId, companyId, familyId, clientId } = row;
+  const access = await issueToken(tx, deps.keys, {
+    kind: "access",
+    userId,
+    familyId,
+    clientId,
+    impersonatorId: null,
+    scope,
+    now,
+    ttlS: deps.config.accessTokenTtlS,
+  });
+  // The new one may do what the old one could, also when this access token is narrower (RFC 6749, 6).
+  const holder = { userId, familyId, clientId, scope: row.scope, now };
+  const refresh = await issueRefreshToken(tx, deps, holder);
+  await recordAudit(tx, {
+    at: now,
+    action: "TOKEN_REFRESHED",
+    actor: { userId, companyId, impersonatorId: null },
+    call,
+    details: { session_id: familyId, jti: access.jti },
+  });
+  return { kind: "refreshed", access, refresh, scope };
+}
+
+/** The refresh token of a sign-in, beside the access token that `openSession` issues. */
+export function issueRefreshToken(
+  tx: Tx,
+  { keys, config }: Pick<RefreshDeps, "keys"> & { config: Pick<Config, "refreshTokenTtlS"> },
+  holder: { userId: number; familyId: string; clientId: string | null; scope: string; now: Date },
+): Promise<IssuedToken> {
+  const ttlS = config.refreshTokenTtlS;
+  return issueToken(tx, keys, { kind: "refresh", impersonatorId: null, ...holder, ttlS });
+}

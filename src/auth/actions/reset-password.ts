@@ -1,0 +1,99 @@
+import type { Tx } from "../../../db/client.ts";
+import { recordAudit } from "../../audit/actions.ts";
+import type { Call } from "../../http/route.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { Config } from "../../lib/config.ts";
+import type { Passwords } from "../../lib/password.ts";
+import { invalid, Problem } from "../../lib/problem.ts";
+import type { SecretBox } from "../../lib/secret-box.ts";
+import { isMailAddress, MAIL_WAKE, queueMail } from "../../outbox/mail.ts";
+import type { Waker } from "../../outbox/schedule.ts";
+import type { Db } from "../../../db/client.ts";
+import { isCommonPassword } from "../common-passwords.ts";
+import { emailDigest } from "../email.ts";
+import type { KeyRing } from "../key-ring.ts";
+import { passwordChangedMail } from "../mails.ts";
+import type { Principal } from "../model.ts";
+import type { ResetAnswer } from "../password-model.ts";
+import { consumeCodesOf } from "../queries/codes.ts";
+import { forgetLock } from "../queries/locks.ts";
+import { deleteToken, deleteTokensOf } from "../queries/tokens.ts";
+import { changePassword, type PersonRow } from "../queries/users.ts";
+import { openSession } from "./open-session.ts";
+import { readContext } from "./session-context.ts";
+
+export interface ResetDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly box: SecretBox;
+  readonly keys: KeyRing;
+  readonly passwords: Passwords;
+  readonly schedule: Waker;
+  readonly config: Pick<Config, "accessTokenTtlS">;
+}
+
+interface Reset {
+  readonly principal: Principal;
+  readonly call: Call;
+  readonly now: Date;
+}
+
+/**
+ * `POST /reset-password`: the new hash, the end of everything that the user has, and one fresh token, in one
+ * transaction (decisions.md 2).
+ */
+export async function resetPassword(
+  deps: ResetDeps,
+  principal: Principal,
+  password: string,
+  call: Call,
+): Promise<ResetAnswer> {
+  if (isCommonPassword(password))
+    throw invalid({ password: ["is too common: others would guess it at once"] });
+  const hash = await deps.passwords.hash(password);
+  const now = deps.clock.now();
+  const answer = await deps.db.transaction(async (tx) => {
+    // First of all: whoever issues a token for the user holds the row, so this waits, and then sees the token.
+    const person = await changePassword(tx, { userId: principal.userId, hash, now });
+    // Of two resets with one token the second comes with a token that is no more.
+    if (person === undefined || !(await deleteToken(tx, principal.jti)))
+      throw new Problem("unauthenticated");
+    await endEverything(tx, person, { principal, call, now });
+    return freshSession(tx, deps, person, { principal, call, now });
+  });
+  await deps.schedule.wake([MAIL_WAKE], now);
+  return answer;
+}
+
+async function endEverything(
+  tx: Tx,
+  { id, email, companyId }: PersonRow,
+  { principal, call, now }: Reset,
+): Promise<void> {
+  const revoked = 1 + (await deleteTokensOf(tx, id));
+  await consumeCodesOf(tx, id, now);
+  await forgetLock(tx, emailDigest(email));
+  await recordAudit(tx, {
+    at: now,
+    action: "PASSWORD_RESET",
+    actor: { userId: id, companyId, impersonatorId: null },
+    call,
+    details: { method: principal.tokenKind, revoked },
+  });
+}
+
+async function freshSession(
+  tx: Tx,
+  deps: ResetDeps,
+  person: PersonRow,
+  { call, now }: Reset,
+): Promise<ResetAnswer> {
+  const method = "password_reset";
+  const signIn = { user: person, method, clientId: null, scope: "*", call, now } as const;
+  const { token } = await openSession(tx, deps, signIn);
+  const { context } = await readContext(tx, person.id);
+  const { enabled, brand_name } = context.white_label;
+  if (isMailAddress(person.email))
+    await queueMail(tx, deps, passwordChangedMail(person.email, enabled ? brand_name : null), now);
+  return { token, token_type: "Bearer", expires_in: deps.config.accessTokenTtlS, ...context };
+}

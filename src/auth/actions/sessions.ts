@@ -1,0 +1,65 @@
+import type { Db } from "../../../db/client.ts";
+import { recordAudit } from "../../audit/actions.ts";
+import { isUlid, type Page } from "../../http/page.ts";
+import type { Call } from "../../http/route.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { Problem } from "../../lib/problem.ts";
+import type { Principal } from "../model.ts";
+import {
+  deleteFamily,
+  findSession,
+  lockFamily,
+  sessionsOf,
+  stampLogoutOf,
+  type SessionRow,
+} from "../queries/sessions.ts";
+import { recordDenial } from "./record-denial.ts";
+
+interface SessionDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+}
+
+interface Caller {
+  readonly principal: Principal;
+  readonly call: Call;
+}
+
+export function listSessions(
+  { db, clock }: SessionDeps,
+  { userId }: Principal,
+  page: Page,
+): Promise<SessionRow[]> {
+  return sessionsOf(db, userId, { now: clock.now(), page });
+}
+
+/** 404 where there is none that lives, 403 and an AUTHZ_DENIED row where it is another user's (decisions.md 1). */
+export async function findOwnSession(
+  deps: SessionDeps,
+  { principal, call }: Caller,
+  id: string,
+): Promise<SessionRow> {
+  const row = isUlid(id) ? await findSession(deps.db, id, deps.clock.now()) : undefined;
+  if (row === undefined) throw new Problem("not_found");
+  if (row.userId === principal.userId) return row;
+  const details = { session_id: id, reason: "foreign_record" };
+  await recordDenial(deps, principal, { call, details });
+  throw new Problem("forbidden");
+}
+
+/** Ends every token of the sign-in; the lock on the family keeps a refresh from bringing new ones meanwhile. */
+export async function endSession(
+  { db, clock }: SessionDeps,
+  { principal: actor, call }: Caller,
+  { id }: SessionRow,
+): Promise<void> {
+  const at = clock.now();
+  await db.transaction(async (tx) => {
+    await lockFamily(tx, id);
+    const revoked = await deleteFamily(tx, id);
+    if (revoked === 0) throw new Problem("not_found");
+    await stampLogoutOf(tx, id, at);
+    const details = { session_id: id, revoked };
+    await recordAudit(tx, { at, action: "SESSION_REVOKED", actor, call, details });
+  });
+}

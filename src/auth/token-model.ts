@@ -1,0 +1,127 @@
+import { Type, type Static } from "@sinclair/typebox";
+
+import { rowId, storableText } from "../http/text.ts";
+import { isoInstant } from "../lib/clock.ts";
+import { companyObject, SCOPES, userObject, type Principal, type SignInMethod } from "./model.ts";
+
+const closed = { additionalProperties: false } as const;
+const NAME_LENGTH = [1, 100] as const;
+const REASON_LENGTH = [1, 500] as const;
+const instant = Type.String({ format: "date-time" });
+const instantOrNull = Type.Union([instant, Type.Null()]);
+
+/** The dashboard's personal access token. */
+export const dashboardTokenAnswer = Type.Object({
+  token: Type.String(),
+  created_at: instant,
+  last_used_at: instantOrNull,
+});
+export type DashboardTokenAnswer = Static<typeof dashboardTokenAnswer>;
+
+export const apiTokenBody = Type.Object(
+  {
+    name: storableText(NAME_LENGTH),
+    scopes: Type.Optional(
+      Type.Array(Type.Union(SCOPES.map((scope) => Type.Literal(scope))), {
+        minItems: 1,
+        uniqueItems: true,
+        explain: "must be a list of different scopes, or absent",
+      }),
+    ),
+  },
+  closed,
+);
+export type ApiTokenBody = Static<typeof apiTokenBody>;
+
+export const newApiTokenAnswer = Type.Object({
+  access_token: Type.String(),
+  token: Type.Object({ id: Type.String(), name: Type.String(), expires_at: instant }),
+});
+export type NewApiTokenAnswer = Static<typeof newApiTokenAnswer>;
+
+export const apiTokenObject = Type.Object({
+  id: Type.String(),
+  name: Type.String(),
+  scopes: Type.Array(Type.String()),
+  created_at: instant,
+  expires_at: instant,
+  last_used_at: instantOrNull,
+});
+
+export function showApiToken(row: {
+  jti: string;
+  name: string;
+  scope: string;
+  issuedAt: Date;
+  expiresAt: Date;
+  lastUsedAt: Date | null;
+}): Static<typeof apiTokenObject> {
+  return {
+    id: row.jti,
+    name: row.name,
+    scopes: row.scope.split(" "),
+    created_at: isoInstant(row.issuedAt),
+    expires_at: isoInstant(row.expiresAt),
+    last_used_at: row.lastUsedAt === null ? null : isoInstant(row.lastUsedAt),
+  };
+}
+
+export const sessionObject = Type.Object({
+  id: Type.String(),
+  method: Type.String(),
+  client_id: Type.Union([Type.String(), Type.Null()]),
+  ip: Type.Union([Type.String(), Type.Null()]),
+  user_agent: Type.Union([Type.String(), Type.Null()]),
+  created_at: instant,
+  last_used_at: instantOrNull,
+  expires_at: instant,
+  /** Whether the token of this request belongs to it. */
+  is_current: Type.Boolean(),
+});
+
+export function showSession(
+  row: {
+    id: string;
+    method: SignInMethod;
+    clientId: string | null;
+    ip: string | null;
+    userAgent: string | null;
+    at: Date;
+    lastUsedAt: Date | null;
+    expiresAt: Date;
+  },
+  { familyId }: Principal,
+): Static<typeof sessionObject> {
+  return {
+    id: row.id,
+    method: row.method,
+    client_id: row.clientId,
+    ip: row.ip,
+    user_agent: row.userAgent,
+    created_at: isoInstant(row.at),
+    last_used_at: row.lastUsedAt === null ? null : isoInstant(row.lastUsedAt),
+    expires_at: isoInstant(row.expiresAt),
+    is_current: row.id === familyId,
+  };
+}
+
+export const impersonationBody = Type.Object(
+  { account_id: rowId(), reason: Type.Optional(storableText(REASON_LENGTH)) },
+  closed,
+);
+export type ImpersonationBody = Static<typeof impersonationBody>;
+
+export const impersonationAnswer = Type.Object({
+  access_token: Type.String(),
+  token_type: Type.Literal("Bearer"),
+  expires_in: Type.Integer(),
+  /** The owner and the account that the token acts as. */
+  user: userObject,
+  company: companyObject,
+  acting_as: Type.Object({
+    user_id: Type.Integer(),
+    account_id: Type.Integer(),
+    impersonator_id: Type.Integer(),
+  }),
+});
+export type ImpersonationAnswer = Static<typeof impersonationAnswer>;

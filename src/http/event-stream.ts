@@ -1,0 +1,92 @@
+import { errorFields, type Log } from "../lib/log.ts";
+import { Problem } from "../lib/problem.ts";
+import { Answer } from "./route.ts";
+
+/** Streams that one process keeps open, and one user at one process. */
+export const STREAM_LIMITS = { perProcess: 200, perUser: 5 };
+const RETRY_AFTER_S = 5;
+/** Messages that a client leaves unread before it is let go. */
+const UNREAD_LIMIT = 256;
+
+export interface EventSink {
+  /** One message; `data` is sent as JSON. */
+  send(event: string, data: unknown, id?: string): void;
+  /** A line that clients ignore: it keeps proxies and servers from closing a quiet connection. */
+  beat(): void;
+}
+
+/** The open `text/event-stream` answers of this process. */
+export class EventStreams {
+  readonly #deps: { readonly log: Log; readonly stopping?: AbortSignal | undefined };
+  readonly #limits: typeof STREAM_LIMITS;
+  readonly #users = new Map<number, number>();
+  #open = 0;
+
+  constructor(
+    deps: { readonly log: Log; readonly stopping?: AbortSignal | undefined },
+    limits = STREAM_LIMITS,
+  ) {
+    this.#deps = deps;
+    this.#limits = limits;
+  }
+
+  /** Answers a stream that lasts as long as `produce`, which ends when its signal aborts. */
+  open(userId: number, produce: (sink: EventSink, signal: AbortSignal) => Promise<void>): Answer {
+    this.#admit(userId);
+    const gone = new AbortController();
+    const signals = [gone.signal, ...(this.#deps.stopping ? [this.#deps.stopping] : [])];
+    const body = new ReadableStream<Uint8Array>({
+      start: (controller) => {
+        const sink = sinkOf(controller, () => gone.abort());
+        void produce(sink, AbortSignal.any(signals))
+          .catch((error: unknown) => this.#deps.log.warn("stream.failed", errorFields(error)))
+          .finally(() => {
+            this.#leave(userId);
+            // Throws if the client has closed it already.
+            if (!gone.signal.aborted) controller.close();
+          });
+      },
+      cancel: () => gone.abort(),
+    });
+    // Without the last, nginx collects the messages before it passes them on.
+    return new Answer(200, body, {
+      "Content-Type": "text/event-stream",
+      "X-Accel-Buffering": "no",
+    });
+  }
+
+  #admit(userId: number): void {
+    const headers = { "Retry-After": String(RETRY_AFTER_S) };
+    const own = this.#users.get(userId) ?? 0;
+    if (own >= this.#limits.perUser)
+      throw new Problem("rate_limited", { headers, message: "Too many streams are open." });
+    if (this.#open >= this.#limits.perProcess) throw new Problem("overloaded", { headers });
+    this.#users.set(userId, own + 1);
+    this.#open += 1;
+  }
+
+  #leave(userId: number): void {
+    const own = (this.#users.get(userId) ?? 1) - 1;
+    if (own === 0) this.#users.delete(userId);
+    else this.#users.set(userId, own);
+    this.#open -= 1;
+  }
+}
+
+function sinkOf(
+  controller: ReadableStreamDefaultController<Uint8Array>,
+  letGo: () => void,
+): EventSink {
+  const encoder = new TextEncoder();
+  const write = (text: string) => {
+    if ((controller.desiredSize ?? -UNREAD_LIMIT) <= -UNREAD_LIMIT) letGo();
+    else controller.enqueue(encoder.encode(text));
+  };
+  return {
+    send(event, data, id) {
+      const head = id === undefined ? "" : `id: ${id}\n`;
+      write(`${head}event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
+    },
+    beat: () => write(": beat\n\n"),
+  };
+}

@@ -1,0 +1,43 @@
+import type { Db } from "../../../db/client.ts";
+import type { Principal } from "../../auth/model.ts";
+import type { Call } from "../../http/route.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { Config } from "../../lib/config.ts";
+import { Problem } from "../../lib/problem.ts";
+import type { SecretBox } from "../../lib/secret-box.ts";
+import type { Waker } from "../../outbox/schedule.ts";
+import type { Subscription } from "../model.ts";
+
+export interface WebhookDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly box: SecretBox;
+  readonly schedule: Waker;
+  readonly config: Pick<Config, "batchHourMs" | "retentionDays">;
+}
+
+export interface Caller {
+  readonly principal: Principal;
+  readonly call: Call;
+}
+
+/** The access rule admits users of a partner only; this says it to the types. */
+export function tenantOf({ partnerId }: Principal): number {
+  if (partnerId === null) throw new Problem("forbidden");
+  return partnerId;
+}
+
+/** After the commit, like every wake: the dispatcher reads settings and entries anew. */
+export async function wakeAt(
+  { schedule }: Pick<WebhookDeps, "schedule">,
+  { id, shard }: Pick<Subscription, "id" | "shard">,
+  at: Date,
+): Promise<void> {
+  await schedule.wake([{ subscriptionId: id, shard }], at);
+}
+
+/** For rows that were there when the route looked them up, and are gone by the time their lock is held. */
+export function stillThere<T>(row: T | undefined): T {
+  if (row === undefined) throw new Problem("not_found");
+  return row;
+}

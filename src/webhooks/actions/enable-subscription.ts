@@ -1,0 +1,63 @@
+import type { Tx } from "../../../db/client.ts";
+import { recordAudit } from "../../audit/actions.ts";
+import { nextBatchAfter } from "../decide.ts";
+import type { Subscription } from "../model.ts";
+import { dropBatchEntries, lockSequence, settleQueued } from "../queries/entries.ts";
+import * as queries from "../queries/subscriptions.ts";
+import { stillThere, wakeAt, type Caller, type WebhookDeps } from "./deps.ts";
+
+export type Held = "deliver" | "skip";
+
+/**
+ * The manual re-enable (decisions.md 3, enable). The locks are taken in the order of every other writer: sequence,
+ * entries, subscription. What is held stays as it is or is settled; an overdue batch runs as soon as the dispatcher
+ * looks.
+ */
+export async function enableSubscription(
+  deps: WebhookDeps,
+  { principal, call }: Caller,
+  found: Subscription,
+  held: Held,
+): Promise<Subscription> {
+  const now = deps.clock.now();
+  const { partnerId, id } = found;
+  const enabled = await deps.db.transaction(async (tx) => {
+    stillThere(await lockSequence(tx, id));
+    const current = stillThere(await queries.subscriptionById(tx, partnerId, id));
+    if (current.state === "active") return current;
+    // Only an enable ends the disabled state, and this one holds the sequence: what is settled here is held.
+    if (held === "skip") await settleQueued(tx, current, "skipped", now);
+    stillThere(await queries.lockSubscription(tx, current));
+    await queries.markEnabled(tx, id, now);
+    const batch = held === "skip" ? await skipBatch(tx, current, { now, ...hours(deps) }) : {};
+    const details = { subscription_id: id, held };
+    await recordAudit(tx, { at: now, action: "WEBHOOK_ENABLED", actor: principal, call, details });
+    return { ...current, ...batch, ...ENABLED, updatedAt: now };
+  });
+  await wakeAt(deps, enabled, now);
+  return enabled;
+}
+
+const ENABLED = {
+  state: "active",
+  disabledAt: null,
+  disabledReason: null,
+  consecutiveFailureCount: 0,
+} as const;
+
+function hours({ config }: Pick<WebhookDeps, "config">) {
+  return { hourMs: config.batchHourMs };
+}
+
+/** decisions.md 4, batch: skip moves the cursor to now, and what waited for the next batch is dropped. */
+async function skipBatch(
+  tx: Tx,
+  current: Subscription,
+  times: { readonly now: Date; readonly hourMs: number },
+): Promise<Partial<Subscription>> {
+  const nextBatchAt = nextBatchAfter(current, times);
+  if (nextBatchAt === null) return {};
+  await dropBatchEntries(tx, current.id);
+  await queries.moveBatchCursor(tx, { id: current.id, cursor: times.now, nextBatchAt });
+  return { lastBatchDispatchedAt: times.now, nextBatchAt };
+}

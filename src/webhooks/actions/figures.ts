@@ -1,0 +1,135 @@
+import type { Db, Tx } from "../../../db/client.ts";
+import { addMs, type Clock } from "../../lib/clock.ts";
+import { errorFields, type Log } from "../../lib/log.ts";
+import type { Health, StatsPoint } from "../figures-model.ts";
+import { BUCKET_MS, bucketFloor, tally } from "../figures.ts";
+import type { Subscription } from "../model.ts";
+import * as queries from "../queries/figures.ts";
+import type { PointCount, Range } from "../queries/figures.ts";
+import type { WebhookDeps } from "./deps.ts";
+
+const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
+/** A longer queue is shown as this: counting millions for every look would cost more than the figure is worth. */
+export const QUEUE_COUNTED = 100_000;
+
+type Deps = Pick<WebhookDeps, "db" | "clock">;
+
+/** decisions.md 3, health. */
+export async function showHealth(deps: Deps, subscription: Subscription): Promise<Health> {
+  const now = deps.clock.now();
+  const { db } = deps;
+  const { id, state } = subscription;
+  const since = addMs(now, -DAY_MS);
+  const [queue, blocking, lastSuccessAt, expired, counts] = await Promise.all([
+    queries.queueOf(db, subscription, QUEUE_COUNTED),
+    queries.blockingEntry(db, subscription),
+    queries.lastSuccessAt(db, id),
+    queries.expiredSince(db, id, since),
+    countsBetween(db, id, { since, until: addMs(now, 1), stepMs: 2 * DAY_MS, origin: since }),
+  ]);
+  const { successes, failures, latency } = tally(counts);
+  const oldest = queue.oldestRecordedAt;
+  return {
+    pending: state === "active" ? queue.queued : 0,
+    held: state === "active" ? 0 : queue.queued,
+    oldestPendingAgeS: oldest === null ? null : ageS(oldest, now),
+    blockedBy: blocking?.eventId ?? null,
+    blockedSince: blocking?.since ?? null,
+    lastSuccessAt: lastSuccessAt ?? null,
+    successRate24h: successes + failures === 0 ? null : successes / (successes + failures),
+    latencyMs24h: latency,
+    expired24h: expired,
+  };
+}
+
+function ageS(at: Date, now: Date): number {
+  return Math.max(0, Math.floor((now.getTime() - at.getTime()) / 1000));
+}
+
+/** decisions.md 3, charts: one point per step, also where nothing happened. */
+export async function showStats(
+  { db }: Pick<Deps, "db">,
+  { id }: Pick<Subscription, "id">,
+  range: Range,
+): Promise<StatsPoint[]> {
+  const [counts, backlogs] = await Promise.all([
+    countsBetween(db, id, range),
+    queries.backlogs(db, id, range),
+  ]);
+  const countsAt = Map.groupBy(counts, (row) => row.at.getTime());
+  const backlogAt = new Map(backlogs.map((row) => [row.at.getTime(), row.entries]));
+  const points: StatsPoint[] = [];
+  for (let at = range.since; at < range.until; at = addMs(at, range.stepMs)) {
+    const { successes, failures, latency } = tally(countsAt.get(at.getTime()) ?? []);
+    const backlog = backlogAt.get(at.getTime()) ?? 0;
+    points.push({ at, successes, failures, latency, backlog });
+  }
+  return points;
+}
+
+/** Whole buckets where they are counted, and the attempts themselves at both ends. */
+async function countsBetween(db: Db, id: string, range: Range): Promise<PointCount[]> {
+  const counted = (await queries.countedUntil(db)) ?? range.since;
+  const first = bucketFloor(addMs(range.since, BUCKET_MS - 1));
+  const last = bucketFloor(counted < range.until ? counted : range.until);
+  if (last <= first) return queries.countsOfAttempts(db, id, range);
+  const parts = await Promise.all([
+    queries.countsOfAttempts(db, id, { ...range, until: first }),
+    queries.countsOfBuckets(db, id, { ...range, since: first, until: last }),
+    queries.countsOfAttempts(db, id, { ...range, since: last }),
+  ]);
+  return parts.flat();
+}
+
+/** An attempt is committed after its end, so a bucket is counted a while after its own, and once more with the next one. */
+const COUNT_AFTER_MS = 60_000;
+/** Of a long past, so much per transaction. */
+const CHUNK_MS = 6 * HOUR_MS;
+
+/** Counts all buckets that are over; answers up to when. Any number of processes may do it: one works. */
+export async function countFigures(
+  deps: Deps & { readonly config: Pick<WebhookDeps["config"], "retentionDays"> },
+): Promise<Date | undefined> {
+  const now = deps.clock.now();
+  const end = bucketFloor(addMs(now, -COUNT_AFTER_MS));
+  const oldest = addMs(bucketFloor(now), -deps.config.retentionDays * DAY_MS);
+  let until: Date | undefined;
+  do until = await deps.db.transaction((tx) => countNext(tx, { oldest, end }));
+  while (until !== undefined && until < end);
+  return until;
+}
+
+async function countNext(
+  tx: Tx,
+  { oldest, end }: { readonly oldest: Date; readonly end: Date },
+): Promise<Date | undefined> {
+  if (!(await queries.holdCounting(tx))) return undefined;
+  const counted = (await queries.countedUntil(tx)) ?? (await queries.firstAttemptAt(tx)) ?? end;
+  if (counted >= end) return counted;
+  const since = bucketFloor(addMs(counted < oldest ? oldest : counted, -BUCKET_MS));
+  const next = addMs(since, CHUNK_MS);
+  const until = next < end ? next : end;
+  await queries.countAttempts(tx, { since, until, stepMs: BUCKET_MS, origin: since });
+  if (until >= end) {
+    await queries.countBacklogs(tx, addMs(end, -BUCKET_MS));
+    await queries.dropFigures(tx, oldest);
+  }
+  await queries.moveProgress(tx, until);
+  return until;
+}
+
+/** Keeps the buckets counted until the signal aborts. */
+export async function keepFigures(
+  deps: Parameters<typeof countFigures>[0] & { readonly clock: Clock; readonly log: Log },
+  signal: AbortSignal,
+): Promise<void> {
+  while (!signal.aborted) {
+    try {
+      await countFigures(deps);
+    } catch (error) {
+      deps.log.warn("figures.failed", errorFields(error));
+    }
+    await deps.clock.sleep(COUNT_AFTER_MS, signal);
+  }
+}

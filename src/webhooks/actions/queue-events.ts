@@ -1,0 +1,133 @@
+import { ulid } from "ulid";
+
+import type { Tx } from "../../../db/client.ts";
+import { recordAudit } from "../../audit/actions.ts";
+import { isUlid } from "../../http/page.ts";
+import { addMs, isoInstant } from "../../lib/clock.ts";
+import { invalid, Problem } from "../../lib/problem.ts";
+import { CATALOG, SUBSCRIBABLE_EVENTS } from "../../outbox/event.ts";
+import { windowFaults } from "../decide.ts";
+import type { Subscription } from "../model.ts";
+import * as entries from "../queries/entries.ts";
+import { subscriptionById } from "../queries/subscriptions.ts";
+import { stillThere, wakeAt, type Caller, type WebhookDeps } from "./deps.ts";
+
+const DAY_MS = 86_400_000;
+/** One call holds back the writers of the partner's events for as long as it takes, so it takes no more. */
+export const RECOVER_LIMIT = 10_000;
+
+/** Queues a `webhook.test`; answers its event id (decisions.md 3, test event). */
+export async function sendTest(
+  deps: WebhookDeps,
+  { principal, call }: Caller,
+  found: Subscription,
+): Promise<string> {
+  const now = deps.clock.now();
+  const eventId = ulid(now.getTime());
+  await deps.db.transaction(async (tx) => {
+    const { subscription, lastSequence } = await holdActive(tx, found);
+    await entries.appendTest(tx, subscription, { sequence: lastSequence + 1, eventId, now });
+    const details = { subscription_id: found.id, event_id: eventId };
+    await recordAudit(tx, { at: now, action: "WEBHOOK_TESTED", actor: principal, call, details });
+  });
+  await wakeAt(deps, found, now);
+  return eventId;
+}
+
+/** Queues a settled event again at the tail, as a new round of attempts under its old id (decisions.md 3, redeliver). */
+export async function redeliver(
+  deps: WebhookDeps,
+  { principal, call }: Caller,
+  found: Subscription,
+  eventId: string,
+): Promise<void> {
+  const now = deps.clock.now();
+  await deps.db.transaction(async (tx) => {
+    const { subscription, lastSequence } = await holdActive(tx, found);
+    if (await entries.isQueued(tx, found.id, eventId)) throw new Problem("already_queued");
+    const settled = stillThere(await entries.lastSettled(tx, found.id, eventId));
+    // The body of a test says when it was recorded; that of every other event stands in the history.
+    const recordedAt = settled.isTest ? settled.recordedAt : now;
+    const entry = { sequence: lastSequence + 1, eventId, recordedAt };
+    await entries.appendRound(tx, subscription, settled, entry);
+    await recordAudit(tx, {
+      at: now,
+      action: "WEBHOOK_REDELIVERED",
+      actor: principal,
+      call,
+      details: { subscription_id: found.id, event_id: eventId },
+    });
+  });
+  await wakeAt(deps, found, now);
+}
+
+/** Whether the route's event exists at all; the rest is decided under the lock. */
+export async function findEvent(
+  { db }: Pick<WebhookDeps, "db">,
+  { id }: Pick<Subscription, "id">,
+  eventId: string,
+): Promise<string> {
+  const delivery = isUlid(eventId) ? await entries.deliveryOf(db, id, eventId) : undefined;
+  return stillThere(delivery).eventId;
+}
+
+/** Queues what a window lost (decisions.md 3, recover); answers how many events, `RECOVER_LIMIT` at most. */
+export async function recover(
+  deps: WebhookDeps,
+  { principal, call }: Caller,
+  found: Subscription,
+  asked: { readonly since: Date; readonly until: Date | undefined },
+): Promise<number> {
+  const now = deps.clock.now();
+  const window = { since: asked.since, until: asked.until ?? now };
+  const faults = windowFaults(window, { now, retentionMs: deps.config.retentionDays * DAY_MS });
+  if (Object.keys(faults).length > 0) throw invalid(faults);
+  const queued = await deps.db.transaction(async (tx) => {
+    const { subscription, lastSequence } = await holdActive(tx, found);
+    const { createdAt } = subscription;
+    // What happened before the subscription existed was never for it.
+    const since = window.since < createdAt ? createdAt : window.since;
+    const count = await entries.appendUndelivered(tx, subscription, {
+      since,
+      until: window.until,
+      // The clocks of two processes may differ, though not by a day.
+      settledSince: addMs(since, -DAY_MS),
+      limit: RECOVER_LIMIT,
+      events: wantedEvents(subscription),
+      lastSequence,
+      now,
+    });
+    await recordAudit(tx, {
+      at: now,
+      action: "WEBHOOK_RECOVERED",
+      actor: principal,
+      call,
+      details: {
+        subscription_id: found.id,
+        since: isoInstant(window.since),
+        until: isoInstant(window.until),
+        queued: count,
+      },
+    });
+    return count;
+  });
+  if (queued > 0) await wakeAt(deps, found, now);
+  return queued;
+}
+
+/** The sequence, and the subscription as it is while nobody else appends; 409 if it is disabled. */
+async function holdActive(
+  tx: Tx,
+  { id, partnerId }: Subscription,
+): Promise<{ subscription: Subscription; lastSequence: number }> {
+  const lastSequence = stillThere(await entries.lockSequence(tx, id));
+  const subscription = stillThere(await subscriptionById(tx, partnerId, id));
+  if (subscription.state !== "active") throw new Problem("subscription_disabled");
+  return { subscription, lastSequence };
+}
+
+/** What matches: the filter of immediate; every review-impacting event for batch (interface.md 6.4). */
+function wantedEvents({ deliveryKind, events }: Subscription): readonly string[] {
+  if (deliveryKind === "immediate") return events ?? SUBSCRIBABLE_EVENTS;
+  return CATALOG.filter((one) => one.in_batch).map((one) => one.value);
+}

@@ -1,0 +1,73 @@
+import { recordAudit } from "../../audit/actions.ts";
+import { addMs } from "../../lib/clock.ts";
+import { newSecret } from "../../lib/random-secret.ts";
+import { fingerprint } from "../../lib/secret-box.ts";
+import { webhookSecretContext } from "../../outbox/secret-context.ts";
+import type { Subscription } from "../model.ts";
+import * as queries from "../queries/subscriptions.ts";
+import { stillThere, wakeAt, type Caller, type WebhookDeps } from "./deps.ts";
+
+const HOUR_MS = 3_600_000;
+
+/**
+ * Replaces the secret (interface.md 4.5). With a grace period the one until now keeps signing beside it; a secret that
+ * was in its own grace period ends at once, for there is room for one.
+ */
+export async function rotateSecret(
+  deps: WebhookDeps,
+  { principal, call }: Caller,
+  found: Subscription,
+  graceHours: number,
+): Promise<{ subscription: Subscription; secret: string }> {
+  const now = deps.clock.now();
+  const secret = newSecret();
+  const context = webhookSecretContext(found.partnerId, found.id);
+  const subscription = await deps.db.transaction(async (tx) => {
+    const current = stillThere(await queries.lockSubscription(tx, found));
+    const sealed = stillThere(await queries.sealedSecretOf(tx, current.id));
+    const rotated = {
+      sealedSecret: deps.box.seal(secret, context),
+      secretFingerprint: fingerprint(secret),
+      // Sealed anew rather than copied, so that it never outlives the master key of its ciphertext.
+      previous:
+        graceHours === 0
+          ? null
+          : {
+              sealedSecret: deps.box.seal(deps.box.open(sealed, context), context),
+              expiresAt: addMs(now, graceHours * HOUR_MS),
+            },
+    };
+    await queries.replaceSecret(tx, current.id, rotated, now);
+    await recordAudit(tx, {
+      at: now,
+      action: "WEBHOOK_SECRET_ROTATED",
+      actor: principal,
+      call,
+      details: { subscription_id: current.id, grace_period_hours: graceHours },
+    });
+    return { ...current, secretFingerprint: rotated.secretFingerprint, updatedAt: now };
+  });
+  await wakeAt(deps, subscription, now);
+  return { subscription, secret };
+}
+
+/** The secret as it is now, and a row in the audit log that says who saw it. */
+export async function showSecret(
+  deps: WebhookDeps,
+  { principal, call }: Caller,
+  found: Subscription,
+): Promise<{ secret: string; secret_fingerprint: string }> {
+  const now = deps.clock.now();
+  return deps.db.transaction(async (tx) => {
+    const sealed = stillThere(await queries.sealedSecretOf(tx, found.id));
+    await recordAudit(tx, {
+      at: now,
+      action: "WEBHOOK_SECRET_SHOWN",
+      actor: principal,
+      call,
+      details: { subscription_id: found.id },
+    });
+    const secret = deps.box.open(sealed, webhookSecretContext(found.partnerId, found.id));
+    return { secret, secret_fingerprint: fingerprint(secret) };
+  });
+}

@@ -1,0 +1,185 @@
+import { Type, type Static } from "@sinclair/typebox";
+
+import { instantAnswer, instantText, ulidText } from "../http/text.ts";
+import { isoInstant } from "../lib/clock.ts";
+import { CATALOG, type PayloadMode } from "../outbox/event.ts";
+import { instantOrNull, literals, orNull } from "./model.ts";
+
+export const OUTCOMES = ["delivered", "retry", "failed", "interrupted"] as const;
+export type Outcome = (typeof OUTCOMES)[number];
+
+/** pending, waiting: queued. held: queued while the subscription is disabled. The rest is settled. */
+export const DELIVERY_STATES = [
+  "pending",
+  "waiting",
+  "held",
+  "delivered",
+  "failed",
+  "skipped",
+] as const;
+export type DeliveryState = (typeof DELIVERY_STATES)[number];
+
+export interface Attempt {
+  /** ULID of the start. */
+  readonly id: string;
+  readonly eventId: string;
+  readonly event: string;
+  readonly attempt: number;
+  readonly round: number;
+  readonly sequence: number;
+  readonly startedAt: Date;
+  readonly durationMs: number;
+  readonly outcome: Outcome;
+  readonly statusCode: number | null;
+  readonly errorCode: string | null;
+  readonly requestHeaders: Headers;
+  readonly requestBody: string;
+  readonly responseHeaders: Headers | null;
+  readonly responseExcerpt: string | null;
+  readonly responseTruncated: boolean;
+  readonly nextAttemptAt: Date | null;
+}
+
+const headers = Type.Record(Type.String(), Type.Union([Type.String(), Type.Array(Type.String())]));
+type Headers = Static<typeof headers>;
+
+const eventId = Type.String({ description: "ULID; the `X-SVC-Delivery` of every attempt." });
+
+/** decisions.md 3, attempt object. */
+export const AttemptObject = Type.Object({
+  id: Type.String({ description: "ULID." }),
+  event_id: eventId,
+  event: Type.String(),
+  attempt: Type.Integer({ description: "1 to 4, as in `X-SVC-Attempt`." }),
+  round: Type.Integer({ description: "Counts the redeliveries of the event, from 1." }),
+  sequence: Type.Integer({ description: "The place in the subscription's order." }),
+  started_at: instantAnswer(),
+  duration_ms: Type.Integer(),
+  outcome: literals(OUTCOMES),
+  status_code: orNull(Type.Integer()),
+  error_code: orNull(Type.String(), {
+    description: "Why it failed: http_status, timeout, dns, connect, tls, blocked_address, …",
+  }),
+  request_headers: headers,
+  request_body: Type.String({ description: "The exact text that was sent and signed." }),
+  response_headers: orNull(headers),
+  response_excerpt: orNull(Type.String()),
+  response_truncated: Type.Boolean(),
+  next_attempt_at: orNull(instantAnswer()),
+});
+
+/** An attempt as the stream tells of it. */
+export type AttemptSummary = Omit<
+  Attempt,
+  "requestHeaders" | "requestBody" | "responseHeaders" | "responseExcerpt" | "responseTruncated"
+>;
+
+export function showAttemptSummary(one: AttemptSummary) {
+  return {
+    id: one.id,
+    event_id: one.eventId,
+    event: one.event,
+    attempt: one.attempt,
+    round: one.round,
+    sequence: one.sequence,
+    started_at: isoInstant(one.startedAt),
+    duration_ms: one.durationMs,
+    outcome: one.outcome,
+    status_code: one.statusCode,
+    error_code: one.errorCode,
+    next_attempt_at: instantOrNull(one.nextAttemptAt),
+  };
+}
+
+export function showAttempt(one: Attempt): Static<typeof AttemptObject> {
+  const { next_attempt_at, ...summary } = showAttemptSummary(one);
+  return {
+    ...summary,
+    request_headers: one.requestHeaders,
+    request_body: one.requestBody,
+    response_headers: one.responseHeaders,
+    response_excerpt: one.responseExcerpt,
+    response_truncated: one.responseTruncated,
+    next_attempt_at,
+  };
+}
+
+/** decisions.md 3, attempts. `since` belongs to the range, `until` does not. */
+export const attemptFilters = {
+  event: Type.Optional(literals(CATALOG.map((one) => one.value))),
+  event_id: Type.Optional(ulidText()),
+  outcome: Type.Optional(literals(OUTCOMES)),
+  since: Type.Optional(instantText()),
+  until: Type.Optional(instantText()),
+};
+
+export interface AttemptFilter {
+  readonly event: string | undefined;
+  readonly eventId: string | undefined;
+  readonly outcome: Outcome | undefined;
+  readonly since: Date | undefined;
+  readonly until: Date | undefined;
+}
+
+/** The last round of an event, as stored. */
+export interface DeliveryRow {
+  readonly eventId: string;
+  readonly event: string;
+  readonly sequence: number;
+  readonly state: Exclude<DeliveryState, "held">;
+  readonly createdAt: Date;
+  readonly settledAt: Date | null;
+}
+
+export interface Delivery extends Omit<DeliveryRow, "state"> {
+  readonly state: DeliveryState;
+  readonly attempts: readonly Attempt[];
+}
+
+/** decisions.md 3, delivery object. */
+export const DeliveryObject = Type.Object({
+  event_id: eventId,
+  event: Type.String(),
+  sequence: Type.Integer(),
+  state: literals(
+    DELIVERY_STATES,
+    "pending and waiting (for a retry): queued; held: queued while the subscription is disabled.",
+  ),
+  created_at: instantAnswer(),
+  settled_at: orNull(instantAnswer()),
+  attempts: Type.Array(AttemptObject, { description: "Of all rounds, oldest first." }),
+});
+
+export function showDelivery(one: Delivery): Static<typeof DeliveryObject> {
+  return {
+    event_id: one.eventId,
+    event: one.event,
+    sequence: one.sequence,
+    state: one.state,
+    created_at: isoInstant(one.createdAt),
+    settled_at: instantOrNull(one.settledAt),
+    attempts: one.attempts.map(showAttempt),
+  };
+}
+
+/** A round that ended, with all that the next one takes from it. */
+export interface SettledEntry {
+  readonly event: string;
+  readonly isTest: boolean;
+  readonly payloadMode: PayloadMode;
+  readonly reviewHistoryId: number | null;
+  readonly reviewId: number | null;
+  readonly batchJobId: string | null;
+  readonly round: number;
+  readonly recordedAt: Date;
+}
+
+export const RecoverBody = Type.Object(
+  { since: instantText(), until: Type.Optional(instantText()) },
+  { additionalProperties: false },
+);
+
+export const QueuedEventAnswer = Type.Object({ event_id: eventId });
+export const RecoverAnswer = Type.Object({
+  queued: Type.Integer({ description: "How many events this call has queued." }),
+});

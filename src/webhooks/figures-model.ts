@@ -1,0 +1,140 @@
+import { Type, type Static } from "@sinclair/typebox";
+
+import { instantAnswer, instantText } from "../http/text.ts";
+import { addMs, fromMs, isoInstant, parseInstant } from "../lib/clock.ts";
+import { invalid, type FieldErrors } from "../lib/problem.ts";
+import { BUCKET_MS, bucketFloor, type Latency } from "./figures.ts";
+import { instantOrNull, orNull } from "./model.ts";
+
+export interface Health {
+  readonly pending: number;
+  readonly held: number;
+  readonly oldestPendingAgeS: number | null;
+  readonly blockedBy: string | null;
+  readonly blockedSince: Date | null;
+  readonly lastSuccessAt: Date | null;
+  readonly successRate24h: number | null;
+  readonly latencyMs24h: Latency;
+  readonly expired24h: number;
+}
+
+const milliseconds = orNull(Type.Number({ minimum: 0 }));
+const latency = Type.Object({ p50: milliseconds, p95: milliseconds, p99: milliseconds });
+
+/** decisions.md 3, health; `expired_24h` is how health tells of what was held for too long (4, disable). */
+export const HealthObject = Type.Object({
+  pending: Type.Integer({ description: "Events queued; counted up to 100,000." }),
+  held: Type.Integer({ description: "The same while the subscription is disabled." }),
+  oldest_pending_age_s: orNull(Type.Integer(), {
+    description: "How long the first queued event has been waiting.",
+  }),
+  blocked_by: orNull(Type.String(), {
+    description: "The event that waits for a retry and holds back those behind it.",
+  }),
+  blocked_since: orNull(instantAnswer()),
+  last_success_at: orNull(instantAnswer()),
+  success_rate_24h: orNull(Type.Number({ minimum: 0, maximum: 1 }), {
+    description: "The share of attempts answered 2xx; null without attempts.",
+  }),
+  latency_ms_24h: latency,
+  expired_24h: Type.Integer({
+    description: "Events dropped because they were held for longer than the retention time.",
+  }),
+});
+
+export function showHealth(one: Health): Static<typeof HealthObject> {
+  return {
+    pending: one.pending,
+    held: one.held,
+    oldest_pending_age_s: one.oldestPendingAgeS,
+    blocked_by: one.blockedBy,
+    blocked_since: instantOrNull(one.blockedSince),
+    last_success_at: instantOrNull(one.lastSuccessAt),
+    success_rate_24h: one.successRate24h,
+    latency_ms_24h: one.latencyMs24h,
+    expired_24h: one.expired24h,
+  };
+}
+
+export interface StatsPoint {
+  readonly at: Date;
+  readonly successes: number;
+  readonly failures: number;
+  readonly latency: Latency;
+  readonly backlog: number;
+}
+
+const MAX_STEP_S = 86_400;
+const STEP_S = BUCKET_MS / 1000;
+const DEFAULT_STEP_S = 3_600;
+const DEFAULT_SPAN_MS = 86_400_000;
+/** More points than any chart has pixels for. */
+export const MAX_POINTS = 1_000;
+
+export const statsQuery = Type.Object({
+  since: Type.Optional(instantText()),
+  until: Type.Optional(instantText()),
+  step: Type.Optional(
+    Type.Integer({
+      minimum: STEP_S,
+      maximum: MAX_STEP_S,
+      multipleOf: STEP_S,
+      explain: `must be a number of seconds from ${STEP_S} to ${MAX_STEP_S}, a multiple of ${STEP_S}`,
+      description: "Seconds per point.",
+    }),
+  ),
+});
+
+export const StatsObject = Type.Object({
+  since: instantAnswer(),
+  until: instantAnswer(),
+  step: Type.Integer(),
+  points: Type.Array(
+    Type.Object({
+      at: instantAnswer(),
+      successes: Type.Integer({ description: "Attempts answered 2xx." }),
+      failures: Type.Integer({ description: "Attempts that were not." }),
+      latency_ms: latency,
+      backlog: Type.Integer({
+        description: "The most events that were queued at once, as sampled.",
+      }),
+    }),
+  ),
+});
+
+/** The range asked for, moved out to whole steps; a day in hours if nothing was asked. */
+export function readStatsRange(query: Static<typeof statsQuery>, now: Date) {
+  const stepMs = (query.step ?? DEFAULT_STEP_S) * 1000;
+  const until = (query.until === undefined ? undefined : parseInstant(query.until)) ?? now;
+  const asked =
+    (query.since === undefined ? undefined : parseInstant(query.since)) ??
+    addMs(until, -DEFAULT_SPAN_MS);
+  // Nothing is older, and neither ULIDs nor Postgres know the years that an instant may be written with.
+  const since = fromMs(Math.max(asked.getTime(), 0));
+  const faults: FieldErrors = {};
+  if (since >= until) faults["since"] = ["must be earlier than until"];
+  const origin = bucketFloor(since, stepMs);
+  const end = bucketFloor(addMs(until, stepMs - 1), stepMs);
+  if ((end.getTime() - origin.getTime()) / stepMs > MAX_POINTS)
+    faults["step"] = [`must leave at most ${MAX_POINTS} points between since and until`];
+  if (Object.keys(faults).length > 0) throw invalid(faults);
+  return { since: origin, until: end, stepMs, origin };
+}
+
+export function showStats(
+  range: { readonly since: Date; readonly until: Date; readonly stepMs: number },
+  points: readonly StatsPoint[],
+): Static<typeof StatsObject> {
+  return {
+    since: isoInstant(range.since),
+    until: isoInstant(range.until),
+    step: range.stepMs / 1000,
+    points: points.map((one) => ({
+      at: isoInstant(one.at),
+      successes: one.successes,
+      failures: one.failures,
+      latency_ms: one.latency,
+      backlog: one.backlog,
+    })),
+  };
+}

@@ -1,0 +1,431 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+
+import { eq } from "drizzle-orm";
+
+import { auditLog, emailCodeLimits, emailCodes, tokens, users } from "../../db/schema.ts";
+import { SIGNUP_CONTEXT } from "../../src/auth/actions/verify-code.ts";
+import { emailDigest } from "../../src/auth/email.ts";
+import { startApi, type Answer, type TestApi } from "../support/api.ts";
+import { codeSentTo, mailsTo, otherThan } from "../support/auth-mails.ts";
+import { createFakeClock } from "../support/clock.ts";
+import { createDatabase, type TestDatabase } from "../support/postgres.ts";
+import { addSsoConnection, addTenants, addUser, type Tenants } from "../support/tenants.ts";
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+type CodeType = "forgot_password" | "change_password" | "signup";
+
+let database: TestDatabase;
+let tenants: Tenants;
+let api: TestApi;
+/** A second process over the same database. */
+let other: TestApi;
+const clock = createFakeClock();
+const wakes: unknown[] = [];
+
+beforeAll(async () => {
+  database = await createDatabase();
+  tenants = await addTenants(database.db);
+  const schedule = { wake: async (wake: unknown) => void wakes.push(wake) };
+  api = await startApi({ db: database.db, clock, schedule });
+  other = await startApi({ db: database.connect(), clock, config: api.deps.config });
+});
+afterAll(async () => {
+  await database.drop();
+});
+
+let names = 0;
+async function freshUser(over: { isActive?: boolean; passwordHash?: null } = {}) {
+  const companyId = tenants.partners[0].accounts[0].id;
+  const email = `code-${++names}@codes.test`;
+  return addUser(database.db, { companyId, role: "account_user", email, ...over });
+}
+const freshEmail = () => `code-${++names}@unknown.test`;
+
+function resend(email: string, type: CodeType = "forgot_password", on = api): Promise<Answer> {
+  return on.call("POST", "/email-otp/resend", {
+    body: { email, type },
+    headers: { "X-Request-Id": "r" },
+  });
+}
+function verify(
+  email: string,
+  otp: string,
+  { type = "forgot_password", on = api }: { type?: CodeType; on?: TestApi } = {},
+) {
+  return on.call("POST", "/email-otp/verify", {
+    body: { email, otp, type },
+    headers: { "X-Request-Id": "r" },
+  });
+}
+const mails = (email: string) => mailsTo(api.deps, email);
+const sentCode = (email: string) => codeSentTo(api.deps, email);
+/** A user with a code, and the code. */
+async function withCode() {
+  const user = await freshUser();
+  await resend(user.email);
+  return { user, code: await sentCode(user.email) };
+}
+const statuses = (answers: readonly Answer[]) => answers.map(({ status }) => status);
+
+describe("a mailed code", () => {
+  test("gives a token of 15 minutes for the password alone", async () => {
+    const { user, code } = await withCode();
+    const { status, body, headers } = await verify(user.email, code);
+    expect(status).toBe(200);
+    expect(body).toEqual({ token: expect.any(String), token_type: "Bearer", expires_in: 900 });
+    expect(headers.get("cache-control")).toBe("no-store");
+    const rows = await database.db.orm.select().from(tokens).where(eq(tokens.userId, user.id));
+    expect(rows).toMatchObject([{ kind: "password_reset", scope: "password:reset" }]);
+    const elsewhere = await api.call("GET", "/verify-token", { token: String(body["token"]) });
+    expect(elsewhere.status).toBe(403);
+  });
+
+  test("is in the mail's text and HTML, in the tenant's name, not in the subject, and is erased in time", async () => {
+    const { user, code } = await withCode();
+    const [mail] = await mails(user.email);
+    expect(mail).toMatchObject({
+      kind: "otp",
+      subject: "Brand p1: Your code to choose a new password",
+    });
+    expect(mail?.text).toContain("for 10 minutes");
+    expect(mail?.html).toContain(code);
+    expect(mail?.sealed).not.toContain(code);
+    expect(mail?.expiresAt?.getTime()).toBe(clock.now().getTime() + 600_000);
+  });
+
+  test("is stored as an HMAC that names nobody", async () => {
+    const { user, code } = await withCode();
+    const [row] = await database.db.orm
+      .select()
+      .from(emailCodes)
+      .where(eq(emailCodes.emailDigest, emailDigest(user.email)));
+    expect(row?.codeMac).toMatch(/^[0-9a-f]{64}$/);
+    expect(JSON.stringify(row)).not.toContain(code);
+  });
+
+  test("wakes the mailer after the commit", async () => {
+    wakes.length = 0;
+    await withCode();
+    expect(wakes).toEqual([[expect.objectContaining({ subscriptionId: "mail" })]]);
+  });
+
+  test("works once, also when 20 try it at once in two processes", async () => {
+    const { user, code } = await withCode();
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, (_, i) => verify(user.email, code, { on: i % 2 ? api : other })),
+    );
+    expect(statuses(answers).filter((status) => status === 200)).toHaveLength(1);
+    expect(statuses(answers).filter((status) => status === 422)).toHaveLength(19);
+  });
+
+  test("works to the last millisecond of its ten minutes", async () => {
+    const [inTime, late] = [await withCode(), await withCode()];
+    clock.advance(599_999);
+    expect((await verify(inTime.user.email, inTime.code)).status).toBe(200);
+    clock.advance(1);
+    expect((await verify(late.user.email, late.code)).status).toBe(422);
+  });
+
+  test("works at the fifth try and not at the sixth", async () => {
+    const [fifth, sixth] = [await withCode(), await withCode()];
+    for (let i = 0; i < 4; i++) await verify(fifth.user.email, otherThan(fifth.code));
+    expect((await verify(fifth.user.email, fifth.code)).status).toBe(200);
+    for (let i = 0; i < 5; i++) await verify(sixth.user.email, otherThan(sixth.code));
+    expect((await verify(sixth.user.email, sixth.code)).status).toBe(422);
+  });
+
+  test("is guessed five times at most by a hundred at once", async () => {
+    const { user, code } = await withCode();
+    await Promise.all(
+      Array.from({ length: 100 }, (_, i) =>
+        verify(user.email, otherThan(code), { on: i % 2 ? api : other }),
+      ),
+    );
+    const [row] = await database.db.orm
+      .select()
+      .from(emailCodes)
+      .where(eq(emailCodes.emailDigest, emailDigest(user.email)));
+    expect(row?.tries).toBe(5);
+  });
+
+  test("is no good for another email or another purpose", async () => {
+    const { user, code } = await withCode();
+    const foreign = await withCode();
+    expect((await verify(foreign.user.email, code)).status).toBe(422);
+    expect((await verify(user.email, code, { type: "signup" })).status).toBe(422);
+    expect((await verify(user.email, code, { type: "change_password" })).status).toBe(422);
+    expect((await verify(user.email, code)).status).toBe(200);
+  });
+
+  test("takes the place of the one before, and its tries begin anew", async () => {
+    const { user, code } = await withCode();
+    for (let i = 0; i < 5; i++) await verify(user.email, otherThan(code));
+    clock.advance(60_000);
+    await resend(user.email);
+    const next = await sentCode(user.email);
+    expect((await verify(user.email, next)).status).toBe(200);
+    expect((await verify(user.email, code)).status).toBe(422);
+  });
+
+  test("does not depend on how the email is written", async () => {
+    const { user, code } = await withCode();
+    expect((await verify(`  ${user.email.toUpperCase()} `, code)).status).toBe(200);
+  });
+
+  test("of a user who was deactivated meanwhile does not work", async () => {
+    const { user, code } = await withCode();
+    await database.db.orm.update(users).set({ isActive: false }).where(eq(users.id, user.id));
+    expect((await verify(user.email, code)).status).toBe(422);
+  });
+
+  test("outlives a change of the master key", async () => {
+    const { user, code } = await withCode();
+    const { masterKey } = api.deps.config;
+    const renewed = await startApi({
+      db: database.db,
+      clock,
+      keys: api.deps.keys,
+      config: {
+        ...api.deps.config,
+        masterKey: crypto.getRandomValues(new Uint8Array(32)),
+        masterKeyPrevious: masterKey,
+      },
+    });
+    expect((await verify(user.email, code, { on: renewed })).status).toBe(200);
+  });
+
+  test("that was right is audited as a token, and wrong ones leave no trace of what was typed", async () => {
+    const { user, code } = await withCode();
+    await api.call("POST", "/email-otp/verify", {
+      body: { email: user.email, otp: code, type: "forgot_password" },
+      headers: { "X-Request-Id": "code-token" },
+    });
+    const rows = await database.db.orm
+      .select()
+      .from(auditLog)
+      .where(eq(auditLog.requestId, "code-token"));
+    expect(rows).toMatchObject([
+      { action: "TOKEN_ISSUED", actorId: user.id, details: { kind: "password_reset" } },
+    ]);
+    expect(api.lines.join()).not.toContain(code);
+  });
+});
+
+describe("the cooldown", () => {
+  test("lets the next mail go after 60 s, not a moment earlier, whether or not the code was used", async () => {
+    const { user, code } = await withCode();
+    await verify(user.email, code);
+    clock.advance(59_999);
+    await resend(user.email);
+    expect(await mails(user.email)).toHaveLength(1);
+    clock.advance(1);
+    await resend(user.email);
+    expect(await mails(user.email)).toHaveLength(2);
+  });
+
+  test("lets one of 20 go that come at once in two processes", async () => {
+    const user = await freshUser();
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, (_, i) =>
+        resend(user.email, "forgot_password", i % 2 ? api : other),
+      ),
+    );
+    expect(new Set(statuses(answers))).toEqual(new Set([200]));
+    expect(await mails(user.email)).toHaveLength(1);
+  });
+});
+
+describe("the limits of a day", () => {
+  const limitsOf = async (email: string) => {
+    const [row] = await database.db.orm
+      .select()
+      .from(emailCodeLimits)
+      .where(eq(emailCodeLimits.emailDigest, emailDigest(email)));
+    return row;
+  };
+
+  test.each(["known", "unknown"] as const)(
+    "are ten codes for an email that is %s, in any 24 h",
+    async (known) => {
+      const email = known === "known" ? (await freshUser()).email : freshEmail();
+      const first = clock.now();
+      for (let i = 0; i < 12; i++) {
+        await resend(email);
+        clock.advance(60_000);
+      }
+      expect(await mails(email)).toHaveLength(known === "known" ? 10 : 0);
+      expect((await limitsOf(email))?.issuedAt).toHaveLength(10);
+      clock.set(new Date(first.getTime() + DAY_MS - 1));
+      await resend(email);
+      expect((await limitsOf(email))?.issuedAt[0]).toEqual(first);
+      clock.advance(1);
+      await resend(email);
+      expect((await limitsOf(email))?.issuedAt.at(-1)).toEqual(clock.now());
+      expect(await mails(email)).toHaveLength(known === "known" ? 11 : 0);
+    },
+  );
+
+  test("are ten codes over all purposes together", async () => {
+    const { email } = await freshUser();
+    for (const type of ["forgot_password", "signup"] as const)
+      for (let i = 0; i < 6; i++) {
+        await resend(email, type);
+        clock.advance(60_000);
+      }
+    expect(await mails(email)).toHaveLength(10);
+  });
+
+  test("are 20 wrong tries, after which the right code is wrong too, until the first is a day old", async () => {
+    const { email } = await freshUser();
+    const first = clock.now();
+    for (let round = 0; round < 4; round++) {
+      await resend(email);
+      const code = await sentCode(email);
+      for (let i = 0; i < 5; i++) await verify(email, otherThan(code));
+      clock.advance(60_000);
+    }
+    await resend(email);
+    expect((await verify(email, await sentCode(email))).status).toBe(422);
+    clock.set(new Date(first.getTime() + DAY_MS - 1));
+    await resend(email);
+    expect((await verify(email, await sentCode(email))).status).toBe(422);
+    clock.advance(1);
+    expect((await verify(email, await sentCode(email))).status).toBe(200);
+  });
+
+  test("do not count right tries", async () => {
+    const { email } = await freshUser();
+    await resend(email);
+    await verify(email, await sentCode(email));
+    expect((await limitsOf(email))?.wrongAt).toEqual([]);
+  });
+});
+
+describe("who is told a code", () => {
+  test("is nobody who is unknown, inactive, or signs in through the identity provider alone", async () => {
+    const { db } = database;
+    const companyId = tenants.partners[1].accounts[0].id;
+    await addSsoConnection(db, { companyId, domains: ["only-sso.test"], passwordLogin: false });
+    const ssoOnly = { companyId, role: "account_user", email: "a@only-sso.test" } as const;
+    const silent = [
+      freshEmail(),
+      (await freshUser({ isActive: false })).email,
+      (await addUser(db, ssoOnly)).email,
+    ];
+    for (const email of silent) {
+      expect((await resend(email)).status).toBe(200);
+      expect(await mails(email)).toEqual([]);
+    }
+    expect(await mailsTo(api.deps, "nobody@invalid")).toEqual([]);
+  });
+
+  test("is a user without a password, where the domain takes passwords", async () => {
+    const { email } = await freshUser({ passwordHash: null });
+    await resend(email);
+    expect(await mails(email)).toHaveLength(1);
+  });
+
+  test("is anybody for a signup, whose proof names the address and has 15 minutes", async () => {
+    for (const email of [freshEmail(), (await freshUser()).email]) {
+      await resend(email, "signup");
+      const code = await sentCode(email);
+      const { status, body } = await verify(email, code, { type: "signup" });
+      expect(status).toBe(200);
+      expect(Object.keys(body)).toEqual(["verification_token"]);
+      const proof = JSON.parse(
+        api.deps.box.open(String(body["verification_token"]), SIGNUP_CONTEXT),
+      );
+      expect(proof).toEqual({
+        email,
+        expires_at: new Date(clock.now().getTime() + 900_000).toISOString(),
+      });
+      expect((await verify(email, code, { type: "signup" })).status).toBe(422);
+    }
+  });
+
+  test("is nobody for a change of password that was not begun", async () => {
+    const { email } = await freshUser();
+    await resend(email, "change_password");
+    clock.advance(60_000);
+    await resend(email, "change_password");
+    expect(await mails(email)).toEqual([]);
+  });
+});
+
+describe("known and unknown emails", () => {
+  test("have the same bytes on resend and verify, in every state", async () => {
+    const known = (await freshUser()).email;
+    const unknown = freshEmail();
+    const types = ["forgot_password", "change_password"] as const;
+    for (const type of types) {
+      for (let round = 0; round < 2; round++) {
+        const [one, two] = [await resend(known, type), await resend(unknown, type)];
+        expect(one.text).toBe(two.text);
+        expect([one.status, ...one.headers.keys()]).toEqual([two.status, ...two.headers.keys()]);
+      }
+      for (let round = 0; round < 7; round++) {
+        const [one, two] = [
+          await verify(known, "999999x", { type }),
+          await verify(unknown, "999999x", { type }),
+        ];
+        expect(one.text).toBe(
+          '{"message":"The request has invalid fields.","code":"validation_failed","request_id":"r","errors":{"otp":["is wrong, expired or already used"]}}',
+        );
+        expect(one.text).toBe(two.text);
+        expect([one.status, ...one.headers.keys()]).toEqual([two.status, ...two.headers.keys()]);
+      }
+    }
+  });
+
+  test("leave the same rows behind, but for whose they are", async () => {
+    const known = (await freshUser()).email;
+    const unknown = freshEmail();
+    for (const email of [known, unknown]) {
+      await resend(email);
+      await verify(email, "wrong");
+    }
+    const rowOf = async (email: string) => {
+      const [row] = await database.db.orm
+        .select()
+        .from(emailCodes)
+        .where(eq(emailCodes.emailDigest, emailDigest(email)));
+      return { ...row, emailDigest: "", codeMac: "", userId: null };
+    };
+    expect(await rowOf(known)).toEqual(await rowOf(unknown));
+  });
+});
+
+describe("a body", () => {
+  const good = { email: "a@b.test", type: "forgot_password" };
+
+  test.each([
+    ["without fields", {}, ["email", "type"]],
+    ["without an address", { ...good, email: "nobody" }, ["email"]],
+    ["with an email of 255 characters", { ...good, email: `${"e".repeat(248)}@b.test` }, ["email"]],
+    ["with an unknown type", { ...good, type: "other" }, ["type"]],
+    ["with a further field", { ...good, otp: "1" }, ["otp"]],
+    ["with numbers", { email: 1, type: 2 }, ["email", "type"]],
+  ])("of resend %s is 422 and names each bad field", async (_, body, fields) => {
+    const answer = await api.call("POST", "/email-otp/resend", { body });
+    expect(answer.status).toBe(422);
+    expect(Object.keys(answer.body["errors"] as object).toSorted()).toEqual(fields);
+  });
+
+  test.each([
+    ["", 422],
+    ["1".repeat(64), 422],
+    ["1".repeat(65), 422],
+    [123_456, 422],
+    ["12\u00003456", 422],
+    ["\uD800", 422],
+  ])("of verify with the otp %p is %d on otp", async (otp, status) => {
+    const answer = await api.call("POST", "/email-otp/verify", { body: { ...good, otp } });
+    expect(answer.status).toBe(status);
+    expect(Object.keys(answer.body["errors"] as object)).toEqual(["otp"]);
+  });
+
+  test("with an address that no mail can be sent to is answered like any other", async () => {
+    for (const email of ["<a>@b.test", "a,b@c.test", `"q q"@b.test`])
+      expect((await resend(email, "signup")).status).toBe(email.includes(" ") ? 422 : 200);
+  });
+});

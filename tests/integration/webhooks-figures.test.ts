@@ -1,0 +1,247 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+
+import { ulid } from "ulid";
+
+import { countFigures } from "../../src/webhooks/actions/figures.ts";
+import { disable, settle, startWebhooks, type WebhookWorld } from "../support/webhooks.ts";
+
+let world: WebhookWorld;
+beforeAll(async () => {
+  world = await startWebhooks({ config: { retentionDays: 2, accessTokenTtlS: 30 * 86_400 } });
+});
+afterAll(() => world.stop());
+
+const MINUTE_MS = 60_000;
+const DAY_MS = 86_400_000;
+const iso = (at: Date) => at.toISOString().replace("Z", "+00:00");
+
+interface Made {
+  readonly agoMs: number;
+  readonly outcome?: "delivered" | "retry" | "failed" | "interrupted";
+  readonly durationMs?: number;
+  readonly eventId?: string;
+  readonly round?: number;
+}
+
+/** An attempt that began so long before now. */
+async function attempt(id: string, made: Made): Promise<Date> {
+  const at = new Date(world.clock.now().getTime() - made.agoMs);
+  const outcome = made.outcome ?? "delivered";
+  await world.database.db.sql`
+    insert into delivery_attempts
+      (id, subscription_id, sequence, event_id, event, round, attempt, started_at, duration_ms, outcome, status_code,
+       request_headers, request_body, response_truncated, next_attempt_at)
+    values (${ulid(at.getTime())}, ${id}, 1, ${made.eventId ?? ulid()}, 'review_received', ${made.round ?? 1}, 1,
+            ${at}, ${made.durationMs ?? 10}, ${outcome}, 200, '{}', '{}', false,
+            ${outcome === "retry" ? at : null})`;
+  return at;
+}
+
+const toNextBucket = () => world.clock.advance(300_000 - (world.clock.now().getTime() % 300_000));
+
+const health = async (id: string) => (await world.ask("GET", `/${id}/health`)).body;
+const count = () => countFigures(world.api.deps);
+
+describe("the health", () => {
+  test("of a new subscription says that nothing has happened", async () => {
+    const { id } = await world.subscribe();
+    expect(await health(id)).toEqual({
+      pending: 0,
+      held: 0,
+      oldest_pending_age_s: null,
+      blocked_by: null,
+      blocked_since: null,
+      last_success_at: null,
+      success_rate_24h: null,
+      latency_ms_24h: { p50: null, p95: null, p99: null },
+      expired_24h: 0,
+    });
+  });
+
+  test("tells what is queued and for how long, and that it is held when disabled", async () => {
+    const { id } = await world.subscribe();
+    await world.emit(2);
+    world.clock.advance(90_500);
+    await world.emit(1);
+    expect(await health(id)).toMatchObject({ pending: 3, held: 0, oldest_pending_age_s: 90 });
+    await disable(world, id);
+    expect(await health(id)).toMatchObject({ pending: 0, held: 3, oldest_pending_age_s: 90 });
+  });
+
+  test("names the event that blocks, and since when its round has failed", async () => {
+    const { id } = await world.subscribe();
+    const [blocking = "", behind = ""] = await world.emit(2);
+    await attempt(id, { agoMs: 9 * MINUTE_MS, outcome: "failed", eventId: blocking });
+    const first = { agoMs: 5 * MINUTE_MS, outcome: "retry", eventId: blocking, round: 2 } as const;
+    const since = await attempt(id, first);
+    await attempt(id, { ...first, agoMs: MINUTE_MS });
+    await world.database.db.sql`
+      update outbox set state = 'waiting', attempt = 3, due_at = now(), round = 2
+       where subscription_id = ${id} and event_id = ${blocking}`;
+    expect(behind).not.toBe("");
+    expect(await health(id)).toMatchObject({ blocked_by: blocking, blocked_since: iso(since) });
+    await settle(world, id, "delivered");
+    expect(await health(id)).toMatchObject({ blocked_by: null, blocked_since: null });
+  });
+
+  test("is not blocked by a test, which has a lane of its own", async () => {
+    const { id } = await world.subscribe();
+    await world.ask("POST", `/${id}/test`);
+    await world.database.db.sql`
+      update outbox set state = 'waiting', attempt = 2, due_at = now() where subscription_id = ${id}`;
+    expect(await health(id)).toMatchObject({ pending: 1, blocked_by: null });
+  });
+
+  test("knows the last success, however many failures follow", async () => {
+    const { id } = await world.subscribe();
+    await attempt(id, { agoMs: 3 * DAY_MS });
+    const last = await attempt(id, { agoMs: 2 * DAY_MS, durationMs: 250 });
+    for (let i = 0; i < 5; i++) await attempt(id, { agoMs: 1000 * i, outcome: "failed" });
+    expect(await health(id)).toMatchObject({
+      last_success_at: iso(new Date(last.getTime() + 250)),
+      success_rate_24h: 0,
+    });
+  });
+
+  test.each(["attempts", "buckets"])("counts 24 hours to the millisecond from %s", async (from) => {
+    const { id } = await world.subscribe();
+    await attempt(id, { agoMs: DAY_MS + 1, outcome: "failed", durationMs: 9 });
+    await attempt(id, { agoMs: DAY_MS, outcome: "retry", durationMs: 4 });
+    await attempt(id, { agoMs: DAY_MS / 2, durationMs: 1 });
+    await attempt(id, { agoMs: DAY_MS / 2, durationMs: 2 });
+    await attempt(id, { agoMs: DAY_MS / 2, outcome: "interrupted", durationMs: 15_000 });
+    await attempt(id, { agoMs: 0, durationMs: 3 });
+    if (from === "buckets") await count();
+    expect(await health(id)).toMatchObject({
+      success_rate_24h: 0.75,
+      latency_ms_24h: { p50: 2, p95: 4, p99: 4 },
+    });
+    await world.database.db.sql`delete from figures_progress`;
+    await world.database.db.sql`delete from attempt_figures`;
+  });
+
+  test("tells what expired in the last 24 hours", async () => {
+    const { id } = await world.subscribe();
+    await world.emit(2);
+    const settledAt = (ago: number) => new Date(world.clock.now().getTime() - ago);
+    for (const [i, ago] of [DAY_MS + 1, DAY_MS, 0].entries())
+      await world.database.db.sql`
+        insert into settled_entries (subscription_id, sequence, event_id, event, is_test, payload_mode, round, state,
+                                     reason, recorded_at, settled_at)
+        values (${id}, ${100 + i}, ${ulid()}, 'review_received', false, 'full', 1, 'skipped', 'expired',
+                ${settledAt(ago)}, ${settledAt(ago)})`;
+    expect(await health(id)).toMatchObject({ expired_24h: 2 });
+  });
+});
+
+describe("counting", () => {
+  const counted = (id: string) => world.database.db.sql<{ outcome: string; n: number }[]>`
+    select outcome, sum(n)::int as n from attempt_figures, unnest(counts) n
+     where subscription_id = ${id} group by 1 order by 1`;
+
+  test("once more, and by several processes at once, changes nothing", async () => {
+    const { id } = await world.subscribe();
+    for (let i = 1; i <= 5; i++) await attempt(id, { agoMs: i * 10 * MINUTE_MS });
+    await attempt(id, { agoMs: 15 * MINUTE_MS, outcome: "failed" });
+    await count();
+    const first = [...(await counted(id))];
+    expect(first).toEqual([
+      { outcome: "delivered", n: 5 },
+      { outcome: "failed", n: 1 },
+    ]);
+    world.clock.advance(6 * MINUTE_MS);
+    await Promise.all([count(), count(), count()]);
+    expect([...(await counted(id))]).toEqual(first);
+  });
+
+  test("takes what was committed late once more into its bucket", async () => {
+    const { id } = await world.subscribe();
+    toNextBucket();
+    await attempt(id, { agoMs: -MINUTE_MS });
+    world.clock.advance(6 * MINUTE_MS);
+    await count();
+    expect([...(await counted(id))]).toEqual([{ outcome: "delivered", n: 1 }]);
+    await attempt(id, { agoMs: 5 * MINUTE_MS });
+    world.clock.advance(5 * MINUTE_MS);
+    await count();
+    expect([...(await counted(id))]).toEqual([{ outcome: "delivered", n: 2 }]);
+  });
+
+  test("forgets what is older than the retention time", async () => {
+    const { id } = await world.subscribe();
+    await attempt(id, { agoMs: 20 * MINUTE_MS });
+    await count();
+    world.clock.advance(3 * DAY_MS);
+    await count();
+    expect(await counted(id)).toHaveLength(0);
+  });
+});
+
+describe("the charts", () => {
+  const stats = (id: string, query: string) => world.ask("GET", `/${id}/stats${query}`);
+
+  test("show one point per step with successes, failures, latency and backlog", async () => {
+    const { id } = await world.subscribe();
+    toNextBucket();
+    const start = world.clock.now();
+    await attempt(id, { agoMs: -1, durationMs: 5 });
+    await attempt(id, { agoMs: -2, durationMs: 7, outcome: "failed" });
+    await attempt(id, { agoMs: -300_000, durationMs: 9 });
+    await world.emit(2);
+    world.clock.advance(361_000);
+    await count();
+    const until = new Date(start.getTime() + 900_000);
+    const range = `since=${encodeURIComponent(iso(start))}&until=${encodeURIComponent(iso(until))}`;
+    const { status, body } = await stats(id, `?${range}&step=300`);
+    expect(status).toBe(200);
+    const point = (i: number) => iso(new Date(start.getTime() + i * 300_000));
+    const none = { p50: null, p95: null, p99: null };
+    const all = (ms: number) => ({ p50: ms, p95: ms, p99: ms });
+    expect(body).toEqual({
+      since: iso(start),
+      until: iso(until),
+      step: 300,
+      points: [
+        {
+          at: point(0),
+          successes: 1,
+          failures: 1,
+          latency_ms: { p50: 5, p95: 7, p99: 7 },
+          backlog: 2,
+        },
+        { at: point(1), successes: 1, failures: 0, latency_ms: all(9), backlog: 0 },
+        { at: point(2), successes: 0, failures: 0, latency_ms: none, backlog: 0 },
+      ],
+    });
+  });
+
+  test("show the last day in hours if nothing was asked", async () => {
+    const { id } = await world.subscribe();
+    const { body } = await stats(id, "");
+    expect(body["step"]).toBe(3600);
+    expect((body["points"] as unknown[]).length).toBeGreaterThanOrEqual(24);
+  });
+
+  test.each([
+    ["step=299", ["step"]],
+    ["step=301", ["step"]],
+    ["step=86700", ["step"]],
+    ["step=0&since=x&until=2026", ["since", "until", "step"]],
+    ["since=2026-06-01T00:00:00Z&until=2026-06-01T00:00:00Z", ["since"]],
+    ["since=2020-01-01T00:00:00Z", ["step"]],
+    ["since=0000-01-01T00:00:00Z&until=9999-12-31T23:59:59Z", ["step"]],
+  ])("refuse %s", async (query, fields) => {
+    const { id } = await world.subscribe();
+    const { status, body } = await stats(id, `?${query}`);
+    expect(status).toBe(422);
+    expect(Object.keys(Object(body["errors"])).toSorted()).toEqual(fields.toSorted());
+  });
+
+  test.each(["step=300", "step=86400", "since=0000-01-01T00:00:00Z&until=1970-01-02T00:00:00Z"])(
+    "take %s",
+    async (query) => {
+      const { id } = await world.subscribe();
+      expect((await stats(id, `?${query}`)).status).toBe(200);
+    },
+  );
+});

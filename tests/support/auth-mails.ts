@@ -1,0 +1,33 @@
+import type { Db } from "../../db/client.ts";
+import type { SecretBox } from "../../src/lib/secret-box.ts";
+import { openMail, type MailMessage } from "../../src/outbox/mail.ts";
+
+export interface QueuedMail extends MailMessage {
+  readonly kind: string;
+  readonly sealed: string;
+  readonly expiresAt: Date | null;
+}
+
+/** The mails that wait for an address, oldest first; the tests run no mailer. */
+export async function mailsTo(
+  { db, box }: { db: Db; box: SecretBox },
+  to: string,
+): Promise<QueuedMail[]> {
+  const rows = await db.sql<
+    { id: string; kind: string; sealed: string; expiresAt: Date | null }[]
+  >`select id, kind, sealed_message as sealed, expires_at as "expiresAt" from mails where state = 'queued' order by id`;
+  const mails = rows.map((row) => ({ ...row, ...openMail(box, row.id, row.sealed) }));
+  return mails.filter((mail) => mail.to === to);
+}
+
+/** The code of the last mail; throws if there is none. */
+export async function codeSentTo(deps: { db: Db; box: SecretBox }, to: string): Promise<string> {
+  const code = /^ {4}(\d{6})$/m.exec((await mailsTo(deps, to)).at(-1)?.text ?? "")?.[1];
+  if (code === undefined) throw new Error(`No code was sent to ${to}.`);
+  return code;
+}
+
+/** A code that is not this one. */
+export function otherThan(code: string): string {
+  return String((Number(code) + 1) % 1_000_000).padStart(6, "0");
+}

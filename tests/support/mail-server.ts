@@ -1,0 +1,117 @@
+import type { Readable } from "node:stream";
+
+import { SMTPServer } from "smtp-server";
+
+/** What a recipient's server does: takes the mail, answers this at RCPT TO or after the mail, or never answers. */
+export type Treatment =
+  | { readonly at: "rcpt" | "data"; readonly code: number; readonly text?: string }
+  | "accept"
+  | "hang";
+
+export interface ReceivedMail {
+  readonly to: string[];
+  readonly raw: string;
+  readonly at: number;
+}
+
+/** A real SMTP server on a port of its own, which treats every recipient as it is told. */
+export class MailServer {
+  readonly received: ReceivedMail[] = [];
+  /** Recipients named by a client, refused ones too. */
+  readonly asked: string[] = [];
+  /** The most connections at once. */
+  peak = 0;
+  readonly #treat: (to: string, count: number) => Treatment;
+  #server: SMTPServer | undefined;
+  #port = 0;
+  #open = 0;
+
+  private constructor(treat: (to: string, count: number) => Treatment) {
+    this.#treat = treat;
+  }
+
+  /** `count` is how often this recipient was named before. */
+  static async start(
+    treat: (to: string, count: number) => Treatment = () => "accept",
+  ): Promise<MailServer> {
+    const server = new MailServer(treat);
+    await server.up();
+    return server;
+  }
+
+  get url(): string {
+    return `smtp://127.0.0.1:${this.#port}`;
+  }
+
+  /** The Message-IDs in the order of arrival. */
+  get messageIds(): string[] {
+    return this.received.map((mail) => headerOf(mail, "Message-ID"));
+  }
+
+  /** Listens, on the same port as before. */
+  async up(): Promise<void> {
+    const server = new SMTPServer({
+      authOptional: true,
+      disabledCommands: ["STARTTLS", "AUTH"],
+      disableReverseLookup: true,
+      closeTimeout: 50,
+      onConnect: (_session, answer) => {
+        this.#open += 1;
+        this.peak = Math.max(this.peak, this.#open);
+        answer();
+      },
+      onClose: () => {
+        this.#open -= 1;
+      },
+      onRcptTo: ({ address }, _session, answer) => {
+        const count = this.asked.filter((one) => one === address).length;
+        this.asked.push(address);
+        const treatment = this.#treat(address, count);
+        if (treatment !== "hang") answer(refusal(treatment, "rcpt"));
+      },
+      onData: (stream, session, answer) => {
+        const to = session.envelope.rcptTo.map(({ address }) => address);
+        void readAll(stream).then((raw) => {
+          const [first = ""] = to;
+          const before = this.asked.filter((one) => one === first).length - 1;
+          const error = refusal(this.#treat(first, before), "data");
+          if (error === undefined) this.received.push({ to, raw, at: Date.now() });
+          answer(error);
+          // A client may go away in the middle of a mail.
+        }, answer);
+      },
+    });
+    server.on("error", () => undefined);
+    await new Promise<void>((resolve) => server.listen(this.#port, "127.0.0.1", resolve));
+    const address = server.server.address();
+    if (address === null || typeof address === "string") throw new Error("It has no port.");
+    this.#port = address.port;
+    this.#server = server;
+  }
+
+  async stop(): Promise<void> {
+    const server = this.#server;
+    this.#server = undefined;
+    if (server !== undefined) await new Promise<void>((resolve) => server.close(() => resolve()));
+  }
+}
+
+function refusal(treatment: Treatment, at: "rcpt" | "data"): Error | undefined {
+  if (typeof treatment === "string" || treatment.at !== at) return undefined;
+  return Object.assign(new Error(treatment.text ?? "No."), { responseCode: treatment.code });
+}
+
+async function readAll(stream: Readable): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of stream) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+/** A header's value, unfolded. */
+export function headerOf({ raw }: ReceivedMail, name: string): string {
+  const head = (raw.split("\r\n\r\n")[0] ?? "").replaceAll(/\r\n[ \t]+/g, " ");
+  const line = head
+    .split("\r\n")
+    .find((one) => one.toLowerCase().startsWith(`${name.toLowerCase()}:`));
+  return line?.slice(name.length + 1).trim() ?? "";
+}

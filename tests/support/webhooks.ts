@@ -1,0 +1,137 @@
+import type { Config } from "../../src/lib/config.ts";
+import type { Wake, Waker } from "../../src/outbox/schedule.ts";
+import { startApi, type Answer, type TestApi } from "./api.ts";
+import { createFakeClock, type FakeClock } from "./clock.ts";
+import { addProvider, connectStore, created, report, type TestProvider } from "./factory.ts";
+import { createDatabase, type TestDatabase } from "./postgres.ts";
+import { addTenants, type Tenants } from "./tenants.ts";
+
+export const HOUR_MS = 1_000;
+
+export type Who = "owner" | "admin" | "other" | "account" | "location" | "root";
+
+/** The API with two partners, a provider that reports reviews of the first, and a token for everybody. */
+export interface WebhookWorld {
+  readonly database: TestDatabase;
+  readonly api: TestApi;
+  readonly clock: FakeClock;
+  readonly tenants: Tenants;
+  readonly tokens: Readonly<Record<Who, string>>;
+  readonly provider: TestProvider;
+  /** A store review site of the first partner. */
+  readonly siteId: number;
+  readonly wakes: (readonly [id: string, at: Date])[];
+  /** Below `/partner/webhooks`, as the first partner's owner if nobody else is named. */
+  ask(method: string, path: string, options?: { body?: unknown; as?: Who }): Promise<Answer>;
+  /** A new subscription of the first partner; the slot is emptied first. */
+  subscribe(fields?: Readonly<Record<string, unknown>>): Promise<{ id: string; secret: string }>;
+  /** Records so many reviews of the first partner; answers their event ids. */
+  emit(count: number): Promise<string[]>;
+  audit(action: string): Promise<readonly Record<string, unknown>[]>;
+  stop(): Promise<void>;
+}
+
+export async function startWebhooks(
+  options: { config?: Partial<Config>; schedule?: Waker } = {},
+): Promise<WebhookWorld> {
+  const database = await createDatabase();
+  const { db } = database;
+  const tenants = await addTenants(db);
+  const clock = createFakeClock();
+  const wakes: (readonly [string, Date])[] = [];
+  const schedule: Waker = {
+    async wake(some: readonly Wake[], at: Date) {
+      wakes.push(...some.map(({ subscriptionId }) => [subscriptionId, at] as const));
+      await options.schedule?.wake(some, at);
+    },
+  };
+  const api = await startApi({
+    db,
+    clock,
+    schedule,
+    config: { batchHourMs: HOUR_MS, ...options.config },
+  });
+  const [one, two] = tenants.partners;
+  const tokens = {
+    owner: await api.login(one.owner.email),
+    admin: await api.login(one.admin.email),
+    other: await api.login(two.admin.email),
+    account: await api.login(one.accounts[0].owner.email),
+    location: await api.login(one.accounts[0].locationUser.email),
+    root: await api.login(tenants.superAdmin.email),
+  };
+  const provider = await addProvider(db, api.deps.box);
+  const siteId = await connectStore(db, one.accounts[0], { provider });
+  const ask: WebhookWorld["ask"] = (method, path, { body, as = "owner" } = {}) =>
+    api.call(method, `/partner/webhooks${path}`, { token: tokens[as], body });
+  let reviews = 0;
+  return {
+    database,
+    api,
+    clock,
+    tenants,
+    tokens,
+    provider,
+    siteId,
+    wakes,
+    ask,
+    async subscribe(fields = {}) {
+      const body = {
+        label: "Test",
+        webhook_url: "http://127.0.0.1:3699/hook",
+        delivery_kind: "immediate",
+        ...fields,
+      };
+      const { body: list } = await ask("GET", "");
+      for (const held of list["data"] as { id: string; delivery_kind: string }[])
+        if (held.delivery_kind === body.delivery_kind) await ask("DELETE", `/${held.id}`);
+      const made = await ask("POST", "", { body });
+      if (made.status !== 201) throw new Error(`The create was answered ${made.text}`);
+      wakes.length = 0;
+      return { id: String(made.body["id"]), secret: String(made.body["secret"]) };
+    },
+    async emit(count) {
+      const [last] = await db.sql<
+        { id: number | null }[]
+      >`select max(id) as id from review_history`;
+      for (let i = 0; i < count; i++)
+        await report(api, provider, [created(siteId, `emitted-${++reviews}`)]);
+      const rows = await db.sql<{ eventId: string }[]>`
+        select event_id as "eventId" from review_history
+         where id > ${last?.id ?? 0} and event = 'review_received' order by id`;
+      return rows.map((row) => row.eventId);
+    },
+    audit: (action) => db.sql`
+      select details, actor_id as actor from audit_log where action = ${action} order by id`,
+    async stop() {
+      await api.stop();
+      await database.drop();
+    },
+  };
+}
+
+/** Settles what is queued for a subscription, as the dispatcher does at the end of a round. */
+export async function settle(
+  { database }: Pick<WebhookWorld, "database">,
+  subscriptionId: string,
+  state: "delivered" | "failed",
+): Promise<void> {
+  await database.db.sql`
+    with gone as (delete from outbox where subscription_id = ${subscriptionId} returning *)
+    insert into settled_entries
+      (subscription_id, sequence, event_id, event, is_test, payload_mode, review_history_id, review_id, batch_job_id,
+       round, state, recorded_at, settled_at)
+    select subscription_id, sequence, event_id, event, is_test, payload_mode, review_history_id, review_id,
+           batch_job_id, round, ${state}, recorded_at, now() from gone`;
+}
+
+export async function disable(
+  { database, clock }: Pick<WebhookWorld, "database" | "clock">,
+  subscriptionId: string,
+): Promise<void> {
+  await database.db.sql`
+    update webhook_subscriptions
+       set state = 'disabled', disabled_at = ${clock.now()}, disabled_reason = 'consecutive_failures',
+           consecutive_failure_count = 20
+     where id = ${subscriptionId}`;
+}

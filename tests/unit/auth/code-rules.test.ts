@@ -1,0 +1,118 @@
+import { describe, expect, test } from "bun:test";
+
+import {
+  CODE_LIMITS_WINDOW_MS,
+  CODES_PER_DAY,
+  decideRefresh,
+  hasCodesLeft,
+  isCoolingDown,
+  isOpenCode,
+  mayTryCode,
+  TRIES_PER_CODE,
+  WRONG_CODES_PER_DAY,
+  coversScopes,
+} from "../../../src/auth/decide.ts";
+import { addMs } from "../../../src/lib/clock.ts";
+
+const now = new Date("2026-06-01T12:00:00.000Z");
+const before = (ms: number) => addMs(now, -ms);
+const times = (count: number, ms: number) => Array<Date>(count).fill(before(ms));
+const none = { issuedAt: [], wrongAt: [] };
+
+describe("the number of codes a day", () => {
+  test.each([
+    [CODES_PER_DAY - 1, 0, true],
+    [CODES_PER_DAY, 0, false],
+    [CODES_PER_DAY, CODE_LIMITS_WINDOW_MS - 1, false],
+    [CODES_PER_DAY, CODE_LIMITS_WINDOW_MS, true],
+  ])("after %d of them %d ms ago leaves one more: %p", (count, ms, left) => {
+    expect(hasCodesLeft({ ...none, issuedAt: times(count, ms) }, now)).toBe(left);
+  });
+});
+
+describe("the cooldown", () => {
+  test.each([
+    [undefined, false],
+    [0, true],
+    [59_999, true],
+    [60_000, false],
+  ])("of a code issued %p ms ago holds: %p", (ms, holds) => {
+    const code = ms === undefined ? undefined : { issuedAt: before(ms) };
+    expect(isCoolingDown(code, now, 60)).toBe(holds);
+  });
+
+  test("of no seconds never holds", () => {
+    expect(isCoolingDown({ issuedAt: now }, now, 0)).toBe(false);
+  });
+});
+
+describe("a code", () => {
+  const code = { tries: 0, issuedAt: now, expiresAt: addMs(now, 1), consumedAt: null };
+
+  test.each([
+    ["fresh", {}, none, true],
+    ["expired this moment", { expiresAt: now }, none, false],
+    ["consumed", { consumedAt: now }, none, false],
+    ["tried four times", { tries: TRIES_PER_CODE - 1 }, none, true],
+    ["tried five times", { tries: TRIES_PER_CODE }, none, false],
+    ["after 19 wrong ones", {}, { ...none, wrongAt: times(WRONG_CODES_PER_DAY - 1, 0) }, true],
+    ["after 20 wrong ones", {}, { ...none, wrongAt: times(WRONG_CODES_PER_DAY, 0) }, false],
+    [
+      "after 20 wrong ones a day ago",
+      {},
+      { ...none, wrongAt: times(WRONG_CODES_PER_DAY, CODE_LIMITS_WINDOW_MS) },
+      true,
+    ],
+  ] as const)("%s may be tried: %p", (_, over, limits, may) => {
+    expect(mayTryCode(limits, { ...code, ...over }, now)).toBe(may);
+  });
+
+  test("that does not exist is not open", () => {
+    expect(isOpenCode(undefined, now)).toBe(false);
+  });
+});
+
+describe("a refresh", () => {
+  const token = {
+    clientId: "c",
+    scope: "reviews:read webhooks:read",
+    expiresAt: addMs(now, 1),
+    redeemedAt: null,
+  };
+  const asked = { clientId: "c", scopes: undefined };
+
+  test.each([
+    ["as it was", {}, {}, { kind: "redeem", scope: "reviews:read webhooks:read" }],
+    ["by another client", {}, { clientId: "d" }, { kind: "refused" }],
+    ["by no client", {}, { clientId: null }, { kind: "refused" }],
+    ["expired this moment", { expiresAt: now }, {}, { kind: "refused" }],
+    ["used this moment", { redeemedAt: now }, {}, { kind: "refused" }],
+    ["used 10 s ago", { redeemedAt: before(10_000) }, {}, { kind: "refused" }],
+    ["used more than 10 s ago", { redeemedAt: before(10_001) }, {}, { kind: "replayed" }],
+    [
+      "used by another client",
+      { redeemedAt: before(10_001) },
+      { clientId: "d" },
+      { kind: "refused" },
+    ],
+    ["narrowed", {}, { scopes: ["reviews:read"] }, { kind: "redeem", scope: "reviews:read" }],
+    ["widened", {}, { scopes: ["reviews:write"] }, { kind: "too_wide" }],
+    ["widened to all", {}, { scopes: ["*"] }, { kind: "too_wide" }],
+  ] as const)("%s is decided", (_, over, ask, decision) => {
+    const decided = decideRefresh(
+      { ...token, ...over },
+      { ...asked, ...ask },
+      { now, leewayS: 10 },
+    );
+    expect(decided).toEqual(decision);
+  });
+});
+
+describe("scopes", () => {
+  test("cover what they name, and all of them if they are all", () => {
+    expect(coversScopes(new Set(["reviews:read"]), ["reviews:read"])).toBe(true);
+    expect(coversScopes(new Set(["reviews:read"]), ["reviews:write"])).toBe(false);
+    expect(coversScopes(new Set(["*"]), ["reviews:write", "*"])).toBe(true);
+    expect(coversScopes(new Set(["reviews:read"]), ["*"])).toBe(false);
+  });
+});

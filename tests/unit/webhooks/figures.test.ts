@@ -1,0 +1,78 @@
+import { describe, expect, test } from "bun:test";
+
+import { readStatsRange } from "../../../src/webhooks/figures-model.ts";
+import { binMs, bucketFloor, EXACT_MS, latencyOf, tally } from "../../../src/webhooks/figures.ts";
+import { Problem } from "../../../src/lib/problem.ts";
+
+describe("a bin", () => {
+  test("is exact up to 19 ms, and its middle is within 5 % of what it holds above", () => {
+    expect([0, 1, 19].map(binMs)).toEqual([0, 1, 19]);
+    for (const ms of [20, 99, 1_000, 15_000]) {
+      const bin = EXACT_MS + Math.floor(Math.log(ms / EXACT_MS) / Math.log(1.1));
+      expect(Math.abs(binMs(bin) - ms) / ms).toBeLessThan(0.06);
+    }
+  });
+});
+
+describe("the latency", () => {
+  test("is read by the nearest rank", () => {
+    const counts = Array.from({ length: 10 }, (_, bin) => ({ bin, count: 10 })).toReversed();
+    expect(latencyOf(counts)).toEqual({ p50: 4, p95: 9, p99: 9 });
+    expect(latencyOf([{ bin: 3, count: 1 }])).toEqual({ p50: 3, p95: 3, p99: 3 });
+  });
+
+  test("of nothing is nothing", () => {
+    expect(latencyOf([])).toEqual({ p50: null, p95: null, p99: null });
+  });
+});
+
+test("an attempt that was broken off counts neither way", () => {
+  const rows = [
+    { outcome: "delivered", bin: 5, count: 3 },
+    { outcome: "retry", bin: 7, count: 1 },
+    { outcome: "failed", bin: 7, count: 1 },
+    { outcome: "interrupted", bin: 9, count: 50 },
+  ];
+  expect(tally(rows)).toEqual({ successes: 3, failures: 2, latency: { p50: 5, p95: 7, p99: 7 } });
+});
+
+test.each([
+  ["2026-06-01T12:04:59.999Z", "2026-06-01T12:00:00.000Z"],
+  ["2026-06-01T12:05:00.000Z", "2026-06-01T12:05:00.000Z"],
+  ["1969-12-31T23:59:00.000Z", "1969-12-31T23:55:00.000Z"],
+])("the bucket of %s begins at %s", (at, expected) => {
+  expect(bucketFloor(new Date(at)).toISOString()).toBe(expected);
+});
+
+describe("the range of the charts", () => {
+  const now = new Date("2026-06-01T12:30:00Z");
+  const read = (query: Parameters<typeof readStatsRange>[0]) => {
+    try {
+      const { since, until, stepMs } = readStatsRange(query, now);
+      return [since.toISOString(), until.toISOString(), stepMs / 1000];
+    } catch (error) {
+      if (error instanceof Problem) return Object.keys(error.errors ?? {});
+      throw error;
+    }
+  };
+
+  test("is the last day in hours, moved out to whole hours", () => {
+    expect(read({})).toEqual(["2026-05-31T12:00:00.000Z", "2026-06-01T13:00:00.000Z", 3600]);
+  });
+
+  test("holds 1,000 points and not one more", () => {
+    const until = "2026-06-01T12:00:00Z";
+    const before = (points: number) => new Date(Date.parse(until) - points * 300_000).toISOString();
+    expect(read({ since: before(1_000), until, step: 300 })).toHaveLength(3);
+    expect(read({ since: before(1_001), until, step: 300 })).toEqual(["step"]);
+  });
+
+  test("has a beginning and an end", () => {
+    expect(read({ since: "2026-06-01T12:30:00Z" })).toEqual(["since"]);
+    expect(read({ since: "0001-01-01T00:00:00Z", until: "1970-01-02T00:00:00Z" })).toEqual([
+      "1970-01-01T00:00:00.000Z",
+      "1970-01-02T00:00:00.000Z",
+      3600,
+    ]);
+  });
+});
