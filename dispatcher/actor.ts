@@ -334,6 +334,8 @@ function planLoad(actor: Actor, now: Date, effects: Effect[]): void {
   if (!stale && !actor.wanted && !(actor.more && hungry)) return;
   if (!stale && !hungry && !waits && recentlyLoaded(actor, now))
     return recheckLater(actor, effects);
+  // What the wake announced stands behind a full queue: it is read when there is room.
+  if (actor.wanted && !hungry && !waits) actor.more = true;
   actor.loading = true;
   actor.wanted = false;
   for (const lane of actor.lanes.values()) lane.unseen = true;

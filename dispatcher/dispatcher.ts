@@ -187,8 +187,8 @@ export class Dispatcher {
   async #attempt(actor: Actor, effect: Effect & { kind: "send" }, host: string): Promise<void> {
     const { entry, lane, subscription } = effect;
     const { clock, deliver, retryDelaysMs } = this.#deps;
-    if (actor.stopping) {
-      // The stop came while it waited for its slot.
+    if (actor.stopping || actor.subscription === undefined) {
+      // The stop, or the end of its subscription, came while it waited for its slot.
       this.#slots.release(host);
       return this.#tell(actor, { kind: "unsent", lane });
     }

@@ -1,4 +1,4 @@
-import type { Db } from "../db/client.ts";
+import type { Db, Tx } from "../db/client.ts";
 
 // Leases run on the clock of Postgres, the only one that all dispatchers share: a clock that jumps on one of their
 // hosts must neither keep a dead one alive nor kill a living one.
@@ -13,9 +13,76 @@ export async function renewDispatcher(db: Db, id: string): Promise<boolean> {
   return count === 1;
 }
 
-/** Waits for a commit that is under way there: it holds the row. */
-export async function deleteExpiredDispatchers(db: Db, ttlMs: number): Promise<void> {
-  await db.sql`delete from dispatchers where renewed_at < now() - ${ttlMs} * interval '1 millisecond'`;
+interface ExpiredDispatcher {
+  readonly id: string;
+  readonly renewedAt: Date;
+  readonly shards: readonly number[];
+}
+
+export async function expiredDispatchers(db: Db, ttlMs: number): Promise<ExpiredDispatcher[]> {
+  return db.sql<ExpiredDispatcher[]>`
+    select d.id, d.renewed_at as "renewedAt", array(select s.id from shards s where s.dispatcher_id = d.id) as shards
+      from dispatchers d where d.renewed_at < now() - ${ttlMs} * interval '1 millisecond'`;
+}
+
+/** False if it renewed its lease after all, or somebody was faster. Waits for a commit that is under way there. */
+export async function deleteExpiredDispatcher(
+  tx: Tx,
+  { id, renewedAt }: ExpiredDispatcher,
+): Promise<boolean> {
+  const { count } =
+    await tx.sql`delete from dispatchers where id = ${id} and renewed_at = ${renewedAt}`;
+  return count === 1;
+}
+
+/**
+ * Records as interrupted what a dispatcher may have sent before it died: in each of its subscriptions the first
+ * entries that were due and recorded while it could still send. It may be told of an entry that was never sent; what
+ * was sent is never left out. Body and time are not known any more: the body is empty, the time the last sign of life.
+ */
+export async function recordInterrupted(
+  tx: Tx,
+  dead: ExpiredDispatcher & {
+    readonly safeMs: number;
+    readonly limit: number;
+    readonly idPrefix: string;
+  },
+): Promise<number> {
+  const { count } = await tx.sql`
+    with recursive until as (
+      select ${dead.renewedAt}::timestamptz + ${dead.safeMs} * interval '1 millisecond' as at
+    ), owned as (
+      select unnest(${dead.shards}::smallint[]) as shard
+    ), found as (
+      select o.shard, first.subscription_id
+        from owned o cross join lateral (
+               select subscription_id from outbox where shard = o.shard order by subscription_id limit 1) first
+      union all
+      select f.shard, following.subscription_id
+        from found f cross join lateral (
+               select subscription_id from outbox
+                where shard = f.shard and subscription_id > f.subscription_id
+                order by subscription_id limit 1) following
+    ), heads as (
+      select e.*, bool_and(e.due_at is null or e.due_at <= u.at) over earlier as due
+        from until u, found f
+        join webhook_subscriptions s on s.id = f.subscription_id and s.state = 'active'
+       cross join lateral (
+               select o.* from outbox o where o.shard = f.shard and o.subscription_id = f.subscription_id
+                order by o.sequence limit ${dead.limit}) e
+       where e.recorded_at <= u.at
+      -- Behind a head that waits for its retry nothing was sent, but where reviews or tests have lanes of their own.
+      window earlier as (partition by e.subscription_id, e.is_test, case s.ordering when 'review' then e.review_id end
+                         order by e.sequence)
+    )
+    insert into delivery_attempts (id, subscription_id, sequence, event_id, event, round, attempt, started_at,
+      duration_ms, outcome, error_code, request_headers, request_body, response_truncated)
+    select ${dead.idPrefix} || right(event_id, 16), subscription_id, sequence, event_id, event, round, attempt,
+           ${dead.renewedAt}, 0, 'interrupted', 'process_lost',
+           json_build_object('X-SVC-Event', event, 'X-SVC-Delivery', event_id, 'X-SVC-Attempt', attempt::text), '', false
+      from heads where due
+        on conflict do nothing`;
+  return count;
 }
 
 export async function dispatcherIds(db: Db): Promise<string[]> {

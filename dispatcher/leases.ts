@@ -1,5 +1,8 @@
 import type { Db } from "../db/client.ts";
+import { ulidFloor } from "../db/partitions.ts";
+import type { Log } from "../src/lib/log.ts";
 import { SHARDS } from "../src/outbox/schedule.ts";
+import { SEND_AHEAD } from "./actor.ts";
 import * as queries from "./lease-queries.ts";
 
 /*
@@ -34,12 +37,12 @@ export interface Leases {
   leave(id: string): Promise<void>;
 }
 
-export function createLeases(db: Db): Leases {
+export function createLeases(db: Db, log: Log): Leases {
   return {
     join: (id) => queries.insertDispatcher(db, id),
     async renew(id, watchful) {
       if (!(await queries.renewDispatcher(db, id))) return { alive: false, owned: [], surplus: 0 };
-      if (watchful) await queries.deleteExpiredDispatchers(db, LEASE_TTL_MS);
+      if (watchful) await buryTheDead(db, log);
       const [living, owned] = await Promise.all([
         queries.dispatcherIds(db),
         queries.shardsOf(db, id),
@@ -51,6 +54,28 @@ export function createLeases(db: Db): Leases {
     release: (id, shards) => queries.releaseShards(db, id, shards),
     leave: (id) => queries.deleteDispatcher(db, id),
   };
+}
+
+/**
+ * Ends the leases that ran out, and tells in the same transaction what their holders may have sent without a record:
+ * one request under way and the answers whose commit had not come back, per subscription.
+ */
+async function buryTheDead(db: Db, log: Log): Promise<void> {
+  for (const dead of await queries.expiredDispatchers(db, LEASE_TTL_MS)) {
+    const interrupted = await db.transaction(async (tx) => {
+      if (!(await queries.deleteExpiredDispatcher(tx, dead))) return undefined;
+      // The time part of a ULID; the rest is the event's own.
+      const idPrefix = ulidFloor(dead.renewedAt).slice(0, 10);
+      const limit = SEND_AHEAD + 1;
+      return queries.recordInterrupted(tx, { ...dead, safeMs: LEASE_SAFE_MS, limit, idPrefix });
+    });
+    if (interrupted !== undefined)
+      log.warn("dispatcher.lost", {
+        dispatcher_id: dead.id,
+        shards: dead.shards.length,
+        interrupted,
+      });
+  }
 }
 
 /** Everybody computes the same: the shards divided by the living, the first ones by id take the remainder. */

@@ -43,7 +43,7 @@ const dispatcher = new Dispatcher({
   clock,
   log,
   schedule: createSchedule(redis, config.redisPrefix, log),
-  leases: createLeases(db),
+  leases: createLeases(db, log),
   store: createStore({ db, clock, box, log, config }),
   deliver: createDeliver({ clock, client }),
   retryDelaysMs: config.retryDelaysMs,

@@ -211,6 +211,52 @@ describe("a mailed code", () => {
   });
 });
 
+describe("a failure on the way", () => {
+  const failing = () => Promise.reject(new Error("no key"));
+
+  test("of the mail leaves no code and no cooldown behind", async () => {
+    const { email } = await freshUser();
+    const broken = await startApi({
+      db: database.db,
+      clock,
+      keys: api.deps.keys,
+      config: api.deps.config,
+      box: {
+        ...api.deps.box,
+        seal: () => {
+          throw new Error("no box");
+        },
+      },
+    });
+    expect((await resend(email, "forgot_password", broken)).status).toBe(500);
+    const rows = await database.db.orm
+      .select()
+      .from(emailCodes)
+      .where(eq(emailCodes.emailDigest, emailDigest(email)));
+    expect(rows).toEqual([]);
+    await resend(email);
+    expect(await mails(email)).toHaveLength(1);
+  });
+
+  test("of the token leaves the code good, and the try counted", async () => {
+    const { user, code } = await withCode();
+    const { keys, config } = api.deps;
+    const broken = await startApi({
+      db: database.db,
+      clock,
+      config,
+      keys: { ...keys, sign: failing },
+    });
+    expect((await verify(user.email, code, { on: broken })).status).toBe(500);
+    const [row] = await database.db.orm
+      .select()
+      .from(emailCodes)
+      .where(eq(emailCodes.emailDigest, emailDigest(user.email)));
+    expect(row).toMatchObject({ tries: 1, consumedAt: null });
+    expect((await verify(user.email, code)).status).toBe(200);
+  });
+});
+
 describe("the cooldown", () => {
   test("lets the next mail go after 60 s, not a moment earlier, whether or not the code was used", async () => {
     const { user, code } = await withCode();

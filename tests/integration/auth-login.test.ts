@@ -287,6 +287,14 @@ describe("a login body", () => {
     expect((await login(longest)).status).toBe(401);
   });
 
+  test("with a key twice counts the last one, and bytes that are no UTF-8 are 400", async () => {
+    const { email } = tenants.superAdmin;
+    const twice = `{"email":"nobody@fields.test","password":1,"email":"${email}","password":"${PASSWORD}"}`;
+    expect((await login(twice)).status).toBe(200);
+    const bytes = Buffer.from(JSON.stringify({ email, password: "p\u00ff" }), "latin1");
+    expect((await login(new Uint8Array(bytes))).body).toMatchObject({ code: "invalid_json" });
+  });
+
   test("of 1 MB is 413, of another type 415, malformed 400", async () => {
     const big = JSON.stringify({ ...good, more: "x".repeat(1_000_000) });
     expect((await login(big)).status).toBe(413);

@@ -251,6 +251,25 @@ describe("the dashboard's personal access token", () => {
     expect((await call("GET", DASHBOARD, token)).body["token"]).toBe(tokenOf(kept as Answer));
   });
 
+  test("stays good when its successor fails on the way", async () => {
+    const { token } = await freshLogin();
+    const pat = tokenOf(await call("POST", DASHBOARD, token));
+    const { keys, config } = api.deps;
+    const broken = await startApi({
+      db: database.db,
+      clock,
+      config,
+      keys: {
+        ...keys,
+        verify: (type, text) => keys.verify(type, text),
+        sign: () => Promise.reject(new Error("no key")),
+      },
+    });
+    expect((await call("POST", `${DASHBOARD}/regenerate`, token, { on: broken })).status).toBe(500);
+    expect(await statusOf(pat)).toBe(200);
+    expect((await call("GET", DASHBOARD, token)).body["token"]).toBe(pat);
+  });
+
   test("does not come into being behind a reset", async () => {
     for (let round = 0; round < 8; round++) {
       const { user, token } = await freshLogin();

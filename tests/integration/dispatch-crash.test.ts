@@ -113,3 +113,40 @@ test("loses and reorders nothing when one of two is killed and Redis is flushed 
   await written;
   await checkArrivals(loads, 1);
 }, 60_000);
+
+test("tells as interrupted what a killed process had sent, and delivers it again under the same attempt", async () => {
+  const [one, two] = dispatchers;
+  await two?.stop();
+  await one?.stop();
+  const receiver = await Receiver.start((_, count) => (count === 0 ? "hang" : 200));
+  const tenant = await insertTenant(database.db);
+  const url = receiver.url;
+  const made = await insertSubscription(
+    { db: database.db, box },
+    { partnerId: tenant.partnerId, url },
+  );
+  one?.start();
+  const sent = reviewAction(tenant);
+  const waiting = reviewAction(tenant);
+  await stores.schedule.wake(await record(database.db, [sent, waiting]), new Date());
+  await until("the request that hangs", () => receiver.received.length === 1);
+  await one?.kill();
+  one?.start();
+  await until("both delivered", () => new Set(receiver.eventIds).size === 2, 20_000);
+  expect(receiver.eventIds).toEqual([sent.eventId, sent.eventId, waiting.eventId]);
+  expect(receiver.received.map((post) => post.headers["x-svc-attempt"])).toEqual(["1", "1", "1"]);
+  const attempts = async () => {
+    const rows = await database.db.sql<
+      { event_id: string; outcome: string; error_code: string | null }[]
+    >`
+      select event_id, outcome, error_code from delivery_attempts
+       where subscription_id = ${made.subscriptionId} and event_id = ${sent.eventId} order by id`;
+    return rows.map((row) => [row.outcome, row.error_code]);
+  };
+  await until("the record", async () => (await attempts()).length === 2);
+  expect(await attempts()).toEqual([
+    ["interrupted", "process_lost"],
+    ["delivered", null],
+  ]);
+  await receiver.stop();
+}, 60_000);

@@ -62,7 +62,7 @@ interface Sender {
 /** A mailer as a dispatcher runs it, holding the shard of mail unless told otherwise. */
 async function sender(options: SenderOptions): Promise<Sender> {
   const id = ulid();
-  if (options.holder === undefined) await createLeases(database.db).join(id);
+  if (options.holder === undefined) await createLeases(database.db, silentLog).join(id);
   const store = createMailStore({ db: database.db, box: options.box ?? box });
   const transport = options.server && transportTo(options.server, options.timeoutMs);
   const ended = new AbortController();
@@ -335,7 +335,7 @@ test("commits as soon as Postgres answers again, and does not repeat the mail", 
 test("writes nothing for a dispatcher that was declared dead", async () => {
   const server = await mailServer();
   const { id, mailer, fenced } = await sender({ server });
-  await createLeases(database.db).leave(id);
+  await createLeases(database.db, silentLog).leave(id);
   await queue();
   mailer.wake();
   await until("the fence", () => fenced.length > 0);
@@ -558,7 +558,7 @@ async function dispatcherWithMail(server: MailServer) {
   const ended = new AbortController();
   const shard = MAIL_WAKE.shard;
   const holdings: Holdings = new Holdings(
-    { clock: systemClock, log: silentLog, leases: createLeases(database.connect()), newId: ulid },
+    { clock: systemClock, log: silentLog, leases: createLeases(database.connect(), silentLog), newId: ulid },
     {
       claimed: () => mailer.wake(),
       leaving: () => undefined,

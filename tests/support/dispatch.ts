@@ -78,7 +78,7 @@ export function startDispatcher(deps: {
     clock,
     log,
     schedule: deps.schedule,
-    leases: createLeases(deps.db),
+    leases: createLeases(deps.db, log),
     store: createStore({
       db: deps.db,
       clock,

@@ -1,4 +1,5 @@
 import type { Config } from "../../src/lib/config.ts";
+import type { SecretBox } from "../../src/lib/secret-box.ts";
 import type { Wake, Waker } from "../../src/outbox/schedule.ts";
 import { startApi, type Answer, type TestApi } from "./api.ts";
 import { createFakeClock, type FakeClock } from "./clock.ts";
@@ -32,7 +33,7 @@ export interface WebhookWorld {
 }
 
 export async function startWebhooks(
-  options: { config?: Partial<Config>; schedule?: Waker } = {},
+  options: { config?: Partial<Config>; schedule?: Waker; box?: SecretBox } = {},
 ): Promise<WebhookWorld> {
   const database = await createDatabase();
   const { db } = database;
@@ -49,6 +50,7 @@ export async function startWebhooks(
     db,
     clock,
     schedule,
+    ...(options.box && { box: options.box }),
     config: { batchHourMs: HOUR_MS, ...options.config },
   });
   const [one, two] = tenants.partners;
