@@ -1,3 +1,4 @@
+import type { ActorEvent, Effect, Loaded, LoadRequest } from "./actor-event.ts";
 import type { Decision } from "./decide.ts";
 import type { Entry, Subscription } from "./entry.ts";
 import { createLane, hasWork, laneName, MAIN, type Lane } from "./lane.ts";
@@ -44,61 +45,6 @@ export interface Actor {
   /** Nothing new is sent any more: the process stops, or the shard is given up. */
   stopping: boolean;
 }
-
-export interface LoadRequest {
-  readonly id: string;
-  readonly shard: number;
-  readonly generation: number;
-  readonly after: number;
-  /** How many entries at the most, tests apart; 0 to read the settings and tests alone. */
-  readonly limit: number;
-  /** Reviews with a lane in memory; null stands for the lane of events without a review. */
-  readonly exceptReviews: readonly (number | null)[];
-}
-
-/** The answer to a load; `found` is absent if the subscription is not active. */
-export interface Loaded {
-  readonly request: LoadRequest;
-  readonly found:
-    | {
-        readonly subscription: Subscription;
-        readonly entries: readonly Entry[];
-        readonly tests: readonly Entry[];
-      }
-    | undefined;
-}
-
-export type ActorEvent =
-  | { readonly kind: "woken" }
-  | { readonly kind: "rechecked" }
-  | { readonly kind: "loaded"; readonly loaded: Loaded }
-  /** A send that was never begun. */
-  | { readonly kind: "unsent"; readonly lane: string }
-  | { readonly kind: "answered"; readonly lane: string; readonly decision: Decision }
-  /** `active`: whether the subscription still is, after the commit. */
-  | {
-      readonly kind: "committed";
-      readonly lane: string;
-      readonly decision: Decision;
-      readonly active: boolean;
-    }
-  | { readonly kind: "batched" }
-  | { readonly kind: "stopped" };
-
-export type Effect =
-  | { readonly kind: "load"; readonly request: LoadRequest }
-  | {
-      readonly kind: "send";
-      readonly lane: string;
-      readonly entry: Entry;
-      readonly subscription: Subscription;
-      /** When the subscription was read: see `isFresh`. */
-      readonly readAt: Date;
-    }
-  | { readonly kind: "batch" }
-  | { readonly kind: "recheck"; readonly afterMs: number }
-  | { readonly kind: "sleep"; readonly until: Date }
-  | { readonly kind: "drop" };
 
 export function createActor(id: string, shard: number): Actor {
   return {
@@ -322,14 +268,17 @@ function planLoad(actor: Actor, now: Date, effects: Effect[]): void {
   if (actor.loading || actor.batching || wouldRepeat(actor)) return;
   let queued = 0;
   let waiting = 0;
+  // Reviews that are slow and have much queued do not keep out the others.
+  let free = actor.subscription?.ordering === "review" ? PARALLEL_REVIEWS : 0;
   for (const lane of actor.lanes.values()) {
     queued += lane.queue.length;
     if (lane.waitingUntil !== undefined) waiting += 1;
+    if (lane.kind === "review" && hasWork(lane)) free -= 1;
   }
   const waits = actor.lanes.get(MAIN)?.waitingUntil !== undefined || waiting >= MAX_WAITING_LANES;
   // What is behind a wait is read when it is over.
   if (waits) actor.more = false;
-  const hungry = !waits && queued <= CHUNK / 2;
+  const hungry = !waits && (queued <= CHUNK / 2 || free > 0);
   const stale = queued > 0 && (actor.loadedAt === undefined || !isFresh(actor.loadedAt, now));
   if (!stale && !actor.wanted && !(actor.more && hungry)) return;
   if (!stale && !hungry && !waits && recentlyLoaded(actor, now))
@@ -339,7 +288,10 @@ function planLoad(actor: Actor, now: Date, effects: Effect[]): void {
   actor.loading = true;
   actor.wanted = false;
   for (const lane of actor.lanes.values()) lane.unseen = true;
-  effects.push({ kind: "load", request: loadRequest(actor, hungry ? CHUNK - queued : 0) });
+  effects.push({
+    kind: "load",
+    request: loadRequest(actor, hungry ? Math.max(CHUNK - queued, free) : 0),
+  });
 }
 
 /**

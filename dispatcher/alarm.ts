@@ -41,7 +41,10 @@ export class Alarm {
 
   async run(ended: AbortSignal): Promise<void> {
     ended.addEventListener("abort", () => this.#nudge());
-    await this.#deps.schedule.onWake((wake, at) => this.#hear(wake, at));
+    // Without Redis there is nothing to hear yet: the sweep works meanwhile.
+    void this.#deps.schedule
+      .onWake((wake, at) => this.#hear(wake, at))
+      .catch((error: unknown) => this.#deps.log.warn("schedule.unheard", errorFields(error)));
     await Promise.all([this.#takeLoop(ended), this.#sweepLoop(ended)]);
   }
 

@@ -1,4 +1,5 @@
 import type { Decision } from "./decide.ts";
+import type { Outcome } from "./deliver.ts";
 
 /** One POST and what it means for its entry: everything that one commit writes about it. */
 export interface AttemptRecord {
@@ -22,4 +23,18 @@ export interface AttemptRecord {
   /** Sent twice within this attempt: the first went into a connection that had died. */
   readonly resent: boolean;
   readonly decision: Decision;
+}
+
+/** What a record says of the receiver. */
+export function answerOf(outcome: Outcome) {
+  const answered = "statusCode" in outcome;
+  return {
+    durationMs: outcome.durationMs,
+    statusCode: answered ? outcome.statusCode : null,
+    errorCode: "errorCode" in outcome ? outcome.errorCode : null,
+    responseHeaders: answered ? outcome.responseHeaders : null,
+    responseExcerpt: answered ? outcome.responseExcerpt : null,
+    responseTruncated: answered && outcome.responseTruncated,
+    resent: outcome.resent,
+  };
 }

@@ -2,17 +2,10 @@ import type { Clock } from "../src/lib/clock.ts";
 import { errorFields, type Log } from "../src/lib/log.ts";
 import { MAIL_WAKE } from "../src/outbox/mail.ts";
 import type { Schedule, Wake } from "../src/outbox/schedule.ts";
-import {
-  createActor,
-  isFresh,
-  settingsRequest,
-  step,
-  type Actor,
-  type ActorEvent,
-  type Effect,
-} from "./actor.ts";
+import { createActor, isFresh, settingsRequest, step, type Actor } from "./actor.ts";
+import type { ActorEvent, Effect } from "./actor-event.ts";
 import { Alarm } from "./alarm.ts";
-import type { AttemptRecord } from "./attempt.ts";
+import { answerOf, type AttemptRecord } from "./attempt.ts";
 import { Committer } from "./committer.ts";
 import { decideNext } from "./decide.ts";
 import type { Deliver, Outcome } from "./deliver.ts";
@@ -340,17 +333,4 @@ function aborted(signal: AbortSignal): Promise<void> {
 /** Host and port as the `Host` header names them. */
 function hostOf(url: string): string {
   return URL.canParse(url) ? new URL(url).host : url;
-}
-
-function answerOf(outcome: Outcome) {
-  const answered = "statusCode" in outcome;
-  return {
-    durationMs: outcome.durationMs,
-    statusCode: answered ? outcome.statusCode : null,
-    errorCode: "errorCode" in outcome ? outcome.errorCode : null,
-    responseHeaders: answered ? outcome.responseHeaders : null,
-    responseExcerpt: answered ? outcome.responseExcerpt : null,
-    responseTruncated: answered && outcome.responseTruncated,
-    resent: outcome.resent,
-  };
 }

@@ -1,6 +1,6 @@
 import type { Clock } from "../src/lib/clock.ts";
 import { errorFields, type Log } from "../src/lib/log.ts";
-import type { Loaded, LoadRequest } from "./actor.ts";
+import type { Loaded, LoadRequest } from "./actor-event.ts";
 import type { DispatchStore } from "./store.ts";
 
 /** Subscriptions per query, and queries at once. */

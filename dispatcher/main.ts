@@ -1,10 +1,10 @@
 import { monotonicFactory } from "ulid";
 
-import { connect } from "../db/client.ts";
+import { connect, ping } from "../db/client.ts";
 import { systemClock } from "../src/lib/clock.ts";
-import { configOrExit, stopSignal } from "../src/lib/lifecycle.ts";
+import { configOrExit, reachableOrExit, stopSignal, unreachable } from "../src/lib/lifecycle.ts";
 import { createLog } from "../src/lib/log.ts";
-import { connectRedis } from "../src/lib/redis.ts";
+import { openRedis } from "../src/lib/redis.ts";
 import { createSecretBox } from "../src/lib/secret-box.ts";
 import { createSchedule } from "../src/outbox/schedule.ts";
 import { createDeliver } from "./deliver.ts";
@@ -25,7 +25,10 @@ const log = createLog({ level: config.logLevel, role: "dispatcher", clock });
 const stop = stopSignal(config.parentPid);
 
 const db = connect(config.databaseUrl, { max: CONNECTIONS, name: "reviewrelay-dispatcher" });
-const redis = await connectRedis(config.redisUrl, log);
+await reachableOrExit("DATABASE_URL", () => ping(db), clock);
+const redis = openRedis(config.redisUrl, log, () =>
+  unreachable("REDIS_URL", "no connection for a minute."),
+);
 const box = createSecretBox({ current: config.masterKey, previous: config.masterKeyPrevious });
 const client = new HttpClient({
   policy: config.egress,

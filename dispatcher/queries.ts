@@ -1,5 +1,5 @@
 import type { Db, DbOrTx } from "../db/client.ts";
-import type { LoadRequest } from "./actor.ts";
+import type { LoadRequest } from "./actor-event.ts";
 import type { AttemptRecord } from "./attempt.ts";
 import { DISABLE_AFTER_FAILURES } from "./decide.ts";
 import type { Axis, PayloadMode } from "../src/outbox/event.ts";

@@ -4,7 +4,7 @@ import { errorFields, type Log } from "../src/lib/log.ts";
 import type { SecretBox } from "../src/lib/secret-box.ts";
 import { MAIL_WAKE } from "../src/outbox/mail.ts";
 import { webhookSecretContext } from "../src/outbox/secret-context.ts";
-import type { Loaded, LoadRequest } from "./actor.ts";
+import type { Loaded, LoadRequest } from "./actor-event.ts";
 import type { AttemptRecord } from "./attempt.ts";
 import { dispatchBatch, type BatchDispatch, type BatchResult } from "./batch.ts";
 import { tellOwners } from "./disable-mail.ts";

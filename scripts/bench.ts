@@ -1,5 +1,8 @@
 // `bun run bench <name>`: runs one benchmark, which prints its table and writes JSON to bench-results/.
+import { exit } from "node:process";
+
 const BENCHMARKS: Record<string, () => Promise<unknown>> = {
+  attempts: () => import("./bench/attempts.ts"),
   auth: () => import("./bench/auth.ts"),
   dispatch: () => import("./bench/dispatch.ts"),
 };
@@ -11,9 +14,6 @@ const [name = ""] = process.argv.splice(2, 1);
 const run = Object.hasOwn(BENCHMARKS, name) ? BENCHMARKS[name] : undefined;
 if (run === undefined) {
   console.error(`Usage: bun run bench <name>, with one of: ${Object.keys(BENCHMARKS).join(", ")}`);
-  process.exitCode = EXIT_USAGE;
-} else {
-  await run();
+  exit(EXIT_USAGE);
 }
-
-export {};
+await run();

@@ -1,18 +1,21 @@
-// `bun run keys` lists the signing keys, `bun run keys rotate` brings the next one into use. The settings of the
-// server say which database and which master key. Running API processes follow within seconds.
+// `bun run keys` lists the signing keys, `bun run keys rotate` brings the next one into use, `bun run keys rotate-master`
+// seals everything stored with the present master key. The settings of the server say which database and which master
+// keys. Running API processes follow within seconds.
 import { connect, type Db } from "../db/client.ts";
 import { rotateKeys } from "../src/auth/actions/rotate-keys.ts";
 import { listKeyUse } from "../src/auth/queries/keys.ts";
 import { isoInstant, systemClock } from "../src/lib/clock.ts";
 import { ConfigError, EXIT_CONFIG, readConfig } from "../src/lib/config.ts";
 import { createSecretBox, type SecretBox } from "../src/lib/secret-box.ts";
+import { reportOf, rotateMaster } from "./keys/rotate-master.ts";
 
-const USAGE = "Usage: bun run keys [list | rotate]";
+const COMMANDS = ["list", "rotate", "rotate-master"];
+const USAGE = `Usage: bun run keys [${COMMANDS.join(" | ")}]`;
 /** EX_USAGE of sysexits.h. */
 const EXIT_USAGE = 64;
 
 async function main([command = "list", ...more]: readonly string[]): Promise<number> {
-  if (more.length > 0 || (command !== "list" && command !== "rotate")) {
+  if (more.length > 0 || !COMMANDS.includes(command)) {
     console.error(USAGE);
     return EXIT_USAGE;
   }
@@ -20,6 +23,7 @@ async function main([command = "list", ...more]: readonly string[]): Promise<num
   const db = connect(config.databaseUrl, { max: 1, name: "reviewrelay-keys" });
   try {
     const box = createSecretBox({ current: config.masterKey, previous: config.masterKeyPrevious });
+    if (command === "rotate-master") return await resealAll(db, box);
     if (command === "rotate") await rotate(db, box);
     await list(db);
     return 0;
@@ -31,6 +35,12 @@ async function main([command = "list", ...more]: readonly string[]): Promise<num
 async function rotate(db: Db, box: SecretBox): Promise<void> {
   const { retired, current, next } = await rotateKeys({ db, box, clock: systemClock });
   console.log(`Rotated: ${current} signs now, ${retired} is retired, ${next} comes next.\n`);
+}
+
+async function resealAll(db: Db, box: SecretBox): Promise<number> {
+  const { lines, done } = reportOf(await rotateMaster(db, box));
+  for (const line of lines) console.log(line);
+  return done ? 0 : 1;
 }
 
 async function list(db: Db): Promise<void> {

@@ -1,79 +1,97 @@
 // A receiver for development: shows every delivery, checks its signature, and misbehaves if told to.
 //   bun run listen --port 4000 --secret <secret>
-import { createHmac, timingSafeEqual } from "node:crypto";
 import { parseArgs } from "node:util";
 
-const HELP = `Receives webhooks on this machine and shows them.
+import { isSigned } from "../src/docs/verify/verify.ts";
 
-  --port 4000     where to listen (127.0.0.1)
-  --secret TEXT   the subscription's secret; without it signatures are shown, not checked
+const HELP = `Receives webhooks on this machine, shows them and checks their signatures.
+
+  --port 4000     where to listen
+  --host 127.0.0.1
+  --secret TEXT   the subscription's secret, or the variable WEBHOOK_SECRET; without it signatures are only shown
   --status 200    the answer's status
   --fail N        answer the first N deliveries with 500
   --slow MS       wait this long before each answer
   --hang          never answer
   --plain         the body as it came, not laid out`;
 
-const { values } = parseArgs({
-  options: {
-    port: { type: "string", default: "4000" },
-    secret: { type: "string" },
-    status: { type: "string", default: "200" },
-    fail: { type: "string", default: "0" },
-    slow: { type: "string", default: "0" },
-    hang: { type: "boolean", default: false },
-    plain: { type: "boolean", default: false },
-    help: { type: "boolean", default: false },
-  },
-});
-if (values.help) {
+/** EX_USAGE of sysexits.h. */
+const EXIT_USAGE = 64;
+
+const options = readOptions();
+if (options.help) {
   console.log(HELP);
   process.exit(0);
 }
 
-const port = number("port", 1, 65_535);
+const port = number("port", 0, 65_535);
 const status = number("status", 200, 599);
 const failures = number("fail", 0, 1_000_000);
 const slowMs = number("slow", 0, 600_000);
+const secret = options.secret ?? process.env["WEBHOOK_SECRET"];
+/** Delivery → how often it came: a receiver must expect to see one again. */
+const seen = new Map<string, number>();
+const SEEN_MAX = 10_000;
 let count = 0;
 
-const server = Bun.serve({
-  port,
-  hostname: "127.0.0.1",
-  idleTimeout: 255,
-  async fetch(request) {
-    const body = new Uint8Array(await request.arrayBuffer());
-    count += 1;
-    const answer = count <= failures ? 500 : status;
-    show(request.headers, body, answer);
-    if (values.hang) await new Promise(() => {});
-    if (slowMs > 0) await Bun.sleep(slowMs);
-    return new Response(null, { status: answer });
-  },
-});
+const server = listen();
 console.log(`Listening on ${server.url.href}; use it as webhook_url, with any path. Ctrl-C stops.`);
 
-function show(headers: Headers, body: Uint8Array, answer: number): void {
+function listen() {
+  try {
+    return Bun.serve({ port, hostname: options.host, idleTimeout: 255, fetch: take });
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : String(error));
+    return process.exit(1);
+  }
+}
+
+async function take(request: Request): Promise<Response> {
+  // Over the bytes as they came: a body that was parsed and written again has another signature.
+  const body = new Uint8Array(await request.arrayBuffer());
+  count += 1;
+  const answer = count <= failures ? 500 : status;
+  show(request, body, answer);
+  if (options.hang) await new Promise(() => {});
+  if (slowMs > 0) await Bun.sleep(slowMs);
+  return new Response(null, { status: answer });
+}
+
+function show({ method, headers, url }: Request, body: Uint8Array, answer: number): void {
   const event = headers.get("x-svc-event") ?? "(no X-SVC-Event)";
-  const delivery = headers.get("x-svc-delivery") ?? "-";
+  const delivery = headers.get("x-svc-delivery");
   const attempt = headers.get("x-svc-attempt") ?? "-";
-  const does = values.hang ? "no answer" : `answer ${answer}`;
-  console.log(`\n#${count} ${event}  delivery ${delivery}  attempt ${attempt}  → ${does}`);
-  console.log(`   ${verdict(headers.get("x-svc-signature") ?? "", body)}`);
+  const does = options.hang ? "no answer" : `answer ${answer}`;
+  console.log(
+    `\n#${count} ${new Date().toISOString()}  ${method} ${new URL(url).pathname}  → ${does}`,
+  );
+  console.log(`   ${event}  delivery ${delivery ?? "-"}  attempt ${attempt}`);
+  if (delivery !== null) console.log(repeat(delivery));
+  for (const name of ["x-svc-signature", "x-svc-signature-previous"]) {
+    const signature = headers.get(name);
+    if (signature !== null || name === "x-svc-signature")
+      console.log(`   ${name}: ${verdict(signature, body)}`);
+  }
   console.log(layOut(new TextDecoder().decode(body)));
 }
 
-/** The recipe of interface.md 6.1: the HMAC over the bytes as they came, compared in constant time. */
-function verdict(signature: string, body: Uint8Array): string {
-  if (values.secret === undefined) return `signature ${signature} (give --secret to check it)`;
-  const expected = `sha256=${createHmac("sha256", values.secret).update(body).digest("hex")}`;
-  const same =
-    signature.length === expected.length &&
-    timingSafeEqual(Buffer.from(signature), Buffer.from(expected));
-  return same ? "signature is valid" : "SIGNATURE IS NOT VALID for this secret";
+function repeat(delivery: string): string {
+  const times = (seen.get(delivery) ?? 0) + 1;
+  if (seen.size >= SEEN_MAX) seen.clear();
+  seen.set(delivery, times);
+  return times === 1
+    ? "   new delivery"
+    : `   SEEN BEFORE: time ${times} of this delivery; a receiver that handled it answers 200 and does nothing`;
+}
+
+function verdict(signature: string | null, body: Uint8Array): string {
+  if (signature === null) return "MISSING";
+  if (secret === undefined) return `${signature} (give --secret to check it)`;
+  return isSigned(secret, body, signature) ? "valid" : "NOT VALID for this secret";
 }
 
 function layOut(body: string): string {
-  if (values.plain) return body;
+  if (options.plain) return body;
   try {
     return JSON.stringify(JSON.parse(body), null, 2).replaceAll(/^/gm, "   ");
   } catch {
@@ -81,9 +99,31 @@ function layOut(body: string): string {
   }
 }
 
+function readOptions() {
+  try {
+    return parseArgs({
+      options: {
+        port: { type: "string", default: "4000" },
+        host: { type: "string", default: "127.0.0.1" },
+        secret: { type: "string" },
+        status: { type: "string", default: "200" },
+        fail: { type: "string", default: "0" },
+        slow: { type: "string", default: "0" },
+        hang: { type: "boolean", default: false },
+        plain: { type: "boolean", default: false },
+        help: { type: "boolean", default: false },
+      },
+    }).values;
+  } catch (error) {
+    console.error(`${error instanceof Error ? error.message : String(error)}\n\n${HELP}`);
+    return process.exit(EXIT_USAGE);
+  }
+}
+
 function number(name: "port" | "status" | "fail" | "slow", min: number, max: number): number {
-  const value = Number(values[name]);
-  if (Number.isInteger(value) && value >= min && value <= max) return value;
+  const text = options[name];
+  const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
+  if (value >= min && value <= max) return value;
   console.error(`--${name} must be a whole number from ${min} to ${max}.`);
-  return process.exit(2);
+  return process.exit(EXIT_USAGE);
 }

@@ -3,8 +3,10 @@ import { auditRoutes } from "./audit/routes.ts";
 import { createEdge } from "./auth/edge.ts";
 import type { KeyRing } from "./auth/key-ring.ts";
 import { authRoutes } from "./auth/routes.ts";
+import { docPages } from "./docs/pages.ts";
 import { EventStreams } from "./http/event-stream.ts";
-import { mount } from "./http/mount.ts";
+import { BASE_PATH, mount } from "./http/mount.ts";
+import { openApiDocument } from "./http/openapi.ts";
 import type { RateLimiter } from "./http/rate-limit.ts";
 import type { Route } from "./http/route.ts";
 import type { Clock } from "./lib/clock.ts";
@@ -41,6 +43,7 @@ const PING_TIMEOUT_MS = 2_000;
 export function createApp(deps: AppDeps) {
   const edge = { ...createEdge(deps), limiter: deps.limiter };
   const streams = new EventStreams(deps);
+  const { serverRoot } = deps.config;
   const routes: Route[] = [
     ...authRoutes(deps),
     ...auditRoutes(deps),
@@ -51,10 +54,30 @@ export function createApp(deps: AppDeps) {
   ];
   return mount(edge, {
     routes,
-    documents: { "/.well-known/jwks.json": () => deps.keys.jwks() },
+    documents: {
+      "/.well-known/jwks.json": () => deps.keys.jwks(),
+      "/openapi.json": once(() => openApiDocument({ ...API, serverRoot, routes })),
+    },
+    pages: docPages(),
     readiness: () => readiness(deps),
     trustedProxies: deps.config.trustedProxies,
   });
+}
+
+const API = {
+  basePath: BASE_PATH,
+  documents: {
+    "/healthz": "Tell that the process is alive",
+    "/readyz": "Tell whether the stores answer",
+    "/openapi.json": "Get this document",
+    "/.well-known/jwks.json": "Get the keys that tokens are signed with",
+  },
+};
+
+/** Made at the first look: every start would pay for a page that few of them show. */
+function once<T>(make: () => T): () => T {
+  let made: { value: T } | undefined;
+  return () => (made ??= { value: make() }).value;
 }
 
 async function readiness(deps: AppDeps) {

@@ -4,11 +4,12 @@ import { runPurge } from "./auth/actions/purge.ts";
 import { openKeyRing } from "./auth/key-ring.ts";
 import { createRateLimiter } from "./http/rate-limit.ts";
 import { systemClock } from "./lib/clock.ts";
-import { configOrExit, stopSignal } from "./lib/lifecycle.ts";
+import { configOrExit, reachableOrExit, stopSignal, unreachable } from "./lib/lifecycle.ts";
 import { createLog } from "./lib/log.ts";
 import { createPasswords } from "./lib/password.ts";
-import { connectRedis } from "./lib/redis.ts";
+import { openRedis } from "./lib/redis.ts";
 import { createSecretBox } from "./lib/secret-box.ts";
+import { masterKeyOrExit } from "./outbox/master-key.ts";
 import { createSchedule } from "./outbox/schedule.ts";
 import { keepFigures } from "./webhooks/actions/figures.ts";
 
@@ -22,8 +23,12 @@ const log = createLog({ level: config.logLevel, role: "api", clock });
 const stop = stopSignal(config.parentPid);
 
 const db = connect(config.databaseUrl, { max: CONNECTIONS, name: "reviewrelay-api" });
-const redis = await connectRedis(config.redisUrl, log);
+await reachableOrExit("DATABASE_URL", () => ping(db), clock);
+const redis = openRedis(config.redisUrl, log, () =>
+  unreachable("REDIS_URL", "no connection for a minute."),
+);
 const box = createSecretBox({ current: config.masterKey, previous: config.masterKeyPrevious });
+await masterKeyOrExit(db, box);
 const keys = await openKeyRing({ db, box, clock, log, config });
 void keys.watch(stop);
 void runPurge({ db, clock, log, config }, stop);

@@ -34,11 +34,12 @@ create table email_code_limits (
 );
 create index email_code_limits_age on email_code_limits (touched_at);
 
--- The last code of an email and purpose. Nobody is told a code whose user_id is null, but for a signup.
+-- The last code of an email and purpose. Nobody is told a code whose user_id is null, but for a signup. No foreign key
+-- on it: its check would be work that an unknown email does not cost.
 create table email_codes (
   email_digest text not null,
   type text not null check (type in ('forgot_password', 'change_password', 'signup')),
-  user_id integer references users (id),
+  user_id integer,
   code_mac text not null,
   tries smallint not null check (tries >= 0),
   issued_at timestamptz(3) not null,

@@ -12,7 +12,6 @@ create table attempt_figures (
   primary key (subscription_id, bucket_at, outcome),
   check (cardinality(bins) = cardinality(counts))
 );
-create index attempt_figures_age on attempt_figures (bucket_at);
 
 -- The unsettled entries of a subscription at the end of a bucket; no row if there were none.
 create table backlog_figures (
@@ -21,7 +20,6 @@ create table backlog_figures (
   entries integer not null,
   primary key (subscription_id, bucket_at)
 );
-create index backlog_figures_age on backlog_figures (bucket_at);
 
 -- How far that job has come: later attempts are counted where they stand. One row.
 create table figures_progress (
@@ -37,3 +35,6 @@ create index delivery_attempts_trouble on delivery_attempts (subscription_id, ou
 create index outbox_waiting on outbox (subscription_id, sequence) where state = 'waiting';
 -- Held for longer than the retention time: health tells.
 create index settled_entries_expired on settled_entries (subscription_id, settled_at) where reason = 'expired';
+-- `deliveries?event=`: an event that is rare, or never came, would cost a walk through all attempts. The price is one
+-- more index entry per attempt, some 4 µs of Postgres in the dispatcher's commit (bench attempts, README).
+create index delivery_attempts_of_event on delivery_attempts (subscription_id, event, id);

@@ -12,6 +12,7 @@ import { createPasswords } from "../../src/lib/password.ts";
 import { migrate } from "../migrate.ts";
 import { insertCompany, insertUser } from "../seed/rows.ts";
 import { startStores } from "../stores/keep.ts";
+import { BARE_ROUTE } from "./bare-route.ts";
 
 const ROOT = join(import.meta.dir, "../..");
 const READY_WITHIN_MS = 15_000;
@@ -56,7 +57,7 @@ export async function startAuthRig(users: number): Promise<AuthRig> {
     const config = readConfig(env);
     children.push(startChild(["src/main.ts", "api"], env));
     await untilReady(config.serverRoot);
-    const bare = startChild(["scripts/bench/bare-route.ts"], {});
+    const bare = startChild([BARE_ROUTE], {});
     children.push(bare);
     const bareRoot = await new Promise<string>((resolve) =>
       bare.once("message", (message: { root: string }) => resolve(message.root)),

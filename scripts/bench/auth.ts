@@ -58,70 +58,95 @@ async function tokenOf({ apiRoot }: AuthRig, email: string): Promise<string> {
   return String(Reflect.get(Object(body), "token"));
 }
 
-/** The rounds of all scenarios take turns, so that a slow moment of the machine meets them alike. */
-async function throughput(rig: AuthRig): Promise<Row[]> {
+interface Scenario {
+  readonly what: string;
+  /** What it is measured against, by name. */
+  readonly beside: string;
+  readonly run: () => Promise<Measured>;
+}
+
+interface Measured {
+  readonly perSecond: number;
+  readonly p50Ms?: number;
+  readonly p99Ms?: number;
+}
+
+const ARGON2 = "bare argon2id verification";
+const BARE = "bare Elysia route";
+
+async function scenariosOf(rig: AuthRig): Promise<Scenario[]> {
   const token = await tokenOf(rig, rig.emails[0] ?? "");
   const logins = rig.emails.map((email) =>
     request({ method: "POST", path: "/login", body: { email, password: BENCH_PASSWORD } }),
   );
-  const only = (bytes: Buffer) => () => bytes;
-  const checked = request({ method: "GET", path: "/partner/webhooks/events", token });
-  const verified = request({ method: "GET", path: "/verify-token", token });
-  const scenarios = [
-    ["bare Elysia route", rig.bareRoot, only(bytesOf({ method: "GET", path: "/" })), CONNECTIONS],
-    [
-      "route of the API without a check",
-      rig.apiRoot,
-      only(bytesOf({ method: "GET", path: "/healthz" })),
-      CONNECTIONS,
-    ],
-    ["bearer-checked request", rig.apiRoot, only(checked), CONNECTIONS],
-    ["verify-token", rig.apiRoot, only(verified), CONNECTIONS],
-    ["login", rig.apiRoot, (n: number) => logins[n % logins.length] ?? checked, CONNECTIONS],
-  ] as const;
-  const rows: Row[] = [];
-  const argon2 = await takeRounds("bare argon2id verification", bareArgon2);
-  rows.push({ what: "bare argon2id verification", "per second": round(argon2, 1) });
-  for (const [what, root, next, connections] of scenarios) {
-    const results: Awaited<ReturnType<typeof load>>[] = [];
-    const perSecond = await takeRounds(what, async () => {
-      const result = await load(root, next, { connections, seconds: SECONDS });
-      results.push(result);
-      return result.perSecond;
-    });
-    const bad = results.flatMap(({ statuses }) => Object.keys(statuses)).filter((s) => s !== "200");
-    if (bad.length > 0) throw new Error(`${what} was answered ${bad.join(", ")}.`);
-    const beside = what === "login" ? argon2 : Number(rows[1]?.["per second"] ?? perSecond);
-    rows.push({
-      what,
-      "per second": round(perSecond, what === "login" ? 1 : 0),
-      "p50 ms": round(
-        quantile(
-          results.map((one) => one.p50Ms),
-          0.5,
-        ),
-      ),
-      "p99 ms": round(
-        quantile(
-          results.map((one) => one.p99Ms),
-          0.5,
-        ),
-      ),
-      ratio: round(perSecond / beside),
-      "ratio to": what === "login" ? "bare argon2id" : "bare Elysia route",
-    });
-  }
-  return rows;
+  const get = (path: string) => request({ method: "GET", path, token });
+  return [
+    { what: ARGON2, beside: ARGON2, run: async () => ({ perSecond: await bareArgon2() }) },
+    overHttp("login", ARGON2, rig.apiRoot, logins),
+    overHttp(BARE, BARE, rig.bareRoot, [bytesOf({ method: "GET", path: "/" })]),
+    overHttp("route of the API without a check", BARE, rig.apiRoot, [
+      bytesOf({ method: "GET", path: "/healthz" }),
+    ]),
+    overHttp("bearer-checked request", BARE, rig.apiRoot, [get("/partner/webhooks/events")]),
+    overHttp("verify-token", BARE, rig.apiRoot, [get("/verify-token")]),
+  ];
 }
 
-/** The median of some rounds. */
-async function takeRounds(what: string, run: () => Promise<number>): Promise<number> {
-  const values: number[] = [];
+function overHttp(
+  what: string,
+  beside: string,
+  root: string,
+  requests: readonly Buffer[],
+): Scenario {
+  return { what, beside, run: () => loadOnce(what, root, requests) };
+}
+
+async function loadOnce(
+  what: string,
+  root: string,
+  requests: readonly Buffer[],
+): Promise<Measured> {
+  const next = (n: number) => requests[n % requests.length] ?? Buffer.alloc(0);
+  const result = await load(root, next, { connections: CONNECTIONS, seconds: SECONDS });
+  const bad = Object.keys(result.statuses).filter((status) => status !== "200");
+  if (bad.length > 0) throw new Error(`${what} was answered ${bad.join(", ")}.`);
+  return result;
+}
+
+/** All scenarios in each round, so that a slow moment of the machine meets what is compared alike. */
+async function throughput(rig: AuthRig): Promise<Row[]> {
+  const scenarios = await scenariosOf(rig);
+  const rounds: Map<string, Measured>[] = [];
   for (let i = 1; i <= ROUNDS; i++) {
-    values.push(await run());
-    say(`  ${what}: round ${i} of ${ROUNDS}, ${round(values.at(-1) ?? 0, 1)} per second`);
+    const measured = new Map<string, Measured>();
+    for (const { what, run } of scenarios) {
+      const result = await run();
+      measured.set(what, result);
+      say(`  round ${i} of ${ROUNDS}, ${what}: ${round(result.perSecond, 1)} per second`);
+    }
+    rounds.push(measured);
   }
-  return quantile(values, 0.5);
+  const median = (of: (measured: Map<string, Measured>) => number | undefined) =>
+    quantile(
+      rounds.map(of).filter((value) => value !== undefined),
+      0.5,
+    );
+  return scenarios.map(({ what, beside }) => ({
+    what,
+    "per second": round(
+      median((one) => one.get(what)?.perSecond),
+      1,
+    ),
+    ...(what !== ARGON2 && {
+      "p50 ms": round(median((one) => one.get(what)?.p50Ms)),
+      "p99 ms": round(median((one) => one.get(what)?.p99Ms)),
+    }),
+    // Of each round by itself.
+    ratio: round(
+      median((one) => (one.get(what)?.perSecond ?? 0) / (one.get(beside)?.perSecond ?? 1)),
+    ),
+    "ratio to": beside,
+  }));
 }
 
 /** The bearer check by itself, one at a time, in this process: signature and the one look-up. */

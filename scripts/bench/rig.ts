@@ -179,7 +179,7 @@ function selfSigned(folder: string): { cert: string; key: string; certFile: stri
 
 const GROUP = 5_000;
 
-async function subscribe(
+export async function subscribe(
   db: Db,
   key: Uint8Array,
   urls: readonly string[],

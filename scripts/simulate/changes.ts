@@ -17,7 +17,7 @@ export class Changes {
 
   create(partnerId: number, kind: SubscriptionRow["kind"]): void {
     const { world, tables } = this.#deps;
-    const { random, settings } = world;
+    const { workload: random, settings } = world;
     const intervalHours = random.int(1, 2);
     const id = `S${String(++this.#created).padStart(2, "0")}`;
     const row = newSubscription({
@@ -40,12 +40,12 @@ export class Changes {
   /** Does something to one of a partner's subscriptions. */
   async change(partnerId: number): Promise<void> {
     const { world, tables, network, postgres } = this.#deps;
-    const target = tables.slot(partnerId, world.random.chance(0.7) ? "immediate" : "batch");
+    const target = tables.slot(partnerId, world.workload.chance(0.7) ? "immediate" : "batch");
     if (target === undefined) return;
     const session = network.session(postgres);
-    const draw = world.random.next();
+    const draw = world.workload.next();
     if (target.state === "disabled" && draw < 0.6)
-      return this.enable(target, world.random.chance(0.7));
+      return this.enable(target, world.workload.chance(0.7));
     if (draw < 0.08) return this.#replace(session, target);
     if (draw < 0.35) return this.#test(session, target);
     if (draw < 0.55) return this.#redeliver(session, target);
@@ -57,7 +57,7 @@ export class Changes {
     const { network, postgres, world, monitor } = this.#deps;
     const session = network.session(postgres);
     await target.sequenceLock.hold(async () => {
-      await session.work(world.random.latency(3, 100));
+      await session.work(world.workload.latency(3, 100));
       if (target.state !== "disabled") return;
       target.state = "active";
       target.changedMs = world.nowMs;
@@ -80,7 +80,7 @@ export class Changes {
     const { world } = this.#deps;
     await target.sequenceLock.hold(async () => {
       if (!target.open) return;
-      await session.work(world.random.latency(5, 200));
+      await session.work(world.workload.latency(5, 200));
       target.open = false;
       this.#skipAll(target);
       target.state = "deleted";
@@ -93,7 +93,7 @@ export class Changes {
   }
 
   #skipAll(target: SubscriptionRow): void {
-    for (const { sequence } of [...target.outbox])
+    for (const { sequence } of target.outbox.slice())
       settle(target, sequence, "skipped", this.#deps.world.nowMs);
     for (const { eventId } of target.batch) this.#deps.monitor.skipped(target.id, eventId);
     target.batch = [];
@@ -103,7 +103,7 @@ export class Changes {
     const { world } = this.#deps;
     const eventId = this.#writers.nextEventId();
     await target.sequenceLock.hold(async () => {
-      await session.work(world.random.latency(3, 50));
+      await session.work(world.workload.latency(3, 50));
       if (target.state !== "active") return;
       this.#append(target, { eventId, isTest: true, reviewId: null, round: 1 });
     });
@@ -113,10 +113,10 @@ export class Changes {
   async #redeliver(session: Session, target: SubscriptionRow): Promise<void> {
     const { world } = this.#deps;
     await target.sequenceLock.hold(async () => {
-      await session.work(world.random.latency(3, 50));
+      await session.work(world.workload.latency(3, 50));
       const done = [...target.settled.values()].filter((row) => row.state !== "skipped");
       if (target.state !== "active" || done.length === 0) return;
-      const row = world.random.pick(done);
+      const row = world.workload.pick(done);
       if (target.outbox.some((one) => one.eventId === row.eventId)) return;
       this.#append(target, { ...row, round: row.round + 1 });
     });
@@ -143,28 +143,28 @@ export class Changes {
   }
 
   async #reorder(session: Session, target: SubscriptionRow): Promise<void> {
-    await session.work(this.#deps.world.random.latency(3, 50));
+    await session.work(this.#deps.world.workload.latency(3, 50));
     if (target.state === "deleted") return;
     target.ordering = target.ordering === "review" ? "subscription" : "review";
     this.#newVersion(target);
     this.#deps.monitor.reordered(target.id);
-    if (this.#deps.world.random.chance(0.5)) this.#wake(target);
+    if (this.#deps.world.workload.chance(0.5)) this.#wake(target);
   }
 
   /** Another URL, or another interval. */
   async #change(session: Session, target: SubscriptionRow): Promise<void> {
     const { world } = this.#deps;
-    await session.work(world.random.latency(3, 50));
+    await session.work(world.workload.latency(3, 50));
     if (target.state === "deleted") return;
     if (target.nextBatchAtMs !== null) {
       const lastDueMs = target.nextBatchAtMs - target.intervalHours * world.settings.hourMs;
-      target.intervalHours = world.random.int(1, 3);
+      target.intervalHours = world.workload.int(1, 3);
       const intervalMs = target.intervalHours * world.settings.hourMs;
       const nextMs = lastDueMs + intervalMs;
       target.nextBatchAtMs = nextMs > world.wallMs ? nextMs : world.wallMs + intervalMs;
     }
     this.#newVersion(target);
-    if (world.random.chance(0.5)) this.#wake(target);
+    if (world.workload.chance(0.5)) this.#wake(target);
   }
 
   #newVersion(target: SubscriptionRow): void {

@@ -22,12 +22,12 @@ export class Chaos {
     if (!world.faulty) return;
     this.#strikeStores();
     this.#strikeProcesses();
-    world.loop.after(world.random.between(0.5, 1.5) * TICK_MS, () => this.run());
+    world.loop.after(world.workload.between(0.5, 1.5) * TICK_MS, () => this.run());
   }
 
   #strikeStores(): void {
     const { world, redis, postgres } = this.#deps;
-    const { random, settings } = world;
+    const { workload: random, settings } = world;
     const { faults } = settings;
     if (random.chance(faults.flush)) {
       world.fault("Redis is flushed");
@@ -51,7 +51,7 @@ export class Chaos {
 
   #strikeProcesses(): void {
     const { world, cluster } = this.#deps;
-    const { random, settings } = world;
+    const { workload: random, settings } = world;
     const { faults } = settings;
     for (const running of cluster.running) {
       const { process } = running;

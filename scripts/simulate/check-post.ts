@@ -20,6 +20,7 @@ const JUMP_EXCUSE_MS = 20_000;
 const CALM_MS = 20_000;
 /** issue 3, Build 3: late by at most 250 ms idle; and after a change there is a load before it. */
 const RETRY_LATE_MS = 250;
+const FRESH_LATE_MS = 250;
 
 type Check = (deps: CheckDeps, post: Post) => void;
 
@@ -102,12 +103,12 @@ const checkOrder: Check = (deps, post) => {
 
 /** The same attempt again is for others to make, after a death, and of few entries. */
 const checkRepeat: Check = (deps, post) => {
-  const { entry, attempt, ordering } = post;
+  const { entry, attempt } = post;
   for (const earlier of deps.watch.posts.get(entry.sequence) ?? []) {
     if (earlier.attempt !== attempt) continue;
     if (earlier.dispatcherId === post.dispatcherId && earlier.outcome !== "aborted")
       say(deps, post, "no repeat", "a second time");
-    const key = `${earlier.dispatcherId} ${laneOf(ordering, entry)}`;
+    const key = `${earlier.dispatcherId} ${laneOf(earlier.ordering, entry)}`;
     let repeated = deps.watch.repeated.get(key);
     if (repeated === undefined) deps.watch.repeated.set(key, (repeated = new Set()));
     repeated.add(entry.sequence);
@@ -116,16 +117,28 @@ const checkRepeat: Check = (deps, post) => {
   }
 };
 
-/** Where nothing went wrong for a while, a retry comes on time. */
+/** Where nothing went wrong for a while, whatever is the head of the one lane comes on time. */
 const checkPunctual: Check = (deps, post) => {
   const { entry, process, subscription } = post;
-  if (entry.dueAtMs === null || entry.isTest || post.ordering === "review") return;
-  const dueMs = entry.dueAtMs - EPOCH_MS - process.skewMs;
-  // One that stood behind another lane's end before its ordering changed was not the head.
-  const lateMs = deps.world.nowMs - Math.max(dueMs, deps.watch.progressMs);
-  const calmSinceMs = Math.max(deps.world.troubleMs, subscription.changedMs);
-  if (lateMs > RETRY_LATE_MS && calmSinceMs < dueMs - CALM_MS)
-    say(deps, post, "punctual", `${Math.round(lateMs)} ms late`);
+  // Whoever sleeps until an instant of a clock that then jumps is woken by the sweep.
+  if (entry.isTest || process.jumpedMs > 0) return;
+  const isRetry = entry.dueAtMs !== null;
+  // A wake carries the time of the API; a process whose clock is behind comes late by that much.
+  const dueMs = isRetry
+    ? (entry.dueAtMs ?? 0) - EPOCH_MS - process.skewMs
+    : entry.visibleMs + Math.max(0, -process.skewMs);
+  // It became the head when the one before it ended.
+  const headMs =
+    post.ordering === "review"
+      ? Math.max(deps.watch.laneProgressMs.get(laneOf("review", entry)) ?? 0, deps.watch.crowdedMs)
+      : deps.watch.progressMs;
+  const readyMs = Math.max(dueMs, headMs, subscription.changedMs);
+  const lateMs = deps.world.nowMs - readyMs;
+  const [invariant, limitMs] = isRetry ? ["punctual", RETRY_LATE_MS] : ["prompt", FRESH_LATE_MS];
+  // Another ordering begins when everything of the old one has ended.
+  const calmSinceMs = Math.max(deps.world.troubleMs, deps.watch.reorderedMs + CALM_MS);
+  if (lateMs > limitMs && calmSinceMs < readyMs - CALM_MS)
+    say(deps, post, invariant, `${Math.round(lateMs)} ms late`);
 };
 
 const CHECKS: readonly Check[] = [

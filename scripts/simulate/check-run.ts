@@ -91,7 +91,7 @@ export function checkEnd({ world, tables, monitor }: RunDeps): void {
 
 /** First arrivals follow the commits, in each lane. */
 function checkArrivals(world: World, subscription: SubscriptionRow, watch: Watch): void {
-  const ordering = watch.orderingChanged ? "review" : subscription.ordering;
+  const ordering = watch.reorderedMs > 0 ? "review" : subscription.ordering;
   const latest = new Map<string, { sequence: number; atMs: number }>();
   const rows = [...subscription.settled.values()].toSorted((a, b) => a.sequence - b.sequence);
   for (const row of rows) {

@@ -33,7 +33,7 @@ export async function commitAttempts(commit: Commit, session: Session): Promise<
     if (records.some((record) => record.decision.kind === "failed"))
       await session.pass(world.random.latency(2, 30));
     const settled = moveEntries(commit);
-    if (world.plant === "counter-outside") await session.pass(world.random.between(0.1, 4));
+    if (world.plant === "counter-outside") await session.pass(world.random.between(0.1, 40));
     const disabled = countFailures(settled, world.nowMs);
     world.trace(dispatcherId, `commits ${records.map(describe).join(", ")}`);
     return { fenced: false, inactive: [...inactive, ...disabled], disabled };

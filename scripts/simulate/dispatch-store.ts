@@ -1,4 +1,4 @@
-import type { Loaded, LoadRequest } from "../../dispatcher/actor.ts";
+import type { Loaded, LoadRequest } from "../../dispatcher/actor-event.ts";
 import type { Entry, Subscription } from "../../dispatcher/entry.ts";
 import type { DispatchStore } from "../../dispatcher/store.ts";
 import type { SweptSubscription } from "../../dispatcher/sweep.ts";

@@ -1,25 +1,18 @@
-import { fairShare, LEASE_TTL_MS, type Leases } from "../../dispatcher/leases.ts";
+import { fairShare, type Leases } from "../../dispatcher/leases.ts";
+import { bury, expiredDispatchers } from "./bury.ts";
 import type { StoreDeps } from "./dispatch-store.ts";
 import type { Session } from "./network.ts";
 import type { Process } from "./process.ts";
 
 /** The leases as `createLeases` keeps them, statement by statement; the share is computed by the real rule. */
-export function createLeases(
-  { world, network, postgres: server, tables }: StoreDeps,
-  process: Process,
-): Leases {
+export function createLeases(deps: StoreDeps, process: Process): Leases {
+  const { world, network, postgres: server, tables } = deps;
   const ask = <T>(name: string, serve: (session: Session) => T | Promise<T>) =>
     network.call(process, { server, name }, serve);
 
-  /** Waits for the statements that hold the row; one that was renewed meanwhile stays. */
-  const deleteExpired = async (session: Session) => {
-    const isExpired = (renewedMs: number) => renewedMs < world.nowMs - LEASE_TTL_MS;
-    for (const row of [...tables.dispatchers.values()]) {
-      while (isExpired(row.renewedMs) && row.holders > 0) await session.work(1);
-      if (!isExpired(row.renewedMs) || !tables.dispatchers.has(row.id)) continue;
-      world.trace(process.dispatcherId, `declares ${row.id} dead`);
-      tables.deleteDispatcher(row.id);
-    }
+  const buryTheDead = async () => {
+    for (const dead of await ask("expired", () => expiredDispatchers(deps)))
+      await ask("bury", (session) => bury(deps, dead, session));
   };
 
   const claim = (id: string, limit: number) => {
@@ -45,7 +38,7 @@ export function createLeases(
         return row !== undefined;
       });
       if (!alive) return { alive: false, owned: [], surplus: 0 };
-      if (watchful) await ask("delete expired", deleteExpired);
+      if (watchful) await buryTheDead();
       const [living, owned] = await Promise.all([
         ask("living", () => [...tables.dispatchers.keys()]),
         ask("owned", () => tables.owners.flatMap((owner, shard) => (owner === id ? [shard] : []))),
@@ -58,6 +51,11 @@ export function createLeases(
       ask("release", () => {
         for (const shard of shards) if (tables.owners[shard] === id) tables.owners[shard] = null;
       }),
-    leave: (id) => ask("leave", () => tables.deleteDispatcher(id)),
+    leave: (id) =>
+      ask("leave", async (session) => {
+        // A commit that is under way holds the row.
+        while ((tables.dispatchers.get(id)?.holders ?? 0) > 0) await session.work(1);
+        tables.deleteDispatcher(id);
+      }),
   };
 }

@@ -1,4 +1,5 @@
-import { CHUNK, type LoadRequest } from "../../dispatcher/actor.ts";
+import { CHUNK, PARALLEL_REVIEWS } from "../../dispatcher/actor.ts";
+import type { LoadRequest } from "../../dispatcher/actor-event.ts";
 import type { AttemptRecord } from "../../dispatcher/attempt.ts";
 import { DISABLE_AFTER_FAILURES } from "../../dispatcher/decide.ts";
 import type { DeliveryRequest, Outcome } from "../../dispatcher/deliver.ts";
@@ -6,8 +7,11 @@ import { checkPost } from "./check-post.ts";
 import { checkDispatch, checkRecord } from "./check-record.ts";
 import type { Process } from "./process.ts";
 import type { HistoryRow, OutboxRow, SubscriptionRow, Tables } from "./tables.ts";
-import { createWatch, type Post, type Watch } from "./watch.ts";
+import { createWatch, laneOf, type Post, type Watch } from "./watch.ts";
 import type { World } from "./world.ts";
+
+/** For so long entries may be under way that a change of the ordering made strangers of. */
+const REORDER_EXCUSE_MS = 60_000;
 
 /** Sees everything that happens at the edges of the dispatchers, and holds it against the invariants. */
 export class Monitor {
@@ -81,7 +85,9 @@ export class Monitor {
     post.ended = true;
     post.endedWallMs = post.process.wallMs;
     post.outcome = outcome;
+    if (watch.inFlight.size >= PARALLEL_REVIEWS) watch.crowdedMs = this.#world.nowMs;
     watch.inFlight.delete(post);
+    watch.laneProgressMs.set(laneOf(post.ordering, post.entry), this.#world.nowMs);
     watch.progressMs = this.#world.nowMs;
     if (outcome === "accepted") watch.acceptedBy.set(post.entry.sequence, post.dispatcherId);
     const what = `${id}#${post.entry.sequence}/${post.attempt} ${outcome}`;
@@ -117,6 +123,10 @@ export class Monitor {
     const { id } = commit.subscription;
     const watch = this.watch(id);
     watch.progressMs = this.#world.nowMs;
+    const { sequence } = commit.record;
+    const entry = commit.subscription.outbox.find((row) => row.sequence === sequence);
+    if (entry !== undefined)
+      watch.laneProgressMs.set(laneOf(commit.subscription.ordering, entry), this.#world.nowMs);
     checkRecord({ world: this.#world, tables: this.#tables, watch }, commit);
     if (!commit.moves || watch.disabled) return;
     const { kind } = commit.record.decision;
@@ -137,6 +147,24 @@ export class Monitor {
     );
   }
 
+  /** A dispatcher was declared dead, and these of its entries were told as interrupted: all that it may have sent. */
+  buried(dispatcherId: string, subscription: SubscriptionRow, told: readonly OutboxRow[]): void {
+    const { posts, reorderedMs } = this.watch(subscription.id);
+    if (this.#world.nowMs - reorderedMs < REORDER_EXCUSE_MS) return;
+    for (const row of subscription.outbox) {
+      if (told.includes(row)) continue;
+      const sent = posts
+        .get(row.sequence)
+        ?.find((post) => post.dispatcherId === dispatcherId && post.attempt === row.attempt);
+      // Not told of yet: lanes of reviews, and tests, beyond the first entries of the subscription.
+      if (sent?.ordering === "review" || row.isTest) continue;
+      // With another clock than that of Postgres it may have sent what Postgres holds for not due yet.
+      if (sent === undefined || sent.process.skewMs !== 0 || sent.outcome === "aborted") continue;
+      const what = `${subscription.id}#${row.sequence}/${row.attempt} of ${dispatcherId}`;
+      this.#world.violate("every POST has its record", `nobody tells of ${what}`, subscription.id);
+    }
+  }
+
   enabled(id: string): void {
     const watch = this.watch(id);
     watch.failures = 0;
@@ -155,7 +183,7 @@ export class Monitor {
   /** Other entries than before are heads now. */
   reordered(id: string): void {
     const watch = this.watch(id);
-    watch.orderingChanged = true;
+    watch.reorderedMs = this.#world.nowMs;
     watch.progressMs = this.#world.nowMs;
   }
 

@@ -47,13 +47,13 @@ export class Prng {
     return this.chance(0.02) ? this.between(typical, worst) : this.between(0.1, typical);
   }
 
-  shuffle<T>(list: T[]): void {
-    for (let last = list.length - 1; last > 0; last--) {
-      const other = this.int(0, last);
-      const [a, b] = [list[last], list[other]];
-      if (a === undefined || b === undefined) continue;
-      list[last] = b;
-      list[other] = a;
-    }
+  shuffled<T>(list: readonly T[]): T[] {
+    const left = [...list];
+    return list.flatMap(() => left.splice(this.int(0, left.length - 1), 1));
+  }
+
+  /** One of its own, for a part of the run that is not to depend on how often another part draws. */
+  fork(): Prng {
+    return new Prng(this.int(0, 2 ** 31));
   }
 }

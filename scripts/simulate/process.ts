@@ -79,9 +79,8 @@ export class Process {
     if (!this.alive) return;
     this.#world.trace(this.name, "goes on");
     const { loop, random } = this.#world;
-    const waiting = this.#waiting;
+    const waiting = random.shuffled(this.#waiting);
     this.#waiting = [];
-    random.shuffle(waiting);
     for (const run of waiting) loop.after(0, () => this.enter(run));
   }
 

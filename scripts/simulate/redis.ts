@@ -89,7 +89,11 @@ export class Redis {
       },
       takeDue: (shard, now, limit) =>
         ask("take due", () => this.#takeDue(shard, now.getTime(), limit)),
-      onWake: (listener) => ask("subscribe", () => void this.#subscribers.set(process, listener)),
+      // The client goes on trying, whatever it says of its first try.
+      onWake: (listener) => {
+        this.#world.loop.after(1, () => this.#resubscribe(process, listener));
+        return ask("subscribe", () => {});
+      },
     };
   }
 
@@ -111,6 +115,7 @@ export class Redis {
     for (const [process, listener] of this.#subscribers) {
       const late = faulty && random.chance(settings.faults.lateWake);
       const ms = late ? random.between(50, 5_000) : random.latency(1, 20);
+      if (late) this.#world.fault("a wake is heard late", ms);
       loop.after(ms, () => process.enter(() => listener(wake, new Date(atMs))));
     }
   }

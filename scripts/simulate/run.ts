@@ -110,7 +110,7 @@ class Simulation {
   }
 
   #populate(): void {
-    const { settings, random } = this.#world;
+    const { settings, workload: random } = this.#world;
     for (let partnerId = 1; partnerId <= settings.partners; partnerId++) {
       const kinds = random.pick([["immediate"], ["immediate", "batch"], ["batch"]] as const);
       for (const kind of kinds) this.#changes.create(partnerId, kind);
@@ -120,7 +120,7 @@ class Simulation {
   }
 
   #write(partnerId: number): void {
-    const { loop, random, settings } = this.#world;
+    const { loop, workload: random, settings } = this.#world;
     loop.after(random.between(0, 2 * settings.writeEveryMs), () => {
       if (!this.#world.faulty) return;
       const other = random.int(1, settings.partners);
@@ -131,7 +131,7 @@ class Simulation {
   }
 
   #change(partnerId: number): void {
-    const { loop, random, settings } = this.#world;
+    const { loop, workload: random, settings } = this.#world;
     loop.after(random.between(0, 2 * settings.changeEveryMs), () => {
       if (!this.#world.faulty) return;
       this.#ignoringErrors(this.#changes.change(partnerId));
@@ -157,7 +157,7 @@ class Simulation {
     this.#world.troubleMs = Math.max(this.#world.troubleMs, this.#world.nowMs);
     this.#cluster.replenish();
     for (const row of this.#tables.subscriptions.values())
-      if (row.state === "disabled" && this.#world.random.chance(0.7))
+      if (row.state === "disabled" && this.#world.workload.chance(0.7))
         this.#ignoringErrors(this.#changes.enable(row, true));
   }
 

@@ -69,7 +69,7 @@ export function drawSettings(random: Prng): Settings {
     partners: random.chance(0.15) ? random.int(8, 15) : random.int(2, 6),
     reviewsPerPartner: random.chance(0.2) ? random.int(10, 40) : random.int(1, 5),
     writeEveryMs: slow ? random.between(5_000, 30_000) : random.between(300, 4_000),
-    eventsPerWrite: random.chance(0.1) ? random.int(40, 120) : random.int(1, 8),
+    eventsPerWrite: random.chance(0.12) ? random.int(35, 100) : random.int(1, 8),
     changeEveryMs: random.between(4_000, 30_000),
     badReceivers: random.pick([0, 0.2, 0.5, 0.8]),
     faults: random.chance(0.25) ? NO_FAULTS : drawFaults(random),
@@ -90,8 +90,8 @@ function drawDelays(random: Prng, slow: boolean): number[] {
 function drawFaults(random: Prng): Faults {
   const some = (low: number, high: number) => (random.chance(0.4) ? random.between(low, high) : 0);
   return {
-    crash: some(0.000_05, 0.000_5),
-    pause: some(0.000_05, 0.000_5),
+    crash: some(0.000_1, 0.001),
+    pause: some(0.000_1, 0.002),
     request: some(0.000_5, 0.01),
     flush: some(0.005, 0.08),
     redisDown: some(0.005, 0.03),

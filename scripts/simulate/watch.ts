@@ -40,10 +40,14 @@ export interface Watch {
   disabled: boolean;
   /** When the last POST ended or the last outcome was committed. */
   progressMs: number;
+  /** The same by lane; and when all requests that a subscription may have at once were last under way. */
+  readonly laneProgressMs: Map<string, number>;
+  crowdedMs: number;
   /** Events that a batch is to have, and those that one had. */
   readonly expected: Set<string>;
   readonly dispatched: Set<string>;
-  orderingChanged: boolean;
+  /** When the ordering last changed; minus infinity if it never did. */
+  reorderedMs: number;
 }
 
 export function createWatch(): Watch {
@@ -58,9 +62,11 @@ export function createWatch(): Watch {
     failures: 0,
     disabled: false,
     progressMs: 0,
+    laneProgressMs: new Map(),
+    crowdedMs: 0,
     expected: new Set(),
     dispatched: new Set(),
-    orderingChanged: false,
+    reorderedMs: Number.NEGATIVE_INFINITY,
   };
 }
 

@@ -1,6 +1,6 @@
-import type { Settings } from "./settings.ts";
 import { Loop } from "./loop.ts";
-import { Prng } from "./prng.ts";
+import type { Prng } from "./prng.ts";
+import type { Settings } from "./settings.ts";
 
 /** Where virtual time 0 stands on the wall clock. */
 export const EPOCH_MS = 1_780_315_200_000;
@@ -23,6 +23,8 @@ export interface TraceLine {
 export class World {
   readonly loop = new Loop();
   readonly random: Prng;
+  /** For the workload, so that it stays what it is when something else asks more or less often. */
+  readonly workload: Prng;
   readonly settings: Settings;
   /** The bug that this run is to have, if it is one of the stores (plants.ts). */
   readonly plant: string | undefined;
@@ -44,6 +46,7 @@ export class World {
   }) {
     this.settings = options.settings;
     this.random = options.random;
+    this.workload = options.random.fork();
     this.plant = options.plant;
     this.lines = options.traced ? [] : undefined;
   }

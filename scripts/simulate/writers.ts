@@ -26,7 +26,7 @@ export class Writers {
     const recordedAtMs = world.wallMs;
     const session = network.session(postgres);
     // The domain change comes first: transactions begin in another order than they end.
-    await session.work(world.random.latency(10, 2_000));
+    await session.work(world.workload.latency(10, 2_000));
     const written: SubscriptionRow[] = [];
     await this.#holding(this.#immediate(partnerIds), async (targets) => {
       written.push(...targets);
@@ -63,15 +63,15 @@ export class Writers {
   ): Promise<void> {
     const { world } = this.#deps;
     const { partnerIds, targets, count, recordedAtMs } = transaction;
-    await session.work(world.random.latency(2, 10));
+    await session.work(world.workload.latency(2, 10));
     const events = partnerIds.flatMap((partnerId) =>
       Array.from({ length: count }, () => this.#event(partnerId, recordedAtMs)),
     );
     const atStatement = world.plant === "sequence-at-statement";
     const bases = new Map(targets.map((one) => [one, one.lastSequence]));
     if (atStatement) for (const one of targets) one.lastSequence += count;
-    await session.work(world.random.latency(8, 1_500));
-    if (world.random.chance(0.03)) throw new Error("rolled back");
+    await session.work(world.workload.latency(8, 1_500));
+    if (world.workload.chance(0.03)) throw new Error("rolled back");
     for (const target of targets) {
       const own = events.filter((event) => event.partnerId === target.partnerId);
       this.#insert(target, own, bases.get(target) ?? 0);
@@ -121,13 +121,13 @@ export class Writers {
 
   #event(partnerId: number, recordedAtMs: number): HistoryRow {
     const { world, tables } = this.#deps;
-    const inBatch = !world.random.chance(0.15);
+    const inBatch = !world.workload.chance(0.15);
     return {
       id: tables.nextHistoryId(),
       eventId: this.nextEventId(),
       partnerId,
       // An event that is about a site and not about a review.
-      reviewId: inBatch ? world.random.int(1, world.settings.reviewsPerPartner) : null,
+      reviewId: inBatch ? world.workload.int(1, world.settings.reviewsPerPartner) : null,
       inBatch,
       recordedAtMs,
     };

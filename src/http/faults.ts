@@ -3,11 +3,16 @@ import { Type, type Static, type TSchema, type TUnknown } from "@sinclair/typebo
 import { Problem, type FieldErrors } from "../lib/problem.ts";
 import { check } from "./check.ts";
 
+/** What a caller has to send, although the handler gets it unchecked. */
+export interface CheckedByHandler<T extends TSchema> extends TUnknown {
+  readonly sent?: T;
+}
+
 /**
  * A body that the handler checks itself, because rules that no schema can say belong into the same 422. The schema
  * still describes the route.
  */
-export function checkedByHandler(schema: TSchema): TUnknown {
+export function checkedByHandler<T extends TSchema>(schema: T): CheckedByHandler<T> {
   return Type.Unknown({ ...schema });
 }
 

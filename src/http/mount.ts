@@ -2,6 +2,7 @@ import { Elysia } from "elysia";
 
 import { Problem } from "../lib/problem.ts";
 import { proxyTest, readCall } from "./call.ts";
+import { renderPage, type Page } from "./pages.ts";
 import { Answer, type Call, type Method, type Route } from "./route.ts";
 import { render, renderError, serve, type Edge } from "./serve.ts";
 
@@ -13,6 +14,7 @@ interface MountOptions {
   readonly readiness: () => Promise<{ ready: boolean; checks: Record<string, "ok" | "failed"> }>;
   /** Path at `{server_root}` → a public JSON document (decisions.md 1, root pages). */
   readonly documents: Readonly<Record<string, () => unknown>>;
+  readonly pages?: readonly Page[];
   readonly trustedProxies: readonly string[];
 }
 
@@ -47,6 +49,8 @@ export function mount(edge: Edge, options: MountOptions) {
   }
   for (const [path, document] of Object.entries(documents))
     app.get(path, ({ request }) => render(document(), callOf(request)));
+  for (const page of options.pages ?? [])
+    app.get(page.path, ({ request }) => renderPage(page, callOf(request)));
   app.get("/healthz", ({ request }) => render({ status: "ok" }, callOf(request)));
   app.get("/readyz", async ({ request }) => {
     const { ready, checks } = await readiness();

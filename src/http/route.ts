@@ -74,7 +74,7 @@ interface Spec<A extends Access, B extends TSchema, Q extends TObject, F> {
   /** Looks up the record that the path names, scoped to the caller: 404 and 403 come before 422. */
   readonly find?: (input: Found<PrincipalOf<A>>) => Promise<F>;
   /** Status → schema of the body (`null`: no body), for the API's description. */
-  readonly answers: Readonly<Record<number, TSchema | null>>;
+  readonly answers: Answers;
   readonly problems?: readonly ProblemCode[];
   readonly handle: (input: Input<PrincipalOf<A>, Static<B>, Static<Q>, F>) => Promise<unknown>;
 }
@@ -89,13 +89,29 @@ export interface Route extends Omit<Spec<Access, TSchema, TObject, unknown>, "fi
   ) => Promise<unknown>;
 }
 
+/** Status → schema of the body; null: no body. */
+type Answers = Readonly<Record<number, TSchema | null>>;
+
+/** What a declaration says of its own types, for the typed client; there is no such property at run time. */
+export interface Declared<T> {
+  readonly types?: T;
+}
+
 /**
  * Declares one route. The checks run in one fixed order (413, 401, 403, 415, 400, 404, 422, then the handler's own
  * 409), which Elysia's hooks cannot give: they validate before they authorise.
  */
-export function route<const A extends Access, B extends TSchema, Q extends TObject, F>(
-  spec: Spec<A, B, Q, F>,
-): Route {
+export function route<
+  const M extends Method,
+  const P extends string,
+  const A extends Access,
+  const R extends Answers,
+  B extends TSchema,
+  Q extends TObject,
+  F,
+>(
+  spec: Spec<A, B, Q, F> & { readonly method: M; readonly path: P; readonly answers: R },
+): Route & Declared<{ method: M; path: P; body: B; query: Q; answers: R }> {
   // The types are erased here and nowhere else: `serve` hands back what this same declaration produced.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   return spec as unknown as Route;

@@ -1,6 +1,10 @@
+import type { Clock } from "./clock.ts";
 import { ConfigError, EXIT_CONFIG, readConfig, type Config } from "./config.ts";
 
 const PARENT_POLL_MS = 500;
+/** A store that is starting at the same time is waited for; one that is not there in this time has the wrong address. */
+const REACHABLE_WITHIN_MS = 20_000;
+const RETRY_MS = 1_000;
 
 /** The settings, or the end of the process with one line per fault. */
 export function configOrExit(): Config {
@@ -27,4 +31,38 @@ export function stopSignal(parentPid: number | undefined): AbortSignal {
     poll.unref();
   }
   return stop.signal;
+}
+
+/** Waits until a store answers, saying so; ends the process if it does not within 20 seconds. */
+export async function reachableOrExit(
+  name: string,
+  ask: () => Promise<unknown>,
+  clock: Clock,
+): Promise<void> {
+  const endMs = clock.monotonicMs() + REACHABLE_WITHIN_MS;
+  for (let said = false; ;) {
+    try {
+      await ask();
+      return;
+    } catch (error) {
+      const reason = reasonOf(error);
+      if (clock.monotonicMs() >= endMs) unreachable(name, reason);
+      if (!said) console.error(`Waiting for ${name}: ${reason}`);
+      said = true;
+      await clock.sleep(RETRY_MS);
+    }
+  }
+}
+
+/** Ends the process with what to do next. */
+export function unreachable(name: string, reason: string): never {
+  console.error(
+    `${name} cannot be reached: ${reason} Check the address, and that the server runs.`,
+  );
+  process.exit(1);
+}
+
+function reasonOf(error: unknown): string {
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+  return cause instanceof Error ? `${cause.message}.` : String(cause);
 }

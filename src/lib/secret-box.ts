@@ -18,6 +18,8 @@ export interface SecretBox {
   open(sealed: string, context: string): string;
   /** Whether the current key sealed it; if not, `rotate-master` has to seal it again. */
   isCurrent(sealed: string): boolean;
+  /** Whether one of the keys at hand sealed it. */
+  isKnown(sealed: string): boolean;
 }
 
 /** `previous` only opens (decisions.md 3, a rolling change of the master key). Keys are 32 bytes. */
@@ -58,6 +60,7 @@ export function createSecretBox(keys: {
       );
     },
     isCurrent: (sealed) => sealed.startsWith(`${VERSION}.${current.id}.`),
+    isKnown: (sealed) => known.has(sealed.split(".")[1] ?? ""),
   };
 }
 

@@ -91,7 +91,8 @@ export function createSchedule(redis: Redis, prefix: string, log: Log): Schedule
         maxRetriesPerRequest: null,
         lazyConnect: false,
       });
-      subscriber.on("error", (error: Error) => log.warn("redis.failed", errorFields(error)));
+      // The other connection says it already.
+      subscriber.on("error", () => {});
       subscriber.on("message", (_channel: string, message: string) => {
         const [shard, subscriptionId, due] = message.split(" ");
         if (subscriptionId === undefined) return;

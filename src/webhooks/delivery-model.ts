@@ -46,27 +46,30 @@ type Headers = Static<typeof headers>;
 const eventId = Type.String({ description: "ULID; the `X-SVC-Delivery` of every attempt." });
 
 /** decisions.md 3, attempt object. */
-export const AttemptObject = Type.Object({
-  id: Type.String({ description: "ULID." }),
-  event_id: eventId,
-  event: Type.String(),
-  attempt: Type.Integer({ description: "1 to 4, as in `X-SVC-Attempt`." }),
-  round: Type.Integer({ description: "Counts the redeliveries of the event, from 1." }),
-  sequence: Type.Integer({ description: "The place in the subscription's order." }),
-  started_at: instantAnswer(),
-  duration_ms: Type.Integer(),
-  outcome: literals(OUTCOMES),
-  status_code: orNull(Type.Integer()),
-  error_code: orNull(Type.String(), {
-    description: "Why it failed: http_status, timeout, dns, connect, tls, blocked_address, …",
-  }),
-  request_headers: headers,
-  request_body: Type.String({ description: "The exact text that was sent and signed." }),
-  response_headers: orNull(headers),
-  response_excerpt: orNull(Type.String()),
-  response_truncated: Type.Boolean(),
-  next_attempt_at: orNull(instantAnswer()),
-});
+export const AttemptObject = Type.Object(
+  {
+    id: Type.String({ description: "ULID." }),
+    event_id: eventId,
+    event: Type.String(),
+    attempt: Type.Integer({ description: "1 to 4, as in `X-SVC-Attempt`." }),
+    round: Type.Integer({ description: "Counts the redeliveries of the event, from 1." }),
+    sequence: Type.Integer({ description: "The place in the subscription's order." }),
+    started_at: instantAnswer(),
+    duration_ms: Type.Integer(),
+    outcome: literals(OUTCOMES),
+    status_code: orNull(Type.Integer()),
+    error_code: orNull(Type.String(), {
+      description: "Why it failed: http_status, timeout, dns, connect, tls, blocked_address, …",
+    }),
+    request_headers: headers,
+    request_body: Type.String({ description: "The exact text that was sent and signed." }),
+    response_headers: orNull(headers),
+    response_excerpt: orNull(Type.String()),
+    response_truncated: Type.Boolean(),
+    next_attempt_at: orNull(instantAnswer()),
+  },
+  { title: "Attempt" },
+);
 
 /** An attempt as the stream tells of it. */
 export type AttemptSummary = Omit<
@@ -137,18 +140,21 @@ export interface Delivery extends Omit<DeliveryRow, "state"> {
 }
 
 /** decisions.md 3, delivery object. */
-export const DeliveryObject = Type.Object({
-  event_id: eventId,
-  event: Type.String(),
-  sequence: Type.Integer(),
-  state: literals(
-    DELIVERY_STATES,
-    "pending and waiting (for a retry): queued; held: queued while the subscription is disabled.",
-  ),
-  created_at: instantAnswer(),
-  settled_at: orNull(instantAnswer()),
-  attempts: Type.Array(AttemptObject, { description: "Of all rounds, oldest first." }),
-});
+export const DeliveryObject = Type.Object(
+  {
+    event_id: eventId,
+    event: Type.String(),
+    sequence: Type.Integer(),
+    state: literals(
+      DELIVERY_STATES,
+      "pending and waiting (for a retry): queued; held: queued while the subscription is disabled.",
+    ),
+    created_at: instantAnswer(),
+    settled_at: orNull(instantAnswer()),
+    attempts: Type.Array(AttemptObject, { description: "Of all rounds, oldest first." }),
+  },
+  { title: "Delivery" },
+);
 
 export function showDelivery(one: Delivery): Static<typeof DeliveryObject> {
   return {

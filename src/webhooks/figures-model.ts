@@ -22,25 +22,28 @@ const milliseconds = orNull(Type.Number({ minimum: 0 }));
 const latency = Type.Object({ p50: milliseconds, p95: milliseconds, p99: milliseconds });
 
 /** decisions.md 3, health; `expired_24h` is how health tells of what was held for too long (4, disable). */
-export const HealthObject = Type.Object({
-  pending: Type.Integer({ description: "Events queued; counted up to 100,000." }),
-  held: Type.Integer({ description: "The same while the subscription is disabled." }),
-  oldest_pending_age_s: orNull(Type.Integer(), {
-    description: "How long the first queued event has been waiting.",
-  }),
-  blocked_by: orNull(Type.String(), {
-    description: "The event that waits for a retry and holds back those behind it.",
-  }),
-  blocked_since: orNull(instantAnswer()),
-  last_success_at: orNull(instantAnswer()),
-  success_rate_24h: orNull(Type.Number({ minimum: 0, maximum: 1 }), {
-    description: "The share of attempts answered 2xx; null without attempts.",
-  }),
-  latency_ms_24h: latency,
-  expired_24h: Type.Integer({
-    description: "Events dropped because they were held for longer than the retention time.",
-  }),
-});
+export const HealthObject = Type.Object(
+  {
+    pending: Type.Integer({ description: "Events queued; counted up to 100,000." }),
+    held: Type.Integer({ description: "The same while the subscription is disabled." }),
+    oldest_pending_age_s: orNull(Type.Integer(), {
+      description: "How long the first queued event has been waiting.",
+    }),
+    blocked_by: orNull(Type.String(), {
+      description: "The event that waits for a retry and holds back those behind it.",
+    }),
+    blocked_since: orNull(instantAnswer()),
+    last_success_at: orNull(instantAnswer()),
+    success_rate_24h: orNull(Type.Number({ minimum: 0, maximum: 1 }), {
+      description: "The share of attempts answered 2xx; null without attempts.",
+    }),
+    latency_ms_24h: latency,
+    expired_24h: Type.Integer({
+      description: "Events dropped because they were held for longer than the retention time.",
+    }),
+  },
+  { title: "Health" },
+);
 
 export function showHealth(one: Health): Static<typeof HealthObject> {
   return {

@@ -136,7 +136,7 @@ const secretText = Type.String({
 });
 
 /** decisions.md 3, subscription object. */
-export const SubscriptionObject = Type.Object({
+const subscriptionFields = {
   id: Type.String({ description: "ULID." }),
   label: Type.String(),
   webhook_url: Type.String(),
@@ -156,12 +156,13 @@ export const SubscriptionObject = Type.Object({
   created_at: instantAnswer(),
   updated_at: instantAnswer(),
   deleted_at: orNull(instantAnswer()),
-});
+};
+export const SubscriptionObject = Type.Object(subscriptionFields, { title: "Subscription" });
 
-export const SubscriptionWithSecret = Type.Composite([
-  SubscriptionObject,
-  Type.Object({ secret: secretText }),
-]);
+export const SubscriptionWithSecret = Type.Object(
+  { ...subscriptionFields, secret: secretText },
+  { title: "SubscriptionWithSecret" },
+);
 
 export const SecretAnswer = Type.Object({
   secret: secretText,

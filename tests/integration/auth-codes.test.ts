@@ -110,12 +110,15 @@ describe("a mailed code", () => {
   });
 
   test("works once, also when 20 try it at once in two processes", async () => {
-    const { user, code } = await withCode();
-    const answers = await Promise.all(
-      Array.from({ length: 20 }, (_, i) => verify(user.email, code, { on: i % 2 ? api : other })),
-    );
-    expect(statuses(answers).filter((status) => status === 200)).toHaveLength(1);
-    expect(statuses(answers).filter((status) => status === 422)).toHaveLength(19);
+    for (let round = 0; round < 5; round++) {
+      const { user, code } = await withCode();
+      const answers = await Promise.all(
+        Array.from({ length: 20 }, (_, i) => verify(user.email, code, { on: i % 2 ? api : other })),
+      );
+      expect(statuses(answers).toSorted()).toEqual([200, ...Array<number>(19).fill(422)]);
+      const rows = await database.db.orm.select().from(tokens).where(eq(tokens.userId, user.id));
+      expect(rows).toHaveLength(1);
+    }
   });
 
   test("works to the last millisecond of its ten minutes", async () => {

@@ -7,6 +7,7 @@ import { auditLog, oauthClients, tokens, users } from "../../db/schema.ts";
 import { openSession } from "../../src/auth/actions/open-session.ts";
 import { issueRefreshToken, refreshSession } from "../../src/auth/actions/refresh-session.ts";
 import { startApi, type TestApi } from "../support/api.ts";
+import { behindReset } from "../support/auth-races.ts";
 import { createFakeClock } from "../support/clock.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
 import { addTenants, addUser, type Tenants, type TestUser } from "../support/tenants.ts";
@@ -182,6 +183,20 @@ async function chase(token: string, on: TestApi): Promise<string[]> {
 }
 
 describe("a race", () => {
+  test("of a refresh that is under way when the reset comes is lost", async () => {
+    const user = await freshUser();
+    const first = await signIn(user);
+    const outcome = await behindReset(database.db, user.id, () => refresh(first.refresh, other));
+    expect(outcome).toEqual({ kind: "refused" });
+    expect(await tokensOf(user.id)).toEqual([]);
+  });
+
+  test("of a login that is under way when the reset comes is ordered: its token is of the time after", async () => {
+    const user = await freshUser();
+    const token = await behindReset(database.db, user.id, () => other.login(user.email));
+    expect(await statusOf(token)).toBe(200);
+  });
+
   test("of 20 refreshes against a reset leaves nothing but the fresh token", async () => {
     for (let round = 0; round < 5; round++) {
       const user = await freshUser();

@@ -558,7 +558,12 @@ async function dispatcherWithMail(server: MailServer) {
   const ended = new AbortController();
   const shard = MAIL_WAKE.shard;
   const holdings: Holdings = new Holdings(
-    { clock: systemClock, log: silentLog, leases: createLeases(database.connect(), silentLog), newId: ulid },
+    {
+      clock: systemClock,
+      log: silentLog,
+      leases: createLeases(database.connect(), silentLog),
+      newId: ulid,
+    },
     {
       claimed: () => mailer.wake(),
       leaving: () => undefined,

@@ -53,13 +53,13 @@ async function fillColumns(): Promise<void> {
 
 async function sealedValues() {
   const { sql } = world.database.db;
-  const found: { name: string; sealed: string; open: (box: SecretBox) => string }[] = [];
+  const found: { name: string; sealed: string; open: (by: SecretBox) => string }[] = [];
   for (const column of SEALED_COLUMNS) {
     const rows = await sql<Record<string, unknown>[]>`
       select * from ${sql(column.table)} where ${sql(column.column)} is not null`;
     for (const row of rows) {
       const sealed = String(row[column.column]);
-      const open = (box: SecretBox) => box.open(sealed, column.context(row));
+      const open = (by: SecretBox) => by.open(sealed, column.context(row));
       found.push({ name: nameOf(column), sealed, open });
     }
   }

@@ -5,7 +5,7 @@ import { addMs, type Clock } from "../../lib/clock.ts";
 import { invalid } from "../../lib/problem.ts";
 import type { SecretBox } from "../../lib/secret-box.ts";
 import type { CodeMac } from "../code-mac.ts";
-import { mayTryCode, withinWindow } from "../decide.ts";
+import { isOpenCode, mayTryCode, withinWindow } from "../decide.ts";
 import { emailDigest, normaliseEmail } from "../email.ts";
 import type { KeyRing } from "../key-ring.ts";
 import type { CodeType, VerifyBody, VerifyCodeAnswer } from "../password-model.ts";
@@ -34,53 +34,74 @@ export const RESET_SCOPE = "password:reset";
 /** What the proof of a verified address is sealed for; the signup wizard, which is not here, opens it. */
 export const SIGNUP_CONTEXT = "signup-verification";
 
+/** No user has this id. */
+const NOBODY = 0;
+
+interface Try {
+  /** Normalised. */
+  readonly email: string;
+  readonly digest: string;
+  readonly otp: string;
+  readonly type: CodeType;
+  readonly now: Date;
+}
+
 /** `POST /email-otp/verify`: every failure is the same 422. */
 export async function verifyCode(
   deps: VerifyCodeDeps,
   { email: typed, otp, type }: VerifyBody,
   call: Call,
 ): Promise<VerifyCodeAnswer> {
-  const now = deps.clock.now();
   const email = normaliseEmail(typed);
-  const answer = await deps.db.transaction(async (tx) => {
-    // Before the email's row: a password reset takes them in this order.
-    const userId = await holdUserOf(tx, email);
-    const isRight = await settleTry(tx, deps.codes, { email, otp, type, userId, now });
-    if (!isRight) return undefined;
-    if (type === "signup") return { verification_token: signupProof(deps.box, email, now) };
-    return userId === undefined ? undefined : issueResetToken(tx, deps, { userId, call, now });
-  });
-  // Not thrown inside: the try stays counted.
+  const one = { email, digest: emailDigest(email), otp, type, now: deps.clock.now() };
+  // Two transactions: a try stays counted whatever becomes of it, and only a right one touches the user.
+  const codeMac = await deps.db.transaction((tx) => tryCode(tx, deps.codes, one));
+  const answer =
+    codeMac === undefined
+      ? undefined
+      : await deps.db.transaction((tx) => redeemCode(tx, deps, { ...one, codeMac, call }));
   if (answer === undefined) throw invalid({ otp: ["is wrong, expired or already used"] });
   return answer;
 }
 
-interface Try {
-  readonly email: string;
-  readonly otp: string;
-  readonly type: CodeType;
-  readonly userId: number | undefined;
-  readonly now: Date;
-}
-
-/** Counts the try, compares, and consumes the code if it is right. */
-async function settleTry(
+/** Counts the try and then compares; the same statements for every email. Answers which code it was. */
+async function tryCode(
   tx: Tx,
   codes: CodeMac,
-  { email, otp, type, userId, now }: Try,
-): Promise<boolean> {
-  const digest = emailDigest(email);
+  { digest, otp, type, now }: Try,
+): Promise<string | undefined> {
   const limits = await holdCodeLimits(tx, digest, now);
   const code = await findCode(tx, digest, type);
-  if (code === undefined || !mayTryCode(limits, code, now)) return false;
-  const wrongAt = withinWindow(limits.wrongAt, now);
+  if (code === undefined || !mayTryCode(limits, code, now)) return undefined;
   await countTry(tx, digest, type);
-  await saveWrongTries(tx, digest, [...wrongAt, now]);
+  await saveWrongTries(tx, digest, [...withinWindow(limits.wrongAt, now), now]);
+  const isSent = type === "signup" || code.userId !== null;
   const matches = codes.matches(code.codeMac, otp, codeContext(type, digest));
-  if (!matches || (type !== "signup" && code.userId !== userId)) return false;
+  return matches && isSent ? code.codeMac : undefined;
+}
+
+/** Consumes the code, once: a parallel try, a reset or a new code may have come in between. */
+async function redeemCode(
+  tx: Tx,
+  deps: VerifyCodeDeps,
+  { email, digest, type, now, codeMac, call }: Try & { codeMac: string; call: Call },
+): Promise<VerifyCodeAnswer | undefined> {
+  // Before the email's row: a password reset takes them in this order.
+  const userId = type === "signup" ? null : ((await holdUserOf(tx, email)) ?? NOBODY);
+  const limits = await holdCodeLimits(tx, digest, now);
+  const code = await findCode(tx, digest, type);
+  if (!isOpenCode(code, now) || code?.codeMac !== codeMac || code.userId !== userId)
+    return undefined;
   await consumeCode(tx, { digest, type, now });
-  await saveWrongTries(tx, digest, wrongAt);
-  return true;
+  await saveWrongTries(tx, digest, withoutOne(limits.wrongAt, now));
+  if (userId === null) return { verification_token: signupProof(deps.box, email, now) };
+  return issueResetToken(tx, deps, { userId, call, now });
+}
+
+/** This try was none of the wrong ones. */
+function withoutOne(instants: readonly Date[], at: Date): Date[] {
+  const index = instants.findIndex((one) => one.getTime() === at.getTime());
+  return instants.filter((_, i) => i !== index);
 }
 
 async function issueResetToken(

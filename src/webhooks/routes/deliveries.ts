@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 
 import { isUlid, listOf, listSchema, pageOf, pageQuery } from "../../http/page.ts";
-import { Answer, route, type Route } from "../../http/route.ts";
+import { Answer, route } from "../../http/route.ts";
 import { parseInstant } from "../../lib/clock.ts";
 import { listAttempts, showEvent } from "../actions/deliveries.ts";
 import { findEvent, recover, redeliver } from "../actions/queue-events.ts";
@@ -17,13 +17,13 @@ import {
 } from "../delivery-model.ts";
 import { BASE, findWith, reading, writing, type RouteDeps } from "./deps.ts";
 
-export function deliveryRoutes(deps: RouteDeps): Route[] {
+export function deliveryRoutes(deps: RouteDeps) {
   return [...readingRoutes(deps), ...queueingRoutes(deps)];
 }
 
 const instant = (text: string | undefined) => (text === undefined ? undefined : parseInstant(text));
 
-function readingRoutes(deps: RouteDeps): Route[] {
+function readingRoutes(deps: RouteDeps) {
   return [
     route({
       method: "GET",
@@ -62,7 +62,7 @@ function readingRoutes(deps: RouteDeps): Route[] {
   ];
 }
 
-function queueingRoutes(deps: RouteDeps): Route[] {
+function queueingRoutes(deps: RouteDeps) {
   return [
     route({
       method: "POST",

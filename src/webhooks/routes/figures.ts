@@ -1,18 +1,18 @@
 import type { Principal } from "../../auth/model.ts";
 import { Type } from "@sinclair/typebox";
 
-import { route, type Call, type Route } from "../../http/route.ts";
+import { route, type Call } from "../../http/route.ts";
 import { Problem } from "../../lib/problem.ts";
 import { showHealth, showStats } from "../actions/figures.ts";
 import { watchSubscription } from "../actions/watch.ts";
 import * as model from "../figures-model.ts";
 import { BASE, findWith, reading, type RouteDeps } from "./deps.ts";
 
-export function figureRoutes(deps: RouteDeps): Route[] {
+export function figureRoutes(deps: RouteDeps) {
   return [...numberRoutes(deps), streamRoute(deps)];
 }
 
-function numberRoutes(deps: RouteDeps): Route[] {
+function numberRoutes(deps: RouteDeps) {
   return [
     route({
       method: "GET",
@@ -41,7 +41,7 @@ function numberRoutes(deps: RouteDeps): Route[] {
   ];
 }
 
-function streamRoute(deps: RouteDeps): Route {
+function streamRoute(deps: RouteDeps) {
   return route({
     method: "GET",
     path: `${BASE}/:id/stream`,

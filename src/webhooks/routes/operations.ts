@@ -1,4 +1,4 @@
-import { Answer, route, type Route } from "../../http/route.ts";
+import { Answer, route } from "../../http/route.ts";
 import { enableSubscription } from "../actions/enable-subscription.ts";
 import { sendTest } from "../actions/queue-events.ts";
 import { rotateSecret, showSecret } from "../actions/secrets.ts";
@@ -13,11 +13,11 @@ import {
 } from "../model.ts";
 import { BASE, findWith, writing, type RouteDeps } from "./deps.ts";
 
-export function operationRoutes(deps: RouteDeps): Route[] {
+export function operationRoutes(deps: RouteDeps) {
   return [...secretRoutes(deps), ...stateRoutes(deps)];
 }
 
-function secretRoutes(deps: RouteDeps): Route[] {
+function secretRoutes(deps: RouteDeps) {
   return [
     route({
       method: "POST",
@@ -49,7 +49,7 @@ function secretRoutes(deps: RouteDeps): Route[] {
   ];
 }
 
-function stateRoutes(deps: RouteDeps): Route[] {
+function stateRoutes(deps: RouteDeps) {
   return [
     route({
       method: "POST",

@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 
 import { isUlid, listOf, listSchema, pageOf, pageQuery } from "../../http/page.ts";
-import { Answer, route, type Route } from "../../http/route.ts";
+import { Answer, route } from "../../http/route.ts";
 import { CATALOG } from "../../outbox/event.ts";
 import * as actions from "../actions/subscriptions.ts";
 import { updateSubscription } from "../actions/update-subscription.ts";
@@ -15,7 +15,7 @@ import {
 } from "../model.ts";
 import { BASE, findWith, reading, writing, type RouteDeps } from "./deps.ts";
 
-export function subscriptionRoutes(deps: RouteDeps): Route[] {
+export function subscriptionRoutes(deps: RouteDeps) {
   return [...collectionRoutes(deps), ...singleRoutes(deps), ...updateRoutes(deps)];
 }
 
@@ -24,7 +24,7 @@ const rulesOf = ({ config, lookup }: RouteDeps) => ({
   ...(lookup && { lookup }),
 });
 
-function collectionRoutes(deps: RouteDeps): Route[] {
+function collectionRoutes(deps: RouteDeps) {
   return [
     route({
       method: "GET",
@@ -68,7 +68,7 @@ function collectionRoutes(deps: RouteDeps): Route[] {
   ];
 }
 
-function singleRoutes(deps: RouteDeps): Route[] {
+function singleRoutes(deps: RouteDeps) {
   return [
     route({
       method: "GET",
@@ -96,22 +96,24 @@ function singleRoutes(deps: RouteDeps): Route[] {
 }
 
 /** `POST` is the documented method (interface.md 4.5); `PATCH` does the same. */
-function updateRoutes(deps: RouteDeps): Route[] {
-  return (["POST", "PATCH"] as const).map((method) =>
-    route({
-      method,
-      path: `${BASE}/:id`,
-      summary: "Update a subscription",
-      description:
-        "Send only what is to change. `delivery_kind` may be sent unchanged. A URL and an ordering hold from the next attempt on; filter and payload mode for events recorded from now on.",
-      access: writing,
-      body: updateBody,
-      answers: { 200: SubscriptionObject },
-      find: findWith(deps),
-      async handle({ principal, call, found, body }) {
-        const update = await readUpdate(rulesOf(deps), body, found);
-        return showSubscription(await updateSubscription(deps, { principal, call }, found, update));
-      },
-    }),
-  );
+function updateRoutes(deps: RouteDeps) {
+  return [updateRoute(deps, "POST"), updateRoute(deps, "PATCH")];
+}
+
+function updateRoute<const M extends "POST" | "PATCH">(deps: RouteDeps, method: M) {
+  return route({
+    method,
+    path: `${BASE}/:id`,
+    summary: "Update a subscription",
+    description:
+      "Send only what is to change. `delivery_kind` may be sent unchanged. A URL and an ordering hold from the next attempt on; filter and payload mode for events recorded from now on.",
+    access: writing,
+    body: updateBody,
+    answers: { 200: SubscriptionObject },
+    find: findWith(deps),
+    async handle({ principal, call, found, body }) {
+      const update = await readUpdate(rulesOf(deps), body, found);
+      return showSubscription(await updateSubscription(deps, { principal, call }, found, update));
+    },
+  });
 }

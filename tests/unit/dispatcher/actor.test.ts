@@ -1,14 +1,7 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 
-import {
-  CHUNK,
-  createActor,
-  SEND_AHEAD,
-  step,
-  type Actor,
-  type ActorEvent,
-  type Effect,
-} from "../../../dispatcher/actor.ts";
+import { CHUNK, createActor, SEND_AHEAD, step, type Actor } from "../../../dispatcher/actor.ts";
+import type { ActorEvent, Effect, LoadRequest } from "../../../dispatcher/actor-event.ts";
 import type { Decision } from "../../../dispatcher/decide.ts";
 import type { Entry, Subscription } from "../../../dispatcher/entry.ts";
 
@@ -197,6 +190,85 @@ describe("one lane", () => {
   });
 });
 
+describe("several causes at once", () => {
+  const byReview = { ordering: "review" } as const;
+  const answer = (request: LoadRequest, entries: Entry[], overrides: Partial<Subscription> = {}) =>
+    tell({
+      kind: "loaded",
+      loaded: {
+        request,
+        found: { subscription: { ...subscription, ...overrides }, entries, tests: [] },
+      },
+    });
+  const commit = (lane: string, decision: Decision = delivered) =>
+    tell({ kind: "committed", lane, decision, active: true });
+
+  test("reads nothing anew in another ordering before what is under way has been committed", () => {
+    loaded([entry(1), entry(2)]);
+    const effects = answer(load(tell({ kind: "woken" })), [], byReview);
+    expect(kinds(effects)).not.toContain("load");
+    expect(tell({ kind: "answered", lane: "main", decision: delivered })).toEqual([]);
+    const request = load(commit("main"));
+    expect(request.after).toBe(0);
+    expect(sent(answer(request, [entry(2)], byReview))).toEqual([2]);
+  });
+
+  test("does not let a lane of another ordering wait, nor leaves its review out", () => {
+    loaded([entry(1), entry(2, { reviewId: 2 })], [], byReview);
+    answer(load(tell({ kind: "woken" })), []);
+    const retry: Decision = { kind: "retry", dueAt: later(60_000) };
+    tell({ kind: "answered", lane: "review:1", decision: retry });
+    commit("review:1", retry);
+    tell({ kind: "answered", lane: "review:2", decision: delivered });
+    expect(load(commit("review:2")).exceptReviews).toEqual([]);
+  });
+
+  test("sends the head although an entry behind it waits, as after a change of the ordering", () => {
+    const waiting = entry(2, { attempt: 2, dueAt: later(60_000) });
+    expect(sent(loaded([entry(1), waiting, entry(3)]))).toEqual([1]);
+    expect(tell({ kind: "answered", lane: "main", decision: delivered })).toEqual([
+      { kind: "sleep", until: later(60_000) },
+    ]);
+  });
+
+  test("plans a retry that it finds while another lane is busy", () => {
+    const waiting = entry(2, { reviewId: 2, attempt: 2, dueAt: later(60_000) });
+    const effects = loaded([entry(1), waiting], [], byReview);
+    expect(effects).toContainEqual({ kind: "sleep", until: later(60_000) });
+    expect(kinds(effects)).not.toContain("drop");
+  });
+
+  test("plans again after a wake, which took the plan away", () => {
+    const waiting = entry(2, { reviewId: 2, attempt: 2, dueAt: later(60_000) });
+    loaded([entry(1), waiting], [], byReview);
+    expect(tell({ kind: "woken" })).toContainEqual({ kind: "sleep", until: later(60_000) });
+    expect(kinds(tell({ kind: "stopped" }))).not.toContain("sleep");
+  });
+
+  test("is dropped while its head waits before more than it can hold", () => {
+    const queue = Array.from({ length: CHUNK - 1 }, (_, i) => entry(i + 2));
+    const effects = loaded([entry(1, { attempt: 2, dueAt: later(60_000) }), ...queue]);
+    expect(kinds(effects)).toEqual(["sleep", "drop"]);
+  });
+
+  test("reads what a wake announced while its queue was full, once there is room", () => {
+    const entries = Array.from({ length: CHUNK / 2 + 2 }, (_, i) => entry(i + 1));
+    loaded(entries);
+    now = later(200);
+    const request = load(tell({ kind: "woken" }));
+    expect(request.limit).toBe(0);
+    answer(request, []);
+    const effects = tell({ kind: "answered", lane: "main", decision: delivered });
+    expect(load(effects)).toMatchObject({ after: entries.length, limit: CHUNK / 2 });
+  });
+
+  test("reads other reviews while one has a long queue", () => {
+    const entries = Array.from({ length: CHUNK }, (_, i) => entry(i + 1));
+    const effects = loaded(entries, [], byReview);
+    expect(load(effects)).toMatchObject({ limit: 7, exceptReviews: [1] });
+  });
+});
+
 describe("a test event", () => {
   const probe = entry(2, { isTest: true, event: "webhook.test" });
 
@@ -206,6 +278,18 @@ describe("a test event", () => {
 
   test("is sent while the head of the main lane waits", () => {
     expect(sent(loaded([entry(1, { attempt: 2, dueAt: later(60_000) })], [probe]))).toEqual([2]);
+  });
+
+  test("is sent once, although a load shows it that began before its commit", () => {
+    loaded([entry(1)], [probe]);
+    const request = load(tell({ kind: "woken" }));
+    tell({ kind: "answered", lane: "test:2", decision: delivered });
+    tell({ kind: "committed", lane: "test:2", decision: delivered, active: true });
+    const effects = tell({
+      kind: "loaded",
+      loaded: { request, found: { subscription, entries: [], tests: [probe] } },
+    });
+    expect(sent(effects)).toEqual([]);
   });
 
   test("is sent once, although every load shows it again", () => {

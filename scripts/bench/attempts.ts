@@ -1,0 +1,279 @@
+// How fast deliveries and health are read with many attempts: `bun run bench attempts [--rows 10000000]`. Fills the
+// daily partitions of 30 days, nine of ten attempts for one subscription, and asks the running API for each filter.
+import { parseArgs } from "node:util";
+
+import { ulid } from "ulid";
+
+import type { Db } from "../../db/client.ts";
+import { ensurePartitions, ulidFloor } from "../../db/partitions.ts";
+import { addMs, systemClock } from "../../src/lib/clock.ts";
+import { countFigures, showHealth } from "../../src/webhooks/actions/figures.ts";
+import { attemptsOf, attemptsOfEvent } from "../../src/webhooks/queries/attempts.ts";
+import { deliveryOf } from "../../src/webhooks/queries/entries.ts";
+import { subscriptionById } from "../../src/webhooks/queries/subscriptions.ts";
+import { BENCH_PASSWORD, startAuthRig, type AuthRig } from "./auth-rig.ts";
+
+const { values } = parseArgs({
+  options: {
+    rows: { type: "string", default: "10000000" },
+    calls: { type: "string", default: "200" },
+  },
+});
+const ROWS = Number(values.rows);
+const CALLS = Number(values.calls);
+const DAYS = 30;
+const DAY_MS = 86_400_000;
+const OTHERS = 100;
+
+const rig = await startAuthRig(1);
+try {
+  await run(rig);
+} finally {
+  await rig.stop();
+}
+
+async function run({ db, config, apiRoot, emails }: AuthRig): Promise<void> {
+  const api = await client(`${apiRoot}/api/v1`, emails[0] ?? "");
+  const made = await api("POST", "/partner/webhooks", {
+    label: "Busy",
+    webhook_url: "https://93.184.215.14/hook",
+    delivery_kind: "immediate",
+  });
+  const id = String(made["id"]);
+  await fill(db, id);
+  // The API has counted too, while the days were filled in: from the beginning, then.
+  await db.sql`delete from figures_progress`;
+  await timed("counted into figures", () => countAll(db, config));
+  const rare = await rareOf(db, id);
+  for (const [name, path] of paths(id, rare))
+    console.log(await measure(name, () => api("GET", path)));
+  await explainAll(db, id, rare.eventId);
+}
+
+async function countAll(db: Db, config: AuthRig["config"]): Promise<void> {
+  // Undefined: the API is counting.
+  while ((await countFigures({ db, clock: systemClock, config })) === undefined)
+    await Bun.sleep(200);
+}
+
+interface Rare {
+  readonly eventId: string;
+  readonly since: string;
+  readonly until: string;
+  readonly cursor: string;
+}
+
+function paths(id: string, rare: Rare): [name: string, path: string][] {
+  const base = `/partner/webhooks/${id}`;
+  const filters = [
+    "",
+    "?limit=100",
+    `?cursor=${rare.cursor}`,
+    `?event_id=${rare.eventId}`,
+    "?outcome=delivered",
+    "?outcome=retry",
+    "?outcome=failed",
+    "?outcome=interrupted",
+    "?event=review_received",
+    "?event=review_removed",
+    "?event=review_pull_disconnected",
+    "?event=note_added",
+    "?event=note_added&outcome=failed",
+    "?event=review_removed&outcome=failed",
+    `?since=${rare.since}&until=${rare.until}`,
+    `?event=review_removed&since=${rare.since}&until=${rare.until}`,
+  ];
+  return [
+    ...filters.map((query): [string, string] => [
+      `deliveries${decodeURIComponent(query)}`,
+      `${base}/deliveries${query}`,
+    ]),
+    ["one delivery", `${base}/deliveries/${rare.eventId}`],
+    ["health", `${base}/health`],
+    ["stats of a day", `${base}/stats`],
+    ["stats of 30 days", `${base}/stats?since=${rare.since}&step=21600`],
+  ];
+}
+
+async function measure(name: string, call: () => Promise<unknown>): Promise<string> {
+  for (let i = 0; i < 10; i++) await call();
+  const times: number[] = [];
+  for (let i = 0; i < CALLS; i++) {
+    const start = performance.now();
+    await call();
+    times.push(performance.now() - start);
+  }
+  times.sort((a, b) => a - b);
+  const at = (share: number) => (times[Math.ceil(share * times.length) - 1] ?? 0).toFixed(1);
+  return `${name.slice(0, 90).padEnd(92)} p50 ${at(0.5).padStart(6)} ms  p95 ${at(0.95).padStart(6)} ms`;
+}
+
+async function client(base: string, email: string) {
+  const call = async (method: string, path: string, body?: unknown, token = "") => {
+    const response = await fetch(base + path, {
+      method,
+      headers: { "Content-Type": "application/json", Authorization: `Bearer ${token}` },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+    const answer = (await response.json()) as Record<string, unknown>;
+    // A missing delivery is a good answer here: there are attempts, but no entries.
+    if (!response.ok && response.status !== 404)
+      throw new Error(`${method} ${path}: ${response.status} ${JSON.stringify(answer)}`);
+    return answer;
+  };
+  const { token } = await call("POST", "/login", { email, password: BENCH_PASSWORD });
+  return (method: string, path: string, body?: unknown) => call(method, path, body, String(token));
+}
+
+/** Set-based, day by day: ULIDs in SQL, of the attempt's instant and a running number. */
+async function fill(db: Db, id: string): Promise<void> {
+  const now = systemClock.now();
+  for (let days = DAYS; days >= 0; days -= 7)
+    await ensurePartitions(db, addMs(now, -days * DAY_MS));
+  const digits = Array.from(
+    { length: 10 },
+    (_, i) =>
+      `substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', ((ms >> ${45 - 5 * i}) & 31)::int + 1, 1)`,
+  );
+  await db.sql.unsafe(`
+    create function bench_ulid(ms bigint, n bigint) returns text language sql immutable as $$
+      select ${digits.join(" || ")} || lpad(upper(to_hex(n)), 16, '0') $$`);
+  await db.sql`
+    insert into webhook_subscriptions (id, partner_id, shard, label, webhook_url, delivery_kind, payload_mode,
+      suppress_native_notifications, ordering, state, sealed_secret, secret_fingerprint, created_at, updated_at, deleted_at)
+    select 'OTHER' || n, partner_id, 1, 'Other', 'https://x.example', 'immediate', 'full', false, 'subscription',
+           'deleted', 'x', 'x', now(), now(), now()
+      from webhook_subscriptions, generate_series(0, ${OTHERS - 1}::int) n where id = ${id}`;
+  const perDay = Math.floor(ROWS / DAYS);
+  await timed(`filled ${perDay * DAYS} attempts`, async () => {
+    for (let day = 0; day < DAYS; day++)
+      await fillDay(db, id, {
+        from: addMs(now, (day - DAYS) * DAY_MS),
+        rows: perDay,
+        first: day * perDay,
+      });
+  });
+  await timed("vacuumed and analyzed", () => db.sql`vacuum (analyze) delivery_attempts`);
+  const [size] = await db.sql<{ size: string }[]>`
+    select pg_size_pretty(sum(pg_total_relation_size(inhrelid))) as size from pg_inherits
+     where inhparent = 'delivery_attempts'::regclass`;
+  console.log(`delivery_attempts with its indexes: ${size?.size}`);
+}
+
+async function fillDay(
+  db: Db,
+  id: string,
+  { from, rows, first }: { from: Date; rows: number; first: number },
+): Promise<void> {
+  const body = JSON.stringify({ event: "review_received", filler: "x".repeat(500) });
+  const headers = JSON.stringify({
+    "X-SVC-Signature": `sha256=${"0".repeat(64)}`,
+    Host: "x.example",
+  });
+  await db.sql`
+    insert into delivery_attempts (id, subscription_id, sequence, event_id, event, round, attempt, started_at,
+      duration_ms, outcome, status_code, error_code, request_headers, request_body, response_headers,
+      response_excerpt, response_truncated, next_attempt_at)
+    select bench_ulid(ms, n), case when n % 10 = 0 then 'OTHER' || n / 10 % ${OTHERS}::int else ${id} end, n,
+           bench_ulid(ms - 5, n),
+           case when n % 1000003 = 1 then 'review_pull_disconnected' when n % 1000 = 3 then 'review_removed'
+                when n % 3 = 1 then 'review_updated' else 'review_received' end,
+           1, 1, to_timestamp(ms / 1000.0), 5 + (random() ^ 8 * 2000)::int, outcome,
+           case when outcome = 'delivered' then 200 else 500 end,
+           case when outcome <> 'delivered' then 'http_status' end, ${headers}::text::json, ${body}, '{}', '', false,
+           case when outcome = 'retry' then to_timestamp(ms / 1000.0 + 60) end
+      from (select n, ${from.getTime()}::bigint + (n - ${first}::bigint) * ${DAY_MS}::bigint / ${rows}::bigint as ms,
+                   case when n % 100003 = 1 then 'interrupted' when n % 200 = 7 then 'failed'
+                        when n % 50 = 9 then 'retry' else 'delivered' end as outcome
+              from generate_series(${first}::bigint, ${first + rows - 1}::bigint) n) a`;
+}
+
+async function rareOf(db: Db, id: string): Promise<Rare> {
+  const middle = addMs(systemClock.now(), -DAYS * 0.5 * DAY_MS);
+  const [row] = await db.sql<{ id: string; eventId: string }[]>`
+    select id, event_id as "eventId" from delivery_attempts
+     where subscription_id = ${id} and id >= ${ulidFloor(middle)} order by id limit 1`;
+  return {
+    eventId: row?.eventId ?? ulid(),
+    since: encodeURIComponent(middle.toISOString()),
+    until: encodeURIComponent(addMs(middle, DAY_MS / 24).toISOString()),
+    cursor: Buffer.from(row?.id ?? ulid()).toString("base64url"),
+  };
+}
+
+/** Prints the plan of every statement that a read runs. */
+async function explainAll(db: Db, id: string, eventId: string): Promise<void> {
+  const subscription = await subscriptionOf(db, id);
+  const none = {
+    event: undefined,
+    eventId: undefined,
+    outcome: undefined,
+    since: undefined,
+    until: undefined,
+  };
+  const page = { limit: 50, after: undefined };
+  const reads: [string, (db: Db) => Promise<unknown>][] = [
+    ["deliveries", (to) => attemptsOf(to, id, none, page)],
+    ["deliveries?event_id", (to) => attemptsOf(to, id, { ...none, eventId }, page)],
+    [
+      "deliveries?event=review_received",
+      (to) => attemptsOf(to, id, { ...none, event: "review_received" }, page),
+    ],
+    [
+      "deliveries?event=note_added",
+      (to) => attemptsOf(to, id, { ...none, event: "note_added" }, page),
+    ],
+    [
+      "deliveries?outcome=delivered",
+      (to) => attemptsOf(to, id, { ...none, outcome: "delivered" }, page),
+    ],
+    ["deliveries?outcome=failed", (to) => attemptsOf(to, id, { ...none, outcome: "failed" }, page)],
+    [
+      "one delivery",
+      (to) => Promise.all([deliveryOf(to, id, eventId), attemptsOfEvent(to, id, eventId, 100)]),
+    ],
+    ["health", (to) => showHealth({ db: to, clock: systemClock }, subscription)],
+  ];
+  for (const [name, read] of reads) {
+    console.log(`\n=== ${name}`);
+    const plans: PromiseLike<string>[] = [];
+    await read(explaining(db, plans));
+    for (const plan of plans) console.log(await plan);
+  }
+}
+
+async function subscriptionOf(db: Db, id: string) {
+  const [row] = await db.sql<{ partnerId: number }[]>`
+    select partner_id as "partnerId" from webhook_subscriptions where id = ${id}`;
+  const found = await subscriptionById(db, row?.partnerId ?? 0, id);
+  if (found === undefined) throw new Error("The subscription is gone.");
+  return found;
+}
+
+const PLAN_LINES = 16;
+
+/** Like the database, but every statement is also explained; its parts, which begin with no verb, are left alone. */
+function explaining(db: Db, plans: PromiseLike<string>[]): Db {
+  const sql = (strings: TemplateStringsArray, ...given: never[]) => {
+    if (/^\s*(select|with)\s/.test(strings[0] ?? "")) {
+      const first = `explain (analyze, buffers, summary) ${strings[0]}`;
+      const text = Object.assign([first, ...strings.slice(1)], { raw: strings.raw });
+      plans.push(db.sql(text, ...given).then(planOf));
+    }
+    return db.sql(strings, ...given);
+  };
+  return { ...db, sql: Object.assign(sql, db.sql) };
+}
+
+/** The top of a plan and what it took: each partition below looks like the one before. */
+function planOf(rows: readonly Record<string, unknown>[]): string {
+  const lines = rows.map((row) => String(row["QUERY PLAN"]));
+  const used = lines.filter((line) => !line.includes("never executed"));
+  return `${used.slice(0, PLAN_LINES).join("\n")}\n${lines.slice(-2).join("\n")}\n`;
+}
+
+async function timed(what: string, work: () => PromiseLike<unknown>): Promise<void> {
+  const start = performance.now();
+  await work();
+  console.log(`${what} in ${((performance.now() - start) / 1000).toFixed(1)} s`);
+}

@@ -1,0 +1,116 @@
+import type { Db } from "../../db/client.ts";
+import type { SecretBox } from "../../src/lib/secret-box.ts";
+import { SEALED_COLUMNS, type SealedColumn } from "../../src/outbox/sealed-columns.ts";
+
+/** Rows per statement: each is locked for as long as that takes, and nobody notices. */
+const BATCH = 200;
+/** Codes that were mailed before the change, and what a code was exchanged for, still need the old key for so long. */
+const CODES_MINUTES = 15;
+
+interface Resealed {
+  readonly table: string;
+  readonly column: string;
+  readonly resealed: number;
+  /** Values that neither key opens, or whose context is not theirs: keys of their rows. */
+  readonly unopened: readonly string[];
+}
+
+interface SealedRow {
+  readonly key: string;
+  readonly sealed: string;
+  readonly bound: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * Seals with MASTER_KEY all that MASTER_KEY_PREVIOUS had sealed, while everything runs: a value is replaced only if it
+ * is still the one that was read. Repeats until a pass finds nothing, for processes that were started before may have
+ * added to it meanwhile.
+ */
+export async function rotateMaster(db: Db, box: SecretBox): Promise<Resealed[]> {
+  const total = new Map<SealedColumn, Resealed>();
+  for (let found = true; found;) {
+    found = false;
+    for (const column of SEALED_COLUMNS) {
+      const before = total.get(column)?.resealed ?? 0;
+      const pass = await resealColumn(db, box, column);
+      found ||= pass.resealed > 0;
+      total.set(column, { ...pass, resealed: before + pass.resealed });
+    }
+  }
+  return [...total.values()];
+}
+
+async function resealColumn(db: Db, box: SecretBox, column: SealedColumn): Promise<Resealed> {
+  let resealed = 0;
+  const unopened: string[] = [];
+  let after = "";
+  for (;;) {
+    const rows = await sealedAfter(db, column, after);
+    const fresh = rows
+      .filter(({ sealed }) => !box.isCurrent(sealed))
+      .flatMap((row) => {
+        const next = reseal(box, column, row);
+        if (next === undefined) unopened.push(row.key);
+        return next === undefined ? [] : [{ key: row.key, before: row.sealed, after: next }];
+      });
+    if (fresh.length > 0) resealed += await replace(db, column, fresh);
+    if (rows.length < BATCH) break;
+    after = rows.at(-1)?.key ?? after;
+  }
+  return { table: column.table, column: column.column, resealed, unopened };
+}
+
+function reseal(box: SecretBox, { context }: SealedColumn, row: SealedRow): string | undefined {
+  const bound = context(row.bound);
+  try {
+    return box.seal(box.open(row.sealed, bound), bound);
+  } catch {
+    return undefined;
+  }
+}
+
+async function sealedAfter({ sql }: Db, one: SealedColumn, after: string): Promise<SealedRow[]> {
+  const bound = one.bound.map((name) => sql`${name}::text, ${sql(name)}`);
+  const pairs = bound.flatMap((pair, i) => (i === 0 ? [pair] : [sql`, `, pair]));
+  return sql<SealedRow[]>`
+    select ${sql(one.key)} as key, ${sql(one.column)} as sealed, json_build_object(${pairs}) as bound
+      from ${sql(one.table)}
+     where ${sql(one.column)} is not null and ${sql(one.key)} > ${after}
+     order by ${sql(one.key)} limit ${BATCH}`;
+}
+
+async function replace(
+  { sql }: Db,
+  one: SealedColumn,
+  values: readonly { key: string; before: string; after: string }[],
+): Promise<number> {
+  const { count } = await sql`
+    update ${sql(one.table)} t set ${sql(one.column)} = v.after
+      from json_to_recordset(${JSON.stringify(values)}::text::json) as v(key text, before text, after text)
+     where t.${sql(one.key)} = v.key and t.${sql(one.column)} = v.before`;
+  return count;
+}
+
+/** What the command says, and whether the old key may go. */
+export function reportOf(results: readonly Resealed[]): { lines: string[]; done: boolean } {
+  const lines = results.map(
+    ({ table, column, resealed, unopened }) =>
+      `${`${table}.${column}`.padEnd(45)} ${String(resealed).padStart(6)} sealed anew` +
+      (unopened.length === 0
+        ? ""
+        : `, ${unopened.length} NOT OPENED: ${unopened.slice(0, 5).join(", ")}`),
+  );
+  const lost = results.reduce((sum, { unopened }) => sum + unopened.length, 0);
+  if (lost > 0)
+    lines.push(
+      "",
+      `${lost} values open with neither key: keep MASTER_KEY_PREVIOUS and find theirs.`,
+    );
+  else
+    lines.push(
+      "",
+      "Everything stored is sealed with MASTER_KEY. MASTER_KEY_PREVIOUS may go as soon as every process runs with this",
+      `MASTER_KEY, and ${CODES_MINUTES} minutes have passed since the last of them was started (for codes sent by mail).`,
+    );
+  return { lines, done: lost === 0 };
+}

@@ -1,0 +1,151 @@
+// Runs the dispatcher under a virtual clock, from seeds: `bun run simulate --seeds 10000`.
+import { availableParallelism } from "node:os";
+import { parseArgs } from "node:util";
+
+import { findPlant, install, PLANTS, type Plant } from "./simulate/plants.ts";
+import { runChild, runPool } from "./simulate/pool.ts";
+import type { Failure, SeedRange, Tally } from "./simulate/seeds.ts";
+
+const USAGE = `bun run simulate [options]
+  --seeds N     how many seeds to run (1000)
+  --from N      the first of them (1)
+  --workers N   processes (one per core)
+  --seed N      one seed; with --trace everything that happens in it
+  --plant NAME  with a bug put in on purpose
+  --plants      each of those bugs, until it is found`;
+
+const PLANT_SEEDS = 5_000;
+const FAILURES_SHOWN = 20;
+
+const { values } = parseArgs({
+  options: {
+    seeds: { type: "string", default: "1000" },
+    from: { type: "string", default: "1" },
+    step: { type: "string", default: "1" },
+    workers: { type: "string", default: String(availableParallelism()) },
+    seed: { type: "string" },
+    trace: { type: "boolean", default: false },
+    plant: { type: "string" },
+    plants: { type: "boolean", default: false },
+    child: { type: "boolean", default: false },
+    first: { type: "boolean", default: false },
+    help: { type: "boolean", default: false },
+  },
+});
+
+async function main(): Promise<number> {
+  if (values.help) {
+    console.log(USAGE);
+    return 0;
+  }
+  if (values.plants) return findPlants();
+  if (values.seed !== undefined) return showSeed(Number(values.seed), values.trace);
+  return values.child ? simulateHere() : simulateAll();
+}
+
+function range(): SeedRange {
+  return {
+    from: Number(values.from),
+    seeds: Number(values.seeds),
+    step: Number(values.step),
+    plant: values.plant,
+    stopAtFailure: values.first,
+  };
+}
+
+/** The plant goes in before the dispatcher is imported, so nothing here imports it on top. */
+async function prepare(): Promise<void> {
+  if (values.plant !== undefined) await install(findPlant(values.plant));
+}
+
+async function simulateHere(): Promise<number> {
+  await prepare();
+  const { runSeeds, watchRejections } = await import("./simulate/seeds.ts");
+  watchRejections();
+  await runSeeds(range(), (tally) => void process.stdout.write(`${JSON.stringify(tally)}\n`));
+  return 0;
+}
+
+async function showSeed(seed: number, traced: boolean): Promise<number> {
+  await prepare();
+  const { runSeed } = await import("./simulate/run.ts");
+  const { formatFailure, formatLine } = await import("./simulate/report.ts");
+  const result = runSeed(seed, { plant: values.plant, traced: true });
+  if (traced) for (const line of result.trace) console.log(formatLine(line));
+  console.log(formatFailure(result));
+  return result.violation === undefined ? 0 : 1;
+}
+
+async function simulateAll(): Promise<number> {
+  const startedMs = performance.now();
+  const failures: Failure[] = [];
+  const total = { seeds: 0, virtualMs: 0, faults: 0, posts: 0 };
+  let shownMs = startedMs;
+  await runPool(range(), Number(values.workers), (tally) => {
+    add(total, tally);
+    for (const failure of tally.failures) {
+      failures.push(failure);
+      if (failures.length <= FAILURES_SHOWN)
+        console.log(`seed ${failure.seed}: ${failure.invariant}: ${failure.message}`);
+    }
+    if (performance.now() - shownMs < 2_000) return;
+    shownMs = performance.now();
+    console.log(describe(total, startedMs));
+  });
+  console.log(describe(total, startedMs));
+  const [first] = failures.toSorted((a, b) => a.seed - b.seed);
+  if (first === undefined) {
+    console.log("No invariant was violated.");
+    return 0;
+  }
+  console.log(`${failures.length} seeds failed. The first of them:\n`);
+  await showSeed(first.seed, false);
+  const plant = values.plant === undefined ? "" : ` --plant ${values.plant}`;
+  console.log(`\nAgain, with everything: bun run simulate --seed ${first.seed} --trace${plant}`);
+  return 1;
+}
+
+type Total = Omit<Tally, "failures">;
+
+function add(total: Total, tally: Total): void {
+  total.seeds += tally.seeds;
+  total.virtualMs += tally.virtualMs;
+  total.faults += tally.faults;
+  total.posts += tally.posts;
+}
+
+function describe({ seeds, virtualMs, faults, posts }: Total, startedMs: number): string {
+  const seconds = (performance.now() - startedMs) / 1_000;
+  const hours = (virtualMs / 3_600_000).toFixed(1);
+  return `${seeds} seeds, ${(seeds / seconds).toFixed(0)} a second; ${hours} virtual hours, ${faults} faults, ${posts} POSTs`;
+}
+
+/** Every plant has to be found, and by an invariant that it breaks. */
+async function findPlants(): Promise<number> {
+  let missed = 0;
+  for (const plant of PLANTS) {
+    const { failure, seeds } = await search(plant);
+    const found = failure !== undefined && plant.breaks.includes(failure.invariant);
+    if (!found) missed += 1;
+    const how =
+      failure === undefined
+        ? `NOT FOUND in ${seeds} seeds`
+        : `${found ? "" : "NOT AS EXPECTED, "}seed ${failure.seed}: ${failure.invariant}`;
+    console.log(`${plant.name.padEnd(22)} ${how.padEnd(40)} ${plant.bug}`);
+  }
+  console.log(missed === 0 ? "Every plant was found." : `${missed} plants were missed.`);
+  return missed === 0 ? 0 : 1;
+}
+
+async function search({ name }: Plant): Promise<{ failure: Failure | undefined; seeds: number }> {
+  let failure: Failure | undefined;
+  let seeds = 0;
+  const all = { from: 1, seeds: PLANT_SEEDS, step: 1, plant: name, stopAtFailure: true };
+  await runChild(all, (tally) => {
+    seeds += tally.seeds;
+    failure ??= tally.failures[0];
+  });
+  return { failure, seeds };
+}
+
+process.exitCode = await main();

@@ -1,0 +1,257 @@
+// Writes tests/vectors: what a receiver gets for every event in both modes, and what it must refuse. From the real
+// envelope and signature; everything in it is fixed, so that a second run changes nothing.
+//   bun scripts/vectors.ts
+import { readdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+import type { EventFacts } from "../dispatcher/entry.ts";
+import { composeRequest } from "../dispatcher/request.ts";
+import { addMs, fromMs } from "../src/lib/clock.ts";
+import { CATALOG, type EventValue, type PayloadMode } from "../src/outbox/event.ts";
+import { reasonOf } from "../src/providers/model.ts";
+
+/** A delivery as it arrives, and whether a receiver may trust it. */
+export interface Vector {
+  readonly name: string;
+  readonly valid: boolean;
+  /** Why not, where it is not. */
+  readonly reason?: string;
+  readonly secret: string;
+  readonly headers: Readonly<Record<string, string>>;
+  /** The exact text; its UTF-8 bytes are what was signed. */
+  readonly body: string;
+}
+
+const FOLDER = join(import.meta.dir, "../tests/vectors");
+export const EXAMPLES = join(import.meta.dir, "../src/docs/event-examples.json");
+const SECRET = "4f0c8a1de2b37965a4c8d0e1f2037b6c59e8a1d4b7c20f3e6d5a49182b7c0e3f";
+const OTHER_SECRET = "b1946ac92492d2347c6235b4d2611184b1946ac92492d2347c6235b4d2611184";
+const MODES = ["full", "minimal"] as const;
+const START_MS = Date.parse("2026-06-01T12:00:00.000Z");
+const ULIDS = "01JWNB9PR0ZV8X2D3F4G5H6J";
+
+const PEOPLE = {
+  user: '{"type":"user","id":31,"name":"Zoë O’Neil"}',
+  site: '{"type":"system","id":null,"name":"google"}',
+};
+const REVIEW =
+  '{"id":42,"external_review_id":"g-7781","store_id":3,"review_site_id":2,"source_platform":"google","rate":2,"reviewer":"Ada Ünal"}';
+const CONTENT = {
+  content: "Late twice. Friendly 🙂 though.",
+  reviewed_at: "2026-06-01T11:58:00.000+00:00",
+};
+
+/** What each review event says beyond the review itself. */
+const METADATA: Partial<Record<EventValue, object>> = {
+  review_received: CONTENT,
+  review_updated: { changed: ["rate", "content"], ...CONTENT, restored: false },
+  profanity_detected: { words: ["damn"] },
+  review_flagged: { reason: "Written about another store" },
+  flag_status_changed: { from: "open", to: "under_review" },
+  review_assigned: { user_id: 31 },
+  note_added: { body: "Called the customer back." },
+  response_submitted: { body: "We are sorry, and have changed our schedule." },
+  response_updated: { body: "We are sorry. The next visit is on us." },
+  homeowner_notified_of_response: { native_email: "queued" },
+};
+const BY_SITE: readonly EventValue[] = [
+  "review_received",
+  "review_updated",
+  "review_removed",
+  "profanity_detected",
+  "homeowner_notified_of_response",
+];
+
+function factsOf(event: EventValue, i: number): EventFacts {
+  const common = {
+    eventId: `${ULIDS}${String(i).padStart(2, "0")}`,
+    event,
+    occurredAt: addMs(fromMs(START_MS), i * 1_000),
+    partnerId: 7,
+    reviewHistoryId: 9_001 + i,
+    storeId: 3,
+    storeReviewSiteId: 11,
+  };
+  const { envelope, category } = CATALOG.find((one) => one.value === event) ?? {};
+  if (envelope === "review")
+    return {
+      ...common,
+      reviewId: 42,
+      axis: null,
+      actorJson: BY_SITE.includes(event) ? PEOPLE.site : PEOPLE.user,
+      reviewJson: REVIEW,
+      siteJson: null,
+      metadataJson: JSON.stringify(METADATA[event] ?? {}),
+    };
+  const axis = event.startsWith("review_pull_") ? "pull" : "post";
+  return {
+    ...common,
+    reviewId: category === "posting" ? 42 : null,
+    axis,
+    actorJson: PEOPLE.site,
+    reviewJson: null,
+    siteJson: siteOf(event, axis),
+    metadataJson: "{}",
+  };
+}
+
+function siteOf(event: EventValue, axis: string): string {
+  const connected = !event.endsWith("_disconnected");
+  const code = event === "response_post_failed" ? "E-012" : "E-002";
+  const error_code = connected && event !== "response_post_failed" ? null : code;
+  return JSON.stringify({
+    store: { id: 3 },
+    review_site: {
+      store_review_site_id: 11,
+      review_site_id: 2,
+      name: "Google",
+      connection_status: connected ? "connected" : "disconnected",
+      disconnect_reason: connected ? null : code,
+    },
+    axis,
+    error_code,
+    reason: reasonOf(error_code),
+  });
+}
+
+function delivery(
+  event: EventValue,
+  mode: PayloadMode,
+  previousSecret: string | null = null,
+): Pick<Vector, "headers" | "body"> {
+  const i = CATALOG.findIndex((one) => one.value === event);
+  const facts = factsOf(event, i);
+  const isTest = event === "webhook.test";
+  const { headers, body } = composeRequest(
+    {
+      sequence: i + 1,
+      eventId: facts.eventId,
+      event,
+      isTest,
+      payloadMode: mode,
+      reviewId: facts.reviewId,
+      round: 1,
+      attempt: 1,
+      dueAt: null,
+      source: isTest
+        ? { kind: "test", eventId: facts.eventId, partnerId: 7, occurredAt: facts.occurredAt }
+        : { kind: "recorded", facts },
+    },
+    {
+      id: "01JWNB0000000000000000SUBS",
+      shard: 0,
+      partnerId: 7,
+      webhookUrl: "https://partner.example/hook",
+      ordering: "subscription",
+      secret: SECRET,
+      previousSecret,
+      nextBatchAt: null,
+    },
+    addMs(facts.occurredAt, 1_250),
+  );
+  return { headers, body };
+}
+
+function goodVectors(): Vector[] {
+  return CATALOG.flatMap(({ value }) =>
+    MODES.map((mode) => ({
+      name: `${value}-${mode}`,
+      valid: true,
+      secret: SECRET,
+      ...delivery(value, mode),
+    })),
+  );
+}
+
+/** Each of them differs from a good delivery in one thing. */
+function badVectors(): Vector[] {
+  const good = { valid: false, secret: SECRET, ...delivery("review_received", "full") };
+  const signature = good.headers["X-SVC-Signature"] ?? "";
+  const signed = (value: string) => ({ ...good.headers, "X-SVC-Signature": value });
+  const { "X-SVC-Signature": _, ...unsigned } = good.headers;
+  const digit = signature.endsWith("0") ? "1" : "0";
+  return [
+    {
+      ...good,
+      name: "changed-byte",
+      reason: "one byte of the body differs",
+      body: good.body.replace("Late", "late"),
+    },
+    {
+      ...good,
+      name: "added-newline",
+      reason: "the body has a line break more",
+      body: `${good.body}\n`,
+    },
+    {
+      ...good,
+      name: "parsed-and-written-again",
+      reason: "the body was parsed and written again with spaces",
+      body: JSON.stringify(JSON.parse(good.body), null, 1),
+    },
+    { ...good, name: "empty-body", reason: "the body is missing", body: "" },
+    { ...good, name: "wrong-secret", reason: "the secret is another one", secret: OTHER_SECRET },
+    { ...good, name: "missing-header", reason: "the signature is missing", headers: unsigned },
+    { ...good, name: "empty-header", reason: "the signature is empty", headers: signed("") },
+    {
+      ...good,
+      name: "without-prefix",
+      reason: "the signature has no sha256=",
+      headers: signed(signature.slice(7)),
+    },
+    {
+      ...good,
+      name: "cut-signature",
+      reason: "the signature is cut",
+      headers: signed(signature.slice(0, -1)),
+    },
+    {
+      ...good,
+      name: "changed-digit",
+      reason: "one digit of the signature differs",
+      headers: signed(signature.slice(0, -1) + digit),
+    },
+  ];
+}
+
+/** During the grace period of a rotation a receiver that still has the former secret reads the other header. */
+function graceVectors(): Vector[] {
+  const { headers, body } = delivery("review_received", "full", OTHER_SECRET);
+  const previous = headers["X-SVC-Signature-Previous"] ?? "";
+  return [
+    { name: "grace-new-secret", valid: true, secret: SECRET, headers, body },
+    {
+      name: "grace-former-secret",
+      valid: true,
+      secret: OTHER_SECRET,
+      headers: { ...headers, "X-SVC-Signature": previous },
+      body,
+    },
+  ];
+}
+
+/** File name → its text. */
+export function vectorFiles(): Map<string, string> {
+  const all: Vector[] = [...goodVectors(), ...badVectors(), ...graceVectors()];
+  return new Map(all.map((one) => [`${one.name}.json`, `${JSON.stringify(one, null, 2)}\n`]));
+}
+
+/** The bodies that the events guide shows. */
+export function eventExamples(): string {
+  const bodies = CATALOG.map(({ value }) => [
+    value,
+    { full: delivery(value, "full").body, minimal: delivery(value, "minimal").body },
+  ]);
+  return `${JSON.stringify(Object.fromEntries(bodies), null, 2)}\n`;
+}
+
+function main(): void {
+  const files = vectorFiles();
+  const present = readdirSync(FOLDER).filter((name) => name.endsWith(".json"));
+  for (const name of present) if (!files.has(name)) rmSync(join(FOLDER, name));
+  for (const [name, text] of files) writeFileSync(join(FOLDER, name), text);
+  writeFileSync(EXAMPLES, eventExamples());
+  console.log(`${files.size} vectors in tests/vectors, and the examples of the events guide.`);
+}
+
+if (import.meta.main) main();

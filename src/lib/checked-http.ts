@@ -1,0 +1,156 @@
+import { request as plainRequest, type IncomingMessage, type RequestOptions } from "node:http";
+import { request as secureRequest } from "node:https";
+import { isIP } from "node:net";
+import { rootCertificates } from "node:tls";
+
+import {
+  checkWebhookUrl,
+  resolveChecked,
+  systemLookup,
+  type EgressPolicy,
+  type Lookup,
+  type WebhookTarget,
+} from "./egress.ts";
+
+/** Where the service may call out to, and how long and how much it listens. */
+export interface CheckedHttpOptions {
+  readonly policy: EgressPolicy;
+  /** PEM certificates besides those that come with the runtime. */
+  readonly ca?: readonly string[];
+  readonly lookup?: Lookup | undefined;
+  /** One deadline over look-up, connection, TLS, request and the whole answer. */
+  readonly timeoutMs: number;
+  readonly maxBytes: number;
+}
+
+export interface CheckedRequest {
+  readonly url: string;
+  readonly method: "GET" | "POST";
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string;
+}
+
+export interface CheckedResponse {
+  readonly status: number;
+  readonly body: string;
+}
+
+export type OutboundFault =
+  | "invalid_url"
+  | "blocked_address"
+  | "dns"
+  | "connect"
+  | "timeout"
+  | "too_large";
+
+/** Why a call out did not come to an answer. */
+export class OutboundError extends Error {
+  readonly code: OutboundFault;
+  constructor(code: OutboundFault, message: string) {
+    super(message);
+    this.name = "OutboundError";
+    this.code = code;
+  }
+}
+
+/**
+ * One request by the rules of decisions.md 4, address check: every address of the name is checked, the connection goes
+ * to one of those, and TLS and `Host` keep the name. A redirect is an answer like any other and is not followed.
+ */
+export async function checkedRequest(
+  asked: CheckedRequest,
+  options: CheckedHttpOptions,
+): Promise<CheckedResponse> {
+  const checked = checkWebhookUrl(asked.url, options.policy);
+  if (checked.kind === "refused") throw new OutboundError(checked.code, checked.reason);
+  const { target } = checked;
+  const signal = AbortSignal.timeout(options.timeoutMs);
+  const lookup = options.lookup ?? systemLookup;
+  const resolution = await resolveChecked(target.host, options.policy, { lookup, signal });
+  if (resolution.kind === "refused") throw new OutboundError("blocked_address", resolution.reason);
+  if (resolution.kind === "unresolved")
+    throw new OutboundError(signal.aborted ? "timeout" : "dns", resolution.reason);
+  let fault = new OutboundError("connect", `${target.host} has no address.`);
+  // Only what never connected is tried at the next address: a request is sent once.
+  for (const address of resolution.addresses)
+    try {
+      return await send(asked, { target, address, signal, options });
+    } catch (error) {
+      if (!(error instanceof OutboundError) || error.code !== "connect") throw error;
+      fault = error;
+    }
+  throw fault;
+}
+
+interface Leg {
+  readonly target: WebhookTarget;
+  /** Checked. */
+  readonly address: string;
+  readonly signal: AbortSignal;
+  readonly options: CheckedHttpOptions;
+}
+
+async function send(asked: CheckedRequest, leg: Leg): Promise<CheckedResponse> {
+  const { signal, options } = leg;
+  const response = await open(asked, leg);
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  try {
+    for await (const chunk of response) {
+      const bytes = Buffer.from(chunk);
+      size += bytes.byteLength;
+      if (size > options.maxBytes)
+        throw new OutboundError("too_large", `The answer is over ${options.maxBytes} bytes.`);
+      chunks.push(bytes);
+    }
+  } catch (error) {
+    throw faultOf(error, signal, "timeout");
+  } finally {
+    response.destroy();
+  }
+  if (signal.aborted) throw faultOf(undefined, signal, "timeout");
+  return { status: response.statusCode ?? 0, body: Buffer.concat(chunks).toString("utf8") };
+}
+
+function open(asked: CheckedRequest, leg: Leg): Promise<IncomingMessage> {
+  const { target, signal } = leg;
+  return new Promise((resolve, reject) => {
+    const abort = () => {
+      request.destroy();
+      reject(faultOf(undefined, signal, "timeout"));
+    };
+    const request = (target.secure ? secureRequest : plainRequest)(optionsOf(asked, leg));
+    request.once("response", resolve);
+    request.once("error", (error) => reject(faultOf(error, signal, "connect")));
+    // Stays for the body too: destroying the request ends its answer.
+    signal.addEventListener("abort", abort, { once: true });
+    request.end(asked.body);
+  });
+}
+
+function optionsOf(asked: CheckedRequest, { target, address, options }: Leg): RequestOptions {
+  const { host, port, path, authority, secure } = target;
+  const found = { address, family: isIP(address) };
+  return {
+    host,
+    port,
+    path,
+    method: asked.method,
+    headers: { ...asked.headers, Host: authority, "Accept-Encoding": "identity" },
+    agent: false,
+    // The checked address, whatever the name resolves to by now.
+    lookup: (_name, wanted, done) =>
+      wanted.all === true ? done(null, [found]) : done(null, address, found.family),
+    ...(secure && {
+      ca: [...rootCertificates, ...(options.ca ?? [])],
+      rejectUnauthorized: true,
+      ...(isIP(host) === 0 && { servername: host }),
+    }),
+  };
+}
+
+function faultOf(error: unknown, signal: AbortSignal, otherwise: OutboundFault): OutboundError {
+  if (error instanceof OutboundError) return error;
+  if (signal.aborted) return new OutboundError("timeout", "There was no whole answer in time.");
+  return new OutboundError(otherwise, error instanceof Error ? error.message : "Unknown.");
+}

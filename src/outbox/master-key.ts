@@ -1,0 +1,39 @@
+import type { Db } from "../../db/client.ts";
+import { EXIT_CONFIG } from "../lib/config.ts";
+import type { SecretBox } from "../lib/secret-box.ts";
+import { SEALED_COLUMNS, type SealedColumn } from "./sealed-columns.ts";
+
+/**
+ * Ends a process whose master key does not open what is stored: it would sign nothing, deliver nothing and show
+ * nothing, one error at a time. Restarting it cannot help.
+ */
+export async function masterKeyOrExit(db: Db, box: SecretBox): Promise<void> {
+  const fault = await masterKeyFault(db, box);
+  if (fault === undefined) return;
+  console.error(fault);
+  process.exit(EXIT_CONFIG);
+}
+
+/** One line that says which key is missing; nothing if the keys at hand seal all that is stored. */
+export async function masterKeyFault(db: Db, box: SecretBox): Promise<string | undefined> {
+  for (const column of SEALED_COLUMNS) {
+    const samples = await sampleOfEachKey(db, column);
+    const unknown = samples.find((sealed) => !box.isKnown(sealed));
+    if (unknown === undefined) continue;
+    const [, keyId] = unknown.split(".");
+    return (
+      `The master key is wrong: ${column.table}.${column.column} holds values sealed with key ${keyId}, ` +
+      "which is neither MASTER_KEY nor MASTER_KEY_PREVIOUS."
+    );
+  }
+  return undefined;
+}
+
+async function sampleOfEachKey({ sql }: Db, one: SealedColumn): Promise<string[]> {
+  const where = one.where === undefined ? sql`` : sql`and ${sql.unsafe(one.where)}`;
+  const rows = await sql<{ sealed: string }[]>`
+    select min(${sql(one.column)}) as sealed from ${sql(one.table)}
+     where ${sql(one.column)} like 'v1.%' ${where}
+     group by split_part(${sql(one.column)}, '.', 2)`;
+  return rows.map((row) => row.sealed);
+}

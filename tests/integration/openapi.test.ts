@@ -1,0 +1,363 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+
+import { createConfig, lintFromString, type NormalizedProblem } from "@redocly/openapi-core";
+import { Validator } from "@seriousme/openapi-schema-validator";
+import Ajv2020, { type ValidateFunction } from "ajv/dist/2020.js";
+import addFormats from "ajv-formats";
+import * as fc from "fast-check";
+
+import { createApp } from "../../src/app.ts";
+import { BASE_PATH } from "../../src/http/mount.ts";
+import type { Answer } from "../support/api.ts";
+import { startWebhooks, type WebhookWorld } from "../support/webhooks.ts";
+
+interface Operation {
+  readonly operationId: string;
+  readonly summary: string;
+  readonly tags: readonly string[];
+  readonly security?: readonly unknown[];
+  readonly parameters: readonly Parameter[];
+  readonly requestBody?: { readonly required: boolean; readonly content: Content };
+  readonly responses: Readonly<Record<string, ApiResponse>>;
+}
+interface Parameter {
+  readonly $ref?: string;
+  readonly name: string;
+  readonly in: "path" | "query" | "header";
+  readonly required: boolean;
+  readonly schema: Schema;
+}
+type Schema = Readonly<Record<string, unknown>>;
+type Content = Readonly<
+  Record<
+    string,
+    { schema: Schema; example?: unknown; examples?: Record<string, { value: unknown }> }
+  >
+>;
+interface ApiResponse {
+  readonly description: string;
+  readonly headers?: Readonly<Record<string, unknown>>;
+  readonly content?: Content;
+}
+interface Document {
+  readonly openapi: string;
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly components: { readonly schemas: Readonly<Record<string, Schema>> };
+}
+
+let world: WebhookWorld;
+let document: Document;
+let text: string;
+let ajv: Ajv2020;
+beforeAll(async () => {
+  world = await startWebhooks();
+  const answer = await world.api.call("GET", "/openapi.json", { root: true });
+  text = answer.text;
+  document = answer.body as unknown as Document;
+  ajv = new Ajv2020({ strict: false, allErrors: true });
+  addFormats(ajv);
+  ajv.addSchema(document, "api");
+});
+afterAll(() => world.stop());
+
+/** A schema of the document, with what it refers to in reach. */
+const compiled = new Map<string, ValidateFunction>();
+function validatorOf(schema: Schema): ValidateFunction {
+  const key = JSON.stringify(schema);
+  let validate = compiled.get(key);
+  if (validate === undefined) {
+    validate = ajv.compile(JSON.parse(key.replaceAll('"#/components/', '"api#/components/')));
+    compiled.set(key, validate);
+  }
+  return validate;
+}
+
+interface Listed {
+  readonly path: string;
+  readonly method: string;
+  readonly operation: Operation;
+}
+function operations(): Listed[] {
+  return Object.entries(document.paths).flatMap(([path, item]) =>
+    Object.entries(item).map(([method, operation]) => ({ path, method, operation })),
+  );
+}
+/** For people, not for programs. */
+const PAGES = /^\/(docs|dashboard)\b/;
+const ofApi = () => operations().filter(({ path }) => path.startsWith(BASE_PATH));
+
+describe("the document", () => {
+  test("is OpenAPI 3.1, says a JSON schema validator", async () => {
+    const { valid, errors } = await new Validator().validate(JSON.parse(text));
+    expect(errors).toBeUndefined();
+    expect(valid).toBe(true);
+    expect(document.openapi).toBe("3.1.0");
+  });
+
+  test("has no error by the rules of a linter", async () => {
+    const config = await createConfig({ extends: ["recommended"] });
+    const problems: NormalizedProblem[] = await lintFromString({ source: text, config });
+    const errors = problems.filter(({ severity }) => severity === "error");
+    expect(errors.map(({ ruleId, message }) => `${ruleId}: ${message}`)).toEqual([]);
+  });
+
+  test("misses no route that the server has, and names no other", () => {
+    const served = createApp(world.api.deps)
+      .routes.filter(({ method, path }) => method !== "ALL" && !PAGES.test(path))
+      .map(({ method, path }) => `${method} ${path.replaceAll(/:(\w+)/g, "{$1}")}`);
+    const described = operations().map(({ method, path }) => `${method.toUpperCase()} ${path}`);
+    expect(described.toSorted()).toEqual([...new Set(served)].toSorted());
+  });
+
+  test("names paths that know their methods", async () => {
+    for (const { path, method } of ofApi()) {
+      const url = path.slice(BASE_PATH.length).replaceAll(/\{\w+\}/g, "x");
+      const { status, headers } = await world.api.call("OPTIONS", url);
+      expect([path, status]).toEqual([path, 405]);
+      expect(headers.get("allow")?.split(", ")).toContain(method.toUpperCase());
+    }
+  });
+
+  test("names each operation once, with a tag, and a summary", () => {
+    const ids = operations().map(({ operation }) => operation.operationId);
+    expect(new Set(ids).size).toBe(ids.length);
+    for (const { operation } of operations()) {
+      expect(operation.summary).not.toBe("");
+      expect(operation.tags).toHaveLength(1);
+    }
+  });
+
+  test("gives every answer with a body a schema and an example that fits it", () => {
+    for (const { path, method, operation } of ofApi())
+      for (const [status, { content, description }] of Object.entries(operation.responses)) {
+        expect(description).not.toBe("");
+        if (status === "204") continue;
+        for (const { schema, example, examples } of Object.values(content ?? {})) {
+          const shown = example === undefined ? [] : [example];
+          const values = [...shown, ...Object.values(examples ?? {}).map(({ value }) => value)];
+          expect([path, method, status, values.length > 0]).toEqual([path, method, status, true]);
+          for (const value of values) expectFit(schema, value, `${method} ${path} ${status}`);
+        }
+      }
+  });
+
+  test("shows a request body that its schema takes", () => {
+    for (const { path, method, operation } of ofApi())
+      for (const { schema, example } of Object.values(operation.requestBody?.content ?? {}))
+        expectFit(schema, example, `${method} ${path}`);
+  });
+
+  test("lists every error that the pipeline can answer", () => {
+    for (const { path, method, operation } of ofApi()) {
+      const statuses = Object.keys(operation.responses);
+      const label = `${method} ${path}`;
+      const has = (status: string) =>
+        expect([label, statuses]).toEqual([label, expect.arrayContaining([status])]);
+      has("500");
+      if (operation.security !== undefined) ["401", "403"].forEach(has);
+      if (operation.requestBody !== undefined) ["400", "413", "415", "422"].forEach(has);
+      if (operation.security !== undefined && path.includes("{")) has("404");
+      if (!path.includes("/providers/")) has("429");
+    }
+  });
+});
+
+function expectFit(schema: Schema, value: unknown, label: string): void {
+  const validate = validatorOf(schema);
+  const good = validate(value);
+  expect([label, good ? [] : validate.errors]).toEqual([label, []]);
+}
+
+/** The answer's body by the schema of its status; a status that the document does not name is a fault. */
+function expectDocumented({ path, method, operation }: Listed, answer: Answer): void {
+  const label = `${method} ${path} ${answer.status}: ${answer.text.slice(0, 300)}`;
+  const documented = operation.responses[String(answer.status)];
+  expect([label, documented !== undefined]).toEqual([label, true]);
+  expect([label, answer.status < 500]).toEqual([label, true]);
+  const [[type, { schema }] = ["", { schema: {} }]] = Object.entries(documented?.content ?? {});
+  if (type === "") return expect(answer.text).toBe("");
+  expect([label, answer.headers.get("content-type")]).toEqual([label, type]);
+  expectFit(schema, answer.body, label);
+}
+
+// ------------------------------------------------------------------------------------------------ driving the API
+
+/** Values around a schema: some that fit, some that nearly do, some that are anything. */
+function around(schema: Schema): fc.Arbitrary<unknown> {
+  return fc.oneof(
+    { weight: 4, arbitrary: fitting(schema) },
+    { weight: 1, arbitrary: fc.jsonValue({ maxDepth: 2 }) },
+    {
+      weight: 1,
+      arbitrary: fc.constantFrom<unknown>(
+        null,
+        "",
+        "\u0000",
+        "\ud800",
+        -1,
+        2 ** 53,
+        [],
+        {},
+        "💥",
+        "x".repeat(5_000),
+      ),
+    },
+  );
+}
+
+function fitting(schema: Schema): fc.Arbitrary<unknown> {
+  const members = (schema["anyOf"] ?? schema["oneOf"]) as Schema[] | undefined;
+  if (members !== undefined) return fc.oneof(...members.map(fitting));
+  if (typeof schema["$ref"] === "string") {
+    const name = schema["$ref"].split("/").at(-1) ?? "";
+    return fitting(document.components.schemas[name] ?? {});
+  }
+  if ("const" in schema) return fc.constant(schema["const"]);
+  if (Array.isArray(schema["enum"])) return fc.constantFrom<unknown>(...schema["enum"]);
+  switch (schema["type"]) {
+    case "object":
+      return objectOf(schema);
+    case "array":
+      return fc.array(around((schema["items"] ?? {}) as Schema), { maxLength: 4 });
+    case "integer":
+    case "number":
+      return fc.integer({
+        min: Number(schema["minimum"] ?? -5) - 1,
+        max: Math.min(Number(schema["maximum"] ?? 1_000) + 1, 2 ** 31 + 1),
+      });
+    case "boolean":
+      return fc.boolean();
+    case "null":
+      return fc.constant(null);
+    case "string":
+      return textOf(schema);
+    default:
+      return fc.jsonValue({ maxDepth: 1 });
+  }
+}
+
+function textOf(schema: Schema): fc.Arbitrary<string> {
+  if (schema["format"] === "date-time")
+    return fc.oneof(
+      fc.date({ noInvalidDate: true }).map((at) => at.toISOString()),
+      fc.constantFrom(
+        "0000-01-01T00:00:00Z",
+        "9999-12-31T23:59:59.999+00:00",
+        "2026-02-30T00:00:00Z",
+      ),
+    );
+  return fc.oneof(
+    fc.string({ maxLength: 120 }),
+    fc.string({ unit: "binary", maxLength: 20 }),
+    fc.constantFrom(
+      "http://127.0.0.1:3699/hook",
+      "https://10.0.0.1/",
+      "01JWNB9PR0ZV8X2D3F4G5H6J7K",
+    ),
+  );
+}
+
+function objectOf(schema: Schema): fc.Arbitrary<Record<string, unknown>> {
+  const properties = (schema["properties"] ?? {}) as Record<string, Schema>;
+  const required = (schema["required"] ?? []) as string[];
+  const members = Object.fromEntries(
+    Object.entries(properties).map(([name, one]) => [name, around(one)]),
+  );
+  return fc
+    .tuple(
+      fc.record(members, { requiredKeys: required }),
+      fc.oneof(
+        { weight: 9, arbitrary: fc.constant({}) },
+        { weight: 1, arbitrary: fc.constant({ surplus: 1 }) },
+      ),
+    )
+    .map(([value, surplus]) => ({ ...value, ...surplus }));
+}
+
+/** One request to one operation: mostly as its token's owner, on records that exist, with what the document asks for. */
+function requestTo(listed: Listed, known: readonly string[]): fc.Arbitrary<() => Promise<Answer>> {
+  const { path, method, operation } = listed;
+  const parameters = operation.parameters.filter((one) => one.$ref === undefined);
+  const inPath = parameters.filter((one) => one.in === "path");
+  const inQuery = parameters.filter((one) => one.in === "query");
+  const schema = operation.requestBody?.content["application/json"]?.schema;
+  const ids = fc.oneof(
+    { weight: 3, arbitrary: fc.constantFrom(...known) },
+    { weight: 1, arbitrary: fc.string({ minLength: 1, maxLength: 30 }) },
+  );
+  return fc
+    .record({
+      ids: fc.array(ids, { minLength: inPath.length, maxLength: inPath.length }),
+      query: fc.record(Object.fromEntries(inQuery.map((one) => [one.name, around(one.schema)])), {
+        requiredKeys: [],
+      }),
+      body: schema === undefined ? fc.constant(undefined) : around(schema),
+      token: fc.oneof(
+        { weight: 6, arbitrary: fc.constantFrom(world.tokens.owner, world.tokens.account) },
+        {
+          weight: 1,
+          arbitrary: fc.constantFrom<string | undefined>(undefined, "x", world.tokens.root),
+        },
+      ),
+    })
+    .map(({ ids: values, query, body, token }) => () => {
+      let url = path.slice(BASE_PATH.length);
+      for (const value of values)
+        url = url.replace(/\{\w+\}/, encodeURIComponent(value.toWellFormed()));
+      const search = new URLSearchParams();
+      for (const [name, value] of Object.entries(query))
+        search.set(
+          name,
+          (typeof value === "string" ? value : JSON.stringify(value)).toWellFormed(),
+        );
+      return world.api.call(method.toUpperCase(), `${url}?${search.toString()}`, {
+        token,
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      });
+    });
+}
+
+/** Operations that would end the tokens and passwords that the rest of the run needs. */
+const ENDS_TOKENS =
+  /logout|revoking|reset-password|sessions\/|api-token|personal-access-tokens\/|stream$/;
+
+describe("driven by its own document", () => {
+  test("the API never fails, and every answer matches its schema", async () => {
+    const { id } = await world.subscribe();
+    const [eventId = ""] = await world.emit(1);
+    const [account] = world.tenants.partners[0].accounts;
+    const known = [id, eventId, "1", String(account.id), "google"];
+    for (const listed of ofApi().filter(({ path }) => !ENDS_TOKENS.test(path))) {
+      await fc.assert(
+        fc.asyncProperty(requestTo(listed, known), async (send) => {
+          expectDocumented(listed, await send());
+        }),
+        { seed: 20_260_601, numRuns: 25, endOnFailure: true },
+      );
+    }
+  }, 120_000);
+
+  test("the operations that end tokens answer by their schemas too", async () => {
+    for (const listed of ofApi().filter(
+      ({ path }) => ENDS_TOKENS.test(path) && !path.endsWith("stream"),
+    )) {
+      for (const token of [undefined, "nonsense"]) {
+        const url = listed.path.slice(BASE_PATH.length).replaceAll(/\{\w+\}/g, "x");
+        expectDocumented(
+          listed,
+          await world.api.call(listed.method.toUpperCase(), url, {
+            token,
+            body: listed.operation.requestBody && {},
+          }),
+        );
+      }
+      const token = await world.api.login(world.tenants.partners[1].owner.email);
+      const url = listed.path.slice(BASE_PATH.length).replaceAll(/\{\w+\}/g, "x");
+      const body = listed.operation.requestBody && { nonsense: true };
+      expectDocumented(
+        listed,
+        await world.api.call(listed.method.toUpperCase(), url, { token, body }),
+      );
+    }
+  });
+});

@@ -1,0 +1,149 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { verify } from "@octokit/webhooks-methods";
+
+import { eventExamples, EXAMPLES, vectorFiles, type Vector } from "../../scripts/vectors.ts";
+import { isSigned } from "../../src/docs/verify/verify.ts";
+import { CATALOG } from "../../src/outbox/event.ts";
+
+const FOLDER = join(import.meta.dir, "../vectors");
+const SNIPPETS = join(import.meta.dir, "../../src/docs/verify");
+const vectors: Vector[] = readdirSync(FOLDER)
+  .filter((name) => name.endsWith(".json"))
+  .map((name) => JSON.parse(readFileSync(join(FOLDER, name), "utf8")));
+
+const signatureOf = ({ headers }: Vector) => headers["X-SVC-Signature"];
+
+describe("the vectors", () => {
+  test("are what the envelope and the signature make today (else run scripts/vectors.ts)", () => {
+    const files = vectorFiles();
+    const stored = readdirSync(FOLDER).filter((name) => name.endsWith(".json"));
+    expect(stored.toSorted()).toEqual([...files.keys()].toSorted());
+    for (const [name, text] of files) expect(readFileSync(join(FOLDER, name), "utf8")).toBe(text);
+    expect(readFileSync(EXAMPLES, "utf8")).toBe(eventExamples());
+  });
+
+  test("hold every event of the catalog in both modes, and what must be refused", () => {
+    const names = new Set(vectors.map(({ name }) => name));
+    for (const { value } of CATALOG)
+      for (const mode of ["full", "minimal"]) expect(names).toContain(`${value}-${mode}`);
+    for (const name of ["changed-byte", "wrong-secret", "missing-header"])
+      expect(names).toContain(name);
+    expect(vectors.filter(({ valid }) => !valid).length).toBeGreaterThanOrEqual(10);
+  });
+
+  test("agree with a library that others wrote", async () => {
+    for (const vector of vectors) {
+      const signature = signatureOf(vector) ?? "";
+      const known = signature !== "" && vector.body !== "";
+      const verdict = known && (await verify(vector.secret, vector.body, signature));
+      expect([vector.name, verdict]).toEqual([vector.name, vector.valid]);
+    }
+  });
+
+  test("say of their bodies what the headers say", () => {
+    for (const { valid, headers, body } of vectors.filter((one) => one.valid)) {
+      const parsed = JSON.parse(body);
+      expect(parsed).toMatchObject({
+        event: headers["X-SVC-Event"],
+        event_id: headers["X-SVC-Delivery"],
+      });
+      expect(valid).toBe(true);
+    }
+  });
+});
+
+describe("the snippet in TypeScript", () => {
+  test.each(vectors.map((one) => [one.name, one] as const))("judges %s", (_, vector) => {
+    expect(isSigned(vector.secret, vector.body, signatureOf(vector))).toBe(vector.valid);
+    expect(isSigned(vector.secret, Buffer.from(vector.body), signatureOf(vector))).toBe(
+      vector.valid,
+    );
+  });
+});
+
+interface Language {
+  readonly name: string;
+  /** What has to be on the machine. */
+  readonly needs: readonly string[];
+  /** Done once; answers the command that judges: secret, signature, body on standard input. */
+  readonly prepare: (folder: string) => Promise<readonly string[]>;
+}
+
+const file = (name: string) => join(SNIPPETS, name);
+const LANGUAGES: readonly Language[] = [
+  { name: "Python", needs: ["python3"], prepare: async () => ["python3", file("verify.py")] },
+  { name: "PHP", needs: ["php"], prepare: async () => ["php", file("verify.php")] },
+  { name: "Ruby", needs: ["ruby"], prepare: async () => ["ruby", file("verify.rb")] },
+  {
+    name: "the shell",
+    needs: ["sh", "openssl", "sed"],
+    prepare: async () => ["sh", file("verify.sh")],
+  },
+  {
+    name: "Go",
+    needs: ["go"],
+    async prepare(folder) {
+      const program = join(folder, "verify-go");
+      await must(["go", "build", "-o", program, file("verify.go")], {
+        GOCACHE: join(folder, "go"),
+      });
+      return [program];
+    },
+  },
+  {
+    name: "Java",
+    needs: ["java", "javac"],
+    async prepare(folder) {
+      await must(["javac", "-d", folder, file("Verify.java")]);
+      return ["java", "-Xshare:auto", "-cp", folder, "Verify"];
+    },
+  },
+];
+
+async function must(command: string[], env: Record<string, string> = {}): Promise<void> {
+  const child = Bun.spawn(command, { env: { ...process.env, ...env }, stderr: "pipe" });
+  if ((await child.exited) !== 0)
+    throw new Error(`${command.join(" ")}: ${await new Response(child.stderr).text()}`);
+}
+
+async function judge(command: readonly string[], vector: Vector): Promise<boolean> {
+  const child = Bun.spawn([...command, vector.secret, signatureOf(vector) ?? ""], {
+    stdin: Buffer.from(vector.body),
+    stderr: "pipe",
+  });
+  const status = await child.exited;
+  // Anything but a verdict is a snippet that broke.
+  const error = await new Response(child.stderr).text();
+  if ((status !== 0 && status !== 1) || error !== "") throw new Error(`${status}: ${error}`);
+  return status === 0;
+}
+
+let folder: string;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "vectors-"));
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+for (const { name, needs, prepare } of LANGUAGES) {
+  const absent = needs.filter((program) => Bun.which(program) === null);
+  const title = `the snippet in ${name} judges every vector`;
+  if (absent.length > 0) {
+    test.skip(`${title} (not run: ${absent.join(", ")} is not on this machine)`, () => {});
+    continue;
+  }
+  test(
+    title,
+    async () => {
+      const command = await prepare(folder);
+      const verdicts = await Promise.all(
+        vectors.map(async (vector) => [vector.name, await judge(command, vector)]),
+      );
+      expect(verdicts).toEqual(vectors.map(({ name: vector, valid }) => [vector, valid]));
+    },
+    120_000,
+  );
+}

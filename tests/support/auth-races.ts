@@ -1,0 +1,27 @@
+import type { Db } from "../../db/client.ts";
+
+/**
+ * Runs a password reset around `work` at the worst moment: `work` has passed its bearer check and waits for the user,
+ * whom the reset holds; then the reset ends all the user's tokens and commits. Answers what `work` came to.
+ */
+export async function behindReset<T>(db: Db, userId: number, work: () => Promise<T>): Promise<T> {
+  let working: Promise<T> | undefined;
+  await db.transaction(async ({ sql }) => {
+    await sql`update users set updated_at = updated_at where id = ${userId}`;
+    working = work();
+    await untilSomebodyWaits(db);
+    await sql`delete from tokens where user_id = ${userId} or impersonator_id = ${userId}`;
+  });
+  if (working === undefined) throw new Error("The work was not begun.");
+  return working;
+}
+
+async function untilSomebodyWaits({ sql }: Db): Promise<void> {
+  for (let i = 0; i < 1_000; i++) {
+    const rows = await sql`
+      select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+    if (rows.length > 0) return;
+    await Bun.sleep(5);
+  }
+  throw new Error("Nobody waits for the user.");
+}
