@@ -113,8 +113,10 @@ function takeLoaded(actor: Actor, { request, found }: Loaded, now: Date): void {
   }
   actor.subscription = found.subscription;
   actor.loadedAt = now;
-  // The lanes mean something else now: what is under way ends, then everything is read anew.
-  if (actor.lanes.values().some((lane) => isForeign(lane, actor))) forget(actor);
+  // The lanes mean something else now, or did when the load began: what is under way ends, then all is read anew.
+  const byReview = found.subscription.ordering === "review";
+  const isMisread = byReview ? request.after > 0 : request.exceptReviews.length > 0;
+  if (isMisread || actor.lanes.values().some((lane) => isForeign(lane, actor))) forget(actor);
   if (actor.stopping) return;
   if (request.generation !== actor.generation) {
     actor.wanted = true;

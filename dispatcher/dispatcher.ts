@@ -314,6 +314,7 @@ export class Dispatcher {
     await Promise.all([this.#untilIdle(DRAIN_MS), this.#mailer.drain(DRAIN_MS)]);
     this.#abort.abort();
     await this.#untilIdle(RECORD_MS);
+    if (this.#actors.size > 0) this.#holdings.abandon();
   }
 
   async #untilIdle(ms: number): Promise<void> {

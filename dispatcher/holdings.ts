@@ -29,11 +29,14 @@ export class Holdings {
   readonly #listener: HoldingsListener;
   readonly #shards = new Set<number>();
   readonly #leaving = new Set<number>();
+  /** Given up, but Postgres has not answered yet: the release may still come to pass, so they are not taken back. */
+  readonly #releasing = new Set<number>();
   readonly #tick = new Waiter();
   #id: string;
   #renewedMs = Number.NEGATIVE_INFINITY;
   #healthySinceMs: number | undefined;
   #stopping = false;
+  #abandoned = false;
 
   constructor(deps: HoldingsDeps, listener: HoldingsListener) {
     this.#deps = deps;
@@ -70,7 +73,12 @@ export class Holdings {
       await this.#renew();
       await this.#tick.wait(clock, LEASE_RENEW_MS);
     }
-    await leases.leave(this.#id);
+    if (!this.#abandoned) await leases.leave(this.#id);
+  }
+
+  /** Something was sent whose record is not written: the lease runs out, and whoever ends it tells of that. */
+  abandon(): void {
+    this.#abandoned = true;
   }
 
   /** Holds what it has, and takes no more. */
@@ -90,6 +98,7 @@ export class Holdings {
     this.#id = this.#deps.newId();
     this.#shards.clear();
     this.#leaving.clear();
+    this.#releasing.clear();
     this.#renewedMs = Number.NEGATIVE_INFINITY;
     this.#healthySinceMs = undefined;
     this.#listener.lost();
@@ -128,7 +137,7 @@ export class Holdings {
   }
 
   #adopt(owned: readonly number[]): void {
-    const added = owned.filter((shard) => !this.#shards.has(shard));
+    const added = owned.filter((shard) => !this.#shards.has(shard) && !this.#releasing.has(shard));
     if (added.length === 0) return;
     for (const shard of added) this.#shards.add(shard);
     this.#deps.log.info("shards.claimed", { shards: added.length, owned: this.#shards.size });
@@ -137,20 +146,23 @@ export class Holdings {
 
   async #giveUp(surplus: number): Promise<void> {
     const staying = [...this.#shards].filter((shard) => !this.#leaving.has(shard));
-    const wanted = Math.max(0, surplus - this.#leaving.size);
+    const wanted = Math.max(0, surplus - this.#leaving.size - this.#releasing.size);
     for (const shard of staying.slice(staying.length - wanted)) {
       this.#leaving.add(shard);
       this.#listener.leaving(shard);
     }
     const busy = this.#listener.busyShards();
     const free = [...this.#leaving].filter((shard) => !busy.has(shard));
-    if (free.length === 0) return;
     for (const shard of free) {
       this.#shards.delete(shard);
       this.#leaving.delete(shard);
+      this.#releasing.add(shard);
     }
-    await this.#deps.leases.release(this.#id, free);
-    this.#deps.log.info("shards.released", { shards: free.length, owned: this.#shards.size });
+    if (this.#releasing.size === 0) return;
+    const released = [...this.#releasing];
+    await this.#deps.leases.release(this.#id, released);
+    for (const shard of released) this.#releasing.delete(shard);
+    this.#deps.log.info("shards.released", { shards: released.length, owned: this.#shards.size });
   }
 
   /** If no later renewal succeeds, sending has to stop at that time, without anybody asking. */

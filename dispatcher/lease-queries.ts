@@ -35,6 +35,19 @@ export async function deleteExpiredDispatcher(
   return count === 1;
 }
 
+/** How far from the head something can have been sent. */
+interface InterruptionBounds {
+  /** How long after its last renewal the dispatcher could still send. */
+  readonly safeMs: number;
+  /** Entries of one lane, and lanes of one subscription, in the order of their heads. */
+  readonly perLane: number;
+  readonly lanes: number;
+  /** Entries of a subscription that are looked at. */
+  readonly window: number;
+  /** The time part of the ids; the rest is the event's own. */
+  readonly idPrefix: string;
+}
+
 /**
  * Records as interrupted what a dispatcher may have sent before it died: in each of its subscriptions the first
  * entries that were due and recorded while it could still send. It may be told of an entry that was never sent; what
@@ -42,11 +55,7 @@ export async function deleteExpiredDispatcher(
  */
 export async function recordInterrupted(
   tx: Tx,
-  dead: ExpiredDispatcher & {
-    readonly safeMs: number;
-    readonly limit: number;
-    readonly idPrefix: string;
-  },
+  dead: ExpiredDispatcher & InterruptionBounds,
 ): Promise<number> {
   const { count } = await tx.sql`
     with recursive until as (
@@ -63,24 +72,32 @@ export async function recordInterrupted(
                select subscription_id from outbox
                 where shard = f.shard and subscription_id > f.subscription_id
                 order by subscription_id limit 1) following
-    ), heads as (
-      select e.*, bool_and(e.due_at is null or e.due_at <= u.at) over earlier as due
+    ), entries as (
+      select e.*, case when e.is_test then 'test ' || e.sequence
+                       when s.ordering = 'review' then coalesce(e.review_id::text, 'none')
+                       else 'main' end as lane
         from until u, found f
         join webhook_subscriptions s on s.id = f.subscription_id and s.state = 'active'
        cross join lateral (
                select o.* from outbox o where o.shard = f.shard and o.subscription_id = f.subscription_id
-                order by o.sequence limit ${dead.limit}) e
+                order by o.sequence limit ${dead.window}) e
        where e.recorded_at <= u.at
-      -- Behind a head that waits for its retry nothing was sent, but where reviews or tests have lanes of their own.
-      window earlier as (partition by e.subscription_id, e.is_test, case s.ordering when 'review' then e.review_id end
-                         order by e.sequence)
+    ), placed as (
+      -- Behind a head that waits for its retry nothing was sent.
+      select e.*, bool_and(e.due_at is null or e.due_at <= u.at) over in_lane as due,
+             row_number() over in_lane as nth, min(e.sequence) over in_lane as head
+        from entries e, until u
+      window in_lane as (partition by e.subscription_id, e.lane order by e.sequence)
+    ), ranked as (
+      select p.*, dense_rank() over (partition by subscription_id order by head) as lane_nth
+        from placed p where due and nth <= ${dead.perLane}
     )
     insert into delivery_attempts (id, subscription_id, sequence, event_id, event, round, attempt, started_at,
       duration_ms, outcome, error_code, request_headers, request_body, response_truncated)
     select ${dead.idPrefix} || right(event_id, 16), subscription_id, sequence, event_id, event, round, attempt,
            ${dead.renewedAt}, 0, 'interrupted', 'process_lost',
            json_build_object('X-SVC-Event', event, 'X-SVC-Delivery', event_id, 'X-SVC-Attempt', attempt::text), '', false
-      from heads where due
+      from ranked where lane_nth <= ${dead.lanes}
         on conflict do nothing`;
   return count;
 }

@@ -2,7 +2,7 @@ import type { Db } from "../db/client.ts";
 import { ulidFloor } from "../db/partitions.ts";
 import type { Log } from "../src/lib/log.ts";
 import { SHARDS } from "../src/outbox/schedule.ts";
-import { SEND_AHEAD } from "./actor.ts";
+import { PARALLEL_REVIEWS, SEND_AHEAD } from "./actor.ts";
 import * as queries from "./lease-queries.ts";
 
 /*
@@ -56,18 +56,23 @@ export function createLeases(db: Db, log: Log): Leases {
   };
 }
 
+/** One request under way per lane, and the answers whose commit had not come back; twice the lanes that run at once. */
+const BOUNDS = {
+  safeMs: LEASE_SAFE_MS,
+  perLane: SEND_AHEAD + 1,
+  lanes: 2 * PARALLEL_REVIEWS,
+  window: 1_000,
+} as const;
+
 /**
- * Ends the leases that ran out, and tells in the same transaction what their holders may have sent without a record:
- * one request under way and the answers whose commit had not come back, per subscription.
+ * Ends the leases that ran out, and tells in the same transaction what their holders may have sent without a record.
  */
 async function buryTheDead(db: Db, log: Log): Promise<void> {
   for (const dead of await queries.expiredDispatchers(db, LEASE_TTL_MS)) {
     const interrupted = await db.transaction(async (tx) => {
       if (!(await queries.deleteExpiredDispatcher(tx, dead))) return undefined;
-      // The time part of a ULID; the rest is the event's own.
       const idPrefix = ulidFloor(dead.renewedAt).slice(0, 10);
-      const limit = SEND_AHEAD + 1;
-      return queries.recordInterrupted(tx, { ...dead, safeMs: LEASE_SAFE_MS, limit, idPrefix });
+      return queries.recordInterrupted(tx, { ...dead, ...BOUNDS, idPrefix });
     });
     if (interrupted !== undefined)
       log.warn("dispatcher.lost", {

@@ -6,6 +6,7 @@ import { configOrExit, reachableOrExit, stopSignal, unreachable } from "../src/l
 import { createLog } from "../src/lib/log.ts";
 import { openRedis } from "../src/lib/redis.ts";
 import { createSecretBox } from "../src/lib/secret-box.ts";
+import { masterKeyOrExit } from "../src/outbox/master-key.ts";
 import { createSchedule } from "../src/outbox/schedule.ts";
 import { createDeliver } from "./deliver.ts";
 import { Dispatcher } from "./dispatcher.ts";
@@ -30,6 +31,7 @@ const redis = openRedis(config.redisUrl, log, () =>
   unreachable("REDIS_URL", "no connection for a minute."),
 );
 const box = createSecretBox({ current: config.masterKey, previous: config.masterKeyPrevious });
+await masterKeyOrExit(db, box);
 const client = new HttpClient({
   policy: config.egress,
   timeoutMs: config.deliveryTimeoutMs,

@@ -5,6 +5,7 @@ const BENCHMARKS: Record<string, () => Promise<unknown>> = {
   attempts: () => import("./bench/attempts.ts"),
   auth: () => import("./bench/auth.ts"),
   dispatch: () => import("./bench/dispatch.ts"),
+  ingest: () => import("./bench/ingest.ts"),
 };
 /** EX_USAGE of sysexits.h. */
 const EXIT_USAGE = 64;

@@ -181,21 +181,25 @@ async function readExpected(expected: Map<string, string[]>): Promise<void> {
 }
 
 async function trouble(): Promise<void> {
-  const at = (ms: number) => Bun.sleep(ms * (0.2 + random() * 0.8));
   await Promise.all([
-    at(ROUND_MS).then(killOne),
-    at(ROUND_MS).then(killOne),
-    at(ROUND_MS).then(flush),
-    at(ROUND_MS / 3).then(async () => {
+    sometimeIn(ROUND_MS).then(killOne),
+    sometimeIn(ROUND_MS).then(killOne),
+    sometimeIn(ROUND_MS).then(flush),
+    sometimeIn(ROUND_MS / 3).then(async () => {
       redis.stop();
       await Bun.sleep(REDIS_DOWN_MS);
       redis = startRedis();
     }),
-    at(ROUND_MS).then(async () => {
+    sometimeIn(ROUND_MS).then(async () => {
       await postgres.stop();
       postgres = await startPostgres();
     }),
   ]);
+}
+
+/** Somewhere in the later four fifths of a time. */
+async function sometimeIn(ms: number): Promise<void> {
+  await Bun.sleep(ms * (0.2 + random() * 0.8));
 }
 
 async function killOne(): Promise<void> {

@@ -1,6 +1,8 @@
 // Everything that can be said about the code without starting a store: `bun run check`.
 import { join } from "node:path";
 
+import { ensureInstalled } from "./start/install.ts";
+
 const ROOT = join(import.meta.dir, "..");
 const FOLDERS = ["db", "dispatcher", "scripts", "src", "tests"];
 
@@ -33,6 +35,7 @@ async function run([name, [program = "", ...rest]]: (typeof CHECKS)[number]): Pr
   return { name, output: stdout + stderr, ok: (await child.exited) === 0 };
 }
 
+await ensureInstalled("all");
 const startedAt = performance.now();
 const findings = await Promise.all(CHECKS.map(run));
 for (const { name, output, ok } of findings) {

@@ -2,6 +2,6 @@
 // Its own imports are built-ins only: on a fresh clone the dependencies are installed first.
 import { ensureInstalled } from "./start/install.ts";
 
-await ensureInstalled();
+await ensureInstalled("production");
 const { start } = await import("./start/run.ts");
 await start();

@@ -30,7 +30,7 @@ let runner: ChildProcess | undefined;
 let interrupted = false;
 
 async function main(): Promise<number> {
-  await ensureInstalled();
+  await ensureInstalled("all");
   const { startTestStores } = await import("./stores/test-stores.ts");
   const stores = await startTestStores({
     databaseUrl: process.env.DATABASE_URL || undefined,

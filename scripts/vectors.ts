@@ -47,7 +47,7 @@ const METADATA: Partial<Record<EventValue, object>> = {
   review_updated: { changed: ["rate", "content"], ...CONTENT, restored: false },
   profanity_detected: { words: ["damn"] },
   review_flagged: { reason: "Written about another store" },
-  flag_status_changed: { from: "open", to: "under_review" },
+  flag_status_changed: { from: "open", to: "under_review", native_email: "queued" },
   review_assigned: { user_id: 31 },
   note_added: { body: "Called the customer back." },
   response_submitted: { body: "We are sorry, and have changed our schedule." },

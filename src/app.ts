@@ -1,4 +1,5 @@
 import type { Db } from "../db/client.ts";
+import { adminRoutes } from "./admin/routes.ts";
 import { auditRoutes } from "./audit/routes.ts";
 import { createEdge } from "./auth/edge.ts";
 import type { KeyRing } from "./auth/key-ring.ts";
@@ -14,9 +15,12 @@ import type { Config } from "./lib/config.ts";
 import { errorFields, type Log } from "./lib/log.ts";
 import type { Passwords } from "./lib/password.ts";
 import type { SecretBox } from "./lib/secret-box.ts";
+import { authorizationServerMetadata } from "./oauth/metadata.ts";
+import { oauthClientRoutes, oauthRootRoutes } from "./oauth/routes.ts";
 import type { Waker } from "./outbox/schedule.ts";
 import { providerRoutes } from "./providers/routes.ts";
 import { reviewRoutes } from "./reviews/routes.ts";
+import { ssoRoutes } from "./sso/routes.ts";
 import { webhookRoutes } from "./webhooks/routes.ts";
 
 /** All that the API is made of. Each domain takes the part of it that it needs. */
@@ -46,19 +50,25 @@ export function createApp(deps: AppDeps) {
   const { serverRoot } = deps.config;
   const routes: Route[] = [
     ...authRoutes(deps),
+    ...oauthClientRoutes(deps),
+    ...ssoRoutes(deps),
     ...auditRoutes(deps),
+    ...adminRoutes({ ...deps, streams, authenticate: (call) => edge.authenticate(call) }),
     ...webhookRoutes({ ...deps, streams, authenticate: (call) => edge.authenticate(call) }),
     // decisions.md 1, rate limits: a review site may report as fast as it can.
     ...providerRoutes(deps).map((one) => ({ ...one, unlimited: true })),
     ...reviewRoutes(deps),
   ];
+  const roots = oauthRootRoutes(deps);
   return mount(edge, {
     routes,
     documents: {
       "/.well-known/jwks.json": () => deps.keys.jwks(),
-      "/openapi.json": once(() => openApiDocument({ ...API, serverRoot, routes })),
+      "/.well-known/oauth-authorization-server": () => authorizationServerMetadata(serverRoot),
+      "/openapi.json": once(() => openApiDocument({ ...API, serverRoot, routes, roots })),
     },
     pages: docPages(),
+    rootRoutes: roots,
     readiness: () => readiness(deps),
     trustedProxies: deps.config.trustedProxies,
   });
@@ -71,6 +81,7 @@ const API = {
     "/readyz": "Tell whether the stores answer",
     "/openapi.json": "Get this document",
     "/.well-known/jwks.json": "Get the keys that tokens are signed with",
+    "/.well-known/oauth-authorization-server": "Get what OAuth clients configure themselves with",
   },
 };
 

@@ -1,15 +1,18 @@
 -- What the partner's pages and routes read about deliveries.
 
--- Attempts counted per five minutes, outcome and duration: the charts and the figures of a day are made from these
--- rows and the attempts since. A job of the API fills them after the fact, so that the dispatcher pays nothing.
+-- Attempts counted per five minutes, per hour and per day, by outcome and duration: the charts and the figures of a day
+-- are made from few of these rows and the attempts since. A job of the API fills them after the fact, so that the
+-- dispatcher pays nothing.
 create table attempt_figures (
   subscription_id text collate "C" not null,
+  -- How long the bucket is: an hour is summed from its five minutes, a day from its hours.
+  step_s integer not null check (step_s in (300, 3600, 86400)),
   bucket_at timestamptz(3) not null,
   outcome text not null check (outcome in ('delivered', 'retry', 'failed', 'interrupted')),
   -- Which bins of duration_ms occurred, and how often each: src/webhooks/figures.ts says what a bin spans.
   bins smallint[] not null,
   counts integer[] not null,
-  primary key (subscription_id, bucket_at, outcome),
+  primary key (subscription_id, step_s, bucket_at, outcome),
   check (cardinality(bins) = cardinality(counts))
 );
 

@@ -24,6 +24,7 @@ const CALLS = Number(values.calls);
 const DAYS = 30;
 const DAY_MS = 86_400_000;
 const OTHERS = 100;
+const PLAN_LINES = 16;
 
 const rig = await startAuthRig(1);
 try {
@@ -91,7 +92,7 @@ function paths(id: string, rare: Rare): [name: string, path: string][] {
     ["one delivery", `${base}/deliveries/${rare.eventId}`],
     ["health", `${base}/health`],
     ["stats of a day", `${base}/stats`],
-    ["stats of 30 days", `${base}/stats?since=${rare.since}&step=21600`],
+    ["stats of 15 days", `${base}/stats?since=${rare.since}&step=86400`],
   ];
 }
 
@@ -249,8 +250,6 @@ async function subscriptionOf(db: Db, id: string) {
   if (found === undefined) throw new Error("The subscription is gone.");
   return found;
 }
-
-const PLAN_LINES = 16;
 
 /** Like the database, but every statement is also explained; its parts, which begin with no verb, are left alone. */
 function explaining(db: Db, plans: PromiseLike<string>[]): Db {

@@ -94,7 +94,7 @@ const checkOrder: Check = (deps, post) => {
     if (before.sequence >= entry.sequence) break;
     if (before.isTest || !shareLane(post.ordering, before, entry)) continue;
     ahead += 1;
-    if (deps.watch.acceptedBy.get(before.sequence) !== dispatcherId)
+    if (!deps.watch.acceptedBy.get(before.sequence)?.has(dispatcherId))
       say(deps, post, "order", `before #${before.sequence} is done`);
   }
   if (ahead >= SEND_AHEAD)
@@ -124,15 +124,14 @@ const checkPunctual: Check = (deps, post) => {
   if (entry.isTest || process.jumpedMs > 0) return;
   const isRetry = entry.dueAtMs !== null;
   // A wake carries the time of the API; a process whose clock is behind comes late by that much.
-  const dueMs = isRetry
-    ? (entry.dueAtMs ?? 0) - EPOCH_MS - process.skewMs
-    : entry.visibleMs + Math.max(0, -process.skewMs);
+  const behindMs = isRetry ? 0 : Math.max(0, -process.skewMs);
+  const dueMs = isRetry ? (entry.dueAtMs ?? 0) - EPOCH_MS - process.skewMs : entry.visibleMs;
   // It became the head when the one before it ended.
   const headMs =
     post.ordering === "review"
       ? Math.max(deps.watch.laneProgressMs.get(laneOf("review", entry)) ?? 0, deps.watch.crowdedMs)
       : deps.watch.progressMs;
-  const readyMs = Math.max(dueMs, headMs, subscription.changedMs);
+  const readyMs = Math.max(dueMs, headMs, subscription.changedMs) + behindMs;
   const lateMs = deps.world.nowMs - readyMs;
   const [invariant, limitMs] = isRetry ? ["punctual", RETRY_LATE_MS] : ["prompt", FRESH_LATE_MS];
   // Another ordering begins when everything of the old one has ended.

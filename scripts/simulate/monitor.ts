@@ -56,7 +56,8 @@ export class Monitor {
       outcome: undefined,
     };
     this.#world.posts += 1;
-    this.#world.trace(process.name, `POST ${id}#${entry.sequence}/${attempt} ${eventId}`);
+    const what = `${id}#${entry.sequence}/${attempt} ${eventId}, settings ${version}`;
+    this.#world.trace(process.name, `POST ${what}`);
     const watch = this.watch(id);
     checkPost({ world: this.#world, tables: this.#tables, watch }, post);
     this.#remember(watch, post);
@@ -89,7 +90,7 @@ export class Monitor {
     watch.inFlight.delete(post);
     watch.laneProgressMs.set(laneOf(post.ordering, post.entry), this.#world.nowMs);
     watch.progressMs = this.#world.nowMs;
-    if (outcome === "accepted") watch.acceptedBy.set(post.entry.sequence, post.dispatcherId);
+    if (outcome === "accepted") tellAccepted(watch, post);
     const what = `${id}#${post.entry.sequence}/${post.attempt} ${outcome}`;
     this.#world.trace(post.process.name, `answer ${what}`);
   }
@@ -193,6 +194,12 @@ export class Monitor {
     checkDispatch({ world: this.#world, tables: this.#tables, watch }, subscription, entries);
     for (const { eventId } of entries) watch.dispatched.add(eventId);
   }
+}
+
+function tellAccepted({ acceptedBy }: Watch, { entry, dispatcherId }: Post): void {
+  const known = acceptedBy.get(entry.sequence);
+  if (known === undefined) acceptedBy.set(entry.sequence, new Set([dispatcherId]));
+  else known.add(dispatcherId);
 }
 
 /** The unsettled entry of an event, or else the last settled one. */

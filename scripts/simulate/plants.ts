@@ -95,7 +95,7 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: "unsafe-start",
-    seed: 317,
+    seed: 493,
     bug: "A process that stood still sends before it looks at its lease.",
     change: {
       file: "dispatcher.ts",
@@ -128,7 +128,7 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: "repeating-load",
-    seed: 52,
+    seed: 92,
     bug: "A load after the ordering changed shows what is under way again.",
     change: { file: "actor.ts", from: " || wouldRepeat(actor)", to: "" },
     breaks: [

@@ -22,6 +22,18 @@ export interface RunResult {
   readonly trace: readonly TraceLine[];
 }
 
+/*
+ * Where the model is coarser than the real stores:
+ * - A statement changes everything at one instant and, but for the leases and the sequences, waits for no row lock.
+ *   Of two that would wait for each other's rows either may come first. Deadlocks do not happen.
+ * - A batch dispatch that races with a disabling gives way; the real one makes the disabling wait.
+ * - A request whose connection broke is carried out within 0.4 s, or never.
+ * - Ids of history rows follow the statements; a review's rows are written by one transaction at a time anyway.
+ * - Bodies, signatures and addresses are real code but not looked at; mails, retention, `recover`, rotation and the
+ *   expiry of held entries are left out.
+ * - A process stops only between two tasks of its event loop, and its monotonic clock runs on while it stands still.
+ */
+
 const CHECK_MS = 1_000;
 /** How long settling may take beyond the longest wait for a retry and a batch. */
 const SETTLE_MS = 90_000;

@@ -25,8 +25,8 @@ export interface Watch {
   readonly inFlight: Set<Post>;
   /** By sequence. */
   readonly posts: Map<number, Post[]>;
-  /** Which incarnation was told of a 2xx, by sequence. */
-  readonly acceptedBy: Map<number, string>;
+  /** Which incarnations were told of a 2xx, by sequence. */
+  readonly acceptedBy: Map<number, Set<string>>;
   /** When a receiver first answered 2xx, by sequence. */
   readonly firstAccepted: Map<number, number>;
   /** By incarnation and lane: the entries that somebody else sent again. */

@@ -10,36 +10,41 @@ export const ROOT = join(import.meta.dirname, "../..");
 
 const MODULES = join(ROOT, "node_modules");
 
+/** What a command needs: what the service runs on, or with it what looks at it (tests, checks). */
+export type Needed = "production" | "all";
+
 /**
- * Installs the dependencies if node_modules is missing or was made from another bun.lock. Where it was
- * missing this never returns: a new process does the work, because Bun has already noted for the life
- * of this one that there is none.
+ * Installs the dependencies if node_modules is missing, was made from another bun.lock or holds too little. Where it
+ * was missing this never returns: a new process does the work, because Bun has already noted for the life of this one
+ * that there is none.
  */
-export async function ensureInstalled(): Promise<void> {
+export async function ensureInstalled(needed: Needed): Promise<void> {
   // A hash rather than times: a checkout or a copy changes those at will.
-  const wanted = createHash("sha256")
+  const lock = createHash("sha256")
     .update(readFileSync(join(ROOT, "bun.lock")))
     .digest("hex");
   const stamp = join(MODULES, ".bun-lock-sha256");
-  if (readIfThere(stamp) === wanted) return;
+  const [installedLock, installed] = (readIfThere(stamp) ?? "").split(" ");
+  if (installedLock === lock && (installed === "all" || installed === needed)) return;
   const wasMissing = !existsSync(MODULES);
   console.log("Installing dependencies ...");
-  install();
+  install(needed);
   try {
-    writeFileSync(stamp, wanted);
+    writeFileSync(stamp, `${lock} ${needed}`);
   } catch {
     // Somebody else's clone: it is complete, and checked again at the next start.
   }
   if (wasMissing) await relaunch();
 }
 
-function install(): void {
+function install(needed: Needed): void {
+  const flags = needed === "production" ? ["--production"] : [];
   // Bun does not put itself on PATH.
-  const { status, stdout, stderr } = spawnSync(process.execPath, ["install", "--frozen-lockfile"], {
-    cwd: ROOT,
-    encoding: "utf8",
-    stdio: ["ignore", "pipe", "pipe"],
-  });
+  const { status, stdout, stderr } = spawnSync(
+    process.execPath,
+    ["install", "--frozen-lockfile", ...flags],
+    { cwd: ROOT, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] },
+  );
   if (status === 0) return;
   console.error(`${stdout}${stderr}`.trim());
   console.error(

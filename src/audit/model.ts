@@ -29,14 +29,45 @@ export const AUDIT_ACTIONS = [
   "TOKEN_REFRESHED",
   // A refresh token was used again, so its sign-in was ended: session_id, revoked.
   "REFRESH_REPLAYED",
+  // The same with an authorization code: client_id, session_id, revoked.
+  "CODE_REPLAYED",
+  // What a user answered a client that asked to act for them: client_id, scope.
+  "CONSENT_GRANTED",
+  "CONSENT_DENIED",
+  // An OAuth client: client_id; of an update also fields, the names of those that were sent.
+  "CLIENT_CREATED",
+  "CLIENT_UPDATED",
+  "CLIENT_SECRET_ROTATED",
+  "CLIENT_DELETED",
   // method (the kind of token that allowed it), revoked (how many tokens it ended).
   "PASSWORD_RESET",
   // The actor is the account owner, the impersonator whoever asked: jti, reason.
   "IMPERSONATION_STARTED",
+  // Single sign-on. leg (redirect, callback or exchange), reason (`RefusalReason` in src/sso/model.ts), and what is known
+  // of connection_id, and of the provider's answer: status, error, field, claim, or the fault of the connection to it.
+  "SSO_REFUSED",
+  // The first sign-in through a provider: connection_id, issuer.
+  "SSO_LINKED",
+  // connection_id, connection_company_id, issuer; updated also fields: the names of those that were sent.
+  "SSO_CONNECTION_CREATED",
+  "SSO_CONNECTION_UPDATED",
+  "SSO_CONNECTION_DELETED",
   // retired, current, next: key ids.
   "KEY_ROTATED",
   // A retired key that no token needs any more: kid.
   "KEY_DROPPED",
+  // Administration. user_id; created also company_id and role, deactivated also revoked (how many tokens it ended).
+  "USER_CREATED",
+  "USER_DEACTIVATED",
+  "USER_ACTIVATED",
+  "USER_UNLOCKED",
+  // company_id, type; deactivated also revoked.
+  "COMPANY_CREATED",
+  "COMPANY_DEACTIVATED",
+  "COMPANY_ACTIVATED",
+  // provider.
+  "PROVIDER_CREATED",
+  "PROVIDER_SECRET_ROTATED",
   // A webhook subscription: subscription_id, delivery_kind.
   "WEBHOOK_CREATED",
   "WEBHOOK_DELETED",

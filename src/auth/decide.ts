@@ -133,19 +133,37 @@ export type RefreshDecision =
   | { readonly kind: "too_wide" }
   | { readonly kind: "redeem"; readonly scope: string };
 
-/** decisions.md 2, refresh. Without `scopes` the new access token has the scope of the old one. */
+/**
+ * decisions.md 2, refresh. Without `scopes` the new access token has the scope of the old one, as far as the client
+ * still reaches: `ceiling` is what it is registered for by now.
+ */
 export function decideRefresh(
   token: PresentedRefreshToken,
-  asked: { clientId: string | null; scopes: readonly string[] | undefined },
+  asked: {
+    clientId: string | null;
+    scopes: readonly string[] | undefined;
+    ceiling?: readonly string[] | undefined;
+  },
   { now, leewayS }: { now: Date; leewayS: number },
 ): RefreshDecision {
   if (token.clientId !== asked.clientId) return { kind: "refused" };
   if (token.expiresAt !== null && token.expiresAt <= now) return { kind: "refused" };
   if (token.redeemedAt !== null)
     return { kind: addMs(token.redeemedAt, leewayS * 1000) < now ? "replayed" : "refused" };
-  if (asked.scopes === undefined) return { kind: "redeem", scope: token.scope };
-  if (!coversScopes(new Set(token.scope.split(" ")), asked.scopes)) return { kind: "too_wide" };
-  return { kind: "redeem", scope: asked.scopes.join(" ") };
+  const scopes = asked.scopes ?? withinCeiling(token.scope.split(" "), asked.ceiling);
+  const sources = [token.scope.split(" "), asked.ceiling ?? ["*"]];
+  const isCovered = sources.every((own) => coversScopes(new Set(own), scopes));
+  return isCovered && scopes.length > 0
+    ? { kind: "redeem", scope: scopes.join(" ") }
+    : { kind: "too_wide" };
+}
+
+function withinCeiling(
+  scopes: readonly string[],
+  ceiling: readonly string[] = ["*"],
+): readonly string[] {
+  if (ceiling.includes("*")) return scopes;
+  return scopes.includes("*") ? ceiling : scopes.filter((scope) => ceiling.includes(scope));
 }
 
 /** Whether a token of these scopes may hand out those: never more than it has. */

@@ -1,3 +1,4 @@
+import { escapeHtml } from "../lib/html.ts";
 import type { NewMail } from "../outbox/mail.ts";
 import type { CodeType } from "./password-model.ts";
 
@@ -66,16 +67,4 @@ function htmlOf({ subject, paragraphs, code }: MailContent, name: string): strin
     ...rest,
     `<p>${escapeHtml(name)}</p></body></html>`,
   ].join("\n");
-}
-
-const ENTITIES: Record<string, string> = {
-  "&": "&amp;",
-  "<": "&lt;",
-  ">": "&gt;",
-  '"': "&quot;",
-  "'": "&#39;",
-};
-
-function escapeHtml(text: string): string {
-  return text.replace(/[&<>"']/g, (sign) => ENTITIES[sign] ?? sign);
 }

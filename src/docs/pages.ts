@@ -58,7 +58,7 @@ function referencePage(): string {
 
 function guidePage({ name, title }: Guide): string {
   const markdown = readFileSync(join(HERE, "guides", `${name}.md`), "utf8");
-  const body = `<main>\n${renderGuide(markdown)}</main>`;
+  const body = `<main class="guide">\n${renderGuide(markdown)}</main>`;
   return layOut({ title, path: `/docs/${name}`, head: "", body });
 }
 

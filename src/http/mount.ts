@@ -3,6 +3,7 @@ import { Elysia } from "elysia";
 import { Problem } from "../lib/problem.ts";
 import { proxyTest, readCall } from "./call.ts";
 import { renderPage, type Page } from "./pages.ts";
+import { refuseMethod, serveRoot, type RootRoute } from "./root-route.ts";
 import { Answer, type Call, type Method, type Route } from "./route.ts";
 import { render, renderError, serve, type Edge } from "./serve.ts";
 
@@ -15,6 +16,7 @@ interface MountOptions {
   /** Path at `{server_root}` → a public JSON document (decisions.md 1, root pages). */
   readonly documents: Readonly<Record<string, () => unknown>>;
   readonly pages?: readonly Page[];
+  readonly rootRoutes?: readonly RootRoute[];
   readonly trustedProxies: readonly string[];
 }
 
@@ -49,6 +51,7 @@ export function mount(edge: Edge, options: MountOptions) {
   }
   for (const [path, document] of Object.entries(documents))
     app.get(path, ({ request }) => render(document(), callOf(request)));
+  mountRoot(app, edge, options.rootRoutes ?? [], callOf);
   for (const page of options.pages ?? [])
     app.get(page.path, ({ request }) => renderPage(page, callOf(request)));
   app.get("/healthz", ({ request }) => render({ status: "ok" }, callOf(request)));
@@ -68,4 +71,26 @@ function methodsByPath(routes: readonly Route[]): Map<string, Set<Method>> {
   for (const { path, method } of routes)
     methods.set(path, (methods.get(path) ?? new Set()).add(method));
   return methods;
+}
+
+function mountRoot(
+  app: Pick<Elysia, "route" | "all">,
+  edge: Edge,
+  routes: readonly RootRoute[],
+  callOf: (request: Request) => Call,
+): void {
+  for (const one of routes)
+    app.route(
+      one.method,
+      one.path,
+      ({ request }: { request: Request }) =>
+        serveRoot(edge, one, { request, call: callOf(request) }),
+      { parse: "none" },
+    );
+  for (const path of new Set(routes.map((one) => one.path)))
+    app.all(
+      path,
+      ({ request }: { request: Request }) => refuseMethod(routes, path, callOf(request)),
+      { parse: "none" },
+    );
 }

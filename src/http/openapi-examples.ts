@@ -14,6 +14,11 @@ const BY_NAME: Readonly<Record<string, Json>> = {
   connection: "01JWNB9PR0ZV8X2D3F4G5H6J7K",
   label: "Reviews to our CRM",
   webhook_url: "https://partner.example/hooks/reviews",
+  domain: "reviews.partner.example",
+  logo_url: "https://partner.example/logo.png",
+  primary_color: "#1f6feb",
+  issuer: "https://login.partner.example",
+  redirect_uris: ["https://partner.example/callback"],
   email: "owner@partner.example",
   password: "correct horse battery staple",
   event: "review_received",
@@ -38,6 +43,7 @@ export function exampleOf(schema: Schema, name: string, components?: Components)
     const found = components?.schemas[$ref.split("/").at(-1) ?? ""];
     return isSchema(found) ? exampleOf(found, name, components) : null;
   }
+  if (Array.isArray(schema["examples"])) return schema["examples"][0] ?? null;
   const known = BY_NAME[name];
   if (known !== undefined && fits(schema, known)) return known;
   if ("const" in schema) return schema["const"] ?? null;

@@ -3,6 +3,7 @@ import type { TObject, TSchema } from "@sinclair/typebox";
 import { Problem, type ProblemCode } from "../lib/problem.ts";
 import { exampleOf, type Json } from "./openapi-examples.ts";
 import { describeSchema, type Components } from "./openapi-schemas.ts";
+import { describeRoot, type RootOperation } from "./openapi-root.ts";
 import type { Route } from "./route.ts";
 
 export interface ApiDescription {
@@ -11,6 +12,8 @@ export interface ApiDescription {
   /** What every path of a route begins with. */
   readonly basePath: string;
   readonly routes: readonly Route[];
+  /** Routes at `{server_root}`. */
+  readonly roots?: readonly RootOperation[];
   /** Public documents at `{server_root}`: path → what it is. */
   readonly documents: Readonly<Record<string, string>>;
 }
@@ -27,6 +30,10 @@ export function openApiDocument(api: ApiDescription): Node {
     const operation = operationOf(one, components, names.get(one) ?? "");
     (paths[path] ??= {})[one.method.toLowerCase()] = operation;
   }
+  for (const one of api.roots ?? []) {
+    const operationId = camel(`${one.method.toLowerCase()} ${one.path}`, false);
+    (paths[one.path] ??= {})[one.method.toLowerCase()] = describeRoot(one, operationId);
+  }
   for (const [path, summary] of Object.entries(api.documents))
     paths[path] = documentPath(path, summary);
   return {
@@ -40,7 +47,7 @@ export function openApiDocument(api: ApiDescription): Node {
     },
     servers: [{ url: api.serverRoot }],
     security: [],
-    tags: tagsOf(api.routes),
+    tags: tagsOf(api),
     paths,
     components: {
       schemas: { ...components.schemas, Problem: PROBLEM, ValidationProblem: VALIDATION_PROBLEM },
@@ -276,12 +283,12 @@ function tagOf({ path }: Pick<Route, "path">): string {
   return found?.[1] ?? "Sign-in";
 }
 
-function tagsOf(routes: readonly Route[]): Json[] {
-  const used = new Set([...routes.map(tagOf), "Documents"]);
+function tagsOf({ routes, roots = [] }: ApiDescription): Json[] {
+  const used = new Set(routes.map(tagOf));
   const known = TAGS.filter(([, name, description]) => used.has(name) && description !== "");
-  const all = known.map(([, name, description]): Node => ({ name, description }));
   return [
-    ...all,
+    ...known.map(([, name, description]): Node => ({ name, description })),
+    ...(roots.length === 0 ? [] : [{ name: "OAuth", description: "RFC 6749 and its companions." }]),
     { name: "Documents", description: "Public documents at the root of the server." },
   ];
 }

@@ -1,8 +1,9 @@
 import { request as plainRequest, type IncomingMessage, type RequestOptions } from "node:http";
 import { request as secureRequest } from "node:https";
-import { isIP } from "node:net";
+import { isIP, type Socket } from "node:net";
 import { rootCertificates } from "node:tls";
 
+import type { EgressProxy } from "./egress-proxy.ts";
 import {
   checkWebhookUrl,
   resolveChecked,
@@ -11,6 +12,7 @@ import {
   type Lookup,
   type WebhookTarget,
 } from "./egress.ts";
+import { openTunnel } from "./proxy-tunnel.ts";
 
 /** Where the service may call out to, and how long and how much it listens. */
 export interface CheckedHttpOptions {
@@ -18,6 +20,8 @@ export interface CheckedHttpOptions {
   /** PEM certificates besides those that come with the runtime. */
   readonly ca?: readonly string[];
   readonly lookup?: Lookup | undefined;
+  /** The operator's: connections leave through it. */
+  readonly proxy?: EgressProxy | undefined;
   /** One deadline over look-up, connection, TLS, request and the whole answer. */
   readonly timeoutMs: number;
   readonly maxBytes: number;
@@ -71,7 +75,7 @@ export async function checkedRequest(
   if (resolution.kind === "unresolved")
     throw new OutboundError(signal.aborted ? "timeout" : "dns", resolution.reason);
   let fault = new OutboundError("connect", `${target.host} has no address.`);
-  // Only what never connected is tried at the next address: a request is sent once.
+  // Not after an answer began, or the time was up: only where this address did not serve at all.
   for (const address of resolution.addresses)
     try {
       return await send(asked, { target, address, signal, options });
@@ -112,37 +116,70 @@ async function send(asked: CheckedRequest, leg: Leg): Promise<CheckedResponse> {
   return { status: response.statusCode ?? 0, body: Buffer.concat(chunks).toString("utf8") };
 }
 
-function open(asked: CheckedRequest, leg: Leg): Promise<IncomingMessage> {
+async function open(asked: CheckedRequest, leg: Leg): Promise<IncomingMessage> {
   const { target, signal } = leg;
+  const tunnel = await dialProxy(leg);
   return new Promise((resolve, reject) => {
     const abort = () => {
       request.destroy();
       reject(faultOf(undefined, signal, "timeout"));
     };
-    const request = (target.secure ? secureRequest : plainRequest)(optionsOf(asked, leg));
+    // Inside a tunnel the connection is secured already.
+    const isSecure = target.secure && tunnel === undefined;
+    const options = optionsOf(asked, leg, tunnel);
+    const request = (isSecure ? secureRequest : plainRequest)(options);
     request.once("response", resolve);
     request.once("error", (error) => reject(faultOf(error, signal, "connect")));
     // Stays for the body too: destroying the request ends its answer.
     signal.addEventListener("abort", abort, { once: true });
-    request.end(asked.body);
+    if (signal.aborted) abort();
+    else request.end(asked.body);
   });
 }
 
-function optionsOf(asked: CheckedRequest, { target, address, options }: Leg): RequestOptions {
+async function dialProxy({ target, address, signal, options }: Leg): Promise<Socket | undefined> {
+  if (options.proxy === undefined) return undefined;
+  const tls = target.secure ? { host: target.host, ca: authorities(options) } : undefined;
+  try {
+    return await openTunnel(options.proxy, { address, port: target.port, tls }, signal);
+  } catch (error) {
+    throw faultOf(error, signal, "connect");
+  }
+}
+
+function authorities({ ca = [] }: CheckedHttpOptions): string[] {
+  return [...rootCertificates, ...ca];
+}
+
+function optionsOf(
+  asked: CheckedRequest,
+  { target, address, options }: Leg,
+  tunnel: Socket | undefined,
+): RequestOptions {
   const { host, port, path, authority, secure } = target;
   const found = { address, family: isIP(address) };
-  return {
+  const common = {
     host,
     port,
     path,
     method: asked.method,
-    headers: { ...asked.headers, Host: authority, "Accept-Encoding": "identity" },
+    headers: {
+      ...asked.headers,
+      Host: authority,
+      "Accept-Encoding": "identity",
+      Connection: "close",
+    },
+  };
+  // Without an agent, which would open a connection of its own.
+  if (tunnel !== undefined) return { ...common, createConnection: () => tunnel };
+  return {
+    ...common,
     agent: false,
     // The checked address, whatever the name resolves to by now.
     lookup: (_name, wanted, done) =>
       wanted.all === true ? done(null, [found]) : done(null, address, found.family),
     ...(secure && {
-      ca: [...rootCertificates, ...(options.ca ?? [])],
+      ca: authorities(options),
       rejectUnauthorized: true,
       ...(isIP(host) === 0 && { servername: host }),
     }),

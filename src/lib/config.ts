@@ -38,6 +38,7 @@ export interface Config {
     Record<"token" | "ip", { readonly perMinute: number; readonly burst: number }>
   >;
   readonly trustedProxies: readonly string[];
+  /** Origins, or whole addresses, that single sign-on may end at besides the dashboard. */
   readonly ssoReturnTo: readonly string[];
   /** Where webhooks may go: `WEBHOOK_ALLOW_HTTP`, `WEBHOOK_ALLOWED_NETWORKS`. */
   readonly egress: EgressPolicy;
@@ -118,7 +119,7 @@ export function readConfig(env: Env = process.env): Config {
       },
     },
     trustedProxies: read.networks("TRUSTED_PROXIES"),
-    ssoReturnTo: read.list("SSO_RETURN_TO"),
+    ssoReturnTo: read.places("SSO_RETURN_TO"),
     egress: {
       allowHttp: read.choice("WEBHOOK_ALLOW_HTTP", "0", ["0", "1"]) === "1",
       allowedNetworks: read.networks("WEBHOOK_ALLOWED_NETWORKS").flatMap(parseNetworks),
@@ -196,6 +197,15 @@ class Reader {
     return items.filter((item) => item !== "");
   }
 
+  /** Addresses that a browser may be sent to; the bad ones are named. */
+  places(name: string): string[] {
+    const items = this.list(name);
+    const bad = items.filter((item) => !isPlace(item));
+    if (bad.length > 0)
+      this.#fault(name, `has no address without user and fragment at: ${bad.join(", ")}`);
+    return items;
+  }
+
   /** Networks in CIDR form; the bad ones are named and left out. */
   networks(name: string): string[] {
     const items = this.list(name);
@@ -258,6 +268,13 @@ class Reader {
 
 function protocolOf(text: string): string | undefined {
   return URL.canParse(text) ? new URL(text).protocol : undefined;
+}
+
+/** The web's schemes, and the private-use ones of apps, which have a dot (RFC 8252, 7.1). */
+function isPlace(text: string): boolean {
+  if (/[\s\\#@]|\p{Cc}/u.test(text) || !URL.canParse(text)) return false;
+  const { protocol } = new URL(text);
+  return protocol === "https:" || protocol === "http:" || protocol.includes(".");
 }
 
 function isNetwork(text: string): boolean {

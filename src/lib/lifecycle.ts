@@ -2,6 +2,8 @@ import type { Clock } from "./clock.ts";
 import { ConfigError, EXIT_CONFIG, readConfig, type Config } from "./config.ts";
 
 const PARENT_POLL_MS = 500;
+/** A drain takes 6 s at the most; whoever still hangs then, on a store that is gone too, is ended. */
+const END_WITHIN_MS = 8_000;
 /** A store that is starting at the same time is waited for; one that is not there in this time has the wrong address. */
 const REACHABLE_WITHIN_MS = 20_000;
 const RETRY_MS = 1_000;
@@ -20,7 +22,11 @@ export function configOrExit(): Config {
 /** Aborts on SIGTERM, on SIGINT, and when the supervisor that `parentPid` names is gone. */
 export function stopSignal(parentPid: number | undefined): AbortSignal {
   const stop = new AbortController();
-  const abort = () => stop.abort();
+  const abort = () => {
+    if (stop.signal.aborted) return;
+    setTimeout(() => process.exit(1), END_WITHIN_MS).unref();
+    stop.abort();
+  };
   process.on("SIGTERM", abort);
   process.on("SIGINT", abort);
   if (parentPid !== undefined) {

@@ -2,7 +2,7 @@ import { ulid } from "ulid";
 
 import type { Tx } from "../../db/client.ts";
 import type { SecretBox } from "../lib/secret-box.ts";
-import { insertMail } from "./mail-queries.ts";
+import { insertMails, type NewMailRow } from "./mail-queries.ts";
 import type { Wake } from "./schedule.ts";
 
 /** What a mail is about: the only thing that may be told of it in a log. */
@@ -42,10 +42,29 @@ const BREAKS = /[\p{Cc}\p{Z}]+/gu;
  */
 export async function queueMail(
   tx: Tx,
-  { box }: { readonly box: SecretBox },
+  deps: { readonly box: SecretBox },
   mail: NewMail,
   now: Date,
 ): Promise<Wake> {
+  await queueMails(tx, deps, [mail], now);
+  return MAIL_WAKE;
+}
+
+/** `queueMail` for many, in one statement; wake `MAIL_WAKE` after the commit. */
+export async function queueMails(
+  tx: Tx,
+  { box }: { readonly box: SecretBox },
+  mails: readonly NewMail[],
+  now: Date,
+): Promise<void> {
+  if (mails.length === 0) return;
+  await insertMails(
+    tx,
+    mails.map((mail) => rowOf(box, mail, now)),
+  );
+}
+
+function rowOf(box: SecretBox, mail: NewMail, now: Date): NewMailRow {
   if (!isMailAddress(mail.to))
     throw new Error(`The recipient of a ${mail.kind} mail is no address.`);
   const id = ulid(now.getTime());
@@ -55,14 +74,13 @@ export async function queueMail(
     text: mail.text,
     ...(mail.html !== undefined && { html: mail.html }),
   };
-  await insertMail(tx, {
+  return {
     id,
     kind: mail.kind,
     sealedMessage: box.seal(JSON.stringify(message), mailContext(id)),
     expiresAt: mail.expiresAt ?? null,
     createdAt: now,
-  });
-  return MAIL_WAKE;
+  };
 }
 
 /** Throws if no key opens it. */

@@ -6,12 +6,20 @@ import type { Db, Tx } from "../../db/client.ts";
 import type { Clock } from "../lib/clock.ts";
 import { invalid, Problem } from "../lib/problem.ts";
 import { equalInConstantTime, type SecretBox } from "../lib/secret-box.ts";
+import { queueHomeownerNotices, suppressingPartners } from "../notifications/actions.ts";
 import type { RecordedAction } from "../outbox/event.ts";
+import { MAIL_WAKE } from "../outbox/mail.ts";
 import { recordActions } from "../outbox/queries.ts";
 import type { Waker } from "../outbox/schedule.ts";
 import { decideEvents, type Known, type Outcome } from "./decide.ts";
 import { readEvents } from "./input.ts";
-import { reviewKey, type ProviderEvent, type ReviewState, type Site } from "./model.ts";
+import {
+  PROVIDER_SLUG,
+  reviewKey,
+  type ProviderEvent,
+  type ReviewState,
+  type Site,
+} from "./model.ts";
 import type { ProfanityFinder } from "./profanity.ts";
 import * as queries from "./queries.ts";
 import { toAction } from "./record.ts";
@@ -24,7 +32,7 @@ export interface ProviderDeps {
   readonly schedule: Waker;
 }
 
-const SLUG = /^[a-z0-9][a-z0-9_-]{0,63}$/;
+const SLUG = new RegExp(PROVIDER_SLUG);
 /** Signs for a provider that does not exist, so that it takes as long as one that does. */
 const NOBODY = "there is no such provider";
 
@@ -60,12 +68,13 @@ export async function takeEvents(
     const known = await loadKnown(tx, { sites, fresh, now, profanity: deps.profanity });
     const outcome = decideEvents(fresh, known);
     if (Object.keys(outcome.faults).length > 0) throw invalid({ ...outcome.faults });
-    await write(tx, outcome, now);
+    const mailed = await write(tx, deps, outcome, now);
     const actions = outcome.recorded.map((one): RecordedAction => ({
       ...toAction(one, slug),
       eventId: ulid(now.getTime()),
     }));
-    return { accepted: fresh.length, wakes: await recordActions(tx, actions, now) };
+    const recorded = await recordActions(tx, actions, now);
+    return { accepted: fresh.length, wakes: mailed ? [...recorded, MAIL_WAKE] : recorded };
   });
   // After the commit: earlier, the dispatcher could look before the entries are visible.
   await deps.schedule.wake(wakes, now);
@@ -150,21 +159,32 @@ function newReview(
 }
 
 /** Only a posted response asks whether our own mails are suppressed. */
-async function suppressing(
+function suppressing(
   tx: Tx,
   sites: Sites,
   fresh: readonly ProviderEvent[],
 ): Promise<ReadonlySet<number>> {
   const posted = fresh.filter(({ type }) => type === "response.posted");
   const partners = posted.flatMap(({ siteId }) => sites.get(siteId)?.partnerId ?? []);
-  return partners.length === 0 ? new Set() : queries.suppressingPartners(tx, distinct(partners));
+  return suppressingPartners(tx, distinct(partners));
 }
 
-async function write(tx: Tx, outcome: Outcome, now: Date): Promise<void> {
+/** Answers whether a mail was queued: one for every homeowner_notified_of_response that says so (decisions.md 6). */
+async function write(
+  tx: Tx,
+  deps: Pick<ProviderDeps, "box">,
+  outcome: Outcome,
+  now: Date,
+): Promise<boolean> {
   if (outcome.reviews.length > 0) await queries.updateReviews(tx, outcome.reviews, now);
   if (outcome.sites.length > 0) await queries.updateSites(tx, outcome.sites);
-  // The mail of every homeowner_notified_of_response that says `queued` is queued here, in this transaction, as soon
-  // as there is a table of mails.
+  const notices = outcome.recorded.flatMap((one) => {
+    if (one.event !== "homeowner_notified_of_response") return [];
+    const to = one.metadata.native_email === "queued" ? one.review.reviewerEmail : null;
+    return to === null ? [] : [{ reviewId: one.review.id, to }];
+  });
+  await queueHomeownerNotices(tx, deps, notices, now);
+  return notices.length > 0;
 }
 
 /** Several events of a request often carry the same text. */

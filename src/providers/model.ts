@@ -9,6 +9,8 @@ export const MAX_EVENTS = 500;
 export const BODY_LIMIT = 1024 * 1024;
 /** decisions.md 5: clocks differ, but not by more. */
 export const MAX_AHEAD_MS = 5 * 60_000;
+/** What names a provider in paths and bodies. */
+export const PROVIDER_SLUG = "^[a-z0-9][a-z0-9_-]{0,63}$";
 const EVENT_ID_CHARS = 200;
 const EXTERNAL_ID_CHARS = 255;
 const REVIEWER_CHARS = 200;

@@ -118,18 +118,6 @@ export async function lockReviews(
        for no key update of r`;
 }
 
-/** Partners whose active immediate subscription has our own mails suppressed (interface.md 6.4, rule 4). */
-export async function suppressingPartners(
-  tx: Tx,
-  partnerIds: readonly number[],
-): Promise<Set<number>> {
-  const rows = await tx.sql<{ partnerId: number }[]>`
-    select partner_id as "partnerId" from webhook_subscriptions
-     where partner_id = any(${[...partnerIds]}::int[]) and delivery_kind = 'immediate'
-       and state = 'active' and suppress_native_notifications`;
-  return new Set(rows.map(({ partnerId }) => partnerId));
-}
-
 export async function updateReviews(
   tx: Tx,
   reviews: readonly ReviewState[],

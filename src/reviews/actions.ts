@@ -1,18 +1,23 @@
 import { ulid } from "ulid";
 
-import type { Db } from "../../db/client.ts";
+import type { Db, Tx } from "../../db/client.ts";
 import { recordDenial } from "../auth/actions/record-denial.ts";
 import type { Principal } from "../auth/model.ts";
 import { isRowId, type Page } from "../http/page.ts";
 import type { Call } from "../http/route.ts";
 import type { Clock } from "../lib/clock.ts";
-import { Problem } from "../lib/problem.ts";
+import { invalid, Problem } from "../lib/problem.ts";
+import type { SecretBox } from "../lib/secret-box.ts";
+import { planFlagNotice, queueFlagNotice } from "../notifications/actions.ts";
 import type { RecordedAction } from "../outbox/event.ts";
+import { MAIL_WAKE } from "../outbox/mail.ts";
 import { recordActions } from "../outbox/queries.ts";
 import type { Waker } from "../outbox/schedule.ts";
 import * as decide from "./decide.ts";
 import {
   reviewFacts,
+  type Colleague,
+  type ColleagueQuery,
   type FlagMove,
   type HistoryEntry,
   type Review,
@@ -24,6 +29,7 @@ import * as queries from "./queries.ts";
 export interface ReviewDeps {
   readonly db: Db;
   readonly clock: Clock;
+  readonly box: SecretBox;
   readonly schedule: Waker;
 }
 
@@ -76,37 +82,81 @@ export function flag(
   return act(deps, principal, id, (review) => decide.decideFlag(review, reason));
 }
 
+/** The account owner is told by mail, unless the partner takes that over (decisions.md 6, native notification mails). */
 export function moveFlag(
   deps: ReviewDeps,
   principal: Principal,
   { id }: Pick<Review, "id">,
-  status: FlagMove,
+  to: FlagMove,
 ): Promise<Review> {
-  return act(deps, principal, id, (review) => decide.decideFlagStatus(review, status));
+  return act(deps, principal, id, async (review, now, tx) => {
+    const notice = await planFlagNotice(tx, review);
+    const decision = decide.decideFlagStatus(review, to, notice.nativeEmail);
+    if (decision.kind === "write" && notice.nativeEmail === "queued")
+      await queueFlagNotice(tx, deps, { owner: notice.owner, reviewId: id, to }, now);
+    return decision;
+  });
 }
+
+/** To a user of the review's account who sees its store; anybody else is a 422. */
+export function assign(
+  deps: ReviewDeps,
+  principal: Principal,
+  { id }: Pick<Review, "id">,
+  userId: number,
+): Promise<Review> {
+  return act(deps, principal, id, async (review, _now, tx) => {
+    if (!(await queries.maySee(tx, review, userId)))
+      throw invalid({ user_id: ["is not an active user who sees the store of the review"] });
+    return decide.decideAssignment(review, userId);
+  });
+}
+
+export function addNote(
+  deps: ReviewDeps,
+  principal: Principal,
+  { id }: Pick<Review, "id">,
+  body: string,
+): Promise<Review> {
+  return act(deps, principal, id, () => decide.decideNote(body));
+}
+
+type Rule = (
+  review: Review,
+  now: Date,
+  tx: Tx,
+) => decide.ReviewDecision | Promise<decide.ReviewDecision>;
 
 /** One transaction of domain change, history and outbox entries; the dispatcher is woken after it (decisions.md 6). */
 async function act(
   deps: ReviewDeps,
   principal: Principal,
   id: number,
-  rule: (review: Review, now: Date) => decide.ReviewDecision,
+  rule: Rule,
 ): Promise<Review> {
   const now = deps.clock.now();
   const { review, wakes } = await deps.db.transaction(async (tx) => {
     const current = await queries.lockReview(tx, id);
     if (current === undefined) throw new Problem("not_found");
-    const decision = rule(current, now);
+    const decision = await rule(current, now, tx);
     if (decision.kind === "refuse") throw new Problem(decision.code);
     if (decision.kind === "nothing") return { review: current, wakes: [] };
     await queries.updateReview(tx, id, decision.changes, now);
     const changed = { ...current, ...decision.changes, updatedAt: now };
     const action = actionOf(changed, decision.event, { principal, now });
-    return { review: changed, wakes: await recordActions(tx, [action], now) };
+    const recorded = await recordActions(tx, [action], now);
+    return {
+      review: changed,
+      wakes: isMailed(decision.event) ? [...recorded, MAIL_WAKE] : recorded,
+    };
   });
   // After the commit: earlier, the dispatcher could look before the entries are visible.
   await deps.schedule.wake(wakes, now);
   return review;
+}
+
+function isMailed({ metadata }: decide.ReviewEvent): boolean {
+  return "native_email" in metadata && metadata.native_email === "queued";
 }
 
 function actionOf(
@@ -152,6 +202,16 @@ export function listStoreReviewSites(
   page: Page,
 ): Promise<StoreReviewSite[]> {
   return queries.storeReviewSitesOf(db, viewOf(principal), page);
+}
+
+/** `GET /account/users`: whom reviews may be assigned to. */
+export function listColleagues(
+  { db }: Pick<ReviewDeps, "db">,
+  principal: Principal,
+  query: ColleagueQuery,
+  page: Page,
+): Promise<Colleague[]> {
+  return queries.colleaguesOf(db, viewOf(principal), query, page);
 }
 
 /** The access rule admits users of an account only; this says it to the types. */

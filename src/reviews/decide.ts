@@ -1,4 +1,5 @@
 import type { ProblemCode } from "../lib/problem.ts";
+import type { NativeEmail } from "../notifications/model.ts";
 import type { FlagMove, Metadata, Review } from "./model.ts";
 
 /** What an account's action does to a review: columns to write and one event, nothing, or a refusal. */
@@ -9,7 +10,15 @@ export type ReviewDecision =
 
 /** The columns that account actions move; what is absent stays. */
 export type ReviewChanges = Partial<
-  Pick<Review, "responseBody" | "responseUserId" | "respondedAt" | "flagStatus" | "flagReason">
+  Pick<
+    Review,
+    | "responseBody"
+    | "responseUserId"
+    | "respondedAt"
+    | "flagStatus"
+    | "flagReason"
+    | "assignedUserId"
+  >
 >;
 
 export type ReviewEvent = {
@@ -59,17 +68,39 @@ export function decideFlag(review: State, reason: string): ReviewDecision {
  * The present value again writes nothing, also where it has closed the flag: the caller may be repeating a request
  * whose answer was lost. On a removed review it works, because removal is what many flags ask for.
  */
-export function decideFlagStatus(review: State, to: FlagMove): ReviewDecision {
+export function decideFlagStatus(
+  review: Pick<State, "flagStatus">,
+  to: FlagMove,
+  nativeEmail: NativeEmail,
+): ReviewDecision {
   const from = review.flagStatus;
   if (from === to) return { kind: "nothing" };
   if (from === null || !isOpen(review)) return { kind: "refuse", code: "no_open_flag" };
   return {
     kind: "write",
     changes: { flagStatus: to },
-    event: { name: "flag_status_changed", metadata: { from, to } },
+    event: { name: "flag_status_changed", metadata: { from, to, native_email: nativeEmail } },
   };
 }
 
-function isOpen({ flagStatus }: State): boolean {
+/** Whoever has the review already gets it no second time. Also of a removed one: somebody may have to look into it. */
+export function decideAssignment(
+  review: Pick<Review, "assignedUserId">,
+  userId: number,
+): ReviewDecision {
+  if (review.assignedUserId === userId) return { kind: "nothing" };
+  return {
+    kind: "write",
+    changes: { assignedUserId: userId },
+    event: { name: "review_assigned", metadata: { user_id: userId } },
+  };
+}
+
+/** A note lives in the history alone; no two are the same one, whatever they say. */
+export function decideNote(body: string): ReviewDecision {
+  return { kind: "write", changes: {}, event: { name: "note_added", metadata: { body } } };
+}
+
+function isOpen({ flagStatus }: Pick<State, "flagStatus">): boolean {
   return flagStatus === "open" || flagStatus === "under_review";
 }

@@ -1,8 +1,10 @@
 import { Type, type Static } from "@sinclair/typebox";
 
+import type { Role } from "../auth/model.ts";
 import { pageQuery } from "../http/page.ts";
 import { rowId, storableText } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
+import type { NativeEmail } from "../notifications/model.ts";
 import type { ReviewFacts } from "../outbox/event.ts";
 
 export const FLAG_MOVES = ["under_review", "accepted", "rejected", "withdrawn"] as const;
@@ -62,11 +64,13 @@ export interface Metadata {
   /** Only the words that were not there before. */
   profanity_detected: { words: string[] };
   review_flagged: { reason: string };
-  flag_status_changed: { from: FlagStatus; to: FlagStatus };
+  flag_status_changed: { from: FlagStatus; to: FlagStatus; native_email: NativeEmail };
+  review_assigned: { user_id: number };
+  note_added: { body: string };
   response_submitted: { body: string };
   response_updated: { body: string };
   response_deleted: Record<string, never>;
-  homeowner_notified_of_response: { native_email: "queued" | "suppressed" | "no_address" };
+  homeowner_notified_of_response: { native_email: NativeEmail };
   /** Not part of the site-connection body; kept in the history. */
   response_post_succeeded: Record<string, never>;
   response_post_failed: { error_code: string };
@@ -74,6 +78,7 @@ export interface Metadata {
 
 const RESPONSE_CHARS = 10_000;
 const REASON_CHARS = 1_000;
+const NOTE_CHARS = 10_000;
 
 const strict = { additionalProperties: false };
 export const ResponseBody = Type.Object({ body: storableText([1, RESPONSE_CHARS]) }, strict);
@@ -82,12 +87,15 @@ export const FlagStatusBody = Type.Object(
   { status: Type.Union(FLAG_MOVES.map((one) => Type.Literal(one))) },
   strict,
 );
+export const AssignBody = Type.Object({ user_id: rowId() }, strict);
+export const NoteBody = Type.Object({ body: storableText([1, NOTE_CHARS]) }, strict);
 
 export const reviewQuery = Type.Object({
   ...pageQuery,
   store_id: Type.Optional(rowId()),
   rate: Type.Optional(Type.Integer({ minimum: 1, maximum: 5 })),
   source_platform: Type.Optional(storableText([1, 64])),
+  assigned_user_id: Type.Optional(rowId()),
   responded: Type.Optional(Type.Union([Type.Literal("true"), Type.Literal("false")])),
   flag_status: Type.Optional(
     Type.Union([Type.Literal("open"), ...FLAG_MOVES.map((one) => Type.Literal(one))]),
@@ -212,4 +220,31 @@ export function showStoreReviewSite(one: StoreReviewSite): Static<typeof StoreRe
     pull: { connected: one.pullConnected, error_code: one.pullErrorCode },
     post: { connected: one.postConnected, error_code: one.postErrorCode },
   };
+}
+
+/** An active user of an account, as its colleagues see it. */
+export interface Colleague {
+  readonly id: number;
+  readonly email: string;
+  readonly name: string;
+  readonly role: Role;
+  /** The stores of a location user; null where a user sees every store of the account. */
+  readonly storeIds: readonly number[] | null;
+}
+
+/** With `store_id` only those who see that store: whom its reviews may be assigned to. */
+export const colleagueQuery = Type.Object({ ...pageQuery, store_id: Type.Optional(rowId()) });
+export type ColleagueQuery = Static<typeof colleagueQuery>;
+
+export const ColleagueObject = Type.Object({
+  id: Type.Integer(),
+  email: Type.String(),
+  name: Type.String(),
+  role: Type.String(),
+  store_ids: Type.Union([Type.Array(Type.Integer()), Type.Null()]),
+});
+
+export function showColleague(one: Colleague): Static<typeof ColleagueObject> {
+  const { id, email, name, role, storeIds } = one;
+  return { id, email, name, role, store_ids: storeIds && [...storeIds] };
 }

@@ -4,7 +4,14 @@ import type { DbOrTx, Tx } from "../../db/client.ts";
 import { reviews } from "../../db/schema.ts";
 import type { Page } from "../http/page.ts";
 import type { ReviewChanges } from "./decide.ts";
-import type { HistoryEntry, Review, ReviewQuery, StoreReviewSite } from "./model.ts";
+import type {
+  Colleague,
+  ColleagueQuery,
+  HistoryEntry,
+  Review,
+  ReviewQuery,
+  StoreReviewSite,
+} from "./model.ts";
 
 /** Which reviews and stores a caller sees: an account's, or some of its stores'. */
 export interface View {
@@ -51,6 +58,9 @@ export async function reviewsOf(
     query.store_id === undefined ? sql`` : sql`and r.store_id = ${query.store_id}`,
     query.rate === undefined ? sql`` : sql`and r.rate = ${query.rate}`,
     query.source_platform === undefined ? sql`` : sql`and p.slug = ${query.source_platform}`,
+    query.assigned_user_id === undefined
+      ? sql``
+      : sql`and r.assigned_user_id = ${query.assigned_user_id}`,
     query.responded === undefined
       ? sql``
       : sql`and (r.response_body is not null) = ${query.responded === "true"}`,
@@ -99,4 +109,46 @@ export async function storeReviewSitesOf(
       from store_review_sites l join review_sites p on p.id = l.review_site_id
      where l.account_id = ${view.accountId} ${conditions}
      order by l.id limit ${page.limit + 1}`;
+}
+
+/** Who of an account sees a store: everybody but the location users of others. */
+const sees = (db: DbOrTx, storeIds: readonly number[]) => db.sql`
+  (u.role <> 'location_user' or exists (
+    select 1 from user_stores m where m.user_id = u.id and m.store_id = any(${[...storeIds]}::int[])))`;
+
+/** Whether a review may be assigned to this user: one of its account, active, who sees its store. */
+export async function maySee(
+  tx: Tx,
+  { accountId, storeId }: Pick<Review, "accountId" | "storeId">,
+  userId: number,
+): Promise<boolean> {
+  const rows = await tx.sql`
+    select 1 from users u
+     where u.id = ${userId} and u.company_id = ${accountId} and u.is_active and ${sees(tx, [storeId])}`;
+  return rows.length > 0;
+}
+
+/** The active users of the account; a location user meets those who see one of its own stores. */
+export async function colleaguesOf(
+  db: DbOrTx,
+  view: View,
+  query: ColleagueQuery,
+  page: Page,
+): Promise<Colleague[]> {
+  const { sql } = db;
+  const conditions = [
+    view.storeIds === null ? sql`` : sql`and ${sees(db, view.storeIds)}`,
+    query.store_id === undefined
+      ? sql``
+      : sql`and ${sees(db, [query.store_id])}
+            and exists (select 1 from stores s where s.id = ${query.store_id} and s.account_id = u.company_id)`,
+    page.after === undefined ? sql`` : sql`and u.id > ${Number(page.after)}::bigint`,
+  ];
+  return sql<Colleague[]>`
+    select u.id, u.email, u.name, u.role,
+           case when u.role = 'location_user'
+             then array(select store_id from user_stores where user_id = u.id order by store_id) end as "storeIds"
+      from users u
+     where u.company_id = ${view.accountId} and u.is_active ${conditions}
+     order by u.id limit ${page.limit + 1}`;
 }

@@ -6,12 +6,17 @@ import { isRowId, listOf, listSchema, pageOf, pageQuery } from "../http/page.ts"
 import { route, type Call, type Route } from "../http/route.ts";
 import * as actions from "./actions.ts";
 import {
+  AssignBody,
+  ColleagueObject,
+  colleagueQuery,
   FlagBody,
   FlagStatusBody,
+  NoteBody,
   ResponseBody,
   ReviewObject,
   ReviewWithHistory,
   reviewQuery,
+  showColleague,
   showHistory,
   showReview,
   showStoreReviewSite,
@@ -25,7 +30,12 @@ const writing = accountUser("reviews:write");
 
 /** decisions.md 6; every action answers the review as it is afterwards. */
 export function reviewRoutes(deps: actions.ReviewDeps): Route[] {
-  return [...readingRoutes(deps), ...responseRoutes(deps), ...flagRoutes(deps)];
+  return [
+    ...readingRoutes(deps),
+    ...responseRoutes(deps),
+    ...flagRoutes(deps),
+    ...teamRoutes(deps),
+  ];
 }
 
 interface Asked {
@@ -135,6 +145,50 @@ function flagRoutes(deps: actions.ReviewDeps): Route[] {
       find: findWith(deps),
       handle: async ({ principal, found, body }) =>
         showReview(await actions.moveFlag(deps, principal, found, body.status)),
+    }),
+  ];
+}
+
+function teamRoutes(deps: actions.ReviewDeps): Route[] {
+  return [
+    route({
+      method: "POST",
+      path: `${BASE}/:id/assign`,
+      summary: "Assign a review to a user",
+      description:
+        "To an active user of the account who sees the review's store. Whoever has it already gets it no second time.",
+      access: writing,
+      body: AssignBody,
+      answers: { 200: ReviewObject },
+      find: findWith(deps),
+      handle: async ({ principal, found, body }) =>
+        showReview(await actions.assign(deps, principal, found, body.user_id)),
+    }),
+    route({
+      method: "POST",
+      path: `${BASE}/:id/notes`,
+      summary: "Add an internal note to a review",
+      description:
+        "The note is part of the review's history, and of nothing that the reviewer sees.",
+      access: writing,
+      body: NoteBody,
+      answers: { 200: ReviewObject },
+      find: findWith(deps),
+      handle: async ({ principal, found, body }) =>
+        showReview(await actions.addNote(deps, principal, found, body.body)),
+    }),
+    route({
+      method: "GET",
+      path: "/account/users",
+      summary: "List the account's active users",
+      access: reading,
+      query: colleagueQuery,
+      answers: { 200: listSchema(ColleagueObject) },
+      async handle({ principal, query }) {
+        const page = pageOf(query, isRowId);
+        const rows = await actions.listColleagues(deps, principal, query, page);
+        return listOf(rows, page, { key: (one) => String(one.id), show: showColleague });
+      },
     }),
   ];
 }

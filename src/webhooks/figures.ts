@@ -2,6 +2,8 @@ import { fromMs } from "../lib/clock.ts";
 
 /** Attempts are counted per so long; a step of the charts is a multiple of it. */
 export const BUCKET_MS = 300_000;
+/** The lengths of buckets, the longest first; each is summed from the next. */
+export const LEVELS_MS = [86_400_000, 3_600_000, BUCKET_MS] as const;
 
 /**
  * Bins of a duration in ms: one per millisecond below EXACT_MS, then bins that grow by a tenth, so that a percentile
@@ -47,6 +49,51 @@ export function bucketFloor(at: Date, stepMs = BUCKET_MS): Date {
 
 function sum(counts: readonly BinCount[]): number {
   return counts.reduce((total, one) => total + one.count, 0);
+}
+
+/** Steps begin at `origin`; `until` does not belong to the range. */
+export interface Range {
+  readonly since: Date;
+  readonly until: Date;
+  readonly stepMs: number;
+  readonly origin: Date;
+}
+
+export interface Segment {
+  readonly since: Date;
+  readonly until: Date;
+  /** The length of its buckets; null for the attempts themselves. */
+  readonly levelMs: number | null;
+}
+
+/**
+ * The range in the fewest buckets: the longest ones in its middle, shorter ones towards its ends, and the attempts
+ * themselves where no bucket fits or none is counted yet. No bucket reaches over the end of a step.
+ */
+export function segmentsOf(range: Range, countedUntil: Date): Segment[] {
+  const { since, until, stepMs, origin } = range;
+  const isOnePoint = until.getTime() - origin.getTime() <= stepMs;
+  const levels = LEVELS_MS.filter(
+    (level) => isOnePoint || (stepMs % level === 0 && origin.getTime() % level === 0),
+  );
+  return cover({ since, until }, levels, countedUntil);
+}
+
+function cover(
+  { since, until }: { readonly since: Date; readonly until: Date },
+  [levelMs, ...finer]: readonly number[],
+  countedUntil: Date,
+): Segment[] {
+  if (since >= until) return [];
+  if (levelMs === undefined) return [{ since, until, levelMs: null }];
+  const first = bucketFloor(fromMs(since.getTime() + levelMs - 1), levelMs);
+  const last = bucketFloor(countedUntil < until ? countedUntil : until, levelMs);
+  if (last <= first) return cover({ since, until }, finer, countedUntil);
+  return [
+    ...cover({ since, until: first }, finer, countedUntil),
+    { since: first, until: last, levelMs },
+    ...cover({ since: last, until }, finer, countedUntil),
+  ];
 }
 
 export interface CountedAttempts extends BinCount {

@@ -165,8 +165,8 @@ describe("the flag", () => {
     expect((await flag("Still spam")).status).toBe(200);
     expect(await events()).toEqual([
       ["review_flagged", { reason: "Spam" }],
-      ["flag_status_changed", { from: "open", to: "under_review" }],
-      ["flag_status_changed", { from: "under_review", to: "rejected" }],
+      ["flag_status_changed", { from: "open", to: "under_review", native_email: "queued" }],
+      ["flag_status_changed", { from: "under_review", to: "rejected", native_email: "queued" }],
       ["review_flagged", { reason: "Still spam" }],
     ]);
   });

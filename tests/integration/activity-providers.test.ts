@@ -616,6 +616,10 @@ describe("connections", () => {
       );
       const sides = rows.map((row) => row.event.endsWith("_disconnected"));
       expect(sides).toEqual(sides.map((_, i) => i % 2 === 0));
+      // What was told last is what is.
+      const [row] = await database.db.sql`
+        select pull_connected as pull, post_connected as post from store_review_sites where id = ${site}`;
+      expect(row?.[axis]).toBe(!(sides.at(-1) ?? false));
     }
   });
 });

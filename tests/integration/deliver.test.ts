@@ -485,7 +485,7 @@ describe("a kept connection", () => {
 
   test("is used again within the idle time, not after it, and is then closed", async () => {
     const receiver = await receive(OK);
-    const { client, deliver } = start({ idleMs: 200 });
+    const { client, deliver } = start({ idleMs: 1_500 });
     await deliver(message(receiver.url));
     await Bun.sleep(50);
     await deliver(message(receiver.url));

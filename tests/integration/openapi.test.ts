@@ -8,6 +8,7 @@ import * as fc from "fast-check";
 
 import { createApp } from "../../src/app.ts";
 import { BASE_PATH } from "../../src/http/mount.ts";
+import { openApiDocument } from "../../src/http/openapi.ts";
 import type { Answer } from "../support/api.ts";
 import { startWebhooks, type WebhookWorld } from "../support/webhooks.ts";
 
@@ -99,6 +100,21 @@ describe("the document", () => {
     const problems: NormalizedProblem[] = await lintFromString({ source: text, config });
     const errors = problems.filter(({ severity }) => severity === "error");
     expect(errors.map(({ ruleId, message }) => `${ruleId}: ${message}`)).toEqual([]);
+  });
+
+  test("stays valid with the routes of OAuth at the root", async () => {
+    const roots = [
+      ["POST", "/oauth/token"],
+      ["POST", "/oauth/revoke"],
+      ["POST", "/oauth/introspect"],
+      ["GET", "/oauth/authorize"],
+      ["POST", "/oauth/authorize"],
+      ["GET", "/oauth/unknown"],
+    ].map(([method = "", path = ""]) => ({ method, path }));
+    const api = { serverRoot: "http://localhost", basePath: BASE_PATH, routes: [], documents: {} };
+    const made = openApiDocument({ ...api, roots });
+    const { valid, errors } = await new Validator().validate(JSON.parse(JSON.stringify(made)));
+    expect([valid, errors]).toEqual([true, undefined]);
   });
 
   test("misses no route that the server has, and names no other", () => {
@@ -319,7 +335,7 @@ function requestTo(listed: Listed, known: readonly string[]): fc.Arbitrary<() =>
 
 /** Operations that would end the tokens and passwords that the rest of the run needs. */
 const ENDS_TOKENS =
-  /logout|revoking|reset-password|sessions\/|api-token|personal-access-tokens\/|stream$/;
+  /logout|revoking|activate$|reset-password|sessions\/|api-token|personal-access-tokens\/|stream$/;
 
 describe("driven by its own document", () => {
   test("the API never fails, and every answer matches its schema", async () => {

@@ -4,6 +4,7 @@ import { ulid } from "ulid";
 
 import { EventStreams } from "../../src/http/event-stream.ts";
 import { webhookRoutes } from "../../src/webhooks/routes.ts";
+import { startApi } from "../support/api.ts";
 import { settle, startWebhooks, type Who, type WebhookWorld } from "../support/webhooks.ts";
 
 let world: WebhookWorld;
@@ -110,6 +111,33 @@ describe.each(EVERY.map((one) => [nameOf(one), one] as const))("%s", (_, operati
     expect(await denied()).toBe(rows + 4);
     expect(await snapshot()).toBe(before);
   });
+});
+
+describe("over the limit", () => {
+  test.each(EVERY.map((one) => [nameOf(one), one] as const))(
+    "%s is 429 before anything else is looked at, and changes nothing",
+    async (_, operation) => {
+      const limit = { perMinute: 600, burst: 300 };
+      const take = async () => ({ allowed: false, remaining: 0, limit, fullInS: 30, nextInS: 1 });
+      const { db, config, keys, box, clock } = world.api.deps;
+      const limiter = { take, unchecked: 0 };
+      const api = await startApi({ db, config, keys, box, clock, limiter });
+      const { id } = await world.subscribe();
+      const before = await snapshot();
+      const { status, body, headers } = await api.call(
+        operation.method,
+        `/partner/webhooks${fill(operation.path, id)}`,
+        { token: world.tokens.owner, body: operation.body },
+      );
+      expect([status, body["code"], headers.get("retry-after")]).toEqual([
+        429,
+        "rate_limited",
+        "1",
+      ]);
+      expect(headers.get("ratelimit-remaining")).toBe("0");
+      expect(await snapshot()).toBe(before);
+    },
+  );
 });
 
 describe.each(OF_ONE.map((one) => [nameOf(one), one] as const))("%s", (_, operation) => {

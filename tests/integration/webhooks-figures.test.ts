@@ -137,7 +137,7 @@ describe("the health", () => {
 describe("counting", () => {
   const counted = (id: string) => world.database.db.sql<{ outcome: string; n: number }[]>`
     select outcome, sum(n)::int as n from attempt_figures, unnest(counts) n
-     where subscription_id = ${id} group by 1 order by 1`;
+     where subscription_id = ${id} and step_s = 300 group by 1 order by 1`;
 
   test("once more, and by several processes at once, changes nothing", async () => {
     const { id } = await world.subscribe();
@@ -152,6 +152,27 @@ describe("counting", () => {
     world.clock.advance(6 * MINUTE_MS);
     await Promise.all([count(), count(), count()]);
     expect([...(await counted(id))]).toEqual(first);
+  });
+
+  test("sums hours and days up to the same", async () => {
+    const { id } = await world.subscribe();
+    for (let i = 1; i <= 40; i++)
+      await attempt(id, {
+        agoMs: i * 60 * MINUTE_MS,
+        durationMs: i,
+        outcome: i % 4 ? "delivered" : "failed",
+      });
+    await world.database.db.sql`delete from figures_progress`;
+    await count();
+    const rows = await world.database.db.sql<{ step: number; outcome: string; n: number }[]>`
+      select step_s as step, outcome, sum(n)::int as n from attempt_figures, unnest(counts) n
+       where subscription_id = ${id} group by 1, 2 order by 1, 2`;
+    expect([...rows]).toEqual(
+      [300, 3600, 86_400].flatMap((step) => [
+        { step, outcome: "delivered", n: 30 },
+        { step, outcome: "failed", n: 10 },
+      ]),
+    );
   });
 
   test("takes what was committed late once more into its bucket", async () => {
@@ -171,7 +192,7 @@ describe("counting", () => {
     const { id } = await world.subscribe();
     await attempt(id, { agoMs: 20 * MINUTE_MS });
     await count();
-    world.clock.advance(3 * DAY_MS);
+    world.clock.advance(4 * DAY_MS);
     await count();
     expect(await counted(id)).toHaveLength(0);
   });

@@ -36,8 +36,8 @@ export interface TestApi {
   call(method: string, path: string, options?: CallOptions & { root?: boolean }): Promise<Answer>;
   /** The token of a sign-in; throws if it is refused. */
   login(email: string, password?: string): Promise<string>;
-  /** Starts to listen on a free port, for tests that need a real connection; answers `{server_root}`. */
-  listen(): string;
+  /** Starts to listen, on a free port unless one is given, for tests that need a real connection; answers `{server_root}`. */
+  listen(port?: number): string;
   stop(): Promise<void>;
 }
 
@@ -98,8 +98,8 @@ export async function startApi({
         throw new Error(`The sign-in of ${email} was answered ${status}: ${text}`);
       return String(body.token);
     },
-    listen() {
-      app.listen({ port: 0, hostname: "127.0.0.1" });
+    listen(port = 0) {
+      app.listen({ port, hostname: "127.0.0.1" });
       return `http://127.0.0.1:${app.server?.port}`;
     },
     async stop() {

@@ -5,7 +5,10 @@ import type { Config } from "../../lib/config.ts";
 import { errorFields, type Log } from "../../lib/log.ts";
 import { CODE_LIMITS_WINDOW_MS, FORGET_FAILURES_AFTER_MS } from "../decide.ts";
 import {
+  deleteDeadAuthorizationCodes,
   deleteDeadCodes,
+  deleteDeadSsoCodes,
+  deleteDeadSsoStates,
   deleteExpiredTokens,
   deleteForgottenLocks,
   deleteIdleKeys,
@@ -25,13 +28,18 @@ export const PURGE_BATCH = 500;
 export const PURGE_MARGIN_MS = 60_000;
 /** A process that did not hear of a rotation yet still signs with the retired key. */
 export const KEEP_RETIRED_KEY_MS = 3_600_000;
+/** How long the second use of an authorization code is told from that of an unknown one. */
+export const KEEP_REDEEMED_CODE_MS = 24 * 3_600_000;
 const EVERY_MS = 60_000;
 
 /** What was removed. */
 export interface Purged {
   readonly tokens: number;
   readonly codes: number;
+  readonly authorizationCodes: number;
   readonly codeLimits: number;
+  readonly ssoStates: number;
+  readonly ssoCodes: number;
   readonly locks: number;
   readonly keys: number;
 }
@@ -47,9 +55,19 @@ export async function purge(deps: PurgeDeps): Promise<Purged> {
     codes: await inBatches((tx) =>
       deleteDeadCodes(tx, { expiredBefore: before, issuedBefore }, PURGE_BATCH),
     ),
+    authorizationCodes: await inBatches((tx) => {
+      const redeemedBefore = addMs(before, -KEEP_REDEEMED_CODE_MS);
+      return deleteDeadAuthorizationCodes(
+        tx,
+        { expiredBefore: before, redeemedBefore },
+        PURGE_BATCH,
+      );
+    }),
     codeLimits: await inBatches((tx) =>
       deleteOldCodeLimits(tx, addMs(before, -CODE_LIMITS_WINDOW_MS), PURGE_BATCH),
     ),
+    ssoStates: await inBatches((tx) => deleteDeadSsoStates(tx, before, PURGE_BATCH)),
+    ssoCodes: await inBatches((tx) => deleteDeadSsoCodes(tx, before, PURGE_BATCH)),
     locks: await inBatches((tx) => {
       const failedBefore = addMs(before, -FORGET_FAILURES_AFTER_MS);
       return deleteForgottenLocks(tx, { failedBefore, now }, PURGE_BATCH);

@@ -24,6 +24,8 @@ interface Refresh {
   readonly clientId: string | null;
   /** Narrower than before; undefined: as before. */
   readonly scopes?: readonly string[];
+  /** What the client is registered for; undefined: nothing holds it back. */
+  readonly ceiling?: readonly string[];
 }
 
 export type RefreshOutcome =
@@ -50,9 +52,9 @@ export async function refreshSession(
   return deps.db.transaction(async (tx) => {
     const row = await holdRefreshToken(tx, claims);
     if (row === undefined) return { kind: "refused" };
-    const { scopes, clientId } = asked;
+    const { scopes, clientId, ceiling } = asked;
     const leewayS = deps.config.refreshLeewayS;
-    const decision = decideRefresh(row, { clientId, scopes }, { now, leewayS });
+    const decision = decideRefresh(row, { clientId, scopes, ceiling }, { now, leewayS });
     if (decision.kind === "replayed") return endReplayed(tx, row, call, now);
     if (decision.kind !== "redeem") return decision;
     await redeemToken(tx, row.jti, now);

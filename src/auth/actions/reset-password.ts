@@ -15,8 +15,9 @@ import type { KeyRing } from "../key-ring.ts";
 import { passwordChangedMail } from "../mails.ts";
 import type { Principal } from "../model.ts";
 import type { ResetAnswer } from "../password-model.ts";
-import { consumeCodesOf } from "../queries/codes.ts";
+import { consumeCodesOf, deleteAuthorizationCodesOf } from "../queries/codes.ts";
 import { forgetLock } from "../queries/locks.ts";
+import { consumeSsoCodesOf } from "../queries/sso.ts";
 import { deleteToken, deleteTokensOf } from "../queries/tokens.ts";
 import { changePassword, type PersonRow } from "../queries/users.ts";
 import { openSession } from "./open-session.ts";
@@ -72,6 +73,8 @@ async function endEverything(
 ): Promise<void> {
   const revoked = 1 + (await deleteTokensOf(tx, id));
   await consumeCodesOf(tx, id, now);
+  await consumeSsoCodesOf(tx, id, now);
+  await deleteAuthorizationCodesOf(tx, id);
   await forgetLock(tx, emailDigest(email));
   await recordAudit(tx, {
     at: now,

@@ -91,6 +91,11 @@ export async function consumeCodesOf(tx: Tx, userId: number, now: Date): Promise
     update email_codes set consumed_at = ${now} where user_id = ${userId} and consumed_at is null`;
 }
 
+/** Ends what is pending at the authorize page and between it and the client. */
+export async function deleteAuthorizationCodesOf(tx: Tx, userId: number): Promise<void> {
+  await tx.sql`delete from authorization_codes where user_id = ${userId}`;
+}
+
 /** What comes after can be taken back without the rest of the transaction. */
 export async function openTrial(tx: Tx): Promise<void> {
   await tx.sql`savepoint trial`;

@@ -34,6 +34,20 @@ export async function deleteDeadCodes(
   return result.count;
 }
 
+/** What is left of sign-ins at the authorize page; used codes stay longer, so that a replay is recognised. */
+export async function deleteDeadAuthorizationCodes(
+  tx: DbOrTx,
+  { expiredBefore, redeemedBefore }: { expiredBefore: Date; redeemedBefore: Date },
+  limit: number,
+): Promise<number> {
+  const result = await tx.sql`
+    delete from authorization_codes where secret_hash in (
+      select secret_hash from authorization_codes
+      where expires_at <= ${expiredBefore} and (state <> 'redeemed' or redeemed_at <= ${redeemedBefore})
+      order by expires_at limit ${limit} for update skip locked)`;
+  return result.count;
+}
+
 export async function deleteOldCodeLimits(
   tx: DbOrTx,
   before: Date,
@@ -74,4 +88,25 @@ export async function deleteIdleKeys(
       order by retired_at limit ${limit} for update skip locked)
     returning kid`;
   return rows.map((row) => row.kid);
+}
+
+/** Trips to identity providers that are over, ended or not (`src/sso`). */
+export async function deleteDeadSsoStates(
+  tx: DbOrTx,
+  before: Date,
+  limit: number,
+): Promise<number> {
+  const result = await tx.sql`
+    delete from sso_states where state_hash in (
+      select state_hash from sso_states where expires_at <= ${before} order by expires_at limit ${limit}
+      for update skip locked)`;
+  return result.count;
+}
+
+export async function deleteDeadSsoCodes(tx: DbOrTx, before: Date, limit: number): Promise<number> {
+  const result = await tx.sql`
+    delete from sso_codes where code_hash in (
+      select code_hash from sso_codes where expires_at <= ${before} order by expires_at limit ${limit}
+      for update skip locked)`;
+  return result.count;
 }

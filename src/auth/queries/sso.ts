@@ -1,4 +1,4 @@
-import type { DbOrTx } from "../../../db/client.ts";
+import type { DbOrTx, Tx } from "../../../db/client.ts";
 
 export interface DomainPolicy {
   readonly connectionId: string;
@@ -18,4 +18,10 @@ export async function findDomainPolicy(
     left join companies p on p.id = c.partner_id
     where d.domain = ${domain} and s.is_active and c.is_active and coalesce(p.is_active, true)`;
   return row;
+}
+
+/** One-time codes of single sign-on that wait for their exchange. */
+export async function consumeSsoCodesOf(tx: Tx, userId: number, now: Date): Promise<void> {
+  await tx.sql`
+    update sso_codes set consumed_at = ${now} where user_id = ${userId} and consumed_at is null`;
 }

@@ -189,12 +189,16 @@ export async function redeemToken(tx: Tx, jti: string, now: Date): Promise<void>
 }
 
 /**
- * Makes the deletion of a client wait for what is issued to it. False if there is no such client any more, or it may
- * not refresh: a deletion that takes the grants away first is not kept waiting by refreshes that go on and on.
+ * Makes the deletion of a client wait for what is issued to it. False if there is no such client any more, or it lacks
+ * the grant: a deletion that takes the grants away first is not kept waiting by refreshes that go on and on.
  */
-export async function shareClient(tx: Tx, clientId: string): Promise<boolean> {
+export async function shareClient(
+  tx: Tx,
+  clientId: string,
+  grant = "refresh_token",
+): Promise<boolean> {
   const rows = await tx.sql`
-    select 1 from oauth_clients where client_id = ${clientId} and 'refresh_token' = any(grant_types)
+    select 1 from oauth_clients where client_id = ${clientId} and ${grant}::text = any(grant_types)
     for key share`;
   return rows.length > 0;
 }

@@ -2,10 +2,10 @@ import type { Db, Tx } from "../../../db/client.ts";
 import { addMs, type Clock } from "../../lib/clock.ts";
 import { errorFields, type Log } from "../../lib/log.ts";
 import type { Health, StatsPoint } from "../figures-model.ts";
-import { BUCKET_MS, bucketFloor, tally } from "../figures.ts";
+import { BUCKET_MS, bucketFloor, LEVELS_MS, segmentsOf, tally, type Range } from "../figures.ts";
 import type { Subscription } from "../model.ts";
 import * as queries from "../queries/figures.ts";
-import type { PointCount, Range } from "../queries/figures.ts";
+import type { PointCount } from "../queries/figures.ts";
 import type { WebhookDeps } from "./deps.ts";
 
 const DAY_MS = 86_400_000;
@@ -68,16 +68,14 @@ export async function showStats(
   return points;
 }
 
-/** Whole buckets where they are counted, and the attempts themselves at both ends. */
 async function countsBetween(db: Db, id: string, range: Range): Promise<PointCount[]> {
   const counted = (await queries.countedUntil(db)) ?? range.since;
-  const first = bucketFloor(addMs(range.since, BUCKET_MS - 1));
-  const last = bucketFloor(counted < range.until ? counted : range.until);
-  if (last <= first) return queries.countsOfAttempts(db, id, range);
+  const segments = segmentsOf(range, counted);
+  const buckets = segments.filter(({ levelMs }) => levelMs !== null);
+  const rest = segments.filter(({ levelMs }) => levelMs === null);
   const parts = await Promise.all([
-    queries.countsOfAttempts(db, id, { ...range, until: first }),
-    queries.countsOfBuckets(db, id, { ...range, since: first, until: last }),
-    queries.countsOfAttempts(db, id, { ...range, since: last }),
+    buckets.length === 0 ? [] : queries.countsOfBuckets(db, id, buckets, range),
+    ...rest.map((one) => queries.countsOfAttempts(db, id, { ...range, ...one })),
   ]);
   return parts.flat();
 }
@@ -111,12 +109,24 @@ async function countNext(
   const next = addMs(since, CHUNK_MS);
   const until = next < end ? next : end;
   await queries.countAttempts(tx, { since, until, stepMs: BUCKET_MS, origin: since });
+  await sumUp(tx, since, until);
   if (until >= end) {
     await queries.countBacklogs(tx, addMs(end, -BUCKET_MS));
-    await queries.dropFigures(tx, oldest);
+    // A day that began before the retention time may end within it.
+    await queries.dropFigures(tx, addMs(oldest, -DAY_MS));
   }
   await queries.moveProgress(tx, until);
   return until;
+}
+
+/** Hours from their five minutes, then days from their hours. */
+async function sumUp(tx: Tx, since: Date, until: Date): Promise<void> {
+  const rising = LEVELS_MS.toReversed();
+  for (const [i, toMs] of rising.entries()) {
+    const fromMs = rising[i - 1];
+    if (fromMs === undefined) continue;
+    await queries.sumBuckets(tx, { since: bucketFloor(since, toMs), until }, { fromMs, toMs });
+  }
 }
 
 /** Keeps the buckets counted until the signal aborts. */

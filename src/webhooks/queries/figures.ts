@@ -1,7 +1,7 @@
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
 import { addMs } from "../../lib/clock.ts";
-import { EXACT_MS, GROWTH, type CountedAttempts } from "../figures.ts";
+import { EXACT_MS, GROWTH, type CountedAttempts, type Range, type Segment } from "../figures.ts";
 import type { Subscription } from "../model.ts";
 
 type Key = Pick<Subscription, "id" | "shard">;
@@ -81,25 +81,28 @@ export interface PointCount extends CountedAttempts {
   readonly at: Date;
 }
 
-/** Steps begin at `origin`; `until` does not belong to the range. */
-export interface Range {
-  readonly since: Date;
-  readonly until: Date;
-  readonly stepMs: number;
-  readonly origin: Date;
-}
-
 /** Attempts per step, outcome and bin, from whole buckets. */
 export async function countsOfBuckets(
   db: DbOrTx,
   subscriptionId: string,
-  { since, until, stepMs, origin }: Range,
+  segments: readonly Segment[],
+  { stepMs, origin }: Pick<Range, "stepMs" | "origin">,
 ): Promise<PointCount[]> {
+  const asked = segments.map(({ since, until, levelMs }) => ({
+    since,
+    until,
+    step_s: (levelMs ?? 0) / 1000,
+  }));
   return db.sql<PointCount[]>`
     select date_bin(${stepMs} * interval '1 millisecond', f.bucket_at, ${origin}) as at, f.outcome,
            u.bin, sum(u.count)::int as count
-      from attempt_figures f cross join lateral unnest(f.bins, f.counts) as u(bin, count)
-     where f.subscription_id = ${subscriptionId} and f.bucket_at >= ${since} and f.bucket_at < ${until}
+      from json_to_recordset(${JSON.stringify(asked)}::text::json)
+             as g(since timestamptz, until timestamptz, step_s int)
+     cross join lateral (
+             select bucket_at, outcome, bins, counts from attempt_figures
+              where subscription_id = ${subscriptionId} and step_s = g.step_s
+                and bucket_at >= g.since and bucket_at < g.until offset 0) f
+     cross join lateral unnest(f.bins, f.counts) as u(bin, count)
      group by 1, 2, 3`;
 }
 
@@ -168,9 +171,33 @@ export async function countAttempts(
        where s.state <> 'deleted'
        group by 1, 2, 3, 4
     )
-    insert into attempt_figures (subscription_id, bucket_at, outcome, bins, counts)
-    select id, bucket_at, outcome, array_agg(bin), array_agg(count) from counted group by 1, 2, 3
-        on conflict (subscription_id, bucket_at, outcome) do update
+    insert into attempt_figures (subscription_id, step_s, bucket_at, outcome, bins, counts)
+    select id, ${stepMs / 1000}, bucket_at, outcome, array_agg(bin), array_agg(count) from counted group by 1, 3, 4
+        on conflict (subscription_id, step_s, bucket_at, outcome) do update
+       set bins = excluded.bins, counts = excluded.counts`;
+}
+
+/** Sums shorter buckets up to longer ones; one that is not over yet is summed again later. */
+export async function sumBuckets(
+  tx: Tx,
+  { since, until }: Pick<Range, "since" | "until">,
+  { fromMs, toMs }: { readonly fromMs: number; readonly toMs: number },
+): Promise<void> {
+  await tx.sql`
+    with summed as (
+      select s.id, date_bin(${toMs} * interval '1 millisecond', f.bucket_at, 'epoch') as bucket_at, f.outcome, u.bin,
+             sum(u.count)::int as count
+        from webhook_subscriptions s cross join lateral (
+               select bucket_at, outcome, bins, counts from attempt_figures
+                where subscription_id = s.id and step_s = ${fromMs / 1000}
+                  and bucket_at >= ${since} and bucket_at < ${until} offset 0) f
+       cross join lateral unnest(f.bins, f.counts) as u(bin, count)
+       where s.state <> 'deleted'
+       group by 1, 2, 3, 4
+    )
+    insert into attempt_figures (subscription_id, step_s, bucket_at, outcome, bins, counts)
+    select id, ${toMs / 1000}, bucket_at, outcome, array_agg(bin), array_agg(count) from summed group by 1, 3, 4
+        on conflict (subscription_id, step_s, bucket_at, outcome) do update
        set bins = excluded.bins, counts = excluded.counts`;
 }
 

@@ -213,6 +213,16 @@ describe("several causes at once", () => {
     expect(sent(answer(request, [entry(2)], byReview))).toEqual([2]);
   });
 
+  test("does not use a load that left reviews out for another ordering", () => {
+    loaded([entry(1)], [], byReview);
+    const request = load(tell({ kind: "woken" }));
+    tell({ kind: "answered", lane: "review:1", decision: delivered });
+    commit("review:1");
+    const effects = answer(request, [entry(3, { reviewId: 2 })]);
+    expect(sent(effects)).toEqual([]);
+    expect(load(effects)).toMatchObject({ after: 0, exceptReviews: [] });
+  });
+
   test("does not let a lane of another ordering wait, nor leaves its review out", () => {
     loaded([entry(1), entry(2, { reviewId: 2 })], [], byReview);
     answer(load(tell({ kind: "woken" })), []);

@@ -94,6 +94,17 @@ describe("a setting on either side of its bounds", () => {
     ["WEBHOOK_ALLOWED_NETWORKS", ["127.0.0.0/8,::1/128"], ["127.0.0.1/8", "10.0.0.0/33", "local"]],
     ["TRUSTED_PROXIES", ["10.0.0.0/8"], ["10.0.0.0/8,nope"]],
     [
+      "SSO_RETURN_TO",
+      ["https://a.example,http://localhost:5173/in?x=1", "com.example.app:/in"],
+      [
+        "a.example",
+        "javascript:alert(1)",
+        "data:,x",
+        "https://u@a.example",
+        "https://a.example/#x",
+      ],
+    ],
+    [
       "SERVER_ROOT",
       ["https://reviews.example", "http://127.0.0.1:3000/"],
       ["https://reviews.example/api", "reviews.example"],

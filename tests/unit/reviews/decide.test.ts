@@ -1,6 +1,8 @@
 import { describe, expect, test } from "bun:test";
 
 import {
+  decideAssignment,
+  decideNote,
   decideFlag,
   decideFlagStatus,
   decideResponse,
@@ -78,16 +80,45 @@ describe("a flag", () => {
       (Object.keys(expected) as FlagMove[]).map((to) => [from, to, expected[to][i]] as const),
     ),
   )("from %p to %s: %s", (from, to, word) => {
-    const decision = decideFlagStatus({ ...fresh, flagStatus: from }, to);
+    const decision = decideFlagStatus({ ...fresh, flagStatus: from }, to, "queued");
     expect(short(decision)).toBe(words[word as keyof typeof words]);
   });
 
   test("moved on a removed review moves", () => {
-    const decision = decideFlagStatus({ ...removed, flagStatus: "open" }, "accepted");
+    const decision = decideFlagStatus({ ...removed, flagStatus: "open" }, "accepted", "suppressed");
     expect(decision).toEqual({
       kind: "write",
       changes: { flagStatus: "accepted" },
-      event: { name: "flag_status_changed", metadata: { from: "open", to: "accepted" } },
+      event: {
+        name: "flag_status_changed",
+        metadata: { from: "open", to: "accepted", native_email: "suppressed" },
+      },
     });
+  });
+});
+
+describe("an assignment", () => {
+  test.each([
+    [null, "review_assigned"],
+    [8, "review_assigned"],
+    [7, "nothing"],
+  ])("to user 7 of a review of user %p is answered %s", (assignedUserId, expected) => {
+    expect(short(decideAssignment({ assignedUserId }, 7))).toBe(expected);
+  });
+
+  test("says to whom, and changes nothing else", () => {
+    expect(decideAssignment({ assignedUserId: null }, 7)).toEqual({
+      kind: "write",
+      changes: { assignedUserId: 7 },
+      event: { name: "review_assigned", metadata: { user_id: 7 } },
+    });
+  });
+});
+
+test("a note is an event with its words, and no change of the review", () => {
+  expect(decideNote("Call her.")).toEqual({
+    kind: "write",
+    changes: {},
+    event: { name: "note_added", metadata: { body: "Call her." } },
   });
 });

@@ -1,7 +1,15 @@
 import { describe, expect, test } from "bun:test";
 
 import { readStatsRange } from "../../../src/webhooks/figures-model.ts";
-import { binMs, bucketFloor, EXACT_MS, latencyOf, tally } from "../../../src/webhooks/figures.ts";
+import {
+  binMs,
+  bucketFloor,
+  EXACT_MS,
+  latencyOf,
+  segmentsOf,
+  tally,
+  type Range,
+} from "../../../src/webhooks/figures.ts";
 import { Problem } from "../../../src/lib/problem.ts";
 
 describe("a bin", () => {
@@ -42,6 +50,50 @@ test.each([
   ["1969-12-31T23:59:00.000Z", "1969-12-31T23:55:00.000Z"],
 ])("the bucket of %s begins at %s", (at, expected) => {
   expect(bucketFloor(new Date(at)).toISOString()).toBe(expected);
+});
+
+describe("a range in buckets", () => {
+  const at = (text: string) => new Date(`2026-06-${text}Z`);
+  const show = (range: Range, counted: Date) =>
+    segmentsOf(range, counted).map(({ since, until, levelMs }) =>
+      [since, until]
+        .map((one) => one.toISOString().slice(8, 16))
+        .concat(levelMs === null ? "attempts" : String(levelMs / 1000))
+        .join(" "),
+    );
+  const onePoint = { stepMs: 10 * 86_400_000, origin: at("01T00:00:00") };
+
+  test("takes the longest in the middle, and the attempts at the ends", () => {
+    const range = { since: at("01T22:53:30"), until: at("04T02:07:10"), ...onePoint };
+    expect(show(range, at("09T00:00:00"))).toEqual([
+      "01T22:53 01T22:55 attempts",
+      "01T22:55 01T23:00 300",
+      "01T23:00 02T00:00 3600",
+      "02T00:00 04T00:00 86400",
+      "04T00:00 04T02:00 3600",
+      "04T02:00 04T02:05 300",
+      "04T02:05 04T02:07 attempts",
+    ]);
+  });
+
+  test("takes no bucket that is not counted yet", () => {
+    const range = { since: at("02T00:00:00"), until: at("03T00:00:00"), ...onePoint };
+    expect(show(range, at("02T01:07:00"))).toEqual([
+      "02T00:00 02T01:00 3600",
+      "02T01:00 02T01:05 300",
+      "02T01:05 03T00:00 attempts",
+    ]);
+    expect(show(range, at("01T00:00:00"))).toEqual(["02T00:00 03T00:00 attempts"]);
+  });
+
+  test("takes no bucket that reaches over the end of a step", () => {
+    const origin = at("02T00:00:00");
+    const range = { since: origin, until: at("04T00:00:00"), stepMs: 2 * 3_600_000, origin };
+    expect(show(range, at("09T00:00:00"))).toEqual(["02T00:00 04T00:00 3600"]);
+    expect(show({ ...range, stepMs: 600_000 }, at("09T00:00:00"))).toEqual([
+      "02T00:00 04T00:00 300",
+    ]);
+  });
 });
 
 describe("the range of the charts", () => {

@@ -1,0 +1,38 @@
+import type { Db } from "../../../db/client.ts";
+import type { EventSink } from "../../http/event-stream.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { showDispatcher, type DispatcherState } from "../dispatcher-model.ts";
+import * as queries from "../queries/dispatcher.ts";
+
+interface Deps {
+  readonly db: Db;
+  readonly clock: Clock;
+}
+
+const POLL_MS = 2_000;
+
+/** The state of the delivery process, from Postgres alone: it needs no dispatcher to answer (decisions.md 7). */
+export async function dispatcherState({ db, clock }: Deps): Promise<DispatcherState> {
+  const at = clock.now();
+  const [dispatchers, shards, heads, blocked, disabled, counts] = await Promise.all([
+    queries.dispatchers(db),
+    queries.shards(db),
+    queries.heads(db),
+    queries.blockedHeads(db),
+    queries.disabledSubscriptions(db),
+    queries.queueCounts(db),
+  ]);
+  return { at, dispatchers, shards, heads, blocked, disabled, counts };
+}
+
+/** Tells the state every two seconds, until the signal aborts or the caller may no longer read. */
+export async function watchDispatcher(
+  deps: Deps,
+  { sink, mayRead }: { readonly sink: EventSink; readonly mayRead: () => Promise<boolean> },
+  signal: AbortSignal,
+): Promise<void> {
+  while (!signal.aborted && (await mayRead())) {
+    sink.send("dispatcher", showDispatcher(await dispatcherState(deps)));
+    await deps.clock.sleep(POLL_MS, signal);
+  }
+}

@@ -1,0 +1,123 @@
+import type { Db } from "../../../db/client.ts";
+import { recordAudit } from "../../audit/actions.ts";
+import { endAccess, liftLock } from "../../auth/actions/end-access.ts";
+import { isCommonPassword } from "../../auth/common-passwords.ts";
+import { normaliseEmail } from "../../auth/email.ts";
+import type { Page } from "../../http/page.ts";
+import { invalid, Problem, type FieldErrors } from "../../lib/problem.ts";
+import { isMailAddress } from "../../outbox/mail.ts";
+import { ROLES_OF, type NewUser, type User, type UserQuery } from "../model.ts";
+import * as queries from "../queries/users.ts";
+import { found, written, type AdminDeps, type Caller } from "./deps.ts";
+
+export function listUsers(
+  { db }: { readonly db: Db },
+  query: UserQuery,
+  page: Page,
+): Promise<User[]> {
+  const { email } = query;
+  const filter = email === undefined ? query : { ...query, email: normaliseEmail(email) };
+  return queries.usersOf(db, filter, page);
+}
+
+export function findUser({ db }: { readonly db: Db }, id: string | undefined): Promise<User> {
+  return found(id, (rowId) => queries.userById(db, rowId));
+}
+
+export async function createUser(
+  deps: Pick<AdminDeps, "db" | "clock" | "passwords">,
+  { principal, call }: Caller,
+  body: NewUser,
+): Promise<User> {
+  const { company_id: companyId, name, role, password, store_ids: storeIds = [] } = body;
+  const email = normaliseEmail(body.email);
+  const errors = faultsOf({ ...body, email }, await queries.employerOf(deps.db, companyId));
+  if (Object.keys(errors).length > 0) throw invalid(errors);
+  const passwordHash = password === undefined ? null : await deps.passwords.hash(password);
+  const now = deps.clock.now();
+  try {
+    return await deps.db.transaction(async (tx) => {
+      const row = { companyId, email, name, role, passwordHash, storeIds, createdAt: now };
+      const id = await queries.insertUser(tx, row);
+      const details = { user_id: id, company_id: companyId, role };
+      await recordAudit(tx, { at: now, action: "USER_CREATED", actor: principal, call, details });
+      return written(await queries.userById(tx, id));
+    });
+  } catch (error) {
+    if (!queries.isEmailTaken(error)) throw error;
+    throw invalid({ email: ["is the address of another user"] });
+  }
+}
+
+/** Rules that a schema cannot say, all of them at once. */
+function faultsOf(body: NewUser, employer: queries.Employer | undefined): FieldErrors {
+  const { email, role, password, store_ids: storeIds = [] } = body;
+  const errors: FieldErrors = {};
+  if (!isMailAddress(email)) errors["email"] = ["must be one plain email address"];
+  if (password !== undefined && isCommonPassword(password))
+    errors["password"] = ["is too common: others would guess it at once"];
+  if (employer === undefined) {
+    errors["company_id"] = ["is not a company"];
+    return errors;
+  }
+  const roles: readonly string[] = ROLES_OF[employer.type];
+  if (!roles.includes(role))
+    errors["role"] = [`must be one of ${roles.join(", ")} in a company of type ${employer.type}`];
+  const isLocationUser = role === "location_user";
+  if (isLocationUser && storeIds.length === 0)
+    errors["store_ids"] = ["is required of a location user"];
+  else if (!isLocationUser && storeIds.length > 0)
+    errors["store_ids"] = ["is for location users only"];
+  else if (storeIds.some((id) => !employer.storeIds.includes(id)))
+    errors["store_ids"] = ["must be stores of the account"];
+  return errors;
+}
+
+/** Every token of the user's is deleted with it (decisions.md 7). The last active super-admin stays. */
+export async function deactivateUser(
+  { db, clock }: Pick<AdminDeps, "db" | "clock">,
+  { principal, call }: Caller,
+  { id, role }: User,
+): Promise<User> {
+  const now = clock.now();
+  return db.transaction(async (tx) => {
+    const admins = role === "super_admin" ? await queries.holdSuperAdmins(tx) : [];
+    if (admins.length === 1 && admins.includes(id)) throw new Problem("last_super_admin");
+    if (await queries.setUserActive(tx, id, false, now)) {
+      const details = { user_id: id, revoked: await endAccess(tx, [id], now) };
+      const action = "USER_DEACTIVATED";
+      await recordAudit(tx, { at: now, action, actor: principal, call, details });
+    }
+    return written(await queries.userById(tx, id));
+  });
+}
+
+export async function activateUser(
+  { db, clock }: Pick<AdminDeps, "db" | "clock">,
+  { principal, call }: Caller,
+  { id }: User,
+): Promise<User> {
+  const now = clock.now();
+  return db.transaction(async (tx) => {
+    if (await queries.setUserActive(tx, id, true, now)) {
+      const details = { user_id: id };
+      await recordAudit(tx, { at: now, action: "USER_ACTIVATED", actor: principal, call, details });
+    }
+    return written(await queries.userById(tx, id));
+  });
+}
+
+/** Lifts the sign-in lock (interface.md 3.2) before its time. */
+export async function unlockUser(
+  { db, clock }: Pick<AdminDeps, "db" | "clock">,
+  { principal, call }: Caller,
+  { id, email }: User,
+): Promise<User> {
+  const now = clock.now();
+  return db.transaction(async (tx) => {
+    await liftLock(tx, email);
+    const details = { user_id: id };
+    await recordAudit(tx, { at: now, action: "USER_UNLOCKED", actor: principal, call, details });
+    return written(await queries.userById(tx, id));
+  });
+}

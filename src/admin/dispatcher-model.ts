@@ -1,0 +1,197 @@
+import { Type, type Static } from "@sinclair/typebox";
+
+import { instantAnswer } from "../http/text.ts";
+import { isoInstant } from "../lib/clock.ts";
+
+/** How far one look goes; what lies beyond is only counted as more. */
+export const LOOK_LIMITS = { subscriptions: 1_000, rows: 100, counted: 10_000 } as const;
+
+export interface DispatcherRow {
+  readonly id: string;
+  readonly startedAt: Date;
+  readonly renewedAt: Date;
+  /** Since its last sign of life, on the clock of Postgres, which leases run on. */
+  readonly silentMs: number;
+}
+
+export interface ShardRow {
+  readonly id: number;
+  readonly dispatcherId: string | null;
+  readonly epoch: number;
+}
+
+/** The first entry of a subscription that has unsettled ones. */
+export interface HeadRow {
+  readonly shard: number;
+  readonly subscriptionId: string;
+  readonly isActive: boolean;
+  readonly isWaiting: boolean;
+  readonly recordedAt: Date;
+}
+
+export interface BlockedRow {
+  readonly subscriptionId: string;
+  readonly partnerId: number;
+  readonly shard: number;
+  readonly sequence: number;
+  readonly eventId: string;
+  readonly event: string;
+  readonly attempt: number;
+  readonly dueAt: Date;
+  readonly recordedAt: Date;
+}
+
+export interface DisabledRow {
+  readonly id: string;
+  readonly partnerId: number;
+  readonly label: string;
+  readonly disabledAt: Date;
+  readonly reason: string;
+  readonly failures: number;
+}
+
+export interface QueueCounts {
+  /** At most one more than is counted. */
+  readonly entries: number;
+  readonly mails: number;
+  readonly mailDueAt: Date | null;
+}
+
+export interface DispatcherState {
+  readonly at: Date;
+  readonly dispatchers: readonly DispatcherRow[];
+  readonly shards: readonly ShardRow[];
+  readonly heads: readonly HeadRow[];
+  readonly blocked: readonly BlockedRow[];
+  readonly disabled: readonly DisabledRow[];
+  readonly counts: QueueCounts;
+}
+
+const idOrNull = Type.Union([Type.String(), Type.Null()]);
+const instantOrNull = Type.Union([instantAnswer(), Type.Null()]);
+const seconds = Type.Number({ minimum: 0 });
+
+export const DispatcherObject = Type.Object({
+  dispatchers: Type.Array(
+    Type.Object({
+      id: Type.String(),
+      started_at: instantAnswer(),
+      renewed_at: instantAnswer(),
+      silent_ms: Type.Integer(),
+      shards: Type.Integer(),
+    }),
+  ),
+  shards: Type.Array(
+    Type.Object({
+      id: Type.Integer(),
+      dispatcher_id: idOrNull,
+      epoch: Type.Integer(),
+      subscriptions: Type.Integer(),
+      lag_s: seconds,
+    }),
+  ),
+  lag: Type.Object({
+    lag_s: seconds,
+    oldest_recorded_at: instantOrNull,
+    entries: Type.Integer(),
+    subscriptions: Type.Integer(),
+  }),
+  blocked_heads: Type.Array(
+    Type.Object({
+      subscription_id: Type.String(),
+      partner_id: Type.Integer(),
+      shard: Type.Integer(),
+      sequence: Type.Integer(),
+      event_id: Type.String(),
+      event: Type.String(),
+      attempt: Type.Integer(),
+      due_at: instantAnswer(),
+      recorded_at: instantAnswer(),
+    }),
+  ),
+  disabled_subscriptions: Type.Array(
+    Type.Object({
+      id: Type.String(),
+      partner_id: Type.Integer(),
+      label: Type.String(),
+      disabled_at: instantAnswer(),
+      disabled_reason: Type.String(),
+      consecutive_failure_count: Type.Integer(),
+    }),
+  ),
+  mails: Type.Object({ queued: Type.Integer(), next_due_at: instantOrNull }),
+  /** Whether there is more of something than is shown or counted. */
+  truncated: Type.Boolean(),
+});
+
+/** The lag is the age of the oldest entry that could be sent now: it is its subscription's first and waits for no retry. */
+export function showDispatcher(state: DispatcherState): Static<typeof DispatcherObject> {
+  const { at, dispatchers, shards, heads, blocked, disabled, counts } = state;
+  const { subscriptions, rows, counted } = LOOK_LIMITS;
+  const oldest = oldestOf(heads);
+  return {
+    dispatchers: dispatchers.map((one) => ({
+      id: one.id,
+      started_at: isoInstant(one.startedAt),
+      renewed_at: isoInstant(one.renewedAt),
+      silent_ms: one.silentMs,
+      shards: shards.filter(({ dispatcherId }) => dispatcherId === one.id).length,
+    })),
+    shards: shards.map(({ id, dispatcherId, epoch }) => {
+      const own = heads.filter(({ shard }) => shard === id);
+      const lag = { subscriptions: own.length, lag_s: secondsSince(oldestOf(own), at) };
+      return { id, dispatcher_id: dispatcherId, epoch, ...lag };
+    }),
+    lag: {
+      lag_s: secondsSince(oldest, at),
+      oldest_recorded_at: oldest === undefined ? null : isoInstant(oldest),
+      entries: Math.min(counts.entries, counted),
+      subscriptions: Math.min(heads.length, subscriptions),
+    },
+    blocked_heads: blocked.slice(0, rows).map(showBlocked),
+    disabled_subscriptions: disabled.slice(0, rows).map(showDisabled),
+    mails: {
+      queued: Math.min(counts.mails, counted),
+      next_due_at: counts.mailDueAt && isoInstant(counts.mailDueAt),
+    },
+    truncated:
+      heads.length > subscriptions ||
+      Math.max(blocked.length, disabled.length) > rows ||
+      Math.max(counts.entries, counts.mails) > counted,
+  };
+}
+
+function showBlocked(one: BlockedRow) {
+  return {
+    subscription_id: one.subscriptionId,
+    partner_id: one.partnerId,
+    shard: one.shard,
+    sequence: one.sequence,
+    event_id: one.eventId,
+    event: one.event,
+    attempt: one.attempt,
+    due_at: isoInstant(one.dueAt),
+    recorded_at: isoInstant(one.recordedAt),
+  };
+}
+
+function showDisabled(one: DisabledRow) {
+  return {
+    id: one.id,
+    partner_id: one.partnerId,
+    label: one.label,
+    disabled_at: isoInstant(one.disabledAt),
+    disabled_reason: one.reason,
+    consecutive_failure_count: one.failures,
+  };
+}
+
+function oldestOf(heads: readonly HeadRow[]): Date | undefined {
+  const sendable = heads.filter(({ isActive, isWaiting }) => isActive && !isWaiting);
+  const [first] = sendable.toSorted((a, b) => a.recordedAt.getTime() - b.recordedAt.getTime());
+  return first?.recordedAt;
+}
+
+function secondsSince(from: Date | undefined, at: Date): number {
+  return from === undefined ? 0 : Math.max(0, at.getTime() - from.getTime()) / 1_000;
+}

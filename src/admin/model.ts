@@ -1,0 +1,256 @@
+import { Type, type Static } from "@sinclair/typebox";
+
+import { PASSWORD_LENGTH, type Role } from "../auth/model.ts";
+import { pageQuery } from "../http/page.ts";
+import { instantAnswer, rowId, storableText } from "../http/text.ts";
+import { isoInstant } from "../lib/clock.ts";
+import { PROVIDER_SLUG } from "../providers/model.ts";
+
+const NAME_CHARS = 200;
+const URL_CHARS = 2_000;
+const DOMAIN_CHARS = 253;
+/** RFC 5321, 4.5.3.1.3: a path of 256 octets with its angle brackets. */
+const EMAIL_CHARS = 254;
+const STORES = 500;
+
+const strict = { additionalProperties: false };
+const name = storableText([1, NAME_CHARS]);
+const nullableText = Type.Union([Type.String(), Type.Null()]);
+const flag = Type.Union([Type.Literal("true"), Type.Literal("false")]);
+
+// ------------------------------------------------------------------------------------------------ companies
+
+/** How a company looks to its users; what is left out has the platform's look. */
+const branding = {
+  primary_color: Type.Optional(
+    Type.String({ pattern: "^#[0-9A-Fa-f]{6}$", explain: "must be a colour such as #1f6feb" }),
+  ),
+  logo_url: Type.Optional(
+    Type.Union(
+      [Type.String({ pattern: "^https://[^\\s\"'<>\\\\]+$", maxLength: URL_CHARS }), Type.Null()],
+      { explain: "must be an https URL, or null" },
+    ),
+  ),
+};
+
+export const PartnerBody = Type.Object(
+  {
+    name,
+    ...branding,
+    white_label: Type.Optional(
+      Type.Object(
+        {
+          brand_name: name,
+          domain: Type.String({
+            pattern: "^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\\.)+[a-z0-9-]{2,63}$",
+            maxLength: DOMAIN_CHARS,
+            explain: "must be a domain in lower case, such as reviews.partner.example",
+          }),
+        },
+        strict,
+      ),
+    ),
+  },
+  strict,
+);
+export type NewPartner = Static<typeof PartnerBody>;
+
+export const AccountBody = Type.Object(
+  {
+    name,
+    partner_id: rowId(),
+    plan_id: rowId(),
+    ...branding,
+    /** Names of its stores; there is no other way to add one. */
+    stores: Type.Optional(Type.Array(name, { maxItems: STORES })),
+  },
+  strict,
+);
+export type NewAccount = Static<typeof AccountBody>;
+
+export const partnerQuery = Type.Object({ ...pageQuery, is_active: Type.Optional(flag) });
+export const accountQuery = Type.Object({
+  ...pageQuery,
+  partner_id: Type.Optional(rowId()),
+  is_active: Type.Optional(flag),
+});
+export type AccountQuery = Static<typeof accountQuery>;
+
+export interface Company {
+  readonly id: number;
+  readonly type: "partner" | "account";
+  readonly name: string;
+  readonly isActive: boolean;
+  readonly primaryColor: string;
+  readonly logoUrl: string | null;
+  readonly createdAt: Date;
+  /** Of a partner. */
+  readonly brandName: string | null;
+  readonly domain: string | null;
+  readonly whiteLabelEnabled: boolean;
+  /** Of an account. */
+  readonly partnerId: number | null;
+  readonly planId: number | null;
+  readonly planName: string | null;
+  readonly storeIds: readonly number[];
+}
+
+const companyFields = {
+  id: Type.Integer(),
+  name: Type.String(),
+  is_active: Type.Boolean(),
+  primary_color: Type.String(),
+  logo_url: nullableText,
+  created_at: instantAnswer(),
+};
+
+export const PartnerObject = Type.Object({
+  ...companyFields,
+  white_label: Type.Object({
+    enabled: Type.Boolean(),
+    brand_name: nullableText,
+    domain: nullableText,
+  }),
+});
+export const AccountObject = Type.Object({
+  ...companyFields,
+  partner_id: Type.Union([Type.Integer(), Type.Null()]),
+  plan: Type.Object({ id: Type.Integer(), name: Type.String() }),
+  store_ids: Type.Array(Type.Integer()),
+});
+
+const showCompany = (one: Company) => ({
+  id: one.id,
+  name: one.name,
+  is_active: one.isActive,
+  primary_color: one.primaryColor,
+  logo_url: one.logoUrl,
+  created_at: isoInstant(one.createdAt),
+});
+
+export function showPartner(one: Company): Static<typeof PartnerObject> {
+  const { whiteLabelEnabled: enabled, brandName, domain } = one;
+  return { ...showCompany(one), white_label: { enabled, brand_name: brandName, domain } };
+}
+
+export function showAccount(one: Company): Static<typeof AccountObject> {
+  const { partnerId, planId, planName, storeIds } = one;
+  const plan = { id: planId ?? 0, name: planName ?? "" };
+  return { ...showCompany(one), partner_id: partnerId, plan, store_ids: [...storeIds] };
+}
+
+// ------------------------------------------------------------------------------------------------ users
+
+/** Which roles the users of a company may have. */
+export const ROLES_OF = {
+  platform: ["super_admin"],
+  partner: ["partner_owner", "partner_admin"],
+  account: ["account_owner", "account_user", "location_user"],
+} as const satisfies Record<string, readonly Role[]>;
+const ROLES = Object.values(ROLES_OF).flat();
+const role = Type.Union(ROLES.map((one) => Type.Literal(one)));
+
+const email = Type.String({
+  minLength: 3,
+  maxLength: EMAIL_CHARS,
+  pattern: "^\\s*[^\\s@]+@[^\\s@]+\\s*$",
+  explain: `must be an email address of at most ${EMAIL_CHARS} characters`,
+});
+
+export const UserBody = Type.Object(
+  {
+    company_id: rowId(),
+    email,
+    name,
+    role,
+    /** Absent for a user who signs in through the identity provider, or sets one by `forgot_password`. */
+    password: Type.Optional(storableText([PASSWORD_LENGTH.min, PASSWORD_LENGTH.max])),
+    /** Of a location user, and of nobody else. */
+    store_ids: Type.Optional(Type.Array(rowId(), { maxItems: STORES, uniqueItems: true })),
+  },
+  strict,
+);
+export type NewUser = Static<typeof UserBody>;
+
+export const userQuery = Type.Object({
+  ...pageQuery,
+  company_id: Type.Optional(rowId()),
+  role: Type.Optional(role),
+  email: Type.Optional(storableText([1, EMAIL_CHARS])),
+  is_active: Type.Optional(flag),
+});
+export type UserQuery = Static<typeof userQuery>;
+
+export interface User {
+  readonly id: number;
+  readonly email: string;
+  readonly name: string;
+  readonly role: Role;
+  readonly companyId: number;
+  readonly isActive: boolean;
+  readonly hasPassword: boolean;
+  readonly storeIds: readonly number[];
+  /** Until when wrong passwords keep the email from signing in; may be past. */
+  readonly lockedUntil: Date | null;
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
+}
+
+export const UserObject = Type.Object({
+  id: Type.Integer(),
+  email: Type.String(),
+  name: Type.String(),
+  role: Type.String(),
+  company_id: Type.Integer(),
+  store_ids: Type.Array(Type.Integer()),
+  is_active: Type.Boolean(),
+  has_password: Type.Boolean(),
+  locked_until: Type.Union([instantAnswer(), Type.Null()]),
+  created_at: instantAnswer(),
+  updated_at: instantAnswer(),
+});
+
+export function showUser(one: User): Static<typeof UserObject> {
+  return {
+    id: one.id,
+    email: one.email,
+    name: one.name,
+    role: one.role,
+    company_id: one.companyId,
+    store_ids: [...one.storeIds],
+    is_active: one.isActive,
+    has_password: one.hasPassword,
+    locked_until: one.lockedUntil && isoInstant(one.lockedUntil),
+    created_at: isoInstant(one.createdAt),
+    updated_at: isoInstant(one.updatedAt),
+  };
+}
+
+// ------------------------------------------------------------------------------------------------ providers
+
+export const ProviderBody = Type.Object(
+  {
+    slug: Type.String({
+      pattern: PROVIDER_SLUG,
+      explain: "must be 1 to 64 of a-z, 0-9, - and _, beginning with a letter or digit",
+    }),
+    name,
+  },
+  strict,
+);
+export type NewProvider = Static<typeof ProviderBody>;
+
+export interface Provider {
+  readonly id: number;
+  readonly slug: string;
+  readonly name: string;
+}
+
+const provider = { id: Type.Integer(), slug: Type.String(), name: Type.String() };
+export const ProviderObject = Type.Object(provider);
+/** The secret is in the answers that make it, and in no other. */
+export const ProviderWithSecret = Type.Object({ ...provider, secret: Type.String() });
+
+export function showProvider({ id, slug, name: shown }: Provider): Static<typeof ProviderObject> {
+  return { id, slug, name: shown };
+}

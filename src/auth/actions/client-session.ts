@@ -1,0 +1,89 @@
+import type { Tx } from "../../../db/client.ts";
+import { recordAudit } from "../../audit/actions.ts";
+import type { AuditAction } from "../../audit/model.ts";
+import type { Call } from "../../http/route.ts";
+import type { Config } from "../../lib/config.ts";
+import type { KeyRing } from "../key-ring.ts";
+import { deleteFamily, lockFamily } from "../queries/sessions.ts";
+import { shareClient } from "../queries/tokens.ts";
+import { findPerson, holdUser, type PersonRow } from "../queries/users.ts";
+import { openSession } from "./open-session.ts";
+import { issueRefreshToken } from "./refresh-session.ts";
+
+interface ClientSessionDeps {
+  readonly keys: KeyRing;
+  readonly config: Pick<Config, "accessTokenTtlS" | "refreshTokenTtlS">;
+}
+
+interface ClientSignIn {
+  readonly user: { readonly id: number; readonly companyId: number };
+  readonly method: "password_grant" | "authorization_code";
+  readonly client: { readonly clientId: string; readonly grantTypes: readonly string[] };
+  readonly scope: string;
+  readonly call: Call;
+  readonly now: Date;
+}
+
+export interface ClientSession {
+  readonly familyId: string;
+  readonly access: string;
+  /** Null for a client that may not refresh. */
+  readonly refresh: string | null;
+}
+
+const GRANT_OF = { password_grant: "password", authorization_code: "authorization_code" } as const;
+
+/**
+ * Opens the session of a user in an OAuth client. The caller holds the user's row; undefined if the client is gone, or
+ * may not use the grant any more.
+ */
+export async function openClientSession(
+  tx: Tx,
+  deps: ClientSessionDeps,
+  { client, ...signIn }: ClientSignIn,
+): Promise<ClientSession | undefined> {
+  const { clientId, grantTypes } = client;
+  if (!(await shareClient(tx, clientId, GRANT_OF[signIn.method]))) return undefined;
+  const { token: access, familyId } = await openSession(tx, deps, { ...signIn, clientId });
+  if (!grantTypes.includes("refresh_token")) return { familyId, access, refresh: null };
+  const { user, scope, now } = signIn;
+  const holder = { userId: user.id, familyId, clientId, scope, now };
+  return { familyId, access, refresh: (await issueRefreshToken(tx, deps, holder)).token };
+}
+
+/** Holds the user against a password reset, before anything else is locked; undefined if the user is not active. */
+export async function holdPerson(tx: Tx, userId: number): Promise<PersonRow | undefined> {
+  return (await holdUser(tx, userId)) ? findPerson(tx, userId) : undefined;
+}
+
+/**
+ * `holdPerson`, and then the client against its deletion: the order of locks is user, client, and only then what
+ * belongs to both. Undefined as well if the client is gone, or lacks the grant.
+ */
+export async function holdPersonInClient(
+  tx: Tx,
+  { userId, clientId, grant }: { userId: number; clientId: string; grant: string },
+): Promise<PersonRow | undefined> {
+  const person = await holdPerson(tx, userId);
+  return person !== undefined && (await shareClient(tx, clientId, grant)) ? person : undefined;
+}
+
+/** Ends all tokens of a sign-in and says why in the audit log. */
+export async function endClientSession(
+  tx: Tx,
+  familyId: string,
+  told: {
+    at: Date;
+    action: AuditAction;
+    user: { id: number; companyId: number };
+    call: Call;
+    details: Readonly<Record<string, unknown>>;
+  },
+): Promise<void> {
+  await lockFamily(tx, familyId);
+  const revoked = await deleteFamily(tx, familyId);
+  const { at, action, user, call } = told;
+  const actor = { userId: user.id, companyId: user.companyId, impersonatorId: null };
+  const details = { ...told.details, session_id: familyId, revoked };
+  await recordAudit(tx, { at, action, actor, call, details });
+}

@@ -1,0 +1,29 @@
+import type { Tx } from "../../../db/client.ts";
+import { emailDigest } from "../email.ts";
+import * as queries from "../queries/access.ts";
+import { forgetLock } from "../queries/locks.ts";
+
+/**
+ * Ends all that users can act by: their tokens, those they hold for others, and codes under way (decisions.md 2,
+ * revocation). Part of the transaction that deactivates them, after their rows are held. Answers how many tokens.
+ */
+export async function endAccess(tx: Tx, userIds: readonly number[], now: Date): Promise<number> {
+  await queries.consumeCodesOfAll(tx, userIds, now);
+  await queries.consumeSsoCodesOfAll(tx, userIds, now);
+  await queries.deleteAuthorizationCodesOfAll(tx, userIds);
+  return queries.deleteTokensOfAll(tx, userIds);
+}
+
+/** `endAccess` of everybody in these companies. */
+export async function endAccessOfCompanies(
+  tx: Tx,
+  companyIds: readonly number[],
+  now: Date,
+): Promise<number> {
+  return endAccess(tx, await queries.holdUsersOf(tx, companyIds), now);
+}
+
+/** Forgets the wrong passwords of an email: the lock lifts, and the next one is as short as the first. */
+export async function liftLock(tx: Tx, email: string): Promise<void> {
+  await forgetLock(tx, emailDigest(email));
+}

@@ -1,0 +1,62 @@
+import type { Db } from "../../../db/client.ts";
+import { recordAudit } from "../../audit/actions.ts";
+import type { Call } from "../../http/route.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { claimsMatch, type Claims } from "../claims.ts";
+import type { KeyRing } from "../key-ring.ts";
+import type { TokenKind } from "../model.ts";
+import { deleteFamily, deleteRefreshTokens, lockFamily } from "../queries/sessions.ts";
+import { deleteToken, findBearer, findRefreshToken } from "../queries/tokens.ts";
+
+interface InspectDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly keys: KeyRing;
+}
+
+export interface LiveToken {
+  readonly kind: TokenKind;
+  readonly claims: Claims;
+  readonly userId: number;
+  readonly companyId: number;
+  readonly impersonatorId: number | null;
+  readonly familyId: string | null;
+  /** A refresh token that was used: it refreshes no more, yet its sign-in can be revoked with it. */
+  readonly isRedeemed: boolean;
+}
+
+/** A token that was issued to this client and has not ended; undefined for every other text. */
+export async function findClientToken(
+  deps: InspectDeps,
+  token: string,
+  clientId: string,
+): Promise<LiveToken | undefined> {
+  const claims =
+    (await deps.keys.verify("at+jwt", token)) ?? (await deps.keys.verify("rt+jwt", token));
+  if (claims === undefined || claims.client_id !== clientId) return undefined;
+  const now = deps.clock.now();
+  const bearer = await findBearer(deps.db, claims.jti);
+  const row = bearer?.kind === "refresh" ? await findRefreshToken(deps.db, claims.jti) : bearer;
+  if (row === undefined || row.clientId !== clientId || !claimsMatch(claims, row)) return undefined;
+  if (row.expiresAt !== null && row.expiresAt <= now) return undefined;
+  const isRedeemed = "redeemedAt" in row && row.redeemedAt !== null;
+  const { kind, userId, companyId, impersonatorId, familyId } = row;
+  return { kind, claims, userId, companyId, impersonatorId, familyId, isRedeemed };
+}
+
+/** RFC 7009, 2.1: with a refresh token its whole sign-in ends, with an access token the refresh token of its own. */
+export async function revokeClientToken(
+  deps: Pick<InspectDeps, "db" | "clock">,
+  { kind, claims, familyId, ...actor }: LiveToken,
+  call: Call,
+): Promise<void> {
+  const at = deps.clock.now();
+  const details = { kind, jti: claims.jti };
+  await deps.db.transaction(async (tx) => {
+    if (familyId !== null) await lockFamily(tx, familyId);
+    if (!(await deleteToken(tx, claims.jti))) return;
+    if (familyId !== null && kind === "refresh") await deleteFamily(tx, familyId);
+    else if (familyId !== null) await deleteRefreshTokens(tx, familyId);
+    await recordAudit(tx, { at, action: "TOKEN_REVOKED", actor, call, details });
+  });
+}

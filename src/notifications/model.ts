@@ -1,0 +1,24 @@
+/** What became of one of our own mails, as the history says it (decisions.md 6). */
+export type NativeEmail = "queued" | "suppressed" | "no_address";
+
+/** What a mail needs to know of a review: names and the tenant's branding. */
+export interface Subject {
+  readonly reviewId: number;
+  readonly storeName: string;
+  readonly accountName: string;
+  /** The review site's name, as people know it. */
+  readonly siteName: string;
+  readonly rate: number;
+  readonly reviewer: string | null;
+  /** Null where the response was written on the site itself. */
+  readonly responseBody: string | null;
+  /** The partner's own name, where white label is on. */
+  readonly brand: string | null;
+  readonly primaryColor: string;
+}
+
+/** The account owner, as far as a mail needs it. */
+export interface Owner {
+  readonly email: string;
+  readonly name: string;
+}

@@ -1,0 +1,29 @@
+import { hashSecret } from "../../lib/random-secret.ts";
+import { equalInConstantTime } from "../../lib/secret-box.ts";
+import { invalidClient, type Credentials } from "../credentials.ts";
+import { findActiveClient, type ActiveClient } from "../queries/clients.ts";
+import type { OAuthDeps } from "./deps.ts";
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+
+/** A client by the id that somebody sent; undefined too while its tenant is inactive. */
+export async function lookUpClient(
+  { db }: Pick<OAuthDeps, "db">,
+  clientId: string,
+): Promise<ActiveClient | undefined> {
+  return UUID.test(clientId) ? findActiveClient(db, clientId) : undefined;
+}
+
+/** A confidential client shows its secret, a public one has none to show; every other case is `invalid_client`. */
+export async function authenticateClient(
+  deps: Pick<OAuthDeps, "db">,
+  { clientId, secret, isBasic }: Credentials,
+): Promise<ActiveClient> {
+  const client = await lookUpClient(deps, clientId);
+  const isRight =
+    client?.secretHash == null
+      ? secret === undefined
+      : equalInConstantTime(hashSecret(secret ?? ""), client.secretHash);
+  if (client === undefined || !isRight) throw invalidClient(isBasic);
+  return client;
+}

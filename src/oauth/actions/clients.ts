@@ -1,0 +1,190 @@
+import { randomUUID } from "node:crypto";
+
+import type { Db } from "../../../db/client.ts";
+import { recordAudit } from "../../audit/actions.ts";
+import type { AuditAction } from "../../audit/model.ts";
+import { recordDenial } from "../../auth/actions/record-denial.ts";
+import type { Principal } from "../../auth/model.ts";
+import type { Page } from "../../http/page.ts";
+import type { Call } from "../../http/route.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { invalid, Problem, type FieldErrors } from "../../lib/problem.ts";
+import { hashSecret, newSecret } from "../../lib/random-secret.ts";
+import type { ClientChanges, NewClientBody, OAuthClient } from "../model.ts";
+import * as queries from "../queries/clients.ts";
+import { isRegistrable } from "../redirect-uri.ts";
+
+export interface ClientDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+}
+
+export interface Caller {
+  readonly principal: Principal;
+  readonly call: Call;
+  /** Whether the caller administrates the clients of every tenant; else those of the own. */
+  readonly isPlatform: boolean;
+}
+
+export interface WithSecret {
+  readonly client: OAuthClient;
+  readonly secret: string | null;
+}
+
+export function listClients(
+  { db }: ClientDeps,
+  { principal, isPlatform }: Caller,
+  page: Page,
+): Promise<OAuthClient[]> {
+  return queries.clientsOf(db, isPlatform ? undefined : principal.companyId, page);
+}
+
+/** The place of a client in the list: `clientsOf` reads it. */
+export function clientKey({ createdAt, clientId }: OAuthClient): string {
+  return `${createdAt.getTime()}.${clientId}`;
+}
+
+const UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}";
+const CLIENT_ID = new RegExp(`^${UUID}$`);
+const CLIENT_KEY = new RegExp(`^\\d{1,15}\\.${UUID}$`);
+export const isClientKey = (key: string): boolean => CLIENT_KEY.test(key);
+
+/** 404 where there is none, 403 and an AUTHZ_DENIED row where it is another tenant's (decisions.md 1). */
+export async function findOwnClient(
+  deps: ClientDeps,
+  { principal, call, isPlatform }: Caller,
+  clientId: string,
+): Promise<OAuthClient> {
+  const client = CLIENT_ID.test(clientId) ? await queries.findClient(deps.db, clientId) : undefined;
+  if (client === undefined) throw new Problem("not_found");
+  if (isPlatform || client.companyId === principal.companyId) return client;
+  const details = { client_id: clientId, reason: "foreign_record" };
+  await recordDenial(deps, principal, { call, details });
+  throw new Problem("forbidden");
+}
+
+export async function createClient(
+  { db, clock }: ClientDeps,
+  caller: Caller,
+  body: NewClientBody,
+): Promise<WithSecret> {
+  const now = clock.now();
+  const confidential = body.confidential ?? true;
+  const secret = confidential ? newSecret() : null;
+  const client: OAuthClient = {
+    clientId: randomUUID(),
+    companyId: caller.isPlatform ? null : caller.principal.companyId,
+    name: body.name,
+    secretHash: secret === null ? null : hashSecret(secret),
+    confidential,
+    firstParty: body.first_party ?? false,
+    redirectUris: body.redirect_uris ?? [],
+    scopes: body.scopes ?? ["*"],
+    grantTypes: body.grant_types ?? ["authorization_code", "refresh_token"],
+    createdAt: now,
+    updatedAt: now,
+  };
+  refuseFaults(client, caller, undefined);
+  await db.transaction(async (tx) => {
+    await queries.insertClient(tx, client);
+    await audit(tx, caller, { action: "CLIENT_CREATED", clientId: client.clientId, at: now });
+  });
+  return { client, secret };
+}
+
+export async function changeClient(
+  { db, clock }: ClientDeps,
+  caller: Caller,
+  { clientId, changes }: { clientId: string; changes: ClientChanges },
+): Promise<OAuthClient> {
+  const now = clock.now();
+  return db.transaction(async (tx) => {
+    const before = await queries.holdClient(tx, clientId);
+    if (before === undefined) throw new Problem("not_found");
+    const client: OAuthClient = {
+      ...before,
+      name: changes.name ?? before.name,
+      firstParty: changes.first_party ?? before.firstParty,
+      redirectUris: changes.redirect_uris ?? before.redirectUris,
+      scopes: changes.scopes ?? before.scopes,
+      grantTypes: changes.grant_types ?? before.grantTypes,
+      updatedAt: now,
+    };
+    refuseFaults(client, caller, before);
+    await queries.updateClient(tx, client);
+    const fields = Object.keys(changes);
+    await audit(tx, caller, { action: "CLIENT_UPDATED", clientId, at: now, more: { fields } });
+    return client;
+  });
+}
+
+/** The old secret works no more from the commit on; the client's tokens stay. */
+export async function rotateClientSecret(
+  { db, clock }: ClientDeps,
+  caller: Caller,
+  clientId: string,
+): Promise<WithSecret> {
+  const now = clock.now();
+  const secret = newSecret();
+  return db.transaction(async (tx) => {
+    const before = await queries.holdClient(tx, clientId);
+    if (before === undefined) throw new Problem("not_found");
+    if (!before.confidential)
+      throw invalid({ confidential: ["is false: a public client has no secret"] });
+    const client = { ...before, secretHash: hashSecret(secret), updatedAt: now };
+    await queries.updateClient(tx, client);
+    await audit(tx, caller, { action: "CLIENT_SECRET_ROTATED", clientId, at: now });
+    return { client, secret };
+  });
+}
+
+/** In two commits: after the first nothing is issued to it, so that the second waits only for what is under way. */
+export async function deleteClient(
+  { db, clock }: ClientDeps,
+  caller: Caller,
+  clientId: string,
+): Promise<void> {
+  const at = clock.now();
+  await queries.endGrants(db, clientId);
+  await db.transaction(async (tx) => {
+    if (!(await queries.deleteClient(tx, clientId))) throw new Problem("not_found");
+    await audit(tx, caller, { action: "CLIENT_DELETED", clientId, at });
+  });
+}
+
+/** Rules that no schema can say, all in one 422. */
+function refuseFaults(
+  client: OAuthClient,
+  { isPlatform }: Caller,
+  before: OAuthClient | undefined,
+): void {
+  const errors: FieldErrors = {};
+  client.redirectUris.forEach((uri, i) => {
+    if (!isRegistrable(uri))
+      errors[`redirect_uris.${i}`] = [
+        "must be an https URL, a loopback http URL or one of a private-use scheme with a dot, without fragment, wildcard or credentials",
+      ];
+  });
+  const takesPasswords = client.grantTypes.includes("password");
+  if (takesPasswords && !client.confidential)
+    errors["grant_types"] = ["has the password grant, which a public client cannot have"];
+  else if (takesPasswords && !isPlatform && !before?.grantTypes.includes("password"))
+    errors["grant_types"] = ["has the password grant, which only a super-admin gives"];
+  if (client.firstParty && !isPlatform && !before?.firstParty)
+    errors["first_party"] = ["is set by a super-admin only"];
+  if (Object.keys(errors).length > 0) throw invalid(errors);
+}
+
+async function audit(
+  tx: Parameters<typeof recordAudit>[0],
+  { principal: actor, call }: Caller,
+  told: {
+    action: AuditAction;
+    clientId: string;
+    at: Date;
+    more?: Readonly<Record<string, unknown>>;
+  },
+): Promise<void> {
+  const details = { client_id: told.clientId, ...told.more };
+  await recordAudit(tx, { at: told.at, action: told.action, actor, call, details });
+}

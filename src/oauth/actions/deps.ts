@@ -1,0 +1,20 @@
+import type { Db } from "../../../db/client.ts";
+import type { KeyRing } from "../../auth/key-ring.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { Config } from "../../lib/config.ts";
+import type { Log } from "../../lib/log.ts";
+import type { Passwords } from "../../lib/password.ts";
+import type { SecretBox } from "../../lib/secret-box.ts";
+
+export interface OAuthDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly box: SecretBox;
+  readonly keys: KeyRing;
+  readonly passwords: Passwords;
+  readonly config: Pick<
+    Config,
+    "serverRoot" | "lockScheduleS" | "accessTokenTtlS" | "refreshTokenTtlS" | "refreshLeewayS"
+  >;
+}

@@ -1,0 +1,94 @@
+import { attemptSignIn } from "../../auth/actions/attempt-sign-in.ts";
+import { openClientSession } from "../../auth/actions/client-session.ts";
+import { refreshSession } from "../../auth/actions/refresh-session.ts";
+import type { Call } from "../../http/route.ts";
+import type { Credentials } from "../credentials.ts";
+import { admitsUser, decideScope } from "../decide.ts";
+import type { TokenRequest } from "../grants.ts";
+import type { OAuthClient, TokenAnswer } from "../model.ts";
+import { OAuthError } from "../oauth-error.ts";
+import { authenticateClient } from "./authenticate-client.ts";
+import type { OAuthDeps } from "./deps.ts";
+import { redeemCode } from "./redeem-code.ts";
+
+type Asked<G extends TokenRequest["grant"]> = Extract<TokenRequest, { grant: G }>;
+
+/** `POST /oauth/token`, after its grant type and parameters: the client, then the user. */
+export async function grantToken(
+  deps: OAuthDeps,
+  asked: TokenRequest,
+  { credentials, call }: { credentials: Credentials; call: Call },
+): Promise<TokenAnswer> {
+  const client = await authenticateClient(deps, credentials);
+  // A password in the hands of something that cannot keep a secret is what the flow with a page is for.
+  const isKept = asked.grant !== "password" || client.confidential;
+  if (!isKept || !client.grantTypes.includes(asked.grant)) throw unauthorized();
+  if (asked.grant === "password") return grantByPassword(deps, { client, asked, call });
+  if (asked.grant === "refresh_token") return grantByRefresh(deps, { client, asked, call });
+  const { scope, ...session } = await redeemCode(deps, { client, asked, call });
+  return answerOf(deps, scope, session);
+}
+
+async function grantByPassword(
+  deps: OAuthDeps,
+  { client, asked, call }: { client: OAuthClient; asked: Asked<"password">; call: Call },
+): Promise<TokenAnswer> {
+  const scope = decideScope(client, asked.scopes);
+  if (scope === undefined) throw tooWide();
+  const { email, password } = asked;
+  const method = "password_grant";
+  const admits = (user: { partnerId: number | null }) => admitsUser(client, user);
+  const outcome = await attemptSignIn(
+    deps,
+    { email, password, method, call, admits },
+    async (tx, user, now) => {
+      const session = await openClientSession(tx, deps, { user, method, client, scope, call, now });
+      if (session === undefined) throw unauthorized();
+      return session;
+    },
+  );
+  if (outcome.kind === "right") return answerOf(deps, scope, outcome.value);
+  if (outcome.kind === "wrong")
+    throw new OAuthError("invalid_grant", "The email or the password is wrong.");
+  // decisions.md 2, locked answer.
+  const headers = { "Retry-After": String(outcome.retryAfterS) };
+  const description = `Too many wrong passwords; try again in ${outcome.retryAfterS} s.`;
+  throw new OAuthError("invalid_grant", description, { status: 429, headers });
+}
+
+async function grantByRefresh(
+  deps: OAuthDeps,
+  { client, asked, call }: { client: OAuthClient; asked: Asked<"refresh_token">; call: Call },
+): Promise<TokenAnswer> {
+  const { token, scopes } = asked;
+  const { clientId, scopes: ceiling } = client;
+  const refresh = { token, clientId, ceiling, ...(scopes && { scopes }) };
+  const outcome = await refreshSession(deps, refresh, call);
+  if (outcome.kind === "too_wide") throw tooWide();
+  if (outcome.kind === "refused")
+    throw new OAuthError("invalid_grant", "The refresh token is invalid, expired or already used.");
+  const { access, refresh: next, scope } = outcome;
+  return answerOf(deps, scope, { access: access.token, refresh: next.token });
+}
+
+function answerOf(
+  { config }: OAuthDeps,
+  scope: string,
+  { access, refresh }: { access: string; refresh: string | null },
+): TokenAnswer {
+  return {
+    access_token: access,
+    token_type: "Bearer",
+    expires_in: config.accessTokenTtlS,
+    ...(refresh !== null && { refresh_token: refresh }),
+    scope,
+  };
+}
+
+function unauthorized(): OAuthError {
+  return new OAuthError("unauthorized_client", "The client may not use this grant type.");
+}
+
+function tooWide(): OAuthError {
+  return new OAuthError("invalid_scope", "More is asked for than may be given.");
+}

@@ -1,0 +1,37 @@
+import { findClientToken, revokeClientToken } from "../../auth/actions/inspect-token.ts";
+import type { Call } from "../../http/route.ts";
+import { invalidClient, type Credentials } from "../credentials.ts";
+import { authenticateClient } from "./authenticate-client.ts";
+import type { OAuthDeps } from "./deps.ts";
+
+/** RFC 7009: a text that is no token of the client's changes nothing and is no error. */
+export async function revokeToken(
+  deps: OAuthDeps,
+  token: string,
+  { credentials, call }: { credentials: Credentials; call: Call },
+): Promise<void> {
+  const { clientId } = await authenticateClient(deps, credentials);
+  const found = await findClientToken(deps, token, clientId);
+  if (found !== undefined) await revokeClientToken(deps, found, call);
+}
+
+/** RFC 7662. Only for clients with a secret: a public client's id is no authentication (2.1). */
+export async function introspectToken(
+  deps: OAuthDeps,
+  token: string,
+  credentials: Credentials,
+): Promise<Readonly<Record<string, unknown>>> {
+  const client = await authenticateClient(deps, credentials);
+  if (!client.confidential) throw invalidClient(credentials.isBasic);
+  const found = await findClientToken(deps, token, client.clientId);
+  if (found === undefined || found.isRedeemed) return { active: false };
+  const { serverRoot } = deps.config;
+  const { kind, claims } = found;
+  return {
+    active: true,
+    ...claims,
+    iss: serverRoot,
+    aud: `${serverRoot}/api`,
+    ...(kind !== "refresh" && { token_type: "Bearer" }),
+  };
+}

@@ -1,0 +1,83 @@
+import { createHash } from "node:crypto";
+
+import type { Tx } from "../../../db/client.ts";
+import {
+  endClientSession,
+  holdPersonInClient,
+  openClientSession,
+  type ClientSession,
+} from "../../auth/actions/client-session.ts";
+import type { Call } from "../../http/route.ts";
+import { hashSecret } from "../../lib/random-secret.ts";
+import { decideRedemption } from "../decide.ts";
+import type { TokenRequest } from "../grants.ts";
+import type { AuthorizationCode, OAuthClient } from "../model.ts";
+import { OAuthError } from "../oauth-error.ts";
+import {
+  findAuthorizationCode,
+  holdAuthorizationCode,
+  redeemAuthorizationCode,
+} from "../queries/codes.ts";
+import type { OAuthDeps } from "./deps.ts";
+
+interface Redemption {
+  readonly client: OAuthClient;
+  readonly asked: Extract<TokenRequest, { grant: "authorization_code" }>;
+  readonly call: Call;
+}
+
+type Redeemed = ClientSession & { readonly scope: string };
+
+/** RFC 6749, 4.1.3: one answer for every code that is not good, or not this client's. */
+export async function redeemCode(deps: OAuthDeps, redemption: Redemption): Promise<Redeemed> {
+  const now = deps.clock.now();
+  const redeemed = await deps.db.transaction((tx) => redeem(tx, deps, redemption, now));
+  if (redeemed !== undefined) return redeemed;
+  throw new OAuthError(
+    "invalid_grant",
+    "The code is invalid, expired, used, or of another request.",
+  );
+}
+
+/** The locks in the one order: user, client, code, family. The end of a replayed sign-in has to be committed. */
+async function redeem(
+  tx: Tx,
+  deps: OAuthDeps,
+  { client, asked, call }: Redemption,
+  now: Date,
+): Promise<Redeemed | undefined> {
+  const secretHash = hashSecret(asked.code);
+  const known = await findAuthorizationCode(tx, secretHash);
+  if (known === undefined || known.clientId !== client.clientId) return undefined;
+  const { grant } = asked;
+  const user = await holdPersonInClient(tx, { ...known, grant });
+  const code = await holdAuthorizationCode(tx, secretHash);
+  if (user === undefined || code === undefined) return undefined;
+  const { clientId } = client;
+  const challenge = asked.verifier === undefined ? undefined : challengeOf(asked.verifier);
+  const shown = { clientId, redirectUri: asked.redirectUri, challenge };
+  const decision = decideRedemption(code, shown, now);
+  if (decision === "replayed") await endReplayed(tx, code, { user, call, at: now });
+  if (decision !== "redeem") return undefined;
+  const { scope } = code;
+  const signIn = { user, method: "authorization_code", client, scope, call, now } as const;
+  const session = await openClientSession(tx, deps, signIn);
+  if (session === undefined) return undefined;
+  await redeemAuthorizationCode(tx, { secretHash, familyId: session.familyId, now });
+  return { ...session, scope };
+}
+
+async function endReplayed(
+  tx: Tx,
+  { familyId, clientId }: AuthorizationCode,
+  told: { user: { id: number; companyId: number }; call: Call; at: Date },
+): Promise<void> {
+  if (familyId === null) return;
+  const details = { client_id: clientId };
+  await endClientSession(tx, familyId, { ...told, action: "CODE_REPLAYED", details });
+}
+
+/** S256 (RFC 7636, 4.2). */
+function challengeOf(verifier: string): string {
+  return createHash("sha256").update(verifier).digest("base64url");
+}

@@ -1,0 +1,53 @@
+import { OAuthError } from "./oauth-error.ts";
+import type { Params } from "./form.ts";
+
+/** How a client said who it is (RFC 6749, 2.3.1). */
+export interface Credentials {
+  readonly clientId: string;
+  /** Undefined: a public client, or a confidential one that forgot it. */
+  readonly secret: string | undefined;
+  readonly isBasic: boolean;
+}
+
+/** decisions.md 2: by body or HTTP Basic, not both; missing or malformed ones are `invalid_client`. */
+export function readCredentials(headers: Headers, form: Params): Credentials {
+  const authorization = headers.get("authorization");
+  const clientId = form.one("client_id");
+  const secret = form.one("client_secret");
+  if (authorization === null) {
+    if (clientId === undefined) throw invalidClient(false);
+    return { clientId, secret, isBasic: false };
+  }
+  const basic = readBasic(authorization);
+  if (secret !== undefined)
+    throw new OAuthError("invalid_request", "The client authenticates in two ways at once.");
+  if (clientId !== undefined && clientId !== basic.clientId)
+    throw new OAuthError("invalid_request", "client_id differs from that of the Basic header.");
+  return basic;
+}
+
+export function invalidClient(isBasic: boolean): OAuthError {
+  const headers = isBasic ? { "WWW-Authenticate": 'Basic realm="oauth"' } : {};
+  return new OAuthError("invalid_client", "The client's credentials are missing or wrong.", {
+    headers,
+  });
+}
+
+/** RFC 6749, 2.3.1: both parts are form-encoded before they are put together. */
+function readBasic(authorization: string): Credentials {
+  const encoded = /^basic +([A-Za-z0-9+/]+={0,2})$/i.exec(authorization)?.[1];
+  const text = Buffer.from(encoded ?? "", "base64").toString();
+  const colon = text.indexOf(":");
+  if (encoded === undefined || colon === -1) throw invalidClient(true);
+  const clientId = formDecoded(text.slice(0, colon));
+  const secret = formDecoded(text.slice(colon + 1));
+  return { clientId, secret: secret === "" ? undefined : secret, isBasic: true };
+}
+
+function formDecoded(text: string): string {
+  try {
+    return decodeURIComponent(text.replaceAll("+", " "));
+  } catch {
+    throw invalidClient(true);
+  }
+}

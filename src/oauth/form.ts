@@ -1,0 +1,48 @@
+import { OAuthError } from "./oauth-error.ts";
+
+const utf8 = new TextDecoder("utf-8", { fatal: true });
+
+/** Parameters of a form or a query. RFC 6749, 3.1: one without a value is absent, none may be repeated. */
+export class Params {
+  readonly #values: URLSearchParams;
+
+  constructor(values: URLSearchParams) {
+    this.#values = values;
+  }
+
+  /** Throws `invalid_request` if it is there twice. */
+  one(name: string): string | undefined {
+    const [value, ...more] = this.#values.getAll(name);
+    if (more.length > 0) throw new OAuthError("invalid_request", `${name} is given twice.`);
+    return value === "" ? undefined : value;
+  }
+
+  required(name: string): string {
+    const value = this.one(name);
+    if (value === undefined) throw new OAuthError("invalid_request", `${name} is missing.`);
+    return value;
+  }
+
+  refuseRepeated(): void {
+    for (const name of new Set(this.#values.keys())) this.one(name);
+  }
+}
+
+/** The body of a form; anything else is `invalid_request` (RFC 6749, 3.2 and appendix B). */
+export function readForm(headers: Headers, raw: Uint8Array): Params {
+  const [type = ""] = (headers.get("content-type") ?? "").split(";");
+  if (type.trim().toLowerCase() !== "application/x-www-form-urlencoded")
+    throw new OAuthError("invalid_request", "The body must be application/x-www-form-urlencoded.");
+  try {
+    return new Params(new URLSearchParams(decodable(utf8.decode(raw))));
+  } catch {
+    throw new OAuthError("invalid_request", "The body is no form in UTF-8.");
+  }
+}
+
+/** URLSearchParams replaces broken UTF-8 behind percent signs; here it is an error. */
+function decodable(text: string): string {
+  const escapes = /(?:%[0-9a-f]{2})+/gi;
+  for (const [run] of text.matchAll(escapes)) decodeURIComponent(run);
+  return text;
+}

@@ -1,0 +1,43 @@
+import type { Params } from "./form.ts";
+import { OAuthError } from "./oauth-error.ts";
+import { readScopes } from "./scope.ts";
+
+/** What a client asks of the token endpoint. Without `scopes` it asks for none in particular. */
+export type TokenRequest =
+  | {
+      readonly grant: "password";
+      readonly email: string;
+      readonly password: string;
+      readonly scopes: readonly string[] | undefined;
+    }
+  | {
+      readonly grant: "refresh_token";
+      readonly token: string;
+      readonly scopes: readonly string[] | undefined;
+    }
+  | {
+      readonly grant: "authorization_code";
+      readonly code: string;
+      readonly redirectUri: string;
+      readonly verifier: string | undefined;
+    };
+
+/** The first two steps of the order of checks: grant type, then parameters (decisions.md 2, `/oauth/token`). */
+export function readTokenRequest(form: Params): TokenRequest {
+  const grant = form.one("grant_type");
+  if (grant !== "password" && grant !== "refresh_token" && grant !== "authorization_code")
+    throw new OAuthError("unsupported_grant_type", "The grant type is missing or not supported.");
+  form.refuseRepeated();
+  if (grant === "authorization_code")
+    return {
+      grant,
+      code: form.required("code"),
+      redirectUri: form.required("redirect_uri"),
+      verifier: form.one("code_verifier"),
+    };
+  const scope = form.one("scope");
+  if (grant === "refresh_token")
+    return { grant, token: form.required("refresh_token"), scopes: readScopes(scope) };
+  const [email, password] = [form.required("username"), form.required("password")];
+  return { grant, email, password, scopes: readScopes(scope) };
+}

@@ -1,0 +1,40 @@
+import type { Authorization } from "../actions/check-authorization.ts";
+import { placeOf } from "../redirect-uri.ts";
+import { html } from "./html.ts";
+import { pageResponse } from "./page.ts";
+
+/** Each scope as the person who grants it would say it. */
+const IN_WORDS: Readonly<Record<string, string>> = {
+  "*": "do everything that you can do here",
+  "reviews:read": "see your reviews",
+  "reviews:write": "answer, flag and assign your reviews",
+  "webhooks:read": "see your webhooks and what they delivered",
+  "webhooks:write": "make, change and delete your webhooks",
+  "clients:write": "manage your OAuth clients",
+  impersonate: "act for the owners of your accounts",
+};
+
+export function consentPage(
+  authorization: Authorization,
+  { ticket, email }: { ticket: string; email: string },
+): Response {
+  const { client, redirectUri, scope } = authorization;
+  const asked = scope.split(" ").map((one) => html`<li>${IN_WORDS[one] ?? one}</li> `);
+  const body = html`<p>
+      You are signed in as <strong>${email}</strong>. <strong>${client.name}</strong> asks for leave
+      to:
+    </p>
+    <ul>
+      ${asked}
+    </ul>
+    <p class="soft">
+      Afterwards you are sent to ${placeOf(redirectUri)}. Go on only if you trust it.
+    </p>
+    <form method="post" action="/oauth/authorize">
+      <input type="hidden" name="ticket" value="${ticket}" />
+      <button name="action" value="allow">Allow</button>
+      <button class="plain" name="action" value="deny">Deny</button>
+    </form>`;
+  const title = `Allow ${client.name} to act for you?`;
+  return pageResponse({ branding: client.branding, title, body, redirectUri }, { status: 200 });
+}

@@ -1,0 +1,65 @@
+import type { Authorization } from "../actions/check-authorization.ts";
+import { html } from "./html.ts";
+import { pageResponse, type PageHead } from "./page.ts";
+
+interface SignInPage {
+  readonly authorization: Authorization;
+  readonly ticket: string;
+  /** What was typed before. */
+  readonly email?: string;
+  readonly problem?: string;
+}
+
+/** The form has two buttons and no script; pressing Enter in a field is the first of them. */
+export function signInPage(
+  { authorization, ticket, email, problem }: SignInPage,
+  head: PageHead,
+): Response {
+  const { client, redirectUri } = authorization;
+  const fault = problem === undefined ? undefined : html` aria-describedby="problem"`;
+  const atEmail = email === undefined ? html` autofocus` : undefined;
+  const atPassword = email === undefined ? undefined : html` autofocus`;
+  const body = html`${problem !== undefined ? html`<p class="problem" id="problem" role="alert">${problem}</p>` : undefined}
+    <p>to continue to <strong>${client.name}</strong></p>
+    <form method="post" action="/oauth/authorize">
+      <input type="hidden" name="ticket" value="${ticket}" />
+      <label for="email">Email</label>
+      <input
+        id="email"
+        name="email"
+        type="email"
+        value="${email}"
+        autocomplete="username"
+        required
+        maxlength="254"
+        spellcheck="false"
+        autocapitalize="none"
+        ${fault}${atEmail}
+      />
+      <label for="password">Password</label>
+      <input
+        id="password"
+        name="password"
+        type="password"
+        autocomplete="current-password"
+        required
+        maxlength="128"
+        ${fault}${atPassword}
+      />
+      <button name="action" value="sign_in">Sign in</button>
+      <button class="plain" name="action" value="deny" formnovalidate>Cancel and go back</button>
+    </form>`;
+  const title = problem === undefined ? "Sign in" : "Sign in: there is a problem";
+  return pageResponse({ branding: client.branding, title, body, redirectUri }, head);
+}
+
+/** "1 minute 5 seconds": the wait of a lock, for people. */
+export function inWords(seconds: number): string {
+  const [minutes, rest] = [Math.floor(seconds / 60), seconds % 60];
+  const parts = [count(minutes, "minute"), count(rest, "second")];
+  return parts.filter((part) => part !== undefined).join(" ") || "1 second";
+}
+
+function count(many: number, unit: string): string | undefined {
+  return many === 0 ? undefined : `${many} ${unit}${many === 1 ? "" : "s"}`;
+}

@@ -1,0 +1,44 @@
+/** Printable ASCII without what browsers and parsers read in more than one way. */
+const PLAIN = /^[!$%&'()*+,\-./0-9:;=?@A-Z[\]_a-z~]+$/;
+const HTTP_LOOPBACK = /^http:\/\/(127\.0\.0\.1|\[::1\]|localhost)(?::(\d{1,5}))?([/?].*)?$/;
+/** RFC 8252, 7.1: a domain of the app's in reverse, so there is a dot in it; `javascript` and `data` have none. */
+const PRIVATE_USE = /^[a-z][a-z0-9+-]*(\.[a-z0-9+-]+)+:\//i;
+const MAX_LENGTH = 2_048;
+const MAX_PORT = 65_535;
+
+/** decisions.md 2, OAuth clients: https, loopback http, or a private-use scheme; no wildcard, no fragment. */
+export function isRegistrable(uri: string): boolean {
+  if (uri.length > MAX_LENGTH || !PLAIN.test(uri) || uri.includes("*") || !URL.canParse(uri))
+    return false;
+  const { username, password, protocol } = new URL(uri);
+  if (username !== "" || password !== "") return false;
+  if (protocol === "https:") return /^https:\/\/[^/?@]+(?:[/?]|$)/.test(uri);
+  if (protocol === "http:") return HTTP_LOOPBACK.test(uri);
+  return PRIVATE_USE.test(uri);
+}
+
+/**
+ * RFC 9700, 2.1: letter by letter. The one exception is the port of a loopback address, where a native app listens on
+ * whichever is free (RFC 8252, 7.3).
+ */
+export function matchesRedirect(registered: string, given: string): boolean {
+  if (registered === given) return true;
+  const [known, asked] = [HTTP_LOOPBACK.exec(registered), HTTP_LOOPBACK.exec(given)];
+  if (known === null || asked === null || !isRegistrable(given)) return false;
+  const port = Number(asked[2] ?? 80);
+  return known[1] === asked[1] && known[3] === asked[3] && port > 0 && port <= MAX_PORT;
+}
+
+/** Adds parameters and leaves the rest as the client wrote it (RFC 6749, 4.1.2). */
+export function withParams(uri: string, params: Readonly<Record<string, string | undefined>>) {
+  const given = Object.entries(params).filter(
+    (one): one is [string, string] => one[1] !== undefined,
+  );
+  return `${uri}${uri.includes("?") ? "&" : "?"}${new URLSearchParams(given).toString()}`;
+}
+
+/** The place as a source of a content security policy: an origin, or the scheme of an app. */
+export function placeOf(uri: string): string {
+  const { origin, protocol } = new URL(uri);
+  return protocol === "https:" || protocol === "http:" ? origin : protocol;
+}

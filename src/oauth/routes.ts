@@ -1,0 +1,17 @@
+import type { RootRoute } from "../http/root-route.ts";
+import type { Route } from "../http/route.ts";
+import type { ClientDeps } from "./actions/clients.ts";
+import type { OAuthDeps } from "./actions/deps.ts";
+import { authorizeRoutes } from "./routes/authorize.ts";
+import { clientRoutes } from "./routes/clients.ts";
+import { tokenEndpoints } from "./routes/tokens.ts";
+
+/** `/sso/clients` and `/partner/oauth-clients` (interface.md 5.2). */
+export function oauthClientRoutes(deps: ClientDeps): Route[] {
+  return clientRoutes(deps);
+}
+
+/** interface.md 4.3: at `{server_root}`, without a version. */
+export function oauthRootRoutes(deps: OAuthDeps): RootRoute[] {
+  return [...tokenEndpoints(deps), ...authorizeRoutes(deps)];
+}

@@ -1,0 +1,109 @@
+import { emailDomain, normaliseEmail } from "../../auth/email.ts";
+import { isUlid } from "../../http/page.ts";
+import type { Call } from "../../http/route.ts";
+import { addMs } from "../../lib/clock.ts";
+import { invalid } from "../../lib/problem.ts";
+import { hashSecret } from "../../lib/random-secret.ts";
+import { newOneTimeSecret, s256, STATE_TTL_MS, tripSecrets } from "../browser.ts";
+import type { RedirectQuery } from "../model.ts";
+import { callbackUri, refusedPlace, returnPlace } from "../places.ts";
+import { findLiveConnection, insertState, type LiveConnection } from "../queries.ts";
+import { Refusal } from "../refusal.ts";
+import { auditRefusal, type Attempted, type SsoDeps } from "./deps.ts";
+
+/** Where the browser goes next, and the secret that its cookie holds. */
+export interface Begun {
+  readonly location: string;
+  /** Absent if the sign-in did not begin. */
+  readonly browser?: string;
+}
+
+interface Asked {
+  readonly query: RedirectQuery;
+  /** The secret of a cookie that the browser has already. */
+  readonly browser: string | undefined;
+}
+
+/** `GET /auth/sso/redirect`: off to the provider, with state, nonce and PKCE (decisions.md 2, SSO legs). */
+export async function beginSso(
+  deps: SsoDeps,
+  { query, browser: known }: Asked,
+  call: Call,
+): Promise<Begun> {
+  const returnTo = checkQuery(deps, query);
+  const attempted: Attempted = { leg: "redirect", call };
+  const begun = await auditRefusal(deps, attempted, async () => {
+    const connection = await findAsked(deps, query);
+    attempted.connectionId = connection.id;
+    const { authorizationEndpoint } = await deps.providers.metadata(connection.issuer);
+    const now = deps.clock.now();
+    const browser = known ?? newOneTimeSecret();
+    const state = newOneTimeSecret();
+    await insertState(deps.db, {
+      stateHash: hashSecret(state),
+      connectionId: connection.id,
+      browserHash: hashSecret(browser),
+      returnTo,
+      codeChallenge: query.code_challenge ?? null,
+      createdAt: now,
+      expiresAt: addMs(now, STATE_TTL_MS),
+    });
+    const trip = { endpoint: authorizationEndpoint, connection, browser, state };
+    return { location: authorizationUrl(deps, trip, query.email), browser };
+  });
+  return begun ?? { location: refusedPlace(deps.config) };
+}
+
+/** What is wrong with the request itself is told: it is the caller's own text, and says nothing of anybody. */
+function checkQuery({ config }: SsoDeps, query: RedirectQuery): string {
+  if ((query.email === undefined) === (query.connection === undefined))
+    throw invalid({ connection: ["give either email or connection"] });
+  if (query.code_challenge_method !== undefined && query.code_challenge === undefined)
+    throw invalid({ code_challenge: ["is required with code_challenge_method"] });
+  const returnTo = returnPlace(config, query.return_to);
+  if (returnTo === undefined)
+    throw invalid({ return_to: ["is not one of the places that a sign-in may end at"] });
+  return returnTo;
+}
+
+/** By the email's domain alone: no user is looked up. */
+async function findAsked(deps: SsoDeps, query: RedirectQuery): Promise<LiveConnection> {
+  const { email, connection: id = "" } = query;
+  const by =
+    email === undefined
+      ? { id: isUlid(id) ? id : "" }
+      : { domain: emailDomain(normaliseEmail(email)) };
+  const connection = await findLiveConnection(deps.db, by);
+  if (connection === undefined) throw new Refusal("unknown_connection");
+  return connection;
+}
+
+interface Trip {
+  readonly endpoint: string;
+  readonly connection: LiveConnection;
+  readonly browser: string;
+  readonly state: string;
+}
+
+/** OpenID Connect Core 1.0, 3.1.2.1; RFC 7636, 4.3. */
+function authorizationUrl(
+  { config }: SsoDeps,
+  { endpoint, connection, browser, state }: Trip,
+  email: string | undefined,
+): string {
+  const { nonce, codeVerifier } = tripSecrets(browser, state);
+  const url = new URL(endpoint);
+  const parameters = {
+    response_type: "code",
+    client_id: connection.clientId,
+    redirect_uri: callbackUri(config, connection.id),
+    scope: "openid email",
+    state,
+    nonce,
+    code_challenge: s256(codeVerifier),
+    code_challenge_method: "S256",
+    ...(email !== undefined && { login_hint: normaliseEmail(email) }),
+  };
+  for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
+  return url.href;
+}

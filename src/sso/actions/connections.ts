@@ -1,0 +1,160 @@
+import { ulid } from "ulid";
+
+import type { Db, Tx } from "../../../db/client.ts";
+import { recordAudit } from "../../audit/actions.ts";
+import type { AuditAction } from "../../audit/model.ts";
+import type { Principal } from "../../auth/model.ts";
+import { isUlid, type Page } from "../../http/page.ts";
+import type { Call } from "../../http/route.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { Config } from "../../lib/config.ts";
+import type { Lookup } from "../../lib/egress.ts";
+import { invalid, Problem } from "../../lib/problem.ts";
+import type { SecretBox } from "../../lib/secret-box.ts";
+import { readSettings } from "../input.ts";
+import type { Connection, ConnectionUpdate, NewConnection } from "../model.ts";
+import * as queries from "../queries.ts";
+import { clientSecretContext } from "./deps.ts";
+
+export interface ConnectionDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly box: SecretBox;
+  readonly config: Pick<Config, "egress">;
+  readonly lookup?: Lookup;
+}
+
+export interface Caller {
+  readonly principal: Principal;
+  readonly call: Call;
+}
+
+export function listConnections(
+  { db }: Pick<ConnectionDeps, "db">,
+  companyId: number | undefined,
+  page: Page,
+): Promise<Connection[]> {
+  return queries.listConnections(db, companyId, page);
+}
+
+/** A malformed id is a 404 like a missing one (decisions.md 1). */
+export async function findConnection(
+  { db }: Pick<ConnectionDeps, "db">,
+  id: string,
+): Promise<Connection> {
+  const found = isUlid(id) ? await queries.findConnection(db, id) : undefined;
+  if (found === undefined) throw new Problem("not_found");
+  return found;
+}
+
+export async function createConnection(
+  deps: ConnectionDeps,
+  caller: Caller,
+  body: NewConnection,
+): Promise<Connection> {
+  const { domains = [] } = await readSettings(deps, body);
+  const now = deps.clock.now();
+  const row = {
+    id: ulid(now.getTime()),
+    companyId: body.company_id,
+    issuer: body.issuer,
+    clientId: body.client_id,
+    passwordLogin: body.password_login ?? true,
+    isActive: body.is_active ?? true,
+    createdAt: now,
+    updatedAt: now,
+  };
+  const sealedClientSecret = deps.box.seal(body.client_secret, clientSecretContext(row));
+  await deps.db.transaction(async (tx) => {
+    const type = await queries.findCompanyType(tx, row.companyId);
+    // The platform's own people never sign in through somebody else (decisions.md 2, SSO legs).
+    if (type === undefined || type === "platform")
+      throw invalid({ company_id: ["must be a partner or an account"] });
+    await queries.insertConnection(tx, { ...row, sealedClientSecret });
+    await giveDomains(tx, row.id, domains);
+    await audit(tx, caller, { action: "SSO_CONNECTION_CREATED", connection: row, now });
+  });
+  return { ...row, domains };
+}
+
+export async function updateConnection(
+  deps: ConnectionDeps,
+  caller: Caller,
+  { id, body }: { id: string; body: ConnectionUpdate },
+): Promise<Connection> {
+  const { domains } = await readSettings(deps, body);
+  const now = deps.clock.now();
+  return deps.db.transaction(async (tx) => {
+    const old = await queries.holdConnection(tx, id);
+    if (old === undefined) throw new Problem("not_found");
+    const connection = { ...updated(old, body), updatedAt: now, ...(domains && { domains }) };
+    const { client_secret: secret } = body;
+    const sealedClientSecret =
+      secret === undefined ? null : deps.box.seal(secret, clientSecretContext(old));
+    await queries.updateConnection(tx, { ...connection, sealedClientSecret });
+    if (domains !== undefined) {
+      await queries.deleteDomains(tx, id);
+      await giveDomains(tx, id, domains);
+    }
+    const fields = Object.keys(body);
+    await audit(tx, caller, { action: "SSO_CONNECTION_UPDATED", connection, now, fields });
+    return connection;
+  });
+}
+
+export async function deleteConnection(
+  deps: ConnectionDeps,
+  caller: Caller,
+  id: string,
+): Promise<void> {
+  const now = deps.clock.now();
+  await deps.db.transaction(async (tx) => {
+    const connection = await queries.holdConnection(tx, id);
+    if (connection === undefined) throw new Problem("not_found");
+    await queries.deleteConnection(tx, id);
+    await audit(tx, caller, { action: "SSO_CONNECTION_DELETED", connection, now });
+  });
+}
+
+function updated(old: Connection, body: ConnectionUpdate): Connection {
+  return {
+    ...old,
+    issuer: body.issuer ?? old.issuer,
+    clientId: body.client_id ?? old.clientId,
+    passwordLogin: body.password_login ?? old.passwordLogin,
+    isActive: body.is_active ?? old.isActive,
+  };
+}
+
+/** A domain has one connection: `/auth/discover` has one answer. */
+async function giveDomains(tx: Tx, id: string, domains: readonly string[]): Promise<void> {
+  const given = new Set(await queries.insertDomains(tx, id, domains));
+  const taken = domains.filter((one) => !given.has(one));
+  if (taken.length > 0)
+    throw invalid({ domains: [`belong to another connection: ${taken.join(", ")}`] });
+}
+
+async function audit(
+  tx: Tx,
+  { principal, call }: Caller,
+  written: {
+    action: Extract<AuditAction, `SSO_CONNECTION_${string}`>;
+    connection: Pick<Connection, "id" | "companyId" | "issuer">;
+    now: Date;
+    fields?: readonly string[];
+  },
+): Promise<void> {
+  const { action, connection, now: at, fields } = written;
+  await recordAudit(tx, {
+    at,
+    action,
+    actor: principal,
+    call,
+    details: {
+      connection_id: connection.id,
+      connection_company_id: connection.companyId,
+      issuer: connection.issuer,
+      ...(fields && { fields }),
+    },
+  });
+}

@@ -1,0 +1,179 @@
+import type { Tx } from "../../../db/client.ts";
+import { recordAudit } from "../../audit/actions.ts";
+import { holdLinkedUser } from "../../auth/actions/sign-in-linked.ts";
+import { emailDomain, normaliseEmail } from "../../auth/email.ts";
+import { isUlid } from "../../http/page.ts";
+import type { Call } from "../../http/route.ts";
+import { addMs } from "../../lib/clock.ts";
+import { hashSecret } from "../../lib/random-secret.ts";
+import { newOneTimeSecret, tripSecrets } from "../browser.ts";
+import { refuseCandidate, refuseNewcomer, refuseState, refuseUser, usesUp } from "../decide.ts";
+import type { Identity } from "../id-token.ts";
+import type { CallbackQuery } from "../model.ts";
+import { callbackUri, refusedPlace, withCode } from "../places.ts";
+import * as queries from "../queries.ts";
+import { errorOf, redeemAtProvider, type Redeemed } from "../redeem-code.ts";
+import { Refusal } from "../refusal.ts";
+import { auditRefusal, clientSecretContext, type Attempted, type SsoDeps } from "./deps.ts";
+
+/** decisions.md 2, SSO legs. */
+const CODE_TTL_MS = 60_000;
+
+interface Answered {
+  /** Of the path. */
+  readonly connectionId: string;
+  readonly query: CallbackQuery;
+  /** The secret of the browser's cookie. */
+  readonly browser: string | undefined;
+}
+
+/** `GET /auth/sso/callback/{connection}`: answers where the browser goes. */
+export async function finishSso(deps: SsoDeps, answered: Answered, call: Call): Promise<string> {
+  const { connectionId } = answered;
+  const attempted: Attempted = { leg: "callback", call };
+  if (isUlid(connectionId)) attempted.connectionId = connectionId;
+  const place = await auditRefusal(deps, attempted, async () => {
+    const state = await claimState(deps, answered);
+    const connection = await queries.findLiveConnection(deps.db, { id: connectionId });
+    if (connection === undefined) throw new Refusal("unknown_connection");
+    const code = await readAnswer(deps, connection, answered.query);
+    const redeemed = await redeem(deps, connection, { answered, code });
+    return admit(deps, { connection, redeemed, state, call, attempted });
+  });
+  return place ?? refusedPlace(deps.config);
+}
+
+/** The state counts once, in the browser that it was given to, at the callback of its own connection. */
+async function claimState(deps: SsoDeps, answered: Answered): Promise<queries.StateRow> {
+  const { query, browser, connectionId } = answered;
+  const now = deps.clock.now();
+  const stateHash = hashSecret(query.state ?? "");
+  const browserHash = browser === undefined ? null : hashSecret(browser);
+  const claimed = await deps.db.transaction(async (tx) => {
+    const state = await queries.holdState(tx, stateHash);
+    const refusal = refuseState(state, { connectionId, browserHash, now });
+    if (usesUp(refusal)) await queries.consumeState(tx, stateHash, now);
+    return { state, refusal };
+  });
+  // Not thrown inside: what was used up stays used up.
+  if (claimed.refusal !== undefined || claimed.state === undefined)
+    throw new Refusal(claimed.refusal ?? "unknown_state");
+  return claimed.state;
+}
+
+/** RFC 6749, 4.1.2 and RFC 9207, 2.4: the issuer is compared before anything else of the answer is looked at. */
+async function readAnswer(
+  { providers }: SsoDeps,
+  { issuer }: queries.LiveConnection,
+  { iss, error, code }: CallbackQuery,
+): Promise<string> {
+  const { sendsIss } = await providers.metadata(issuer);
+  if (iss === undefined ? sendsIss : iss !== issuer) throw new Refusal("wrong_response_issuer");
+  if (error !== undefined) throw new Refusal("provider_error", errorOf(error));
+  if (code === undefined || code === "") throw new Refusal("no_code");
+  return code;
+}
+
+function redeem(
+  deps: SsoDeps,
+  connection: queries.LiveConnection,
+  { answered, code }: { answered: Answered; code: string },
+): Promise<Redeemed> {
+  const { browser = "", query } = answered;
+  return redeemAtProvider(deps.providers, {
+    issuer: connection.issuer,
+    clientId: connection.clientId,
+    clientSecret: deps.box.open(connection.sealedClientSecret, clientSecretContext(connection)),
+    redirectUri: callbackUri(deps.config, connection.id),
+    code,
+    ...tripSecrets(browser, query.state ?? ""),
+    now: deps.clock.now(),
+  });
+}
+
+interface Admission {
+  readonly connection: queries.LiveConnection;
+  readonly redeemed: Redeemed;
+  readonly state: queries.StateRow;
+  readonly call: Call;
+  readonly attempted: Attempted;
+}
+
+/** Finds the user, links at the first time, and writes the one-time code that the exchange takes. */
+async function admit(deps: SsoDeps, admission: Admission): Promise<string> {
+  const { connection, redeemed, state, attempted } = admission;
+  const { subject } = redeemed.identity;
+  const { issuer } = connection;
+  const known = await queries.findLinkedUser(deps.db, { issuer, subject });
+  const identity = known === undefined ? await withEmail(redeemed) : redeemed.identity;
+  // Anew: the provider took its time, and the code's minute begins now.
+  const now = deps.clock.now();
+  const code = newOneTimeSecret();
+  await deps.db.transaction(async (tx) => {
+    const user = known ?? (await findNewcomer(tx, connection, { identity, attempted }));
+    attempted.actor = actorOf(user);
+    const held = await holdLinkedUser(tx, user, now);
+    const refusal = refuseUser(user, connection.companyId) ?? (held === "held" ? undefined : held);
+    if (refusal !== undefined) throw new Refusal(refusal);
+    if (!(await queries.shareConnection(tx, connection.id)))
+      throw new Refusal("unknown_connection");
+    if (known === undefined) await link(tx, admission, { user, now });
+    await queries.insertCode(tx, {
+      codeHash: hashSecret(code),
+      userId: user.id,
+      connectionId: connection.id,
+      codeChallenge: state.codeChallenge,
+      createdAt: now,
+      expiresAt: addMs(now, CODE_TTL_MS),
+    });
+  });
+  return withCode(state.returnTo, code);
+}
+
+/** Many providers keep the id_token small and tell the email at the userinfo endpoint only. */
+async function withEmail({ identity, readUserinfo }: Redeemed): Promise<Identity> {
+  return identity.email === undefined ? { ...identity, ...(await readUserinfo()) } : identity;
+}
+
+/** decisions.md 2, SSO legs: a verified email in a domain of the connection, and a user of its company. */
+async function findNewcomer(
+  tx: Tx,
+  { issuer, domains, companyId }: queries.LiveConnection,
+  { identity, attempted }: { identity: Identity; attempted: Attempted },
+): Promise<queries.SsoUser> {
+  const email = identity.email === undefined ? null : normaliseEmail(identity.email);
+  const newcomer = {
+    email,
+    emailVerified: identity.emailVerified,
+    domain: emailDomain(email ?? ""),
+  };
+  const refusal = refuseNewcomer(newcomer, domains);
+  if (refusal !== undefined) throw new Refusal(refusal);
+  const candidate = await queries.findCandidate(tx, { email: email ?? "", issuer });
+  if (candidate !== undefined) attempted.actor = actorOf(candidate);
+  const denied = refuseCandidate(candidate, companyId);
+  if (denied !== undefined || candidate === undefined) throw new Refusal(denied ?? "unknown_user");
+  return candidate;
+}
+
+async function link(
+  tx: Tx,
+  { connection, redeemed, call }: Admission,
+  { user, now }: { user: queries.SsoUser; now: Date },
+): Promise<void> {
+  const { id: connectionId, issuer } = connection;
+  const { subject } = redeemed.identity;
+  const identity = { issuer, subject, userId: user.id, connectionId, now };
+  if (!(await queries.insertIdentity(tx, identity))) throw new Refusal("other_subject");
+  await recordAudit(tx, {
+    at: now,
+    action: "SSO_LINKED",
+    actor: actorOf(user),
+    call,
+    details: { connection_id: connectionId, issuer },
+  });
+}
+
+function actorOf({ id, companyId }: queries.SsoUser) {
+  return { userId: id, companyId, impersonatorId: null };
+}

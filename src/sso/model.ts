@@ -1,0 +1,175 @@
+import { Type, type Static } from "@sinclair/typebox";
+
+import { pageQuery } from "../http/page.ts";
+import { instantAnswer, rowId, storableText } from "../http/text.ts";
+import { isoInstant } from "../lib/clock.ts";
+
+/** Why a sign-in through a provider was refused; only the audit log tells. */
+export type RefusalReason =
+  // The redirect.
+  | "unknown_connection"
+  // The provider's documents or its answers cannot be had, or are not what they must be.
+  | "provider_unreachable"
+  | "bad_discovery"
+  | "bad_keys"
+  | "bad_token_answer"
+  | "bad_userinfo"
+  // The callback's parameters.
+  | "unknown_state"
+  | "foreign_browser"
+  | "replayed_state"
+  | "expired_state"
+  | "mixed_up_provider"
+  | "wrong_response_issuer"
+  | "provider_error"
+  | "no_code"
+  // The id_token.
+  | "malformed_id_token"
+  | "wrong_algorithm"
+  | "unknown_key"
+  | "wrong_signature"
+  | "wrong_issuer"
+  | "wrong_audience"
+  | "wrong_authorized_party"
+  | "wrong_nonce"
+  | "expired_id_token"
+  | "wrong_issue_time"
+  // Whom it speaks of.
+  | "no_email"
+  | "unverified_email"
+  | "foreign_domain"
+  | "unknown_user"
+  | "foreign_user"
+  | "super_admin"
+  | "other_subject"
+  | "inactive_user"
+  | "locked"
+  // The exchange.
+  | "unknown_code"
+  | "replayed_code"
+  | "expired_code"
+  | "wrong_verifier";
+
+/** RFC 7636, 4.1 and 4.2: a verifier, and the S256 challenge, which has always 43 characters. */
+const VERIFIER = "^[A-Za-z0-9._~-]{43,128}$";
+const CHALLENGE = "^[A-Za-z0-9_-]{43}$";
+
+export const redirectQuery = Type.Object({
+  email: Type.Optional(Type.String({ maxLength: 254 })),
+  connection: Type.Optional(Type.String({ maxLength: 64 })),
+  return_to: Type.Optional(Type.String({ maxLength: 2048 })),
+  code_challenge: Type.Optional(
+    Type.String({
+      pattern: CHALLENGE,
+      explain: "must be the S256 challenge of a verifier, 43 characters in base64url",
+    }),
+  ),
+  code_challenge_method: Type.Optional(Type.Literal("S256", { explain: "must be S256" })),
+});
+export type RedirectQuery = Static<typeof redirectQuery>;
+
+/** RFC 6749, 4.1.2; RFC 9207, 2. */
+export const callbackQuery = Type.Object({
+  state: Type.Optional(Type.String()),
+  code: Type.Optional(Type.String()),
+  error: Type.Optional(Type.String()),
+  iss: Type.Optional(Type.String()),
+});
+export type CallbackQuery = Static<typeof callbackQuery>;
+
+export const exchangeQuery = Type.Object({
+  code: Type.Optional(Type.String()),
+  code_verifier: Type.Optional(Type.String()),
+});
+export type ExchangeQuery = Static<typeof exchangeQuery>;
+
+const verifier = new RegExp(VERIFIER);
+export const isVerifier = (text: string): boolean => verifier.test(text);
+
+const closed = { additionalProperties: false } as const;
+const URL_CHARS = 2048;
+const DOMAIN_CHARS = 253;
+const MAX_DOMAINS = 100;
+
+const settings = {
+  issuer: Type.String({
+    minLength: 1,
+    maxLength: URL_CHARS,
+    explain: "must be the provider's issuer, an https URL without query or fragment",
+  }),
+  client_id: storableText([1, 255]),
+  client_secret: storableText([1, 512]),
+  domains: Type.Array(Type.String({ minLength: 1, maxLength: DOMAIN_CHARS }), {
+    minItems: 1,
+    maxItems: MAX_DOMAINS,
+    explain: `must be a list of 1 to ${MAX_DOMAINS} domains`,
+  }),
+};
+
+export const newConnectionBody = Type.Object(
+  {
+    company_id: rowId(),
+    ...settings,
+    password_login: Type.Optional(Type.Boolean()),
+    is_active: Type.Optional(Type.Boolean()),
+  },
+  closed,
+);
+
+export const connectionUpdateBody = Type.Partial(
+  Type.Object({ ...settings, password_login: Type.Boolean(), is_active: Type.Boolean() }, closed),
+  closed,
+);
+export type ConnectionUpdate = Static<typeof connectionUpdateBody>;
+export type NewConnection = Static<typeof newConnectionBody>;
+
+export const connectionsQuery = Type.Object({
+  ...pageQuery,
+  company_id: Type.Optional(rowId()),
+});
+
+/** The client secret is never part of it. */
+export const connectionObject = Type.Object({
+  id: Type.String(),
+  company_id: Type.Integer(),
+  issuer: Type.String(),
+  client_id: Type.String(),
+  domains: Type.Array(Type.String()),
+  password_login: Type.Boolean(),
+  is_active: Type.Boolean(),
+  /** To be registered with the provider. */
+  redirect_uri: Type.String(),
+  created_at: instantAnswer(),
+  updated_at: instantAnswer(),
+});
+
+/** An identity provider of one company. */
+export interface Connection {
+  readonly id: string;
+  readonly companyId: number;
+  readonly issuer: string;
+  readonly clientId: string;
+  readonly domains: readonly string[];
+  readonly passwordLogin: boolean;
+  readonly isActive: boolean;
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
+}
+
+export function showConnection(
+  row: Connection,
+  redirectUri: string,
+): Static<typeof connectionObject> {
+  return {
+    id: row.id,
+    company_id: row.companyId,
+    issuer: row.issuer,
+    client_id: row.clientId,
+    domains: [...row.domains],
+    password_login: row.passwordLogin,
+    is_active: row.isActive,
+    redirect_uri: redirectUri,
+    created_at: isoInstant(row.createdAt),
+    updated_at: isoInstant(row.updatedAt),
+  };
+}

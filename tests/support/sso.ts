@@ -1,0 +1,215 @@
+import { createServer, type RequestListener } from "node:http";
+import type { AddressInfo } from "node:net";
+
+import { Events, OAuth2Server } from "oauth2-mock-server";
+import { Provider } from "oidc-provider";
+
+import { BASE_PATH } from "../../src/http/mount.ts";
+import { answerOf, type Answer, type TestApi } from "./api.ts";
+
+export const CLIENT = { id: "reviewrelay at the provider", secret: "a secret: with % and + signs" };
+
+/** A person's browser: keeps cookies per host and goes where it is sent, as far as it is told to. */
+export class Browser {
+  readonly #api: TestApi;
+  readonly #cookies = new Map<string, Map<string, string>>();
+
+  constructor(api: TestApi) {
+    this.#api = api;
+  }
+
+  /** One request; of our own server or of any other. */
+  async get(url: string, form?: Record<string, string>): Promise<Answer> {
+    const { serverRoot } = this.#api.deps.config;
+    const target = new URL(url);
+    const jar = this.#jarOf(target.host);
+    const cookie = [...jar].map(([name, value]) => `${name}=${value}`).join("; ");
+    const headers = cookie === "" ? {} : { Cookie: cookie };
+    const answer = url.startsWith(`${serverRoot}/`)
+      ? await this.#api.call("GET", url.slice(serverRoot.length), { root: true, headers })
+      : await answerOf(
+          await fetch(url, {
+            redirect: "manual",
+            headers,
+            ...(form && { method: "POST", body: new URLSearchParams(form) }),
+          }),
+        );
+    for (const line of answer.headers.getSetCookie()) {
+      const [pair = ""] = line.split(";");
+      const at = pair.indexOf("=");
+      jar.set(pair.slice(0, at), pair.slice(at + 1));
+    }
+    return answer;
+  }
+
+  /** Follows redirects until `stop` says that this is the place; answers its address. */
+  async follow(url: string, stop: (url: string) => boolean): Promise<string> {
+    let place = url;
+    for (let hops = 0; !stop(place); hops++) {
+      if (hops > 20) throw new Error(`Too many redirects; the last was to ${place}`);
+      const answer = await this.get(place);
+      place = nextPlace(answer, place);
+    }
+    return place;
+  }
+
+  cookie(host: string, name: string): string | undefined {
+    return this.#jarOf(host).get(name);
+  }
+
+  setCookie(host: string, name: string, value: string): void {
+    this.#jarOf(host).set(name, value);
+  }
+
+  #jarOf(host: string): Map<string, string> {
+    const jar = this.#cookies.get(host) ?? new Map<string, string>();
+    this.#cookies.set(host, jar);
+    return jar;
+  }
+}
+
+export function nextPlace(answer: Answer, from: string): string {
+  const location = answer.headers.get("location");
+  if (location === null) throw new Error(`${from} was answered ${answer.status}: ${answer.text}`);
+  return new URL(location, from).href;
+}
+
+/** A server on loopback that answers what it is told to; for providers that misbehave before any protocol. */
+export async function listenWith(listener: RequestListener) {
+  const server = createServer(listener);
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    issuer: `http://localhost:${(server.address() as AddressInfo).port}`,
+    stop: () => {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
+
+interface Person {
+  readonly email: string;
+  readonly verified?: boolean;
+}
+
+/**
+ * A complete provider with its own sign-in pages; people are known by the login that they type. `connectTo` makes the
+ * connection, whose callback the provider must know.
+ */
+export async function startProvider(
+  connectTo: (issuer: string) => Promise<string>,
+  people: Readonly<Record<string, Person>>,
+  settings: { emailInIdToken?: boolean; serverRoot?: string } = {},
+) {
+  let listener: RequestListener = () => {};
+  const server = await listenWith((request, response) => listener(request, response));
+  const connection = await connectTo(server.issuer);
+  const { serverRoot = "http://localhost:3000" } = settings;
+  const callback = `${serverRoot}${BASE_PATH}/auth/sso/callback/${connection}`;
+  const provider = new Provider(server.issuer, {
+    clients: [{ client_id: CLIENT.id, client_secret: CLIENT.secret, redirect_uris: [callback] }],
+    claims: { openid: ["sub"], email: ["email", "email_verified"] },
+    conformIdTokenClaims: settings.emailInIdToken !== true,
+    pkce: { required: () => true },
+    cookies: { keys: ["a key of the test"] },
+    findAccount: (_context, id) => ({
+      accountId: id,
+      claims: () => ({
+        sub: id,
+        email: people[id]?.email,
+        email_verified: people[id]?.verified ?? true,
+      }),
+    }),
+  });
+  const answerRequest = provider.callback();
+  listener = (request, response) => void answerRequest(request, response);
+  return { ...server, connection };
+}
+
+/** Signs in and consents at the provider's pages, and stops at our callback's address. */
+export async function signInAtProvider(browser: Browser, start: string, login: string) {
+  const isEnd = (url: string) => url.includes(`${BASE_PATH}/auth/sso/callback/`);
+  let place = await browser.follow(start, (url) => isEnd(url) || url.includes("/interaction/"));
+  for (const prompt of ["login", "consent"]) {
+    if (isEnd(place)) break;
+    const form = { prompt, login, password: "any" };
+    const answer = await browser.get(place, form);
+    place = await browser.follow(
+      nextPlace(answer, place),
+      (url) => isEnd(url) || url.includes("/interaction/"),
+    );
+  }
+  return place;
+}
+
+export type Claims = Record<string, unknown>;
+
+/** A provider that does what the test wants: each hook may be replaced between sign-ins. */
+export class HostileProvider {
+  /** Changes the id_token before it is signed. */
+  onIdToken: (payload: Claims, header: Claims) => void = () => {};
+  /** Changes the token endpoint's answer; `id_token` is signed already. */
+  onTokenAnswer: (body: Claims) => void = () => {};
+  onDiscovery: (document: Claims) => void = () => {};
+  onCallback: (url: URL) => void = () => {};
+  onUserinfo: (body: Claims) => void = () => {};
+  readonly #server: OAuth2Server;
+
+  private constructor(server: OAuth2Server) {
+    this.#server = server;
+    server.service.on(Events.BeforeTokenSigning, (token: { payload: Claims; header: Claims }) => {
+      // The access token has no audience here.
+      if (token.payload["aud"] !== undefined) this.onIdToken(token.payload, token.header);
+    });
+    server.service.on(Events.BeforeResponse, (answer: { body: Claims }) =>
+      this.onTokenAnswer(answer.body),
+    );
+    server.service.on(Events.BeforeUserinfo, ({ body }: { body: Claims }) => this.onUserinfo(body));
+    server.service.on(Events.BeforeAuthorizeRedirect, ({ url }: { url: URL }) =>
+      this.onCallback(url),
+    );
+    server.service.on(Events.BeforeWellKnownOpenIdConfiguration, ({ body }: { body: Claims }) => {
+      body["token_endpoint_auth_methods_supported"] = ["client_secret_post"];
+      this.onDiscovery(body);
+    });
+  }
+
+  static async start(): Promise<HostileProvider> {
+    const server = new OAuth2Server();
+    await server.issuer.keys.generate("RS256");
+    await server.start(0, "localhost");
+    return new HostileProvider(server);
+  }
+
+  get issuer(): string {
+    return this.#server.issuer.url ?? "";
+  }
+
+  get keys() {
+    return this.#server.issuer.keys;
+  }
+
+  reset(): void {
+    this.onIdToken = () => {};
+    this.onTokenAnswer = () => {};
+    this.onDiscovery = () => {};
+    this.onCallback = () => {};
+    this.onUserinfo = () => {};
+  }
+
+  async stop(): Promise<void> {
+    await this.#server.stop();
+  }
+}
+
+/** Connects a company by the API; answers the connection. */
+export async function connect(
+  api: TestApi,
+  token: string,
+  connection: { company_id: number; issuer: string; domains: string[] } & Record<string, unknown>,
+): Promise<string> {
+  const body = { client_id: CLIENT.id, client_secret: CLIENT.secret, ...connection };
+  const answer = await api.call("POST", "/admin/sso-connections", { token, body });
+  if (answer.status !== 201) throw new Error(answer.text);
+  return String(answer.body["id"]);
+}

@@ -1,0 +1,74 @@
+import { describe, expect, test } from "bun:test";
+
+import { flagStatusMail, homeownerNotice } from "../../../src/notifications/mails.ts";
+import type { Subject } from "../../../src/notifications/model.ts";
+
+const about: Subject = {
+  reviewId: 42,
+  storeName: "Alder East",
+  accountName: "Alder Plumbing",
+  siteName: "Google",
+  rate: 2,
+  reviewer: "Ada",
+  responseBody: "We are sorry.",
+  brand: "Northwind Reviews",
+  primaryColor: "#0b7285",
+};
+const notice = (fields: Partial<Subject> = {}) =>
+  homeownerNotice("ada@x.example", { ...about, ...fields });
+
+describe("the notice to the homeowner", () => {
+  test("says the same in both parts, in the name and the colour of the tenant", () => {
+    const { subject, text, html = "" } = notice();
+    expect(subject).toBe("Northwind Reviews: Alder East responded to your review");
+    for (const part of [text, html])
+      for (const words of ["Hello Ada,", "Alder Plumbing", "We are sorry.", "Northwind Reviews"])
+        expect(part).toContain(words);
+    expect(html).toContain("color:#0b7285");
+    expect(text).not.toContain("<");
+  });
+
+  test("of a response that was written on the site points there", () => {
+    const { text, html } = notice({ responseBody: null });
+    expect(text).toContain("You can read the response on Google.");
+    expect(html).not.toContain("blockquote");
+  });
+
+  test("greets a reviewer without a name, and is ours without a brand", () => {
+    const { text, subject } = notice({ reviewer: null, brand: null });
+    expect(text).toStartWith("Hello,\n");
+    expect(subject).toStartWith("ReviewRelay: ");
+  });
+
+  test.each(["storeName", "accountName", "siteName", "reviewer", "responseBody", "brand"] as const)(
+    "writes the field %s as text",
+    (field) => {
+      const { html } = notice({ [field]: `<b title="x">'&` });
+      expect(html).not.toContain("<b ");
+      expect(html).toContain("&lt;b title=&quot;x&quot;&gt;&#39;&amp;");
+    },
+  );
+
+  test.each(["red", "#12345", "#1234567", "#00000g", 'red"><script>', "#123456;x:y", ""])(
+    "takes our colour instead of %p",
+    (primaryColor) => {
+      const { html } = notice({ primaryColor });
+      expect(html).toContain("color:#1f6feb");
+      if (primaryColor !== "") expect(html).not.toContain(`color:${primaryColor}`);
+    },
+  );
+});
+
+test.each([
+  ["under_review", "is under review"],
+  ["accepted", "was accepted"],
+  ["rejected", "was rejected"],
+  ["withdrawn", "was withdrawn"],
+])("the mail about a flag that is %s says that it %s", (status, words) => {
+  const owner = { email: "owner@x.example", name: "<Kim>" };
+  const { to, subject, text, html } = flagStatusMail(owner, about, status);
+  expect(to).toBe(owner.email);
+  for (const part of [subject, text, html]) expect(part).toContain(words);
+  expect(text).toContain("Hello <Kim>,");
+  expect(html).toContain("Hello &lt;Kim&gt;,");
+});

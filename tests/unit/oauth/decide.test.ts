@@ -1,0 +1,66 @@
+import { describe, expect, test } from "bun:test";
+
+import { admitsUser, decideRedemption, decideScope } from "../../../src/oauth/decide.ts";
+import type { AuthorizationCode } from "../../../src/oauth/model.ts";
+
+const now = new Date("2026-06-01T12:00:00Z");
+const later = new Date("2026-06-01T12:01:00Z");
+const code: AuthorizationCode = {
+  secretHash: "hash",
+  state: "issued",
+  clientId: "client",
+  userId: 1,
+  redirectUri: "https://app.example/cb",
+  codeChallenge: "challenge",
+  scope: "*",
+  issuedAt: now,
+  expiresAt: later,
+  familyId: null,
+};
+const asked = {
+  clientId: "client",
+  redirectUri: "https://app.example/cb",
+  challenge: "challenge" as string | undefined,
+};
+
+describe("a redemption", () => {
+  const rows: [what: string, Partial<AuthorizationCode>, Partial<typeof asked>, string][] = [
+    ["that is right", {}, {}, "redeem"],
+    ["without PKCE on both sides", { codeChallenge: null }, { challenge: undefined }, "redeem"],
+    ["of a code that was used", { state: "redeemed" }, {}, "replayed"],
+    ["of a used code, late", { state: "redeemed", expiresAt: now }, {}, "replayed"],
+    ["of a used code by a stranger", { state: "redeemed" }, { clientId: "other" }, "refused"],
+    ["of what is no code yet", { state: "consent" }, {}, "refused"],
+    ["in the instant of the end", { expiresAt: now }, {}, "refused"],
+    ["by another client", {}, { clientId: "other" }, "refused"],
+    ["for another place", {}, { redirectUri: "https://app.example/CB" }, "refused"],
+    ["with another verifier", {}, { challenge: "other" }, "refused"],
+    ["without the verifier", {}, { challenge: undefined }, "refused"],
+    ["with a verifier too many", { codeChallenge: null }, {}, "refused"],
+  ];
+  test.each(rows)("%s", (_, row, change, decision) => {
+    const made = decideRedemption({ ...code, ...row }, { ...asked, ...change }, now);
+    expect(made).toBe(decision as typeof made);
+  });
+});
+
+test.each([
+  [["*"], undefined, "*"],
+  [["*"], ["reviews:read"], "reviews:read"],
+  [["a", "b"], undefined, "a b"],
+  [["a", "b"], ["b"], "b"],
+  [["a", "b"], ["b", "c"], undefined],
+  [["a"], ["*"], undefined],
+])("a client of %j that asks for %j gets %j", (scopes, wanted, got) => {
+  expect(decideScope({ scopes }, wanted)).toBe(got as string);
+});
+
+test.each([
+  [null, null, true],
+  [null, 7, true],
+  [7, 7, true],
+  [7, 8, false],
+  [7, null, false],
+])("a client of company %p admits a user of tenant %p: %p", (companyId, partnerId, isAdmitted) => {
+  expect(admitsUser({ companyId }, { partnerId })).toBe(isAdmitted);
+});

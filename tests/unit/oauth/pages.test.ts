@@ -1,0 +1,31 @@
+import { expect, test } from "bun:test";
+
+import { html } from "../../../src/oauth/pages/html.ts";
+import { inWords } from "../../../src/oauth/pages/sign-in.ts";
+import { inkOn } from "../../../src/oauth/pages/theme.ts";
+
+test.each([
+  [1, "1 second"],
+  [59, "59 seconds"],
+  [60, "1 minute"],
+  [61, "1 minute 1 second"],
+  [900, "15 minutes"],
+])("%d seconds are %s", (seconds, words) => {
+  expect(inWords(seconds)).toBe(words);
+});
+
+test.each([
+  ["#ffffff", "#000000"],
+  ["#000000", "#ffffff"],
+  ["#e67700", "#000000"],
+  ["#0b7285", "#ffffff"],
+] as const)("on %s the text is %s", (color, ink) => {
+  expect(inkOn(color)).toBe(ink);
+});
+
+test("what is put into a page is escaped once, but for markup of the pages' own", () => {
+  const inner = html`<b>${`&"'<>`}</b>`;
+  expect(html`<p title="${`"x"`}">${[inner]}${undefined}${1}</p>`.text).toBe(
+    `<p title="&quot;x&quot;"><b>&amp;&quot;&#39;&lt;&gt;</b>1</p>`,
+  );
+});

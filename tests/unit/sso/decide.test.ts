@@ -1,0 +1,87 @@
+import { describe, expect, test } from "bun:test";
+
+import {
+  refuseCandidate,
+  refuseCode,
+  refuseNewcomer,
+  refuseState,
+  refuseUser,
+  usesUp,
+} from "../../../src/sso/decide.ts";
+
+const now = new Date("2026-06-01T12:00:00.000Z");
+const later = new Date("2026-06-01T12:00:00.001Z");
+
+describe("a state", () => {
+  const state = { connectionId: "A", browserHash: "b", expiresAt: later, consumedAt: null };
+  const check = { connectionId: "A", browserHash: "b", now };
+
+  test.each([
+    ["is good", state, check, undefined],
+    ["must be known", undefined, check, "unknown_state"],
+    ["is good to its last millisecond", { ...state, expiresAt: now }, check, "expired_state"],
+    ["counts once", { ...state, consumedAt: now }, check, "replayed_state"],
+    ["counts at its own connection", state, { ...check, connectionId: "B" }, "mixed_up_provider"],
+    ["needs its browser", state, { ...check, browserHash: "c" }, "foreign_browser"],
+    ["needs a cookie", state, { ...check, browserHash: null }, "foreign_browser"],
+    [
+      "tells a foreign browser nothing of its use",
+      { ...state, consumedAt: now },
+      { ...check, browserHash: null },
+      "foreign_browser",
+    ],
+  ] as const)("%s", (_, stored, asked, refusal) => {
+    expect(refuseState(stored, asked)).toBe(refusal);
+  });
+
+  test("is used up where its browser used it, and there only", () => {
+    expect([undefined, "mixed_up_provider"].map((one) => usesUp(one as never))).toEqual([
+      true,
+      true,
+    ]);
+    for (const other of ["foreign_browser", "replayed_state", "expired_state"] as const)
+      expect(usesUp(other)).toBe(false);
+  });
+});
+
+describe("a one-time code", () => {
+  const code = { expiresAt: later, consumedAt: null, codeChallenge: null };
+  test.each([
+    ["is good without a challenge", code, null, undefined],
+    ["is good with its challenge", { ...code, codeChallenge: "c" }, "c", undefined],
+    ["counts once", { ...code, consumedAt: now }, null, "replayed_code"],
+    ["is good to its last millisecond", { ...code, expiresAt: now }, null, "expired_code"],
+    ["needs the verifier", { ...code, codeChallenge: "c" }, null, "wrong_verifier"],
+    ["needs the right verifier", { ...code, codeChallenge: "c" }, "d", "wrong_verifier"],
+    ["takes no verifier that was not announced", code, "c", "wrong_verifier"],
+  ] as const)("%s", (_, stored, challenge, refusal) => {
+    expect(refuseCode(stored, { challenge, now })).toBe(refusal);
+  });
+});
+
+describe("the first link", () => {
+  const newcomer = { email: "a@corp.test", emailVerified: true, domain: "corp.test" };
+  test.each([
+    [newcomer, undefined],
+    [{ ...newcomer, email: null }, "no_email"],
+    [{ ...newcomer, emailVerified: false }, "unverified_email"],
+    [{ ...newcomer, domain: "other.test" }, "foreign_domain"],
+    [{ ...newcomer, domain: "" }, "foreign_domain"],
+  ] as const)("of %p is %p", (one, refusal) => {
+    expect(refuseNewcomer(one, ["corp.test", "b.test"])).toBe(refusal);
+  });
+
+  const user = { companyId: 1, isSuperAdmin: false, isCompanyActive: true, isLinked: false };
+  test.each([
+    [user, undefined],
+    [undefined, "unknown_user"],
+    [{ ...user, isSuperAdmin: true }, "super_admin"],
+    [{ ...user, companyId: 2 }, "foreign_user"],
+    [{ ...user, isCompanyActive: false }, "inactive_user"],
+    [{ ...user, isLinked: true }, "other_subject"],
+  ] as const)("with %p is %p", (one, refusal) => {
+    expect(refuseCandidate(one, 1)).toBe(refusal);
+    // Who is linked already is looked at in the same way, but for the link.
+    if (one !== undefined && !one.isLinked) expect(refuseUser(one, 1)).toBe(refusal);
+  });
+});
