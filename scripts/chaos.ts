@@ -11,6 +11,7 @@ import { parseArgs } from "node:util";
 import { Redis } from "ioredis";
 
 import { connect } from "../db/client.ts";
+import { violatesUnique } from "../db/errors.ts";
 import { recordActions } from "../src/outbox/queries.ts";
 import { systemClock } from "../src/lib/clock.ts";
 import { createLog } from "../src/lib/log.ts";
@@ -249,12 +250,13 @@ function startDispatcher(): { child: ChildProcess } {
   return holder;
 }
 
-/** What a client of the API does when it got an error: it tries again. Nothing was written, or it would be told. */
+/** What a client of the API does when it got an error: it tries again. A commit whose answer was lost is known by its events. */
 async function insist(work: () => Promise<void>): Promise<void> {
   for (;;) {
     try {
       return await work();
-    } catch {
+    } catch (error) {
+      if (violatesUnique(error, "review_history_event_id_key")) return;
       await Bun.sleep(200);
     }
   }
