@@ -249,7 +249,6 @@ async function isolation({ sink, subscribe, startDispatcher }: Rig, place: Place
   const dispatcher = await startDispatcher();
   const healthy = subscriptions.slice(0, 50);
   const hanging = new Set(urls.slice(50).map((url) => new URL(url).hostname));
-  await sink.reset();
   await offer(place, healthy, { perSecond: 100, seconds: 2 });
   const measure = async (into: readonly BenchSubscription[], perSecond: number) => {
     await sink.reset({ hang: [...hanging] });
@@ -289,7 +288,6 @@ async function isolation({ sink, subscribe, startDispatcher }: Rig, place: Place
 async function idleMemory({ db, schedule, sink, subscribe, startDispatcher }: Rig, place: Place) {
   const rows: { subscriptions: number; memoryMb: number | undefined }[] = [];
   const all: BenchSubscription[] = [];
-  await sink.reset();
   const dispatcher = await startDispatcher();
   for (const count of [10_000, 100_000]) {
     while (all.length < count) {

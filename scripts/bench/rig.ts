@@ -76,6 +76,8 @@ export async function startRig(): Promise<Rig> {
     schedule: createSchedule(redis, "rr:", log),
     sink,
     async startDispatcher(env = {}) {
+      // Whatever the scenario before asked of the receivers is over.
+      await sink.reset();
       const child = spawn(process.execPath, ["dispatcher/main.ts", "dispatcher"], {
         cwd: ROOT,
         env: {
