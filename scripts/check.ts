@@ -10,6 +10,7 @@ const CHECKS: [name: string, command: string[]][] = [
   ["format", ["oxfmt", "--check", ...FOLDERS]],
   ["lint", ["oxlint", "-c", "scripts/lint/oxlintrc.json", ...FOLDERS]],
   ["types", ["tsc", "--noEmit"]],
+  ["types of the dashboard", ["tsc", "--noEmit", "-p", "src/dashboard/app"]],
   ["dead code", ["knip"]],
   ["unit tests", [process.execPath, "test", "tests/unit"]],
 ];

@@ -4,6 +4,7 @@ import { auditRoutes } from "./audit/routes.ts";
 import { createEdge } from "./auth/edge.ts";
 import type { KeyRing } from "./auth/key-ring.ts";
 import { authRoutes } from "./auth/routes.ts";
+import { dashboardSite } from "./dashboard/site.ts";
 import { docPages } from "./docs/pages.ts";
 import { EventStreams } from "./http/event-stream.ts";
 import { BASE_PATH, mount } from "./http/mount.ts";
@@ -68,6 +69,7 @@ export function createApp(deps: AppDeps) {
       "/openapi.json": once(() => openApiDocument({ ...API, serverRoot, routes, roots })),
     },
     pages: docPages(),
+    sites: [dashboardSite()],
     rootRoutes: roots,
     readiness: () => readiness(deps),
     trustedProxies: deps.config.trustedProxies,

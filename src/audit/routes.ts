@@ -1,12 +1,12 @@
 import type { Db } from "../../db/client.ts";
 import { superAdmin } from "../auth/guard.ts";
 import { isRowId, listOf, listSchema, pageOf } from "../http/page.ts";
-import { route, type Route } from "../http/route.ts";
+import { route } from "../http/route.ts";
 import { listAudit } from "./actions.ts";
 import { auditEntry, auditQuery, showAuditEntry } from "./model.ts";
 
 /** decisions.md 2, audit log. */
-export function auditRoutes(deps: { db: Db }): Route[] {
+export function auditRoutes(deps: { db: Db }) {
   return [
     route({
       method: "GET",

@@ -1,4 +1,3 @@
-import type { Route } from "../http/route.ts";
 import type { Config } from "../lib/config.ts";
 import { createCodeMac } from "./code-mac.ts";
 import { passwordRoutes, type PasswordDeps } from "./routes/passwords.ts";
@@ -13,7 +12,7 @@ interface AuthDeps extends SignInDeps, PersonalTokenDeps, Omit<PasswordDeps, "co
 }
 
 /** interface.md 4.1, 4.2, 4.4 and 5.1; decisions.md 2. */
-export function authRoutes(deps: AuthDeps): Route[] {
+export function authRoutes(deps: AuthDeps) {
   return [
     ...signInRoutes(deps),
     ...passwordRoutes({ ...deps, codes: createCodeMac(deps.config) }),

@@ -50,7 +50,15 @@ type Answered<A> = {
   [K in keyof A]: A[K] extends TSchema ? Static<A[K]> : undefined;
 }[keyof A];
 
-type Find<O extends Types, M, P> = Extract<O, { readonly method: M; readonly path: P }>;
+/** A declaration may stand for several: its method and path are then unions. */
+type Find<O, M, P> = O extends Types
+  ? M extends O["method"]
+    ? P extends O["path"]
+      ? O
+      : never
+    : never
+  : never;
+type PathsOf<O, M> = O extends Types ? (M extends O["method"] ? O["path"] : never) : never;
 
 /** An answer that is no success. */
 export class ApiError extends Error {
@@ -59,19 +67,24 @@ export class ApiError extends Error {
   /** Of a 422: field → what is wrong with it. */
   readonly errors: Readonly<Record<string, readonly string[]>>;
   readonly requestId: string;
-  constructor(status: number, body: Readonly<Record<string, unknown>>) {
+  /** Seconds, of `Retry-After`; undefined where the answer has none. */
+  readonly retryAfterS: number | undefined;
+  constructor(response: Response, body: Readonly<Record<string, unknown>>) {
+    const { status } = response;
+    const retryAfter = response.headers.get("Retry-After");
     super(typeof body["message"] === "string" ? body["message"] : `The API answered ${status}.`);
     this.name = "ApiError";
     this.status = status;
     this.code = typeof body["code"] === "string" ? body["code"] : "unknown";
     this.requestId = typeof body["request_id"] === "string" ? body["request_id"] : "";
     this.errors = { ...Object(body["errors"]) };
+    this.retryAfterS = retryAfter === null ? undefined : Number(retryAfter);
   }
 }
 
 export interface Client<O extends Types> {
   /** Calls one operation; throws an ApiError for any answer but a success. */
-  call<const M extends O["method"], const P extends Extract<O, { method: M }>["path"]>(
+  call<const M extends O["method"], const P extends PathsOf<O, M>>(
     method: M,
     path: P,
     request: Request<Find<O, M, P>>,
@@ -105,7 +118,7 @@ export function createClient<O extends Types>({ baseUrl, token }: ClientOptions)
     });
     const text = await response.text();
     const answer: unknown = text === "" ? undefined : JSON.parse(text);
-    if (!response.ok) throw new ApiError(response.status, { ...Object(answer) });
+    if (!response.ok) throw new ApiError(response, { ...Object(answer) });
     return answer;
   };
   // The declarations say what an operation answers; the server is held to them by its own tests.

@@ -2,7 +2,7 @@ import { Elysia } from "elysia";
 
 import { Problem } from "../lib/problem.ts";
 import { proxyTest, readCall } from "./call.ts";
-import { renderPage, type Page } from "./pages.ts";
+import { renderPage, type Page, type Site } from "./pages.ts";
 import { refuseMethod, serveRoot, type RootRoute } from "./root-route.ts";
 import { Answer, type Call, type Method, type Route } from "./route.ts";
 import { render, renderError, serve, type Edge } from "./serve.ts";
@@ -16,6 +16,7 @@ interface MountOptions {
   /** Path at `{server_root}` → a public JSON document (decisions.md 1, root pages). */
   readonly documents: Readonly<Record<string, () => unknown>>;
   readonly pages?: readonly Page[];
+  readonly sites?: readonly Site[];
   readonly rootRoutes?: readonly RootRoute[];
   readonly trustedProxies: readonly string[];
 }
@@ -49,16 +50,24 @@ export function mount(edge: Edge, options: MountOptions) {
       { parse: "none" },
     );
   }
-  for (const [path, document] of Object.entries(documents))
-    app.get(path, ({ request }) => render(document(), callOf(request)));
   mountRoot(app, edge, options.rootRoutes ?? [], callOf);
-  for (const page of options.pages ?? [])
-    app.get(page.path, ({ request }) => renderPage(page, callOf(request)));
-  app.get("/healthz", ({ request }) => render({ status: "ok" }, callOf(request)));
-  app.get("/readyz", async ({ request }) => {
+  const look = (path: string, respond: (request: Request, call: Call) => unknown) => {
+    app.get(path, ({ request }) => respond(request, callOf(request)));
+    app.all(path, ({ request }: { request: Request }) => {
+      const problem = new Problem("method_not_allowed", { headers: { Allow: "GET, HEAD" } });
+      return renderError(edge.log, problem, callOf(request));
+    });
+  };
+  for (const [path, document] of Object.entries(documents))
+    look(path, (_, call) => render(document(), call));
+  for (const page of options.pages ?? []) look(page.path, (_, call) => renderPage(page, call));
+  for (const { path, respond } of options.sites ?? [])
+    for (const below of [path, `${path}/*`]) look(below, respond);
+  look("/healthz", (_, call) => render({ status: "ok" }, call));
+  look("/readyz", async (_, call) => {
     const { ready, checks } = await readiness();
     const body = { status: ready ? "ok" : "unavailable", checks };
-    return render(new Answer(ready ? 200 : 503, body), callOf(request));
+    return render(new Answer(ready ? 200 : 503, body), call);
   });
   app.onError(({ error, code, request }) =>
     renderError(edge.log, code === "NOT_FOUND" ? new Problem("not_found") : error, callOf(request)),

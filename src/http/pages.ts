@@ -8,6 +8,12 @@ export interface Page {
   readonly body: () => string | Uint8Array<ArrayBuffer>;
 }
 
+/** Pages that answer every path at and below theirs, in a way of their own. */
+export interface Site {
+  readonly path: string;
+  readonly respond: (request: Request, call: Call) => Promise<Response>;
+}
+
 /** Only what the server itself has: no inline script or style, no other host, in nobody's frame. */
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",

@@ -1,5 +1,4 @@
 import type { RootRoute } from "../http/root-route.ts";
-import type { Route } from "../http/route.ts";
 import type { ClientDeps } from "./actions/clients.ts";
 import type { OAuthDeps } from "./actions/deps.ts";
 import { authorizeRoutes } from "./routes/authorize.ts";
@@ -7,7 +6,7 @@ import { clientRoutes } from "./routes/clients.ts";
 import { tokenEndpoints } from "./routes/tokens.ts";
 
 /** `/sso/clients` and `/partner/oauth-clients` (interface.md 5.2). */
-export function oauthClientRoutes(deps: ClientDeps): Route[] {
+export function oauthClientRoutes(deps: ClientDeps) {
   return clientRoutes(deps);
 }
 

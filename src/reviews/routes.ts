@@ -3,7 +3,7 @@ import { Type } from "@sinclair/typebox";
 import { accountUser } from "../auth/guard.ts";
 import type { Principal } from "../auth/model.ts";
 import { isRowId, listOf, listSchema, pageOf, pageQuery } from "../http/page.ts";
-import { route, type Call, type Route } from "../http/route.ts";
+import { route, type Call } from "../http/route.ts";
 import * as actions from "./actions.ts";
 import {
   AssignBody,
@@ -29,7 +29,7 @@ const reading = accountUser("reviews:read");
 const writing = accountUser("reviews:write");
 
 /** decisions.md 6; every action answers the review as it is afterwards. */
-export function reviewRoutes(deps: actions.ReviewDeps): Route[] {
+export function reviewRoutes(deps: actions.ReviewDeps) {
   return [
     ...readingRoutes(deps),
     ...responseRoutes(deps),
@@ -49,7 +49,7 @@ const findWith =
   ({ params, ...caller }: Asked): Promise<Review> =>
     actions.findReview(deps, caller, params["id"] ?? "");
 
-function readingRoutes(deps: actions.ReviewDeps): Route[] {
+function readingRoutes(deps: actions.ReviewDeps) {
   return [
     route({
       method: "GET",
@@ -92,7 +92,7 @@ function readingRoutes(deps: actions.ReviewDeps): Route[] {
   ];
 }
 
-function responseRoutes(deps: actions.ReviewDeps): Route[] {
+function responseRoutes(deps: actions.ReviewDeps) {
   return [
     route({
       method: "POST",
@@ -120,7 +120,7 @@ function responseRoutes(deps: actions.ReviewDeps): Route[] {
   ];
 }
 
-function flagRoutes(deps: actions.ReviewDeps): Route[] {
+function flagRoutes(deps: actions.ReviewDeps) {
   return [
     route({
       method: "POST",
@@ -149,7 +149,7 @@ function flagRoutes(deps: actions.ReviewDeps): Route[] {
   ];
 }
 
-function teamRoutes(deps: actions.ReviewDeps): Route[] {
+function teamRoutes(deps: actions.ReviewDeps) {
   return [
     route({
       method: "POST",

@@ -1,6 +1,6 @@
 import { superAdmin } from "../../auth/guard.ts";
 import { isRowId, listOf, listSchema, pageOf } from "../../http/page.ts";
-import { Answer, route, type Route } from "../../http/route.ts";
+import { Answer, route } from "../../http/route.ts";
 import * as actions from "../actions/companies.ts";
 import type { AdminDeps } from "../actions/deps.ts";
 import * as model from "../model.ts";
@@ -19,7 +19,7 @@ const account = {
 } as const;
 
 /** decisions.md 7: partners and accounts. */
-export function companyRoutes(deps: AdminDeps): Route[] {
+export function companyRoutes(deps: AdminDeps) {
   return [
     ...listRoutes(deps),
     ...createRoutes(deps),
@@ -30,7 +30,7 @@ export function companyRoutes(deps: AdminDeps): Route[] {
 
 const key = ({ id }: { id: number }) => String(id);
 
-function listRoutes(deps: AdminDeps): Route[] {
+function listRoutes(deps: AdminDeps) {
   return [
     route({
       method: "GET",
@@ -61,7 +61,7 @@ function listRoutes(deps: AdminDeps): Route[] {
   ];
 }
 
-function createRoutes(deps: AdminDeps): Route[] {
+function createRoutes(deps: AdminDeps) {
   return [
     route({
       method: "POST",
@@ -86,7 +86,7 @@ function createRoutes(deps: AdminDeps): Route[] {
   ];
 }
 
-function stateRoutes(deps: AdminDeps, kind: typeof partner | typeof account): Route[] {
+function stateRoutes(deps: AdminDeps, kind: typeof partner | typeof account) {
   const { type, path, object } = kind;
   return ([true, false] as const).map((isActive) =>
     route({

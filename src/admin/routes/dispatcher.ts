@@ -2,7 +2,7 @@ import { Type } from "@sinclair/typebox";
 
 import { superAdmin } from "../../auth/guard.ts";
 import type { EventStreams } from "../../http/event-stream.ts";
-import { route, type Call, type Route } from "../../http/route.ts";
+import { route, type Call } from "../../http/route.ts";
 import type { Edge } from "../../http/serve.ts";
 import { Problem } from "../../lib/problem.ts";
 import type { AdminDeps } from "../actions/deps.ts";
@@ -16,7 +16,7 @@ export interface StreamDeps extends AdminDeps, Pick<Edge, "authenticate"> {
 const reading = superAdmin();
 
 /** decisions.md 7: the state of the delivery process, once and live. */
-export function dispatcherRoutes(deps: StreamDeps): Route[] {
+export function dispatcherRoutes(deps: StreamDeps) {
   return [
     route({
       method: "GET",

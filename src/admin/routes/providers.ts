@@ -2,7 +2,7 @@ import { Type } from "@sinclair/typebox";
 
 import { superAdmin } from "../../auth/guard.ts";
 import { isRowId, listOf, listSchema, pageOf, pageQuery } from "../../http/page.ts";
-import { Answer, route, type Route } from "../../http/route.ts";
+import { Answer, route } from "../../http/route.ts";
 import type { AdminDeps } from "../actions/deps.ts";
 import * as actions from "../actions/providers.ts";
 import { ProviderBody, ProviderObject, ProviderWithSecret, showProvider } from "../model.ts";
@@ -10,7 +10,7 @@ import { ProviderBody, ProviderObject, ProviderWithSecret, showProvider } from "
 const BASE = "/admin/providers";
 
 /** decisions.md 7: the review sites that report events, and the secrets that they sign with. */
-export function providerAdminRoutes(deps: AdminDeps): Route[] {
+export function providerAdminRoutes(deps: AdminDeps) {
   return [
     route({
       method: "GET",

@@ -1,6 +1,6 @@
 import { superAdmin } from "../../auth/guard.ts";
 import { isRowId, listOf, listSchema, pageOf } from "../../http/page.ts";
-import { Answer, route, type Route } from "../../http/route.ts";
+import { Answer, route } from "../../http/route.ts";
 import type { AdminDeps } from "../actions/deps.ts";
 import * as actions from "../actions/users.ts";
 import { showUser, UserBody, UserObject, userQuery } from "../model.ts";
@@ -8,11 +8,11 @@ import { showUser, UserBody, UserObject, userQuery } from "../model.ts";
 const BASE = "/admin/users";
 
 /** decisions.md 7: users. */
-export function userRoutes(deps: AdminDeps): Route[] {
+export function userRoutes(deps: AdminDeps) {
   return [...listRoutes(deps), ...stateRoutes(deps)];
 }
 
-function listRoutes(deps: AdminDeps): Route[] {
+function listRoutes(deps: AdminDeps) {
   return [
     route({
       method: "GET",
@@ -43,7 +43,7 @@ function listRoutes(deps: AdminDeps): Route[] {
   ];
 }
 
-function stateRoutes(deps: AdminDeps): Route[] {
+function stateRoutes(deps: AdminDeps) {
   const common = { method: "POST", access: superAdmin(), answers: { 200: UserObject } } as const;
   const find = ({ params }: { params: Readonly<Record<string, string>> }) =>
     actions.findUser(deps, params["id"]);

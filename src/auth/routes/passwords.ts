@@ -1,4 +1,4 @@
-import { route, type Route } from "../../http/route.ts";
+import { route } from "../../http/route.ts";
 import { requestPasswordChange, type ChangeDeps } from "../actions/change-password.ts";
 import { resendCode } from "../actions/resend-code.ts";
 import { resetPassword, type ResetDeps } from "../actions/reset-password.ts";
@@ -19,11 +19,11 @@ export interface PasswordDeps extends ChangeDeps, ResetDeps, VerifyCodeDeps {
 }
 
 /** interface.md 4.2; paths of decisions.md 2. */
-export function passwordRoutes(deps: PasswordDeps): Route[] {
+export function passwordRoutes(deps: PasswordDeps) {
   return [...codeRoutes(deps), ...changeRoutes(deps)];
 }
 
-function codeRoutes(deps: PasswordDeps): Route[] {
+function codeRoutes(deps: PasswordDeps) {
   return [
     route({
       method: "POST",
@@ -49,7 +49,7 @@ function codeRoutes(deps: PasswordDeps): Route[] {
   ];
 }
 
-function changeRoutes(deps: PasswordDeps): Route[] {
+function changeRoutes(deps: PasswordDeps) {
   return [
     route({
       method: "POST",

@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 
 import { listOf, listSchema, pageOf, pageQuery } from "../../http/page.ts";
-import { Answer, route, type Route } from "../../http/route.ts";
+import { Answer, route } from "../../http/route.ts";
 import * as api from "../actions/api-tokens.ts";
 import * as dashboard from "../actions/dashboard-token.ts";
 import { dashboardSignIn, ownSignIn } from "../guard.ts";
@@ -16,14 +16,14 @@ import {
 export interface PersonalTokenDeps extends dashboard.DashboardTokenDeps, api.ApiTokenDeps {}
 
 /** interface.md 5.1, way 1; decisions.md 2. */
-export function personalTokenRoutes(deps: PersonalTokenDeps): Route[] {
+export function personalTokenRoutes(deps: PersonalTokenDeps) {
   return [...dashboardTokenRoutes(deps), ...apiTokenRoutes(deps)];
 }
 
 const DASHBOARD = "/account/api-token";
 const API = "/account/personal-access-tokens";
 
-function dashboardTokenRoutes(deps: PersonalTokenDeps): Route[] {
+function dashboardTokenRoutes(deps: PersonalTokenDeps) {
   const access = dashboardSignIn();
   return [
     route({
@@ -68,7 +68,7 @@ function dashboardTokenRoutes(deps: PersonalTokenDeps): Route[] {
   ];
 }
 
-function apiTokenRoutes(deps: PersonalTokenDeps): Route[] {
+function apiTokenRoutes(deps: PersonalTokenDeps) {
   const access = ownSignIn();
   return [
     route({

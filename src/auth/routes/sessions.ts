@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 
 import { isUlid, listOf, listSchema, pageOf, pageQuery } from "../../http/page.ts";
-import { Answer, route, type Route } from "../../http/route.ts";
+import { Answer, route } from "../../http/route.ts";
 import { impersonateOwner, type ImpersonateDeps } from "../actions/impersonate.ts";
 import { endSession, findOwnSession, listSessions } from "../actions/sessions.ts";
 import { partnerAdmin, selfService } from "../guard.ts";
@@ -13,7 +13,7 @@ import {
 } from "../token-model.ts";
 
 /** decisions.md 2, sessions and impersonation. */
-export function sessionRoutes(deps: ImpersonateDeps): Route[] {
+export function sessionRoutes(deps: ImpersonateDeps) {
   return [
     route({
       method: "GET",

@@ -1,4 +1,4 @@
-import { route, type Route } from "../../http/route.ts";
+import { route } from "../../http/route.ts";
 import { discover } from "../actions/discover.ts";
 import { logIn, type LogInDeps } from "../actions/log-in.ts";
 import { logOut, revokeOwnToken } from "../actions/log-out.ts";
@@ -13,11 +13,11 @@ export interface SignInDeps extends LogInDeps {
 }
 
 /** interface.md 4.1. */
-export function signInRoutes(deps: SignInDeps): Route[] {
+export function signInRoutes(deps: SignInDeps) {
   return [...beginningRoutes(deps), ...endingRoutes(deps)];
 }
 
-function beginningRoutes(deps: SignInDeps): Route[] {
+function beginningRoutes(deps: SignInDeps) {
   return [
     route({
       method: "POST",
@@ -49,7 +49,7 @@ function beginningRoutes(deps: SignInDeps): Route[] {
   ];
 }
 
-function endingRoutes(deps: SignInDeps): Route[] {
+function endingRoutes(deps: SignInDeps) {
   return [
     route({
       method: "GET",

@@ -15,14 +15,14 @@ import {
 } from "../model.ts";
 
 interface Group {
-  readonly base: string;
+  readonly base: "/sso/clients" | "/partner/oauth-clients";
   readonly whose: string;
   readonly access: Extract<Access, { kind: "bearer" }>;
   readonly isPlatform: boolean;
 }
 
 /** decisions.md 2, OAuth clients: the platform's administrators see them all, a partner its own. */
-export function clientRoutes(deps: actions.ClientDeps): Route[] {
+export function clientRoutes(deps: actions.ClientDeps) {
   const scope = "clients:write";
   const groups: Group[] = [
     { base: "/sso/clients", whose: "", access: superAdmin(scope), isPlatform: true },
@@ -45,7 +45,7 @@ function withSecret({ client, secret }: actions.WithSecret) {
   return { ...showClient(client), client_secret: secret };
 }
 
-function listRoutes(deps: actions.ClientDeps, group: Group): Route[] {
+function listRoutes(deps: actions.ClientDeps, group: Group) {
   const { base: path, whose, access } = group;
   return [
     route({
@@ -83,9 +83,9 @@ function finder(deps: actions.ClientDeps, group: Group) {
     actions.findOwnClient(deps, callerOf(group, asked), params["id"] ?? "");
 }
 
-function recordRoutes(deps: actions.ClientDeps, group: Group): Route[] {
+function recordRoutes(deps: actions.ClientDeps, group: Group) {
   const { base, whose, access } = group;
-  const path = `${base}/:id`;
+  const path = `${base}/:id` as const;
   const find = finder(deps, group);
   return [
     route({
@@ -113,7 +113,7 @@ function recordRoutes(deps: actions.ClientDeps, group: Group): Route[] {
     }),
     route({
       method: "POST",
-      path: `${path}/secret`,
+      path: `${path}/secret` as const,
       summary: `Rotate the secret of an OAuth client${whose}`,
       description: "The old secret stops working at once.",
       access,
@@ -128,10 +128,10 @@ function recordRoutes(deps: actions.ClientDeps, group: Group): Route[] {
   ];
 }
 
-function updateRoute(deps: actions.ClientDeps, group: Group, method: "POST" | "PATCH"): Route {
+function updateRoute(deps: actions.ClientDeps, group: Group, method: "POST" | "PATCH") {
   return route({
     method,
-    path: `${group.base}/:id`,
+    path: `${group.base}/:id` as const,
     summary: `Update an OAuth client${group.whose}`,
     access: group.access,
     body: clientChanges,

@@ -1,0 +1,39 @@
+import { Suspense } from "react";
+import { Redirect, Route, Router, Switch } from "wouter";
+
+import { AREAS } from "./pages.ts";
+import { SignIn } from "./pages/sign-in/sign-in.tsx";
+import { useSessionState } from "./session.tsx";
+import { Shell } from "./shell.tsx";
+import { PageBoundary } from "./ui/page-boundary.tsx";
+import { Loading, NotFound } from "./ui/states.tsx";
+
+/** Whoever is not signed in sees the sign-in at every path, and goes on where they wanted to go. */
+export function App() {
+  const { session } = useSessionState();
+  if (session === undefined) return <SignIn />;
+  const areas = AREAS.filter(({ roles }) => roles.some((role) => role === session.user.role));
+  return (
+    <Router base="/dashboard">
+      <Shell areas={areas}>
+        <PageBoundary>
+          <Suspense fallback={<Loading />}>
+            <Switch>
+              {areas.flatMap(({ pages }) =>
+                Object.entries(pages).map(([path, Page]) => (
+                  <Route key={path} path={path} component={Page} />
+                )),
+              )}
+              <Route path="/">
+                <Redirect to={areas[0]?.path ?? "/keys"} replace />
+              </Route>
+              <Route>
+                <NotFound />
+              </Route>
+            </Switch>
+          </Suspense>
+        </PageBoundary>
+      </Shell>
+    </Router>
+  );
+}

@@ -1,0 +1,64 @@
+type Rgb = readonly [number, number, number];
+
+/** A colour such as `#1f6feb` in ten shades, from next to white to next to black; the seventh is the colour itself. */
+export function shadesOf(hex: string) {
+  const color = parse(hex);
+  const light = (part: number) => mix(color, [255, 255, 255], part);
+  const dark = (part: number) => mix(color, [0, 0, 0], part);
+  return [
+    light(0.93),
+    light(0.84),
+    light(0.7),
+    light(0.54),
+    light(0.36),
+    light(0.18),
+    light(0),
+    dark(0.12),
+    dark(0.26),
+    dark(0.42),
+  ] as const;
+}
+
+/** The colour, moved toward black or white until it can be read on the background (WCAG 2.2, 1.4.3). */
+export function readableOn(hex: string, background: string): string {
+  const target: Rgb = luminance(parse(background)) > 0.5 ? [0, 0, 0] : [255, 255, 255];
+  for (let part = 0; part < 1; part += 0.05) {
+    const candidate = mix(parse(hex), target, part);
+    if (contrast(candidate, background) >= READABLE) return candidate;
+  }
+  return mix(parse(hex), target, 1);
+}
+
+/** 4.5 for text, and a little for rounding. */
+const READABLE = 4.6;
+
+export function contrast(one: string, other: string): number {
+  const [light = 0, dark = 0] = [one, other]
+    .map((hex) => luminance(parse(hex)))
+    .toSorted((a, b) => b - a);
+  return (light + 0.05) / (dark + 0.05);
+}
+
+/** Anything but six digits counts as the platform's blue: a look is no reason to fail. */
+function parse(hex: string): Rgb {
+  const value = /^#[0-9a-f]{6}$/i.test(hex) ? Number.parseInt(hex.slice(1), 16) : 0x1f6feb;
+  return [value >> 16, (value >> 8) & 255, value & 255];
+}
+
+function mix(from: Rgb, to: Rgb, part: number): string {
+  const channel = (i: 0 | 1 | 2) =>
+    Math.round(from[i] + (to[i] - from[i]) * part)
+      .toString(16)
+      .padStart(2, "0");
+  return `#${channel(0)}${channel(1)}${channel(2)}`;
+}
+
+/** WCAG 2.2, relative luminance. */
+function luminance(color: Rgb): number {
+  return 0.2126 * linear(color[0]) + 0.7152 * linear(color[1]) + 0.0722 * linear(color[2]);
+}
+
+function linear(channel: number): number {
+  const share = channel / 255;
+  return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+}

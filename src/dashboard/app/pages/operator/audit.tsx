@@ -1,0 +1,5 @@
+import { Stub } from "../../ui/stub.tsx";
+
+export function Page() {
+  return <Stub title="audit" />;
+}

@@ -1,0 +1,66 @@
+import { ActionIcon, Button, CopyButton, Group, TextInput, Tooltip } from "@mantine/core";
+import { useState } from "react";
+
+import { Icon } from "./icon.tsx";
+
+export function Copy({ value, label }: { readonly value: string; readonly label: string }) {
+  return (
+    <CopyButton value={value}>
+      {({ copied, copy }) => (
+        <Tooltip label={copied ? "Copied" : label}>
+          <ActionIcon
+            variant="subtle"
+            color={copied ? "teal" : "gray"}
+            onClick={copy}
+            aria-label={copied ? "Copied" : label}
+          >
+            <Icon name={copied ? "check" : "copy"} size={16} />
+          </ActionIcon>
+        </Tooltip>
+      )}
+    </CopyButton>
+  );
+}
+
+/** A secret behind dots, until somebody asks to see it. */
+export function SecretField({ label, value }: { readonly label: string; readonly value: string }) {
+  const [isShown, setShown] = useState(false);
+  return (
+    <Group align="flex-end" gap="xs" wrap="nowrap">
+      <TextInput
+        label={label}
+        value={isShown ? value : "•".repeat(Math.min(value.length, 32))}
+        readOnly
+        className="grows"
+        ff="monospace"
+      />
+      <Button variant="default" onClick={() => setShown(!isShown)} aria-pressed={isShown}>
+        {isShown ? "Hide" : "Show"}
+      </Button>
+      <CopyButton value={value}>
+        {({ copied, copy }) => (
+          <Button onClick={copy} leftSection={<Icon name={copied ? "check" : "copy"} size={16} />}>
+            {copied ? "Copied" : "Copy"}
+          </Button>
+        )}
+      </CopyButton>
+    </Group>
+  );
+}
+
+/** Text as it is, in a box that scrolls; never markup. */
+export function CodeBlock({ label, code }: { readonly label: string; readonly code: string }) {
+  return (
+    <figure className="code-figure">
+      <Group justify="space-between" gap="xs">
+        <figcaption>{label}</figcaption>
+        <Copy value={code} label={`Copy: ${label}`} />
+      </Group>
+      {/* A box that scrolls is reached by keyboard. */}
+      {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
+      <pre className="code-block" tabIndex={0} aria-label={label}>
+        {code}
+      </pre>
+    </figure>
+  );
+}

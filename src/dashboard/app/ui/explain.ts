@@ -1,0 +1,36 @@
+import { ApiError } from "../../../client/client.ts";
+
+interface Explanation {
+  readonly title: string;
+  /** What to do next. */
+  readonly advice: string;
+  readonly requestId: string;
+}
+
+/** An error in words for people, with what to do about it. */
+export function explain(error: unknown): Explanation {
+  if (!(error instanceof ApiError))
+    return {
+      title: "The server cannot be reached.",
+      advice: "Check your connection, then try again. Nothing was changed as far as we know.",
+      requestId: "",
+    };
+  const { message: title, requestId } = error;
+  return { title, advice: adviceFor(error), requestId };
+}
+
+function adviceFor({ status, retryAfterS, errors }: ApiError): string {
+  const fields = Object.entries(errors).map(([field, texts]) => `${field} ${texts.join(", ")}`);
+  if (status === 422) return fields.length === 0 ? "Check the fields." : `${fields.join("; ")}.`;
+  if (status === 401) return "Sign in again.";
+  if (status === 403) return "Ask an owner of your company whether your role should allow it.";
+  if (status === 404) return "It may have been deleted meanwhile.";
+  if (status === 409) return "Something changed meanwhile: look again, then decide.";
+  if (status === 429) return `Try again in ${retryAfterS ?? "a few"} seconds.`;
+  return "Try again; if it stays like this, tell us the number of the request.";
+}
+
+/** Of a 422: what is wrong with one field, for the error under it. */
+export function fieldError(error: unknown, field: string): string | undefined {
+  return error instanceof ApiError ? error.errors[field]?.join(", ") : undefined;
+}

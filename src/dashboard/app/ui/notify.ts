@@ -1,0 +1,14 @@
+import { notifications } from "@mantine/notifications";
+
+import { explain } from "./explain.ts";
+
+/** A word in the corner about what was done; screen readers say it. */
+export const notify = {
+  done(message: string): void {
+    notifications.show({ message, color: "teal" });
+  },
+  failed(error: unknown): void {
+    const { title, advice } = explain(error);
+    notifications.show({ title, message: advice, color: "red", autoClose: 10_000 });
+  },
+};

@@ -1,0 +1,20 @@
+import { Component, type ReactNode } from "react";
+
+import { ErrorNotice } from "./states.tsx";
+
+/** A page that breaks leaves the navigation standing. */
+export class PageBoundary extends Component<
+  { readonly children: ReactNode },
+  { readonly error?: unknown }
+> {
+  override state: { readonly error?: unknown } = {};
+
+  static getDerivedStateFromError(error: unknown) {
+    return { error };
+  }
+
+  override render() {
+    if (this.state.error === undefined) return this.props.children;
+    return <ErrorNotice error={this.state.error} retry={() => location.reload()} />;
+  }
+}

@@ -1,0 +1,29 @@
+import { Badge } from "@mantine/core";
+
+import { sentence } from "./words.ts";
+
+const COLORS: Readonly<Record<string, string>> = {
+  active: "teal",
+  connected: "teal",
+  delivered: "teal",
+  pending: "blue",
+  waiting: "yellow",
+  retry: "yellow",
+  held: "yellow",
+  under_review: "yellow",
+  interrupted: "gray",
+  skipped: "gray",
+  inactive: "gray",
+  disabled: "red",
+  disconnected: "red",
+  failed: "red",
+};
+
+/** A state in its word; the colour only repeats it. */
+export function StateBadge({ state }: { readonly state: string }) {
+  return (
+    <Badge color={COLORS[state] ?? "gray"} variant="light" tt="none" radius="sm">
+      {sentence(state)}
+    </Badge>
+  );
+}

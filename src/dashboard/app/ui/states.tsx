@@ -1,0 +1,107 @@
+import { Alert, Button, Center, Group, Loader, Stack, Text, Title } from "@mantine/core";
+import type { UseQueryResult } from "@tanstack/react-query";
+import type { ReactNode } from "react";
+import { Link } from "wouter";
+
+import { explain } from "./explain.ts";
+import { Icon, type IconName } from "./icon.tsx";
+import { PageHeader } from "./page-header.tsx";
+
+export function Loading() {
+  return (
+    <Center mih={160} component="output" aria-label="Loading">
+      <Loader type="dots" />
+    </Center>
+  );
+}
+
+/** Says what would be here, and how it comes to be. */
+export function EmptyState({
+  icon,
+  title,
+  children,
+  action,
+}: {
+  readonly icon: IconName;
+  readonly title: string;
+  readonly children: ReactNode;
+  readonly action?: ReactNode;
+}) {
+  return (
+    <Stack align="center" gap="xs" py={48} px="md" ta="center">
+      <Text c="dimmed" component="span">
+        <Icon name={icon} size={36} />
+      </Text>
+      <Title order={2} size="h4">
+        {title}
+      </Title>
+      <Text c="dimmed" maw={460} component="div">
+        {children}
+      </Text>
+      {action}
+    </Stack>
+  );
+}
+
+export function ErrorNotice({
+  error,
+  retry,
+}: {
+  readonly error: unknown;
+  readonly retry?: () => void;
+}) {
+  const { title, advice, requestId } = explain(error);
+  return (
+    <Alert color="red" variant="light" role="alert" icon={<Icon name="alert" />} title={title}>
+      <Group justify="space-between">
+        <Text size="sm">
+          {advice}
+          {requestId !== "" && (
+            <Text span c="dimmed">
+              {" "}
+              Request {requestId}
+            </Text>
+          )}
+        </Text>
+        {retry && (
+          <Button size="xs" variant="default" onClick={retry}>
+            Try again
+          </Button>
+        )}
+      </Group>
+    </Alert>
+  );
+}
+
+/** What a query gave, once it has; else its state in words. */
+export function Loaded<T>({
+  query,
+  children,
+}: {
+  readonly query: UseQueryResult<T>;
+  readonly children: (data: T) => ReactNode;
+}) {
+  const { data, error, refetch } = query;
+  if (data !== undefined) return children(data);
+  if (error !== null) return <ErrorNotice error={error} retry={() => void refetch()} />;
+  return <Loading />;
+}
+
+export function NotFound() {
+  return (
+    <>
+      <PageHeader title="Nothing here" />
+      <EmptyState
+        icon="inbox"
+        title="This page does not exist"
+        action={
+          <Button component={Link} href="/">
+            Go to the start
+          </Button>
+        }
+      >
+        The address may be mistyped, or what was here is deleted, or it is not for your role.
+      </EmptyState>
+    </>
+  );
+}

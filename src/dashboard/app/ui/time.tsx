@@ -1,0 +1,42 @@
+import { Tooltip } from "@mantine/core";
+import { useEffect, useState } from "react";
+
+const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const RELATIVE = new Intl.RelativeTimeFormat(undefined, { numeric: "auto" });
+const UNITS = [
+  ["day", 86_400],
+  ["hour", 3_600],
+  ["minute", 60],
+] as const;
+const TICK_MS = 10_000;
+
+/** An instant as people say it, with the exact one on hover and focus. */
+export function Time({ at }: { readonly at: string | null }) {
+  const now = useNow(TICK_MS);
+  if (at === null) return <>–</>;
+  const instant = new Date(at);
+  return (
+    <Tooltip label={EXACT.format(instant)} events={{ hover: true, focus: true, touch: true }}>
+      <time dateTime={at}>{relative((instant.getTime() - now) / 1_000)}</time>
+    </Tooltip>
+  );
+}
+
+export function ExactTime({ at }: { readonly at: string | null }) {
+  return at === null ? <>–</> : <time dateTime={at}>{EXACT.format(new Date(at))}</time>;
+}
+
+/** The present in ms, moving on by itself. */
+export function useNow(everyMs: number): number {
+  const [now, setNow] = useState(() => Date.now());
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), everyMs);
+    return () => clearInterval(timer);
+  }, [everyMs]);
+  return now;
+}
+
+function relative(seconds: number): string {
+  const [unit, size] = UNITS.find(([, one]) => Math.abs(seconds) >= one) ?? ["second", 1];
+  return RELATIVE.format(Math.trunc(seconds / size), unit);
+}

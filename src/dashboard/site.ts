@@ -1,0 +1,121 @@
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { brotliCompressSync, constants, gzipSync } from "node:zlib";
+
+import type { Site } from "../http/pages.ts";
+import type { Call } from "../http/route.ts";
+import { bundleForBrowser, type BundledFile } from "../lib/bundle.ts";
+import { Problem } from "../lib/problem.ts";
+
+const PATH = "/dashboard";
+const ASSETS = `${PATH}/assets/`;
+const ENTRY = join(import.meta.dirname, "app/main.tsx");
+/** Higher ones take seconds for a few kilobytes less. */
+const BROTLI_QUALITY = 6;
+const FOR_EVER = "public, max-age=31536000, immutable";
+
+interface Asset extends BundledFile {
+  readonly brotli: Uint8Array<ArrayBuffer>;
+  readonly gzip: Uint8Array<ArrayBuffer>;
+}
+type Assets = ReadonlyMap<string, Asset>;
+
+/**
+ * The pages at `/dashboard`: one document for every path below it, and the files that it loads. They are built from
+ * `app/` when they are first asked for: an API without people pays nothing for them.
+ */
+export function dashboardSite(): Site {
+  let building: Promise<Assets> | undefined;
+  return {
+    path: PATH,
+    async respond(request, call) {
+      const { pathname } = new URL(request.url);
+      const assets = await (building ??= build());
+      if (!pathname.startsWith(ASSETS)) return page(assets, call);
+      const asset = assets.get(pathname.slice(ASSETS.length));
+      if (asset === undefined) throw new Problem("not_found");
+      return file(asset, request, call);
+    },
+  };
+}
+
+async function build(): Promise<Assets> {
+  const files = await bundleForBrowser(ENTRY);
+  const params = { [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY };
+  return new Map(
+    files.map((one) => {
+      const brotli = new Uint8Array(brotliCompressSync(one.bytes, { params }));
+      return [one.name, { ...one, brotli, gzip: new Uint8Array(gzipSync(one.bytes)) }];
+    }),
+  );
+}
+
+/** Never kept: the address of a single sign-on carries its one-time code, and the nonce is for one answer. */
+function page(assets: Assets, call: Call): Response {
+  const nonce = randomBytes(16).toString("base64");
+  const entries = [...assets.values()].filter((one) => one.isEntry);
+  const links = entries.map(({ name }) =>
+    name.endsWith(".css")
+      ? `<link rel="stylesheet" href="${ASSETS}${name}">`
+      : `<script type="module" nonce="${nonce}" src="${ASSETS}${name}"></script>`,
+  );
+  const html = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>ReviewRelay</title>
+<link rel="icon" href="data:,">
+${links.join("\n")}
+</head>
+<body>
+<div id="root"><noscript>The dashboard needs JavaScript.</noscript></div>
+</body>
+</html>
+`;
+  return new Response(html, {
+    headers: {
+      ...headersFor(call),
+      "Content-Type": "text/html; charset=utf-8",
+      "Content-Security-Policy": contentSecurityPolicy(nonce),
+      "Cache-Control": "no-store",
+      "Cross-Origin-Opener-Policy": "same-origin",
+    },
+  });
+}
+
+/** Only what this server has. The components write a few style elements of their own, hence the nonce; logos are anywhere. */
+function contentSecurityPolicy(nonce: string): string {
+  return [
+    "default-src 'none'",
+    "script-src 'self'",
+    `style-src 'self' 'nonce-${nonce}'`,
+    "img-src 'self' data: https:",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join("; ");
+}
+
+function file(asset: Asset, request: Request, call: Call): Response {
+  const accepted = request.headers.get("Accept-Encoding") ?? "";
+  const encoding = (["br", "gzip"] as const).find((one) => accepted.includes(one));
+  const bytes = { br: asset.brotli, gzip: asset.gzip, none: asset.bytes }[encoding ?? "none"];
+  return new Response(bytes, {
+    headers: {
+      ...headersFor(call),
+      "Content-Type": asset.contentType,
+      "Cache-Control": FOR_EVER,
+      Vary: "Accept-Encoding",
+      ...(encoding && { "Content-Encoding": encoding }),
+    },
+  });
+}
+
+const headersFor = (call: Call) => ({
+  "X-Content-Type-Options": "nosniff",
+  "Referrer-Policy": "no-referrer",
+  "X-Request-Id": call.requestId,
+});

@@ -1,0 +1,49 @@
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+
+import type { AxeResults } from "axe-core";
+import type { Browser, Page } from "playwright-core";
+
+import { PASSWORD } from "./api.ts";
+
+const AXE = readFileSync(fileURLToPath(import.meta.resolve("axe-core/axe.min.js")), "utf8");
+
+interface Look {
+  readonly width?: number;
+  readonly colorScheme?: "light" | "dark";
+}
+
+/** A page of its own at `{server_root}/dashboard{path}`; what the browser complains about ends up in `faults`. */
+export async function openDashboard(
+  browser: Browser,
+  { root, path = "", width = 1280, colorScheme = "light" }: Look & { root: string; path?: string },
+): Promise<{ page: Page; faults: readonly string[] }> {
+  const viewport = { width, height: 900 };
+  const page = await browser.newPage({ viewport, colorScheme });
+  const faults: string[] = [];
+  page.on("pageerror", (error) => faults.push(error.message));
+  page.on("console", (message) => {
+    // An answer of 4xx is part of many flows, and Chromium reports each.
+    if (message.type() === "error" && !message.text().includes("status of 4"))
+      faults.push(message.text());
+  });
+  await page.goto(`${root}/dashboard${path}`);
+  return { page, faults };
+}
+
+/** Signs in with email and password; ready when the navigation is there. */
+export async function signIn(page: Page, email: string, password = PASSWORD): Promise<void> {
+  await page.getByLabel("Email").fill(email);
+  await page.getByRole("textbox", { name: "Password" }).fill(password);
+  await page.getByRole("button", { name: "Sign in", exact: true }).click();
+  await page.getByRole("navigation", { name: "Main" }).waitFor();
+}
+
+/** The faults that axe-core calls serious or critical, as `rule: element`. */
+export async function seriousFaults(page: Page): Promise<string[]> {
+  await page.evaluate(AXE);
+  const results: AxeResults = await page.evaluate("axe.run()");
+  return results.violations
+    .filter(({ impact }) => impact === "serious" || impact === "critical")
+    .flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.html.slice(0, 160)}`));
+}
