@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, describe, expect, test } from "bun:test";
 
 import { eq } from "drizzle-orm";
 
@@ -7,38 +7,21 @@ import { SIGNUP_CONTEXT } from "../../src/auth/actions/verify-code.ts";
 import { emailDigest } from "../../src/auth/email.ts";
 import { startApi, type Answer, type TestApi } from "../support/api.ts";
 import { codeSentTo, mailsTo, otherThan } from "../support/auth-mails.ts";
-import { createFakeClock } from "../support/clock.ts";
-import { createDatabase, type TestDatabase } from "../support/postgres.ts";
-import { addSsoConnection, addTenants, addUser, type Tenants } from "../support/tenants.ts";
+import { startSignInWorld } from "../support/sign-in.ts";
+import { addSsoConnection, addUser } from "../support/tenants.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 type CodeType = "forgot_password" | "change_password" | "signup";
 
-let database: TestDatabase;
-let tenants: Tenants;
-let api: TestApi;
-/** A second process over the same database. */
-let other: TestApi;
-const clock = createFakeClock();
 const wakes: unknown[] = [];
+const schedule = { wake: async (wake: unknown) => void wakes.push(wake) };
+const world = await startSignInWorld({ schedule });
+const { database, tenants, clock, api, other } = world;
+afterAll(() => world.stop());
 
-beforeAll(async () => {
-  database = await createDatabase();
-  tenants = await addTenants(database.db);
-  const schedule = { wake: async (wake: unknown) => void wakes.push(wake) };
-  api = await startApi({ db: database.db, clock, schedule });
-  other = await startApi({ db: database.connect(), clock, config: api.deps.config });
-});
-afterAll(async () => {
-  await database.drop();
-});
-
+const freshUser = (over?: { isActive?: boolean; passwordHash?: null }) =>
+  world.freshUser("account_user", over);
 let names = 0;
-async function freshUser(over: { isActive?: boolean; passwordHash?: null } = {}) {
-  const companyId = tenants.partners[0].accounts[0].id;
-  const email = `code-${++names}@codes.test`;
-  return addUser(database.db, { companyId, role: "account_user", email, ...over });
-}
 const freshEmail = () => `code-${++names}@unknown.test`;
 
 function resend(email: string, type: CodeType = "forgot_password", on = api): Promise<Answer> {

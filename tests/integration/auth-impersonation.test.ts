@@ -1,51 +1,23 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, describe, expect, test } from "bun:test";
 
 import { eq } from "drizzle-orm";
 import { decodeJwt } from "jose";
 
 import { auditLog, companies, tokens, users } from "../../db/schema.ts";
 import { openSession } from "../../src/auth/actions/open-session.ts";
-import { startApi, type TestApi } from "../support/api.ts";
 import { behindReset } from "../support/auth-races.ts";
-import { createFakeClock } from "../support/clock.ts";
-import { createDatabase, type TestDatabase } from "../support/postgres.ts";
-import {
-  addTenants,
-  addUser,
-  type Tenants,
-  type TestAccount,
-  type TestUser,
-} from "../support/tenants.ts";
+import { startSignInWorld } from "../support/sign-in.ts";
+import { addUser, type TestUser } from "../support/tenants.ts";
 
 const PATH = "/partner/account-owner/token";
 const NEW_PASSWORD = "violet anchor museum 71";
 
-let database: TestDatabase;
-let tenants: Tenants;
-let api: TestApi;
-/** A second process over the same database. */
-let other: TestApi;
-let account: TestAccount;
-const clock = createFakeClock();
+const world = await startSignInWorld();
+const { database, tenants, clock, api, other, freshUser } = world;
+afterAll(() => world.stop());
+const account = tenants.partners[0].accounts[0];
 
-beforeAll(async () => {
-  database = await createDatabase();
-  tenants = await addTenants(database.db);
-  account = tenants.partners[0].accounts[0];
-  api = await startApi({ db: database.db, clock });
-  other = await startApi({ db: database.connect(), clock, config: api.deps.config });
-});
-afterAll(async () => {
-  await database.drop();
-});
-
-let names = 0;
-const freshAdmin = (role: "partner_admin" | "partner_owner" = "partner_admin") =>
-  addUser(database.db, {
-    companyId: tenants.partners[0].id,
-    role,
-    email: `imp-${++names}@p1.test`,
-  });
+const freshAdmin = freshUser;
 
 /** The token of a narrowed sign-in. */
 async function narrowed(user: TestUser, scope: string): Promise<string> {
@@ -242,6 +214,7 @@ describe("an impersonation token", () => {
   });
 });
 
+let names = 0;
 async function freshAccount(): Promise<{ id: number; owner: TestUser }> {
   const { db } = database;
   const [row] = await db.orm

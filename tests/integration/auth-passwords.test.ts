@@ -1,5 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { randomUUID } from "node:crypto";
+import { afterAll, describe, expect, test } from "bun:test";
 
 import { eq } from "drizzle-orm";
 
@@ -7,83 +6,31 @@ import {
   auditLog,
   authenticationEvents,
   emailCodes,
-  oauthClients,
   signInLocks,
   tokens,
 } from "../../db/schema.ts";
-import { issueToken, type TokenGrant } from "../../src/auth/actions/issue-token.ts";
 import { emailDigest } from "../../src/auth/email.ts";
 import { createPasswords } from "../../src/lib/password.ts";
-import { PASSWORD, startApi, type TestApi } from "../support/api.ts";
+import { PASSWORD, startApi } from "../support/api.ts";
 import { codeSentTo, mailsTo } from "../support/auth-mails.ts";
-import { createFakeClock } from "../support/clock.ts";
-import { createDatabase, type TestDatabase } from "../support/postgres.ts";
-import { addTenants, addUser, type Tenants, type TestUser } from "../support/tenants.ts";
+import { addClient } from "../support/oauth.ts";
+import { startSignInWorld } from "../support/sign-in.ts";
+import type { TestUser } from "../support/tenants.ts";
 
 const NEW_PASSWORD = "violet anchor museum 71";
 
-let database: TestDatabase;
-let tenants: Tenants;
-let api: TestApi;
-/** A second process over the same database. */
-let other: TestApi;
-const clock = createFakeClock();
 let verifications = 0;
+const passwords = createPasswords();
+const verify: typeof passwords.verify = (...given) => {
+  verifications++;
+  return passwords.verify(...given);
+};
+const world = await startSignInWorld({ passwords: { ...passwords, verify } });
+const { database, tenants, clock, api, other, grant } = world;
+afterAll(() => world.stop());
 
-beforeAll(async () => {
-  database = await createDatabase();
-  tenants = await addTenants(database.db);
-  const passwords = createPasswords();
-  const verify: typeof passwords.verify = (...given) => {
-    verifications++;
-    return passwords.verify(...given);
-  };
-  api = await startApi({ db: database.db, clock, passwords: { ...passwords, verify } });
-  other = await startApi({ db: database.connect(), clock, config: api.deps.config });
-});
-afterAll(async () => {
-  await database.drop();
-});
-
-let names = 0;
-async function freshUser(role: "account_owner" | "partner_admin" = "account_owner") {
-  const partner = tenants.partners[0];
-  const companyId = role === "partner_admin" ? partner.id : partner.accounts[0].id;
-  return addUser(database.db, { companyId, role, email: `pw-${++names}@passwords.test` });
-}
-
-/** A token as the actions make it, with its row. */
-async function grant(over: Partial<TokenGrant> & { userId: number }) {
-  const base = {
-    kind: "access",
-    familyId: null,
-    clientId: null,
-    impersonatorId: null,
-    scope: "*",
-    ttlS: 86_400,
-  } as const;
-  const { token } = await database.db.transaction((tx) =>
-    issueToken(tx, api.deps.keys, { ...base, now: clock.now(), ...over }),
-  );
-  return token;
-}
-
-async function addClient(firstParty: boolean): Promise<string> {
-  const clientId = randomUUID();
-  await database.db.orm.insert(oauthClients).values({
-    clientId,
-    name: "client",
-    secretHash: "x",
-    confidential: true,
-    firstParty,
-    redirectUris: [],
-    scopes: ["*"],
-    grantTypes: ["password"],
-    createdAt: clock.now(),
-    updatedAt: clock.now(),
-  });
-  return clientId;
-}
+const freshUser = (role: "account_owner" | "partner_admin" = "account_owner") =>
+  world.freshUser(role);
 
 const reset = (token: string, password: unknown = NEW_PASSWORD, on = api, requestId = "r") =>
   on.call("POST", "/reset-password", {
@@ -284,7 +231,8 @@ describe("which token resets", () => {
     const user = await freshUser();
     const admin = tenants.partners[0].admin;
     const userId = user.id;
-    const [first, third] = [await addClient(true), await addClient(false)];
+    const { clientId: first } = await addClient(database.db, { firstParty: true });
+    const { clientId: third } = await addClient(database.db);
     return [
       ["of a first-party client", 200, await grant({ userId, clientId: first })],
       ["of a third-party client", 403, await grant({ userId, clientId: third })],

@@ -1,11 +1,9 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { randomUUID } from "node:crypto";
+import { afterAll, describe, expect, test } from "bun:test";
 
 import { and, eq } from "drizzle-orm";
 import { decodeJwt, decodeProtectedHeader } from "jose";
 
 import { auditLog, oauthClients, tokens } from "../../db/schema.ts";
-import { issueToken, type TokenGrant } from "../../src/auth/actions/issue-token.ts";
 import { openSession } from "../../src/auth/actions/open-session.ts";
 import { rotateKeys } from "../../src/auth/actions/rotate-keys.ts";
 import {
@@ -17,48 +15,21 @@ import {
 } from "../support/api.ts";
 import { behindReset } from "../support/auth-races.ts";
 import { createFakeClock } from "../support/clock.ts";
-import { createDatabase, type TestDatabase } from "../support/postgres.ts";
-import { addTenants, addUser, type Tenants, type TestUser } from "../support/tenants.ts";
+import { addClient } from "../support/oauth.ts";
+import { startSignInWorld } from "../support/sign-in.ts";
+import type { TestUser } from "../support/tenants.ts";
 
 const DASHBOARD = "/account/api-token";
 const API = "/account/personal-access-tokens";
 const HOUR_MS = 3_600_000;
 
-let database: TestDatabase;
-let tenants: Tenants;
-let api: TestApi;
-/** A second process over the same database. */
-let other: TestApi;
-const clock = createFakeClock();
+const world = await startSignInWorld();
+const { database, tenants, clock, api, other, freshUser, grant } = world;
+afterAll(() => world.stop());
 
-beforeAll(async () => {
-  database = await createDatabase();
-  tenants = await addTenants(database.db);
-  api = await startApi({ db: database.db, clock });
-  other = await startApi({ db: database.connect(), clock, config: api.deps.config });
-});
-afterAll(async () => {
-  await database.drop();
-});
-
-let names = 0;
 async function freshLogin(role: "partner_admin" | "account_user" = "partner_admin") {
-  const [partner] = tenants.partners;
-  const companyId = role === "partner_admin" ? partner.id : partner.accounts[0].id;
-  const user = await addUser(database.db, {
-    companyId,
-    role,
-    email: `pat-${++names}@tokens.test`,
-  });
+  const user = await freshUser(role);
   return { user, token: await api.login(user.email) };
-}
-
-async function grant(over: Partial<TokenGrant> & { userId: number }) {
-  const base = { kind: "access", familyId: null, clientId: null, impersonatorId: null } as const;
-  const { token } = await database.db.transaction((tx) =>
-    issueToken(tx, api.deps.keys, { ...base, scope: "*", ttlS: 86_400, now: clock.now(), ...over }),
-  );
-  return token;
 }
 
 /** The token of a sign-in of some kind, as later issues open it. */
@@ -71,23 +42,6 @@ async function session(
   const base = { user, method, clientId: null, scope: "*", call, now: clock.now(), ...over };
   const { token } = await database.db.transaction((tx) => openSession(tx, api.deps, base));
   return token;
-}
-
-async function addClient(firstParty: boolean): Promise<string> {
-  const clientId = randomUUID();
-  await database.db.orm.insert(oauthClients).values({
-    clientId,
-    name: "client",
-    secretHash: "x",
-    confidential: true,
-    firstParty,
-    redirectUris: [],
-    scopes: ["*"],
-    grantTypes: ["password"],
-    createdAt: clock.now(),
-    updatedAt: clock.now(),
-  });
-  return clientId;
 }
 
 const statusOf = async (token: string, on = api) =>
@@ -299,7 +253,8 @@ describe("the dashboard's personal access token", () => {
     const { user } = await freshLogin("account_user");
     const userId = user.id;
     const admin = tenants.partners[0].admin;
-    const [first, third] = [await addClient(true), await addClient(false)];
+    const { clientId: first } = await addClient(database.db, { firstParty: true });
+    const { clientId: third } = await addClient(database.db);
     const allowed = [await api.login(user.email), await session(user, "sso")];
     const barred = [
       await session(user, "password_reset"),
@@ -392,7 +347,7 @@ describe("a personal access token of the API", () => {
   test("has at most the scopes of the caller's token, and all of them by default", async () => {
     const { user, token } = await freshLogin();
     const narrow = await session(user, "password_grant", {
-      clientId: await addClient(true),
+      clientId: (await addClient(database.db, { firstParty: true })).clientId,
       scope: "reviews:read webhooks:read",
     });
     const scopeOf = (answer: Answer) => decodeJwt(String(answer.body["access_token"]))["scope"];
@@ -432,7 +387,8 @@ describe("a personal access token of the API", () => {
     const { user } = await freshLogin("account_user");
     const userId = user.id;
     const admin = tenants.partners[0].admin;
-    const third = await session(user, "authorization_code", { clientId: await addClient(false) });
+    const { clientId } = await addClient(database.db);
+    const third = await session(user, "authorization_code", { clientId });
     for (const token of [
       third,
       await grant({ userId, kind: "api_pat", name: "ci" }),
@@ -486,7 +442,7 @@ describe("a personal access token of the API", () => {
 
   test("ends with the client through which it was made", async () => {
     const { user } = await freshLogin();
-    const clientId = await addClient(true);
+    const { clientId } = await addClient(database.db, { firstParty: true });
     const token = await session(user, "password_grant", { clientId });
     const pat = String((await make(token, { name: "a" })).body["access_token"]);
     expect(await statusOf(pat)).toBe(200);

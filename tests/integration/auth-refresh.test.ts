@@ -1,63 +1,24 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { randomUUID } from "node:crypto";
+import { afterAll, describe, expect, test } from "bun:test";
 
 import { eq } from "drizzle-orm";
 
 import { auditLog, oauthClients, tokens, users } from "../../db/schema.ts";
 import { openSession } from "../../src/auth/actions/open-session.ts";
 import { issueRefreshToken, refreshSession } from "../../src/auth/actions/refresh-session.ts";
-import { startApi, type TestApi } from "../support/api.ts";
+import type { TestApi } from "../support/api.ts";
 import { behindReset } from "../support/auth-races.ts";
-import { createFakeClock } from "../support/clock.ts";
-import { createDatabase, type TestDatabase } from "../support/postgres.ts";
-import { addTenants, addUser, type Tenants, type TestUser } from "../support/tenants.ts";
+import { addClient } from "../support/oauth.ts";
+import { startSignInWorld } from "../support/sign-in.ts";
+import type { TestUser } from "../support/tenants.ts";
 
 // Redemption as `/oauth/token` will call it; the route itself comes with the OAuth endpoints.
 
 const REFRESH_TTL_MS = 30 * 24 * 60 * 60 * 1000;
 const call = { requestId: "refresh", ip: "127.0.0.1", userAgent: null, headers: new Headers() };
 
-let database: TestDatabase;
-let tenants: Tenants;
-let api: TestApi;
-/** A second process over the same database. */
-let other: TestApi;
-const clock = createFakeClock();
-
-beforeAll(async () => {
-  database = await createDatabase();
-  tenants = await addTenants(database.db);
-  api = await startApi({ db: database.db, clock });
-  other = await startApi({ db: database.connect(), clock, config: api.deps.config });
-});
-afterAll(async () => {
-  await database.drop();
-});
-
-let names = 0;
-const freshUser = () =>
-  addUser(database.db, {
-    companyId: tenants.partners[0].id,
-    role: "partner_admin",
-    email: `refresh-${++names}@p1.test`,
-  });
-
-async function addClient(): Promise<string> {
-  const clientId = randomUUID();
-  await database.db.orm.insert(oauthClients).values({
-    clientId,
-    name: "client",
-    secretHash: "x",
-    confidential: true,
-    firstParty: true,
-    redirectUris: [],
-    scopes: ["*"],
-    grantTypes: ["password", "refresh_token"],
-    createdAt: clock.now(),
-    updatedAt: clock.now(),
-  });
-  return clientId;
-}
+const world = await startSignInWorld();
+const { database, clock, api, other, freshUser } = world;
+afterAll(() => world.stop());
 
 /** A sign-in with a refresh token, as the password grant opens it. */
 async function signIn(user: TestUser, { clientId = null as string | null, scope = "*" } = {}) {
@@ -154,7 +115,7 @@ describe("a refresh", () => {
   test.each(["an access token", "garbage", "another client's"] as const)(
     "of %s is refused",
     async (what) => {
-      const clientId = await addClient();
+      const { clientId } = await addClient(database.db, { firstParty: true });
       const first = await signIn(await freshUser(), { clientId });
       const token = { "an access token": first.access, garbage: "a.b.c" }[what as string];
       expect(await refresh(token ?? first.refresh, api)).toEqual({ kind: "refused" });
@@ -246,7 +207,7 @@ describe("a race", () => {
   test("against the deletion of the client leaves no token of it, and nothing fails", async () => {
     for (let round = 0; round < 5; round++) {
       const user = await freshUser();
-      const clientId = await addClient();
+      const { clientId } = await addClient(database.db, { firstParty: true });
       const sessions = await Promise.all([1, 2, 3].map(() => signIn(user, { clientId })));
       const chases = sessions.map((one, i) =>
         refresh(one.refresh, i % 2 ? api : other, { clientId }),

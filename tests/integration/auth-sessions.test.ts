@@ -1,47 +1,16 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, describe, expect, test } from "bun:test";
 
 import { eq } from "drizzle-orm";
 import { ulid } from "ulid";
 
 import { auditLog, authenticationEvents, tokens } from "../../db/schema.ts";
-import { issueToken, type TokenGrant } from "../../src/auth/actions/issue-token.ts";
-import { everyPage, startApi, type TestApi } from "../support/api.ts";
-import { createFakeClock } from "../support/clock.ts";
-import { createDatabase, type TestDatabase } from "../support/postgres.ts";
-import { addTenants, addUser, type Tenants } from "../support/tenants.ts";
+import type { TokenGrant } from "../../src/auth/actions/issue-token.ts";
+import { everyPage } from "../support/api.ts";
+import { startSignInWorld } from "../support/sign-in.ts";
 
-let database: TestDatabase;
-let tenants: Tenants;
-let api: TestApi;
-/** A second process over the same database. */
-let other: TestApi;
-const clock = createFakeClock();
-
-beforeAll(async () => {
-  database = await createDatabase();
-  tenants = await addTenants(database.db);
-  api = await startApi({ db: database.db, clock });
-  other = await startApi({ db: database.connect(), clock, config: api.deps.config });
-});
-afterAll(async () => {
-  await database.drop();
-});
-
-let names = 0;
-const freshUser = () =>
-  addUser(database.db, {
-    companyId: tenants.partners[0].id,
-    role: "partner_admin",
-    email: `session-${++names}@p1.test`,
-  });
-
-async function grant(over: Partial<TokenGrant> & { userId: number }) {
-  const base = { kind: "access", familyId: null, clientId: null, impersonatorId: null } as const;
-  const { token } = await database.db.transaction((tx) =>
-    issueToken(tx, api.deps.keys, { ...base, scope: "*", ttlS: 86_400, now: clock.now(), ...over }),
-  );
-  return token;
-}
+const world = await startSignInWorld();
+const { database, tenants, clock, api, other, freshUser, grant } = world;
+afterAll(() => world.stop());
 
 interface Session {
   readonly id: string;

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { afterAll, beforeEach, describe, expect, test } from "bun:test";
 import { createHmac } from "node:crypto";
 import { connect } from "node:net";
 
@@ -15,32 +15,17 @@ import {
 } from "../../db/schema.ts";
 import { issueToken, type TokenGrant } from "../../src/auth/actions/issue-token.ts";
 import { openKeyRing } from "../../src/auth/key-ring.ts";
-import { startApi, type TestApi } from "../support/api.ts";
-import { createFakeClock, type FakeClock } from "../support/clock.ts";
-import { createDatabase, type TestDatabase } from "../support/postgres.ts";
-import { addTenants, addUser, type Tenants } from "../support/tenants.ts";
+import { startApi } from "../support/api.ts";
+import { createFakeClock } from "../support/clock.ts";
+import { startSignInWorld } from "../support/sign-in.ts";
+import { addUser } from "../support/tenants.ts";
 
 const ISSUER = "http://localhost:3000";
 const AUDIENCE = `${ISSUER}/api`;
 
-let database: TestDatabase;
-let tenants: Tenants;
-let api: TestApi;
-/** A second process over the same database, with the same master key. */
-let other: TestApi;
-let clock: FakeClock;
-
-beforeAll(async () => {
-  database = await createDatabase();
-  tenants = await addTenants(database.db);
-  clock = createFakeClock();
-  api = await startApi({ db: database.db, clock });
-  other = await startApi({ db: database.connect(), clock, config: api.deps.config });
-});
-afterAll(async () => {
-  await api.stop();
-  await database.drop();
-});
+const world = await startSignInWorld();
+const { database, tenants, clock, api, other } = world;
+afterAll(() => world.stop());
 
 const verify = (token: string, on = api) => on.call("GET", "/verify-token", { token });
 

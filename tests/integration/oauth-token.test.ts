@@ -5,7 +5,6 @@ import { eq } from "drizzle-orm";
 
 import { companies, oauthClients, tokens } from "../../db/schema.ts";
 import { PASSWORD, startApi, type Answer, type TestApi } from "../support/api.ts";
-import { createFakeClock } from "../support/clock.ts";
 import {
   addClient,
   basicOf,
@@ -14,33 +13,14 @@ import {
   type Form,
   type TestClient,
 } from "../support/oauth.ts";
-import { createDatabase, type TestDatabase } from "../support/postgres.ts";
-import { addTenants, addUser, type Tenants, type TestUser } from "../support/tenants.ts";
+import { startSignInWorld } from "../support/sign-in.ts";
+import type { TestUser } from "../support/tenants.ts";
 
-let database: TestDatabase;
-let tenants: Tenants;
-let api: TestApi;
-/** A second process over the same database. */
-let other: TestApi;
-let client: TestClient;
-const clock = createFakeClock();
+const world = await startSignInWorld();
+const { database, tenants, clock, api, other, freshUser } = world;
+afterAll(() => world.stop());
+const client = await addClient(database.db, { firstParty: true });
 
-beforeAll(async () => {
-  database = await createDatabase();
-  tenants = await addTenants(database.db);
-  api = await startApi({ db: database.db, clock });
-  other = await startApi({ db: database.connect(), clock, config: api.deps.config });
-  client = await addClient(database.db, { firstParty: true });
-});
-afterAll(() => database.drop());
-
-let names = 0;
-const freshUser = () =>
-  addUser(database.db, {
-    companyId: tenants.partners[0].id,
-    role: "partner_admin",
-    email: `token-${++names}@p1.test`,
-  });
 const token = (form: Form | string, headers = {}, on = api) =>
   postForm(on, "/oauth/token", form, headers);
 const passwordForm = (user: Pick<TestUser, "email">, more: Form = {}): Form => ({

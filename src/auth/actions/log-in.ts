@@ -4,8 +4,7 @@ import type { Config } from "../../lib/config.ts";
 import type { KeyRing } from "../key-ring.ts";
 import type { LoginAnswer, LoginBody } from "../model.ts";
 import { attemptSignIn, type AttemptDeps, type AttemptOutcome } from "./attempt-sign-in.ts";
-import { openSession } from "./open-session.ts";
-import { readContext } from "./session-context.ts";
+import { openOwnSession } from "./open-session.ts";
 
 export interface LogInDeps extends AttemptDeps {
   readonly keys: KeyRing;
@@ -19,21 +18,8 @@ export async function logIn(
   call: Call,
 ): Promise<LoginAnswer> {
   const attempt = { email, password, method: "login", call } as const;
-  const outcome = await attemptSignIn(
-    deps,
-    attempt,
-    async (tx, user, now): Promise<LoginAnswer> => {
-      const signIn = { user, method: "login", clientId: null, scope: "*", call, now } as const;
-      const { token } = await openSession(tx, deps, signIn);
-      const { context, locationCount } = await readContext(tx, user.id);
-      return {
-        token,
-        token_type: "Bearer",
-        expires_in: deps.config.accessTokenTtlS,
-        ...context,
-        location_count: locationCount,
-      };
-    },
+  const outcome = await attemptSignIn(deps, attempt, (tx, user, now) =>
+    openOwnSession(tx, deps, { user, method: "login", call, now }),
   );
   if (outcome.kind === "right") return outcome.value;
   throw refusal(outcome);

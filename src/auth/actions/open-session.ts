@@ -5,11 +5,12 @@ import { recordAudit } from "../../audit/actions.ts";
 import type { Call } from "../../http/route.ts";
 import type { Config } from "../../lib/config.ts";
 import type { KeyRing } from "../key-ring.ts";
-import type { SignInMethod } from "../model.ts";
+import type { LoginAnswer, SignInMethod } from "../model.ts";
 import { insertAuthenticationEvent } from "../queries/sessions.ts";
 import { issueToken, type IssuedToken } from "./issue-token.ts";
+import { readContext } from "./session-context.ts";
 
-interface SessionDeps {
+export interface SessionDeps {
   readonly keys: KeyRing;
   readonly config: Pick<Config, "accessTokenTtlS">;
 }
@@ -21,6 +22,18 @@ interface SignIn {
   readonly scope: string;
   readonly call: Call;
   readonly now: Date;
+}
+
+/** A sign-in to the service's own pages, with all that they are told of who came (decisions.md 2, `POST /login`). */
+export async function openOwnSession(
+  tx: Tx,
+  deps: SessionDeps,
+  signIn: Omit<SignIn, "clientId" | "scope">,
+): Promise<LoginAnswer> {
+  const { token } = await openSession(tx, deps, { ...signIn, clientId: null, scope: "*" });
+  const { context, locationCount } = await readContext(tx, signIn.user.id);
+  const fresh = { token, token_type: "Bearer", expires_in: deps.config.accessTokenTtlS } as const;
+  return { ...fresh, ...context, location_count: locationCount };
 }
 
 /** Records a sign-in and issues its access token, the first of its family. */

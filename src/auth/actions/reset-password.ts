@@ -20,8 +20,7 @@ import { forgetLock } from "../queries/locks.ts";
 import { consumeSsoCodesOf } from "../queries/sso.ts";
 import { deleteToken, deleteTokensOf } from "../queries/tokens.ts";
 import { changePassword, type PersonRow } from "../queries/users.ts";
-import { openSession } from "./open-session.ts";
-import { readContext } from "./session-context.ts";
+import { openOwnSession } from "./open-session.ts";
 
 export interface ResetDeps {
   readonly db: Db;
@@ -91,12 +90,10 @@ async function freshSession(
   person: PersonRow,
   { call, now }: Reset,
 ): Promise<ResetAnswer> {
-  const method = "password_reset";
-  const signIn = { user: person, method, clientId: null, scope: "*", call, now } as const;
-  const { token } = await openSession(tx, deps, signIn);
-  const { context } = await readContext(tx, person.id);
-  const { enabled, brand_name } = context.white_label;
+  const signIn = { user: person, method: "password_reset", call, now } as const;
+  const { location_count: _, ...answer } = await openOwnSession(tx, deps, signIn);
+  const { enabled, brand_name } = answer.white_label;
   if (isMailAddress(person.email))
     await queueMail(tx, deps, passwordChangedMail(person.email, enabled ? brand_name : null), now);
-  return { token, token_type: "Bearer", expires_in: deps.config.accessTokenTtlS, ...context };
+  return answer;
 }

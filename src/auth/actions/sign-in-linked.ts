@@ -5,9 +5,7 @@ import { emailDigest } from "../email.ts";
 import type { LoginAnswer } from "../model.ts";
 import { findLockTime } from "../queries/locks.ts";
 import { holdUser } from "../queries/users.ts";
-import type { LogInDeps } from "./log-in.ts";
-import { openSession } from "./open-session.ts";
-import { readContext } from "./session-context.ts";
+import { openOwnSession, type SessionDeps } from "./open-session.ts";
 
 /** Somebody whom an identity provider vouches for. */
 interface LinkedUser {
@@ -31,19 +29,10 @@ export async function holdLinkedUser(
 }
 
 /** The session of a user who is held, with the same answer as a login. */
-export async function openLinkedSession(
+export function openLinkedSession(
   tx: Tx,
-  deps: Pick<LogInDeps, "keys"> & { config: Pick<LogInDeps["config"], "accessTokenTtlS"> },
+  deps: SessionDeps,
   { user, call, now }: { user: LinkedUser; call: Call; now: Date },
 ): Promise<LoginAnswer> {
-  const signIn = { user, method: "sso", clientId: null, scope: "*", call, now } as const;
-  const { token } = await openSession(tx, deps, signIn);
-  const { context, locationCount } = await readContext(tx, user.id);
-  return {
-    token,
-    token_type: "Bearer",
-    expires_in: deps.config.accessTokenTtlS,
-    ...context,
-    location_count: locationCount,
-  };
+  return openOwnSession(tx, deps, { user, method: "sso", call, now });
 }

@@ -1,0 +1,69 @@
+import { issueToken, type TokenGrant } from "../../src/auth/actions/issue-token.ts";
+import type { Role } from "../../src/auth/model.ts";
+import { startApi, type TestApi } from "./api.ts";
+import { createFakeClock, type FakeClock } from "./clock.ts";
+import { createDatabase, type TestDatabase } from "./postgres.ts";
+import { addTenants, addUser, type Tenants, type TestUser } from "./tenants.ts";
+
+/** Two API processes over one database, on one clock that stands still, and the users of two partners. */
+export interface SignInWorld {
+  readonly database: TestDatabase;
+  readonly tenants: Tenants;
+  readonly clock: FakeClock;
+  readonly api: TestApi;
+  /** The second process, with the same settings. */
+  readonly other: TestApi;
+  /** A user whom no other test knows: of the first partner, or of its first account. */
+  freshUser(
+    role?: FreshRole,
+    over?: { isActive?: boolean; passwordHash?: null },
+  ): Promise<TestUser>;
+  /** A token as the actions make them, with its row. */
+  grant(over: Partial<TokenGrant> & { userId: number }): Promise<string>;
+  stop(): Promise<void>;
+}
+type FreshRole = Extract<
+  Role,
+  "partner_owner" | "partner_admin" | "account_owner" | "account_user"
+>;
+
+export async function startSignInWorld(
+  overrides: Omit<Parameters<typeof startApi>[0], "db" | "clock"> = {},
+): Promise<SignInWorld> {
+  const database = await createDatabase();
+  const tenants = await addTenants(database.db);
+  const clock = createFakeClock();
+  const api = await startApi({ db: database.db, clock, ...overrides });
+  const other = await startApi({ db: database.connect(), clock, config: api.deps.config });
+  let names = 0;
+  return {
+    database,
+    tenants,
+    clock,
+    api,
+    other,
+    freshUser(role = "partner_admin", over = {}) {
+      const [partner] = tenants.partners;
+      const companyId = role.startsWith("partner") ? partner.id : partner.accounts[0].id;
+      return addUser(database.db, { companyId, role, email: `fresh-${++names}@p1.test`, ...over });
+    },
+    async grant(over) {
+      const alone = { familyId: null, clientId: null, impersonatorId: null };
+      const base = {
+        kind: "access",
+        ...alone,
+        scope: "*",
+        ttlS: 86_400,
+        now: clock.now(),
+      } as const;
+      const { token } = await database.db.transaction((tx) =>
+        issueToken(tx, api.deps.keys, { ...base, ...over }),
+      );
+      return token;
+    },
+    async stop() {
+      await api.stop();
+      await database.drop();
+    },
+  };
+}
