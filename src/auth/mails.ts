@@ -1,4 +1,3 @@
-import { escapeHtml } from "../lib/html.ts";
 import type { NewMail } from "../outbox/mail.ts";
 import type { CodeType } from "./password-model.ts";
 
@@ -8,7 +7,7 @@ const OWN_BRAND = "ReviewRelay";
 interface MailContent {
   readonly subject: string;
   readonly paragraphs: readonly string[];
-  /** Shown large, on a line of its own. */
+  /** Shown on a line of its own. */
   readonly code?: string;
 }
 
@@ -47,24 +46,10 @@ export function passwordChangedMail(to: string, brand: string | null): NewMail {
   return { ...mailOf(to, content, brand), kind: "password_changed" };
 }
 
-function mailOf(to: string, content: MailContent, brand: string | null) {
+/** Plain text only, so that people and programs find one run of six digits, and no style or boundary that looks like one. */
+function mailOf(to: string, { subject, paragraphs, code }: MailContent, brand: string | null) {
   const name = brand ?? OWN_BRAND;
-  const { paragraphs, code } = content;
   const [first = "", ...rest] = paragraphs;
-  const subject = `${name}: ${content.subject}`;
-  const text = [first, ...(code === undefined ? [] : [`    ${code}`]), ...rest, name].join("\n\n");
-  return { to, subject, text: `${text}\n`, html: htmlOf(content, name) };
-}
-
-function htmlOf({ subject, paragraphs, code }: MailContent, name: string): string {
-  const [first = "", ...rest] = paragraphs.map((text) => `<p>${escapeHtml(text)}</p>`);
-  const large = `<p style="font-size:28px;letter-spacing:6px;font-family:monospace">${code}</p>`;
-  return [
-    `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>${escapeHtml(subject)}</title></head>`,
-    `<body style="font-family:sans-serif;max-width:36em">`,
-    first,
-    ...(code === undefined ? [] : [large]),
-    ...rest,
-    `<p>${escapeHtml(name)}</p></body></html>`,
-  ].join("\n");
+  const parts = [first, ...(code === undefined ? [] : [`    ${code}`]), ...rest, name];
+  return { to, subject: `${name}: ${subject}`, text: `${parts.join("\n\n")}\n` };
 }

@@ -1,5 +1,7 @@
 import { Type, type Static } from "@sinclair/typebox";
 
+import { storableText } from "../http/text.ts";
+
 export type Role =
   | "super_admin"
   | "partner_owner"
@@ -69,6 +71,12 @@ export const PASSWORD_LENGTH = { min: 8, max: 128 } as const;
 /** RFC 5321, 4.5.3.1.3: a path of 256 octets with its angle brackets. */
 const EMAIL_MAX_LENGTH = 254;
 
+/** A password that somebody says is theirs: what could never have been set is refused before any work. */
+export const presentedPassword = storableText(
+  [1, PASSWORD_LENGTH.max],
+  `must be a password of at most ${PASSWORD_LENGTH.max} characters`,
+);
+
 /** Unknown fields are ignored here, and only here (decisions.md 1). */
 export const loginBody = Type.Object({
   email: Type.String({
@@ -77,11 +85,7 @@ export const loginBody = Type.Object({
     pattern: "\\S",
     explain: `must be an email address of at most ${EMAIL_MAX_LENGTH} characters`,
   }),
-  password: Type.String({
-    minLength: 1,
-    maxLength: PASSWORD_LENGTH.max,
-    explain: `must be a password of at most ${PASSWORD_LENGTH.max} characters`,
-  }),
+  password: presentedPassword,
   // Taken for the sake of older callers; the life of a token never depends on it.
   rememberMe: Type.Optional(Type.Boolean()),
 });

@@ -1,7 +1,7 @@
 import { Type, type Static } from "@sinclair/typebox";
 
 import { storableText } from "../http/text.ts";
-import { loginAnswer, PASSWORD_LENGTH } from "./model.ts";
+import { loginAnswer, PASSWORD_LENGTH, presentedPassword } from "./model.ts";
 
 /** RFC 5321, 4.5.3.1.3: a path of 256 octets with its angle brackets. */
 const EMAIL_MAX_LENGTH = 254;
@@ -71,11 +71,7 @@ export type ResetAnswer = Static<typeof resetAnswer>;
 
 export const changeBody = Type.Object(
   {
-    current_password: Type.String({
-      minLength: 1,
-      maxLength: PASSWORD_LENGTH.max,
-      explain: `must be a password of at most ${PASSWORD_LENGTH.max} characters`,
-    }),
+    current_password: presentedPassword,
   },
   closed,
 );

@@ -54,18 +54,28 @@ function lowerFirst(text: string): string {
   return text.charAt(0).toLowerCase() + text.slice(1);
 }
 
-/** Reads a query string: integers are converted, a repeated parameter is an error, an unknown one is ignored. */
+/**
+ * Reads a query string: integers are converted, an unknown parameter is ignored, a repeated one is an error; where the
+ * schema says `repeatable` it counts as absent.
+ */
 export function checkQuery<T extends TObject>(schema: T, search: URLSearchParams): Static<T> {
   const value: Record<string, unknown> = {};
   const repeated: FieldErrors = {};
   for (const [name, property] of Object.entries(schema.properties)) {
     const given = search.getAll(name);
     const [text] = given;
+    if (given.length > 1 && property["repeatable"]) continue;
     if (given.length > 1) repeated[name] = ["must be given once"];
-    else if (text !== undefined) value[name] = property.type === "integer" ? toInteger(text) : text;
+    else if (text !== undefined) value[name] = valueOf(property, text);
   }
   if (Object.keys(repeated).length > 0) throw invalid(repeated);
   return check(schema, value);
+}
+
+function valueOf({ type, format }: TSchema, text: string): unknown {
+  if (type === "integer") return toInteger(text);
+  // Our own instants end in `+00:00`, and pasted into a query the sign is read as a blank.
+  return format === "date-time" ? text.replace(/ (?=\d{2}:\d{2}$)/, "+") : text;
 }
 
 function toInteger(text: string): unknown {

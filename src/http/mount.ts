@@ -3,7 +3,7 @@ import { Elysia } from "elysia";
 import { Problem } from "../lib/problem.ts";
 import { proxyTest, readCall } from "./call.ts";
 import { renderPage, type Page, type Site } from "./pages.ts";
-import { refuseMethod, serveRoot, type RootRoute } from "./root-route.ts";
+import { refuseMethod, refuseUnknown, serveRoot, type RootRoute } from "./root-route.ts";
 import { Answer, type Call, type Method, type Route } from "./route.ts";
 import { render, renderError, serve, type Edge } from "./serve.ts";
 
@@ -96,6 +96,15 @@ function mountRoot(
         serveRoot(edge, one, { request, call: callOf(request) }),
       { parse: "none" },
     );
+  // An unknown path beside these is refused in the words of the first of them.
+  const folders = new Map(
+    routes.toReversed().map((one) => [one.path.replace(/\/[^/]*$/, ""), one]),
+  );
+  for (const [folder, neighbour] of folders)
+    for (const path of [folder, `${folder}/*`])
+      app.all(path, ({ request }: { request: Request }) =>
+        refuseUnknown(neighbour, callOf(request)),
+      );
   for (const path of new Set(routes.map((one) => one.path)))
     app.all(
       path,

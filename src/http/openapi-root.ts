@@ -56,7 +56,12 @@ const page = (description: string): Node => ({
   description,
   content: { "text/html": { schema: { type: "string" } } },
 });
-const ALWAYS = { "413": ["invalid_request"], "429": ["rate_limited"], "500": ["server_error"] };
+const ALWAYS = {
+  "405": ["invalid_request"],
+  "413": ["invalid_request"],
+  "429": ["temporarily_unavailable"],
+  "500": ["server_error"],
+};
 const CLIENT = {
   client_id: text("Or both by HTTP Basic."),
   client_secret: text("Of a confidential client."),
@@ -72,6 +77,25 @@ const TOKEN_ANSWER: Node = {
     access_token: text(),
     refresh_token: text("Single use."),
     scope: text(),
+  },
+};
+
+/** RFC 7662, 2.2; without `active` there is nothing more. */
+const INTROSPECTION: Node = {
+  type: "object",
+  required: ["active"],
+  properties: {
+    active: { type: "boolean" },
+    scope: text(),
+    client_id: text(),
+    token_type: { const: "Bearer" },
+    exp: { type: "integer" },
+    iat: { type: "integer" },
+    sub: text(),
+    aud: text(),
+    iss: text(),
+    jti: text(),
+    act: { type: "object", properties: { sub: text() } },
   },
 };
 
@@ -113,7 +137,7 @@ const KNOWN: Readonly<Record<string, Node>> = {
         "401": ["invalid_client"],
         ...ALWAYS,
         // The lock of sign-in, besides the rate limit (decisions.md 2).
-        "429": ["invalid_grant", "rate_limited"],
+        "429": ["invalid_grant", "temporarily_unavailable"],
         "503": ["temporarily_unavailable"],
       }),
     },
@@ -128,7 +152,7 @@ const KNOWN: Readonly<Record<string, Node>> = {
       { token: "eyJ…", ...EXAMPLE_CLIENT },
     ),
     responses: {
-      "200": { description: "It is revoked, or was none." },
+      "200": answer("It is revoked, or was none.", { type: "object" }, {}),
       ...refusals({ "400": ["invalid_request"], "401": ["invalid_client"], ...ALWAYS }),
     },
   },
@@ -141,11 +165,7 @@ const KNOWN: Readonly<Record<string, Node>> = {
       { token: "eyJ…", ...EXAMPLE_CLIENT },
     ),
     responses: {
-      "200": answer(
-        "What the token is worth at this moment.",
-        { type: "object", required: ["active"], properties: { active: { type: "boolean" } } },
-        { active: false },
-      ),
+      "200": answer("What the token is worth at this moment.", INTROSPECTION, { active: false }),
       ...refusals({ "400": ["invalid_request"], "401": ["invalid_client"], ...ALWAYS }),
     },
   },
@@ -164,7 +184,7 @@ const KNOWN: Readonly<Record<string, Node>> = {
     ].map(([name = "", required = false]) => ({ name, in: "query", required, schema: text() })),
     responses: {
       "200": page("The page that the user is to answer."),
-      "302": { description: "Back to `redirect_uri`, with a code or an error." },
+      "303": { description: "Back to `redirect_uri`, with a code or an error." },
       "400": page("The client or its redirect_uri is not known: nothing to go back to."),
       "429": page("Too many requests."),
       "500": page("Something went wrong on our side."),
@@ -176,7 +196,8 @@ const KNOWN: Readonly<Record<string, Node>> = {
     requestBody: form([], {}, {}),
     responses: {
       "200": page("The page again, with what was wrong."),
-      "302": { description: "Back to `redirect_uri`, with a code or an error." },
+      "303": { description: "Back to `redirect_uri`, with a code or an error." },
+      "403": page("The form was sent from another site."),
       "400": page("The form is not ours, or too old."),
       "413": page("The form is too large."),
       "429": page("Too many requests."),

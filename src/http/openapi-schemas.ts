@@ -19,13 +19,14 @@ export function describeSchema(schema: TSchema, components: Components): Record<
   return { $ref: `#/components/schemas/${title}` };
 }
 
-const OWN_KEYWORDS = new Set(["explain", "title"]);
+const OWN_KEYWORDS = new Set(["explain", "title", "repeatable", "characters"]);
 
 function plain(schema: TSchema, components: Components): Record<string, Json> {
   const entries = Object.entries(schema).filter(([name]) => !OWN_KEYWORDS.has(name));
   const described = Object.fromEntries(
     entries.map(([name, value]) => [name, keyword(name, value, components)]),
   );
+  Object.assign(described, schema["characters"]);
   return Array.isArray(schema["anyOf"]) ? asChoice(schema["anyOf"], described) : described;
 }
 

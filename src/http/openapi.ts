@@ -43,7 +43,7 @@ export function openApiDocument(api: ApiDescription): Node {
       version: "1.0.0",
       summary: "Sign-in, reviews and partner webhooks",
       description: INTRODUCTION,
-      license: { name: "Apache-2.0", identifier: "Apache-2.0" },
+      license: { name: "MIT", identifier: "MIT" },
     },
     servers: [{ url: api.serverRoot }],
     security: [],
@@ -243,7 +243,8 @@ function exampleProblem(code: ProblemCode): Node {
 /** What the route can be answered with, by the pipeline of `serve` and by its own account. */
 export function problemsOf(route: Route): ProblemCode[] {
   const bearer = route.access.kind === "bearer";
-  const takesBody = route.body !== undefined;
+  // A body that nobody asked for is read and refused, too.
+  const takesBody = route.method !== "GET";
   const checksFields = takesBody || route.query !== undefined;
   const codes: ProblemCode[] = [
     ...(bearer ? (["unauthenticated", "forbidden", "insufficient_scope"] as const) : []),

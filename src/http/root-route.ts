@@ -49,6 +49,12 @@ async function respond(
   }
 }
 
+export function refuseUnknown(neighbour: RootRoute, call: Call): Response {
+  const response = neighbour.refuse(new Problem("not_found"), call);
+  response.headers.set("X-Request-Id", call.requestId);
+  return response;
+}
+
 /** What a path is answered with for every other method (RFC 9110, 15.5.6). */
 export function refuseMethod(routes: readonly RootRoute[], path: string, call: Call): Response {
   const own = routes.filter((one) => one.path === path);

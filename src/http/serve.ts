@@ -26,6 +26,8 @@ interface Asked {
 }
 
 const NO_QUERY = Type.Object({});
+/** Of a route that takes none: an empty object says nothing either. */
+const NO_BODY = Type.Object({}, { additionalProperties: false });
 
 /** Runs one route: body within its limit (413), token (401), role (403), syntax (415, 400), record (404, 403), fields (422), action. */
 export async function serve(edge: Edge, route: Route, asked: Asked): Promise<Response> {
@@ -51,10 +53,10 @@ async function run(edge: Edge, route: Route, asked: Metered): Promise<unknown> {
   const { request, call, params } = asked;
   const { raw, principal } = await admit(edge, route, asked);
   await route.verify?.({ call, params, raw });
-  const json = route.body === undefined ? undefined : parseBody(route, call, raw);
+  const json = parseBody(route, call, raw);
   const found = await route.find?.({ principal, call, params });
   const query = checkQuery(route.query ?? NO_QUERY, new URL(request.url).searchParams);
-  const body = route.body === undefined ? undefined : check(route.body, json);
+  const body = check(route.body ?? NO_BODY, json);
   return route.handle({ principal, call, params, query, body, raw, found });
 }
 
@@ -65,10 +67,9 @@ async function run(edge: Edge, route: Route, asked: Metered): Promise<unknown> {
 async function admit(edge: Edge, route: Route, { request, call, meter }: Metered) {
   const address = { kind: "ip", id: call.ip } as const;
   if (route.access.kind === "public") await meter.count(address);
-  const takesBody = route.body !== undefined || route.verify !== undefined;
   const limit = route.bodyLimit ?? BODY_LIMIT;
   try {
-    const raw = takesBody ? await readBody(request, limit) : new Uint8Array();
+    const raw = route.method === "GET" ? new Uint8Array() : await readBody(request, limit);
     return { raw, principal: await authorise(edge, route, { call, meter }) };
   } catch (error) {
     if (error instanceof Problem) await meter.count(address);
@@ -95,7 +96,10 @@ async function authorise(
 }
 
 function parseBody(route: Route, call: Call, raw: Uint8Array): unknown {
-  if (route.bodyOptional && raw.byteLength === 0) return {};
+  // RFC 9110, 9.3.5: what comes with a DELETE means nothing.
+  if (route.method === "DELETE" && route.body === undefined) return {};
+  const isOptional = route.bodyOptional === true || route.body === undefined;
+  if (isOptional && raw.byteLength === 0) return {};
   if (!isJson(call.headers)) throw new Problem("unsupported_media_type");
   return parseJson(raw);
 }
@@ -117,7 +121,8 @@ export function renderError(log: Log, error: unknown, call: Call): Response {
   const problem = error instanceof Problem ? error : new Problem("internal_error");
   if (problem !== error)
     log.error("request.failed", { request_id: call.requestId, ...errorFields(error) });
-  const authenticate = problem.code === "unauthenticated" ? { "WWW-Authenticate": "Bearer" } : {};
+  // RFC 9110, 15.5.2: every 401 names a way to authenticate.
+  const authenticate = problem.status === 401 ? { "WWW-Authenticate": "Bearer" } : {};
   const body = {
     message: problem.message,
     code: problem.code,

@@ -3,16 +3,18 @@ import { FormatRegistry, Type, type TString } from "@sinclair/typebox";
 import { parseInstant } from "../lib/clock.ts";
 
 /** No NUL, which Postgres text cannot hold, and no half of a surrogate pair, which is no character. */
-const STORABLE = "^(?:[^\\u0000\\ud800-\\udfff]|[\\ud800-\\udbff][\\udc00-\\udfff])*$";
+const STORABLE = "(?:[^\\u0000\\ud800-\\udfff]|[\\ud800-\\udbff][\\udc00-\\udfff])";
 
-/** Text that may be stored: `min` to `max` UTF-16 units, as the length of a JSON string is counted nearly everywhere. */
-export function storableText([min, max]: readonly [min: number, max: number]): TString {
-  return Type.String({
-    minLength: min,
-    maxLength: max,
-    pattern: STORABLE,
-    explain: `must be text of ${min} to ${max} characters, without NUL or broken ones`,
-  });
+/**
+ * Text that may be stored, of `min` to `max` characters: code points, as people and JSON Schema count. TypeBox counts
+ * the units of UTF-16, so the pattern does it.
+ */
+export function storableText(
+  [min, max]: readonly [min: number, max: number],
+  explain = `must be text of ${min} to ${max} characters, without NUL or broken ones`,
+): TString {
+  const characters = { minLength: min, maxLength: max };
+  return Type.String({ pattern: `^${STORABLE}{${min},${max}}$`, characters, explain });
 }
 
 const INSTANT = "date-time";

@@ -31,6 +31,8 @@ export class Params {
 /** The body of a form; anything else is `invalid_request` (RFC 6749, 3.2 and appendix B). */
 export function readForm(headers: Headers, raw: Uint8Array): Params {
   const [type = ""] = (headers.get("content-type") ?? "").split(";");
+  // Nothing at all is a form without parameters.
+  if (raw.byteLength === 0 && type === "") return new Params(new URLSearchParams());
   if (type.trim().toLowerCase() !== "application/x-www-form-urlencoded")
     throw new OAuthError("invalid_request", "The body must be application/x-www-form-urlencoded.");
   try {

@@ -77,9 +77,10 @@ export const callbackQuery = Type.Object({
 });
 export type CallbackQuery = Static<typeof callbackQuery>;
 
+// Every failure is the same 400 (decisions.md 2), so that nothing here may be a fault of its own.
 export const exchangeQuery = Type.Object({
-  code: Type.Optional(Type.String()),
-  code_verifier: Type.Optional(Type.String()),
+  code: Type.Optional(Type.String({ repeatable: true })),
+  code_verifier: Type.Optional(Type.String({ repeatable: true })),
 });
 export type ExchangeQuery = Static<typeof exchangeQuery>;
 

@@ -360,6 +360,14 @@ describe("a personal access token of the API", () => {
       expect((await make(narrow, { name: "a", scopes })).body).toMatchObject({
         code: "insufficient_scope",
       });
+    const denied = await database.db.orm
+      .select()
+      .from(auditLog)
+      .where(and(eq(auditLog.actorId, user.id), eq(auditLog.action, "AUTHZ_DENIED")));
+    expect(denied.map(({ details }) => details)).toContainEqual({
+      scopes: ["*"],
+      reason: "insufficient_scope",
+    });
     const readOnly = await make(token, { name: "a", scopes: ["reviews:read"] });
     const pat = String(readOnly.body["access_token"]);
     expect((await call("GET", "/partner/webhooks", pat)).status).toBe(403);

@@ -281,6 +281,7 @@ describe("revocation and introspection", () => {
       iss: api.deps.config.serverRoot,
       aud: `${api.deps.config.serverRoot}/api`,
       exp: expect.any(Number),
+      iat: expect.any(Number),
       jti: expect.any(String),
     });
     expect(await introspect(client, body["refresh_token"])).toMatchObject({ active: true });

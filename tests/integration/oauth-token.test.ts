@@ -251,6 +251,18 @@ describe("the error table", () => {
     expect(get.headers.get("allow")).toBe("POST");
   });
 
+  test("has its shape for a path beside it that is none", async () => {
+    for (const path of ["/oauth", "/oauth/nope", "/oauth/token/x"]) {
+      const { status, body } = await api.call("POST", path, { root: true });
+      expect([status, body["error"]]).toEqual([404, "invalid_request"]);
+    }
+  });
+
+  test("takes a request without any body for a form without parameters", async () => {
+    const { status, body } = await api.call("POST", "/oauth/token", { root: true });
+    expect([status, body["error"]]).toEqual([400, "unsupported_grant_type"]);
+  });
+
   test("takes no parameter from the address", async () => {
     const query = new URLSearchParams(Object.entries(passwordForm(user)) as [string, string][]);
     const { body } = await postForm(api, `/oauth/token?${query.toString()}`, "");

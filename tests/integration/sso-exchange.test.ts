@@ -107,7 +107,7 @@ describe("the one-time code", () => {
     await expectRefused(await exchange(`?code=${code}`), "expired_code");
   });
 
-  test.each(["", "?code=", "?code=x", "?code=%00", `?code=${"c".repeat(43)}`, "?other=1"])(
+  test.each(["", "?code=", "?code=a&code=b", "?code=x", "?code=%00", `?code=${"c".repeat(43)}`, "?other=1"])(
     "is not %p",
     async (query) => {
       await expectRefused(await exchange(query), "unknown_code");

@@ -208,6 +208,16 @@ describe("enabling", () => {
     expect(await world.audit("WEBHOOK_ENABLED")).toHaveLength(rows);
   });
 
+  test("what is active already has its failures forgotten", async () => {
+    const { id } = await world.subscribe();
+    await world.database.db.sql`
+      update webhook_subscriptions set consecutive_failure_count = 3 where id = ${id}`;
+    const { status, body } = await post(`/${id}/enable`);
+    expect([status, body["consecutive_failure_count"]]).toEqual([200, 0]);
+    const shown = (await world.ask("GET", `/${id}`)).body;
+    expect(shown["consecutive_failure_count"]).toBe(0);
+  });
+
   test("by ten at once happens once", async () => {
     const { id } = await world.subscribe();
     await disable(world, id);

@@ -34,8 +34,13 @@ export async function makeApiToken(
   { principal, call }: Caller,
   { name, scopes }: ApiTokenBody,
 ): Promise<NewApiTokenAnswer> {
-  if (scopes !== undefined && !coversScopes(principal.scopes, scopes))
+  if (scopes !== undefined && !coversScopes(principal.scopes, scopes)) {
+    await recordDenial(deps, principal, {
+      call,
+      details: { scopes, reason: "insufficient_scope" },
+    });
     throw new Problem("insufficient_scope");
+  }
   const now = deps.clock.now();
   const { userId, clientId } = principal;
   const grant = {

@@ -1,7 +1,7 @@
 import type { Db, Tx } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
 import type { Call } from "../../http/route.ts";
-import type { Clock } from "../../lib/clock.ts";
+import { isoInstant, type Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import { errorFields, type Log } from "../../lib/log.ts";
 import type { Passwords } from "../../lib/password.ts";
@@ -111,7 +111,7 @@ async function settleWrong(
       details: { method },
     });
     if (lock.lockedUntil !== null) {
-      const details = { method, locked_until: lock.lockedUntil.toISOString() };
+      const details = { method, locked_until: isoInstant(lock.lockedUntil) };
       await recordAudit(tx, { at: now, action: "AUTH_LOCKED", actor, call, details });
     }
     return true;

@@ -1,3 +1,5 @@
+import { decodeJwt } from "jose";
+
 import { findClientToken, revokeClientToken } from "../../auth/actions/inspect-token.ts";
 import type { Call } from "../../http/route.ts";
 import { invalidClient, type Credentials } from "../credentials.ts";
@@ -30,6 +32,8 @@ export async function introspectToken(
   return {
     active: true,
     ...claims,
+    // The token is verified by now.
+    iat: decodeJwt(token).iat,
     iss: serverRoot,
     aud: `${serverRoot}/api`,
     ...(kind !== "refresh" && { token_type: "Bearer" }),

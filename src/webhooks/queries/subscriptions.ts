@@ -142,6 +142,13 @@ export async function markEnabled(tx: Tx, id: string, now: Date): Promise<void> 
      where id = ${id}`;
 }
 
+/** The counter alone; a subscription without failures stays as it is. */
+export async function forgetFailures(tx: Tx, id: string, now: Date): Promise<void> {
+  await tx.sql`
+    update webhook_subscriptions set consecutive_failure_count = 0, updated_at = ${now}
+     where id = ${id} and consecutive_failure_count > 0`;
+}
+
 export async function moveBatchCursor(
   tx: Tx,
   { id, cursor, nextBatchAt }: { id: string; cursor: Date; nextBatchAt: Date },

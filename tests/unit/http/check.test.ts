@@ -4,6 +4,8 @@ import { Type, type TObject } from "@sinclair/typebox";
 
 import { check, checkQuery } from "../../../src/http/check.ts";
 import { isRowId, isUlid, listOf, pageOf, pageQuery } from "../../../src/http/page.ts";
+import { describeSchema } from "../../../src/http/openapi-schemas.ts";
+import { instantText, storableText } from "../../../src/http/text.ts";
 import { Problem } from "../../../src/lib/problem.ts";
 
 function errorsOf(work: () => unknown) {
@@ -96,4 +98,40 @@ describe("a page", () => {
       false,
     ]);
   });
+});
+
+describe("the length of a text", () => {
+  const schema = Type.Object({ label: storableText([1, 3]) });
+
+  test.each(["a", "abc", "😀😀😀", "a\n😀"])("takes %p, which has 1 to 3 characters", (label) => {
+    expect(check(schema, { label })).toEqual({ label });
+  });
+
+  test.each(["", "abcd", "😀😀😀😀", "a\0b", "a\ud83d"])("refuses %p", (label) => {
+    expect(() => check(schema, { label })).toThrow(Problem);
+  });
+
+  test("is described as JSON Schema counts it", () => {
+    expect(describeSchema(schema, { schemas: {} })).toMatchObject({
+      properties: { label: { minLength: 1, maxLength: 3 } },
+    });
+  });
+});
+
+test("an instant pasted into a query may have lost its plus sign", () => {
+  const schema = Type.Object({ since: Type.Optional(instantText()) });
+  const read = (text: string) => checkQuery(schema, new URLSearchParams(text));
+  const since = "2026-06-01T12:00:00.000+00:00";
+  expect(read(`since=${since}`)).toEqual({ since });
+  expect(read(`since=${encodeURIComponent(since)}`)).toEqual({ since });
+  expect(() => read("since=2026-06-01 12:00")).toThrow(Problem);
+});
+
+test("a repeated query parameter is an error, unless it may be repeated: then it is absent", () => {
+  const schema = Type.Object({
+    a: Type.Optional(Type.String()),
+    b: Type.Optional(Type.String({ repeatable: true })),
+  });
+  expect(checkQuery(schema, new URLSearchParams("a=1&b=1&b=2"))).toEqual({ a: "1" });
+  expect(() => checkQuery(schema, new URLSearchParams("a=1&a=2"))).toThrow(Problem);
 });

@@ -48,6 +48,14 @@ const routes = [
     },
   }),
   route({
+    method: "POST",
+    path: "/things/:id/press",
+    summary: "Press a thing",
+    access: { kind: "public" },
+    answers: { 202: null },
+    handle: async () => new Answer(202),
+  }),
+  route({
     method: "DELETE",
     path: "/things/:id",
     summary: "Delete a thing",
@@ -203,6 +211,27 @@ describe("every error", () => {
 });
 
 const get = (path: string) => app.handle(new Request(`http://localhost${path}`));
+
+describe("a route that takes no body", () => {
+  const press = (sent: Sent) => send({ path: "/things/1/press", ...sent });
+
+  test.each<[number, string, Sent]>([
+    [202, "none", { body: "", type: "" }],
+    [202, "an empty one of any type", { body: "", type: "text/plain" }],
+    [202, "an empty object", { body: "{}" }],
+    [400, "malformed JSON", { body: "{bad" }],
+    [413, "one over the limit", { body: tooLarge }],
+    [415, "another type", { body: "{}", type: "text/plain" }],
+    [422, "a list", { body: "[]" }],
+  ])("answers %d to %s", async (status, _, sent) => {
+    expect((await press(sent)).status).toBe(status);
+  });
+
+  test("names a field that it does not know", async () => {
+    const answer = await press({ body: '{"foo":1}' });
+    expect(JSON.parse(answer.text).errors).toEqual({ foo: ["is not a known field"] });
+  });
+});
 
 describe("every response", () => {
   test.each(["a", "A.b_c-9", "x".repeat(128)])("takes over the request id %s", async (id) => {
