@@ -1,3 +1,5 @@
+import { Type } from "@sinclair/typebox";
+
 import { superAdmin } from "../../auth/guard.ts";
 import { isRowId, listOf, listSchema, pageOf } from "../../http/page.ts";
 import { Answer, route } from "../../http/route.ts";
@@ -22,6 +24,7 @@ const account = {
 export function companyRoutes(deps: AdminDeps) {
   return [
     ...listRoutes(deps),
+    planRoute(deps),
     ...createRoutes(deps),
     ...stateRoutes(deps, partner),
     ...stateRoutes(deps, account),
@@ -59,6 +62,17 @@ function listRoutes(deps: AdminDeps) {
       },
     }),
   ];
+}
+
+function planRoute(deps: AdminDeps) {
+  return route({
+    method: "GET",
+    path: "/admin/plans",
+    summary: "List the plans that an account can have",
+    access: superAdmin(),
+    answers: { 200: Type.Object({ data: Type.Array(model.NamedObject) }) },
+    handle: async () => ({ data: await actions.listPlans(deps) }),
+  });
 }
 
 function createRoutes(deps: AdminDeps) {
