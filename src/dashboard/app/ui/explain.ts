@@ -19,16 +19,26 @@ export function explain(error: unknown): Explanation {
   return { title, advice: adviceFor(error), requestId };
 }
 
-function adviceFor({ status, retryAfterS, errors }: ApiError): string {
+function adviceFor({ status, code, retryAfterS, errors }: ApiError): string {
   const fields = Object.entries(errors).map(([field, texts]) => `${field} ${texts.join(", ")}`);
   if (status === 422) return fields.length === 0 ? "Check the fields." : `${fields.join("; ")}.`;
   if (status === 401) return "Sign in again.";
   if (status === 403) return "Ask an owner of your company whether your role should allow it.";
   if (status === 404) return "It may have been deleted meanwhile.";
-  if (status === 409) return "Something changed meanwhile: look again, then decide.";
+  if (status === 409)
+    return CONFLICTS[code] ?? "Something changed meanwhile: look again, then decide.";
   if (status === 429) return `Try again in ${retryAfterS ?? "a few"} seconds.`;
   return "Try again; if it stays like this, tell us the number of the request.";
 }
+
+/** What to do about a 409, where its code says more than that something changed. */
+const CONFLICTS: Readonly<Record<string, string>> = {
+  flag_open: "A colleague flagged it meanwhile. Load the page again to see the reason.",
+  no_open_flag: "A colleague closed the flag meanwhile. Load the page again to see how.",
+  no_response: "A colleague deleted it meanwhile. Load the page again.",
+  review_removed: "There is nowhere left to respond to it or to flag it.",
+  last_super_admin: "Make somebody else a super-admin first: without one nobody could undo this.",
+};
 
 /** The status of the answer; undefined where there was none. */
 export function statusOf(error: unknown): number | undefined {

@@ -1,12 +1,12 @@
-import { Alert, Button, Group, Paper, Stack, Text, Title } from "@mantine/core";
+import { Button, Group, Paper, Stack, Text, Title } from "@mantine/core";
 
 import { useSession } from "../../session.tsx";
 import { useFilters } from "../../ui/filters.tsx";
-import { Icon } from "../../ui/icon.tsx";
 import { PageHeader } from "../../ui/page-header.tsx";
 import { StateBadge } from "../../ui/state-badge.tsx";
 import { EmptyState, Loaded } from "../../ui/states.tsx";
-import { Time } from "../../ui/time.tsx";
+import { Day } from "../../ui/time.tsx";
+import { Verdict } from "../../ui/verdict.tsx";
 import { counted } from "../../ui/words.ts";
 import { useSites, type StoreReviewSite } from "./data.ts";
 import { errorText } from "./error-codes.ts";
@@ -31,21 +31,15 @@ function Sites({ sites }: { readonly sites: readonly StoreReviewSite[] }) {
   const isBrokenOnly = get("show") === "broken" && broken.length > 0;
   return (
     <Stack gap="lg">
-      <Alert
-        color={broken.length === 0 ? "teal" : "yellow"}
-        variant="light"
-        icon={<Icon name={broken.length === 0 ? "check" : "alert"} />}
+      <Verdict
+        isWell={broken.length === 0}
         title={
           broken.length === 0
             ? `${counted(sites.length, "connection")}, and all of them work`
             : `${broken.length} of ${counted(sites.length, "connection")} ${broken.length === 1 ? "needs" : "need"} attention`
         }
-      >
-        {broken.length === 0 ? (
-          "New reviews arrive by themselves."
-        ) : (
-          <Group justify="space-between" gap="xs">
-            <Text size="sm">What is broken comes first, with what to do about it.</Text>
+        action={
+          broken.length > 0 && (
             <Button
               size="xs"
               variant="default"
@@ -54,9 +48,13 @@ function Sites({ sites }: { readonly sites: readonly StoreReviewSite[] }) {
             >
               {isBrokenOnly ? "Show all" : "Show only these"}
             </Button>
-          </Group>
-        )}
-      </Alert>
+          )
+        }
+      >
+        {broken.length === 0
+          ? "New reviews arrive by themselves."
+          : "They come first, each with what to do about it."}
+      </Verdict>
       {byStore(isBrokenOnly ? broken : sites).map((store) => (
         <Store key={store.id} store={store} />
       ))}
@@ -96,7 +94,7 @@ function Axis({ title, axis }: { readonly title: string; readonly axis: StoreRev
             "since it was set up"
           ) : (
             <>
-              since <Time at={since} />
+              since <Day at={since} />
             </>
           )}
         </Text>
