@@ -103,6 +103,13 @@ export interface Company {
   readonly stores: readonly Named[];
 }
 
+/** Any company, the platform too, for the places that know its id alone. */
+export const CompanyName = Type.Object({
+  id: Type.Integer(),
+  type: Type.String(),
+  name: Type.String(),
+});
+
 const companyFields = {
   id: Type.Integer(),
   name: Type.String(),
@@ -220,7 +227,7 @@ export const UserObject = Type.Object({
   name: Type.String(),
   role: Type.String(),
   company_id: Type.Integer(),
-  company: Type.Object({ id: Type.Integer(), type: Type.String(), name: Type.String() }),
+  company: CompanyName,
   store_ids: Type.Array(Type.Integer()),
   is_active: Type.Boolean(),
   has_password: Type.Boolean(),

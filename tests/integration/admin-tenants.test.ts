@@ -61,6 +61,7 @@ describe("administration", () => {
     "/partners",
     "/accounts",
     "/plans",
+    "/companies/1",
     "/users",
     "/users/1",
     "/providers",
@@ -191,6 +192,20 @@ test("companies are found by a part of their name, and accounts name their partn
   ]);
   for (const name of ["%25", "_", "nobody"])
     expect(await named(`/accounts?name=${name}`)).toEqual([]);
+});
+
+test("a company of any type is named by its id; one that is missing is 404", async () => {
+  const { superAdmin, partners } = tenants;
+  const platform = superAdmin.companyId;
+  expect((await get(`/companies/${platform}`)).body).toEqual({
+    id: platform,
+    type: "platform",
+    name: "Platform",
+  });
+  const { id } = partners[0].accounts[0];
+  expect((await get(`/companies/${id}`)).body).toEqual({ id, type: "account", name: "p1-a1" });
+  for (const missing of ["0", "x", "2147483647"])
+    expect((await get(`/companies/${missing}`)).status).toBe(404);
 });
 
 test("the plans that an account can have are listed", async () => {

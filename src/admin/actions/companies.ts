@@ -34,6 +34,10 @@ export function findCompany(
   return found(id, (rowId) => queries.companyById(db, type, rowId));
 }
 
+export function nameOfCompany({ db }: { readonly db: Db }, id: string | undefined) {
+  return found(id, (rowId) => queries.nameOfCompany(db, rowId));
+}
+
 export async function createPartner(
   deps: Pick<AdminDeps, "db" | "clock">,
   caller: Caller,

@@ -44,6 +44,15 @@ export async function companyById(
   return row;
 }
 
+export async function nameOfCompany(
+  db: DbOrTx,
+  id: number,
+): Promise<(Named & { readonly type: string }) | undefined> {
+  const [row] = await db.sql<(Named & { readonly type: string })[]>`
+    select id, type, name from companies where id = ${id}`;
+  return row;
+}
+
 export interface NewCompanyRow {
   readonly type: Company["type"];
   readonly name: string;

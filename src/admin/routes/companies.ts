@@ -24,7 +24,7 @@ const account = {
 export function companyRoutes(deps: AdminDeps) {
   return [
     ...listRoutes(deps),
-    planRoute(deps),
+    ...namingRoutes(deps),
     ...createRoutes(deps),
     ...stateRoutes(deps, partner),
     ...stateRoutes(deps, account),
@@ -64,15 +64,26 @@ function listRoutes(deps: AdminDeps) {
   ];
 }
 
-function planRoute(deps: AdminDeps) {
-  return route({
-    method: "GET",
-    path: "/admin/plans",
-    summary: "List the plans that an account can have",
-    access: superAdmin(),
-    answers: { 200: Type.Object({ data: Type.Array(model.NamedObject) }) },
-    handle: async () => ({ data: await actions.listPlans(deps) }),
-  });
+function namingRoutes(deps: AdminDeps) {
+  return [
+    route({
+      method: "GET",
+      path: "/admin/companies/:id",
+      summary: "Name a company of any type",
+      access: superAdmin(),
+      answers: { 200: model.CompanyName },
+      find: ({ params }) => actions.nameOfCompany(deps, params["id"]),
+      handle: async ({ found }) => found,
+    }),
+    route({
+      method: "GET",
+      path: "/admin/plans",
+      summary: "List the plans that an account can have",
+      access: superAdmin(),
+      answers: { 200: Type.Object({ data: Type.Array(model.NamedObject) }) },
+      handle: async () => ({ data: await actions.listPlans(deps) }),
+    }),
+  ];
 }
 
 function createRoutes(deps: AdminDeps) {
