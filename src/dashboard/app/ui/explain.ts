@@ -49,3 +49,14 @@ export function statusOf(error: unknown): number | undefined {
 export function fieldError(error: unknown, field: string): string | undefined {
   return error instanceof ApiError ? error.errors[field]?.join(", ") : undefined;
 }
+
+/** The same of a list, whose entries are named by their places: `domains.2`. */
+export function listError(error: unknown, field: string): string | undefined {
+  if (!(error instanceof ApiError)) return undefined;
+  const texts = Object.entries(error.errors).flatMap(([name, faults]) => {
+    if (name === field) return faults;
+    const place = name.startsWith(`${field}.`) ? Number(name.slice(field.length + 1)) : Number.NaN;
+    return Number.isNaN(place) ? [] : [`number ${place + 1} ${faults.join(", ")}`];
+  });
+  return texts.length === 0 ? undefined : texts.join("; ");
+}

@@ -23,7 +23,10 @@ export function FormError({
   const isShown =
     error instanceof ApiError &&
     error.status === 422 &&
-    Object.keys(error.errors).every((field) => fields.includes(field));
+    // `stores.3` is shown by the field of the list.
+    Object.keys(error.errors).every((name) =>
+      fields.some((field) => name === field || name.startsWith(`${field}.`)),
+    );
   return (
     <div ref={place} className="form-error">
       {error !== null && error !== undefined && !isShown && <ErrorNotice error={error} />}

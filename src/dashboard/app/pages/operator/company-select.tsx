@@ -3,7 +3,7 @@ import { useDebouncedValue } from "@mantine/hooks";
 import { useState } from "react";
 
 import { useSession } from "../../session.tsx";
-import { useCompanyChoices, type CompanyChoice } from "./data.ts";
+import { useCompany, useCompanyChoices, type CompanyChoice } from "./data.ts";
 
 type Type = "platform" | "partner" | "account";
 
@@ -25,10 +25,9 @@ export function CompanySelect(props: Props) {
   const { label, types, value, onChange, placeholder = "Type a name", error, required } = props;
   const { company: own } = useSession();
   const [search, setSearch] = useState("");
-  const [picked, setPicked] = useState<CompanyChoice>();
-  const shownName = picked?.id === value ? picked?.name : undefined;
+  const { data: chosen } = useCompany(value ?? null);
   // What is chosen stands in the field as text, and is nothing to search for.
-  const [typed] = useDebouncedValue(search === shownName ? "" : search.trim(), TYPING_MS);
+  const [typed] = useDebouncedValue(search === chosen?.name ? "" : search.trim(), TYPING_MS);
   const partners = useCompanyChoices("partner", typed, types.includes("partner"));
   const accounts = useCompanyChoices("account", typed, types.includes("account"));
   const found: Record<Type, readonly CompanyChoice[]> = {
@@ -38,7 +37,7 @@ export function CompanySelect(props: Props) {
   };
   const choices = types.flatMap((type) => found[type]);
   const isListed = value === undefined || choices.some(({ id }) => id === value);
-  const current = { id: value ?? 0, name: shownName ?? `Company ${value}` };
+  const current = { id: value ?? 0, name: chosen?.name ?? `Company ${value}` };
   const groups = types.map((type) => ({ group: GROUPS[type], items: found[type].map(itemOf) }));
   return (
     <Select
@@ -54,11 +53,7 @@ export function CompanySelect(props: Props) {
       onSearchChange={setSearch}
       value={value === undefined ? null : String(value)}
       error={error}
-      onChange={(id) => {
-        const choice = choices.find((one) => String(one.id) === id);
-        setPicked(choice);
-        onChange(choice);
-      }}
+      onChange={(id) => onChange(choices.find((one) => String(one.id) === id))}
     />
   );
 }

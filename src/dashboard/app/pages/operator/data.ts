@@ -49,6 +49,17 @@ export function useUser(id: number | null) {
   });
 }
 
+/** The same of a company. */
+export function useCompany(id: number | null) {
+  const api = useApi();
+  return useQuery({
+    queryKey: ["company", id],
+    queryFn: () => api.call("GET", "/admin/companies/:id", { params: { id: String(id) } }),
+    enabled: id !== null,
+    staleTime: NAMES_STALE_MS,
+  });
+}
+
 const CHOICES = 20;
 
 export interface CompanyChoice {
