@@ -124,7 +124,7 @@ function UserMenu() {
         <UnstyledButton>
           <VisuallyHidden>Account of {user.name}</VisuallyHidden>
           <Group gap="xs" wrap="nowrap" aria-hidden>
-            <Avatar name={user.name} color="initials" radius="xl" size="sm" />
+            <Avatar name={user.name} color="gray" radius="xl" size="sm" />
             <Text size="sm" visibleFrom="sm">
               {user.name}
             </Text>

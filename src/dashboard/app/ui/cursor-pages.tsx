@@ -60,23 +60,34 @@ export function CursorPages<Row>({
   return (
     <Stack gap="md" aria-busy={isPlaceholderData} className={isPlaceholderData ? "stale" : ""}>
       {rows.length === 0 ? empty : children(rows)}
-      <More
-        query={query}
-        text={rows.length === 0 ? `No ${noun[1]}` : counted(rows.length, ...noun)}
-      />
+      <More query={query} noun={noun} count={rows.length} />
     </Stack>
   );
 }
 
-function More<Row>({ query, text }: { readonly query: CursorQuery<Row>; readonly text: string }) {
+interface MoreProps<Row> {
+  readonly query: CursorQuery<Row>;
+  readonly noun: readonly [one: string, many: string];
+  readonly count: number;
+}
+
+function More<Row>({ query, noun, count }: MoreProps<Row>) {
+  // The empty state says it to the eyes.
+  const isEmpty = count === 0;
   const { error, hasNextPage, isFetchingNextPage, fetchNextPage } = query;
   const next = () => void fetchNextPage();
   return (
     <>
       {error !== null && <ErrorNotice error={error} retry={next} />}
       <Group justify="center" gap="md">
-        <Text size="sm" c="dimmed" component="output" aria-live="polite">
-          {text}
+        <Text
+          size="sm"
+          c="dimmed"
+          component="output"
+          aria-live="polite"
+          className={isEmpty ? "unseen" : ""}
+        >
+          {isEmpty ? `No ${noun[1]}` : counted(count, ...noun)}
           {hasNextPage ? " so far" : ""}
         </Text>
         {hasNextPage && (

@@ -3,7 +3,8 @@ import { useState } from "react";
 
 import { useApi } from "../../session.tsx";
 import { explain } from "../../ui/explain.ts";
-import { idOf, useUser } from "./data.ts";
+import { idOf } from "../../ui/ids.ts";
+import { useUser } from "./data.ts";
 
 interface Props {
   readonly value: number | undefined;
@@ -39,7 +40,7 @@ export function ActorFilter({ value, onChange }: Props) {
   return (
     <TextInput
       label="Who"
-      placeholder="Email or number, then Enter"
+      placeholder="Email or number"
       value={typed ?? shown}
       error={error}
       onChange={(event) => setTyped(event.currentTarget.value)}

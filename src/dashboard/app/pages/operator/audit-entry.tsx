@@ -5,6 +5,7 @@ import { useId } from "react";
 import { Copy } from "../../ui/copy.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { ExactTime, Time } from "../../ui/time.tsx";
+import { sentence } from "../../ui/words.ts";
 import { actionWords, detailPairs, isGrave } from "./audit-words.ts";
 import { CompanyName } from "./company-name.tsx";
 import { useUser } from "./data.ts";
@@ -48,6 +49,7 @@ export function AuditEntry({ entry, onActor }: Props) {
             <UserName id={entry.actor_id} />
           </Text>{" "}
           {actionWords(entry.action)}
+          <Subject details={entry.details} />
           {entry.company_id !== null && (
             <Text span c="dimmed" inherit>
               {" "}
@@ -56,13 +58,13 @@ export function AuditEntry({ entry, onActor }: Props) {
           )}
         </Text>
         {entry.impersonator_id !== null && (
-          <Badge color="yellow" variant="light" tt="none" radius="sm">
+          <Badge color="yellow" variant="light" tt="none" radius="sm" className="mark">
             by <UserName id={entry.impersonator_id} />, impersonating
           </Badge>
         )}
         {isGrave(entry.action) && entry.impersonator_id === null && (
-          <Badge color="red" variant="light" tt="none" radius="sm">
-            Look at this
+          <Badge color="red" variant="light" tt="none" radius="sm" className="mark">
+            Warning
           </Badge>
         )}
         <Text span size="sm" c="dimmed" className="one-line">
@@ -76,9 +78,27 @@ export function AuditEntry({ entry, onActor }: Props) {
   );
 }
 
+/** Whom or what it was done to, where that is somebody or something with a name. */
+function Subject({ details }: Pick<Entry, "details">) {
+  const { user_id: user, company_id: company, provider } = details;
+  if (typeof user === "number")
+    return (
+      <>
+        : <UserName id={user} />
+      </>
+    );
+  if (typeof company === "number")
+    return (
+      <>
+        : <CompanyName id={company} />
+      </>
+    );
+  return typeof provider === "string" ? `: ${provider}` : null;
+}
+
 function UserName({ id }: { readonly id: number | null }) {
   const { data } = useUser(id);
-  if (id === null) return "Nobody known";
+  if (id === null) return "Somebody";
   return data?.name ?? `User ${id}`;
 }
 
@@ -108,7 +128,7 @@ function Details({ entry, onActor }: Props) {
           </>
         )}
         {detailPairs(entry.details).map(([name, value]) => (
-          <Fact key={name} name={name} value={value} />
+          <Fact key={name} name={sentence(name)} value={value} />
         ))}
         <Fact name="IP address" value={entry.ip ?? "Unknown"} />
         <Fact name="User agent" value={entry.user_agent ?? "None"} />

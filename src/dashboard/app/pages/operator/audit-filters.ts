@@ -1,4 +1,4 @@
-import { idOf } from "./data.ts";
+import { idOf } from "../../ui/ids.ts";
 
 export const FILTERS = ["action", "actor", "company", "since", "until"] as const;
 type Get = (name: (typeof FILTERS)[number]) => string | undefined;
@@ -26,12 +26,13 @@ export function instantOf(text: string | undefined): string | undefined {
   return Number.isNaN(instant.getTime()) ? undefined : instant.toISOString();
 }
 
+const two = (value: number) => String(value).padStart(2, "0");
+
 /** An instant as `<input type="datetime-local">` wants it. */
 export function localOf(text: string | undefined): string {
   const instant = instantOf(text);
   if (instant === undefined) return "";
   const at = new Date(instant);
-  const two = (value: number) => String(value).padStart(2, "0");
   const day = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
   return `${day}T${two(at.getHours())}:${two(at.getMinutes())}`;
 }

@@ -67,7 +67,7 @@ export const isGrave = (action: string): boolean => GRAVE.has(action);
 /** Details as pairs of text, in the order in which they were written; nested ones as JSON. */
 export function detailPairs(details: Readonly<Record<string, unknown>>): [string, string][] {
   return Object.entries(details).map(([name, value]) => [
-    name.replaceAll("_", " "),
+    name,
     typeof value === "string" ? value : JSON.stringify(value),
   ]);
 }

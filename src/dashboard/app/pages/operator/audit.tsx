@@ -12,7 +12,7 @@ import { AuditEntry } from "./audit-entry.tsx";
 import { auditQuery, FILTERS, instantOf, localOf } from "./audit-filters.ts";
 import { ACTION_WORDS } from "./audit-words.ts";
 import { CompanySelect } from "./company-select.tsx";
-import { idOf } from "./data.ts";
+import { idOf } from "../../ui/ids.ts";
 
 type Filters = ReturnType<typeof useFilters<(typeof FILTERS)[number]>>;
 
@@ -87,7 +87,7 @@ function AuditFilters({ filters: { get, set, count, clear } }: { readonly filter
       />
       <ActorFilter value={idOf(get("actor"))} onChange={(actor) => set({ actor })} />
       <CompanySelect
-        label="Company of whoever did it"
+        label="Their company"
         types={["platform", "partner", "account"]}
         placeholder="Every company"
         value={idOf(get("company"))}

@@ -11,7 +11,7 @@ import { Time } from "../../ui/time.tsx";
 import { counted } from "../../ui/words.ts";
 import { CompanySelect } from "./company-select.tsx";
 import { CompanySwitch } from "./company-switch.tsx";
-import { idOf } from "./data.ts";
+import { idOf } from "../../ui/ids.ts";
 
 const ACTIVE = [
   ["true", "Active"],
@@ -59,7 +59,9 @@ export function PartnerList({ onCreate }: { readonly onCreate: () => void }) {
             {(one) => ({
               Name: (
                 <>
-                  <Text fw={600}>{one.name}</Text>
+                  <Text fw={600} size="sm">
+                    {one.name}
+                  </Text>
                   <Text size="xs" c="dimmed">
                     Number {one.id}
                   </Text>
@@ -130,7 +132,9 @@ export function AccountList({ onCreate }: { readonly onCreate: () => void }) {
             {(one) => ({
               Name: (
                 <>
-                  <Text fw={600}>{one.name}</Text>
+                  <Text fw={600} size="sm">
+                    {one.name}
+                  </Text>
                   <Text size="xs" c="dimmed">
                     Number {one.id}
                   </Text>

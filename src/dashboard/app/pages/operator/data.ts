@@ -84,11 +84,3 @@ export function useCompanyChoices(type: "partner" | "account", name: string, ena
     placeholderData: (before) => before,
   });
 }
-
-const MAX_ID = 2_147_483_647;
-
-/** A number of the address, if it is one that a row can have. */
-export function idOf(text: string | undefined): number | undefined {
-  const isId = text !== undefined && /^[1-9]\d{0,9}$/.test(text) && Number(text) <= MAX_ID;
-  return isId ? Number(text) : undefined;
-}

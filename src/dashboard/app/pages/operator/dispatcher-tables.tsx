@@ -25,7 +25,11 @@ export function BlockedHeads({ state: { blocked_heads: rows } }: Props) {
       rowKey={(one) => `${one.subscription_id}:${one.sequence}`}
     >
       {(one) => ({
-        Partner: <Text fw={600}>{partner(one.partner_id)}</Text>,
+        Partner: (
+          <Text fw={600} size="sm">
+            {partner(one.partner_id)}
+          </Text>
+        ),
         Event: (
           <>
             {sentence(one.event)}
@@ -55,7 +59,11 @@ export function DisabledSubscriptions({ state: { disabled_subscriptions: rows } 
       rowKey={(one) => one.id}
     >
       {(one) => ({
-        Label: <Text fw={600}>{one.label}</Text>,
+        Label: (
+          <Text fw={600} size="sm">
+            {one.label}
+          </Text>
+        ),
         Partner: partner(one.partner_id),
         Why: `${REASONS[one.disabled_reason] ?? sentence(one.disabled_reason)} (${one.consecutive_failure_count})`,
         Since: <ExactTime at={one.disabled_at} />,
@@ -77,7 +85,11 @@ export function Dispatchers({ state: { dispatchers: rows } }: Props) {
   return (
     <DataTable caption="Dispatchers that run" rows={rows} rowKey={(one) => one.id}>
       {(one) => ({
-        Dispatcher: <Text fw={600}>{letters.get(one.id)}</Text>,
+        Dispatcher: (
+          <Text fw={600} size="sm">
+            {letters.get(one.id)}
+          </Text>
+        ),
         Id: <Id id={one.id} label="Copy the dispatcher's id" />,
         "Running since": <ExactTime at={one.started_at} />,
         "Last sign of life": `${duration(one.silent_ms / 1_000)} ago`,
@@ -98,8 +110,9 @@ function Nothing({ children }: { readonly children: ReactNode }) {
 function Id({ id, label }: { readonly id: string; readonly label: string }) {
   return (
     <Group gap={2} wrap="nowrap">
-      <Text size="xs" c="dimmed" ff="monospace">
-        {id}
+      {/* The end tells ids apart: they begin with the time. */}
+      <Text size="xs" c="dimmed" ff="monospace" title={id} className="one-line">
+        …{id.slice(-8)}
       </Text>
       <Copy value={id} label={label} />
     </Group>

@@ -57,7 +57,11 @@ export function Providers() {
             end="Change"
           >
             {(one) => ({
-              Name: <Text fw={600}>{one.name}</Text>,
+              Name: (
+                <Text fw={600} size="sm">
+                  {one.name}
+                </Text>
+              ),
               Slug: <Code>{one.slug}</Code>,
               "Reports to": <Code>/api/v1/providers/{one.slug}/events</Code>,
               Change: <Rotate provider={one} onSecret={setShown} />,
@@ -107,7 +111,7 @@ function Rotate({ provider, onSecret }: RotateProps) {
         size="xs"
         variant="default"
         onClick={() => setAsking(true)}
-        aria-label={`Rotate the secret of ${provider.name}`}
+        aria-label={`Rotate secret of ${provider.name}`}
       >
         Rotate secret
       </Button>

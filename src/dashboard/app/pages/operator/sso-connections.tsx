@@ -11,7 +11,7 @@ import { EmptyState } from "../../ui/states.tsx";
 import { ExactTime } from "../../ui/time.tsx";
 import { CompanyName } from "./company-name.tsx";
 import { CompanySelect } from "./company-select.tsx";
-import { idOf } from "./data.ts";
+import { idOf } from "../../ui/ids.ts";
 import { SsoActions } from "./sso-actions.tsx";
 import { SsoForm, type SsoConnection } from "./sso-form.tsx";
 
@@ -48,7 +48,11 @@ export function SsoConnections() {
         query={connections}
         noun={["connection", "connections"]}
         empty={
-          <EmptyState icon="link" title="No connection yet">
+          <EmptyState
+            icon="link"
+            title={count > 0 ? "This company has no connection" : "No connection yet"}
+            action={<Button onClick={() => setEditing("new")}>New connection</Button>}
+          >
             Ask the company for the issuer, the client id and the client secret of an application at
             its identity provider. After the connection is made, give them its redirect URI.
           </EmptyState>

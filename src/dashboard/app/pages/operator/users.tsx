@@ -11,7 +11,7 @@ import { EmptyState } from "../../ui/states.tsx";
 import { Time } from "../../ui/time.tsx";
 import { roleName, sentence } from "../../ui/words.ts";
 import { CompanySelect } from "./company-select.tsx";
-import { idOf } from "./data.ts";
+import { idOf } from "../../ui/ids.ts";
 import { ROLES } from "./roles.ts";
 import { UserActions, UserState } from "./user-actions.tsx";
 import { UserForm } from "./user-form.tsx";
@@ -57,8 +57,10 @@ export function Page() {
             {(one) => ({
               Name: (
                 <>
-                  <Text fw={600}>{one.name}</Text>
-                  <Text size="sm" c="dimmed">
+                  <Text fw={600} size="sm">
+                    {one.name}
+                  </Text>
+                  <Text size="xs" c="dimmed">
                     {one.email}
                   </Text>
                 </>

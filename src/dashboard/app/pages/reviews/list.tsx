@@ -39,8 +39,8 @@ export function Page() {
         title="Reviews"
         description={
           user.role === "location_user"
-            ? "What customers say about your stores."
-            : "What customers say about every store of your account."
+            ? "What customers say about your stores. What arrived last comes first."
+            : "What customers say about every store of your account. What arrived last comes first."
         }
       />
       <Views filters={filters} />

@@ -1,3 +1,5 @@
+import { idOf } from "../../ui/ids.ts";
+
 export const FILTERS = ["store", "rate", "source", "answered", "flag", "assigned"] as const;
 export type FilterName = (typeof FILTERS)[number];
 type Values = Readonly<Record<FilterName, string | undefined>>;
@@ -20,12 +22,6 @@ export function reviewQuery(values: Values, userId: number) {
     ...(flagStatus !== undefined && { flag_status: flagStatus }),
     ...(assignee !== undefined && { assigned_user_id: assignee }),
   } as const;
-}
-
-const MAX_ID = 2_147_483_647;
-function idOf(text: string | undefined): number | undefined {
-  const isId = text !== undefined && /^[1-9]\d{0,9}$/.test(text) && Number(text) <= MAX_ID;
-  return isId ? Number(text) : undefined;
 }
 
 interface View {

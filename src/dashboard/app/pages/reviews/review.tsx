@@ -36,8 +36,8 @@ function ReviewPage({ review }: { readonly review: ReviewWithHistory }) {
         description={`${names.store(review.store_id)} · ${source}`}
         back={BACK}
       />
-      <div className="two-columns">
-        <Stack gap="lg">
+      <div className="review-page">
+        <Stack gap="lg" className="review-main">
           {review.removed_at !== null && <Removed at={review.removed_at} source={source} />}
           <Paper withBorder p="lg" component="article" aria-label="The review">
             <Stars rate={review.rate} />
@@ -57,12 +57,8 @@ function ReviewPage({ review }: { readonly review: ReviewWithHistory }) {
           <Section title="Response">
             <Response review={review} source={source} />
           </Section>
-          <Section title="Notes and history">
-            <Notes review={review} />
-            <Timeline entries={review.history} />
-          </Section>
         </Stack>
-        <Stack gap="lg">
+        <Stack gap="lg" className="review-side">
           <Section title="Assigned to">
             <Assignment review={review} />
           </Section>
@@ -70,6 +66,12 @@ function ReviewPage({ review }: { readonly review: ReviewWithHistory }) {
             <Flag review={review} source={source} />
           </Section>
         </Stack>
+        <div className="review-history">
+          <Section title="Notes and history">
+            <Notes review={review} />
+            <Timeline entries={review.history} />
+          </Section>
+        </div>
       </div>
     </>
   );
