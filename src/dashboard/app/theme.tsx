@@ -67,7 +67,8 @@ function readableVariables(color: string): CSSVariablesResolver {
       "--mantine-color-error": "#c92a2a",
       "--mantine-color-anchor": onWhite,
       "--mantine-color-brand-text": onWhite,
-      "--mantine-color-brand-light-color": readableOn(color, shadesOf(color)[1]),
+      // On the ground of a hovered entry, which is the darkest that it stands on.
+      "--mantine-color-brand-light-color": readableOn(color, shadesOf(color)[2]),
       ...READABLE_BADGES,
     },
     dark: {
@@ -76,7 +77,6 @@ function readableVariables(color: string): CSSVariablesResolver {
       "--mantine-color-error": "#ff8787",
       "--mantine-color-anchor": onDark,
       "--mantine-color-brand-text": onDark,
-      "--mantine-color-brand-light-color": readableOn(color, "#2c2e33"),
     },
   });
 }

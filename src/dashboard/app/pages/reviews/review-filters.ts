@@ -37,7 +37,7 @@ export const VIEWS: readonly View[] = [
 ];
 
 export function searchOf(values: Partial<Values>): string {
-  const pairs = Object.entries(values).flatMap(([name, value]) =>
+  const pairs = Object.entries(values).flatMap<[string, string]>(([name, value]) =>
     value === undefined ? [] : [[name, value]],
   );
   return new URLSearchParams(pairs).toString();
