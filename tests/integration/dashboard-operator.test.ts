@@ -390,6 +390,9 @@ describe.skipIf(chromium === undefined)("the operator in a browser", () => {
       await page.getByRole("button", { name: "New partner" }).click();
       await look("White label");
       await page.keyboard.press("Escape");
+      await page.getByRole("button", { name: `Deactivate ${HOSTILE}` }).click();
+      await look("Everybody at the partner");
+      await page.keyboard.press("Escape");
       await page.getByRole("tab", { name: "Accounts" }).click();
       await look("p1-a1");
       await go(page, "Users");

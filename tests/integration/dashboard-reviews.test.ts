@@ -164,6 +164,9 @@ describe.skipIf(chromium === undefined)("the reviews in a browser", () => {
     await tabTo("Send response");
     await page.keyboard.press("Enter");
     await page.getByRole("button", { name: "Change response" }).waitFor();
+    // The form is gone, and the focus with it would be: the next Tab goes on from here.
+    await page.keyboard.press("Tab");
+    expect(await page.evaluate("document.activeElement.textContent")).toBe("Change response");
     expect(faults).toEqual([]);
     await page.close();
   }, 60_000);

@@ -56,6 +56,12 @@ const READABLE_BADGES = {
   "--mantine-color-blue-light-color": "#155a9c",
 };
 
+/** White words stand on it. */
+const STRONG_RED = {
+  "--mantine-color-red-filled": "#c92a2a",
+  "--mantine-color-red-filled-hover": "#b02525",
+};
+
 /** The library's grey for lesser text, and a tenant's colour, may be too faint to read: both are held to WCAG AA. */
 function readableVariables(color: string): CSSVariablesResolver {
   const onWhite = readableOn(color, "#ffffff");
@@ -63,6 +69,7 @@ function readableVariables(color: string): CSSVariablesResolver {
   return () => ({
     variables: {},
     light: {
+      ...STRONG_RED,
       "--mantine-color-dimmed": "#5c636a",
       "--mantine-color-placeholder": "#6a7178",
       "--mantine-color-error": "#c92a2a",
@@ -73,6 +80,7 @@ function readableVariables(color: string): CSSVariablesResolver {
       ...READABLE_BADGES,
     },
     dark: {
+      ...STRONG_RED,
       "--mantine-color-dimmed": "#a6a7ab",
       "--mantine-color-placeholder": "#909296",
       "--mantine-color-error": "#ff8787",

@@ -93,7 +93,7 @@ describe("the dispatcher's state", () => {
     [{ dispatchers: [], shards: [{ ...shard, dispatcher_id: null }] }, ["No dispatcher runs"]],
     [{ dispatchers: [{ id: "a", silent_ms: 5_000 }] }, ["1 dispatcher gave no sign"]],
     [{ shards: [{ ...shard, dispatcher_id: null }] }, ["1 shard of 1 without"]],
-    [{ lag: { lag_s: 90 } }, ["Events that could be sent have waited for 2 min"]],
+    [{ lag: { lag_s: 90 } }, ["Events that could be sent wait too long"]],
     [{ mails: { queued: 2, next_due_at: "2026-06-01T11:00:00Z" } }, ["2 mails queued"]],
     [{ blocked_heads: [{}] }, ["1 event that failed"]],
     [{ disabled_subscriptions: [{}, {}] }, ["2 subscriptions disabled"]],

@@ -1,4 +1,4 @@
-import { NativeSelect, Text, Textarea, TextInput } from "@mantine/core";
+import { NativeSelect, Textarea, TextInput } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 
@@ -88,7 +88,7 @@ function Fields({ onClose }: { readonly onClose: () => void }) {
           />
           <Textarea
             label="Stores"
-            description="One name per line. Stores cannot be added later."
+            description={`One name per line; none can be added later. ${counted(storeNames(stores).length, "store")} so far.`}
             autosize
             minRows={3}
             maxRows={10}
@@ -96,9 +96,6 @@ function Fields({ onClose }: { readonly onClose: () => void }) {
             error={listError(error, "stores")}
             onChange={(event) => setStores(event.currentTarget.value)}
           />
-          <Text size="sm" c="dimmed" component="output">
-            {counted(storeNames(stores).length, "store")}
-          </Text>
           <BrandingFields value={branding} onChange={setBranding} error={error} />
         </>
       )}

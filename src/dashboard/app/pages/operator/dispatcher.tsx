@@ -40,6 +40,9 @@ export function Page() {
   );
 }
 
+/** What is read out changes every ten seconds, not every second. */
+const tens = (seconds: number) => Math.floor(seconds / 10) * 10;
+
 function Freshness({ live, at }: { readonly live: LiveState; readonly at: number }) {
   const now = useNow(1_000);
   if (at === 0) return null;
@@ -47,7 +50,7 @@ function Freshness({ live, at }: { readonly live: LiveState; readonly at: number
   return (
     <Text size="sm" c="dimmed" component="output" className="freshness" data-stale={isStale}>
       {isStale
-        ? `Not live: as it was ${duration((now - at) / 1_000)} ago. ${live === "live" ? "Waiting for news." : "Connecting again."}`
+        ? `Not live: as it was ${duration(tens((now - at) / 1_000))} ago. ${live === "live" ? "Waiting for news." : "Connecting again."}`
         : "Live"}
     </Text>
   );

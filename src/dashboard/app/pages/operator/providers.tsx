@@ -28,7 +28,7 @@ export function Providers() {
   return (
     <>
       <Group justify="space-between" mb="md" gap="sm">
-        <Text size="sm" c="dimmed" maw={620} className="grows">
+        <Text size="sm" c="dimmed" maw={620} flex="1 1 280px">
           A provider reports what happens on a review site, signed with its secret.
         </Text>
         <Button leftSection={<Icon name="plus" size={16} />} onClick={() => setCreating(true)}>

@@ -27,7 +27,7 @@ export function SsoConnections() {
   return (
     <>
       <Group justify="space-between" mb="md" gap="sm">
-        <Text size="sm" c="dimmed" maw={620} className="grows">
+        <Text size="sm" c="dimmed" maw={620} flex="1 1 280px">
           People of a company sign in at its own identity provider (OpenID Connect). Only users who
           exist here can: none is created by it.
         </Text>

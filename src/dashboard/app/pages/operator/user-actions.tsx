@@ -1,6 +1,6 @@
 import { Button, Group, Text } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
+import { useState, type ReactNode } from "react";
 
 import { useApi, useSession } from "../../session.tsx";
 import { Confirm } from "../../ui/confirm.tsx";
@@ -11,24 +11,33 @@ import type { User } from "./data.ts";
 
 const TICK_MS = 1_000;
 
-function useIsLocked({ locked_until: until }: User): boolean {
+/** Its content, until the lock ends by itself. */
+function WhileLocked({
+  until,
+  children,
+}: {
+  readonly until: string;
+  readonly children: ReactNode;
+}) {
   const now = useNow(TICK_MS);
-  return until !== null && Date.parse(until) > now;
+  return Date.parse(until) > now && children;
 }
 
 export function UserState({ user }: { readonly user: User }) {
-  const isLocked = useIsLocked(user);
+  const { locked_until: until } = user;
   return (
     <>
       <Group gap={6}>
         <StateBadge state={user.is_active ? "active" : "inactive"} />
-        {isLocked && <StateBadge state="locked" />}
+        {until !== null && (
+          <WhileLocked until={until}>
+            <StateBadge state="locked" />
+            <Text size="xs" c="dimmed">
+              until <ExactTime at={until} />
+            </Text>
+          </WhileLocked>
+        )}
       </Group>
-      {isLocked && (
-        <Text size="xs" c="dimmed">
-          until <ExactTime at={user.locked_until} />
-        </Text>
-      )}
       {!user.has_password && (
         <Text size="xs" c="dimmed">
           No password
@@ -39,10 +48,13 @@ export function UserState({ user }: { readonly user: User }) {
 }
 
 export function UserActions({ user }: { readonly user: User }) {
-  const isLocked = useIsLocked(user);
   return (
     <Group gap="xs" justify="flex-end" wrap="nowrap" className="row-actions">
-      {isLocked && <Unlock user={user} />}
+      {user.locked_until !== null && (
+        <WhileLocked until={user.locked_until}>
+          <Unlock user={user} />
+        </WhileLocked>
+      )}
       <ActiveSwitch user={user} />
     </Group>
   );

@@ -19,18 +19,18 @@ export type StoreReviewSite = Awaited<ReturnType<typeof loadSites>>[number];
 const NAMES_STALE_MS = 60_000;
 
 /** The stores' connections with review sites; from them come the names of stores and sources, too. */
-export function useSites() {
+export function useSites(staleTime = 0) {
   const api = useApi();
   return useQuery({
     queryKey: ["sites"],
     queryFn: () => loadSites(api),
-    staleTime: NAMES_STALE_MS,
+    staleTime,
   });
 }
 
 /** The names that a review has as ids. */
 export function useNames() {
-  const { data: sites } = useSites();
+  const { data: sites } = useSites(NAMES_STALE_MS);
   const { data: users } = useColleagues();
   return useMemo(() => {
     const stores = new Map(sites?.map((one) => [one.store_id, one.store_name]));

@@ -79,7 +79,7 @@ function Moves({ review }: { readonly review: Review }) {
       </Group>
       {error !== null && <ErrorNotice error={error} />}
       <Text size="xs" c="dimmed">
-        The account owner is told of each change.
+        Changes are passed on to the account owner.
       </Text>
     </Stack>
   );

@@ -27,16 +27,15 @@ export function Response({ review, source }: { readonly review: Review; readonly
         onClose={response === null ? undefined : () => setEditing(false)}
       />
     );
-  return <Given review={review} source={source} onEdit={() => setEditing(true)} />;
+  return <Given review={review} onEdit={() => setEditing(true)} />;
 }
 
 interface GivenProps {
   readonly review: Review;
-  readonly source: string;
   readonly onEdit: () => void;
 }
 
-function Given({ review, source, onEdit }: GivenProps) {
+function Given({ review, onEdit }: GivenProps) {
   const api = useApi();
   const names = useNames();
   const show = useShowReview();
@@ -76,8 +75,8 @@ function Given({ review, source, onEdit }: GivenProps) {
         danger
         onConfirm={remove}
       >
-        It is also taken back from {source}. Its text stays in the history of this review, where
-        only your colleagues see it.
+        The review is then without a response again. Its text stays in the history of this review,
+        where only your colleagues see it.
       </Confirm>
     </Stack>
   );

@@ -4,6 +4,7 @@ import { useParams } from "wouter";
 
 import { statusOf } from "../../ui/explain.ts";
 import { Icon } from "../../ui/icon.tsx";
+import { useKeptFocus } from "../../ui/kept-focus.ts";
 import { PageHeader } from "../../ui/page-header.tsx";
 import { Loaded, NotFound } from "../../ui/states.tsx";
 import { ExactTime } from "../../ui/time.tsx";
@@ -54,7 +55,7 @@ function ReviewPage({ review }: { readonly review: ReviewWithHistory }) {
               Written <ExactTime at={review.reviewed_at} />
             </Text>
           </Paper>
-          <Section title="Response">
+          <Section title="Response" state={review.response === null ? "none" : "given"}>
             <Response review={review} source={source} />
           </Section>
         </Stack>
@@ -62,7 +63,7 @@ function ReviewPage({ review }: { readonly review: ReviewWithHistory }) {
           <Section title="Assigned to">
             <Assignment review={review} />
           </Section>
-          <Section title="Flag">
+          <Section title="Flag" state={review.flag?.status ?? "none"}>
             <Flag review={review} source={source} />
           </Section>
         </Stack>
@@ -77,9 +78,27 @@ function ReviewPage({ review }: { readonly review: ReviewWithHistory }) {
   );
 }
 
-function Section({ title, children }: { readonly title: string; readonly children: ReactNode }) {
+function Section({
+  title,
+  state = "",
+  children,
+}: {
+  readonly title: string;
+  /** Of what is in it, where its controls come and go. */
+  readonly state?: string;
+  readonly children: ReactNode;
+}) {
+  const place = useKeptFocus(state);
   return (
-    <Paper withBorder p="lg" component="section" aria-label={title}>
+    <Paper
+      withBorder
+      p="lg"
+      component="section"
+      aria-label={title}
+      ref={place}
+      tabIndex={-1}
+      className="section"
+    >
       <Title order={2} size="h5" mb="sm">
         {title}
       </Title>
