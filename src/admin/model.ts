@@ -68,13 +68,20 @@ export const AccountBody = Type.Object(
 );
 export type NewAccount = Static<typeof AccountBody>;
 
-export const partnerQuery = Type.Object({ ...pageQuery, is_active: Type.Optional(flag) });
+/** `name`: a part of it, in upper or lower case. */
+const companyFilters = { ...pageQuery, name: Type.Optional(name), is_active: Type.Optional(flag) };
+export const partnerQuery = Type.Object(companyFilters);
 export const accountQuery = Type.Object({
-  ...pageQuery,
+  ...companyFilters,
   partner_id: Type.Optional(rowId()),
-  is_active: Type.Optional(flag),
 });
 export type AccountQuery = Static<typeof accountQuery>;
+
+export interface Named {
+  readonly id: number;
+  readonly name: string;
+}
+export const NamedObject = Type.Object({ id: Type.Integer(), name: Type.String() });
 
 export interface Company {
   readonly id: number;
@@ -90,10 +97,18 @@ export interface Company {
   readonly whiteLabelEnabled: boolean;
   /** Of an account. */
   readonly partnerId: number | null;
+  readonly partnerName: string | null;
   readonly planId: number | null;
   readonly planName: string | null;
-  readonly storeIds: readonly number[];
+  readonly stores: readonly Named[];
 }
+
+/** Any company, the platform too, for the places that know its id alone. */
+export const CompanyName = Type.Object({
+  id: Type.Integer(),
+  type: Type.String(),
+  name: Type.String(),
+});
 
 const companyFields = {
   id: Type.Integer(),
@@ -115,8 +130,10 @@ export const PartnerObject = Type.Object({
 export const AccountObject = Type.Object({
   ...companyFields,
   partner_id: Type.Union([Type.Integer(), Type.Null()]),
-  plan: Type.Object({ id: Type.Integer(), name: Type.String() }),
+  partner_name: nullableText,
+  plan: NamedObject,
   store_ids: Type.Array(Type.Integer()),
+  stores: Type.Array(NamedObject),
 });
 
 const showCompany = (one: Company) => ({
@@ -134,9 +151,15 @@ export function showPartner(one: Company): Static<typeof PartnerObject> {
 }
 
 export function showAccount(one: Company): Static<typeof AccountObject> {
-  const { partnerId, planId, planName, storeIds } = one;
-  const plan = { id: planId ?? 0, name: planName ?? "" };
-  return { ...showCompany(one), partner_id: partnerId, plan, store_ids: [...storeIds] };
+  const { partnerId, partnerName, planId, planName, stores } = one;
+  return {
+    ...showCompany(one),
+    partner_id: partnerId,
+    partner_name: partnerName,
+    plan: { id: planId ?? 0, name: planName ?? "" },
+    store_ids: stores.map(({ id }) => id),
+    stores: [...stores],
+  };
 }
 
 // ------------------------------------------------------------------------------------------------ users
@@ -187,6 +210,8 @@ export interface User {
   readonly name: string;
   readonly role: Role;
   readonly companyId: number;
+  readonly companyType: keyof typeof ROLES_OF;
+  readonly companyName: string;
   readonly isActive: boolean;
   readonly hasPassword: boolean;
   readonly storeIds: readonly number[];
@@ -202,6 +227,7 @@ export const UserObject = Type.Object({
   name: Type.String(),
   role: Type.String(),
   company_id: Type.Integer(),
+  company: CompanyName,
   store_ids: Type.Array(Type.Integer()),
   is_active: Type.Boolean(),
   has_password: Type.Boolean(),
@@ -217,6 +243,7 @@ export function showUser(one: User): Static<typeof UserObject> {
     name: one.name,
     role: one.role,
     company_id: one.companyId,
+    company: { id: one.companyId, type: one.companyType, name: one.companyName },
     store_ids: [...one.storeIds],
     is_active: one.isActive,
     has_password: one.hasPassword,

@@ -2,7 +2,7 @@ import { Type, type Static } from "@sinclair/typebox";
 
 import type { Role } from "../auth/model.ts";
 import { pageQuery } from "../http/page.ts";
-import { rowId, storableText } from "../http/text.ts";
+import { instantAnswer, rowId, storableText } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
 import type { NativeEmail } from "../notifications/model.ts";
 import type { ReviewFacts } from "../outbox/event.ts";
@@ -189,20 +189,29 @@ export function showHistory(one: HistoryEntry): Static<typeof HistoryObject> {
 export interface StoreReviewSite {
   readonly id: number;
   readonly storeId: number;
+  readonly storeName: string;
   readonly reviewSiteId: number;
   readonly slug: string;
   readonly name: string;
   readonly pullConnected: boolean;
   readonly pullErrorCode: string | null;
+  /** When it last changed sides; null where it never did. */
+  readonly pullSince: Date | null;
   readonly postConnected: boolean;
   readonly postErrorCode: string | null;
+  readonly postSince: Date | null;
 }
 
-const AxisObject = Type.Object({ connected: Type.Boolean(), error_code: nullableText });
+const AxisObject = Type.Object({
+  connected: Type.Boolean(),
+  error_code: nullableText,
+  since: Type.Union([instantAnswer(), Type.Null()]),
+});
 
 export const StoreReviewSiteObject = Type.Object({
   id: Type.Integer(),
   store_id: Type.Integer(),
+  store_name: Type.String(),
   review_site_id: Type.Integer(),
   provider: Type.String(),
   name: Type.String(),
@@ -214,11 +223,20 @@ export function showStoreReviewSite(one: StoreReviewSite): Static<typeof StoreRe
   return {
     id: one.id,
     store_id: one.storeId,
+    store_name: one.storeName,
     review_site_id: one.reviewSiteId,
     provider: one.slug,
     name: one.name,
-    pull: { connected: one.pullConnected, error_code: one.pullErrorCode },
-    post: { connected: one.postConnected, error_code: one.postErrorCode },
+    pull: {
+      connected: one.pullConnected,
+      error_code: one.pullErrorCode,
+      since: one.pullSince && isoInstant(one.pullSince),
+    },
+    post: {
+      connected: one.postConnected,
+      error_code: one.postErrorCode,
+      since: one.postSince && isoInstant(one.postSince),
+    },
   };
 }
 

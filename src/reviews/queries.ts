@@ -92,6 +92,16 @@ export async function updateReview(
     .where(eq(reviews.id, id));
 }
 
+/** When an axis last changed sides. Literals, because a generic plan uses the partial index for nothing else. */
+const lastChange = (db: DbOrTx, axis: "pull" | "post") => db.sql`
+  (select h.occurred_at from review_history h
+    where h.store_review_site_id = l.id and ${
+      axis === "pull"
+        ? db.sql`h.axis = 'pull' and h.event in ('review_pull_connected', 'review_pull_disconnected')`
+        : db.sql`h.axis = 'post' and h.event in ('response_post_connected', 'response_post_disconnected')`
+    }
+    order by h.id desc limit 1)`;
+
 export async function storeReviewSitesOf(
   db: DbOrTx,
   view: View,
@@ -103,10 +113,14 @@ export async function storeReviewSitesOf(
     page.after === undefined ? sql`` : sql`and l.id > ${Number(page.after)}::bigint`,
   ];
   return sql<StoreReviewSite[]>`
-    select l.id, l.store_id as "storeId", l.review_site_id as "reviewSiteId", p.slug, p.name,
+    select l.id, l.store_id as "storeId", s.name as "storeName", l.review_site_id as "reviewSiteId", p.slug, p.name,
            l.pull_connected as "pullConnected", l.pull_error_code as "pullErrorCode",
-           l.post_connected as "postConnected", l.post_error_code as "postErrorCode"
-      from store_review_sites l join review_sites p on p.id = l.review_site_id
+           ${lastChange(db, "pull")} as "pullSince",
+           l.post_connected as "postConnected", l.post_error_code as "postErrorCode",
+           ${lastChange(db, "post")} as "postSince"
+      from store_review_sites l
+      join review_sites p on p.id = l.review_site_id
+      join stores s on s.id = l.store_id
      where l.account_id = ${view.accountId} ${conditions}
      order by l.id limit ${page.limit + 1}`;
 }

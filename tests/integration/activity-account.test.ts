@@ -337,15 +337,24 @@ describe("reading", () => {
     ]);
     const { body } = await api.call("GET", "/account/review-sites", { token: tokens.owner });
     expect(body["data"]).toEqual([
-      expect.objectContaining({ id: site, post: { connected: true, error_code: null } }),
+      expect.objectContaining({
+        id: site,
+        store_name: "p1-a1 east",
+        post: { connected: true, error_code: null, since: null },
+      }),
       {
         id: secondSite,
         store_id: account.storeIds[1],
         review_site_id: google.id,
         provider: "google",
         name: google.name,
-        pull: { connected: true, error_code: null },
-        post: { connected: false, error_code: "E-007" },
+        store_name: "p1-a1 west",
+        pull: { connected: true, error_code: null, since: null },
+        post: {
+          connected: false,
+          error_code: "E-007",
+          since: "2026-06-01T12:00:00.000+00:00",
+        },
       },
     ]);
   });

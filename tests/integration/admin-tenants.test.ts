@@ -57,7 +57,17 @@ async function planId(): Promise<number> {
 }
 
 describe("administration", () => {
-  const PATHS = ["/partners", "/accounts", "/users", "/providers", "/dispatcher", "/stream"];
+  const PATHS = [
+    "/partners",
+    "/accounts",
+    "/plans",
+    "/companies/1",
+    "/users",
+    "/users/1",
+    "/providers",
+    "/dispatcher",
+    "/stream",
+  ];
   test.each(PATHS)(
     "at %s is for super-admins: 401 without a token, 403 for others",
     async (path) => {
@@ -162,6 +172,44 @@ describe("partners and accounts", () => {
     for (const query of ["limit=0", "limit=101", "cursor=x", "is_active=1"])
       expect((await get(`/accounts?${query}`)).status).toBe(422);
   });
+});
+
+test("companies are found by a part of their name, and accounts name their partner and stores", async () => {
+  const [, two] = tenants.partners;
+  const named = async (path: string) => (await get(path)).body["data"];
+  expect(await named("/partners?name=P2")).toEqual([expect.objectContaining({ id: two.id })]);
+  const [account] = two.accounts;
+  expect(await named("/accounts?name=p2-A1")).toEqual([
+    expect.objectContaining({
+      id: account.id,
+      partner_name: "p2",
+      store_ids: account.storeIds,
+      stores: [
+        { id: account.storeIds[0], name: "p2-a1 east" },
+        { id: account.storeIds[1], name: "p2-a1 west" },
+      ],
+    }),
+  ]);
+  for (const name of ["%25", "_", "nobody"])
+    expect(await named(`/accounts?name=${name}`)).toEqual([]);
+});
+
+test("a company of any type is named by its id; one that is missing is 404", async () => {
+  const { superAdmin, partners } = tenants;
+  const platform = superAdmin.companyId;
+  expect((await get(`/companies/${platform}`)).body).toEqual({
+    id: platform,
+    type: "platform",
+    name: "Platform",
+  });
+  const { id } = partners[0].accounts[0];
+  expect((await get(`/companies/${id}`)).body).toEqual({ id, type: "account", name: "p1-a1" });
+  for (const missing of ["0", "x", "2147483647"])
+    expect((await get(`/companies/${missing}`)).status).toBe(404);
+});
+
+test("the plans that an account can have are listed", async () => {
+  expect((await get("/plans")).body).toEqual({ data: [{ id: await planId(), name: "Growth" }] });
 });
 
 describe("deactivating", () => {

@@ -129,6 +129,22 @@ describe("a new user", () => {
   });
 });
 
+test("a user is shown with the name of the company; one that is missing is 404", async () => {
+  const { superAdmin, partners } = tenants;
+  const show = (id: unknown) => api.call("GET", `/admin/users/${String(id)}`, { token: root });
+  expect((await show(superAdmin.id)).body).toMatchObject({
+    email: superAdmin.email,
+    company: { id: superAdmin.companyId, type: "platform", name: "Platform" },
+  });
+  const { owner } = partners[0].accounts[0];
+  expect((await show(owner.id)).body["company"]).toEqual({
+    id: owner.companyId,
+    type: "account",
+    name: "p1-a1",
+  });
+  for (const id of ["0", "x", "2147483647"]) expect((await show(id)).status).toBe(404);
+});
+
 test("users are listed newest first, page by page, and filtered", async () => {
   const [account] = tenants.partners[0].accounts;
   const path = `/admin/users?company_id=${account.id}`;

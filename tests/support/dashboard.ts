@@ -19,7 +19,8 @@ export async function openDashboard(
   { root, path = "", width = 1280, colorScheme = "light" }: Look & { root: string; path?: string },
 ): Promise<{ page: Page; faults: readonly string[] }> {
   const viewport = { width, height: 900 };
-  const page = await browser.newPage({ viewport, colorScheme });
+  // What is on its way in is too faint to read for a moment.
+  const page = await browser.newPage({ viewport, colorScheme, reducedMotion: "reduce" });
   const faults: string[] = [];
   page.on("pageerror", (error) => faults.push(error.message));
   page.on("console", (message) => {

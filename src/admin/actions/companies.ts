@@ -3,7 +3,7 @@ import { recordAudit } from "../../audit/actions.ts";
 import { endAccessOfCompanies } from "../../auth/actions/end-access.ts";
 import type { Page } from "../../http/page.ts";
 import { invalid, type FieldErrors } from "../../lib/problem.ts";
-import type { AccountQuery, Company, NewAccount, NewPartner } from "../model.ts";
+import type { AccountQuery, Company, Named, NewAccount, NewPartner } from "../model.ts";
 import * as queries from "../queries/companies.ts";
 import { found, written, type AdminDeps, type Caller } from "./deps.ts";
 
@@ -15,10 +15,15 @@ type Kind = Company["type"];
 export function listCompanies(
   { db }: { readonly db: Db },
   type: Kind,
-  query: Pick<AccountQuery, "partner_id" | "is_active">,
+  query: Pick<AccountQuery, "partner_id" | "is_active" | "name">,
   page: Page,
 ): Promise<Company[]> {
   return queries.companiesOf(db, type, query, page);
+}
+
+/** There are few, and nothing here makes one: all of them at once. */
+export function listPlans({ db }: { readonly db: Db }): Promise<Named[]> {
+  return queries.plans(db);
 }
 
 export function findCompany(
@@ -27,6 +32,10 @@ export function findCompany(
   id: string | undefined,
 ): Promise<Company> {
   return found(id, (rowId) => queries.companyById(db, type, rowId));
+}
+
+export function nameOfCompany({ db }: { readonly db: Db }, id: string | undefined) {
+  return found(id, (rowId) => queries.nameOfCompany(db, rowId));
 }
 
 export async function createPartner(

@@ -1,26 +1,30 @@
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { violatesUnique } from "../../../db/errors.ts";
 import type { Page } from "../../http/page.ts";
-import type { AccountQuery, Company } from "../model.ts";
+import type { AccountQuery, Company, Named } from "../model.ts";
 
 const columns = (db: DbOrTx) => db.sql`
   c.id, c.type, c.name, c.is_active as "isActive", c.primary_color as "primaryColor", c.logo_url as "logoUrl",
   c.created_at as "createdAt", c.brand_name as "brandName", c.white_label_domain as domain,
-  c.white_label_enabled as "whiteLabelEnabled", c.partner_id as "partnerId", c.plan_id as "planId",
-  l.name as "planName", array(select s.id from stores s where s.account_id = c.id order by s.id) as "storeIds"`;
+  c.white_label_enabled as "whiteLabelEnabled", c.partner_id as "partnerId", o.name as "partnerName", c.plan_id as "planId",
+  l.name as "planName", coalesce(
+    (select json_agg(json_build_object('id', s.id, 'name', s.name) order by s.id) from stores s where s.account_id = c.id),
+    '[]') as stores`;
 
-const source = (db: DbOrTx) => db.sql`companies c left join plans l on l.id = c.plan_id`;
+const source = (db: DbOrTx) => db.sql`
+  companies c left join plans l on l.id = c.plan_id left join companies o on o.id = c.partner_id`;
 
 /** Newest first. */
 export async function companiesOf(
   db: DbOrTx,
   type: Company["type"],
-  query: Pick<AccountQuery, "partner_id" | "is_active">,
+  query: Pick<AccountQuery, "partner_id" | "is_active" | "name">,
   page: Page,
 ): Promise<Company[]> {
   const { sql } = db;
   const conditions = [
     query.partner_id === undefined ? sql`` : sql`and c.partner_id = ${query.partner_id}`,
+    query.name === undefined ? sql`` : sql`and position(lower(${query.name}) in lower(c.name)) > 0`,
     query.is_active === undefined ? sql`` : sql`and c.is_active = ${query.is_active === "true"}`,
     page.after === undefined ? sql`` : sql`and c.id < ${Number(page.after)}::bigint`,
   ];
@@ -37,6 +41,15 @@ export async function companyById(
 ): Promise<Company | undefined> {
   const [row] = await db.sql<Company[]>`
     select ${columns(db)} from ${source(db)} where c.id = ${id} and c.type = ${type}`;
+  return row;
+}
+
+export async function nameOfCompany(
+  db: DbOrTx,
+  id: number,
+): Promise<(Named & { readonly type: string }) | undefined> {
+  const [row] = await db.sql<(Named & { readonly type: string })[]>`
+    select id, type, name from companies where id = ${id}`;
   return row;
 }
 
@@ -77,13 +90,8 @@ export async function insertStores(
       from json_array_elements_text(${JSON.stringify(names)}::text::json) as n(name)`;
 }
 
-export interface Plan {
-  readonly id: number;
-  readonly name: string;
-}
-
-export async function plans(db: DbOrTx): Promise<Plan[]> {
-  return db.sql<Plan[]>`select id, name from plans order by id`;
+export async function plans(db: DbOrTx): Promise<Named[]> {
+  return db.sql<Named[]>`select id, name from plans order by id`;
 }
 
 /** False if it is in that state already. */

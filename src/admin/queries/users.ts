@@ -5,12 +5,15 @@ import type { Page } from "../../http/page.ts";
 import type { ROLES_OF, User, UserQuery } from "../model.ts";
 
 const columns = (db: DbOrTx) => db.sql`
-  u.id, u.email, u.name, u.role, u.company_id as "companyId", u.is_active as "isActive",
+  u.id, u.email, u.name, u.role, u.company_id as "companyId", c.type as "companyType",
+  c.name as "companyName", u.is_active as "isActive",
   u.password_hash is not null as "hasPassword",
   array(select m.store_id from user_stores m where m.user_id = u.id order by m.store_id) as "storeIds",
   (select k.locked_until from sign_in_locks k
     where k.email_digest = encode(sha256(convert_to(u.email, 'UTF8')), 'hex')) as "lockedUntil",
   u.created_at as "createdAt", u.updated_at as "updatedAt"`;
+
+const source = (db: DbOrTx) => db.sql`users u join companies c on c.id = u.company_id`;
 
 /** Newest first. */
 export async function usersOf(
@@ -27,12 +30,13 @@ export async function usersOf(
     page.after === undefined ? sql`` : sql`and u.id < ${Number(page.after)}::bigint`,
   ];
   return sql<User[]>`
-    select ${columns(db)} from users u where true ${conditions}
+    select ${columns(db)} from ${source(db)} where true ${conditions}
      order by u.id desc limit ${page.limit + 1}`;
 }
 
 export async function userById(db: DbOrTx, id: number): Promise<User | undefined> {
-  const [row] = await db.sql<User[]>`select ${columns(db)} from users u where u.id = ${id}`;
+  const [row] = await db.sql<User[]>`
+    select ${columns(db)} from ${source(db)} where u.id = ${id}`;
   return row;
 }
 

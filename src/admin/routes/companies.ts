@@ -1,3 +1,5 @@
+import { Type } from "@sinclair/typebox";
+
 import { superAdmin } from "../../auth/guard.ts";
 import { isRowId, listOf, listSchema, pageOf } from "../../http/page.ts";
 import { Answer, route } from "../../http/route.ts";
@@ -22,6 +24,7 @@ const account = {
 export function companyRoutes(deps: AdminDeps) {
   return [
     ...listRoutes(deps),
+    ...namingRoutes(deps),
     ...createRoutes(deps),
     ...stateRoutes(deps, partner),
     ...stateRoutes(deps, account),
@@ -57,6 +60,28 @@ function listRoutes(deps: AdminDeps) {
         const rows = await actions.listCompanies(deps, account.type, query, page);
         return listOf(rows, page, { key, show: account.show });
       },
+    }),
+  ];
+}
+
+function namingRoutes(deps: AdminDeps) {
+  return [
+    route({
+      method: "GET",
+      path: "/admin/companies/:id",
+      summary: "Name a company of any type",
+      access: superAdmin(),
+      answers: { 200: model.CompanyName },
+      find: ({ params }) => actions.nameOfCompany(deps, params["id"]),
+      handle: async ({ found }) => found,
+    }),
+    route({
+      method: "GET",
+      path: "/admin/plans",
+      summary: "List the plans that an account can have",
+      access: superAdmin(),
+      answers: { 200: Type.Object({ data: Type.Array(model.NamedObject) }) },
+      handle: async () => ({ data: await actions.listPlans(deps) }),
     }),
   ];
 }

@@ -28,6 +28,15 @@ function listRoutes(deps: AdminDeps) {
       },
     }),
     route({
+      method: "GET",
+      path: `${BASE}/:id`,
+      summary: "Show a user",
+      access: superAdmin(),
+      answers: { 200: UserObject },
+      find: ({ params }) => actions.findUser(deps, params["id"]),
+      handle: async ({ found }) => showUser(found),
+    }),
+    route({
       method: "POST",
       path: BASE,
       summary: "Create a user of a company",

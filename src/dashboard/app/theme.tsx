@@ -24,6 +24,7 @@ export function Look({ children }: { readonly children: ReactNode }) {
         primaryShade: 6,
         colors: { brand: shadesOf(color) },
         autoContrast: true,
+        respectReducedMotion: true,
         defaultRadius: "md",
         cursorType: "pointer",
         fontFamily:
@@ -47,6 +48,20 @@ export function Look({ children }: { readonly children: ReactNode }) {
   );
 }
 
+/** The library's own are too faint on their light grounds; those of the dark scheme are not. */
+const READABLE_BADGES = {
+  "--mantine-color-yellow-light-color": "#7a4700",
+  "--mantine-color-teal-light-color": "#06664a",
+  "--mantine-color-red-light-color": "#a61e1e",
+  "--mantine-color-blue-light-color": "#155a9c",
+};
+
+/** White words stand on it. */
+const STRONG_RED = {
+  "--mantine-color-red-filled": "#c92a2a",
+  "--mantine-color-red-filled-hover": "#b02525",
+};
+
 /** The library's grey for lesser text, and a tenant's colour, may be too faint to read: both are held to WCAG AA. */
 function readableVariables(color: string): CSSVariablesResolver {
   const onWhite = readableOn(color, "#ffffff");
@@ -54,20 +69,23 @@ function readableVariables(color: string): CSSVariablesResolver {
   return () => ({
     variables: {},
     light: {
+      ...STRONG_RED,
       "--mantine-color-dimmed": "#5c636a",
       "--mantine-color-placeholder": "#6a7178",
       "--mantine-color-error": "#c92a2a",
       "--mantine-color-anchor": onWhite,
       "--mantine-color-brand-text": onWhite,
-      "--mantine-color-brand-light-color": readableOn(color, shadesOf(color)[0]),
+      // On the ground of a hovered entry, which is the darkest that it stands on.
+      "--mantine-color-brand-light-color": readableOn(color, shadesOf(color)[2]),
+      ...READABLE_BADGES,
     },
     dark: {
+      ...STRONG_RED,
       "--mantine-color-dimmed": "#a6a7ab",
       "--mantine-color-placeholder": "#909296",
       "--mantine-color-error": "#ff8787",
       "--mantine-color-anchor": onDark,
       "--mantine-color-brand-text": onDark,
-      "--mantine-color-brand-light-color": readableOn(color, "#2c2e33"),
     },
   });
 }

@@ -19,18 +19,44 @@ export function explain(error: unknown): Explanation {
   return { title, advice: adviceFor(error), requestId };
 }
 
-function adviceFor({ status, retryAfterS, errors }: ApiError): string {
+function adviceFor({ status, code, retryAfterS, errors }: ApiError): string {
   const fields = Object.entries(errors).map(([field, texts]) => `${field} ${texts.join(", ")}`);
   if (status === 422) return fields.length === 0 ? "Check the fields." : `${fields.join("; ")}.`;
   if (status === 401) return "Sign in again.";
   if (status === 403) return "Ask an owner of your company whether your role should allow it.";
   if (status === 404) return "It may have been deleted meanwhile.";
-  if (status === 409) return "Something changed meanwhile: look again, then decide.";
+  if (status === 409)
+    return CONFLICTS[code] ?? "Something changed meanwhile: look again, then decide.";
   if (status === 429) return `Try again in ${retryAfterS ?? "a few"} seconds.`;
   return "Try again; if it stays like this, tell us the number of the request.";
+}
+
+/** What to do about a 409, where its code says more than that something changed. */
+const CONFLICTS: Readonly<Record<string, string>> = {
+  flag_open: "A colleague flagged it meanwhile. Load the page again to see the reason.",
+  no_open_flag: "A colleague closed the flag meanwhile. Load the page again to see how.",
+  no_response: "A colleague deleted it meanwhile. Load the page again.",
+  review_removed: "There is nowhere left to respond to it or to flag it.",
+  last_super_admin: "Make somebody else a super-admin first: without one nobody could undo this.",
+};
+
+/** The status of the answer; undefined where there was none. */
+export function statusOf(error: unknown): number | undefined {
+  return error instanceof ApiError ? error.status : undefined;
 }
 
 /** Of a 422: what is wrong with one field, for the error under it. */
 export function fieldError(error: unknown, field: string): string | undefined {
   return error instanceof ApiError ? error.errors[field]?.join(", ") : undefined;
+}
+
+/** The same of a list, whose entries are named by their places: `domains.2`. */
+export function listError(error: unknown, field: string): string | undefined {
+  if (!(error instanceof ApiError)) return undefined;
+  const texts = Object.entries(error.errors).flatMap(([name, faults]) => {
+    if (name === field) return faults;
+    const place = name.startsWith(`${field}.`) ? Number(name.slice(field.length + 1)) : Number.NaN;
+    return Number.isNaN(place) ? [] : [`number ${place + 1} ${faults.join(", ")}`];
+  });
+  return texts.length === 0 ? undefined : texts.join("; ");
 }

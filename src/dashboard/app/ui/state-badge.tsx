@@ -14,6 +14,7 @@ const COLORS: Readonly<Record<string, string>> = {
   interrupted: "gray",
   skipped: "gray",
   inactive: "gray",
+  locked: "yellow",
   disabled: "red",
   disconnected: "red",
   failed: "red",

@@ -26,6 +26,13 @@ export function ExactTime({ at }: { readonly at: string | null }) {
   return at === null ? <>–</> : <time dateTime={at}>{EXACT.format(new Date(at))}</time>;
 }
 
+const DAY = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+
+/** An instant that is long ago or matters for long: a date with hours and minutes. */
+export function Day({ at }: { readonly at: string }) {
+  return <time dateTime={at}>{DAY.format(new Date(at))}</time>;
+}
+
 /** The present in ms, moving on by itself. */
 export function useNow(everyMs: number): number {
   const [now, setNow] = useState(() => Date.now());

@@ -1,0 +1,73 @@
+/** Every action of the audit log in words that follow the name of who did it; held complete by a test. */
+export const ACTION_WORDS: Readonly<Record<string, string>> = {
+  AUTH_LOGIN: "signed in",
+  AUTH_LOGIN_FAILED: "gave a wrong password",
+  AUTH_LOCKED: "was locked after wrong passwords",
+  AUTH_LOGOUT: "signed out",
+  AUTHZ_DENIED: "was refused",
+  SESSION_REVOKED: "ended a session",
+  TOKEN_ISSUED: "was given a token",
+  TOKEN_REVOKED: "ended a token",
+  TOKEN_VIEWED: "looked at a token",
+  TOKEN_USED: "used a token",
+  TOKEN_REFRESHED: "refreshed a sign-in",
+  REFRESH_REPLAYED: "used a refresh token twice",
+  CODE_REPLAYED: "used an authorization code twice",
+  CONSENT_GRANTED: "let a client act for them",
+  CONSENT_DENIED: "refused to let a client act for them",
+  CLIENT_CREATED: "created a client",
+  CLIENT_UPDATED: "changed a client",
+  CLIENT_SECRET_ROTATED: "rotated a client's secret",
+  CLIENT_DELETED: "deleted a client",
+  PASSWORD_RESET: "set a new password",
+  IMPERSONATION_STARTED: "was impersonated",
+  SSO_REFUSED: "was refused at single sign-on",
+  SSO_LINKED: "signed in at an identity provider for the first time",
+  SSO_CONNECTION_CREATED: "created a single sign-on connection",
+  SSO_CONNECTION_UPDATED: "changed a single sign-on connection",
+  SSO_CONNECTION_DELETED: "deleted a single sign-on connection",
+  KEY_ROTATED: "rotated the signing keys",
+  KEY_DROPPED: "dropped a signing key",
+  USER_CREATED: "created a user",
+  USER_DEACTIVATED: "deactivated a user",
+  USER_ACTIVATED: "activated a user",
+  USER_UNLOCKED: "unlocked a user",
+  COMPANY_CREATED: "created a company",
+  COMPANY_DEACTIVATED: "deactivated a company",
+  COMPANY_ACTIVATED: "activated a company",
+  PROVIDER_CREATED: "created a provider",
+  PROVIDER_SECRET_ROTATED: "rotated a provider's secret",
+  WEBHOOK_CREATED: "created a subscription",
+  WEBHOOK_DELETED: "deleted a subscription",
+  WEBHOOK_UPDATED: "changed a subscription",
+  WEBHOOK_SECRET_ROTATED: "rotated a subscription's secret",
+  WEBHOOK_SECRET_SHOWN: "looked at a subscription's secret",
+  WEBHOOK_ENABLED: "enabled a subscription",
+  WEBHOOK_TESTED: "sent a test event",
+  WEBHOOK_REDELIVERED: "delivered an event again",
+  WEBHOOK_RECOVERED: "recovered events",
+};
+
+/** An action that is newer than this page is shown as it is. */
+export function actionWords(action: string): string {
+  return ACTION_WORDS[action] ?? action;
+}
+
+/** What people look for first when something went wrong: shown with a colour. */
+const GRAVE = new Set([
+  "AUTH_LOCKED",
+  "AUTHZ_DENIED",
+  "REFRESH_REPLAYED",
+  "CODE_REPLAYED",
+  "IMPERSONATION_STARTED",
+  "SSO_REFUSED",
+]);
+export const isGrave = (action: string): boolean => GRAVE.has(action);
+
+/** Details as pairs of text, in the order in which they were written; nested ones as JSON. */
+export function detailPairs(details: Readonly<Record<string, unknown>>): [string, string][] {
+  return Object.entries(details).map(([name, value]) => [
+    name,
+    typeof value === "string" ? value : JSON.stringify(value),
+  ]);
+}

@@ -1,0 +1,120 @@
+import { Group, Text } from "@mantine/core";
+
+import type { ReactNode } from "react";
+
+import { Copy } from "../../ui/copy.tsx";
+import { DataTable } from "../../ui/data-table.tsx";
+import { ExactTime, Time } from "../../ui/time.tsx";
+import { counted, duration, sentence } from "../../ui/words.ts";
+import { usePartnerName } from "./data.ts";
+import type { DispatcherState } from "./dispatcher.tsx";
+import { lettersOf } from "./dispatcher-state.ts";
+
+interface Props {
+  readonly state: DispatcherState;
+}
+
+export function BlockedHeads({ state: { blocked_heads: rows } }: Props) {
+  const partner = usePartnerName();
+  if (rows.length === 0)
+    return <Nothing>No event waits for a retry: every receiver took what it was sent.</Nothing>;
+  return (
+    <DataTable
+      caption="Events that failed and hold back those behind them"
+      rows={rows}
+      rowKey={(one) => `${one.subscription_id}:${one.sequence}`}
+    >
+      {(one) => ({
+        Partner: (
+          <Text fw={600} size="sm">
+            {partner(one.partner_id)}
+          </Text>
+        ),
+        Event: (
+          <>
+            {sentence(one.event)}
+            <Id id={one.event_id} label="Copy the event's id" />
+          </>
+        ),
+        Subscription: <Id id={one.subscription_id} label="Copy the subscription's id" />,
+        "Next attempt": `${one.attempt} of 4`,
+        Due: <Time at={one.due_at} />,
+        Recorded: <Time at={one.recorded_at} />,
+      })}
+    </DataTable>
+  );
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  consecutive_failures: "Too many failures in a row",
+};
+
+export function DisabledSubscriptions({ state: { disabled_subscriptions: rows } }: Props) {
+  const partner = usePartnerName();
+  if (rows.length === 0) return <Nothing>Every subscription is active.</Nothing>;
+  return (
+    <DataTable
+      caption="Subscriptions that are disabled, the last ones first"
+      rows={rows}
+      rowKey={(one) => one.id}
+    >
+      {(one) => ({
+        Label: (
+          <Text fw={600} size="sm">
+            {one.label}
+          </Text>
+        ),
+        Partner: partner(one.partner_id),
+        Why: `${REASONS[one.disabled_reason] ?? sentence(one.disabled_reason)} (${one.consecutive_failure_count})`,
+        Since: <ExactTime at={one.disabled_at} />,
+        Subscription: <Id id={one.id} label="Copy the subscription's id" />,
+      })}
+    </DataTable>
+  );
+}
+
+export function Dispatchers({ state: { dispatchers: rows } }: Props) {
+  const letters = lettersOf(rows);
+  if (rows.length === 0)
+    return (
+      <Nothing>
+        None runs. Start one with <code>bun run dispatcher</code>; it takes the shards within
+        seconds.
+      </Nothing>
+    );
+  return (
+    <DataTable caption="Dispatchers that run" rows={rows} rowKey={(one) => one.id}>
+      {(one) => ({
+        Dispatcher: (
+          <Text fw={600} size="sm">
+            {letters.get(one.id)}
+          </Text>
+        ),
+        Id: <Id id={one.id} label="Copy the dispatcher's id" />,
+        "Running since": <ExactTime at={one.started_at} />,
+        "Last sign of life": `${duration(one.silent_ms / 1_000)} ago`,
+        Shards: counted(one.shards, "shard"),
+      })}
+    </DataTable>
+  );
+}
+
+function Nothing({ children }: { readonly children: ReactNode }) {
+  return (
+    <Text size="sm" c="dimmed">
+      {children}
+    </Text>
+  );
+}
+
+function Id({ id, label }: { readonly id: string; readonly label: string }) {
+  return (
+    <Group gap={2} wrap="nowrap">
+      {/* The end tells ids apart: they begin with the time. */}
+      <Text size="xs" c="dimmed" ff="monospace" title={id} className="one-line">
+        …{id.slice(-8)}
+      </Text>
+      <Copy value={id} label={label} />
+    </Group>
+  );
+}

@@ -1,0 +1,80 @@
+interface ErrorText {
+  readonly reason: string;
+  /** What the account can do about it. */
+  readonly advice: string;
+}
+
+/** The codes of the API (src/providers/model.ts, held equal by a test), each with what to do about it. */
+export const ERROR_TEXTS: Readonly<Record<string, ErrorText>> = {
+  "E-001": {
+    reason: "No URL is configured for this review site.",
+    advice: "Send the address of the store's page on this site to whoever set up the connection.",
+  },
+  "E-002": {
+    reason: "The sign-in details for this review site have expired; please sign in again.",
+    advice: "Sign in to the site again where the connection was set up.",
+  },
+  "E-003": {
+    reason: "The review site did not accept the sign-in details; please enter them again.",
+    advice:
+      "Check the password on the site itself, then enter it again where the connection was set up.",
+  },
+  "E-004": {
+    reason: "The business was not found at the configured URL.",
+    advice: "Open the store's page on the site: if it moved, hand on its new address.",
+  },
+  "E-005": {
+    reason: "The connected user may not manage this business on the review site.",
+    advice: "On the site, make the connected user a manager of the business.",
+  },
+  "E-006": {
+    reason: "The account on the review site is locked or suspended.",
+    advice: "Ask the support of the site to open the account again.",
+  },
+  "E-007": {
+    reason: "The review site asks for two-factor authentication; please confirm the sign-in.",
+    advice: "Confirm the sign-in in the app or message of the site.",
+  },
+  "E-008": {
+    reason: "Collecting data from this review site is paused.",
+    advice: "Nothing to do: it goes on once the pause is over.",
+  },
+  "E-009": {
+    reason: "The review site cannot be reached at the moment.",
+    advice: "Nothing to do: it is tried again.",
+  },
+  "E-010": {
+    reason: "The review site limits how often it may be asked; the connection will be tried again.",
+    advice: "Nothing to do: it is tried again.",
+  },
+  "E-011": {
+    reason: "The review site has changed and our connection is being adapted.",
+    advice: "Nothing to do: we are on it.",
+  },
+  "E-012": {
+    reason: "The review site rejected the response because of its content rules.",
+    advice: "Change the response: no links, phone numbers, names or strong words.",
+  },
+  "E-013": {
+    reason: "The response is too long for the review site.",
+    advice: "Shorten the response.",
+  },
+  "E-014": {
+    reason: "The review site does not take responses to this review.",
+    advice: "Nothing to do: it can only be read.",
+  },
+  "E-015": {
+    reason: "The review no longer exists on the review site.",
+    advice: "Nothing to do: it is gone there.",
+  },
+};
+
+/** A code that is newer than this page still says that something is wrong. */
+export function errorText(code: string | null): ErrorText {
+  return (
+    ERROR_TEXTS[code ?? ""] ?? {
+      reason: "The review site reported a problem.",
+      advice: "Tell the code to whoever set up the connection.",
+    }
+  );
+}

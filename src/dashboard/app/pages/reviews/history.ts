@@ -1,0 +1,97 @@
+import { sentence } from "../../ui/words.ts";
+import { errorText } from "./error-codes.ts";
+
+export interface HistoryEntry {
+  readonly id: number;
+  readonly event: string;
+  readonly actor?: unknown;
+  readonly metadata?: unknown;
+  readonly occurred_at: string;
+}
+
+/** What happened, in words for people. */
+export interface Told {
+  readonly who: string;
+  /** Follows the name: `Kim Owner` + `flagged the review`. */
+  readonly what: string;
+  /** What was written: a reason, a note, a response. */
+  readonly quote?: string;
+  /** What it led to. */
+  readonly more?: string;
+}
+
+interface Names {
+  readonly user: (id: number) => string;
+  /** The provider's slug → its name. */
+  readonly source: (slug: string) => string;
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+type Teller = (metadata: Fields, names: Names) => Omit<Told, "who">;
+
+export function tell(entry: HistoryEntry, names: Names): Told {
+  const actor: Fields = { ...Object(entry.actor) };
+  const name = text(actor["name"]) ?? "Somebody";
+  const who = actor["type"] === "system" ? names.source(name) : name;
+  const teller = Object.hasOwn(TELLERS, entry.event) ? TELLERS[entry.event] : undefined;
+  const metadata: Fields = { ...Object(entry.metadata) };
+  return { who, ...(teller?.(metadata, names) ?? { what: sentence(entry.event).toLowerCase() }) };
+}
+
+const TELLERS: Readonly<Record<string, Teller>> = {
+  review_received: () => ({ what: "reported the review" }),
+  review_updated: ({ changed, restored }) => ({
+    what:
+      restored === true
+        ? "brought the removed review back"
+        : `reported a change of ${wordsFor(changed, FIELDS) || "the review"}`,
+  }),
+  review_removed: () => ({ what: "removed the review" }),
+  profanity_detected: ({ words }) => ({
+    what: "reported a text with strong language",
+    quote: wordsFor(words),
+  }),
+  review_flagged: ({ reason }) => ({ what: "flagged the review", ...quoted(reason) }),
+  flag_status_changed: ({ to, native_email: mail }) => ({
+    what: `set the flag to “${sentence(text(to) ?? "")}”`,
+    ...(mail === "queued" && { more: "The account owner is told by mail." }),
+  }),
+  review_assigned: ({ user_id: id }, names) => ({
+    what: `assigned the review to ${names.user(Number(id))}`,
+  }),
+  note_added: ({ body }) => ({ what: "added a note", ...quoted(body) }),
+  response_submitted: ({ body }) => ({ what: "responded", ...quoted(body) }),
+  response_updated: ({ body }) => ({ what: "changed the response", ...quoted(body) }),
+  response_deleted: () => ({ what: "deleted the response" }),
+  response_post_succeeded: () => ({ what: "published the response" }),
+  response_post_failed: ({ error_code: code }) => {
+    const { reason, advice } = errorText(text(code) ?? null);
+    return { what: "did not publish the response", more: `${reason} ${advice} (${String(code)})` };
+  },
+  homeowner_notified_of_response: ({ native_email: mail }) => ({
+    what: "passed the response on",
+    more: text(mail) === undefined ? "" : (NOTICES[String(mail)] ?? ""),
+  }),
+};
+
+const FIELDS: Readonly<Record<string, string>> = {
+  rate: "the rating",
+  reviewer: "the reviewer",
+  content: "the text",
+  reviewed_at: "the date",
+};
+
+const NOTICES: Readonly<Record<string, string>> = {
+  queued: "The reviewer is told by mail.",
+  suppressed: "Your agency tells the reviewer in its own way.",
+  no_address: "The reviewer could not be told: no email address is known.",
+};
+
+const text = (value: unknown) => (typeof value === "string" ? value : undefined);
+const quoted = (value: unknown) => (typeof value === "string" ? { quote: value } : {});
+
+const LIST = new Intl.ListFormat(undefined, { type: "conjunction" });
+function wordsFor(values: unknown, known: Readonly<Record<string, string>> = {}): string {
+  if (!Array.isArray(values)) return "";
+  return LIST.format(values.map((one) => known[String(one)] ?? String(one)));
+}

@@ -1,0 +1,44 @@
+import { idOf } from "../../ui/ids.ts";
+
+export const FILTERS = ["store", "rate", "source", "answered", "flag", "assigned"] as const;
+export type FilterName = (typeof FILTERS)[number];
+type Values = Readonly<Record<FilterName, string | undefined>>;
+
+export const FLAG_STATES = ["open", "under_review", "accepted", "rejected", "withdrawn"] as const;
+
+/** The address's words as the API's query; what the API would not take is left out. `me` is whoever looks. */
+export function reviewQuery(values: Values, userId: number) {
+  const { store, rate, source, answered, flag, assigned } = values;
+  const storeId = idOf(store);
+  const assignee = assigned === "me" ? userId : idOf(assigned);
+  const responded = (["true", "false"] as const).find((one) => one === answered);
+  const flagStatus = FLAG_STATES.find((one) => one === flag);
+  const stars = rate !== undefined && /^[1-5]$/.test(rate) ? Number(rate) : undefined;
+  return {
+    ...(storeId !== undefined && { store_id: storeId }),
+    ...(stars !== undefined && { rate: stars }),
+    ...(source !== undefined && source.length <= 64 && { source_platform: source }),
+    ...(responded !== undefined && { responded }),
+    ...(flagStatus !== undefined && { flag_status: flagStatus }),
+    ...(assignee !== undefined && { assigned_user_id: assignee }),
+  } as const;
+}
+
+interface View {
+  readonly title: string;
+  readonly values: Partial<Values>;
+}
+/** What people look for most; each is a set of filters and nothing more. */
+export const VIEWS: readonly View[] = [
+  { title: "All", values: {} },
+  { title: "Without response", values: { answered: "false" } },
+  { title: "Open flags", values: { flag: "open" } },
+  { title: "Assigned to me", values: { assigned: "me" } },
+];
+
+export function searchOf(values: Partial<Values>): string {
+  const pairs = Object.entries(values).flatMap<[string, string]>(([name, value]) =>
+    value === undefined ? [] : [[name, value]],
+  );
+  return new URLSearchParams(pairs).toString();
+}

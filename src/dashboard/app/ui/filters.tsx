@@ -1,0 +1,154 @@
+import { Button, Collapse, Group, NativeSelect, TextInput } from "@mantine/core";
+import { useDebouncedCallback, useDisclosure, useMediaQuery } from "@mantine/hooks";
+import { useId, useState, type ReactNode } from "react";
+import { useSearchParams } from "wouter";
+
+import { Icon } from "./icon.tsx";
+
+/** Filters that live in the address: a link, a reload and the way back keep them. */
+export function useFilters<const N extends string>(names: readonly N[]) {
+  const [params, setParams] = useSearchParams();
+  return {
+    /** Undefined: not filtered by it. */
+    get: (name: N): string | undefined => params.get(name) || undefined,
+    set: (changes: { readonly [K in N]?: string | undefined }): void => {
+      setParams(
+        (before) => {
+          const after = new URLSearchParams(before);
+          for (const [name, value] of Object.entries<string | undefined>(changes)) {
+            if (value === undefined || value === "") after.delete(name);
+            else after.set(name, value);
+          }
+          return after;
+        },
+        { replace: true },
+      );
+    },
+    count: names.filter((name) => params.has(name)).length,
+    clear: (): void => {
+      setParams(
+        (before) =>
+          new URLSearchParams([...before].filter(([one]) => !names.some((n) => n === one))),
+        { replace: true },
+      );
+    },
+  };
+}
+
+/** The controls of a list. On a phone they fold away behind a button that says how many are set. */
+export function FilterBar({
+  count,
+  onClear,
+  children,
+}: {
+  readonly count: number;
+  readonly onClear: () => void;
+  readonly children: ReactNode;
+}) {
+  const [isOpen, { toggle }] = useDisclosure();
+  const isWide = useMediaQuery("(min-width: 48em)", true, { getInitialValueInEffect: false });
+  const id = useId();
+  return (
+    <search className="filters" aria-label="Filters">
+      {!isWide && (
+        <Button
+          variant="default"
+          fullWidth
+          leftSection={<Icon name="filter" size={16} />}
+          aria-expanded={isOpen}
+          aria-controls={id}
+          onClick={toggle}
+        >
+          {count === 0 ? "Filters" : `Filters (${count})`}
+        </Button>
+      )}
+      <Collapse expanded={isWide || isOpen} id={id}>
+        <div className="filter-grid">{children}</div>
+        {count > 0 && (
+          <Group mt="xs">
+            <Button
+              variant="subtle"
+              size="compact-sm"
+              leftSection={<Icon name="x" size={14} />}
+              onClick={onClear}
+            >
+              Clear filters
+            </Button>
+          </Group>
+        )}
+      </Collapse>
+    </search>
+  );
+}
+
+/** One of a few values; the first choice is no filter. */
+export function ChoiceFilter({
+  label,
+  any,
+  choices,
+  value,
+  onChange,
+}: {
+  readonly label: string;
+  readonly any: string;
+  readonly choices: readonly (readonly [value: string, title: string])[];
+  readonly value: string | undefined;
+  readonly onChange: (value: string | undefined) => void;
+}) {
+  return (
+    <NativeSelect
+      label={label}
+      value={value ?? ""}
+      onChange={(event) => onChange(event.currentTarget.value || undefined)}
+    >
+      <option value="">{any}</option>
+      {choices.map(([one, title]) => (
+        <option key={one} value={one}>
+          {title}
+        </option>
+      ))}
+    </NativeSelect>
+  );
+}
+
+const TYPING_MS = 300;
+
+/** Text that filters once the typing pauses. */
+export function TextFilter({
+  label,
+  placeholder,
+  value,
+  error,
+  onChange,
+}: {
+  readonly label: string;
+  readonly placeholder?: string;
+  readonly value: string | undefined;
+  readonly error?: ReactNode;
+  readonly onChange: (value: string | undefined) => void;
+}) {
+  const [text, setText] = useState(value ?? "");
+  const [known, setKnown] = useState(value);
+  if (known !== value) {
+    // Changed elsewhere, such as by "Clear filters"; what is being typed stays.
+    setKnown(value);
+    if ((value ?? "") !== text.trim()) setText(value ?? "");
+  }
+  const apply = useDebouncedCallback(
+    (typed: string) => onChange(typed.trim() || undefined),
+    TYPING_MS,
+  );
+  return (
+    <TextInput
+      label={label}
+      placeholder={placeholder ?? ""}
+      value={text}
+      error={error}
+      leftSection={<Icon name="search" size={16} />}
+      onChange={(event) => {
+        setText(event.currentTarget.value);
+        apply(event.currentTarget.value);
+      }}
+    />
+  );
+}

@@ -1,0 +1,173 @@
+import { describe, expect, test } from "bun:test";
+
+import { AUDIT_ACTIONS } from "../../../src/audit/model.ts";
+import { ApiError } from "../../../src/client/client.ts";
+import {
+  auditQuery,
+  instantOf,
+  localOf,
+} from "../../../src/dashboard/app/pages/operator/audit-filters.ts";
+import {
+  ACTION_WORDS,
+  actionWords,
+  detailPairs,
+} from "../../../src/dashboard/app/pages/operator/audit-words.ts";
+import { brandingBody, storeNames } from "../../../src/dashboard/app/pages/operator/branding.ts";
+import {
+  concernsOf,
+  latenessOf,
+  lettersOf,
+} from "../../../src/dashboard/app/pages/operator/dispatcher-state.ts";
+import { allPages } from "../../../src/dashboard/app/ui/all-pages.ts";
+import { explain, fieldError, listError, statusOf } from "../../../src/dashboard/app/ui/explain.ts";
+
+describe("the audit log in words", () => {
+  test("has words for every action, and for no other", () => {
+    expect(Object.keys(ACTION_WORDS).toSorted()).toEqual([...AUDIT_ACTIONS].toSorted());
+    expect(actionWords("MOON_LANDED")).toBe("MOON_LANDED");
+  });
+
+  test("shows details as text, whatever they are", () => {
+    const details = { jti: "<b>", revoked: 3, fields: ["name"], reason: null };
+    expect(detailPairs(details)).toEqual([
+      ["jti", "<b>"],
+      ["revoked", "3"],
+      ["fields", '["name"]'],
+      ["reason", "null"],
+    ]);
+  });
+});
+
+describe("the filters of the audit log", () => {
+  const queryFor = (values: Record<string, string>) => auditQuery((name) => values[name]);
+
+  test("become the API's query, with instants in UTC", () => {
+    const values = {
+      action: "AUTH_LOGIN",
+      actor: "5",
+      company: "6",
+      since: "2026-06-01T12:00:00+02:00",
+      until: "2026-06-02T00:00:00Z",
+    };
+    expect(queryFor(values)).toEqual({
+      action: "AUTH_LOGIN",
+      actor_id: 5,
+      company_id: 6,
+      since: "2026-06-01T10:00:00.000Z",
+      until: "2026-06-02T00:00:00.000Z",
+    });
+  });
+
+  test("leave out what the API would refuse", () => {
+    const values = { action: "drop table", actor: "x", company: "0", since: "soon", until: "" };
+    expect(queryFor(values)).toEqual({});
+  });
+
+  test("show in a field the minute that was chosen in it", () => {
+    const chosen = "2026-03-09T07:05";
+    expect(localOf(instantOf(chosen))).toBe(chosen);
+    expect([localOf(undefined), localOf("soon")]).toEqual(["", ""]);
+  });
+});
+
+describe("the dispatcher's state", () => {
+  const shard = { id: 0, dispatcher_id: "a", subscriptions: 0, lag_s: 0 };
+  const well = {
+    dispatchers: [{ id: "a", silent_ms: 900 }],
+    shards: [shard],
+    lag: { lag_s: 0 },
+    blocked_heads: [],
+    disabled_subscriptions: [],
+    mails: { queued: 0, next_due_at: null },
+  };
+  const now = Date.parse("2026-06-01T12:00:00Z");
+
+  test("is well while nothing is late, free, silent, blocked or disabled", () => {
+    expect(concernsOf(well, now)).toEqual([]);
+    const soon = { queued: 1, next_due_at: "2026-06-01T11:59:30Z" };
+    expect(concernsOf({ ...well, mails: soon, lag: { lag_s: 9 } }, now)).toEqual([]);
+  });
+
+  test.each([
+    [{ dispatchers: [] }, ["No dispatcher runs"]],
+    [{ dispatchers: [], shards: [{ ...shard, dispatcher_id: null }] }, ["No dispatcher runs"]],
+    [{ dispatchers: [{ id: "a", silent_ms: 5_000 }] }, ["1 dispatcher gave no sign"]],
+    [{ shards: [{ ...shard, dispatcher_id: null }] }, ["1 shard of 1 without"]],
+    [{ lag: { lag_s: 90 } }, ["Events that could be sent wait too long"]],
+    [{ mails: { queued: 2, next_due_at: "2026-06-01T11:00:00Z" } }, ["2 mails queued"]],
+    [{ blocked_heads: [{}] }, ["1 event that failed"]],
+    [{ disabled_subscriptions: [{}, {}] }, ["2 subscriptions disabled"]],
+    [{ blocked_heads: [{}], lag: { lag_s: 11 } }, ["Events that could be sent", "1 event that"]],
+  ])("with %j is told as %j", (difference, beginnings) => {
+    const concerns = concernsOf({ ...well, ...difference }, now);
+    expect(concerns.map((one, i) => one.startsWith(beginnings[i] ?? "?"))).toEqual(
+      beginnings.map(() => true),
+    );
+  });
+
+  test("calls a shard late after ten seconds and very late after sixty", () => {
+    expect([0, 10, 11, 60, 61].map((lag) => latenessOf({ lag_s: lag }))).toEqual([
+      "none",
+      "none",
+      "late",
+      "late",
+      "very-late",
+    ]);
+  });
+
+  test("gives each dispatcher a letter that does not depend on the order of the answer", () => {
+    const letters = lettersOf([{ id: "y" }, { id: "x" }]);
+    expect([...letters]).toEqual([
+      ["x", "A"],
+      ["y", "B"],
+    ]);
+  });
+});
+
+describe("the forms", () => {
+  test("take one store per line", () => {
+    expect(storeNames(" North \n\nSouth   Side\n")).toEqual(["North", "South Side"]);
+    expect(storeNames("")).toEqual([]);
+  });
+
+  test("leave out the look that nobody chose", () => {
+    expect(brandingBody({ primaryColor: " ", logoUrl: "" })).toEqual({});
+    expect(brandingBody({ primaryColor: "#112233", logoUrl: " https://x.example/a " })).toEqual({
+      primary_color: "#112233",
+      logo_url: "https://x.example/a",
+    });
+  });
+});
+
+describe("errors in words", () => {
+  const error = (status: number, body: Record<string, unknown>) =>
+    new ApiError(new Response(null, { status }), { message: "No.", ...body });
+
+  test("are found by field, and by the place in a list", () => {
+    const refused = error(422, {
+      errors: { name: ["is required"], "domains.1": ["must be a domain"], domains_x: ["other"] },
+    });
+    expect(fieldError(refused, "name")).toBe("is required");
+    expect(listError(refused, "domains")).toBe("number 2 must be a domain");
+    expect(listError(refused, "name")).toBe("is required");
+    expect([listError(refused, "stores"), listError(null, "name")]).toEqual([undefined, undefined]);
+  });
+
+  test("say of a conflict what to do about it", () => {
+    expect(explain(error(409, { code: "last_super_admin" })).advice).toStartWith(
+      "Make somebody else a super-admin first",
+    );
+    expect(explain(error(409, { code: "else" })).advice).toStartWith("Something changed");
+    expect([statusOf(error(403, {})), statusOf(new TypeError())]).toEqual([403, undefined]);
+  });
+});
+
+test("a list is followed to its end", async () => {
+  const asked: (string | undefined)[] = [];
+  const rows = await allPages(async (cursor) => {
+    asked.push(cursor);
+    return { data: [asked.length], next_cursor: asked.length < 3 ? `after-${asked.length}` : null };
+  });
+  expect(rows).toEqual([1, 2, 3]);
+  expect(asked).toEqual([undefined, "after-1", "after-2"]);
+});

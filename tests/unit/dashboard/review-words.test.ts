@@ -1,0 +1,170 @@
+import { describe, expect, test } from "bun:test";
+
+import { ERROR_REASONS } from "../../../src/providers/model.ts";
+import { ERROR_TEXTS, errorText } from "../../../src/dashboard/app/pages/reviews/error-codes.ts";
+import { movesOf } from "../../../src/dashboard/app/pages/reviews/flag-moves.ts";
+import { tell, type HistoryEntry } from "../../../src/dashboard/app/pages/reviews/history.ts";
+import {
+  reviewQuery,
+  searchOf,
+  VIEWS,
+} from "../../../src/dashboard/app/pages/reviews/review-filters.ts";
+import { byStore } from "../../../src/dashboard/app/pages/reviews/sites-by-store.ts";
+
+const names = {
+  user: (id: number) => (id === 7 ? "Alex" : "a former colleague"),
+  source: (slug: string) => (slug === "google" ? "Google" : slug),
+};
+const kim = { type: "user", id: 3, name: "Kim" };
+const google = { type: "system", id: null, name: "google" };
+const happened = (event: string, metadata: unknown, actor: unknown = kim) => {
+  const entry: HistoryEntry = { id: 1, event, actor, metadata, occurred_at: "" };
+  return tell(entry, names);
+};
+
+describe("the history in words", () => {
+  test.each([
+    ["review_received", {}, google, "Google reported the review"],
+    [
+      "review_updated",
+      { changed: ["rate", "content"] },
+      google,
+      "Google reported a change of the rating and the text",
+    ],
+    [
+      "review_updated",
+      { changed: [], restored: true },
+      google,
+      "Google brought the removed review back",
+    ],
+    ["review_removed", {}, google, "Google removed the review"],
+    ["review_flagged", { reason: "Spam" }, kim, "Kim flagged the review [Spam]"],
+    [
+      "flag_status_changed",
+      { from: "open", to: "under_review" },
+      kim,
+      "Kim set the flag to “Under review”",
+    ],
+    ["review_assigned", { user_id: 7 }, kim, "Kim assigned the review to Alex"],
+    ["review_assigned", { user_id: 8 }, kim, "Kim assigned the review to a former colleague"],
+    ["note_added", { body: "Call him" }, kim, "Kim added a note [Call him]"],
+    ["response_submitted", { body: "Thanks" }, kim, "Kim responded [Thanks]"],
+    ["response_updated", { body: "Thank you" }, kim, "Kim changed the response [Thank you]"],
+    ["response_deleted", {}, kim, "Kim deleted the response"],
+    ["response_post_succeeded", {}, google, "Google published the response"],
+  ])("says %s with %j", (event, metadata, actor, expected) => {
+    const { who, what, quote } = happened(event, metadata, actor);
+    expect(`${who} ${what}${quote === undefined ? "" : ` [${quote}]`}`).toBe(expected);
+  });
+
+  test("says why a response was not published, and what to do", () => {
+    expect(happened("response_post_failed", { error_code: "E-013" }, google).more).toBe(
+      "The response is too long for the review site. Shorten the response. (E-013)",
+    );
+  });
+
+  test("tells an event that it does not know, and one that has nothing in it", () => {
+    expect(happened("review_boosted", null, null)).toEqual({
+      who: "Somebody",
+      what: "review boosted",
+    });
+    expect(happened("constructor", {}, kim).what).toBe("constructor");
+    expect(happened("note_added", { body: 7 }, kim)).toEqual({ who: "Kim", what: "added a note" });
+  });
+});
+
+test("the error codes are those of the API, with its reasons", () => {
+  const reasons = Object.entries(ERROR_TEXTS).map(([code, { reason }]) => [code, reason]);
+  expect(Object.fromEntries(reasons)).toEqual({ ...ERROR_REASONS });
+  expect(errorText("E-999").advice).toContain("Tell the code");
+});
+
+test.each([
+  [undefined, []],
+  ["open", ["under_review", "accepted", "rejected", "withdrawn"]],
+  ["under_review", ["accepted", "rejected", "withdrawn"]],
+  ["accepted", []],
+  ["rejected", []],
+  ["withdrawn", []],
+] as const)("a flag that is %p may become %j", (status, moves) => {
+  expect(movesOf(status).map(({ to }) => to)).toEqual([...moves]);
+});
+
+describe("the filters of the reviews", () => {
+  const none = {
+    store: undefined,
+    rate: undefined,
+    source: undefined,
+    answered: undefined,
+    flag: undefined,
+    assigned: undefined,
+  };
+
+  test("become the API's query", () => {
+    const values = {
+      store: "4",
+      rate: "2",
+      source: "yelp",
+      answered: "false",
+      flag: "open",
+      assigned: "9",
+    };
+    expect(reviewQuery(values, 3)).toEqual({
+      store_id: 4,
+      rate: 2,
+      source_platform: "yelp",
+      responded: "false",
+      flag_status: "open",
+      assigned_user_id: 9,
+    });
+    expect(reviewQuery({ ...none, assigned: "me" }, 3)).toEqual({ assigned_user_id: 3 });
+  });
+
+  test.each([
+    { rate: "6" },
+    { rate: "1.5" },
+    { store: "0" },
+    { store: "2147483648" },
+    { store: "-1" },
+    { answered: "yes" },
+    { flag: "closed" },
+    { assigned: "you" },
+    { source: "x".repeat(65) },
+  ])("leave out what the API would refuse: %j", (values) => {
+    expect(reviewQuery({ ...none, ...values }, 3)).toEqual({});
+  });
+
+  test("make an address of their own for every view", () => {
+    const searches = VIEWS.map(({ values }) => searchOf(values));
+    expect(searches[0]).toBe("");
+    expect(new Set(searches).size).toBe(VIEWS.length);
+  });
+});
+
+test("stores with a broken connection come first, each with its broken ones first", () => {
+  const site = (store: string, name: string, pull: boolean, post = true) => ({
+    store_id: store.codePointAt(0) ?? 0,
+    store_name: store,
+    name,
+    pull: { connected: pull },
+    post: { connected: post },
+  });
+  const groups = byStore([
+    site("B", "Yelp", true),
+    site("C", "Google", true),
+    site("C", "Yelp", true, false),
+    site("A", "Yelp", true),
+    site("A", "Google", true),
+  ]);
+  expect(
+    groups.map(({ name, broken, connections }) => [
+      name,
+      broken,
+      connections.map((one) => one.name),
+    ]),
+  ).toEqual([
+    ["C", 1, ["Yelp", "Google"]],
+    ["A", 0, ["Google", "Yelp"]],
+    ["B", 0, ["Yelp"]],
+  ]);
+});
