@@ -142,7 +142,7 @@ function UserMenu() {
         >
           {isDark ? "Light colours" : "Dark colours"}
         </Menu.Item>
-        <Menu.Item leftSection={<Icon name="signOut" />} onClick={() => void signOut()}>
+        <Menu.Item leftSection={<Icon name="signOut" />} onClick={signOut}>
           Sign out
         </Menu.Item>
       </Menu.Dropdown>

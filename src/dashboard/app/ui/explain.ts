@@ -30,6 +30,11 @@ function adviceFor({ status, retryAfterS, errors }: ApiError): string {
   return "Try again; if it stays like this, tell us the number of the request.";
 }
 
+/** What the API answered; undefined where it could not be asked. */
+export function problemOf(error: unknown): ApiError | undefined {
+  return error instanceof ApiError ? error : undefined;
+}
+
 /** Of a 422: what is wrong with one field, for the error under it. */
 export function fieldError(error: unknown, field: string): string | undefined {
   return error instanceof ApiError ? error.errors[field]?.join(", ") : undefined;
