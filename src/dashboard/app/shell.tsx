@@ -16,6 +16,7 @@ import { Link, useLocation } from "wouter";
 
 import type { AREAS } from "./pages.ts";
 import { useSession, useSessionState } from "./session.tsx";
+import { BrandMark } from "./ui/brand-mark.tsx";
 import { Icon } from "./ui/icon.tsx";
 import { roleName } from "./ui/words.ts";
 
@@ -92,7 +93,7 @@ function Brand() {
   return (
     <Group gap="xs" wrap="nowrap" className="shrinks">
       {theme.logo_url === null || isBroken ? (
-        <span className="brand-mark" aria-hidden />
+        <BrandMark />
       ) : (
         <img
           className="brand-logo"

@@ -1,4 +1,4 @@
-import { Button, Group, PinInput, Stack, Text } from "@mantine/core";
+import { Anchor, Button, Group, PinInput, Stack, Text } from "@mantine/core";
 import { useId, useRef, useState, type FormEvent } from "react";
 
 import { fieldError } from "./explain.ts";
@@ -88,14 +88,15 @@ export function CodeEntry({
           Check the code
         </Button>
         <Group gap="xs" justify="center">
-          <Button
-            variant="subtle"
-            size="compact-sm"
-            onClick={() => void resend()}
-            disabled={wait > 0 || isBusy}
-          >
-            {wait > 0 ? `Send another code in ${wait} s` : "Send another code"}
-          </Button>
+          {wait > 0 ? (
+            <Text size="sm" c="dimmed" className="countdown">
+              Nothing there? Another code can be sent in {wait} s.
+            </Text>
+          ) : (
+            <Anchor component="button" type="button" size="sm" onClick={() => void resend()}>
+              Send another code
+            </Anchor>
+          )}
         </Group>
       </Stack>
     </form>

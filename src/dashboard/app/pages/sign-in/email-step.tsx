@@ -4,7 +4,6 @@ import { useState, type FormEvent } from "react";
 import { useApi } from "../../session.tsx";
 import { fieldError } from "../../ui/explain.ts";
 import { Refusal } from "./refusal.tsx";
-import { Remember } from "./remember.tsx";
 import { useProblem } from "./wait.ts";
 
 export interface Discovered {
@@ -16,14 +15,10 @@ export interface Discovered {
 export function EmailStep({
   email,
   onEmail,
-  remember,
-  onRemember,
   onDiscovered,
 }: {
   readonly email: string;
   readonly onEmail: (email: string) => void;
-  readonly remember: boolean;
-  readonly onRemember: (remember: boolean) => void;
   readonly onDiscovered: (ways: Discovered) => void;
 }) {
   const api = useApi();
@@ -61,7 +56,6 @@ export function EmailStep({
           onChange={(event) => onEmail(event.currentTarget.value)}
           error={isWrong && "Enter an address such as name@company.com."}
         />
-        <Remember value={remember} onChange={onRemember} />
         {error !== undefined && !isWrong && <Refusal error={error} wait={wait} />}
         <Button type="submit" loading={isBusy} disabled={wait > 0}>
           Continue

@@ -20,9 +20,9 @@ export function Refusal({ error, wait }: { readonly error: unknown; readonly wai
       variant="light"
       role="alert"
       icon={<Icon name="alert" />}
-      title="The email or the password is wrong"
+      title="Wrong email or password"
     >
-      Try again, or choose a new password. Five wrong ones in a row lock the sign-in for a while.
+      Five wrong passwords in a row lock the sign-in for a while.
     </Alert>
   );
 }

@@ -2,6 +2,7 @@ import { Alert, Anchor, Group, Paper, Stack, Text, Title } from "@mantine/core";
 import { useEffect, useState } from "react";
 
 import { useSessionState } from "../../session.tsx";
+import { BrandMark } from "../../ui/brand-mark.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { EmailStep, type Discovered } from "./email-step.tsx";
 import { Forgotten } from "./forgotten.tsx";
@@ -36,7 +37,7 @@ export function SignIn() {
     <main className="sign-in">
       <Stack gap="lg">
         <Group gap="xs" justify="center">
-          <span className="brand-mark" aria-hidden />
+          <BrandMark size={28} />
           <Text fw={650} size="lg">
             ReviewRelay
           </Text>
@@ -47,7 +48,7 @@ export function SignIn() {
             <NoticeBox notice={notice} />
             {!isArriving && step.name === "email" && (
               <EmailStep
-                {...common}
+                email={email}
                 onEmail={setEmail}
                 onDiscovered={(ways) => go({ name: "method", ways })}
               />
