@@ -1,4 +1,9 @@
-import { createTheme, MantineProvider, type CSSVariablesResolver } from "@mantine/core";
+import {
+  createTheme,
+  MantineProvider,
+  type CSSVariablesResolver,
+  type MantineTheme,
+} from "@mantine/core";
 import { Notifications } from "@mantine/notifications";
 import { useMemo, type ReactNode } from "react";
 
@@ -47,13 +52,25 @@ export function Look({ children }: { readonly children: ReactNode }) {
   );
 }
 
+/** States in words on their own pale colour; the library's yellow is too faint there. */
+const STATE_COLORS = ["red", "yellow", "teal", "blue", "gray"] as const;
+
+function readableWords(colors: MantineTheme["colors"]): Record<string, string> {
+  const entries = STATE_COLORS.map((name) => {
+    const [, pale, , , , , , , , strong] = colors[name];
+    return [`--mantine-color-${name}-light-color`, readableOn(strong, pale)];
+  });
+  return Object.fromEntries(entries);
+}
+
 /** The library's grey for lesser text, and a tenant's colour, may be too faint to read: both are held to WCAG AA. */
 function readableVariables(color: string): CSSVariablesResolver {
   const onWhite = readableOn(color, "#ffffff");
   const onDark = readableOn(color, DARK_BACKGROUND);
-  return () => ({
+  return ({ colors }) => ({
     variables: {},
     light: {
+      ...readableWords(colors),
       "--mantine-color-dimmed": "#5c636a",
       "--mantine-color-placeholder": "#6a7178",
       "--mantine-color-error": "#c92a2a",

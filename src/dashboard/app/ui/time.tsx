@@ -27,6 +27,15 @@ export function ExactTime({ at }: { readonly at: string | null }) {
   return at === null ? <>–</> : <time dateTime={at}>{EXACT.format(new Date(at))}</time>;
 }
 
+export function LastUsed({ at }: { readonly at: string | null }) {
+  if (at === null) return <>never used</>;
+  return (
+    <>
+      last used <Time at={at} />
+    </>
+  );
+}
+
 /** The present in ms, moving on by itself. */
 export function useNow(everyMs: number): number {
   const [now, setNow] = useState(() => Date.now());
@@ -60,5 +69,5 @@ export function minutes(seconds: number): string {
 
 function relative(seconds: number): string {
   const [unit, size] = UNITS.find(([, one]) => Math.abs(seconds) >= one) ?? ["second", 1];
-  return RELATIVE.format(Math.trunc(seconds / size), unit);
+  return RELATIVE.format(Math.round(seconds / size), unit);
 }

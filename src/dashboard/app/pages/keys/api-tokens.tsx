@@ -8,7 +8,7 @@ import { fieldError } from "../../ui/explain.ts";
 import { notify } from "../../ui/notify.ts";
 import { Section } from "../../ui/section.tsx";
 import { EmptyState, ErrorNotice, Loading } from "../../ui/states.tsx";
-import { Time } from "../../ui/time.tsx";
+import { LastUsed, Time } from "../../ui/time.tsx";
 import { useSubmit } from "../../ui/use-submit.ts";
 import { scopeWords, type Scope } from "./scopes.ts";
 import { ScopesField } from "./scopes-field.tsx";
@@ -103,8 +103,7 @@ function TokenRows({
                 {scopeWords(one.scopes)}
               </Text>
               <Text size="sm" c="dimmed">
-                Created <Time at={one.created_at} />, last used{" "}
-                {one.last_used_at === null ? "never" : <Time at={one.last_used_at} />}, expires{" "}
+                Created <Time at={one.created_at} />, <LastUsed at={one.last_used_at} />, expires{" "}
                 <Time at={one.expires_at} />
               </Text>
             </Stack>

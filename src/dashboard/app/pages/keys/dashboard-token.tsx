@@ -6,7 +6,7 @@ import { Confirm } from "../../ui/confirm.tsx";
 import { CodeBlock, SecretField } from "../../ui/copy.tsx";
 import { notify } from "../../ui/notify.ts";
 import { Section } from "../../ui/section.tsx";
-import { ExactTime, Time } from "../../ui/time.tsx";
+import { ExactTime, LastUsed } from "../../ui/time.tsx";
 import { Refused } from "./refused.tsx";
 import { useDashboardToken, type Token } from "./use-dashboard-token.ts";
 
@@ -55,8 +55,7 @@ function Existing({
       <SecretField key={token.token} label="Token" value={token.token} />
       <Group justify="space-between" gap="sm">
         <Text size="sm" c="dimmed">
-          Generated <ExactTime at={token.created_at} />, last used{" "}
-          {token.last_used_at === null ? "never" : <Time at={token.last_used_at} />}
+          Generated <ExactTime at={token.created_at} />, <LastUsed at={token.last_used_at} />
         </Text>
         <Group gap="xs">
           <Button variant="default" size="xs" onClick={() => setAsked("regenerate")}>

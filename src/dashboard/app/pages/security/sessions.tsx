@@ -7,7 +7,7 @@ import { Icon } from "../../ui/icon.tsx";
 import { notify } from "../../ui/notify.ts";
 import { Section } from "../../ui/section.tsx";
 import { ErrorNotice, Loading } from "../../ui/states.tsx";
-import { ExactTime, Time } from "../../ui/time.tsx";
+import { ExactTime, LastUsed, Time } from "../../ui/time.tsx";
 import { deviceOf } from "./user-agent.ts";
 import { useSessions, type SignedIn } from "./use-sessions.ts";
 
@@ -113,8 +113,7 @@ function Row({ session, onEnd }: { readonly session: SignedIn; readonly onEnd: (
           {clientId !== null && `, client ${clientId}`}
         </Text>
         <Text size="sm" c="dimmed">
-          Since <ExactTime at={session.created_at} />, last used{" "}
-          {session.last_used_at === null ? "never" : <Time at={session.last_used_at} />}, ends{" "}
+          Since <ExactTime at={session.created_at} />, <LastUsed at={session.last_used_at} />, ends{" "}
           <Time at={session.expires_at} /> at the latest
         </Text>
       </Stack>
