@@ -37,6 +37,7 @@ function alphabetOf(password: string): number {
     [/[A-Z]/, 20],
     [/\d/, 10],
     [/[^a-zA-Z\d]/, 20],
+    [/[^\u0020-\u007e]/, 60],
   ];
   return Math.max(
     2,

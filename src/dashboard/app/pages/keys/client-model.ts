@@ -1,5 +1,4 @@
 import { isScope, type Scope } from "./scopes.ts";
-import type { OAuthClient } from "./use-clients.ts";
 
 export type ClientsPath = "/sso/clients" | "/partner/oauth-clients";
 
@@ -37,7 +36,17 @@ export const NEW_CLIENT: ClientDraft = {
   firstParty: false,
 };
 
-export function draftOf(client: OAuthClient): ClientDraft {
+/** What the form shows of a client, as the API names it. */
+interface ShownClient {
+  readonly name: string;
+  readonly confidential: boolean;
+  readonly redirect_uris: readonly string[];
+  readonly scopes: readonly string[];
+  readonly grant_types: readonly string[];
+  readonly first_party: boolean;
+}
+
+export function draftOf(client: ShownClient): ClientDraft {
   return {
     name: client.name,
     confidential: client.confidential,
