@@ -4,9 +4,20 @@ import { fileURLToPath } from "node:url";
 import type { AxeResults } from "axe-core";
 import type { Browser, Page } from "playwright-core";
 
-import { PASSWORD } from "./api.ts";
+import { PASSWORD, startApi } from "./api.ts";
 
 const AXE = readFileSync(fileURLToPath(import.meta.resolve("axe-core/axe.min.js")), "utf8");
+
+/** The API at an address that it knows itself, as links and single sign-on need it. */
+export async function serveDashboard(options: Parameters<typeof startApi>[0]) {
+  const probe = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
+  const { port } = probe;
+  await probe.stop(true);
+  const root = `http://127.0.0.1:${port}`;
+  const api = await startApi({ ...options, config: { ...options.config, serverRoot: root } });
+  api.listen(port);
+  return { api, root };
+}
 
 interface Look {
   readonly width?: number;
@@ -20,6 +31,8 @@ export async function openDashboard(
 ): Promise<{ page: Page; faults: readonly string[] }> {
   const viewport = { width, height: 900 };
   const page = await browser.newPage({ viewport, colorScheme });
+  // Sooner than the test's own end, so that what was waited for is named.
+  page.setDefaultTimeout(15_000);
   const faults: string[] = [];
   page.on("pageerror", (error) => faults.push(error.message));
   page.on("console", (message) => {

@@ -11,6 +11,8 @@ import { readableOn, shadesOf } from "./colors.ts";
 import { useSessionState } from "./session.tsx";
 
 const PLATFORM_COLOR = "#1f6feb";
+/** The darkest of the light ones, and the lightest of the dark ones, that text stands on. */
+const LIGHT_BACKGROUND = "#f8f9fa";
 const DARK_BACKGROUND = "#242424";
 
 /** Of the document's policy: style elements that the components write carry it. */
@@ -65,7 +67,7 @@ function readableWords(colors: MantineTheme["colors"]): Record<string, string> {
 
 /** The library's grey for lesser text, and a tenant's colour, may be too faint to read: both are held to WCAG AA. */
 function readableVariables(color: string): CSSVariablesResolver {
-  const onWhite = readableOn(color, "#ffffff");
+  const onLight = readableOn(color, LIGHT_BACKGROUND);
   const onDark = readableOn(color, DARK_BACKGROUND);
   return ({ colors }) => ({
     variables: {},
@@ -74,8 +76,8 @@ function readableVariables(color: string): CSSVariablesResolver {
       "--mantine-color-dimmed": "#5c636a",
       "--mantine-color-placeholder": "#6a7178",
       "--mantine-color-error": "#c92a2a",
-      "--mantine-color-anchor": onWhite,
-      "--mantine-color-brand-text": onWhite,
+      "--mantine-color-anchor": onLight,
+      "--mantine-color-brand-text": onLight,
       "--mantine-color-brand-light-color": readableOn(color, shadesOf(color)[0]),
     },
     dark: {

@@ -45,6 +45,10 @@ export function CodeEntry({
     // After the fields are free again.
     requestAnimationFrame(() => first.current?.focus());
   };
+  const enter = (entered: string) => {
+    setCode(entered);
+    if (entered.length === DIGITS) void submit(entered);
+  };
   const resend = async () => {
     if (await attempt(onResend)) setSentAt(Date.now());
   };
@@ -71,8 +75,8 @@ export function CodeEntry({
             // oxlint-disable-next-line jsx-a11y/no-autofocus
             autoFocus
             value={code}
-            onChange={setCode}
-            onComplete={(entered) => void submit(entered)}
+            // Not onComplete, which knows nothing of a code that was cleared after it was wrong.
+            onChange={enter}
             error={wrong !== undefined}
             readOnly={isBusy}
             getInputProps={(index) => ({ "aria-label": `Digit ${index + 1} of ${DIGITS}` })}

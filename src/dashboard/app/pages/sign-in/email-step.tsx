@@ -37,7 +37,7 @@ export function EmailStep({
   };
   const isWrong = fieldError(error, "email") !== undefined;
   return (
-    <form onSubmit={(event) => void submit(event)}>
+    <form noValidate onSubmit={(event) => void submit(event)}>
       <Stack>
         <TextInput
           label="Email"

@@ -67,7 +67,10 @@ export function SignIn() {
           </Stack>
         </Paper>
         <Text size="sm" c="dimmed" ta="center">
-          Building an integration? <Anchor href="/docs/quick-start">Read the documentation</Anchor>
+          Building an integration?{" "}
+          <Anchor href="/docs/quick-start" underline="always">
+            Read the documentation
+          </Anchor>
         </Text>
       </Stack>
     </main>
