@@ -30,7 +30,8 @@ export async function openDashboard(
   { root, path = "", width = 1280, colorScheme = "light" }: Look & { root: string; path?: string },
 ): Promise<{ page: Page; faults: readonly string[] }> {
   const viewport = { width, height: 900 };
-  const page = await browser.newPage({ viewport, colorScheme });
+  // What is on its way in is too faint to read for a moment.
+  const page = await browser.newPage({ viewport, colorScheme, reducedMotion: "reduce" });
   // Sooner than the test's own end, so that what was waited for is named.
   page.setDefaultTimeout(15_000);
   const faults: string[] = [];

@@ -7,6 +7,7 @@ import {
   NavLink,
   Text,
   UnstyledButton,
+  VisuallyHidden,
   useComputedColorScheme,
   useMantineColorScheme,
 } from "@mantine/core";
@@ -121,10 +122,11 @@ function UserMenu() {
   return (
     <Menu position="bottom-end" withArrow>
       <Menu.Target>
-        <UnstyledButton aria-label={`Account of ${user.name}`}>
+        <UnstyledButton>
+          <VisuallyHidden>Account of {user.name}</VisuallyHidden>
           <Group gap="xs" wrap="nowrap">
             <Avatar name={user.name} color="initials" radius="xl" size="sm" aria-hidden />
-            <Text size="sm" visibleFrom="sm">
+            <Text size="sm" visibleFrom="sm" aria-hidden>
               {user.name}
             </Text>
             <Icon name="chevronDown" size={14} />

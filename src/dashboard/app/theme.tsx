@@ -31,6 +31,7 @@ export function Look({ children }: { readonly children: ReactNode }) {
         primaryShade: 6,
         colors: { brand: shadesOf(color) },
         autoContrast: true,
+        respectReducedMotion: true,
         defaultRadius: "md",
         cursorType: "pointer",
         fontFamily:
