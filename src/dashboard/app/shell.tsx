@@ -125,7 +125,7 @@ function UserMenu() {
         <UnstyledButton>
           <VisuallyHidden>Account of {user.name}</VisuallyHidden>
           <Group gap="xs" wrap="nowrap">
-            <Avatar name={user.name} color="initials" radius="xl" size="sm" aria-hidden />
+            <Avatar name={user.name} color="gray" radius="xl" size="sm" aria-hidden />
             <Text size="sm" visibleFrom="sm" aria-hidden>
               {user.name}
             </Text>

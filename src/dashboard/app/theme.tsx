@@ -55,6 +55,12 @@ export function Look({ children }: { readonly children: ReactNode }) {
   );
 }
 
+/** White words stand on it. */
+const STRONG_RED = {
+  "--mantine-color-red-filled": "#c92a2a",
+  "--mantine-color-red-filled-hover": "#b02525",
+} as const;
+
 /** States in words on their own pale colour; the library's yellow is too faint there. */
 const STATE_COLORS = ["red", "yellow", "teal", "blue", "gray"] as const;
 
@@ -73,6 +79,7 @@ function readableVariables(color: string): CSSVariablesResolver {
   return ({ colors }) => ({
     variables: {},
     light: {
+      ...STRONG_RED,
       ...readableWords(colors),
       "--mantine-color-dimmed": "#5c636a",
       "--mantine-color-placeholder": "#6a7178",
@@ -82,6 +89,7 @@ function readableVariables(color: string): CSSVariablesResolver {
       "--mantine-color-brand-light-color": readableOn(color, shadesOf(color)[0]),
     },
     dark: {
+      ...STRONG_RED,
       "--mantine-color-dimmed": "#a6a7ab",
       "--mantine-color-placeholder": "#909296",
       "--mantine-color-error": "#ff8787",
