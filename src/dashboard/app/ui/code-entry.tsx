@@ -22,7 +22,6 @@ export function CodeEntry({
   const [isBusy, setBusy] = useState(false);
   const [sentAt, setSentAt] = useState(() => Date.now());
   const first = useRef<HTMLInputElement>(null);
-  const wait = useCountdown(sentAt + COOLDOWN_MS);
   const label = useId();
   const wrong = fieldError(error, "otp");
 
@@ -91,18 +90,25 @@ export function CodeEntry({
         <Button type="submit" loading={isBusy} disabled={code.length < DIGITS}>
           Check the code
         </Button>
-        <Group gap="xs" justify="center">
-          {wait > 0 ? (
-            <Text size="sm" c="dimmed" className="countdown">
-              Nothing there? Another code can be sent in {wait} s.
-            </Text>
-          ) : (
-            <Anchor component="button" type="button" size="sm" onClick={() => void resend()}>
-              Send another code
-            </Anchor>
-          )}
-        </Group>
+        <Resend sentAt={sentAt} onResend={() => void resend()} />
       </Stack>
     </form>
+  );
+}
+
+function Resend({ sentAt, onResend }: { readonly sentAt: number; readonly onResend: () => void }) {
+  const wait = useCountdown(sentAt + COOLDOWN_MS);
+  return (
+    <Group justify="center">
+      {wait > 0 ? (
+        <Text size="sm" c="dimmed" className="countdown">
+          Nothing there? Another code can be sent in {wait} s.
+        </Text>
+      ) : (
+        <Anchor component="button" type="button" size="sm" onClick={onResend}>
+          Send another code
+        </Anchor>
+      )}
+    </Group>
   );
 }
