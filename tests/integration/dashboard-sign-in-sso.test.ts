@@ -6,7 +6,7 @@ import { PASSWORD, type TestApi } from "../support/api.ts";
 import { chromium, openBrowser } from "../support/browser.ts";
 import { seriousFaults, serveDashboard } from "../support/dashboard.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
-import { connect, startProvider } from "../support/sso.ts";
+import { connect, endOfTrip, startProvider } from "../support/sso.ts";
 import { addTenants, addUser } from "../support/tenants.ts";
 
 // Through a complete identity provider with pages of its own.
@@ -74,17 +74,14 @@ async function signInAtProvider(page: Page, login: string): Promise<void> {
   await page.click("button[type=submit]");
 }
 
-/** A code that is as good as any, for somebody else's browser. */
+/** A code that is as good as any, of a trip that began without the dashboard. */
 async function codeOf(login: string): Promise<string> {
   const context = await browser.newContext();
   const page = await context.newPage();
-  await page.route("**/dashboard?code=*", (route) => route.fulfill({ body: "caught" }));
   await page.goto(`${root}/api/v1/auth/sso/redirect?email=${login}@corp.test`);
-  await signInAtProvider(page, login);
-  await page.waitForURL("**/dashboard?code=*");
-  const code = new URL(page.url()).searchParams.get("code") ?? "";
+  const end = await endOfTrip(page, login, (url) => url.startsWith(`${root}/dashboard?`));
   await context.close();
-  return code;
+  return end.searchParams.get("code") ?? "";
 }
 
 describe.skipIf(chromium === undefined)("single sign-on", () => {
