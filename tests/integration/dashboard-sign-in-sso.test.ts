@@ -107,6 +107,24 @@ describe.skipIf(chromium === undefined)("single sign-on", () => {
     await context.close();
   });
 
+  test("is over with the session that it began: signing out tells nothing of it", async () => {
+    const context = await browser.newContext();
+    const { page } = await visit(context);
+    await leave(page);
+    await signInAtProvider(page, "ada");
+    await navigation(page).waitFor();
+    const exchanges: string[] = [];
+    page.on("request", (request) => {
+      if (request.url().includes("/auth/sso/exchange")) exchanges.push(request.url());
+    });
+    await page.getByRole("button", { name: /^Account of/ }).click();
+    await page.getByRole("menuitem", { name: "Sign out" }).click();
+    await page.getByText("You are signed out", { exact: true }).waitFor();
+    expect(await page.getByLabel("Email").inputValue()).toBe("");
+    expect(exchanges).toEqual([]);
+    await context.close();
+  });
+
   test("keeps the session over a reload where that was asked for before the trip", async () => {
     const context = await browser.newContext();
     const { page } = await visit(context);

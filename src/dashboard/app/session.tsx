@@ -59,7 +59,7 @@ interface SessionState {
 const Context = createContext<SessionState | undefined>(undefined);
 
 export function SessionProvider({ children }: { readonly children: ReactNode }) {
-  const [arrival] = useState(takeArrival);
+  const [arrival, setArrival] = useState(takeArrival);
   const [session, setSession] = useState(restore);
   const [ended, setEnded] = useState<Ending>();
   const token = session?.token;
@@ -70,6 +70,7 @@ export function SessionProvider({ children }: { readonly children: ReactNode }) 
     if (remember) kept.write(SESSION, next);
     else kept.forget(SESSION);
     live.current = next.token;
+    setArrival(NO_ARRIVAL);
     setEnded(undefined);
     setSession(next);
   }, []);
@@ -80,6 +81,7 @@ export function SessionProvider({ children }: { readonly children: ReactNode }) 
     kept.forget(SESSION);
     notify.clear();
     queryClient.clear();
+    setArrival(NO_ARRIVAL);
     setSession(undefined);
     setEnded(why);
   }, []);
@@ -117,6 +119,9 @@ export function SessionProvider({ children }: { readonly children: ReactNode }) 
   const state = { session, isRemembered, ended, arrival, api, signIn: enter, signOut };
   return <Context value={state}>{children}</Context>;
 }
+
+/** What came with the page counts for the first sign-in after it, and for none that follows a session. */
+const NO_ARRIVAL: Arrival = { kind: "none" };
 
 /** The code leaves the address before anything else happens: it must not be kept, copied or sent anywhere. */
 function takeArrival(): Arrival {

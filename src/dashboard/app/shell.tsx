@@ -107,9 +107,11 @@ function Brand() {
       <Text fw={650} truncate>
         {name}
       </Text>
-      <Text c="dimmed" size="sm" truncate visibleFrom="sm">
-        {company.name}
-      </Text>
+      {company.name !== name && (
+        <Text c="dimmed" size="sm" truncate visibleFrom="sm">
+          {company.name}
+        </Text>
+      )}
     </Group>
   );
 }

@@ -50,7 +50,9 @@ export function signInPage(
       <button class="plain" name="action" value="sso" formnovalidate>
         Use single sign-on instead
       </button>
-      <button class="plain" name="action" value="deny" formnovalidate>Cancel and go back</button>
+      <button class="plain quiet" name="action" value="deny" formnovalidate>
+        Cancel and go back
+      </button>
     </form>`;
   const title = problem === undefined ? "Sign in" : "Sign in: there is a problem";
   return pageResponse({ branding: client.branding, title, body, redirectUri }, head);

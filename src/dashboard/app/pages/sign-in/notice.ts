@@ -15,7 +15,7 @@ export interface Notice {
 export function useNotice() {
   const { arrival, ended, api, signIn } = useSessionState();
   const [told, setTold] = useState(() => ofArrival(arrival));
-  const [isArriving, setArriving] = useState(arrival.kind === "code" && ended === undefined);
+  const [isArriving, setArriving] = useState(arrival.kind === "code");
   const [isDismissed, setDismissed] = useState(false);
   const isBegun = useRef(false);
   useEffect(() => {
