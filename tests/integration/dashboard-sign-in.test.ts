@@ -432,6 +432,29 @@ describe.skipIf(chromium === undefined)("everybody can use the sign-in", () => {
     await page.close();
   });
 
+  test("on a phone the navigation is behind its button, for the keyboard, too", async () => {
+    const { page, faults } = await openDashboard(browser, { root, path: "/keys" });
+    await signIn(page, (await freshUser()).email);
+    await page.getByRole("heading", { name: "API keys" }).and(page.locator(":focus")).waitFor();
+    await page.setViewportSize({ width: 360, height: 800 });
+    const security = page.getByRole("link", { name: "Security" });
+    await security.waitFor({ state: "hidden" });
+    await page.getByRole("button", { name: "Navigation" }).focus();
+    await page.keyboard.press("Tab");
+    await page.keyboard.press("Tab");
+    await button(page, "Manage token").and(page.locator(":focus")).waitFor();
+    await page.getByRole("button", { name: "Navigation" }).press("Enter");
+    await security.press("Enter");
+    await page
+      .getByRole("heading", { name: "Security", level: 1 })
+      .and(page.locator(":focus"))
+      .waitFor();
+    await security.waitFor({ state: "hidden" });
+    expect(await seriousFaults(page)).toEqual([]);
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
   test("a phone shows it without scrolling sideways", async () => {
     const { page } = await openDashboard(browser, { root, width: 360 });
     const isWide = () =>

@@ -57,7 +57,7 @@ export function Shell({
             <UserMenu />
           </Group>
         </AppShell.Header>
-        <AppShell.Navbar p="xs" aria-label="Main">
+        <AppShell.Navbar p="xs" aria-label="Main" className={opened ? "" : "closed-on-phones"}>
           {areas.map(({ path, title, icon }) => (
             <NavLink
               key={path}
