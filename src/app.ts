@@ -21,6 +21,7 @@ import { oauthClientRoutes, oauthRootRoutes } from "./oauth/routes.ts";
 import type { Waker } from "./outbox/schedule.ts";
 import { providerRoutes } from "./providers/routes.ts";
 import { reviewRoutes } from "./reviews/routes.ts";
+import { IdentityProviders } from "./sso/identity-providers.ts";
 import { ssoRoutes } from "./sso/routes.ts";
 import { webhookRoutes } from "./webhooks/routes.ts";
 
@@ -49,10 +50,11 @@ export function createApp(deps: AppDeps) {
   const edge = { ...createEdge(deps), limiter: deps.limiter };
   const streams = new EventStreams(deps);
   const { serverRoot } = deps.config;
+  const providers = new IdentityProviders(deps);
   const routes: Route[] = [
     ...authRoutes(deps),
     ...oauthClientRoutes(deps),
-    ...ssoRoutes(deps),
+    ...ssoRoutes({ ...deps, providers }),
     ...auditRoutes(deps),
     ...adminRoutes({ ...deps, streams, authenticate: (call) => edge.authenticate(call) }),
     ...webhookRoutes({ ...deps, streams, authenticate: (call) => edge.authenticate(call) }),
@@ -60,7 +62,7 @@ export function createApp(deps: AppDeps) {
     ...providerRoutes(deps).map((one) => ({ ...one, unlimited: true })),
     ...reviewRoutes(deps),
   ];
-  const roots = oauthRootRoutes(deps);
+  const roots = oauthRootRoutes({ ...deps, providers });
   return mount(edge, {
     routes,
     documents: {

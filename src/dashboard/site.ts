@@ -19,18 +19,30 @@ interface Asset extends BundledFile {
   readonly gzip: Uint8Array<ArrayBuffer>;
 }
 type Assets = ReadonlyMap<string, Asset>;
+type Bundle = () => Promise<BundledFile[]>;
+
+/** As `app/ui/brand-mark.tsx` draws it. */
+const ICON = encodeURIComponent(
+  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24"><rect width="24" height="24" rx="7" fill="#1f6feb"/><path d="M6 8h5m-5 8h5m0-8 6 4-6 4" fill="none" stroke="#fff" stroke-width="2" stroke-linecap="round" stroke-linejoin="round"/></svg>',
+);
 
 /**
  * The pages at `/dashboard`: one document for every path below it, and the files that it loads. They are built from
  * `app/` when they are first asked for: an API without people pays nothing for them.
  */
-export function dashboardSite(): Site {
+export function dashboardSite(bundle: Bundle = () => bundleForBrowser(ENTRY)): Site {
   let building: Promise<Assets> | undefined;
+  // Those who come meanwhile wait for the same; after a failure the next one tries again.
+  const built = () =>
+    (building ??= build(bundle).catch((error: unknown) => {
+      building = undefined;
+      throw error;
+    }));
   return {
     path: PATH,
     async respond(request, call) {
       const { pathname } = new URL(request.url);
-      const assets = await (building ??= build());
+      const assets = await built();
       if (!pathname.startsWith(ASSETS)) return page(assets, call);
       const asset = assets.get(pathname.slice(ASSETS.length));
       if (asset === undefined) throw new Problem("not_found");
@@ -39,8 +51,8 @@ export function dashboardSite(): Site {
   };
 }
 
-async function build(): Promise<Assets> {
-  const files = await bundleForBrowser(ENTRY);
+async function build(bundle: Bundle): Promise<Assets> {
+  const files = await bundle();
   const params = { [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY };
   return new Map(
     files.map((one) => {
@@ -66,7 +78,7 @@ function page(assets: Assets, call: Call): Response {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>ReviewRelay</title>
-<link rel="icon" href="data:,">
+<link rel="icon" href="data:image/svg+xml,${ICON}">
 ${links.join("\n")}
 </head>
 <body>
@@ -101,7 +113,7 @@ function contentSecurityPolicy(nonce: string): string {
 
 function file(asset: Asset, request: Request, call: Call): Response {
   const accepted = request.headers.get("Accept-Encoding") ?? "";
-  const encoding = (["br", "gzip"] as const).find((one) => accepted.includes(one));
+  const encoding = (["br", "gzip"] as const).find((one) => accepts(accepted, one));
   const bytes = { br: asset.brotli, gzip: asset.gzip, none: asset.bytes }[encoding ?? "none"];
   return new Response(bytes, {
     headers: {
@@ -114,8 +126,20 @@ function file(asset: Asset, request: Request, call: Call): Response {
   });
 }
 
+/** RFC 9110, 12.5.3: a coding is taken unless its weight is 0; `*` stands for those that are not named. */
+function accepts(header: string, coding: string): boolean {
+  const weights = header.split(",").map((one) => {
+    const [name = "", ...params] = one.split(";").map((part) => part.trim().toLowerCase());
+    const weight = params.find((param) => param.startsWith("q="))?.slice(2);
+    return { name, isTaken: weight === undefined || Number(weight) > 0 };
+  });
+  const named = weights.find(({ name }) => name === coding);
+  return (named ?? weights.find(({ name }) => name === "*"))?.isTaken ?? false;
+}
+
 const headersFor = (call: Call) => ({
   "X-Content-Type-Options": "nosniff",
   "Referrer-Policy": "no-referrer",
+  "Cross-Origin-Resource-Policy": "same-origin",
   "X-Request-Id": call.requestId,
 });

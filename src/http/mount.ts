@@ -52,7 +52,15 @@ export function mount(edge: Edge, options: MountOptions) {
   }
   mountRoot(app, edge, options.rootRoutes ?? [], callOf);
   const look = (path: string, respond: (request: Request, call: Call) => unknown) => {
-    app.get(path, ({ request }) => respond(request, callOf(request)));
+    app.get(path, async ({ request }) => {
+      const call = callOf(request);
+      try {
+        return await respond(request, call);
+      } catch (error) {
+        // Elysia's own answer would be the error's text.
+        return renderError(edge.log, error, call);
+      }
+    });
     app.all(path, ({ request }: { request: Request }) => {
       const problem = new Problem("method_not_allowed", { headers: { Allow: "GET, HEAD" } });
       return renderError(edge.log, problem, callOf(request));

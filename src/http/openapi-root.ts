@@ -190,6 +190,23 @@ const KNOWN: Readonly<Record<string, Node>> = {
       "500": page("Something went wrong on our side."),
     },
   },
+  "GET /oauth/authorize/sso": {
+    summary: "Go on with the authorization code flow after single sign-on",
+    description: "Where our own page sends the browser: the ticket is good in that browser only.",
+    parameters: ["ticket", "code", "error"].map((name) => ({
+      name,
+      in: "query",
+      required: name === "ticket",
+      schema: text(),
+    })),
+    responses: {
+      "200": page("The consent page."),
+      "302": { description: "Back to `redirect_uri`, with a code or an error." },
+      "400": page("The sign-in did not work, or the page is not this browser's."),
+      "429": page("Too many requests."),
+      "500": page("Something went wrong on our side."),
+    },
+  },
   "POST /oauth/authorize": {
     summary: "Answer the page of the authorization code flow",
     description: "Sent by our own page.",

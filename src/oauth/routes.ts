@@ -1,7 +1,6 @@
 import type { RootRoute } from "../http/root-route.ts";
 import type { ClientDeps } from "./actions/clients.ts";
-import type { OAuthDeps } from "./actions/deps.ts";
-import { authorizeRoutes } from "./routes/authorize.ts";
+import { authorizeRoutes, type AuthorizeDeps } from "./routes/authorize.ts";
 import { clientRoutes } from "./routes/clients.ts";
 import { tokenEndpoints } from "./routes/tokens.ts";
 
@@ -11,6 +10,6 @@ export function oauthClientRoutes(deps: ClientDeps) {
 }
 
 /** interface.md 4.3: at `{server_root}`, without a version. */
-export function oauthRootRoutes(deps: OAuthDeps): RootRoute[] {
+export function oauthRootRoutes(deps: AuthorizeDeps): RootRoute[] {
   return [...tokenEndpoints(deps), ...authorizeRoutes(deps)];
 }

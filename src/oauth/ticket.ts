@@ -12,6 +12,8 @@ export interface Ticket {
   readonly query: string;
   /** Of a user who has signed in and is asked for consent. */
   readonly signedIn: { readonly secret: string; readonly email: string } | null;
+  /** Of a trip to an identity provider: what makes the code that it ends with good for this ticket alone. */
+  readonly verifier?: string;
   readonly expiresAtMs: number;
 }
 

@@ -38,9 +38,23 @@ function isBelow(asked: string, origin: string): boolean {
   return url !== null && url.origin === origin && url.href === asked;
 }
 
-/** The one end of every sign-in that was refused, wherever it began and whatever the reason. */
-export function refusedPlace(config: Pick<Config, "serverRoot">): string {
-  return `${dashboard(config)}?error=sso_failed`;
+/** Where the page of `/oauth/authorize` takes up again after the provider. */
+export const AUTHORIZE_RETURN = "/oauth/authorize/sso";
+
+/** The ticket is sealed for one browser, so that the address is of no use in another. */
+export function authorizePlace({ serverRoot }: Pick<Config, "serverRoot">, ticket: string): string {
+  return `${serverRoot}${AUTHORIZE_RETURN}?${new URLSearchParams({ ticket }).toString()}`;
+}
+
+/**
+ * The one end of every sign-in that was refused, whatever the reason: the dashboard, or our own authorize page where it
+ * began there. Never a place of the allow-list.
+ */
+export function refusedPlace(config: Pick<Config, "serverRoot">, returnTo = ""): string {
+  const isOurPage = returnTo.startsWith(`${config.serverRoot}${AUTHORIZE_RETURN}?`);
+  const url = new URL(isOurPage ? returnTo : dashboard(config));
+  url.searchParams.set("error", "sso_failed");
+  return url.href;
 }
 
 export function withCode(place: string, code: string): string {

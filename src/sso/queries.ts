@@ -76,10 +76,13 @@ export async function consumeState(tx: Tx, stateHash: string, now: Date): Promis
 export interface SsoUser extends KnownUser {
   readonly id: number;
   readonly email: string;
+  /** The partner whose tree it is; null for the platform. */
+  readonly partnerId: number | null;
 }
 
 const userColumns = (db: DbOrTx) => db.sql`
   u.id, u.company_id as "companyId", u.email,
+  case c.type when 'partner' then c.id else c.partner_id end as "partnerId",
   u.role = 'super_admin' or c.type = 'platform' as "isSuperAdmin",
   c.is_active and coalesce(p.is_active, true) as "isCompanyActive"`;
 

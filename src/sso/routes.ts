@@ -8,17 +8,15 @@ import { exchangeCode } from "./actions/exchange-code.ts";
 import { finishSso } from "./actions/finish-sso.ts";
 import { browserCookie } from "./browser.ts";
 import { callbackQuery, exchangeQuery, redirectQuery } from "./model.ts";
-import { IdentityProviders, type IdentityProviderDeps } from "./identity-providers.ts";
 import { connectionRoutes } from "./routes/connections.ts";
 
-interface RouteDeps extends Omit<SsoDeps, "providers">, ConnectionDeps, IdentityProviderDeps {
-  readonly config: SsoDeps["config"] & ConnectionDeps["config"] & IdentityProviderDeps["config"];
+interface RouteDeps extends SsoDeps, ConnectionDeps {
+  readonly config: SsoDeps["config"] & ConnectionDeps["config"];
 }
 
 /** interface.md 4.1 and 5.1; decisions.md 2, SSO legs. */
 export function ssoRoutes(deps: RouteDeps) {
-  const providers = new IdentityProviders(deps);
-  return [...legRoutes({ ...deps, providers }), ...connectionRoutes(deps)];
+  return [...legRoutes(deps), ...connectionRoutes(deps)];
 }
 
 function legRoutes(deps: SsoDeps) {

@@ -4,9 +4,20 @@ import { fileURLToPath } from "node:url";
 import type { AxeResults } from "axe-core";
 import type { Browser, Page } from "playwright-core";
 
-import { PASSWORD } from "./api.ts";
+import { PASSWORD, startApi } from "./api.ts";
 
 const AXE = readFileSync(fileURLToPath(import.meta.resolve("axe-core/axe.min.js")), "utf8");
+
+/** The API at an address that it knows itself, as links and single sign-on need it. */
+export async function serveDashboard(options: Parameters<typeof startApi>[0]) {
+  const probe = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
+  const { port } = probe;
+  await probe.stop(true);
+  const root = `http://127.0.0.1:${port}`;
+  const api = await startApi({ ...options, config: { ...options.config, serverRoot: root } });
+  api.listen(port);
+  return { api, root };
+}
 
 interface Look {
   readonly width?: number;
@@ -21,6 +32,8 @@ export async function openDashboard(
   const viewport = { width, height: 900 };
   // What is on its way in is too faint to read for a moment.
   const page = await browser.newPage({ viewport, colorScheme, reducedMotion: "reduce" });
+  // Sooner than the test's own end, so that what was waited for is named.
+  page.setDefaultTimeout(15_000);
   const faults: string[] = [];
   page.on("pageerror", (error) => faults.push(error.message));
   page.on("console", (message) => {
@@ -35,6 +48,7 @@ export async function openDashboard(
 /** Signs in with email and password; ready when the navigation is there. */
 export async function signIn(page: Page, email: string, password = PASSWORD): Promise<void> {
   await page.getByLabel("Email").fill(email);
+  await page.getByRole("button", { name: "Continue", exact: true }).click();
   await page.getByRole("textbox", { name: "Password" }).fill(password);
   await page.getByRole("button", { name: "Sign in", exact: true }).click();
   await page.getByRole("navigation", { name: "Main" }).waitFor();

@@ -3,6 +3,7 @@ import type { AddressInfo } from "node:net";
 
 import { Events, OAuth2Server } from "oauth2-mock-server";
 import { Provider } from "oidc-provider";
+import type { Page } from "playwright-core";
 
 import { BASE_PATH } from "../../src/http/mount.ts";
 import { answerOf, type Answer, type TestApi } from "./api.ts";
@@ -140,6 +141,27 @@ export async function signInAtProvider(browser: Browser, start: string, login: s
     );
   }
   return place;
+}
+
+/**
+ * The same with the cookies of a browser's page that is at the provider already; answers the address that the trip ends
+ * at, which is not visited.
+ */
+export async function endOfTrip(page: Page, login: string, isEnd: (url: string) => boolean) {
+  let place = page.url();
+  for (const prompt of ["login", "consent"]) {
+    let answer = await page.request.post(place, {
+      form: { prompt, login, password: "any" },
+      maxRedirects: 0,
+    });
+    for (;;) {
+      place = new URL(answer.headers()["location"] ?? "", place).href;
+      if (isEnd(place)) return new URL(place);
+      if (place.includes("/interaction/")) break;
+      answer = await page.request.get(place, { maxRedirects: 0 });
+    }
+  }
+  throw new Error(`The trip has no end; it came as far as ${place}`);
 }
 
 export type Claims = Record<string, unknown>;

@@ -17,6 +17,7 @@ import { Link, useLocation } from "wouter";
 
 import type { AREAS } from "./pages.ts";
 import { useSession, useSessionState } from "./session.tsx";
+import { BrandMark } from "./ui/brand-mark.tsx";
 import { Icon } from "./ui/icon.tsx";
 import { roleName } from "./ui/words.ts";
 
@@ -56,7 +57,7 @@ export function Shell({
             <UserMenu />
           </Group>
         </AppShell.Header>
-        <AppShell.Navbar p="xs" aria-label="Main">
+        <AppShell.Navbar p="xs" aria-label="Main" className={opened ? "" : "closed-on-phones"}>
           {areas.map(({ path, title, icon }) => (
             <NavLink
               key={path}
@@ -93,7 +94,7 @@ function Brand() {
   return (
     <Group gap="xs" wrap="nowrap" className="shrinks">
       {theme.logo_url === null || isBroken ? (
-        <span className="brand-mark" aria-hidden />
+        <BrandMark />
       ) : (
         <img
           className="brand-logo"
@@ -106,9 +107,11 @@ function Brand() {
       <Text fw={650} truncate>
         {name}
       </Text>
-      <Text c="dimmed" size="sm" truncate visibleFrom="sm">
-        {company.name}
-      </Text>
+      {company.name !== name && (
+        <Text c="dimmed" size="sm" truncate visibleFrom="sm">
+          {company.name}
+        </Text>
+      )}
     </Group>
   );
 }
@@ -123,9 +126,9 @@ function UserMenu() {
       <Menu.Target>
         <UnstyledButton>
           <VisuallyHidden>Account of {user.name}</VisuallyHidden>
-          <Group gap="xs" wrap="nowrap" aria-hidden>
-            <Avatar name={user.name} color="gray" radius="xl" size="sm" />
-            <Text size="sm" visibleFrom="sm">
+          <Group gap="xs" wrap="nowrap">
+            <Avatar name={user.name} color="gray" radius="xl" size="sm" aria-hidden />
+            <Text size="sm" visibleFrom="sm" aria-hidden>
               {user.name}
             </Text>
             <Icon name="chevronDown" size={14} />
@@ -144,7 +147,7 @@ function UserMenu() {
         >
           {isDark ? "Light colours" : "Dark colours"}
         </Menu.Item>
-        <Menu.Item leftSection={<Icon name="signOut" />} onClick={() => void signOut()}>
+        <Menu.Item leftSection={<Icon name="signOut" />} onClick={signOut}>
           Sign out
         </Menu.Item>
       </Menu.Dropdown>

@@ -1,4 +1,9 @@
-import { createTheme, MantineProvider, type CSSVariablesResolver } from "@mantine/core";
+import {
+  createTheme,
+  MantineProvider,
+  type CSSVariablesResolver,
+  type MantineTheme,
+} from "@mantine/core";
 import { Notifications } from "@mantine/notifications";
 import { useMemo, type ReactNode } from "react";
 
@@ -6,6 +11,8 @@ import { readableOn, shadesOf } from "./colors.ts";
 import { useSessionState } from "./session.tsx";
 
 const PLATFORM_COLOR = "#1f6feb";
+/** The darkest of the light ones, and the lightest of the dark ones, that text stands on. */
+const LIGHT_BACKGROUND = "#f8f9fa";
 const DARK_BACKGROUND = "#242424";
 
 /** Of the document's policy: style elements that the components write carry it. */
@@ -48,36 +55,39 @@ export function Look({ children }: { readonly children: ReactNode }) {
   );
 }
 
-/** The library's own are too faint on their light grounds; those of the dark scheme are not. */
-const READABLE_BADGES = {
-  "--mantine-color-yellow-light-color": "#7a4700",
-  "--mantine-color-teal-light-color": "#06664a",
-  "--mantine-color-red-light-color": "#a61e1e",
-  "--mantine-color-blue-light-color": "#155a9c",
-};
-
 /** White words stand on it. */
 const STRONG_RED = {
   "--mantine-color-red-filled": "#c92a2a",
   "--mantine-color-red-filled-hover": "#b02525",
-};
+} as const;
+
+/** States in words on their own pale colour; the library's yellow is too faint there. */
+const STATE_COLORS = ["red", "yellow", "teal", "blue", "gray"] as const;
+
+function readableWords(colors: MantineTheme["colors"]): Record<string, string> {
+  const entries = STATE_COLORS.map((name) => {
+    const [, pale, , , , , , , , strong] = colors[name];
+    return [`--mantine-color-${name}-light-color`, readableOn(strong, pale)];
+  });
+  return Object.fromEntries(entries);
+}
 
 /** The library's grey for lesser text, and a tenant's colour, may be too faint to read: both are held to WCAG AA. */
 function readableVariables(color: string): CSSVariablesResolver {
-  const onWhite = readableOn(color, "#ffffff");
+  const onLight = readableOn(color, LIGHT_BACKGROUND);
   const onDark = readableOn(color, DARK_BACKGROUND);
-  return () => ({
+  return ({ colors }) => ({
     variables: {},
     light: {
       ...STRONG_RED,
+      ...readableWords(colors),
       "--mantine-color-dimmed": "#5c636a",
       "--mantine-color-placeholder": "#6a7178",
       "--mantine-color-error": "#c92a2a",
-      "--mantine-color-anchor": onWhite,
-      "--mantine-color-brand-text": onWhite,
+      "--mantine-color-anchor": onLight,
+      "--mantine-color-brand-text": onLight,
       // On the ground of a hovered entry, which is the darkest that it stands on.
       "--mantine-color-brand-light-color": readableOn(color, shadesOf(color)[2]),
-      ...READABLE_BADGES,
     },
     dark: {
       ...STRONG_RED,

@@ -5,6 +5,8 @@ import { holdPerson, holdPersonInClient } from "../../auth/actions/client-sessio
 import type { Call } from "../../http/route.ts";
 import { addMs } from "../../lib/clock.ts";
 import { hashSecret, newSecret } from "../../lib/random-secret.ts";
+import { redeemSsoCode } from "../../sso/actions/exchange-code.ts";
+import { Refusal } from "../../sso/refusal.ts";
 import { admitsUser } from "../decide.ts";
 import { OAuthError } from "../oauth-error.ts";
 import {
@@ -40,6 +42,20 @@ export function signInAtPage(
   return attemptSignIn(deps, attempt, async (tx, user, now) => {
     const kind = client.firstParty ? "code" : "consent";
     return { kind, secret: await issue(tx, authorization, { kind, userId: user.id, now }) };
+  });
+}
+
+/** The same by the one-time code of a single sign-on; undefined where it lets nobody in, whatever the reason. */
+export function signInByProvider(
+  deps: OAuthDeps,
+  authorization: Authorization,
+  presented: { code: string; verifier: string; call: Call },
+): Promise<(SignedIn & { readonly email: string }) | undefined> {
+  const { client } = authorization;
+  return redeemSsoCode(deps, presented, async (tx, { id: userId, email, partnerId }, now) => {
+    if (!admitsUser(client, { partnerId })) return new Refusal("foreign_user");
+    const kind = client.firstParty ? "code" : "consent";
+    return { kind, email, secret: await issue(tx, authorization, { kind, userId, now }) };
   });
 }
 

@@ -11,6 +11,8 @@ interface PageContent {
   readonly body: Html;
   /** Where its form may end up; undefined for a page without one. */
   readonly redirectUri?: string;
+  /** Where the browser goes by itself. */
+  readonly goesOnTo?: string;
 }
 
 export interface PageHead {
@@ -34,7 +36,7 @@ export function pageResponse(content: PageContent, { status, headers = {} }: Pag
   });
 }
 
-function document({ branding, title, body }: PageContent, nonce: string): Html {
+function document({ branding, title, body, goesOnTo }: PageContent, nonce: string): Html {
   const logo = logoOf(branding);
   // Within the document `same-origin` takes the place of the header's policy: under `no-referrer` browsers send the
   // form with `Origin: null`, and the check of the origin could not tell it from a stranger's.
@@ -44,6 +46,7 @@ function document({ branding, title, body }: PageContent, nonce: string): Html {
       <meta name="viewport" content="width=device-width, initial-scale=1" />
       <meta name="referrer" content="same-origin" />
       <meta name="robots" content="noindex" />
+      ${goesOnTo && html`<meta http-equiv="refresh" content="0;url=${goesOnTo}" />`}
       <title>${title} – ${branding.name}</title>
       <style nonce="${nonce}">
         ${styleSheet(branding)}

@@ -10,7 +10,7 @@ interface SignInPage {
   readonly problem?: string;
 }
 
-/** The form has two buttons and no script; pressing Enter in a field is the first of them. */
+/** The form has three buttons and no script; pressing Enter in a field is the first of them. */
 export function signInPage(
   { authorization, ticket, email, problem }: SignInPage,
   head: PageHead,
@@ -47,10 +47,26 @@ export function signInPage(
         ${fault}${atPassword}
       />
       <button name="action" value="sign_in">Sign in</button>
-      <button class="plain" name="action" value="deny" formnovalidate>Cancel and go back</button>
+      <button class="plain" name="action" value="sso" formnovalidate>
+        Use single sign-on instead
+      </button>
+      <button class="plain quiet" name="action" value="deny" formnovalidate>
+        Cancel and go back
+      </button>
     </form>`;
   const title = problem === undefined ? "Sign in" : "Sign in: there is a problem";
   return pageResponse({ branding: client.branding, title, body, redirectUri }, head);
+}
+
+/**
+ * On to an identity provider, by a refresh and not by a redirect: a browser that was sent here by a form would hold the
+ * redirect to the form's policy, which names no provider.
+ */
+export function departurePage({ client }: Authorization, place: string, head: PageHead): Response {
+  const body = html`<p>You come back here afterwards.</p>
+    <p><a href="${place}">Go on, if nothing happens</a></p>`;
+  const title = "On to your company's sign-in";
+  return pageResponse({ branding: client.branding, title, body, goesOnTo: place }, head);
 }
 
 /** "1 minute 5 seconds": the wait of a lock, for people. */

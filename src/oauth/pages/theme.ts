@@ -49,6 +49,8 @@ input { width: 100%; min-height: 2.75rem; padding: 0.5rem 0.75rem; font: inherit
 button { width: 100%; min-height: 2.75rem; margin-top: 1rem; padding: 0.5rem 1rem; font: inherit; font-weight: 600;
   cursor: pointer; border: 1px solid var(--text); border-radius: 0.375rem; background: var(--brand); color: var(--on-brand); }
 button.plain { background: transparent; color: var(--text); }
+button.quiet { border-color: transparent; color: var(--soft); }
+a { color: inherit; }
 :focus-visible { outline: 3px solid var(--text); outline-offset: 2px; }
 .problem { padding: 0.75rem; border: 1px solid var(--bad); border-radius: 0.375rem; background: var(--bad-soft); color: var(--bad); }
 .soft { color: var(--soft); }

@@ -1,32 +1,44 @@
 import type { RootInput, RootRoute } from "../../http/root-route.ts";
 import type { Problem } from "../../lib/problem.ts";
+import { AUTHORIZE_RETURN } from "../../sso/places.ts";
 import { denyConsent, grantConsent, PAGE_TTL_MS, signInAtPage } from "../actions/authorize.ts";
-import {
-  checkAuthorization,
-  type Authorization,
-  type CheckedAuthorization,
-} from "../actions/check-authorization.ts";
-import type { OAuthDeps } from "../actions/deps.ts";
+import { checkAuthorization, type Authorization } from "../actions/check-authorization.ts";
 import { readForm, type Params } from "../form.ts";
 import { OAuthError } from "../oauth-error.ts";
-import { consentPage } from "../pages/consent.ts";
 import { failurePage } from "../pages/failure.ts";
 import { inWords, signInPage } from "../pages/sign-in.ts";
-import { withParams } from "../redirect-uri.ts";
 import { BrowserCookie, newBrowser, openTicket, sealTicket, type Ticket } from "../ticket.ts";
+import {
+  again,
+  EXPIRED,
+  goOn,
+  sendBack,
+  STALE,
+  turnAway,
+  type Asked,
+} from "./authorize-answers.ts";
+import { leaveForProvider, returnFromProvider, type ProviderDeps } from "./authorize-provider.ts";
 
-interface PageDeps extends OAuthDeps {
+export type AuthorizeDeps = ProviderDeps;
+
+interface PageDeps extends AuthorizeDeps {
   readonly cookie: BrowserCookie;
 }
 
 const PATH = "/oauth/authorize";
 
 /** decisions.md 2, `/oauth/authorize`. Every step starts from the request itself: nothing of it is remembered here. */
-export function authorizeRoutes(oauth: OAuthDeps): RootRoute[] {
+export function authorizeRoutes(oauth: AuthorizeDeps): RootRoute[] {
   const deps = { ...oauth, cookie: new BrowserCookie(oauth.config.serverRoot) };
   return [
     { method: "GET", path: PATH, handle: (input) => begin(deps, input), refuse },
     { method: "POST", path: PATH, handle: (input) => shown(() => proceed(deps, input)), refuse },
+    {
+      method: "GET",
+      path: AUTHORIZE_RETURN,
+      handle: (input) => shown(() => returnFromProvider(deps, input)),
+      refuse,
+    },
   ];
 }
 
@@ -54,32 +66,6 @@ async function begin(deps: PageDeps, { call, url }: RootInput): Promise<Response
   return signInPage({ authorization: checked.authorization, ticket }, { status: 200, headers });
 }
 
-function turnAway(
-  deps: PageDeps,
-  checked: Exclude<CheckedAuthorization, { kind: "good" }>,
-): Response {
-  if (checked.kind === "shown") return failurePage(checked.message, { status: 400 });
-  const { code, message } = checked.error;
-  return sendBack(deps, checked, { error: code, error_description: message });
-}
-
-/** RFC 9207 for `iss`; 303, so that no browser sends the password on (RFC 9700, 4.12). */
-function sendBack(
-  { config }: PageDeps,
-  { redirectUri, state }: { redirectUri: string; state: string | undefined },
-  params: Readonly<Record<string, string>>,
-): Response {
-  const location = withParams(redirectUri, { ...params, state, iss: config.serverRoot });
-  const headers = {
-    Location: location,
-    "Cache-Control": "no-store",
-    "Referrer-Policy": "no-referrer",
-  };
-  return new Response(null, { status: 303, headers });
-}
-
-const STALE = "This page has expired or belongs to another browser.";
-
 interface Step {
   readonly input: RootInput;
   readonly form: Params;
@@ -103,8 +89,9 @@ async function proceed(deps: PageDeps, input: RootInput): Promise<Response> {
   const step = { input, form, browser, ticket, authorization: checked.authorization };
   const action = form.required("action");
   if (action === "deny") return deny(deps, step);
-  if (isExpired) return again(deps, step, EXPIRED);
+  if (isExpired) return again(deps, askedOf(step), EXPIRED);
   if (action === "sign_in") return signIn(deps, step);
+  if (action === "sso") return leaveForProvider(deps, askedOf(step), input);
   if (action === "allow" && ticket.signedIn !== null) return allow(deps, step, ticket.signedIn);
   return failurePage(STALE, { status: 400 });
 }
@@ -116,43 +103,30 @@ function isOwnForm(headers: Headers, serverRoot: string): boolean {
   return headers.get("sec-fetch-site") === "same-origin";
 }
 
-interface Again {
-  readonly status: number;
-  readonly problem: string;
-  readonly headers?: Readonly<Record<string, string>>;
-}
-
-const EXPIRED: Again = { status: 400, problem: "This page has expired. Please sign in again." };
-
-/** The sign-in form once more, with what is wrong. */
-function again(deps: PageDeps, step: Step, { problem, ...head }: Again): Response {
-  const { browser, ticket, authorization, form } = step;
-  const ttlMs = PAGE_TTL_MS;
-  const next = sealTicket(deps, browser, { query: ticket.query, signedIn: null, ttlMs });
-  const email = form.one("email");
-  return signInPage({ authorization, ticket: next, problem, ...(email && { email }) }, head);
-}
+const askedOf = ({ browser, ticket, authorization, form }: Step): Asked => ({
+  browser,
+  query: ticket.query,
+  authorization,
+  email: form.one("email"),
+});
 
 async function signIn(deps: PageDeps, step: Step): Promise<Response> {
-  const { authorization, browser, ticket, form, input } = step;
+  const { authorization, form, input } = step;
+  const asked = askedOf(step);
   const [email, password] = [form.one("email"), form.one("password")];
   if (email === undefined || password === undefined)
-    return again(deps, step, { status: 400, problem: "Please fill in both fields." });
+    return again(deps, asked, { status: 400, problem: "Please fill in both fields." });
   const { call } = input;
   const outcome = await signInAtPage(deps, authorization, { email, password, call });
   if (outcome.kind === "wrong")
-    return again(deps, step, { status: 400, problem: "The email or the password is wrong." });
+    return again(deps, asked, { status: 400, problem: "The email or the password is wrong." });
   if (outcome.kind === "locked") {
     const wait = inWords(outcome.retryAfterS);
     const problem = `There were too many wrong passwords. Sign-in is locked; try again in ${wait}.`;
     const headers = { "Retry-After": String(outcome.retryAfterS) };
-    return again(deps, step, { status: 429, problem, headers });
+    return again(deps, asked, { status: 429, problem, headers });
   }
-  const { kind, secret } = outcome.value;
-  if (kind === "code") return sendBack(deps, authorization, { code: secret });
-  const signedIn = { secret, email };
-  const next = sealTicket(deps, browser, { query: ticket.query, signedIn, ttlMs: PAGE_TTL_MS });
-  return consentPage(authorization, { ticket: next, email });
+  return goOn(deps, asked, { ...outcome.value, email });
 }
 
 async function allow(
@@ -162,7 +136,9 @@ async function allow(
 ): Promise<Response> {
   const { authorization, input } = step;
   const code = await grantConsent(deps, authorization, { secret, call: input.call });
-  return code === undefined ? again(deps, step, EXPIRED) : sendBack(deps, authorization, { code });
+  return code === undefined
+    ? again(deps, askedOf(step), EXPIRED)
+    : sendBack(deps, authorization, { code });
 }
 
 async function deny(deps: PageDeps, { authorization, ticket, input }: Step): Promise<Response> {

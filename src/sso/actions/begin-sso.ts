@@ -31,8 +31,28 @@ export async function beginSso(
   call: Call,
 ): Promise<Begun> {
   const returnTo = checkQuery(deps, query);
+  const codeChallenge = query.code_challenge ?? null;
+  const begun = await departSso(deps, { query, known, returnTo, codeChallenge }, call);
+  return begun ?? { location: refusedPlace(deps.config) };
+}
+
+interface Departure {
+  readonly query: Pick<RedirectQuery, "email" | "connection">;
+  /** The secret of a cookie that the browser has already. */
+  readonly known: string | undefined;
+  /** Of our own choice, or from the allow-list: the code is sent there. */
+  readonly returnTo: string;
+  readonly codeChallenge: string | null;
+}
+
+/** Undefined, and an audit row, where there is no provider to go to. */
+export async function departSso(
+  deps: SsoDeps,
+  { query, known, returnTo, codeChallenge }: Departure,
+  call: Call,
+): Promise<Required<Begun> | undefined> {
   const attempted: Attempted = { leg: "redirect", call };
-  const begun = await auditRefusal(deps, attempted, async () => {
+  return auditRefusal(deps, attempted, async () => {
     const connection = await findAsked(deps, query);
     attempted.connectionId = connection.id;
     const { authorizationEndpoint } = await deps.providers.metadata(connection.issuer);
@@ -44,14 +64,13 @@ export async function beginSso(
       connectionId: connection.id,
       browserHash: hashSecret(browser),
       returnTo,
-      codeChallenge: query.code_challenge ?? null,
+      codeChallenge,
       createdAt: now,
       expiresAt: addMs(now, STATE_TTL_MS),
     });
     const trip = { endpoint: authorizationEndpoint, connection, browser, state };
     return { location: authorizationUrl(deps, trip, query.email), browser };
   });
-  return begun ?? { location: refusedPlace(deps.config) };
 }
 
 /** What is wrong with the request itself is told: it is the caller's own text, and says nothing of anybody. */
@@ -67,7 +86,7 @@ function checkQuery({ config }: SsoDeps, query: RedirectQuery): string {
 }
 
 /** By the email's domain alone: no user is looked up. */
-async function findAsked(deps: SsoDeps, query: RedirectQuery): Promise<LiveConnection> {
+async function findAsked(deps: SsoDeps, query: Departure["query"]): Promise<LiveConnection> {
   const { email, connection: id = "" } = query;
   const by =
     email === undefined

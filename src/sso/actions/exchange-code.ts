@@ -17,19 +17,37 @@ export async function exchangeCode(
   { code = "", code_verifier: verifier }: ExchangeQuery,
   call: Call,
 ): Promise<LoginAnswer> {
+  const answer = await redeemSsoCode(deps, { code, verifier, call }, (tx, user, now) =>
+    openLinkedSession(tx, deps, { user, call, now }),
+  );
+  if (answer === undefined) throw new Problem("invalid_code");
+  return answer;
+}
+
+interface Presented {
+  readonly code: string;
+  readonly verifier: string | undefined;
+  readonly call: Call;
+}
+
+/** Of a user who is held. A refusal uses the code up all the same. */
+type OnUser<T> = (tx: Tx, user: queries.SsoUser, now: Date) => Promise<T | Refusal>;
+
+/** What the code is exchanged for is the caller's; undefined, and an audit row, where it is good for nothing. */
+export async function redeemSsoCode<T>(
+  deps: Pick<SsoDeps, "db" | "clock">,
+  { code, verifier, call }: Presented,
+  onUser: OnUser<T>,
+): Promise<T | undefined> {
   const attempted: Attempted = { leg: "exchange", call };
-  const presented = { codeHash: hashSecret(code), challenge: challengeOf(verifier) };
-  const answer = await auditRefusal(deps, attempted, async () => {
+  const presented = { codeHash: hashSecret(code), challenge: challengeOf(verifier), attempted };
+  return auditRefusal(deps, attempted, async () => {
     const now = deps.clock.now();
-    const settled = await deps.db.transaction(async (tx) =>
-      redeem(tx, deps, { ...presented, attempted, now }),
-    );
+    const settled = await deps.db.transaction((tx) => redeem(tx, { ...presented, now }, onUser));
     // Not thrown inside: a code that was shown is used up, right or wrong.
     if (settled instanceof Refusal) throw settled;
     return settled;
   });
-  if (answer === undefined) throw new Problem("invalid_code");
-  return answer;
 }
 
 /** Null without a verifier; what is no verifier matches no challenge. */
@@ -38,18 +56,18 @@ function challengeOf(verifier: string | undefined): string | null {
   return isVerifier(verifier) ? s256(verifier) : "";
 }
 
-interface Presented {
+interface Hashed {
   readonly codeHash: string;
   readonly challenge: string | null;
   readonly attempted: Attempted;
   readonly now: Date;
 }
 
-async function redeem(
+async function redeem<T>(
   tx: Tx,
-  deps: SsoDeps,
-  { codeHash, challenge, attempted, now }: Presented,
-): Promise<LoginAnswer | Refusal> {
+  { codeHash, challenge, attempted, now }: Hashed,
+  onUser: OnUser<T>,
+): Promise<T | Refusal> {
   const known = await queries.findCode(tx, codeHash);
   const user = known && (await queries.findUser(tx, known.userId));
   if (known === undefined || user === undefined) return new Refusal("unknown_code");
@@ -67,5 +85,5 @@ async function redeem(
   if (connection === undefined) return new Refusal("unknown_connection");
   const denied = refuseUser(user, connection.companyId);
   if (denied !== undefined) return new Refusal(denied);
-  return openLinkedSession(tx, deps, { user, call: attempted.call, now });
+  return onUser(tx, user, now);
 }

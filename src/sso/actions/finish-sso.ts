@@ -32,15 +32,17 @@ export async function finishSso(deps: SsoDeps, answered: Answered, call: Call): 
   const { connectionId } = answered;
   const attempted: Attempted = { leg: "callback", call };
   if (isUlid(connectionId)) attempted.connectionId = connectionId;
+  let returnTo: string | undefined;
   const place = await auditRefusal(deps, attempted, async () => {
     const state = await claimState(deps, answered);
+    ({ returnTo } = state);
     const connection = await queries.findLiveConnection(deps.db, { id: connectionId });
     if (connection === undefined) throw new Refusal("unknown_connection");
     const code = await readAnswer(deps, connection, answered.query);
     const redeemed = await redeem(deps, connection, { answered, code });
     return admit(deps, { connection, redeemed, state, call, attempted });
   });
-  return place ?? refusedPlace(deps.config);
+  return place ?? refusedPlace(deps.config, returnTo);
 }
 
 /** The state counts once, in the browser that it was given to, at the callback of its own connection. */

@@ -19,7 +19,12 @@ import {
   lettersOf,
 } from "../../../src/dashboard/app/pages/operator/dispatcher-state.ts";
 import { allPages } from "../../../src/dashboard/app/ui/all-pages.ts";
-import { explain, fieldError, listError, statusOf } from "../../../src/dashboard/app/ui/explain.ts";
+import {
+  explain,
+  fieldError,
+  listError,
+  problemOf,
+} from "../../../src/dashboard/app/ui/explain.ts";
 
 describe("the audit log in words", () => {
   test("has words for every action, and for no other", () => {
@@ -158,7 +163,10 @@ describe("errors in words", () => {
       "Make somebody else a super-admin first",
     );
     expect(explain(error(409, { code: "else" })).advice).toStartWith("Something changed");
-    expect([statusOf(error(403, {})), statusOf(new TypeError())]).toEqual([403, undefined]);
+    expect([problemOf(error(403, {}))?.status, problemOf(new TypeError())?.status]).toEqual([
+      403,
+      undefined,
+    ]);
   });
 });
 

@@ -26,13 +26,13 @@ export function Copy({ value, label }: { readonly value: string; readonly label:
 export function SecretField({ label, value }: { readonly label: string; readonly value: string }) {
   const [isShown, setShown] = useState(false);
   return (
-    <Group align="flex-end" gap="xs" wrap="nowrap">
+    <Group align="flex-end" gap="xs">
       <TextInput
         label={label}
         value={isShown ? value : "•".repeat(Math.min(value.length, 32))}
         readOnly
-        className="grows"
-        ff="monospace"
+        className="grows secret"
+        classNames={{ input: "mono" }}
       />
       <Button variant="default" onClick={() => setShown(!isShown)} aria-pressed={isShown}>
         {isShown ? "Hide" : "Show"}

@@ -40,9 +40,9 @@ const CONFLICTS: Readonly<Record<string, string>> = {
   last_super_admin: "Make somebody else a super-admin first: without one nobody could undo this.",
 };
 
-/** The status of the answer; undefined where there was none. */
-export function statusOf(error: unknown): number | undefined {
-  return error instanceof ApiError ? error.status : undefined;
+/** What the API answered; undefined where it could not be asked. */
+export function problemOf(error: unknown): ApiError | undefined {
+  return error instanceof ApiError ? error : undefined;
 }
 
 /** Of a 422: what is wrong with one field, for the error under it. */

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "react";
 
-import { BASE_URL, useSession } from "../session.tsx";
+import { BASE_URL, useApi, useSession } from "../session.tsx";
 
 export type LiveState = "connecting" | "live" | "waiting";
 
@@ -18,6 +18,7 @@ export function useLive(
   onMessage: (event: string, data: unknown) => void,
 ): LiveState {
   const { token } = useSession();
+  const api = useApi();
   const [state, setState] = useState<LiveState>("connecting");
   const latest = useRef(onMessage);
   useEffect(() => {
@@ -27,16 +28,19 @@ export function useLive(
     const left = new AbortController();
     void follow(left.signal, {
       request: { path, token },
+      // Answered 401 as well, which ends the session.
+      onRefused: () => void api.call("GET", "/verify-token", {}).catch(() => undefined),
       onState: setState,
       onMessage: (event, data) => latest.current(event, data),
     });
     return () => left.abort();
-  }, [path, token]);
+  }, [api, path, token]);
   return state;
 }
 
 interface Following {
   readonly request: { readonly path: string; readonly token: string };
+  readonly onRefused: () => void;
   readonly onState: (state: LiveState) => void;
   readonly onMessage: (event: string, data: unknown) => void;
 }
@@ -53,12 +57,16 @@ async function follow(left: AbortSignal, following: Following): Promise<void> {
 }
 
 /** One connection, until it ends; whether it ever was live. */
-async function readStream(left: AbortSignal, { request, onState, onMessage }: Following) {
+async function readStream(
+  left: AbortSignal,
+  { request, onRefused, onState, onMessage }: Following,
+) {
   const silent = new AbortController();
   const response = await fetch(BASE_URL + request.path, {
     headers: { Authorization: `Bearer ${request.token}`, Accept: "text/event-stream" },
     signal: AbortSignal.any([left, silent.signal]),
   });
+  if (response.status === 401) onRefused();
   if (!response.ok || response.body === null) return false;
   onState("live");
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();

@@ -11,4 +11,8 @@ export const notify = {
     const { title, advice } = explain(error);
     notifications.show({ title, message: advice, color: "red", autoClose: 10_000 });
   },
+  /** Of somebody who has left. */
+  clear(): void {
+    notifications.clean();
+  },
 };

@@ -1,5 +1,5 @@
 import { Tooltip } from "@mantine/core";
-import { useEffect, useState } from "react";
+import { useEffect, useLayoutEffect, useState } from "react";
 
 const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 const RELATIVE = new Intl.RelativeTimeFormat(undefined, { numeric: "auto" });
@@ -9,6 +9,7 @@ const UNITS = [
   ["minute", 60],
 ] as const;
 const TICK_MS = 10_000;
+const COUNT_MS = 250;
 
 /** An instant as people say it, with the exact one on hover and focus. */
 export function Time({ at }: { readonly at: string | null }) {
@@ -33,6 +34,15 @@ export function Day({ at }: { readonly at: string }) {
   return <time dateTime={at}>{DAY.format(new Date(at))}</time>;
 }
 
+export function LastUsed({ at }: { readonly at: string | null }) {
+  if (at === null) return <>never used</>;
+  return (
+    <>
+      last used <Time at={at} />
+    </>
+  );
+}
+
 /** The present in ms, moving on by itself. */
 export function useNow(everyMs: number): number {
   const [now, setNow] = useState(() => Date.now());
@@ -43,7 +53,28 @@ export function useNow(everyMs: number): number {
   return now;
 }
 
+/** Whole seconds until an instant in ms, counted down; 0 where there is none or it has passed. */
+export function useCountdown(until: number | undefined): number {
+  const [left, setLeft] = useState(0);
+  // Before the paint: a wait must not look as if it were over.
+  useLayoutEffect(() => {
+    const look = () => setLeft(Math.max(0, Math.ceil(((until ?? 0) - Date.now()) / 1_000)));
+    look();
+    const timer = setInterval(() => {
+      look();
+      if (Date.now() >= (until ?? 0)) clearInterval(timer);
+    }, COUNT_MS);
+    return () => clearInterval(timer);
+  }, [until]);
+  return left;
+}
+
+/** `1:05`. */
+export function minutes(seconds: number): string {
+  return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
+}
+
 function relative(seconds: number): string {
   const [unit, size] = UNITS.find(([, one]) => Math.abs(seconds) >= one) ?? ["second", 1];
-  return RELATIVE.format(Math.trunc(seconds / size), unit);
+  return RELATIVE.format(Math.round(seconds / size), unit);
 }

@@ -2,7 +2,7 @@ import { Alert, Paper, Stack, Text, Title } from "@mantine/core";
 import type { ReactNode } from "react";
 import { useParams } from "wouter";
 
-import { statusOf } from "../../ui/explain.ts";
+import { problemOf } from "../../ui/explain.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { useKeptFocus } from "../../ui/kept-focus.ts";
 import { PageHeader } from "../../ui/page-header.tsx";
@@ -21,7 +21,7 @@ const BACK = { href: "/reviews", title: "Reviews" };
 export function Page() {
   const { id } = useParams<{ id: string }>();
   const review = useReview(id);
-  const status = statusOf(review.error);
+  const status = problemOf(review.error)?.status;
   // Another store's review is as good as none: nothing here may tell that it exists.
   if (status === 404 || status === 403) return <NotFound />;
   return <Loaded query={review}>{(data) => <ReviewPage key={data.id} review={data} />}</Loaded>;

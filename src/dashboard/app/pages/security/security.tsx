@@ -1,5 +1,17 @@
-import { Stub } from "../../ui/stub.tsx";
+import { Stack } from "@mantine/core";
+
+import { PageHeader } from "../../ui/page-header.tsx";
+import { PasswordSection } from "./password.tsx";
+import { SessionsSection } from "./sessions.tsx";
 
 export function Page() {
-  return <Stub title="security" />;
+  return (
+    <>
+      <PageHeader title="Security" description="Your password, and where you are signed in." />
+      <Stack gap="lg">
+        <PasswordSection />
+        <SessionsSection />
+      </Stack>
+    </>
+  );
 }

@@ -1,57 +1,108 @@
-import { Button, Checkbox, Paper, PasswordInput, Stack, TextInput, Title } from "@mantine/core";
-import { useState, type FormEvent } from "react";
+import { Alert, Anchor, Group, Paper, Stack, Text, Title } from "@mantine/core";
+import { useEffect, useState } from "react";
 
 import { useSessionState } from "../../session.tsx";
-import { ErrorNotice } from "../../ui/states.tsx";
+import { BrandMark } from "../../ui/brand-mark.tsx";
+import { Icon } from "../../ui/icon.tsx";
+import { EmailStep, type Discovered } from "./email-step.tsx";
+import { Forgotten } from "./forgotten.tsx";
+import { MethodStep } from "./method-step.tsx";
+import { useNotice, type Notice } from "./notice.ts";
 
+type Step =
+  | { readonly name: "email" }
+  | { readonly name: "method"; readonly ways: Discovered }
+  | { readonly name: "forgotten" };
+
+const TITLES: Readonly<Record<Step["name"], string>> = {
+  email: "Sign in",
+  method: "Sign in",
+  forgotten: "Choose a new password",
+};
+
+/** At every path, for whoever is not signed in: the address stays, so that they arrive where they wanted to go. */
 export function SignIn() {
-  const { api, signIn } = useSessionState();
-  const [email, setEmail] = useState("");
-  const [password, setPassword] = useState("");
-  const [remember, setRemember] = useState(false);
-  const [error, setError] = useState<unknown>();
-  const submit = async (event: FormEvent) => {
-    event.preventDefault();
-    try {
-      const session = await api.call("POST", "/login", {
-        body: { email, password, rememberMe: remember },
-      });
-      signIn(session, { remember });
-    } catch (caught) {
-      setError(caught);
-    }
+  const { arrival } = useSessionState();
+  const trip = "trip" in arrival ? arrival.trip : undefined;
+  const [email, setEmail] = useState(trip?.email ?? "");
+  const [remember, setRemember] = useState(trip?.remember ?? false);
+  const [step, setStep] = useState<Step>({ name: "email" });
+  const { notice, isArriving, dismiss } = useNotice();
+  const go = (next: Step) => {
+    dismiss();
+    setStep(next);
   };
+  const common = { email, remember, onRemember: setRemember };
   return (
     <main className="sign-in">
-      <Paper withBorder p="lg" component="form" onSubmit={(event) => void submit(event)}>
-        <Stack>
-          <Title order={1} size="h3">
-            Sign in
-          </Title>
-          <TextInput
-            label="Email"
-            type="email"
-            autoComplete="username"
-            required
-            value={email}
-            onChange={(event) => setEmail(event.currentTarget.value)}
-          />
-          <PasswordInput
-            label="Password"
-            autoComplete="current-password"
-            required
-            value={password}
-            onChange={(event) => setPassword(event.currentTarget.value)}
-          />
-          <Checkbox
-            label="Remember me in this tab"
-            checked={remember}
-            onChange={(event) => setRemember(event.currentTarget.checked)}
-          />
-          {error !== undefined && <ErrorNotice error={error} />}
-          <Button type="submit">Sign in</Button>
-        </Stack>
-      </Paper>
+      <Stack gap="lg">
+        <Group gap="xs" justify="center">
+          <BrandMark size={28} />
+          <Text fw={650} size="lg">
+            ReviewRelay
+          </Text>
+        </Group>
+        <Paper withBorder shadow="xs" p={{ base: "lg", xs: "xl" }}>
+          <Stack>
+            <Heading title={isArriving ? "Signing you in…" : TITLES[step.name]} />
+            <NoticeBox notice={notice} />
+            {!isArriving && step.name === "email" && (
+              <EmailStep
+                email={email}
+                onEmail={setEmail}
+                onDiscovered={(ways) => go({ name: "method", ways })}
+              />
+            )}
+            {step.name === "method" && (
+              <MethodStep
+                {...common}
+                ways={step.ways}
+                onOtherEmail={() => go({ name: "email" })}
+                onForgotten={() => go({ name: "forgotten" })}
+              />
+            )}
+            {step.name === "forgotten" && (
+              <Forgotten {...common} onBack={() => go({ name: "email" })} />
+            )}
+          </Stack>
+        </Paper>
+        <Text size="sm" c="dimmed" ta="center">
+          Building an integration?{" "}
+          <Anchor href="/docs/quick-start" underline="always">
+            Read the documentation
+          </Anchor>
+        </Text>
+      </Stack>
     </main>
+  );
+}
+
+/** The document is named after the step, as a page would be. */
+function Heading({ title }: { readonly title: string }) {
+  useEffect(() => {
+    document.title = `${title} · ReviewRelay`;
+  }, [title]);
+  return (
+    <Title order={1} size="h3">
+      {title}
+    </Title>
+  );
+}
+
+/** In the page from the beginning, so that what comes later is said. */
+function NoticeBox({ notice }: { readonly notice: Notice | undefined }) {
+  return (
+    <output className="notice">
+      {notice !== undefined && (
+        <Alert
+          variant="light"
+          color={notice.isFault ? "red" : "blue"}
+          title={notice.title}
+          icon={<Icon name={notice.isFault ? "alert" : "shield"} />}
+        >
+          {notice.advice}
+        </Alert>
+      )}
+    </output>
   );
 }

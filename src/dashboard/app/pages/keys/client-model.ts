@@ -1,0 +1,91 @@
+import { isScope, type Scope } from "./scopes.ts";
+
+export type ClientsPath = "/sso/clients" | "/partner/oauth-clients";
+
+/** interface.md 5.2: who manages OAuth clients, and where. */
+export function clientsPathOf(role: string): ClientsPath | undefined {
+  if (role === "super_admin") return "/sso/clients";
+  return role === "partner_owner" || role === "partner_admin"
+    ? "/partner/oauth-clients"
+    : undefined;
+}
+
+const GRANT_TYPES = ["authorization_code", "refresh_token", "password"] as const;
+type GrantType = (typeof GRANT_TYPES)[number];
+
+export const isGrantType = (value: string): value is GrantType =>
+  GRANT_TYPES.some((one) => one === value);
+
+/** What the form holds. */
+export interface ClientDraft {
+  readonly name: string;
+  readonly confidential: boolean;
+  /** One per line. */
+  readonly redirectUris: string;
+  readonly scopes: readonly Scope[];
+  readonly grantTypes: readonly GrantType[];
+  readonly firstParty: boolean;
+}
+
+export const NEW_CLIENT: ClientDraft = {
+  name: "",
+  confidential: true,
+  redirectUris: "",
+  scopes: ["reviews:read"],
+  grantTypes: ["authorization_code", "refresh_token"],
+  firstParty: false,
+};
+
+/** What the form shows of a client, as the API names it. */
+interface ShownClient {
+  readonly name: string;
+  readonly confidential: boolean;
+  readonly redirect_uris: readonly string[];
+  readonly scopes: readonly string[];
+  readonly grant_types: readonly string[];
+  readonly first_party: boolean;
+}
+
+export function draftOf(client: ShownClient): ClientDraft {
+  return {
+    name: client.name,
+    confidential: client.confidential,
+    redirectUris: client.redirect_uris.join("\n"),
+    scopes: client.scopes.filter(isScope),
+    grantTypes: client.grant_types.filter(isGrantType),
+    firstParty: client.first_party,
+  };
+}
+
+function redirectUrisOf({ redirectUris }: ClientDraft): string[] {
+  return redirectUris
+    .split("\n")
+    .map((line) => line.trim())
+    .filter((line) => line !== "");
+}
+
+/** The body of a change, and with `confidential` of a creation. Only a super-admin says `first_party`. */
+export function bodyOf(draft: ClientDraft, isPlatform: boolean) {
+  return {
+    name: draft.name,
+    redirect_uris: redirectUrisOf(draft),
+    scopes: [...draft.scopes],
+    grant_types: [...draft.grantTypes],
+    ...(isPlatform && { first_party: draft.firstParty }),
+  };
+}
+
+/** What is wrong with each address, by its own text: `redirect_uris.1` says nothing to people. */
+export function redirectFaults(
+  errors: Readonly<Record<string, readonly string[]>>,
+  draft: ClientDraft,
+): string | undefined {
+  const uris = redirectUrisOf(draft);
+  const faults = Object.entries(errors).flatMap(([field, texts]) => {
+    const index = /^redirect_uris(?:\.(\d+))?$/.exec(field);
+    if (index === null) return [];
+    const uri = index[1] === undefined ? "The list" : (uris[Number(index[1])] ?? "One of them");
+    return [`${uri} ${texts.join(", ")}`];
+  });
+  return faults.length === 0 ? undefined : `${faults.join("; ")}.`;
+}

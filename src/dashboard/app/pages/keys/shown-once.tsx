@@ -1,0 +1,47 @@
+import { Alert, Button, Group, Modal, Stack, Text } from "@mantine/core";
+import type { ReactNode } from "react";
+
+import { SecretField } from "../../ui/copy.tsx";
+import { Icon } from "../../ui/icon.tsx";
+
+/** A secret that the server will not tell again: only the button closes it, not a click beside it. */
+export function ShownOnce({
+  title,
+  label,
+  secret,
+  onClose,
+  children,
+}: {
+  readonly title: string;
+  readonly label: string;
+  /** Undefined: closed. */
+  readonly secret: string | undefined;
+  readonly onClose: () => void;
+  readonly children?: ReactNode;
+}) {
+  return (
+    <Modal
+      opened={secret !== undefined}
+      onClose={onClose}
+      title={<Text fw={650}>{title}</Text>}
+      withCloseButton={false}
+      closeOnClickOutside={false}
+      closeOnEscape={false}
+      size="lg"
+      centered
+    >
+      <Stack>
+        <Alert variant="light" color="yellow" icon={<Icon name="alert" />}>
+          Copy it now: it is shown this once and cannot be had again.
+        </Alert>
+        {children}
+        {secret !== undefined && <SecretField label={label} value={secret} />}
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onClose}>
+            I have kept it
+          </Button>
+        </Group>
+      </Stack>
+    </Modal>
+  );
+}

@@ -1,0 +1,46 @@
+/** interface.md names no rule but the length (decisions.md 2, passwords): the rest is a hint. */
+export const PASSWORD_LENGTH = { min: 8, max: 128 } as const;
+
+interface Strength {
+  /** 0 to 4. */
+  readonly level: number;
+  readonly word: string;
+}
+
+const WORDS = ["Too short", "Easy to guess", "Fair", "Good", "Strong"] as const;
+
+/**
+ * How much work a guesser has, roughly: how many characters differ from what came just before, times what each may be.
+ * A long sentence beats a short word with symbols.
+ */
+export function strengthOf(password: string): Strength {
+  const letters = Array.from(password);
+  if (letters.length < PASSWORD_LENGTH.min) return at(0);
+  const fresh = letters.filter((one, i) => !isExpected(letters, one, i)).length;
+  const bits = fresh * Math.log2(alphabetOf(password));
+  return at([36, 52, 70].filter((limit) => bits >= limit).length + 1);
+}
+
+const at = (level: number): Strength => ({ level, word: WORDS[level] ?? "" });
+
+/** Repeats, and runs such as `abc` and `321`. */
+function isExpected(letters: readonly string[], one: string, i: number): boolean {
+  const step = (from: number) =>
+    (letters[from]?.codePointAt(0) ?? 0) - (letters[from - 1]?.codePointAt(0) ?? 0);
+  if (i > 0 && letters[i - 1] === one) return true;
+  return i > 1 && Math.abs(step(i)) === 1 && step(i) === step(i - 1);
+}
+
+function alphabetOf(password: string): number {
+  const kinds: readonly [RegExp, number][] = [
+    [/[a-z]/, 20],
+    [/[A-Z]/, 20],
+    [/\d/, 10],
+    [/[^a-zA-Z\d]/, 20],
+    [/[^\u0020-\u007e]/, 60],
+  ];
+  return Math.max(
+    2,
+    kinds.filter(([kind]) => kind.test(password)).reduce((sum, [, size]) => sum + size, 0),
+  );
+}

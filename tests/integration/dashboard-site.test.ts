@@ -1,0 +1,222 @@
+import { request } from "node:http";
+import { brotliDecompressSync, gunzipSync } from "node:zlib";
+
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+
+import type { Browser, Page } from "playwright-core";
+
+import { startApi, type TestApi } from "../support/api.ts";
+import { chromium, openBrowser } from "../support/browser.ts";
+import { openDashboard, signIn } from "../support/dashboard.ts";
+import { createDatabase, type TestDatabase } from "../support/postgres.ts";
+import { addTenants, type Tenants } from "../support/tenants.ts";
+
+// The document and the files of the dashboard, as they go over the line.
+
+/** The limit of what is loaded before a person can do anything, compressed. */
+const FIRST_VIEW_BYTES = 300_000;
+
+let database: TestDatabase;
+let tenants: Tenants;
+let api: TestApi;
+let root: string;
+
+beforeAll(async () => {
+  database = await createDatabase();
+  tenants = await addTenants(database.db);
+  api = await startApi({ db: database.db });
+  root = api.listen();
+});
+afterAll(async () => {
+  await api.stop();
+  await database.drop();
+});
+
+const get = (path: string, headers: Record<string, string> = {}) =>
+  fetch(root + path, { headers, redirect: "manual", decompress: false } as RequestInit);
+
+async function assetPaths(): Promise<string[]> {
+  const html = await (await get("/dashboard")).text();
+  return [...html.matchAll(/(?:src|href)="(\/dashboard\/assets\/[^"]+)"/g)].map(
+    ([, path = ""]) => path,
+  );
+}
+
+describe("the document", () => {
+  test.each(["", "/", "/webhooks", "/webhooks/01J/deliveries/02K", "/nowhere?code=x"])(
+    "answers at /dashboard%s",
+    async (path) => {
+      const answer = await get(`/dashboard${path}`);
+      expect(answer.status).toBe(200);
+      expect(answer.headers.get("Content-Type")).toBe("text/html; charset=utf-8");
+      expect(await answer.text()).toContain('<div id="root">');
+    },
+  );
+
+  test("is never kept, and allows nothing but what this server has", async () => {
+    const { headers } = await get("/dashboard");
+    expect(headers.get("Cache-Control")).toBe("no-store");
+    expect(headers.get("X-Content-Type-Options")).toBe("nosniff");
+    expect(headers.get("Referrer-Policy")).toBe("no-referrer");
+    expect(headers.get("Cross-Origin-Opener-Policy")).toBe("same-origin");
+    const policy = headers.get("Content-Security-Policy") ?? "";
+    for (const rule of [
+      "default-src 'none'",
+      "script-src 'self'",
+      "connect-src 'self'",
+      "base-uri 'none'",
+      "form-action 'none'",
+      "frame-ancestors 'none'",
+    ])
+      expect(policy.split("; ")).toContain(rule);
+    expect(policy).not.toContain("unsafe");
+  });
+
+  test("has a nonce of its own each time, and no script or style within", async () => {
+    const [one, other] = [
+      await (await get("/dashboard")).text(),
+      await (await get("/dashboard")).text(),
+    ];
+    const nonceOf = (html: string) => /nonce="([^"]+)"/.exec(html)?.[1];
+    expect(nonceOf(one)).toBeString();
+    expect(nonceOf(one)).not.toBe(nonceOf(other));
+    expect(one).not.toMatch(/<style|style=|<script(?![^>]*src=)|\son\w+=/);
+  });
+
+  test.each(["POST", "PUT", "DELETE"])("refuses %s with 405", async (method) => {
+    for (const path of ["/dashboard", "/dashboard/keys", "/dashboard/assets/x.js"]) {
+      const answer = await fetch(root + path, { method });
+      expect(answer.status).toBe(405);
+      expect(answer.headers.get("Allow")).toBe("GET, HEAD");
+    }
+  });
+
+  test("answers HEAD without a body", async () => {
+    const answer = await fetch(`${root}/dashboard`, { method: "HEAD" });
+    expect(answer.status).toBe(200);
+    expect(await answer.text()).toBe("");
+  });
+});
+
+describe("a file", () => {
+  test("is kept for ever under a name that follows its content, in the encoding that was asked for", async () => {
+    const paths = await assetPaths();
+    expect(paths.length).toBeGreaterThanOrEqual(2);
+    for (const path of paths) {
+      const [plain, br, gzip] = [
+        await get(path, { "Accept-Encoding": "identity" }),
+        await get(path, { "Accept-Encoding": "gzip, br" }),
+        await get(path, { "Accept-Encoding": "br;q=0, gzip" }),
+      ];
+      for (const { status, headers } of [plain, br, gzip]) {
+        expect(status).toBe(200);
+        expect(headers.get("Cache-Control")).toBe("public, max-age=31536000, immutable");
+        expect(headers.get("X-Content-Type-Options")).toBe("nosniff");
+        expect(headers.get("Vary")).toBe("Accept-Encoding");
+        expect(headers.get("Content-Type")).toMatch(/^text\/(?:javascript|css)/);
+      }
+      expect(plain.headers.get("Content-Encoding")).toBeNull();
+      expect(br.headers.get("Content-Encoding")).toBe("br");
+      expect(gzip.headers.get("Content-Encoding")).toBe("gzip");
+      const bytes = Buffer.from(await plain.arrayBuffer());
+      expect(brotliDecompressSync(Buffer.from(await br.arrayBuffer())).equals(bytes)).toBe(true);
+      expect(gunzipSync(Buffer.from(await gzip.arrayBuffer())).equals(bytes)).toBe(true);
+    }
+  });
+
+  test.each([
+    "main.js",
+    "main-00000000.js",
+    "",
+    "..%2f..%2fpackage.json",
+    "%2e%2e/%2e%2e/package.json",
+    "....//package.json",
+    "__proto__",
+    "app/main.tsx",
+    "..%5c..%5cpackage.json",
+  ])("that is not there is a 404: %p", async (name) => {
+    const answer = await get(`/dashboard/assets/${name}`);
+    expect(answer.status).toBe(404);
+    expect(answer.headers.get("Cache-Control")).toBe("no-store");
+    expect(await answer.json()).toMatchObject({ code: "not_found" });
+  });
+});
+
+test("no path leads out of the files, as it is written on the line", async () => {
+  for (const path of [
+    "/dashboard/assets/../../package.json",
+    "/dashboard/assets/../../../../../../etc/passwd",
+    "/dashboard/assets//etc/passwd",
+    "/dashboard/assets/\\..\\..\\package.json",
+  ]) {
+    const { port } = new URL(root);
+    const status = await new Promise((resolve, reject) => {
+      request({ host: "127.0.0.1", port, path }, (answer) => {
+        answer.resume();
+        resolve(answer.statusCode);
+      })
+        .on("error", reject)
+        .end();
+    });
+    expect([path, status]).toEqual([path, 404]);
+  }
+});
+
+describe.skipIf(chromium === undefined)("in a browser", () => {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await openBrowser();
+  });
+  afterAll(() => browser.close());
+
+  /** What a page has loaded of ours, compressed in each of the two ways. */
+  async function weigh(page: Page) {
+    const names: string[] = await page.evaluate(
+      "performance.getEntriesByType('resource').map((one) => new URL(one.name).pathname)",
+    );
+    const own = [
+      "/dashboard",
+      ...new Set(names.filter((name) => name.startsWith("/dashboard/assets/"))),
+    ];
+    const sum = async (encoding: string) => {
+      const sizes = own.map(async (path) => {
+        const answer = await get(path, { "Accept-Encoding": encoding });
+        return (await answer.arrayBuffer()).byteLength;
+      });
+      return (await Promise.all(sizes)).reduce((total, size) => total + size, 0);
+    };
+    return { brotli: await sum("br"), gzip: await sum("gzip") };
+  }
+
+  test("the first view is below 300 kB, of the sign-in and of a partner's first page", async () => {
+    const { page } = await openDashboard(browser, { root });
+    await page.getByLabel("Email").waitFor();
+    const atSignIn = await weigh(page);
+    await signIn(page, tenants.partners[0].owner.email);
+    await page.getByRole("heading", { level: 1 }).waitFor();
+    const atFirstPage = await weigh(page);
+    for (const { brotli, gzip } of [atSignIn, atFirstPage]) {
+      expect(brotli).toBeGreaterThan(50_000);
+      expect(brotli).toBeLessThan(FIRST_VIEW_BYTES);
+      expect(gzip).toBeLessThan(FIRST_VIEW_BYTES);
+    }
+    await page.close();
+  });
+
+  test("no page of it can be framed", async () => {
+    const stranger = Bun.serve({
+      port: 0,
+      hostname: "127.0.0.1",
+      fetch: () =>
+        new Response(`<iframe src="${root}/dashboard"></iframe>`, {
+          headers: { "Content-Type": "text/html" },
+        }),
+    });
+    const page = await browser.newPage();
+    await page.goto(`http://127.0.0.1:${stranger.port}/`);
+    await page.waitForLoadState("networkidle");
+    expect(await page.frames()[1]?.locator("#root").count()).toBe(0);
+    await page.close();
+    await stranger.stop(true);
+  });
+});

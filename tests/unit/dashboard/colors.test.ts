@@ -1,0 +1,34 @@
+import { describe, expect, test } from "bun:test";
+
+import { contrast, readableOn, shadesOf } from "../../../src/dashboard/app/colors.ts";
+
+describe("the colours of a tenant", () => {
+  test("ten shades go from pale to dark, and the seventh is the colour itself", () => {
+    const shades = shadesOf("#1f6feb");
+    expect(shades).toHaveLength(10);
+    expect(shades[6]).toBe("#1f6feb");
+    const onBlack = shades.map((shade) => contrast(shade, "#000000"));
+    expect(onBlack).toEqual(onBlack.toSorted((a, b) => b - a));
+  });
+
+  test.each(["#ffffff", "#ffff00", "#1f6feb", "#000000", "#112233", "#777777"])(
+    "%s can be read on a light and on a dark page",
+    (color) => {
+      for (const background of ["#ffffff", "#242424"])
+        expect(contrast(readableOn(color, background), background)).toBeGreaterThanOrEqual(4.5);
+    },
+  );
+
+  test("a colour that can be read already stays as it is", () => {
+    expect(readableOn("#112233", "#ffffff")).toBe("#112233");
+  });
+
+  test("contrast is that of WCAG, whichever colour comes first", () => {
+    expect(contrast("#000000", "#ffffff")).toBeCloseTo(21);
+    expect(contrast("#ffffff", "#777777")).toBeCloseTo(4.48, 2);
+  });
+
+  test("what is no colour counts as the platform's blue", () => {
+    expect(shadesOf("red;}")[6]).toBe("#1f6feb");
+  });
+});

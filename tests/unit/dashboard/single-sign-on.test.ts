@@ -1,0 +1,63 @@
+import { createHash } from "node:crypto";
+
+import { describe, expect, test } from "bun:test";
+
+import { newChallenge, readArrival } from "../../../src/dashboard/app/single-sign-on.ts";
+
+const trip = {
+  verifier: "v".repeat(43),
+  email: "ada@corp.test",
+  remember: true,
+  path: "/dashboard/keys",
+};
+const kept = JSON.stringify(trip);
+
+describe("what a single sign-on brings back", () => {
+  test("a code counts together with the trip that this tab began", () => {
+    expect(readArrival("?code=abc", kept)).toEqual({ kind: "code", code: "abc", trip });
+  });
+
+  test.each([null, "", "null", "[]", "{}", "no json", '{"verifier":1,"email":"a@b"}'])(
+    "a code is a stray one where the tab kept %p",
+    (nothing) => {
+      expect(readArrival("?code=abc", nothing)).toEqual({ kind: "stray" });
+    },
+  );
+
+  test("a refusal wins over a code beside it", () => {
+    expect(readArrival("?code=abc&error=sso_failed", kept)).toEqual({ kind: "refused", trip });
+    expect(readArrival("?error=sso_failed", null)).toEqual({ kind: "refused", trip: undefined });
+  });
+
+  test("an address without either is no arrival, whatever was kept", () => {
+    expect(readArrival("", kept)).toEqual({ kind: "none" });
+    expect(readArrival("?state=active", kept)).toEqual({ kind: "none" });
+  });
+
+  test.each([
+    "https://evil.example/dashboard",
+    "//evil.example",
+    "/dashboards",
+    "/docs",
+    7,
+    undefined,
+  ])("the way on to %p leads to the dashboard's start", (path) => {
+    const arrival = readArrival("?code=abc", JSON.stringify({ ...trip, path }));
+    expect(arrival).toMatchObject({ kind: "code", trip: { path: "/dashboard" } });
+  });
+
+  test.each(["/dashboard", "/dashboard/webhooks/7?tab=attempts", "/dashboard?state=held"])(
+    "the way on to %p is kept",
+    (path) => {
+      const arrival = readArrival("?code=abc", JSON.stringify({ ...trip, path }));
+      expect(arrival).toMatchObject({ trip: { path } });
+    },
+  );
+
+  test("a challenge is the S256 of its verifier, and each trip has another", async () => {
+    const [one, other] = [await newChallenge(), await newChallenge()];
+    expect(one.verifier).toMatch(/^[\w-]{43}$/);
+    expect(one.verifier).not.toBe(other.verifier);
+    expect(one.challenge).toBe(createHash("sha256").update(one.verifier).digest("base64url"));
+  });
+});

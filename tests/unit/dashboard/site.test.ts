@@ -1,0 +1,98 @@
+import { describe, expect, test } from "bun:test";
+
+import { dashboardSite } from "../../../src/dashboard/site.ts";
+import { mount } from "../../../src/http/mount.ts";
+import type { BundledFile } from "../../../src/lib/bundle.ts";
+
+const call = { requestId: "r", ip: "127.0.0.1", userAgent: null, headers: new Headers() };
+const bytes = new TextEncoder().encode("let a = 1;".repeat(100));
+const entry: BundledFile = {
+  name: "main-1.js",
+  contentType: "text/javascript",
+  bytes,
+  isEntry: true,
+};
+
+function site(bundle: () => Promise<BundledFile[]>) {
+  const { respond } = dashboardSite(bundle);
+  return (path: string, headers: Record<string, string> = {}) =>
+    respond(new Request(`http://localhost${path}`, { headers }), call);
+}
+
+describe("the dashboard's files", () => {
+  test("are built once for all who come at the same time", async () => {
+    let builds = 0;
+    const get = site(async () => {
+      builds += 1;
+      return [entry];
+    });
+    const answers = await Promise.all([
+      get("/dashboard"),
+      get("/dashboard/keys"),
+      get("/dashboard"),
+    ]);
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
+    await get("/dashboard");
+    expect(builds).toBe(1);
+  });
+
+  test("are built again after a build that failed, for everybody who waited for it", async () => {
+    let builds = 0;
+    const get = site(async () => {
+      builds += 1;
+      if (builds === 1) throw new Error("There is no room.");
+      return [entry];
+    });
+    const first = await Promise.allSettled([get("/dashboard"), get("/dashboard")]);
+    expect(first.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+    expect((await get("/dashboard")).status).toBe(200);
+    expect(builds).toBe(2);
+  });
+
+  test("that cannot be built are a 500 without the reason, which is in the log", async () => {
+    const logged: unknown[] = [];
+    const note = (event: string, fields?: object) => void logged.push({ event, ...fields });
+    const app = mount(
+      {
+        log: { debug: note, info: note, warn: note, error: note },
+        authenticate: () => Promise.reject(new Error("Nobody asks.")),
+        recordDenial: async () => {},
+      },
+      {
+        routes: [],
+        documents: {},
+        readiness: async () => ({ ready: true, checks: {} }),
+        trustedProxies: [],
+        sites: [dashboardSite(() => Promise.reject(new Error("There is no room.")))],
+      },
+    );
+    const answer = await app.handle(new Request("http://localhost/dashboard"));
+    expect(answer.status).toBe(500);
+    const body = await answer.text();
+    expect(JSON.parse(body)).toMatchObject({ code: "internal_error" });
+    expect(body).not.toContain("no room");
+    expect(JSON.stringify(logged)).toContain("There is no room.");
+  });
+
+  test.each([
+    ["br", "br"],
+    ["gzip, deflate, br, zstd", "br"],
+    ["gzip", "gzip"],
+    ["GZIP;Q=0.5", "gzip"],
+    ["br;q=0, gzip", "gzip"],
+    ["br; q=0.000, gzip;q=0", null],
+    ["*", "br"],
+    ["br;q=0, *", "gzip"],
+    ["*;q=0", null],
+    ["identity", null],
+    ["brotli", null],
+    ["", null],
+  ])("go to whoever accepts %p as %p", async (accepted, encoding) => {
+    const get = site(async () => [entry]);
+    const answer = await get("/dashboard/assets/main-1.js", { "Accept-Encoding": accepted });
+    expect(answer.headers.get("Content-Encoding")).toBe(encoding);
+    expect(answer.headers.get("Vary")).toBe("Accept-Encoding");
+    const length = (await answer.arrayBuffer()).byteLength;
+    expect(length === bytes.byteLength).toBe(encoding === null);
+  });
+});
