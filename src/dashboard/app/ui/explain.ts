@@ -19,7 +19,16 @@ export function explain(error: unknown): Explanation {
   return { title, advice: adviceFor(error), requestId };
 }
 
-function adviceFor({ status, retryAfterS, errors }: ApiError): string {
+/** Where the code of the error says more than its status. */
+const BY_CODE: Readonly<Record<string, string>> = {
+  slot_occupied: "Delete the subscription of this kind first, or change it instead.",
+  already_queued: "It is on its way already: wait for its next attempt.",
+  subscription_disabled: "Enable the subscription first: while it is disabled nothing is sent.",
+};
+
+function adviceFor({ status, code, retryAfterS, errors }: ApiError): string {
+  const special = BY_CODE[code];
+  if (special !== undefined) return special;
   const fields = Object.entries(errors).map(([field, texts]) => `${field} ${texts.join(", ")}`);
   if (status === 422) return fields.length === 0 ? "Check the fields." : `${fields.join("; ")}.`;
   if (status === 401) return "Sign in again.";

@@ -1,0 +1,100 @@
+import { Button, Group, Select, TextInput } from "@mantine/core";
+import { useState } from "react";
+import { useSearchParams } from "wouter";
+
+import { OUTCOME_WORDS } from "./attempt-words.ts";
+import { filterOf, isUlid, OUTCOMES, type FilterName } from "./attempt-rows.ts";
+import { useCatalog, type Subscription } from "./data.ts";
+import { RecoverButton } from "./recover-dialog.tsx";
+import { TimeField } from "./time-field.tsx";
+
+/** What is filtered is in the address: it can be sent to a colleague. */
+export function AttemptFilters({ subscription }: { readonly subscription: Subscription }) {
+  const [params, setParams] = useSearchParams();
+  const events = useCatalog().data?.events.map(({ value }) => value) ?? [];
+  const filter = filterOf(params);
+  const set = (name: FilterName, value: string | null | undefined) =>
+    setParams(
+      (before) => {
+        const after = new URLSearchParams(before);
+        if (value === null || value === undefined || value === "") after.delete(name);
+        else after.set(name, value);
+        return after;
+      },
+      { replace: true },
+    );
+  return (
+    <Group align="flex-end" gap="sm" component="search" aria-label="Filter attempts">
+      <Select
+        label="Event"
+        placeholder="All events"
+        className="filter"
+        data={events}
+        searchable
+        clearable
+        clearButtonProps={{ "aria-label": "All events" }}
+        value={filter.event ?? null}
+        onChange={(value) => set("event", value)}
+      />
+      <Select
+        label="Outcome"
+        placeholder="All outcomes"
+        className="filter"
+        data={OUTCOMES.map((value) => ({ value, label: OUTCOME_WORDS[value] }))}
+        clearable
+        clearButtonProps={{ "aria-label": "All outcomes" }}
+        value={filter.outcome ?? null}
+        onChange={(value) => set("outcome", value)}
+      />
+      <EventIdField
+        key={filter.event_id ?? ""}
+        value={filter.event_id ?? ""}
+        onChange={(value) => set("event_id", value)}
+      />
+      <TimeField label="Since" value={filter.since} onChange={(value) => set("since", value)} />
+      <TimeField label="Until" value={filter.until} onChange={(value) => set("until", value)} />
+      {Object.keys(filter).length > 0 && (
+        <Button
+          variant="subtle"
+          onClick={() => setParams({ tab: "deliveries" }, { replace: true })}
+        >
+          Clear
+        </Button>
+      )}
+      <Group ml="auto">
+        <RecoverButton subscription={subscription} />
+      </Group>
+    </Group>
+  );
+}
+
+/** Counts as soon as it is a whole id, or empty. */
+function EventIdField({
+  value,
+  onChange,
+}: {
+  readonly value: string;
+  readonly onChange: (value: string) => void;
+}) {
+  const [text, setText] = useState(value);
+  const [isLeft, setLeft] = useState(false);
+  const trimmed = text.trim();
+  const isWhole = trimmed === "" || isUlid(trimmed);
+  const change = (next: string) => {
+    setText(next);
+    const id = next.trim();
+    if (id !== value && (id === "" || isUlid(id))) onChange(id.toUpperCase());
+  };
+  return (
+    <TextInput
+      label="Event id"
+      placeholder="01JD…"
+      className="filter"
+      spellCheck={false}
+      value={text}
+      error={isLeft && !isWhole && "An id has 26 letters and digits."}
+      onBlur={() => setLeft(true)}
+      onChange={(event) => change(event.currentTarget.value)}
+    />
+  );
+}

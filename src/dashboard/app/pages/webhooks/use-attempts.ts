@@ -1,0 +1,103 @@
+import { useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
+import { useEffect, useMemo, useRef, useState } from "react";
+
+import { useApi } from "../../session.tsx";
+import type { LiveState } from "../../ui/live.ts";
+import { isMatch, mergeRows, rowOf, type AttemptFilter, type AttemptRow } from "./attempt-rows.ts";
+import { keys, type ApiClient } from "./data.ts";
+import type { FollowAttempts } from "./use-subscription-live.ts";
+
+const PAGE = 100;
+/** More at once, and the stream itself may have left some out. */
+const BURST = 100;
+const FLUSH_MS = 200;
+
+async function readPage(api: ApiClient, id: string, filter: AttemptFilter, cursor: string) {
+  type Request = Parameters<typeof api.call<"GET", "/partner/webhooks/:id/deliveries">>[2];
+  const query = { limit: PAGE, ...filter, ...(cursor !== "" && { cursor }) };
+  // A filter of the address was checked as far as we know; the server has the last word.
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  const request = { params: { id }, query } as Request;
+  const page = await api.call("GET", "/partner/webhooks/:id/deliveries", request);
+  // The bodies are left behind: of thousands of rows they would fill the memory.
+  return { rows: page.data.map(rowOf), next: page.next_cursor };
+}
+
+/** Page by page, and never asked again by itself: a refetch would be one of every page. */
+function usePages(id: string, filter: AttemptFilter) {
+  const api = useApi();
+  return useInfiniteQuery({
+    queryKey: keys.attempts(id, filter),
+    queryFn: ({ pageParam }) => readPage(api, id, filter, pageParam),
+    initialPageParam: "",
+    getNextPageParam: ({ next }) => next,
+    staleTime: Number.POSITIVE_INFINITY,
+    refetchOnWindowFocus: false,
+    refetchOnReconnect: false,
+  });
+}
+
+interface Following {
+  readonly live: LiveState;
+  readonly follow: FollowAttempts;
+  /** Whether the newest row is in view: then what is new may appear at once, else it would move what one reads. */
+  readonly isAtTop: () => boolean;
+}
+
+/** The attempts that fit the filter, newest first, and how many more have come meanwhile. */
+export function useAttempts(id: string, filter: AttemptFilter, following: Following) {
+  const client = useQueryClient();
+  const pages = usePages(id, filter);
+  const { arrived, waiting, isBehind, forget } = useArrivals(filter, following);
+  const rows = useMemo(
+    () => mergeRows(arrived, pages.data?.pages.flatMap((page) => page.rows) ?? []),
+    [arrived, pages.data],
+  );
+  const showNewest = () => {
+    forget();
+    return client.resetQueries({ queryKey: keys.attempts(id, filter) });
+  };
+  return { pages, rows, waiting, isBehind, showNewest };
+}
+
+/** What the stream has told since the list was read. */
+function useArrivals(filter: AttemptFilter, { live, follow, isAtTop }: Following) {
+  const [arrived, setArrived] = useState<readonly AttemptRow[]>([]);
+  const [waiting, setWaiting] = useState(0);
+  const [isBehind, setBehind] = useState(false);
+  const [wasLive, setWasLive] = useState(live);
+  if (live !== wasLive) {
+    setWasLive(live);
+    // Whatever happens while the stream is away is not told.
+    if (live === "waiting") setBehind(true);
+  }
+  const latest = useRef({ filter, isAtTop });
+  useEffect(() => {
+    latest.current = { filter, isAtTop };
+  });
+  useEffect(() => {
+    let batch: AttemptRow[] = [];
+    const take = () => {
+      const fresh = batch;
+      batch = [];
+      if (fresh.length >= BURST) setBehind(true);
+      if (fresh.length === 0) return;
+      if (latest.current.isAtTop()) setArrived((before) => [...before, ...fresh]);
+      else setWaiting((before) => before + fresh.length);
+    };
+    const timer = setInterval(take, FLUSH_MS);
+    const leave = follow((row) => {
+      if (isMatch(row, latest.current.filter)) batch.push(rowOf(row));
+    });
+    return () => {
+      clearInterval(timer);
+      leave();
+    };
+  }, [follow]);
+  const forget = () => {
+    setArrived([]);
+    setWaiting(0);
+    setBehind(false);
+  };
+  return { arrived, waiting, isBehind, forget };
+}
