@@ -7,6 +7,7 @@ import {
   NavLink,
   Text,
   UnstyledButton,
+  VisuallyHidden,
   useComputedColorScheme,
   useMantineColorScheme,
 } from "@mantine/core";
@@ -120,9 +121,10 @@ function UserMenu() {
   return (
     <Menu position="bottom-end" withArrow>
       <Menu.Target>
-        <UnstyledButton aria-label={`Account of ${user.name}`}>
-          <Group gap="xs" wrap="nowrap">
-            <Avatar name={user.name} color="initials" radius="xl" size="sm" aria-hidden />
+        <UnstyledButton>
+          <VisuallyHidden>Account of {user.name}</VisuallyHidden>
+          <Group gap="xs" wrap="nowrap" aria-hidden>
+            <Avatar name={user.name} color="initials" radius="xl" size="sm" />
             <Text size="sm" visibleFrom="sm">
               {user.name}
             </Text>

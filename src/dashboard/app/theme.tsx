@@ -47,6 +47,14 @@ export function Look({ children }: { readonly children: ReactNode }) {
   );
 }
 
+/** The library's own are too faint on their light grounds; those of the dark scheme are not. */
+const READABLE_BADGES = {
+  "--mantine-color-yellow-light-color": "#7a4700",
+  "--mantine-color-teal-light-color": "#06664a",
+  "--mantine-color-red-light-color": "#a61e1e",
+  "--mantine-color-blue-light-color": "#155a9c",
+};
+
 /** The library's grey for lesser text, and a tenant's colour, may be too faint to read: both are held to WCAG AA. */
 function readableVariables(color: string): CSSVariablesResolver {
   const onWhite = readableOn(color, "#ffffff");
@@ -59,7 +67,8 @@ function readableVariables(color: string): CSSVariablesResolver {
       "--mantine-color-error": "#c92a2a",
       "--mantine-color-anchor": onWhite,
       "--mantine-color-brand-text": onWhite,
-      "--mantine-color-brand-light-color": readableOn(color, shadesOf(color)[0]),
+      "--mantine-color-brand-light-color": readableOn(color, shadesOf(color)[1]),
+      ...READABLE_BADGES,
     },
     dark: {
       "--mantine-color-dimmed": "#a6a7ab",

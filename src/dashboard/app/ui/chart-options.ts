@@ -25,11 +25,21 @@ export function chartOptions(
     width: element.clientWidth,
     height: HEIGHT,
     legend: { show: false },
-    padding: [8, 8, 0, 0],
+    padding: [8, 24, 0, 0],
     cursor: { y: false, drag: { x: false, y: false }, points: { size: 7 } },
-    scales: { y: { range: (_, __, max) => [0, Math.max(max * 1.1, 1)] } },
+    scales: {
+      // Room for the halves of the first and the last bar.
+      x: { range: (_, min, max) => [min - halfStep(props), max + halfStep(props)] },
+      y: { range: (_, __, max) => [0, Math.max(max * 1.1, 1)] },
+    },
     axes: [
-      { ...axis, grid: { show: false }, space: 70, values: (plot, at) => timeLabels(plot, at) },
+      {
+        ...axis,
+        grid: { show: false },
+        size: 28,
+        space: 80,
+        values: (plot, at) => timeLabels(plot, at),
+      },
       {
         ...axis,
         size: 56,
@@ -44,6 +54,8 @@ export function chartOptions(
   };
 }
 
+const halfStep = ({ times: [first = 0, second = first] }: ChartProps) => (second - first) / 2;
+
 function seriesOptions(
   { label, color: name, shape }: ChartSeries,
   color: (name: string) => string,
@@ -56,9 +68,16 @@ function seriesOptions(
     label,
     stroke,
     width: 1.75,
-    points: { size: 5 },
+    points: { size: 5, filter: lonely },
     ...(shape === "area" && { fill: `color-mix(in srgb, ${stroke} 18%, transparent)` }),
   };
+}
+
+/** A point between two gaps would be no line: it gets a dot. */
+function lonely({ data }: uPlot, series: number): number[] {
+  const values = data[series] ?? [];
+  const isGap = (at: number) => values[at] === null || values[at] === undefined;
+  return [...values.keys()].filter((at) => !isGap(at) && isGap(at - 1) && isGap(at + 1));
 }
 
 function timeLabels({ scales }: uPlot, splits: readonly number[]): string[] {

@@ -19,25 +19,24 @@ export function explain(error: unknown): Explanation {
   return { title, advice: adviceFor(error), requestId };
 }
 
-/** Where the code of the error says more than its status. */
-const BY_CODE: Readonly<Record<string, string>> = {
-  slot_occupied: "Delete the subscription of this kind first, or change it instead.",
-  already_queued: "It is on its way already: wait for its next attempt.",
-  subscription_disabled: "Enable the subscription first: while it is disabled nothing is sent.",
-};
-
 function adviceFor({ status, code, retryAfterS, errors }: ApiError): string {
-  const special = BY_CODE[code];
-  if (special !== undefined) return special;
   const fields = Object.entries(errors).map(([field, texts]) => `${field} ${texts.join(", ")}`);
   if (status === 422) return fields.length === 0 ? "Check the fields." : `${fields.join("; ")}.`;
   if (status === 401) return "Sign in again.";
   if (status === 403) return "Ask an owner of your company whether your role should allow it.";
   if (status === 404) return "It may have been deleted meanwhile.";
-  if (status === 409) return "Something changed meanwhile: look again, then decide.";
+  if (status === 409)
+    return CONFLICTS[code] ?? "Something changed meanwhile: look again, then decide.";
   if (status === 429) return `Try again in ${retryAfterS ?? "a few"} seconds.`;
   return "Try again; if it stays like this, tell us the number of the request.";
 }
+
+/** What to do about a 409, where its code says more than that something changed. */
+const CONFLICTS: Readonly<Record<string, string>> = {
+  slot_occupied: "Delete the subscription of this kind first, or change it instead.",
+  already_queued: "It is on its way already: wait for its next attempt.",
+  subscription_disabled: "Enable the subscription first: while it is disabled nothing is sent.",
+};
 
 /** Of a 422: what is wrong with one field, for the error under it. */
 export function fieldError(error: unknown, field: string): string | undefined {

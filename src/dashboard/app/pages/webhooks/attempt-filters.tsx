@@ -1,4 +1,5 @@
 import { Button, Group, Select, TextInput } from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
 import { useState } from "react";
 import { useSearchParams } from "wouter";
 
@@ -11,6 +12,7 @@ import { TimeField } from "./time-field.tsx";
 /** What is filtered is in the address: it can be sent to a colleague. */
 export function AttemptFilters({ subscription }: { readonly subscription: Subscription }) {
   const [params, setParams] = useSearchParams();
+  const [isOpen, { toggle }] = useDisclosure();
   const events = useCatalog().data?.events.map(({ value }) => value) ?? [];
   const filter = filterOf(params);
   const set = (name: FilterName, value: string | null | undefined) =>
@@ -24,25 +26,35 @@ export function AttemptFilters({ subscription }: { readonly subscription: Subscr
       { replace: true },
     );
   return (
-    <Group align="flex-end" gap="sm" component="search" aria-label="Filter attempts">
+    <Group
+      align="flex-end"
+      gap="sm"
+      component="search"
+      aria-label="Filter attempts"
+      className="filters"
+      data-open={isOpen || undefined}
+    >
+      <Button variant="default" hiddenFrom="sm" aria-expanded={isOpen} onClick={toggle}>
+        Filters
+      </Button>
       <Select
         label="Event"
-        placeholder="All events"
+        placeholder="Any"
         className="filter"
         data={events}
         searchable
         clearable
-        clearButtonProps={{ "aria-label": "All events" }}
+        clearButtonProps={{ "aria-label": "Any event" }}
         value={filter.event ?? null}
         onChange={(value) => set("event", value)}
       />
       <Select
         label="Outcome"
-        placeholder="All outcomes"
+        placeholder="Any"
         className="filter"
         data={OUTCOMES.map((value) => ({ value, label: OUTCOME_WORDS[value] }))}
         clearable
-        clearButtonProps={{ "aria-label": "All outcomes" }}
+        clearButtonProps={{ "aria-label": "Any outcome" }}
         value={filter.outcome ?? null}
         onChange={(value) => set("outcome", value)}
       />

@@ -6,7 +6,7 @@ import { OUTCOME_WORDS } from "./attempt-words.ts";
 import type { AttemptRow } from "./attempt-rows.ts";
 import { findingOf } from "./faults.ts";
 
-export const COLUMNS = ["Time", "Event", "Result", "Attempt", "Took", "Order", "Next attempt"];
+export const COLUMNS = ["Time", "Event", "Result", "Attempt", "Took", "Order", "Next"];
 
 const AT = new Intl.DateTimeFormat(undefined, {
   day: "numeric",

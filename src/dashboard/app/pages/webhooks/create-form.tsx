@@ -40,12 +40,13 @@ export function CreateForm({ taken, initialKind }: CreateProps) {
         size="sm"
         completedIcon={<Icon name="check" size={16} />}
         mb="lg"
+        maw={760}
       >
         <Stepper.Step label="Endpoint" />
         <Stepper.Step label="Events" />
         <Stepper.Step label="Verify" allowStepSelect={false} />
       </Stepper>
-      <Paper withBorder p="lg" maw={760}>
+      <Paper withBorder p="lg" {...(step === 0 && { maw: 760 })}>
         <Stack gap="lg">
           {step === 0 ? (
             <>

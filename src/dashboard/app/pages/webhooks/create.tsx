@@ -62,7 +62,13 @@ function IfFree({
 function Finished({ id }: { readonly id: string }) {
   return (
     <>
-      <Stepper active={2} size="sm" mb="lg" completedIcon={<Icon name="check" size={16} />}>
+      <Stepper
+        active={2}
+        size="sm"
+        mb="lg"
+        maw={760}
+        completedIcon={<Icon name="check" size={16} />}
+      >
         <Stepper.Step label="Endpoint" disabled />
         <Stepper.Step label="Events" disabled />
         <Stepper.Step label="Verify" />

@@ -21,18 +21,29 @@ import { keys, useDelivery, useSubscription, type Delivery } from "./data.ts";
 export function Page() {
   const { id = "", eventId = "" } = useParams();
   const delivery = useDelivery(id, eventId);
-  return <Loaded query={delivery}>{(one) => <Shown id={id} delivery={one} />}</Loaded>;
+  if (delivery.data !== undefined) return <Shown id={id} delivery={delivery.data} />;
+  return (
+    <>
+      <PageHeader title="Delivery" back={backTo(id)} description={<code>{eventId}</code>} />
+      <Loaded query={delivery}>{() => null}</Loaded>
+    </>
+  );
 }
+
+const backTo = (id: string, label = "the subscription") => ({
+  href: `/webhooks/${id}?tab=deliveries`,
+  title: `Deliveries of ${label}`,
+});
 
 function Shown({ id, delivery }: { readonly id: string; readonly delivery: Delivery }) {
   const { event_id: eventId, event, attempts, state } = delivery;
-  const label = useSubscription(id).data?.label ?? "Subscription";
+  const label = useSubscription(id).data?.label;
   const newestFirst = attempts.toReversed();
   return (
     <>
       <PageHeader
         title={event}
-        back={{ href: `/webhooks/${id}?tab=deliveries`, title: `Deliveries of ${label}` }}
+        back={backTo(id, label)}
         description={
           <Group gap={4}>
             <code>{eventId}</code>

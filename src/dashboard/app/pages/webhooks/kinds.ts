@@ -22,7 +22,7 @@ export const KINDS: readonly Kind[] = [
     title: "Batch",
     short: "All review events of the last hours, at fixed times.",
     purpose:
-      "Every few hours we POST what happened to reviews since the last time, one event per request. Right for nightly imports, reports and systems that prefer a quiet line.",
+      "Every few hours we POST what happened to reviews since the last time, one event per request. Right for nightly imports, reports and quiet systems.",
   },
 ];
 

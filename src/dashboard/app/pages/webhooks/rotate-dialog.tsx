@@ -1,4 +1,4 @@
-import { Button, Group, NumberInput, Stack, Text } from "@mantine/core";
+import { Button, NumberInput, Stack, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
@@ -29,13 +29,15 @@ export function RotateButton({ id }: { readonly id: string }) {
     setSecret(made);
   };
   return (
-    <Stack gap="sm">
-      {secret !== undefined && <SecretField label="New secret" value={secret} />}
-      <Group>
-        <Button variant="default" onClick={open} leftSection={<Icon name="refresh" size={16} />}>
-          Rotate the secret …
-        </Button>
-      </Group>
+    <>
+      {secret !== undefined && (
+        <div className="takes-line">
+          <SecretField label="New secret" value={secret} />
+        </div>
+      )}
+      <Button variant="default" onClick={open} leftSection={<Icon name="refresh" size={16} />}>
+        Rotate the secret …
+      </Button>
       <Confirm
         opened={opened}
         onClose={close}
@@ -68,6 +70,6 @@ export function RotateButton({ id }: { readonly id: string }) {
           )}
         </Stack>
       </Confirm>
-    </Stack>
+    </>
   );
 }

@@ -19,7 +19,12 @@ export function Secret({ id, fresh }: { readonly id: string; readonly fresh?: st
       setError(caught);
     }
   };
-  if (secret !== undefined) return <SecretField label="Secret" value={secret} />;
+  if (secret !== undefined)
+    return (
+      <div className="takes-line">
+        <SecretField label="Secret" value={secret} />
+      </div>
+    );
   return (
     <Stack gap="xs" align="flex-start">
       <Button variant="default" onClick={() => void fetchIt()}>

@@ -21,16 +21,18 @@ import { VerifyCode } from "./verify-code.tsx";
 export function Settings({ subscription }: { readonly subscription: Subscription }) {
   const { id, secret_fingerprint: fingerprint } = subscription;
   return (
-    <Stack gap="lg" maw={760}>
+    <Stack gap="lg">
       <EditForm subscription={subscription} />
       <Section title="Signing secret">
         <Text size="sm">
-          Fingerprint <code>{fingerprint}</code>: the first half of its SHA-256, to compare without
-          showing it. Each look is written to the audit log.
+          Fingerprint <code>{fingerprint}</code>: the first 16 digits of its SHA-256, to compare
+          without showing it. Each look is written to the audit log.
         </Text>
-        {/* A rotation makes what is shown the old one. */}
-        <Secret key={fingerprint} id={id} />
-        <RotateButton id={id} />
+        {/* After a rotation what was shown is the old one. */}
+        <Group align="flex-start">
+          <Secret key={fingerprint} id={id} />
+          <RotateButton id={id} />
+        </Group>
         <details>
           <summary>Code that checks signatures</summary>
           <VerifyCode />

@@ -20,7 +20,14 @@ import { useSubscriptionLive } from "./use-subscription-live.ts";
 export function Page() {
   const { id = "" } = useParams();
   const subscription = useSubscription(id);
-  return <Loaded query={subscription}>{(one) => <Shown key={one.id} subscription={one} />}</Loaded>;
+  if (subscription.data !== undefined)
+    return <Shown key={subscription.data.id} subscription={subscription.data} />;
+  return (
+    <>
+      <PageHeader title="Subscription" back={{ href: "/webhooks", title: "Webhooks" }} />
+      <Loaded query={subscription}>{() => null}</Loaded>
+    </>
+  );
 }
 
 function Shown({ subscription }: { readonly subscription: Subscription }) {

@@ -18,7 +18,7 @@ export function TimeField({
     <TextInput
       label={label}
       type="datetime-local"
-      className="filter"
+      className="filter time"
       value={localTimeOf(value)}
       error={error}
       onChange={(event) => onChange(instantOf(event.currentTarget.value))}
