@@ -58,11 +58,7 @@ export function AttemptFilters({ subscription }: { readonly subscription: Subscr
         value={filter.outcome ?? null}
         onChange={(value) => set("outcome", value)}
       />
-      <EventIdField
-        key={filter.event_id ?? ""}
-        value={filter.event_id ?? ""}
-        onChange={(value) => set("event_id", value)}
-      />
+      <EventIdField value={filter.event_id ?? ""} onChange={(value) => set("event_id", value)} />
       <TimeField label="Since" value={filter.since} onChange={(value) => set("since", value)} />
       <TimeField label="Until" value={filter.until} onChange={(value) => set("until", value)} />
       {Object.keys(filter).length > 0 && (
@@ -80,7 +76,7 @@ export function AttemptFilters({ subscription }: { readonly subscription: Subscr
   );
 }
 
-/** Counts as soon as it is a whole id, or empty. */
+/** Counts as soon as it is a whole id, and not before. */
 function EventIdField({
   value,
   onChange,
@@ -90,12 +86,15 @@ function EventIdField({
 }) {
   const [text, setText] = useState(value);
   const [isLeft, setLeft] = useState(false);
-  const trimmed = text.trim();
-  const isWhole = trimmed === "" || isUlid(trimmed);
+  const [known, setKnown] = useState(value);
+  if (value !== known) {
+    setKnown(value);
+    // Cleared from outside, or another address: not by what is typed here.
+    if (idIn(text) !== value) setText(value);
+  }
   const change = (next: string) => {
     setText(next);
-    const id = next.trim();
-    if (id !== value && (id === "" || isUlid(id))) onChange(id.toUpperCase());
+    if (idIn(next) !== value) onChange(idIn(next));
   };
   return (
     <TextInput
@@ -104,9 +103,15 @@ function EventIdField({
       className="filter"
       spellCheck={false}
       value={text}
-      error={isLeft && !isWhole && "An id has 26 letters and digits."}
+      error={isLeft && text.trim() !== "" && idIn(text) === "" && "An id has 26 characters."}
+      onFocus={() => setLeft(false)}
       onBlur={() => setLeft(true)}
       onChange={(event) => change(event.currentTarget.value)}
     />
   );
+}
+
+function idIn(text: string): string {
+  const id = text.trim().toUpperCase();
+  return isUlid(id) ? id : "";
 }

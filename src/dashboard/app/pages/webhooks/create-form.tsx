@@ -1,6 +1,6 @@
-import { Button, Group, Paper, Stack, Stepper } from "@mantine/core";
+import { Button, Group, Paper, Stack, Stepper, Title } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
-import { useState, type FormEvent } from "react";
+import { useEffect, useRef, useState, type FormEvent } from "react";
 import { Link, useLocation } from "wouter";
 
 import { useApi } from "../../session.tsx";
@@ -25,6 +25,7 @@ interface CreateProps {
 export function CreateForm({ taken, initialKind }: CreateProps) {
   const { draft, edit } = useNamedDraft(initialKind);
   const [step, setStep] = useState(0);
+  const heading = useFocusOnChange(step);
   const { create, error, isBusy } = useCreate(() => setStep(0));
   const isReady = draft.label.trim() !== "" && draft.url !== "" && !hasError(draft);
   const submit = (event: FormEvent) => {
@@ -48,6 +49,9 @@ export function CreateForm({ taken, initialKind }: CreateProps) {
       </Stepper>
       <Paper withBorder p="lg" {...(step === 0 && { maw: 760 })}>
         <Stack gap="lg">
+          <Title order={2} size="h4" ref={heading} tabIndex={-1} className="quiet-focus">
+            {step === 0 ? "Where events go" : "What is sent"}
+          </Title>
           {step === 0 ? (
             <>
               <KindChoice taken={taken} kind={draft.kind} edit={edit} />
@@ -67,6 +71,17 @@ export function CreateForm({ taken, initialKind }: CreateProps) {
       </Paper>
     </form>
   );
+}
+
+/** Another step begins at its heading, for keyboards and screen readers too. */
+function useFocusOnChange(step: number) {
+  const heading = useRef<HTMLHeadingElement>(null);
+  const shown = useRef(step);
+  useEffect(() => {
+    if (shown.current !== step) heading.current?.focus();
+    shown.current = step;
+  }, [step]);
+  return heading;
 }
 
 function Back({ step, onBack }: { readonly step: number; readonly onBack: () => void }) {

@@ -16,6 +16,7 @@ export function Page() {
   return (
     <>
       <PageHeader
+        key={id}
         title="New subscription"
         back={{ href: "/webhooks", title: "Webhooks" }}
         description="From the address of your endpoint to a verified test delivery."

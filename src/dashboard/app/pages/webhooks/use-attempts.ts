@@ -23,7 +23,7 @@ async function readPage(api: ApiClient, id: string, filter: AttemptFilter, curso
   return { rows: page.data.map(rowOf), next: page.next_cursor };
 }
 
-/** Page by page, and never asked again by itself: a refetch would be one of every page. */
+/** Page by page; more than one are not asked again by themselves, for that asks for every one of them. */
 function usePages(id: string, filter: AttemptFilter) {
   const api = useApi();
   return useInfiniteQuery({
@@ -32,6 +32,7 @@ function usePages(id: string, filter: AttemptFilter) {
     initialPageParam: "",
     getNextPageParam: ({ next }) => next,
     staleTime: Number.POSITIVE_INFINITY,
+    refetchOnMount: ({ state: { data } }) => (data?.pages.length === 1 ? "always" : false),
     refetchOnWindowFocus: false,
     refetchOnReconnect: false,
   });
@@ -49,15 +50,18 @@ export function useAttempts(id: string, filter: AttemptFilter, following: Follow
   const client = useQueryClient();
   const pages = usePages(id, filter);
   const { arrived, waiting, isBehind, forget } = useArrivals(filter, following);
+  // Kept from an earlier look, and what has come since was told to nobody.
+  const [isKept, setKept] = useState((pages.data?.pages.length ?? 0) > 1);
   const rows = useMemo(
     () => mergeRows(arrived, pages.data?.pages.flatMap((page) => page.rows) ?? []),
     [arrived, pages.data],
   );
   const showNewest = () => {
     forget();
+    setKept(false);
     return client.resetQueries({ queryKey: keys.attempts(id, filter) });
   };
-  return { pages, rows, waiting, isBehind, showNewest };
+  return { pages, rows, waiting, isBehind: isBehind || isKept, showNewest };
 }
 
 /** What the stream has told since the list was read. */
