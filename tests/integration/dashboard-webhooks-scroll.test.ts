@@ -80,7 +80,12 @@ test.skipIf(chromium === undefined)(
     }
     await page.getByText("#1", { exact: true }).waitFor();
     expect(most).toBeLessThan(100);
-    if (process.env["MEASURE"] !== undefined) console.log(summary(frames));
+    if (process.env["MEASURE"] !== undefined) {
+      console.log(`while it loads: ${summary(frames)}`);
+      await page.evaluate("scrollTo(0, 0)");
+      const loaded = (await page.evaluate<number[]>(SCROLL)).slice(0, -180);
+      console.log(`once it is loaded: ${summary(loaded)}`);
+    }
 
     // Back from one of them one is where one was.
     await page.evaluate("scrollTo(0, 200000)");

@@ -6,7 +6,7 @@ import { ExactTime } from "../../ui/time.tsx";
 import { milliseconds } from "../../ui/words.ts";
 import { ATTEMPTS } from "./attempt-line.tsx";
 import { OUTCOME_WORDS } from "./attempt-words.ts";
-import type { Attempt } from "./data.ts";
+import type { Attempt } from "./model.ts";
 import { findingOf } from "./faults.ts";
 import { Exchanged } from "./exchanged.tsx";
 

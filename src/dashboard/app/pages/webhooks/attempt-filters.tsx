@@ -5,7 +5,8 @@ import { useSearchParams } from "wouter";
 
 import { OUTCOME_WORDS } from "./attempt-words.ts";
 import { filterOf, isUlid, OUTCOMES, type FilterName } from "./attempt-rows.ts";
-import { useCatalog, type Subscription } from "./data.ts";
+import { useCatalog } from "./data.ts";
+import type { Subscription } from "./model.ts";
 import { RecoverButton } from "./recover-dialog.tsx";
 import { TimeField } from "./time-field.tsx";
 

@@ -1,4 +1,4 @@
-import type { Attempt } from "./data.ts";
+import type { Attempt } from "./model.ts";
 
 /** An attempt as the list shows it: without the bodies, which are large and thousands. */
 export type AttemptRow = Pick<

@@ -1,5 +1,5 @@
 import type { Outcome } from "./attempt-rows.ts";
-import type { Delivery } from "./data.ts";
+import type { Delivery } from "./model.ts";
 
 export const OUTCOME_WORDS: Readonly<Record<Outcome, string>> = {
   delivered: "Delivered",

@@ -6,7 +6,8 @@ import { PageHeader } from "../../ui/page-header.tsx";
 import { EmptyState, Loaded } from "../../ui/states.tsx";
 import { CreateForm } from "./create-form.tsx";
 import { VerifyStep } from "./verify-step.tsx";
-import { useSubscriptions, type Subscription } from "./data.ts";
+import { useSubscriptions } from "./data.ts";
+import type { Subscription } from "./model.ts";
 import { KINDS } from "./kinds.ts";
 
 /** Endpoint, events, verification. The last step has the subscription in the address: a reload loses nothing. */

@@ -1,34 +1,15 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 
 import { useApi } from "../../session.tsx";
+import type { ApiClient } from "../../ui/api-client.ts";
 import { STATS_RANGES, type StatsRange } from "./stats-range.ts";
 
-export type ApiClient = ReturnType<typeof useApi>;
-
-const readSubscriptions = (api: ApiClient) =>
-  api.call("GET", "/partner/webhooks", { query: { limit: 100 } });
-const readCatalog = (api: ApiClient) => api.call("GET", "/partner/webhooks/events", {});
-const readHealth = (api: ApiClient, id: string) =>
-  api.call("GET", "/partner/webhooks/:id/health", { params: { id } });
-const readDelivery = (api: ApiClient, id: string, eventId: string) =>
-  api.call("GET", "/partner/webhooks/:id/deliveries/:eventId", { params: { id, eventId } });
 const readStats = (api: ApiClient, id: string, range: StatsRange) => {
   const { spanMs, stepS } = STATS_RANGES[range];
   const since = new Date(Date.now() - spanMs).toISOString();
-  return api.call("GET", "/partner/webhooks/:id/stats", {
-    params: { id },
-    query: { since, step: stepS },
-  });
+  const query = { since, step: stepS };
+  return api.call("GET", "/partner/webhooks/:id/stats", { params: { id }, query });
 };
-
-export type Subscription = Awaited<ReturnType<typeof readSubscriptions>>["data"][number];
-export type DeliveryKind = Subscription["delivery_kind"];
-export type Catalog = Awaited<ReturnType<typeof readCatalog>>;
-export type CatalogEvent = Catalog["events"][number];
-export type Health = Awaited<ReturnType<typeof readHealth>>;
-export type Stats = Awaited<ReturnType<typeof readStats>>;
-export type Delivery = Awaited<ReturnType<typeof readDelivery>>;
-export type Attempt = Delivery["attempts"][number];
 
 /** Everything of one subscription is below its id, so that one call forgets it all. */
 export const keys = {
@@ -52,7 +33,7 @@ export function useSubscriptions() {
   const api = useApi();
   return useQuery({
     queryKey: keys.list,
-    queryFn: () => readSubscriptions(api),
+    queryFn: () => api.call("GET", "/partner/webhooks", { query: { limit: 100 } }),
     refetchInterval: LIST_MS,
   });
 }
@@ -69,7 +50,7 @@ export function useCatalog() {
   const api = useApi();
   return useQuery({
     queryKey: keys.catalog,
-    queryFn: () => readCatalog(api),
+    queryFn: () => api.call("GET", "/partner/webhooks/events", {}),
     staleTime: Number.POSITIVE_INFINITY,
   });
 }
@@ -78,7 +59,7 @@ export function useHealth(id: string) {
   const api = useApi();
   return useQuery({
     queryKey: keys.health(id),
-    queryFn: () => readHealth(api, id),
+    queryFn: () => api.call("GET", "/partner/webhooks/:id/health", { params: { id } }),
     refetchInterval: LIST_MS,
   });
 }
@@ -99,7 +80,8 @@ export function useDelivery(id: string, eventId: string) {
   const api = useApi();
   return useQuery({
     queryKey: keys.delivery(id, eventId),
-    queryFn: () => readDelivery(api, id, eventId),
+    queryFn: () =>
+      api.call("GET", "/partner/webhooks/:id/deliveries/:eventId", { params: { id, eventId } }),
     refetchInterval: ({ state: { data } }) => {
       if (data === undefined || data.state === "pending") return WAITING_FOR_ATTEMPT_MS;
       return data.settled_at === null ? WAITING_FOR_RETRY_MS : false;

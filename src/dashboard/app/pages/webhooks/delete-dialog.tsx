@@ -8,7 +8,8 @@ import { useApi } from "../../session.tsx";
 import { Confirm } from "../../ui/confirm.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { notify } from "../../ui/notify.ts";
-import { keys, useHealth, type Subscription } from "./data.ts";
+import { keys, useHealth } from "./data.ts";
+import type { Subscription } from "./model.ts";
 import { queued } from "./health-figures.tsx";
 
 export function DeleteButton({ subscription }: { readonly subscription: Subscription }) {

@@ -8,7 +8,7 @@ import { counted } from "../../ui/words.ts";
 import { AttemptFilters } from "./attempt-filters.tsx";
 import { filterOf } from "./attempt-rows.ts";
 import { AttemptTable } from "./attempt-table.tsx";
-import type { Subscription } from "./data.ts";
+import type { Subscription } from "./model.ts";
 import { useAttempts } from "./use-attempts.ts";
 import type { FollowAttempts } from "./use-subscription-live.ts";
 

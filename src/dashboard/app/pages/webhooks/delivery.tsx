@@ -15,7 +15,8 @@ import { EmptyState, Loaded } from "../../ui/states.tsx";
 import { ExactTime } from "../../ui/time.tsx";
 import { AttemptCard } from "./attempt-card.tsx";
 import { STATE_WORDS } from "./attempt-words.ts";
-import { keys, useDelivery, useSubscription, type Delivery } from "./data.ts";
+import { keys, useDelivery, useSubscription } from "./data.ts";
+import type { Delivery } from "./model.ts";
 
 /** One event on its way to one endpoint: every attempt, word for word. */
 export function Page() {

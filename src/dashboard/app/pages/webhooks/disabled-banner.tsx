@@ -10,7 +10,8 @@ import { notify } from "../../ui/notify.ts";
 import { ExactTime, Time } from "../../ui/time.tsx";
 import { counted } from "../../ui/words.ts";
 import { Choice } from "./choice.tsx";
-import { keys, useHealth, type Subscription } from "./data.ts";
+import { keys, useHealth } from "./data.ts";
+import type { Subscription } from "./model.ts";
 import { disabledBecause } from "./faults.ts";
 import { queued } from "./health-figures.tsx";
 

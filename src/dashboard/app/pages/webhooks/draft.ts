@@ -1,4 +1,4 @@
-import type { DeliveryKind, Subscription } from "./data.ts";
+import type { DeliveryKind, Subscription } from "./model.ts";
 
 /** What the forms of creation and settings edit. Null events: all of them, those of the future too. */
 export interface Draft {

@@ -3,7 +3,8 @@ import { useState } from "react";
 
 import { counted, sentence } from "../../ui/words.ts";
 import { Choice } from "./choice.tsx";
-import { useCatalog, type CatalogEvent } from "./data.ts";
+import { useCatalog } from "./data.ts";
+import type { CatalogEvent } from "./model.ts";
 
 interface PickerProps {
   /** Null: all of them, those of the future too. */

@@ -1,4 +1,4 @@
-import type { Attempt, Subscription } from "./data.ts";
+import type { Attempt, Subscription } from "./model.ts";
 
 export interface Finding {
   /** What happened, short enough for a row. */

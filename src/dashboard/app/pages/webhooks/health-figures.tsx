@@ -1,7 +1,7 @@
 import { Figure } from "../../ui/figure.tsx";
 import { Time } from "../../ui/time.tsx";
 import { duration, number } from "../../ui/words.ts";
-import type { Health } from "./data.ts";
+import type { Health } from "./model.ts";
 
 const PERCENT = new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: 1 });
 /** The API counts no further. */

@@ -1,4 +1,4 @@
-import type { DeliveryKind } from "./data.ts";
+import type { DeliveryKind } from "./model.ts";
 
 interface Kind {
   readonly kind: DeliveryKind;

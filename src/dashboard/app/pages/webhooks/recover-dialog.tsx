@@ -7,7 +7,7 @@ import { Confirm } from "../../ui/confirm.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { notify } from "../../ui/notify.ts";
 import { counted } from "../../ui/words.ts";
-import type { Subscription } from "./data.ts";
+import type { Subscription } from "./model.ts";
 import { TimeField } from "./time-field.tsx";
 
 const DAY_MS = 86_400_000;

@@ -1,4 +1,5 @@
-import type { ApiClient, Subscription } from "./data.ts";
+import type { Subscription } from "./model.ts";
+import type { ApiClient } from "../../ui/api-client.ts";
 import { changesOf, createBody, type Draft } from "./draft.ts";
 
 /* Events and hours are text and numbers in the forms: they come from the catalog, and the server has the last word. */

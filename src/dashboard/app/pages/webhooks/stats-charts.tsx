@@ -3,7 +3,7 @@ import { useMemo } from "react";
 
 import { Chart } from "../../ui/chart.tsx";
 import { milliseconds, number } from "../../ui/words.ts";
-import type { Stats } from "./data.ts";
+import type { Stats } from "./model.ts";
 import { chartSeries } from "./stats-series.ts";
 
 const AT = new Intl.DateTimeFormat(undefined, {

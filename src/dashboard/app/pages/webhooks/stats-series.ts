@@ -1,6 +1,6 @@
 import type { ChartSeries } from "../../ui/chart-series.ts";
 import { milliseconds, number } from "../../ui/words.ts";
-import type { Stats } from "./data.ts";
+import type { Stats } from "./model.ts";
 
 const sum = (values: readonly number[]) => values.reduce((one, other) => one + other, 0);
 

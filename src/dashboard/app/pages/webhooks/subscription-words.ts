@@ -1,5 +1,5 @@
 import { counted } from "../../ui/words.ts";
-import type { Subscription } from "./data.ts";
+import type { Subscription } from "./model.ts";
 
 type Facts = Pick<
   Subscription,

@@ -7,7 +7,8 @@ import { Countdown } from "../../ui/countdown.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { ErrorNotice } from "../../ui/states.tsx";
 import { milliseconds } from "../../ui/words.ts";
-import { useDelivery, type Attempt, type Delivery } from "./data.ts";
+import { useDelivery } from "./data.ts";
+import type { Attempt, Delivery } from "./model.ts";
 import { findingOf } from "./faults.ts";
 
 /** Sends a test event on request and tells what becomes of it, as it happens. */

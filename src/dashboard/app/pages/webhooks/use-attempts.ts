@@ -4,7 +4,8 @@ import { useEffect, useMemo, useRef, useState } from "react";
 import { useApi } from "../../session.tsx";
 import type { LiveState } from "../../ui/live.ts";
 import { isMatch, mergeRows, rowOf, type AttemptFilter, type AttemptRow } from "./attempt-rows.ts";
-import { keys, type ApiClient } from "./data.ts";
+import { keys } from "./data.ts";
+import type { ApiClient } from "../../ui/api-client.ts";
 import type { FollowAttempts } from "./use-subscription-live.ts";
 
 const PAGE = 100;
