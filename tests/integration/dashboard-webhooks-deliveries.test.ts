@@ -109,6 +109,22 @@ inBrowser("the list of attempts", () => {
     await button(page, /new attempt/).waitFor({ state: "detached" });
   });
 
+  test("says when it is cut off, and offers to look again afterwards", async () => {
+    const { id } = await world.subscribe({ webhook_url: receiver.url });
+    await world.emit(1);
+    await settled(id, 1);
+    const { page } = await world.open(`/webhooks/${id}?tab=deliveries`);
+    await page.getByText("Live", { exact: true }).waitFor();
+    await page.context().setOffline(true);
+    await page.getByText("Reconnecting …").waitFor();
+    await world.emit(1);
+    await settled(id, 2);
+    await page.context().setOffline(false);
+    await page.getByText("Live", { exact: true }).waitFor();
+    await button(page, "Look for newer attempts").click();
+    await shows(page, 2);
+  });
+
   test("opens a delivery with the keyboard, and comes back to where one was", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     await world.emit(1);

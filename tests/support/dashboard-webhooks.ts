@@ -64,7 +64,7 @@ export async function startWebhookDashboard(): Promise<WebhookDashboard> {
     async open(path, look = {}) {
       const opened = await openDashboard(browser, { root, path, ...look });
       // Shorter than a test may take: a test that runs out of time takes the browser with it.
-      opened.page.setDefaultTimeout(8_000);
+      opened.page.setDefaultTimeout(12_000);
       pages.push(opened.page);
       await signIn(opened.page, partner.owner.email);
       return opened;

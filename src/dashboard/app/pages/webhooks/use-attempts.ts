@@ -1,4 +1,4 @@
-import { useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
+import { useInfiniteQuery, useQueryClient, type InfiniteData } from "@tanstack/react-query";
 import { useEffect, useMemo, useRef, useState } from "react";
 
 import { useApi } from "../../session.tsx";
@@ -23,6 +23,8 @@ async function readPage(api: ApiClient, id: string, filter: AttemptFilter, curso
   // The bodies are left behind: of thousands of rows they would fill the memory.
   return { rows: page.data.map(rowOf), next: page.next_cursor };
 }
+
+type Page = Awaited<ReturnType<typeof readPage>>;
 
 /** Page by page; more than one are not asked again by themselves, for that asks for every one of them. */
 function usePages(id: string, filter: AttemptFilter) {
@@ -57,12 +59,19 @@ export function useAttempts(id: string, filter: AttemptFilter, following: Follow
     () => mergeRows(arrived, pages.data?.pages.flatMap((page) => page.rows) ?? []),
     [arrived, pages.data],
   );
-  const showNewest = () => {
+  /** The newest page alone; what is shown stays until it is there. */
+  const showNewest = async () => {
+    const queryKey = keys.attempts(id, filter);
+    client.setQueryData<InfiniteData<Page, string>>(queryKey, (old) => old && firstOf(old));
+    await client.refetchQueries({ queryKey });
     forget();
     setKept(false);
-    return client.resetQueries({ queryKey: keys.attempts(id, filter) });
   };
   return { pages, rows, waiting, isBehind: isBehind || isKept, showNewest };
+}
+
+function firstOf({ pages, pageParams }: InfiniteData<Page, string>): InfiniteData<Page, string> {
+  return { pages: pages.slice(0, 1), pageParams: pageParams.slice(0, 1) };
 }
 
 /** What the stream has told since the list was read. */
