@@ -17,6 +17,7 @@ import { EndpointFields } from "./endpoint-fields.tsx";
 import { KINDS } from "./kinds.ts";
 import { createSubscription } from "./save.ts";
 import { labelFor, urlHint } from "./url-hint.ts";
+import { isAtField, useFieldFaults } from "./use-field-faults.ts";
 
 interface CreateProps {
   readonly taken: readonly Subscription[];
@@ -28,6 +29,7 @@ export function CreateForm({ taken, initialKind }: CreateProps) {
   const [step, setStep] = useState(0);
   const heading = useFocusOnChange(step);
   const { create, error, isBusy } = useCreate(() => setStep(0));
+  const form = useFieldFaults(error);
   const isReady = draft.label.trim() !== "" && draft.url !== "" && !hasError(draft);
   const submit = (event: FormEvent) => {
     event.preventDefault();
@@ -35,7 +37,7 @@ export function CreateForm({ taken, initialKind }: CreateProps) {
     else void create(draft);
   };
   return (
-    <form onSubmit={submit} noValidate>
+    <form onSubmit={submit} noValidate ref={form}>
       <Stepper
         active={step}
         onStepClick={(next) => (next === 0 || isReady) && setStep(Math.min(next, 1))}
@@ -61,7 +63,7 @@ export function CreateForm({ taken, initialKind }: CreateProps) {
           ) : (
             <DeliveryFields draft={draft} edit={edit} error={error} />
           )}
-          {error !== undefined && <ErrorNotice error={error} />}
+          {error !== undefined && !isAtField(error) && <ErrorNotice error={error} />}
           <Group justify="space-between">
             <Back step={step} onBack={() => setStep(0)} />
             <Button type="submit" loading={isBusy} disabled={!isReady}>

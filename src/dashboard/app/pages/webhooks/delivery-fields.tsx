@@ -83,7 +83,7 @@ function BatchFields() {
   const inBatch = events.filter((one) => one.in_batch).map(({ value }) => value);
   return (
     <div className="with-preview">
-      <Text>
+      <Text size="sm">
         A batch carries every event about reviews, responses and postings, in order, each in a
         request of its own with the full body. Connection events are not part of it.
       </Text>

@@ -17,6 +17,7 @@ import { RotateButton } from "./rotate-dialog.tsx";
 import { updateSubscription } from "./save.ts";
 import { Secret } from "./secret.tsx";
 import { urlHint } from "./url-hint.ts";
+import { isAtField, useFieldFaults } from "./use-field-faults.ts";
 import { VerifyCode } from "./verify-code.tsx";
 
 export function Settings({ subscription }: { readonly subscription: Subscription }) {
@@ -68,6 +69,7 @@ function Section({ title, children }: { readonly title: string; readonly childre
 
 function EditForm({ subscription }: { readonly subscription: Subscription }) {
   const { draft, edit, reset, changes, save, error, isBusy } = useEditing(subscription);
+  const form = useFieldFaults(error);
   const isReady =
     changes > 0 && draft.label.trim() !== "" && urlHint(draft.url.trim())?.kind !== "error";
   const submit = (event: FormEvent) => {
@@ -75,7 +77,7 @@ function EditForm({ subscription }: { readonly subscription: Subscription }) {
     if (isReady) void save();
   };
   return (
-    <Paper withBorder p="lg" component="form" onSubmit={submit} noValidate>
+    <Paper withBorder p="lg" component="form" onSubmit={submit} noValidate ref={form}>
       <Stack gap="lg">
         <Title order={2} size="h4">
           Delivery
@@ -83,10 +85,11 @@ function EditForm({ subscription }: { readonly subscription: Subscription }) {
         <EndpointFields draft={draft} edit={edit} error={error} />
         <DeliveryFields draft={draft} edit={edit} error={error} />
         <Text size="sm" c="dimmed">
-          A new URL and order hold from the next attempt on; events and body for what happens from
-          now on.
+          {draft.kind === "batch"
+            ? "A new URL holds from the next attempt on; a new interval counts from the last batch."
+            : "A new URL and order hold from the next attempt on; events and body for what happens from now on."}
         </Text>
-        {error !== undefined && <ErrorNotice error={error} />}
+        {error !== undefined && !isAtField(error) && <ErrorNotice error={error} />}
         <Group>
           <Button type="submit" loading={isBusy} disabled={!isReady}>
             {changes === 0 ? "Save" : `Save ${counted(changes, "change")}`}
