@@ -90,10 +90,12 @@ inBrowser("a new subscription", () => {
     await keyboard.type(receiver.url);
     await tabTo("Interval");
     await keyboard.press("Enter");
-    // The list opens at what is chosen, but not at once.
-    await page.locator("[data-combobox-selected]").waitFor();
-    await keyboard.press("ArrowUp");
-    await keyboard.press("ArrowUp");
+    await page.getByRole("option", { name: "Every hour" }).waitFor();
+    const chosen = page.locator("[role=option][data-combobox-selected]");
+    await until("the first of the list", async () => {
+      await keyboard.press("ArrowUp");
+      return (await chosen.allTextContents())[0] === "Every hour";
+    });
     await keyboard.press("Enter");
     await tabTo("Continue");
     await keyboard.press("Enter");
