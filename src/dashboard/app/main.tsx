@@ -2,6 +2,8 @@ import "@mantine/core/styles.css";
 import "@mantine/notifications/styles.css";
 import "uplot/dist/uPlot.min.css";
 import "./app.css";
+import "./pages/webhooks/webhooks.css";
+import "./ui/figures.css";
 
 import { QueryClientProvider } from "@tanstack/react-query";
 import { setNonce } from "get-nonce";

@@ -12,12 +12,23 @@ interface ConfirmProps {
   /** The verb on the button. */
   readonly action: string;
   readonly danger?: boolean;
+  /** False while something is still to be filled in. */
+  readonly isReady?: boolean;
   readonly onConfirm: () => Promise<unknown>;
 }
 
 /** Asks before something that cannot be taken back. Stays open, with the reason, where it failed. */
 export function Confirm(props: ConfirmProps) {
-  const { opened, onClose, title, children, action, danger = false, onConfirm } = props;
+  const {
+    opened,
+    onClose,
+    title,
+    children,
+    action,
+    danger = false,
+    isReady = true,
+    onConfirm,
+  } = props;
   const [error, setError] = useState<unknown>();
   const [isBusy, setBusy] = useState(false);
   const confirm = async () => {
@@ -49,7 +60,12 @@ export function Confirm(props: ConfirmProps) {
           <Button variant="default" onClick={onClose} disabled={isBusy}>
             Cancel
           </Button>
-          <Button {...(danger && { color: "red" })} onClick={() => void confirm()} loading={isBusy}>
+          <Button
+            {...(danger && { color: "red" })}
+            onClick={() => void confirm()}
+            loading={isBusy}
+            disabled={!isReady}
+          >
             {action}
           </Button>
         </Group>

@@ -49,12 +49,21 @@ export function SecretField({ label, value }: { readonly label: string; readonly
 }
 
 /** Text as it is, in a box that scrolls; never markup. */
-export function CodeBlock({ label, code }: { readonly label: string; readonly code: string }) {
+export function CodeBlock({
+  label,
+  code,
+  copied = code,
+}: {
+  readonly label: string;
+  readonly code: string;
+  /** Where what is to be copied is not what is shown. */
+  readonly copied?: string;
+}) {
   return (
     <figure className="code-figure">
       <Group justify="space-between" gap="xs">
         <figcaption>{label}</figcaption>
-        <Copy value={code} label={`Copy: ${label}`} />
+        <Copy value={copied} label={`Copy: ${label}`} />
       </Group>
       {/* A box that scrolls is reached by keyboard. */}
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}

@@ -33,6 +33,9 @@ function adviceFor({ status, code, retryAfterS, errors }: ApiError): string {
 
 /** What to do about a 409, where its code says more than that something changed. */
 const CONFLICTS: Readonly<Record<string, string>> = {
+  slot_occupied: "Delete the subscription of this kind first, or change it instead.",
+  already_queued: "It is on its way already: wait for its next attempt.",
+  subscription_disabled: "Enable the subscription first: while it is disabled nothing is sent.",
   flag_open: "A colleague flagged it meanwhile. Load the page again to see the reason.",
   no_open_flag: "A colleague closed the flag meanwhile. Load the page again to see how.",
   no_response: "A colleague deleted it meanwhile. Load the page again.",

@@ -1,5 +1,142 @@
-import { Stub } from "../../ui/stub.tsx";
+import { Button, Group, Paper, Stack, Text, Title } from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
+import { useQueryClient } from "@tanstack/react-query";
+import { useParams } from "wouter";
 
+import { useApi } from "../../session.tsx";
+import { Confirm } from "../../ui/confirm.tsx";
+import { Copy } from "../../ui/copy.tsx";
+import { Countdown } from "../../ui/countdown.tsx";
+import { Icon } from "../../ui/icon.tsx";
+import { notify } from "../../ui/notify.ts";
+import { PageHeader } from "../../ui/page-header.tsx";
+import { StateBadge } from "../../ui/state-badge.tsx";
+import { EmptyState, Loaded } from "../../ui/states.tsx";
+import { ExactTime } from "../../ui/time.tsx";
+import { AttemptCard } from "./attempt-card.tsx";
+import { STATE_WORDS } from "./attempt-words.ts";
+import { keys, useDelivery, useSubscription } from "./data.ts";
+import type { Delivery } from "./model.ts";
+
+/** One event on its way to one endpoint: every attempt, word for word. */
 export function Page() {
-  return <Stub title="delivery" />;
+  const { id = "", eventId = "" } = useParams();
+  const delivery = useDelivery(id, eventId);
+  if (delivery.data !== undefined) return <Shown id={id} delivery={delivery.data} />;
+  return (
+    <>
+      <PageHeader title="Delivery" back={backTo(id)} description={<code>{eventId}</code>} />
+      <Loaded query={delivery}>{() => null}</Loaded>
+    </>
+  );
+}
+
+const backTo = (id: string, label = "the subscription") => ({
+  href: `/webhooks/${id}?tab=deliveries`,
+  title: `Deliveries of ${label}`,
+});
+
+function Shown({ id, delivery }: { readonly id: string; readonly delivery: Delivery }) {
+  const { event_id: eventId, event, attempts, state } = delivery;
+  const label = useSubscription(id).data?.label;
+  const newestFirst = attempts.toReversed();
+  return (
+    <>
+      <PageHeader
+        title={event}
+        back={backTo(id, label)}
+        description={
+          <Group gap={4}>
+            <code>{eventId}</code>
+            <Copy value={eventId} label="Copy the event id" />
+          </Group>
+        }
+        actions={<RedeliverButton id={id} eventId={eventId} />}
+      />
+      <Stack gap="lg">
+        <Summary delivery={delivery} />
+        <section aria-labelledby="attempts">
+          <Title order={2} size="h4" mb="sm" id="attempts">
+            Attempts
+          </Title>
+          {attempts.length === 0 ? (
+            <EmptyState icon="clock" title="No attempt yet">
+              {STATE_WORDS[state]}
+            </EmptyState>
+          ) : (
+            <ol className="timeline" reversed>
+              {newestFirst.map((attempt, i) => (
+                <AttemptCard key={attempt.id} attempt={attempt} isOpen={i === 0} />
+              ))}
+            </ol>
+          )}
+        </section>
+      </Stack>
+    </>
+  );
+}
+
+function Summary({ delivery }: { readonly delivery: Delivery }) {
+  const { state, attempts } = delivery;
+  const next = delivery.settled_at === null ? attempts.at(-1)?.next_attempt_at : null;
+  return (
+    <Paper withBorder p="lg">
+      <Stack gap="sm">
+        <Group gap="sm" aria-live="polite">
+          <StateBadge state={state} />
+          <Text size="sm">
+            {STATE_WORDS[state]}
+            {state === "waiting" && next !== null && next !== undefined && (
+              <>
+                {" "}
+                Next attempt <Countdown to={next} />.
+              </>
+            )}
+          </Text>
+        </Group>
+        <dl className="facts">
+          <dt>Queued</dt>
+          <dd>
+            <ExactTime at={delivery.created_at} />
+          </dd>
+          <dt>Settled</dt>
+          <dd>
+            {delivery.settled_at === null ? "Not yet" : <ExactTime at={delivery.settled_at} />}
+          </dd>
+          <dt>Place in the order</dt>
+          <dd>#{delivery.sequence}</dd>
+        </dl>
+      </Stack>
+    </Paper>
+  );
+}
+
+function RedeliverButton({ id, eventId }: { readonly id: string; readonly eventId: string }) {
+  const api = useApi();
+  const client = useQueryClient();
+  const [opened, { open, close }] = useDisclosure();
+  const redeliver = async () => {
+    await api.call("POST", "/partner/webhooks/:id/deliveries/:eventId/redeliver", {
+      params: { id, eventId },
+    });
+    await client.invalidateQueries({ queryKey: keys.delivery(id, eventId) });
+    notify.done("The event is queued again.");
+  };
+  return (
+    <>
+      <Button variant="default" onClick={open} leftSection={<Icon name="refresh" size={16} />}>
+        Redeliver …
+      </Button>
+      <Confirm
+        opened={opened}
+        onClose={close}
+        title="Deliver this event again"
+        action="Redeliver"
+        onConfirm={redeliver}
+      >
+        It goes to the end of the queue, under the same <code>X-SVC-Delivery</code>, with up to four
+        attempts. A receiver that remembers what it has handled answers and does nothing.
+      </Confirm>
+    </>
+  );
 }

@@ -1,5 +1,118 @@
-import { Stub } from "../../ui/stub.tsx";
+import { Button, Group, Modal, Tabs, Text } from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
+import { useParams, useSearchParams } from "wouter";
+
+import { Icon } from "../../ui/icon.tsx";
+import { LiveBadge } from "../../ui/live-badge.tsx";
+import { PageHeader } from "../../ui/page-header.tsx";
+import { StateBadge } from "../../ui/state-badge.tsx";
+import { Loaded } from "../../ui/states.tsx";
+import { useSubscription } from "./data.ts";
+import type { Subscription } from "./model.ts";
+import { Deliveries } from "./deliveries.tsx";
+import { DisabledBanner } from "./disabled-banner.tsx";
+import { kindTitle } from "./kinds.ts";
+import { Overview } from "./overview.tsx";
+import { Settings } from "./settings.tsx";
+import { eventsInWords } from "./subscription-words.ts";
+import { TestEvent } from "./test-event.tsx";
+import { useSubscriptionLive } from "./use-subscription-live.ts";
 
 export function Page() {
-  return <Stub title="subscription" />;
+  const { id = "" } = useParams();
+  const subscription = useSubscription(id);
+  if (subscription.data !== undefined)
+    return <Shown key={subscription.data.id} subscription={subscription.data} />;
+  return (
+    <>
+      <PageHeader title="Subscription" back={{ href: "/webhooks", title: "Webhooks" }} />
+      <Loaded query={subscription}>{() => null}</Loaded>
+    </>
+  );
+}
+
+function Shown({ subscription }: { readonly subscription: Subscription }) {
+  const { id, is_active: isActive } = subscription;
+  const { state, follow } = useSubscriptionLive(id);
+  const [tab, setTab] = useTab();
+  return (
+    <>
+      <PageHeader
+        title={subscription.label}
+        back={{ href: "/webhooks", title: "Webhooks" }}
+        description={<Facts subscription={subscription} />}
+        actions={
+          <>
+            <LiveBadge state={state} />
+            {isActive && <TestButton id={id} />}
+          </>
+        }
+      />
+      {!isActive && <DisabledBanner subscription={subscription} />}
+      <Tabs value={tab} onChange={(next) => next !== null && setTab(next)} keepMounted={false}>
+        <Tabs.List mb="md">
+          <Tabs.Tab value="overview">Overview</Tabs.Tab>
+          <Tabs.Tab value="deliveries">Deliveries</Tabs.Tab>
+          <Tabs.Tab value="settings">Settings</Tabs.Tab>
+        </Tabs.List>
+        <Tabs.Panel value="overview">
+          <Overview subscription={subscription} />
+        </Tabs.Panel>
+        <Tabs.Panel value="deliveries">
+          <Deliveries subscription={subscription} live={state} follow={follow} />
+        </Tabs.Panel>
+        <Tabs.Panel value="settings">
+          <Settings subscription={subscription} />
+        </Tabs.Panel>
+      </Tabs>
+    </>
+  );
+}
+
+/** What is shown is in the address; another tab leaves the filters of this one behind. */
+function useTab() {
+  const [params, setParams] = useSearchParams();
+  const asked = params.get("tab") ?? "";
+  const tab = ["deliveries", "settings"].includes(asked) ? asked : "overview";
+  return [tab, (next: string) => setParams(next === "overview" ? {} : { tab: next })] as const;
+}
+
+function Facts({ subscription }: { readonly subscription: Subscription }) {
+  return (
+    <>
+      <Text ff="monospace" size="sm" c="var(--mantine-color-text)">
+        {subscription.webhook_url}
+      </Text>
+      <Group gap="xs" mt={4}>
+        <StateBadge state={subscription.is_active ? "active" : "disabled"} />
+        <Text size="sm" span>
+          {kindTitle(subscription.delivery_kind)} · {eventsInWords(subscription)}
+        </Text>
+      </Group>
+    </>
+  );
+}
+
+function TestButton({ id }: { readonly id: string }) {
+  const [opened, { open, close }] = useDisclosure();
+  return (
+    <>
+      <Button variant="default" onClick={open} leftSection={<Icon name="send" size={16} />}>
+        Test
+      </Button>
+      <Modal
+        opened={opened}
+        onClose={close}
+        title={<Text fw={650}>Test event</Text>}
+        closeButtonProps={{ "aria-label": "Close" }}
+        centered
+      >
+        <Text size="sm" mb="md">
+          A <code>webhook.test</code> is signed, sent, retried and recorded like every event. It
+          overtakes what is queued, and holds nothing back.
+        </Text>
+        <TestEvent id={id} />
+      </Modal>
+    </>
+  );
 }

@@ -1,0 +1,133 @@
+import { Alert, Anchor, Button, Stack, Text } from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
+import { useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { Link } from "wouter";
+
+import { useApi } from "../../session.tsx";
+import { Confirm } from "../../ui/confirm.tsx";
+import { Icon } from "../../ui/icon.tsx";
+import { notify } from "../../ui/notify.ts";
+import { ExactTime, Time } from "../../ui/time.tsx";
+import { counted } from "../../ui/words.ts";
+import { Choice } from "./choice.tsx";
+import { keys, useHealth } from "./data.ts";
+import type { Subscription } from "./model.ts";
+import { disabledBecause } from "./faults.ts";
+import { queued } from "./health-figures.tsx";
+
+type Held = "deliver" | "skip";
+
+/** Why nothing is sent, what waits, and the way back. */
+export function DisabledBanner({ subscription }: { readonly subscription: Subscription }) {
+  const { id } = subscription;
+  const held = useHealth(id).data?.held;
+  const [opened, { open, close }] = useDisclosure();
+  return (
+    <Alert color="red" icon={<Icon name="pause" />} title="Disabled: nothing is sent" mb="md">
+      <Stack gap="sm" align="flex-start">
+        <Text size="sm">
+          Since <ExactTime at={subscription.disabled_at} /> (<Time at={subscription.disabled_at} />
+          ), because {disabledBecause(subscription)}. {heldInWords(held)} Mend the endpoint first;
+          what it answered is under{" "}
+          <Anchor
+            component={Link}
+            href={`/webhooks/${id}?tab=deliveries`}
+            inherit
+            underline="always"
+          >
+            Deliveries
+          </Anchor>
+          .
+        </Text>
+        <Button onClick={open}>Enable …</Button>
+      </Stack>
+      {opened && <EnableDialog subscription={subscription} held={held ?? 0} onClose={close} />}
+    </Alert>
+  );
+}
+
+function heldInWords(held: number | undefined): string {
+  if (held === undefined || held === 0) return "New events are held, for up to 30 days.";
+  return `${queued(held)} ${held === 1 ? "event is" : "events are"} held, for up to 30 days.`;
+}
+
+function EnableDialog({
+  subscription: { id, delivery_kind: kind },
+  held,
+  onClose,
+}: {
+  readonly subscription: Subscription;
+  readonly held: number;
+  readonly onClose: () => void;
+}) {
+  const api = useApi();
+  const client = useQueryClient();
+  const [choice, setChoice] = useState<Held>("deliver");
+  const enable = async () => {
+    const enabled = await api.call("POST", "/partner/webhooks/:id/enable", {
+      params: { id },
+      body: { held: choice },
+    });
+    client.setQueryData(keys.one(id), enabled);
+    void client.invalidateQueries({ queryKey: keys.all });
+    notify.done("The subscription is enabled.");
+  };
+  return (
+    <Confirm
+      opened
+      onClose={onClose}
+      title="Enable the subscription"
+      action="Enable"
+      danger={choice === "skip"}
+      onConfirm={enable}
+    >
+      <Stack>
+        <Text size="sm">
+          The count of failures starts at 0 again. New events are sent from now on.
+        </Text>
+        {(kind === "batch" || held > 0) && (
+          <Choice
+            label="What becomes of the time in between?"
+            value={choice}
+            onChange={setChoice}
+            options={kind === "batch" ? batchChoices(held) : immediateChoices(held)}
+          />
+        )}
+      </Stack>
+    </Confirm>
+  );
+}
+
+/** What was not dispatched yet is in no queue: the next window just begins where the last one ended. */
+function batchChoices(held: number) {
+  const events = held === 0 ? "" : `The ${counted(held, "held event")} `;
+  return [
+    {
+      value: "deliver",
+      label: "Send what has happened meanwhile",
+      description: `${events === "" ? "If" : `${events}first, and if`} a batch is overdue, it is sent at once.`,
+    },
+    {
+      value: "skip",
+      label: "Leave it out",
+      description: `${events === "" ? "The" : `${events}are not sent, and the`} next batch begins with what happens from now on.`,
+    },
+  ] as const;
+}
+
+function immediateChoices(held: number) {
+  const events = counted(held, "held event");
+  return [
+    {
+      value: "deliver",
+      label: `Deliver the ${events}`,
+      description: "In their order, before anything new.",
+    },
+    {
+      value: "skip",
+      label: `Skip the ${events}`,
+      description: "They are not sent. You can still bring them back with Recover, for 30 days.",
+    },
+  ] as const;
+}

@@ -1,0 +1,25 @@
+import { Button, Paper } from "@mantine/core";
+import { Link } from "wouter";
+
+import { EmptyState } from "../../ui/states.tsx";
+import type { KINDS } from "./kinds.ts";
+
+/** A slot that is free, and what it would be good for. */
+export function EmptySlot({ kind }: { readonly kind: (typeof KINDS)[number] }) {
+  const { title, purpose } = kind;
+  return (
+    <Paper component="section" className="free-slot" aria-label={`${title}: free`}>
+      <EmptyState
+        icon={kind.kind === "batch" ? "clock" : "send"}
+        title={`${title}: not in use`}
+        action={
+          <Button component={Link} href={`/webhooks/new?kind=${kind.kind}`} variant="light" mt="sm">
+            Set up {kind.kind} delivery
+          </Button>
+        }
+      >
+        {purpose}
+      </EmptyState>
+    </Paper>
+  );
+}

@@ -1,0 +1,16 @@
+import { counted } from "../../ui/words.ts";
+import type { Subscription } from "./model.ts";
+
+type Facts = Pick<
+  Subscription,
+  "delivery_kind" | "batch_interval_hours" | "events" | "payload_mode" | "ordering"
+>;
+
+/** What a subscription sends, in half a line. */
+export function eventsInWords(one: Facts): string {
+  if (one.delivery_kind === "batch")
+    return `every ${counted(one.batch_interval_hours ?? 0, "hour")}`;
+  const events = one.events === null ? "all events" : counted(one.events.length, "event");
+  const ordering = one.ordering === "review" ? "strict order per review" : "strict order";
+  return `${events}, ${one.payload_mode} body, ${ordering}`;
+}

@@ -1,0 +1,95 @@
+import uPlot from "uplot";
+
+import type { ChartProps, ChartSeries } from "./chart-series.ts";
+
+const HEIGHT = 180;
+const DAY_S = 86_400;
+const HOURS = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
+const DAYS = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
+const COUNTS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 1e6, 1e7];
+
+/** The look of a chart, in the colours that its element has at this moment. */
+export function chartOptions(
+  props: ChartProps & { readonly onPoint: (index: number | undefined) => void },
+  element: HTMLElement,
+): uPlot.Options {
+  const { series, format, onPoint } = props;
+  const color = (name: string) => resolved(element, name);
+  const axis = {
+    stroke: color("--chart-text"),
+    grid: { stroke: color("--chart-grid"), width: 1 },
+    ticks: { show: false },
+    font: `11px ${getComputedStyle(element).fontFamily}`,
+  };
+  return {
+    width: element.clientWidth,
+    height: HEIGHT,
+    legend: { show: false },
+    padding: [8, 24, 0, 0],
+    cursor: { y: false, drag: { x: false, y: false }, points: { size: 7 } },
+    scales: {
+      // Room for the halves of the first and the last bar.
+      x: { range: (_, min, max) => [min - halfStep(props), max + halfStep(props)] },
+      y: { range: (_, __, max) => [0, Math.max(max * 1.1, 1)] },
+    },
+    axes: [
+      {
+        ...axis,
+        grid: { show: false },
+        size: 28,
+        space: 80,
+        values: (plot, at) => timeLabels(plot, at),
+      },
+      {
+        ...axis,
+        size: 56,
+        incrs: COUNTS,
+        values: (_, splits) => splits.map((value) => format(value)),
+      },
+    ],
+    series: [{}, ...series.map((one) => seriesOptions(one, color))],
+    hooks: {
+      setCursor: [(plot) => onPoint(plot.cursor.idx ?? undefined)],
+    },
+  };
+}
+
+const halfStep = ({ times: [first = 0, second = first] }: ChartProps) => (second - first) / 2;
+
+function seriesOptions(
+  { label, color: name, shape }: ChartSeries,
+  color: (name: string) => string,
+): uPlot.Series {
+  const stroke = color(name);
+  const bars = uPlot.paths.bars?.({ size: [0.8, 24], radius: 0.15 });
+  if (shape === "bar")
+    return { label, width: 0, fill: stroke, points: { show: false }, ...(bars && { paths: bars }) };
+  return {
+    label,
+    stroke,
+    width: 1.75,
+    points: { size: 5, filter: lonely },
+    ...(shape === "area" && { fill: `color-mix(in srgb, ${stroke} 18%, transparent)` }),
+  };
+}
+
+/** A point between two gaps would be no line: it gets a dot. */
+function lonely({ data }: uPlot, series: number): number[] {
+  const values = data[series] ?? [];
+  const isGap = (at: number) => values[at] === null || values[at] === undefined;
+  return [...values.keys()].filter((at) => !isGap(at) && isGap(at - 1) && isGap(at + 1));
+}
+
+function timeLabels({ scales }: uPlot, splits: readonly number[]): string[] {
+  const { min = 0, max = 0 } = scales["x"] ?? {};
+  const format = (max ?? 0) - (min ?? 0) > 2 * DAY_S ? DAYS : HOURS;
+  return splits.map((seconds) => format.format(seconds * 1_000));
+}
+
+/** A canvas knows no variables: the style sheet works them out. */
+function resolved(element: HTMLElement, name: string): string {
+  element.style.color = `var(${name})`;
+  const { color } = getComputedStyle(element);
+  element.style.color = "";
+  return color;
+}

@@ -1,0 +1,21 @@
+import { useNow } from "./time.tsx";
+
+const TICK_MS = 1_000;
+
+/** How long until then, to the second. Silent for screen readers but where they look: it changes all the time. */
+export function Countdown({ to }: { readonly to: string }) {
+  const seconds = Math.round((Date.parse(to) - useNow(TICK_MS)) / 1_000);
+  return (
+    <time dateTime={to} role="timer" className="figures">
+      {seconds <= 0 ? "any moment now" : `in ${inWords(seconds)}`}
+    </time>
+  );
+}
+
+function inWords(seconds: number): string {
+  const minutes = Math.floor(seconds / 60);
+  const rest = seconds % 60;
+  if (minutes === 0) return `${rest} s`;
+  if (minutes < 60) return `${minutes} min ${rest} s`;
+  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}

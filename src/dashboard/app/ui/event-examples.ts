@@ -1,0 +1,6 @@
+import examples from "../../../docs/event-examples.json";
+
+/** Event value → a body as it is sent, in full and in minimal; those of the guide "Events". */
+export const EVENT_EXAMPLES: Readonly<
+  Record<string, { readonly full: string; readonly minimal: string }>
+> = examples;

@@ -1,0 +1,94 @@
+import type { Page } from "playwright-core";
+
+import { addProvider, connectStore, created, report } from "./factory.ts";
+import { startApi, type TestApi } from "./api.ts";
+import { openBrowser } from "./browser.ts";
+import { openDashboard, signIn } from "./dashboard.ts";
+import { createTestSchedule, startDispatcher } from "./dispatch.ts";
+import { createDatabase, type TestDatabase } from "./postgres.ts";
+import { addTenants, type Tenants } from "./tenants.ts";
+
+/** The whole service on real time, and a browser in front of it. */
+export interface WebhookDashboard {
+  readonly api: TestApi;
+  readonly database: TestDatabase;
+  readonly tenants: Tenants;
+  /** Of the first partner's owner. */
+  readonly token: string;
+  /** Signed in as the owner, at this path of the dashboard. */
+  open(
+    path: string,
+    look?: { width?: number; colorScheme?: "light" | "dark" },
+  ): Promise<{ page: Page; faults: readonly string[] }>;
+  closePages(): Promise<void>;
+  /** Below `/partner/webhooks`, as the owner. */
+  ask(method: string, path: string, body?: unknown): ReturnType<TestApi["call"]>;
+  /** A new subscription; the slot is emptied first. */
+  subscribe(fields: Readonly<Record<string, unknown>>): Promise<{ id: string; secret: string }>;
+  /** Frees both slots. */
+  clear(): Promise<void>;
+  /** Records so many reviews of the first partner. */
+  emit(count: number): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export async function startWebhookDashboard(): Promise<WebhookDashboard> {
+  const database = await createDatabase();
+  const { db } = database;
+  const tenants = await addTenants(db);
+  const stores = await createTestSchedule();
+  const api = await startApi({ db, schedule: stores.schedule });
+  const { box } = api.deps;
+  const dispatcher = startDispatcher({ db, box, schedule: stores.schedule });
+  const root = api.listen();
+  const browser = await openBrowser();
+  const [partner] = tenants.partners;
+  const token = await api.login(partner.owner.email);
+  const provider = await addProvider(db, box);
+  const siteId = await connectStore(db, partner.accounts[0], { provider });
+  const ask: WebhookDashboard["ask"] = (method, path, body) =>
+    api.call(method, `/partner/webhooks${path}`, { token, body });
+  const pages: Page[] = [];
+  let reviews = 0;
+  const clear = async () => {
+    const { body } = await ask("GET", "");
+    for (const { id } of body["data"] as { id: string }[]) await ask("DELETE", `/${id}`);
+  };
+  return {
+    api,
+    database,
+    tenants,
+    token,
+    ask,
+    clear,
+    async open(path, look = {}) {
+      const opened = await openDashboard(browser, { root, path, ...look });
+      // Shorter than a test may take: a test that runs out of time takes the browser with it.
+      opened.page.setDefaultTimeout(12_000);
+      pages.push(opened.page);
+      await signIn(opened.page, partner.owner.email);
+      return opened;
+    },
+    async closePages() {
+      for (const page of pages.splice(0)) await page.close();
+    },
+    async subscribe(fields) {
+      await clear();
+      const body = { label: "Test", delivery_kind: "immediate", ...fields };
+      const made = await ask("POST", "", body);
+      if (made.status !== 201) throw new Error(`The create was answered ${made.text}`);
+      return { id: String(made.body["id"]), secret: String(made.body["secret"]) };
+    },
+    async emit(count) {
+      for (let i = 0; i < count; i++)
+        await report(api, provider, [created(siteId, `review-${++reviews}`)]);
+    },
+    async stop() {
+      await browser.close();
+      await api.stop();
+      await dispatcher.stop();
+      stores.close();
+      await database.drop();
+    },
+  };
+}

@@ -1,0 +1,232 @@
+import { describe, expect, test } from "bun:test";
+
+import {
+  filterOf,
+  instantOf,
+  isMatch,
+  localTimeOf,
+  mergeRows,
+  type AttemptRow,
+} from "../../../src/dashboard/app/pages/webhooks/attempt-rows.ts";
+import type { Subscription } from "../../../src/dashboard/app/pages/webhooks/model.ts";
+import {
+  changesOf,
+  createBody,
+  draftOf,
+  newDraft,
+} from "../../../src/dashboard/app/pages/webhooks/draft.ts";
+import { disabledBecause, findingOf } from "../../../src/dashboard/app/pages/webhooks/faults.ts";
+import { chartSeries } from "../../../src/dashboard/app/pages/webhooks/stats-series.ts";
+import { labelFor, urlHint } from "../../../src/dashboard/app/pages/webhooks/url-hint.ts";
+
+const ID = "01JWNB9PR0ZV8X2D3F4G5H6J00";
+const row: AttemptRow = {
+  id: "01JWNB9PR0ZV8X2D3F4G5H6J01",
+  event_id: ID,
+  event: "review_received",
+  attempt: 1,
+  round: 1,
+  sequence: 7,
+  started_at: "2026-06-01T12:00:00.000+00:00",
+  duration_ms: 12,
+  outcome: "delivered",
+  status_code: 200,
+  error_code: null,
+  next_attempt_at: null,
+};
+const subscription: Subscription = {
+  id: ID,
+  label: "One",
+  webhook_url: "https://example.com/hook",
+  delivery_kind: "immediate",
+  batch_interval_hours: null,
+  events: ["note_added", "review_received"],
+  payload_mode: "full",
+  suppress_native_notifications: false,
+  ordering: "subscription",
+  is_active: true,
+  consecutive_failure_count: 0,
+  disabled_at: null,
+  disabled_reason: null,
+  last_batch_dispatched_at: null,
+  next_batch_at: null,
+  secret_fingerprint: "0123456789abcdef",
+  created_at: "2026-06-01T12:00:00.000+00:00",
+  updated_at: "2026-06-01T12:00:00.000+00:00",
+  deleted_at: null,
+};
+
+describe("the hint about a URL", () => {
+  test.each([
+    ["example.com/hook", "whole address"],
+    ["ftp://example.com/", "whole address"],
+    ["https://", "whole address"],
+    ["https://a b.example/", "no spaces"],
+    ["https://user@example.com/", "user name"],
+    ["https://example.com/#part", "from # on"],
+    [`https://example.com/${"x".repeat(2_048)}`, "at most"],
+  ])("calls %p wrong for certain", (url, words) => {
+    expect(urlHint(url)).toMatchObject({ kind: "error" });
+    expect(urlHint(url)?.text).toContain(words);
+  });
+
+  test.each([
+    "http://example.com/",
+    "https://localhost:3000/",
+    "https://10.1.2.3/",
+    "https://[::1]/",
+  ])("leaves %p to the server, with a word of warning", (url) =>
+    expect(urlHint(url)).toMatchObject({ kind: "advice" }),
+  );
+
+  test.each(["", "https://example.com/hook?x=1", "https://172.32.0.1/"])(
+    "has nothing to say about %p",
+    (url) => expect(urlHint(url)).toBeUndefined(),
+  );
+
+  test("names a subscription by the host, where there is one", () => {
+    expect(labelFor("https://hooks.example.com:8443/x")).toBe("hooks.example.com");
+    expect(labelFor("nonsense")).toBe("");
+  });
+});
+
+describe("a draft", () => {
+  test("of a batch sends its interval and none of the fields that are fixed for it", () => {
+    const draft = { ...newDraft("batch"), url: " https://example.com ", label: " B " };
+    expect(createBody(draft)).toEqual({
+      delivery_kind: "batch",
+      label: "B",
+      webhook_url: "https://example.com",
+      batch_interval_hours: 4,
+    });
+  });
+
+  test("that is untouched changes nothing, whatever the order of its events", () => {
+    const draft = draftOf(subscription);
+    expect(changesOf(draft, subscription)).toEqual({});
+    const turned = { ...draft, events: ["review_received", "note_added"] };
+    expect(changesOf(turned, subscription)).toEqual({});
+  });
+
+  test("changes only the fields that differ; null events are a value", () => {
+    const draft = { ...draftOf(subscription), label: "Two", events: null };
+    expect(changesOf(draft, subscription)).toEqual({ label: "Two", events: null });
+  });
+});
+
+describe("the filter of the address", () => {
+  test("leaves out what the API would refuse, and what is not a filter", () => {
+    const params = new URLSearchParams(
+      `tab=deliveries&event=note_added&outcome=lost&event_id=short&since=2026-06-01T00:00:00Z&until=x`,
+    );
+    expect(filterOf(params)).toEqual({ event: "note_added", since: "2026-06-01T00:00:00Z" });
+  });
+
+  test.each([
+    [{}, true],
+    [{ event: "review_received" }, true],
+    [{ event: "note_added" }, false],
+    [{ event_id: ID.toLowerCase() }, true],
+    [{ outcome: "failed" }, false],
+    [{ since: "2026-06-01T12:00:00Z" }, true],
+    [{ since: "2026-06-01T12:00:01Z" }, false],
+    [{ until: "2026-06-01T12:00:00Z" }, false],
+    [{ until: "2026-06-01T12:00:01Z" }, true],
+  ])("%p takes a new attempt in: %p", (filter, isTaken) =>
+    expect(isMatch(row, filter)).toBe(isTaken),
+  );
+
+  test("turns the time of a local clock into an instant and back", () => {
+    const instant = instantOf("2026-06-01T14:30") ?? "";
+    expect(localTimeOf(instant)).toBe("2026-06-01T14:30");
+    expect(instantOf("")).toBeUndefined();
+    expect(localTimeOf(undefined)).toBe("");
+  });
+});
+
+test("rows that arrived come before those that were read, by their start, and never twice", () => {
+  const at = (n: number) => ({ ...row, id: `01JWNB9PR0ZV8X2D3F4G5H6J0${n}` });
+  const merged = mergeRows([at(3), at(5), at(4)], [at(4), at(2)]);
+  expect(merged.map(({ id }) => id.at(-1))).toEqual(["5", "4", "3", "2"]);
+});
+
+describe("an attempt in words", () => {
+  const finding = (status: number | null, code: string | null) =>
+    findingOf({ outcome: "retry", status_code: status, error_code: code });
+
+  test.each(["timeout", "dns", "connect", "tls", "blocked_address", "proxy", "reset", "protocol"])(
+    "knows what to do about %s",
+    (code) => {
+      const { title, advice } = finding(null, code);
+      expect(title).not.toContain(`(${code})`);
+      expect(advice.length).toBeGreaterThan(40);
+    },
+  );
+
+  test.each([
+    [301, "Redirects are not followed"],
+    [401, "compare its secret"],
+    [404, "Check the path"],
+    [410, "gone for good"],
+    [413, "Raise the limit"],
+    [429, "Retry-After"],
+    [503, "log of your server"],
+    [418, "Only a 2xx counts"],
+  ])("says what %d means", (status, words) => {
+    const { title, advice } = finding(status, "http_status");
+    expect(title).toBe(`Answered ${status}`);
+    expect(advice).toContain(words);
+  });
+
+  test("names a code that it does not know", () =>
+    expect(finding(null, "strange").title).toBe("Not delivered (strange)"));
+
+  test("blames nobody for an interruption", () => {
+    const one = findingOf({ outcome: "interrupted", status_code: null, error_code: null });
+    expect(one.advice).toContain("does not count as a failure");
+  });
+
+  test("says why a subscription is disabled", () => {
+    const words = (reason: string | null) =>
+      disabledBecause({ disabled_reason: reason, consecutive_failure_count: 20 });
+    expect(words("consecutive_failures")).toBe("20 events in a row could not be delivered");
+    expect(words("by_operator")).toBe("by operator");
+  });
+});
+
+test("charts have one value per point and kind, and gaps where nothing was answered", () => {
+  const none = { p50: null, p95: null, p99: null };
+  const { times, attempts, latency, backlog } = chartSeries({
+    since: "2026-06-01T12:00:00.000+00:00",
+    until: "2026-06-01T12:10:00.000+00:00",
+    step: 300,
+    points: [
+      {
+        at: "2026-06-01T12:00:00.000+00:00",
+        successes: 3,
+        failures: 1,
+        latency_ms: { p50: 5, p95: 9, p99: 1_500 },
+        backlog: 4,
+      },
+      {
+        at: "2026-06-01T12:05:00.000+00:00",
+        successes: 0,
+        failures: 0,
+        latency_ms: none,
+        backlog: 0,
+      },
+    ],
+  });
+  expect(times).toEqual([1_780_315_200, 1_780_315_500]);
+  expect(attempts.map(({ label, values, summary }) => [label, values, summary])).toEqual([
+    ["Failures", [1, 0], "1"],
+    ["Successes", [3, 0], "3"],
+  ]);
+  expect(latency.map(({ values }) => values)).toEqual([
+    [5, null],
+    [9, null],
+    [1_500, null],
+  ]);
+  expect(latency[2]?.summary).toBe("up to 1.5 s");
+  expect(backlog[0]?.summary).toBe("4");
+});
