@@ -25,7 +25,7 @@ interface AlarmDeps {
  */
 export class Alarm {
   readonly #deps: AlarmDeps;
-  readonly #shards: () => ReadonlySet<number>;
+  readonly #shards: () => ReadonlyMap<number, unknown>;
   readonly #ring: (wake: Wake) => void;
   /** When each of our shards has to be looked at; the sorted sets may be lost, these times then still hold. */
   readonly #nextAt = new Map<number, Date>();
@@ -33,7 +33,11 @@ export class Alarm {
   readonly #sweep = new Waiter();
   #heard: Wake[] = [];
 
-  constructor(deps: AlarmDeps, shards: () => ReadonlySet<number>, ring: (wake: Wake) => void) {
+  constructor(
+    deps: AlarmDeps,
+    shards: () => ReadonlyMap<number, unknown>,
+    ring: (wake: Wake) => void,
+  ) {
     this.#deps = deps;
     this.#shards = shards;
     this.#ring = ring;
@@ -122,7 +126,7 @@ export class Alarm {
       const shards = this.#shards();
       if (ended.aborted || shards.size === 0) continue;
       try {
-        await this.#sweepOnce([...shards]);
+        await this.#sweepOnce([...shards.keys()]);
       } catch (error) {
         this.#deps.log.warn("sweep.failed", errorFields(error));
       }

@@ -27,10 +27,11 @@ interface HoldingsDeps {
 export class Holdings {
   readonly #deps: HoldingsDeps;
   readonly #listener: HoldingsListener;
-  readonly #shards = new Set<number>();
+  /** By shard, its epoch. */
+  readonly #shards = new Map<number, number>();
   readonly #leaving = new Set<number>();
-  /** Given up, but Postgres has not answered yet: the release may still come to pass, so they are not taken back. */
-  readonly #releasing = new Set<number>();
+  /** Given up, but Postgres has not answered yet: in this epoch they are not taken back. */
+  readonly #releasing = new Map<number, number>();
   readonly #tick = new Waiter();
   #id: string;
   #renewedMs = Number.NEGATIVE_INFINITY;
@@ -49,8 +50,8 @@ export class Holdings {
     return this.#id;
   }
 
-  /** All that we hold. */
-  get shards(): ReadonlySet<number> {
+  /** All that we hold, with their epochs. */
+  get shards(): ReadonlyMap<number, number> {
     return this.#shards;
   }
 
@@ -136,33 +137,39 @@ export class Holdings {
     );
   }
 
-  #adopt(owned: readonly number[]): void {
-    const added = owned.filter((shard) => !this.#shards.has(shard) && !this.#releasing.has(shard));
+  #adopt(owned: ReadonlyMap<number, number>): void {
+    const added: number[] = [];
+    for (const [shard, epoch] of owned) {
+      if (this.#shards.has(shard) || this.#releasing.get(shard) === epoch) continue;
+      // Claimed again: so its release was carried out, whatever we heard of it.
+      this.#releasing.delete(shard);
+      this.#shards.set(shard, epoch);
+      added.push(shard);
+    }
     if (added.length === 0) return;
-    for (const shard of added) this.#shards.add(shard);
     this.#deps.log.info("shards.claimed", { shards: added.length, owned: this.#shards.size });
     this.#listener.claimed(added);
   }
 
   async #giveUp(surplus: number): Promise<void> {
-    const staying = [...this.#shards].filter((shard) => !this.#leaving.has(shard));
+    const staying = [...this.#shards.keys()].filter((shard) => !this.#leaving.has(shard));
     const wanted = Math.max(0, surplus - this.#leaving.size - this.#releasing.size);
     for (const shard of staying.slice(staying.length - wanted)) {
       this.#leaving.add(shard);
       this.#listener.leaving(shard);
     }
     const busy = this.#listener.busyShards();
-    const free = [...this.#leaving].filter((shard) => !busy.has(shard));
-    for (const shard of free) {
+    for (const [shard, epoch] of this.#shards) {
+      if (!this.#leaving.has(shard) || busy.has(shard)) continue;
       this.#shards.delete(shard);
       this.#leaving.delete(shard);
-      this.#releasing.add(shard);
+      this.#releasing.set(shard, epoch);
     }
     if (this.#releasing.size === 0) return;
-    const released = [...this.#releasing];
+    const released = new Map(this.#releasing);
     await this.#deps.leases.release(this.#id, released);
-    for (const shard of released) this.#releasing.delete(shard);
-    this.#deps.log.info("shards.released", { shards: released.length, owned: this.#shards.size });
+    for (const shard of released.keys()) this.#releasing.delete(shard);
+    this.#deps.log.info("shards.released", { shards: released.size, owned: this.#shards.size });
   }
 
   /** If no later renewal succeeds, sending has to stop at that time, without anybody asking. */

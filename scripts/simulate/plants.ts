@@ -23,6 +23,12 @@ export const PLANTS: readonly Plant[] = [
     breaks: ["fencing"],
   },
   {
+    name: "late-release",
+    seed: 2266,
+    bug: "The release of a shard that comes late takes away what the same dispatcher has claimed again.",
+    breaks: ["one owner"],
+  },
+  {
     name: "missing-sweep",
     seed: 1,
     bug: "The sweep finds nothing, so a lost wake is lost for good.",

@@ -5,6 +5,8 @@ export interface Faults {
   readonly crash: number;
   readonly pause: number;
   readonly request: number;
+  /** Chance that a request whose connection broke is carried out seconds later. */
+  readonly longLate: number;
   /** Chances per second. */
   readonly flush: number;
   readonly redisDown: number;
@@ -44,6 +46,7 @@ const NO_FAULTS: Faults = {
   crash: 0,
   pause: 0,
   request: 0,
+  longLate: 0,
   flush: 0,
   redisDown: 0,
   postgresDown: 0,
@@ -98,12 +101,13 @@ function drawFaults(random: Prng): Faults {
     postgresDown: some(0.003, 0.02),
     cutOff: some(0.005, 0.03),
     clockJump: some(0.005, 0.03),
-    stop: some(0.005, 0.05),
+    stop: some(0.005, 0.2),
     kill: some(0.005, 0.05),
-    join: some(0.005, 0.05),
+    join: some(0.005, 0.2),
     lostWake: some(0.05, 1),
     repeatedWake: some(0.05, 0.5),
     lateWake: some(0.05, 0.5),
     skewMs: some(5, 2_000),
+    longLate: some(0.2, 1),
   };
 }
