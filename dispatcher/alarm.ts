@@ -47,7 +47,7 @@ export class Alarm {
     ended.addEventListener("abort", () => this.#nudge());
     // Without Redis there is nothing to hear yet: the sweep works meanwhile.
     void this.#deps.schedule
-      .onWake((wake, at) => this.#hear(wake, at))
+      .onWake((wake) => this.#hear(wake))
       .catch((error: unknown) => this.#deps.log.warn("schedule.unheard", errorFields(error)));
     await Promise.all([this.#takeLoop(ended), this.#sweepLoop(ended)]);
   }
@@ -69,9 +69,8 @@ export class Alarm {
     this.#sweep.nudge();
   }
 
-  #hear(wake: Wake, at: Date): void {
+  #hear(wake: Wake): void {
     if (!this.#shards().has(wake.shard)) return;
-    if (at > this.#deps.clock.now()) return this.#lookAt(wake.shard, at);
     if (this.#heard.push(wake) === 1) queueMicrotask(() => this.#ringHeard());
   }
 

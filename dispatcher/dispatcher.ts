@@ -268,10 +268,10 @@ export class Dispatcher {
   }
 
   #reportDisabled(subscriptionIds: readonly string[]): void {
-    const { clock, log, schedule } = this.#deps;
+    const { log, schedule } = this.#deps;
     for (const id of subscriptionIds) log.warn("subscription.disabled", { subscription_id: id });
     // The mails may be another dispatcher's to send.
-    void schedule.wake([MAIL_WAKE], clock.now());
+    void schedule.wake([MAIL_WAKE]);
   }
 
   /** Sends only while nobody else can have taken over, and Postgres keeps up. */

@@ -175,6 +175,6 @@ export class Changes {
   }
 
   #wake({ id, shard }: SubscriptionRow): void {
-    this.#deps.redis.wake([{ subscriptionId: id, shard }], this.#deps.world.wallMs);
+    this.#deps.redis.wake([{ subscriptionId: id, shard }]);
   }
 }

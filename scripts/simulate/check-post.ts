@@ -123,15 +123,13 @@ const checkPunctual: Check = (deps, post) => {
   // Whoever sleeps until an instant of a clock that then jumps is woken by the sweep.
   if (entry.isTest || process.jumpedMs > 0) return;
   const isRetry = entry.dueAtMs !== null;
-  // A wake carries the time of the API; a process whose clock is behind comes late by that much.
-  const behindMs = isRetry ? 0 : Math.max(0, -process.skewMs);
   const dueMs = isRetry ? (entry.dueAtMs ?? 0) - EPOCH_MS - process.skewMs : entry.visibleMs;
   // It became the head when the one before it ended.
   const headMs =
     post.ordering === "review"
       ? Math.max(deps.watch.laneProgressMs.get(laneOf("review", entry)) ?? 0, deps.watch.crowdedMs)
       : deps.watch.progressMs;
-  const readyMs = Math.max(dueMs, headMs, subscription.changedMs) + behindMs;
+  const readyMs = Math.max(dueMs, headMs, subscription.changedMs);
   const lateMs = deps.world.nowMs - readyMs;
   const [invariant, limitMs] = isRetry ? ["punctual", RETRY_LATE_MS] : ["prompt", FRESH_LATE_MS];
   // Another ordering begins when everything of the old one has ended.

@@ -100,7 +100,7 @@ async function emit(...subscribed: Subscribed[]): Promise<void> {
   const wakes = [];
   for (const { tenant } of subscribed)
     wakes.push(...(await record(database.db, [reviewAction(tenant)])));
-  await stores.schedule.wake(wakes, new Date());
+  await stores.schedule.wake(wakes);
 }
 
 interface Attempt {
