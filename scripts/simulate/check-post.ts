@@ -18,6 +18,8 @@ const SETTINGS_AGE_MS = 1_001;
 const JUMP_EXCUSE_MS = 20_000;
 /** So long nothing must have gone wrong before lateness counts. */
 const CALM_MS = 20_000;
+/** A shard in which a request hangs moves so long after a process came or went: PATIENCE_MS of the dispatcher, and a bit. */
+const LATE_MOVE_MS = 25_000;
 /** issue 3, Build 3: late by at most 250 ms idle; and after a change there is a load before it. */
 const RETRY_LATE_MS = 250;
 const FRESH_LATE_MS = 250;
@@ -133,7 +135,8 @@ const checkPunctual: Check = (deps, post) => {
   const lateMs = deps.world.nowMs - readyMs;
   const [invariant, limitMs] = isRetry ? ["punctual", RETRY_LATE_MS] : ["prompt", FRESH_LATE_MS];
   // Another ordering begins when everything of the old one has ended.
-  const calmSinceMs = Math.max(deps.world.troubleMs, deps.watch.reorderedMs + CALM_MS);
+  const { troubleMs, movedMs } = deps.world;
+  const calmSinceMs = Math.max(troubleMs, movedMs + LATE_MOVE_MS, deps.watch.reorderedMs + CALM_MS);
   if (lateMs > limitMs && calmSinceMs < readyMs - CALM_MS)
     say(deps, post, invariant, `${Math.round(lateMs)} ms late`);
 };

@@ -29,6 +29,17 @@ export const PLANTS: readonly Plant[] = [
     breaks: ["one owner"],
   },
   {
+    name: "endless-closing",
+    seed: 499,
+    bug: "A shard that is to go waits for whatever hangs in it, and so does all else in it.",
+    change: {
+      file: "holdings.ts",
+      from: "this.#listener.overdue(shard);",
+      to: "void 0;",
+    },
+    breaks: ["no starvation"],
+  },
+  {
     name: "missing-sweep",
     seed: 1,
     bug: "The sweep finds nothing, so a lost wake is lost for good.",
@@ -57,7 +68,7 @@ export const PLANTS: readonly Plant[] = [
     seed: 1,
     bug: "The delay of a retry counts from the start of the failed attempt.",
     change: {
-      file: "dispatcher.ts",
+      file: "sender.ts",
       from: "{ attempt: entry.attempt, retryDelaysMs },\n      clock.now(),",
       to: "{ attempt: entry.attempt, retryDelaysMs },\n      startedAt,",
     },
@@ -104,7 +115,7 @@ export const PLANTS: readonly Plant[] = [
     seed: 493,
     bug: "A process that stood still sends before it looks at its lease.",
     change: {
-      file: "dispatcher.ts",
+      file: "sender.ts",
       from: "if (!this.#holdings.safe) {",
       to: "if (false as boolean) {",
     },
@@ -115,7 +126,7 @@ export const PLANTS: readonly Plant[] = [
     seed: 18,
     bug: "What waited for its slot is sent with the settings of long ago.",
     change: {
-      file: "dispatcher.ts",
+      file: "sender.ts",
       from: "if (!isFresh(effect.readAt, clock.now()))",
       to: "if (false as boolean)",
     },

@@ -75,8 +75,13 @@ export function drawSettings(random: Prng): Settings {
     eventsPerWrite: random.chance(0.12) ? random.int(35, 100) : random.int(1, 8),
     changeEveryMs: random.between(4_000, 30_000),
     badReceivers: random.pick([0, 0.2, 0.5, 0.8]),
-    faults: random.chance(0.25) ? NO_FAULTS : drawFaults(random),
+    faults: random.chance(0.25) ? { ...NO_FAULTS, join: drawJoins(random) } : drawFaults(random),
   };
+}
+
+/** Shards move between the living without any fault, too. */
+function drawJoins(random: Prng): number {
+  return random.chance(0.4) ? random.between(0.005, 0.2) : 0;
 }
 
 /** The real delays are rare: half an hour of waiting costs a run its time. */
@@ -103,7 +108,7 @@ function drawFaults(random: Prng): Faults {
     clockJump: some(0.005, 0.03),
     stop: some(0.005, 0.2),
     kill: some(0.005, 0.05),
-    join: some(0.005, 0.2),
+    join: drawJoins(random),
     lostWake: some(0.05, 1),
     repeatedWake: some(0.05, 0.5),
     lateWake: some(0.05, 0.5),
