@@ -2,7 +2,7 @@ import type { Db } from "../db/client.ts";
 import { ulidFloor } from "../db/partitions.ts";
 import type { Log } from "../src/lib/log.ts";
 import { SHARDS } from "../src/outbox/schedule.ts";
-import { PARALLEL_REVIEWS, SEND_AHEAD } from "./actor.ts";
+import { PARALLEL_REVIEWS, SEND_AHEAD } from "./actor-state.ts";
 import * as queries from "./lease-queries.ts";
 
 /*

@@ -1,10 +1,11 @@
-import type { Clock } from "../src/lib/clock.ts";
+import { addMs, type Clock } from "../src/lib/clock.ts";
 import type { Log } from "../src/lib/log.ts";
-import { isFresh, settingsRequest, type Actor } from "./actor.ts";
 import type { ActorEvent, Effect } from "./actor-event.ts";
+import { settingsRequest } from "./actor-load.ts";
+import { isFresh, type Actor } from "./actor-state.ts";
 import { answerOf, type AttemptRecord } from "./attempt.ts";
 import type { Committer } from "./committer.ts";
-import { decideNext } from "./decide.ts";
+import { decideNext, postponeMs } from "./decide.ts";
 import type { Deliver, Outcome } from "./deliver.ts";
 import type { Holdings } from "./holdings.ts";
 import type { Loader } from "./loader.ts";
@@ -117,6 +118,7 @@ export class Sender {
     end();
     // Whoever took over makes the attempt again.
     if (id !== this.#deps.holdings.id) return;
+    if (outcome.kind === "unsent") return this.#postpone(actor, effect, host, outcome.detail);
     const decision = decideNext(
       outcome.kind,
       { attempt: entry.attempt, retryDelaysMs },
@@ -149,6 +151,18 @@ export class Sender {
     this.regulate();
     this.#report(record, outcome);
     this.#listener.tell(actor, { kind: "answered", lane, decision });
+  }
+
+  /** Our own failure: no POST was made, so there is no record of one, and the entry keeps its attempt. */
+  #postpone(actor: Actor, { entry, lane }: Send, host: string, detail: string): void {
+    this.#slots.release(host);
+    this.#deps.log.warn("webhook.unsent", {
+      subscription_id: actor.id,
+      event_id: entry.eventId,
+      detail,
+    });
+    const until = addMs(this.#deps.clock.now(), postponeMs(actor.postponed));
+    this.#listener.tell(actor, { kind: "postponed", lane, until });
   }
 
   /** A send that waited long for its slot keeps it while its settings are read again. */

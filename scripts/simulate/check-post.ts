@@ -1,4 +1,4 @@
-import { PARALLEL_REVIEWS, SEND_AHEAD } from "../../dispatcher/actor.ts";
+import { PARALLEL_REVIEWS, SEND_AHEAD } from "../../dispatcher/actor-state.ts";
 import { ATTEMPTS } from "../../dispatcher/decide.ts";
 import type { Tables } from "./tables.ts";
 import { laneOf, shareLane, type Post, type Watch } from "./watch.ts";
@@ -107,7 +107,7 @@ const checkOrder: Check = (deps, post) => {
 const checkRepeat: Check = (deps, post) => {
   const { entry, attempt } = post;
   for (const earlier of deps.watch.posts.get(entry.sequence) ?? []) {
-    if (earlier.attempt !== attempt) continue;
+    if (earlier.attempt !== attempt || earlier.outcome === "unsent") continue;
     if (earlier.dispatcherId === post.dispatcherId && earlier.outcome !== "aborted")
       say(deps, post, "no repeat", "a second time");
     const key = `${earlier.dispatcherId} ${laneOf(earlier.ordering, entry)}`;

@@ -40,6 +40,17 @@ export const PLANTS: readonly Plant[] = [
     breaks: ["no starvation"],
   },
   {
+    name: "blamed-receiver",
+    seed: 4,
+    bug: "What did not get past our own proxy counts as a failure of the receiver.",
+    change: {
+      file: "sender.ts",
+      from: 'if (outcome.kind === "unsent") return',
+      to: 'if (outcome.kind === "unsent") Object.assign(outcome, { kind: "failed" }); if (false as boolean)',
+    },
+    breaks: ["no invented record"],
+  },
+  {
     name: "missing-sweep",
     seed: 1,
     bug: "The sweep finds nothing, so a lost wake is lost for good.",
@@ -147,7 +158,7 @@ export const PLANTS: readonly Plant[] = [
     name: "repeating-load",
     seed: 92,
     bug: "A load after the ordering changed shows what is under way again.",
-    change: { file: "actor.ts", from: " || wouldRepeat(actor)", to: "" },
+    change: { file: "actor-load.ts", from: " || wouldRepeat(actor)", to: "" },
     breaks: [
       "one request per lane",
       "no repeat",
@@ -171,7 +182,7 @@ export const PLANTS: readonly Plant[] = [
     name: "unseen-lane",
     seed: 25,
     bug: "What was written for a review while its lane was busy is not read.",
-    change: { file: "actor.ts", from: "lane.unseen = true", to: "lane.unseen = false" },
+    change: { file: "actor-load.ts", from: "lane.unseen = true", to: "lane.unseen = false" },
     breaks: ["prompt", "punctual", "no starvation", "no loss"],
   },
   {
@@ -179,7 +190,7 @@ export const PLANTS: readonly Plant[] = [
     seed: 680,
     bug: "A wake that comes while the queue is full is forgotten when there is room again.",
     change: {
-      file: "actor.ts",
+      file: "actor-load.ts",
       from: "if (actor.wanted && !hungry && !waits) actor.more = true;",
       to: "",
     },
@@ -189,7 +200,7 @@ export const PLANTS: readonly Plant[] = [
     name: "crowded-out",
     seed: 73,
     bug: "Slow reviews with a long queue keep the other reviews from being read.",
-    change: { file: "actor.ts", from: " || free > 0)", to: ")" },
+    change: { file: "actor-load.ts", from: " || free > 0)", to: ")" },
     breaks: ["prompt", "punctual"],
   },
   {

@@ -7,6 +7,8 @@ export interface Faults {
   readonly request: number;
   /** Chance that a request whose connection broke is carried out seconds later. */
   readonly longLate: number;
+  /** Chance that a POST does not get past our own proxy. */
+  readonly unsent: number;
   /** Chances per second. */
   readonly flush: number;
   readonly redisDown: number;
@@ -47,6 +49,7 @@ const NO_FAULTS: Faults = {
   pause: 0,
   request: 0,
   longLate: 0,
+  unsent: 0,
   flush: 0,
   redisDown: 0,
   postgresDown: 0,
@@ -114,5 +117,6 @@ function drawFaults(random: Prng): Faults {
     lateWake: some(0.05, 0.5),
     skewMs: some(5, 2_000),
     longLate: some(0.2, 1),
+    unsent: random.chance(0.2) ? random.between(0.01, 0.5) : 0,
   };
 }
