@@ -32,6 +32,8 @@ export class Alarm {
   readonly #take = new Waiter();
   readonly #sweep = new Waiter();
   #heard: Wake[] = [];
+  /** How long the oldest due entry had waited at the last sweep. */
+  lagMs = 0;
 
   constructor(
     deps: AlarmDeps,
@@ -136,7 +138,9 @@ export class Alarm {
     const found = await this.#deps.store.sweep(shards);
     const now = this.#deps.clock.now();
     const later: (Wake & { at: Date })[] = [];
-    for (const { subscriptionId, shard, dueAt } of found) {
+    this.lagMs = 0;
+    for (const { subscriptionId, shard, dueAt, headSince } of found) {
+      if (headSince) this.lagMs = Math.max(this.lagMs, now.getTime() - headSince.getTime());
       const wake = { subscriptionId, shard };
       if (dueAt <= now) this.#ring(wake);
       else later.push({ ...wake, at: dueAt });

@@ -103,6 +103,16 @@ export class Dispatcher {
     );
   }
 
+  /** What it has in hand, for the metrics. */
+  get figures() {
+    return {
+      shards: this.#holdings.shards.size,
+      actors: this.#actors.size,
+      backlog: this.#committer.backlog,
+      lagMs: this.#alarm.lagMs,
+    };
+  }
+
   /** Delivers until the signal aborts; then finishes what is under way, and gives the shards back. */
   async run(signal: AbortSignal): Promise<void> {
     const ended = new AbortController();
