@@ -32,11 +32,14 @@ export interface Tx extends Session {
 export type DbOrTx = Session;
 
 const CONNECT_TIMEOUT_S = 10;
+/** Between two tries to connect; the driver's own waits grow to 20 s, so that a database that is back goes unnoticed. */
+const RECONNECT_MAX_S = 1;
 
 export function connect(url: string, options: { max: number; name: string }): Db {
   const client = postgres(url, {
     max: options.max,
     connect_timeout: CONNECT_TIMEOUT_S,
+    backoff: (retries) => Math.min(2 ** retries / 50, RECONNECT_MAX_S),
     connection: { application_name: options.name, TimeZone: "UTC" },
     onnotice: () => {},
     // Ids and sequences stay far below 2^53.

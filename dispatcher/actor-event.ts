@@ -30,6 +30,8 @@ export type ActorEvent =
   | { readonly kind: "loaded"; readonly loaded: Loaded }
   /** A send that was never begun. */
   | { readonly kind: "unsent"; readonly lane: string }
+  /** A send that failed on our side, before anything reached the receiver. */
+  | { readonly kind: "postponed"; readonly lane: string; readonly until: Date }
   | { readonly kind: "answered"; readonly lane: string; readonly decision: Decision }
   /** `active`: whether the subscription still is, after the commit. */
   | {

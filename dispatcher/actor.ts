@@ -1,4 +1,6 @@
-import type { ActorEvent, Effect, Loaded, LoadRequest } from "./actor-event.ts";
+import type { ActorEvent, Effect, Loaded } from "./actor-event.ts";
+import { planLoad } from "./actor-load.ts";
+import { isForeign, isFresh, PARALLEL_REVIEWS, SEND_AHEAD, type Actor } from "./actor-state.ts";
 import type { Decision } from "./decide.ts";
 import type { Entry, Subscription } from "./entry.ts";
 import { createLane, hasWork, laneName, MAIN, type Lane } from "./lane.ts";
@@ -9,62 +11,8 @@ import { createLane, hasWork, laneName, MAIN, type Lane } from "./lane.ts";
  * nothing to do is dropped, and a wake loads it again.
  */
 
-/** In a lane, at most this many outcomes may wait for their commit while the next entry is sent (decisions.md 4). */
-export const SEND_AHEAD = 16;
-/** Entries that an actor holds in memory. */
-export const CHUNK = 64;
-/** Requests at once per subscription where reviews have lanes of their own; and of test events. */
-export const PARALLEL_REVIEWS = 8;
+/** Test events under way at once per subscription. */
 const PARALLEL_TESTS = 4;
-/** A subscription waiting for retries of this many reviews waits as a whole: its endpoint is down. */
-const MAX_WAITING_LANES = 256;
-/** A URL or secret older than this is read again before it is used (decisions.md 4: read at each attempt). */
-const SETTINGS_MAX_AGE_MS = 1_000;
-/** With a full queue, a wake looks for test events at most this often. */
-const RECHECK_MS = 100;
-
-export interface Actor {
-  readonly id: string;
-  readonly shard: number;
-  subscription: Subscription | undefined;
-  loadedAt: Date | undefined;
-  readonly lanes: Map<string, Lane>;
-  /** The highest sequence taken into the main lane. */
-  cursor: number;
-  /** Counts the times that the queues were thrown away: an answer to an older load is not used. */
-  generation: number;
-  loading: boolean;
-  batching: boolean;
-  rechecking: boolean;
-  /** A wake came since the last load began: Postgres may hold more than that load saw. */
-  wanted: boolean;
-  /** The last load was cut at its limit. */
-  more: boolean;
-  /** A wake is planned for this instant; undefined once one came. */
-  plannedFor: Date | undefined;
-  /** Nothing new is sent any more: the process stops, or the shard is given up. */
-  stopping: boolean;
-}
-
-export function createActor(id: string, shard: number): Actor {
-  return {
-    id,
-    shard,
-    subscription: undefined,
-    loadedAt: undefined,
-    lanes: new Map(),
-    cursor: 0,
-    generation: 0,
-    loading: false,
-    batching: false,
-    rechecking: false,
-    wanted: false,
-    more: false,
-    plannedFor: undefined,
-    stopping: false,
-  };
-}
-
 /** Applies one event to the actor and answers what has to be done now. */
 export function step(actor: Actor, event: ActorEvent, now: Date): Effect[] {
   const effects: Effect[] = [];
@@ -82,7 +30,11 @@ export function step(actor: Actor, event: ActorEvent, now: Date): Effect[] {
     case "unsent":
       takeUnsent(actor, event.lane);
       break;
+    case "postponed":
+      takePostponed(actor, event.lane, event.until);
+      break;
     case "answered":
+      actor.postponed = 0;
       takeAnswer(actor.lanes.get(event.lane), event.decision);
       break;
     case "committed":
@@ -142,6 +94,15 @@ function takeUnsent(actor: Actor, name: string): void {
   const lane = actor.lanes.get(name);
   if (lane !== undefined) lane.sending = false;
   forget(actor);
+}
+
+/** Nothing of it is in Postgres: the actor stays in memory, so that no sweep makes it try again sooner. */
+function takePostponed(actor: Actor, name: string, until: Date): void {
+  const lane = actor.lanes.get(name);
+  if (lane === undefined) return;
+  lane.sending = false;
+  wait(actor, lane, until);
+  actor.postponed += 1;
 }
 
 function takeAnswer(lane: Lane | undefined, decision: Decision): void {
@@ -227,11 +188,6 @@ function isBatchDue({ subscription, batching }: Actor, now: Date): boolean {
   return !batching && subscription?.nextBatchAt != null && subscription.nextBatchAt <= now;
 }
 
-/** Whether settings read at this instant may still be used. */
-export function isFresh(readAt: Date, now: Date): boolean {
-  return Math.abs(now.getTime() - readAt.getTime()) < SETTINGS_MAX_AGE_MS;
-}
-
 function sendHeads(actor: Actor, now: Date, effects: Effect[]): void {
   const { subscription, loadedAt } = actor;
   if (subscription === undefined || loadedAt === undefined || !isFresh(loadedAt, now)) return;
@@ -260,86 +216,11 @@ function prune(actor: Actor): void {
   }
 }
 
-/** A lane from before the ordering changed. */
-function isForeign(lane: Lane, { subscription }: Actor): boolean {
-  if (subscription === undefined || lane.kind === "test") return false;
-  return (lane.kind === "review") !== (subscription.ordering === "review");
-}
-
-function planLoad(actor: Actor, now: Date, effects: Effect[]): void {
-  if (actor.loading || actor.batching || wouldRepeat(actor)) return;
-  let queued = 0;
-  let waiting = 0;
-  // Reviews that are slow and have much queued do not keep out the others.
-  let free = actor.subscription?.ordering === "review" ? PARALLEL_REVIEWS : 0;
-  for (const lane of actor.lanes.values()) {
-    queued += lane.queue.length;
-    if (lane.waitingUntil !== undefined) waiting += 1;
-    if (lane.kind === "review" && hasWork(lane)) free -= 1;
-  }
-  const waits = actor.lanes.get(MAIN)?.waitingUntil !== undefined || waiting >= MAX_WAITING_LANES;
-  // What is behind a wait is read when it is over.
-  if (waits) actor.more = false;
-  const hungry = !waits && (queued <= CHUNK / 2 || free > 0);
-  const stale = queued > 0 && (actor.loadedAt === undefined || !isFresh(actor.loadedAt, now));
-  if (!stale && !actor.wanted && !(actor.more && hungry)) return;
-  if (!stale && !hungry && !waits && recentlyLoaded(actor, now))
-    return recheckLater(actor, effects);
-  // What the wake announced stands behind a full queue: it is read when there is room.
-  if (actor.wanted && !hungry && !waits) actor.more = true;
-  actor.loading = true;
-  actor.wanted = false;
-  for (const lane of actor.lanes.values()) lane.unseen = true;
-  effects.push({
-    kind: "load",
-    request: loadRequest(actor, hungry ? Math.max(CHUNK - queued, free) : 0),
-  });
-}
-
-/**
- * Whether a load would show again what is under way, in Postgres still unsettled: after the queues were thrown away
- * the cursor does not exclude it, nor do the lanes of another ordering. Once that has ended, the load follows.
- */
-function wouldRepeat(actor: Actor): boolean {
-  for (const lane of actor.lanes.values()) {
-    const isUnderWay = lane.sending || lane.uncommitted > 0;
-    const isExcluded = lane.kind !== MAIN || actor.cursor > 0;
-    if (isUnderWay && (isForeign(lane, actor) || !isExcluded)) return true;
-  }
-  return false;
-}
-
-function recentlyLoaded({ loadedAt }: Actor, now: Date): boolean {
-  return loadedAt !== undefined && now.getTime() - loadedAt.getTime() < RECHECK_MS;
-}
-
-function recheckLater(actor: Actor, effects: Effect[]): void {
-  if (actor.rechecking) return;
-  actor.rechecking = true;
-  effects.push({ kind: "recheck", afterMs: RECHECK_MS });
-}
-
-/** Asks for the settings alone. */
-export function settingsRequest(actor: Actor): LoadRequest {
-  return loadRequest(actor, 0);
-}
-
-function loadRequest(actor: Actor, limit: number): LoadRequest {
-  const lanes = [...actor.lanes.values()].filter((lane) => lane.kind === "review");
-  return {
-    id: actor.id,
-    shard: actor.shard,
-    generation: actor.generation,
-    after: actor.cursor,
-    limit,
-    exceptReviews: lanes.map((lane) => lane.reviewId),
-  };
-}
-
 function isIdle(actor: Actor): boolean {
   if (actor.loading || actor.batching) return false;
   if (!actor.stopping && (actor.wanted || actor.more)) return false;
-  for (const lane of actor.lanes.values()) if (hasWork(lane)) return false;
+  for (const lane of actor.lanes.values())
+    if (hasWork(lane) || (actor.postponed > 0 && lane.waitingUntil !== undefined)) return false;
   return true;
 }
 

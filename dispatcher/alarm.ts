@@ -25,15 +25,21 @@ interface AlarmDeps {
  */
 export class Alarm {
   readonly #deps: AlarmDeps;
-  readonly #shards: () => ReadonlySet<number>;
+  readonly #shards: () => ReadonlyMap<number, unknown>;
   readonly #ring: (wake: Wake) => void;
   /** When each of our shards has to be looked at; the sorted sets may be lost, these times then still hold. */
   readonly #nextAt = new Map<number, Date>();
   readonly #take = new Waiter();
   readonly #sweep = new Waiter();
   #heard: Wake[] = [];
+  /** How long the oldest due entry had waited at the last sweep. */
+  lagMs = 0;
 
-  constructor(deps: AlarmDeps, shards: () => ReadonlySet<number>, ring: (wake: Wake) => void) {
+  constructor(
+    deps: AlarmDeps,
+    shards: () => ReadonlyMap<number, unknown>,
+    ring: (wake: Wake) => void,
+  ) {
     this.#deps = deps;
     this.#shards = shards;
     this.#ring = ring;
@@ -43,7 +49,7 @@ export class Alarm {
     ended.addEventListener("abort", () => this.#nudge());
     // Without Redis there is nothing to hear yet: the sweep works meanwhile.
     void this.#deps.schedule
-      .onWake((wake, at) => this.#hear(wake, at))
+      .onWake((wake) => this.#hear(wake))
       .catch((error: unknown) => this.#deps.log.warn("schedule.unheard", errorFields(error)));
     await Promise.all([this.#takeLoop(ended), this.#sweepLoop(ended)]);
   }
@@ -65,9 +71,8 @@ export class Alarm {
     this.#sweep.nudge();
   }
 
-  #hear(wake: Wake, at: Date): void {
+  #hear(wake: Wake): void {
     if (!this.#shards().has(wake.shard)) return;
-    if (at > this.#deps.clock.now()) return this.#lookAt(wake.shard, at);
     if (this.#heard.push(wake) === 1) queueMicrotask(() => this.#ringHeard());
   }
 
@@ -122,7 +127,7 @@ export class Alarm {
       const shards = this.#shards();
       if (ended.aborted || shards.size === 0) continue;
       try {
-        await this.#sweepOnce([...shards]);
+        await this.#sweepOnce([...shards.keys()]);
       } catch (error) {
         this.#deps.log.warn("sweep.failed", errorFields(error));
       }
@@ -133,7 +138,9 @@ export class Alarm {
     const found = await this.#deps.store.sweep(shards);
     const now = this.#deps.clock.now();
     const later: (Wake & { at: Date })[] = [];
-    for (const { subscriptionId, shard, dueAt } of found) {
+    this.lagMs = 0;
+    for (const { subscriptionId, shard, dueAt, headSince } of found) {
+      if (headSince) this.lagMs = Math.max(this.lagMs, now.getTime() - headSince.getTime());
       const wake = { subscriptionId, shard };
       if (dueAt <= now) this.#ring(wake);
       else later.push({ ...wake, at: dueAt });

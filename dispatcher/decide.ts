@@ -39,6 +39,14 @@ export function decideNext(
   }
 }
 
+const POSTPONE_MS = 1_000;
+const POSTPONE_MAX_MS = 30_000;
+
+/** How long to wait after a failure of our own, which counts for nothing (decisions.md 4); `before`: how many came before it. */
+export function postponeMs(before: number): number {
+  return Math.min(POSTPONE_MS * 2 ** before, POSTPONE_MAX_MS);
+}
+
 /** The next due time on the grid of a batch subscription: missed ticks merge into one (decisions.md 4, batch). */
 export function nextBatchAt(dueAt: Date, intervalMs: number, now: Date): Date {
   const missed = Math.floor((now.getTime() - dueAt.getTime()) / intervalMs);

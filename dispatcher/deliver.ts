@@ -14,7 +14,7 @@ export interface DeliveryRequest {
   readonly body: string | Uint8Array;
 }
 
-export type DeliveryErrorCode = TransportErrorCode | "invalid_url";
+export type DeliveryErrorCode = Exclude<TransportErrorCode, "proxy"> | "invalid_url";
 
 interface Measured {
   readonly startedAt: Date;
@@ -31,7 +31,10 @@ interface Answered extends Measured {
   readonly responseTruncated: boolean;
 }
 
-/** What became of one attempt (`decisions.md` 4). `aborted` is our own doing and no failure. */
+/**
+ * What became of one attempt (`decisions.md` 4). `aborted` is our own doing and no failure; so is `unsent`: our egress
+ * proxy is not there, or refuses us.
+ */
 export type Outcome =
   | ({ readonly kind: "accepted" } & Answered)
   | ({ readonly kind: "gone"; readonly errorCode: "http_status" } & Answered)
@@ -41,6 +44,7 @@ export type Outcome =
       readonly errorCode: DeliveryErrorCode;
       readonly detail: string;
     } & Measured)
+  | ({ readonly kind: "unsent"; readonly detail: string } & Measured)
   | ({ readonly kind: "aborted" } & Measured);
 
 /** Never throws for a bad receiver. */
@@ -85,8 +89,12 @@ async function deliverTo(
   const result = await deps.client.post(check.target, request, signal);
   const measured = measure(result.resent);
   if (result.kind === "aborted") return { kind: "aborted", ...measured };
-  if (result.kind === "failed")
-    return { kind: "failed", errorCode: result.errorCode, detail: result.detail, ...measured };
+  if (result.kind === "failed") {
+    const { errorCode, detail } = result;
+    return errorCode === "proxy"
+      ? { kind: "unsent", detail, ...measured }
+      : { kind: "failed", errorCode, detail, ...measured };
+  }
   const excerpt = await readExcerpt(result.body, result.headers);
   return judgeAnswer(result, { excerpt, measured });
 }

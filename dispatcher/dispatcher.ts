@@ -2,21 +2,19 @@ import type { Clock } from "../src/lib/clock.ts";
 import { errorFields, type Log } from "../src/lib/log.ts";
 import { MAIL_WAKE } from "../src/outbox/mail.ts";
 import type { Schedule, Wake } from "../src/outbox/schedule.ts";
-import { createActor, isFresh, settingsRequest, step, type Actor } from "./actor.ts";
+import { step } from "./actor.ts";
 import type { ActorEvent, Effect } from "./actor-event.ts";
+import { createActor, type Actor } from "./actor-state.ts";
 import { Alarm } from "./alarm.ts";
-import { answerOf, type AttemptRecord } from "./attempt.ts";
 import { Committer } from "./committer.ts";
-import { decideNext } from "./decide.ts";
-import type { Deliver, Outcome } from "./deliver.ts";
+import type { Deliver } from "./deliver.ts";
 import { Holdings } from "./holdings.ts";
 import type { Leases } from "./leases.ts";
 import { Loader } from "./loader.ts";
 import { Mailer } from "./mailer.ts";
 import type { MailStore } from "./mail-store.ts";
 import type { MailTransport } from "./mail-transport.ts";
-import { composeRequest } from "./request.ts";
-import { Slots } from "./slots.ts";
+import { Sender } from "./sender.ts";
 import type { DispatchStore } from "./store.ts";
 
 export interface DispatcherDeps {
@@ -37,8 +35,6 @@ export interface DispatcherDeps {
   readonly newUlid: (atMs: number) => string;
 }
 
-/** Outcomes that may wait for Postgres, over all actors; past it nothing new is sent: a slow database slows sending. */
-const MAX_BACKLOG = 2_048;
 /** How long a stopping process waits for the requests under way, and then for the records of those broken off. */
 const DRAIN_MS = 5_000;
 const RECORD_MS = 1_000;
@@ -56,14 +52,12 @@ type Effects = {
 export class Dispatcher {
   readonly #deps: DispatcherDeps;
   readonly #actors = new Map<string, Actor>();
-  readonly #slots = new Slots();
   readonly #holdings: Holdings;
   readonly #alarm: Alarm;
   readonly #loader: Loader;
   readonly #committer: Committer;
+  readonly #sender: Sender;
   readonly #mailer: Mailer;
-  /** Breaks off the requests of this incarnation: at the end of the drain, or when the lease is lost. */
-  #abort = new AbortController();
 
   constructor(deps: DispatcherDeps) {
     this.#deps = deps;
@@ -72,9 +66,12 @@ export class Dispatcher {
       { ...deps, newId },
       {
         claimed: (shards) => this.#alarm.claimed(shards),
-        leaving: (shard) => this.#stopActors((actor) => actor.shard === shard),
+        lingers: (shard) =>
+          this.#sender.lingers(shard) || (shard === MAIL_WAKE.shard && this.#mailer.busy),
+        closed: (shard) => this.#close(shard),
+        overdue: (shard) => this.#breakOff(shard),
         busyShards: () => this.#busyShards(),
-        checked: () => this.#regulate(),
+        checked: () => this.#sender.regulate(),
         lost: () => this.#startOver(),
       },
     );
@@ -97,6 +94,23 @@ export class Dispatcher {
       fenced: (id) => this.#holdings.lose(id),
       disabled: (ids) => this.#reportDisabled(ids),
     });
+    this.#sender = new Sender(
+      { ...deps, holdings: this.#holdings, loader: this.#loader, committer: this.#committer },
+      {
+        tell: (actor, event) => this.#tell(actor, event),
+        tellIf: (id, actor, event) => this.#tellIf(id, actor, event),
+      },
+    );
+  }
+
+  /** What it has in hand, for the metrics. */
+  get figures() {
+    return {
+      shards: this.#holdings.shards.size,
+      actors: this.#actors.size,
+      backlog: this.#committer.backlog,
+      lagMs: this.#alarm.lagMs,
+    };
   }
 
   /** Delivers until the signal aborts; then finishes what is under way, and gives the shards back. */
@@ -136,10 +150,7 @@ export class Dispatcher {
       const { id } = this.#holdings;
       this.#loader.load(request, (loaded) => this.#tellIf(id, actor, { kind: "loaded", loaded }));
     },
-    send: (actor, effect) => {
-      const host = hostOf(effect.subscription.webhookUrl);
-      this.#slots.acquire(host, () => void this.#attempt(actor, effect, host));
-    },
+    send: (actor, effect) => this.#sender.send(actor, effect),
     batch: (actor) => void this.#dispatchBatch(actor),
     recheck: (actor, { afterMs }) => {
       const { id } = this.#holdings;
@@ -176,117 +187,17 @@ export class Dispatcher {
     this.#tellIf(id, actor, { kind: "batched" });
   }
 
-  /** One POST, from the slot it was given to the commit of its record. */
-  async #attempt(actor: Actor, effect: Effect & { kind: "send" }, host: string): Promise<void> {
-    const { entry, lane, subscription } = effect;
-    const { clock, deliver, retryDelaysMs } = this.#deps;
-    if (actor.stopping || actor.subscription === undefined) {
-      // The stop, or the end of its subscription, came while it waited for its slot.
-      this.#slots.release(host);
-      return this.#tell(actor, { kind: "unsent", lane });
-    }
-    if (!this.#holdings.safe) {
-      // A process that stood still finds out here, before anybody tells it, that its lease may be over.
-      this.#slots.pause();
-      this.#slots.release(host);
-      return this.#slots.acquire(host, () => void this.#attempt(actor, effect, host));
-    }
-    if (!isFresh(effect.readAt, clock.now())) return this.#refresh(actor, effect, host);
-    const { id } = this.#holdings;
-    const startedAt = clock.now();
-    const request = composeRequest(entry, subscription, startedAt);
-    const outcome = await deliver(request, this.#abort.signal);
-    // Whoever took over makes the attempt again.
-    if (id !== this.#holdings.id) return;
-    const decision = decideNext(
-      outcome.kind,
-      { attempt: entry.attempt, retryDelaysMs },
-      clock.now(),
-    );
-    const record: AttemptRecord = {
-      id: this.#deps.newUlid(startedAt.getTime()),
-      shard: actor.shard,
-      subscriptionId: actor.id,
-      sequence: entry.sequence,
-      eventId: entry.eventId,
-      event: entry.event,
-      round: entry.round,
-      attempt: entry.attempt,
-      startedAt,
-      requestHeaders: {
-        Host: host,
-        ...request.headers,
-        "Content-Length": String(Buffer.byteLength(request.body)),
-      },
-      requestBody: request.body,
-      decision,
-      ...answerOf(outcome),
-    };
-    this.#committer.commit(id, record, (active) => {
-      this.#regulate();
-      this.#tellIf(id, actor, { kind: "committed", lane, decision, active });
-    });
-    this.#slots.release(host);
-    this.#regulate();
-    this.#report(record, outcome);
-    this.#tell(actor, { kind: "answered", lane, decision });
-  }
-
-  /** A send that waited long for its slot keeps it while its settings are read again. */
-  #refresh(actor: Actor, effect: Effect & { kind: "send" }, host: string): void {
-    const { id } = this.#holdings;
-    this.#loader.load(settingsRequest(actor), ({ found }) => {
-      if (id !== this.#holdings.id) return;
-      const subscription = found?.subscription;
-      if (
-        subscription?.ordering === effect.subscription.ordering &&
-        hostOf(subscription.webhookUrl) === host
-      ) {
-        const refreshed = { ...effect, subscription, readAt: this.#deps.clock.now() };
-        return void this.#attempt(actor, refreshed, host);
-      }
-      this.#slots.release(host);
-      this.#tell(actor, { kind: "unsent", lane: effect.lane });
-    });
-  }
-
-  #report(record: AttemptRecord, outcome: Outcome): void {
-    const { log } = this.#deps;
-    const fields = {
-      subscription_id: record.subscriptionId,
-      event_id: record.eventId,
-      attempt: record.attempt,
-      outcome: record.decision.kind,
-      status_code: record.statusCode,
-      error_code: record.errorCode,
-      duration_ms: record.durationMs,
-      ...(record.resent && { resent: true }),
-      ...(outcome.kind === "failed" && { detail: outcome.detail }),
-    };
-    if (record.decision.kind === "delivered") log.debug("webhook.attempted", fields);
-    else log.info("webhook.attempted", fields);
-  }
-
   #reportDisabled(subscriptionIds: readonly string[]): void {
-    const { clock, log, schedule } = this.#deps;
+    const { log, schedule } = this.#deps;
     for (const id of subscriptionIds) log.warn("subscription.disabled", { subscription_id: id });
     // The mails may be another dispatcher's to send.
-    void schedule.wake([MAIL_WAKE], clock.now());
-  }
-
-  /** Sends only while nobody else can have taken over, and Postgres keeps up. */
-  #regulate(): void {
-    if (this.#holdings.safe && this.#committer.backlog < MAX_BACKLOG) this.#slots.resume();
-    else this.#slots.pause();
+    void schedule.wake([MAIL_WAKE]);
   }
 
   /** Everything in memory is void: others deliver it now. */
   #startOver(): void {
-    this.#abort.abort();
-    this.#abort = new AbortController();
     this.#actors.clear();
-    this.#slots.pause();
-    this.#slots.clear();
+    this.#sender.startOver();
     this.#loader.clear();
     this.#committer.clear();
     this.#mailer.startOver();
@@ -296,6 +207,16 @@ export class Dispatcher {
     const busy = new Set(Array.from(this.#actors.values(), (actor) => actor.shard));
     if (this.#mailer.busy) busy.add(MAIL_WAKE.shard);
     return busy;
+  }
+
+  #close(shard: number): void {
+    this.#stopActors((actor) => actor.shard === shard);
+    this.#sender.withdraw(shard);
+  }
+
+  #breakOff(shard: number): void {
+    this.#sender.breakOff(shard);
+    if (shard === MAIL_WAKE.shard) this.#mailer.startOver();
   }
 
   #mayMail(): boolean {
@@ -312,7 +233,7 @@ export class Dispatcher {
     this.#holdings.stop();
     this.#stopActors(() => true);
     await Promise.all([this.#untilIdle(DRAIN_MS), this.#mailer.drain(DRAIN_MS)]);
-    this.#abort.abort();
+    this.#sender.breakOffAll();
     await this.#untilIdle(RECORD_MS);
     if (this.#actors.size > 0) this.#holdings.abandon();
   }
@@ -329,9 +250,4 @@ function aborted(signal: AbortSignal): Promise<void> {
     if (signal.aborted) resolve();
     else signal.addEventListener("abort", () => resolve());
   });
-}
-
-/** Host and port as the `Host` header names them. */
-function hostOf(url: string): string {
-  return URL.canParse(url) ? new URL(url).host : url;
 }

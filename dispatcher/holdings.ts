@@ -7,8 +7,12 @@ import { LEASE_RENEW_MS, LEASE_SAFE_MS, LEASE_TTL_MS, type Leases } from "./leas
 export interface HoldingsListener {
   /** These shards are ours from now on. */
   claimed(shards: readonly number[]): void;
+  /** Whether something of this shard has been under way for so long that its others would wait for it. */
+  lingers(shard: number): boolean;
   /** Let the actors of this shard end; it goes when `busyShards` no longer names it. */
-  leaving(shard: number): void;
+  closed(shard: number): void;
+  /** Break off what of a closed shard is still under way. */
+  overdue(shard: number): void;
   busyShards(): ReadonlySet<number>;
   /** The lease was renewed, or `safe` may have changed with the time. */
   checked(): void;
@@ -23,14 +27,26 @@ interface HoldingsDeps {
   readonly newId: () => string;
 }
 
+/**
+ * A shard that is to go is served on while a request of it hangs, for no longer than this: by then it has timed out,
+ * and the next one is a minute away. So nobody has to wait for it.
+ */
+const PATIENCE_MS = 20_000;
+/** A closed shard begins nothing new; what is not answered in this time is broken off. */
+const CLOSING_MS = 2_000;
+
 /** The lease of this process and the shards that it holds under it. */
 export class Holdings {
   readonly #deps: HoldingsDeps;
   readonly #listener: HoldingsListener;
-  readonly #shards = new Set<number>();
-  readonly #leaving = new Set<number>();
-  /** Given up, but Postgres has not answered yet: the release may still come to pass, so they are not taken back. */
-  readonly #releasing = new Set<number>();
+  /** By shard, its epoch. */
+  readonly #shards = new Map<number, number>();
+  /** To be given up, since when; served still. */
+  readonly #leaving = new Map<number, number>();
+  /** To be given up as soon as nothing of them is under way. */
+  readonly #closed = new Set<number>();
+  /** Given up, but Postgres has not answered yet: in this epoch they are not taken back. */
+  readonly #releasing = new Map<number, number>();
   readonly #tick = new Waiter();
   #id: string;
   #renewedMs = Number.NEGATIVE_INFINITY;
@@ -49,14 +65,14 @@ export class Holdings {
     return this.#id;
   }
 
-  /** All that we hold. */
-  get shards(): ReadonlySet<number> {
+  /** All that we hold, with their epochs. */
+  get shards(): ReadonlyMap<number, number> {
     return this.#shards;
   }
 
   /** Whether new work for this shard may begin. */
   serves(shard: number): boolean {
-    return !this.#stopping && this.#shards.has(shard) && !this.#leaving.has(shard);
+    return !this.#stopping && this.#shards.has(shard) && !this.#closed.has(shard);
   }
 
   /** Sending is safe only while nobody else can have taken over. */
@@ -88,7 +104,7 @@ export class Holdings {
 
   /** An actor has gone: a shard may be free to be given up. */
   actorGone(shard: number): void {
-    if (this.#leaving.has(shard)) this.#tick.nudge();
+    if (this.#closed.has(shard)) this.#tick.nudge();
   }
 
   /** Somebody declared this process dead. It comes back as a new one. */
@@ -98,6 +114,7 @@ export class Holdings {
     this.#id = this.#deps.newId();
     this.#shards.clear();
     this.#leaving.clear();
+    this.#closed.clear();
     this.#releasing.clear();
     this.#renewedMs = Number.NEGATIVE_INFINITY;
     this.#healthySinceMs = undefined;
@@ -136,33 +153,62 @@ export class Holdings {
     );
   }
 
-  #adopt(owned: readonly number[]): void {
-    const added = owned.filter((shard) => !this.#shards.has(shard) && !this.#releasing.has(shard));
+  #adopt(owned: ReadonlyMap<number, number>): void {
+    const added: number[] = [];
+    for (const [shard, epoch] of owned) {
+      if (this.#shards.has(shard) || this.#releasing.get(shard) === epoch) continue;
+      // Claimed again: so its release was carried out, whatever we heard of it.
+      this.#releasing.delete(shard);
+      this.#shards.set(shard, epoch);
+      added.push(shard);
+    }
     if (added.length === 0) return;
-    for (const shard of added) this.#shards.add(shard);
     this.#deps.log.info("shards.claimed", { shards: added.length, owned: this.#shards.size });
     this.#listener.claimed(added);
   }
 
   async #giveUp(surplus: number): Promise<void> {
-    const staying = [...this.#shards].filter((shard) => !this.#leaving.has(shard));
-    const wanted = Math.max(0, surplus - this.#leaving.size - this.#releasing.size);
-    for (const shard of staying.slice(staying.length - wanted)) {
-      this.#leaving.add(shard);
-      this.#listener.leaving(shard);
-    }
+    this.#choose(surplus - this.#closed.size - this.#releasing.size);
+    this.#close();
     const busy = this.#listener.busyShards();
-    const free = [...this.#leaving].filter((shard) => !busy.has(shard));
-    for (const shard of free) {
+    for (const [shard, epoch] of this.#shards) {
+      if (!this.#closed.has(shard) || busy.has(shard)) continue;
       this.#shards.delete(shard);
-      this.#leaving.delete(shard);
-      this.#releasing.add(shard);
+      this.#closed.delete(shard);
+      this.#releasing.set(shard, epoch);
     }
     if (this.#releasing.size === 0) return;
-    const released = [...this.#releasing];
+    const released = new Map(this.#releasing);
     await this.#deps.leases.release(this.#id, released);
-    for (const shard of released) this.#releasing.delete(shard);
-    this.#deps.log.info("shards.released", { shards: released.length, owned: this.#shards.size });
+    for (const shard of released.keys()) this.#releasing.delete(shard);
+    this.#deps.log.info("shards.released", { shards: released.size, owned: this.#shards.size });
+  }
+
+  /** Marks so many shards as leaving: those that are already, and the last ones of the others. */
+  #choose(count: number): void {
+    const nowMs = this.#deps.clock.monotonicMs();
+    const others = [...this.#shards.keys()].filter(
+      (shard) => !this.#leaving.has(shard) && !this.#closed.has(shard),
+    );
+    const chosen = [...this.#leaving.keys(), ...others.toReversed()].slice(0, Math.max(0, count));
+    const since = chosen.map((shard) => [shard, this.#leaving.get(shard) ?? nowMs] as const);
+    this.#leaving.clear();
+    for (const [shard, sinceMs] of since) this.#leaving.set(shard, sinceMs);
+  }
+
+  #close(): void {
+    const { clock } = this.#deps;
+    const id = this.#id;
+    for (const [shard, sinceMs] of this.#leaving) {
+      const isPatient = clock.monotonicMs() - sinceMs < PATIENCE_MS;
+      if (isPatient && this.#listener.lingers(shard)) continue;
+      this.#leaving.delete(shard);
+      this.#closed.add(shard);
+      this.#listener.closed(shard);
+      void clock.sleep(CLOSING_MS).then(() => {
+        if (id === this.#id && this.#closed.has(shard)) this.#listener.overdue(shard);
+      });
+    }
   }
 
   /** If no later renewal succeeds, sending has to stop at that time, without anybody asking. */

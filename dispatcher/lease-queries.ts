@@ -107,26 +107,34 @@ export async function dispatcherIds(db: Db): Promise<string[]> {
   return rows.map((row) => row.id);
 }
 
-export async function shardsOf(db: Db, id: string): Promise<number[]> {
-  const rows = await db.sql<
-    { id: number }[]
-  >`select id from shards where dispatcher_id = ${id} order by id`;
-  return rows.map((row) => row.id);
+/** A shard, and how often it has been claimed. */
+type ClaimedShard = readonly [shard: number, epoch: number];
+
+export async function shardsOf(db: Db, id: string): Promise<ClaimedShard[]> {
+  const rows = await db.sql<{ id: number; epoch: number }[]>`
+    select id, epoch from shards where dispatcher_id = ${id} order by id`;
+  return rows.map((row) => [row.id, row.epoch]);
 }
 
-export async function claimShards(db: Db, id: string, limit: number): Promise<number[]> {
-  const rows = await db.sql<{ id: number }[]>`
+export async function claimShards(db: Db, id: string, limit: number): Promise<ClaimedShard[]> {
+  const rows = await db.sql<{ id: number; epoch: number }[]>`
     update shards set dispatcher_id = ${id}, epoch = epoch + 1
      where id in (select id from shards where dispatcher_id is null order by id limit ${limit} for update skip locked)
        and exists (select from dispatchers where id = ${id})
-    returning id`;
-  return rows.map((row) => row.id);
+    returning id, epoch`;
+  return rows.map((row) => [row.id, row.epoch]);
 }
 
-export async function releaseShards(db: Db, id: string, shards: readonly number[]): Promise<void> {
+/** By epoch: a release that is carried out late must not take away what was claimed again since. */
+export async function releaseShards(
+  db: Db,
+  id: string,
+  epochs: ReadonlyMap<number, number>,
+): Promise<void> {
   await db.sql`
-    update shards set dispatcher_id = null
-     where dispatcher_id = ${id} and id = any(${shards}::smallint[])`;
+    update shards s set dispatcher_id = null
+      from unnest(${[...epochs.keys()]}::smallint[], ${[...epochs.values()]}::bigint[]) as given(id, epoch)
+     where s.id = given.id and s.epoch = given.epoch and s.dispatcher_id = ${id}`;
 }
 
 /** Frees its shards with it. */

@@ -2,7 +2,7 @@ import type { Db } from "../db/client.ts";
 import { ulidFloor } from "../db/partitions.ts";
 import type { Log } from "../src/lib/log.ts";
 import { SHARDS } from "../src/outbox/schedule.ts";
-import { PARALLEL_REVIEWS, SEND_AHEAD } from "./actor.ts";
+import { PARALLEL_REVIEWS, SEND_AHEAD } from "./actor-state.ts";
 import * as queries from "./lease-queries.ts";
 
 /*
@@ -22,8 +22,8 @@ export const LEASE_SAFE_MS = 3_000;
 export interface Assignment {
   /** False: the row is gone, and everything that this process holds with it. */
   readonly alive: boolean;
-  /** All shards that are ours now, those just claimed included. */
-  readonly owned: readonly number[];
+  /** All shards that are ours now, those just claimed included, with their epochs: each claim begins a new one. */
+  readonly owned: ReadonlyMap<number, number>;
   /** How many of them are to be given up for the others. */
   readonly surplus: number;
 }
@@ -33,7 +33,8 @@ export interface Leases {
   join(id: string): Promise<void>;
   /** Renews the lease, and claims free shards up to the fair share. `watchful`: may also declare others dead. */
   renew(id: string, watchful: boolean): Promise<Assignment>;
-  release(id: string, shards: readonly number[]): Promise<void>;
+  /** Gives up shards, each only if this is still its epoch. */
+  release(id: string, epochs: ReadonlyMap<number, number>): Promise<void>;
   leave(id: string): Promise<void>;
 }
 
@@ -41,7 +42,8 @@ export function createLeases(db: Db, log: Log): Leases {
   return {
     join: (id) => queries.insertDispatcher(db, id),
     async renew(id, watchful) {
-      if (!(await queries.renewDispatcher(db, id))) return { alive: false, owned: [], surplus: 0 };
+      if (!(await queries.renewDispatcher(db, id)))
+        return { alive: false, owned: new Map(), surplus: 0 };
       if (watchful) await buryTheDead(db, log);
       const [living, owned] = await Promise.all([
         queries.dispatcherIds(db),
@@ -49,9 +51,13 @@ export function createLeases(db: Db, log: Log): Leases {
       ]);
       const missing = fairShare(living, id) - owned.length;
       const claimed = missing > 0 ? await queries.claimShards(db, id, missing) : [];
-      return { alive: true, owned: [...owned, ...claimed], surplus: Math.max(0, -missing) };
+      return {
+        alive: true,
+        owned: new Map([...owned, ...claimed]),
+        surplus: Math.max(0, -missing),
+      };
     },
-    release: (id, shards) => queries.releaseShards(db, id, shards),
+    release: (id, epochs) => queries.releaseShards(db, id, epochs),
     leave: (id) => queries.deleteDispatcher(db, id),
   };
 }

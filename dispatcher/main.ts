@@ -4,6 +4,7 @@ import { connect, ping } from "../db/client.ts";
 import { systemClock } from "../src/lib/clock.ts";
 import { configOrExit, reachableOrExit, stopSignal, unreachable } from "../src/lib/lifecycle.ts";
 import { createLog } from "../src/lib/log.ts";
+import { createProcessMetrics, serveMetrics } from "../src/lib/metrics-server.ts";
 import { openRedis } from "../src/lib/redis.ts";
 import { createSecretBox } from "../src/lib/secret-box.ts";
 import { masterKeyOrExit } from "../src/outbox/master-key.ts";
@@ -16,6 +17,7 @@ import { MAIL_RETRY_DELAYS_MS } from "./mail-decide.ts";
 import { createMailStore } from "./mail-store.ts";
 import { createMailTransport } from "./mail-transport.ts";
 import { keepHouse } from "./maintenance.ts";
+import { DispatcherMetrics } from "./metrics.ts";
 import { createStore } from "./store.ts";
 
 const CONNECTIONS = 6;
@@ -44,17 +46,29 @@ const transport =
     ? undefined
     : createMailTransport({ url: config.smtpUrl, from: config.mailFrom, clock });
 
+const metrics = createProcessMetrics({
+  clock,
+  stores: { postgres: () => ping(db), redis: () => redis.ping() },
+});
+const measured = new DispatcherMetrics(metrics, clock);
 const dispatcher = new Dispatcher({
   clock,
   log,
   schedule: createSchedule(redis, config.redisPrefix, log),
   leases: createLeases(db, log),
-  store: createStore({ db, clock, box, log, config }),
-  deliver: createDeliver({ clock, client }),
+  store: measured.store(createStore({ db, clock, box, log, config })),
+  deliver: measured.deliver(createDeliver({ clock, client })),
   retryDelaysMs: config.retryDelaysMs,
-  mail: { store: createMailStore({ db, box }), transport, retryDelaysMs: MAIL_RETRY_DELAYS_MS },
+  mail: {
+    store: measured.mailStore(createMailStore({ db, box })),
+    transport,
+    retryDelaysMs: MAIL_RETRY_DELAYS_MS,
+  },
   newUlid: monotonicFactory(),
 });
+
+measured.watch(dispatcher);
+if (config.metricsPort !== undefined) serveMetrics(metrics, config.metricsPort);
 
 void keepHouse({ db, clock, log, retentionDays: config.retentionDays }, stop);
 log.info("dispatcher.started", { pid: process.pid });

@@ -3,6 +3,12 @@ export const MAX_REQUESTS = 1_024;
 /** Requests under way at once to one host and port, however many subscriptions point there. */
 export const MAX_REQUESTS_PER_HOST = 64;
 
+interface Waiting {
+  readonly shard: number;
+  readonly start: () => void;
+  readonly cancel: () => void;
+}
+
 /**
  * Shares the requests out fairly: hosts that wait take turns, and within a host it is first come, first served.
  * While paused nothing starts.
@@ -11,14 +17,27 @@ export class Slots {
   #running = 0;
   #paused = true;
   readonly #runningPerHost = new Map<string, number>();
-  readonly #waiting = new Map<string, (() => void)[]>();
+  readonly #waiting = new Map<string, Waiting[]>();
 
   /** Calls `start` once there is room; whoever started must `release`. */
-  acquire(host: string, start: () => void): void {
+  acquire(host: string, waiting: Waiting): void {
     const queue = this.#waiting.get(host);
-    if (queue !== undefined) queue.push(start);
-    else if (this.#hasRoom(host)) this.#begin(host, start);
-    else this.#waiting.set(host, [start]);
+    if (queue !== undefined) queue.push(waiting);
+    else if (this.#hasRoom(host)) this.#begin(host, waiting);
+    else this.#waiting.set(host, [waiting]);
+  }
+
+  /** Cancels what waits for a shard. */
+  withdraw(shard: number): void {
+    const withdrawn: Waiting[] = [];
+    for (const [host, queue] of this.#waiting) {
+      const left = queue.filter((one) => one.shard !== shard);
+      if (left.length === queue.length) continue;
+      withdrawn.push(...queue.filter((one) => one.shard === shard));
+      if (left.length > 0) this.#waiting.set(host, left);
+      else this.#waiting.delete(host);
+    }
+    for (const { cancel } of withdrawn) cancel();
   }
 
   release(host: string): void {
@@ -50,7 +69,7 @@ export class Slots {
     return (this.#runningPerHost.get(host) ?? 0) < MAX_REQUESTS_PER_HOST;
   }
 
-  #begin(host: string, start: () => void): void {
+  #begin(host: string, { start }: Waiting): void {
     this.#running += 1;
     this.#runningPerHost.set(host, (this.#runningPerHost.get(host) ?? 0) + 1);
     start();
@@ -62,9 +81,9 @@ export class Slots {
       if (!this.#hasRoom(host)) continue;
       // To the end of the line: the next room goes to another host.
       this.#waiting.delete(host);
-      const start = queue.shift();
+      const first = queue.shift();
       if (queue.length > 0) this.#waiting.set(host, queue);
-      if (start !== undefined) this.#begin(host, start);
+      if (first !== undefined) this.#begin(host, first);
     }
   }
 }

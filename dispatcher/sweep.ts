@@ -8,6 +8,8 @@ export interface SweptSubscription {
   readonly shard: number;
   /** When there is something to do for it. */
   readonly dueAt: Date;
+  /** Since when its head could have been sent, if it has one. */
+  readonly headSince?: Date | null;
 }
 
 /**
@@ -36,18 +38,19 @@ export async function sweepShards(
     )
     select f.subscription_id as "subscriptionId", f.shard,
            case when s.ordering = 'review' or test.waiting then ${now}::timestamptz
-                else coalesce(head.due_at, ${now}::timestamptz) end as "dueAt"
+                else coalesce(head.due_at, ${now}::timestamptz) end as "dueAt",
+           greatest(head.recorded_at, head.due_at) as "headSince"
       from found f
       join webhook_subscriptions s on s.id = f.subscription_id and s.state = 'active'
      cross join lateral (
-             select o.due_at from outbox o
+             select o.recorded_at, o.due_at from outbox o
               where o.shard = f.shard and o.subscription_id = f.subscription_id
               order by o.sequence limit 1) head
      cross join lateral (
              select exists (select from outbox o
                              where o.shard = f.shard and o.subscription_id = f.subscription_id and o.is_test) as waiting) test
     union all
-    select id, shard, next_batch_at
+    select id, shard, next_batch_at, null
       from webhook_subscriptions
      where shard = any(${shards}::smallint[]) and state = 'active' and next_batch_at is not null`;
 }

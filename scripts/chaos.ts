@@ -156,7 +156,7 @@ async function write(expected: Map<string, string[]>): Promise<void> {
         const actions = Array.from({ length: 4 }, () => actionOf(place, subscription));
         await insist(async () => {
           const wakes = await db.transaction((tx) => recordActions(tx, actions, new Date()));
-          void schedule.wake(wakes, new Date());
+          void schedule.wake(wakes);
         });
         written.push(...actions.map((action) => action.eventId));
         await Bun.sleep(pause * (0.5 + random()));

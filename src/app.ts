@@ -1,6 +1,7 @@
 import type { Db } from "../db/client.ts";
 import { adminRoutes } from "./admin/routes.ts";
 import { auditRoutes } from "./audit/routes.ts";
+import type { CountSignIn } from "./auth/actions/attempt-sign-in.ts";
 import { createEdge } from "./auth/edge.ts";
 import type { KeyRing } from "./auth/key-ring.ts";
 import { authRoutes } from "./auth/routes.ts";
@@ -9,6 +10,7 @@ import { docPages } from "./docs/pages.ts";
 import { EventStreams } from "./http/event-stream.ts";
 import { BASE_PATH, mount } from "./http/mount.ts";
 import { openApiDocument } from "./http/openapi.ts";
+import type { Observe } from "./http/metrics.ts";
 import type { RateLimiter } from "./http/rate-limit.ts";
 import type { Route } from "./http/route.ts";
 import type { Clock } from "./lib/clock.ts";
@@ -39,6 +41,9 @@ export interface AppDeps {
   readonly stores: Readonly<Record<string, () => Promise<unknown>>>;
   /** Absent with `RATE_LIMITS=off`. */
   readonly limiter?: RateLimiter | undefined;
+  /** Absent where nobody counts. */
+  readonly observe?: Observe;
+  readonly countSignIn?: CountSignIn;
   /** Aborts when the process begins to stop: open streams end then. */
   readonly stopping?: AbortSignal;
 }
@@ -47,7 +52,7 @@ export interface AppDeps {
 const PING_TIMEOUT_MS = 2_000;
 
 export function createApp(deps: AppDeps) {
-  const edge = { ...createEdge(deps), limiter: deps.limiter };
+  const edge = { ...createEdge(deps), limiter: deps.limiter, observe: deps.observe };
   const streams = new EventStreams(deps);
   const { serverRoot } = deps.config;
   const providers = new IdentityProviders(deps);

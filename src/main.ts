@@ -2,10 +2,12 @@ import { connect, ping } from "../db/client.ts";
 import { createApp } from "./app.ts";
 import { runPurge } from "./auth/actions/purge.ts";
 import { openKeyRing } from "./auth/key-ring.ts";
+import { apiMetrics } from "./http/metrics.ts";
 import { createRateLimiter } from "./http/rate-limit.ts";
 import { systemClock } from "./lib/clock.ts";
 import { configOrExit, reachableOrExit, stopSignal, unreachable } from "./lib/lifecycle.ts";
 import { createLog } from "./lib/log.ts";
+import { createProcessMetrics, serveMetrics } from "./lib/metrics-server.ts";
 import { createPasswords } from "./lib/password.ts";
 import { openRedis } from "./lib/redis.ts";
 import { createSecretBox } from "./lib/secret-box.ts";
@@ -33,6 +35,12 @@ const keys = await openKeyRing({ db, box, clock, log, config });
 void keys.watch(stop);
 void runPurge({ db, clock, log, config }, stop);
 
+const stores = { postgres: () => ping(db), redis: () => redis.ping() };
+const passwords = createPasswords();
+const limiter = config.rateLimits
+  ? createRateLimiter({ redis, prefix: config.redisPrefix, clock, log, limits: config.rateLimit })
+  : undefined;
+const metrics = createProcessMetrics({ clock, stores });
 const app = createApp({
   config,
   db,
@@ -40,14 +48,14 @@ const app = createApp({
   log,
   box,
   keys,
-  passwords: createPasswords(),
+  passwords,
   schedule: createSchedule(redis, config.redisPrefix, log),
-  stores: { postgres: () => ping(db), redis: () => redis.ping() },
-  limiter: config.rateLimits
-    ? createRateLimiter({ redis, prefix: config.redisPrefix, clock, log, limits: config.rateLimit })
-    : undefined,
+  stores,
+  limiter,
   stopping: stop,
+  ...apiMetrics(metrics, { clock, passwords, limiter }),
 });
+if (config.metricsPort !== undefined) serveMetrics(metrics, config.metricsPort);
 void keepFigures({ db, clock, log, config }, stop);
 app.listen({ port: config.port, hostname: config.host });
 log.info("api.started", { pid: process.pid, server_root: config.serverRoot });

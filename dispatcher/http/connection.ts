@@ -67,6 +67,10 @@ export class Connection implements TunnelUser {
     this.#watch(this.#socket);
   }
 
+  get isReachingProxy(): boolean {
+    return this.phase === "tunnelling" && this.#socket.connecting;
+  }
+
   write(message: string | Buffer): void {
     this.#socket.write(message);
   }

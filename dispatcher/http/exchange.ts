@@ -19,7 +19,7 @@ export type TransportErrorCode =
   | "timeout"
   | "dns"
   | "blocked_address"
-  /** The egress proxy, which is ours: nothing that it says is an answer of the receiver. */
+  /** The egress proxy, which is ours, is not there or refuses us. That it does not reach the receiver is `connect`. */
   | "proxy"
   | "connect"
   | "tls"
@@ -93,7 +93,8 @@ export class Exchange implements ConnectionUser, Expiring, Abortable {
   /** The deadline. Once the head is here the answer counts, and only the reading stops. */
   expire(): void {
     if (this.#parser.head !== undefined) return this.#cutBody();
-    this.#fail("timeout", `no ${awaited(this.#connection)} before the deadline`);
+    const code = this.#connection?.isReachingProxy === true ? "proxy" : "timeout";
+    this.#fail(code, `no ${awaited(this.#connection)} before the deadline`);
   }
 
   /** The signal's abort, or the client's close. An answer that is already decided is not thrown away. */
@@ -220,8 +221,8 @@ function awaited(connection: Connection | undefined): string {
 }
 
 function closeCode(phase: ConnectionPhase, error: Error | undefined): TransportErrorCode {
+  if (phase === "connecting" || isAboutAddress(phase, error)) return "connect";
   if (phase === "tunnelling") return "proxy";
-  if (phase === "connecting") return "connect";
   if (phase === "handshaking") return "tls";
   // TLS 1.3 reports a refused client only after the handshake.
   return codeOf(error)?.startsWith("ERR_SSL") === true ? "tls" : "reset";

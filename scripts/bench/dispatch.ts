@@ -85,14 +85,14 @@ async function throughput(
   const dispatcher = await startDispatcher();
   // The first entry of each warms connections and statements up; it does not count.
   await insertBacklog(db, place, subscriptions, 1);
-  await schedule.wake(subscriptions, new Date());
+  await schedule.wake(subscriptions);
   await until("warm", async () => (await unsettled(rig)) === 0);
   await insertBacklog(db, place, subscriptions, each);
   await db.sql`checkpoint`;
   await sink.reset();
   const before = { dispatcher: cpuMs(dispatcher.pid), postgres: postgresCpuMs() };
   const startedAt = performance.now();
-  await schedule.wake(subscriptions, new Date());
+  await schedule.wake(subscriptions);
   await until("all delivered", async () => (await unsettled(rig)) === 0, 20);
   const seconds = (performance.now() - startedAt) / 1000;
   const after = { dispatcher: cpuMs(dispatcher.pid), postgres: postgresCpuMs() };
@@ -174,7 +174,7 @@ async function offer(
         .transaction((tx) => recordActions(tx, [action], new Date()))
         .then((wakes) => {
           commits.set(action.eventId, performance.timeOrigin + performance.now());
-          return rig.schedule.wake(wakes, new Date());
+          return rig.schedule.wake(wakes);
         }),
     );
   }
@@ -215,7 +215,7 @@ async function retryLateness(
   const dispatcher = await startDispatcher({ RETRY_DELAYS_MS: `${delayMs},${delayMs},${delayMs}` });
   await sink.reset({ failFirst: true });
   await insertBacklog(db, place, subscriptions, 1);
-  await schedule.wake(subscriptions, new Date());
+  await schedule.wake(subscriptions);
   await until("all retried", async () => (await unsettled(rig)) === 0);
   const rows = await db.sql<{ late: number }[]>`
     select extract(epoch from second.started_at - first.next_attempt_at)::float8 * 1000 as late
@@ -296,7 +296,7 @@ async function idleMemory({ db, schedule, sink, subscribe, startDispatcher }: Ri
       );
       await insertBacklog(db, place, fresh, 1);
       for (let from = 0; from < fresh.length; from += 1_000)
-        await schedule.wake(fresh.slice(from, from + 1_000), new Date());
+        await schedule.wake(fresh.slice(from, from + 1_000));
       await until("delivered", async () => (await unsettled(rig)) === 0);
       all.push(...fresh);
     }

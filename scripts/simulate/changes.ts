@@ -23,8 +23,8 @@ export class Changes {
     const row = newSubscription({
       id,
       partnerId,
-      // Few shards now and then, so that subscriptions share them.
-      shard: random.chance(0.2) ? random.int(0, 3) : random.int(0, SHARDS - 1),
+      // Few shards now and then, so that subscriptions share them; the last ones are the first to move.
+      shard: random.chance(0.6) ? SHARDS - random.int(1, 2) : random.int(0, SHARDS - 1),
       host: random.chance(0.2) ? "shared.example" : `${id.toLowerCase()}.example`,
       kind,
       createdAtMs: world.wallMs,
@@ -175,6 +175,6 @@ export class Changes {
   }
 
   #wake({ id, shard }: SubscriptionRow): void {
-    this.#deps.redis.wake([{ subscriptionId: id, shard }], this.#deps.world.wallMs);
+    this.#deps.redis.wake([{ subscriptionId: id, shard }]);
   }
 }

@@ -1,4 +1,4 @@
-import { PARALLEL_REVIEWS, SEND_AHEAD } from "../../dispatcher/actor.ts";
+import { PARALLEL_REVIEWS, SEND_AHEAD } from "../../dispatcher/actor-state.ts";
 import { ATTEMPTS } from "../../dispatcher/decide.ts";
 import type { Tables } from "./tables.ts";
 import { laneOf, shareLane, type Post, type Watch } from "./watch.ts";
@@ -18,6 +18,8 @@ const SETTINGS_AGE_MS = 1_001;
 const JUMP_EXCUSE_MS = 20_000;
 /** So long nothing must have gone wrong before lateness counts. */
 const CALM_MS = 20_000;
+/** A shard in which a request hangs moves so long after a process came or went: PATIENCE_MS of the dispatcher, and a bit. */
+const LATE_MOVE_MS = 25_000;
 /** issue 3, Build 3: late by at most 250 ms idle; and after a change there is a load before it. */
 const RETRY_LATE_MS = 250;
 const FRESH_LATE_MS = 250;
@@ -105,7 +107,7 @@ const checkOrder: Check = (deps, post) => {
 const checkRepeat: Check = (deps, post) => {
   const { entry, attempt } = post;
   for (const earlier of deps.watch.posts.get(entry.sequence) ?? []) {
-    if (earlier.attempt !== attempt) continue;
+    if (earlier.attempt !== attempt || earlier.outcome === "unsent") continue;
     if (earlier.dispatcherId === post.dispatcherId && earlier.outcome !== "aborted")
       say(deps, post, "no repeat", "a second time");
     const key = `${earlier.dispatcherId} ${laneOf(earlier.ordering, entry)}`;
@@ -123,19 +125,18 @@ const checkPunctual: Check = (deps, post) => {
   // Whoever sleeps until an instant of a clock that then jumps is woken by the sweep.
   if (entry.isTest || process.jumpedMs > 0) return;
   const isRetry = entry.dueAtMs !== null;
-  // A wake carries the time of the API; a process whose clock is behind comes late by that much.
-  const behindMs = isRetry ? 0 : Math.max(0, -process.skewMs);
   const dueMs = isRetry ? (entry.dueAtMs ?? 0) - EPOCH_MS - process.skewMs : entry.visibleMs;
   // It became the head when the one before it ended.
   const headMs =
     post.ordering === "review"
       ? Math.max(deps.watch.laneProgressMs.get(laneOf("review", entry)) ?? 0, deps.watch.crowdedMs)
       : deps.watch.progressMs;
-  const readyMs = Math.max(dueMs, headMs, subscription.changedMs) + behindMs;
+  const readyMs = Math.max(dueMs, headMs, subscription.changedMs);
   const lateMs = deps.world.nowMs - readyMs;
   const [invariant, limitMs] = isRetry ? ["punctual", RETRY_LATE_MS] : ["prompt", FRESH_LATE_MS];
   // Another ordering begins when everything of the old one has ended.
-  const calmSinceMs = Math.max(deps.world.troubleMs, deps.watch.reorderedMs + CALM_MS);
+  const { troubleMs, movedMs } = deps.world;
+  const calmSinceMs = Math.max(troubleMs, movedMs + LATE_MOVE_MS, deps.watch.reorderedMs + CALM_MS);
   if (lateMs > limitMs && calmSinceMs < readyMs - CALM_MS)
     say(deps, post, invariant, `${Math.round(lateMs)} ms late`);
 };

@@ -22,7 +22,8 @@ export function checkRecord(deps: CheckDeps, commit: Commit): void {
     deps.world.violate(invariant, `${which} ${record.decision.kind} ${what}`, subscription.id);
   if (!deps.tables.dispatchers.has(dispatcherId)) say("fencing", "after it was declared dead");
   const post = findPost(deps, commit);
-  if (post === undefined) return say("no invented record", "without a POST");
+  if (post === undefined || post.outcome === "unsent")
+    return say("no invented record", "without a POST");
   const expected = expectedDecision(post, deps.world.settings.retryDelaysMs);
   const dueAtMs = record.decision.kind === "retry" ? record.decision.dueAt.getTime() : undefined;
   if (record.decision.kind !== expected.kind || dueAtMs !== expected.dueAtMs)

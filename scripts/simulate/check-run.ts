@@ -13,9 +13,11 @@ interface RunDeps {
 
 /**
  * So long after the last trouble everything that is due must be under way: a lease that runs out (4 s), one more
- * for those who could not watch, the sweep (3 s), and a shard whose last request hangs to its deadline (15 s).
+ * for those who could not watch, the sweep (3 s), and a shard that moves once more.
  */
 const STARVED_MS = 30_000;
+/** Without trouble no subscription waits longer than this, though shards move and requests hang: CLOSING_MS of the dispatcher, a claim, and the sweep. */
+const PAUSE_MS = 8_000;
 /** issue 3, Build 1: takeover after a crash within 10 s. */
 const TAKEOVER_MS = 10_000;
 
@@ -29,7 +31,8 @@ export function checkRun(deps: RunDeps): void {
 }
 
 function checkTakeover({ world, tables, cluster }: RunDeps): void {
-  if (cluster.serving.length === 0 || world.nowMs - world.troubleMs <= TAKEOVER_MS) return;
+  const sinceMs = Math.max(world.troubleMs, world.movedMs);
+  if (cluster.serving.length === 0 || world.nowMs - sinceMs <= TAKEOVER_MS) return;
   const living = cluster.running.filter((one) => one.process.alive);
   const ids = new Set(living.map((one) => one.process.dispatcherId));
   const orphan = tables.owners.findIndex((owner) => owner !== null && !ids.has(owner));
@@ -39,11 +42,11 @@ function checkTakeover({ world, tables, cluster }: RunDeps): void {
 function checkStarvation(deps: RunDeps, subscription: SubscriptionRow): void {
   const { world, monitor } = deps;
   const watch = monitor.watch(subscription.id);
-  const sinceMs = Math.max(world.troubleMs, watch.progressMs, subscription.changedMs);
-  if (deps.cluster.serving.length === 0 || world.nowMs - sinceMs <= STARVED_MS) return;
-  if (isUnderWay(deps, watch)) return;
+  const sinceMs = Math.max(watch.progressMs, subscription.changedMs, watch.reorderedMs);
+  if (world.nowMs - world.troubleMs <= STARVED_MS || world.nowMs - sinceMs <= PAUSE_MS) return;
+  if (deps.cluster.serving.length === 0 || isUnderWay(deps, watch)) return;
   const slowestMs = Math.min(...deps.cluster.serving.map((process) => process.skewMs));
-  const limitMs = world.nowMs - STARVED_MS + slowestMs;
+  const limitMs = world.nowMs - PAUSE_MS + slowestMs;
   const starved = headsOf(subscription).find((head) => readyMs(head) < limitMs);
   if (starved !== undefined)
     world.violate(

@@ -51,7 +51,7 @@ export class Cluster {
     const process = new Process(world, `D${++this.#started}`, skewMs);
     const running: Running = { process, stop: new AbortController(), stopping: false };
     this.running = [...this.running.filter((one) => one.process.alive), running];
-    world.troubleMs = Math.max(world.troubleMs, world.nowMs);
+    world.movedMs = world.nowMs;
     world.trace(process.name, "starts");
     const dispatcher = new Dispatcher({
       clock: process.clock,
@@ -88,7 +88,7 @@ export class Cluster {
 
   #exited({ process }: Running, why: string): void {
     this.#deps.world.trace(process.name, `exits: ${why}`);
-    this.#deps.world.troubleMs = Math.max(this.#deps.world.troubleMs, this.#deps.world.nowMs);
+    this.#deps.world.movedMs = this.#deps.world.nowMs;
     process.end();
   }
 

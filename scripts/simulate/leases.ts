@@ -15,12 +15,27 @@ export function createLeases(deps: StoreDeps, process: Process): Leases {
       await ask("bury", (session) => bury(deps, dead, session));
   };
 
+  const shardsOf = (holder: string | null) =>
+    tables.owners.flatMap((owner, shard): [shard: number, epoch: number][] =>
+      owner === holder ? [[shard, tables.epochs[shard] ?? 0]] : [],
+    );
+
   const claim = (id: string, limit: number) => {
     if (!tables.dispatchers.has(id)) return [];
-    const free = tables.owners.flatMap((owner, shard) => (owner === null ? [shard] : []));
-    const claimed = free.slice(0, limit);
-    for (const shard of claimed) tables.owners[shard] = id;
-    return claimed;
+    return shardsOf(null)
+      .slice(0, limit)
+      .map(([shard, before]): [number, number] => {
+        tables.owners[shard] = id;
+        tables.epochs[shard] = before + 1;
+        return [shard, before + 1];
+      });
+  };
+
+  const release = (id: string, epochs: ReadonlyMap<number, number>) => {
+    for (const [shard, epoch] of epochs) {
+      const isMeant = world.plant === "late-release" || tables.epochs[shard] === epoch;
+      if (tables.owners[shard] === id && isMeant) tables.owners[shard] = null;
+    }
   };
 
   return {
@@ -37,20 +52,21 @@ export function createLeases(deps: StoreDeps, process: Process): Leases {
         if (row !== undefined) row.renewedMs = world.nowMs;
         return row !== undefined;
       });
-      if (!alive) return { alive: false, owned: [], surplus: 0 };
+      if (!alive) return { alive: false, owned: new Map(), surplus: 0 };
       if (watchful) await buryTheDead();
       const [living, owned] = await Promise.all([
         ask("living", () => [...tables.dispatchers.keys()]),
-        ask("owned", () => tables.owners.flatMap((owner, shard) => (owner === id ? [shard] : []))),
+        ask("owned", () => shardsOf(id)),
       ]);
       const missing = fairShare(living, id) - owned.length;
       const claimed = missing > 0 ? await ask("claim", () => claim(id, missing)) : [];
-      return { alive: true, owned: [...owned, ...claimed], surplus: Math.max(0, -missing) };
+      return {
+        alive: true,
+        owned: new Map([...owned, ...claimed]),
+        surplus: Math.max(0, -missing),
+      };
     },
-    release: (id, shards) =>
-      ask("release", () => {
-        for (const shard of shards) if (tables.owners[shard] === id) tables.owners[shard] = null;
-      }),
+    release: (id, epochs) => ask("release", () => release(id, epochs)),
     leave: (id) =>
       ask("leave", async (session) => {
         // A commit that is under way holds the row.

@@ -1,4 +1,4 @@
-import { CHUNK, PARALLEL_REVIEWS } from "../../dispatcher/actor.ts";
+import { CHUNK, PARALLEL_REVIEWS } from "../../dispatcher/actor-state.ts";
 import type { LoadRequest } from "../../dispatcher/actor-event.ts";
 import type { AttemptRecord } from "../../dispatcher/attempt.ts";
 import { DISABLE_AFTER_FAILURES } from "../../dispatcher/decide.ts";
@@ -160,7 +160,8 @@ export class Monitor {
       // Not told of yet: lanes of reviews, and tests, beyond the first entries of the subscription.
       if (sent?.ordering === "review" || row.isTest) continue;
       // With another clock than that of Postgres it may have sent what Postgres holds for not due yet.
-      if (sent === undefined || sent.process.skewMs !== 0 || sent.outcome === "aborted") continue;
+      if (sent === undefined || sent.process.skewMs !== 0) continue;
+      if (sent.outcome === "aborted" || sent.outcome === "unsent") continue;
       const what = `${subscription.id}#${row.sequence}/${row.attempt} of ${dispatcherId}`;
       this.#world.violate("every POST has its record", `nobody tells of ${what}`, subscription.id);
     }

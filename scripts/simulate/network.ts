@@ -38,6 +38,10 @@ class NetworkError extends Error {}
 type Fate = "fine" | "unsent" | "answer lost" | "late";
 
 const CONNECTION_ERROR_MS = 5;
+const LONG_LATE_MS = 30_000;
+/** Shards seldom move; with the chances of the others these would hardly ever fail. */
+const RARE = new Set(["claim", "release"]);
+const RARE_FACTOR = 50;
 
 /**
  * Calls from a process to a server. Each takes its time, and at each something may happen: an error before or after
@@ -69,7 +73,7 @@ export class Network {
       const thereMs = this.#way(process, server);
       // The caller is told of an error, while the request is still on its way.
       if (fate === "late") fail(thereMs, "connection lost");
-      const extraMs = fate === "late" && server.arrivals === undefined ? random.between(1, 400) : 0;
+      const extraMs = fate === "late" && server.arrivals === undefined ? this.#delay() : 0;
       const wasAlive = process.alive;
       loop.after(thereMs + extraMs, () => {
         // Of a process that died meanwhile, what had left it arrives.
@@ -116,6 +120,14 @@ export class Network {
     };
   }
 
+  /** Of what was on its way when its connection broke; a statement that waits for a lock does not notice that for long. */
+  #delay(): number {
+    const { random, settings } = this.#world;
+    const ms = random.between(1, random.chance(settings.faults.longLate) ? LONG_LATE_MS : 400);
+    this.#world.fault(`it comes ${Math.round(ms)} ms late`, ms);
+    return ms;
+  }
+
   /** How long a request needs; on a single connection none overtakes another. */
   #way(process: Process, server: Server): number {
     const { nowMs } = this.#world;
@@ -141,7 +153,8 @@ export class Network {
       return random.chance(0.5) ? "fine" : "unsent";
     }
     if (random.chance(faults.pause)) process.pause(random.between(200, 12_000));
-    if (!random.chance(faults.request)) return "fine";
+    const chance = RARE.has(name) ? Math.min(0.5, RARE_FACTOR * faults.request) : faults.request;
+    if (!random.chance(chance)) return "fine";
     const fate = random.pick(["unsent", "answer lost", "late"] as const);
     this.#world.fault(`${process.name} ${name}: ${fate}`);
     return fate;

@@ -23,6 +23,34 @@ export const PLANTS: readonly Plant[] = [
     breaks: ["fencing"],
   },
   {
+    name: "late-release",
+    seed: 2266,
+    bug: "The release of a shard that comes late takes away what the same dispatcher has claimed again.",
+    breaks: ["one owner"],
+  },
+  {
+    name: "endless-closing",
+    seed: 499,
+    bug: "A shard that is to go waits for whatever hangs in it, and so does all else in it.",
+    change: {
+      file: "holdings.ts",
+      from: "this.#listener.overdue(shard);",
+      to: "void 0;",
+    },
+    breaks: ["no starvation"],
+  },
+  {
+    name: "blamed-receiver",
+    seed: 4,
+    bug: "What did not get past our own proxy counts as a failure of the receiver.",
+    change: {
+      file: "sender.ts",
+      from: 'if (outcome.kind === "unsent") return',
+      to: 'if (outcome.kind === "unsent") Object.assign(outcome, { kind: "failed" }); if (false as boolean)',
+    },
+    breaks: ["no invented record"],
+  },
+  {
     name: "missing-sweep",
     seed: 1,
     bug: "The sweep finds nothing, so a lost wake is lost for good.",
@@ -51,7 +79,7 @@ export const PLANTS: readonly Plant[] = [
     seed: 1,
     bug: "The delay of a retry counts from the start of the failed attempt.",
     change: {
-      file: "dispatcher.ts",
+      file: "sender.ts",
       from: "{ attempt: entry.attempt, retryDelaysMs },\n      clock.now(),",
       to: "{ attempt: entry.attempt, retryDelaysMs },\n      startedAt,",
     },
@@ -98,7 +126,7 @@ export const PLANTS: readonly Plant[] = [
     seed: 493,
     bug: "A process that stood still sends before it looks at its lease.",
     change: {
-      file: "dispatcher.ts",
+      file: "sender.ts",
       from: "if (!this.#holdings.safe) {",
       to: "if (false as boolean) {",
     },
@@ -109,7 +137,7 @@ export const PLANTS: readonly Plant[] = [
     seed: 18,
     bug: "What waited for its slot is sent with the settings of long ago.",
     change: {
-      file: "dispatcher.ts",
+      file: "sender.ts",
       from: "if (!isFresh(effect.readAt, clock.now()))",
       to: "if (false as boolean)",
     },
@@ -130,7 +158,7 @@ export const PLANTS: readonly Plant[] = [
     name: "repeating-load",
     seed: 92,
     bug: "A load after the ordering changed shows what is under way again.",
-    change: { file: "actor.ts", from: " || wouldRepeat(actor)", to: "" },
+    change: { file: "actor-load.ts", from: " || wouldRepeat(actor)", to: "" },
     breaks: [
       "one request per lane",
       "no repeat",
@@ -154,7 +182,7 @@ export const PLANTS: readonly Plant[] = [
     name: "unseen-lane",
     seed: 25,
     bug: "What was written for a review while its lane was busy is not read.",
-    change: { file: "actor.ts", from: "lane.unseen = true", to: "lane.unseen = false" },
+    change: { file: "actor-load.ts", from: "lane.unseen = true", to: "lane.unseen = false" },
     breaks: ["prompt", "punctual", "no starvation", "no loss"],
   },
   {
@@ -162,7 +190,7 @@ export const PLANTS: readonly Plant[] = [
     seed: 680,
     bug: "A wake that comes while the queue is full is forgotten when there is room again.",
     change: {
-      file: "actor.ts",
+      file: "actor-load.ts",
       from: "if (actor.wanted && !hungry && !waits) actor.more = true;",
       to: "",
     },
@@ -172,7 +200,7 @@ export const PLANTS: readonly Plant[] = [
     name: "crowded-out",
     seed: 73,
     bug: "Slow reviews with a long queue keep the other reviews from being read.",
-    change: { file: "actor.ts", from: " || free > 0)", to: ")" },
+    change: { file: "actor-load.ts", from: " || free > 0)", to: ")" },
     breaks: ["prompt", "punctual"],
   },
   {

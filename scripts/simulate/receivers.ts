@@ -9,7 +9,9 @@ const DEADLINE_MS = 15_000;
 /** How a receiver behaves for a while. `deaf`: it takes the POST, and its answer gets lost. */
 const BAD = ["fails", "gone", "hangs", "resets", "deaf", "slow", "mixed"] as const;
 type Mood = "well" | (typeof BAD)[number];
-type Answer = Exclude<Mood, "mixed">;
+type Answer = Exclude<Mood, "mixed"> | "unsent";
+/** The longest wait after a failure of our own. */
+const POSTPONE_MAX_MS = 30_000;
 
 interface Receiver {
   mood: Mood;
@@ -70,6 +72,10 @@ export class Receivers {
   #answer(post: Post): Answer {
     const { random, nowMs, settings, faulty } = this.#world;
     if (!faulty) return "well";
+    if (random.chance(settings.faults.unsent)) {
+      this.#world.fault("our proxy refuses", POSTPONE_MAX_MS);
+      return "unsent";
+    }
     const { id } = post.subscription;
     let receiver = this.#receivers.get(id);
     if (receiver === undefined || receiver.untilMs <= nowMs) {
@@ -100,6 +106,8 @@ function toOutcome(answer: Answer, measure: ReturnType<typeof measured>): Outcom
     case "well":
     case "slow":
       return { kind: "accepted", ...answered(204) };
+    case "unsent":
+      return { kind: "unsent", detail: "", ...measure };
     case "gone":
       return { kind: "gone", errorCode: "http_status", ...answered(410) };
     case "fails":

@@ -6,8 +6,9 @@ import type { World } from "./world.ts";
 /** As connectRedis has it. */
 const COMMAND_TIMEOUT_MS = 1_000;
 const RECONNECT_MAX_MS = 2_000;
+const AT_ONCE = 0;
 
-type Listener = (wake: Wake, at: Date) => void;
+type Listener = (wake: Wake) => void;
 
 /** The simulated Redis: a sorted set per shard, and one channel. */
 export class Redis {
@@ -40,7 +41,7 @@ export class Redis {
   }
 
   /** What the API calls after its commit: it may be lost, come twice, or be heard late. */
-  wake(wakes: readonly Wake[], atMs: number): void {
+  wake(wakes: readonly Wake[]): void {
     const { loop, random, settings, faulty } = this.#world;
     const faults = faulty ? settings.faults : undefined;
     if (faults !== undefined && random.chance(faults.lostWake)) {
@@ -52,8 +53,8 @@ export class Redis {
       loop.after(random.latency(1, 30), () => {
         if (!this.server.up) return;
         for (const wake of wakes) {
-          this.#add(wake, atMs);
-          this.#publish(wake, atMs);
+          this.#add(wake, AT_ONCE);
+          this.#publish(wake);
         }
       });
   }
@@ -70,9 +71,9 @@ export class Redis {
       }
     };
     return {
-      wake: (wakes, at) =>
+      wake: (wakes) =>
         quietly("wake", () => {
-          for (const wake of wakes) this.#add(wake, at.getTime());
+          for (const wake of wakes) this.#add(wake, AT_ONCE);
         }),
       plan: async (wakes) => {
         if (wakes.length === 0) return;
@@ -110,13 +111,13 @@ export class Redis {
     set.set(subscriptionId, Math.min(atMs, set.get(subscriptionId) ?? atMs));
   }
 
-  #publish(wake: Wake, atMs: number): void {
+  #publish(wake: Wake): void {
     const { loop, random, settings, faulty } = this.#world;
     for (const [process, listener] of this.#subscribers) {
       const late = faulty && random.chance(settings.faults.lateWake);
       const ms = late ? random.between(50, 5_000) : random.latency(1, 20);
       if (late) this.#world.fault("a wake is heard late", ms);
-      loop.after(ms, () => process.enter(() => listener(wake, new Date(atMs))));
+      loop.after(ms, () => process.enter(() => listener(wake)));
     }
   }
 

@@ -27,7 +27,7 @@ export interface RunResult {
  * - A statement changes everything at one instant and, but for the leases and the sequences, waits for no row lock.
  *   Of two that would wait for each other's rows either may come first. Deadlocks do not happen.
  * - A batch dispatch that races with a disabling gives way; the real one makes the disabling wait.
- * - A request whose connection broke is carried out within 0.4 s, or never.
+ * - A request whose connection broke is carried out within 30 s, or never.
  * - Ids of history rows follow the statements; a review's rows are written by one transaction at a time anyway.
  * - Bodies, signatures and addresses are real code but not looked at; mails, retention, `recover`, rotation and the
  *   expiry of held entries are left out.

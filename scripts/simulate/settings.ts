@@ -5,6 +5,10 @@ export interface Faults {
   readonly crash: number;
   readonly pause: number;
   readonly request: number;
+  /** Chance that a request whose connection broke is carried out seconds later. */
+  readonly longLate: number;
+  /** Chance that a POST does not get past our own proxy. */
+  readonly unsent: number;
   /** Chances per second. */
   readonly flush: number;
   readonly redisDown: number;
@@ -44,6 +48,8 @@ const NO_FAULTS: Faults = {
   crash: 0,
   pause: 0,
   request: 0,
+  longLate: 0,
+  unsent: 0,
   flush: 0,
   redisDown: 0,
   postgresDown: 0,
@@ -72,8 +78,13 @@ export function drawSettings(random: Prng): Settings {
     eventsPerWrite: random.chance(0.12) ? random.int(35, 100) : random.int(1, 8),
     changeEveryMs: random.between(4_000, 30_000),
     badReceivers: random.pick([0, 0.2, 0.5, 0.8]),
-    faults: random.chance(0.25) ? NO_FAULTS : drawFaults(random),
+    faults: random.chance(0.25) ? { ...NO_FAULTS, join: drawJoins(random) } : drawFaults(random),
   };
+}
+
+/** Shards move between the living without any fault, too. */
+function drawJoins(random: Prng): number {
+  return random.chance(0.4) ? random.between(0.005, 0.2) : 0;
 }
 
 /** The real delays are rare: half an hour of waiting costs a run its time. */
@@ -98,12 +109,14 @@ function drawFaults(random: Prng): Faults {
     postgresDown: some(0.003, 0.02),
     cutOff: some(0.005, 0.03),
     clockJump: some(0.005, 0.03),
-    stop: some(0.005, 0.05),
+    stop: some(0.005, 0.2),
     kill: some(0.005, 0.05),
-    join: some(0.005, 0.05),
+    join: drawJoins(random),
     lostWake: some(0.05, 1),
     repeatedWake: some(0.05, 0.5),
     lateWake: some(0.05, 0.5),
     skewMs: some(5, 2_000),
+    longLate: some(0.2, 1),
+    unsent: random.chance(0.2) ? random.between(0.01, 0.5) : 0,
   };
 }

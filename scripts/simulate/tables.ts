@@ -72,7 +72,9 @@ export interface DispatcherRow {
 export class Tables {
   readonly subscriptions = new Map<string, SubscriptionRow>();
   readonly dispatchers = new Map<string, DispatcherRow>();
+  /** By shard: who holds it, and how often it has been claimed. */
   readonly owners: (string | null)[] = Array.from({ length: SHARDS }, () => null);
+  readonly epochs: number[] = Array.from({ length: SHARDS }, () => 0);
   #historyId = 0;
 
   nextHistoryId(): number {

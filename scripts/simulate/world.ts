@@ -36,7 +36,9 @@ export class World {
   faults = 0;
   posts = 0;
   /** When anything last happened that excuses lateness. */
-  troubleMs = 0;
+  troubleMs = Number.NEGATIVE_INFINITY;
+  /** When a process last came or went: shards move then. */
+  movedMs = 0;
 
   constructor(options: {
     settings: Settings;

@@ -34,7 +34,7 @@ export class Writers {
     });
     const { redis } = this.#deps;
     const wakes = written.map(({ id, shard }) => ({ subscriptionId: id, shard }));
-    redis.wake(wakes, world.wallMs);
+    redis.wake(wakes);
   }
 
   /** Takes the sequence rows one after the other, in one order for everybody. */

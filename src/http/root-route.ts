@@ -20,10 +20,20 @@ export interface RootRoute {
   readonly refuse: (problem: Problem, call: Call) => Response;
 }
 
-export async function serveRoot(
+interface Asked {
+  readonly request: Request;
+  readonly call: Call;
+}
+
+export function serveRoot(edge: Edge, one: RootRoute, asked: Asked): Promise<Response> {
+  const work = () => serveMetered(edge, one, asked);
+  return edge.observe === undefined ? work() : edge.observe(one, work);
+}
+
+async function serveMetered(
   edge: Edge,
   one: RootRoute,
-  { request, call }: { request: Request; call: Call },
+  { request, call }: Asked,
 ): Promise<Response> {
   const meter = new Meter(edge.limiter);
   const response = await respond(edge, one, { request, call, meter });

@@ -5,6 +5,7 @@ import { errorFields, type Log } from "../lib/log.ts";
 import { Problem } from "../lib/problem.ts";
 import { BODY_LIMIT, isJson, readBody } from "./body.ts";
 import { check, checkQuery, parseJson } from "./check.ts";
+import type { Observe } from "./metrics.ts";
 import { Meter, type RateLimiter } from "./rate-limit.ts";
 import { Answer, type Call, type Route } from "./route.ts";
 
@@ -13,6 +14,8 @@ export interface Edge {
   readonly log: Log;
   /** Absent where nothing is limited. */
   readonly limiter?: RateLimiter | undefined;
+  /** Absent where nobody counts. */
+  readonly observe?: Observe | undefined;
   /** The principal of the request's bearer token; throws `unauthenticated`. */
   authenticate(call: Call): Promise<Principal>;
   /** Writes the AUTHZ_DENIED audit row. */
@@ -30,7 +33,12 @@ const NO_QUERY = Type.Object({});
 const NO_BODY = Type.Object({}, { additionalProperties: false });
 
 /** Runs one route: body within its limit (413), token (401), role (403), syntax (415, 400), record (404, 403), fields (422), action. */
-export async function serve(edge: Edge, route: Route, asked: Asked): Promise<Response> {
+export function serve(edge: Edge, route: Route, asked: Asked): Promise<Response> {
+  const work = () => serveMetered(edge, route, asked);
+  return edge.observe === undefined ? work() : edge.observe(route, work);
+}
+
+async function serveMetered(edge: Edge, route: Route, asked: Asked): Promise<Response> {
   const meter = new Meter(route.unlimited ? undefined : edge.limiter);
   const response = await respond(edge, route, { ...asked, meter });
   for (const [name, value] of Object.entries(meter.headers)) response.headers.set(name, value);

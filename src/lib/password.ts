@@ -21,11 +21,23 @@ export interface Passwords {
   needsRehash(hash: string): boolean;
 }
 
+/** How much of the bounded work is at hand. */
+export interface PasswordLoad {
+  readonly running: number;
+  readonly waiting: number;
+}
+
 /** `running` and `waiting` bound the work at hand: one hash takes 19 MiB and some 40 ms of a core. */
-export function createPasswords(limits: { running?: number; waiting?: number } = {}): Passwords {
-  const take = createQueue(limits.running ?? defaultRunning(), limits.waiting ?? WAITING_LIMIT);
+export function createPasswords(
+  limits: { running?: number; waiting?: number } = {},
+): Passwords & { load(): PasswordLoad } {
+  const { take, load } = createQueue(
+    limits.running ?? defaultRunning(),
+    limits.waiting ?? WAITING_LIMIT,
+  );
   const nobody = `${HASH_PREFIX}${randomPart()}$${randomPart()}`;
   return {
+    load,
     hash: (password) => take(() => Bun.password.hash(password, ARGON2ID)),
     verify: (password, hash) =>
       take(async () => (await Bun.password.verify(password, hash ?? nobody)) && hash !== null),
@@ -49,7 +61,10 @@ function randomPart(): string {
 function createQueue(running: number, waiting: number) {
   const queue: (() => void)[] = [];
   let active = 0;
-  return async function take<T>(task: () => Promise<T>): Promise<T> {
+  const load = () => ({ running: active, waiting: queue.length });
+  return { take, load };
+
+  async function take<T>(task: () => Promise<T>): Promise<T> {
     if (active < running) active++;
     else if (queue.length < waiting) await new Promise<void>((resolve) => queue.push(resolve));
     else throw new Problem("overloaded", { headers: { "Retry-After": String(RETRY_AFTER_S) } });
@@ -61,5 +76,5 @@ function createQueue(running: number, waiting: number) {
       if (next === undefined) active--;
       else next();
     }
-  };
+  }
 }

@@ -15,15 +15,15 @@ export interface Wake {
 /** What the API needs of the schedule: to say that there is work. */
 export interface Waker {
   /**
-   * Asks the dispatchers to look at these subscriptions at `at`. Never throws: Postgres holds the work already,
+   * Asks the dispatchers to look at these subscriptions at once. Never throws: Postgres holds the work already,
    * and the sweep finds what a lost wake would have announced.
    */
-  wake(wakes: readonly Wake[], at: Date): Promise<void>;
+  wake(wakes: readonly Wake[]): Promise<void>;
 }
 
 /** Due times per shard. Redis only says when to look, and may be empty at any moment. */
 export interface Schedule extends Waker {
-  /** Like `wake` for shards of one's own: nobody else has to hear of it. */
+  /** Plans a look at subscriptions of one's own shards: nobody else has to hear of it. */
   plan(wakes: readonly (Wake & { readonly at: Date })[]): Promise<void>;
   /** Forgets wakes that were acted on already. */
   clear(wakes: readonly Wake[]): Promise<void>;
@@ -34,8 +34,11 @@ export interface Schedule extends Waker {
     limit: number,
   ): Promise<{ due: string[]; nextAt: Date | undefined }>;
   /** Calls back for every wake by any process from now on. */
-  onWake(listener: (wake: Wake, at: Date) => void): Promise<void>;
+  onWake(listener: (wake: Wake) => void): Promise<void>;
 }
+
+/** The score of a wake: due by every clock, so that the one of its writer does not matter. */
+const AT_ONCE = 0;
 
 /** One key, so it runs on Redis Cluster; the score is the due time in ms since the epoch. */
 const TAKE_DUE = `
@@ -61,16 +64,16 @@ export function createSchedule(redis: Redis, prefix: string, log: Log): Schedule
     }
   };
   return {
-    wake: (wakes, at) =>
+    wake: (wakes) =>
       run(wakes, (pipeline) => {
         for (const { shard, subscriptionId } of wakes) {
-          // LT: an earlier look that is already planned stays.
-          pipeline.zadd(key(shard), "LT", at.getTime(), subscriptionId);
-          pipeline.publish(channel, `${shard} ${subscriptionId} ${at.getTime()}`);
+          pipeline.zadd(key(shard), AT_ONCE, subscriptionId);
+          pipeline.publish(channel, `${shard} ${subscriptionId}`);
         }
       }),
     plan: (wakes) =>
       run(wakes, (pipeline) => {
+        // LT: an earlier look that is already planned stays.
         for (const { shard, subscriptionId, at } of wakes)
           pipeline.zadd(key(shard), "LT", at.getTime(), subscriptionId);
       }),
@@ -94,9 +97,8 @@ export function createSchedule(redis: Redis, prefix: string, log: Log): Schedule
       // The other connection says it already.
       subscriber.on("error", () => {});
       subscriber.on("message", (_channel: string, message: string) => {
-        const [shard, subscriptionId, due] = message.split(" ");
-        if (subscriptionId === undefined) return;
-        listener({ shard: Number(shard), subscriptionId }, fromMs(Number(due)));
+        const [shard, subscriptionId] = message.split(" ");
+        if (subscriptionId !== undefined) listener({ shard: Number(shard), subscriptionId });
       });
       await subscriber.subscribe(channel);
     },

@@ -77,7 +77,7 @@ export async function takeEvents(
     return { accepted: fresh.length, wakes: mailed ? [...recorded, MAIL_WAKE] : recorded };
   });
   // After the commit: earlier, the dispatcher could look before the entries are visible.
-  await deps.schedule.wake(wakes, now);
+  await deps.schedule.wake(wakes);
   return { accepted, duplicates: events.length - accepted };
 }
 

@@ -151,7 +151,7 @@ async function act(
     };
   });
   // After the commit: earlier, the dispatcher could look before the entries are visible.
-  await deps.schedule.wake(wakes, now);
+  await deps.schedule.wake(wakes);
   return review;
 }
 

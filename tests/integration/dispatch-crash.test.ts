@@ -63,7 +63,7 @@ async function startLoad(): Promise<{ loads: Load[]; written: Promise<unknown> }
       (async () => {
         for (let event = 0; event < EVENTS; event += 5) {
           const actions = Array.from({ length: 5 }, () => reviewAction(tenant));
-          await stores.schedule.wake(await record(database.db, actions), new Date());
+          await stores.schedule.wake(await record(database.db, actions));
           await Bun.sleep(100);
         }
       })(),
@@ -128,7 +128,7 @@ test("tells as interrupted what a killed process had sent, and delivers it again
   one?.start();
   const sent = reviewAction(tenant);
   const waiting = reviewAction(tenant);
-  await stores.schedule.wake(await record(database.db, [sent, waiting]), new Date());
+  await stores.schedule.wake(await record(database.db, [sent, waiting]));
   await until("the request that hangs", () => receiver.received.length === 1);
   await one?.kill();
   one?.start();

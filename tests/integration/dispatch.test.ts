@@ -68,7 +68,7 @@ async function emit(tenant: Tenant, count: number, reviewIds: number[] = []): Pr
     const reviewId = reviewIds[i % reviewIds.length];
     return reviewAction(tenant, reviewId === undefined ? {} : { reviewId });
   });
-  await stores.schedule.wake(await record(database.db, actions), new Date());
+  await stores.schedule.wake(await record(database.db, actions));
   return actions.map((action) => action.eventId);
 }
 
@@ -165,8 +165,8 @@ test("delivers overlapping transactions in commit order, also when they began th
   goOn.resolve();
   const second = await slow;
   // Woken in the wrong order on purpose.
-  await stores.schedule.wake(second, new Date());
-  await stores.schedule.wake(first, new Date());
+  await stores.schedule.wake(second);
+  await stores.schedule.wake(first);
   await until("both", () => target.received.length === 2);
   expect(target.eventIds).toEqual([early.eventId, late.eventId]);
 });

@@ -566,7 +566,9 @@ async function dispatcherWithMail(server: MailServer) {
     },
     {
       claimed: () => mailer.wake(),
-      leaving: () => undefined,
+      lingers: () => false,
+      overdue() {},
+      closed: () => undefined,
       busyShards: () => new Set(mailer.busy ? [shard] : []),
       checked: () => undefined,
       lost: () => mailer.startOver(),

@@ -21,7 +21,8 @@ export interface WebhookWorld {
   readonly provider: TestProvider;
   /** A store review site of the first partner. */
   readonly siteId: number;
-  readonly wakes: (readonly [id: string, at: Date])[];
+  /** Ids of the subscriptions that were woken. */
+  readonly wakes: string[];
   /** Below `/partner/webhooks`, as the first partner's owner if nobody else is named. */
   ask(method: string, path: string, options?: { body?: unknown; as?: Who }): Promise<Answer>;
   /** A new subscription of the first partner; the slot is emptied first. */
@@ -39,11 +40,11 @@ export async function startWebhooks(
   const { db } = database;
   const tenants = await addTenants(db);
   const clock = createFakeClock();
-  const wakes: (readonly [string, Date])[] = [];
+  const wakes: string[] = [];
   const schedule: Waker = {
-    async wake(some: readonly Wake[], at: Date) {
-      wakes.push(...some.map(({ subscriptionId }) => [subscriptionId, at] as const));
-      await options.schedule?.wake(some, at);
+    async wake(some: readonly Wake[]) {
+      wakes.push(...some.map(({ subscriptionId }) => subscriptionId));
+      await options.schedule?.wake(some);
     },
   };
   const api = await startApi({

@@ -10,7 +10,10 @@ import { emailDigest, normaliseEmail } from "../email.ts";
 import { findLockTime, settleRightAttempt, settleWrongAttempt } from "../queries/locks.ts";
 import { findSignInUser, holdPassword, replaceHash, type SignInUser } from "../queries/users.ts";
 
+export type CountSignIn = (result: AttemptOutcome<unknown>["kind"]) => void;
+
 export interface AttemptDeps {
+  readonly countSignIn?: CountSignIn;
   readonly db: Db;
   readonly clock: Clock;
   readonly log: Log;
@@ -44,6 +47,16 @@ type Settled<T> = AttemptOutcome<T> | { readonly kind: "stale" };
  * `onRight` runs in the transaction that settles a right answer.
  */
 export async function attemptSignIn<T>(
+  deps: AttemptDeps,
+  attempt: Attempt,
+  onRight: OnRight<T>,
+): Promise<AttemptOutcome<T>> {
+  const outcome = await settleAttempt(deps, attempt, onRight);
+  deps.countSignIn?.(outcome.kind);
+  return outcome;
+}
+
+async function settleAttempt<T>(
   deps: AttemptDeps,
   attempt: Attempt,
   onRight: OnRight<T>,

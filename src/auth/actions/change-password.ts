@@ -31,10 +31,7 @@ export async function requestPasswordChange(
   const outcome = await attemptSignIn(
     deps,
     { email, password: currentPassword, method: "change_password", call },
-    async (tx, user, now) => ({
-      wake: await mailCode(tx, deps, { email, userId: user.id, now }),
-      now,
-    }),
+    (tx, user, now) => mailCode(tx, deps, { email, userId: user.id, now }),
   );
   if (outcome.kind === "wrong") throw invalid({ current_password: ["is wrong"] });
   if (outcome.kind === "locked") {
@@ -46,8 +43,7 @@ export async function requestPasswordChange(
       },
     });
   }
-  const { wake, now } = outcome.value;
-  if (wake !== undefined) await deps.schedule.wake([wake], now);
+  if (outcome.value !== undefined) await deps.schedule.wake([outcome.value]);
 }
 
 async function mailCode(

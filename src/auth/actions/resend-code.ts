@@ -21,7 +21,7 @@ export async function resendCode(deps: ResendDeps, asked: ResendBody): Promise<v
   const now = deps.clock.now();
   const email = normaliseEmail(asked.email);
   const wake = await deps.db.transaction((tx) => startOrRepeat(tx, deps, { ...asked, email }, now));
-  if (wake !== undefined) await deps.schedule.wake([wake], now);
+  if (wake !== undefined) await deps.schedule.wake([wake]);
 }
 
 async function startOrRepeat(

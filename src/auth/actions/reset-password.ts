@@ -61,7 +61,7 @@ export async function resetPassword(
     await endEverything(tx, person, { principal, call, now });
     return freshSession(tx, deps, person, { principal, call, now });
   });
-  await deps.schedule.wake([MAIL_WAKE], now);
+  await deps.schedule.wake([MAIL_WAKE]);
   return answer;
 }
 

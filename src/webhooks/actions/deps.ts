@@ -28,12 +28,11 @@ export function tenantOf({ partnerId }: Principal): number {
 }
 
 /** After the commit, like every wake: the dispatcher reads settings and entries anew. */
-export async function wakeAt(
+export async function wake(
   { schedule }: Pick<WebhookDeps, "schedule">,
   { id, shard }: Pick<Subscription, "id" | "shard">,
-  at: Date,
 ): Promise<void> {
-  await schedule.wake([{ subscriptionId: id, shard }], at);
+  await schedule.wake([{ subscriptionId: id, shard }]);
 }
 
 /** For rows that were there when the route looked them up, and are gone by the time their lock is held. */

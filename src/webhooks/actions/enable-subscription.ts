@@ -4,7 +4,7 @@ import { nextBatchAfter } from "../decide.ts";
 import type { Subscription } from "../model.ts";
 import { dropBatchEntries, lockSequence, settleQueued } from "../queries/entries.ts";
 import * as queries from "../queries/subscriptions.ts";
-import { stillThere, wakeAt, type Caller, type WebhookDeps } from "./deps.ts";
+import { stillThere, wake, type Caller, type WebhookDeps } from "./deps.ts";
 
 export type Held = "deliver" | "skip";
 
@@ -37,7 +37,7 @@ export async function enableSubscription(
     await recordAudit(tx, { at: now, action: "WEBHOOK_ENABLED", actor: principal, call, details });
     return { ...current, ...batch, ...ENABLED, updatedAt: now };
   });
-  await wakeAt(deps, enabled, now);
+  await wake(deps, enabled);
   return enabled;
 }
 

@@ -10,7 +10,7 @@ import { windowFaults } from "../decide.ts";
 import type { Subscription } from "../model.ts";
 import * as entries from "../queries/entries.ts";
 import { subscriptionById } from "../queries/subscriptions.ts";
-import { stillThere, wakeAt, type Caller, type WebhookDeps } from "./deps.ts";
+import { stillThere, wake, type Caller, type WebhookDeps } from "./deps.ts";
 
 const DAY_MS = 86_400_000;
 /** One call holds back the writers of the partner's events for as long as it takes, so it takes no more. */
@@ -30,7 +30,7 @@ export async function sendTest(
     const details = { subscription_id: found.id, event_id: eventId };
     await recordAudit(tx, { at: now, action: "WEBHOOK_TESTED", actor: principal, call, details });
   });
-  await wakeAt(deps, found, now);
+  await wake(deps, found);
   return eventId;
 }
 
@@ -58,7 +58,7 @@ export async function redeliver(
       details: { subscription_id: found.id, event_id: eventId },
     });
   });
-  await wakeAt(deps, found, now);
+  await wake(deps, found);
 }
 
 /** Whether the route's event exists at all; the rest is decided under the lock. */
@@ -111,7 +111,7 @@ export async function recover(
     });
     return count;
   });
-  if (queued > 0) await wakeAt(deps, found, now);
+  if (queued > 0) await wake(deps, found);
   return queued;
 }
 

@@ -5,7 +5,7 @@ import { fingerprint } from "../../lib/secret-box.ts";
 import { webhookSecretContext } from "../../outbox/secret-context.ts";
 import type { Subscription } from "../model.ts";
 import * as queries from "../queries/subscriptions.ts";
-import { stillThere, wakeAt, type Caller, type WebhookDeps } from "./deps.ts";
+import { stillThere, wake, type Caller, type WebhookDeps } from "./deps.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -47,7 +47,7 @@ export async function rotateSecret(
     });
     return { ...current, secretFingerprint: rotated.secretFingerprint, updatedAt: now };
   });
-  await wakeAt(deps, subscription, now);
+  await wake(deps, subscription);
   return { subscription, secret };
 }
 

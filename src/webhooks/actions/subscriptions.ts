@@ -15,7 +15,7 @@ import { firstBatchAt } from "../decide.ts";
 import type { Subscription, SubscriptionSettings } from "../model.ts";
 import { settleQueued } from "../queries/entries.ts";
 import * as queries from "../queries/subscriptions.ts";
-import { tenantOf, wakeAt, type Caller, type WebhookDeps } from "./deps.ts";
+import { tenantOf, wake, type Caller, type WebhookDeps } from "./deps.ts";
 
 const SLOT_INDEX = "webhook_subscriptions_slot";
 
@@ -72,8 +72,7 @@ export async function createSubscription(
     throw violatesUnique(error, SLOT_INDEX) ? new Problem("slot_occupied") : error;
   }
   // Without it, the first batch would wait for the sweep to find it.
-  const { nextBatchAt } = subscription;
-  if (nextBatchAt !== null) await wakeAt(deps, subscription, nextBatchAt);
+  if (subscription.nextBatchAt !== null) await wake(deps, subscription);
   return { subscription, secret };
 }
 

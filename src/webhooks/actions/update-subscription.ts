@@ -2,7 +2,7 @@ import { recordAudit } from "../../audit/actions.ts";
 import { changedFields, rescheduledBatchAt, updatedSettings } from "../decide.ts";
 import type { Subscription, SubscriptionUpdate } from "../model.ts";
 import * as queries from "../queries/subscriptions.ts";
-import { stillThere, wakeAt, type Caller, type WebhookDeps } from "./deps.ts";
+import { stillThere, wake, type Caller, type WebhookDeps } from "./deps.ts";
 
 /** Applies an update to the subscription as it is by then; one that changes nothing leaves no trace. */
 export async function updateSubscription(
@@ -24,6 +24,6 @@ export async function updateSubscription(
     await recordAudit(tx, { at: now, action: "WEBHOOK_UPDATED", actor: principal, call, details });
     return { before: current, after: { ...current, ...settings, nextBatchAt, updatedAt: now } };
   });
-  if (after !== before) await wakeAt(deps, after, now);
+  if (after !== before) await wake(deps, after);
   return after;
 }

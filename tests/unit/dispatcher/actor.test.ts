@@ -1,7 +1,8 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 
-import { CHUNK, createActor, SEND_AHEAD, step, type Actor } from "../../../dispatcher/actor.ts";
+import { step } from "../../../dispatcher/actor.ts";
 import type { ActorEvent, Effect, LoadRequest } from "../../../dispatcher/actor-event.ts";
+import { CHUNK, createActor, SEND_AHEAD, type Actor } from "../../../dispatcher/actor-state.ts";
 import type { Decision } from "../../../dispatcher/decide.ts";
 import type { Entry, Subscription } from "../../../dispatcher/entry.ts";
 
@@ -94,6 +95,19 @@ describe("one lane", () => {
     expect(sent(tell({ kind: "committed", lane: "main", decision: failed, active: true }))).toEqual(
       [2],
     );
+  });
+
+  test("waits in memory with what failed on our side, so that no sweep makes it try again sooner", () => {
+    loaded([entry(1), entry(2)]);
+    const until = later(2_000);
+    const waiting = tell({ kind: "postponed", lane: "main", until });
+    expect(waiting).toEqual([{ kind: "sleep", until }]);
+    expect(actor.postponed).toBe(1);
+    expect(sent(loaded([entry(1), entry(2)]))).toEqual([]);
+    now = until;
+    expect(sent(loaded([entry(1), entry(2)]))).toEqual([1]);
+    tell({ kind: "answered", lane: "main", decision: delivered });
+    expect(actor.postponed).toBe(0);
   });
 
   test("waits with everything behind a head that is due later, sleeps and is dropped", () => {

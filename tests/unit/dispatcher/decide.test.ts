@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 
-import { decideNext, nextBatchAt, type Ending } from "../../../dispatcher/decide.ts";
+import { decideNext, nextBatchAt, type Ending, postponeMs } from "../../../dispatcher/decide.ts";
 
 const endedAt = new Date("2026-06-01T12:00:00.000Z");
 const retryDelaysMs = [60_000, 300_000, 1_800_000];
@@ -41,4 +41,10 @@ describe("the next batch", () => {
   ];
   for (const [title, nowMs, expectedMs] of table)
     test(title, () => expect(nextBatchAt(dueAt, hour, at(nowMs))).toEqual(at(expectedMs)));
+});
+
+test("a failure of our own is followed by a wait of 1 s, twice as long each time, and never over 30 s", () => {
+  expect([0, 1, 2, 3, 4, 5, 6, 2_000].map(postponeMs)).toEqual([
+    1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000,
+  ]);
 });

@@ -4,14 +4,18 @@ import { MAX_REQUESTS, MAX_REQUESTS_PER_HOST, Slots } from "../../../dispatcher/
 
 let slots: Slots;
 let started: string[];
+let cancelled: string[];
 beforeEach(() => {
+  cancelled = [];
   slots = new Slots();
   started = [];
   slots.resume();
 });
 
-const acquire = (host: string, count = 1) => {
-  for (let n = 0; n < count; n++) slots.acquire(host, () => started.push(host));
+const acquire = (host: string, count = 1, shard = 0) => {
+  const start = () => void started.push(host);
+  const cancel = () => void cancelled.push(host);
+  for (let n = 0; n < count; n++) slots.acquire(host, { shard, start, cancel });
 };
 
 test(`starts ${MAX_REQUESTS_PER_HOST} requests to a host at once and the next one when one has ended`, () => {
@@ -50,4 +54,15 @@ test("forgets everything when it is cleared", () => {
   started = [];
   acquire("a", MAX_REQUESTS_PER_HOST);
   expect(started).toHaveLength(MAX_REQUESTS_PER_HOST);
+});
+
+test("what waits for a shard can be withdrawn, and the others keep their turns", () => {
+  acquire("a", MAX_REQUESTS_PER_HOST);
+  acquire("a", 1, 7);
+  acquire("a", 1, 8);
+  slots.withdraw(7);
+  expect(cancelled).toEqual(["a"]);
+  slots.release("a");
+  slots.release("a");
+  expect(started).toHaveLength(MAX_REQUESTS_PER_HOST + 1);
 });

@@ -1,0 +1,103 @@
+import type { Clock } from "../src/lib/clock.ts";
+import { DURATION_BUCKETS_S, type Metrics } from "../src/lib/metrics.ts";
+import type { Deliver } from "./deliver.ts";
+import type { Dispatcher } from "./dispatcher.ts";
+import type { MailStore } from "./mail-store.ts";
+import type { DispatchStore } from "./store.ts";
+
+const GROUP_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
+
+/** Counts at the edges of the dispatcher: what is measured takes the place of what it measures. */
+export class DispatcherMetrics {
+  readonly #metrics: Metrics;
+  readonly #clock: Clock;
+
+  constructor(metrics: Metrics, clock: Clock) {
+    this.#metrics = metrics;
+    this.#clock = clock;
+  }
+
+  deliver(deliver: Deliver): Deliver {
+    const durations = this.#metrics.histogram(
+      {
+        name: "reviewrelay_post_duration_seconds",
+        help: "POSTs to receivers by what came of them: accepted, rejected, gone, failed, aborted, unsent.",
+      },
+      DURATION_BUCKETS_S,
+    );
+    return async (request, signal) => {
+      const outcome = await deliver(request, signal);
+      durations({ result: outcome.kind }).observe(outcome.durationMs / 1_000);
+      return outcome;
+    };
+  }
+
+  store(store: DispatchStore): DispatchStore {
+    const attempts = this.#metrics.counter({
+      name: "reviewrelay_attempts_total",
+      help: "Recorded attempts by outcome.",
+    });
+    const durations = this.#metrics.histogram(
+      {
+        name: "reviewrelay_commit_duration_seconds",
+        help: "Commits of outcomes, failed ones too.",
+      },
+      DURATION_BUCKETS_S,
+    )();
+    const sizes = this.#metrics.histogram(
+      { name: "reviewrelay_commit_attempts", help: "Attempts per commit." },
+      GROUP_BUCKETS,
+    )();
+    return {
+      ...store,
+      commit: async (dispatcherId, records) => {
+        const startedMs = this.#clock.monotonicMs();
+        try {
+          const result = await store.commit(dispatcherId, records);
+          sizes.observe(records.length);
+          if (!result.fenced)
+            for (const { decision } of records) attempts({ outcome: decision.kind }).value += 1;
+          return result;
+        } finally {
+          durations.observe((this.#clock.monotonicMs() - startedMs) / 1_000);
+        }
+      },
+    };
+  }
+
+  mailStore(store: MailStore): MailStore {
+    const mails = this.#metrics.counter({
+      name: "reviewrelay_mails_total",
+      help: "Attempts to send a mail by outcome.",
+    });
+    return {
+      ...store,
+      commit: async (...commit) => {
+        const held = await store.commit(...commit);
+        if (held) mails({ outcome: commit[2].kind }).value += 1;
+        return held;
+      },
+    };
+  }
+
+  watch(dispatcher: Pick<Dispatcher, "figures">): void {
+    const gauge = (name: string, help: string, read: () => number) =>
+      this.#metrics.read("gauge", { name: `reviewrelay_${name}`, help }, () => [[{}, read()]]);
+    gauge("shards", "Shards that this dispatcher holds, of 64.", () => dispatcher.figures.shards);
+    gauge(
+      "actors",
+      "Subscriptions in memory, because they have something to do.",
+      () => dispatcher.figures.actors,
+    );
+    gauge(
+      "commit_backlog",
+      "Outcomes that wait for their commit.",
+      () => dispatcher.figures.backlog,
+    );
+    gauge(
+      "lag_seconds",
+      "How long the oldest due entry had waited at the last sweep.",
+      () => dispatcher.figures.lagMs / 1_000,
+    );
+  }
+}

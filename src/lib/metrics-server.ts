@@ -1,0 +1,61 @@
+import type { Clock } from "./clock.ts";
+import { Metrics } from "./metrics.ts";
+
+const PING_TIMEOUT_MS = 1_000;
+
+/** The metrics of every process: whether it reaches its stores, and what it takes up. */
+export function createProcessMetrics(deps: {
+  readonly clock: Clock;
+  /** Store → a call that rejects while the store is away. */
+  readonly stores: Readonly<Record<string, () => Promise<unknown>>>;
+}): Metrics {
+  const { clock, stores } = deps;
+  const metrics = new Metrics();
+  metrics.read(
+    "gauge",
+    { name: "reviewrelay_store_up", help: "Whether the store answers, 1 or 0." },
+    () =>
+      Promise.all(
+        Object.entries(stores).map(async ([store, ping]) => {
+          const answered = ping().then(
+            () => 1,
+            () => 0,
+          );
+          const late = clock.sleep(PING_TIMEOUT_MS).then(() => 0);
+          return [{ store }, await Promise.race([answered, late])] as const;
+        }),
+      ),
+  );
+  metrics.read(
+    "gauge",
+    { name: "process_resident_memory_bytes", help: "Resident memory size in bytes." },
+    () => [[{}, process.memoryUsage.rss()]],
+  );
+  metrics.read(
+    "counter",
+    { name: "process_cpu_seconds_total", help: "User and system CPU time in seconds." },
+    () => {
+      const { user, system } = process.cpuUsage();
+      return [[{}, (user + system) / 1e6]];
+    },
+  );
+  return metrics;
+}
+
+/** `GET /metrics` on a port of its own, for this machine alone (decisions.md 1). Throws if the port is taken. */
+export function serveMetrics(metrics: Metrics, port: number): { port: number; stop(): void } {
+  const server = Bun.serve({
+    hostname: "127.0.0.1",
+    port,
+    async fetch(request) {
+      if (new URL(request.url).pathname !== "/metrics")
+        return new Response("Not found: the metrics are at /metrics.\n", { status: 404 });
+      if (request.method !== "GET" && request.method !== "HEAD")
+        return new Response(null, { status: 405, headers: { Allow: "GET, HEAD" } });
+      return new Response(await metrics.text(), {
+        headers: { "Content-Type": "text/plain; version=0.0.4; charset=utf-8" },
+      });
+    },
+  });
+  return { port: server.port ?? port, stop: () => void server.stop(true) };
+}
