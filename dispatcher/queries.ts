@@ -57,7 +57,14 @@ export interface EntryRow {
 
 const TESTS_LIMIT = 16;
 
-/** The next entries of several subscriptions, each in the order of its sequence, and their test events. */
+/** Above every sequence. */
+const NO_END = "9223372036854775807";
+
+/**
+ * The next entries of several subscriptions, each in the order of its sequence, and their test events. The bounds are
+ * rows, because the planner takes those for wide and so walks the primary key up to the limit: of bounds on single
+ * columns it expects a few rows, and then reads and sorts all that a subscription has queued.
+ */
 export async function nextEntries(db: Db, requests: readonly LoadRequest[]): Promise<EntryRow[]> {
   const asked = JSON.stringify(
     requests.map(({ id, shard, after, limit, exceptReviews }) => ({
@@ -83,10 +90,11 @@ export async function nextEntries(db: Db, requests: readonly LoadRequest[]): Pro
       from asked a
      cross join lateral (
              (select * from outbox o
-               where o.shard = a.shard and o.subscription_id = a.id and o.sequence > a.after and not o.is_test
+               where (o.shard, o.subscription_id, o.sequence) > (a.shard, a.id, a.after)
+                 and (o.shard, o.subscription_id, o.sequence) < (a.shard, a.id, ${NO_END}::bigint) and not o.is_test
                  and (cardinality(a."except") = 0 or o.review_id is null or o.review_id <> all(a."except"))
                  and not (a.except_none and o.review_id is null)
-               order by o.sequence limit a."limit")
+               order by o.shard, o.subscription_id, o.sequence limit a."limit")
              union all
              (select * from outbox o
                where o.shard = a.shard and o.subscription_id = a.id and o.is_test
