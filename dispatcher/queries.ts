@@ -113,11 +113,21 @@ export interface CommitResult {
   readonly disabled: readonly string[];
 }
 
+export interface CommitGroup {
+  readonly records: readonly AttemptRecord[];
+  /** They may have been written before: looking for that in each index is paid by such a group alone. */
+  readonly repeated: boolean;
+  readonly now: Date;
+}
+
 /**
- * Writes the records of many actors in one statement: attempt rows, entries settled or waiting, failure counters
+ * Writes the records of many actors in one statement: attempt rows, entries gone or waiting, failure counters
  * and the disabling at the 20th failure (interface.md 3.1). All of it or nothing; and only while this process holds
  * its lease, whose row is locked meanwhile. Sending the same records again changes nothing more: an entry moves only
  * from the attempt that the record is about, and counters follow the entries that moved.
+ *
+ * An entry that ends leaves the outbox, and its last attempt says how it ended. The entries of a subscription go in
+ * one walk of the index each group.
  *
  * Each column comes as one text, its values between separators: taking those apart costs Postgres a third of what
  * json_to_recordset or arrays do.
@@ -125,8 +135,7 @@ export interface CommitResult {
 export async function commitAttempts(
   db: DbOrTx,
   dispatcherId: string,
-  records: readonly AttemptRecord[],
-  now: Date,
+  { records, repeated, now }: CommitGroup,
 ): Promise<CommitResult> {
   const column = (value: (record: AttemptRecord) => string | number | null) =>
     records.map((record) => value(record) ?? NULL).join(SEPARATOR);
@@ -163,27 +172,30 @@ export async function commitAttempts(
         ) as i(id, shard, subscription_id, sequence, event_id, event, round, attempt, started_at, duration_ms, outcome,
                status_code, error_code, request_headers, request_body, response_headers, response_excerpt,
                response_truncated, resent, next_attempt_at)
+    ), ended as (
+      select shard, subscription_id, attempt, array_agg(sequence) as sequences
+        from input where outcome in ('delivered', 'failed') group by shard, subscription_id, attempt
+    ), removed as (
+      delete from outbox o using ended e
+       where o.shard = e.shard and o.subscription_id = e.subscription_id and o.sequence = any(e.sequences)
+         and o.attempt = e.attempt
+      returning o.subscription_id, o.sequence, o.payload_mode, o.batch_job_id, o.recorded_at
+    ), known as (
+      select i.*, r.payload_mode, r.batch_job_id, r.recorded_at, r.recorded_at is not null as settled
+        from input i
+        left join removed r on r.subscription_id = i.subscription_id and r.sequence = i.sequence
+                           and i.outcome in ('delivered', 'failed')
     ), attempts as (
       insert into delivery_attempts (id, subscription_id, sequence, event_id, event, round, attempt, started_at,
         duration_ms, outcome, status_code, error_code, request_headers, request_body, response_headers,
-        response_excerpt, response_truncated, resent, next_attempt_at)
+        response_excerpt, response_truncated, resent, next_attempt_at, payload_mode, batch_job_id, recorded_at)
       select id, subscription_id, sequence, event_id, event, round, attempt, started_at,
         duration_ms, outcome, status_code, error_code, request_headers, request_body, response_headers,
         -- One row with an empty text comes as no row at all.
-        coalesce(response_excerpt, case when status_code is not null then '' end), response_truncated, resent, next_attempt_at
-        from input
-          on conflict do nothing
-    ), settled as (
-      delete from outbox o using input i
-       where i.outcome in ('delivered', 'failed') and o.shard = i.shard
-         and o.subscription_id = i.subscription_id and o.sequence = i.sequence and o.attempt = i.attempt
-      returning o.subscription_id, o.sequence, o.event_id, o.event, o.is_test, o.payload_mode, o.review_history_id,
-        o.review_id, o.batch_job_id, o.round, i.outcome, o.recorded_at, i.ord
-    ), kept as (
-      insert into settled_entries (subscription_id, sequence, event_id, event, is_test, payload_mode,
-        review_history_id, review_id, batch_job_id, round, state, recorded_at, settled_at)
-      select subscription_id, sequence, event_id, event, is_test, payload_mode, review_history_id, review_id,
-        batch_job_id, round, outcome, recorded_at, ${now} from settled
+        coalesce(response_excerpt, case when status_code is not null then '' end), response_truncated, resent,
+        next_attempt_at, payload_mode, batch_job_id, recorded_at
+        from known
+          ${repeated ? db.sql`on conflict do nothing` : db.sql``}
     ), waiting as (
       update outbox o set state = 'waiting', attempt = i.attempt + 1, due_at = i.next_attempt_at
         from input i
@@ -193,7 +205,7 @@ export async function commitAttempts(
       select subscription_id, outcome, ord,
              min(ord) filter (where outcome = 'delivered') over of_subscription as first_success,
              max(ord) filter (where outcome = 'delivered') over of_subscription as last_success
-        from settled window of_subscription as (partition by subscription_id)
+        from known where settled window of_subscription as (partition by subscription_id)
     ), runs as (
       -- Failures before the first success continue the stored run; those after the last one are the new run.
       select subscription_id, bool_or(outcome = 'delivered') as succeeded,
