@@ -33,11 +33,18 @@ export type DbOrTx = Session;
 
 const CONNECT_TIMEOUT_S = 10;
 
-export function connect(url: string, options: { max: number; name: string }): Db {
+export interface ConnectOptions {
+  readonly max: number;
+  readonly name: string;
+  /** Of the server, for each of the connections. */
+  readonly settings?: Readonly<Record<string, string>>;
+}
+
+export function connect(url: string, options: ConnectOptions): Db {
   const client = postgres(url, {
     max: options.max,
     connect_timeout: CONNECT_TIMEOUT_S,
-    connection: { application_name: options.name, TimeZone: "UTC" },
+    connection: { application_name: options.name, TimeZone: "UTC", ...options.settings },
     onnotice: () => {},
     // Ids and sequences stay far below 2^53.
     types: { bigint: { to: 20, from: [20], parse: Number, serialize: String } },

@@ -19,13 +19,26 @@ import { keepHouse } from "./maintenance.ts";
 import { createStore } from "./store.ts";
 
 const CONNECTIONS = 6;
+/**
+ * The outbox is empty at one moment and holds a backlog at the next. What is planned for the one must serve the other:
+ * by keys, never by a walk through all of it, and planned once.
+ */
+const PLANNER = {
+  plan_cache_mode: "force_generic_plan",
+  enable_seqscan: "off",
+  enable_bitmapscan: "off",
+};
 
 const config = configOrExit();
 const clock = systemClock;
 const log = createLog({ level: config.logLevel, role: "dispatcher", clock });
 const stop = stopSignal(config.parentPid);
 
-const db = connect(config.databaseUrl, { max: CONNECTIONS, name: "reviewrelay-dispatcher" });
+const db = connect(config.databaseUrl, {
+  max: CONNECTIONS,
+  name: "reviewrelay-dispatcher",
+  settings: PLANNER,
+});
 await reachableOrExit("DATABASE_URL", () => ping(db), clock);
 const redis = openRedis(config.redisUrl, log, () =>
   unreachable("REDIS_URL", "no connection for a minute."),

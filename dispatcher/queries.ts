@@ -175,11 +175,16 @@ export async function commitAttempts(
     ), ended as (
       select shard, subscription_id, attempt, array_agg(sequence) as sequences
         from input where outcome in ('delivered', 'failed') group by shard, subscription_id, attempt
+    ), found as materialized (
+      -- The offset keeps this a look-up per subscription, whatever the planner thinks of the size of the outbox.
+      select o.place
+        from ended e cross join lateral (
+               select ctid as place from outbox
+                where shard = e.shard and subscription_id = e.subscription_id and sequence = any(e.sequences)
+                  and attempt = e.attempt offset 0) o
     ), removed as (
-      delete from outbox o using ended e
-       where o.shard = e.shard and o.subscription_id = e.subscription_id and o.sequence = any(e.sequences)
-         and o.attempt = e.attempt
-      returning o.subscription_id, o.sequence, o.payload_mode, o.batch_job_id, o.recorded_at
+      delete from outbox where ctid = any(array(select place from found))
+      returning subscription_id, sequence, payload_mode, batch_job_id, recorded_at
     ), known as (
       select i.*, r.payload_mode, r.batch_job_id, r.recorded_at, r.recorded_at is not null as settled
         from input i
