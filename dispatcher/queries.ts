@@ -143,7 +143,7 @@ export async function commitAttempts(
     with lease as materialized (
       select id from dispatchers where id = ${dispatcherId} for key share
     ), input as materialized (
-      select row_number() over () as ord, i.id, i.shard::smallint, i.subscription_id, i.sequence::bigint, i.event_id,
+      select i.ord, i.id, i.shard::smallint, i.subscription_id, i.sequence::bigint, i.event_id,
              i.event, i.round::smallint, i.attempt::smallint, i.started_at::timestamptz, i.duration_ms::int, i.outcome,
              i.status_code::smallint, i.error_code, i.request_headers::json, i.request_body,
              i.response_headers::json, i.response_excerpt, i.response_truncated::boolean, i.resent::boolean,
@@ -169,9 +169,9 @@ export async function commitAttempts(
           string_to_table(${column((one) => String(one.responseTruncated))}, chr(30)),
           string_to_table(${column((one) => String(one.resent))}, chr(30)),
           string_to_table(${column(retryAt)}, chr(30), chr(31))
-        ) as i(id, shard, subscription_id, sequence, event_id, event, round, attempt, started_at, duration_ms, outcome,
+        ) with ordinality as i(id, shard, subscription_id, sequence, event_id, event, round, attempt, started_at, duration_ms, outcome,
                status_code, error_code, request_headers, request_body, response_headers, response_excerpt,
-               response_truncated, resent, next_attempt_at)
+               response_truncated, resent, next_attempt_at, ord)
     ), ended as (
       select shard, subscription_id, attempt, array_agg(sequence) as sequences
         from input where outcome in ('delivered', 'failed') group by shard, subscription_id, attempt
