@@ -1,5 +1,3 @@
-import { monotonicFactory } from "ulid";
-
 import { connect, ping } from "../db/client.ts";
 import { systemClock } from "../src/lib/clock.ts";
 import { configOrExit, reachableOrExit, stopSignal, unreachable } from "../src/lib/lifecycle.ts";
@@ -17,6 +15,7 @@ import { createMailStore } from "./mail-store.ts";
 import { createMailTransport } from "./mail-transport.ts";
 import { keepHouse } from "./maintenance.ts";
 import { createStore } from "./store.ts";
+import { createUlids } from "./ulids.ts";
 
 const CONNECTIONS = 6;
 /**
@@ -68,7 +67,7 @@ const dispatcher = new Dispatcher({
   deliver: createDeliver({ clock, client }),
   retryDelaysMs: config.retryDelaysMs,
   mail: { store: createMailStore({ db, box }), transport, retryDelaysMs: MAIL_RETRY_DELAYS_MS },
-  newUlid: monotonicFactory(),
+  newUlid: createUlids(),
 });
 
 void keepHouse({ db, clock, log, retentionDays: config.retentionDays }, stop);

@@ -42,10 +42,9 @@ export interface EntryRow {
   readonly round: number;
   readonly attempt: number;
   readonly dueAt: Date | null;
-  readonly recordedAt: Date;
   readonly reviewHistoryId: number | null;
-  readonly occurredAt: Date | null;
-  readonly partnerId: number | null;
+  /** Of a test event when it was asked for. */
+  readonly occurredAt: Date;
   readonly storeId: number | null;
   readonly storeReviewSiteId: number | null;
   readonly axis: Axis | null;
@@ -83,8 +82,8 @@ export async function nextEntries(db: Db, requests: readonly LoadRequest[]): Pro
     )
     select e.subscription_id as "subscriptionId", e.sequence, e.event_id as "eventId", e.event,
            e.is_test as "isTest", e.payload_mode as "payloadMode", e.review_id as "reviewId", e.round, e.attempt,
-           e.due_at as "dueAt", e.recorded_at as "recordedAt", e.review_history_id as "reviewHistoryId",
-           h.occurred_at as "occurredAt", h.partner_id as "partnerId", h.store_id as "storeId",
+           e.due_at as "dueAt", e.review_history_id as "reviewHistoryId",
+           coalesce(h.occurred_at, e.recorded_at) as "occurredAt", h.store_id as "storeId",
            h.store_review_site_id as "storeReviewSiteId", h.axis, h.actor::text as "actorJson",
            h.review::text as "reviewJson", h.site::text as "siteJson", h.metadata::text as "metadataJson"
       from asked a

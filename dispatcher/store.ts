@@ -132,13 +132,8 @@ function toSource(row: EntryRow, { partnerId }: Subscription): BodySource {
     actorJson,
     metadataJson,
   } = row;
-  if (
-    reviewHistoryId === null ||
-    occurredAt === null ||
-    storeId === null ||
-    storeReviewSiteId === null
-  )
-    return { kind: "test", eventId, partnerId, occurredAt: row.recordedAt };
+  if (reviewHistoryId === null || storeId === null || storeReviewSiteId === null)
+    return { kind: "test", eventId, partnerId, occurredAt };
   return {
     kind: "recorded",
     facts: {
