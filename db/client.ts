@@ -35,12 +35,19 @@ const CONNECT_TIMEOUT_S = 10;
 /** Between two tries to connect; the driver's own waits grow to 20 s, so that a database that is back goes unnoticed. */
 const RECONNECT_MAX_S = 1;
 
-export function connect(url: string, options: { max: number; name: string }): Db {
+export interface ConnectOptions {
+  readonly max: number;
+  readonly name: string;
+  /** Of the server, for each of the connections. */
+  readonly settings?: Readonly<Record<string, string>>;
+}
+
+export function connect(url: string, options: ConnectOptions): Db {
   const client = postgres(url, {
     max: options.max,
     connect_timeout: CONNECT_TIMEOUT_S,
     backoff: (retries) => Math.min(2 ** retries / 50, RECONNECT_MAX_S),
-    connection: { application_name: options.name, TimeZone: "UTC" },
+    connection: { application_name: options.name, TimeZone: "UTC", ...options.settings },
     onnotice: () => {},
     // Ids and sequences stay far below 2^53.
     types: { bigint: { to: 20, from: [20], parse: Number, serialize: String } },

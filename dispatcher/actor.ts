@@ -226,13 +226,11 @@ function isIdle(actor: Actor): boolean {
 
 /** Plans to be woken when the first wait ends or the batch is due: busy or dropped, the actor has no timer of its own. */
 function planWake(actor: Actor, now: Date, effects: Effect[]): void {
-  const waits = [...actor.lanes.values()].flatMap((lane) => lane.waitingUntil ?? []);
-  const [first] = [
-    ...waits,
-    ...(actor.subscription?.nextBatchAt ? [actor.subscription.nextBatchAt] : []),
-  ]
-    .filter((at) => at > now)
-    .toSorted((x, y) => x.getTime() - y.getTime());
+  const batchAt = actor.subscription?.nextBatchAt ?? undefined;
+  let first = batchAt !== undefined && batchAt > now ? batchAt : undefined;
+  for (const { waitingUntil } of actor.lanes.values())
+    if (waitingUntil !== undefined && waitingUntil > now && (!first || waitingUntil < first))
+      first = waitingUntil;
   if (first === undefined) return;
   if (actor.plannedFor !== undefined && actor.plannedFor <= first) return;
   actor.plannedFor = first;

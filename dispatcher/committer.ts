@@ -82,9 +82,9 @@ export class Committer {
     group: readonly Pending[],
   ): Promise<CommitResult> {
     const records = group.map(({ record }) => record);
-    for (;;) {
+    for (let repeated = false; ; repeated = true) {
       try {
-        return await this.#deps.store.commit(dispatcherId, records);
+        return await this.#deps.store.commit(dispatcherId, records, repeated);
       } catch (error) {
         this.#deps.log.warn("attempts.uncommitted", {
           records: records.length,

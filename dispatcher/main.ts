@@ -1,5 +1,3 @@
-import { monotonicFactory } from "ulid";
-
 import { connect, ping } from "../db/client.ts";
 import { systemClock } from "../src/lib/clock.ts";
 import { configOrExit, reachableOrExit, stopSignal, unreachable } from "../src/lib/lifecycle.ts";
@@ -19,15 +17,31 @@ import { createMailTransport } from "./mail-transport.ts";
 import { keepHouse } from "./maintenance.ts";
 import { DispatcherMetrics } from "./metrics.ts";
 import { createStore } from "./store.ts";
+import { createUlids } from "./ulids.ts";
 
 const CONNECTIONS = 6;
+/**
+ * The outbox is empty at one moment and holds a backlog at the next. What is planned for the one must serve the other:
+ * by keys, never by a walk through all of it, and planned once.
+ */
+const PLANNER = {
+  plan_cache_mode: "force_generic_plan",
+  enable_seqscan: "off",
+  enable_bitmapscan: "off",
+  // No two entries of a load have their event in common.
+  enable_memoize: "off",
+};
 
 const config = configOrExit();
 const clock = systemClock;
 const log = createLog({ level: config.logLevel, role: "dispatcher", clock });
 const stop = stopSignal(config.parentPid);
 
-const db = connect(config.databaseUrl, { max: CONNECTIONS, name: "reviewrelay-dispatcher" });
+const db = connect(config.databaseUrl, {
+  max: CONNECTIONS,
+  name: "reviewrelay-dispatcher",
+  settings: PLANNER,
+});
 await reachableOrExit("DATABASE_URL", () => ping(db), clock);
 const redis = openRedis(config.redisUrl, log, () =>
   unreachable("REDIS_URL", "no connection for a minute."),
@@ -64,7 +78,7 @@ const dispatcher = new Dispatcher({
     transport,
     retryDelaysMs: MAIL_RETRY_DELAYS_MS,
   },
-  newUlid: monotonicFactory(),
+  newUlid: createUlids(),
 });
 
 measured.watch(dispatcher);

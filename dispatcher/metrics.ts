@@ -50,10 +50,10 @@ export class DispatcherMetrics {
     )();
     return {
       ...store,
-      commit: async (dispatcherId, records) => {
+      commit: async (dispatcherId, records, repeated) => {
         const startedMs = this.#clock.monotonicMs();
         try {
-          const result = await store.commit(dispatcherId, records);
+          const result = await store.commit(dispatcherId, records, repeated);
           sizes.observe(records.length);
           if (!result.fenced)
             for (const { decision } of records) attempts({ outcome: decision.kind }).value += 1;

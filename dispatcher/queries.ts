@@ -42,10 +42,9 @@ export interface EntryRow {
   readonly round: number;
   readonly attempt: number;
   readonly dueAt: Date | null;
-  readonly recordedAt: Date;
   readonly reviewHistoryId: number | null;
-  readonly occurredAt: Date | null;
-  readonly partnerId: number | null;
+  /** Of a test event when it was asked for. */
+  readonly occurredAt: Date;
   readonly storeId: number | null;
   readonly storeReviewSiteId: number | null;
   readonly axis: Axis | null;
@@ -57,7 +56,14 @@ export interface EntryRow {
 
 const TESTS_LIMIT = 16;
 
-/** The next entries of several subscriptions, each in the order of its sequence, and their test events. */
+/** Above every sequence. */
+const NO_END = "9223372036854775807";
+
+/**
+ * The next entries of several subscriptions, each in the order of its sequence, and their test events. The bounds are
+ * rows, because the planner takes those for wide and so walks the primary key up to the limit: of bounds on single
+ * columns it expects a few rows, and then reads and sorts all that a subscription has queued.
+ */
 export async function nextEntries(db: Db, requests: readonly LoadRequest[]): Promise<EntryRow[]> {
   const asked = JSON.stringify(
     requests.map(({ id, shard, after, limit, exceptReviews }) => ({
@@ -76,17 +82,18 @@ export async function nextEntries(db: Db, requests: readonly LoadRequest[]): Pro
     )
     select e.subscription_id as "subscriptionId", e.sequence, e.event_id as "eventId", e.event,
            e.is_test as "isTest", e.payload_mode as "payloadMode", e.review_id as "reviewId", e.round, e.attempt,
-           e.due_at as "dueAt", e.recorded_at as "recordedAt", e.review_history_id as "reviewHistoryId",
-           h.occurred_at as "occurredAt", h.partner_id as "partnerId", h.store_id as "storeId",
+           e.due_at as "dueAt", e.review_history_id as "reviewHistoryId",
+           coalesce(h.occurred_at, e.recorded_at) as "occurredAt", h.store_id as "storeId",
            h.store_review_site_id as "storeReviewSiteId", h.axis, h.actor::text as "actorJson",
            h.review::text as "reviewJson", h.site::text as "siteJson", h.metadata::text as "metadataJson"
       from asked a
      cross join lateral (
              (select * from outbox o
-               where o.shard = a.shard and o.subscription_id = a.id and o.sequence > a.after and not o.is_test
+               where (o.shard, o.subscription_id, o.sequence) > (a.shard, a.id, a.after)
+                 and (o.shard, o.subscription_id, o.sequence) < (a.shard, a.id, ${NO_END}::bigint) and not o.is_test
                  and (cardinality(a."except") = 0 or o.review_id is null or o.review_id <> all(a."except"))
                  and not (a.except_none and o.review_id is null)
-               order by o.sequence limit a."limit")
+               order by o.shard, o.subscription_id, o.sequence limit a."limit")
              union all
              (select * from outbox o
                where o.shard = a.shard and o.subscription_id = a.id and o.is_test
@@ -105,11 +112,21 @@ export interface CommitResult {
   readonly disabled: readonly string[];
 }
 
+export interface CommitGroup {
+  readonly records: readonly AttemptRecord[];
+  /** They may have been written before: looking for that in each index is paid by such a group alone. */
+  readonly repeated: boolean;
+  readonly now: Date;
+}
+
 /**
- * Writes the records of many actors in one statement: attempt rows, entries settled or waiting, failure counters
+ * Writes the records of many actors in one statement: attempt rows, entries gone or waiting, failure counters
  * and the disabling at the 20th failure (interface.md 3.1). All of it or nothing; and only while this process holds
  * its lease, whose row is locked meanwhile. Sending the same records again changes nothing more: an entry moves only
  * from the attempt that the record is about, and counters follow the entries that moved.
+ *
+ * An entry that ends leaves the outbox, and its last attempt says how it ended. The entries of a subscription go in
+ * one walk of the index each group.
  *
  * Each column comes as one text, its values between separators: taking those apart costs Postgres a third of what
  * json_to_recordset or arrays do.
@@ -117,8 +134,7 @@ export interface CommitResult {
 export async function commitAttempts(
   db: DbOrTx,
   dispatcherId: string,
-  records: readonly AttemptRecord[],
-  now: Date,
+  { records, repeated, now }: CommitGroup,
 ): Promise<CommitResult> {
   const column = (value: (record: AttemptRecord) => string | number | null) =>
     records.map((record) => value(record) ?? NULL).join(SEPARATOR);
@@ -126,7 +142,7 @@ export async function commitAttempts(
     with lease as materialized (
       select id from dispatchers where id = ${dispatcherId} for key share
     ), input as materialized (
-      select row_number() over () as ord, i.id, i.shard::smallint, i.subscription_id, i.sequence::bigint, i.event_id,
+      select i.ord, i.id, i.shard::smallint, i.subscription_id, i.sequence::bigint, i.event_id,
              i.event, i.round::smallint, i.attempt::smallint, i.started_at::timestamptz, i.duration_ms::int, i.outcome,
              i.status_code::smallint, i.error_code, i.request_headers::json, i.request_body,
              i.response_headers::json, i.response_excerpt, i.response_truncated::boolean, i.resent::boolean,
@@ -152,30 +168,38 @@ export async function commitAttempts(
           string_to_table(${column((one) => String(one.responseTruncated))}, chr(30)),
           string_to_table(${column((one) => String(one.resent))}, chr(30)),
           string_to_table(${column(retryAt)}, chr(30), chr(31))
-        ) as i(id, shard, subscription_id, sequence, event_id, event, round, attempt, started_at, duration_ms, outcome,
+        ) with ordinality as i(id, shard, subscription_id, sequence, event_id, event, round, attempt, started_at, duration_ms, outcome,
                status_code, error_code, request_headers, request_body, response_headers, response_excerpt,
-               response_truncated, resent, next_attempt_at)
+               response_truncated, resent, next_attempt_at, ord)
+    ), ended as (
+      select shard, subscription_id, attempt, array_agg(sequence) as sequences
+        from input where outcome in ('delivered', 'failed') group by shard, subscription_id, attempt
+    ), found as materialized (
+      -- The offset keeps this a look-up per subscription, whatever the planner thinks of the size of the outbox.
+      select o.place
+        from ended e cross join lateral (
+               select ctid as place from outbox
+                where shard = e.shard and subscription_id = e.subscription_id and sequence = any(e.sequences)
+                  and attempt = e.attempt offset 0) o
+    ), removed as (
+      delete from outbox where ctid = any(array(select place from found))
+      returning subscription_id, sequence, payload_mode, batch_job_id, recorded_at
+    ), known as (
+      select i.*, r.payload_mode, r.batch_job_id, r.recorded_at, r.recorded_at is not null as settled
+        from input i
+        left join removed r on r.subscription_id = i.subscription_id and r.sequence = i.sequence
+                           and i.outcome in ('delivered', 'failed')
     ), attempts as (
       insert into delivery_attempts (id, subscription_id, sequence, event_id, event, round, attempt, started_at,
         duration_ms, outcome, status_code, error_code, request_headers, request_body, response_headers,
-        response_excerpt, response_truncated, resent, next_attempt_at)
+        response_excerpt, response_truncated, resent, next_attempt_at, payload_mode, batch_job_id, recorded_at)
       select id, subscription_id, sequence, event_id, event, round, attempt, started_at,
         duration_ms, outcome, status_code, error_code, request_headers, request_body, response_headers,
         -- One row with an empty text comes as no row at all.
-        coalesce(response_excerpt, case when status_code is not null then '' end), response_truncated, resent, next_attempt_at
-        from input
-          on conflict do nothing
-    ), settled as (
-      delete from outbox o using input i
-       where i.outcome in ('delivered', 'failed') and o.shard = i.shard
-         and o.subscription_id = i.subscription_id and o.sequence = i.sequence and o.attempt = i.attempt
-      returning o.subscription_id, o.sequence, o.event_id, o.event, o.is_test, o.payload_mode, o.review_history_id,
-        o.review_id, o.batch_job_id, o.round, i.outcome, o.recorded_at, i.ord
-    ), kept as (
-      insert into settled_entries (subscription_id, sequence, event_id, event, is_test, payload_mode,
-        review_history_id, review_id, batch_job_id, round, state, recorded_at, settled_at)
-      select subscription_id, sequence, event_id, event, is_test, payload_mode, review_history_id, review_id,
-        batch_job_id, round, outcome, recorded_at, ${now} from settled
+        coalesce(response_excerpt, case when status_code is not null then '' end), response_truncated, resent,
+        next_attempt_at, payload_mode, batch_job_id, recorded_at
+        from known
+          ${repeated ? db.sql`on conflict do nothing` : db.sql``}
     ), waiting as (
       update outbox o set state = 'waiting', attempt = i.attempt + 1, due_at = i.next_attempt_at
         from input i
@@ -185,7 +209,7 @@ export async function commitAttempts(
       select subscription_id, outcome, ord,
              min(ord) filter (where outcome = 'delivered') over of_subscription as first_success,
              max(ord) filter (where outcome = 'delivered') over of_subscription as last_success
-        from settled window of_subscription as (partition by subscription_id)
+        from known where settled window of_subscription as (partition by subscription_id)
     ), runs as (
       -- Failures before the first success continue the stored run; those after the last one are the new run.
       select subscription_id, bool_or(outcome = 'delivered') as succeeded,

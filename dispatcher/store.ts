@@ -18,7 +18,12 @@ import { sweepShards, type SweptSubscription } from "./sweep.ts";
 export interface DispatchStore {
   /** Answers every request, in the same order. */
   load(requests: readonly LoadRequest[]): Promise<Loaded[]>;
-  commit(dispatcherId: string, records: readonly AttemptRecord[]): Promise<CommitResult>;
+  /** `repeated`: the records may have been committed before, by a commit of which the answer was lost. */
+  commit(
+    dispatcherId: string,
+    records: readonly AttemptRecord[],
+    repeated: boolean,
+  ): Promise<CommitResult>;
   dispatchBatch(batch: Omit<BatchDispatch, "hourMs">): Promise<BatchResult>;
   sweep(shards: readonly number[]): Promise<SweptSubscription[]>;
 }
@@ -57,14 +62,14 @@ export function createStore(deps: StoreDeps): DispatchStore {
         };
       });
     },
-    async commit(dispatcherId, records) {
-      const now = clock.now();
+    async commit(dispatcherId, records, repeated) {
+      const group = { records, repeated, now: clock.now() };
       // Only a permanent failure can disable, and only then is there a mail to write in the same transaction.
       if (records.every((record) => record.decision.kind !== "failed"))
-        return queries.commitAttempts(db, dispatcherId, records, now);
+        return queries.commitAttempts(db, dispatcherId, group);
       return db.transaction(async (tx) => {
-        const result = await queries.commitAttempts(tx, dispatcherId, records, now);
-        await tellOwners(tx, deps, result.disabled, now);
+        const result = await queries.commitAttempts(tx, dispatcherId, group);
+        await tellOwners(tx, deps, result.disabled, group.now);
         return result;
       });
     },
@@ -127,13 +132,8 @@ function toSource(row: EntryRow, { partnerId }: Subscription): BodySource {
     actorJson,
     metadataJson,
   } = row;
-  if (
-    reviewHistoryId === null ||
-    occurredAt === null ||
-    storeId === null ||
-    storeReviewSiteId === null
-  )
-    return { kind: "test", eventId, partnerId, occurredAt: row.recordedAt };
+  if (reviewHistoryId === null || storeId === null || storeReviewSiteId === null)
+    return { kind: "test", eventId, partnerId, occurredAt };
   return {
     kind: "recorded",
     facts: {

@@ -2,6 +2,8 @@ import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 
 import { verify } from "@octokit/webhooks-methods";
 
+import type { AttemptRecord } from "../../dispatcher/attempt.ts";
+import { commitAttempts } from "../../dispatcher/queries.ts";
 import { recordActions } from "../../src/outbox/queries.ts";
 import {
   createTestBox,
@@ -15,6 +17,7 @@ import {
   record,
   reviewAction,
   type Tenant,
+  type TestSubscription,
 } from "../support/outbox.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
 import { Receiver, until } from "../support/receiver.ts";
@@ -86,6 +89,31 @@ async function attemptsOf(subscriptionId: string) {
      where subscription_id = ${subscriptionId} order by id`;
 }
 
+/** The first entry of a subscription, failed for good. */
+function recordOf({ subscriptionId, shard }: TestSubscription): AttemptRecord {
+  return {
+    id: "01ARZ3NDEKTSV4RRFFQ69G5FAV",
+    shard,
+    subscriptionId,
+    sequence: 1,
+    eventId: "01ARZ3NDEKTSV4RRFFQ69G5FAV",
+    event: "review_received",
+    round: 1,
+    attempt: 1,
+    startedAt: new Date(),
+    durationMs: 1,
+    statusCode: 500,
+    errorCode: "http_status",
+    requestHeaders: {},
+    requestBody: "{}",
+    responseHeaders: null,
+    responseExcerpt: null,
+    responseTruncated: false,
+    resent: false,
+    decision: { kind: "failed" },
+  };
+}
+
 async function stateOf(subscriptionId: string) {
   const [row] = await database.db.sql<
     { state: string; failures: number; disabled_reason: string | null }[]
@@ -139,7 +167,8 @@ test("delivers events of parallel transactions in the order of their commits, ea
   expect(target.eventIds).toEqual(rows.map((row) => row.event_id));
   await until("settled", async () => (await unsettled(subscription.subscriptionId)) === 0);
   const sequences = await database.db.sql<{ sequence: number }[]>`
-    select sequence from settled_entries where subscription_id = ${subscription.subscriptionId} order by sequence`;
+    select sequence from delivery_attempts
+     where subscription_id = ${subscription.subscriptionId} and recorded_at is not null order by sequence`;
   expect(sequences.map((row) => row.sequence)).toEqual(
     Array.from({ length: 200 }, (_, i) => i + 1),
   );
@@ -375,37 +404,36 @@ test("takes over from a dispatcher that died, and what it still writes does not 
   dispatcher();
   await emit(tenant, 1);
   await until("the POST", () => target.received.length === 1);
-  const { commitAttempts } = await import("../../dispatcher/queries.ts");
-  const result = await commitAttempts(
-    database.db,
-    "dead",
-    [
-      {
-        id: "01ARZ3NDEKTSV4RRFFQ69G5FAV",
-        shard: subscription.shard,
-        subscriptionId: subscription.subscriptionId,
-        sequence: 1,
-        eventId: "01ARZ3NDEKTSV4RRFFQ69G5FAV",
-        event: "review_received",
-        round: 1,
-        attempt: 1,
-        startedAt: new Date(),
-        durationMs: 1,
-        statusCode: 500,
-        errorCode: "http_status",
-        requestHeaders: {},
-        requestBody: "{}",
-        responseHeaders: null,
-        responseExcerpt: null,
-        responseTruncated: false,
-        resent: false,
-        decision: { kind: "failed" },
-      },
-    ],
-    new Date(),
-  );
+  const result = await commitAttempts(database.db, "dead", {
+    records: [recordOf(subscription)],
+    repeated: false,
+    now: new Date(),
+  });
   expect(result.fenced).toBe(true);
   expect(await stateOf(subscription.subscriptionId)).toMatchObject({ failures: 0 });
+});
+
+test("changes nothing by a commit that is repeated because its answer was lost", async () => {
+  const { tenant, subscription } = await subscribed(await receiver());
+  await emit(tenant, 2);
+  await database.db
+    .sql`insert into dispatchers (id, started_at, renewed_at) values ('repeats', now(), now())`;
+  const commit = (repeated: boolean) =>
+    commitAttempts(database.db, "repeats", {
+      records: [recordOf(subscription)],
+      repeated,
+      now: new Date(),
+    });
+  const seen = async () => [
+    await stateOf(subscription.subscriptionId),
+    await attemptsOf(subscription.subscriptionId),
+    await unsettled(subscription.subscriptionId),
+  ];
+  await commit(false);
+  const once = await seen();
+  expect(once).toMatchObject([{ failures: 1 }, [{ outcome: "failed" }], 1]);
+  expect(await commit(true)).toEqual({ fenced: false, inactive: [], disabled: [] });
+  expect(await seen()).toEqual(once);
 });
 
 test("finishes the request under way when it is told to stop", async () => {

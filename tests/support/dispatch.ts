@@ -1,5 +1,3 @@
-import { monotonicFactory } from "ulid";
-
 import { createDeliver, type Deliver } from "../../dispatcher/deliver.ts";
 import { Dispatcher } from "../../dispatcher/dispatcher.ts";
 import { HttpClient, type HttpClientOptions } from "../../dispatcher/http/client.ts";
@@ -8,6 +6,7 @@ import { MAIL_RETRY_DELAYS_MS } from "../../dispatcher/mail-decide.ts";
 import { createMailStore } from "../../dispatcher/mail-store.ts";
 import type { MailTransport } from "../../dispatcher/mail-transport.ts";
 import { createStore } from "../../dispatcher/store.ts";
+import { createUlids } from "../../dispatcher/ulids.ts";
 import type { Db } from "../../db/client.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { parseNetworks } from "../../src/lib/egress.ts";
@@ -93,7 +92,7 @@ export function startDispatcher(deps: {
       transport: deps.mailTransport,
       retryDelaysMs: MAIL_RETRY_DELAYS_MS,
     },
-    newUlid: monotonicFactory(),
+    newUlid: createUlids(),
   });
   const stop = new AbortController();
   const running = dispatcher.run(stop.signal);

@@ -1,3 +1,5 @@
+import { ulid } from "ulid";
+
 import type { Config } from "../../src/lib/config.ts";
 import type { SecretBox } from "../../src/lib/secret-box.ts";
 import type { Wake, Waker } from "../../src/outbox/schedule.ts";
@@ -113,13 +115,32 @@ export async function startWebhooks(
   };
 }
 
-/** Settles what is queued for a subscription, as the dispatcher does at the end of a round. */
+/** Ends what is queued for a subscription with one more attempt each, as the dispatcher does at the end of a round. */
 export async function settle(
-  { database }: Pick<WebhookWorld, "database">,
+  { database: { db } }: Pick<WebhookWorld, "database">,
+  subscriptionId: string,
+  outcome: "delivered" | "failed",
+): Promise<void> {
+  const gone = await db.sql<{ sequence: number }[]>`
+    select sequence from outbox where subscription_id = ${subscriptionId} order by sequence`;
+  for (const { sequence } of gone)
+    await db.sql`
+      with gone as (
+        delete from outbox where subscription_id = ${subscriptionId} and sequence = ${sequence} returning *
+      )
+      insert into delivery_attempts (id, subscription_id, sequence, event_id, event, round, attempt, started_at,
+        duration_ms, outcome, request_headers, request_body, response_truncated, payload_mode, batch_job_id, recorded_at)
+      select ${ulid()}, subscription_id, sequence, event_id, event, round, attempt, now(), 1, ${outcome}, '{}', '{}', false,
+             payload_mode, batch_job_id, recorded_at from gone`;
+}
+
+/** The same, as it was written until attempts told it. */
+export async function settleAsBefore(
+  { database: { db } }: Pick<WebhookWorld, "database">,
   subscriptionId: string,
   state: "delivered" | "failed",
 ): Promise<void> {
-  await database.db.sql`
+  await db.sql`
     with gone as (delete from outbox where subscription_id = ${subscriptionId} returning *)
     insert into settled_entries
       (subscription_id, sequence, event_id, event, is_test, payload_mode, review_history_id, review_id, batch_job_id,

@@ -1,4 +1,6 @@
 import type { DbOrTx, Tx } from "../../../db/client.ts";
+import { ulidFloor } from "../../../db/partitions.ts";
+import { fromMs } from "../../lib/clock.ts";
 import { TEST_EVENT } from "../../outbox/event.ts";
 import type { DeliveryRow, SettledEntry } from "../delivery-model.ts";
 import type { Subscription } from "../model.ts";
@@ -66,6 +68,29 @@ export async function isQueued(tx: Tx, subscriptionId: string, eventId: string):
   return rows.length > 0;
 }
 
+/**
+ * The rounds of an event that have ended since then: skipped, or with the attempt that was their last. Of entries that
+ * ended before attempts said so, settled_entries tells.
+ */
+function endedRounds(
+  { sql }: DbOrTx,
+  subscriptionId: string,
+  eventId: ReturnType<DbOrTx["sql"]>,
+  since = fromMs(0),
+) {
+  return sql`
+    select event_id, event, sequence, round, is_test, payload_mode, review_history_id, review_id, batch_job_id, state,
+           recorded_at, settled_at
+      from settled_entries
+     where event_id = ${eventId} and subscription_id = ${subscriptionId} and settled_at >= ${since}
+     union all
+    select a.event_id, a.event, a.sequence, a.round, a.event = ${TEST_EVENT}, a.payload_mode, told.id, told.review_id,
+           a.batch_job_id, a.outcome, a.recorded_at, a.started_at + a.duration_ms * interval '1 millisecond'
+      from delivery_attempts a left join review_history told on told.event_id = a.event_id
+     where a.event_id = ${eventId} and a.subscription_id = ${subscriptionId} and a.id >= ${ulidFloor(since)}
+       and a.recorded_at is not null`;
+}
+
 /** The last round of an event that is settled. */
 export async function lastSettled(
   tx: Tx,
@@ -75,8 +100,7 @@ export async function lastSettled(
   const [row] = await tx.sql<SettledEntry[]>`
     select event, is_test as "isTest", payload_mode as "payloadMode", review_history_id as "reviewHistoryId",
            review_id as "reviewId", batch_job_id as "batchJobId", round, recorded_at as "recordedAt"
-      from settled_entries
-     where event_id = ${eventId} and subscription_id = ${subscriptionId}
+      from (${endedRounds(tx, subscriptionId, tx.sql`${eventId}`)}) e
      order by round desc, sequence desc limit 1`;
   return row;
 }
@@ -123,6 +147,8 @@ export async function appendUndelivered(
   window: Recovery,
 ): Promise<number> {
   const { id, shard, partnerId, payloadMode } = subscription;
+  const rounds = endedRounds(tx, id, tx.sql`h.event_id`, window.settledSince);
+  const roundsOfMissed = endedRounds(tx, id, tx.sql`m.event_id`, window.settledSince);
   const [row] = await tx.sql<{ queued: number }[]>`
     with missed as materialized (
       select h.id, h.event_id, h.event, h.review_id
@@ -131,9 +157,7 @@ export async function appendUndelivered(
          and h.event = any(${window.events}::text[])
          and not exists (select from outbox o where o.event_id = h.event_id and o.subscription_id = ${id})
          and not exists (select from batch_entries b where b.subscription_id = ${id} and b.review_history_id = h.id)
-         and not exists (select from settled_entries d
-                          where d.event_id = h.event_id and d.subscription_id = ${id} and d.state = 'delivered'
-                            and d.settled_at >= ${window.settledSince})
+         and not exists (select from (${rounds}) d where d.state = 'delivered')
        order by h.id limit ${window.limit}
     ), entries as (
       insert into outbox (shard, subscription_id, sequence, event_id, event, payload_mode, review_history_id,
@@ -143,9 +167,7 @@ export async function appendUndelivered(
              ${window.now}
         from missed m
         left join lateral (
-               select payload_mode, batch_job_id, round from settled_entries d
-                where d.event_id = m.event_id and d.subscription_id = ${id} and d.settled_at >= ${window.settledSince}
-                order by round desc limit 1) s on true
+               select payload_mode, batch_job_id, round from (${roundsOfMissed}) d order by round desc limit 1) s on true
       returning 1
     ), counted as (
       update outbox_sequences set last_sequence = last_sequence + (select count(*) from entries)
@@ -169,7 +191,7 @@ export async function deliveryOf(
               from outbox where event_id = ${eventId} and subscription_id = ${subscriptionId}
              union all
             select event_id, event, sequence, round, state, settled_at, review_history_id, recorded_at
-              from settled_entries where event_id = ${eventId} and subscription_id = ${subscriptionId}) e
+              from (${endedRounds(db, subscriptionId, db.sql`${eventId}`)}) ended) e
       left join review_history h on h.id = e.review_history_id
      order by e.round desc, e.sequence desc limit 1`;
   return row;
