@@ -1,5 +1,5 @@
 import { superAdmin } from "../../auth/guard.ts";
-import { isRowId, listOf, listSchema, pageOf } from "../../http/page.ts";
+import { listOf, listSchema, pageOf } from "../../http/page.ts";
 import { Answer, route } from "../../http/route.ts";
 import * as actions from "../actions/companies.ts";
 import type { AdminDeps } from "../actions/deps.ts";
@@ -40,7 +40,7 @@ function listRoutes(deps: AdminDeps) {
       query: model.partnerQuery,
       answers: { 200: listSchema(partner.object) },
       async handle({ query }) {
-        const page = pageOf(query, isRowId);
+        const page = pageOf(query);
         const rows = await actions.listCompanies(deps, partner.type, query, page);
         return listOf(rows, page, { key, show: partner.show });
       },
@@ -53,7 +53,7 @@ function listRoutes(deps: AdminDeps) {
       query: model.accountQuery,
       answers: { 200: listSchema(account.object) },
       async handle({ query }) {
-        const page = pageOf(query, isRowId);
+        const page = pageOf(query);
         const rows = await actions.listCompanies(deps, account.type, query, page);
         return listOf(rows, page, { key, show: account.show });
       },
@@ -70,6 +70,7 @@ function createRoutes(deps: AdminDeps) {
       access: superAdmin(),
       body: model.PartnerBody,
       answers: { 201: partner.object },
+      rules: ({ body }) => actions.newPartnerFaults(deps, body),
       handle: async ({ principal, call, body }) =>
         new Answer(201, partner.show(await actions.createPartner(deps, { principal, call }, body))),
     }),
@@ -80,6 +81,7 @@ function createRoutes(deps: AdminDeps) {
       access: superAdmin(),
       body: model.AccountBody,
       answers: { 201: account.object },
+      rules: ({ body }) => actions.newAccountFaults(deps, body),
       handle: async ({ principal, call, body }) =>
         new Answer(201, account.show(await actions.createAccount(deps, { principal, call }, body))),
     }),
