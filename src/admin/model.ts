@@ -1,7 +1,7 @@
 import { Type, type Static } from "@sinclair/typebox";
 
 import { PASSWORD_LENGTH, type Role } from "../auth/model.ts";
-import { pageQuery } from "../http/page.ts";
+import { isRowId, pageQuery } from "../http/page.ts";
 import { instantAnswer, rowId, storableText } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
 import { PROVIDER_SLUG } from "../providers/model.ts";
@@ -69,7 +69,11 @@ export const AccountBody = Type.Object(
 export type NewAccount = Static<typeof AccountBody>;
 
 /** `name`: a part of it, in upper or lower case. */
-const companyFilters = { ...pageQuery, name: Type.Optional(name), is_active: Type.Optional(flag) };
+const companyFilters = {
+  ...pageQuery(isRowId),
+  name: Type.Optional(name),
+  is_active: Type.Optional(flag),
+};
 export const partnerQuery = Type.Object(companyFilters);
 export const accountQuery = Type.Object({
   ...companyFilters,
@@ -170,6 +174,12 @@ export const ROLES_OF = {
   partner: ["partner_owner", "partner_admin"],
   account: ["account_owner", "account_user", "location_user"],
 } as const satisfies Record<string, readonly Role[]>;
+/** The company of a user, as far as it settles who may work there. */
+export interface Employer {
+  readonly type: keyof typeof ROLES_OF;
+  readonly storeIds: readonly number[];
+}
+
 const ROLES = Object.values(ROLES_OF).flat();
 const role = Type.Union(ROLES.map((one) => Type.Literal(one)));
 
@@ -196,7 +206,7 @@ export const UserBody = Type.Object(
 export type NewUser = Static<typeof UserBody>;
 
 export const userQuery = Type.Object({
-  ...pageQuery,
+  ...pageQuery(isRowId),
   company_id: Type.Optional(rowId()),
   role: Type.Optional(role),
   email: Type.Optional(storableText([1, EMAIL_CHARS])),

@@ -1,6 +1,6 @@
 import { Type, type Static } from "@sinclair/typebox";
 
-import { pageQuery } from "../http/page.ts";
+import { isRowId, pageQuery } from "../http/page.ts";
 import { instantText, rowId } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
 
@@ -91,7 +91,7 @@ const ACTION_LENGTH = 64;
 
 /** An action that nothing has is an empty list. `since` is the first instant, `until` the first one after. */
 export const auditQuery = Type.Object({
-  ...pageQuery,
+  ...pageQuery(isRowId),
   action: Type.Optional(Type.String({ pattern: `^[A-Z_]{1,${ACTION_LENGTH}}$` })),
   actor_id: Type.Optional(rowId()),
   company_id: Type.Optional(rowId()),

@@ -1,6 +1,6 @@
 import type { Db } from "../../db/client.ts";
 import { superAdmin } from "../auth/guard.ts";
-import { isRowId, listOf, listSchema, pageOf } from "../http/page.ts";
+import { listOf, listSchema, pageOf } from "../http/page.ts";
 import { route } from "../http/route.ts";
 import { listAudit } from "./actions.ts";
 import { auditEntry, auditQuery, showAuditEntry } from "./model.ts";
@@ -16,7 +16,7 @@ export function auditRoutes(deps: { db: Db }) {
       query: auditQuery,
       answers: { 200: listSchema(auditEntry) },
       async handle({ query }) {
-        const page = pageOf(query, isRowId);
+        const page = pageOf(query);
         const rows = await listAudit(deps, query, page);
         return listOf(rows, page, { key: (one) => String(one.id), show: showAuditEntry });
       },

@@ -9,3 +9,8 @@ const COMMON: ReadonlySet<string> = new Set(dictionary["passwords-common"]);
 export function isCommonPassword(password: string): boolean {
   return COMMON.has(password.toLowerCase());
 }
+
+/** What a schema cannot say of a new password. */
+export function passwordFault(password: string): string | undefined {
+  return isCommonPassword(password) ? "is too common: others would guess it at once" : undefined;
+}

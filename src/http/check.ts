@@ -1,23 +1,64 @@
 import type { Static, TObject, TSchema } from "@sinclair/typebox";
 import { TypeCompiler, type TypeCheck, type ValueError } from "@sinclair/typebox/compiler";
 
-import { invalid, Problem, type FieldErrors } from "../lib/problem.ts";
+import { Problem, type FieldErrors } from "../lib/problem.ts";
 
 const compiled = new WeakMap<TSchema, TypeCheck<TSchema>>();
 
-/** The value, if it has the shape; else a 422 that names every bad field at once, as `events.3.review.rate`. */
-export function check<T extends TSchema>(schema: T, value: unknown): Static<T> {
+/**
+ * A value without its faulty parts, down to the fields of objects and the elements of lists. What is malformed is there
+ * as undefined, what is missing is not there at all: a rule that asks for a field can tell the two apart by `in`.
+ */
+export type Sound<T> = T extends readonly (infer E)[]
+  ? readonly (Sound<E> | undefined)[]
+  : T extends object
+    ? { readonly [K in keyof T]?: Sound<T[K]> | undefined }
+    : T;
+
+/** The value, if it has the shape; else every bad field by its path, and what is left of the value without them. */
+export type Examined<T> =
+  | { readonly value: T }
+  | {
+      readonly faults: FieldErrors;
+      /** Undefined where the value as a whole is malformed. */
+      readonly sound: Sound<T> | undefined;
+    };
+
+/** All of the value, or what is left of it. */
+export function soundOf<T>(examined: Examined<T>): T | Sound<T> | undefined {
+  return "value" in examined ? examined.value : examined.sound;
+}
+
+/** Looks at everything: a 422 names every bad field at once, as `events.3.review.rate` (decisions.md 1). */
+export function examine<T extends TSchema>(schema: T, value: unknown): Examined<Static<T>> {
   let checker = compiled.get(schema);
   if (checker === undefined) compiled.set(schema, (checker = TypeCompiler.Compile(schema)));
-  if (checker.Check(value)) return value;
+  if (checker.Check(value)) return { value };
   // Without a prototype, so that a field named `constructor` or `__proto__` is one like any other.
-  const errors: FieldErrors = Object.create(null);
+  const faults: FieldErrors = Object.create(null);
+  const paths = new Set<string>();
   for (const error of checker.Errors(value)) {
+    paths.add(error.path);
     const field = error.path.slice(1).replaceAll("/", ".") || "body";
     // The first word on a field says enough: a missing one is also "not a string".
-    errors[field] ??= [explain(error)];
+    faults[field] ??= [explain(error)];
   }
-  throw invalid(errors);
+  // What the schema found no fault with has the type that it stands for.
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  return { faults, sound: without(value, paths) as Sound<Static<T>> | undefined };
+}
+
+/** The value without the parts at these JSON pointers. */
+function without(value: unknown, paths: ReadonlySet<string>, path = ""): unknown {
+  if (paths.has(path)) return undefined;
+  if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) return value.map((one, i) => without(one, paths, `${path}/${i}`));
+  return Object.fromEntries(
+    Object.entries(value).map(([name, one]) => {
+      const pointer = `${path}/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`;
+      return [name, without(one, paths, pointer)];
+    }),
+  );
 }
 
 /** A schema may carry `explain`: the sentence for people, where the general one would not help. */
@@ -58,18 +99,25 @@ function lowerFirst(text: string): string {
  * Reads a query string: integers are converted, an unknown parameter is ignored, a repeated one is an error; where the
  * schema says `repeatable` it counts as absent.
  */
-export function checkQuery<T extends TObject>(schema: T, search: URLSearchParams): Static<T> {
+export function examineQuery<T extends TObject>(
+  schema: T,
+  search: URLSearchParams,
+): Examined<Static<T>> {
   const value: Record<string, unknown> = {};
-  const repeated: FieldErrors = {};
+  const repeated: string[] = [];
   for (const [name, property] of Object.entries(schema.properties)) {
     const given = search.getAll(name);
     const [text] = given;
     if (given.length > 1 && property["repeatable"]) continue;
-    if (given.length > 1) repeated[name] = ["must be given once"];
+    // A list has the shape of no parameter, so the schema refuses it; only the words are better here.
+    if (given.length > 1) repeated.push(name);
+    if (given.length > 1) value[name] = given;
     else if (text !== undefined) value[name] = valueOf(property, text);
   }
-  if (Object.keys(repeated).length > 0) throw invalid(repeated);
-  return check(schema, value);
+  const examined = examine(schema, value);
+  if ("faults" in examined)
+    for (const name of repeated) examined.faults[name] = ["must be given once"];
+  return examined;
 }
 
 function valueOf({ type, format }: TSchema, text: string): unknown {

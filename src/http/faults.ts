@@ -1,7 +1,7 @@
 import { Type, type Static, type TSchema, type TUnknown } from "@sinclair/typebox";
 
-import { Problem, type FieldErrors } from "../lib/problem.ts";
-import { check } from "./check.ts";
+import type { FieldErrors } from "../lib/problem.ts";
+import { examine, type Examined } from "./check.ts";
 
 /** What a caller has to send, although the handler gets it unchecked. */
 export interface CheckedByHandler<T extends TSchema> extends TUnknown {
@@ -9,28 +9,35 @@ export interface CheckedByHandler<T extends TSchema> extends TUnknown {
 }
 
 /**
- * A body that the handler checks itself, because rules that no schema can say belong into the same 422. The schema
- * still describes the route.
+ * A body that the handler checks itself: one that no schema can look through (a union names no field), or where the
+ * words of a rule replace those of the schema. The schema still describes the route. Any other route says in its `rules`
+ * what its schemas cannot.
  */
 export function checkedByHandler<T extends TSchema>(schema: T): CheckedByHandler<T> {
   return Type.Unknown({ ...schema });
 }
 
-/** The value if it has the shape, else what is wrong with it, each field under `prefix`. */
+/** `examine` with each field under `prefix`. */
 export function shapeOf<T extends TSchema>(
   schema: T,
   value: unknown,
   prefix = "",
-): { value: Static<T> } | { faults: FieldErrors } {
-  try {
-    return { value: check(schema, value) };
-  } catch (error) {
-    if (!(error instanceof Problem) || error.errors === undefined) throw error;
-    const faults = Object.entries(error.errors).map(([field, texts]) => [
-      // The value itself has a bad shape, not one of its fields.
-      field === "body" && prefix !== "" ? prefix.slice(0, -1) : prefix + field,
-      texts,
-    ]);
-    return { faults: Object.fromEntries(faults) };
-  }
+): Examined<Static<T>> {
+  const examined = examine(schema, value);
+  if ("value" in examined) return examined;
+  const faults = Object.entries(examined.faults).map(([field, texts]) => [
+    // The value itself has a bad shape, not one of its fields.
+    field === "body" && prefix !== "" ? prefix.slice(0, -1) : prefix + field,
+    texts,
+  ]);
+  return { ...examined, faults: Object.fromEntries(faults) };
+}
+
+/** What rules say of fields: undefined where there is nothing to say. */
+export type Told = Readonly<Record<string, string | undefined>>;
+
+export function faultsOf(told: Told): FieldErrors {
+  const faults: FieldErrors = {};
+  for (const [field, text] of Object.entries(told)) if (text !== undefined) faults[field] = [text];
+  return faults;
 }

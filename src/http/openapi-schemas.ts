@@ -19,7 +19,7 @@ export function describeSchema(schema: TSchema, components: Components): Record<
   return { $ref: `#/components/schemas/${title}` };
 }
 
-const OWN_KEYWORDS = new Set(["explain", "title", "repeatable", "characters"]);
+const OWN_KEYWORDS = new Set(["characters", "explain", "isKey", "repeatable", "title"]);
 
 function plain(schema: TSchema, components: Components): Record<string, Json> {
   const entries = Object.entries(schema).filter(([name]) => !OWN_KEYWORDS.has(name));

@@ -1,12 +1,24 @@
-import { Type, type TSchema } from "@sinclair/typebox";
+import { Kind, Type, TypeRegistry, type TSchema } from "@sinclair/typebox";
 
-import { invalid } from "../lib/problem.ts";
+type KeyTest = (key: string) => boolean;
 
-/** decisions.md 1, success: `?limit=` 1 to 100, default 50; `?cursor=` opaque. Spread into a list's query schema. */
-export const pageQuery = {
-  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })),
-  cursor: Type.Optional(Type.String()),
-};
+const CURSOR = "Cursor";
+TypeRegistry.Set<{ readonly isKey: KeyTest }>(
+  CURSOR,
+  ({ isKey }, text) => typeof text === "string" && isCursor(text, isKey),
+);
+
+/**
+ * decisions.md 1, success: `?limit=` 1 to 100, default 50; `?cursor=` opaque. Spread into a list's query schema. A cursor
+ * is the key of a row, made opaque; the schema refuses one that this list never made, beside every other bad field.
+ */
+export function pageQuery(isKey: KeyTest) {
+  const cursor = { [Kind]: CURSOR, type: "string", isKey, explain: "is not a cursor of this list" };
+  return {
+    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })),
+    cursor: Type.Optional(Type.Unsafe<string>(cursor)),
+  };
+}
 
 const DEFAULT_LIMIT = 50;
 
@@ -16,17 +28,15 @@ export interface Page {
   readonly after: string | undefined;
 }
 
-/** Reads the page asked for. A cursor is the key of a row, made opaque; one that we did not make is a 422. */
-export function pageOf(
-  query: { limit?: number; cursor?: string },
-  isKey: (key: string) => boolean,
-): Page {
-  const limit = query.limit ?? DEFAULT_LIMIT;
-  if (query.cursor === undefined) return { limit, after: undefined };
-  const after = Buffer.from(query.cursor, "base64url").toString();
-  if (!isKey(after) || encodeCursor(after) !== query.cursor)
-    throw invalid({ cursor: ["is not a cursor of this list"] });
-  return { limit, after };
+/** The page asked for, by a query that `pageQuery` has let pass. */
+export function pageOf({
+  limit = DEFAULT_LIMIT,
+  cursor,
+}: {
+  limit?: number;
+  cursor?: string;
+}): Page {
+  return { limit, after: cursor === undefined ? undefined : decodeCursor(cursor) };
 }
 
 /** `rows` holds one more than the limit if there is a next page. */
@@ -53,4 +63,13 @@ export const isRowId = (text: string): boolean => /^[1-9]\d{0,15}$/.test(text);
 
 function encodeCursor(key: string): string {
   return Buffer.from(key).toString("base64url");
+}
+
+function decodeCursor(cursor: string): string {
+  return Buffer.from(cursor, "base64url").toString();
+}
+
+function isCursor(text: string, isKey: KeyTest): boolean {
+  const key = decodeCursor(text);
+  return isKey(key) && encodeCursor(key) === text;
 }

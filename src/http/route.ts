@@ -2,6 +2,8 @@ import type { Static, TObject, TSchema } from "@sinclair/typebox";
 
 import type { Principal } from "../auth/model.ts";
 import type { ProblemCode } from "../lib/problem.ts";
+import type { Sound } from "./check.ts";
+import type { Told } from "./faults.ts";
 
 export type Method = "GET" | "POST" | "PATCH" | "DELETE";
 
@@ -47,6 +49,9 @@ interface Input<P, B, Q, F> {
 
 type Found<P> = Pick<Input<P, unknown, unknown, unknown>, "principal" | "call" | "params">;
 
+/** What rules judge: the fields that have their shape, while others may be malformed or missing. */
+type Judged<P, B, Q, F> = Omit<Input<P, Sound<B>, Sound<Q>, F>, "raw">;
+
 interface Spec<A extends Access, B extends TSchema, Q extends TObject, F> {
   readonly method: Method;
   /** Below `{base_url}`, such as `/partner/webhooks/:id`. */
@@ -73,6 +78,12 @@ interface Spec<A extends Access, B extends TSchema, Q extends TObject, F> {
   readonly query?: Q;
   /** Looks up the record that the path names, scoped to the caller: 404 and 403 come before 422. */
   readonly find?: (input: Found<PrincipalOf<A>>) => Promise<F>;
+  /**
+   * Says what no schema can, of every field at once: its words and the schema's make one 422. A rule over two fields
+   * is silent unless both are sound. It may look things up and writes nothing; what may change until the handler's
+   * transaction is decided there once more.
+   */
+  readonly rules?: (input: Judged<PrincipalOf<A>, Static<B>, Static<Q>, F>) => Told | Promise<Told>;
   /** Status → schema of the body (`null`: no body), for the API's description. */
   readonly answers: Answers;
   readonly problems?: readonly ProblemCode[];
@@ -82,8 +93,14 @@ interface Spec<A extends Access, B extends TSchema, Q extends TObject, F> {
 type PrincipalOf<A extends Access> = A extends { kind: "bearer" } ? Principal : undefined;
 
 /** A route with its types erased: what `src/app.ts` mounts and the API's description is made from. */
-export interface Route extends Omit<Spec<Access, TSchema, TObject, unknown>, "find" | "handle"> {
+export interface Route extends Omit<
+  Spec<Access, TSchema, TObject, unknown>,
+  "find" | "rules" | "handle"
+> {
   readonly find?: (input: Found<Principal | undefined>) => Promise<unknown>;
+  readonly rules?: (
+    input: Judged<Principal | undefined, unknown, unknown, unknown>,
+  ) => Told | Promise<Told>;
   readonly handle: (
     input: Input<Principal | undefined, unknown, unknown, unknown>,
   ) => Promise<unknown>;

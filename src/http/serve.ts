@@ -2,9 +2,10 @@ import { Type } from "@sinclair/typebox";
 
 import type { Principal } from "../auth/model.ts";
 import { errorFields, type Log } from "../lib/log.ts";
-import { Problem } from "../lib/problem.ts";
+import { invalid, Problem } from "../lib/problem.ts";
 import { BODY_LIMIT, isJson, readBody } from "./body.ts";
-import { check, checkQuery, parseJson } from "./check.ts";
+import { examine, examineQuery, parseJson, soundOf, type Examined } from "./check.ts";
+import { faultsOf, type Told } from "./faults.ts";
 import type { Observe } from "./metrics.ts";
 import { Meter, type RateLimiter } from "./rate-limit.ts";
 import { Answer, type Call, type Route } from "./route.ts";
@@ -32,7 +33,7 @@ const NO_QUERY = Type.Object({});
 /** Of a route that takes none: an empty object says nothing either. */
 const NO_BODY = Type.Object({}, { additionalProperties: false });
 
-/** Runs one route: body within its limit (413), token (401), role (403), syntax (415, 400), record (404, 403), fields (422), action. */
+/** Runs one route: body within its limit (413), token (401), role (403), syntax (415, 400), record (404, 403), fields by schemas and rules together (422), action. */
 export function serve(edge: Edge, route: Route, asked: Asked): Promise<Response> {
   const work = () => serveMetered(edge, route, asked);
   return edge.observe === undefined ? work() : edge.observe(route, work);
@@ -63,9 +64,28 @@ async function run(edge: Edge, route: Route, asked: Metered): Promise<unknown> {
   await route.verify?.({ call, params, raw });
   const json = parseBody(route, call, raw);
   const found = await route.find?.({ principal, call, params });
-  const query = checkQuery(route.query ?? NO_QUERY, new URL(request.url).searchParams);
-  const body = check(route.body ?? NO_BODY, json);
-  return route.handle({ principal, call, params, query, body, raw, found });
+  const known = { principal, call, params, found };
+  const query = examineQuery(route.query ?? NO_QUERY, new URL(request.url).searchParams);
+  const body = examine(route.body ?? NO_BODY, json);
+  const faults = {
+    ...faultsOf(await tell(route, known, { query, body })),
+    // The schema's word on a field comes first: a rule may have taken a malformed one for a missing one.
+    ...("faults" in query && query.faults),
+    ...("faults" in body && body.faults),
+  };
+  if ("faults" in query || "faults" in body || Object.keys(faults).length > 0)
+    throw invalid(faults);
+  return route.handle({ ...known, query: query.value, body: body.value, raw });
+}
+
+/** What the route's own rules say; nothing where there is no body to speak of. */
+async function tell(
+  route: Route,
+  known: Pick<Parameters<Route["handle"]>[0], "principal" | "call" | "params" | "found">,
+  { query, body }: { query: Examined<unknown>; body: Examined<unknown> },
+): Promise<Told> {
+  if (route.rules === undefined || ("faults" in body && body.sound === undefined)) return {};
+  return route.rules({ ...known, query: soundOf(query), body: soundOf(body) });
 }
 
 /**

@@ -42,9 +42,9 @@ export function isoInstant(at: Date): string {
 
 const RFC3339 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,9})?(Z|[+-]\d{2}:\d{2})$/;
 
-/** Reads an ISO 8601 instant with an offset; undefined if it is anything else (`2026-02-30` too). */
-export function parseInstant(text: string): Date | undefined {
-  if (!RFC3339.test(text)) return undefined;
+/** Reads an ISO 8601 instant with an offset; undefined if it is anything else (`2026-02-30` too), or nothing. */
+export function parseInstant(text: string | undefined): Date | undefined {
+  if (text === undefined || !RFC3339.test(text)) return undefined;
   const at = new Date(text);
   if (Number.isNaN(at.getTime())) return undefined;
   // Date rolls 30 February over to 2 March; the calendar day must survive the round trip.

@@ -18,15 +18,17 @@ export function isRegistrable(uri: string): boolean {
 }
 
 /**
- * RFC 9700, 2.1: letter by letter. The one exception is the port of a loopback address, where a native app listens on
- * whichever is free (RFC 8252, 7.3).
+ * decisions.md 2: letter by letter (RFC 9700, 2.1). The one exception is for native apps, which listen on whichever port
+ * is free: a loopback address that was registered without a port stands for any (RFC 8252, 7.3). `localhost` does not:
+ * it need not be this machine (8.3).
  */
 export function matchesRedirect(registered: string, given: string): boolean {
   if (registered === given) return true;
   const [known, asked] = [HTTP_LOOPBACK.exec(registered), HTTP_LOOPBACK.exec(given)];
-  if (known === null || asked === null || !isRegistrable(given)) return false;
-  const port = Number(asked[2] ?? 80);
-  return known[1] === asked[1] && known[3] === asked[3] && port > 0 && port <= MAX_PORT;
+  if (known === null || asked === null) return false;
+  const anyPort = known[1] !== "localhost" && known[2] === undefined;
+  const port = Number(asked[2]);
+  return anyPort && known[1] === asked[1] && known[3] === asked[3] && port > 0 && port <= MAX_PORT;
 }
 
 /** Adds parameters and leaves the rest as the client wrote it (RFC 6749, 4.1.2). */

@@ -4,19 +4,20 @@ import { ulid } from "ulid";
 
 import type { Db, Tx } from "../../db/client.ts";
 import type { Clock } from "../lib/clock.ts";
-import { invalid, Problem } from "../lib/problem.ts";
+import { invalid, Problem, type FieldErrors } from "../lib/problem.ts";
 import { equalInConstantTime, type SecretBox } from "../lib/secret-box.ts";
 import { queueHomeownerNotices, suppressingPartners } from "../notifications/actions.ts";
 import type { RecordedAction } from "../outbox/event.ts";
 import { MAIL_WAKE } from "../outbox/mail.ts";
 import { recordActions } from "../outbox/queries.ts";
 import type { Waker } from "../outbox/schedule.ts";
-import { decideEvents, type Known, type Outcome } from "./decide.ts";
-import { readEvents } from "./input.ts";
+import { decideEvents, referenceFaults, type Known, type Outcome } from "./decide.ts";
+import { readEvents, type ReadEvents } from "./input.ts";
 import {
   PROVIDER_SLUG,
   reviewKey,
   type ProviderEvent,
+  type Reference,
   type ReviewState,
   type Site,
 } from "./model.ts";
@@ -51,8 +52,9 @@ export async function verifySignature(
 
 /**
  * Takes all events of one request or none (decisions.md 6): domain changes, history and outbox entries in one
- * transaction. Every request takes its locks in the same order (sites, event ids, reviews, and the partners'
- * sequences last), so that none waits for another in a circle.
+ * transaction. One 422 names what is wrong with every event, by itself and by what it refers to; the transaction that
+ * looked it up is rolled back. Every request takes its locks in the same order (event ids, sites, reviews, and the
+ * partners' sequences last), so that none waits for another in a circle.
  */
 export async function takeEvents(
   deps: ProviderDeps & { readonly profanity: ProfanityFinder },
@@ -60,56 +62,67 @@ export async function takeEvents(
   body: unknown,
 ): Promise<{ accepted: number; duplicates: number }> {
   const now = deps.clock.now();
-  const events = readEvents(body, now);
+  const read = readEvents(body, now);
   const { accepted, wakes } = await deps.db.transaction(async (tx) => {
-    const sites = await lockSites(tx, slug, events);
-    const fresh = await claim(tx, sites, events, now);
-    if (fresh.length === 0) return { accepted: 0, wakes: [] };
+    const fresh = await claim(tx, slug, read, now);
+    if (fresh.references.length === 0) {
+      refuse(read.faults);
+      return { accepted: 0, wakes: [] };
+    }
+    const sites = await lockSites(tx, slug, fresh);
     const known = await loadKnown(tx, { sites, fresh, now, profanity: deps.profanity });
-    const outcome = decideEvents(fresh, known);
-    if (Object.keys(outcome.faults).length > 0) throw invalid({ ...outcome.faults });
+    refuse({ ...referenceFaults(fresh.references, known), ...read.faults });
+    const outcome = decideEvents(fresh.events, known);
     const mailed = await write(tx, deps, outcome, now);
     const actions = outcome.recorded.map((one): RecordedAction => ({
       ...toAction(one, slug),
       eventId: ulid(now.getTime()),
     }));
     const recorded = await recordActions(tx, actions, now);
-    return { accepted: fresh.length, wakes: mailed ? [...recorded, MAIL_WAKE] : recorded };
+    return { accepted: fresh.events.length, wakes: mailed ? [...recorded, MAIL_WAKE] : recorded };
   });
   // After the commit: earlier, the dispatcher could look before the entries are visible.
   await deps.schedule.wake(wakes);
-  return { accepted, duplicates: events.length - accepted };
+  return { accepted, duplicates: read.events.length - accepted };
 }
 
+function refuse(faults: FieldErrors): void {
+  if (Object.keys(faults).length > 0) throw invalid(faults);
+}
+
+type Fresh = Pick<ReadEvents, "events" | "references">;
 type Sites = ReadonlyMap<number, Site>;
 
-async function lockSites(tx: Tx, slug: string, events: readonly ProviderEvent[]): Promise<Sites> {
+/**
+ * What was never seen before; of several events with one id in a request, the first. The rest are duplicates, whatever
+ * they refer to by now (decisions.md 6).
+ */
+async function claim(
+  tx: Tx,
+  slug: string,
+  { events, references }: ReadEvents,
+  now: Date,
+): Promise<Fresh> {
+  const first = new Map<string, number>();
+  for (const { id, index } of references)
+    if (id !== undefined && !first.has(id)) first.set(id, index);
+  const claimed = await queries.claimEventIds(tx, slug, [...first.keys()], now);
+  const isFresh = ({ id, index }: Pick<Reference, "id" | "index">) =>
+    id === undefined || (claimed.has(id) && first.get(id) === index);
+  return { events: events.filter(isFresh), references: references.filter(isFresh) };
+}
+
+async function lockSites(tx: Tx, slug: string, { events, references }: Fresh): Promise<Sites> {
   const changing = events.filter(({ type }) => type === "connection.changed");
-  const ids = distinct(events.map(({ siteId }) => siteId));
+  const ids = distinct(references.flatMap(({ siteId }) => siteId ?? []));
   const locked = distinct(changing.map(({ siteId }) => siteId));
   const sites = await queries.sitesOf(tx, slug, { ids, locked });
   return new Map(sites.map((one) => [one.id, one]));
 }
 
-/** The events that were never seen before; of several with one id in a request, the first. */
-async function claim(
-  tx: Tx,
-  sites: Sites,
-  events: readonly ProviderEvent[],
-  now: Date,
-): Promise<ProviderEvent[]> {
-  const first = new Map<string, ProviderEvent>();
-  for (const event of events) if (!first.has(event.id)) first.set(event.id, event);
-  const [site] = sites.values();
-  // Not one site is known, so no event can be accepted; the decision names them all.
-  if (site === undefined) return [...first.values()];
-  const claimed = await queries.claimEventIds(tx, site.reviewSiteId, [...first.keys()], now);
-  return [...first.values()].filter(({ id }) => claimed.has(id));
-}
-
 interface Loading {
   readonly sites: Sites;
-  readonly fresh: readonly ProviderEvent[];
+  readonly fresh: Fresh;
   readonly now: Date;
   readonly profanity: ProfanityFinder;
 }
@@ -118,12 +131,15 @@ async function loadKnown(tx: Tx, { sites, fresh, now, profanity }: Loading): Pro
   const profanityIn = remembering((text) => profanity.wordsIn(text));
   const reported = new Map<string, queries.NewReview>();
   const keys = new Map<string, Pick<ReviewState, "siteId" | "externalReviewId">>();
-  for (const event of fresh) {
-    if (event.type === "connection.changed" || !sites.has(event.siteId)) continue;
+  for (const { type, siteId, externalReviewId } of fresh.references) {
+    if (type === undefined || siteId === undefined || externalReviewId === undefined) continue;
+    if (sites.has(siteId))
+      keys.set(reviewKey(siteId, externalReviewId), { siteId, externalReviewId });
+  }
+  for (const event of fresh.events) {
+    if (event.type !== "review.created" || !sites.has(event.siteId)) continue;
     const key = reviewKey(event.siteId, event.externalReviewId);
-    keys.set(key, event);
-    if (event.type === "review.created" && !reported.has(key))
-      reported.set(key, newReview(event, profanityIn));
+    if (!reported.has(key)) reported.set(key, newReview(event, profanityIn));
   }
   const reviews = new Map<string, ReviewState>();
   const created = new Set<string>();
@@ -137,7 +153,13 @@ async function loadKnown(tx: Tx, { sites, fresh, now, profanity }: Loading): Pro
   const others = [...keys].flatMap(([key, one]) => (created.has(key) ? [] : [one]));
   const locked = others.length === 0 ? [] : await queries.lockReviews(tx, others);
   for (const one of locked) reviews.set(reviewKey(one.siteId, one.externalReviewId), one);
-  return { sites, reviews, created, profanityIn, suppressing: await suppressing(tx, sites, fresh) };
+  return {
+    sites,
+    reviews,
+    created,
+    profanityIn,
+    suppressing: await suppressing(tx, sites, fresh.events),
+  };
 }
 
 async function insertNew(tx: Tx, reviews: readonly queries.NewReview[], now: Date) {
@@ -162,9 +184,9 @@ function newReview(
 function suppressing(
   tx: Tx,
   sites: Sites,
-  fresh: readonly ProviderEvent[],
+  events: readonly ProviderEvent[],
 ): Promise<ReadonlySet<number>> {
-  const posted = fresh.filter(({ type }) => type === "response.posted");
+  const posted = events.filter(({ type }) => type === "response.posted");
   const partners = posted.flatMap(({ siteId }) => sites.get(siteId)?.partnerId ?? []);
   return suppressingPartners(tx, distinct(partners));
 }

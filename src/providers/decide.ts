@@ -2,7 +2,14 @@ import { isoInstant } from "../lib/clock.ts";
 import type { Axis } from "../outbox/event.ts";
 import type { Metadata } from "../reviews/model.ts";
 import { reviewKey } from "./model.ts";
-import type { AxisState, ProviderEvent, ReportedReview, ReviewState, Site } from "./model.ts";
+import type {
+  AxisState,
+  ProviderEvent,
+  Reference,
+  ReportedReview,
+  ReviewState,
+  Site,
+} from "./model.ts";
 
 /** What is known when a request is decided, all of it locked. */
 export interface Known {
@@ -56,8 +63,6 @@ export interface Outcome {
   /** Only what differs from what was known. */
   readonly reviews: readonly ReviewState[];
   readonly sites: readonly Site[];
-  /** Field → what is wrong; if there is any, nothing may be written. */
-  readonly faults: Readonly<Record<string, string[]>>;
 }
 
 /** The working copy of what is known, as the events before the present one have left it. */
@@ -68,10 +73,43 @@ interface Draft {
   /** Created by this request, and reached by their first event. */
   readonly begun: Set<string>;
   readonly recorded: Recorded[];
-  readonly faults: Record<string, string[]>;
 }
 
-/** Applies the events one after the other, in the order of the request (decisions.md 6). */
+/** Stands for the site where it is not known which one is meant. */
+const SOME_SITE = 0;
+
+/**
+ * Field → what is wrong, for every event that refers to what is not there. An event that is to be put right counts as
+ * if it had been: what it may create is no fault of those behind it.
+ */
+export function referenceFaults(
+  references: readonly Reference[],
+  { sites, reviews, created }: Pick<Known, "sites" | "reviews" | "created">,
+): Record<string, string[]> {
+  const faults: Record<string, string[]> = {};
+  const begun = new Set<string>();
+  for (const { index, type, siteId, externalReviewId } of references) {
+    const site = siteId === undefined ? undefined : sites.get(siteId);
+    if (siteId !== undefined && site === undefined)
+      faults[`events.${index}.store_review_site_id`] = [
+        "is not a store's connection with this provider",
+      ];
+    if (externalReviewId === undefined) continue;
+    const key = reviewKey(site?.id ?? SOME_SITE, externalReviewId);
+    if (type === undefined || type === "review.created") begun.add(key);
+    else if (site !== undefined) {
+      const exists = reviews.has(key) && !created.has(key);
+      if (exists || begun.has(key) || begun.has(reviewKey(SOME_SITE, externalReviewId))) continue;
+      const inReview = type === "review.updated" || type === "review.removed";
+      faults[`events.${index}.${inReview ? "review." : ""}external_review_id`] = [
+        "is not a review that this site has reported",
+      ];
+    }
+  }
+  return faults;
+}
+
+/** Applies the events one after the other, in the order of the request; `referenceFaults` found none of them wrong. */
 export function decideEvents(events: readonly ProviderEvent[], known: Known): Outcome {
   const draft: Draft = {
     known,
@@ -79,7 +117,6 @@ export function decideEvents(events: readonly ProviderEvent[], known: Known): Ou
     reviews: new Map(known.reviews),
     begun: new Set(),
     recorded: [],
-    faults: {},
   };
   for (const event of events) apply(draft, event);
   return {
@@ -88,16 +125,13 @@ export function decideEvents(events: readonly ProviderEvent[], known: Known): Ou
       one === known.reviews.get(key) ? [] : [one],
     ),
     sites: [...draft.sites].flatMap(([id, one]) => (one === known.sites.get(id) ? [] : [one])),
-    faults: draft.faults,
   };
 }
 
 function apply(draft: Draft, event: ProviderEvent): void {
   const site = draft.sites.get(event.siteId);
-  if (site === undefined) {
-    const field = `events.${event.index}.store_review_site_id`;
-    draft.faults[field] = ["is not a store's connection with this provider"];
-  } else if (event.type === "connection.changed") {
+  if (site === undefined) throw new Error(`The site of event ${event.index} was not looked up.`);
+  if (event.type === "connection.changed") {
     applyConnection(draft, event, site);
   } else {
     applyToReview(draft, event, site);
@@ -111,12 +145,7 @@ function applyToReview(draft: Draft, event: ReviewEvent, site: Site): void {
   const key = reviewKey(site.id, event.externalReviewId);
   const review = reviewFor(draft, key);
   if (event.type === "review.created" && review === undefined) return begin(draft, event, site);
-  if (review === undefined) {
-    const inReview = event.type === "review.updated" || event.type === "review.removed";
-    const field = `events.${event.index}.${inReview ? "review." : ""}external_review_id`;
-    draft.faults[field] = ["is not a review that this site has reported"];
-    return;
-  }
+  if (review === undefined) throw new Error(`The review ${key} was not looked up.`);
   switch (event.type) {
     case "review.created":
     case "review.updated":

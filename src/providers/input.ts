@@ -1,9 +1,10 @@
 import { Type } from "@sinclair/typebox";
 
+import { soundOf } from "../http/check.ts";
 import { checkedByHandler, shapeOf } from "../http/faults.ts";
 import { instantText, rowId, storableText } from "../http/text.ts";
 import { addMs, parseInstant } from "../lib/clock.ts";
-import { invalid, type FieldErrors } from "../lib/problem.ts";
+import type { FieldErrors } from "../lib/problem.ts";
 import { isMailAddress } from "../outbox/mail.ts";
 import {
   EVENT_SCHEMAS,
@@ -12,6 +13,7 @@ import {
   ProviderEventsBody,
   type ProviderEvent,
   type RawEvent,
+  type Reference,
   type ReportedReview,
 } from "./model.ts";
 
@@ -40,30 +42,39 @@ function isEventType(type: unknown): type is keyof typeof EVENT_SCHEMAS {
   return typeof type === "string" && Object.hasOwn(EVENT_SCHEMAS, type);
 }
 
-/** Reads a request; one 422 names every bad field of every event, as `events.3.review.rate` (decisions.md 6). */
-export function readEvents(body: unknown, now: Date): ProviderEvent[] {
-  const envelope = shapeOf(Envelope, body);
-  if ("faults" in envelope) throw invalid(envelope.faults);
-  const faults: FieldErrors = {};
-  const events = envelope.value.events.flatMap((given, index) => {
-    const read = readEvent(given, index, now);
-    if ("event" in read) return [read.event];
-    Object.assign(faults, read.faults);
-    return [];
-  });
-  if (Object.keys(faults).length > 0) throw invalid(faults);
-  return events;
+export interface ReadEvents {
+  /** Those that have no fault of their own. */
+  readonly events: readonly ProviderEvent[];
+  /** Of every event that is an object, faults or not. */
+  readonly references: readonly Reference[];
+  /** Every bad field of every event, as `events.3.review.rate` (decisions.md 6). */
+  readonly faults: FieldErrors;
 }
 
-function readEvent(
-  given: unknown,
-  index: number,
-  now: Date,
-): { event: ProviderEvent } | { faults: FieldErrors } {
+/** Reads a request, each event on its own. What the events refer to is for the database to say. */
+export function readEvents(body: unknown, now: Date): ReadEvents {
+  const envelope = shapeOf(Envelope, body);
+  const given = "value" in envelope ? envelope.value.events : (envelope.sound?.events ?? []);
+  const read = given.map((one, index) => readEvent(one, index, now));
+  const own = read.flatMap(({ faults }) => Object.entries(faults));
+  return {
+    events: read.flatMap(({ event }) => event ?? []),
+    references: read.flatMap(({ reference }) => reference ?? []),
+    faults: { ...("faults" in envelope && envelope.faults), ...Object.fromEntries(own) },
+  };
+}
+
+interface ReadEvent {
+  readonly event?: ProviderEvent;
+  readonly reference?: Reference;
+  readonly faults: FieldErrors;
+}
+
+function readEvent(given: unknown, index: number, now: Date): ReadEvent {
   const prefix = `events.${index}.`;
   if (typeof given !== "object" || given === null || Array.isArray(given))
     return { faults: { [`events.${index}`]: ["must be an object"] } };
-  const fields: Record<string, unknown> = { ...given };
+  const fields: Fields = { ...given };
   const rules = Object.fromEntries(
     ruleFaults(fields, now).map(([name, text]) => [prefix + name, [text]]),
   );
@@ -72,16 +83,34 @@ function readEvent(
     const shape = shapeOf(AnyEvent, given, prefix);
     const known = Object.keys(EVENT_SCHEMAS).join(", ");
     const own = { [`${prefix}type`]: [`must be one of ${known}`] };
-    return { faults: { ...rules, ...("faults" in shape && shape.faults), ...own } };
+    return {
+      reference: referenceOf({ ...soundOf(shape) }, index),
+      faults: { ...rules, ...("faults" in shape && shape.faults), ...own },
+    };
   }
   const shape = shapeOf(EVENT_SCHEMAS[type], given, prefix);
-  if ("faults" in shape) return { faults: { ...rules, ...shape.faults } };
-  if (Object.keys(rules).length > 0) return { faults: rules };
-  return { event: toEvent(shape.value, index) };
+  const reference = referenceOf({ ...soundOf(shape) }, index);
+  if ("faults" in shape) return { reference, faults: { ...rules, ...shape.faults } };
+  if (Object.keys(rules).length > 0) return { reference, faults: rules };
+  return { reference, event: toEvent(shape.value, index), faults: {} };
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+function referenceOf(fields: Fields, index: number): Reference {
+  const { id, type, store_review_site_id: siteId, external_review_id: own, review } = fields;
+  const external: unknown = own ?? Reflect.get(Object(review), "external_review_id");
+  return {
+    index,
+    type: isEventType(type) ? type : undefined,
+    id: typeof id === "string" ? id : undefined,
+    siteId: typeof siteId === "number" ? siteId : undefined,
+    externalReviewId: typeof external === "string" ? external : undefined,
+  };
 }
 
 /** Rules that a schema cannot say, on fields that may still have a bad shape. */
-function ruleFaults(fields: Readonly<Record<string, unknown>>, now: Date): [string, string][] {
+function ruleFaults(fields: Fields, now: Date): [string, string][] {
   const { review, connected, error_code: code, occurred_at: occurredAt } = fields;
   const reviewedAt: unknown = Reflect.get(Object(review), "reviewed_at");
   const email: unknown = Reflect.get(Object(review), "reviewer_email");

@@ -98,6 +98,10 @@ const posted = Type.Object(
     ...common,
     type: Type.Literal("response.posted"),
     external_review_id: reviewFields.external_review_id,
+    // For those who send all fields always, as in connection.changed.
+    error_code: Type.Optional(
+      Type.Null({ explain: "must be null or absent: the response was posted" }),
+    ),
   },
   strict,
 );
@@ -187,6 +191,18 @@ export type ProviderEvent = Happening & {
   readonly siteId: number;
   readonly occurredAt: Date;
 };
+
+/**
+ * What an event refers to, as far as it can be read. It is judged by this whatever else is wrong with the event;
+ * undefined is what is malformed, missing, or not of the type.
+ */
+export interface Reference {
+  readonly index: number;
+  readonly type: keyof typeof EVENT_SCHEMAS | undefined;
+  readonly id: string | undefined;
+  readonly siteId: number | undefined;
+  readonly externalReviewId: string | undefined;
+}
 
 export interface AxisState {
   readonly connected: boolean;

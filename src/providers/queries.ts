@@ -53,14 +53,15 @@ export async function sitesOf(
  */
 export async function claimEventIds(
   tx: Tx,
-  reviewSiteId: number,
+  slug: string,
   ids: readonly string[],
   now: Date,
 ): Promise<Set<string>> {
   const rows = await tx.sql<{ id: string }[]>`
     insert into provider_events (review_site_id, id, received_at)
-    select ${reviewSiteId}, i.id, ${now}
-      from json_array_elements_text(${JSON.stringify(ids)}::text::json) as i(id)
+    select p.id, i.id, ${now}
+      from review_sites p, json_array_elements_text(${JSON.stringify(ids)}::text::json) as i(id)
+     where p.slug = ${slug}
      order by i.id collate "C"
     on conflict do nothing
     returning id`;

@@ -3,6 +3,7 @@ import { ulid } from "ulid";
 import type { Db, Tx } from "../../db/client.ts";
 import { recordDenial } from "../auth/actions/record-denial.ts";
 import type { Principal } from "../auth/model.ts";
+import type { Told } from "../http/faults.ts";
 import { isRowId, type Page } from "../http/page.ts";
 import type { Call } from "../http/route.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -98,7 +99,18 @@ export function moveFlag(
   });
 }
 
-/** To a user of the review's account who sees its store; anybody else is a 422. */
+const SEES_NOTHING = "is not an active user who sees the store of the review";
+
+export async function assigneeFaults(
+  { db }: Pick<ReviewDeps, "db">,
+  review: Review,
+  userId: number | undefined,
+): Promise<Told> {
+  const isFit = userId === undefined || (await queries.maySee(db, review, userId));
+  return { user_id: isFit ? undefined : SEES_NOTHING };
+}
+
+/** To a user of the review's account who sees its store by the time that it is held; anybody else is a 422. */
 export function assign(
   deps: ReviewDeps,
   principal: Principal,
@@ -106,8 +118,7 @@ export function assign(
   userId: number,
 ): Promise<Review> {
   return act(deps, principal, id, async (review, _now, tx) => {
-    if (!(await queries.maySee(tx, review, userId)))
-      throw invalid({ user_id: ["is not an active user who sees the store of the review"] });
+    if (!(await queries.maySee(tx, review, userId))) throw invalid({ user_id: [SEES_NOTHING] });
     return decide.decideAssignment(review, userId);
   });
 }

@@ -1,7 +1,7 @@
 import { Type, type Static } from "@sinclair/typebox";
 
 import type { Role } from "../auth/model.ts";
-import { pageQuery } from "../http/page.ts";
+import { isRowId, pageQuery } from "../http/page.ts";
 import { instantAnswer, rowId, storableText } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
 import type { NativeEmail } from "../notifications/model.ts";
@@ -91,7 +91,7 @@ export const AssignBody = Type.Object({ user_id: rowId() }, strict);
 export const NoteBody = Type.Object({ body: storableText([1, NOTE_CHARS]) }, strict);
 
 export const reviewQuery = Type.Object({
-  ...pageQuery,
+  ...pageQuery(isRowId),
   store_id: Type.Optional(rowId()),
   rate: Type.Optional(Type.Integer({ minimum: 1, maximum: 5 })),
   source_platform: Type.Optional(storableText([1, 64])),
@@ -251,7 +251,10 @@ export interface Colleague {
 }
 
 /** With `store_id` only those who see that store: whom its reviews may be assigned to. */
-export const colleagueQuery = Type.Object({ ...pageQuery, store_id: Type.Optional(rowId()) });
+export const colleagueQuery = Type.Object({
+  ...pageQuery(isRowId),
+  store_id: Type.Optional(rowId()),
+});
 export type ColleagueQuery = Static<typeof colleagueQuery>;
 
 export const ColleagueObject = Type.Object({

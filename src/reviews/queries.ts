@@ -132,13 +132,13 @@ const sees = (db: DbOrTx, storeIds: readonly number[]) => db.sql`
 
 /** Whether a review may be assigned to this user: one of its account, active, who sees its store. */
 export async function maySee(
-  tx: Tx,
+  db: DbOrTx,
   { accountId, storeId }: Pick<Review, "accountId" | "storeId">,
   userId: number,
 ): Promise<boolean> {
-  const rows = await tx.sql`
+  const rows = await db.sql`
     select 1 from users u
-     where u.id = ${userId} and u.company_id = ${accountId} and u.is_active and ${sees(tx, [storeId])}`;
+     where u.id = ${userId} and u.company_id = ${accountId} and u.is_active and ${sees(db, [storeId])}`;
   return rows.length > 0;
 }
 

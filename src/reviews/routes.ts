@@ -59,7 +59,7 @@ function readingRoutes(deps: actions.ReviewDeps) {
       query: reviewQuery,
       answers: { 200: listSchema(ReviewObject) },
       async handle({ principal, query }) {
-        const page = pageOf(query, isRowId);
+        const page = pageOf(query);
         const rows = await actions.listReviews(deps, principal, query, page);
         return listOf(rows, page, { key: (one) => String(one.id), show: showReview });
       },
@@ -81,10 +81,10 @@ function readingRoutes(deps: actions.ReviewDeps) {
       path: "/account/review-sites",
       summary: "List the stores' review sites and the state of their connections",
       access: reading,
-      query: Type.Object(pageQuery),
+      query: Type.Object(pageQuery(isRowId)),
       answers: { 200: listSchema(StoreReviewSiteObject) },
       async handle({ principal, query }) {
-        const page = pageOf(query, isRowId);
+        const page = pageOf(query);
         const rows = await actions.listStoreReviewSites(deps, principal, page);
         return listOf(rows, page, { key: (one) => String(one.id), show: showStoreReviewSite });
       },
@@ -161,6 +161,7 @@ function teamRoutes(deps: actions.ReviewDeps) {
       body: AssignBody,
       answers: { 200: ReviewObject },
       find: findWith(deps),
+      rules: ({ found, body }) => actions.assigneeFaults(deps, found, body.user_id),
       handle: async ({ principal, found, body }) =>
         showReview(await actions.assign(deps, principal, found, body.user_id)),
     }),
@@ -185,7 +186,7 @@ function teamRoutes(deps: actions.ReviewDeps) {
       query: colleagueQuery,
       answers: { 200: listSchema(ColleagueObject) },
       async handle({ principal, query }) {
-        const page = pageOf(query, isRowId);
+        const page = pageOf(query);
         const rows = await actions.listColleagues(deps, principal, query, page);
         return listOf(rows, page, { key: (one) => String(one.id), show: showColleague });
       },

@@ -1,6 +1,6 @@
 import { Type, type Static } from "@sinclair/typebox";
 
-import { pageQuery } from "../http/page.ts";
+import { isUlid, pageQuery } from "../http/page.ts";
 import { instantAnswer, rowId, storableText } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
 
@@ -125,7 +125,7 @@ export type ConnectionUpdate = Static<typeof connectionUpdateBody>;
 export type NewConnection = Static<typeof newConnectionBody>;
 
 export const connectionsQuery = Type.Object({
-  ...pageQuery,
+  ...pageQuery(isUlid),
   company_id: Type.Optional(rowId()),
 });
 

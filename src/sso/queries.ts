@@ -246,6 +246,18 @@ export async function insertDomains(
   return rows.map((row) => row.domain);
 }
 
+/** Which of these domains have another connection than this one. */
+export async function domainsOfOthers(
+  db: DbOrTx,
+  domains: readonly string[],
+  ownId: string | undefined,
+): Promise<string[]> {
+  const rows = await db.sql<{ domain: string }[]>`
+    select domain from sso_domains
+     where domain = any(${[...domains]}::text[]) and connection_id <> ${ownId ?? ""} order by domain`;
+  return rows.map((row) => row.domain);
+}
+
 export async function findCompanyType(db: DbOrTx, id: number): Promise<string | undefined> {
   const [row] = await db.sql<{ type: string }[]>`select type from companies where id = ${id}`;
   return row?.type;

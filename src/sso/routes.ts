@@ -1,7 +1,7 @@
 import { publicAccess } from "../auth/guard.ts";
 import { loginAnswer } from "../auth/model.ts";
 import { Answer, route } from "../http/route.ts";
-import { beginSso } from "./actions/begin-sso.ts";
+import { beginSso, redirectFaults } from "./actions/begin-sso.ts";
 import type { ConnectionDeps } from "./actions/connections.ts";
 import type { SsoDeps } from "./actions/deps.ts";
 import { exchangeCode } from "./actions/exchange-code.ts";
@@ -30,6 +30,7 @@ function legRoutes(deps: SsoDeps) {
         "By `email` or by `connection`. Ends at `return_to`, which is the dashboard or one of the allowed places, with a one-time `code`; a sign-in that is refused ends at the dashboard with `error=sso_failed`, whatever the reason.",
       access: publicAccess,
       query: redirectQuery,
+      rules: ({ query }) => redirectFaults(deps, query),
       answers: { 302: null },
       async handle({ query, call }) {
         const browser = cookie.read(call.headers);

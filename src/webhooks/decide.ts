@@ -146,16 +146,31 @@ export function deliveryState(
   return queued && subscription.state === "disabled" ? "held" : stored;
 }
 
+interface Window {
+  /** Undefined where it could not be read. */
+  readonly since: Date | undefined;
+  /** Undefined where it was not given, or could not be read. */
+  readonly until: Date | undefined;
+}
+
 /** Why a window cannot be recovered, field by field. Beyond the retention time nobody knows what was delivered. */
 export function windowFaults(
-  { since, until }: { readonly since: Date; readonly until: Date },
+  { since, until }: Window,
   { now, retentionMs }: { readonly now: Date; readonly retentionMs: number },
-): Record<string, string[]> {
-  const faults: Record<string, string[]> = {};
+): { since: string | undefined; until: string | undefined } {
+  const isBackwards = since !== undefined && until !== undefined && until <= since;
+  return {
+    since: since && sinceFault(since, { now, retentionMs }),
+    until: isBackwards ? "must be later than since" : undefined,
+  };
+}
+
+function sinceFault(
+  since: Date,
+  { now, retentionMs }: { readonly now: Date; readonly retentionMs: number },
+): string | undefined {
   const days = retentionMs / 86_400_000;
   if (since < addMs(now, -retentionMs))
-    faults["since"] = [`must lie within the last ${days} days: older deliveries are forgotten`];
-  else if (since >= now) faults["since"] = ["must lie in the past"];
-  else if (until <= since) faults["until"] = ["must be later than since"];
-  return faults;
+    return `must lie within the last ${days} days: older deliveries are forgotten`;
+  return since >= now ? "must lie in the past" : undefined;
 }

@@ -185,6 +185,8 @@ export const RecoverBody = Type.Object(
   { additionalProperties: false },
 );
 
+export type RecoverAsked = Static<typeof RecoverBody>;
+
 export const QueuedEventAnswer = Type.Object({ event_id: eventId });
 export const RecoverAnswer = Type.Object({
   queued: Type.Integer({ description: "How many events this call has queued." }),

@@ -1,8 +1,9 @@
 import { Type, type Static } from "@sinclair/typebox";
 
+import type { Sound } from "../http/check.ts";
+import type { Told } from "../http/faults.ts";
 import { instantAnswer, instantText } from "../http/text.ts";
 import { addMs, fromMs, isoInstant, parseInstant } from "../lib/clock.ts";
-import { invalid, type FieldErrors } from "../lib/problem.ts";
 import { BUCKET_MS, bucketFloor, type Latency } from "./figures.ts";
 import { instantOrNull, orNull } from "./model.ts";
 
@@ -88,6 +89,8 @@ export const statsQuery = Type.Object({
   ),
 });
 
+type StatsQuery = Static<typeof statsQuery>;
+
 export const StatsObject = Type.Object({
   since: instantAnswer(),
   until: instantAnswer(),
@@ -105,29 +108,54 @@ export const StatsObject = Type.Object({
   ),
 });
 
-/** The range asked for, moved out to whole steps; a day in hours if nothing was asked. */
-export function readStatsRange(query: Static<typeof statsQuery>, now: Date) {
-  const stepMs = (query.step ?? DEFAULT_STEP_S) * 1000;
-  const until = (query.until === undefined ? undefined : parseInstant(query.until)) ?? now;
-  const asked =
-    (query.since === undefined ? undefined : parseInstant(query.since)) ??
-    addMs(until, -DEFAULT_SPAN_MS);
-  // Nothing is older, and neither ULIDs nor Postgres know the years that an instant may be written with.
-  const since = fromMs(Math.max(asked.getTime(), 0));
-  const faults: FieldErrors = {};
-  if (since >= until) faults["since"] = ["must be earlier than until"];
-  const origin = bucketFloor(since, stepMs);
-  const end = bucketFloor(addMs(until, stepMs - 1), stepMs);
-  if ((end.getTime() - origin.getTime()) / stepMs > MAX_POINTS)
-    faults["step"] = [`must leave at most ${MAX_POINTS} points between since and until`];
-  if (Object.keys(faults).length > 0) throw invalid(faults);
-  return { since: origin, until: end, stepMs, origin };
+interface Range {
+  readonly since: Date;
+  readonly until: Date;
+  readonly stepMs: number;
 }
 
-export function showStats(
-  range: { readonly since: Date; readonly until: Date; readonly stepMs: number },
-  points: readonly StatsPoint[],
-): Static<typeof StatsObject> {
+/** A day in hours if nothing was asked; undefined where a field could not be read. */
+function askedRange(query: Sound<StatsQuery>, now: Date): Partial<Range> {
+  const until = "until" in query ? parseInstant(query.until) : now;
+  const asked =
+    "since" in query ? parseInstant(query.since) : until && addMs(until, -DEFAULT_SPAN_MS);
+  const step = "step" in query ? query.step : DEFAULT_STEP_S;
+  return {
+    ...(until && { until }),
+    // Nothing is older, and neither ULIDs nor Postgres know the years that an instant may be written with.
+    ...(asked && { since: fromMs(Math.max(asked.getTime(), 0)) }),
+    ...(step !== undefined && { stepMs: step * 1000 }),
+  };
+}
+
+/** Moved out to whole steps. */
+function wholeSteps({ since, until, stepMs }: Range): Range {
+  const end = bucketFloor(addMs(until, stepMs - 1), stepMs);
+  return { since: bucketFloor(since, stepMs), until: end, stepMs };
+}
+
+export function statsFaults(query: Sound<StatsQuery>, now: Date): Told {
+  const { since, until, stepMs } = askedRange(query, now);
+  if (since === undefined || until === undefined) return {};
+  const whole = stepMs === undefined ? undefined : wholeSteps({ since, until, stepMs });
+  const points = whole && (whole.until.getTime() - whole.since.getTime()) / whole.stepMs;
+  const isTooFine = points !== undefined && points > MAX_POINTS;
+  return {
+    since: since >= until ? "must be earlier than until" : undefined,
+    step: isTooFine ? `must leave at most ${MAX_POINTS} points between since and until` : undefined,
+  };
+}
+
+/** The range of a query without faults. */
+export function readStatsRange(query: StatsQuery, now: Date) {
+  const { since, until, stepMs } = askedRange(query, now);
+  if (since === undefined || until === undefined || stepMs === undefined)
+    throw new Error("A range passed its schema and cannot be read.");
+  const whole = wholeSteps({ since, until, stepMs });
+  return { ...whole, origin: whole.since };
+}
+
+export function showStats(range: Range, points: readonly StatsPoint[]): Static<typeof StatsObject> {
   return {
     since: isoInstant(range.since),
     until: isoInstant(range.until),

@@ -108,7 +108,7 @@ describe("transactions that write the same rows in opposite orders", () => {
 
   test("claim each event id once and never deadlock", async () => {
     const claimed = await inBothOrders((ids) =>
-      database.db.transaction((tx) => claimEventIds(tx, provider.id, ids, new Date())),
+      database.db.transaction((tx) => claimEventIds(tx, provider.slug, ids, new Date())),
     );
     expect(claimed.map(({ size }) => size).toSorted((a, b) => a - b)).toEqual([0, 0, 0, 4_000]);
   });

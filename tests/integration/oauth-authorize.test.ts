@@ -364,18 +364,26 @@ describe("an authorization request", () => {
     expectPage(await open(authorizeParams(client, pkce, { redirect_uri })), 400);
   });
 
-  test("may name another port of a loopback address, and nothing else of it", async () => {
-    const uris = ["http://127.0.0.1:4000/cb", "http://[::1]/cb", "https://app.example:4000/cb"];
+  test("may name a port of a loopback address registered without one, and nothing else", async () => {
+    const uris = [
+      "http://127.0.0.1/cb",
+      "http://[::1]/cb",
+      "http://127.0.0.1:4000/own",
+      "http://localhost/cb",
+      "https://app.example/cb",
+    ];
     const native = await addClient(database.db, { confidential: false, redirectUris: uris });
     const status = async (redirect_uri: string) =>
       (await open(authorizeParams(native, pkce, { redirect_uri }))).status;
-    for (const good of ["http://127.0.0.1:51234/cb", "http://127.0.0.1/cb", "http://[::1]:9/cb"])
+    for (const good of [...uris, "http://127.0.0.1:51234/cb", "http://[::1]:9/cb"])
       expect([good, await status(good)]).toEqual([good, 200]);
     for (const bad of [
       "http://127.0.0.1:51234/cb2",
       "http://127.0.0.1:51234/cb?x",
       "http://127.0.0.1:99999/cb",
       "http://127.0.0.1:0/cb",
+      "http://127.0.0.1:51234/own",
+      "http://127.0.0.1/own",
       "http://127.0.0.2:4000/cb",
       "http://localhost:4000/cb",
       "http://127.0.0.1:80@evil.example/cb",

@@ -1,8 +1,11 @@
 import type { Db, Tx } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
 import { endAccessOfCompanies } from "../../auth/actions/end-access.ts";
+import type { Sound } from "../../http/check.ts";
+import type { Told } from "../../http/faults.ts";
 import type { Page } from "../../http/page.ts";
-import { invalid, type FieldErrors } from "../../lib/problem.ts";
+import { invalid } from "../../lib/problem.ts";
+import { DOMAIN_TAKEN } from "../input.ts";
 import type { AccountQuery, Company, Named, NewAccount, NewPartner } from "../model.ts";
 import * as queries from "../queries/companies.ts";
 import { found, written, type AdminDeps, type Caller } from "./deps.ts";
@@ -38,6 +41,16 @@ export function nameOfCompany({ db }: { readonly db: Db }, id: string | undefine
   return found(id, (rowId) => queries.nameOfCompany(db, rowId));
 }
 
+export async function newPartnerFaults(
+  { db }: { readonly db: Db },
+  { white_label: whiteLabel }: Sound<NewPartner>,
+): Promise<Told> {
+  const domain = whiteLabel?.domain;
+  const isTaken = domain !== undefined && (await queries.hasDomain(db, domain));
+  return { "white_label.domain": isTaken ? DOMAIN_TAKEN : undefined };
+}
+
+/** A body without faults; only the domain may have been taken since. */
 export async function createPartner(
   deps: Pick<AdminDeps, "db" | "clock">,
   caller: Caller,
@@ -56,8 +69,25 @@ export async function createPartner(
     return await create(deps, caller, row, async () => {});
   } catch (error) {
     if (!queries.isDomainTaken(error)) throw error;
-    throw invalid({ "white_label.domain": ["is the domain of another partner"] });
+    throw invalid({ "white_label.domain": [DOMAIN_TAKEN] });
   }
+}
+
+/** Neither a partner nor a plan ever goes away, so nobody has to ask again. */
+export async function newAccountFaults(
+  { db }: { readonly db: Db },
+  { partner_id: partnerId, plan_id: planId }: Sound<NewAccount>,
+): Promise<Told> {
+  const [partner, plans] = await Promise.all([
+    partnerId === undefined ? undefined : queries.companyById(db, "partner", partnerId),
+    planId === undefined ? [] : queries.plans(db),
+  ]);
+  const isPlan = planId === undefined || plans.some(({ id }) => id === planId);
+  const known = plans.map(({ id, name }) => `${id} (${name})`).join(", ");
+  return {
+    partner_id: partnerId !== undefined && partner === undefined ? "is not a partner" : undefined,
+    plan_id: isPlan ? undefined : `must be one of ${known}`,
+  };
 }
 
 export async function createAccount(
@@ -66,22 +96,9 @@ export async function createAccount(
   body: NewAccount,
 ): Promise<Company> {
   const { name, partner_id: partnerId, plan_id: planId, stores = [] } = body;
-  await checkReferences(deps.db, body);
   const none = { brandName: null, domain: null };
   const row = { ...brandingOf(body), ...none, type: "account", name, partnerId, planId } as const;
   return create(deps, caller, row, (tx, id) => queries.insertStores(tx, { id, partnerId }, stores));
-}
-
-async function checkReferences(db: Db, body: NewAccount): Promise<void> {
-  const errors: FieldErrors = {};
-  const partner = await queries.companyById(db, "partner", body.partner_id);
-  if (partner === undefined) errors["partner_id"] = ["is not a partner"];
-  const plans = await queries.plans(db);
-  if (!plans.some(({ id }) => id === body.plan_id)) {
-    const known = plans.map(({ id, name }) => `${id} (${name})`).join(", ");
-    errors["plan_id"] = [`must be one of ${known}`];
-  }
-  if (Object.keys(errors).length > 0) throw invalid(errors);
 }
 
 function brandingOf(body: NewPartner | NewAccount) {

@@ -1,9 +1,12 @@
 import type { Db } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
+import type { Sound } from "../../http/check.ts";
+import type { Told } from "../../http/faults.ts";
 import type { Page } from "../../http/page.ts";
 import { invalid } from "../../lib/problem.ts";
 import { newSecret } from "../../lib/random-secret.ts";
 import { providerSecretContext } from "../../providers/secret.ts";
+import { SLUG_TAKEN } from "../input.ts";
 import type { NewProvider, Provider } from "../model.ts";
 import * as queries from "../queries/providers.ts";
 import { found, type AdminDeps, type Caller } from "./deps.ts";
@@ -22,6 +25,15 @@ export function findProvider(
 type Deps = Pick<AdminDeps, "db" | "clock" | "box">;
 type WithSecret = Provider & { readonly secret: string };
 
+export async function newProviderFaults(
+  { db }: { readonly db: Db },
+  { slug }: Sound<NewProvider>,
+): Promise<Told> {
+  const isTaken = slug !== undefined && (await queries.hasSlug(db, slug));
+  return { slug: isTaken ? SLUG_TAKEN : undefined };
+}
+
+/** A body without faults; only the slug may have been taken since. */
 export async function createProvider(
   { db, clock, box }: Deps,
   { principal, call }: Caller,
@@ -40,7 +52,7 @@ export async function createProvider(
     });
   } catch (error) {
     if (!queries.isSlugTaken(error)) throw error;
-    throw invalid({ slug: ["is the slug of another provider"] });
+    throw invalid({ slug: [SLUG_TAKEN] });
   }
 }
 

@@ -1,12 +1,13 @@
 import type { Db } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
 import { endAccess, liftLock } from "../../auth/actions/end-access.ts";
-import { isCommonPassword } from "../../auth/common-passwords.ts";
 import { normaliseEmail } from "../../auth/email.ts";
+import type { Sound } from "../../http/check.ts";
+import type { Told } from "../../http/faults.ts";
 import type { Page } from "../../http/page.ts";
-import { invalid, Problem, type FieldErrors } from "../../lib/problem.ts";
-import { isMailAddress } from "../../outbox/mail.ts";
-import { ROLES_OF, type NewUser, type User, type UserQuery } from "../model.ts";
+import { invalid, Problem } from "../../lib/problem.ts";
+import { EMAIL_TAKEN, userFaults } from "../input.ts";
+import type { NewUser, User, UserQuery } from "../model.ts";
 import * as queries from "../queries/users.ts";
 import { found, written, type AdminDeps, type Caller } from "./deps.ts";
 
@@ -24,6 +25,21 @@ export function findUser({ db }: { readonly db: Db }, id: string | undefined): P
   return found(id, (rowId) => queries.userById(db, rowId));
 }
 
+/** What is wrong with the fields of a new user, by what is known now. */
+export async function newUserFaults(
+  { db }: { readonly db: Db },
+  body: Sound<NewUser>,
+): Promise<Told> {
+  const { company_id: companyId } = body;
+  const email = body.email && normaliseEmail(body.email);
+  const [employer, isTaken] = await Promise.all([
+    companyId === undefined ? undefined : queries.employerOf(db, companyId),
+    email === undefined ? false : queries.hasEmail(db, email),
+  ]);
+  return userFaults({ ...body, email }, { employer, isTaken });
+}
+
+/** A body without faults; only the email may have been taken since. */
 export async function createUser(
   deps: Pick<AdminDeps, "db" | "clock" | "passwords">,
   { principal, call }: Caller,
@@ -31,8 +47,6 @@ export async function createUser(
 ): Promise<User> {
   const { company_id: companyId, name, role, password, store_ids: storeIds = [] } = body;
   const email = normaliseEmail(body.email);
-  const errors = faultsOf({ ...body, email }, await queries.employerOf(deps.db, companyId));
-  if (Object.keys(errors).length > 0) throw invalid(errors);
   const passwordHash = password === undefined ? null : await deps.passwords.hash(password);
   const now = deps.clock.now();
   try {
@@ -45,32 +59,8 @@ export async function createUser(
     });
   } catch (error) {
     if (!queries.isEmailTaken(error)) throw error;
-    throw invalid({ email: ["is the address of another user"] });
+    throw invalid({ email: [EMAIL_TAKEN] });
   }
-}
-
-/** Rules that a schema cannot say, all of them at once. */
-function faultsOf(body: NewUser, employer: queries.Employer | undefined): FieldErrors {
-  const { email, role, password, store_ids: storeIds = [] } = body;
-  const errors: FieldErrors = {};
-  if (!isMailAddress(email)) errors["email"] = ["must be one plain email address"];
-  if (password !== undefined && isCommonPassword(password))
-    errors["password"] = ["is too common: others would guess it at once"];
-  if (employer === undefined) {
-    errors["company_id"] = ["is not a company"];
-    return errors;
-  }
-  const roles: readonly string[] = ROLES_OF[employer.type];
-  if (!roles.includes(role))
-    errors["role"] = [`must be one of ${roles.join(", ")} in a company of type ${employer.type}`];
-  const isLocationUser = role === "location_user";
-  if (isLocationUser && storeIds.length === 0)
-    errors["store_ids"] = ["is required of a location user"];
-  else if (!isLocationUser && storeIds.length > 0)
-    errors["store_ids"] = ["is for location users only"];
-  else if (storeIds.some((id) => !employer.storeIds.includes(id)))
-    errors["store_ids"] = ["must be stores of the account"];
-  return errors;
 }
 
 /** Every token of the user's is deleted with it (decisions.md 7). The last active super-admin stays. */

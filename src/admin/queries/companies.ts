@@ -79,6 +79,11 @@ export function isDomainTaken(error: unknown): boolean {
   return violatesUnique(error, "companies_white_label_domain_key");
 }
 
+export async function hasDomain(db: DbOrTx, domain: string): Promise<boolean> {
+  const rows = await db.sql`select 1 from companies where white_label_domain = ${domain}`;
+  return rows.length > 0;
+}
+
 export async function insertStores(
   tx: Tx,
   account: { id: number; partnerId: number },

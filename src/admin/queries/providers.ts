@@ -16,6 +16,11 @@ export async function providerById(db: DbOrTx, id: number): Promise<Provider | u
   return row;
 }
 
+export async function hasSlug(db: DbOrTx, slug: string): Promise<boolean> {
+  const rows = await db.sql`select 1 from review_sites where slug = ${slug}`;
+  return rows.length > 0;
+}
+
 export async function insertProvider(
   tx: Tx,
   one: Omit<Provider, "id">,

@@ -2,7 +2,7 @@ import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { violatesUnique } from "../../../db/errors.ts";
 import type { Role } from "../../auth/model.ts";
 import type { Page } from "../../http/page.ts";
-import type { ROLES_OF, User, UserQuery } from "../model.ts";
+import type { Employer, User, UserQuery } from "../model.ts";
 
 const columns = (db: DbOrTx) => db.sql`
   u.id, u.email, u.name, u.role, u.company_id as "companyId", c.type as "companyType",
@@ -40,16 +40,16 @@ export async function userById(db: DbOrTx, id: number): Promise<User | undefined
   return row;
 }
 
-export interface Employer {
-  readonly type: keyof typeof ROLES_OF;
-  readonly storeIds: readonly number[];
-}
-
 export async function employerOf(db: DbOrTx, companyId: number): Promise<Employer | undefined> {
   const [row] = await db.sql<Employer[]>`
     select c.type, array(select s.id from stores s where s.account_id = c.id) as "storeIds"
       from companies c where c.id = ${companyId}`;
   return row;
+}
+
+export async function hasEmail(db: DbOrTx, email: string): Promise<boolean> {
+  const rows = await db.sql`select 1 from users where email = ${email}`;
+  return rows.length > 0;
 }
 
 export interface NewUserRow {

@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 
 import { superAdmin } from "../../auth/guard.ts";
-import { isRowId, listOf, listSchema, pageOf } from "../../http/page.ts";
+import { listOf, listSchema, pageOf } from "../../http/page.ts";
 import { Answer, route } from "../../http/route.ts";
 import * as actions from "../actions/companies.ts";
 import type { AdminDeps } from "../actions/deps.ts";
@@ -43,7 +43,7 @@ function listRoutes(deps: AdminDeps) {
       query: model.partnerQuery,
       answers: { 200: listSchema(partner.object) },
       async handle({ query }) {
-        const page = pageOf(query, isRowId);
+        const page = pageOf(query);
         const rows = await actions.listCompanies(deps, partner.type, query, page);
         return listOf(rows, page, { key, show: partner.show });
       },
@@ -56,7 +56,7 @@ function listRoutes(deps: AdminDeps) {
       query: model.accountQuery,
       answers: { 200: listSchema(account.object) },
       async handle({ query }) {
-        const page = pageOf(query, isRowId);
+        const page = pageOf(query);
         const rows = await actions.listCompanies(deps, account.type, query, page);
         return listOf(rows, page, { key, show: account.show });
       },
@@ -95,6 +95,7 @@ function createRoutes(deps: AdminDeps) {
       access: superAdmin(),
       body: model.PartnerBody,
       answers: { 201: partner.object },
+      rules: ({ body }) => actions.newPartnerFaults(deps, body),
       handle: async ({ principal, call, body }) =>
         new Answer(201, partner.show(await actions.createPartner(deps, { principal, call }, body))),
     }),
@@ -105,6 +106,7 @@ function createRoutes(deps: AdminDeps) {
       access: superAdmin(),
       body: model.AccountBody,
       answers: { 201: account.object },
+      rules: ({ body }) => actions.newAccountFaults(deps, body),
       handle: async ({ principal, call, body }) =>
         new Answer(201, account.show(await actions.createAccount(deps, { principal, call }, body))),
     }),

@@ -17,10 +17,10 @@ export function providerAdminRoutes(deps: AdminDeps) {
       path: BASE,
       summary: "List providers, newest first",
       access: superAdmin(),
-      query: Type.Object(pageQuery),
+      query: Type.Object(pageQuery(isRowId)),
       answers: { 200: listSchema(ProviderObject) },
       async handle({ query }) {
-        const page = pageOf(query, isRowId);
+        const page = pageOf(query);
         const rows = await actions.listProviders(deps, page);
         return listOf(rows, page, { key: ({ id }) => String(id), show: showProvider });
       },
@@ -32,6 +32,7 @@ export function providerAdminRoutes(deps: AdminDeps) {
       access: superAdmin(),
       body: ProviderBody,
       answers: { 201: ProviderWithSecret },
+      rules: ({ body }) => actions.newProviderFaults(deps, body),
       handle: async ({ principal, call, body }) =>
         new Answer(201, await actions.createProvider(deps, { principal, call }, body)),
     }),

@@ -1,5 +1,5 @@
 import { superAdmin } from "../../auth/guard.ts";
-import { isRowId, listOf, listSchema, pageOf } from "../../http/page.ts";
+import { listOf, listSchema, pageOf } from "../../http/page.ts";
 import { Answer, route } from "../../http/route.ts";
 import type { AdminDeps } from "../actions/deps.ts";
 import * as actions from "../actions/users.ts";
@@ -22,7 +22,7 @@ function listRoutes(deps: AdminDeps) {
       query: userQuery,
       answers: { 200: listSchema(UserObject) },
       async handle({ query }) {
-        const page = pageOf(query, isRowId);
+        const page = pageOf(query);
         const rows = await actions.listUsers(deps, query, page);
         return listOf(rows, page, { key: ({ id }) => String(id), show: showUser });
       },
@@ -46,6 +46,7 @@ function listRoutes(deps: AdminDeps) {
       body: UserBody,
       answers: { 201: UserObject },
       problems: ["overloaded"],
+      rules: ({ body }) => actions.newUserFaults(deps, body),
       handle: async ({ principal, call, body }) =>
         new Answer(201, showUser(await actions.createUser(deps, { principal, call }, body))),
     }),

@@ -2,6 +2,7 @@ import { ulid } from "ulid";
 
 import type { Db, Tx } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
+import type { Told } from "../../http/faults.ts";
 import type { Call } from "../../http/route.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
@@ -58,6 +59,18 @@ export async function impersonateOwner(
   };
 }
 
+/** Silent on what is not the caller's to act for: good fields leave that to the 404 or 403 of the action. */
+export async function accountFaults(
+  { db }: Pick<ImpersonateDeps, "db">,
+  { partnerId }: Principal,
+  accountId: number | undefined,
+): Promise<Told> {
+  const account = accountId === undefined ? undefined : await findAccountWithOwner(db, accountId);
+  if (account === undefined || account.partnerId !== partnerId) return {};
+  const canAct = account.ownerId !== null && account.isActive;
+  return { account_id: canAct ? undefined : NO_OWNER };
+}
+
 /** Missing 404, another partner's 403 with an AUTHZ_DENIED row, without an owner who could act 422 (decisions.md 2). */
 async function findOwner(
   deps: Pick<ImpersonateDeps, "db" | "clock">,
@@ -75,8 +88,10 @@ async function findOwner(
   return { userId: account.ownerId, companyId: account.id };
 }
 
+const NO_OWNER = "is an account without an active owner";
+
 function noOwner(): Problem {
-  return invalid({ account_id: ["is an account without an active owner"] });
+  return invalid({ account_id: [NO_OWNER] });
 }
 
 /** The token has at most the scopes of the caller's, and ends with the caller's client. */

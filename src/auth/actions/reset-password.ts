@@ -4,12 +4,11 @@ import type { Call } from "../../http/route.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import type { Passwords } from "../../lib/password.ts";
-import { invalid, Problem } from "../../lib/problem.ts";
+import { Problem } from "../../lib/problem.ts";
 import type { SecretBox } from "../../lib/secret-box.ts";
 import { isMailAddress, MAIL_WAKE, queueMail } from "../../outbox/mail.ts";
 import type { Waker } from "../../outbox/schedule.ts";
 import type { Db } from "../../../db/client.ts";
-import { isCommonPassword } from "../common-passwords.ts";
 import { emailDigest } from "../email.ts";
 import type { KeyRing } from "../key-ring.ts";
 import { passwordChangedMail } from "../mails.ts";
@@ -48,8 +47,6 @@ export async function resetPassword(
   password: string,
   call: Call,
 ): Promise<ResetAnswer> {
-  if (isCommonPassword(password))
-    throw invalid({ password: ["is too common: others would guess it at once"] });
   const hash = await deps.passwords.hash(password);
   const now = deps.clock.now();
   const answer = await deps.db.transaction(async (tx) => {

@@ -3,6 +3,7 @@ import { requestPasswordChange, type ChangeDeps } from "../actions/change-passwo
 import { resendCode } from "../actions/resend-code.ts";
 import { resetPassword, type ResetDeps } from "../actions/reset-password.ts";
 import { verifyCode, type VerifyCodeDeps } from "../actions/verify-code.ts";
+import { passwordFault } from "../common-passwords.ts";
 import { ownSignIn, passwordSetter, publicAccess } from "../guard.ts";
 import { messageAnswer } from "../model.ts";
 import {
@@ -59,6 +60,7 @@ function changeRoutes(deps: PasswordDeps) {
       body: resetBody,
       answers: { 200: resetAnswer },
       problems: ["overloaded"],
+      rules: ({ body: { password } }) => ({ password: password && passwordFault(password) }),
       handle: ({ principal, body, call }) => resetPassword(deps, principal, body.password, call),
     }),
     route({

@@ -76,10 +76,10 @@ function apiTokenRoutes(deps: PersonalTokenDeps) {
       path: API,
       summary: "List personal access tokens",
       access,
-      query: Type.Object(pageQuery),
+      query: Type.Object(pageQuery(api.isApiTokenKey)),
       answers: { 200: listSchema(apiTokenObject) },
       async handle({ principal, query }) {
-        const page = pageOf(query, api.isApiTokenKey);
+        const page = pageOf(query);
         const rows = await api.listApiTokens(deps, principal, page);
         return listOf(rows, page, { key: api.apiTokenKey, show: showApiToken });
       },

@@ -2,7 +2,7 @@ import { Type } from "@sinclair/typebox";
 
 import { isUlid, listOf, listSchema, pageOf, pageQuery } from "../../http/page.ts";
 import { Answer, route } from "../../http/route.ts";
-import { impersonateOwner, type ImpersonateDeps } from "../actions/impersonate.ts";
+import { accountFaults, impersonateOwner, type ImpersonateDeps } from "../actions/impersonate.ts";
 import { endSession, findOwnSession, listSessions } from "../actions/sessions.ts";
 import { partnerAdmin, selfService } from "../guard.ts";
 import {
@@ -20,10 +20,10 @@ export function sessionRoutes(deps: ImpersonateDeps) {
       path: "/account/sessions",
       summary: "List the sign-ins that still have a live token",
       access: selfService(),
-      query: Type.Object(pageQuery),
+      query: Type.Object(pageQuery(isUlid)),
       answers: { 200: listSchema(sessionObject) },
       async handle({ principal, query }) {
-        const page = pageOf(query, isUlid);
+        const page = pageOf(query);
         const rows = await listSessions(deps, principal, page);
         const show = (row: (typeof rows)[number]) => showSession(row, principal);
         return listOf(rows, page, { key: (one) => one.id, show });
@@ -49,6 +49,7 @@ export function sessionRoutes(deps: ImpersonateDeps) {
       body: impersonationBody,
       answers: { 201: impersonationAnswer },
       problems: ["not_found"],
+      rules: ({ principal, body }) => accountFaults(deps, principal, body.account_id),
       handle: async ({ body, ...caller }) =>
         new Answer(201, await impersonateOwner(deps, caller, body)),
     }),

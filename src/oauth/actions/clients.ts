@@ -5,14 +5,15 @@ import { recordAudit } from "../../audit/actions.ts";
 import type { AuditAction } from "../../audit/model.ts";
 import { recordDenial } from "../../auth/actions/record-denial.ts";
 import type { Principal } from "../../auth/model.ts";
+import { faultsOf } from "../../http/faults.ts";
 import type { Page } from "../../http/page.ts";
 import type { Call } from "../../http/route.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { invalid, Problem, type FieldErrors } from "../../lib/problem.ts";
+import { invalid, Problem } from "../../lib/problem.ts";
 import { hashSecret, newSecret } from "../../lib/random-secret.ts";
+import { clientFaults } from "../input.ts";
 import type { ClientChanges, NewClientBody, OAuthClient } from "../model.ts";
 import * as queries from "../queries/clients.ts";
-import { isRegistrable } from "../redirect-uri.ts";
 
 export interface ClientDeps {
   readonly db: Db;
@@ -84,7 +85,6 @@ export async function createClient(
     createdAt: now,
     updatedAt: now,
   };
-  refuseFaults(client, caller, undefined);
   await db.transaction(async (tx) => {
     await queries.insertClient(tx, client);
     await audit(tx, caller, { action: "CLIENT_CREATED", clientId: client.clientId, at: now });
@@ -101,6 +101,9 @@ export async function changeClient(
   return db.transaction(async (tx) => {
     const before = await queries.holdClient(tx, clientId);
     if (before === undefined) throw new Problem("not_found");
+    // What a partner may keep is what the client has by now, not what it had when the fields were checked.
+    const faults = faultsOf(clientFaults(changes, { isPlatform: caller.isPlatform, before }));
+    if (Object.keys(faults).length > 0) throw invalid(faults);
     const client: OAuthClient = {
       ...before,
       name: changes.name ?? before.name,
@@ -110,7 +113,6 @@ export async function changeClient(
       grantTypes: changes.grant_types ?? before.grantTypes,
       updatedAt: now,
     };
-    refuseFaults(client, caller, before);
     await queries.updateClient(tx, client);
     const fields = Object.keys(changes);
     await audit(tx, caller, { action: "CLIENT_UPDATED", clientId, at: now, more: { fields } });
@@ -150,29 +152,6 @@ export async function deleteClient(
     if (!(await queries.deleteClient(tx, clientId))) throw new Problem("not_found");
     await audit(tx, caller, { action: "CLIENT_DELETED", clientId, at });
   });
-}
-
-/** Rules that no schema can say, all in one 422. */
-function refuseFaults(
-  client: OAuthClient,
-  { isPlatform }: Caller,
-  before: OAuthClient | undefined,
-): void {
-  const errors: FieldErrors = {};
-  client.redirectUris.forEach((uri, i) => {
-    if (!isRegistrable(uri))
-      errors[`redirect_uris.${i}`] = [
-        "must be an https URL, a loopback http URL or one of a private-use scheme with a dot, without fragment, wildcard or credentials",
-      ];
-  });
-  const takesPasswords = client.grantTypes.includes("password");
-  if (takesPasswords && !client.confidential)
-    errors["grant_types"] = ["has the password grant, which a public client cannot have"];
-  else if (takesPasswords && !isPlatform && !before?.grantTypes.includes("password"))
-    errors["grant_types"] = ["has the password grant, which only a super-admin gives"];
-  if (client.firstParty && !isPlatform && !before?.firstParty)
-    errors["first_party"] = ["is set by a super-admin only"];
-  if (Object.keys(errors).length > 0) throw invalid(errors);
 }
 
 async function audit(

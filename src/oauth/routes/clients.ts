@@ -5,6 +5,7 @@ import type { Principal } from "../../auth/model.ts";
 import { listOf, listSchema, pageOf, pageQuery } from "../../http/page.ts";
 import { Answer, route, type Access, type Call, type Route } from "../../http/route.ts";
 import * as actions from "../actions/clients.ts";
+import { clientFaults } from "../input.ts";
 import {
   clientChanges,
   clientObject,
@@ -53,10 +54,10 @@ function listRoutes(deps: actions.ClientDeps, group: Group) {
       path,
       summary: `List OAuth clients${whose}`,
       access,
-      query: Type.Object(pageQuery),
+      query: Type.Object(pageQuery(actions.isClientKey)),
       answers: { 200: listSchema(clientObject) },
       async handle({ query, ...input }) {
-        const page = pageOf(query, actions.isClientKey);
+        const page = pageOf(query);
         const rows = await actions.listClients(deps, callerOf(group, input), page);
         return listOf(rows, page, { key: actions.clientKey, show: showClient });
       },
@@ -69,6 +70,7 @@ function listRoutes(deps: actions.ClientDeps, group: Group) {
       access,
       body: newClientBody,
       answers: { 201: newClientObject },
+      rules: ({ body }) => clientFaults(body, group),
       handle: async ({ body, ...input }) =>
         new Answer(201, withSecret(await actions.createClient(deps, callerOf(group, input), body))),
     }),
@@ -137,6 +139,8 @@ function updateRoute(deps: actions.ClientDeps, group: Group, method: "POST" | "P
     body: clientChanges,
     answers: { 200: clientObject },
     find: finder(deps, group),
+    rules: ({ body, found: before }) =>
+      clientFaults(body, { isPlatform: group.isPlatform, before }),
     async handle({ found, body: changes, ...input }) {
       const { clientId } = found;
       const caller = callerOf(group, input);

@@ -1,8 +1,9 @@
 import { emailDomain, normaliseEmail } from "../../auth/email.ts";
+import type { Sound } from "../../http/check.ts";
+import type { Told } from "../../http/faults.ts";
 import { isUlid } from "../../http/page.ts";
 import type { Call } from "../../http/route.ts";
 import { addMs } from "../../lib/clock.ts";
-import { invalid } from "../../lib/problem.ts";
 import { hashSecret } from "../../lib/random-secret.ts";
 import { newOneTimeSecret, s256, STATE_TTL_MS, tripSecrets } from "../browser.ts";
 import type { RedirectQuery } from "../model.ts";
@@ -30,7 +31,8 @@ export async function beginSso(
   { query, browser: known }: Asked,
   call: Call,
 ): Promise<Begun> {
-  const returnTo = checkQuery(deps, query);
+  const returnTo = returnPlace(deps.config, query.return_to);
+  if (returnTo === undefined) throw new Error("A place passed the rules that is not allowed.");
   const codeChallenge = query.code_challenge ?? null;
   const begun = await departSso(deps, { query, known, returnTo, codeChallenge }, call);
   return begun ?? { location: refusedPlace(deps.config) };
@@ -74,15 +76,18 @@ export async function departSso(
 }
 
 /** What is wrong with the request itself is told: it is the caller's own text, and says nothing of anybody. */
-function checkQuery({ config }: SsoDeps, query: RedirectQuery): string {
-  if ((query.email === undefined) === (query.connection === undefined))
-    throw invalid({ connection: ["give either email or connection"] });
-  if (query.code_challenge_method !== undefined && query.code_challenge === undefined)
-    throw invalid({ code_challenge: ["is required with code_challenge_method"] });
-  const returnTo = returnPlace(config, query.return_to);
-  if (returnTo === undefined)
-    throw invalid({ return_to: ["is not one of the places that a sign-in may end at"] });
-  return returnTo;
+export function redirectFaults(
+  { config }: Pick<SsoDeps, "config">,
+  query: Sound<RedirectQuery>,
+): Told {
+  const asksOnce = "email" in query !== "connection" in query;
+  const hasChallenge = "code_challenge" in query || query.code_challenge_method === undefined;
+  const isAllowed = returnPlace(config, query.return_to) !== undefined;
+  return {
+    connection: asksOnce ? undefined : "give either email or connection",
+    code_challenge: hasChallenge ? undefined : "is required with code_challenge_method",
+    return_to: isAllowed ? undefined : "is not one of the places that a sign-in may end at",
+  };
 }
 
 /** By the email's domain alone: no user is looked up. */

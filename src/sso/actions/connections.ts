@@ -4,6 +4,8 @@ import type { Db, Tx } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
 import type { AuditAction } from "../../audit/model.ts";
 import type { Principal } from "../../auth/model.ts";
+import type { Sound } from "../../http/check.ts";
+import type { Told } from "../../http/faults.ts";
 import { isUlid, type Page } from "../../http/page.ts";
 import type { Call } from "../../http/route.ts";
 import type { Clock } from "../../lib/clock.ts";
@@ -11,7 +13,7 @@ import type { Config } from "../../lib/config.ts";
 import type { Lookup } from "../../lib/egress.ts";
 import { invalid, Problem } from "../../lib/problem.ts";
 import type { SecretBox } from "../../lib/secret-box.ts";
-import { readSettings } from "../input.ts";
+import { domainFaults, isDomain, issuerFault, readDomains } from "../input.ts";
 import type { Connection, ConnectionUpdate, NewConnection } from "../model.ts";
 import * as queries from "../queries.ts";
 import { clientSecretContext } from "./deps.ts";
@@ -47,12 +49,40 @@ export async function findConnection(
   return found;
 }
 
+/** What is wrong with the fields of a new connection, or of changes to the one with this id. */
+export async function connectionFaults(
+  deps: Pick<ConnectionDeps, "db" | "config" | "lookup">,
+  { company_id: companyId, issuer, domains = [] }: Sound<NewConnection>,
+  ownId: string | undefined,
+): Promise<Told> {
+  const readable = domains.flatMap((one) => (one !== undefined && isDomain(one) ? [one] : []));
+  const [company_id, issuerText, taken] = await Promise.all([
+    companyId === undefined ? undefined : companyFault(deps.db, companyId),
+    issuer === undefined ? undefined : issuerFault(deps, issuer),
+    queries.domainsOfOthers(deps.db, readDomains(readable), ownId),
+  ]);
+  return {
+    company_id,
+    issuer: issuerText,
+    ...domainFaults(domains),
+    domains: takenFault(taken),
+  };
+}
+
+/** The platform's own people never sign in through somebody else (decisions.md 2, SSO legs). */
+async function companyFault(db: Db, id: number): Promise<string | undefined> {
+  const type = await queries.findCompanyType(db, id);
+  const isFit = type === "partner" || type === "account";
+  return isFit ? undefined : "must be a partner or an account";
+}
+
+/** A body without faults; only a domain may have been taken since. */
 export async function createConnection(
   deps: ConnectionDeps,
   caller: Caller,
   body: NewConnection,
 ): Promise<Connection> {
-  const { domains = [] } = await readSettings(deps, body);
+  const domains = readDomains(body.domains);
   const now = deps.clock.now();
   const row = {
     id: ulid(now.getTime()),
@@ -66,10 +96,6 @@ export async function createConnection(
   };
   const sealedClientSecret = deps.box.seal(body.client_secret, clientSecretContext(row));
   await deps.db.transaction(async (tx) => {
-    const type = await queries.findCompanyType(tx, row.companyId);
-    // The platform's own people never sign in through somebody else (decisions.md 2, SSO legs).
-    if (type === undefined || type === "platform")
-      throw invalid({ company_id: ["must be a partner or an account"] });
     await queries.insertConnection(tx, { ...row, sealedClientSecret });
     await giveDomains(tx, row.id, domains);
     await audit(tx, caller, { action: "SSO_CONNECTION_CREATED", connection: row, now });
@@ -82,7 +108,7 @@ export async function updateConnection(
   caller: Caller,
   { id, body }: { id: string; body: ConnectionUpdate },
 ): Promise<Connection> {
-  const { domains } = await readSettings(deps, body);
+  const domains = body.domains && readDomains(body.domains);
   const now = deps.clock.now();
   return deps.db.transaction(async (tx) => {
     const old = await queries.holdConnection(tx, id);
@@ -129,9 +155,12 @@ function updated(old: Connection, body: ConnectionUpdate): Connection {
 /** A domain has one connection: `/auth/discover` has one answer. */
 async function giveDomains(tx: Tx, id: string, domains: readonly string[]): Promise<void> {
   const given = new Set(await queries.insertDomains(tx, id, domains));
-  const taken = domains.filter((one) => !given.has(one));
-  if (taken.length > 0)
-    throw invalid({ domains: [`belong to another connection: ${taken.join(", ")}`] });
+  const taken = takenFault(domains.filter((one) => !given.has(one)));
+  if (taken !== undefined) throw invalid({ domains: [taken] });
+}
+
+function takenFault(taken: readonly string[]): string | undefined {
+  return taken.length === 0 ? undefined : `belong to another connection: ${taken.join(", ")}`;
 }
 
 async function audit(

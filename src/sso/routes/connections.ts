@@ -1,5 +1,5 @@
 import { superAdmin } from "../../auth/guard.ts";
-import { isUlid, listOf, listSchema, pageOf } from "../../http/page.ts";
+import { listOf, listSchema, pageOf } from "../../http/page.ts";
 import { Answer, route } from "../../http/route.ts";
 import type { Config } from "../../lib/config.ts";
 import * as actions from "../actions/connections.ts";
@@ -45,7 +45,7 @@ function collectionRoutes(deps: RouteDeps) {
       query: connectionsQuery,
       answers: { 200: listSchema(connectionObject) },
       async handle({ query }) {
-        const page = pageOf(query, isUlid);
+        const page = pageOf(query);
         const rows = await actions.listConnections(deps, query.company_id, page);
         return listOf(rows, page, { key: (one) => one.id, show });
       },
@@ -58,6 +58,7 @@ function collectionRoutes(deps: RouteDeps) {
       access: superAdmin(),
       body: newConnectionBody,
       answers: { 201: connectionObject },
+      rules: ({ body }) => actions.connectionFaults(deps, body, undefined),
       async handle({ principal, call, body }) {
         const made = await actions.createConnection(deps, { principal, call }, body);
         return new Answer(201, show(made));
@@ -77,6 +78,7 @@ function singleRoutes(deps: RouteDeps) {
       find: findWith(deps),
       body: connectionUpdateBody,
       answers: { 200: connectionObject },
+      rules: ({ body, found }) => actions.connectionFaults(deps, body, found.id),
       async handle({ principal, call, body, found: { id } }) {
         return show(await actions.updateConnection(deps, { principal, call }, { id, body }));
       },

@@ -2,11 +2,14 @@ import { ulid } from "ulid";
 
 import type { Tx } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
+import type { Sound } from "../../http/check.ts";
+import type { Told } from "../../http/faults.ts";
 import { isUlid } from "../../http/page.ts";
-import { addMs, isoInstant } from "../../lib/clock.ts";
-import { invalid, Problem } from "../../lib/problem.ts";
+import { addMs, isoInstant, parseInstant } from "../../lib/clock.ts";
+import { Problem } from "../../lib/problem.ts";
 import { CATALOG, SUBSCRIBABLE_EVENTS } from "../../outbox/event.ts";
 import { windowFaults } from "../decide.ts";
+import type { RecoverAsked } from "../delivery-model.ts";
 import type { Subscription } from "../model.ts";
 import * as entries from "../queries/entries.ts";
 import { subscriptionById } from "../queries/subscriptions.ts";
@@ -71,6 +74,15 @@ export async function findEvent(
   return stillThere(delivery).eventId;
 }
 
+/** What is wrong with the fields that ask for a window. */
+export function recoverFaults(
+  { clock, config }: Pick<WebhookDeps, "clock" | "config">,
+  { since, until }: Sound<RecoverAsked>,
+): Told {
+  const window = { since: parseInstant(since), until: parseInstant(until) };
+  return windowFaults(window, { now: clock.now(), retentionMs: config.retentionDays * DAY_MS });
+}
+
 /** Queues what a window lost (decisions.md 3, recover); answers how many events, `RECOVER_LIMIT` at most. */
 export async function recover(
   deps: WebhookDeps,
@@ -80,8 +92,6 @@ export async function recover(
 ): Promise<number> {
   const now = deps.clock.now();
   const window = { since: asked.since, until: asked.until ?? now };
-  const faults = windowFaults(window, { now, retentionMs: deps.config.retentionDays * DAY_MS });
-  if (Object.keys(faults).length > 0) throw invalid(faults);
   const queued = await deps.db.transaction(async (tx) => {
     const { subscription, lastSequence } = await holdActive(tx, found);
     const { createdAt } = subscription;

@@ -4,7 +4,7 @@ import { isUlid, listOf, listSchema, pageOf, pageQuery } from "../../http/page.t
 import { Answer, route } from "../../http/route.ts";
 import { parseInstant } from "../../lib/clock.ts";
 import { listAttempts, showEvent } from "../actions/deliveries.ts";
-import { findEvent, recover, redeliver } from "../actions/queue-events.ts";
+import { findEvent, recover, recoverFaults, redeliver } from "../actions/queue-events.ts";
 import {
   AttemptObject,
   attemptFilters,
@@ -21,8 +21,6 @@ export function deliveryRoutes(deps: RouteDeps) {
   return [...readingRoutes(deps), ...queueingRoutes(deps)];
 }
 
-const instant = (text: string | undefined) => (text === undefined ? undefined : parseInstant(text));
-
 function readingRoutes(deps: RouteDeps) {
   return [
     route({
@@ -31,17 +29,17 @@ function readingRoutes(deps: RouteDeps) {
       summary: "List delivery attempts",
       description: "Newest first. `since` belongs to the range, `until` does not.",
       access: reading,
-      query: Type.Object({ ...pageQuery, ...attemptFilters }),
+      query: Type.Object({ ...pageQuery(isUlid), ...attemptFilters }),
       answers: { 200: listSchema(AttemptObject) },
       find: findWith(deps),
       async handle({ query, found }) {
-        const page = pageOf(query, isUlid);
+        const page = pageOf(query);
         const filter = {
           event: query.event,
           eventId: query.event_id,
           outcome: query.outcome,
-          since: instant(query.since),
-          until: instant(query.until),
+          since: parseInstant(query.since),
+          until: parseInstant(query.until),
         };
         const rows = await listAttempts(deps, found, filter, page);
         return listOf(rows, page, { key: (one) => one.id, show: showAttempt });
@@ -96,10 +94,11 @@ function queueingRoutes(deps: RouteDeps) {
       answers: { 202: RecoverAnswer },
       problems: ["subscription_disabled"],
       find: findWith(deps),
+      rules: ({ body }) => recoverFaults(deps, body),
       async handle({ principal, call, found, body }) {
         const since = parseInstant(body.since);
         if (since === undefined) throw new Error(`The schema let ${body.since} pass.`);
-        const window = { since, until: instant(body.until) };
+        const window = { since, until: parseInstant(body.until) };
         return new Answer(202, { queued: await recover(deps, { principal, call }, found, window) });
       },
     }),

@@ -33,6 +33,7 @@ function numberRoutes(deps: RouteDeps) {
       query: model.statsQuery,
       answers: { 200: model.StatsObject },
       find: findWith(deps),
+      rules: ({ query }) => model.statsFaults(query, deps.clock.now()),
       async handle({ found, query }) {
         const range = model.readStatsRange(query, deps.clock.now());
         return model.showStats(range, await showStats(deps, found, range));

@@ -32,10 +32,10 @@ function collectionRoutes(deps: RouteDeps) {
       summary: "List subscriptions",
       description: "Those that are not deleted, newest first.",
       access: reading,
-      query: Type.Object(pageQuery),
+      query: Type.Object(pageQuery(isUlid)),
       answers: { 200: listSchema(SubscriptionObject) },
       async handle({ principal, query }) {
-        const page = pageOf(query, isUlid);
+        const page = pageOf(query);
         const rows = await actions.listSubscriptions(deps, principal, page);
         return listOf(rows, page, { key: (one) => one.id, show: showSubscription });
       },

@@ -41,6 +41,10 @@ const routes = [
       return { id: 1 };
     },
     answers: { 200: Type.Object({ name: Type.String() }) },
+    rules: ({ body, query, found }) => ({
+      name: body.name === "ugly" || body.name === undefined ? "is ugly" : undefined,
+      dry: query.dry === found.id && body.name === "wet" ? "does not go with wet" : undefined,
+    }),
     async handle({ body, found }) {
       if (body.name === "taken") throw new Problem("slot_occupied");
       if (body.name === "bug") throw new Error("select secret from vault");
@@ -172,6 +176,31 @@ describe("a body", () => {
       "name",
       "nick",
     ]);
+  });
+});
+
+describe("a 422", () => {
+  const errorsOf = async (path: string, body: string) =>
+    JSON.parse((await send({ path, body })).text).errors;
+
+  test.each([
+    ["/things/1?dry=x", '{"name":"ugly","more":1}', ["dry", "more", "name"]],
+    ["/things/1?dry=1", '{"name":"wet","more":1}', ["dry", "more"]],
+    ["/things/1?dry=1", '{"name":""}', ["name"]],
+    ["/things/1?dry=1&dry=2", '{"name":"wet"}', ["dry"]],
+    ["/things/1", '{"name":"ugly"}', ["name"]],
+    ["/things/1?dry=x", "[]", ["body", "dry"]],
+  ])("of %s with %s names %p, by schemas and rules together", async (path, body, fields) => {
+    expect(Object.keys(await errorsOf(path, body)).toSorted()).toEqual(fields);
+  });
+
+  test("has the schema's words where a rule speaks of the same field", async () => {
+    expect(await errorsOf("/things/1", '{"name":"ugly"}')).toEqual({ name: ["is ugly"] });
+    expect(await errorsOf("/things/1", '{"name":7}')).toEqual({ name: ["expected string"] });
+  });
+
+  test("is no answer to a rule where a record is missing", async () => {
+    expect((await send({ path: "/things/9", body: '{"name":"ugly"}' })).status).toBe(404);
   });
 });
 

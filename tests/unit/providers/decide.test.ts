@@ -1,9 +1,15 @@
 import { describe, expect, test } from "bun:test";
 
-import { decideEvents, type Known, type Outcome } from "../../../src/providers/decide.ts";
+import {
+  decideEvents,
+  referenceFaults,
+  type Known,
+  type Outcome,
+} from "../../../src/providers/decide.ts";
 import {
   reviewKey,
   type ProviderEvent,
+  type Reference,
   type ReportedReview,
   type ReviewState,
   type Site,
@@ -115,7 +121,6 @@ describe("a report of a review", () => {
       const outcome = decide([event], known({}, review));
       expect(names(outcome)).toEqual(expected);
       expect(outcome.reviews).toHaveLength(writes);
-      expect(outcome.faults).toEqual({});
     });
 
   test("keeps the profanity that it had and announces only new words", () => {
@@ -143,30 +148,72 @@ describe("a report of a review", () => {
     expect(rates).toEqual([4, 2, 2]);
     expect(outcome.reviews).toMatchObject([{ id: 9, rate: 2, removedAt: occurredAt }]);
   });
+});
 
-  test("that is unknown is a fault of its field", () => {
-    const outcome = decide([updated({}), removed, posted, failed], known({ reviews: new Map() }));
-    expect(Object.keys(outcome.faults)).toEqual([
+describe("a reference", () => {
+  const state = known({ reviews: new Map() });
+  const refer = (type: Reference["type"], fields: Partial<Reference> = {}) => ({
+    type,
+    id: undefined,
+    siteId: 5,
+    externalReviewId: "r",
+    ...fields,
+  });
+  const faults = (
+    references: readonly Omit<Reference, "index">[],
+    what: Parameters<typeof referenceFaults>[1] = state,
+  ) =>
+    Object.keys(
+      referenceFaults(
+        references.map((one, index) => ({ ...one, index })),
+        what,
+      ),
+    );
+  const elsewhere = { siteId: 6 };
+  const unread = { siteId: undefined };
+
+  test("to an unknown review is a fault of its field", () => {
+    const types = ["review.updated", "review.removed", "response.posted", "response.failed"];
+    expect(faults(types.map((type) => refer(type as Reference["type"])))).toEqual([
       "events.0.review.external_review_id",
       "events.1.review.external_review_id",
       "events.2.external_review_id",
       "events.3.external_review_id",
     ]);
+    expect(faults([refer("response.posted")], known())).toEqual([]);
   });
 
-  test("that a later event of the request creates is still unknown", () => {
+  test("to a review that only a later event of the request creates is a fault", () => {
     const fresh = known({ created: new Set([reviewKey(5, "r")]) });
-    expect(Object.keys(decide([posted, created], fresh).faults)).toEqual([
-      "events.0.external_review_id",
-    ]);
+    const [posting, creation] = [refer("response.posted"), refer("review.created")];
+    expect(faults([posting, creation], fresh)).toEqual(["events.0.external_review_id"]);
+    expect(faults([creation, posting], fresh)).toEqual([]);
   });
 
-  test("at an unknown site is a fault of the site", () => {
-    const outcome = decide([created, connection("pull", null)], known({ sites: new Map() }));
-    expect(Object.keys(outcome.faults)).toEqual([
+  test("to an unknown site is a fault of the site alone", () => {
+    const [report, changed] = [refer("review.updated", elsewhere), refer("connection.changed")];
+    expect(faults([report, { ...changed, ...elsewhere, externalReviewId: undefined }])).toEqual([
       "events.0.store_review_site_id",
       "events.1.store_review_site_id",
     ]);
+  });
+
+  test.each([
+    ["of another type that is not known", refer(undefined)],
+    ["at a site that could not be read", refer("review.created", unread)],
+    ["at a site that is not the provider's", refer("review.created", elsewhere)],
+  ])("is no fault behind a bad event %s, which may be what creates the review", (_, bad) => {
+    const [posting, other] = [refer("response.posted"), { externalReviewId: "other" }];
+    const named = faults([bad, posting, refer("response.posted", other)]);
+    expect(named.filter((field) => field.endsWith("review_id"))).toEqual([
+      "events.2.external_review_id",
+    ]);
+  });
+
+  test("that could not be read is left to the schema", () => {
+    const blank = { siteId: undefined, externalReviewId: undefined };
+    expect(faults([refer("response.posted", blank), refer("review.updated", unread)])).toEqual([]);
+    expect(faults([refer("response.posted", { externalReviewId: undefined })])).toEqual([]);
   });
 });
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 
-import { readStatsRange } from "../../../src/webhooks/figures-model.ts";
+import { faultsOf } from "../../../src/http/faults.ts";
+import { readStatsRange, statsFaults } from "../../../src/webhooks/figures-model.ts";
 import {
   binMs,
   bucketFloor,
@@ -10,7 +11,6 @@ import {
   tally,
   type Range,
 } from "../../../src/webhooks/figures.ts";
-import { Problem } from "../../../src/lib/problem.ts";
 
 describe("a bin", () => {
   test("is exact up to 19 ms, and its middle is within 5 % of what it holds above", () => {
@@ -99,13 +99,10 @@ describe("a range in buckets", () => {
 describe("the range of the charts", () => {
   const now = new Date("2026-06-01T12:30:00Z");
   const read = (query: Parameters<typeof readStatsRange>[0]) => {
-    try {
-      const { since, until, stepMs } = readStatsRange(query, now);
-      return [since.toISOString(), until.toISOString(), stepMs / 1000];
-    } catch (error) {
-      if (error instanceof Problem) return Object.keys(error.errors ?? {});
-      throw error;
-    }
+    const faults = Object.keys(faultsOf(statsFaults(query, now)));
+    if (faults.length > 0) return faults;
+    const { since, until, stepMs } = readStatsRange(query, now);
+    return [since.toISOString(), until.toISOString(), stepMs / 1000];
   };
 
   test("is the last day in hours, moved out to whole hours", () => {
@@ -117,6 +114,15 @@ describe("the range of the charts", () => {
     const before = (points: number) => new Date(Date.parse(until) - points * 300_000).toISOString();
     expect(read({ since: before(1_000), until, step: 300 })).toHaveLength(3);
     expect(read({ since: before(1_001), until, step: 300 })).toEqual(["step"]);
+  });
+
+  test("is judged by what could be read of it, and by nothing that was invented", () => {
+    const [late, early] = ["2026-06-01T12:00:00Z", "2026-05-01T12:00:00Z"];
+    const named = (query: Parameters<typeof statsFaults>[0]) =>
+      Object.keys(faultsOf(statsFaults(query, now)));
+    expect(named({ since: late, until: early, step: undefined })).toEqual(["since"]);
+    expect(named({ since: undefined, until: late, step: 300 })).toEqual([]);
+    expect(named({ since: early, until: undefined, step: 300 })).toEqual([]);
   });
 
   test("has a beginning and an end", () => {

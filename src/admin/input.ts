@@ -1,0 +1,53 @@
+import { passwordFault } from "../auth/common-passwords.ts";
+import type { Sound } from "../http/check.ts";
+import type { Told } from "../http/faults.ts";
+import { isMailAddress } from "../outbox/mail.ts";
+import { ROLES_OF, type Employer, type NewUser } from "./model.ts";
+
+export const EMAIL_TAKEN = "is the address of another user";
+export const DOMAIN_TAKEN = "is the domain of another partner";
+export const SLUG_TAKEN = "is the slug of another provider";
+
+interface Known {
+  /** Undefined where there is no such company, or none was named. */
+  readonly employer: Employer | undefined;
+  /** Whether the email is another user's. */
+  readonly isTaken: boolean;
+}
+
+/** Rules of a new user that no schema can say; `email` is normalised. */
+export function userFaults(body: Sound<NewUser>, { employer, isTaken }: Known): Told {
+  const { company_id: companyId, email, role, password } = body;
+  const misplaced =
+    role === undefined || employer === undefined ? undefined : roleFault(role, employer);
+  return {
+    company_id: companyId !== undefined && employer === undefined ? "is not a company" : undefined,
+    email: email === undefined ? undefined : emailFault(email, isTaken),
+    role: misplaced,
+    password: password === undefined ? undefined : passwordFault(password),
+    // Which role is meant settles what stores there have to be.
+    store_ids: misplaced === undefined ? storesFault(body, employer) : undefined,
+  };
+}
+
+function emailFault(email: string, isTaken: boolean): string | undefined {
+  if (!isMailAddress(email)) return "must be one plain email address";
+  return isTaken ? EMAIL_TAKEN : undefined;
+}
+
+function roleFault(role: NewUser["role"], { type }: Employer): string | undefined {
+  const roles: readonly string[] = ROLES_OF[type];
+  if (roles.includes(role)) return undefined;
+  return `must be one of ${roles.join(", ")} in a company of type ${type}`;
+}
+
+function storesFault(body: Sound<NewUser>, employer: Employer | undefined): string | undefined {
+  const { role, store_ids: storeIds } = body;
+  if (role === "location_user" && (!("store_ids" in body) || storeIds?.length === 0))
+    return "is required of a location user";
+  if (storeIds === undefined || storeIds.length === 0) return undefined;
+  if (role !== undefined && role !== "location_user") return "is for location users only";
+  const isForeign = (id: number | undefined) =>
+    id !== undefined && employer !== undefined && !employer.storeIds.includes(id);
+  return storeIds.some(isForeign) ? "must be stores of the account" : undefined;
+}

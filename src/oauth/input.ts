@@ -1,0 +1,40 @@
+import type { Sound } from "../http/check.ts";
+import type { Told } from "../http/faults.ts";
+import type { NewClientBody, OAuthClient } from "./model.ts";
+import { isRegistrable } from "./redirect-uri.ts";
+
+interface Asking {
+  readonly isPlatform: boolean;
+  /** The client that is to be changed, if it is not a new one. */
+  readonly before?: Pick<OAuthClient, "confidential" | "grantTypes" | "firstParty">;
+}
+
+/** Rules of a new client and of changes to one that no schema can say (decisions.md 2, OAuth clients). */
+export function clientFaults(asked: Sound<NewClientBody>, asking: Asking): Told {
+  const { isPlatform, before } = asking;
+  const isGiven = asked.first_party === true && !isPlatform && before?.firstParty !== true;
+  return {
+    ...uriFaults(asked.redirect_uris ?? []),
+    grant_types: grantFault(asked, asking),
+    first_party: isGiven ? "is set by a super-admin only" : undefined,
+  };
+}
+
+function uriFaults(uris: readonly (string | undefined)[]): Told {
+  const text =
+    "must be an https URL, a loopback http URL or one of a private-use scheme with a dot, without fragment, wildcard or credentials";
+  return Object.fromEntries(
+    uris.flatMap((uri, i) =>
+      uri === undefined || isRegistrable(uri) ? [] : [[`redirect_uris.${i}`, text]],
+    ),
+  );
+}
+
+function grantFault(asked: Sound<NewClientBody>, { isPlatform, before }: Asking) {
+  if (!asked.grant_types?.includes("password")) return undefined;
+  if ((before ?? asked).confidential === false)
+    return "has the password grant, which a public client cannot have";
+  return isPlatform || before?.grantTypes.includes("password")
+    ? undefined
+    : "has the password grant, which only a super-admin gives";
+}
