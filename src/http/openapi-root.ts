@@ -184,7 +184,7 @@ const KNOWN: Readonly<Record<string, Node>> = {
     ].map(([name = "", required = false]) => ({ name, in: "query", required, schema: text() })),
     responses: {
       "200": page("The page that the user is to answer."),
-      "303": { description: "Back to `redirect_uri`, with a code or an error." },
+      "302": { description: "Back to `redirect_uri`, with an error." },
       "400": page("The client or its redirect_uri is not known: nothing to go back to."),
       "429": page("Too many requests."),
       "500": page("Something went wrong on our side."),

@@ -407,7 +407,7 @@ describe("an authorization request", () => {
   ];
   test.each(pairs)("with %s is sent back with the error", async (_, change, error) => {
     const answer = await open(authorizeParams(client, pkce, change));
-    expect(answer.status).toBe(303);
+    expect(answer.status).toBe(302);
     const { place, params } = returned(answer);
     expect(place).toBe(CALLBACK);
     expect(params).toMatchObject({ error, state: "state-1", iss: api.deps.config.serverRoot });

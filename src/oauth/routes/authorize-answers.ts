@@ -24,17 +24,23 @@ export interface Asked {
 export function turnAway(
   deps: OAuthDeps,
   checked: Exclude<CheckedAuthorization, { kind: "good" }>,
+  status: Redirect = SEE_OTHER,
 ): Response {
   if (checked.kind === "shown") return failurePage(checked.message, { status: 400 });
   const { code, message } = checked.error;
-  return sendBack(deps, checked, { error: code, error_description: message });
+  return sendBack(deps, checked, { error: code, error_description: message }, status);
 }
 
-/** RFC 9207 for `iss`; 303, so that no browser sends the password on (RFC 9700, 4.12). */
+type Redirect = 302 | 303;
+/** After a form: no browser sends the password on (RFC 9700, 4.12). */
+const SEE_OTHER: Redirect = 303;
+
+/** Back to the client, with `iss` (RFC 9207). */
 export function sendBack(
   { config }: OAuthDeps,
   { redirectUri, state }: { redirectUri: string; state: string | undefined },
   params: Readonly<Record<string, string>>,
+  status: Redirect = SEE_OTHER,
 ): Response {
   const location = withParams(redirectUri, { ...params, state, iss: config.serverRoot });
   const headers = {
@@ -42,7 +48,7 @@ export function sendBack(
     "Cache-Control": "no-store",
     "Referrer-Policy": "no-referrer",
   };
-  return new Response(null, { status: 303, headers });
+  return new Response(null, { status, headers });
 }
 
 interface Again {

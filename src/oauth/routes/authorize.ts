@@ -58,7 +58,7 @@ async function shown(respond: () => Promise<Response>): Promise<Response> {
 
 async function begin(deps: PageDeps, { call, url }: RootInput): Promise<Response> {
   const checked = await checkAuthorization(deps, url.searchParams);
-  if (checked.kind !== "good") return turnAway(deps, checked);
+  if (checked.kind !== "good") return turnAway(deps, checked, 302);
   const browser = deps.cookie.read(call.headers) ?? newBrowser();
   const query = url.searchParams.toString();
   const ticket = sealTicket(deps, browser, { query, signedIn: null, ttlMs: PAGE_TTL_MS });
@@ -87,7 +87,8 @@ async function proceed(deps: PageDeps, input: RootInput): Promise<Response> {
   const checked = await checkAuthorization(deps, new URLSearchParams(ticket.query));
   if (checked.kind !== "good") return turnAway(deps, checked);
   const step = { input, form, browser, ticket, authorization: checked.authorization };
-  const action = form.required("action");
+  // Whoever fills the form in without its buttons has one thing to do there before anything is signed in.
+  const action = form.one("action") ?? (ticket.signedIn === null ? "sign_in" : undefined);
   if (action === "deny") return deny(deps, step);
   if (isExpired) return again(deps, askedOf(step), EXPIRED);
   if (action === "sign_in") return signIn(deps, step);
@@ -96,11 +97,14 @@ async function proceed(deps: PageDeps, input: RootInput): Promise<Response> {
   return failurePage(STALE, { status: 400 });
 }
 
-/** Old browsers, and those that keep the origin to themselves, say at least whether the site is the same. */
+/**
+ * Browsers name the origin of a form, or keep it to themselves and say whether the site is the same. What names neither
+ * is no browser that another site could use; the cookie and the ticket sealed for it hold it back as well.
+ */
 function isOwnForm(headers: Headers, serverRoot: string): boolean {
-  const origin = headers.get("origin");
+  const [origin, site] = [headers.get("origin"), headers.get("sec-fetch-site")];
   if (origin !== null && origin !== "null") return origin === serverRoot;
-  return headers.get("sec-fetch-site") === "same-origin";
+  return site === null ? origin === null : site === "same-origin";
 }
 
 const askedOf = ({ browser, ticket, authorization, form }: Step): Asked => ({
