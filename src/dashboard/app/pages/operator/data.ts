@@ -6,11 +6,7 @@ import { allPages } from "../../ui/all-pages.ts";
 
 type Api = ReturnType<typeof useApi>;
 const loadUsers = (api: Api) => api.call("GET", "/admin/users", {});
-const loadPartners = (api: Api) => api.call("GET", "/admin/partners", {});
-const loadAccounts = (api: Api) => api.call("GET", "/admin/accounts", {});
 export type User = Awaited<ReturnType<typeof loadUsers>>["data"][number];
-export type Partner = Awaited<ReturnType<typeof loadPartners>>["data"][number];
-export type Account = Awaited<ReturnType<typeof loadAccounts>>["data"][number];
 
 /** For names alone: they hardly change. */
 const NAMES_STALE_MS = 60_000;
