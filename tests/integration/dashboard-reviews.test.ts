@@ -256,8 +256,9 @@ describe.skipIf(chromium === undefined)("the reviews in a browser", () => {
     await page.getByRole("button", { name: "Show only these" }).click();
     await page.getByRole("region", { name: "p1-a1 east" }).waitFor({ state: "detached" });
     await disconnect(sites.west, "post", null);
-    await page.reload();
-    await signIn(page, account.owner.email);
+    await page.getByRole("link", { name: "Reviews", exact: true }).click();
+    await heading(page, "Reviews").waitFor();
+    await page.getByRole("link", { name: "Review sites" }).click();
     await page.getByText("2 connections, and all of them work").waitFor();
     expect(faults).toEqual([]);
     await page.close();
