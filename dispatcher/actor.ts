@@ -219,8 +219,9 @@ function prune(actor: Actor): void {
 function isIdle(actor: Actor): boolean {
   if (actor.loading || actor.batching) return false;
   if (!actor.stopping && (actor.wanted || actor.more)) return false;
+  const staysWaiting = actor.postponed > 0 && !actor.stopping;
   for (const lane of actor.lanes.values())
-    if (hasWork(lane) || (actor.postponed > 0 && lane.waitingUntil !== undefined)) return false;
+    if (hasWork(lane) || (staysWaiting && lane.waitingUntil !== undefined)) return false;
   return true;
 }
 

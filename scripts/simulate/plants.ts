@@ -24,7 +24,7 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: "late-release",
-    seed: 2266,
+    seed: 1081,
     bug: "The release of a shard that comes late takes away what the same dispatcher has claimed again.",
     breaks: ["one owner"],
   },
@@ -127,7 +127,7 @@ export const PLANTS: readonly Plant[] = [
     bug: "A process that stood still sends before it looks at its lease.",
     change: {
       file: "sender.ts",
-      from: "if (!this.#holdings.safe) {",
+      from: "if (!this.#deps.holdings.safe) {",
       to: "if (false as boolean) {",
     },
     breaks: ["one owner"],

@@ -97,10 +97,13 @@ function drawDelays(random: Prng, slow: boolean): number[] {
   ]);
 }
 
+/** Shards move all the time, and what was to move them comes late. */
+const RESTLESS = { request: 0.01, longLate: 1, stop: 0.15, join: 0.3 };
+
 /** Some kinds of faults in each run, not all: they would hide each other. */
 function drawFaults(random: Prng): Faults {
   const some = (low: number, high: number) => (random.chance(0.4) ? random.between(low, high) : 0);
-  return {
+  const faults = {
     crash: some(0.000_1, 0.001),
     pause: some(0.000_1, 0.002),
     request: some(0.000_5, 0.01),
@@ -119,4 +122,5 @@ function drawFaults(random: Prng): Faults {
     longLate: some(0.2, 1),
     unsent: random.chance(0.2) ? random.between(0.01, 0.5) : 0,
   };
+  return random.chance(0.1) ? { ...faults, ...RESTLESS } : faults;
 }

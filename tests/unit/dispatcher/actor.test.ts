@@ -110,6 +110,13 @@ describe("one lane", () => {
     expect(actor.postponed).toBe(0);
   });
 
+  test("is dropped when what it had under way at its stop failed on our side", () => {
+    loaded([entry(1), entry(2)]);
+    tell({ kind: "stopped" });
+    const effects = tell({ kind: "postponed", lane: "main", until: later(1_000) });
+    expect(kinds(effects)).toContain("drop");
+  });
+
   test("waits with everything behind a head that is due later, sleeps and is dropped", () => {
     const dueAt = later(60_000);
     const effects = loaded([entry(1, { attempt: 2, dueAt }), entry(2)]);
