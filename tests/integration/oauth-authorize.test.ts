@@ -588,6 +588,16 @@ describe("a form", () => {
     expect((await attempt({ headers: sameSite })).status).toBe(303);
   });
 
+  test("from a script, which names no site and presses no button, is let in", async () => {
+    const { email } = await freshUser();
+    const browser = new Browser(api);
+    await browser.open(authorizeParams(firstParty, newPkce()));
+    const { ticket, cookie: Cookie = "" } = browser;
+    const form = { ticket, email, password: PASSWORD };
+    const answer = await postForm(api, "/oauth/authorize", form, { Cookie });
+    expect([answer.status, returned(answer).place]).toEqual([303, CALLBACK]);
+  });
+
   test("that says yes without a sign-in, or for another browser's sign-in, is refused", async () => {
     const [user, victim, attacker] = [await freshUser(), new Browser(api), new Browser(api)];
     await attacker.open(authorizeParams(client, newPkce()));
