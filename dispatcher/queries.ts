@@ -228,7 +228,9 @@ export async function commitAttempts(
              disabled_at = case when w.consecutive_failure_count + r.leading >= ${DISABLE_AFTER_FAILURES}
                                 then ${now}::timestamptz end,
              disabled_reason = case when w.consecutive_failure_count + r.leading >= ${DISABLE_AFTER_FAILURES}
-                                    then 'consecutive_failures' end
+                                    then 'consecutive_failures' end,
+             updated_at = case when w.consecutive_failure_count + r.leading >= ${DISABLE_AFTER_FAILURES}
+                               then ${now}::timestamptz else w.updated_at end
         from runs r
        where w.id = r.subscription_id and w.state = 'active'
          and (r.leading > 0 or r.trailing > 0 or w.consecutive_failure_count > 0)
