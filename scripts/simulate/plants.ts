@@ -105,7 +105,7 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: "lost-wanted",
-    seed: 9,
+    seed: 402,
     bug: "A wake that comes during a load is dropped.",
     change: {
       file: "actor.ts",
@@ -123,7 +123,7 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: "unsafe-start",
-    seed: 493,
+    seed: 497,
     bug: "A process that stood still sends before it looks at its lease.",
     change: {
       file: "sender.ts",
@@ -156,7 +156,7 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: "repeating-load",
-    seed: 92,
+    seed: 231,
     bug: "A load after the ordering changed shows what is under way again.",
     change: { file: "actor-load.ts", from: " || wouldRepeat(actor)", to: "" },
     breaks: [
@@ -187,7 +187,7 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: "full-queue",
-    seed: 680,
+    seed: 974,
     bug: "A wake that comes while the queue is full is forgotten when there is room again.",
     change: {
       file: "actor-load.ts",
@@ -198,14 +198,14 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: "crowded-out",
-    seed: 73,
+    seed: 2018,
     bug: "Slow reviews with a long queue keep the other reviews from being read.",
     change: { file: "actor-load.ts", from: " || free > 0)", to: ")" },
     breaks: ["prompt", "punctual"],
   },
   {
     name: "unplanned-wait",
-    seed: 20,
+    seed: 131,
     bug: "An actor that is busy in one lane plans nothing for a retry in another.",
     change: {
       file: "actor.ts",
