@@ -103,8 +103,10 @@ function Blocked({
 }) {
   const next = useDelivery(subscription.id, eventId).data?.attempts.at(-1)?.next_attempt_at ?? null;
   const href = `/webhooks/${subscription.id}/deliveries/${eventId}`;
+  const isPerReview = subscription.ordering === "review";
+  const title = isPerReview ? "One event holds back its review" : "One event holds back the others";
   return (
-    <Alert color="yellow" icon={<Icon name="clock" />} title="One event holds back the others">
+    <Alert color="yellow" icon={<Icon name="clock" />} title={title}>
       <Text size="sm">
         <Anchor component={Link} href={href} inherit underline="always">
           Event {eventId}
@@ -115,8 +117,10 @@ function Blocked({
             , <Countdown to={next} />
           </>
         )}
-        . Those behind it follow in order.
-        {subscription.ordering === "subscription" &&
+        {isPerReview
+          ? ". Later events of its review follow in order; other reviews go on."
+          : ". Those behind it follow in order."}
+        {!isPerReview &&
           subscription.delivery_kind === "immediate" &&
           " If order matters only within one review, choose “Strict per review” in the settings."}
       </Text>
