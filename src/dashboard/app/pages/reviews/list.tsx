@@ -136,7 +136,7 @@ function ReviewFilters({ filters: { get, set, count, clear } }: { readonly filte
       />
       <ChoiceFilter
         label="Assigned to"
-        any="Anybody or nobody"
+        any="Anybody"
         choices={[["me", "Me"], ...colleagues.map((one) => [String(one.id), one.name] as const)]}
         value={get("assigned")}
         onChange={(assigned) => set({ assigned })}
