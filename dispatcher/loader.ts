@@ -12,6 +12,8 @@ const RETRY_MS = 250;
 export class Loader {
   #queue: { request: LoadRequest; take: (loaded: Loaded) => void }[] = [];
   #running = 0;
+  /** Counts the times that nobody wanted any more what was asked for. */
+  #clearings = 0;
 
   readonly #deps: { readonly store: DispatchStore; readonly clock: Clock; readonly log: Log };
 
@@ -24,8 +26,10 @@ export class Loader {
     if (this.#running < PARALLEL) void this.#run();
   }
 
+  /** Nobody waits for what was asked for: it is not asked for again either. */
   clear(): void {
     this.#queue = [];
+    this.#clearings += 1;
   }
 
   async #run(): Promise<void> {
@@ -40,8 +44,10 @@ export class Loader {
     this.#running -= 1;
   }
 
+  /** Nothing, if a `clear` came between two tries. */
   async #loadUntilAnswered(requests: readonly LoadRequest[]): Promise<Loaded[]> {
-    for (;;) {
+    const clearings = this.#clearings;
+    while (clearings === this.#clearings) {
       try {
         return await this.#deps.store.load(requests);
       } catch (error) {
@@ -49,5 +55,6 @@ export class Loader {
         await this.#deps.clock.sleep(RETRY_MS);
       }
     }
+    return [];
   }
 }
