@@ -129,7 +129,7 @@ describe.skipIf(chromium === undefined)("the reviews in a browser", () => {
       `${me} deleted the response`,
       `${me} changed the response`,
       `${me} responded`,
-      "Name of google reported the review",
+      "Name of google brought in the review",
     ]);
     expect(faults).toEqual([]);
     await page.close();

@@ -24,7 +24,7 @@ const happened = (event: string, metadata: unknown, actor: unknown = kim) => {
 
 describe("the history in words", () => {
   test.each([
-    ["review_received", {}, google, "Google reported the review"],
+    ["review_received", {}, google, "Google brought in the review"],
     [
       "review_updated",
       { changed: ["rate", "content"] },

@@ -16,7 +16,10 @@ import {
   newDraft,
 } from "../../../src/dashboard/app/pages/webhooks/draft.ts";
 import { disabledBecause, findingOf } from "../../../src/dashboard/app/pages/webhooks/faults.ts";
-import { chartSeries } from "../../../src/dashboard/app/pages/webhooks/stats-series.ts";
+import {
+  chartSeries,
+  withPresent,
+} from "../../../src/dashboard/app/pages/webhooks/stats-series.ts";
 import { labelFor, urlHint } from "../../../src/dashboard/app/pages/webhooks/url-hint.ts";
 
 const ID = "01JWNB9PR0ZV8X2D3F4G5H6J00";
@@ -192,6 +195,21 @@ describe("an attempt in words", () => {
     expect(words("consecutive_failures")).toBe("20 events in a row could not be delivered");
     expect(words("by_operator")).toBe("by operator");
   });
+});
+
+test("the last point of a chart knows the queue as it is now", () => {
+  const point = { at: "", successes: 0, failures: 0, latency_ms: { p50: 1, p95: 1, p99: 1 } };
+  const stats = {
+    since: "",
+    until: "",
+    step: 60,
+    points: [2, 3].map((backlog) => ({ ...point, backlog })),
+  };
+  const backlogs = (pending: number) =>
+    withPresent(stats, pending).points.map((one) => one.backlog);
+  expect(backlogs(150)).toEqual([2, 150]);
+  expect(backlogs(0)).toEqual([2, 3]);
+  expect(withPresent({ ...stats, points: [] }, 5).points).toEqual([]);
 });
 
 test("charts have one value per point and kind, and gaps where nothing was answered", () => {

@@ -23,7 +23,7 @@ const COLORS: Readonly<Record<string, string>> = {
 /** A state in its word; the colour only repeats it. */
 export function StateBadge({ state }: { readonly state: string }) {
   return (
-    <Badge color={COLORS[state] ?? "gray"} variant="light" tt="none" radius="sm">
+    <Badge color={COLORS[state] ?? "gray"} variant="light" tt="none" radius="sm" flex="none">
       {sentence(state)}
     </Badge>
   );

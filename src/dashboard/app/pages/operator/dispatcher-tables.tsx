@@ -1,6 +1,5 @@
-import { Group, Text } from "@mantine/core";
-
-import type { ReactNode } from "react";
+import { Button, Group, Text } from "@mantine/core";
+import { useState, type ReactNode } from "react";
 
 import { Copy } from "../../ui/copy.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
@@ -14,10 +13,26 @@ interface Props {
   readonly state: DispatcherState;
 }
 
+/** Of many blocked heads the oldest are shown; one receiver that is down may have a hundred. */
+const HEADS_SHOWN = 10;
+
 export function BlockedHeads({ state: { blocked_heads: rows } }: Props) {
-  const partner = usePartnerName();
+  const [isWhole, setWhole] = useState(false);
   if (rows.length === 0)
     return <Nothing>No event waits for a retry: every receiver took what it was sent.</Nothing>;
+  if (rows.length <= HEADS_SHOWN || isWhole) return <HeadsTable rows={rows} />;
+  return (
+    <>
+      <HeadsTable rows={rows.slice(0, HEADS_SHOWN)} />
+      <Button variant="subtle" mt="xs" onClick={() => setWhole(true)}>
+        Show all {rows.length}
+      </Button>
+    </>
+  );
+}
+
+function HeadsTable({ rows }: { readonly rows: DispatcherState["blocked_heads"] }) {
+  const partner = usePartnerName();
   return (
     <DataTable
       caption="Events that failed and hold back those behind them"

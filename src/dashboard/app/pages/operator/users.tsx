@@ -71,7 +71,7 @@ export function Page() {
                   {one.company.name}
                   <Text size="xs" c="dimmed">
                     {sentence(one.company.type)}
-                    {one.store_ids.length > 0 && `, stores ${one.store_ids.join(", ")}`}
+                    {one.store_ids.length > 0 && `, store no. ${one.store_ids.join(", ")}`}
                   </Text>
                 </>
               ),

@@ -39,7 +39,7 @@ export function tell(entry: HistoryEntry, names: Names): Told {
 }
 
 const TELLERS: Readonly<Record<string, Teller>> = {
-  review_received: () => ({ what: "reported the review" }),
+  review_received: () => ({ what: "brought in the review" }),
   review_updated: ({ changed, restored }) => ({
     what:
       restored === true

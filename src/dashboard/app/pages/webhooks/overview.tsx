@@ -21,6 +21,7 @@ import type { Health, Subscription } from "./model.ts";
 import { HealthFigures } from "./health-figures.tsx";
 import { rangeOf, STATS_RANGES } from "./stats-range.ts";
 import { StatsCharts } from "./stats-charts.tsx";
+import { withPresent } from "./stats-series.ts";
 
 export function Overview({ subscription }: { readonly subscription: Subscription }) {
   const { id, is_active: isActive } = subscription;
@@ -42,7 +43,7 @@ export function Overview({ subscription }: { readonly subscription: Subscription
           </>
         )}
       </Loaded>
-      <Charts id={id} />
+      <Charts id={id} pending={health.data?.pending ?? 0} />
     </Stack>
   );
 }
@@ -128,7 +129,7 @@ function Blocked({
   );
 }
 
-function Charts({ id }: { readonly id: string }) {
+function Charts({ id, pending }: { readonly id: string; readonly pending: number }) {
   const [params, setParams] = useSearchParams();
   const range = rangeOf(params.get("range"));
   const stats = useStats(id, range);
@@ -148,7 +149,9 @@ function Charts({ id }: { readonly id: string }) {
       {stats.isPending ? (
         <Skeleton height={620} />
       ) : (
-        <Loaded query={stats}>{(shown) => <StatsCharts stats={shown} />}</Loaded>
+        <Loaded query={stats}>
+          {(shown) => <StatsCharts stats={withPresent(shown, pending)} />}
+        </Loaded>
       )}
     </section>
   );

@@ -4,6 +4,15 @@ import type { Stats } from "./model.ts";
 
 const sum = (values: readonly number[]) => values.reduce((one, other) => one + other, 0);
 
+/** The queue as it is now belongs to the last point: it is sampled now and then only. */
+export function withPresent(stats: Stats, pending: number): Stats {
+  const last = stats.points.length - 1;
+  const points = stats.points.map((one, i) =>
+    i === last ? { ...one, backlog: Math.max(one.backlog, pending) } : one,
+  );
+  return { ...stats, points };
+}
+
 /** The columns of the charts, with a figure for the whole range each. */
 export function chartSeries({ points }: Stats) {
   const successes = points.map((one) => one.successes);
