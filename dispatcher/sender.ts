@@ -203,5 +203,5 @@ export class Sender {
 
 /** Host and port as the `Host` header names them. */
 function hostOf(url: string): string {
-  return URL.canParse(url) ? new URL(url).host : url;
+  return URL.parse(url)?.host ?? url;
 }

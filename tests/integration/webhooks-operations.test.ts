@@ -5,6 +5,7 @@ import { ulid } from "ulid";
 import { fingerprint } from "../../src/lib/secret-box.ts";
 import { RECOVER_LIMIT } from "../../src/webhooks/actions/queue-events.ts";
 import { queuedFor } from "../support/factory.ts";
+import { until } from "../support/receiver.ts";
 import {
   disable,
   HOUR_MS,
@@ -228,6 +229,26 @@ describe("enabling", () => {
     expect([status, body["consecutive_failure_count"]]).toEqual([200, 0]);
     const shown = (await world.ask("GET", `/${id}`)).body;
     expect(shown["consecutive_failure_count"]).toBe(0);
+  });
+
+  test("what is disabled at this moment is enabled, and not told to be active as it is", async () => {
+    const { id } = await world.subscribe();
+    let answer: ReturnType<typeof post> | undefined;
+    await world.database.db.transaction(async ({ sql }) => {
+      await sql`
+        update webhook_subscriptions set state = 'disabled', disabled_at = now(), disabled_reason = 'test',
+               consecutive_failure_count = 20 where id = ${id}`;
+      answer = post(`/${id}/enable`);
+      // It has read an active subscription by now, and waits for the row.
+      await until("the enable to wait", async () => {
+        const rows = await world.database.db.sql`
+          select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+        return rows.length > 0;
+      });
+    });
+    expect((await answer)?.body).toMatchObject({ is_active: true, consecutive_failure_count: 0 });
+    const shown = (await world.ask("GET", `/${id}`)).body;
+    expect(shown).toMatchObject({ is_active: true, consecutive_failure_count: 0 });
   });
 
   test("by ten at once happens once", async () => {

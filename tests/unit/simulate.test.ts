@@ -1,27 +1,12 @@
 import { describe, expect, test } from "bun:test";
 
 import { Prng } from "../../scripts/simulate/prng.ts";
-import { formatFailure } from "../../scripts/simulate/report.ts";
 import { runSeed } from "../../scripts/simulate/run.ts";
-
-// A few, for a check that is run often; tests/integration/simulate.test.ts runs many.
-const SEEDS = 30;
-const BLOCK = 10;
-const TIMEOUT_MS = 180_000;
+import { testSeeds } from "../support/seeds.ts";
 
 describe("the dispatcher under a virtual clock", () => {
-  for (let from = 1; from <= SEEDS; from += BLOCK) {
-    const to = from + BLOCK - 1;
-    test(
-      `keeps every invariant in the seeds ${from} to ${to}`,
-      () => {
-        for (let seed = from; seed <= to; seed++)
-          if (runSeed(seed).violation !== undefined)
-            throw new Error(formatFailure(runSeed(seed, { traced: true })));
-      },
-      TIMEOUT_MS,
-    );
-  }
+  // A few, for a check that is run often; tests/integration/simulate.test.ts runs many.
+  testSeeds({ seeds: 30, block: 10 });
 
   test("does the same again for the same seed, watched or not", () => {
     const [once, again, unwatched] = [

@@ -24,10 +24,9 @@ export async function enableSubscription(
   const enabled = await deps.db.transaction(async (tx) => {
     stillThere(await lockSequence(tx, id));
     const current = stillThere(await queries.subscriptionById(tx, partnerId, id));
-    if (current.state === "active") {
-      await queries.forgetFailures(tx, id, now);
-      return { ...current, consecutiveFailureCount: 0 };
-    }
+    // Nothing if it was disabled since it was read: then it is enabled like any other.
+    const updatedAt = await queries.forgetFailures(tx, id, now);
+    if (updatedAt !== undefined) return { ...current, ...ENABLED, updatedAt };
     // Only an enable ends the disabled state, and this one holds the sequence: what is settled here is held.
     if (held === "skip") await settleQueued(tx, current, "skipped", now);
     stillThere(await queries.lockSubscription(tx, current));

@@ -142,11 +142,15 @@ export async function markEnabled(tx: Tx, id: string, now: Date): Promise<void> 
      where id = ${id}`;
 }
 
-/** The counter alone; a subscription without failures stays as it is. */
-export async function forgetFailures(tx: Tx, id: string, now: Date): Promise<void> {
-  await tx.sql`
-    update webhook_subscriptions set consecutive_failure_count = 0, updated_at = ${now}
-     where id = ${id} and consecutive_failure_count > 0`;
+/** Of an active subscription the counter alone; answers when it was changed last, and nothing for one that is disabled. */
+export async function forgetFailures(tx: Tx, id: string, now: Date): Promise<Date | undefined> {
+  const [row] = await tx.sql<{ updatedAt: Date }[]>`
+    update webhook_subscriptions
+       set consecutive_failure_count = 0,
+           updated_at = case when consecutive_failure_count > 0 then ${now} else updated_at end
+     where id = ${id} and state = 'active'
+    returning updated_at as "updatedAt"`;
+  return row?.updatedAt;
 }
 
 export async function moveBatchCursor(
