@@ -42,6 +42,8 @@ export class Receivers {
         const connectMs = random.latency(2, 100);
         const answerMs = connectMs + this.#answerMs(answer);
         const end = (outcome: Outcome) => {
+          // A process that stood still hears of the abort and of the answer at once: the first counts.
+          if (post.ended) return;
           signal?.removeEventListener("abort", abort);
           cancel();
           this.#monitor.answered(post, outcome.kind);
