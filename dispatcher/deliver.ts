@@ -1,6 +1,7 @@
 import type { Clock } from "../src/lib/clock.ts";
 import { checkWebhookUrl } from "../src/lib/egress.ts";
 import type { UrlCheck } from "../src/lib/egress.ts";
+import { remember } from "../src/lib/remember.ts";
 import type { HttpClient } from "./http/client.ts";
 import { readExcerpt } from "./http/excerpt.ts";
 import type { Excerpt } from "./http/excerpt.ts";
@@ -50,7 +51,7 @@ export type Outcome =
 /** Never throws for a bad receiver. */
 export type Deliver = (request: DeliveryRequest, signal?: AbortSignal) => Promise<Outcome>;
 
-/** How many URLs are kept checked; past that all are forgotten, which costs one parse each (our choice). */
+/** How many URLs are kept checked (our choice). */
 const MAX_URLS_KEPT = 10_000;
 
 interface Deps {
@@ -60,16 +61,8 @@ interface Deps {
 
 export function createDeliver(deps: Deps): Deliver {
   // The form of a URL never changes its verdict within a process; its addresses are checked elsewhere.
-  const checks = new Map<string, UrlCheck>();
-  return (request, signal) => {
-    let check = checks.get(request.url);
-    if (check === undefined) {
-      if (checks.size >= MAX_URLS_KEPT) checks.clear();
-      check = checkWebhookUrl(request.url, deps.client.policy);
-      checks.set(request.url, check);
-    }
-    return deliverTo(deps, check, request, signal);
-  };
+  const check = remember((url: string) => checkWebhookUrl(url, deps.client.policy), MAX_URLS_KEPT);
+  return (request, signal) => deliverTo(deps, check(request.url), request, signal);
 }
 
 async function deliverTo(
