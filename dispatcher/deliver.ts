@@ -18,7 +18,6 @@ export interface DeliveryRequest {
 export type DeliveryErrorCode = Exclude<TransportErrorCode, "proxy"> | "invalid_url";
 
 interface Measured {
-  readonly startedAt: Date;
   readonly durationMs: number;
   /** Sent a second time within this attempt, because a kept connection had died unanswered. */
   readonly resent: boolean;
@@ -71,16 +70,17 @@ async function deliverTo(
   request: DeliveryRequest,
   signal: AbortSignal | undefined,
 ): Promise<Outcome> {
-  const startedAt = deps.clock.now();
-  const startedMs = deps.clock.monotonicMs();
-  const measure = (resent: boolean): Measured => {
-    const durationMs = Math.round(deps.clock.monotonicMs() - startedMs);
-    return { startedAt, durationMs, resent };
+  const { clock, client } = deps;
+  const startedMs = clock.monotonicMs();
+  if (check.kind === "refused") {
+    const { code, reason } = check;
+    return { kind: "failed", errorCode: code, detail: reason, durationMs: 0, resent: false };
+  }
+  const result = await client.post(check.target, request, signal);
+  const measured = {
+    durationMs: Math.round(clock.monotonicMs() - startedMs),
+    resent: result.resent,
   };
-  if (check.kind === "refused")
-    return { kind: "failed", errorCode: check.code, detail: check.reason, ...measure(false) };
-  const result = await deps.client.post(check.target, request, signal);
-  const measured = measure(result.resent);
   if (result.kind === "aborted") return { kind: "aborted", ...measured };
   if (result.kind === "failed") {
     const { errorCode, detail } = result;
@@ -89,20 +89,21 @@ async function deliverTo(
       : { kind: "failed", errorCode, detail, ...measured };
   }
   const excerpt = await readExcerpt(result.body, result.headers);
-  return judgeAnswer(result, { excerpt, measured });
+  return judgeAnswer(result, excerpt, measured);
 }
 
 function judgeAnswer(
-  result: ExchangeResult & { kind: "answered" },
-  record: { excerpt: Excerpt; measured: Measured },
+  { statusCode, headers }: ExchangeResult & { kind: "answered" },
+  excerpt: Excerpt,
+  { durationMs, resent }: Measured,
 ): Outcome {
-  const { statusCode } = result;
   const answered: Answered = {
-    ...record.measured,
+    durationMs,
+    resent,
     statusCode,
-    responseHeaders: result.headers,
-    responseExcerpt: record.excerpt.text,
-    responseTruncated: record.excerpt.truncated,
+    responseHeaders: headers,
+    responseExcerpt: excerpt.text,
+    responseTruncated: excerpt.truncated,
   };
   if (statusCode >= 200 && statusCode < 300) return { kind: "accepted", ...answered };
   if (statusCode === 410) return { kind: "gone", errorCode: "http_status", ...answered };

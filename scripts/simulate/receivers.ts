@@ -93,7 +93,7 @@ export class Receivers {
 
 function measured(process: Process, post: Post) {
   const durationMs = Math.round(process.clock.monotonicMs() - post.startedMs);
-  return { startedAt: new Date(post.startedWallMs), durationMs, resent: false };
+  return { durationMs, resent: false };
 }
 
 function toOutcome(answer: Answer, measure: ReturnType<typeof measured>): Outcome {
