@@ -74,7 +74,7 @@ export class ResponseParser {
     if (typeof head === "string") return this.#fail(head);
     if (head.statusCode === 101) return this.#fail("the answer switches protocols unasked");
     if (head.statusCode >= 200) this.#begin(head);
-    return bytes.subarray(size);
+    return size === bytes.length ? EMPTY : bytes.subarray(size);
   }
 
   #begin(head: ResponseHead): void {
