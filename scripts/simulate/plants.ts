@@ -138,7 +138,7 @@ export const PLANTS: readonly Plant[] = [
     bug: "What waited for its slot is sent with the settings of long ago.",
     change: {
       file: "sender.ts",
-      from: "if (!isFresh(effect.readAt, clock.now()))",
+      from: "if (!isFresh(effect.readAt, startedAt))",
       to: "if (false as boolean)",
     },
     breaks: ["settings of the moment", "only to the active", "nothing after settled"],
