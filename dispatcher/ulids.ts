@@ -2,9 +2,6 @@ import { encodeTime } from "ulid";
 
 const TIME_CHARS = 10;
 const HALF_CHARS = 8;
-/** The last two characters, by what they count: nothing else changes between most ULIDs of one instant. */
-const LAST_CHARS = 2;
-const LAST = Array.from({ length: 32 ** LAST_CHARS }, (_, n) => encodeTime(n, LAST_CHARS));
 /** Counted on from a random start below half of what 8 characters hold: no process lives to see it overflow. */
 const START_BELOW = 32 ** HALF_CHARS / 2;
 
@@ -15,23 +12,18 @@ const START_BELOW = 32 ** HALF_CHARS / 2;
 export function createUlids(): (atMs: number) => string {
   const drawn = new Uint32Array(4);
   let lastMs = -1;
-  let fixed = "";
   let prefix = "";
   let count = 0;
   return (atMs) => {
-    const isNew = atMs > lastMs;
-    if (isNew) {
+    if (atMs > lastMs) {
       lastMs = atMs;
       crypto.getRandomValues(drawn);
       const [a = 0, b = 0, c = 0, d = 0] = drawn;
-      fixed = encodeTime(atMs, TIME_CHARS) + encodeTime((a % 256) * 2 ** 32 + b, HALF_CHARS);
+      prefix = encodeTime(atMs, TIME_CHARS) + encodeTime((a % 256) * 2 ** 32 + b, HALF_CHARS);
       count = ((c % 256) * 2 ** 32 + d) % START_BELOW;
     } else {
       count += 1;
     }
-    const last = count % LAST.length;
-    if (isNew || last === 0)
-      prefix = fixed + encodeTime((count - last) / LAST.length, HALF_CHARS - LAST_CHARS);
-    return prefix + (LAST[last] ?? "");
+    return prefix + encodeTime(count, HALF_CHARS);
   };
 }
