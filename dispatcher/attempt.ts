@@ -1,5 +1,6 @@
 import type { Decision } from "./decide.ts";
-import type { Outcome } from "./deliver.ts";
+import type { DeliveryRequest, Outcome } from "./deliver.ts";
+import type { Entry } from "./entry.ts";
 
 /** One POST and what it means for its entry: everything that one commit writes about it. */
 export interface AttemptRecord {
@@ -25,16 +26,47 @@ export interface AttemptRecord {
   readonly decision: Decision;
 }
 
-/** What a record says of the receiver. */
-export function answerOf(outcome: Outcome) {
-  const answered = "statusCode" in outcome;
+/** A POST as it was made. */
+interface Posted {
+  readonly entry: Entry;
+  readonly host: string;
+  readonly startedAt: Date;
+  readonly request: DeliveryRequest & { readonly body: string };
+}
+
+type Identity = Pick<AttemptRecord, "id" | "shard" | "subscriptionId">;
+
+/** What a commit writes about a POST that ended so. */
+export function recordAttempt(
+  { id, shard, subscriptionId }: Identity,
+  { entry, host, startedAt, request }: Posted,
+  outcome: Outcome,
+  decision: Decision,
+): AttemptRecord {
+  const answer = "statusCode" in outcome ? outcome : undefined;
   return {
+    id,
+    shard,
+    subscriptionId,
+    sequence: entry.sequence,
+    eventId: entry.eventId,
+    event: entry.event,
+    round: entry.round,
+    attempt: entry.attempt,
+    startedAt,
     durationMs: outcome.durationMs,
-    statusCode: answered ? outcome.statusCode : null,
+    statusCode: answer?.statusCode ?? null,
     errorCode: "errorCode" in outcome ? outcome.errorCode : null,
-    responseHeaders: answered ? outcome.responseHeaders : null,
-    responseExcerpt: answered ? outcome.responseExcerpt : null,
-    responseTruncated: answered && outcome.responseTruncated,
+    requestHeaders: {
+      Host: host,
+      ...request.headers,
+      "Content-Length": String(Buffer.byteLength(request.body)),
+    },
+    requestBody: request.body,
+    responseHeaders: answer?.responseHeaders ?? null,
+    responseExcerpt: answer?.responseExcerpt ?? null,
+    responseTruncated: answer?.responseTruncated ?? false,
     resent: outcome.resent,
+    decision,
   };
 }

@@ -1,17 +1,25 @@
 import type { Clock } from "../src/lib/clock.ts";
 import { errorFields, type Log } from "../src/lib/log.ts";
 import type { AttemptRecord } from "./attempt.ts";
-import type { CommitResult } from "./queries.ts";
+import type { CommitResult } from "./attempt-queries.ts";
 import type { DispatchStore } from "./store.ts";
 
 /** Records per commit. */
 const GROUP = 512;
+/** Commits at once: while Postgres writes one, the next is put together. */
+const LINES = 2;
 const RETRY_MS = 100;
 
 interface Pending {
   readonly dispatcherId: string;
   readonly record: AttemptRecord;
   readonly done: (active: boolean) => void;
+}
+
+interface CommitDeps {
+  readonly store: DispatchStore;
+  readonly clock: Clock;
+  readonly log: Log;
 }
 
 interface CommitListener {
@@ -22,28 +30,49 @@ interface CommitListener {
 }
 
 /**
- * Commits the outcomes of many actors together: whatever ends while one commit runs goes into the next. One commit
- * at a time, so records are written in the order in which they came.
+ * Commits the outcomes of many actors together, those of one shard always in the same line: so no two commits at once
+ * are about the same subscription, and its records are written in the order in which they came.
  */
 export class Committer {
-  #queue: Pending[] = [];
-  #running = false;
+  readonly #lines: readonly CommitLine[];
 
-  readonly #deps: { readonly store: DispatchStore; readonly clock: Clock; readonly log: Log };
-  readonly #listener: CommitListener;
-
-  constructor(deps: { store: DispatchStore; clock: Clock; log: Log }, listener: CommitListener) {
-    this.#deps = deps;
-    this.#listener = listener;
+  constructor(deps: CommitDeps, listener: CommitListener) {
+    this.#lines = Array.from({ length: LINES }, () => new CommitLine(deps, listener));
   }
 
   /** How many records wait for their commit. */
   get backlog(): number {
-    return this.#queue.length;
+    return this.#lines.reduce((sum, line) => sum + line.backlog, 0);
   }
 
   commit(dispatcherId: string, record: AttemptRecord, done: (active: boolean) => void): void {
-    this.#queue.push({ dispatcherId, record, done });
+    this.#lines[record.shard % LINES]?.commit({ dispatcherId, record, done });
+  }
+
+  clear(): void {
+    for (const line of this.#lines) line.clear();
+  }
+}
+
+/** One commit at a time: whatever ends while it runs goes into the next. */
+class CommitLine {
+  #queue: Pending[] = [];
+  #running = false;
+
+  readonly #deps: CommitDeps;
+  readonly #listener: CommitListener;
+
+  constructor(deps: CommitDeps, listener: CommitListener) {
+    this.#deps = deps;
+    this.#listener = listener;
+  }
+
+  get backlog(): number {
+    return this.#queue.length;
+  }
+
+  commit(pending: Pending): void {
+    this.#queue.push(pending);
     if (!this.#running) void this.#run();
   }
 

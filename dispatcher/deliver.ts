@@ -1,6 +1,7 @@
 import type { Clock } from "../src/lib/clock.ts";
 import { checkWebhookUrl } from "../src/lib/egress.ts";
 import type { UrlCheck } from "../src/lib/egress.ts";
+import { remember } from "../src/lib/remember.ts";
 import type { HttpClient } from "./http/client.ts";
 import { readExcerpt } from "./http/excerpt.ts";
 import type { Excerpt } from "./http/excerpt.ts";
@@ -17,7 +18,6 @@ export interface DeliveryRequest {
 export type DeliveryErrorCode = Exclude<TransportErrorCode, "proxy"> | "invalid_url";
 
 interface Measured {
-  readonly startedAt: Date;
   readonly durationMs: number;
   /** Sent a second time within this attempt, because a kept connection had died unanswered. */
   readonly resent: boolean;
@@ -50,7 +50,7 @@ export type Outcome =
 /** Never throws for a bad receiver. */
 export type Deliver = (request: DeliveryRequest, signal?: AbortSignal) => Promise<Outcome>;
 
-/** How many URLs are kept checked; past that all are forgotten, which costs one parse each (our choice). */
+/** How many URLs are kept checked (our choice). */
 const MAX_URLS_KEPT = 10_000;
 
 interface Deps {
@@ -60,16 +60,8 @@ interface Deps {
 
 export function createDeliver(deps: Deps): Deliver {
   // The form of a URL never changes its verdict within a process; its addresses are checked elsewhere.
-  const checks = new Map<string, UrlCheck>();
-  return (request, signal) => {
-    let check = checks.get(request.url);
-    if (check === undefined) {
-      if (checks.size >= MAX_URLS_KEPT) checks.clear();
-      check = checkWebhookUrl(request.url, deps.client.policy);
-      checks.set(request.url, check);
-    }
-    return deliverTo(deps, check, request, signal);
-  };
+  const check = remember((url: string) => checkWebhookUrl(url, deps.client.policy), MAX_URLS_KEPT);
+  return (request, signal) => deliverTo(deps, check(request.url), request, signal);
 }
 
 async function deliverTo(
@@ -78,16 +70,17 @@ async function deliverTo(
   request: DeliveryRequest,
   signal: AbortSignal | undefined,
 ): Promise<Outcome> {
-  const startedAt = deps.clock.now();
-  const startedMs = deps.clock.monotonicMs();
-  const measure = (resent: boolean): Measured => {
-    const durationMs = Math.round(deps.clock.monotonicMs() - startedMs);
-    return { startedAt, durationMs, resent };
+  const { clock, client } = deps;
+  const startedMs = clock.monotonicMs();
+  if (check.kind === "refused") {
+    const { code, reason } = check;
+    return { kind: "failed", errorCode: code, detail: reason, durationMs: 0, resent: false };
+  }
+  const result = await client.post(check.target, request, signal);
+  const measured = {
+    durationMs: Math.round(clock.monotonicMs() - startedMs),
+    resent: result.resent,
   };
-  if (check.kind === "refused")
-    return { kind: "failed", errorCode: check.code, detail: check.reason, ...measure(false) };
-  const result = await deps.client.post(check.target, request, signal);
-  const measured = measure(result.resent);
   if (result.kind === "aborted") return { kind: "aborted", ...measured };
   if (result.kind === "failed") {
     const { errorCode, detail } = result;
@@ -96,20 +89,21 @@ async function deliverTo(
       : { kind: "failed", errorCode, detail, ...measured };
   }
   const excerpt = await readExcerpt(result.body, result.headers);
-  return judgeAnswer(result, { excerpt, measured });
+  return judgeAnswer(result, excerpt, measured);
 }
 
 function judgeAnswer(
-  result: ExchangeResult & { kind: "answered" },
-  record: { excerpt: Excerpt; measured: Measured },
+  { statusCode, headers }: ExchangeResult & { kind: "answered" },
+  excerpt: Excerpt,
+  { durationMs, resent }: Measured,
 ): Outcome {
-  const { statusCode } = result;
   const answered: Answered = {
-    ...record.measured,
+    durationMs,
+    resent,
     statusCode,
-    responseHeaders: result.headers,
-    responseExcerpt: record.excerpt.text,
-    responseTruncated: record.excerpt.truncated,
+    responseHeaders: headers,
+    responseExcerpt: excerpt.text,
+    responseTruncated: excerpt.truncated,
   };
   if (statusCode >= 200 && statusCode < 300) return { kind: "accepted", ...answered };
   if (statusCode === 410) return { kind: "gone", errorCode: "http_status", ...answered };

@@ -1,5 +1,6 @@
 import { connect, ping } from "../db/client.ts";
 import { systemClock } from "../src/lib/clock.ts";
+import { collectWhenIdle, processMemory } from "../src/lib/idle-memory.ts";
 import { configOrExit, reachableOrExit, stopSignal, unreachable } from "../src/lib/lifecycle.ts";
 import { createLog } from "../src/lib/log.ts";
 import { createProcessMetrics, serveMetrics } from "../src/lib/metrics-server.ts";
@@ -84,6 +85,8 @@ const dispatcher = new Dispatcher({
 measured.watch(dispatcher);
 if (config.metricsPort !== undefined) serveMetrics(metrics, config.metricsPort);
 
+const isIdle = () => dispatcher.figures.actors === 0 && client.counts().open === 0;
+void collectWhenIdle({ clock, memory: processMemory, isIdle }, stop);
 void keepHouse({ db, clock, log, retentionDays: config.retentionDays }, stop);
 log.info("dispatcher.started", { pid: process.pid });
 await dispatcher.run(stop);

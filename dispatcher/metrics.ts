@@ -1,5 +1,6 @@
 import type { Clock } from "../src/lib/clock.ts";
 import { DURATION_BUCKETS_S, type Metrics } from "../src/lib/metrics.ts";
+import { remember } from "../src/lib/remember.ts";
 import type { Deliver } from "./deliver.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import type { MailStore } from "./mail-store.ts";
@@ -25,9 +26,11 @@ export class DispatcherMetrics {
       },
       DURATION_BUCKETS_S,
     );
+    // To name a series by its labels costs more than to count in it.
+    const durationsOf = remember((result: string) => durations({ result }));
     return async (request, signal) => {
       const outcome = await deliver(request, signal);
-      durations({ result: outcome.kind }).observe(outcome.durationMs / 1_000);
+      durationsOf(outcome.kind).observe(outcome.durationMs / 1_000);
       return outcome;
     };
   }
@@ -37,6 +40,7 @@ export class DispatcherMetrics {
       name: "reviewrelay_attempts_total",
       help: "Recorded attempts by outcome.",
     });
+    const attemptsOf = remember((outcome: string) => attempts({ outcome }));
     const durations = this.#metrics.histogram(
       {
         name: "reviewrelay_commit_duration_seconds",
@@ -56,7 +60,7 @@ export class DispatcherMetrics {
           const result = await store.commit(dispatcherId, records, repeated);
           sizes.observe(records.length);
           if (!result.fenced)
-            for (const { decision } of records) attempts({ outcome: decision.kind }).value += 1;
+            for (const { decision } of records) attemptsOf(decision.kind).value += 1;
           return result;
         } finally {
           durations.observe((this.#clock.monotonicMs() - startedMs) / 1_000);

@@ -1,6 +1,9 @@
 /** A request under way. */
 interface Running {
   readonly startedMs: number;
+  /** Aborts when the requests of its shard are broken off. */
+  readonly signal: AbortSignal;
+  readonly among: Set<Running>;
 }
 
 interface ShardRequests {
@@ -13,17 +16,20 @@ interface ShardRequests {
 export class Requests {
   readonly #shards = new Map<number, ShardRequests>();
 
-  /** Whoever began must `end`. The signal aborts when the requests of this shard are broken off. */
-  begin(shard: number, startedMs: number): { signal: AbortSignal; end: () => void } {
+  /** Whoever began must `end`. */
+  begin(shard: number, startedMs: number): Running {
     let own = this.#shards.get(shard);
     if (own === undefined) {
       own = { abort: new AbortController(), running: new Set() };
       this.#shards.set(shard, own);
     }
-    const { abort, running } = own;
-    const request = { startedMs };
-    running.add(request);
-    return { signal: abort.signal, end: () => void running.delete(request) };
+    const request = { startedMs, signal: own.abort.signal, among: own.running };
+    own.running.add(request);
+    return request;
+  }
+
+  end(request: Running): void {
+    request.among.delete(request);
   }
 
   /** When the oldest one of a shard began. */

@@ -1,9 +1,10 @@
 import { addMs, type Clock } from "../src/lib/clock.ts";
 import type { Log } from "../src/lib/log.ts";
+import { remember } from "../src/lib/remember.ts";
 import type { ActorEvent, Effect } from "./actor-event.ts";
 import { settingsRequest } from "./actor-load.ts";
 import { isFresh, type Actor } from "./actor-state.ts";
-import { answerOf, type AttemptRecord } from "./attempt.ts";
+import { recordAttempt, type AttemptRecord } from "./attempt.ts";
 import type { Committer } from "./committer.ts";
 import { decideNext, postponeMs } from "./decide.ts";
 import type { Deliver, Outcome } from "./deliver.ts";
@@ -36,6 +37,8 @@ type Send = Effect & { readonly kind: "send" };
 const MAX_BACKLOG = 2_048;
 /** A request under way for longer than this would keep others waiting if its shard were given up now. */
 const HANGING_MS = 1_000;
+/** How many URLs are kept with their host (our choice). */
+const MAX_HOSTS_KEPT = 10_000;
 
 /** Makes the POSTs that the actors ask for: each from the slot that it waits for to the commit of its record. */
 export class Sender {
@@ -43,6 +46,7 @@ export class Sender {
   readonly #listener: SenderListener;
   readonly #slots = new Slots();
   readonly #requests = new Requests();
+  readonly #hostOf = remember(hostOf, MAX_HOSTS_KEPT);
 
   constructor(deps: SenderDeps, listener: SenderListener) {
     this.#deps = deps;
@@ -50,7 +54,7 @@ export class Sender {
   }
 
   send(actor: Actor, effect: Send): void {
-    this.#awaitSlot(actor, effect, hostOf(effect.subscription.webhookUrl));
+    this.#awaitSlot(actor, effect, this.#hostOf(effect.subscription.webhookUrl));
   }
 
   /** Sends only while nobody else can have taken over, and Postgres keeps up. */
@@ -109,13 +113,13 @@ export class Sender {
       this.#slots.release(host);
       return this.#awaitSlot(actor, effect, host);
     }
-    if (!isFresh(effect.readAt, clock.now())) return this.#refresh(actor, effect, host);
-    const { id } = this.#deps.holdings;
     const startedAt = clock.now();
+    if (!isFresh(effect.readAt, startedAt)) return this.#refresh(actor, effect, host);
+    const { id } = this.#deps.holdings;
     const request = composeRequest(entry, subscription, startedAt);
-    const { signal, end } = this.#requests.begin(actor.shard, clock.monotonicMs());
-    const outcome = await deliver(request, signal);
-    end();
+    const running = this.#requests.begin(actor.shard, clock.monotonicMs());
+    const outcome = await deliver(request, running.signal);
+    this.#requests.end(running);
     // Whoever took over makes the attempt again.
     if (id !== this.#deps.holdings.id) return;
     if (outcome.kind === "unsent") return this.#postpone(actor, effect, host, outcome.detail);
@@ -124,25 +128,12 @@ export class Sender {
       { attempt: entry.attempt, retryDelaysMs },
       clock.now(),
     );
-    const record: AttemptRecord = {
+    const identity = {
       id: this.#deps.newUlid(startedAt.getTime()),
       shard: actor.shard,
       subscriptionId: actor.id,
-      sequence: entry.sequence,
-      eventId: entry.eventId,
-      event: entry.event,
-      round: entry.round,
-      attempt: entry.attempt,
-      startedAt,
-      requestHeaders: {
-        Host: host,
-        ...request.headers,
-        "Content-Length": String(Buffer.byteLength(request.body)),
-      },
-      requestBody: request.body,
-      decision,
-      ...answerOf(outcome),
     };
+    const record = recordAttempt(identity, { entry, host, startedAt, request }, outcome, decision);
     this.#deps.committer.commit(id, record, (active) => {
       this.regulate();
       this.#listener.tellIf(id, actor, { kind: "committed", lane, decision, active });
@@ -173,7 +164,7 @@ export class Sender {
       const subscription = found?.subscription;
       if (
         subscription?.ordering === effect.subscription.ordering &&
-        hostOf(subscription.webhookUrl) === host
+        this.#hostOf(subscription.webhookUrl) === host
       ) {
         const refreshed = { ...effect, subscription, readAt: this.#deps.clock.now() };
         return void this.#attempt(actor, refreshed, host);
@@ -185,6 +176,7 @@ export class Sender {
 
   #report(record: AttemptRecord, outcome: Outcome): void {
     const { log } = this.#deps;
+    // What is undefined is not written.
     const fields = {
       subscription_id: record.subscriptionId,
       event_id: record.eventId,
@@ -193,8 +185,8 @@ export class Sender {
       status_code: record.statusCode,
       error_code: record.errorCode,
       duration_ms: record.durationMs,
-      ...(record.resent && { resent: true }),
-      ...(outcome.kind === "failed" && { detail: outcome.detail }),
+      resent: record.resent || undefined,
+      detail: outcome.kind === "failed" ? outcome.detail : undefined,
     };
     if (record.decision.kind === "delivered") log.debug("webhook.attempted", fields);
     else log.info("webhook.attempted", fields);

@@ -53,6 +53,8 @@ export class Slots {
   }
 
   resume(): void {
+    // Otherwise whatever there is room for has started already.
+    if (!this.#paused) return;
     this.#paused = false;
     this.#startWaiting();
   }

@@ -5,13 +5,14 @@ import type { SecretBox } from "../src/lib/secret-box.ts";
 import { MAIL_WAKE } from "../src/outbox/mail.ts";
 import { webhookSecretContext } from "../src/outbox/secret-context.ts";
 import type { Loaded, LoadRequest } from "./actor-event.ts";
+import { commitAttempts, type CommitResult } from "./attempt-queries.ts";
 import type { AttemptRecord } from "./attempt.ts";
 import { dispatchBatch, type BatchDispatch, type BatchResult } from "./batch.ts";
 import { tellOwners } from "./disable-mail.ts";
 import type { BodySource, Entry, Subscription } from "./entry.ts";
 import { nextMailAt } from "./mail-queries.ts";
 import * as queries from "./queries.ts";
-import type { CommitResult, EntryRow, SubscriptionRow } from "./queries.ts";
+import type { EntryRow, SubscriptionRow } from "./queries.ts";
 import { sweepShards, type SweptSubscription } from "./sweep.ts";
 
 /** Postgres as the dispatcher sees it; the simulation has its own. */
@@ -66,9 +67,9 @@ export function createStore(deps: StoreDeps): DispatchStore {
       const group = { records, repeated, now: clock.now() };
       // Only a permanent failure can disable, and only then is there a mail to write in the same transaction.
       if (records.every((record) => record.decision.kind !== "failed"))
-        return queries.commitAttempts(db, dispatcherId, group);
+        return commitAttempts(db, dispatcherId, group);
       return db.transaction(async (tx) => {
-        const result = await queries.commitAttempts(tx, dispatcherId, group);
+        const result = await commitAttempts(tx, dispatcherId, group);
         await tellOwners(tx, deps, result.disabled, group.now);
         return result;
       });

@@ -4,6 +4,8 @@ export const MAX_BODY_BYTES = 64 * 1024;
 /** And this much of it is kept (`decisions.md` 4). */
 export const EXCERPT_BYTES = 4 * 1024;
 
+const EMPTY = Buffer.alloc(0);
+
 /** What was read of one body. */
 export class BodyRecord {
   /** Bytes read off the wire, content coding still on. */
@@ -35,7 +37,7 @@ export class BodyRecord {
   }
 
   bytes(): Buffer {
-    const [first] = this.#kept;
-    return this.#kept.length === 1 && first !== undefined ? first : Buffer.concat(this.#kept);
+    const [first = EMPTY] = this.#kept;
+    return this.#kept.length > 1 ? Buffer.concat(this.#kept) : first;
   }
 }

@@ -5,6 +5,7 @@ import type { ConnectionOptions, SecureContext, TLSSocket } from "node:tls";
 import type { EgressProxy } from "../../src/lib/egress-proxy.ts";
 import type { WebhookTarget } from "../../src/lib/egress.ts";
 import type { SessionCache } from "./sessions.ts";
+import { HeadReader } from "./response-head.ts";
 import { openTunnel } from "./tunnel.ts";
 import type { ProxyRefusal, TunnelUser } from "./tunnel.ts";
 
@@ -14,7 +15,7 @@ export type ConnectionPhase = "tunnelling" | "connecting" | "handshaking" | "ope
 /** Whoever has a connection in use. */
 export interface ConnectionUser {
   connectionReady(connection: Connection): void;
-  connectionData(chunk: Buffer): void;
+  connectionData(chunk: Buffer, heads: HeadReader): void;
   /** Called once, with the phase it ended in; no error means that the other side closed in good order. */
   connectionClosed(phase: ConnectionPhase, error: Error | undefined): void;
 }
@@ -41,6 +42,7 @@ export class Connection implements TunnelUser {
   /** Nobody while it idles: what arrives then was not asked for, and ends it. */
   user: ConnectionUser | undefined;
   readonly origin: string;
+  readonly #heads = new HeadReader();
   readonly #route: Route;
   #socket: Socket;
   #onClosed: (connection: Connection) => void;
@@ -142,7 +144,7 @@ export class Connection implements TunnelUser {
 
   #data(chunk: Buffer): void {
     if (this.user === undefined) this.destroy();
-    else this.user.connectionData(chunk);
+    else this.user.connectionData(chunk, this.#heads);
   }
 
   #closed(error: Error | undefined): void {

@@ -6,6 +6,7 @@ import type { Abortable, AbortWatch } from "./abort-watch.ts";
 import type { BodyRecord } from "./body-record.ts";
 import type { Connection, ConnectionPhase, ConnectionUser } from "./connection.ts";
 import type { ConnectionPool } from "./pool.ts";
+import type { HeadReader } from "./response-head.ts";
 import { ResponseParser } from "./response-parser.ts";
 import { ProxyRefusal } from "./tunnel.ts";
 
@@ -109,11 +110,11 @@ export class Exchange implements ConnectionUser, Expiring, Abortable {
     connection.write(this.#request.message);
   }
 
-  connectionData(chunk: Buffer): void {
+  connectionData(chunk: Buffer, heads: HeadReader): void {
     const parser = this.#parser;
     const hadHead = parser.head !== undefined;
     this.#isAnswering = true;
-    parser.feed(chunk);
+    parser.feed(chunk, heads);
     if (parser.state === "complete") return this.#answer();
     if (parser.state === "invalid") {
       if (parser.head === undefined) this.#fail("protocol", parser.problem);

@@ -44,6 +44,21 @@ export function parseHead(text: string): ResponseHead | string {
   return { statusCode, headers, framing, keepAlive };
 }
 
+/** A receiver mostly repeats its head, for a second at least, in which `Date` stays: so the last one is remembered. */
+export class HeadReader {
+  #text: string | undefined;
+  #head: ResponseHead | string = "";
+
+  /** As `parseHead`. */
+  read(text: string): ResponseHead | string {
+    if (text !== this.#text) {
+      this.#head = parseHead(text);
+      this.#text = text;
+    }
+    return this.#head;
+  }
+}
+
 /** The status alone, or undefined where the text does not begin as HTTP does. */
 export function readStatus(text: string): number | undefined {
   const status = STATUS_LINE.exec(text.slice(0, lineEnd(text, 0)));

@@ -1,8 +1,8 @@
 import { BodyRecord } from "./body-record.ts";
 import { ChunkedDecoder } from "./chunked.ts";
 import { isCompressed } from "./excerpt.ts";
-import { hasBareNewline, parseHead } from "./response-head.ts";
-import type { ResponseHead } from "./response-head.ts";
+import { hasBareNewline } from "./response-head.ts";
+import type { HeadReader, ResponseHead } from "./response-head.ts";
 
 /** All heads of one answer together, interim ones and trailers apart (`decisions.md` 4). */
 export const MAX_HEAD_BYTES = 16 * 1024;
@@ -33,9 +33,10 @@ export class ResponseParser {
     return this.head !== undefined && this.head.keepAlive;
   }
 
-  feed(chunk: Buffer): void {
+  /** `heads` are those of the connection. */
+  feed(chunk: Buffer, heads: HeadReader): void {
     let rest = chunk;
-    while (this.state === "head" && rest.length > 0) rest = this.#feedHead(rest);
+    while (this.state === "head" && rest.length > 0) rest = this.#feedHead(rest, heads);
     if (this.state === "body") this.#feedBody(rest);
     else if (this.state === "complete" && rest.length > 0) this.#excess = true;
   }
@@ -55,7 +56,7 @@ export class ResponseParser {
   }
 
   /** Consumes one head and returns what follows it, or keeps what there is until more comes. */
-  #feedHead(chunk: Buffer): Buffer {
+  #feedHead(chunk: Buffer, heads: HeadReader): Buffer {
     const seen = this.#pending.length;
     const bytes = seen === 0 ? chunk : Buffer.concat([this.#pending, chunk]);
     const at = bytes.indexOf(HEAD_END, Math.max(0, seen - HEAD_END.length + 1));
@@ -70,11 +71,11 @@ export class ResponseParser {
     }
     this.#pending = EMPTY;
     this.#headBytes += size;
-    const head = parseHead(bytes.toString("latin1", 0, at));
+    const head = heads.read(bytes.toString("latin1", 0, at));
     if (typeof head === "string") return this.#fail(head);
     if (head.statusCode === 101) return this.#fail("the answer switches protocols unasked");
     if (head.statusCode >= 200) this.#begin(head);
-    return bytes.subarray(size);
+    return size === bytes.length ? EMPTY : bytes.subarray(size);
   }
 
   #begin(head: ResponseHead): void {

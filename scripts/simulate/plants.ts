@@ -24,9 +24,9 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: "late-release",
-    seed: 1081,
+    seed: 1740,
     bug: "The release of a shard that comes late takes away what the same dispatcher has claimed again.",
-    breaks: ["one owner"],
+    breaks: ["one owner", "one request per lane"],
   },
   {
     name: "endless-closing",
@@ -105,7 +105,7 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: "lost-wanted",
-    seed: 402,
+    seed: 805,
     bug: "A wake that comes during a load is dropped.",
     change: {
       file: "actor.ts",
@@ -134,29 +134,35 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: "stale-settings",
-    seed: 18,
+    seed: 40,
     bug: "What waited for its slot is sent with the settings of long ago.",
     change: {
       file: "sender.ts",
-      from: "if (!isFresh(effect.readAt, clock.now()))",
+      from: "if (!isFresh(effect.readAt, startedAt))",
       to: "if (false as boolean)",
     },
     breaks: ["settings of the moment", "only to the active", "nothing after settled"],
   },
   {
     name: "stale-load",
-    seed: 49,
+    seed: 55,
     bug: "The answer to a load is used although the queues were thrown away since it began.",
     change: {
       file: "actor.ts",
       from: "if (request.generation !== actor.generation) {",
       to: "if (false as boolean) {",
     },
-    breaks: ["order", "one request per lane", "no repeat", "nothing after settled"],
+    breaks: [
+      "order",
+      "one request per lane",
+      "no repeat",
+      "nothing after settled",
+      "bounded memory",
+    ],
   },
   {
     name: "repeating-load",
-    seed: 231,
+    seed: 410,
     bug: "A load after the ordering changed shows what is under way again.",
     change: { file: "actor-load.ts", from: " || wouldRepeat(actor)", to: "" },
     breaks: [
@@ -169,7 +175,7 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: "forgotten-test",
-    seed: 7,
+    seed: 16,
     bug: "A test event that was delivered during a load is sent again.",
     change: {
       file: "actor.ts",
@@ -187,7 +193,7 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: "full-queue",
-    seed: 974,
+    seed: 2360,
     bug: "A wake that comes while the queue is full is forgotten when there is room again.",
     change: {
       file: "actor-load.ts",
@@ -198,7 +204,7 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: "crowded-out",
-    seed: 2018,
+    seed: 2360,
     bug: "Slow reviews with a long queue keep the other reviews from being read.",
     change: { file: "actor-load.ts", from: " || free > 0)", to: ")" },
     breaks: ["prompt", "punctual"],
@@ -216,7 +222,7 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: "ghost-actor",
-    seed: 50,
+    seed: 75,
     bug: "An actor that was dropped still hears of the timer that it had set, and goes on beside its successor.",
     change: {
       file: "dispatcher.ts",

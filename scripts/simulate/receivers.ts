@@ -42,6 +42,8 @@ export class Receivers {
         const connectMs = random.latency(2, 100);
         const answerMs = connectMs + this.#answerMs(answer);
         const end = (outcome: Outcome) => {
+          // A process that stood still hears of the abort and of the answer at once: the first counts.
+          if (post.ended) return;
           signal?.removeEventListener("abort", abort);
           cancel();
           this.#monitor.answered(post, outcome.kind);
@@ -91,7 +93,7 @@ export class Receivers {
 
 function measured(process: Process, post: Post) {
   const durationMs = Math.round(process.clock.monotonicMs() - post.startedMs);
-  return { startedAt: new Date(post.startedWallMs), durationMs, resent: false };
+  return { durationMs, resent: false };
 }
 
 function toOutcome(answer: Answer, measure: ReturnType<typeof measured>): Outcome {

@@ -37,7 +37,7 @@ export function fromMs(msSinceEpoch: number): Date {
 
 /** The wire format of every instant: `2026-06-01T12:00:00.000+00:00` (decisions.md 1). */
 export function isoInstant(at: Date): string {
-  return at.toISOString().replace("Z", "+00:00");
+  return `${at.toISOString().slice(0, -1)}+00:00`;
 }
 
 const RFC3339 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,9})?(Z|[+-]\d{2}:\d{2})$/;

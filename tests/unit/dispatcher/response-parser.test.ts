@@ -1,11 +1,13 @@
 import { describe, expect, test } from "bun:test";
 import { EXCERPT_BYTES, MAX_BODY_BYTES } from "../../../dispatcher/http/body-record.ts";
 import { MAX_CHUNK_LINE_BYTES } from "../../../dispatcher/http/chunked.ts";
+import { HeadReader } from "../../../dispatcher/http/response-head.ts";
 import { MAX_HEAD_BYTES, ResponseParser } from "../../../dispatcher/http/response-parser.ts";
 
 function parse(...pieces: (string | Buffer)[]): ResponseParser {
   const parser = new ResponseParser();
-  for (const piece of pieces) parser.feed(Buffer.from(piece as string, "latin1"));
+  const heads = new HeadReader();
+  for (const piece of pieces) parser.feed(Buffer.from(piece as string, "latin1"), heads);
   return parser;
 }
 
@@ -241,7 +243,7 @@ describe("limits", () => {
     }
     const open = parse(`${OK}\r\n`, "x".repeat(MAX_BODY_BYTES));
     expect(open.state).toBe("body");
-    open.feed(Buffer.from("x"));
+    open.feed(Buffer.from("x"), new HeadReader());
     expect(verdict(open)).toMatchObject({ state: "complete", isCut: true });
   });
 
@@ -316,4 +318,21 @@ describe("fuzzing", () => {
       expect(parser.state).toBe("invalid");
     }
   });
+});
+
+test("on one connection a repeated head reads as it did before, and another one as it says", () => {
+  const heads = new HeadReader();
+  const read = (text: string) => {
+    const parser = new ResponseParser();
+    parser.feed(Buffer.from(text, "latin1"), heads);
+    return verdict(parser);
+  };
+  for (const [kind, text] of Object.entries(ANSWERS)) {
+    const first = read(text);
+    expect([kind, first]).toEqual([kind, verdict(parse(text))]);
+    expect([kind, read(text)]).toEqual([kind, first]);
+  }
+  expect(read(`${OK}Bad line\r\n\r\n`).state).toBe("invalid");
+  expect(read(`${OK}Bad line\r\n\r\n`).state).toBe("invalid");
+  expect(read(ANSWERS.empty).state).toBe("complete");
 });

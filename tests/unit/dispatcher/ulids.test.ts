@@ -21,6 +21,14 @@ test("rise within an instant, from one to the next, and when the clock runs back
   expect(ids).toEqual([...new Set(ids)].toSorted());
 });
 
+test("rise past what their last two characters hold", () => {
+  const newUlid = createUlids();
+  const ids = Array.from({ length: 3 * 32 ** 2 }, () => newUlid(AT));
+  expect(ids).toEqual([...new Set(ids)].toSorted());
+  expect(new Set(ids.map((id) => id.slice(-2))).size).toBe(32 ** 2);
+  expect(new Set(ids.map((id) => id.slice(0, -2))).size).toBeLessThanOrEqual(4);
+});
+
 test("are drawn anew by every process and for every instant", () => {
   const random = (id: string) => id.slice(10);
   const [one, other] = [createUlids(), createUlids()];

@@ -1,0 +1,62 @@
+import { expect, test } from "bun:test";
+
+import { systemClock } from "../../../src/lib/clock.ts";
+import { collectWhenIdle } from "../../../src/lib/idle-memory.ts";
+
+/** What is resident at the start and at each look after it, and whether the process is idle then; a collection leaves 100. */
+async function collections(
+  looks: readonly { resident: number; idle: boolean }[],
+): Promise<number[]> {
+  const stop = new AbortController();
+  const collected: number[] = [];
+  let at = 0;
+  await collectWhenIdle(
+    {
+      clock: {
+        ...systemClock,
+        sleep: async () => {
+          at += 1;
+          if (at === looks.length) stop.abort();
+        },
+      },
+      memory: {
+        residentBytes: () => looks[at]?.resident ?? 0,
+        collect: () => void collected.push(at),
+      },
+      isIdle: () => looks[at]?.idle ?? false,
+    },
+    stop.signal,
+  );
+  return collected;
+}
+
+test("what a burst left is collected once, when the process is idle", async () => {
+  const looks = [
+    { resident: 100, idle: true },
+    { resident: 300, idle: false },
+    { resident: 300, idle: true },
+    { resident: 110, idle: true },
+    { resident: 110, idle: true },
+  ];
+  expect(await collections(looks)).toEqual([2]);
+});
+
+test("growth by a quarter is left alone, more is not", async () => {
+  const grownTo = (resident: number) => [
+    { resident: 100, idle: true },
+    { resident, idle: true },
+  ];
+  expect(await collections(grownTo(125))).toEqual([]);
+  expect(await collections(grownTo(126))).toEqual([1]);
+});
+
+test("what stays after a collection is the usual from then on", async () => {
+  const looks = [
+    { resident: 100, idle: true },
+    { resident: 200, idle: true },
+    { resident: 180, idle: true },
+    { resident: 220, idle: true },
+    { resident: 230, idle: true },
+  ];
+  expect(await collections(looks)).toEqual([1, 4]);
+});

@@ -1,0 +1,15 @@
+import { expect, test } from "bun:test";
+
+import { remember } from "../../../src/lib/remember.ts";
+
+test("makes each value once, and all anew past the limit", () => {
+  const made: number[] = [];
+  const double = remember((n: number) => {
+    made.push(n);
+    return n * 2;
+  }, 2);
+  expect([1, 2, 1, 2].map(double)).toEqual([2, 4, 2, 4]);
+  expect(made).toEqual([1, 2]);
+  expect([3, 3, 1].map(double)).toEqual([6, 6, 2]);
+  expect(made).toEqual([1, 2, 3, 1]);
+});
