@@ -1,12 +1,16 @@
 // `bun run bench dispatch`: the dispatcher end to end, with durable stores and every attempt recorded, beside a bare
 // fetch loop that sends the same POSTs in the same run. The ratios are the result; the machine is whatever it is.
-import { spawnSync } from "node:child_process";
-import { join } from "node:path";
-
 import { recordActions } from "../../src/outbox/queries.ts";
-import { actionOf, insertBacklog, insertPlace, type Place } from "./events.ts";
 import {
-  cpuMs,
+  actionOf,
+  dropSubscriptions,
+  insertBacklog,
+  insertPlace,
+  unsettled,
+  type Place,
+} from "./events.ts";
+import { quantile, round } from "./figures.ts";
+import {
   hostsOf,
   memoryOf,
   startRig,
@@ -15,18 +19,7 @@ import {
   type BenchSubscription,
   type Rig,
 } from "./rig.ts";
-
-interface Throughput {
-  readonly subscriptions: number;
-  readonly scheme: string;
-  readonly deliveries: number;
-  readonly perSecond: number;
-  readonly fetchPerSecond: number;
-  readonly ratio: number;
-  readonly dispatcherCpuUs: number | undefined;
-  readonly postgresCpuUs: number | undefined;
-  readonly fetchCpuUs: number;
-}
+import { throughputs } from "./throughput.ts";
 
 const results: Record<string, unknown> = {};
 const only = process.argv.slice(2).filter((one) => !one.startsWith("-"));
@@ -47,112 +40,6 @@ try {
   await rig.stop();
 }
 process.exit(0);
-
-// ------------------------------------------------------------------------------------------------ throughput
-
-async function throughputs({ sink, ...rest }: Rig, place: Place): Promise<Throughput[]> {
-  // Some ten seconds each, so that what the compiler does to a young process hardly counts.
-  const cases: [count: number, each: number, scheme: "http" | "https"][] = [
-    [1, 60_000, "http"],
-    [100, 2_000, "http"],
-    [2_000, 80, "http"],
-    [100, 2_000, "https"],
-  ];
-  const rows: Throughput[] = [];
-  for (const [count, each, scheme] of cases) {
-    const port = scheme === "http" ? sink.port : sink.tlsPort;
-    if (port === undefined) say("https is left out: openssl is not on this machine.");
-    else
-      rows.push(
-        await throughput({ sink, ...rest }, place, {
-          urls: hostsOf(port, count, scheme),
-          each,
-          scheme,
-        }),
-      );
-  }
-  return rows;
-}
-
-async function throughput(
-  { db, schedule, sink, subscribe, startDispatcher, postgresCpuMs }: Rig,
-  place: Place,
-  { urls, each, scheme }: { urls: string[]; each: number; scheme: string },
-): Promise<Throughput> {
-  const deliveries = urls.length * each;
-  await sink.reset();
-  const bare = fetchLoop(deliveries, urls);
-  const subscriptions = await subscribe(urls);
-  const dispatcher = await startDispatcher();
-  // The first entry of each warms connections and statements up; it does not count.
-  await insertBacklog(db, place, subscriptions, 1);
-  await schedule.wake(subscriptions);
-  await until("warm", async () => (await unsettled(rig)) === 0);
-  // All is appended before the clock starts: the bare loop has nothing to append either.
-  await insertBacklog(db, place, subscriptions, each);
-  await db.sql`checkpoint`;
-  await sink.reset();
-  const before = { dispatcher: cpuMs(dispatcher.pid), postgres: postgresCpuMs() };
-  const startedAt = performance.now();
-  await schedule.wake(subscriptions);
-  await until("all delivered", async () => (await unsettled(rig)) === 0, 20);
-  const seconds = (performance.now() - startedAt) / 1000;
-  const after = { dispatcher: cpuMs(dispatcher.pid), postgres: postgresCpuMs() };
-  const { count } = await sink.report();
-  dispatcher.kill("SIGTERM");
-  await until("the dispatcher gone", async () => dispatcher.exitCode !== null);
-  await dropSubscriptions(subscriptions);
-  const row: Throughput = {
-    subscriptions: urls.length,
-    scheme,
-    deliveries: count,
-    perSecond: round(deliveries / seconds),
-    fetchPerSecond: round(bare.deliveries / bare.seconds),
-    ratio: round(deliveries / seconds / (bare.deliveries / bare.seconds), 2),
-    dispatcherCpuUs: perDelivery(before.dispatcher, after.dispatcher, deliveries),
-    postgresCpuUs: perDelivery(before.postgres, after.postgres, deliveries),
-    fetchCpuUs: round(bare.cpuUs, 1),
-  };
-  say(
-    `${String(row.subscriptions).padStart(6)} subscriptions ${scheme.padEnd(5)}  ${row.perSecond}/s, fetch ${row.fetchPerSecond}/s: ratio ${row.ratio}` +
-      `   CPU per delivery: dispatcher ${row.dispatcherCpuUs} µs, Postgres ${row.postgresCpuUs} µs, fetch ${row.fetchCpuUs} µs`,
-  );
-  return row;
-}
-
-function fetchLoop(
-  deliveries: number,
-  urls: readonly string[],
-): { deliveries: number; seconds: number; cpuUs: number } {
-  const child = spawnSync(
-    process.execPath,
-    [join(import.meta.dir, "fetch-loop.ts"), String(deliveries), ...urls],
-    {
-      encoding: "utf8",
-      maxBuffer: 1 << 20,
-      env: {
-        ...process.env,
-        NODE_TLS_REJECT_UNAUTHORIZED: "0",
-        BUN_CONFIG_MAX_HTTP_REQUESTS: "4096",
-      },
-    },
-  );
-  return JSON.parse(child.stdout.trim().split("\n").at(-1) ?? "");
-}
-
-/** 0 or 1. By the primary key, which forgets what is gone: a walk of the table would be work for what is measured. */
-async function unsettled({ db }: Rig): Promise<number> {
-  const rows = await db.sql`
-    select from outbox order by shard, subscription_id, sequence limit 1`;
-  return rows.length;
-}
-
-/** Out of the way of the next scenario. */
-async function dropSubscriptions(subscriptions: readonly BenchSubscription[]): Promise<void> {
-  const ids = subscriptions.map((one) => one.subscriptionId);
-  await rig.db
-    .sql`update webhook_subscriptions set state = 'deleted', deleted_at = now() where id = any(${ids}::text[])`;
-}
 
 // ------------------------------------------------------------------------------------------------ latency
 
@@ -190,12 +77,12 @@ async function latency({ sink, subscribe, startDispatcher }: Rig, place: Place) 
   await offer(place, subscriptions, { perSecond: 200, seconds: 2 });
   await sink.reset();
   const commits = await offer(place, subscriptions, { perSecond: 200, seconds: 10 });
-  await until("all delivered", async () => (await unsettled(rig)) === 0);
+  await until("all delivered", async () => (await unsettled(rig.db)) === 0);
   const { arrivals } = await sink.report();
   const waits = arrivals.map(([id, , , at]) => at - (commits.get(id) ?? at));
   dispatcher.kill("SIGTERM");
   await until("the dispatcher gone", async () => dispatcher.exitCode !== null);
-  await dropSubscriptions(subscriptions);
+  await dropSubscriptions(rig.db, subscriptions);
   const row = {
     perSecond: 200,
     p50Ms: quantile(waits, 0.5),
@@ -218,7 +105,7 @@ async function retryLateness(
   await sink.reset({ failFirst: true });
   await insertBacklog(db, place, subscriptions, 1);
   await schedule.wake(subscriptions);
-  await until("all retried", async () => (await unsettled(rig)) === 0);
+  await until("all retried", async () => (await unsettled(rig.db)) === 0);
   const rows = await db.sql<{ late: number }[]>`
     select extract(epoch from second.started_at - first.next_attempt_at)::float8 * 1000 as late
       from delivery_attempts first
@@ -228,7 +115,7 @@ async function retryLateness(
        and first.subscription_id = any(${subscriptions.map((one) => one.subscriptionId)}::text[])`;
   dispatcher.kill("SIGTERM");
   await until("the dispatcher gone", async () => dispatcher.exitCode !== null);
-  await dropSubscriptions(subscriptions);
+  await dropSubscriptions(rig.db, subscriptions);
   const late = rows.map((row) => row.late);
   const row = {
     retries: late.length,
@@ -271,7 +158,7 @@ async function isolation({ sink, subscribe, startDispatcher }: Rig, place: Place
   await until("the dispatcher gone", async () => dispatcher.signalCode !== null);
   await rig.db.sql`delete from outbox`;
   await rig.db.sql`delete from dispatchers`;
-  await dropSubscriptions(subscriptions);
+  await dropSubscriptions(rig.db, subscriptions);
   const row = {
     baselineP95Ms: baseline,
     withHangingP95Ms: withHanging,
@@ -299,7 +186,7 @@ async function idleMemory({ db, schedule, sink, subscribe, startDispatcher }: Ri
       await insertBacklog(db, place, fresh, 1);
       for (let from = 0; from < fresh.length; from += 1_000)
         await schedule.wake(fresh.slice(from, from + 1_000));
-      await until("delivered", async () => (await unsettled(rig)) === 0);
+      await until("delivered", async () => (await unsettled(rig.db)) === 0);
       all.push(...fresh);
     }
     await Bun.sleep(10_000);
@@ -313,25 +200,4 @@ async function idleMemory({ db, schedule, sink, subscribe, startDispatcher }: Ri
   dispatcher.kill("SIGTERM");
   await until("the dispatcher gone", async () => dispatcher.exitCode !== null);
   return rows;
-}
-
-// ------------------------------------------------------------------------------------------------ figures
-
-function quantile(values: readonly number[], q: number): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  return round(sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))] ?? Number.NaN, 2);
-}
-
-function perDelivery(
-  before: number | undefined,
-  after: number | undefined,
-  deliveries: number,
-): number | undefined {
-  return before === undefined || after === undefined
-    ? undefined
-    : round(((after - before) * 1000) / deliveries, 1);
-}
-
-function round(value: number, digits = 0): number {
-  return Number(value.toFixed(digits));
 }

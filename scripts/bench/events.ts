@@ -109,3 +109,19 @@ export async function insertBacklog(
   await db.sql`analyze outbox`;
   await db.sql`analyze review_history`;
 }
+
+/** 0 or 1. By the primary key, which forgets what is gone: a walk of the table would be work for what is measured. */
+export async function unsettled(db: Db): Promise<number> {
+  const rows = await db.sql`
+    select from outbox order by shard, subscription_id, sequence limit 1`;
+  return rows.length;
+}
+
+/** Out of the way of the next scenario. */
+export async function dropSubscriptions(
+  db: Db,
+  subscriptions: readonly BenchSubscription[],
+): Promise<void> {
+  const ids = subscriptions.map((one) => one.subscriptionId);
+  await db.sql`update webhook_subscriptions set state = 'deleted', deleted_at = now() where id = any(${ids}::text[])`;
+}
