@@ -80,16 +80,21 @@ export class Holdings {
     return this.#deps.clock.monotonicMs() - this.#renewedMs < LEASE_SAFE_MS;
   }
 
-  /** Renews the lease until `ended`; then gives everything back. */
+  /** Renews the lease until `ended`; then gives everything back. Without Postgres the lease runs out by itself. */
   async run(ended: AbortSignal): Promise<void> {
-    const { clock, leases } = this.#deps;
+    const { clock, leases, log } = this.#deps;
     ended.addEventListener("abort", () => this.#tick.nudge());
     await leases.join(this.#id);
     while (!ended.aborted) {
       await this.#renew();
       await this.#tick.wait(clock, LEASE_RENEW_MS);
     }
-    if (!this.#abandoned) await leases.leave(this.#id);
+    if (this.#abandoned) return;
+    try {
+      await leases.leave(this.#id);
+    } catch (error) {
+      log.warn("lease.unreturned", errorFields(error));
+    }
   }
 
   /** Something was sent whose record is not written: the lease runs out, and whoever ends it tells of that. */

@@ -18,7 +18,7 @@ import { createLog } from "../src/lib/log.ts";
 import { connectRedis } from "../src/lib/redis.ts";
 import { createSchedule } from "../src/outbox/schedule.ts";
 import { actionOf, insertPlace } from "./bench/events.ts";
-import { subscribe } from "./bench/rig.ts";
+import { subscribe, until } from "./bench/rig.ts";
 import { migrate } from "./migrate.ts";
 import { startEmbeddedPostgres } from "./stores/embedded-postgres.ts";
 import { startValkeyBridge } from "./stores/valkey-bridge.ts";
@@ -103,7 +103,9 @@ try {
   for (let round = 1; round <= rounds && !failed; round++) await play(round);
 } finally {
   for (const one of dispatchers) one.child.kill("SIGTERM");
-  await Bun.sleep(1_500);
+  await until("the dispatchers gone", async () =>
+    dispatchers.every(({ child }) => child.exitCode !== null || child.signalCode !== null),
+  );
   hint.disconnect();
   await db.close();
   await receiver.stop(true);

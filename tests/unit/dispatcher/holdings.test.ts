@@ -11,6 +11,7 @@ let said: string[];
 let surplus: number;
 let lingering: boolean;
 let busy: boolean;
+let hasPostgres: boolean;
 let running: Promise<void>;
 let holdings: Holdings;
 
@@ -18,7 +19,7 @@ beforeEach(async () => {
   clock = createFakeClock();
   ended = new AbortController();
   said = [];
-  [surplus, lingering, busy] = [0, false, true];
+  [surplus, lingering, busy, hasPostgres] = [0, false, true, true];
   let epoch = 1;
   let isOurs = true;
   const leases: Leases = {
@@ -33,9 +34,17 @@ beforeEach(async () => {
       isOurs = false;
       epoch += 1;
     },
-    leave: async () => undefined,
+    async leave() {
+      if (!hasPostgres) throw new Error("connect ECONNREFUSED");
+      said.push("left");
+    },
   };
-  const log = { debug() {}, info() {}, warn() {}, error() {} };
+  const log = {
+    debug() {},
+    info() {},
+    warn: (event: string) => void said.push(event),
+    error() {},
+  };
   holdings = new Holdings(
     { clock, log, leases, newId: () => "one" },
     {
@@ -103,4 +112,17 @@ test("what a closed shard was told to break off does not concern it once it is g
   busy = false;
   await pass(10);
   expect(said).toEqual(["closed", "released 1"]);
+});
+
+test("the lease is given back at the end", async () => {
+  ended.abort();
+  await running;
+  expect(said).toEqual(["left"]);
+});
+
+test("a lease that cannot be given back does not keep the process from ending in good order", async () => {
+  hasPostgres = false;
+  ended.abort();
+  await running;
+  expect(said).toEqual(["lease.unreturned"]);
 });
