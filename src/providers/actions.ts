@@ -1,9 +1,8 @@
-import { createHmac } from "node:crypto";
-
 import { ulid } from "ulid";
 
 import type { Db, Tx } from "../../db/client.ts";
 import type { Clock } from "../lib/clock.ts";
+import { hmacSha256Hex } from "../lib/hmac.ts";
 import { invalid, Problem, type FieldErrors } from "../lib/problem.ts";
 import { equalInConstantTime, type SecretBox } from "../lib/secret-box.ts";
 import { queueHomeownerNotices, suppressingPartners } from "../notifications/actions.ts";
@@ -45,7 +44,7 @@ export async function verifySignature(
 ): Promise<void> {
   const sealed = SLUG.test(slug) ? await queries.sealedSecretOf(deps.db, slug) : undefined;
   const secret = sealed === undefined ? NOBODY : deps.box.open(sealed, providerSecretContext(slug));
-  const expected = `sha256=${createHmac("sha256", secret).update(raw).digest("hex")}`;
+  const expected = `sha256=${hmacSha256Hex(secret, raw)}`;
   const matches = equalInConstantTime(signature ?? "", expected);
   if (!matches || sealed === undefined) throw new Problem("invalid_signature");
 }
