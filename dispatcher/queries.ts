@@ -60,7 +60,8 @@ const NO_END = "9223372036854775807";
 /**
  * The next entries of several subscriptions, each in the order of its sequence, and their test events. The bounds are
  * rows, because the planner takes those for wide and so walks the primary key up to the limit: of bounds on single
- * columns it expects a few rows, and then reads and sorts all that a subscription has queued.
+ * columns it expects a few rows, and then reads and sorts all that a subscription has queued. The event is looked up
+ * behind `offset 0`, because a plain join becomes a hash over all of review_history while the planner has no statistics.
  */
 export async function nextEntries(db: Db, requests: readonly LoadRequest[]): Promise<EntryRow[]> {
   const asked = JSON.stringify(
@@ -97,7 +98,7 @@ export async function nextEntries(db: Db, requests: readonly LoadRequest[]): Pro
                where o.shard = a.shard and o.subscription_id = a.id and o.is_test
                order by o.sequence limit ${TESTS_LIMIT})
            ) e
-      left join review_history h on h.id = e.review_history_id
+      left join lateral (select * from review_history where id = e.review_history_id offset 0) h on true
      order by e.subscription_id, e.sequence`;
 }
 
