@@ -1,0 +1,65 @@
+import { expect, test } from "bun:test";
+
+import { citationFaults, sectionsOf } from "../../scripts/citations.ts";
+
+// Put together here, because the check reads this file, too.
+const WORD = "contract";
+const cite = (numbers: string) => `${WORD} ${numbers}`;
+const old = (name: string) => `${name}.md`;
+
+const PAGE = "docs/contract/1-service.md";
+const faultsIn = (text: string, path = "src/app.ts") =>
+  citationFaults(
+    new Map([
+      [PAGE, "# 1. The service\n\n## 1.1 What it does\n\n## 1.10 Limits\n"],
+      [path, text],
+    ]),
+    (target) => target === PAGE,
+  );
+
+test("chapters and sections are what the headings number", () => {
+  expect([...sectionsOf(new Map([[PAGE, "# 1. A\n## 1.1 B\n### 1.2 C\n## D\n"]]))]).toEqual([
+    "1",
+    "1.1",
+  ]);
+});
+
+test.each([
+  cite("1"),
+  cite("1.1"),
+  cite("1.1, 1.10 and 1"),
+  `${cite("1.1")}.`,
+  "the contract, 5 pages",
+])("%s is in order", (text) => expect(faultsIn(`/** ${text} */`)).toEqual([]));
+
+test.each([
+  [cite("1.2"), "1.2"],
+  [cite("1.1 and 2"), "2"],
+  [cite("1.1 or\n * 1.3"), "1.3"],
+  [`${WORD}\n// 1.4`, "1.4"],
+])("a section that is not there is named with its line: %p", (text, number) => {
+  expect(faultsIn(`\n/** ${text} */`)).toEqual([
+    `src/app.ts:2: the contract has no section ${number}`,
+  ]);
+});
+
+test("the documents of before are cited no more", () => {
+  expect(faultsIn(`// ${old("interface")} 1.1`)).toHaveLength(1);
+  expect(faultsIn(`// ${old("decisions")} 4, order`)).toHaveLength(1);
+  expect(faultsIn(`// docs/${old("decisions")} says why`)).toEqual([]);
+});
+
+test("pages of the contract are held to the sections that they refer to", () => {
+  const path = "docs/contract/2-http.md";
+  expect(faultsIn("see section 1.1, and RFC 6749, section 5.2", path)).toEqual([]);
+  expect(faultsIn("see sections 1.1 and 1.4", path)).toHaveLength(1);
+});
+
+test("a document links to files that are there", () => {
+  expect(
+    faultsIn("[one](contract/1-service.md) [web](https://example.org)", "docs/contract.md"),
+  ).toEqual([]);
+  expect(faultsIn("[one](contract/9.md#x)", "docs/contract.md")).toEqual([
+    "docs/contract.md: links to docs/contract/9.md, which is not there",
+  ]);
+});
