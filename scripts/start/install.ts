@@ -13,12 +13,25 @@ const MODULES = join(ROOT, "node_modules");
 /** What a command needs: what the service runs on, or with it what looks at it (tests, checks). */
 export type Needed = "production" | "all";
 
+const HOOKS = "scripts/hooks";
+
+/** Points git to our hooks where this is a checkout and nobody has chosen any; a copy without `.git` is left alone. */
+export function installHooks(root: string): void {
+  if (!existsSync(join(root, ".git"))) return;
+  const git = (...args: string[]) => spawnSync("git", ["-C", root, "config", ...args]).status;
+  // 1: there is no such setting. Anything else: there is one, or no git.
+  if (git("--get", "core.hooksPath") !== 1) return;
+  if (git("core.hooksPath", HOOKS) === 0)
+    console.log(`Commits are checked by the hooks in ${HOOKS}.`);
+}
+
 /**
  * Installs the dependencies if node_modules is missing, was made from another bun.lock or holds too little. Where it
  * was missing this never returns: a new process does the work, because Bun has already noted for the life of this one
  * that there is none.
  */
 export async function ensureInstalled(needed: Needed): Promise<void> {
+  installHooks(ROOT);
   // A hash rather than times: a checkout or a copy changes those at will.
   const lock = createHash("sha256")
     .update(readFileSync(join(ROOT, "bun.lock")))
