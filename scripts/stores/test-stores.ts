@@ -76,7 +76,7 @@ type Containers = {
   stop(): Promise<void>;
 };
 
-/** Undefined wherever containers do not work: no engine, no right to use it, no image. */
+/** Undefined, with a printed word why, wherever containers do not work: no engine, no right to use it, no image. */
 async function startContainers(given: Given): Promise<Containers | undefined> {
   if (given.databaseUrl !== undefined && given.redisUrl !== undefined) return undefined;
   const started: { stop(): Promise<unknown> }[] = [];
@@ -120,8 +120,10 @@ async function startContainers(given: Given): Promise<Containers | undefined> {
       redisUrl: redisAt && `redis://:${password}@${redisAt}`,
       stop,
     };
-  } catch {
+  } catch (error) {
     await stop();
+    const [why = ""] = (error instanceof Error ? error.message : String(error)).split("\n");
+    console.log(`Embedded stores, because containers do not work here: ${why}`);
     return undefined;
   }
 }
