@@ -40,8 +40,8 @@ function start(
   const proxy = parseProxyUrl(proxyUrl);
   const client = new HttpClient({
     policy: POLICY,
-    timeoutMs: 400,
-    bodyMs: 150,
+    timeoutMs: 60_000,
+    bodyMs: 60_000,
     ca: [CA],
     lookup: giving("127.0.0.2"),
     proxy,
@@ -184,7 +184,8 @@ describe("a delivery through the proxy", () => {
       resent: false,
     });
     const silent = await receive("");
-    expect(await deliver(message(`http://hook.test:${silent.port}/`))).toMatchObject({
+    const { deliver: inHaste } = through(proxy, { timeoutMs: 400 });
+    expect(await inHaste(message(`http://hook.test:${silent.port}/`))).toMatchObject({
       errorCode: "timeout",
       detail: "no answer before the deadline",
     });

@@ -40,7 +40,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 function start(options: Partial<HttpClientOptions> = {}): Deliver {
   const client = new HttpClient({
     policy: POLICY,
-    timeoutMs: 1000,
+    timeoutMs: 60_000,
     ca: [CA],
     lookup: async () => ["127.0.0.1"],
     ...options,

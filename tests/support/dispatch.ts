@@ -69,7 +69,7 @@ export function startDispatcher(deps: {
   const clock = systemClock;
   const client = new HttpClient({
     policy: { allowHttp: true, allowedNetworks: parseNetworks("127.0.0.0/8") },
-    timeoutMs: deps.timeoutMs ?? 1_000,
+    timeoutMs: deps.timeoutMs ?? 60_000,
     ...deps.http,
   });
   const deliver = createDeliver({ clock, client });
