@@ -12,7 +12,7 @@ const CHECKS: [name: string, command: string[]][] = [
   ["types", ["tsc", "--noEmit"]],
   ["types of the dashboard", ["tsc", "--noEmit", "-p", "src/dashboard/app"]],
   ["dead code", ["knip"]],
-  ["unit tests", [process.execPath, "test", "--timeout=30000", "tests/unit"]],
+  ["unit tests", [process.execPath, "test", "--timeout=180000", "tests/unit"]],
 ];
 
 interface Finding {

@@ -125,7 +125,7 @@ describe.skipIf(chromium === undefined)("the dispatcher in a browser", () => {
     await page.getByText("No dispatcher runs: nothing is delivered").waitFor();
     expect(faults).toEqual([]);
     await page.close();
-  }, 90_000);
+  });
 
   test("says so when the server is gone and what it shows is old, and comes back by itself", async () => {
     const { page } = await openDashboard(browser, { root, path: "/dispatcher" });
@@ -140,5 +140,5 @@ describe.skipIf(chromium === undefined)("the dispatcher in a browser", () => {
     expect(api.listen(Number(new URL(root).port))).toBe(root);
     await page.getByText("Live", { exact: true }).waitFor({ timeout: 60_000 });
     await page.close();
-  }, 120_000);
+  });
 });

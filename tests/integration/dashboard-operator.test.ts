@@ -125,7 +125,7 @@ describe.skipIf(chromium === undefined)("the operator in a browser", () => {
     await signIn(lou.page, "lou@fresh.example", NEW_PASSWORD);
     await lou.page.getByRole("heading", { level: 1, name: "Reviews" }).waitFor();
     await lou.page.close();
-  }, 90_000);
+  });
 
   test("deactivates, activates and unlocks users, and cannot remove the last super-admin", async () => {
     const { page } = await visit("/users");
@@ -164,7 +164,7 @@ describe.skipIf(chromium === undefined)("the operator in a browser", () => {
     await dialog.getByText("The last active super-admin cannot be deactivated.").waitFor();
     await dialog.getByText("Make somebody else a super-admin first").waitFor();
     await page.close();
-  }, 90_000);
+  });
 
   test("stops an account, whose people are signed out, and starts it again", async () => {
     const [, two] = tenants.partners;
@@ -182,7 +182,7 @@ describe.skipIf(chromium === undefined)("the operator in a browser", () => {
     await confirm(page, "Activate");
     await row.getByText("Active", { exact: true }).waitFor();
     await page.close();
-  }, 60_000);
+  });
 
   test("creates a provider and rotates its secret, each shown once", async () => {
     const { page } = await visit("/connections");
@@ -213,7 +213,7 @@ describe.skipIf(chromium === undefined)("the operator in a browser", () => {
     expect(second).not.toBe(first);
     expect(await page.content()).not.toContain(second);
     await page.close();
-  }, 60_000);
+  });
 
   test("connects a company with its identity provider, changes it, and takes it away", async () => {
     const { page, faults } = await visit("/connections?tab=sso");
@@ -254,7 +254,7 @@ describe.skipIf(chromium === undefined)("the operator in a browser", () => {
     await page.getByRole("heading", { name: "No connection yet" }).waitFor();
     expect(faults).toEqual([]);
     await page.close();
-  }, 90_000);
+  });
 
   test("reads in the audit log what was done, by whom, and narrows it", async () => {
     const [one] = tenants.partners;
@@ -299,7 +299,7 @@ describe.skipIf(chromium === undefined)("the operator in a browser", () => {
     await line.waitFor();
     expect(faults).toEqual([]);
     await page.close();
-  }, 60_000);
+  });
 
   test("every role has its own pages, and nothing of the others'", async () => {
     const [one] = tenants.partners;
@@ -317,7 +317,7 @@ describe.skipIf(chromium === undefined)("the operator in a browser", () => {
       ).toBe(0);
       await page.close();
     }
-  }, 60_000);
+  });
 
   test("by keyboard alone a user is created and found in the audit log", async () => {
     const { page } = await visit("/users");
@@ -356,7 +356,7 @@ describe.skipIf(chromium === undefined)("the operator in a browser", () => {
     await go(page, "Audit log");
     await entries(page).getByText("created a user: Kay").waitFor();
     await page.close();
-  }, 60_000);
+  });
 
   test("sees hostile names and user agents as text, on pages that are readable in light and dark, wide and narrow", async () => {
     const token = await api.login(tenants.superAdmin.email);
@@ -412,5 +412,5 @@ describe.skipIf(chromium === undefined)("the operator in a browser", () => {
       expect(faults).toEqual([]);
       await page.close();
     }
-  }, 120_000);
+  });
 });

@@ -133,7 +133,7 @@ describe.skipIf(chromium === undefined)("the reviews in a browser", () => {
     ]);
     expect(faults).toEqual([]);
     await page.close();
-  }, 60_000);
+  });
 
   test("by keyboard alone a review is found, opened and answered", async () => {
     await addReview({ reviewer: "Keyboard Karl", rate: 2 });
@@ -169,7 +169,7 @@ describe.skipIf(chromium === undefined)("the reviews in a browser", () => {
     expect(await page.evaluate("document.activeElement.textContent")).toBe("Change response");
     expect(faults).toEqual([]);
     await page.close();
-  }, 60_000);
+  });
 
   test("the list is filtered through its address, and goes on page by page", async () => {
     const flagged = await addReview({ reviewer: "Flagged Fred", rate: 1 });
@@ -194,7 +194,7 @@ describe.skipIf(chromium === undefined)("the reviews in a browser", () => {
     await page.getByRole("link", { name: "Flagged Fred" }).waitFor();
     expect(new URL(page.url()).search).toBe("");
     await page.close();
-  }, 60_000);
+  });
 
   test("a colleague who was faster is explained, and a removed review can be read only", async () => {
     const id = await addReview();
@@ -215,7 +215,7 @@ describe.skipIf(chromium === undefined)("the reviews in a browser", () => {
     await page.getByText("Nobody responded before the review was removed.").waitFor();
     expect(await page.getByLabel("Your response").count()).toBe(0);
     await page.close();
-  }, 60_000);
+  });
 
   test("a location user sees its own store, and of the others not even that they exist", async () => {
     const own = await addReview({ reviewer: "Own Olga" });
@@ -236,7 +236,7 @@ describe.skipIf(chromium === undefined)("the reviews in a browser", () => {
     const colleague = await visit(`/reviews/${own}`, account.locationUser.email);
     await heading(colleague.page, "Review by Own Olga").waitFor();
     await colleague.page.close();
-  }, 60_000);
+  });
 
   test("review sites show what is broken first, since when, why, and what to do", async () => {
     await disconnect(sites.west, "post", "E-007");
@@ -262,7 +262,7 @@ describe.skipIf(chromium === undefined)("the reviews in a browser", () => {
     await page.getByText("2 connections, and all of them work").waitFor();
     expect(faults).toEqual([]);
     await page.close();
-  }, 60_000);
+  });
 
   test("what others wrote is shown as text, and every page is readable in light and dark, wide and narrow", async () => {
     const id = await addReview({ reviewer: HOSTILE, content: `${HOSTILE}\n<script>x</script>` });
@@ -296,5 +296,5 @@ describe.skipIf(chromium === undefined)("the reviews in a browser", () => {
       await page.close();
     }
     await disconnect(sites.east, "pull", null);
-  }, 90_000);
+  });
 });

@@ -50,7 +50,7 @@ const navigation = (page: Page) => page.getByRole("navigation", { name: "Main" }
 
 async function visit(context: BrowserContext, path = ""): Promise<{ page: Page; urls: string[] }> {
   const page = await context.newPage();
-  page.setDefaultTimeout(15_000);
+  page.setDefaultTimeout(60_000);
   const urls: string[] = [];
   page.on("framenavigated", (frame) => void urls.push(frame.url()));
   await page.goto(`${root}/dashboard${path}`);

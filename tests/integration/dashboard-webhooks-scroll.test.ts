@@ -94,7 +94,6 @@ test.skipIf(chromium === undefined)(
     await until("the same place", async () => (await page.evaluate("scrollY")) === place);
     expect(faults).toEqual([]);
   },
-  120_000,
 );
 
 function summary(frames: readonly number[]): string {

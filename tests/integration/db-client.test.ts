@@ -59,7 +59,7 @@ test("a transaction whose connection ends during a statement fails, and the next
   const rows = await database.db.sql<{ by: string; count: number }[]>`
     select by, count(*) as count from written group by by`;
   expect([...rows]).toEqual([{ by: "whole", count: 20 }]);
-}, 60_000);
+});
 
 test("a transaction whose connection ended between two statements writes nothing on another one", async () => {
   await database.db.sql`delete from written`;
@@ -85,4 +85,4 @@ test("a transaction whose connection ended between two statements writes nothing
     });
   });
   expect([...(await database.db.sql`select by from written`)]).toEqual([{ by: "whole" }]);
-}, 60_000);
+});

@@ -99,7 +99,7 @@ test("loses and reorders nothing when its process is killed under load", async (
   }
   await written;
   await checkArrivals(loads, KILLS);
-}, 60_000);
+});
 
 test("loses and reorders nothing when one of two is killed and Redis is flushed under load", async () => {
   const [one, two] = dispatchers;
@@ -112,7 +112,7 @@ test("loses and reorders nothing when one of two is killed and Redis is flushed 
   await stores.flush();
   await written;
   await checkArrivals(loads, 1);
-}, 60_000);
+});
 
 test("tells as interrupted what a killed process had sent, and delivers it again under the same attempt", async () => {
   const [one, two] = dispatchers;
@@ -149,4 +149,4 @@ test("tells as interrupted what a killed process had sent, and delivers it again
     ["delivered", null],
   ]);
   await receiver.stop();
-}, 60_000);
+});

@@ -106,7 +106,7 @@ test("20 failures disable exactly once while two dispatchers pass the shards to 
   const mails = await database.db.sql`select from mails where kind = 'subscription_disabled'`;
   // One owner each.
   expect(mails).toHaveLength(SUBSCRIPTIONS);
-}, 60_000);
+});
 
 test("a restart between the 19th and the 20th failure changes nothing", async () => {
   const { tenant, id } = await subscribed(17);

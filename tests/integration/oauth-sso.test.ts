@@ -76,7 +76,7 @@ async function visit({ companyId = tenants.partners[0].id, firstParty = false }:
 
 async function openPage(context: BrowserContext): Promise<Page> {
   const page = await context.newPage();
-  page.setDefaultTimeout(15_000);
+  page.setDefaultTimeout(60_000);
   return page;
 }
 

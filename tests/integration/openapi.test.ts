@@ -351,7 +351,7 @@ describe("driven by its own document", () => {
         { seed: 20_260_601, numRuns: 25, endOnFailure: true },
       );
     }
-  }, 120_000);
+  });
 
   test("the operations that end tokens answer by their schemas too", async () => {
     for (const listed of ofApi().filter(

@@ -122,5 +122,4 @@ test.skipIf(!existsSync(CHROMIUM))(
     expect(page.url()).toBe(`${front.issuer}/dashboard?error=sso_failed`);
     await page.close();
   },
-  60_000,
 );

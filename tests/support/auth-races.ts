@@ -17,7 +17,7 @@ export async function behindReset<T>(db: Db, userId: number, work: () => Promise
 }
 
 async function untilSomebodyWaits({ sql }: Db): Promise<void> {
-  for (let i = 0; i < 1_000; i++) {
+  for (let i = 0; i < 10_000; i++) {
     const rows = await sql`
       select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
     if (rows.length > 0) return;

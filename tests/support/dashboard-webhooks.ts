@@ -63,8 +63,6 @@ export async function startWebhookDashboard(): Promise<WebhookDashboard> {
     clear,
     async open(path, look = {}) {
       const opened = await openDashboard(browser, { root, path, ...look });
-      // Shorter than a test may take: a test that runs out of time takes the browser with it.
-      opened.page.setDefaultTimeout(12_000);
       pages.push(opened.page);
       await signIn(opened.page, partner.owner.email);
       return opened;

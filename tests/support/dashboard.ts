@@ -33,7 +33,7 @@ export async function openDashboard(
   // What is on its way in is too faint to read for a moment.
   const page = await browser.newPage({ viewport, colorScheme, reducedMotion: "reduce" });
   // Sooner than the test's own end, so that what was waited for is named.
-  page.setDefaultTimeout(15_000);
+  page.setDefaultTimeout(60_000);
   const faults: string[] = [];
   page.on("pageerror", (error) => faults.push(error.message));
   page.on("console", (message) => {

@@ -60,11 +60,14 @@ export class Receiver {
   }
 }
 
+/** So long that only what never comes is missed, also on a loaded machine; sooner than the test's own end. */
+const PATIENCE_MS = 60_000;
+
 /** Resolves when the condition holds; rejects after `withinMs` with what was awaited. */
 export async function until(
   what: string,
   holds: () => boolean | Promise<boolean>,
-  withinMs = 10_000,
+  withinMs = PATIENCE_MS,
 ): Promise<void> {
   const end = performance.now() + withinMs;
   while (!(await holds())) {
