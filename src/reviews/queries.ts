@@ -1,7 +1,7 @@
 import { eq } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "../../db/client.ts";
-import { reviews } from "../../db/schema.ts";
+import { reviews } from "../../db/schema/reviews.ts";
 import type { Page } from "../http/page.ts";
 import type { ReviewChanges } from "./decide.ts";
 import type {
@@ -86,7 +86,7 @@ export async function updateReview(
   changes: ReviewChanges,
   now: Date,
 ): Promise<void> {
-  await tx.orm
+  await tx
     .update(reviews)
     .set({ ...changes, updatedAt: now })
     .where(eq(reviews.id, id));

@@ -3,7 +3,6 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { getTableConfig, PgTable } from "drizzle-orm/pg-core";
 
 import { ensurePartitions, partitionsAhead, ulidFloor } from "../../db/partitions.ts";
-import * as schema from "../../db/schema.ts";
 import { migrate } from "../../scripts/migrate.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
 
@@ -13,8 +12,18 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
+async function declaredTables(): Promise<PgTable[]> {
+  const files = [...new Bun.Glob("db/schema/*.ts").scanSync(`${import.meta.dir}/../..`)];
+  const modules = await Promise.all(
+    files.map((file): Promise<Record<string, unknown>> => import(`../../${file}`)),
+  );
+  return modules.flatMap((one) => Object.values(one)).filter((one) => one instanceof PgTable);
+}
+
+const tables = await declaredTables();
+
 describe("the query builder's table", () => {
-  for (const table of Object.values(schema).filter((one) => one instanceof PgTable)) {
+  for (const table of tables) {
     const { name, columns } = getTableConfig(table);
     test(`${name} has the columns of the migrated database`, async () => {
       const rows = await database.db.sql<{ column_name: string; is_nullable: string }[]>`
