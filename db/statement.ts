@@ -1,5 +1,5 @@
 import { is, Placeholder, sql, type GetColumnData, type SQL } from "drizzle-orm";
-import { PgColumn, PgDialect } from "drizzle-orm/pg-core";
+import { type PgColumn, PgDialect } from "drizzle-orm/pg-core";
 import type postgres from "postgres";
 
 /*

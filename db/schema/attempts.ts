@@ -62,11 +62,6 @@ export const deliveryAttempts = pgTable(
     // `deliveries?event=`: an event that is rare, or never came, would cost a walk through all attempts. The price is
     // one more index entry per attempt, some 4 µs of Postgres in the dispatcher's commit (bench attempts).
     index("delivery_attempts_of_event").on(t.subscriptionId, t.event, t.id),
-    check(
-      "delivery_attempts_outcome_check",
-      sql`outcome in ('delivered', 'retry', 'failed', 'interrupted')`,
-    ),
-    check("delivery_attempts_payload_mode_check", sql`payload_mode in ('full', 'minimal')`),
     check("delivery_attempts_next", sql`(outcome = 'retry') = (next_attempt_at is not null)`),
     check("delivery_attempts_ended", sql`(recorded_at is null) = (payload_mode is null)`),
   ],

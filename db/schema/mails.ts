@@ -38,7 +38,6 @@ export const mails = pgTable(
     index("mails_settled")
       .on(t.settledAt)
       .where(sql`state <> 'queued'`),
-    check("mails_state_check", sql`state in ('queued', 'sent', 'dead')`),
     check("mails_attempt_check", sql`attempt >= 1`),
     check("mails_message", sql`(state = 'queued') = (sealed_message is not null)`),
     check("mails_due", sql`(state = 'queued') = (due_at is not null)`),

@@ -67,10 +67,8 @@ export const outbox = pgTable(
     index("outbox_waiting")
       .on(t.subscriptionId, t.sequence)
       .where(sql`state = 'waiting'`),
-    check("outbox_payload_mode_check", sql`payload_mode in ('full', 'minimal')`),
     check("outbox_round_check", sql`round >= 1`),
     check("outbox_attempt_check", sql`attempt between 1 and 4`),
-    check("outbox_state_check", sql`state in ('pending', 'waiting')`),
     check("outbox_due", sql`(state = 'waiting') = (due_at is not null)`),
     check("outbox_history", sql`is_test = (review_history_id is null)`),
   ],
@@ -118,7 +116,5 @@ export const settledEntries = pgTable(
     index("settled_entries_expired")
       .on(t.subscriptionId, t.settledAt)
       .where(sql`reason = 'expired'`),
-    check("settled_entries_payload_mode_check", sql`payload_mode in ('full', 'minimal')`),
-    check("settled_entries_reason_check", sql`reason in ('deleted', 'expired', 'skipped')`),
   ],
 );

@@ -51,10 +51,6 @@ export const reviews = pgTable(
     index("reviews_account").on(t.accountId, t.id.desc().nullsFirst()),
     index("reviews_store").on(t.storeId, t.id.desc().nullsFirst()),
     check("reviews_rate_check", sql`rate between 1 and 5`),
-    check(
-      "reviews_flag_status_check",
-      sql`flag_status in ('open', 'under_review', 'accepted', 'rejected', 'withdrawn')`,
-    ),
     check("reviews_response", sql`(response_body is null) = (responded_at is null)`),
     check("reviews_flag", sql`(flag_status is null) = (flag_reason is null)`),
   ],
@@ -102,7 +98,6 @@ export const reviewHistory = pgTable(
       .where(
         sql`event in ('review_pull_connected', 'review_pull_disconnected', 'response_post_connected', 'response_post_disconnected')`,
       ),
-    check("review_history_axis_check", sql`axis in ('pull', 'post')`),
     // A review event shows the review, a site-connection event the site and its axis (interface.md 6.2, 6.3).
     check("review_history_axis_of_site", sql`(site is null) = (axis is null)`),
     check("review_history_review_or_site", sql`(site is null) = (review is not null)`),

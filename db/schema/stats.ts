@@ -23,10 +23,6 @@ export const attemptStats = pgTable(
   (t) => [
     primaryKey({ columns: [t.subscriptionId, t.stepS, t.bucketAt, t.outcome] }),
     check("attempt_stats_step_s_check", sql`step_s in (300, 3600, 86400)`),
-    check(
-      "attempt_stats_outcome_check",
-      sql`outcome in ('delivered', 'retry', 'failed', 'interrupted')`,
-    ),
     check("attempt_stats_bins", sql`cardinality(bins) = cardinality(counts)`),
   ],
 );

@@ -64,13 +64,6 @@ export const webhookSubscriptions = pgTable(
       .where(sql`state = 'disabled'`),
     check("webhook_subscriptions_shard_check", sql`shard between 0 and 63`),
     check(
-      "webhook_subscriptions_delivery_kind_check",
-      sql`delivery_kind in ('immediate', 'batch')`,
-    ),
-    check("webhook_subscriptions_payload_mode_check", sql`payload_mode in ('full', 'minimal')`),
-    check("webhook_subscriptions_ordering_check", sql`ordering in ('subscription', 'review')`),
-    check("webhook_subscriptions_state_check", sql`state in ('active', 'disabled', 'deleted')`),
-    check(
       "webhook_subscriptions_consecutive_failure_count_check",
       sql`consecutive_failure_count >= 0`,
     ),
