@@ -20,7 +20,6 @@ interface DueBatch {
   readonly shard: number;
   readonly intervalHours: number;
   readonly dueAt: Date;
-  readonly windowFrom: Date;
 }
 
 export async function dueBatch(
@@ -29,8 +28,7 @@ export async function dueBatch(
   now: Date,
 ): Promise<DueBatch | undefined> {
   const [row] = await tx.sql<DueBatch[]>`
-    select shard, batch_interval_hours as "intervalHours", next_batch_at as "dueAt",
-           coalesce(last_batch_dispatched_at, created_at) as "windowFrom"
+    select shard, batch_interval_hours as "intervalHours", next_batch_at as "dueAt"
       from webhook_subscriptions
      where id = ${subscriptionId} and state = 'active' and next_batch_at <= ${now}
        for no key update`;
@@ -47,7 +45,7 @@ export async function moveToOutbox(
     readonly now: Date;
   },
 ): Promise<number> {
-  const { id, subscriptionId, shard, sequence, windowFrom, now } = window;
+  const { id, subscriptionId, shard, sequence, now } = window;
   const [row] = await tx.sql<{ jobs: number }[]>`
     with taken as (
       delete from batch_entries where subscription_id = ${subscriptionId} returning review_history_id
@@ -55,10 +53,6 @@ export async function moveToOutbox(
       select h.id, h.event_id, h.event, h.review_id, ${id} || '-' || h.review_id as job_id,
              min(h.id) over (partition by h.review_id) as first_id
         from taken t join review_history h on h.id = t.review_history_id
-    ), jobs as (
-      insert into batch_jobs (id, subscription_id, review_id, window_from, window_to, events)
-      select job_id, ${subscriptionId}, review_id, ${windowFrom}, ${now}, count(*) from events group by job_id, review_id
-      returning 1
     ), entries as (
       insert into outbox (shard, subscription_id, sequence, event_id, event, payload_mode, review_history_id,
                           review_id, batch_job_id, recorded_at)
@@ -70,7 +64,7 @@ export async function moveToOutbox(
       update outbox_sequences set last_sequence = last_sequence + (select count(*) from entries)
        where subscription_id = ${subscriptionId}
     )
-    select count(*)::int as jobs from jobs`;
+    select count(distinct job_id)::int as jobs from events`;
   return row?.jobs ?? 0;
 }
 

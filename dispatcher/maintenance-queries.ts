@@ -22,9 +22,9 @@ export async function expireHeldEntries(
       returning o.*
     )
     insert into settled_entries (subscription_id, sequence, event_id, event, is_test, payload_mode, review_history_id,
-                                 review_id, batch_job_id, round, state, reason, recorded_at, settled_at)
+                                 review_id, batch_job_id, round, reason, recorded_at, settled_at)
     select subscription_id, sequence, event_id, event, is_test, payload_mode, review_history_id, review_id,
-           batch_job_id, round, 'skipped', 'expired', recorded_at, ${now}
+           batch_job_id, round, 'expired', recorded_at, ${now}
       from gone`;
   return count;
 }

@@ -36,9 +36,9 @@ export async function settleQueued(
     )
     insert into settled_entries
       (subscription_id, sequence, event_id, event, is_test, payload_mode, review_history_id, review_id,
-       batch_job_id, round, state, reason, recorded_at, settled_at)
+       batch_job_id, round, reason, recorded_at, settled_at)
     select subscription_id, sequence, event_id, event, is_test, payload_mode, review_history_id, review_id,
-           batch_job_id, round, 'skipped', ${reason}, recorded_at, ${now}
+           batch_job_id, round, ${reason}, recorded_at, ${now}
       from taken`;
 }
 
@@ -69,8 +69,7 @@ export async function isQueued(tx: Tx, subscriptionId: string, eventId: string):
 }
 
 /**
- * The rounds of an event that have ended since then: skipped, or with the attempt that was their last. Of entries that
- * ended before attempts said so, settled_entries tells.
+ * The rounds of an event that have ended since then: skipped, or with the attempt that was their last.
  */
 function endedRounds(
   { sql }: DbOrTx,
@@ -79,8 +78,8 @@ function endedRounds(
   since = fromMs(0),
 ) {
   return sql`
-    select event_id, event, sequence, round, is_test, payload_mode, review_history_id, review_id, batch_job_id, state,
-           recorded_at, settled_at
+    select event_id, event, sequence, round, is_test, payload_mode, review_history_id, review_id, batch_job_id,
+           'skipped' as state, recorded_at, settled_at
       from settled_entries
      where event_id = ${eventId} and subscription_id = ${subscriptionId} and settled_at >= ${since}
      union all

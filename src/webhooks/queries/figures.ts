@@ -69,7 +69,7 @@ export async function expiredSince(
 /** Up to when attempts are counted in buckets; those of older times may have none. */
 export async function countedUntil(db: DbOrTx): Promise<Date | undefined> {
   const [row] = await db.sql<{ until: Date }[]>`
-    select counted_until as until from figures_progress`;
+    select counted_until as until from stats_progress`;
   return row?.until;
 }
 
@@ -99,7 +99,7 @@ export async function countsOfBuckets(
       from json_to_recordset(${JSON.stringify(asked)}::text::json)
              as g(since timestamptz, until timestamptz, step_s int)
      cross join lateral (
-             select bucket_at, outcome, bins, counts from attempt_figures
+             select bucket_at, outcome, bins, counts from attempt_stats
               where subscription_id = ${subscriptionId} and step_s = g.step_s
                 and bucket_at >= g.since and bucket_at < g.until offset 0) f
      cross join lateral unnest(f.bins, f.counts) as u(bin, count)
@@ -134,7 +134,7 @@ export async function backlogs(
 ): Promise<Backlog[]> {
   return db.sql<Backlog[]>`
     select date_bin(${stepMs} * interval '1 millisecond', bucket_at, ${origin}) as at, max(entries) as entries
-      from backlog_figures
+      from backlog_stats
      where subscription_id = ${subscriptionId} and bucket_at >= ${since} and bucket_at < ${until}
      group by 1`;
 }
@@ -171,7 +171,7 @@ export async function countAttempts(
        where s.state <> 'deleted'
        group by 1, 2, 3, 4
     )
-    insert into attempt_figures (subscription_id, step_s, bucket_at, outcome, bins, counts)
+    insert into attempt_stats (subscription_id, step_s, bucket_at, outcome, bins, counts)
     select id, ${stepMs / 1000}, bucket_at, outcome, array_agg(bin), array_agg(count) from counted group by 1, 3, 4
         on conflict (subscription_id, step_s, bucket_at, outcome) do update
        set bins = excluded.bins, counts = excluded.counts`;
@@ -188,14 +188,14 @@ export async function sumBuckets(
       select s.id, date_bin(${toMs} * interval '1 millisecond', f.bucket_at, 'epoch') as bucket_at, f.outcome, u.bin,
              sum(u.count)::int as count
         from webhook_subscriptions s cross join lateral (
-               select bucket_at, outcome, bins, counts from attempt_figures
+               select bucket_at, outcome, bins, counts from attempt_stats
                 where subscription_id = s.id and step_s = ${fromMs / 1000}
                   and bucket_at >= ${since} and bucket_at < ${until} offset 0) f
        cross join lateral unnest(f.bins, f.counts) as u(bin, count)
        where s.state <> 'deleted'
        group by 1, 2, 3, 4
     )
-    insert into attempt_figures (subscription_id, step_s, bucket_at, outcome, bins, counts)
+    insert into attempt_stats (subscription_id, step_s, bucket_at, outcome, bins, counts)
     select id, ${toMs / 1000}, bucket_at, outcome, array_agg(bin), array_agg(count) from summed group by 1, 3, 4
         on conflict (subscription_id, step_s, bucket_at, outcome) do update
        set bins = excluded.bins, counts = excluded.counts`;
@@ -203,14 +203,14 @@ export async function sumBuckets(
 
 export async function countBacklogs(tx: Tx, bucketAt: Date): Promise<void> {
   await tx.sql`
-    insert into backlog_figures (subscription_id, bucket_at, entries)
+    insert into backlog_stats (subscription_id, bucket_at, entries)
     select subscription_id, ${bucketAt}, count(*) from outbox group by subscription_id
         on conflict (subscription_id, bucket_at) do update set entries = excluded.entries`;
 }
 
 export async function moveProgress(tx: Tx, until: Date): Promise<void> {
   await tx.sql`
-    insert into figures_progress (counted_until) values (${until})
+    insert into stats_progress (counted_until) values (${until})
         on conflict (id) do update set counted_until = excluded.counted_until`;
 }
 
@@ -218,10 +218,10 @@ export async function moveProgress(tx: Tx, until: Date): Promise<void> {
 export async function dropFigures(tx: Tx, before: Date): Promise<void> {
   await tx.sql`
     with backlog as (
-      delete from backlog_figures f using webhook_subscriptions s
+      delete from backlog_stats f using webhook_subscriptions s
        where f.subscription_id = s.id and f.bucket_at < ${before}
     )
-    delete from attempt_figures f using webhook_subscriptions s
+    delete from attempt_stats f using webhook_subscriptions s
      where f.subscription_id = s.id and f.bucket_at < ${before}`;
 }
 
