@@ -4,6 +4,13 @@ import { PostgresJsDatabase, PostgresJsSession } from "drizzle-orm/postgres-js";
 import postgres from "postgres";
 
 import { isDeadlock } from "./errors.ts";
+import {
+  runStatement,
+  type Rows,
+  type Shapes,
+  type Statement,
+  type ValuesOf,
+} from "./statement.ts";
 
 type Builder = Pick<
   PostgresJsDatabase,
@@ -22,8 +29,14 @@ type Builder = Pick<
 type DriverTypes = { bigint: number };
 type Transaction = postgres.TransactionSql<DriverTypes>;
 
-/** Drizzle's query builder, and beside it the driver, on the same connection, for the statements of `db/statement.ts`. */
+/** Drizzle's query builder, and beside it, on the same connection, what is written as SQL. */
 interface Session extends Builder {
+  /** Runs a declared statement. */
+  run<P extends Shapes, C extends Shapes>(
+    statement: Statement<P, C>,
+    given: ValuesOf<P>,
+  ): Promise<Rows<C>>;
+  /** The driver itself. */
   readonly sql: postgres.ISql<DriverTypes>;
 }
 
@@ -54,7 +67,11 @@ export interface ConnectOptions {
   readonly name: string;
   /** Of the server, for each of the connections. */
   readonly settings?: Readonly<Record<string, string>>;
+  /** Sees the answer of each declared statement before its caller does. */
+  readonly onRows?: OnRows;
 }
+
+type OnRows = (statement: Statement, rows: readonly unknown[]) => void;
 
 /** The builder writes the text of JSON itself; read, it is whatever the column's type says. */
 const jsonAsText = (oid: number): postgres.PostgresType<string> => ({
@@ -78,10 +95,11 @@ export function connect(url: string, options: ConnectOptions): Db {
       jsonb: jsonAsText(3802),
     },
   });
-  return Object.assign(sessionOver(client), {
+  const { onRows } = options;
+  return Object.assign(sessionOver(client, onRows), {
     async transaction<T>(work: (tx: Tx) => Promise<T>) {
       const run = (sql: Transaction) =>
-        work(Object.assign(sessionOver(sql), { inTransaction: true as const }));
+        work(Object.assign(sessionOver(sql, onRows), { inTransaction: true as const }));
       // The box keeps the driver from awaiting the items of a list.
       const { result } = await withoutDeadlock(() =>
         client.begin(async (sql) => ({ result: await run(sql) })),
@@ -110,12 +128,17 @@ class PreparingSession extends PostgresJsSession<postgres.Sql, NoRelations, NoRe
   }
 }
 
-function sessionOver(sql: postgres.Sql<DriverTypes> | Transaction): Session {
+function sessionOver(sql: postgres.Sql<DriverTypes> | Transaction, onRows?: OnRows): Session {
   // Drizzle's types ask for a pool; it only calls `unsafe`, which a transaction of the driver has as well.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   const client = sql as postgres.Sql;
   const session = new PreparingSession(client, dialect, undefined);
-  return Object.assign(new PostgresJsDatabase(dialect, session, undefined), { sql });
+  const run: Session["run"] = async (statement, given) => {
+    const rows = await runStatement(sql, statement, given);
+    onRows?.(statement, rows);
+    return rows;
+  };
+  return Object.assign(new PostgresJsDatabase(dialect, session, undefined), { run, sql });
 }
 
 const DEADLOCK_TRIES = 3;

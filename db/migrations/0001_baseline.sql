@@ -46,7 +46,7 @@ create index stores_account on stores (account_id, id);
 create table users (
   id integer generated always as identity primary key,
   company_id integer not null references companies (id),
-  email text not null unique,
+  email text not null unique check (email = lower(btrim(email))),
   name text not null,
   role text not null check (role in
     ('super_admin', 'partner_owner', 'partner_admin', 'account_owner', 'account_user', 'location_user')),
@@ -54,8 +54,7 @@ create table users (
   password_hash text,
   is_active boolean not null default true,
   created_at timestamptz(3) not null,
-  updated_at timestamptz(3) not null,
-  constraint users_email_normalised check (email = lower(btrim(email)))
+  updated_at timestamptz(3) not null
 );
 create index users_company on users (company_id, id);
 
@@ -187,12 +186,10 @@ create index authorization_codes_expiry on authorization_codes (expires_at);
 -- Per normalised email, known or not; kept as a digest, because people type passwords into email fields.
 create table sign_in_locks (
   email_digest text primary key,
-  failures integer not null,
-  locks integer not null,
+  failures integer not null check (failures >= 0),
+  locks integer not null check (locks >= 0),
   locked_until timestamptz(3),
-  last_failure_at timestamptz(3) not null,
-  constraint sign_in_locks_failures check (failures >= 0),
-  constraint sign_in_locks_locks check (locks >= 0)
+  last_failure_at timestamptz(3) not null
 );
 create index sign_in_locks_age on sign_in_locks (last_failure_at);
 
@@ -213,12 +210,11 @@ create table email_codes (
   type text not null check (type in ('forgot_password', 'change_password', 'signup')),
   user_id integer,
   code_mac text not null,
-  tries smallint not null,
+  tries smallint not null check (tries >= 0),
   issued_at timestamptz(3) not null,
   expires_at timestamptz(3) not null,
   consumed_at timestamptz(3),
   primary key (email_digest, type),
-  constraint email_codes_tries check (tries >= 0),
   constraint email_codes_signup check (type <> 'signup' or user_id is null)
 );
 create index email_codes_expiry on email_codes (expires_at);
@@ -244,9 +240,8 @@ create index sso_connections_company on sso_connections (company_id, id);
 -- A domain belongs to one connection: /auth/discover has one answer.
 create table sso_domains (
   -- As DNS writes it: ASCII, lower case, without a dot at the end.
-  domain text primary key,
-  connection_id text collate "C" not null references sso_connections (id) on delete cascade,
-  constraint sso_domains_lower_case check (domain = lower(domain))
+  domain text primary key check (domain = lower(domain)),
+  connection_id text collate "C" not null references sso_connections (id) on delete cascade
 );
 create index sso_domains_connection on sso_domains (connection_id);
 
@@ -336,8 +331,8 @@ create table store_review_sites (
   post_connected boolean not null,
   post_error_code text,
   unique (store_id, review_site_id),
-  constraint store_review_sites_pull check (pull_connected = (pull_error_code is null)),
-  constraint store_review_sites_post check (post_connected = (post_error_code is null))
+  constraint store_review_sites_pull_axis check (pull_connected = (pull_error_code is null)),
+  constraint store_review_sites_post_axis check (post_connected = (post_error_code is null))
 );
 create index store_review_sites_account on store_review_sites (account_id, id);
 
@@ -358,7 +353,7 @@ create table reviews (
   store_id integer not null references stores (id),
   store_review_site_id integer not null references store_review_sites (id),
   external_review_id text not null,
-  rate integer not null,
+  rate integer not null check (rate between 1 and 5),
   reviewer text,
   reviewer_email text,
   content text not null,
@@ -376,7 +371,6 @@ create table reviews (
   flag_reason text,
   assigned_user_id integer references users (id),
   unique (store_review_site_id, external_review_id),
-  constraint reviews_rate check (rate between 1 and 5),
   constraint reviews_response check ((response_body is null) = (responded_at is null)),
   constraint reviews_flag check ((flag_status is null) = (flag_reason is null))
 );
@@ -402,7 +396,7 @@ create table review_history (
   occurred_at timestamptz(3) not null,
   recorded_at timestamptz(3) not null,
   -- A review event shows the review, a site-connection event the site and its axis (interface.md 6.2, 6.3).
-  constraint review_history_site_axis check ((site is null) = (axis is null)),
+  constraint review_history_axis_of_site check ((site is null) = (axis is null)),
   constraint review_history_review_or_site check ((site is null) = (review is not null))
 );
 create index review_history_review on review_history (review_id, id) where review_id is not null;
@@ -419,7 +413,7 @@ create table webhook_subscriptions (
   id text collate "C" primary key,
   partner_id integer not null references companies (id),
   -- Which of the 64 shards delivers it; chosen at creation.
-  shard smallint not null,
+  shard smallint not null check (shard between 0 and 63),
   label text not null,
   webhook_url text not null,
   delivery_kind text not null check (delivery_kind in ('immediate', 'batch')),
@@ -431,7 +425,7 @@ create table webhook_subscriptions (
   -- active → disabled: the dispatcher, at the 20th permanent failure. disabled → active: enable.
   -- active, disabled → deleted: delete.
   state text not null check (state in ('active', 'disabled', 'deleted')),
-  consecutive_failure_count integer not null default 0,
+  consecutive_failure_count integer not null default 0 check (consecutive_failure_count >= 0),
   -- Sealed with partner and subscription id as context, so that a swapped ciphertext does not open.
   sealed_secret text not null,
   secret_fingerprint text not null,
@@ -444,17 +438,15 @@ create table webhook_subscriptions (
   disabled_at timestamptz(3),
   disabled_reason text,
   deleted_at timestamptz(3),
-  constraint webhook_subscriptions_shard check (shard between 0 and 63),
-  constraint webhook_subscriptions_failures check (consecutive_failure_count >= 0),
   constraint webhook_subscriptions_batch_interval
     check ((delivery_kind = 'batch') = (batch_interval_hours is not null)),
-  constraint webhook_subscriptions_batch_slot check ((delivery_kind = 'batch') = (next_batch_at is not null)),
-  constraint webhook_subscriptions_batch_options check (delivery_kind = 'immediate'
+  constraint webhook_subscriptions_batch_at check ((delivery_kind = 'batch') = (next_batch_at is not null)),
+  constraint webhook_subscriptions_batch_settings check (delivery_kind = 'immediate'
     or (payload_mode = 'full' and not suppress_native_notifications and ordering = 'subscription')),
   constraint webhook_subscriptions_active check (state <> 'active' or disabled_at is null),
-  constraint webhook_subscriptions_disabled_at check (state <> 'disabled' or disabled_at is not null),
+  constraint webhook_subscriptions_disabled check (state <> 'disabled' or disabled_at is not null),
   constraint webhook_subscriptions_disabled_reason check ((disabled_at is null) = (disabled_reason is null)),
-  constraint webhook_subscriptions_deleted_at check ((state = 'deleted') = (deleted_at is not null)),
+  constraint webhook_subscriptions_deleted check ((state = 'deleted') = (deleted_at is not null)),
   constraint webhook_subscriptions_previous_secret
     check ((sealed_previous_secret is null) = (previous_secret_expires_at is null))
 );
@@ -494,16 +486,14 @@ create table outbox (
   review_id integer,
   -- Of an event of a batch: the dispatch and the review (interface.md 6.4, rule 2).
   batch_job_id text collate "C",
-  round smallint not null default 1,
-  attempt smallint not null default 1,
+  round smallint not null default 1 check (round >= 1),
+  attempt smallint not null default 1 check (attempt between 1 and 4),
   state text not null default 'pending' check (state in ('pending', 'waiting')),
   due_at timestamptz(3),
   recorded_at timestamptz(3) not null,
   primary key (shard, subscription_id, sequence),
-  constraint outbox_round check (round >= 1),
-  constraint outbox_attempt check (attempt between 1 and 4),
-  constraint outbox_due_at check ((state = 'waiting') = (due_at is not null)),
-  constraint outbox_test_event check (is_test = (review_history_id is null))
+  constraint outbox_due check ((state = 'waiting') = (due_at is not null)),
+  constraint outbox_history check (is_test = (review_history_id is null))
 ) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 create index outbox_event on outbox (event_id);
 create index outbox_test on outbox (shard, subscription_id, sequence) where is_test;
@@ -527,7 +517,7 @@ create table settled_entries (
   event_id text collate "C" not null,
   event text not null,
   is_test boolean not null,
-  payload_mode text not null,
+  payload_mode text not null check (payload_mode in ('full', 'minimal')),
   review_history_id bigint,
   review_id integer,
   batch_job_id text collate "C",
@@ -568,11 +558,11 @@ create table delivery_attempts (
   resent boolean not null default false,
   -- Set on the attempt that ended its entry, delivered or failed, and on no other: what a redelivery needs of the entry
   -- that review_history does not know.
-  payload_mode text,
+  payload_mode text check (payload_mode in ('full', 'minimal')),
   batch_job_id text collate "C",
   recorded_at timestamptz(3),
   primary key (subscription_id, id),
-  constraint delivery_attempts_retry check ((outcome = 'retry') = (next_attempt_at is not null)),
+  constraint delivery_attempts_next check ((outcome = 'retry') = (next_attempt_at is not null)),
   constraint delivery_attempts_ended check ((recorded_at is null) = (payload_mode is null))
 ) partition by range (id);
 create index delivery_attempts_event on delivery_attempts (event_id);
@@ -596,14 +586,13 @@ create table delivery_attempts_default partition of delivery_attempts default;
 create table attempt_stats (
   subscription_id text collate "C" not null,
   -- How long the bucket is: an hour is summed from its five minutes, a day from its hours.
-  step_s integer not null,
+  step_s integer not null check (step_s in (300, 3600, 86400)),
   bucket_at timestamptz(3) not null,
   outcome text not null check (outcome in ('delivered', 'retry', 'failed', 'interrupted')),
-  -- Which bins of duration_ms occurred, and how often each; src/webhooks says what a bin spans.
+  -- Which bins of duration_ms occurred, and how often each; src/webhooks/stats.ts says what a bin spans.
   bins smallint[] not null,
   counts integer[] not null,
   primary key (subscription_id, step_s, bucket_at, outcome),
-  constraint attempt_stats_step check (step_s in (300, 3600, 86400)),
   constraint attempt_stats_bins check (cardinality(bins) = cardinality(counts))
 );
 
@@ -617,9 +606,8 @@ create table backlog_stats (
 
 -- How far that job has come: later attempts are counted where they stand. One row.
 create table stats_progress (
-  id smallint primary key default 1,
-  counted_until timestamptz(3) not null,
-  constraint stats_progress_one_row check (id = 1)
+  id smallint primary key default 1 check (id = 1),
+  counted_until timestamptz(3) not null
 );
 
 ------------------------------------------------------------------------------------------------ mails
@@ -634,7 +622,7 @@ create table mails (
   -- nobody's business any more, and a dead one neither.
   sealed_message text,
   state text not null default 'queued' check (state in ('queued', 'sent', 'dead')),
-  attempt smallint not null default 1,
+  attempt smallint not null default 1 check (attempt >= 1),
   due_at timestamptz(3),
   -- From then on it is of no use to its reader, as with a code that has run out.
   expires_at timestamptz(3),
@@ -643,10 +631,9 @@ create table mails (
   -- Of the last failed attempt, in our own words: what a server answers may quote the recipient.
   error_code text,
   last_error text,
-  constraint mails_attempt check (attempt >= 1),
   constraint mails_message check ((state = 'queued') = (sealed_message is not null)),
-  constraint mails_due_at check ((state = 'queued') = (due_at is not null)),
-  constraint mails_settled_at check ((state = 'queued') = (settled_at is null)),
+  constraint mails_due check ((state = 'queued') = (due_at is not null)),
+  constraint mails_settled check ((state = 'queued') = (settled_at is null)),
   constraint mails_dead check (state <> 'dead' or error_code is not null),
   constraint mails_error check ((error_code is null) = (last_error is null))
 ) with (fillfactor = 80);
@@ -665,11 +652,10 @@ create table dispatchers (
 );
 
 create table shards (
-  id smallint primary key,
+  id smallint primary key check (id between 0 and 63),
   dispatcher_id text collate "C" references dispatchers (id) on delete set null,
   -- Counts the owners that this shard has had.
-  epoch bigint not null default 0,
-  constraint shards_id check (id between 0 and 63)
+  epoch bigint not null default 0
 );
 create index shards_dispatcher on shards (dispatcher_id);
 insert into shards (id) select generate_series(0, 63);
