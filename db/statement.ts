@@ -30,6 +30,7 @@ interface ValueOptions {
   readonly isNullable: boolean;
   /** What the statement shows of the schema, if it is that. */
   readonly column?: PgColumn;
+  readonly values?: readonly string[];
   /** The fields of the rows that a parameter holds. */
   readonly fields?: Shapes;
 }
@@ -37,6 +38,7 @@ interface ValueOptions {
 interface TypesOfServer {
   bigint: number;
   boolean: boolean;
+  "double precision": number;
   integer: number;
   smallint: number;
   text: string;
@@ -46,10 +48,17 @@ interface TypesOfServer {
   "text[]": readonly string[];
 }
 
-/** What the statement computes; never null. */
-export function computed<N extends keyof TypesOfServer>(type: N): Value<TypesOfServer[N]> {
+/** What no column of the schema has as it is: a number that is counted, a limit. Never null. */
+export function value<N extends keyof TypesOfServer>(type: N): Value<TypesOfServer[N]> {
   return new Value(type, { isNullable: false });
 }
+
+/** A text that is one of a few, as the statement and the checks of the tables have it. */
+export function oneOf<const T extends string>(values: readonly T[]): Value<T> {
+  return new Value("text", { isNullable: false, values });
+}
+
+export const instant = value("timestamp with time zone");
 
 /** Null although its column never is: of the far side of an outer join, or by a condition. */
 export function nullable<S extends Shape>(shape: S): Value<DataOf<S> | null> {
@@ -73,14 +82,16 @@ export function rows<F extends Readonly<Record<string, Shape>>>(
   return new Value("text", { isNullable: false, fields });
 }
 
-export type DataOf<S> =
-  S extends Value<infer T> ? T : S extends PgColumn ? GetColumnData<S> : never;
+export type DataOf<S> = Frozen<
+  S extends Value<infer T> ? T : S extends PgColumn ? GetColumnData<S> : never
+>;
+type Frozen<T> = T extends readonly (infer One)[] ? readonly One[] : T;
 
 export type Shapes = Readonly<Record<string, Shape>>;
 /** What is given for the parameters, or read of the columns. */
 export type ValuesOf<S extends Shapes> = { readonly [K in keyof S]: DataOf<S[K]> };
 /** The rows of an answer; `count` is of those that the statement wrote, or else read. */
-export type Rows<C extends Shapes> = readonly ValuesOf<C>[] & { readonly count: number };
+export type Rows<C extends Shapes> = ValuesOf<C>[] & { readonly count: number };
 
 interface Declaration<P extends Shapes, C extends Shapes> {
   /** Unique among all. */
@@ -121,7 +132,7 @@ export function statement<P extends Shapes, C extends Shapes>(
 ): Statement<P, C> {
   const { name, reason, params, columns } = declaration;
   const compiled = dialect.sqlToQuery(declaration.text(placeholders(params)));
-  const binds = compiled.params.map((value) => bindOf(params, value));
+  const binds = compiled.params.map((param) => bindOf(params, param));
   const made = { name, reason, params, columns, text: compiled.sql, binds };
   declared.push(made);
   return made;
@@ -144,11 +155,11 @@ function placeholder(name: string, shape: Shape): SQL {
   return sql`json_to_recordset(${sql.placeholder(name)}::text::json) as ${sql.identifier(name)}(${sql.join(columns, sql`, `)})`;
 }
 
-function bindOf(params: Shapes, value: unknown): Bind {
-  if (!is(value, Placeholder)) return { kind: "constant", value };
-  const shape = params[value.name];
+function bindOf(params: Shapes, param: unknown): Bind {
+  if (!is(param, Placeholder)) return { kind: "constant", value: param };
+  const shape = params[param.name];
   const isJson = shape !== undefined && optionsOf(shape).fields !== undefined;
-  return { kind: "param", name: value.name, isJson };
+  return { kind: "param", name: param.name, isJson };
 }
 
 type Client = Pick<postgres.ISql<{ bigint: number }>, "unsafe">;
@@ -169,8 +180,7 @@ export function runStatement<P extends Shapes, C extends Shapes>(
 function bindAll(binds: readonly Bind[], given: Readonly<Record<string, unknown>>): Given {
   const values = binds.map((bind) => {
     if (bind.kind === "constant") return bind.value;
-    const value = given[bind.name];
-    return bind.isJson ? JSON.stringify(value) : value;
+    return bind.isJson ? JSON.stringify(given[bind.name]) : given[bind.name];
   });
   // The types of the parameters say what a caller may give; the driver takes any of them.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
