@@ -23,6 +23,7 @@ type Builder = Pick<
   | "execute"
   | "with"
   | "$with"
+  | "$count"
 >;
 
 /** Conversions that are not the driver's own. */

@@ -244,15 +244,14 @@ function encodeHeader(kid: string): string {
   return Buffer.from(JSON.stringify({ alg: "RS256", typ: "at+jwt", kid })).toString("base64url");
 }
 
-/** Calls back for every statement. */
-function counting(db: TestDatabase["db"], onStatement: () => void): TestDatabase["db"] {
-  const sql = new Proxy(db.sql, {
-    apply(target, self, args) {
-      onStatement();
-      return Reflect.apply(target as (...all: unknown[]) => unknown, self, args);
+/** Calls back for every select. */
+function counting(db: TestDatabase["db"], onSelect: () => void): TestDatabase["db"] {
+  return new Proxy(db, {
+    get(target, name) {
+      if (name === "select") onSelect();
+      return Reflect.get(target, name);
     },
   });
-  return { ...db, sql };
 }
 
 async function until(condition: () => Promise<boolean>): Promise<void> {
