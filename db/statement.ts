@@ -30,6 +30,7 @@ interface ValueOptions {
   readonly isNullable: boolean;
   /** What the statement shows of the schema, if it is that. */
   readonly column?: PgColumn;
+  /** All that a text may be. */
   readonly values?: readonly string[];
   /** The fields of the rows that a parameter holds. */
   readonly fields?: Shapes;
@@ -63,11 +64,6 @@ export const instant = value("timestamp with time zone");
 /** Null although its column never is: of the far side of an outer join, or by a condition. */
 export function nullable<S extends Shape>(shape: S): Value<DataOf<S> | null> {
   return new Value(typeOf(shape), { ...optionsOf(shape), isNullable: true });
-}
-
-/** Never null although its column may be: the statement looks only at rows that have it. */
-export function present<C extends PgColumn>(column: C): Value<NonNullable<DataOf<C>>> {
-  return new Value(typeOf(column), { column, isNullable: false });
 }
 
 /** A parameter that is an array of such values. */

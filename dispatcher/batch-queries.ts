@@ -7,6 +7,8 @@ import { outbox, outboxSequences } from "../db/schema/outbox.ts";
 import { webhookSubscriptions } from "../db/schema/webhooks.ts";
 import { instant, statement, value } from "../db/statement.ts";
 
+// The statement that moves and numbers the events is SQL.
+
 /** Locks the lease of this process for the transaction; false if it is gone. */
 export async function holdLease(tx: Tx, dispatcherId: string): Promise<boolean> {
   const rows = await tx

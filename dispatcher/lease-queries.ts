@@ -6,7 +6,8 @@ import { dispatchers, shards } from "../db/schema/dispatchers.ts";
 import { list, rows, statement, value } from "../db/statement.ts";
 
 // Leases run on the clock of Postgres, the only one that all dispatchers share: a clock that jumps on one of their
-// hosts must neither keep a dead one alive nor kill a living one.
+// hosts must neither keep a dead one alive nor kill a living one. What looks through the outbox, and what updates by a
+// list, is SQL.
 
 const NOW = sql`now()`;
 

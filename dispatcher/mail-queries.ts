@@ -1,4 +1,4 @@
-import { and, asc, lt, ne, not, sql } from "drizzle-orm";
+import { and, asc, lt, not, sql } from "drizzle-orm";
 
 import type { Db } from "../db/client.ts";
 import { anyOf } from "../db/conditions.ts";
@@ -6,6 +6,8 @@ import { neverNull } from "../db/never-null.ts";
 import { dispatchers } from "../db/schema/dispatchers.ts";
 import { mails } from "../db/schema/mails.ts";
 import { instant, statement, value } from "../db/statement.ts";
+
+// The write that is fenced by the lease is SQL.
 
 /** A mail that waits to be sent. */
 export interface QueuedMailRow {
@@ -18,8 +20,9 @@ export interface QueuedMailRow {
   readonly createdAt: Date;
 }
 
-/** A literal, for the partial index of what is queued. */
+/** Literals, for the partial indexes of what is queued and what is not. */
 const isQueued = sql`${mails.state} = 'queued'`;
+const isSettled = sql`${mails.state} <> 'queued'`;
 
 /** The queued mails that are due first, now or later. */
 export async function nextMails(
@@ -107,8 +110,6 @@ export async function commitMail(
 
 /** Forgets mails that were settled before `before`; answers how many. */
 export async function purgeMails(db: Db, before: Date): Promise<number> {
-  const { count } = await db
-    .delete(mails)
-    .where(and(ne(mails.state, "queued"), lt(mails.settledAt, before)));
+  const { count } = await db.delete(mails).where(and(isSettled, lt(mails.settledAt, before)));
   return count;
 }

@@ -6,6 +6,8 @@ import { reviewHistory } from "../db/schema/reviews.ts";
 import { webhookSubscriptions } from "../db/schema/webhooks.ts";
 import { instant, statement, value } from "../db/statement.ts";
 
+// What moves rows from table to table is SQL.
+
 const expiry = statement({
   name: "maintenance.expireHeldEntries",
   reason: "Skips what is locked, and moves the rest from table to table in one statement.",
@@ -45,17 +47,21 @@ export async function expireHeldEntries(
 
 /** Events that wait for the batch of a disabled subscription for longer than that. */
 export async function expireHeldBatchEntries(db: Db, cutoff: Date): Promise<number> {
-  const held = db
-    .select({ id: reviewHistory.id })
+  const disabled = db
+    .select({ id: webhookSubscriptions.id })
     .from(webhookSubscriptions)
-    .innerJoin(reviewHistory, eq(reviewHistory.id, batchEntries.reviewHistoryId))
     .where(
       and(
         eq(webhookSubscriptions.id, batchEntries.subscriptionId),
         eq(webhookSubscriptions.state, "disabled"),
-        lt(reviewHistory.recordedAt, cutoff),
       ),
     );
-  const { count } = await db.delete(batchEntries).where(exists(held));
+  const old = db
+    .select({ id: reviewHistory.id })
+    .from(reviewHistory)
+    .where(
+      and(eq(reviewHistory.id, batchEntries.reviewHistoryId), lt(reviewHistory.recordedAt, cutoff)),
+    );
+  const { count } = await db.delete(batchEntries).where(and(exists(disabled), exists(old)));
   return count;
 }

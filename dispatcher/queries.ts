@@ -28,7 +28,7 @@ export type SubscriptionRow = ValuesOf<typeof ACTIVE>;
 
 const active = statement({
   name: "load.activeSubscriptions",
-  reason: "Hot.",
+  reason: "Hot: once per load, beside the entries.",
   params: { ids: list(webhookSubscriptions.id), now: instant },
   columns: ACTIVE,
   text: ({ ids, now }) => sql`

@@ -4,6 +4,8 @@ import type { Db } from "../db/client.ts";
 import { outbox } from "../db/schema/outbox.ts";
 import { instant, list, nullable, statement, type ValuesOf } from "../db/statement.ts";
 
+// The sweep is measured, and SQL: the builder has no recursion.
+
 /** How often every shard is swept: with it, a lost wake costs at most this long. */
 export const SWEEP_MS = 3_000;
 
@@ -22,7 +24,8 @@ export type SweptSubscription = Omit<SweptRow, "headSince"> & Partial<Pick<Swept
 
 const sweep = statement({
   name: "sweep.shards",
-  reason: "Measured; jumps through the outbox by recursion.",
+  reason:
+    "Measured: its cost follows the subscriptions with entries, by a recursive jump from one to the next.",
   params: { shards: list(outbox.shard), now: instant },
   columns: SWEPT,
   text: ({ shards, now }) => sql`

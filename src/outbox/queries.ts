@@ -9,6 +9,8 @@ import { instant, rows, statement, value } from "../../db/statement.ts";
 import { isInBatch, type RecordedAction } from "./event.ts";
 import type { Wake } from "./schedule.ts";
 
+// The append is measured (`bun run bench ingest`), and SQL.
+
 /**
  * Writes actions to review_history and to the outbox of every subscription that wants them, in the given order.
  * Answers the subscriptions to wake after the commit.

@@ -1,6 +1,7 @@
 import { eq, sql } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "../../db/client.ts";
+import { prepared } from "../../db/prepared.ts";
 import { providerEvents, reviewSites, storeReviewSites } from "../../db/schema/providers.ts";
 import { reviews } from "../../db/schema/reviews.ts";
 import { instant, list, rows, statement, value } from "../../db/statement.ts";
@@ -9,11 +10,15 @@ import type { ReviewState, Site } from "./model.ts";
 // The intake of a provider's events is measured (`bun run bench ingest`): whatever a request of 500 events brings is one
 // parameter of one SQL statement. The query builder would bind 500 rows one column at a time.
 
-export async function sealedSecretOf(db: DbOrTx, slug: string): Promise<string | undefined> {
-  const [row] = await db
+const secretOf = prepared({ slug: reviewSites.slug }, (db, { slug }) =>
+  db
     .select({ sealedSecret: reviewSites.sealedSecret })
     .from(reviewSites)
-    .where(eq(reviewSites.slug, slug));
+    .where(eq(reviewSites.slug, slug)),
+);
+
+export async function sealedSecretOf(db: DbOrTx, slug: string): Promise<string | undefined> {
+  const [row] = await secretOf(db, { slug });
   return row?.sealedSecret;
 }
 

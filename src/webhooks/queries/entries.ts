@@ -17,6 +17,9 @@ import { TEST_EVENT } from "../../outbox/event.ts";
 import type { DeliveryRow, SettledEntry } from "../delivery-model.ts";
 import type { Subscription } from "../model.ts";
 
+// What moves rows from table to table, and what numbers them, is SQL; so is what reads the rounds of an event that ended,
+// of which each such statement has a part.
+
 /**
  * Holds the sequence until the commit, so that whoever appends goes before or after; answers the last number given
  * out, or nothing if the subscription is deleted. Of the locks of a subscription it is the first: then entries by

@@ -93,7 +93,8 @@ export async function lastSuccessAt(db: DbOrTx, subscriptionId: string): Promise
     .where(
       and(
         eq(deliveryAttempts.subscriptionId, subscriptionId),
-        eq(deliveryAttempts.outcome, "delivered"),
+        // A literal: the plan for any outcome would not know that nearly all are.
+        sql`${deliveryAttempts.outcome} = 'delivered'`,
       ),
     )
     .orderBy(desc(deliveryAttempts.id))
