@@ -1,16 +1,44 @@
 import { sql as fragment } from "drizzle-orm";
-import { drizzle, type PostgresJsDatabase } from "drizzle-orm/postgres-js";
+import { PgDialect, type PgPreparedQuery, type PreparedQueryConfig } from "drizzle-orm/pg-core";
+import { PostgresJsDatabase, PostgresJsSession } from "drizzle-orm/postgres-js";
 import postgres from "postgres";
 
 import { isDeadlock } from "./errors.ts";
+import {
+  runStatement,
+  type Rows,
+  type Shapes,
+  type Statement,
+  type ValuesOf,
+} from "./statement.ts";
 
-/** A place to run statements: the query builder for what is written once, `sql` (prepared by name) for what is hot. */
-interface Session {
-  readonly orm: Pick<
-    PostgresJsDatabase,
-    "select" | "selectDistinctOn" | "insert" | "update" | "delete" | "execute"
-  >;
-  readonly sql: postgres.ISql<{ bigint: number }>;
+type Builder = Pick<
+  PostgresJsDatabase,
+  | "select"
+  | "selectDistinct"
+  | "selectDistinctOn"
+  | "insert"
+  | "update"
+  | "delete"
+  | "execute"
+  | "with"
+  | "$with"
+  | "$count"
+>;
+
+/** Conversions that are not the driver's own. */
+type DriverTypes = { bigint: number };
+type Transaction = postgres.TransactionSql<DriverTypes>;
+
+/** Drizzle's query builder, and beside it, on the same connection, what is written as SQL. */
+interface Session extends Builder {
+  /** Runs a declared statement. */
+  run<P extends Shapes, C extends Shapes>(
+    statement: Statement<P, C>,
+    given: ValuesOf<P>,
+  ): Promise<Rows<C>>;
+  /** The driver itself. */
+  readonly sql: postgres.ISql<DriverTypes>;
 }
 
 /** A pool of connections. */
@@ -40,7 +68,19 @@ export interface ConnectOptions {
   readonly name: string;
   /** Of the server, for each of the connections. */
   readonly settings?: Readonly<Record<string, string>>;
+  /** Sees the answer of each declared statement before its caller does. */
+  readonly onRows?: OnRows;
 }
+
+type OnRows = (statement: Statement, rows: readonly unknown[]) => void;
+
+/** The builder writes the text of JSON itself; read, it is whatever the column's type says. */
+const jsonAsText = (oid: number): postgres.PostgresType<string> => ({
+  to: oid,
+  from: [oid],
+  parse: JSON.parse,
+  serialize: (text) => text,
+});
 
 export function connect(url: string, options: ConnectOptions): Db {
   const client = postgres(url, {
@@ -49,26 +89,57 @@ export function connect(url: string, options: ConnectOptions): Db {
     backoff: (retries) => Math.min(2 ** retries / 50, RECONNECT_MAX_S),
     connection: { application_name: options.name, TimeZone: "UTC", ...options.settings },
     onnotice: () => {},
-    // Ids and sequences stay far below 2^53.
-    types: { bigint: { to: 20, from: [20], parse: Number, serialize: String } },
+    types: {
+      // Ids and sequences stay far below 2^53.
+      bigint: { to: 20, from: [20], parse: Number, serialize: String },
+      json: jsonAsText(114),
+      jsonb: jsonAsText(3802),
+    },
   });
-  // drizzle replaces the conversion of instants by none, for every user of the client; it also works with these.
-  const dates = {
-    parse: client.options.parsers[1184],
-    serialize: client.options.serializers[1184],
-  };
-  const orm = drizzle(client);
-  if (dates.parse) client.options.parsers[1184] = dates.parse;
-  if (dates.serialize) client.options.serializers[1184] = dates.serialize;
-  return {
-    orm,
-    sql: client,
-    transaction: (work) =>
-      withoutDeadlock(() =>
-        orm.transaction((tx) => work({ orm: tx, sql: transactionClient(tx), inTransaction: true })),
-      ),
+  const { onRows } = options;
+  return Object.assign(sessionOver(client, onRows), {
+    async transaction<T>(work: (tx: Tx) => Promise<T>) {
+      const run = (sql: Transaction) =>
+        work(Object.assign(sessionOver(sql, onRows), { inTransaction: true as const }));
+      // The box keeps the driver from awaiting the items of a list.
+      const { result } = await withoutDeadlock(() =>
+        client.begin(async (sql) => ({ result: await run(sql) })),
+      );
+      return result;
+    },
     close: () => client.end({ timeout: 5 }),
+  });
+}
+
+const dialect = new PgDialect();
+
+/** More parameters than this are a list of rows, whose text is hardly ever the same twice. */
+const MAX_PREPARED_PARAMETERS = 64;
+
+type NoRelations = Record<string, never>;
+type DrizzleSession = PostgresJsSession<postgres.Sql, NoRelations, NoRelations>;
+
+/** Has the server prepare what the builder makes: once per connection, by its text, as the driver does with `sql`. */
+class PreparingSession extends PostgresJsSession<postgres.Sql, NoRelations, NoRelations> {
+  override prepareQuery<T extends PreparedQueryConfig>(
+    ...[query, fields, name, ...rest]: Parameters<DrizzleSession["prepareQuery"]>
+  ): PgPreparedQuery<T> {
+    const byText = query.params.length > MAX_PREPARED_PARAMETERS ? undefined : "";
+    return super.prepareQuery<T>(query, fields, name ?? byText, ...rest);
+  }
+}
+
+function sessionOver(sql: postgres.Sql<DriverTypes> | Transaction, onRows?: OnRows): Session {
+  // Drizzle's types ask for a pool; it only calls `unsafe`, which a transaction of the driver has as well.
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  const client = sql as postgres.Sql;
+  const session = new PreparingSession(client, dialect, undefined);
+  const run: Session["run"] = async (statement, given) => {
+    const rows = await runStatement(sql, statement, given);
+    onRows?.(statement, rows);
+    return rows;
   };
+  return Object.assign(new PostgresJsDatabase(dialect, session, undefined), { run, sql });
 }
 
 const DEADLOCK_TRIES = 3;
@@ -83,18 +154,7 @@ async function withoutDeadlock<T>(run: () => Promise<T>): Promise<T> {
   }
 }
 
-/** The connection under drizzle's transaction, so that both ways of writing a statement share it. */
-function transactionClient(tx: unknown): postgres.TransactionSql<{ bigint: number }> {
-  const session: unknown = Reflect.get(Object(tx), "session");
-  const client: unknown = Reflect.get(Object(session), "client");
-  if (typeof client !== "function")
-    throw new Error("drizzle-orm no longer keeps its client at tx.session.client.");
-  // A private field of drizzle's: no type says what it holds.
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-  return client as postgres.TransactionSql<{ bigint: number }>;
-}
-
 /** Resolves if the database answers at all. */
 export async function ping(db: Db): Promise<void> {
-  await db.orm.execute(fragment`select 1`);
+  await db.execute(fragment`select 1`);
 }

@@ -1,8 +1,21 @@
+import { and, eq, lte, sql } from "drizzle-orm";
+
 import type { Tx } from "../db/client.ts";
+import { neverNull } from "../db/never-null.ts";
+import { dispatchers } from "../db/schema/dispatchers.ts";
+import { outbox, outboxSequences } from "../db/schema/outbox.ts";
+import { webhookSubscriptions } from "../db/schema/webhooks.ts";
+import { instant, statement, value } from "../db/statement.ts";
+
+// The statement that moves and numbers the events is SQL.
 
 /** Locks the lease of this process for the transaction; false if it is gone. */
 export async function holdLease(tx: Tx, dispatcherId: string): Promise<boolean> {
-  const rows = await tx.sql`select from dispatchers where id = ${dispatcherId} for key share`;
+  const rows = await tx
+    .select({ id: dispatchers.id })
+    .from(dispatchers)
+    .where(eq(dispatchers.id, dispatcherId))
+    .for("key share");
   return rows.length === 1;
 }
 
@@ -11,8 +24,11 @@ export async function holdLease(tx: Tx, dispatcherId: string): Promise<boolean> 
  * this row for key share.
  */
 export async function holdSequence(tx: Tx, subscriptionId: string): Promise<number | undefined> {
-  const [row] = await tx.sql<{ last: number }[]>`
-    select last_sequence as last from outbox_sequences where subscription_id = ${subscriptionId} for no key update`;
+  const [row] = await tx
+    .select({ last: outboxSequences.lastSequence })
+    .from(outboxSequences)
+    .where(eq(outboxSequences.subscriptionId, subscriptionId))
+    .for("no key update");
   return row?.last;
 }
 
@@ -20,45 +36,43 @@ interface DueBatch {
   readonly shard: number;
   readonly intervalHours: number;
   readonly dueAt: Date;
-  readonly windowFrom: Date;
 }
 
+/** Locks the subscription, if its batch is due. */
 export async function dueBatch(
   tx: Tx,
   subscriptionId: string,
   now: Date,
 ): Promise<DueBatch | undefined> {
-  const [row] = await tx.sql<DueBatch[]>`
-    select shard, batch_interval_hours as "intervalHours", next_batch_at as "dueAt",
-           coalesce(last_batch_dispatched_at, created_at) as "windowFrom"
-      from webhook_subscriptions
-     where id = ${subscriptionId} and state = 'active' and next_batch_at <= ${now}
-       for no key update`;
-  return row;
+  const { id, shard, state, batchIntervalHours, nextBatchAt } = webhookSubscriptions;
+  const [row] = await tx
+    .select({ shard, intervalHours: batchIntervalHours, dueAt: nextBatchAt })
+    .from(webhookSubscriptions)
+    .where(and(eq(id, subscriptionId), eq(state, "active"), lte(nextBatchAt, now)))
+    .for("no key update");
+  if (row === undefined) return undefined;
+  const { intervalHours, dueAt } = row;
+  return { ...row, intervalHours: neverNull(intervalHours), dueAt: neverNull(dueAt) };
 }
 
-/** Turns the waiting events into one job per review and one entry per event, in the order of the first event of each review. */
-export async function moveToOutbox(
-  tx: Tx,
-  window: DueBatch & {
-    readonly id: string;
-    readonly subscriptionId: string;
-    readonly sequence: number;
-    readonly now: Date;
+const moving = statement({
+  name: "batch.moveToOutbox",
+  reason: "Moves and numbers the rows in one statement, by windows over what it deletes.",
+  params: {
+    id: value("text"),
+    subscriptionId: outbox.subscriptionId,
+    shard: outbox.shard,
+    sequence: outbox.sequence,
+    now: instant,
   },
-): Promise<number> {
-  const { id, subscriptionId, shard, sequence, windowFrom, now } = window;
-  const [row] = await tx.sql<{ jobs: number }[]>`
+  columns: { jobs: value("integer") },
+  text: ({ id, subscriptionId, shard, sequence, now }) => sql`
     with taken as (
       delete from batch_entries where subscription_id = ${subscriptionId} returning review_history_id
     ), events as (
       select h.id, h.event_id, h.event, h.review_id, ${id} || '-' || h.review_id as job_id,
              min(h.id) over (partition by h.review_id) as first_id
         from taken t join review_history h on h.id = t.review_history_id
-    ), jobs as (
-      insert into batch_jobs (id, subscription_id, review_id, window_from, window_to, events)
-      select job_id, ${subscriptionId}, review_id, ${windowFrom}, ${now}, count(*) from events group by job_id, review_id
-      returning 1
     ), entries as (
       insert into outbox (shard, subscription_id, sequence, event_id, event, payload_mode, review_history_id,
                           review_id, batch_job_id, recorded_at)
@@ -70,7 +84,20 @@ export async function moveToOutbox(
       update outbox_sequences set last_sequence = last_sequence + (select count(*) from entries)
        where subscription_id = ${subscriptionId}
     )
-    select count(*)::int as jobs from jobs`;
+    select count(distinct job_id)::int as jobs from events`,
+});
+
+/** Turns the waiting events into one job per review and one entry per event, in the order of the first event of each review. */
+export async function moveToOutbox(
+  tx: Tx,
+  window: Pick<DueBatch, "shard"> & {
+    readonly id: string;
+    readonly subscriptionId: string;
+    readonly sequence: number;
+    readonly now: Date;
+  },
+): Promise<number> {
+  const [row] = await tx.run(moving, window);
   return row?.jobs ?? 0;
 }
 
@@ -78,7 +105,8 @@ export async function advanceCursor(
   tx: Tx,
   { subscriptionId, now, next }: { subscriptionId: string; now: Date; next: Date },
 ): Promise<void> {
-  await tx.sql`
-    update webhook_subscriptions set last_batch_dispatched_at = ${now}, next_batch_at = ${next}
-     where id = ${subscriptionId}`;
+  await tx
+    .update(webhookSubscriptions)
+    .set({ lastBatchDispatchedAt: now, nextBatchAt: next })
+    .where(eq(webhookSubscriptions.id, subscriptionId));
 }

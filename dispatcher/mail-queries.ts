@@ -1,4 +1,13 @@
+import { and, asc, lt, not, sql } from "drizzle-orm";
+
 import type { Db } from "../db/client.ts";
+import { anyOf } from "../db/conditions.ts";
+import { neverNull } from "../db/never-null.ts";
+import { dispatchers } from "../db/schema/dispatchers.ts";
+import { mails } from "../db/schema/mails.ts";
+import { instant, statement, value } from "../db/statement.ts";
+
+// The write that is fenced by the lease is SQL.
 
 /** A mail that waits to be sent. */
 export interface QueuedMailRow {
@@ -11,26 +20,35 @@ export interface QueuedMailRow {
   readonly createdAt: Date;
 }
 
+/** Literals, for the partial indexes of what is queued and what is not. */
+const isQueued = sql`${mails.state} = 'queued'`;
+const isSettled = sql`${mails.state} <> 'queued'`;
+
 /** The queued mails that are due first, now or later. */
 export async function nextMails(
   db: Db,
   limit: number,
   except: readonly string[],
 ): Promise<QueuedMailRow[]> {
-  return db.sql<QueuedMailRow[]>`
-    select id, kind, sealed_message as "sealedMessage", attempt, due_at as "dueAt", expires_at as "expiresAt",
-           created_at as "createdAt"
-      from mails
-     where state = 'queued' and id <> all(${except}::text[])
-     order by due_at, id
-     limit ${limit}`;
+  const { id, kind, sealedMessage, attempt, dueAt, expiresAt, createdAt } = mails;
+  const rows = await db
+    .select({ id, kind, sealedMessage, attempt, dueAt, expiresAt, createdAt })
+    .from(mails)
+    .where(and(isQueued, not(anyOf(id, except))))
+    .orderBy(asc(dueAt), asc(id))
+    .limit(limit);
+  return rows.map((row) => ({
+    ...row,
+    sealedMessage: neverNull(row.sealedMessage),
+    dueAt: neverNull(row.dueAt),
+  }));
 }
 
 /** When the first queued mail is due; undefined if none is queued. */
 export async function nextMailAt(db: Db): Promise<Date | undefined> {
-  const [row] = await db.sql<{ at: Date }[]>`
-    select due_at as at from mails where state = 'queued' order by due_at limit 1`;
-  return row?.at;
+  const { dueAt } = mails;
+  const [row] = await db.select({ dueAt }).from(mails).where(isQueued).orderBy(asc(dueAt)).limit(1);
+  return row && neverNull(row.dueAt);
 }
 
 /** Where a mail goes after an attempt. With a `dueAt` it stays queued, otherwise it is settled and its message erased. */
@@ -45,6 +63,37 @@ export interface MailMove {
   readonly error: string | null;
 }
 
+const moving = statement({
+  name: "mails.commit",
+  reason: "Locks the lease and writes under it in one statement.",
+  params: {
+    dispatcherId: dispatchers.id,
+    id: mails.id,
+    fromAttempt: mails.attempt,
+    state: mails.state,
+    attempt: mails.attempt,
+    dueAt: mails.dueAt,
+    errorCode: mails.errorCode,
+    error: mails.lastError,
+    now: instant,
+  },
+  columns: { held: value("integer") },
+  text: ({ dispatcherId, id, fromAttempt, state, attempt, dueAt, ...the }) => sql`
+    with lease as materialized (
+      select id from dispatchers where id = ${dispatcherId} for key share
+    ), moved as (
+      update mails m
+         set state = ${state}::text, attempt = ${attempt}::smallint, due_at = ${dueAt}::timestamptz,
+             settled_at = case when ${state}::text <> 'queued' then ${the.now}::timestamptz end,
+             sealed_message = case when ${state}::text = 'queued' then m.sealed_message end,
+             error_code = coalesce(${the.errorCode}::text, m.error_code),
+             last_error = coalesce(${the.error}::text, m.last_error)
+        from lease
+       where m.id = ${id} and m.state = 'queued' and m.attempt = ${fromAttempt}
+    )
+    select count(*)::int as held from lease`,
+});
+
 /**
  * Moves one mail on, and only while this process holds its lease, whose row is locked meanwhile. False: it was
  * declared dead, and nothing was written. The same move again changes nothing more.
@@ -55,26 +104,12 @@ export async function commitMail(
   move: MailMove,
   now: Date,
 ): Promise<boolean> {
-  const [row] = await db.sql<[{ held: number }]>`
-    with lease as materialized (
-      select id from dispatchers where id = ${dispatcherId} for key share
-    ), moved as (
-      update mails m
-         set state = ${move.state}::text, attempt = ${move.attempt}::smallint, due_at = ${move.dueAt}::timestamptz,
-             settled_at = case when ${move.state}::text <> 'queued' then ${now}::timestamptz end,
-             sealed_message = case when ${move.state}::text = 'queued' then m.sealed_message end,
-             error_code = coalesce(${move.errorCode}::text, m.error_code),
-             last_error = coalesce(${move.error}::text, m.last_error)
-        from lease
-       where m.id = ${move.id} and m.state = 'queued' and m.attempt = ${move.fromAttempt}
-    )
-    select count(*)::int as held from lease`;
-  return row.held === 1;
+  const [row] = await db.run(moving, { ...move, dispatcherId, now });
+  return row?.held === 1;
 }
 
 /** Forgets mails that were settled before `before`; answers how many. */
 export async function purgeMails(db: Db, before: Date): Promise<number> {
-  const { count } = await db.sql`
-    delete from mails where state <> 'queued' and settled_at < ${before}`;
+  const { count } = await db.delete(mails).where(and(isSettled, lt(mails.settledAt, before)));
   return count;
 }

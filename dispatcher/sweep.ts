@@ -1,28 +1,34 @@
+import { sql } from "drizzle-orm";
+
 import type { Db } from "../db/client.ts";
+import { outbox } from "../db/schema/outbox.ts";
+import { instant, list, nullable, statement, type ValuesOf } from "../db/statement.ts";
+
+// The sweep is measured, and SQL: the builder has no recursion.
 
 /** How often every shard is swept: with it, a lost wake costs at most this long. */
 export const SWEEP_MS = 3_000;
 
-export interface SweptSubscription {
-  readonly subscriptionId: string;
-  readonly shard: number;
+const SWEPT = {
+  subscriptionId: outbox.subscriptionId,
+  shard: outbox.shard,
   /** When there is something to do for it. */
-  readonly dueAt: Date;
+  dueAt: instant,
   /** Since when its head could have been sent, if it has one. */
-  readonly headSince?: Date | null;
-}
+  headSince: nullable(instant),
+};
 
-/**
- * The active subscriptions of these shards that have unsettled entries or a batch to come, and when to look at them.
- * It jumps from one subscription to the next in the primary key of the outbox, so its cost follows the number of
- * subscriptions with entries, not the number of entries.
- */
-export async function sweepShards(
-  db: Db,
-  shards: readonly number[],
-  now: Date,
-): Promise<SweptSubscription[]> {
-  return db.sql<SweptSubscription[]>`
+type SweptRow = ValuesOf<typeof SWEPT>;
+
+export type SweptSubscription = Omit<SweptRow, "headSince"> & Partial<Pick<SweptRow, "headSince">>;
+
+const sweep = statement({
+  name: "sweep.shards",
+  reason:
+    "Measured: its cost follows the subscriptions with entries, by a recursive jump from one to the next.",
+  params: { shards: list(outbox.shard), now: instant },
+  columns: SWEPT,
+  text: ({ shards, now }) => sql`
     with recursive owned as (
       select unnest(${shards}::smallint[]) as shard
     ), found as (
@@ -52,5 +58,14 @@ export async function sweepShards(
     union all
     select id, shard, next_batch_at, null
       from webhook_subscriptions
-     where shard = any(${shards}::smallint[]) and state = 'active' and next_batch_at is not null`;
+     where shard = any(${shards}::smallint[]) and state = 'active' and next_batch_at is not null`,
+});
+
+/**
+ * The active subscriptions of these shards that have unsettled entries or a batch to come, and when to look at them.
+ * It jumps from one subscription to the next in the primary key of the outbox, so its cost follows the number of
+ * subscriptions with entries, not the number of entries.
+ */
+export function sweepShards(db: Db, shards: readonly number[], now: Date): Promise<SweptRow[]> {
+  return db.run(sweep, { shards, now });
 }

@@ -43,7 +43,7 @@ async function run({ db, config, apiRoot, emails }: AuthRig): Promise<void> {
   const id = String(made["id"]);
   await fill(db, id);
   // The API has counted too, while the days were filled in: from the beginning, then.
-  await db.sql`delete from figures_progress`;
+  await db.sql`delete from stats_progress`;
   await timed("counted into figures", () => countAll(db, config));
   const rare = await rareOf(db, id);
   for (const [name, path] of paths(id, rare))

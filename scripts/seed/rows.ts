@@ -3,7 +3,10 @@ import { hashSecret } from "../../src/lib/random-secret.ts";
 import type { SecretBox } from "../../src/lib/secret-box.ts";
 import type { Role } from "../../src/auth/model.ts";
 import type { DbOrTx } from "../../db/client.ts";
-import * as schema from "../../db/schema.ts";
+import { companies, plans, stores } from "../../db/schema/companies.ts";
+import { oauthClients } from "../../db/schema/oauth.ts";
+import { reviewSites, storeReviewSites } from "../../db/schema/providers.ts";
+import { users, userStores } from "../../db/schema/users.ts";
 
 // One row each, for the demo data and for the tests.
 
@@ -11,7 +14,7 @@ export async function insertPlan(
   db: DbOrTx,
   plan: { name: string; features: string[] },
 ): Promise<number> {
-  return idOf(await db.orm.insert(schema.plans).values(plan).returning({ id: schema.plans.id }));
+  return idOf(await db.insert(plans).values(plan).returning({ id: plans.id }));
 }
 
 export interface NewCompany {
@@ -37,16 +40,14 @@ export async function insertCompany(db: DbOrTx, company: NewCompany): Promise<nu
     brandName: whiteLabel?.brandName ?? null,
     whiteLabelDomain: whiteLabel?.domain ?? null,
   };
-  return idOf(
-    await db.orm.insert(schema.companies).values(values).returning({ id: schema.companies.id }),
-  );
+  return idOf(await db.insert(companies).values(values).returning({ id: companies.id }));
 }
 
 export async function insertStore(
   db: DbOrTx,
   store: { accountId: number; partnerId: number; name: string },
 ): Promise<number> {
-  return idOf(await db.orm.insert(schema.stores).values(store).returning({ id: schema.stores.id }));
+  return idOf(await db.insert(stores).values(store).returning({ id: stores.id }));
 }
 
 export interface NewUser {
@@ -64,13 +65,13 @@ export interface NewUser {
 export async function insertUser(db: DbOrTx, user: NewUser): Promise<number> {
   const { storeIds = [], ...rest } = user;
   const userId = idOf(
-    await db.orm
-      .insert(schema.users)
+    await db
+      .insert(users)
       .values({ ...rest, updatedAt: user.createdAt })
-      .returning({ id: schema.users.id }),
+      .returning({ id: users.id }),
   );
   const links = storeIds.map((storeId) => ({ userId, storeId }));
-  if (links.length > 0) await db.orm.insert(schema.userStores).values(links);
+  if (links.length > 0) await db.insert(userStores).values(links);
   return userId;
 }
 
@@ -82,10 +83,10 @@ export async function insertReviewSite(
   const { slug, name, secret } = site;
   const sealedSecret = box.seal(secret, providerSecretContext(slug));
   return idOf(
-    await db.orm
-      .insert(schema.reviewSites)
+    await db
+      .insert(reviewSites)
       .values({ slug, name, sealedSecret })
-      .returning({ id: schema.reviewSites.id }),
+      .returning({ id: reviewSites.id }),
   );
 }
 
@@ -95,10 +96,10 @@ export async function insertStoreReviewSite(
   link: { storeId: number; reviewSiteId: number; accountId: number; partnerId: number },
 ): Promise<number> {
   return idOf(
-    await db.orm
-      .insert(schema.storeReviewSites)
+    await db
+      .insert(storeReviewSites)
       .values({ ...link, pullConnected: true, postConnected: true })
-      .returning({ id: schema.storeReviewSites.id }),
+      .returning({ id: storeReviewSites.id }),
   );
 }
 
@@ -115,7 +116,7 @@ export interface NewOauthClient {
 /** A confidential first-party client of the platform. */
 export async function insertFirstPartyClient(db: DbOrTx, client: NewOauthClient): Promise<void> {
   const { clientSecret, ...rest } = client;
-  await db.orm.insert(schema.oauthClients).values({
+  await db.insert(oauthClients).values({
     ...rest,
     companyId: null,
     secretHash: hashSecret(clientSecret),

@@ -1,4 +1,13 @@
+import { and, asc, eq } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
+
 import type { Tx } from "../../db/client.ts";
+import { anyOf } from "../../db/conditions.ts";
+import { companies, stores } from "../../db/schema/companies.ts";
+import { reviewSites, storeReviewSites } from "../../db/schema/providers.ts";
+import { reviews } from "../../db/schema/reviews.ts";
+import { users } from "../../db/schema/users.ts";
+import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 import type { Owner, Subject } from "./model.ts";
 
 /** Partners whose active immediate subscription has our own mails suppressed (interface.md 6.4, rule 4). */
@@ -6,32 +15,57 @@ export async function suppressingPartners(
   tx: Tx,
   partnerIds: readonly number[],
 ): Promise<Set<number>> {
-  const rows = await tx.sql<{ partnerId: number }[]>`
-    select partner_id as "partnerId" from webhook_subscriptions
-     where partner_id = any(${[...partnerIds]}::int[]) and delivery_kind = 'immediate'
-       and state = 'active' and suppress_native_notifications`;
+  const rows = await tx
+    .select({ partnerId: webhookSubscriptions.partnerId })
+    .from(webhookSubscriptions)
+    .where(
+      and(
+        anyOf(webhookSubscriptions.partnerId, partnerIds),
+        eq(webhookSubscriptions.deliveryKind, "immediate"),
+        eq(webhookSubscriptions.state, "active"),
+        webhookSubscriptions.suppressNativeNotifications,
+      ),
+    );
   return new Set(rows.map(({ partnerId }) => partnerId));
 }
 
+const accounts = alias(companies, "account");
+const partners = alias(companies, "partner");
+
 export async function subjectsOf(tx: Tx, reviewIds: readonly number[]): Promise<Subject[]> {
-  return tx.sql<Subject[]>`
-    select r.id as "reviewId", s.name as "storeName", a.name as "accountName", w.name as "siteName", r.rate,
-           r.reviewer, r.response_body as "responseBody",
-           case when p.white_label_enabled then p.brand_name end as brand, p.primary_color as "primaryColor"
-      from reviews r
-      join stores s on s.id = r.store_id
-      join companies a on a.id = r.account_id
-      join companies p on p.id = r.partner_id
-      join store_review_sites l on l.id = r.store_review_site_id
-      join review_sites w on w.id = l.review_site_id
-     where r.id = any(${[...reviewIds]}::int[])`;
+  const rows = await tx
+    .select({
+      reviewId: reviews.id,
+      storeName: stores.name,
+      accountName: accounts.name,
+      siteName: reviewSites.name,
+      rate: reviews.rate,
+      reviewer: reviews.reviewer,
+      responseBody: reviews.responseBody,
+      isWhiteLabel: partners.whiteLabelEnabled,
+      brandName: partners.brandName,
+      primaryColor: partners.primaryColor,
+    })
+    .from(reviews)
+    .innerJoin(stores, eq(stores.id, reviews.storeId))
+    .innerJoin(accounts, eq(accounts.id, reviews.accountId))
+    .innerJoin(partners, eq(partners.id, reviews.partnerId))
+    .innerJoin(storeReviewSites, eq(storeReviewSites.id, reviews.storeReviewSiteId))
+    .innerJoin(reviewSites, eq(reviewSites.id, storeReviewSites.reviewSiteId))
+    .where(anyOf(reviews.id, reviewIds));
+  return rows.map(({ isWhiteLabel, brandName, ...row }) => ({
+    ...row,
+    brand: isWhiteLabel ? brandName : null,
+  }));
 }
 
 /** The first active owner, whom impersonation acts for too; undefined if the account has none. */
 export async function ownerOf(tx: Tx, accountId: number): Promise<Owner | undefined> {
-  const [row] = await tx.sql<Owner[]>`
-    select email, name from users
-     where company_id = ${accountId} and role = 'account_owner' and is_active
-     order by id limit 1`;
+  const [row] = await tx
+    .select({ email: users.email, name: users.name })
+    .from(users)
+    .where(and(eq(users.companyId, accountId), eq(users.role, "account_owner"), users.isActive))
+    .orderBy(asc(users.id))
+    .limit(1);
   return row;
 }

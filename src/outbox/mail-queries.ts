@@ -1,25 +1,31 @@
+import { sql } from "drizzle-orm";
+
 import type { Tx } from "../../db/client.ts";
+import { mails } from "../../db/schema/mails.ts";
+import { rows, statement, type ValuesOf } from "../../db/statement.ts";
+
+const QUEUED = {
+  id: mails.id,
+  kind: mails.kind,
+  sealedMessage: mails.sealedMessage,
+  expiresAt: mails.expiresAt,
+  createdAt: mails.createdAt,
+};
 
 /** A mail as it is queued: its first attempt is due at once. */
-export interface NewMailRow {
-  readonly id: string;
-  readonly kind: string;
-  readonly sealedMessage: string;
-  readonly expiresAt: Date | null;
-  readonly createdAt: Date;
-}
+export type NewMailRow = ValuesOf<typeof QUEUED> & { readonly sealedMessage: string };
 
-export async function insertMails(tx: Tx, mails: readonly NewMailRow[]): Promise<void> {
-  const input = mails.map((mail) => ({
-    id: mail.id,
-    kind: mail.kind,
-    sealed_message: mail.sealedMessage,
-    expires_at: mail.expiresAt,
-    created_at: mail.createdAt,
-  }));
-  await tx.sql`
+const insertion = statement({
+  name: "mails.insert",
+  reason:
+    "A request of a provider may queue 500 mails: they are one parameter that is a table, not 500 rows of parameters.",
+  params: { given: rows(QUEUED) },
+  columns: {},
+  text: ({ given }) => sql`
     insert into mails (id, kind, sealed_message, due_at, expires_at, created_at)
-    select id, kind, sealed_message, created_at, expires_at, created_at
-      from json_to_recordset(${JSON.stringify(input)}::text::json) as i(
-             id text, kind text, sealed_message text, expires_at timestamptz, created_at timestamptz)`;
+    select id, kind, "sealedMessage", "createdAt", "expiresAt", "createdAt" from ${given}`,
+});
+
+export async function insertMails(tx: Tx, given: readonly NewMailRow[]): Promise<void> {
+  await tx.run(insertion, { given });
 }

@@ -1,3 +1,5 @@
+import { and, like, min, sql } from "drizzle-orm";
+
 import type { Db } from "../../db/client.ts";
 import { EXIT_CONFIG } from "../lib/config.ts";
 import type { SecretBox } from "../lib/secret-box.ts";
@@ -29,11 +31,11 @@ export async function masterKeyFault(db: Db, box: SecretBox): Promise<string | u
   return undefined;
 }
 
-async function sampleOfEachKey({ sql }: Db, one: SealedColumn): Promise<string[]> {
-  const where = one.where === undefined ? sql`` : sql`and ${sql.unsafe(one.where)}`;
-  const rows = await sql<{ sealed: string }[]>`
-    select min(${sql(one.column)}) as sealed from ${sql(one.table)}
-     where ${sql(one.column)} like 'v1.%' ${where}
-     group by split_part(${sql(one.column)}, '.', 2)`;
-  return rows.map((row) => row.sealed);
+async function sampleOfEachKey(db: Db, { sealed, where }: SealedColumn): Promise<string[]> {
+  const rows = await db
+    .select({ sample: min(sealed) })
+    .from(sealed.table)
+    .where(and(like(sealed, "v1.%"), where))
+    .groupBy(sql`split_part(${sealed}, '.', 2)`);
+  return rows.flatMap(({ sample }) => (typeof sample === "string" ? [sample] : []));
 }

@@ -1,6 +1,15 @@
+import { and, asc, eq, sql } from "drizzle-orm";
+
 import type { Tx } from "../../db/client.ts";
+import { anyOf } from "../../db/conditions.ts";
+import { outboxSequences } from "../../db/schema/outbox.ts";
+import { reviewHistory } from "../../db/schema/reviews.ts";
+import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
+import { instant, rows, statement, value } from "../../db/statement.ts";
 import { isInBatch, type RecordedAction } from "./event.ts";
 import type { Wake } from "./schedule.ts";
+
+// The append is measured (`bun run bench ingest`), and SQL.
 
 /**
  * Writes actions to review_history and to the outbox of every subscription that wants them, in the given order.
@@ -19,30 +28,52 @@ export async function recordActions(
   const partners = [...new Set(actions.map((action) => action.partnerId))];
   // One partner has one immediate subscription; of several, all must be taken in one order, or two writers deadlock.
   if (partners.length > 1) await lockSequences(tx, partners);
-  return insertActions(tx, actions, now);
+  return tx.run(append, { given: actions.map(toInput), now });
 }
 
 async function lockSequences(tx: Tx, partnerIds: readonly number[]): Promise<void> {
-  await tx.sql`
-    select q.subscription_id
-      from outbox_sequences q join webhook_subscriptions s on s.id = q.subscription_id
-     where s.partner_id = any(${partnerIds}::int[]) and s.delivery_kind = 'immediate'
-     order by q.subscription_id
-       for update of q`;
+  await tx
+    .select({ subscriptionId: outboxSequences.subscriptionId })
+    .from(outboxSequences)
+    .innerJoin(webhookSubscriptions, eq(webhookSubscriptions.id, outboxSequences.subscriptionId))
+    .where(
+      and(
+        anyOf(webhookSubscriptions.partnerId, partnerIds),
+        eq(webhookSubscriptions.deliveryKind, "immediate"),
+      ),
+    )
+    .orderBy(asc(outboxSequences.subscriptionId))
+    .for("update", { of: outboxSequences });
 }
 
-async function insertActions(
-  tx: Tx,
-  actions: readonly RecordedAction[],
-  now: Date,
-): Promise<Wake[]> {
-  const input = JSON.stringify(actions.map(toInput));
-  return tx.sql<Wake[]>`
+const append = statement({
+  name: "outbox.append",
+  reason:
+    "Measured: in one statement it takes 2.3 to 2.9 times as many transactions as in three, because the sequence rows are held for less time.",
+  params: {
+    given: rows({
+      ord: value("integer"),
+      event_id: reviewHistory.eventId,
+      event: reviewHistory.event,
+      in_batch: value("boolean"),
+      partner_id: reviewHistory.partnerId,
+      account_id: reviewHistory.accountId,
+      store_id: reviewHistory.storeId,
+      store_review_site_id: reviewHistory.storeReviewSiteId,
+      review_id: reviewHistory.reviewId,
+      axis: reviewHistory.axis,
+      actor: reviewHistory.actor,
+      review: reviewHistory.review,
+      site: reviewHistory.site,
+      metadata: reviewHistory.metadata,
+      occurred_at: reviewHistory.occurredAt,
+    }),
+    now: instant,
+  },
+  columns: { subscriptionId: webhookSubscriptions.id, shard: webhookSubscriptions.shard },
+  text: ({ given, now }) => sql`
     with input as materialized (
-      select * from json_to_recordset(${input}::text::json) as i(
-        ord int, event_id text, event text, in_batch boolean, partner_id int, account_id int, store_id int,
-        store_review_site_id int, review_id int, axis text, actor json, review json, site json, metadata json,
-        occurred_at timestamptz)
+      select * from ${given}
     ), wanted as (
       select s.id, s.shard, s.payload_mode, i.ord, row_number() over (partition by s.id order by i.ord) as nth
         from input i
@@ -86,8 +117,8 @@ async function insertActions(
         join history h on h.event_id = i.event_id
     )
     select distinct w.id as "subscriptionId", w.shard
-      from wanted w join numbered n on n.subscription_id = w.id`;
-}
+      from wanted w join numbered n on n.subscription_id = w.id`,
+});
 
 function toInput(action: RecordedAction, ord: number) {
   const site = "site" in action.about ? action.about.site : null;

@@ -1,22 +1,49 @@
+import { getTableName, sql, type SQL } from "drizzle-orm";
+import type { PgColumn } from "drizzle-orm/pg-core";
+
+import { signingKeys } from "../../db/schema/keys.ts";
+import { mails } from "../../db/schema/mails.ts";
+import { reviewSites } from "../../db/schema/providers.ts";
+import { ssoConnections } from "../../db/schema/sso.ts";
+import { tokens } from "../../db/schema/tokens.ts";
+import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 import { webhookSecretContext } from "./secret-context.ts";
+
+type Context = (row: Readonly<Record<string, unknown>>) => string;
 
 /** A column whose values are sealed with the master key. */
 export interface SealedColumn {
+  readonly sealed: PgColumn;
   readonly table: string;
   readonly column: string;
   /** A unique text column. */
   readonly key: string;
   /** Columns that the context is made of. */
   readonly bound: readonly string[];
-  readonly context: (row: Readonly<Record<string, unknown>>) => string;
+  readonly context: Context;
   /** Further states of a row in which the column is empty, for the index that leaves them out. */
-  readonly where?: string;
+  readonly where?: SQL;
+}
+
+function sealedColumn(
+  sealed: PgColumn,
+  key: PgColumn,
+  { bound, context }: { readonly bound: readonly PgColumn[]; readonly context: Context },
+  where?: SQL,
+): SealedColumn {
+  return {
+    sealed,
+    table: getTableName(sealed.table),
+    column: sealed.name,
+    key: key.name,
+    bound: bound.map(({ name }) => name),
+    context,
+    ...(where !== undefined && { where }),
+  };
 }
 
 const webhookSecret = {
-  table: "webhook_subscriptions",
-  key: "id",
-  bound: ["partner_id", "id"],
+  bound: [webhookSubscriptions.partnerId, webhookSubscriptions.id],
   context: (row: Readonly<Record<string, unknown>>) =>
     webhookSecretContext(Number(row["partner_id"]), String(row["id"])),
 };
@@ -26,43 +53,33 @@ const webhookSecret = {
  * the list against the schema and opens a value of each.
  */
 export const SEALED_COLUMNS: readonly SealedColumn[] = [
-  { ...webhookSecret, column: "sealed_secret" },
-  { ...webhookSecret, column: "sealed_previous_secret" },
-  {
-    table: "review_sites",
-    column: "sealed_secret",
-    key: "slug",
-    bound: ["slug"],
+  sealedColumn(webhookSubscriptions.sealedSecret, webhookSubscriptions.id, webhookSecret),
+  sealedColumn(webhookSubscriptions.sealedPreviousSecret, webhookSubscriptions.id, webhookSecret),
+  sealedColumn(reviewSites.sealedSecret, reviewSites.slug, {
+    bound: [reviewSites.slug],
     context: ({ slug }) => `provider:${String(slug)}`,
-  },
-  {
-    table: "signing_keys",
-    column: "sealed_private_key",
-    key: "kid",
-    bound: ["kid"],
+  }),
+  sealedColumn(signingKeys.sealedPrivateKey, signingKeys.kid, {
+    bound: [signingKeys.kid],
     context: ({ kid }) => `signing-key:${String(kid)}`,
-  },
-  {
-    table: "tokens",
-    column: "sealed_token",
-    key: "jti",
-    bound: ["jti", "user_id"],
-    context: ({ jti, user_id }) => `api-token:${String(user_id)}:${String(jti)}`,
-    where: "kind = 'dashboard_pat'",
-  },
-  {
-    table: "sso_connections",
-    column: "sealed_client_secret",
-    key: "id",
-    bound: ["company_id", "id"],
+  }),
+  sealedColumn(
+    tokens.sealedToken,
+    tokens.jti,
+    {
+      bound: [tokens.jti, tokens.userId],
+      context: ({ jti, user_id }) => `api-token:${String(user_id)}:${String(jti)}`,
+    },
+    sql`${tokens.kind} = 'dashboard_pat'`,
+  ),
+  sealedColumn(ssoConnections.sealedClientSecret, ssoConnections.id, {
+    bound: [ssoConnections.companyId, ssoConnections.id],
     context: ({ company_id, id }) => `sso:${String(company_id)}:${String(id)}`,
-  },
-  {
-    table: "mails",
-    column: "sealed_message",
-    key: "id",
-    bound: ["id"],
-    context: ({ id }) => `mail:${String(id)}`,
-    where: "state = 'queued'",
-  },
+  }),
+  sealedColumn(
+    mails.sealedMessage,
+    mails.id,
+    { bound: [mails.id], context: ({ id }) => `mail:${String(id)}` },
+    sql`${mails.state} = 'queued'`,
+  ),
 ];

@@ -1,33 +1,51 @@
+import { eq, sql } from "drizzle-orm";
+
 import type { DbOrTx, Tx } from "../../db/client.ts";
+import { prepared } from "../../db/prepared.ts";
+import { providerEvents, reviewSites, storeReviewSites } from "../../db/schema/providers.ts";
+import { reviews } from "../../db/schema/reviews.ts";
+import { instant, list, rows, statement, value } from "../../db/statement.ts";
 import type { ReviewState, Site } from "./model.ts";
 
+// The intake of a provider's events is measured (`bun run bench ingest`): whatever a request of 500 events brings is one
+// parameter of one SQL statement. The query builder would bind 500 rows one column at a time.
+
+const secretOf = prepared({ slug: reviewSites.slug }, (db, { slug }) =>
+  db
+    .select({ sealedSecret: reviewSites.sealedSecret })
+    .from(reviewSites)
+    .where(eq(reviewSites.slug, slug)),
+);
+
 export async function sealedSecretOf(db: DbOrTx, slug: string): Promise<string | undefined> {
-  const [row] = await db.sql<{ sealedSecret: string }[]>`
-    select sealed_secret as "sealedSecret" from review_sites where slug = ${slug}`;
+  const [row] = await secretOf(db, { slug });
   return row?.sealedSecret;
 }
 
-type SiteRow = Omit<Site, "pull" | "post"> & {
-  readonly pullConnected: boolean;
-  readonly pullErrorCode: string | null;
-  readonly postConnected: boolean;
-  readonly postErrorCode: string | null;
-};
-
-/**
- * The provider's connections of these ids; those in `locked` are held until the commit, in the order of their ids.
- * `for no key update` lets others go on inserting reviews of the site.
- */
-export async function sitesOf(
-  tx: Tx,
-  slug: string,
-  { ids, locked }: { ids: readonly number[]; locked: readonly number[] },
-): Promise<Site[]> {
-  const { sql } = tx;
-  const rows = await sql<SiteRow[]>`
+const sites = statement({
+  name: "providers.sites",
+  reason: "Hot; the locks are taken in a materialized CTE, in the order of the ids.",
+  params: {
+    slug: reviewSites.slug,
+    ids: list(storeReviewSites.id),
+    locked: list(storeReviewSites.id),
+  },
+  columns: {
+    id: storeReviewSites.id,
+    reviewSiteId: storeReviewSites.reviewSiteId,
+    name: reviewSites.name,
+    storeId: storeReviewSites.storeId,
+    accountId: storeReviewSites.accountId,
+    partnerId: storeReviewSites.partnerId,
+    pullConnected: storeReviewSites.pullConnected,
+    pullErrorCode: storeReviewSites.pullErrorCode,
+    postConnected: storeReviewSites.postConnected,
+    postErrorCode: storeReviewSites.postErrorCode,
+  },
+  text: ({ slug, ids, locked }) => sql`
     with held as materialized (
       select id, pull_connected, pull_error_code, post_connected, post_error_code
-        from store_review_sites where id = any(${[...locked]}::int[])
+        from store_review_sites where id = any(${locked}::int[])
        order by id for no key update
     )
     select l.id, l.review_site_id as "reviewSiteId", p.name, l.store_id as "storeId",
@@ -39,13 +57,40 @@ export async function sitesOf(
       from store_review_sites l
       join review_sites p on p.id = l.review_site_id
       left join held h on h.id = l.id
-     where l.id = any(${[...ids]}::int[]) and p.slug = ${slug}`;
-  return rows.map(({ pullConnected, pullErrorCode, postConnected, postErrorCode, ...site }) => ({
+     where l.id = any(${ids}::int[]) and p.slug = ${slug}`,
+});
+
+/**
+ * The provider's connections of these ids; those in `locked` are held until the commit, in the order of their ids.
+ * `for no key update` lets others go on inserting reviews of the site.
+ */
+export async function sitesOf(
+  tx: Tx,
+  slug: string,
+  { ids, locked }: { ids: readonly number[]; locked: readonly number[] },
+): Promise<Site[]> {
+  const found = await tx.run(sites, { slug, ids, locked });
+  return found.map(({ pullConnected, pullErrorCode, postConnected, postErrorCode, ...site }) => ({
     ...site,
     pull: { connected: pullConnected, errorCode: pullErrorCode },
     post: { connected: postConnected, errorCode: postErrorCode },
   }));
 }
+
+const claim = statement({
+  name: "providers.claimEventIds",
+  reason: "Hot; all ids are one parameter, and inserted in one order.",
+  params: { slug: reviewSites.slug, ids: value("text"), now: instant },
+  columns: { id: providerEvents.id },
+  text: ({ slug, ids, now }) => sql`
+    insert into provider_events (review_site_id, id, received_at)
+    select p.id, i.id, ${now}
+      from review_sites p, json_array_elements_text(${ids}::text::json) as i(id)
+     where p.slug = ${slug}
+     order by i.id collate "C"
+    on conflict do nothing
+    returning id`,
+});
 
 /**
  * Claims event ids for ever and answers those that were free. A request with the same ids waits here until this one
@@ -57,18 +102,60 @@ export async function claimEventIds(
   ids: readonly string[],
   now: Date,
 ): Promise<Set<string>> {
-  const rows = await tx.sql<{ id: string }[]>`
-    insert into provider_events (review_site_id, id, received_at)
-    select p.id, i.id, ${now}
-      from review_sites p, json_array_elements_text(${JSON.stringify(ids)}::text::json) as i(id)
-     where p.slug = ${slug}
-     order by i.id collate "C"
-    on conflict do nothing
-    returning id`;
-  return new Set(rows.map(({ id }) => id));
+  const claimed = await tx.run(claim, { slug, ids: JSON.stringify(ids), now });
+  return new Set(claimed.map(({ id }) => id));
+}
+
+/** What a provider reports of a review, by the names of its columns. */
+const REPORTED = {
+  rate: reviews.rate,
+  reviewer: reviews.reviewer,
+  reviewer_email: reviews.reviewerEmail,
+  content: reviews.content,
+  profanity: reviews.profanity,
+  reviewed_at: reviews.reviewedAt,
+};
+
+function reported(one: NewReview) {
+  return {
+    rate: one.rate,
+    reviewer: one.reviewer,
+    reviewer_email: one.reviewerEmail,
+    content: one.content,
+    profanity: one.profanity,
+    reviewed_at: one.reviewedAt,
+  };
 }
 
 export type NewReview = Omit<ReviewState, "id" | "removedAt">;
+
+const insertion = statement({
+  name: "providers.insertReviews",
+  reason: "Hot; a parameter that is a table, joined to what the rows refer to.",
+  params: {
+    given: rows({
+      site_id: reviews.storeReviewSiteId,
+      external_review_id: reviews.externalReviewId,
+      ...REPORTED,
+    }),
+    now: instant,
+  },
+  columns: {
+    id: reviews.id,
+    siteId: reviews.storeReviewSiteId,
+    externalReviewId: reviews.externalReviewId,
+  },
+  text: ({ given, now }) => sql`
+    insert into reviews (partner_id, account_id, store_id, store_review_site_id, external_review_id, rate,
+                         reviewer, reviewer_email, content, profanity, reviewed_at, created_at, updated_at)
+    select l.partner_id, l.account_id, l.store_id, l.id, given.external_review_id, given.rate,
+           given.reviewer, given.reviewer_email, given.content, given.profanity, given.reviewed_at, ${now}, ${now}
+      from ${given}
+      join store_review_sites l on l.id = given.site_id
+     order by given.site_id, given.external_review_id collate "C"
+    on conflict (store_review_site_id, external_review_id) do nothing
+    returning id, store_review_site_id as "siteId", external_review_id as "externalReviewId"`,
+});
 
 /**
  * Inserts the reviews that do not exist yet and answers those. The unique index decides between two requests that
@@ -76,87 +163,112 @@ export type NewReview = Omit<ReviewState, "id" | "removedAt">;
  */
 export async function insertReviews(
   tx: Tx,
-  reviews: readonly NewReview[],
+  found: readonly NewReview[],
   now: Date,
 ): Promise<{ id: number; siteId: number; externalReviewId: string }[]> {
-  const input = reviews.map((one) => ({
+  const given = found.map((one) => ({
     site_id: one.siteId,
     external_review_id: one.externalReviewId,
-    rate: one.rate,
-    reviewer: one.reviewer,
-    reviewer_email: one.reviewerEmail,
-    content: one.content,
-    profanity: one.profanity,
-    reviewed_at: one.reviewedAt,
+    ...reported(one),
   }));
-  return tx.sql`
-    insert into reviews (partner_id, account_id, store_id, store_review_site_id, external_review_id, rate,
-                         reviewer, reviewer_email, content, profanity, reviewed_at, created_at, updated_at)
-    select l.partner_id, l.account_id, l.store_id, l.id, i.external_review_id, i.rate,
-           i.reviewer, i.reviewer_email, i.content, i.profanity, i.reviewed_at, ${now}, ${now}
-      from json_to_recordset(${JSON.stringify(input)}::text::json) as i(
-             site_id int, external_review_id text, rate int, reviewer text, reviewer_email text,
-             content text, profanity text[], reviewed_at timestamptz)
-      join store_review_sites l on l.id = i.site_id
-     order by i.site_id, i.external_review_id collate "C"
-    on conflict (store_review_site_id, external_review_id) do nothing
-    returning id, store_review_site_id as "siteId", external_review_id as "externalReviewId"`;
+  return tx.run(insertion, { given, now });
 }
 
-/** Holds the reviews that exist of these, in the order of their ids, until the commit. */
-export async function lockReviews(
-  tx: Tx,
-  keys: readonly Pick<ReviewState, "siteId" | "externalReviewId">[],
-): Promise<ReviewState[]> {
-  const input = keys.map((one) => ({ site_id: one.siteId, external: one.externalReviewId }));
-  return tx.sql<ReviewState[]>`
+const locking = statement({
+  name: "providers.lockReviews",
+  reason: "Hot; a parameter that is a table says which reviews.",
+  params: {
+    given: rows({ site_id: reviews.storeReviewSiteId, external: reviews.externalReviewId }),
+  },
+  columns: {
+    id: reviews.id,
+    siteId: reviews.storeReviewSiteId,
+    externalReviewId: reviews.externalReviewId,
+    rate: reviews.rate,
+    reviewer: reviews.reviewer,
+    reviewerEmail: reviews.reviewerEmail,
+    content: reviews.content,
+    profanity: reviews.profanity,
+    reviewedAt: reviews.reviewedAt,
+    removedAt: reviews.removedAt,
+  },
+  text: ({ given }) => sql`
     select r.id, r.store_review_site_id as "siteId", r.external_review_id as "externalReviewId", r.rate,
            r.reviewer, r.reviewer_email as "reviewerEmail", r.content, r.profanity,
            r.reviewed_at as "reviewedAt", r.removed_at as "removedAt"
-      from json_to_recordset(${JSON.stringify(input)}::text::json) as i(site_id int, external text)
-      join reviews r on r.store_review_site_id = i.site_id and r.external_review_id = i.external
+      from ${given}
+      join reviews r on r.store_review_site_id = given.site_id and r.external_review_id = given.external
      order by r.id
-       for no key update of r`;
+       for no key update of r`,
+});
+
+/** Holds the reviews that exist of these, in the order of their ids, until the commit. */
+export function lockReviews(
+  tx: Tx,
+  keys: readonly Pick<ReviewState, "siteId" | "externalReviewId">[],
+): Promise<ReviewState[]> {
+  const given = keys.map((one) => ({ site_id: one.siteId, external: one.externalReviewId }));
+  return tx.run(locking, { given });
 }
+
+const update = statement({
+  name: "providers.updateReviews",
+  reason: "Hot; an update from a parameter that is a table.",
+  params: {
+    given: rows({ id: reviews.id, ...REPORTED, removed_at: reviews.removedAt }),
+    now: instant,
+  },
+  columns: {},
+  text: ({ given, now }) => sql`
+    update reviews r
+       set rate = given.rate, reviewer = given.reviewer, reviewer_email = given.reviewer_email,
+           content = given.content, profanity = given.profanity, reviewed_at = given.reviewed_at,
+           removed_at = given.removed_at, updated_at = ${now}
+      from ${given}
+     where r.id = given.id`,
+});
 
 export async function updateReviews(
   tx: Tx,
-  reviews: readonly ReviewState[],
+  changed: readonly ReviewState[],
   now: Date,
 ): Promise<void> {
-  const input = reviews.map((one) => ({
+  const given = changed.map((one) => ({
     id: one.id,
-    rate: one.rate,
-    reviewer: one.reviewer,
-    reviewer_email: one.reviewerEmail,
-    content: one.content,
-    profanity: one.profanity,
-    reviewed_at: one.reviewedAt,
+    ...reported(one),
     removed_at: one.removedAt,
   }));
-  await tx.sql`
-    update reviews r
-       set rate = i.rate, reviewer = i.reviewer, reviewer_email = i.reviewer_email, content = i.content,
-           profanity = i.profanity, reviewed_at = i.reviewed_at, removed_at = i.removed_at, updated_at = ${now}
-      from json_to_recordset(${JSON.stringify(input)}::text::json) as i(
-             id int, rate int, reviewer text, reviewer_email text, content text, profanity text[],
-             reviewed_at timestamptz, removed_at timestamptz)
-     where r.id = i.id`;
+  await tx.run(update, { given, now });
 }
 
-export async function updateSites(tx: Tx, sites: readonly Site[]): Promise<void> {
-  const input = sites.map(({ id, pull, post }) => ({
+const axes = statement({
+  name: "providers.updateSites",
+  reason: "Hot; an update from a parameter that is a table.",
+  params: {
+    given: rows({
+      id: storeReviewSites.id,
+      pull_connected: storeReviewSites.pullConnected,
+      pull_error_code: storeReviewSites.pullErrorCode,
+      post_connected: storeReviewSites.postConnected,
+      post_error_code: storeReviewSites.postErrorCode,
+    }),
+  },
+  columns: {},
+  text: ({ given }) => sql`
+    update store_review_sites l
+       set pull_connected = given.pull_connected, pull_error_code = given.pull_error_code,
+           post_connected = given.post_connected, post_error_code = given.post_error_code
+      from ${given}
+     where l.id = given.id`,
+});
+
+export async function updateSites(tx: Tx, changed: readonly Site[]): Promise<void> {
+  const given = changed.map(({ id, pull, post }) => ({
     id,
     pull_connected: pull.connected,
     pull_error_code: pull.errorCode,
     post_connected: post.connected,
     post_error_code: post.errorCode,
   }));
-  await tx.sql`
-    update store_review_sites l
-       set pull_connected = i.pull_connected, pull_error_code = i.pull_error_code,
-           post_connected = i.post_connected, post_error_code = i.post_error_code
-      from json_to_recordset(${JSON.stringify(input)}::text::json) as i(
-             id int, pull_connected boolean, pull_error_code text, post_connected boolean, post_error_code text)
-     where l.id = i.id`;
+  await tx.run(axes, { given });
 }

@@ -1,7 +1,11 @@
-import { eq } from "drizzle-orm";
+import { and, asc, desc, eq, exists, isNotNull, isNull, ne, or, sql, type SQL } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "../../db/client.ts";
-import { reviews } from "../../db/schema.ts";
+import { anyOf, idAfter, idBefore } from "../../db/conditions.ts";
+import { stores } from "../../db/schema/companies.ts";
+import { reviewSites, storeReviewSites } from "../../db/schema/providers.ts";
+import { reviewHistory, reviews } from "../../db/schema/reviews.ts";
+import { users, userStores } from "../../db/schema/users.ts";
 import type { Page } from "../http/page.ts";
 import type { ReviewChanges } from "./decide.ts";
 import type {
@@ -19,65 +23,95 @@ export interface View {
   readonly storeIds: readonly number[] | null;
 }
 
-const columns = (db: DbOrTx) => db.sql`
-  r.id, r.partner_id as "partnerId", r.account_id as "accountId", r.store_id as "storeId",
-  r.store_review_site_id as "storeReviewSiteId", l.review_site_id as "reviewSiteId", p.slug as "sourcePlatform",
-  r.external_review_id as "externalReviewId", r.rate, r.reviewer, r.content, r.reviewed_at as "reviewedAt",
-  r.created_at as "createdAt", r.updated_at as "updatedAt", r.removed_at as "removedAt",
-  r.response_body as "responseBody", r.response_user_id as "responseUserId", r.responded_at as "respondedAt",
-  r.flag_status as "flagStatus", r.flag_reason as "flagReason", r.assigned_user_id as "assignedUserId"`;
-
-const source = (db: DbOrTx) => db.sql`
-  reviews r
-  join store_review_sites l on l.id = r.store_review_site_id
-  join review_sites p on p.id = l.review_site_id`;
+/** Reviews with what `Review` says of their sites. */
+function selectReviews(db: DbOrTx) {
+  return db
+    .select({
+      id: reviews.id,
+      partnerId: reviews.partnerId,
+      accountId: reviews.accountId,
+      storeId: reviews.storeId,
+      storeReviewSiteId: reviews.storeReviewSiteId,
+      reviewSiteId: storeReviewSites.reviewSiteId,
+      sourcePlatform: reviewSites.slug,
+      externalReviewId: reviews.externalReviewId,
+      rate: reviews.rate,
+      reviewer: reviews.reviewer,
+      content: reviews.content,
+      reviewedAt: reviews.reviewedAt,
+      createdAt: reviews.createdAt,
+      updatedAt: reviews.updatedAt,
+      removedAt: reviews.removedAt,
+      responseBody: reviews.responseBody,
+      responseUserId: reviews.responseUserId,
+      respondedAt: reviews.respondedAt,
+      flagStatus: reviews.flagStatus,
+      flagReason: reviews.flagReason,
+      assignedUserId: reviews.assignedUserId,
+    })
+    .from(reviews)
+    .innerJoin(storeReviewSites, eq(storeReviewSites.id, reviews.storeReviewSiteId))
+    .innerJoin(reviewSites, eq(reviewSites.id, storeReviewSites.reviewSiteId));
+}
 
 export async function reviewById(db: DbOrTx, id: number): Promise<Review | undefined> {
-  const [row] = await db.sql<Review[]>`
-    select ${columns(db)} from ${source(db)} where r.id = ${id}`;
+  const [row] = await selectReviews(db).where(eq(reviews.id, id));
   return row;
 }
 
 /** Holds the review until the commit, so that two actions on it are one after the other. */
 export async function lockReview(tx: Tx, id: number): Promise<Review | undefined> {
-  const [row] = await tx.sql<Review[]>`
-    select ${columns(tx)} from ${source(tx)} where r.id = ${id} for no key update of r`;
+  const [row] = await selectReviews(tx)
+    .where(eq(reviews.id, id))
+    .for("no key update", { of: reviews });
   return row;
 }
 
 /** Newest first. */
-export async function reviewsOf(
+export function reviewsOf(
   db: DbOrTx,
   view: View,
   query: ReviewQuery,
   page: Page,
 ): Promise<Review[]> {
-  const { sql } = db;
-  const conditions = [
-    view.storeIds === null ? sql`` : sql`and r.store_id = any(${[...view.storeIds]}::int[])`,
-    query.store_id === undefined ? sql`` : sql`and r.store_id = ${query.store_id}`,
-    query.rate === undefined ? sql`` : sql`and r.rate = ${query.rate}`,
-    query.source_platform === undefined ? sql`` : sql`and p.slug = ${query.source_platform}`,
-    query.assigned_user_id === undefined
-      ? sql``
-      : sql`and r.assigned_user_id = ${query.assigned_user_id}`,
-    query.responded === undefined
-      ? sql``
-      : sql`and (r.response_body is not null) = ${query.responded === "true"}`,
-    query.flag_status === undefined ? sql`` : sql`and r.flag_status = ${query.flag_status}`,
-    page.after === undefined ? sql`` : sql`and r.id < ${Number(page.after)}::bigint`,
+  return selectReviews(db)
+    .where(and(eq(reviews.accountId, view.accountId), ...reviewConditions(view, query, page)))
+    .orderBy(desc(reviews.id))
+    .limit(page.limit + 1);
+}
+
+function reviewConditions(view: View, query: ReviewQuery, page: Page): (SQL | undefined)[] {
+  const { store_id, rate, source_platform, assigned_user_id, responded, flag_status } = query;
+  return [
+    view.storeIds === null ? undefined : anyOf(reviews.storeId, view.storeIds),
+    store_id === undefined ? undefined : eq(reviews.storeId, store_id),
+    rate === undefined ? undefined : eq(reviews.rate, rate),
+    source_platform === undefined ? undefined : eq(reviewSites.slug, source_platform),
+    assigned_user_id === undefined ? undefined : eq(reviews.assignedUserId, assigned_user_id),
+    responded === undefined ? undefined : respondedIs(responded === "true"),
+    flag_status === undefined ? undefined : eq(reviews.flagStatus, flag_status),
+    idBefore(reviews.id, page.after),
   ];
-  return sql<Review[]>`
-    select ${columns(db)} from ${source(db)}
-     where r.account_id = ${view.accountId} ${conditions}
-     order by r.id desc limit ${page.limit + 1}`;
+}
+
+function respondedIs(responded: boolean): SQL {
+  return responded ? isNotNull(reviews.responseBody) : isNull(reviews.responseBody);
 }
 
 /** Oldest first. */
-export async function historyOf(db: DbOrTx, reviewId: number): Promise<HistoryEntry[]> {
-  return db.sql<HistoryEntry[]>`
-    select id, event_id as "eventId", event, actor, metadata, occurred_at as "occurredAt"
-      from review_history where review_id = ${reviewId} order by id`;
+export function historyOf(db: DbOrTx, reviewId: number): Promise<HistoryEntry[]> {
+  return db
+    .select({
+      id: reviewHistory.id,
+      eventId: reviewHistory.eventId,
+      event: reviewHistory.event,
+      actor: reviewHistory.actor,
+      metadata: reviewHistory.metadata,
+      occurredAt: reviewHistory.occurredAt,
+    })
+    .from(reviewHistory)
+    .where(eq(reviewHistory.reviewId, reviewId))
+    .orderBy(asc(reviewHistory.id));
 }
 
 export async function updateReview(
@@ -86,49 +120,71 @@ export async function updateReview(
   changes: ReviewChanges,
   now: Date,
 ): Promise<void> {
-  await tx.orm
+  await tx
     .update(reviews)
     .set({ ...changes, updatedAt: now })
     .where(eq(reviews.id, id));
 }
 
-/** When an axis last changed sides. Literals, because a generic plan uses the partial index for nothing else. */
-const lastChange = (db: DbOrTx, axis: "pull" | "post") => db.sql`
-  (select h.occurred_at from review_history h
-    where h.store_review_site_id = l.id and ${
-      axis === "pull"
-        ? db.sql`h.axis = 'pull' and h.event in ('review_pull_connected', 'review_pull_disconnected')`
-        : db.sql`h.axis = 'post' and h.event in ('response_post_connected', 'response_post_disconnected')`
-    }
-    order by h.id desc limit 1)`;
+/** Literals, because a generic plan uses the partial index of the changes for nothing else. */
+const CHANGES = {
+  pull: sql`${reviewHistory.axis} = 'pull' and ${reviewHistory.event} in ('review_pull_connected', 'review_pull_disconnected')`,
+  post: sql`${reviewHistory.axis} = 'post' and ${reviewHistory.event} in ('response_post_connected', 'response_post_disconnected')`,
+};
 
-export async function storeReviewSitesOf(
-  db: DbOrTx,
-  view: View,
-  page: Page,
-): Promise<StoreReviewSite[]> {
-  const { sql } = db;
-  const conditions = [
-    view.storeIds === null ? sql`` : sql`and l.store_id = any(${[...view.storeIds]}::int[])`,
-    page.after === undefined ? sql`` : sql`and l.id > ${Number(page.after)}::bigint`,
-  ];
-  return sql<StoreReviewSite[]>`
-    select l.id, l.store_id as "storeId", s.name as "storeName", l.review_site_id as "reviewSiteId", p.slug, p.name,
-           l.pull_connected as "pullConnected", l.pull_error_code as "pullErrorCode",
-           ${lastChange(db, "pull")} as "pullSince",
-           l.post_connected as "postConnected", l.post_error_code as "postErrorCode",
-           ${lastChange(db, "post")} as "postSince"
-      from store_review_sites l
-      join review_sites p on p.id = l.review_site_id
-      join stores s on s.id = l.store_id
-     where l.account_id = ${view.accountId} ${conditions}
-     order by l.id limit ${page.limit + 1}`;
+/** When an axis of a store's review site last changed sides. */
+function lastChange<A extends keyof typeof CHANGES>(db: DbOrTx, axis: A) {
+  return db
+    .select({ at: reviewHistory.occurredAt })
+    .from(reviewHistory)
+    .where(and(eq(reviewHistory.storeReviewSiteId, storeReviewSites.id), CHANGES[axis]))
+    .orderBy(desc(reviewHistory.id))
+    .limit(1)
+    .as(axis);
+}
+
+export function storeReviewSitesOf(db: DbOrTx, view: View, page: Page): Promise<StoreReviewSite[]> {
+  const pull = lastChange(db, "pull");
+  const post = lastChange(db, "post");
+  return db
+    .select({
+      id: storeReviewSites.id,
+      storeId: storeReviewSites.storeId,
+      storeName: stores.name,
+      reviewSiteId: storeReviewSites.reviewSiteId,
+      slug: reviewSites.slug,
+      name: reviewSites.name,
+      pullConnected: storeReviewSites.pullConnected,
+      pullErrorCode: storeReviewSites.pullErrorCode,
+      pullSince: pull.at,
+      postConnected: storeReviewSites.postConnected,
+      postErrorCode: storeReviewSites.postErrorCode,
+      postSince: post.at,
+    })
+    .from(storeReviewSites)
+    .innerJoin(reviewSites, eq(reviewSites.id, storeReviewSites.reviewSiteId))
+    .innerJoin(stores, eq(stores.id, storeReviewSites.storeId))
+    .leftJoinLateral(pull, sql`true`)
+    .leftJoinLateral(post, sql`true`)
+    .where(
+      and(
+        eq(storeReviewSites.accountId, view.accountId),
+        view.storeIds === null ? undefined : anyOf(storeReviewSites.storeId, view.storeIds),
+        idAfter(storeReviewSites.id, page.after),
+      ),
+    )
+    .orderBy(asc(storeReviewSites.id))
+    .limit(page.limit + 1);
 }
 
 /** Who of an account sees a store: everybody but the location users of others. */
-const sees = (db: DbOrTx, storeIds: readonly number[]) => db.sql`
-  (u.role <> 'location_user' or exists (
-    select 1 from user_stores m where m.user_id = u.id and m.store_id = any(${[...storeIds]}::int[])))`;
+function sees(db: DbOrTx, storeIds: readonly number[]): SQL | undefined {
+  const own = db
+    .select()
+    .from(userStores)
+    .where(and(eq(userStores.userId, users.id), anyOf(userStores.storeId, storeIds)));
+  return or(ne(users.role, "location_user"), exists(own));
+}
 
 /** Whether a review may be assigned to this user: one of its account, active, who sees its store. */
 export async function maySee(
@@ -136,9 +192,17 @@ export async function maySee(
   { accountId, storeId }: Pick<Review, "accountId" | "storeId">,
   userId: number,
 ): Promise<boolean> {
-  const rows = await db.sql`
-    select 1 from users u
-     where u.id = ${userId} and u.company_id = ${accountId} and u.is_active and ${sees(db, [storeId])}`;
+  const rows = await db
+    .select({ id: users.id })
+    .from(users)
+    .where(
+      and(
+        eq(users.id, userId),
+        eq(users.companyId, accountId),
+        users.isActive,
+        sees(db, [storeId]),
+      ),
+    );
   return rows.length > 0;
 }
 
@@ -149,20 +213,50 @@ export async function colleaguesOf(
   query: ColleagueQuery,
   page: Page,
 ): Promise<Colleague[]> {
-  const { sql } = db;
-  const conditions = [
-    view.storeIds === null ? sql`` : sql`and ${sees(db, view.storeIds)}`,
-    query.store_id === undefined
-      ? sql``
-      : sql`and ${sees(db, [query.store_id])}
-            and exists (select 1 from stores s where s.id = ${query.store_id} and s.account_id = u.company_id)`,
-    page.after === undefined ? sql`` : sql`and u.id > ${Number(page.after)}::bigint`,
-  ];
-  return sql<Colleague[]>`
-    select u.id, u.email, u.name, u.role,
-           case when u.role = 'location_user'
-             then array(select store_id from user_stores where user_id = u.id order by store_id) end as "storeIds"
-      from users u
-     where u.company_id = ${view.accountId} and u.is_active ${conditions}
-     order by u.id limit ${page.limit + 1}`;
+  const seen = db
+    .select({ id: users.id, email: users.email, name: users.name, role: users.role })
+    .from(users)
+    .where(
+      and(
+        eq(users.companyId, view.accountId),
+        users.isActive,
+        view.storeIds === null ? undefined : sees(db, view.storeIds),
+        query.store_id === undefined ? undefined : seesOwn(db, query.store_id),
+        idAfter(users.id, page.after),
+      ),
+    )
+    .orderBy(asc(users.id))
+    .limit(page.limit + 1)
+    .as("seen");
+  const rows = await db
+    .select({
+      id: seen.id,
+      email: seen.email,
+      name: seen.name,
+      role: seen.role,
+      storeId: userStores.storeId,
+    })
+    .from(seen)
+    .leftJoin(userStores, and(eq(seen.role, "location_user"), eq(userStores.userId, seen.id)))
+    .orderBy(asc(seen.id), asc(userStores.storeId));
+  return [...Map.groupBy(rows, (row) => row.id).values()].flatMap(([user, ...others]) =>
+    user === undefined ? [] : [colleague(user, others)],
+  );
+}
+
+/** Of a store of their own account. */
+function seesOwn(db: DbOrTx, storeId: number): SQL | undefined {
+  const own = db
+    .select()
+    .from(stores)
+    .where(and(eq(stores.id, storeId), eq(stores.accountId, users.companyId)));
+  return and(sees(db, [storeId]), exists(own));
+}
+
+type ColleagueRow = Omit<Colleague, "storeIds"> & { readonly storeId: number | null };
+
+/** One row of a location user per store; nobody else has stores of their own. */
+function colleague({ storeId, ...user }: ColleagueRow, others: readonly ColleagueRow[]): Colleague {
+  const storeIds = [storeId, ...others.map((row) => row.storeId)].filter((one) => one !== null);
+  return { ...user, storeIds: user.role === "location_user" ? storeIds : null };
 }

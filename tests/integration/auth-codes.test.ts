@@ -2,7 +2,10 @@ import { afterAll, describe, expect, test } from "bun:test";
 
 import { eq } from "drizzle-orm";
 
-import { auditLog, emailCodeLimits, emailCodes, tokens, users } from "../../db/schema.ts";
+import { auditLog } from "../../db/schema/audit.ts";
+import { emailCodeLimits, emailCodes } from "../../db/schema/sign-in.ts";
+import { tokens } from "../../db/schema/tokens.ts";
+import { users } from "../../db/schema/users.ts";
 import { SIGNUP_CONTEXT } from "../../src/auth/actions/verify-code.ts";
 import { emailDigest } from "../../src/auth/email.ts";
 import { startApi, type Answer, type TestApi } from "../support/api.ts";
@@ -57,7 +60,7 @@ describe("a mailed code", () => {
     expect(status).toBe(200);
     expect(body).toEqual({ token: expect.any(String), token_type: "Bearer", expires_in: 900 });
     expect(headers.get("cache-control")).toBe("no-store");
-    const rows = await database.db.orm.select().from(tokens).where(eq(tokens.userId, user.id));
+    const rows = await database.db.select().from(tokens).where(eq(tokens.userId, user.id));
     expect(rows).toMatchObject([{ kind: "password_reset", scope: "password:reset" }]);
     const elsewhere = await api.call("GET", "/verify-token", { token: String(body["token"]) });
     expect(elsewhere.status).toBe(403);
@@ -79,7 +82,7 @@ describe("a mailed code", () => {
 
   test("is stored as an HMAC that names nobody", async () => {
     const { user, code } = await withCode();
-    const [row] = await database.db.orm
+    const [row] = await database.db
       .select()
       .from(emailCodes)
       .where(eq(emailCodes.emailDigest, emailDigest(user.email)));
@@ -100,7 +103,7 @@ describe("a mailed code", () => {
         Array.from({ length: 20 }, (_, i) => verify(user.email, code, { on: i % 2 ? api : other })),
       );
       expect(statuses(answers).toSorted()).toEqual([200, ...Array<number>(19).fill(422)]);
-      const rows = await database.db.orm.select().from(tokens).where(eq(tokens.userId, user.id));
+      const rows = await database.db.select().from(tokens).where(eq(tokens.userId, user.id));
       expect(rows).toHaveLength(1);
     }
   });
@@ -128,7 +131,7 @@ describe("a mailed code", () => {
         verify(user.email, otherThan(code), { on: i % 2 ? api : other }),
       ),
     );
-    const [row] = await database.db.orm
+    const [row] = await database.db
       .select()
       .from(emailCodes)
       .where(eq(emailCodes.emailDigest, emailDigest(user.email)));
@@ -161,7 +164,7 @@ describe("a mailed code", () => {
 
   test("of a user who was deactivated meanwhile does not work", async () => {
     const { user, code } = await withCode();
-    await database.db.orm.update(users).set({ isActive: false }).where(eq(users.id, user.id));
+    await database.db.update(users).set({ isActive: false }).where(eq(users.id, user.id));
     expect((await verify(user.email, code)).status).toBe(422);
   });
 
@@ -187,7 +190,7 @@ describe("a mailed code", () => {
       body: { email: user.email, otp: code, type: "forgot_password" },
       headers: { "X-Request-Id": "code-token" },
     });
-    const rows = await database.db.orm
+    const rows = await database.db
       .select()
       .from(auditLog)
       .where(eq(auditLog.requestId, "code-token"));
@@ -216,7 +219,7 @@ describe("a failure on the way", () => {
       },
     });
     expect((await resend(email, "forgot_password", broken)).status).toBe(500);
-    const rows = await database.db.orm
+    const rows = await database.db
       .select()
       .from(emailCodes)
       .where(eq(emailCodes.emailDigest, emailDigest(email)));
@@ -235,7 +238,7 @@ describe("a failure on the way", () => {
       keys: { ...keys, sign: failing },
     });
     expect((await verify(user.email, code, { on: broken })).status).toBe(500);
-    const [row] = await database.db.orm
+    const [row] = await database.db
       .select()
       .from(emailCodes)
       .where(eq(emailCodes.emailDigest, emailDigest(user.email)));
@@ -270,7 +273,7 @@ describe("the cooldown", () => {
 
 describe("the limits of a day", () => {
   const limitsOf = async (email: string) => {
-    const [row] = await database.db.orm
+    const [row] = await database.db
       .select()
       .from(emailCodeLimits)
       .where(eq(emailCodeLimits.emailDigest, emailDigest(email)));
@@ -418,7 +421,7 @@ describe("known and unknown emails", () => {
       await verify(email, "wrong");
     }
     const rowOf = async (email: string) => {
-      const [row] = await database.db.orm
+      const [row] = await database.db
         .select()
         .from(emailCodes)
         .where(eq(emailCodes.emailDigest, emailDigest(email)));

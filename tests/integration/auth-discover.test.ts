@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 
 import { eq } from "drizzle-orm";
 
-import { ssoConnections } from "../../db/schema.ts";
+import { ssoConnections } from "../../db/schema/sso.ts";
 import { PASSWORD, startApi, type TestApi } from "../support/api.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
 import { addSsoConnection, addTenants, addUser, type Tenants } from "../support/tenants.ts";
@@ -116,7 +116,7 @@ describe("a domain that takes no passwords", () => {
     const { email } = await add("user@only.test", account.id);
     expect((await login(email)).body).toMatchObject({ code: "invalid_credentials" });
     const setActive = (isActive: boolean) =>
-      database.db.orm
+      database.db
         .update(ssoConnections)
         .set({ isActive })
         .where(eq(ssoConnections.id, connections.only));

@@ -3,7 +3,10 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
 import { decodeJwt } from "jose";
 
-import { auditLog, companies, tokens, users } from "../../db/schema.ts";
+import { auditLog } from "../../db/schema/audit.ts";
+import { companies } from "../../db/schema/companies.ts";
+import { tokens } from "../../db/schema/tokens.ts";
+import { users } from "../../db/schema/users.ts";
 import { openSession } from "../../src/auth/actions/open-session.ts";
 import { behindReset } from "../support/auth-races.ts";
 import { startSignInWorld } from "../support/sign-in.ts";
@@ -39,11 +42,7 @@ async function impersonate(admin: TestUser, accountId = account.id): Promise<str
 const statusOf = async (token: string, on = api) =>
   (await on.call("GET", "/verify-token", { token })).status;
 const auditOf = (requestId: string) =>
-  database.db.orm
-    .select()
-    .from(auditLog)
-    .where(eq(auditLog.requestId, requestId))
-    .orderBy(auditLog.id);
+  database.db.select().from(auditLog).where(eq(auditLog.requestId, requestId)).orderBy(auditLog.id);
 
 describe("an impersonation token", () => {
   test.each(["partner_owner", "partner_admin"] as const)(
@@ -155,7 +154,7 @@ describe("an impersonation token", () => {
   test("ends when the impersonator is no admin any more, and after a day", async () => {
     const [leaving, staying] = [await freshAdmin(), await freshAdmin()];
     const [gone, kept] = [await impersonate(leaving), await impersonate(staying)];
-    await database.db.orm.update(users).set({ isActive: false }).where(eq(users.id, leaving.id));
+    await database.db.update(users).set({ isActive: false }).where(eq(users.id, leaving.id));
     expect(await statusOf(gone, other)).toBe(401);
     clock.advance(86_399_999);
     expect(await statusOf(kept)).toBe(200);
@@ -183,10 +182,7 @@ describe("an impersonation token", () => {
     const token = await api.login(admin.email);
     const answer = await behindReset(database.db, admin.id, () => ask(token, { account_id: id }));
     expect(answer.status).toBe(401);
-    const rows = await database.db.orm
-      .select()
-      .from(tokens)
-      .where(eq(tokens.impersonatorId, admin.id));
+    const rows = await database.db.select().from(tokens).where(eq(tokens.impersonatorId, admin.id));
     expect(rows).toEqual([]);
   });
 
@@ -217,7 +213,7 @@ describe("an impersonation token", () => {
 let names = 0;
 async function freshAccount(): Promise<{ id: number; owner: TestUser }> {
   const { db } = database;
-  const [row] = await db.orm
+  const [row] = await db
     .insert(companies)
     .values({
       type: "account",
@@ -249,14 +245,11 @@ describe("a request for one", () => {
   test("of an account without an active owner, or that is closed, is 422 on account_id", async () => {
     const token = await api.login((await freshAdmin()).email);
     const [ownerless, closed] = [await freshAccount(), await freshAccount()];
-    await database.db.orm
+    await database.db
       .update(users)
       .set({ isActive: false })
       .where(eq(users.id, ownerless.owner.id));
-    await database.db.orm
-      .update(companies)
-      .set({ isActive: false })
-      .where(eq(companies.id, closed.id));
+    await database.db.update(companies).set({ isActive: false }).where(eq(companies.id, closed.id));
     for (const { id } of [ownerless, closed]) {
       const answer = await ask(token, { account_id: id });
       expect(answer.status).toBe(422);

@@ -4,7 +4,8 @@ import { randomBytes } from "node:crypto";
 import { desc, eq } from "drizzle-orm";
 import { calculateJwkThumbprint, createLocalJWKSet, decodeProtectedHeader, jwtVerify } from "jose";
 
-import { auditLog, signingKeys } from "../../db/schema.ts";
+import { auditLog } from "../../db/schema/audit.ts";
+import { signingKeys } from "../../db/schema/keys.ts";
 import { rotateKeys } from "../../src/auth/actions/rotate-keys.ts";
 import { openKeyRing, type KeyRing } from "../../src/auth/key-ring.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";
@@ -40,7 +41,7 @@ afterEach(async () => {
 const open = (over: Partial<Parameters<typeof openKeyRing>[0]> = {}) =>
   openKeyRing({ db: database.db, box, clock, log: silent, config, ...over });
 const rotate = () => rotateKeys({ db: database.db, box, clock });
-const stored = () => database.db.orm.select().from(signingKeys).orderBy(signingKeys.createdAt);
+const stored = () => database.db.select().from(signingKeys).orderBy(signingKeys.createdAt);
 const kidOf = (token: string) => decodeProtectedHeader(token).kid ?? "";
 const sign = async (ring: KeyRing) => (await ring.sign("at+jwt", claims)).token;
 
@@ -94,7 +95,7 @@ describe("opening the key ring", () => {
   test("fails when the public half in the database is not the one that was stored", async () => {
     await open();
     const [first, second] = await stored();
-    await database.db.orm
+    await database.db
       .update(signingKeys)
       .set({ publicJwk: second?.publicJwk })
       .where(eq(signingKeys.kid, first?.kid ?? ""));
@@ -157,7 +158,7 @@ describe("rotation", () => {
       state: "next",
       createdAt: clock.now(),
     });
-    const [entry] = await database.db.orm.select().from(auditLog).orderBy(desc(auditLog.id));
+    const [entry] = await database.db.select().from(auditLog).orderBy(desc(auditLog.id));
     expect(entry).toMatchObject({ action: "KEY_ROTATED", actorId: null, details: rotation });
   });
 
@@ -243,15 +244,14 @@ function encodeHeader(kid: string): string {
   return Buffer.from(JSON.stringify({ alg: "RS256", typ: "at+jwt", kid })).toString("base64url");
 }
 
-/** Calls back for every statement. */
-function counting(db: TestDatabase["db"], onStatement: () => void): TestDatabase["db"] {
-  const sql = new Proxy(db.sql, {
-    apply(target, self, args) {
-      onStatement();
-      return Reflect.apply(target as (...all: unknown[]) => unknown, self, args);
+/** Calls back for every select. */
+function counting(db: TestDatabase["db"], onSelect: () => void): TestDatabase["db"] {
+  return new Proxy(db, {
+    get(target, name) {
+      if (name === "select") onSelect();
+      return Reflect.get(target, name);
     },
   });
-  return { ...db, sql };
 }
 
 async function until(condition: () => Promise<boolean>): Promise<void> {

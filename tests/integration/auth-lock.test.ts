@@ -2,7 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 
 import { eq } from "drizzle-orm";
 
-import { auditLog, signInLocks } from "../../db/schema.ts";
+import { auditLog } from "../../db/schema/audit.ts";
+import { signInLocks } from "../../db/schema/sign-in.ts";
 import { decideWrongAttempt, type SignInLock } from "../../src/auth/decide.ts";
 import { emailDigest } from "../../src/auth/email.ts";
 import { settleWrongAttempt } from "../../src/auth/queries/locks.ts";
@@ -68,7 +69,7 @@ async function wrong(email: string, times: number): Promise<number[]> {
 }
 
 const lockOf = async (email: string) => {
-  const rows = await database.db.orm
+  const rows = await database.db
     .select()
     .from(signInLocks)
     .where(eq(signInLocks.emailDigest, emailDigest(email)));
@@ -194,7 +195,7 @@ describe("the lock", () => {
   test("is audited once, with the user if there is one, beside five failures", async () => {
     const email = await freshEmail("known");
     for (let i = 0; i < 8; i++) await attempt(timed, email, "wrong", "audited-lock");
-    const rows = await database.db.orm
+    const rows = await database.db
       .select()
       .from(auditLog)
       .where(eq(auditLog.requestId, "audited-lock"))
@@ -223,7 +224,7 @@ test("the statement and the rule agree over a thousand random attempts", async (
       decision.kind === "counted" ? { lockedUntil: decision.lock.lockedUntil } : undefined,
     );
   }
-  const [row] = await database.db.orm
+  const [row] = await database.db
     .select()
     .from(signInLocks)
     .where(eq(signInLocks.emailDigest, digest));

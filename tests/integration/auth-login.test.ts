@@ -2,7 +2,10 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 
 import { eq } from "drizzle-orm";
 
-import { auditLog, authenticationEvents, companies, tokens, users } from "../../db/schema.ts";
+import { auditLog } from "../../db/schema/audit.ts";
+import { companies } from "../../db/schema/companies.ts";
+import { authenticationEvents, tokens } from "../../db/schema/tokens.ts";
+import { users } from "../../db/schema/users.ts";
 import { createPasswords } from "../../src/lib/password.ts";
 import { PASSWORD, startApi, type TestApi } from "../support/api.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
@@ -36,11 +39,7 @@ afterAll(async () => {
 const login = (body: unknown, headers: Record<string, string> = {}) =>
   api.call("POST", "/login", { body, headers });
 const auditOf = (requestId: string) =>
-  database.db.orm
-    .select()
-    .from(auditLog)
-    .where(eq(auditLog.requestId, requestId))
-    .orderBy(auditLog.id);
+  database.db.select().from(auditLog).where(eq(auditLog.requestId, requestId)).orderBy(auditLog.id);
 
 function userOf({ id, email, role, companyId }: TestUser, storeIds: readonly number[]) {
   return {
@@ -119,9 +118,7 @@ describe("the login object", () => {
       expect(answer.body).not.toHaveProperty("refresh_token");
       expect(answer.headers.get("cache-control")).toBe("no-store");
     }
-    expect(await database.db.orm.select().from(tokens).where(eq(tokens.kind, "refresh"))).toEqual(
-      [],
-    );
+    expect(await database.db.select().from(tokens).where(eq(tokens.kind, "refresh"))).toEqual([]);
   });
 
   test("does not depend on case and blanks of the email, nor on unknown fields", async () => {
@@ -145,10 +142,10 @@ test("a sign-in leaves an authentication event, a token row and an AUTH_LOGIN ro
     userAgent: "tests",
     details: { method: "login", jti },
   });
-  const [token] = await database.db.orm.select().from(tokens).where(eq(tokens.jti, jti));
+  const [token] = await database.db.select().from(tokens).where(eq(tokens.jti, jti));
   expect(token).toMatchObject({ kind: "access", userId: user.id, scope: "*", clientId: null });
   expect(Buffer.from(jti, "base64url")).toHaveLength(16);
-  const [event] = await database.db.orm
+  const [event] = await database.db
     .select()
     .from(authenticationEvents)
     .where(eq(authenticationEvents.id, token?.familyId ?? ""));
@@ -169,7 +166,7 @@ const wrongLogins = async () => {
     over: { isActive?: boolean; passwordHash?: null } = {},
     companyId = account.id,
   ) => addUser(db, { companyId, role: "account_user", email, ...over });
-  const company = await db.orm
+  const company = await db
     .insert(companies)
     .values({
       type: "account",
@@ -181,7 +178,7 @@ const wrongLogins = async () => {
       createdAt: new Date(),
     })
     .returning();
-  const partner = await db.orm
+  const partner = await db
     .insert(companies)
     .values({
       type: "partner",
@@ -191,7 +188,7 @@ const wrongLogins = async () => {
       createdAt: new Date(),
     })
     .returning();
-  const orphan = await db.orm
+  const orphan = await db
     .insert(companies)
     .values({
       type: "account",
@@ -323,7 +320,7 @@ test("a hash of older parameters is renewed at login, and parallel logins all su
     [1, 2, 3, 4, 5, 6].map(() => login({ email, password: PASSWORD })),
   );
   expect(answers.map((answer) => answer.status)).toEqual([200, 200, 200, 200, 200, 200]);
-  const [row] = await database.db.orm.select().from(users).where(eq(users.id, id));
+  const [row] = await database.db.select().from(users).where(eq(users.id, id));
   expect(row?.passwordHash).toStartWith("$argon2id$v=19$m=19456,t=2,p=1$");
   expect((await login({ email, password: PASSWORD })).status).toBe(200);
 });
@@ -343,7 +340,7 @@ test("a sign-in whose password was changed while it was verified is refused", as
       ...passwords,
       async verify(password, hash) {
         const right = await passwords.verify(password, hash);
-        await db.orm
+        await db
           .update(users)
           .set({ passwordHash: await passwords.hash("new") })
           .where(eq(users.id, id));
@@ -353,5 +350,5 @@ test("a sign-in whose password was changed while it was verified is refused", as
   });
   const answer = await other.call("POST", "/login", { body: { email, password: PASSWORD } });
   expect(answer.status).toBe(401);
-  expect(await db.orm.select().from(tokens).where(eq(tokens.userId, id))).toEqual([]);
+  expect(await db.select().from(tokens).where(eq(tokens.userId, id))).toEqual([]);
 });

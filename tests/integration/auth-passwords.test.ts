@@ -2,13 +2,9 @@ import { afterAll, describe, expect, test } from "bun:test";
 
 import { eq } from "drizzle-orm";
 
-import {
-  auditLog,
-  authenticationEvents,
-  emailCodes,
-  signInLocks,
-  tokens,
-} from "../../db/schema.ts";
+import { auditLog } from "../../db/schema/audit.ts";
+import { emailCodes, signInLocks } from "../../db/schema/sign-in.ts";
+import { authenticationEvents, tokens } from "../../db/schema/tokens.ts";
 import { emailDigest } from "../../src/auth/email.ts";
 import { createPasswords } from "../../src/lib/password.ts";
 import { PASSWORD, startApi } from "../support/api.ts";
@@ -49,13 +45,9 @@ const statusOf = async (token: string, on = api) =>
 const login = (email: string, password: string) =>
   api.call("POST", "/login", { body: { email, password } });
 const tokensOf = (userId: number) =>
-  database.db.orm.select().from(tokens).where(eq(tokens.userId, userId));
+  database.db.select().from(tokens).where(eq(tokens.userId, userId));
 const auditOf = (requestId: string) =>
-  database.db.orm
-    .select()
-    .from(auditLog)
-    .where(eq(auditLog.requestId, requestId))
-    .orderBy(auditLog.id);
+  database.db.select().from(auditLog).where(eq(auditLog.requestId, requestId)).orderBy(auditLog.id);
 
 /** The token that a mailed code of this user gives. */
 async function otpToken({ email }: TestUser): Promise<string> {
@@ -141,7 +133,7 @@ describe("a password reset", () => {
       body: { email: user.email, otp, type: "forgot_password" },
     });
     expect(verified.status).toBe(422);
-    const locks = await database.db.orm
+    const locks = await database.db
       .select()
       .from(signInLocks)
       .where(eq(signInLocks.emailDigest, emailDigest(user.email)));
@@ -168,7 +160,7 @@ describe("a password reset", () => {
       { action: "PASSWORD_RESET", actorId: user.id, details: { method: "access", revoked: 1 } },
       { action: "AUTH_LOGIN", actorId: user.id, details: { method: "password_reset" } },
     ]);
-    const events = await database.db.orm
+    const events = await database.db
       .select()
       .from(authenticationEvents)
       .where(eq(authenticationEvents.userId, user.id));
@@ -414,7 +406,7 @@ describe("a change of password", () => {
 test("a code row stays after a reset, so that the cooldown holds", async () => {
   const user = await freshUser();
   await reset(await otpToken(user));
-  const [row] = await database.db.orm
+  const [row] = await database.db
     .select()
     .from(emailCodes)
     .where(eq(emailCodes.emailDigest, emailDigest(user.email)));

@@ -3,7 +3,9 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { and, eq } from "drizzle-orm";
 import { decodeJwt, decodeProtectedHeader } from "jose";
 
-import { auditLog, oauthClients, tokens } from "../../db/schema.ts";
+import { auditLog } from "../../db/schema/audit.ts";
+import { oauthClients } from "../../db/schema/oauth.ts";
+import { tokens } from "../../db/schema/tokens.ts";
 import { openSession } from "../../src/auth/actions/open-session.ts";
 import { rotateKeys } from "../../src/auth/actions/rotate-keys.ts";
 import {
@@ -55,13 +57,9 @@ const call = (
   { on = api, ...options }: CallOptions & { on?: TestApi } = {},
 ) => on.call(method, path, { token, ...options });
 const auditOf = (requestId: string) =>
-  database.db.orm
-    .select()
-    .from(auditLog)
-    .where(eq(auditLog.requestId, requestId))
-    .orderBy(auditLog.id);
+  database.db.select().from(auditLog).where(eq(auditLog.requestId, requestId)).orderBy(auditLog.id);
 const livingPats = (userId: number) =>
-  database.db.orm
+  database.db
     .select()
     .from(tokens)
     .where(and(eq(tokens.userId, userId), eq(tokens.kind, "dashboard_pat")));
@@ -124,7 +122,7 @@ describe("the dashboard's personal access token", () => {
     const [row] = await livingPats(mine.user.id);
     expect(row?.sealedToken).toStartWith("v1.");
     expect(row?.sealedToken).not.toContain(pat.split(".")[1] ?? "");
-    await database.db.orm
+    await database.db
       .update(tokens)
       .set({ sealedToken: row?.sealedToken })
       .where(and(eq(tokens.userId, theirs.user.id), eq(tokens.kind, "dashboard_pat")));
@@ -235,7 +233,7 @@ describe("the dashboard's personal access token", () => {
       call(method, path, token, { on: other, body }),
     );
     expect(answer.status).toBe(401);
-    const rows = await database.db.orm.select().from(tokens).where(eq(tokens.userId, user.id));
+    const rows = await database.db.select().from(tokens).where(eq(tokens.userId, user.id));
     expect(rows).toEqual([]);
   });
 
@@ -360,7 +358,7 @@ describe("a personal access token of the API", () => {
       expect((await make(narrow, { name: "a", scopes })).body).toMatchObject({
         code: "insufficient_scope",
       });
-    const denied = await database.db.orm
+    const denied = await database.db
       .select()
       .from(auditLog)
       .where(and(eq(auditLog.actorId, user.id), eq(auditLog.action, "AUTHZ_DENIED")));
@@ -454,7 +452,7 @@ describe("a personal access token of the API", () => {
     const token = await session(user, "password_grant", { clientId });
     const pat = String((await make(token, { name: "a" })).body["access_token"]);
     expect(await statusOf(pat)).toBe(200);
-    await database.db.orm.delete(oauthClients).where(eq(oauthClients.clientId, clientId));
+    await database.db.delete(oauthClients).where(eq(oauthClients.clientId, clientId));
     expect(await statusOf(pat, other)).toBe(401);
   });
 });
@@ -471,7 +469,7 @@ async function untilUsed(userId: number): Promise<void> {
 }
 async function untilLastUse(jti: string): Promise<void> {
   await until(async () => {
-    const [row] = await database.db.orm.select().from(tokens).where(eq(tokens.jti, jti));
+    const [row] = await database.db.select().from(tokens).where(eq(tokens.jti, jti));
     return row?.lastUsedAt?.getTime() === clock.now().getTime();
   });
 }

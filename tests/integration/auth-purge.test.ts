@@ -3,14 +3,10 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
 import { decodeProtectedHeader } from "jose";
 
-import {
-  auditLog,
-  emailCodeLimits,
-  emailCodes,
-  signingKeys,
-  signInLocks,
-  tokens,
-} from "../../db/schema.ts";
+import { auditLog } from "../../db/schema/audit.ts";
+import { signingKeys } from "../../db/schema/keys.ts";
+import { emailCodeLimits, emailCodes, signInLocks } from "../../db/schema/sign-in.ts";
+import { tokens } from "../../db/schema/tokens.ts";
 import { issueToken, type TokenGrant } from "../../src/auth/actions/issue-token.ts";
 import {
   KEEP_RETIRED_KEY_MS,
@@ -57,7 +53,7 @@ async function grant(over: Partial<TokenGrant> = {}) {
   );
 }
 const isThere = async (jti: string) =>
-  (await database.db.orm.select().from(tokens).where(eq(tokens.jti, jti))).length === 1;
+  (await database.db.select().from(tokens).where(eq(tokens.jti, jti))).length === 1;
 
 describe("the purge", () => {
   test("takes tokens a minute after their end, not a moment earlier, and never one without an end", async () => {
@@ -76,7 +72,7 @@ describe("the purge", () => {
     clock.advance(3650 * DAY_MS);
     await purge(api.deps);
     expect([await isThere(long.jti), await isThere(endless.jti)]).toEqual([false, true]);
-    await database.db.orm.delete(tokens);
+    await database.db.delete(tokens);
   });
 
   test("takes codes when they are over and hold back no other, and what was asked when a day is past", async () => {
@@ -92,12 +88,12 @@ describe("the purge", () => {
     expect(await purge(cooling.deps)).toMatchObject({ codes: 0, codeLimits: 0 });
     clock.advance(1);
     expect(await purge(cooling.deps)).toMatchObject({ codes: 1, codeLimits: 0 });
-    expect(await database.db.orm.select().from(emailCodes)).toEqual([]);
+    expect(await database.db.select().from(emailCodes)).toEqual([]);
     clock.advance(DAY_MS - 300_000 - 1);
     expect(await purge(cooling.deps)).toMatchObject({ codeLimits: 0 });
     clock.advance(1);
     expect(await purge(cooling.deps)).toMatchObject({ codeLimits: 1 });
-    expect(await database.db.orm.select().from(emailCodeLimits)).toEqual([]);
+    expect(await database.db.select().from(emailCodeLimits)).toEqual([]);
   });
 
   test("takes locks that are forgotten, and never one that still holds", async () => {
@@ -108,14 +104,14 @@ describe("the purge", () => {
       lastFailureAt: clock.now(),
       lockedUntil: lockedMs === null ? null : new Date(clock.now().getTime() + lockedMs),
     });
-    await database.db.orm
+    await database.db
       .insert(signInLocks)
       .values([lock("open", null), lock("past", 1000), lock("long", 2 * DAY_MS)]);
     clock.advance(DAY_MS + PURGE_MARGIN_MS - 1);
     expect(await purge(api.deps)).toMatchObject({ locks: 0 });
     clock.advance(1);
     expect(await purge(api.deps)).toMatchObject({ locks: 2 });
-    const left = await database.db.orm.select().from(signInLocks);
+    const left = await database.db.select().from(signInLocks);
     expect(left.map((row) => row.emailDigest)).toEqual(["long"]);
   });
 
@@ -124,20 +120,19 @@ describe("the purge", () => {
     const kept = decodeProtectedHeader(endless.token).kid ?? "";
     await rotateKeys(api.deps);
     const { retired: idle } = await rotateKeys(api.deps);
-    const kids = async () =>
-      (await database.db.orm.select().from(signingKeys)).map((key) => key.kid);
+    const kids = async () => (await database.db.select().from(signingKeys)).map((key) => key.kid);
     clock.advance(KEEP_RETIRED_KEY_MS - 1);
     expect(await purge(api.deps)).toMatchObject({ keys: 0 });
     clock.advance(1);
     expect(await purge(api.deps)).toMatchObject({ keys: 1 });
     expect(await kids()).toContain(kept);
     expect(await kids()).not.toContain(idle);
-    const rows = await database.db.orm
+    const rows = await database.db
       .select()
       .from(auditLog)
       .where(eq(auditLog.action, "KEY_DROPPED"));
     expect(rows.map((row) => row.details)).toEqual([{ kid: idle }]);
-    await database.db.orm.delete(tokens).where(eq(tokens.jti, endless.jti));
+    await database.db.delete(tokens).where(eq(tokens.jti, endless.jti));
     expect(await purge(api.deps)).toMatchObject({ keys: 1 });
     expect(await kids()).toHaveLength(2);
     // Nobody watches the ring here, as the process does.
@@ -146,7 +141,7 @@ describe("the purge", () => {
 
   test("takes any number in batches, by several processes at once, and each row once", async () => {
     const { db } = database;
-    const [key] = await db.orm.select().from(signingKeys).where(eq(signingKeys.state, "current"));
+    const [key] = await db.select().from(signingKeys).where(eq(signingKeys.state, "current"));
     const dead = PURGE_BATCH * 3 + 7;
     await db.sql`
       insert into tokens (jti, kind, user_id, scope, kid, issued_at, expires_at)

@@ -2,7 +2,10 @@ import { afterAll, describe, expect, test } from "bun:test";
 
 import { eq } from "drizzle-orm";
 
-import { auditLog, oauthClients, tokens, users } from "../../db/schema.ts";
+import { auditLog } from "../../db/schema/audit.ts";
+import { oauthClients } from "../../db/schema/oauth.ts";
+import { tokens } from "../../db/schema/tokens.ts";
+import { users } from "../../db/schema/users.ts";
 import { openSession } from "../../src/auth/actions/open-session.ts";
 import { issueRefreshToken, refreshSession } from "../../src/auth/actions/refresh-session.ts";
 import type { TestApi } from "../support/api.ts";
@@ -45,7 +48,7 @@ async function redeem(token: string, on = api) {
 const statusOf = async (token: string, on = api) =>
   (await on.call("GET", "/verify-token", { token })).status;
 const tokensOf = (userId: number) =>
-  database.db.orm.select().from(tokens).where(eq(tokens.userId, userId));
+  database.db.select().from(tokens).where(eq(tokens.userId, userId));
 
 describe("a refresh", () => {
   test("brings a new pair, ends the old refresh token and leaves the earlier access token alive", async () => {
@@ -92,7 +95,7 @@ describe("a refresh", () => {
     expect(await refresh(first.refresh)).toEqual({ kind: "refused" });
     for (const token of [first.access, next.access.token]) expect(await statusOf(token)).toBe(401);
     expect(await refresh(next.refresh.token)).toEqual({ kind: "refused" });
-    const rows = await database.db.orm.select().from(auditLog).where(eq(auditLog.actorId, user.id));
+    const rows = await database.db.select().from(auditLog).where(eq(auditLog.actorId, user.id));
     expect(rows.map((row) => row.action)).toContain("REFRESH_REPLAYED");
     expect(rows.find((row) => row.action === "REFRESH_REPLAYED")?.details).toEqual({
       session_id: first.familyId,
@@ -127,7 +130,7 @@ describe("a refresh", () => {
   test("of a user who is not active is refused", async () => {
     const user = await freshUser();
     const first = await signIn(user);
-    await database.db.orm.update(users).set({ isActive: false }).where(eq(users.id, user.id));
+    await database.db.update(users).set({ isActive: false }).where(eq(users.id, user.id));
     expect(await refresh(first.refresh)).toEqual({ kind: "refused" });
   });
 });
@@ -212,7 +215,7 @@ describe("a race", () => {
       const chases = sessions.map((one, i) =>
         refresh(one.refresh, i % 2 ? api : other, { clientId }),
       );
-      await database.db.orm.delete(oauthClients).where(eq(oauthClients.clientId, clientId));
+      await database.db.delete(oauthClients).where(eq(oauthClients.clientId, clientId));
       await Promise.all(chases);
       expect(await tokensOf(user.id)).toEqual([]);
     }

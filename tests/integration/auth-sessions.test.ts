@@ -3,7 +3,8 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
 import { ulid } from "ulid";
 
-import { auditLog, authenticationEvents, tokens } from "../../db/schema.ts";
+import { auditLog } from "../../db/schema/audit.ts";
+import { authenticationEvents, tokens } from "../../db/schema/tokens.ts";
 import type { TokenGrant } from "../../src/auth/actions/issue-token.ts";
 import { everyPage } from "../support/api.ts";
 import { startSignInWorld } from "../support/sign-in.ts";
@@ -28,11 +29,7 @@ const end = (token: string, id: string, requestId = "r") =>
 const statusOf = async (token: string, on = api) =>
   (await on.call("GET", "/verify-token", { token })).status;
 const auditOf = (requestId: string) =>
-  database.db.orm
-    .select()
-    .from(auditLog)
-    .where(eq(auditLog.requestId, requestId))
-    .orderBy(auditLog.id);
+  database.db.select().from(auditLog).where(eq(auditLog.requestId, requestId)).orderBy(auditLog.id);
 
 describe("the list of sessions", () => {
   test("has the living sign-ins of the user, newest first, with the current one marked", async () => {
@@ -119,8 +116,8 @@ describe("the end of a session", () => {
     expect((await end(kept, id, "end-session")).status).toBe(204);
     expect(await statusOf(gone, other)).toBe(401);
     expect(await statusOf(kept, other)).toBe(200);
-    expect(await database.db.orm.select().from(tokens).where(eq(tokens.familyId, id))).toEqual([]);
-    const [event] = await database.db.orm
+    expect(await database.db.select().from(tokens).where(eq(tokens.familyId, id))).toEqual([]);
+    const [event] = await database.db
       .select()
       .from(authenticationEvents)
       .where(eq(authenticationEvents.id, id));
@@ -164,11 +161,11 @@ describe("the call that revokes the token sent", () => {
     expect(answer).toMatchObject({ status: 200, body: { message: expect.any(String) } });
     expect(await statusOf(token, other)).toBe(401);
     expect(await statusOf(kept, other)).toBe(200);
-    expect(await database.db.orm.select().from(tokens).where(eq(tokens.familyId, own))).toEqual([]);
+    expect(await database.db.select().from(tokens).where(eq(tokens.familyId, own))).toEqual([]);
     expect(await auditOf("revoking")).toMatchObject([
       { action: "TOKEN_REVOKED", actorId: user.id, details: { kind: "access" } },
     ]);
-    const events = await database.db.orm
+    const events = await database.db
       .select()
       .from(authenticationEvents)
       .where(eq(authenticationEvents.userId, user.id));

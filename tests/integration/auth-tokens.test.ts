@@ -5,14 +5,11 @@ import { connect } from "node:net";
 import { eq } from "drizzle-orm";
 import { exportSPKI, generateKeyPair, importJWK, SignJWT, type CryptoKey, type JWK } from "jose";
 
-import {
-  auditLog,
-  authenticationEvents,
-  companies,
-  signingKeys,
-  tokens,
-  users,
-} from "../../db/schema.ts";
+import { auditLog } from "../../db/schema/audit.ts";
+import { companies } from "../../db/schema/companies.ts";
+import { signingKeys } from "../../db/schema/keys.ts";
+import { authenticationEvents, tokens } from "../../db/schema/tokens.ts";
+import { users } from "../../db/schema/users.ts";
 import { issueToken, type TokenGrant } from "../../src/auth/actions/issue-token.ts";
 import { openKeyRing } from "../../src/auth/key-ring.ts";
 import { startApi } from "../support/api.ts";
@@ -49,9 +46,7 @@ async function family(
   method: "login" | "impersonation" = "login",
 ): Promise<string> {
   const id = `F${crypto.randomUUID()}`;
-  await database.db.orm
-    .insert(authenticationEvents)
-    .values({ id, userId, method, at: clock.now() });
+  await database.db.insert(authenticationEvents).values({ id, userId, method, at: clock.now() });
   return id;
 }
 
@@ -122,7 +117,7 @@ describe("a request without a good token", () => {
   let exp: number;
 
   beforeEach(async () => {
-    const [row] = await database.db.orm
+    const [row] = await database.db
       .select()
       .from(signingKeys)
       .where(eq(signingKeys.state, "current"));
@@ -292,7 +287,7 @@ describe("kinds of tokens", () => {
     const answer = await api.call("GET", "/logout", { token, headers });
     expect(answer.status).toBe(403);
     expect(answer.body).toMatchObject({ code: "forbidden" });
-    const rows = await database.db.orm
+    const rows = await database.db
       .select()
       .from(auditLog)
       .where(eq(auditLog.requestId, "reset-elsewhere"));
@@ -333,7 +328,7 @@ describe("a token counts only while", () => {
   test("its user is active", async () => {
     const user = await freshUser("inactive");
     const { token } = await grant({ userId: user.id });
-    await database.db.orm.update(users).set({ isActive: false }).where(eq(users.id, user.id));
+    await database.db.update(users).set({ isActive: false }).where(eq(users.id, user.id));
     expect((await verify(token)).status).toBe(401);
   });
 
@@ -342,7 +337,7 @@ describe("a token counts only while", () => {
     const { token } = await grant({ userId: account.owner.id });
     const id = which === "account" ? account.id : account.partnerId;
     const setActive = (isActive: boolean) =>
-      database.db.orm.update(companies).set({ isActive }).where(eq(companies.id, id));
+      database.db.update(companies).set({ isActive }).where(eq(companies.id, id));
     await setActive(false);
     expect((await verify(token)).status).toBe(401);
     await setActive(true);
@@ -365,7 +360,7 @@ describe("a token counts only while", () => {
       { isActive: true, companyId: foreign.id },
       { companyId: partner.id, role: "account_user" as const },
     ]) {
-      await database.db.orm.update(users).set(change).where(eq(users.id, admin.id));
+      await database.db.update(users).set(change).where(eq(users.id, admin.id));
       expect((await verify(token)).status).toBe(401);
     }
   });
@@ -374,7 +369,7 @@ describe("a token counts only while", () => {
     const user = await freshUser("promoted");
     const { token } = await grant({ userId: user.id });
     const { id } = tenants.partners[1];
-    await database.db.orm
+    await database.db
       .update(users)
       .set({ role: "partner_admin", companyId: id })
       .where(eq(users.id, user.id));
@@ -407,7 +402,7 @@ describe("logout", () => {
     const kept = await grant({ kind: "refresh", familyId: foreign });
     const sibling = await grant({ familyId: own });
     await api.call("GET", "/logout", { token });
-    const rows = await database.db.orm.select().from(tokens).where(eq(tokens.userId, userId));
+    const rows = await database.db.select().from(tokens).where(eq(tokens.userId, userId));
     const living = rows.map((row) => row.jti);
     expect(living).not.toContain(refresh.jti);
     expect(living).toEqual(expect.arrayContaining([kept.jti, sibling.jti]));
@@ -425,7 +420,7 @@ describe("logout", () => {
     await family(id, "impersonation");
     clock.advance(5);
     await api.call("GET", "/logout", { token: first, headers: { "X-Request-Id": "leave" } });
-    const events = await database.db.orm
+    const events = await database.db
       .select()
       .from(authenticationEvents)
       .where(eq(authenticationEvents.userId, id))
@@ -435,10 +430,7 @@ describe("logout", () => {
       ["login", clock.now()],
       ["impersonation", null],
     ]);
-    const rows = await database.db.orm
-      .select()
-      .from(auditLog)
-      .where(eq(auditLog.requestId, "leave"));
+    const rows = await database.db.select().from(auditLog).where(eq(auditLog.requestId, "leave"));
     expect(rows.map((row) => [row.action, row.actorId])).toEqual([["AUTH_LOGOUT", id]]);
   });
 
@@ -455,11 +447,11 @@ describe("logout", () => {
 const lastUse = async (jti: string, at: Date) => {
   // The stamp is written beside the request.
   for (let i = 0; i < 100; i++) {
-    const [row] = await database.db.orm.select().from(tokens).where(eq(tokens.jti, jti));
+    const [row] = await database.db.select().from(tokens).where(eq(tokens.jti, jti));
     if (row?.lastUsedAt?.getTime() === at.getTime()) return row.lastUsedAt;
     await Bun.sleep(5);
   }
-  const [row] = await database.db.orm.select().from(tokens).where(eq(tokens.jti, jti));
+  const [row] = await database.db.select().from(tokens).where(eq(tokens.jti, jti));
   return row?.lastUsedAt ?? null;
 };
 

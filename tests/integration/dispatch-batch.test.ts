@@ -86,9 +86,12 @@ test("makes 3 jobs and 6 full envelopes, in order, of 3 reviews with 2 events ea
   expect(receiver.eventIds).toEqual([...of(a), ...of(b), ...of(c)]);
   for (const post of receiver.received)
     expect(JSON.parse(post.body)).toContainKeys(["delivered_at", "review", "actor", "metadata"]);
-  const jobs = await database.db.sql<{ events: number }[]>`
-    select events from batch_jobs where subscription_id = ${subscription.subscriptionId}`;
-  expect(jobs.map((job) => job.events)).toEqual([2, 2, 2]);
+  const jobs = () => database.db.sql<{ events: number }[]>`
+    select count(*) as events from delivery_attempts
+     where subscription_id = ${subscription.subscriptionId} group by batch_job_id`;
+  const recorded = async () => (await jobs()).reduce((sum, { events }) => sum + events, 0);
+  await until("six attempts in the record", async () => (await recorded()) === 6);
+  expect((await jobs()).map((job) => job.events)).toEqual([2, 2, 2]);
 });
 
 test("dispatches again at the next tick, and an empty window advances the cursor", async () => {

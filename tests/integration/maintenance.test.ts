@@ -86,6 +86,6 @@ test("settles what a disabled subscription holds for longer than the retention t
   await round();
   expect(await count()).toBe(1);
   const settled = await database.db.sql`
-    select distinct state, reason from settled_entries where subscription_id = ${subscriptionId}`;
-  expect([...settled]).toEqual([{ state: "skipped", reason: "expired" }]);
+    select distinct reason from settled_entries where subscription_id = ${subscriptionId}`;
+  expect([...settled]).toEqual([{ reason: "expired" }]);
 });

@@ -3,7 +3,9 @@ import { randomUUID } from "node:crypto";
 
 import { eq } from "drizzle-orm";
 
-import { auditLog, companies, tokens } from "../../db/schema.ts";
+import { auditLog } from "../../db/schema/audit.ts";
+import { companies } from "../../db/schema/companies.ts";
+import { tokens } from "../../db/schema/tokens.ts";
 import { purge } from "../../src/auth/actions/purge.ts";
 import { PASSWORD, startApi, type Answer, type TestApi } from "../support/api.ts";
 import { createFakeClock } from "../support/clock.ts";
@@ -65,7 +67,7 @@ const redeem = (code: string, pkce: Pkce, more: Form = {}) =>
 const statusOf = async (access: unknown) =>
   (await api.call("GET", "/verify-token", { token: String(access) })).status;
 const auditOf = async (userId: number) =>
-  (await database.db.orm.select().from(auditLog).where(eq(auditLog.actorId, userId))).map(
+  (await database.db.select().from(auditLog).where(eq(auditLog.actorId, userId))).map(
     ({ action }) => action,
   );
 const expectPage = (answer: Answer, status: number) => {
@@ -166,9 +168,7 @@ describe("a code", () => {
     const again = await redeem(code, pkce);
     expect([again.status, again.body["error"]]).toEqual([400, "invalid_grant"]);
     expect(await statusOf(body["access_token"])).toBe(401);
-    expect(await database.db.orm.select().from(tokens).where(eq(tokens.userId, user.id))).toEqual(
-      [],
-    );
+    expect(await database.db.select().from(tokens).where(eq(tokens.userId, user.id))).toEqual([]);
     expect(await auditOf(user.id)).toContain("CODE_REPLAYED");
   });
 
@@ -269,7 +269,7 @@ describe("a code", () => {
 
 describe("a race of a code", () => {
   const tokensOf = (userId: number) =>
-    database.db.orm.select().from(tokens).where(eq(tokens.userId, userId));
+    database.db.select().from(tokens).where(eq(tokens.userId, userId));
 
   test("that is being redeemed when the reset comes is lost", async () => {
     const [user, pkce] = [await freshUser(), newPkce()];
@@ -507,7 +507,7 @@ describe("the page", () => {
   test("puts no text of a tenant into the style sheet but a colour, and no logo from plain http", async () => {
     const [, p2] = tenants.partners;
     const own = await addClient(database.db, { companyId: p2.id });
-    await database.db.orm
+    await database.db
       .update(companies)
       .set({ primaryColor: "red}</style><script>", logoUrl: "http://x.example/logo.png" })
       .where(eq(companies.id, p2.id));

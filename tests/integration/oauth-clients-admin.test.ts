@@ -3,7 +3,8 @@ import { randomUUID } from "node:crypto";
 
 import { eq } from "drizzle-orm";
 
-import { auditLog, oauthClients } from "../../db/schema.ts";
+import { auditLog } from "../../db/schema/audit.ts";
+import { oauthClients } from "../../db/schema/oauth.ts";
 import { everyPage, PASSWORD, startApi, type Answer, type TestApi } from "../support/api.ts";
 import { addClient, postForm } from "../support/oauth.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
@@ -60,7 +61,7 @@ describe("a new client", () => {
     expect(shown.body).toEqual(rest);
     const list = await api.call("GET", PARTNER, { token: partner });
     expect(list.text).not.toContain(String(client_secret));
-    const [row] = await database.db.orm
+    const [row] = await database.db
       .select()
       .from(oauthClients)
       .where(eq(oauthClients.clientId, id));
@@ -149,7 +150,7 @@ describe("a client", () => {
       { grant_types: ["password"] },
     ])
       expect((await api.call("PATCH", path, { token: partner, body: change })).status).toBe(422);
-    const rows = await database.db.orm
+    const rows = await database.db
       .select()
       .from(auditLog)
       .where(eq(auditLog.action, "CLIENT_UPDATED"));
@@ -226,7 +227,7 @@ describe("a client", () => {
     ).toBe(403);
     for (const missing of [randomUUID(), "x", "1", "%00"])
       expect((await api.call("GET", `${PARTNER}/${missing}`, { token: partner })).status).toBe(404);
-    const denied = await database.db.orm
+    const denied = await database.db
       .select()
       .from(auditLog)
       .where(eq(auditLog.action, "AUTHZ_DENIED"));

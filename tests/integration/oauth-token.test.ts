@@ -3,7 +3,9 @@ import { randomUUID } from "node:crypto";
 
 import { eq } from "drizzle-orm";
 
-import { companies, oauthClients, tokens } from "../../db/schema.ts";
+import { companies } from "../../db/schema/companies.ts";
+import { oauthClients } from "../../db/schema/oauth.ts";
+import { tokens } from "../../db/schema/tokens.ts";
 import { PASSWORD, startApi, type Answer, type TestApi } from "../support/api.ts";
 import {
   addClient,
@@ -44,7 +46,7 @@ async function signIn(user: TestUser): Promise<Answer["body"]> {
   return body;
 }
 const tokensOf = (userId: number) =>
-  database.db.orm.select().from(tokens).where(eq(tokens.userId, userId));
+  database.db.select().from(tokens).where(eq(tokens.userId, userId));
 
 describe("the password grant", () => {
   test("answers an access token that works and a refresh token", async () => {
@@ -288,7 +290,7 @@ describe("the error table", () => {
     const [, p2] = tenants.partners;
     const own = await addClient(database.db, { companyId: p2.id });
     const set = (isActive: boolean) =>
-      database.db.orm.update(companies).set({ isActive }).where(eq(companies.id, p2.id));
+      database.db.update(companies).set({ isActive }).where(eq(companies.id, p2.id));
     await set(false);
     const { status, body } = await token(passwordForm(p2.owner, credentialsOf(own)));
     await set(true);
@@ -340,7 +342,7 @@ describe("a refresh", () => {
   test("follows a client that was given less since", async () => {
     const shrinking = await addClient(database.db);
     const { body } = await token(passwordForm(await freshUser(), credentialsOf(shrinking)));
-    await database.db.orm
+    await database.db
       .update(oauthClients)
       .set({ scopes: ["reviews:read"] })
       .where(eq(oauthClients.clientId, shrinking.clientId));

@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 
-import { getTableConfig, PgTable } from "drizzle-orm/pg-core";
+import { getTableConfig } from "drizzle-orm/pg-core";
 
 import { ensurePartitions, partitionsAhead, ulidFloor } from "../../db/partitions.ts";
-import * as schema from "../../db/schema.ts";
 import { migrate } from "../../scripts/migrate.ts";
+import { StartError } from "../../scripts/start/start-error.ts";
+import { catalogOf, ddlOf, declaredTables } from "../support/declared-schema.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
 
 let database: TestDatabase;
@@ -13,19 +14,53 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-describe("the query builder's table", () => {
-  for (const table of Object.values(schema).filter((one) => one instanceof PgTable)) {
-    const { name, columns } = getTableConfig(table);
-    test(`${name} has the columns of the migrated database`, async () => {
-      const rows = await database.db.sql<{ column_name: string; is_nullable: string }[]>`
-        select column_name, is_nullable from information_schema.columns where table_name = ${name}`;
-      const migrated = Object.fromEntries(
-        rows.map((row) => [row.column_name, row.is_nullable === "NO"]),
-      );
-      const declared = Object.fromEntries(columns.map((column) => [column.name, column.notNull]));
-      expect(declared).toEqual(migrated);
+describe("the tables of the query builder", async () => {
+  const tables = await declaredTables();
+  let declared: Record<string, string[]>;
+  let migrated: Record<string, string[]>;
+  beforeAll(async () => {
+    const { db } = database;
+    migrated = await catalogOf(db, "public");
+    await db.transaction(async ({ sql }) => {
+      await sql.unsafe("create schema declared; set local search_path to declared");
+      for (const statement of ddlOf(tables)) await sql.unsafe(statement);
     });
-  }
+    declared = await catalogOf(db, "declared");
+  });
+
+  test("are those of the migrated database", () => {
+    expect(Object.keys(declared)).toEqual(Object.keys(migrated));
+  });
+
+  for (const { name } of tables.map(getTableConfig))
+    test(`${name} has the columns, keys, checks and indexes of the migrated database`, () => {
+      expect(declared[name]).toEqual(migrated[name] ?? []);
+    });
+});
+
+test("what the query builder cannot say is in the migrations alone, and is this", async () => {
+  const { sql } = database.db;
+  const lines = await sql<{ line: string }[]>`
+    select concat_ws(' ', relname, 'partition by ' || pg_get_partkeydef(oid),
+             case when relispartition then pg_get_expr(relpartbound, oid) end, array_to_string(reloptions, ' ')) as line
+      from pg_class
+     where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relname ~ '_[0-9]{8}$'
+       and (relkind = 'p' or relispartition or reloptions is not null)
+    union all select 'function ' || proname from pg_proc where pronamespace = 'public'::regnamespace
+    union all select 'trigger ' || tgname from pg_trigger where not tgisinternal
+    union all select 'view ' || relname from pg_class where relnamespace = 'public'::regnamespace and relkind in ('v', 'm', 'f')
+    union all select 'type ' || typname from pg_type where typnamespace = 'public'::regnamespace and typtype in ('d', 'e')
+    order by 1`;
+  expect(lines.map(({ line }) => line)).toEqual([
+    "batch_entries fillfactor=90 autovacuum_vacuum_scale_factor=0.02",
+    "delivery_attempts partition by RANGE (id)",
+    "delivery_attempts_default DEFAULT",
+    "mails fillfactor=80",
+    "outbox fillfactor=80 autovacuum_vacuum_scale_factor=0.02 autovacuum_vacuum_cost_delay=0",
+    "outbox_sequences fillfactor=50",
+    "settled_entries partition by RANGE (settled_at)",
+    "settled_entries_default DEFAULT",
+  ]);
 });
 
 test("migrating from several processes at once, and again, changes nothing", async () => {
@@ -38,6 +73,18 @@ test("migrating from several processes at once, and again, changes nothing", asy
   const before = await count();
   await Promise.all(Array.from({ length: 4 }, () => migrate(database.url)));
   expect(await count()).toBe(before);
+});
+
+test("a database with the migrations of another version is refused in plain words", async () => {
+  const old = await createDatabase();
+  await old.db.sql`update drizzle.__drizzle_migrations set created_at = 1795104000000`;
+  expect(await migrate(old.url).catch((error: unknown) => error)).toEqual(
+    new StartError(
+      "This database was made by another version of ReviewRelay, whose migrations this version does not have.",
+      "Use a fresh one: an empty database as DATABASE_URL or, with the embedded store, a new DATA_DIR.",
+    ),
+  );
+  await old.drop();
 });
 
 describe("daily partitions", () => {

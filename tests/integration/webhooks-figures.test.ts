@@ -116,8 +116,8 @@ describe("the health", () => {
       success_rate_24h: 0.75,
       latency_ms_24h: { p50: 2, p95: 4, p99: 4 },
     });
-    await world.database.db.sql`delete from figures_progress`;
-    await world.database.db.sql`delete from attempt_figures`;
+    await world.database.db.sql`delete from stats_progress`;
+    await world.database.db.sql`delete from attempt_stats`;
   });
 
   test("tells what expired in the last 24 hours", async () => {
@@ -126,9 +126,9 @@ describe("the health", () => {
     const settledAt = (ago: number) => new Date(world.clock.now().getTime() - ago);
     for (const [i, ago] of [DAY_MS + 1, DAY_MS, 0].entries())
       await world.database.db.sql`
-        insert into settled_entries (subscription_id, sequence, event_id, event, is_test, payload_mode, round, state,
-                                     reason, recorded_at, settled_at)
-        values (${id}, ${100 + i}, ${ulid()}, 'review_received', false, 'full', 1, 'skipped', 'expired',
+        insert into settled_entries (subscription_id, sequence, event_id, event, is_test, payload_mode, round, reason,
+                                     recorded_at, settled_at)
+        values (${id}, ${100 + i}, ${ulid()}, 'review_received', false, 'full', 1, 'expired',
                 ${settledAt(ago)}, ${settledAt(ago)})`;
     expect(await health(id)).toMatchObject({ expired_24h: 2 });
   });
@@ -136,7 +136,7 @@ describe("the health", () => {
 
 describe("counting", () => {
   const counted = (id: string) => world.database.db.sql<{ outcome: string; n: number }[]>`
-    select outcome, sum(n)::int as n from attempt_figures, unnest(counts) n
+    select outcome, sum(n)::int as n from attempt_stats, unnest(counts) n
      where subscription_id = ${id} and step_s = 300 group by 1 order by 1`;
 
   test("once more, and by several processes at once, changes nothing", async () => {
@@ -162,10 +162,10 @@ describe("counting", () => {
         durationMs: i,
         outcome: i % 4 ? "delivered" : "failed",
       });
-    await world.database.db.sql`delete from figures_progress`;
+    await world.database.db.sql`delete from stats_progress`;
     await count();
     const rows = await world.database.db.sql<{ step: number; outcome: string; n: number }[]>`
-      select step_s as step, outcome, sum(n)::int as n from attempt_figures, unnest(counts) n
+      select step_s as step, outcome, sum(n)::int as n from attempt_stats, unnest(counts) n
        where subscription_id = ${id} group by 1, 2 order by 1, 2`;
     expect([...rows]).toEqual(
       [300, 3600, 86_400].flatMap((step) => [

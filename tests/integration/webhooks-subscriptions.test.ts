@@ -458,11 +458,11 @@ describe("deleting a subscription", () => {
     await report(api, provider, [created(site, "d3")]);
 
     expect(await queuedFor(database.db, id)).toEqual([]);
-    const settled = await database.db.sql<{ sequence: number; state: string; reason: string }[]>`
-      select sequence, state, reason from settled_entries where subscription_id = ${id} order by sequence`;
+    const settled = await database.db.sql<{ sequence: number; reason: string }[]>`
+      select sequence, reason from settled_entries where subscription_id = ${id} order by sequence`;
     expect([...settled]).toEqual([
-      { sequence: 1, state: "skipped", reason: "deleted" },
-      { sequence: 2, state: "skipped", reason: "deleted" },
+      { sequence: 1, reason: "deleted" },
+      { sequence: 2, reason: "deleted" },
     ]);
   });
 

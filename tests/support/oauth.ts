@@ -1,7 +1,7 @@
 import { createHash, randomBytes, randomUUID } from "node:crypto";
 
 import type { Db } from "../../db/client.ts";
-import { oauthClients } from "../../db/schema.ts";
+import { oauthClients } from "../../db/schema/oauth.ts";
 import { hashSecret, newSecret } from "../../src/lib/random-secret.ts";
 import { PASSWORD, type Answer, type TestApi } from "./api.ts";
 
@@ -27,7 +27,7 @@ export async function addClient(db: Db, settings: ClientSettings = {}): Promise<
   const { confidential = true, firstParty = false } = settings;
   const client = { clientId: randomUUID(), secret: newSecret() };
   const at = new Date("2026-06-01T12:00:00Z");
-  await db.orm.insert(oauthClients).values({
+  await db.insert(oauthClients).values({
     clientId: client.clientId,
     companyId: settings.companyId ?? null,
     name: settings.name ?? "A client",

@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import postgres from "postgres";
 
 import { connect, type Db } from "../../db/client.ts";
+import { checkRows } from "./statement-rows.ts";
 
 export interface TestDatabase {
   readonly db: Db;
@@ -26,7 +27,7 @@ export async function createDatabase(): Promise<TestDatabase> {
   url.pathname = `/${name}`;
   const pools: Db[] = [];
   const open = () => {
-    const db = connect(url.href, { max: CONNECTIONS, name: "test" });
+    const db = connect(url.href, { max: CONNECTIONS, name: "test", onRows: checkRows });
     pools.push(db);
     return db;
   };

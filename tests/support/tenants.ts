@@ -2,7 +2,7 @@ import { ulid } from "ulid";
 
 import { insertCompany, insertPlan, insertStore, insertUser } from "../../scripts/seed/rows.ts";
 import type { DbOrTx } from "../../db/client.ts";
-import { ssoConnections, ssoDomains } from "../../db/schema.ts";
+import { ssoConnections, ssoDomains } from "../../db/schema/sso.ts";
 import type { Role } from "../../src/auth/model.ts";
 import { createPasswords } from "../../src/lib/password.ts";
 import { PASSWORD } from "./api.ts";
@@ -129,7 +129,7 @@ export async function addSsoConnection(
 ): Promise<string> {
   const { companyId, domains, passwordLogin = true, isActive = true } = connection;
   const id = ulid();
-  await db.orm.insert(ssoConnections).values({
+  await db.insert(ssoConnections).values({
     id,
     companyId,
     issuer: "https://idp.example",
@@ -140,6 +140,6 @@ export async function addSsoConnection(
     createdAt: at,
     updatedAt: at,
   });
-  await db.orm.insert(ssoDomains).values(domains.map((domain) => ({ domain, connectionId: id })));
+  await db.insert(ssoDomains).values(domains.map((domain) => ({ domain, connectionId: id })));
   return id;
 }

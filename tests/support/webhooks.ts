@@ -134,21 +134,6 @@ export async function settle(
              payload_mode, batch_job_id, recorded_at from gone`;
 }
 
-/** The same, as it was written until attempts told it. */
-export async function settleAsBefore(
-  { database: { db } }: Pick<WebhookWorld, "database">,
-  subscriptionId: string,
-  state: "delivered" | "failed",
-): Promise<void> {
-  await db.sql`
-    with gone as (delete from outbox where subscription_id = ${subscriptionId} returning *)
-    insert into settled_entries
-      (subscription_id, sequence, event_id, event, is_test, payload_mode, review_history_id, review_id, batch_job_id,
-       round, state, recorded_at, settled_at)
-    select subscription_id, sequence, event_id, event, is_test, payload_mode, review_history_id, review_id,
-           batch_job_id, round, ${state}, recorded_at, now() from gone`;
-}
-
 export async function disable(
   { database, clock }: Pick<WebhookWorld, "database" | "clock">,
   subscriptionId: string,

@@ -48,7 +48,7 @@ export async function issueCode(tx: Tx, deps: CodeDeps, one: NewCode): Promise<W
   const code = String(randomInt(CODES)).padStart(CODE_DIGITS, "0");
   const expiresAt = addMs(now, ttlS * 1000);
   const codeMac = deps.codes.sign(code, codeContext(type, digest));
-  await saveCode(tx, { digest, type, userId, codeMac, issuedAt: now, expiresAt });
+  await saveCode(tx, { emailDigest: digest, type, userId, codeMac, issuedAt: now, expiresAt });
   await saveIssues(tx, digest, [...withinWindow(one.limits.issuedAt, now), now]);
   const isMailed = one.isMailed && isMailAddress(email);
   const to = isMailAddress(email) ? email : NOBODY;

@@ -1,22 +1,35 @@
+import { and, inArray, isNull, or } from "drizzle-orm";
+
 import type { Tx } from "../../../db/client.ts";
+import { anyOf } from "../../../db/conditions.ts";
+import { emailCodes } from "../../../db/schema/sign-in.ts";
+import { ssoCodes } from "../../../db/schema/sso.ts";
+import { authorizationCodes, tokens } from "../../../db/schema/tokens.ts";
+import { users } from "../../../db/schema/users.ts";
 
 /**
  * The users of companies, each held as `holdUser` does: whoever issues a token for one of them has committed it by
  * now, or waits until this transaction ends.
  */
 export async function holdUsersOf(tx: Tx, companyIds: readonly number[]): Promise<number[]> {
-  const rows = await tx.sql<{ id: number }[]>`
-    select id from users where company_id = any(${[...companyIds]}::int[]) order by id for no key update`;
+  const rows = await tx
+    .select({ id: users.id })
+    .from(users)
+    .where(anyOf(users.companyId, companyIds))
+    .orderBy(users.id)
+    .for("no key update");
   return rows.map(({ id }) => id);
 }
 
 /** All that the users have or are behind, in the order of `deleteTokensOf`. */
 export async function deleteTokensOfAll(tx: Tx, userIds: readonly number[]): Promise<number> {
-  const ids = [...userIds];
-  const { count } = await tx.sql`
-    delete from tokens where jti in (
-      select jti from tokens
-       where user_id = any(${ids}::int[]) or impersonator_id = any(${ids}::int[]) order by jti for update)`;
+  const held = tx
+    .select({ jti: tokens.jti })
+    .from(tokens)
+    .where(or(anyOf(tokens.userId, userIds), anyOf(tokens.impersonatorId, userIds)))
+    .orderBy(tokens.jti)
+    .for("update");
+  const { count } = await tx.delete(tokens).where(inArray(tokens.jti, held));
   return count;
 }
 
@@ -25,9 +38,10 @@ export async function consumeCodesOfAll(
   userIds: readonly number[],
   now: Date,
 ): Promise<void> {
-  await tx.sql`
-    update email_codes set consumed_at = ${now}
-     where user_id = any(${[...userIds]}::int[]) and consumed_at is null`;
+  await tx
+    .update(emailCodes)
+    .set({ consumedAt: now })
+    .where(and(anyOf(emailCodes.userId, userIds), isNull(emailCodes.consumedAt)));
 }
 
 /** What is pending at the authorize page, and between it and a client. */
@@ -35,7 +49,7 @@ export async function deleteAuthorizationCodesOfAll(
   tx: Tx,
   userIds: readonly number[],
 ): Promise<void> {
-  await tx.sql`delete from authorization_codes where user_id = any(${[...userIds]}::int[])`;
+  await tx.delete(authorizationCodes).where(anyOf(authorizationCodes.userId, userIds));
 }
 
 /** Sign-ins that an identity provider has confirmed, waiting for their exchange. */
@@ -44,7 +58,8 @@ export async function consumeSsoCodesOfAll(
   userIds: readonly number[],
   now: Date,
 ): Promise<void> {
-  await tx.sql`
-    update sso_codes set consumed_at = ${now}
-     where user_id = any(${[...userIds]}::int[]) and consumed_at is null`;
+  await tx
+    .update(ssoCodes)
+    .set({ consumedAt: now })
+    .where(and(anyOf(ssoCodes.userId, userIds), isNull(ssoCodes.consumedAt)));
 }

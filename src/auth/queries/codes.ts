@@ -1,6 +1,10 @@
+import { and, eq, isNull, sql } from "drizzle-orm";
+
 import type { DbOrTx, Tx } from "../../../db/client.ts";
-import { parseInstant } from "../../lib/clock.ts";
-import type { CodeLimits, EmailCode } from "../decide.ts";
+import { emailCodeLimits, emailCodes } from "../../../db/schema/sign-in.ts";
+import { authorizationCodes } from "../../../db/schema/tokens.ts";
+import { statement } from "../../../db/statement.ts";
+import type { CodeLimits } from "../decide.ts";
 import type { CodeType } from "../password-model.ts";
 
 /**
@@ -8,103 +12,101 @@ import type { CodeType } from "../password-model.ts";
  * code does so one after the other.
  */
 export async function holdCodeLimits(tx: Tx, digest: string, now: Date): Promise<CodeLimits> {
-  const [row] = await tx.sql<{ issued: string[]; wrong: string[] }[]>`
-    insert into email_code_limits as l (email_digest, issued_at, wrong_at, touched_at)
-    values (${digest}, '{}', '{}', ${now})
-    on conflict (email_digest) do update set touched_at = greatest(l.touched_at, excluded.touched_at)
-    returning to_json(issued_at) as issued, to_json(wrong_at) as wrong`;
-  return { issuedAt: instants(row?.issued ?? []), wrongAt: instants(row?.wrong ?? []) };
+  const latest = sql`greatest(${emailCodeLimits.touchedAt}, excluded.touched_at)`;
+  const [row] = await tx
+    .insert(emailCodeLimits)
+    .values({ emailDigest: digest, issuedAt: [], wrongAt: [], touchedAt: now })
+    .onConflictDoUpdate({ target: emailCodeLimits.emailDigest, set: { touchedAt: latest } })
+    .returning({ issuedAt: emailCodeLimits.issuedAt, wrongAt: emailCodeLimits.wrongAt });
+  return row ?? { issuedAt: [], wrongAt: [] };
 }
 
-/** The driver converts single instants only. */
-function instants(texts: readonly string[]): Date[] {
-  return texts.map(parseInstant).filter((at) => at !== undefined);
+export async function saveIssues(tx: Tx, digest: string, issuedAt: Date[]): Promise<void> {
+  await tx.update(emailCodeLimits).set({ issuedAt }).where(eq(emailCodeLimits.emailDigest, digest));
 }
 
-const iso = (at: Date): string => at.toISOString();
-
-export async function saveIssues(tx: Tx, digest: string, issuedAt: readonly Date[]): Promise<void> {
-  await tx.sql`
-    update email_code_limits set issued_at = ${issuedAt.map(iso)}::text[]::timestamptz[]
-    where email_digest = ${digest}`;
+export async function saveWrongTries(tx: Tx, digest: string, wrongAt: Date[]): Promise<void> {
+  await tx.update(emailCodeLimits).set({ wrongAt }).where(eq(emailCodeLimits.emailDigest, digest));
 }
 
-export async function saveWrongTries(
-  tx: Tx,
-  digest: string,
-  wrongAt: readonly Date[],
-): Promise<void> {
-  await tx.sql`
-    update email_code_limits set wrong_at = ${wrongAt.map(iso)}::text[]::timestamptz[]
-    where email_digest = ${digest}`;
-}
+export type CodeRow = Omit<typeof emailCodes.$inferSelect, "emailDigest" | "type">;
 
-export interface CodeRow extends EmailCode {
-  readonly codeMac: string;
-}
+const ofPurpose = (digest: string, type: CodeType) =>
+  and(eq(emailCodes.emailDigest, digest), eq(emailCodes.type, type));
 
 export async function findCode(
   db: DbOrTx,
   digest: string,
   type: CodeType,
 ): Promise<CodeRow | undefined> {
-  const [row] = await db.sql<CodeRow[]>`
-    select user_id as "userId", code_mac as "codeMac", tries, issued_at as "issuedAt", expires_at as "expiresAt",
-      consumed_at as "consumedAt"
-    from email_codes where email_digest = ${digest} and type = ${type}`;
+  const [row] = await db.select().from(emailCodes).where(ofPurpose(digest, type));
   return row;
 }
 
 /** Takes the place of the last code, which works no more. */
 export async function saveCode(
   tx: Tx,
-  code: Pick<CodeRow, "userId" | "codeMac" | "issuedAt" | "expiresAt"> & {
-    digest: string;
-    type: CodeType;
-  },
+  code: Omit<typeof emailCodes.$inferInsert, "tries" | "consumedAt">,
 ): Promise<void> {
-  await tx.sql`
-    insert into email_codes (email_digest, type, user_id, code_mac, tries, issued_at, expires_at)
-    values (${code.digest}, ${code.type}, ${code.userId}, ${code.codeMac}, 0, ${code.issuedAt}, ${code.expiresAt})
-    on conflict (email_digest, type) do update set
-      user_id = excluded.user_id, code_mac = excluded.code_mac, tries = 0, issued_at = excluded.issued_at,
-      expires_at = excluded.expires_at, consumed_at = null`;
+  const { userId, codeMac, issuedAt, expiresAt } = code;
+  const fresh = { userId, codeMac, tries: 0, issuedAt, expiresAt, consumedAt: null };
+  await tx
+    .insert(emailCodes)
+    .values({ ...code, ...fresh })
+    .onConflictDoUpdate({ target: [emailCodes.emailDigest, emailCodes.type], set: fresh });
 }
 
 export async function countTry(tx: Tx, digest: string, type: CodeType): Promise<void> {
-  await tx.sql`
-    update email_codes set tries = tries + 1 where email_digest = ${digest} and type = ${type}`;
+  await tx
+    .update(emailCodes)
+    .set({ tries: sql`${emailCodes.tries} + 1` })
+    .where(ofPurpose(digest, type));
 }
 
 export async function consumeCode(
   tx: Tx,
   code: { digest: string; type: CodeType; now: Date },
 ): Promise<void> {
-  await tx.sql`
-    update email_codes set consumed_at = ${code.now}
-    where email_digest = ${code.digest} and type = ${code.type}`;
+  await tx
+    .update(emailCodes)
+    .set({ consumedAt: code.now })
+    .where(ofPurpose(code.digest, code.type));
 }
 
 /** The rows stay for the cooldown. */
 export async function consumeCodesOf(tx: Tx, userId: number, now: Date): Promise<void> {
-  await tx.sql`
-    update email_codes set consumed_at = ${now} where user_id = ${userId} and consumed_at is null`;
+  await tx
+    .update(emailCodes)
+    .set({ consumedAt: now })
+    .where(and(eq(emailCodes.userId, userId), isNull(emailCodes.consumedAt)));
 }
 
 /** Ends what is pending at the authorize page and between it and the client. */
 export async function deleteAuthorizationCodesOf(tx: Tx, userId: number): Promise<void> {
-  await tx.sql`delete from authorization_codes where user_id = ${userId}`;
+  await tx.delete(authorizationCodes).where(eq(authorizationCodes.userId, userId));
 }
+
+const savepoint = (name: string, text: string) =>
+  statement({
+    name,
+    reason: "A savepoint is no query, and which of two ends it takes must not show in the time.",
+    params: {},
+    columns: {},
+    text: () => sql.raw(text),
+  });
+const trialBegins = savepoint("openTrial", "savepoint trial");
+const trialIsKept = savepoint("keepTrial", "release savepoint trial");
+const trialIsUndone = savepoint("undoTrial", "rollback to savepoint trial");
 
 /** What comes after can be taken back without the rest of the transaction. */
 export async function openTrial(tx: Tx): Promise<void> {
-  await tx.sql`savepoint trial`;
+  await tx.run(trialBegins, {});
 }
 
 export async function keepTrial(tx: Tx): Promise<void> {
-  await tx.sql`release savepoint trial`;
+  await tx.run(trialIsKept, {});
 }
 
 export async function undoTrial(tx: Tx): Promise<void> {
-  await tx.sql`rollback to savepoint trial`;
+  await tx.run(trialIsUndone, {});
 }

@@ -1,27 +1,37 @@
+// One raw statement (db/statement.ts): the rule of the lock, which must be one statement.
+import { and, eq, gt, or, sql } from "drizzle-orm";
+
 import type { DbOrTx } from "../../../db/client.ts";
+import { prepared } from "../../../db/prepared.ts";
+import { signInLocks } from "../../../db/schema/sign-in.ts";
+import { instant, statement, value } from "../../../db/statement.ts";
 import { addMs } from "../../lib/clock.ts";
 import { FORGET_FAILURES_AFTER_MS, WRONG_ATTEMPTS_TO_LOCK, type SignInLock } from "../decide.ts";
 
 type LockTime = Pick<SignInLock, "lockedUntil">;
 
+const { emailDigest, failures, locks, lockedUntil } = signInLocks;
+
+const lockTimes = prepared({ digest: emailDigest }, (db, { digest }) =>
+  db.select({ lockedUntil }).from(signInLocks).where(eq(emailDigest, digest)),
+);
+
 export async function findLockTime(db: DbOrTx, digest: string): Promise<LockTime | undefined> {
-  const [row] = await db.sql<LockTime[]>`
-    select locked_until as "lockedUntil" from sign_in_locks where email_digest = ${digest}`;
+  const [row] = await lockTimes(db, { digest });
   return row;
 }
 
-/**
- * `decideWrongAttempt` in one statement, so that of any number of parallel attempts each sees the ones before it.
- * Answers the lock that this attempt brought about, if any; undefined if sign-in was locked and nothing was counted.
- */
-export async function settleWrongAttempt(
-  tx: DbOrTx,
-  attempt: { digest: string; now: Date; scheduleS: readonly number[] },
-): Promise<LockTime | undefined> {
-  const { digest, now, scheduleS } = attempt;
-  const forgottenBefore = addMs(now, -FORGET_FAILURES_AFTER_MS);
-  const schedule = `{${scheduleS.join(",")}}`;
-  const [row] = await tx.sql<LockTime[]>`
+const wrongAttempt = statement({
+  name: "settleWrongAttempt",
+  reason: "The builder cannot set several columns from one select, which holds the rule once.",
+  params: {
+    digest: emailDigest,
+    now: instant,
+    forgottenBefore: instant,
+    schedule: value("integer[]"),
+  },
+  columns: { lockedUntil },
+  text: ({ digest, now, forgottenBefore, schedule }) => sql`
     insert into sign_in_locks as l (email_digest, failures, locks, locked_until, last_failure_at)
     values (${digest}, 1, 0, null, ${now})
     on conflict (email_digest) do update set (failures, locks, locked_until, last_failure_at) = (
@@ -35,10 +45,23 @@ export async function settleWrongAttempt(
         (select case when l.last_failure_at <= ${forgottenBefore} then 0 else l.failures end as failures,
                 case when l.last_failure_at <= ${forgottenBefore} then 0 else l.locks end as locks) as known,
         lateral (select known.failures + 1 >= ${WRONG_ATTEMPTS_TO_LOCK}::int as locks_now,
-                        ${schedule}::text::int[] as schedule) as rule
+                        ${schedule}::int[] as schedule) as rule
     )
     where l.locked_until is null or l.locked_until <= ${now}
-    returning locked_until as "lockedUntil"`;
+    returning locked_until as "lockedUntil"`,
+});
+
+/**
+ * `decideWrongAttempt` in one statement, so that of any number of parallel attempts each sees the ones before it.
+ * Answers the lock that this attempt brought about, if any; undefined if sign-in was locked and nothing was counted.
+ */
+export async function settleWrongAttempt(
+  tx: DbOrTx,
+  attempt: { digest: string; now: Date; scheduleS: readonly number[] },
+): Promise<LockTime | undefined> {
+  const { digest, now, scheduleS } = attempt;
+  const forgottenBefore = addMs(now, -FORGET_FAILURES_AFTER_MS);
+  const [row] = await tx.run(wrongAttempt, { digest, now, forgottenBefore, schedule: scheduleS });
   return row;
 }
 
@@ -50,17 +73,19 @@ export async function settleRightAttempt(
   tx: DbOrTx,
   attempt: { digest: string; now: Date },
 ): Promise<LockTime | undefined> {
-  const { digest, now } = attempt;
-  const [row] = await tx.sql<LockTime[]>`
-    update sign_in_locks set
-      failures = case when locked_until > ${now} then failures else 0 end,
-      locks = case when locked_until > ${now} then locks else 0 end,
-      locked_until = case when locked_until > ${now} then locked_until end
-    where email_digest = ${digest} and (failures > 0 or locks > 0)
-    returning locked_until as "lockedUntil"`;
+  const isLocked = gt(lockedUntil, attempt.now);
+  const [row] = await tx
+    .update(signInLocks)
+    .set({
+      failures: sql`case when ${isLocked} then ${failures} else 0 end`,
+      locks: sql`case when ${isLocked} then ${locks} else 0 end`,
+      lockedUntil: sql`case when ${isLocked} then ${lockedUntil} end`,
+    })
+    .where(and(eq(emailDigest, attempt.digest), or(gt(failures, 0), gt(locks, 0))))
+    .returning({ lockedUntil });
   return row;
 }
 
 export async function forgetLock(tx: DbOrTx, digest: string): Promise<void> {
-  await tx.sql`delete from sign_in_locks where email_digest = ${digest}`;
+  await tx.delete(signInLocks).where(eq(emailDigest, digest));
 }

@@ -1,23 +1,69 @@
+// One raw statement (db/statement.ts): an advisory lock.
+import { and, eq, inArray, isNull, lte, ne, notExists, or, sql, type SQL } from "drizzle-orm";
+import type { PgColumn, PgTable } from "drizzle-orm/pg-core";
+
 import type { DbOrTx, Tx } from "../../../db/client.ts";
+import { signingKeys } from "../../../db/schema/keys.ts";
+import { emailCodeLimits, emailCodes, signInLocks } from "../../../db/schema/sign-in.ts";
+import { ssoCodes, ssoStates } from "../../../db/schema/sso.ts";
+import { authorizationCodes, tokens } from "../../../db/schema/tokens.ts";
+import { statement, value } from "../../../db/statement.ts";
+
+const purgeTurn = statement({
+  name: "tryPurgeTurn",
+  reason: "The builder selects from tables; an advisory lock is in none.",
+  params: {},
+  columns: { isMine: value("boolean") },
+  text: () => sql`select pg_try_advisory_xact_lock(hashtext('reviewrelay:auth-purge')) as "isMine"`,
+});
 
 /** True for one process at a time, until the transaction ends. */
 export async function tryPurgeTurn(tx: Tx): Promise<boolean> {
-  const [row] = await tx.sql<{ mine: boolean }[]>`
-    select pg_try_advisory_xact_lock(hashtext('reviewrelay:auth-purge')) as mine`;
-  return row?.mine ?? false;
+  const [turn] = await tx.run(purgeTurn, {});
+  return turn?.isMine ?? false;
 }
 
-/** Every deletion passes by rows that somebody works on: they are left for the next time. */
-export async function deleteExpiredTokens(
+interface Oldest {
+  readonly where: SQL | undefined;
+  readonly orderBy: PgColumn;
+  readonly limit: number;
+}
+
+/** Holds the oldest rows but those that somebody works on, which are left for the next time; to be deleted by their key. */
+function holdOldest(
   tx: DbOrTx,
-  before: Date,
-  limit: number,
+  table: PgTable,
+  key: Readonly<Record<string, PgColumn>>,
+  { where, orderBy, limit }: Oldest,
+) {
+  return tx
+    .select(key)
+    .from(table)
+    .where(where)
+    .orderBy(orderBy)
+    .limit(limit)
+    .for("update", { skipLocked: true });
+}
+
+async function deleteOldest(
+  tx: DbOrTx,
+  table: PgTable,
+  key: PgColumn,
+  oldest: Oldest,
 ): Promise<number> {
-  const result = await tx.sql`
-    delete from tokens where jti in (
-      select jti from tokens where expires_at <= ${before} order by expires_at limit ${limit}
-      for update skip locked)`;
-  return result.count;
+  const { count } = await tx
+    .delete(table)
+    .where(inArray(key, holdOldest(tx, table, { key }, oldest)));
+  return count;
+}
+
+export function deleteExpiredTokens(tx: DbOrTx, before: Date, limit: number): Promise<number> {
+  const { jti, expiresAt } = tokens;
+  return deleteOldest(tx, tokens, jti, {
+    where: lte(expiresAt, before),
+    orderBy: expiresAt,
+    limit,
+  });
 }
 
 /** Codes that are over, used or not, and hold back no other one any more. */
@@ -26,52 +72,51 @@ export async function deleteDeadCodes(
   { expiredBefore, issuedBefore }: { expiredBefore: Date; issuedBefore: Date },
   limit: number,
 ): Promise<number> {
-  const result = await tx.sql`
-    delete from email_codes where (email_digest, type) in (
-      select email_digest, type from email_codes
-      where expires_at <= ${expiredBefore} and issued_at <= ${issuedBefore}
-      order by expires_at limit ${limit} for update skip locked)`;
-  return result.count;
+  const { emailDigest, type, expiresAt, issuedAt } = emailCodes;
+  const where = and(lte(expiresAt, expiredBefore), lte(issuedAt, issuedBefore));
+  const key = { emailDigest, type };
+  const dead = holdOldest(tx, emailCodes, key, { where, orderBy: expiresAt, limit });
+  const { count } = await tx.delete(emailCodes).where(sql`(${emailDigest}, ${type}) in ${dead}`);
+  return count;
 }
 
 /** What is left of sign-ins at the authorize page; used codes stay longer, so that a replay is recognised. */
-export async function deleteDeadAuthorizationCodes(
+export function deleteDeadAuthorizationCodes(
   tx: DbOrTx,
   { expiredBefore, redeemedBefore }: { expiredBefore: Date; redeemedBefore: Date },
   limit: number,
 ): Promise<number> {
-  const result = await tx.sql`
-    delete from authorization_codes where secret_hash in (
-      select secret_hash from authorization_codes
-      where expires_at <= ${expiredBefore} and (state <> 'redeemed' or redeemed_at <= ${redeemedBefore})
-      order by expires_at limit ${limit} for update skip locked)`;
-  return result.count;
+  const { secretHash, state, expiresAt, redeemedAt } = authorizationCodes;
+  const isForgotten = or(ne(state, "redeemed"), lte(redeemedAt, redeemedBefore));
+  return deleteOldest(tx, authorizationCodes, secretHash, {
+    where: and(lte(expiresAt, expiredBefore), isForgotten),
+    orderBy: expiresAt,
+    limit,
+  });
 }
 
-export async function deleteOldCodeLimits(
-  tx: DbOrTx,
-  before: Date,
-  limit: number,
-): Promise<number> {
-  const result = await tx.sql`
-    delete from email_code_limits where email_digest in (
-      select email_digest from email_code_limits where touched_at <= ${before}
-      order by touched_at limit ${limit} for update skip locked)`;
-  return result.count;
+export function deleteOldCodeLimits(tx: DbOrTx, before: Date, limit: number): Promise<number> {
+  const { emailDigest, touchedAt } = emailCodeLimits;
+  return deleteOldest(tx, emailCodeLimits, emailDigest, {
+    where: lte(touchedAt, before),
+    orderBy: touchedAt,
+    limit,
+  });
 }
 
 /** What `decideWrongAttempt` would forget. */
-export async function deleteForgottenLocks(
+export function deleteForgottenLocks(
   tx: DbOrTx,
   { failedBefore, now }: { failedBefore: Date; now: Date },
   limit: number,
 ): Promise<number> {
-  const result = await tx.sql`
-    delete from sign_in_locks where email_digest in (
-      select email_digest from sign_in_locks
-      where last_failure_at <= ${failedBefore} and (locked_until is null or locked_until <= ${now})
-      order by last_failure_at limit ${limit} for update skip locked)`;
-  return result.count;
+  const { emailDigest, lastFailureAt, lockedUntil } = signInLocks;
+  const isOpen = or(isNull(lockedUntil), lte(lockedUntil, now));
+  return deleteOldest(tx, signInLocks, emailDigest, {
+    where: and(lte(lastFailureAt, failedBefore), isOpen),
+    orderBy: lastFailureAt,
+    limit,
+  });
 }
 
 /** Retired keys that no token needs; a token that is being written holds its key. */
@@ -80,33 +125,37 @@ export async function deleteIdleKeys(
   retiredBefore: Date,
   limit: number,
 ): Promise<string[]> {
-  const rows = await tx.sql<{ kid: string }[]>`
-    delete from signing_keys where kid in (
-      select kid from signing_keys k
-      where state = 'retired' and retired_at <= ${retiredBefore}
-        and not exists (select 1 from tokens where tokens.kid = k.kid)
-      order by retired_at limit ${limit} for update skip locked)
-    returning kid`;
+  const { kid, state, retiredAt } = signingKeys;
+  const uses = tx.select({ jti: tokens.jti }).from(tokens).where(eq(tokens.kid, kid));
+  const idle = holdOldest(
+    tx,
+    signingKeys,
+    { kid },
+    {
+      where: and(eq(state, "retired"), lte(retiredAt, retiredBefore), notExists(uses)),
+      orderBy: retiredAt,
+      limit,
+    },
+  );
+  const rows = await tx.delete(signingKeys).where(inArray(kid, idle)).returning({ kid });
   return rows.map((row) => row.kid);
 }
 
 /** Trips to identity providers that are over, ended or not (`src/sso`). */
-export async function deleteDeadSsoStates(
-  tx: DbOrTx,
-  before: Date,
-  limit: number,
-): Promise<number> {
-  const result = await tx.sql`
-    delete from sso_states where state_hash in (
-      select state_hash from sso_states where expires_at <= ${before} order by expires_at limit ${limit}
-      for update skip locked)`;
-  return result.count;
+export function deleteDeadSsoStates(tx: DbOrTx, before: Date, limit: number): Promise<number> {
+  const { stateHash, expiresAt } = ssoStates;
+  return deleteOldest(tx, ssoStates, stateHash, {
+    where: lte(expiresAt, before),
+    orderBy: expiresAt,
+    limit,
+  });
 }
 
-export async function deleteDeadSsoCodes(tx: DbOrTx, before: Date, limit: number): Promise<number> {
-  const result = await tx.sql`
-    delete from sso_codes where code_hash in (
-      select code_hash from sso_codes where expires_at <= ${before} order by expires_at limit ${limit}
-      for update skip locked)`;
-  return result.count;
+export function deleteDeadSsoCodes(tx: DbOrTx, before: Date, limit: number): Promise<number> {
+  const { codeHash, expiresAt } = ssoCodes;
+  return deleteOldest(tx, ssoCodes, codeHash, {
+    where: lte(expiresAt, before),
+    orderBy: expiresAt,
+    limit,
+  });
 }

@@ -1,29 +1,20 @@
+import { and, desc, eq, gt, inArray, isNull, lt, max, ne, sql, type SQL } from "drizzle-orm";
+
 import type { DbOrTx, Tx } from "../../../db/client.ts";
+import { authenticationEvents, tokens } from "../../../db/schema/tokens.ts";
 import type { Page } from "../../http/page.ts";
-import type { SignInMethod } from "../model.ts";
 
 /** A sign-in: the family of the tokens that come from it. */
-interface AuthenticationEvent {
-  /** A ULID, so that ids order sign-ins by time. */
-  readonly id: string;
-  readonly userId: number;
-  readonly method: SignInMethod;
-  readonly clientId: string | null;
-  readonly ip: string | null;
-  readonly userAgent: string | null;
-  readonly at: Date;
-}
+type AuthenticationEvent = Omit<typeof authenticationEvents.$inferSelect, "logoutTime">;
 
 export async function insertAuthenticationEvent(tx: Tx, event: AuthenticationEvent): Promise<void> {
-  await tx.sql`
-    insert into authentication_events (id, user_id, method, client_id, ip, user_agent, at)
-    values (${event.id}, ${event.userId}, ${event.method}, ${event.clientId}, ${event.ip}, ${event.userAgent},
-      ${event.at})`;
+  await tx.insert(authenticationEvents).values(event);
 }
 
 /** Makes whoever issues into the family, or ends it, wait for the other: no token slips past a revocation. */
 export async function lockFamily(tx: Tx, familyId: string): Promise<void> {
-  await tx.sql`select 1 from authentication_events where id = ${familyId} for update`;
+  const { id } = authenticationEvents;
+  await tx.select({ id }).from(authenticationEvents).where(eq(id, familyId)).for("update");
 }
 
 /**
@@ -34,47 +25,60 @@ export async function stampLogout(
   tx: Tx,
   logout: { userId: number; impersonated: boolean; at: Date },
 ): Promise<void> {
-  await tx.sql`
-    update authentication_events set logout_time = ${logout.at}
-    where id = (
-      select id from authentication_events
-      where user_id = ${logout.userId} and (method = 'impersonation') = ${logout.impersonated}::boolean
-      order by id desc limit 1)`;
+  const { id, userId, method } = authenticationEvents;
+  const isOfKind = (logout.impersonated ? eq : ne)(method, "impersonation");
+  const latest = tx
+    .select({ id })
+    .from(authenticationEvents)
+    .where(and(eq(userId, logout.userId), isOfKind))
+    .orderBy(desc(id))
+    .limit(1);
+  await tx.update(authenticationEvents).set({ logoutTime: logout.at }).where(eq(id, latest));
 }
 
 export async function deleteRefreshTokens(tx: DbOrTx, familyId: string): Promise<void> {
-  await tx.sql`delete from tokens where family_id = ${familyId} and kind = 'refresh'`;
+  await tx.delete(tokens).where(and(eq(tokens.familyId, familyId), eq(tokens.kind, "refresh")));
 }
 
 /** A sign-in that still has a live token. */
-export interface SessionRow {
-  readonly id: string;
-  readonly userId: number;
-  readonly method: SignInMethod;
-  readonly clientId: string | null;
-  readonly ip: string | null;
-  readonly userAgent: string | null;
-  readonly at: Date;
+export interface SessionRow extends AuthenticationEvent {
   readonly lastUsedAt: Date | null;
   readonly expiresAt: Date;
 }
 
-const session = (db: DbOrTx, now: Date) => db.sql`
-  select e.id, e.user_id as "userId", e.method, e.client_id as "clientId", e.ip, e.user_agent as "userAgent", e.at,
-    max(t.last_used_at) as "lastUsedAt", max(t.expires_at) as "expiresAt"
-  from authentication_events e
-  join tokens t on t.family_id = e.id and t.expires_at > ${now} and t.redeemed_at is null`;
+interface Sessions {
+  readonly where: SQL | undefined;
+  readonly now: Date;
+  readonly limit: number;
+}
 
 /** Newest first. */
-export async function sessionsOf(
+function selectSessions(db: DbOrTx, { where, now, limit }: Sessions): Promise<SessionRow[]> {
+  const { id, userId, method, clientId, ip, userAgent, at } = authenticationEvents;
+  const event = { id, userId, method, clientId, ip, userAgent, at };
+  const isLive = and(gt(tokens.expiresAt, now), isNull(tokens.redeemedAt));
+  return db
+    .select({
+      ...event,
+      lastUsedAt: max(tokens.lastUsedAt),
+      expiresAt: sql`max(${tokens.expiresAt})`.mapWith(tokens.expiresAt),
+    })
+    .from(authenticationEvents)
+    .innerJoin(tokens, and(eq(tokens.familyId, id), isLive))
+    .where(where)
+    .groupBy(id)
+    .orderBy(desc(id))
+    .limit(limit);
+}
+
+export function sessionsOf(
   db: DbOrTx,
   userId: number,
   { now, page }: { now: Date; page: Page },
 ): Promise<SessionRow[]> {
-  const before = page.after === undefined ? db.sql`` : db.sql`and e.id < ${page.after}`;
-  return db.sql<SessionRow[]>`
-    ${session(db, now)} where t.user_id = ${userId} ${before}
-    group by e.id order by e.id desc limit ${page.limit + 1}`;
+  const behind = page.after === undefined ? undefined : lt(authenticationEvents.id, page.after);
+  const where = and(eq(tokens.userId, userId), behind);
+  return selectSessions(db, { where, now, limit: page.limit + 1 });
 }
 
 export async function findSession(
@@ -82,18 +86,27 @@ export async function findSession(
   id: string,
   now: Date,
 ): Promise<SessionRow | undefined> {
-  const [row] = await db.sql<SessionRow[]>`${session(db, now)} where e.id = ${id} group by e.id`;
+  const where = eq(authenticationEvents.id, id);
+  const [row] = await selectSessions(db, { where, now, limit: 1 });
   return row;
 }
 
 /** Ends a sign-in; in one order, as every deletion of several tokens. */
 export async function deleteFamily(tx: Tx, familyId: string): Promise<number> {
-  const result = await tx.sql`
-    delete from tokens where jti in (
-      select jti from tokens where family_id = ${familyId} order by jti for update)`;
-  return result.count;
+  const { jti } = tokens;
+  const held = tx
+    .select({ jti })
+    .from(tokens)
+    .where(eq(tokens.familyId, familyId))
+    .orderBy(jti)
+    .for("update");
+  const { count } = await tx.delete(tokens).where(inArray(jti, held));
+  return count;
 }
 
 export async function stampLogoutOf(tx: Tx, familyId: string, at: Date): Promise<void> {
-  await tx.sql`update authentication_events set logout_time = ${at} where id = ${familyId}`;
+  await tx
+    .update(authenticationEvents)
+    .set({ logoutTime: at })
+    .where(eq(authenticationEvents.id, familyId));
 }

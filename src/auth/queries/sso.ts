@@ -1,27 +1,39 @@
-import type { DbOrTx, Tx } from "../../../db/client.ts";
+import { and, eq, isNull } from "drizzle-orm";
 
-export interface DomainPolicy {
+import type { DbOrTx, Tx } from "../../../db/client.ts";
+import { prepared } from "../../../db/prepared.ts";
+import { companies } from "../../../db/schema/companies.ts";
+import { ssoCodes, ssoConnections, ssoDomains } from "../../../db/schema/sso.ts";
+import { isPartnerOfCompany, isTenantActive, partners } from "../../../db/tenancy.ts";
+
+interface DomainPolicy {
   readonly connectionId: string;
   readonly passwordLogin: boolean;
 }
+
+const domainPolicies = prepared({ domain: ssoDomains.domain }, (db, { domain }) =>
+  db
+    .select({ connectionId: ssoConnections.id, passwordLogin: ssoConnections.passwordLogin })
+    .from(ssoDomains)
+    .innerJoin(ssoConnections, eq(ssoConnections.id, ssoDomains.connectionId))
+    .innerJoin(companies, eq(companies.id, ssoConnections.companyId))
+    .leftJoin(partners, isPartnerOfCompany)
+    .where(and(eq(ssoDomains.domain, domain), ssoConnections.isActive, isTenantActive)),
+);
 
 /** How the addresses of a domain sign in; undefined: with a password, like everybody else's. */
 export async function findDomainPolicy(
   db: DbOrTx,
   domain: string,
 ): Promise<DomainPolicy | undefined> {
-  const [row] = await db.sql<DomainPolicy[]>`
-    select s.id as "connectionId", s.password_login as "passwordLogin"
-    from sso_domains d
-    join sso_connections s on s.id = d.connection_id
-    join companies c on c.id = s.company_id
-    left join companies p on p.id = c.partner_id
-    where d.domain = ${domain} and s.is_active and c.is_active and coalesce(p.is_active, true)`;
-  return row;
+  const [policy] = await domainPolicies(db, { domain });
+  return policy;
 }
 
 /** One-time codes of single sign-on that wait for their exchange. */
 export async function consumeSsoCodesOf(tx: Tx, userId: number, now: Date): Promise<void> {
-  await tx.sql`
-    update sso_codes set consumed_at = ${now} where user_id = ${userId} and consumed_at is null`;
+  await tx
+    .update(ssoCodes)
+    .set({ consumedAt: now })
+    .where(and(eq(ssoCodes.userId, userId), isNull(ssoCodes.consumedAt)));
 }

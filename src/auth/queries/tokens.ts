@@ -1,166 +1,177 @@
+import { and, arrayContains, desc, eq, gt, inArray, isNull, or, sql, type SQL } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
+
 import type { DbOrTx, Tx } from "../../../db/client.ts";
+import { neverNull } from "../../../db/never-null.ts";
+import { prepared } from "../../../db/prepared.ts";
+import { companies } from "../../../db/schema/companies.ts";
+import { oauthClients } from "../../../db/schema/oauth.ts";
+import { authenticationEvents, tokens } from "../../../db/schema/tokens.ts";
+import { users, userStores } from "../../../db/schema/users.ts";
+import { isPartnerOfCompany, isTenantActive, isUserActive, partners } from "../../../db/tenancy.ts";
 import type { Page } from "../../http/page.ts";
-import type { Role, SignInMethod, TokenKind } from "../model.ts";
 
-export interface TokenRow {
-  readonly jti: string;
-  readonly kind: TokenKind;
-  readonly userId: number;
-  readonly clientId: string | null;
-  readonly familyId: string | null;
-  readonly impersonatorId: number | null;
-  readonly scope: string;
-  readonly kid: string;
-  readonly issuedAt: Date;
-  readonly expiresAt: Date | null;
+type Token = typeof tokens.$inferSelect;
+export type TokenRow = Omit<Token, "name" | "sealedToken" | "lastUsedAt" | "redeemedAt">;
+/** With what only the two kinds of personal access token have. */
+type NewToken = Omit<Token, "lastUsedAt" | "redeemedAt">;
+
+export async function insertToken(tx: DbOrTx, row: NewToken): Promise<void> {
+  await tx.insert(tokens).values(row);
 }
 
-/** What only the two kinds of personal access token have. */
-interface PersonalPart {
-  readonly name: string | null;
-  readonly sealedToken: string | null;
-}
+const impersonators = alias(users, "impersonators");
 
-export async function insertToken(tx: DbOrTx, row: TokenRow & PersonalPart): Promise<void> {
-  await tx.sql`
-    insert into tokens
-      (jti, kind, user_id, client_id, family_id, impersonator_id, scope, kid, name, sealed_token, issued_at,
-       expires_at)
-    values
-      (${row.jti}, ${row.kind}, ${row.userId}, ${row.clientId}, ${row.familyId}, ${row.impersonatorId},
-       ${row.scope}, ${row.kid}, ${row.name}, ${row.sealedToken}, ${row.issuedAt}, ${row.expiresAt})`;
-}
+/** A live token with all that its use depends on, every join by primary key. */
+const bearers = prepared({ jti: tokens.jti }, (db, { jti }) => {
+  const { kind, userId, clientId, familyId, impersonatorId, scope, expiresAt, lastUsedAt } = tokens;
+  const token = { kind, userId, clientId, familyId, impersonatorId, scope, expiresAt, lastUsedAt };
+  const ownStores = db
+    .select({ storeId: userStores.storeId })
+    .from(userStores)
+    .where(eq(userStores.userId, users.id))
+    .orderBy(userStores.storeId);
+  const mayImpersonate = and(
+    impersonators.isActive,
+    eq(impersonators.companyId, partners.id),
+    inArray(impersonators.role, ["partner_owner", "partner_admin"]),
+  );
+  return db
+    .select({
+      ...token,
+      signInMethod: authenticationEvents.method,
+      clientIsFirstParty: oauthClients.firstParty,
+      userName: users.name,
+      role: users.role,
+      companyId: users.companyId,
+      companyType: companies.type,
+      companyPartnerId: companies.partnerId,
+      storeIds: sql<
+        number[] | null
+      >`case when ${eq(users.role, "location_user")} then array${ownStores} end`,
+    })
+    .from(tokens)
+    .innerJoin(users, eq(users.id, userId))
+    .innerJoin(companies, eq(companies.id, users.companyId))
+    .leftJoin(partners, isPartnerOfCompany)
+    .leftJoin(impersonators, eq(impersonators.id, impersonatorId))
+    .leftJoin(authenticationEvents, eq(authenticationEvents.id, familyId))
+    .leftJoin(oauthClients, eq(oauthClients.clientId, clientId))
+    .where(
+      and(
+        eq(tokens.jti, jti),
+        users.isActive,
+        isTenantActive,
+        or(isNull(impersonatorId), mayImpersonate),
+      ),
+    );
+});
 
-/** A live token with all that its use depends on. */
-export interface BearerRow extends Omit<TokenRow, "jti" | "kid" | "issuedAt"> {
-  readonly lastUsedAt: Date | null;
-  readonly signInMethod: SignInMethod | null;
-  readonly clientIsFirstParty: boolean | null;
-  readonly userName: string;
-  readonly role: Role;
-  readonly companyId: number;
-  readonly companyType: "platform" | "partner" | "account";
-  readonly companyPartnerId: number | null;
-  readonly storeIds: number[] | null;
-}
+export type BearerRow = Awaited<ReturnType<typeof bearers>>[number];
 
 /**
- * The one look-up of a bearer check, every join by primary key. No row: the token was revoked, the user, the company
- * or its partner is inactive, or the impersonator is no active admin of the account's partner any more (decisions.md
- * 2, revocation).
+ * The one look-up of a bearer check. No row: the token was revoked, the user, the company or its partner is inactive,
+ * or the impersonator is no active admin of the account's partner any more (decisions.md 2, revocation).
  */
 export async function findBearer(db: DbOrTx, jti: string): Promise<BearerRow | undefined> {
-  const [row] = await db.sql<BearerRow[]>`
-    select t.kind, t.user_id as "userId", t.client_id as "clientId", t.family_id as "familyId",
-      t.impersonator_id as "impersonatorId", t.scope, t.expires_at as "expiresAt", t.last_used_at as "lastUsedAt",
-      e.method as "signInMethod", o.first_party as "clientIsFirstParty",
-      u.name as "userName", u.role, u.company_id as "companyId",
-      c.type as "companyType", c.partner_id as "companyPartnerId",
-      case when u.role = 'location_user'
-        then array(select store_id from user_stores where user_id = u.id order by store_id) end as "storeIds"
-    from tokens t
-    join users u on u.id = t.user_id
-    join companies c on c.id = u.company_id
-    left join companies p on p.id = c.partner_id
-    left join users i on i.id = t.impersonator_id
-    left join authentication_events e on e.id = t.family_id
-    left join oauth_clients o on o.client_id = t.client_id
-    where t.jti = ${jti} and u.is_active and c.is_active and coalesce(p.is_active, true)
-      and (t.impersonator_id is null or
-        (i.is_active and i.company_id = p.id and i.role in ('partner_owner', 'partner_admin')))`;
+  const [row] = await bearers(db, { jti });
   return row;
 }
 
 /** False if the token was gone already. */
 export async function deleteToken(tx: DbOrTx, jti: string): Promise<boolean> {
-  const result = await tx.sql`delete from tokens where jti = ${jti}`;
-  return result.count > 0;
+  const { count } = await tx.delete(tokens).where(eq(tokens.jti, jti));
+  return count > 0;
 }
 
 /** False if it was stamped since it was `seen`: of several requests at once one stamps. */
 export async function stampLastUse(
   db: DbOrTx,
   jti: string,
-  stamp: { seen: Date | null; at: Date },
+  { seen, at }: { seen: Date | null; at: Date },
 ): Promise<boolean> {
-  const result = await db.sql`
-    update tokens set last_used_at = ${stamp.at}
-    where jti = ${jti} and last_used_at is not distinct from ${stamp.seen}`;
-  return result.count > 0;
+  const isUnchanged = sql`${tokens.lastUsedAt} is not distinct from ${seen}`;
+  const { count } = await db
+    .update(tokens)
+    .set({ lastUsedAt: at })
+    .where(and(eq(tokens.jti, jti), isUnchanged));
+  return count > 0;
 }
 
 export async function isTokenAlive(db: DbOrTx, jti: string): Promise<boolean> {
-  const rows = await db.sql`select 1 from tokens where jti = ${jti}`;
+  const rows = await db.select({ jti: tokens.jti }).from(tokens).where(eq(tokens.jti, jti));
   return rows.length > 0;
 }
 
 /** All that the user has or is behind. In one order, so that two such deletions do not wait for each other. */
 export async function deleteTokensOf(tx: Tx, userId: number): Promise<number> {
-  const result = await tx.sql`
-    delete from tokens where jti in (
-      select jti from tokens where user_id = ${userId} or impersonator_id = ${userId} order by jti for update)`;
-  return result.count;
+  const { jti } = tokens;
+  const held = tx
+    .select({ jti })
+    .from(tokens)
+    .where(or(eq(tokens.userId, userId), eq(tokens.impersonatorId, userId)))
+    .orderBy(jti)
+    .for("update");
+  const { count } = await tx.delete(tokens).where(inArray(jti, held));
+  return count;
 }
 
-export interface DashboardToken {
-  readonly jti: string;
-  readonly sealedToken: string;
-  readonly issuedAt: Date;
-  readonly lastUsedAt: Date | null;
+export type DashboardToken = NonNullable<Awaited<ReturnType<typeof findDashboardToken>>>;
+
+export async function findDashboardToken(db: DbOrTx, userId: number) {
+  const { jti, sealedToken, issuedAt, lastUsedAt } = tokens;
+  const [row] = await db
+    .select({ jti, sealedToken, issuedAt, lastUsedAt })
+    .from(tokens)
+    .where(and(eq(tokens.userId, userId), eq(tokens.kind, "dashboard_pat")));
+  return row && { ...row, sealedToken: neverNull(row.sealedToken) };
 }
 
-export async function findDashboardToken(
-  db: DbOrTx,
-  userId: number,
-): Promise<DashboardToken | undefined> {
-  const [row] = await db.sql<DashboardToken[]>`
-    select jti, sealed_token as "sealedToken", issued_at as "issuedAt", last_used_at as "lastUsedAt"
-    from tokens where user_id = ${userId} and kind = 'dashboard_pat'`;
-  return row;
-}
+const { jti, userId, name, scope, issuedAt, expiresAt, lastUsedAt } = tokens;
+const apiTokenColumns = { jti, userId, name, scope, issuedAt, expiresAt, lastUsedAt };
+type ApiTokenColumns = Pick<Token, keyof typeof apiTokenColumns>;
 
 /** A personal access token that was issued through the API. */
-export interface ApiTokenRow {
-  readonly jti: string;
-  readonly userId: number;
-  readonly name: string;
-  readonly scope: string;
-  readonly issuedAt: Date;
-  readonly expiresAt: Date;
-  readonly lastUsedAt: Date | null;
-}
+export type ApiTokenRow = ReturnType<typeof apiTokenOf>;
 
-const apiTokenColumns = (db: DbOrTx) => db.sql`
-  jti, user_id as "userId", name, scope, issued_at as "issuedAt", expires_at as "expiresAt",
-  last_used_at as "lastUsedAt"`;
+function apiTokenOf(row: ApiTokenColumns) {
+  return { ...row, name: neverNull(row.name), expiresAt: neverNull(row.expiresAt) };
+}
 
 /** Newest first. `after` is an instant in ms and a jti, with a dot between. */
 export async function apiTokensOf(
   db: DbOrTx,
-  userId: number,
+  ownerId: number,
   { now, page }: { now: Date; page: Page },
 ): Promise<ApiTokenRow[]> {
-  const { sql } = db;
-  const [issuedMs = "", jti = ""] = page.after?.split(".") ?? [];
-  const before =
-    page.after === undefined
-      ? sql``
-      : sql`and (issued_at, jti) < (to_timestamp(${issuedMs}::text::bigint / 1000.0)::timestamptz(3), ${jti})`;
-  return sql<ApiTokenRow[]>`
-    select ${apiTokenColumns(db)} from tokens
-    where user_id = ${userId} and kind = 'api_pat' and expires_at > ${now} ${before}
-    order by issued_at desc, jti desc limit ${page.limit + 1}`;
+  const rows = await db
+    .select(apiTokenColumns)
+    .from(tokens)
+    .where(and(eq(userId, ownerId), isLiveApiToken(now), isBehind(page.after)))
+    .orderBy(desc(issuedAt), desc(jti))
+    .limit(page.limit + 1);
+  return rows.map(apiTokenOf);
+}
+
+const isLiveApiToken = (now: Date) => and(eq(tokens.kind, "api_pat"), gt(expiresAt, now));
+
+function isBehind(key: string | undefined): SQL | undefined {
+  if (key === undefined) return undefined;
+  const [issuedMs = "", lastJti = ""] = key.split(".");
+  const issued = sql`to_timestamp(${issuedMs}::text::bigint / 1000.0)::timestamptz(3)`;
+  return sql`(${issuedAt}, ${jti}) < (${issued}, ${lastJti})`;
 }
 
 export async function findApiToken(
   db: DbOrTx,
-  jti: string,
+  id: string,
   now: Date,
 ): Promise<ApiTokenRow | undefined> {
-  const [row] = await db.sql<ApiTokenRow[]>`
-    select ${apiTokenColumns(db)} from tokens
-    where jti = ${jti} and kind = 'api_pat' and expires_at > ${now}`;
-  return row;
+  const [row] = await db
+    .select(apiTokenColumns)
+    .from(tokens)
+    .where(and(eq(jti, id), isLiveApiToken(now)));
+  return row && apiTokenOf(row);
 }
 
 /** A refresh token with the state of whom it would sign in. */
@@ -170,35 +181,41 @@ export interface RefreshRow extends TokenRow {
   readonly isActive: boolean;
 }
 
-export async function findRefreshToken(db: DbOrTx, jti: string): Promise<RefreshRow | undefined> {
-  const [row] = await db.sql<RefreshRow[]>`
-    select t.jti, t.kind, t.user_id as "userId", t.client_id as "clientId", t.family_id as "familyId",
-      t.impersonator_id as "impersonatorId", t.scope, t.kid, t.issued_at as "issuedAt",
-      t.expires_at as "expiresAt", t.redeemed_at as "redeemedAt", u.company_id as "companyId",
-      u.is_active and c.is_active and coalesce(p.is_active, true) as "isActive"
-    from tokens t
-    join users u on u.id = t.user_id
-    join companies c on c.id = u.company_id
-    left join companies p on p.id = c.partner_id
-    where t.jti = ${jti} and t.kind = 'refresh'`;
+export async function findRefreshToken(db: DbOrTx, id: string): Promise<RefreshRow | undefined> {
+  const { kind, clientId, familyId, impersonatorId, kid, redeemedAt } = tokens;
+  const from = { clientId, familyId, impersonatorId };
+  const token = { jti, kind, userId, ...from, scope, kid, issuedAt, expiresAt, redeemedAt };
+  const [row] = await db
+    .select({
+      ...token,
+      companyId: users.companyId,
+      isActive: isUserActive,
+    })
+    .from(tokens)
+    .innerJoin(users, eq(users.id, userId))
+    .innerJoin(companies, eq(companies.id, users.companyId))
+    .leftJoin(partners, isPartnerOfCompany)
+    .where(and(eq(jti, id), eq(kind, "refresh")));
   return row;
 }
 
-export async function redeemToken(tx: Tx, jti: string, now: Date): Promise<void> {
-  await tx.sql`update tokens set redeemed_at = ${now} where jti = ${jti} and redeemed_at is null`;
+export async function redeemToken(tx: Tx, id: string, now: Date): Promise<void> {
+  await tx
+    .update(tokens)
+    .set({ redeemedAt: now })
+    .where(and(eq(jti, id), isNull(tokens.redeemedAt)));
 }
 
 /**
  * Makes the deletion of a client wait for what is issued to it. False if there is no such client any more, or it lacks
  * the grant: a deletion that takes the grants away first is not kept waiting by refreshes that go on and on.
  */
-export async function shareClient(
-  tx: Tx,
-  clientId: string,
-  grant = "refresh_token",
-): Promise<boolean> {
-  const rows = await tx.sql`
-    select 1 from oauth_clients where client_id = ${clientId} and ${grant}::text = any(grant_types)
-    for key share`;
+export async function shareClient(tx: Tx, id: string, grant = "refresh_token"): Promise<boolean> {
+  const { clientId, grantTypes } = oauthClients;
+  const rows = await tx
+    .select({ clientId })
+    .from(oauthClients)
+    .where(and(eq(clientId, id), arrayContains(grantTypes, [grant])))
+    .for("key share");
   return rows.length > 0;
 }

@@ -4,6 +4,7 @@ import { errorFields, type Log } from "../../lib/log.ts";
 import type { Health, StatsPoint } from "../figures-model.ts";
 import { BUCKET_MS, bucketFloor, LEVELS_MS, segmentsOf, tally, type Range } from "../figures.ts";
 import type { Subscription } from "../model.ts";
+import * as counting from "../queries/counting.ts";
 import * as queries from "../queries/figures.ts";
 import type { PointCount } from "../queries/figures.ts";
 import type { WebhookDeps } from "./deps.ts";
@@ -102,20 +103,20 @@ async function countNext(
   tx: Tx,
   { oldest, end }: { readonly oldest: Date; readonly end: Date },
 ): Promise<Date | undefined> {
-  if (!(await queries.holdCounting(tx))) return undefined;
-  const counted = (await queries.countedUntil(tx)) ?? (await queries.firstAttemptAt(tx)) ?? end;
+  if (!(await counting.holdCounting(tx))) return undefined;
+  const counted = (await queries.countedUntil(tx)) ?? (await counting.firstAttemptAt(tx)) ?? end;
   if (counted >= end) return counted;
   const since = bucketFloor(addMs(counted < oldest ? oldest : counted, -BUCKET_MS));
   const next = addMs(since, CHUNK_MS);
   const until = next < end ? next : end;
-  await queries.countAttempts(tx, { since, until, stepMs: BUCKET_MS, origin: since });
+  await counting.countAttempts(tx, { since, until, stepMs: BUCKET_MS, origin: since });
   await sumUp(tx, since, until);
   if (until >= end) {
-    await queries.countBacklogs(tx, addMs(end, -BUCKET_MS));
+    await counting.countBacklogs(tx, addMs(end, -BUCKET_MS));
     // A day that began before the retention time may end within it.
-    await queries.dropFigures(tx, addMs(oldest, -DAY_MS));
+    await counting.dropFigures(tx, addMs(oldest, -DAY_MS));
   }
-  await queries.moveProgress(tx, until);
+  await counting.moveProgress(tx, until);
   return until;
 }
 
@@ -125,7 +126,7 @@ async function sumUp(tx: Tx, since: Date, until: Date): Promise<void> {
   for (const [i, toMs] of rising.entries()) {
     const fromMs = rising[i - 1];
     if (fromMs === undefined) continue;
-    await queries.sumBuckets(tx, { since: bucketFloor(since, toMs), until }, { fromMs, toMs });
+    await counting.sumBuckets(tx, { since: bucketFloor(since, toMs), until }, { fromMs, toMs });
   }
 }
 

@@ -1,28 +1,41 @@
+import { and, desc, eq, getTableColumns, lt, ne, sql, type SQL } from "drizzle-orm";
+
 import type { DbOrTx, Tx } from "../../../db/client.ts";
+import { outboxSequences } from "../../../db/schema/outbox.ts";
+import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
 import type { Page } from "../../http/page.ts";
 import type { Subscription, SubscriptionSettings } from "../model.ts";
 
-/** Columns as `Subscription` names them; nothing sealed among them. */
-const columns = (db: DbOrTx) => db.sql`
-  id, partner_id as "partnerId", shard, label, webhook_url as "webhookUrl", delivery_kind as "deliveryKind",
-  batch_interval_hours as "batchIntervalHours", events, payload_mode as "payloadMode",
-  suppress_native_notifications as "suppressNativeNotifications", ordering, state,
-  consecutive_failure_count as "consecutiveFailureCount", disabled_at as "disabledAt",
-  disabled_reason as "disabledReason", last_batch_dispatched_at as "lastBatchDispatchedAt",
-  next_batch_at as "nextBatchAt", secret_fingerprint as "secretFingerprint", created_at as "createdAt",
-  updated_at as "updatedAt", deleted_at as "deletedAt"`;
+const {
+  sealedSecret,
+  sealedPreviousSecret: _sealed,
+  previousSecretExpiresAt: _expiry,
+  ...SHOWN
+} = getTableColumns(webhookSubscriptions);
+
+/** Every column but what is sealed. */
+function selectSubscriptions(db: DbOrTx) {
+  return db.select(SHOWN).from(webhookSubscriptions);
+}
+
+const isThere: SQL = ne(webhookSubscriptions.state, "deleted");
 
 /** Newest first: the ids are ULIDs. */
-export async function subscriptionsOf(
+export function subscriptionsOf(
   db: DbOrTx,
   partnerId: number,
   page: Page,
 ): Promise<Subscription[]> {
-  const before = page.after === undefined ? db.sql`` : db.sql`and id < ${page.after}`;
-  return db.sql<Subscription[]>`
-    select ${columns(db)} from webhook_subscriptions
-     where partner_id = ${partnerId} and state <> 'deleted' ${before}
-     order by id desc limit ${page.limit + 1}`;
+  return selectSubscriptions(db)
+    .where(
+      and(
+        eq(webhookSubscriptions.partnerId, partnerId),
+        isThere,
+        page.after === undefined ? undefined : lt(webhookSubscriptions.id, page.after),
+      ),
+    )
+    .orderBy(desc(webhookSubscriptions.id))
+    .limit(page.limit + 1);
 }
 
 /** A subscription that is not deleted, within its tenant. */
@@ -31,32 +44,25 @@ export async function subscriptionById(
   partnerId: number,
   id: string,
 ): Promise<Subscription | undefined> {
-  const [row] = await db.sql<Subscription[]>`
-    select ${columns(db)} from webhook_subscriptions
-     where id = ${id} and partner_id = ${partnerId} and state <> 'deleted'`;
+  const [row] = await selectSubscriptions(db).where(isOf({ id, partnerId }));
   return row;
 }
 
-export async function insertSubscription(
-  tx: Tx,
-  one: Subscription,
-  sealedSecret: string,
-): Promise<void> {
-  await tx.sql`
-    insert into webhook_subscriptions
-      (id, partner_id, shard, label, webhook_url, delivery_kind, batch_interval_hours, events, payload_mode,
-       suppress_native_notifications, ordering, state, sealed_secret, secret_fingerprint, next_batch_at,
-       created_at, updated_at)
-    values
-      (${one.id}, ${one.partnerId}, ${one.shard}, ${one.label}, ${one.webhookUrl}, ${one.deliveryKind},
-       ${one.batchIntervalHours}, ${one.events}::text[], ${one.payloadMode}, ${one.suppressNativeNotifications},
-       ${one.ordering}, ${one.state}, ${sealedSecret}, ${one.secretFingerprint}, ${one.nextBatchAt},
-       ${one.createdAt}, ${one.updatedAt})`;
+function isOf({ id, partnerId }: Pick<Subscription, "id" | "partnerId">): SQL | undefined {
+  return and(
+    eq(webhookSubscriptions.id, id),
+    eq(webhookSubscriptions.partnerId, partnerId),
+    isThere,
+  );
+}
+
+export async function insertSubscription(tx: Tx, one: Subscription, sealed: string): Promise<void> {
+  await tx.insert(webhookSubscriptions).values({ ...one, sealedSecret: sealed });
 }
 
 /** From here on entries can be appended. */
 export async function insertSequence(tx: Tx, subscriptionId: string): Promise<void> {
-  await tx.sql`insert into outbox_sequences (subscription_id) values (${subscriptionId})`;
+  await tx.insert(outboxSequences).values({ subscriptionId });
 }
 
 /**
@@ -64,50 +70,47 @@ export async function insertSequence(tx: Tx, subscriptionId: string): Promise<vo
  * it. False if somebody else has done it.
  */
 export async function deleteSequence(tx: Tx, subscriptionId: string): Promise<boolean> {
-  const { count } = await tx.sql`
-    delete from outbox_sequences where subscription_id = ${subscriptionId}`;
+  const { count } = await tx
+    .delete(outboxSequences)
+    .where(eq(outboxSequences.subscriptionId, subscriptionId));
   return count === 1;
 }
 
 /** interface.md 3.1: deleted_at set and is_active false; why it was disabled before stays readable. */
 export async function markDeleted(tx: Tx, subscriptionId: string, now: Date): Promise<void> {
-  await tx.sql`
-    update webhook_subscriptions set state = 'deleted', deleted_at = ${now}, updated_at = ${now}
-     where id = ${subscriptionId}`;
+  await tx
+    .update(webhookSubscriptions)
+    .set({ state: "deleted", deletedAt: now, updatedAt: now })
+    .where(eq(webhookSubscriptions.id, subscriptionId));
 }
 
 /** The subscription as it is now, held until the commit: nobody changes it in between. */
 export async function lockSubscription(
   tx: Tx,
-  { id, partnerId }: Pick<Subscription, "id" | "partnerId">,
+  subscription: Pick<Subscription, "id" | "partnerId">,
 ): Promise<Subscription | undefined> {
-  const [row] = await tx.sql<Subscription[]>`
-    select ${columns(tx)} from webhook_subscriptions
-     where id = ${id} and partner_id = ${partnerId} and state <> 'deleted'
-       for no key update`;
+  const [row] = await selectSubscriptions(tx).where(isOf(subscription)).for("no key update");
   return row;
 }
 
 export async function updateSettings(
   tx: Tx,
   id: string,
-  settings: SubscriptionSettings & Pick<Subscription, "nextBatchAt">,
+  { deliveryKind: _fixed, ...settings }: SubscriptionSettings & Pick<Subscription, "nextBatchAt">,
   now: Date,
 ): Promise<void> {
-  await tx.sql`
-    update webhook_subscriptions
-       set label = ${settings.label}, webhook_url = ${settings.webhookUrl},
-           batch_interval_hours = ${settings.batchIntervalHours}, events = ${settings.events}::text[],
-           payload_mode = ${settings.payloadMode},
-           suppress_native_notifications = ${settings.suppressNativeNotifications},
-           ordering = ${settings.ordering}, next_batch_at = ${settings.nextBatchAt}, updated_at = ${now}
-     where id = ${id}`;
+  await tx
+    .update(webhookSubscriptions)
+    .set({ ...settings, updatedAt: now })
+    .where(eq(webhookSubscriptions.id, id));
 }
 
 /** The sealed secret; read it together with what is done with it. */
 export async function sealedSecretOf(tx: Tx, id: string): Promise<string | undefined> {
-  const [row] = await tx.sql<{ sealed: string }[]>`
-    select sealed_secret as sealed from webhook_subscriptions where id = ${id} and state <> 'deleted'`;
+  const [row] = await tx
+    .select({ sealed: sealedSecret })
+    .from(webhookSubscriptions)
+    .where(and(eq(webhookSubscriptions.id, id), isThere));
   return row?.sealed;
 }
 
@@ -122,34 +125,45 @@ interface RotatedSecret {
 export async function replaceSecret(
   tx: Tx,
   id: string,
-  secret: RotatedSecret,
+  { previous, ...secret }: RotatedSecret,
   now: Date,
 ): Promise<void> {
-  await tx.sql`
-    update webhook_subscriptions
-       set sealed_secret = ${secret.sealedSecret}, secret_fingerprint = ${secret.secretFingerprint},
-           sealed_previous_secret = ${secret.previous?.sealedSecret ?? null},
-           previous_secret_expires_at = ${secret.previous?.expiresAt ?? null}, updated_at = ${now}
-     where id = ${id}`;
+  await tx
+    .update(webhookSubscriptions)
+    .set({
+      ...secret,
+      sealedPreviousSecret: previous?.sealedSecret ?? null,
+      previousSecretExpiresAt: previous?.expiresAt ?? null,
+      updatedAt: now,
+    })
+    .where(eq(webhookSubscriptions.id, id));
 }
 
 /** disabled → active. */
 export async function markEnabled(tx: Tx, id: string, now: Date): Promise<void> {
-  await tx.sql`
-    update webhook_subscriptions
-       set state = 'active', disabled_at = null, disabled_reason = null, consecutive_failure_count = 0,
-           updated_at = ${now}
-     where id = ${id}`;
+  await tx
+    .update(webhookSubscriptions)
+    .set({
+      state: "active",
+      disabledAt: null,
+      disabledReason: null,
+      consecutiveFailureCount: 0,
+      updatedAt: now,
+    })
+    .where(eq(webhookSubscriptions.id, id));
 }
 
 /** Of an active subscription the counter alone; answers when it was changed last, and nothing for one that is disabled. */
 export async function forgetFailures(tx: Tx, id: string, now: Date): Promise<Date | undefined> {
-  const [row] = await tx.sql<{ updatedAt: Date }[]>`
-    update webhook_subscriptions
-       set consecutive_failure_count = 0,
-           updated_at = case when consecutive_failure_count > 0 then ${now} else updated_at end
-     where id = ${id} and state = 'active'
-    returning updated_at as "updatedAt"`;
+  const { consecutiveFailureCount, updatedAt } = webhookSubscriptions;
+  const [row] = await tx
+    .update(webhookSubscriptions)
+    .set({
+      consecutiveFailureCount: 0,
+      updatedAt: sql`case when ${consecutiveFailureCount} > 0 then ${now} else ${updatedAt} end`,
+    })
+    .where(and(eq(webhookSubscriptions.id, id), eq(webhookSubscriptions.state, "active")))
+    .returning({ updatedAt });
   return row?.updatedAt;
 }
 
@@ -157,7 +171,8 @@ export async function moveBatchCursor(
   tx: Tx,
   { id, cursor, nextBatchAt }: { id: string; cursor: Date; nextBatchAt: Date },
 ): Promise<void> {
-  await tx.sql`
-    update webhook_subscriptions set last_batch_dispatched_at = ${cursor}, next_batch_at = ${nextBatchAt}
-     where id = ${id}`;
+  await tx
+    .update(webhookSubscriptions)
+    .set({ lastBatchDispatchedAt: cursor, nextBatchAt })
+    .where(eq(webhookSubscriptions.id, id));
 }

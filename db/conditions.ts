@@ -1,0 +1,20 @@
+import { sql, type GetColumnData, type SQL } from "drizzle-orm";
+import type { PgColumn } from "drizzle-orm/pg-core";
+
+/** `inArray` with the values as one parameter, so that the statement is the same for any number of them. */
+export function anyOf<C extends PgColumn>(
+  column: C,
+  values: Iterable<NonNullable<GetColumnData<C>>>,
+): SQL {
+  return sql`${column} = any(${sql.param([...values])})`;
+}
+
+/** Rows behind the last one of a page, in rising order. A cursor may name an id above all that a column can hold. */
+export function idAfter(column: PgColumn, cursor: string | undefined): SQL | undefined {
+  return cursor === undefined ? undefined : sql`${column} > ${cursor}::bigint`;
+}
+
+/** The same in falling order. */
+export function idBefore(column: PgColumn, cursor: string | undefined): SQL | undefined {
+  return cursor === undefined ? undefined : sql`${column} < ${cursor}::bigint`;
+}

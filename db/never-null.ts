@@ -1,0 +1,5 @@
+/** For a column that may be null, but not in these rows: a check of the table, or a condition of the statement, says so. */
+export function neverNull<T>(value: T | null): T {
+  if (value === null) throw new Error("A value that the schema rules out to be null is null.");
+  return value;
+}

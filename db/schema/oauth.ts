@@ -1,0 +1,27 @@
+import { sql } from "drizzle-orm";
+import { boolean, check, index, integer, pgTable, text, uuid } from "drizzle-orm/pg-core";
+
+import { instant } from "./columns.ts";
+import { companies } from "./companies.ts";
+
+export const oauthClients = pgTable(
+  "oauth_clients",
+  {
+    clientId: uuid("client_id").primaryKey(),
+    /** Null: a client of the platform itself. */
+    companyId: integer("company_id").references(() => companies.id),
+    name: text("name").notNull(),
+    secretHash: text("secret_hash"),
+    confidential: boolean("confidential").notNull(),
+    firstParty: boolean("first_party").notNull(),
+    redirectUris: text("redirect_uris").array().notNull(),
+    scopes: text("scopes").array().notNull(),
+    grantTypes: text("grant_types").array().notNull(),
+    createdAt: instant("created_at").notNull(),
+    updatedAt: instant("updated_at").notNull(),
+  },
+  (t) => [
+    index("oauth_clients_company").on(t.companyId, t.createdAt),
+    check("oauth_clients_secret", sql`confidential = (secret_hash is not null)`),
+  ],
+);

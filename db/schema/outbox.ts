@@ -1,0 +1,120 @@
+import { sql } from "drizzle-orm";
+import {
+  bigint,
+  boolean,
+  check,
+  index,
+  integer,
+  pgTable,
+  primaryKey,
+  smallint,
+  text,
+} from "drizzle-orm/pg-core";
+
+import { bytewise, instant } from "./columns.ts";
+import { reviewHistory } from "./reviews.ts";
+import { webhookSubscriptions } from "./webhooks.ts";
+
+/**
+ * The counter behind `outbox.sequence`, apart from the subscription, so that the writers who queue on it do not queue on
+ * anything else. Whoever appends holds this row until the commit, which makes the sequence gap-free and in commit
+ * order; deleting the subscription deletes the row, after which nothing can be appended any more.
+ */
+export const outboxSequences = pgTable("outbox_sequences", {
+  subscriptionId: bytewise("subscription_id")
+    .primaryKey()
+    .references(() => webhookSubscriptions.id),
+  lastSequence: bigint("last_sequence", { mode: "number" }).notNull().default(0),
+});
+
+/**
+ * Unsettled entries only: what is still to be delivered, and `attempt`, the number that its next POST carries. An entry
+ * that is delivered or fails leaves with its last attempt (delivery_attempts), one that is skipped goes to
+ * settled_entries.
+ */
+export const outbox = pgTable(
+  "outbox",
+  {
+    shard: smallint("shard").notNull(),
+    subscriptionId: bytewise("subscription_id").notNull(),
+    sequence: bigint("sequence", { mode: "number" }).notNull(),
+    eventId: bytewise("event_id").notNull(),
+    event: text("event").notNull(),
+    isTest: boolean("is_test").notNull().default(false),
+    payloadMode: text("payload_mode", { enum: ["full", "minimal"] }).notNull(),
+    /** Null for webhook.test, whose body follows from this row alone. */
+    reviewHistoryId: bigint("review_history_id", { mode: "number" }).references(
+      () => reviewHistory.id,
+    ),
+    reviewId: integer("review_id"),
+    batchJobId: bytewise("batch_job_id"),
+    round: smallint("round").notNull().default(1),
+    attempt: smallint("attempt").notNull().default(1),
+    /** pending: due as soon as it is the head of its lane. waiting: for a retry at due_at. The dispatcher moves both on. */
+    state: text("state", { enum: ["pending", "waiting"] })
+      .notNull()
+      .default("pending"),
+    dueAt: instant("due_at"),
+    recordedAt: instant("recorded_at").notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.shard, t.subscriptionId, t.sequence] }),
+    index("outbox_event").on(t.eventId),
+    index("outbox_test")
+      .on(t.shard, t.subscriptionId, t.sequence)
+      .where(sql`is_test`),
+    // What blocks a lane. Entries that are delivered at once pay nothing for it.
+    index("outbox_waiting")
+      .on(t.subscriptionId, t.sequence)
+      .where(sql`state = 'waiting'`),
+    check("outbox_round_check", sql`round >= 1`),
+    check("outbox_attempt_check", sql`attempt between 1 and 4`),
+    check("outbox_due", sql`(state = 'waiting') = (due_at is not null)`),
+    check("outbox_history", sql`is_test = (review_history_id is null)`),
+  ],
+);
+
+/**
+ * Events that wait for the next dispatch of a batch subscription. The dispatch takes the rows that it can see and leaves
+ * the rest, so a row that commits late falls into the next window by itself.
+ */
+export const batchEntries = pgTable(
+  "batch_entries",
+  {
+    subscriptionId: bytewise("subscription_id")
+      .notNull()
+      .references(() => outboxSequences.subscriptionId, { onDelete: "cascade" }),
+    reviewHistoryId: bigint("review_history_id", { mode: "number" })
+      .notNull()
+      .references(() => reviewHistory.id),
+  },
+  (t) => [primaryKey({ columns: [t.subscriptionId, t.reviewHistoryId] })],
+);
+
+/** Entries that are never to be sent, because of `reason`. Partitioned by the day of settled_at. */
+export const settledEntries = pgTable(
+  "settled_entries",
+  {
+    subscriptionId: bytewise("subscription_id").notNull(),
+    sequence: bigint("sequence", { mode: "number" }).notNull(),
+    eventId: bytewise("event_id").notNull(),
+    event: text("event").notNull(),
+    isTest: boolean("is_test").notNull(),
+    payloadMode: text("payload_mode", { enum: ["full", "minimal"] }).notNull(),
+    reviewHistoryId: bigint("review_history_id", { mode: "number" }),
+    reviewId: integer("review_id"),
+    batchJobId: bytewise("batch_job_id"),
+    round: smallint("round").notNull(),
+    reason: text("reason", { enum: ["deleted", "expired", "skipped"] }).notNull(),
+    recordedAt: instant("recorded_at").notNull(),
+    settledAt: instant("settled_at").notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.subscriptionId, t.sequence, t.settledAt] }),
+    index("settled_entries_event").on(t.eventId),
+    // Held for longer than the retention time: health tells.
+    index("settled_entries_expired")
+      .on(t.subscriptionId, t.settledAt)
+      .where(sql`reason = 'expired'`),
+  ],
+);

@@ -1,0 +1,65 @@
+import { sql } from "drizzle-orm";
+import {
+  boolean,
+  check,
+  index,
+  integer,
+  pgTable,
+  primaryKey,
+  text,
+  unique,
+} from "drizzle-orm/pg-core";
+
+import { bytewise, id, instant } from "./columns.ts";
+import { companies, stores } from "./companies.ts";
+
+/** A review site and the credentials of its puller: what the routes call a provider. */
+export const reviewSites = pgTable("review_sites", {
+  id: id(),
+  slug: text("slug").notNull().unique("review_sites_slug_key"),
+  name: text("name").notNull(),
+  /** Sealed with the slug as context. */
+  sealedSecret: text("sealed_secret").notNull(),
+});
+
+export const storeReviewSites = pgTable(
+  "store_review_sites",
+  {
+    id: id(),
+    storeId: integer("store_id")
+      .notNull()
+      .references(() => stores.id),
+    reviewSiteId: integer("review_site_id")
+      .notNull()
+      .references(() => reviewSites.id),
+    accountId: integer("account_id")
+      .notNull()
+      .references(() => companies.id),
+    partnerId: integer("partner_id")
+      .notNull()
+      .references(() => companies.id),
+    pullConnected: boolean("pull_connected").notNull(),
+    pullErrorCode: text("pull_error_code"),
+    postConnected: boolean("post_connected").notNull(),
+    postErrorCode: text("post_error_code"),
+  },
+  (t) => [
+    unique("store_review_sites_store_id_review_site_id_key").on(t.storeId, t.reviewSiteId),
+    index("store_review_sites_account").on(t.accountId, t.id),
+    check("store_review_sites_pull_axis", sql`pull_connected = (pull_error_code is null)`),
+    check("store_review_sites_post_axis", sql`post_connected = (post_error_code is null)`),
+  ],
+);
+
+/** Ids are unique per provider for ever (decisions.md 6): a repeated one changes nothing. */
+export const providerEvents = pgTable(
+  "provider_events",
+  {
+    reviewSiteId: integer("review_site_id")
+      .notNull()
+      .references(() => reviewSites.id),
+    id: bytewise("id").notNull(),
+    receivedAt: instant("received_at").notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.reviewSiteId, t.id] })],
+);

@@ -1,0 +1,58 @@
+import { sql } from "drizzle-orm";
+import { check, index, integer, pgTable, primaryKey, smallint, text } from "drizzle-orm/pg-core";
+
+import { instant } from "./columns.ts";
+
+/** Per normalised email, known or not; kept as a digest, because people type passwords into email fields. */
+export const signInLocks = pgTable(
+  "sign_in_locks",
+  {
+    emailDigest: text("email_digest").primaryKey(),
+    failures: integer("failures").notNull(),
+    locks: integer("locks").notNull(),
+    lockedUntil: instant("locked_until"),
+    lastFailureAt: instant("last_failure_at").notNull(),
+  },
+  (t) => [
+    index("sign_in_locks_age").on(t.lastFailureAt),
+    check("sign_in_locks_failures_check", sql`failures >= 0`),
+    check("sign_in_locks_locks_check", sql`locks >= 0`),
+  ],
+);
+
+/**
+ * What was asked for an email in the last 24 h, known or not: when codes were issued, and when wrong ones were tried.
+ * Whoever issues or tries a code holds this row until the commit, so that of any number each sees those before it.
+ */
+export const emailCodeLimits = pgTable(
+  "email_code_limits",
+  {
+    emailDigest: text("email_digest").primaryKey(),
+    issuedAt: instant("issued_at").array().notNull(),
+    wrongAt: instant("wrong_at").array().notNull(),
+    touchedAt: instant("touched_at").notNull(),
+  },
+  (t) => [index("email_code_limits_age").on(t.touchedAt)],
+);
+
+/** The last code of an email and purpose. A code whose userId is null was sent to nobody, unless it is for a signup. */
+export const emailCodes = pgTable(
+  "email_codes",
+  {
+    emailDigest: text("email_digest").notNull(),
+    type: text("type", { enum: ["forgot_password", "change_password", "signup"] }).notNull(),
+    /** No foreign key: its check would be work that an unknown email does not cost. */
+    userId: integer("user_id"),
+    codeMac: text("code_mac").notNull(),
+    tries: smallint("tries").notNull(),
+    issuedAt: instant("issued_at").notNull(),
+    expiresAt: instant("expires_at").notNull(),
+    consumedAt: instant("consumed_at"),
+  },
+  (t) => [
+    primaryKey({ columns: [t.emailDigest, t.type] }),
+    index("email_codes_expiry").on(t.expiresAt),
+    check("email_codes_tries_check", sql`tries >= 0`),
+    check("email_codes_signup", sql`type <> 'signup' or user_id is null`),
+  ],
+);

@@ -1,0 +1,94 @@
+import { sql } from "drizzle-orm";
+import {
+  boolean,
+  check,
+  index,
+  integer,
+  pgTable,
+  smallint,
+  text,
+  uniqueIndex,
+} from "drizzle-orm/pg-core";
+
+import { bytewise, instant } from "./columns.ts";
+import { companies } from "./companies.ts";
+
+export const webhookSubscriptions = pgTable(
+  "webhook_subscriptions",
+  {
+    id: bytewise("id").primaryKey(),
+    partnerId: integer("partner_id")
+      .notNull()
+      .references(() => companies.id),
+    /** Which of the 64 shards delivers it; chosen at creation. */
+    shard: smallint("shard").notNull(),
+    label: text("label").notNull(),
+    webhookUrl: text("webhook_url").notNull(),
+    deliveryKind: text("delivery_kind", { enum: ["immediate", "batch"] }).notNull(),
+    batchIntervalHours: integer("batch_interval_hours"),
+    events: text("events").array(),
+    payloadMode: text("payload_mode", { enum: ["full", "minimal"] }).notNull(),
+    suppressNativeNotifications: boolean("suppress_native_notifications").notNull(),
+    ordering: text("ordering", { enum: ["subscription", "review"] }).notNull(),
+    /**
+     * active → disabled: the dispatcher, at the 20th permanent failure. disabled → active: enable.
+     * active, disabled → deleted: delete.
+     */
+    state: text("state", { enum: ["active", "disabled", "deleted"] }).notNull(),
+    consecutiveFailureCount: integer("consecutive_failure_count").notNull().default(0),
+    /** Sealed with partner and subscription id as context, so that a swapped ciphertext does not open. */
+    sealedSecret: text("sealed_secret").notNull(),
+    secretFingerprint: text("secret_fingerprint").notNull(),
+    sealedPreviousSecret: text("sealed_previous_secret"),
+    previousSecretExpiresAt: instant("previous_secret_expires_at"),
+    lastBatchDispatchedAt: instant("last_batch_dispatched_at"),
+    nextBatchAt: instant("next_batch_at"),
+    createdAt: instant("created_at").notNull(),
+    updatedAt: instant("updated_at").notNull(),
+    disabledAt: instant("disabled_at"),
+    disabledReason: text("disabled_reason"),
+    deletedAt: instant("deleted_at"),
+  },
+  (t) => [
+    // The slot (interface.md 3.1): this index decides, not a check before the insert.
+    uniqueIndex("webhook_subscriptions_slot")
+      .on(t.partnerId, t.deliveryKind)
+      .where(sql`state <> 'deleted'`),
+    index("webhook_subscriptions_partner").on(t.partnerId, t.id.desc().nullsFirst()),
+    index("webhook_subscriptions_batch_due")
+      .on(t.shard, t.nextBatchAt)
+      .where(sql`state = 'active' and next_batch_at is not null`),
+    // Those that were disabled, the last ones first; the active ones pay nothing for it.
+    index("webhook_subscriptions_disabled")
+      .on(t.disabledAt.desc().nullsFirst(), t.id)
+      .where(sql`state = 'disabled'`),
+    check("webhook_subscriptions_shard_check", sql`shard between 0 and 63`),
+    check(
+      "webhook_subscriptions_consecutive_failure_count_check",
+      sql`consecutive_failure_count >= 0`,
+    ),
+    check(
+      "webhook_subscriptions_batch_interval",
+      sql`(delivery_kind = 'batch') = (batch_interval_hours is not null)`,
+    ),
+    check(
+      "webhook_subscriptions_batch_at",
+      sql`(delivery_kind = 'batch') = (next_batch_at is not null)`,
+    ),
+    check(
+      "webhook_subscriptions_batch_settings",
+      sql`delivery_kind = 'immediate' or (payload_mode = 'full' and not suppress_native_notifications and ordering = 'subscription')`,
+    ),
+    check("webhook_subscriptions_active", sql`state <> 'active' or disabled_at is null`),
+    check("webhook_subscriptions_disabled", sql`state <> 'disabled' or disabled_at is not null`),
+    check(
+      "webhook_subscriptions_disabled_reason",
+      sql`(disabled_at is null) = (disabled_reason is null)`,
+    ),
+    check("webhook_subscriptions_deleted", sql`(state = 'deleted') = (deleted_at is not null)`),
+    check(
+      "webhook_subscriptions_previous_secret",
+      sql`(sealed_previous_secret is null) = (previous_secret_expires_at is null)`,
+    ),
+  ],
+);
