@@ -8,17 +8,17 @@ import { openRedis } from "../src/lib/redis.ts";
 import { createSecretBox } from "../src/lib/secret-box.ts";
 import { masterKeyOrExit } from "../src/outbox/master-key.ts";
 import { createSchedule } from "../src/outbox/schedule.ts";
-import { createDeliver } from "./deliver.ts";
+import { createDeliver } from "./delivery/deliver.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { HttpClient } from "./http/client.ts";
-import { createLeases } from "./leases.ts";
-import { MAIL_RETRY_DELAYS_MS } from "./mail-decide.ts";
-import { createMailStore } from "./mail-store.ts";
-import { createMailTransport } from "./mail-transport.ts";
-import { keepHouse } from "./maintenance.ts";
+import { createLeases } from "./shards/leases.ts";
+import { MAIL_RETRY_DELAYS_MS } from "./mail/decide.ts";
+import { createMailStore } from "./mail/store.ts";
+import { createMailTransport } from "./mail/transport.ts";
+import { keepHouse } from "./upkeep/maintenance.ts";
 import { DispatcherMetrics } from "./metrics.ts";
-import { createStore } from "./store.ts";
-import { createUlids } from "./ulids.ts";
+import { createStore } from "./store/store.ts";
+import { createUlids } from "./store/ulids.ts";
 
 const CONNECTIONS = 6;
 /**

@@ -1,10 +1,10 @@
 import type { Clock } from "../src/lib/clock.ts";
 import { DURATION_BUCKETS_S, type Metrics } from "../src/lib/metrics.ts";
 import { remember } from "../src/lib/remember.ts";
-import type { Deliver } from "./deliver.ts";
+import type { Deliver } from "./delivery/deliver.ts";
 import type { Dispatcher } from "./dispatcher.ts";
-import type { MailStore } from "./mail-store.ts";
-import type { DispatchStore } from "./store.ts";
+import type { MailStore } from "./mail/store.ts";
+import type { DispatchStore } from "./store/store.ts";
 
 const GROUP_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
 

@@ -5,7 +5,7 @@ import { AbortWatch } from "./abort-watch.ts";
 import { Exchange } from "./exchange.ts";
 import type { ExchangeDeps, ExchangeResult, WireRequest } from "./exchange.ts";
 import { ConnectionPool, IDLE_MS, MAX_CONNECTION_AGE_MS } from "./pool.ts";
-import { encodeRequest } from "./request.ts";
+import { encodeRequest } from "./encode.ts";
 
 /** Over look-up, connection, TLS, request and answer headers together (`decisions.md` 4). */
 export const DELIVERY_TIMEOUT_MS = 15_000;

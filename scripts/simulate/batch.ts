@@ -1,6 +1,6 @@
-import type { BatchResult } from "../../dispatcher/batch.ts";
-import { nextBatchAt } from "../../dispatcher/decide.ts";
-import type { DispatchStore } from "../../dispatcher/store.ts";
+import type { BatchResult } from "../../dispatcher/store/batch.ts";
+import { nextBatchAt } from "../../dispatcher/actor/decide.ts";
+import type { DispatchStore } from "../../dispatcher/store/store.ts";
 import type { Monitor } from "./monitor.ts";
 import type { Session } from "./network.ts";
 import type { HistoryRow, OutboxRow, SubscriptionRow, Tables } from "./tables.ts";

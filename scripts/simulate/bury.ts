@@ -1,5 +1,5 @@
-import { SEND_AHEAD } from "../../dispatcher/actor-state.ts";
-import { LEASE_SAFE_MS, LEASE_TTL_MS } from "../../dispatcher/leases.ts";
+import { SEND_AHEAD } from "../../dispatcher/actor/state.ts";
+import { LEASE_SAFE_MS, LEASE_TTL_MS } from "../../dispatcher/shards/leases.ts";
 import type { StoreDeps } from "./dispatch-store.ts";
 import type { Session } from "./network.ts";
 import type { DispatcherRow, OutboxRow, SubscriptionRow } from "./tables.ts";

@@ -1,4 +1,4 @@
-import { nextBatchAt } from "../../dispatcher/decide.ts";
+import { nextBatchAt } from "../../dispatcher/actor/decide.ts";
 import type { Session } from "./network.ts";
 import { newSubscription, settle, type SubscriptionRow } from "./tables.ts";
 import type { ApiDeps, Writers } from "./writers.ts";

@@ -1,5 +1,5 @@
-import { PARALLEL_REVIEWS, SEND_AHEAD } from "../../dispatcher/actor-state.ts";
-import { ATTEMPTS } from "../../dispatcher/decide.ts";
+import { PARALLEL_REVIEWS, SEND_AHEAD } from "../../dispatcher/actor/state.ts";
+import { ATTEMPTS } from "../../dispatcher/actor/decide.ts";
 import type { Tables } from "./tables.ts";
 import { laneOf, shareLane, type Post, type Watch } from "./watch.ts";
 import { EPOCH_MS, type World } from "./world.ts";

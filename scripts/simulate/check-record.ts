@@ -1,5 +1,5 @@
-import type { AttemptRecord } from "../../dispatcher/attempt.ts";
-import { ATTEMPTS } from "../../dispatcher/decide.ts";
+import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
+import { ATTEMPTS } from "../../dispatcher/actor/decide.ts";
 import type { CheckDeps } from "./check-post.ts";
 import type { OutboxRow, SubscriptionRow } from "./tables.ts";
 import type { Post } from "./watch.ts";

@@ -1,6 +1,6 @@
-import type { AttemptRecord } from "../../dispatcher/attempt.ts";
-import { DISABLE_AFTER_FAILURES } from "../../dispatcher/decide.ts";
-import type { CommitResult } from "../../dispatcher/attempt-queries.ts";
+import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
+import { DISABLE_AFTER_FAILURES } from "../../dispatcher/actor/decide.ts";
+import type { CommitResult } from "../../dispatcher/store/attempt-queries.ts";
 import type { Monitor } from "./monitor.ts";
 import type { Session } from "./network.ts";
 import { settle, type SettledRow, type SubscriptionRow, type Tables } from "./tables.ts";

@@ -1,7 +1,7 @@
-import type { Loaded, LoadRequest } from "../../dispatcher/actor-event.ts";
-import type { Entry, Subscription } from "../../dispatcher/entry.ts";
-import type { DispatchStore } from "../../dispatcher/store.ts";
-import type { SweptSubscription } from "../../dispatcher/sweep.ts";
+import type { Loaded, LoadRequest } from "../../dispatcher/actor/event.ts";
+import type { Entry, Subscription } from "../../dispatcher/actor/entry.ts";
+import type { DispatchStore } from "../../dispatcher/store/store.ts";
+import type { SweptSubscription } from "../../dispatcher/store/sweep.ts";
 import { dispatchBatch } from "./batch.ts";
 import { commitAttempts } from "./commit.ts";
 import type { Monitor } from "./monitor.ts";

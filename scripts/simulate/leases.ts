@@ -1,4 +1,4 @@
-import { fairShare, type Leases } from "../../dispatcher/leases.ts";
+import { fairShare, type Leases } from "../../dispatcher/shards/leases.ts";
 import { bury, expiredDispatchers } from "./bury.ts";
 import type { StoreDeps } from "./dispatch-store.ts";
 import type { Session } from "./network.ts";

@@ -1,8 +1,8 @@
-import { CHUNK, PARALLEL_REVIEWS } from "../../dispatcher/actor-state.ts";
-import type { LoadRequest } from "../../dispatcher/actor-event.ts";
-import type { AttemptRecord } from "../../dispatcher/attempt.ts";
-import { DISABLE_AFTER_FAILURES } from "../../dispatcher/decide.ts";
-import type { DeliveryRequest, Outcome } from "../../dispatcher/deliver.ts";
+import { CHUNK, PARALLEL_REVIEWS } from "../../dispatcher/actor/state.ts";
+import type { LoadRequest } from "../../dispatcher/actor/event.ts";
+import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
+import { DISABLE_AFTER_FAILURES } from "../../dispatcher/actor/decide.ts";
+import type { DeliveryRequest, Outcome } from "../../dispatcher/delivery/deliver.ts";
 import { checkPost } from "./check-post.ts";
 import { checkDispatch, checkRecord } from "./check-record.ts";
 import type { Process } from "./process.ts";

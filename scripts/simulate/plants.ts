@@ -33,7 +33,7 @@ export const PLANTS: readonly Plant[] = [
     seed: 499,
     bug: "A shard that is to go waits for whatever hangs in it, and so does all else in it.",
     change: {
-      file: "holdings.ts",
+      file: "shards/holdings.ts",
       from: "this.#listener.overdue(shard);",
       to: "void 0;",
     },
@@ -44,7 +44,7 @@ export const PLANTS: readonly Plant[] = [
     seed: 4,
     bug: "What did not get past our own proxy counts as a failure of the receiver.",
     change: {
-      file: "sender.ts",
+      file: "delivery/sender.ts",
       from: 'if (outcome.kind === "unsent") return',
       to: 'if (outcome.kind === "unsent") Object.assign(outcome, { kind: "failed" }); if (false as boolean)',
     },
@@ -79,7 +79,7 @@ export const PLANTS: readonly Plant[] = [
     seed: 1,
     bug: "The delay of a retry counts from the start of the failed attempt.",
     change: {
-      file: "sender.ts",
+      file: "delivery/sender.ts",
       from: "{ attempt: entry.attempt, retryDelaysMs },\n      clock.now(),",
       to: "{ attempt: entry.attempt, retryDelaysMs },\n      startedAt,",
     },
@@ -89,7 +89,7 @@ export const PLANTS: readonly Plant[] = [
     name: "unbounded-ahead",
     seed: 2,
     bug: "An actor sends ahead of any number of commits.",
-    change: { file: "actor.ts", from: " || lane.uncommitted >= SEND_AHEAD", to: "" },
+    change: { file: "actor/step.ts", from: " || lane.uncommitted >= SEND_AHEAD", to: "" },
     breaks: ["bounded send-ahead", "bounded repeats"],
   },
   {
@@ -97,7 +97,7 @@ export const PLANTS: readonly Plant[] = [
     seed: 1,
     bug: "An actor sends the next entry before a failure is committed.",
     change: {
-      file: "actor.ts",
+      file: "actor/step.ts",
       from: 'if (decision.kind !== "delivered") lane.halted = true;',
       to: "",
     },
@@ -108,7 +108,7 @@ export const PLANTS: readonly Plant[] = [
     seed: 805,
     bug: "A wake that comes during a load is dropped.",
     change: {
-      file: "actor.ts",
+      file: "actor/step.ts",
       from: "actor.loading = false;\n  if (found",
       to: "actor.loading = false;\n  actor.wanted = false;\n  if (found",
     },
@@ -118,7 +118,7 @@ export const PLANTS: readonly Plant[] = [
     name: "early-takeover",
     seed: 2,
     bug: "A lease is taken over before it has run out.",
-    change: { file: "leases.ts", from: "LEASE_TTL_MS = 4_000", to: "LEASE_TTL_MS = 900" },
+    change: { file: "shards/leases.ts", from: "LEASE_TTL_MS = 4_000", to: "LEASE_TTL_MS = 900" },
     breaks: ["one owner"],
   },
   {
@@ -126,7 +126,7 @@ export const PLANTS: readonly Plant[] = [
     seed: 497,
     bug: "A process that stood still sends before it looks at its lease.",
     change: {
-      file: "sender.ts",
+      file: "delivery/sender.ts",
       from: "if (!this.#deps.holdings.safe) {",
       to: "if (false as boolean) {",
     },
@@ -137,7 +137,7 @@ export const PLANTS: readonly Plant[] = [
     seed: 40,
     bug: "What waited for its slot is sent with the settings of long ago.",
     change: {
-      file: "sender.ts",
+      file: "delivery/sender.ts",
       from: "if (!isFresh(effect.readAt, startedAt))",
       to: "if (false as boolean)",
     },
@@ -148,7 +148,7 @@ export const PLANTS: readonly Plant[] = [
     seed: 55,
     bug: "The answer to a load is used although the queues were thrown away since it began.",
     change: {
-      file: "actor.ts",
+      file: "actor/step.ts",
       from: "if (request.generation !== actor.generation) {",
       to: "if (false as boolean) {",
     },
@@ -164,7 +164,7 @@ export const PLANTS: readonly Plant[] = [
     name: "repeating-load",
     seed: 410,
     bug: "A load after the ordering changed shows what is under way again.",
-    change: { file: "actor-load.ts", from: " || wouldRepeat(actor)", to: "" },
+    change: { file: "actor/load.ts", from: " || wouldRepeat(actor)", to: "" },
     breaks: [
       "one request per lane",
       "no repeat",
@@ -178,7 +178,7 @@ export const PLANTS: readonly Plant[] = [
     seed: 16,
     bug: "A test event that was delivered during a load is sent again.",
     change: {
-      file: "actor.ts",
+      file: "actor/step.ts",
       from: 'if (lane.kind === "test" && actor.loading) continue;',
       to: "",
     },
@@ -188,7 +188,7 @@ export const PLANTS: readonly Plant[] = [
     name: "unseen-lane",
     seed: 25,
     bug: "What was written for a review while its lane was busy is not read.",
-    change: { file: "actor-load.ts", from: "lane.unseen = true", to: "lane.unseen = false" },
+    change: { file: "actor/load.ts", from: "lane.unseen = true", to: "lane.unseen = false" },
     breaks: ["prompt", "punctual", "no starvation", "no loss"],
   },
   {
@@ -196,7 +196,7 @@ export const PLANTS: readonly Plant[] = [
     seed: 2360,
     bug: "A wake that comes while the queue is full is forgotten when there is room again.",
     change: {
-      file: "actor-load.ts",
+      file: "actor/load.ts",
       from: "if (actor.wanted && !hungry && !waits) actor.more = true;",
       to: "",
     },
@@ -206,7 +206,7 @@ export const PLANTS: readonly Plant[] = [
     name: "crowded-out",
     seed: 2360,
     bug: "Slow reviews with a long queue keep the other reviews from being read.",
-    change: { file: "actor-load.ts", from: " || free > 0)", to: ")" },
+    change: { file: "actor/load.ts", from: " || free > 0)", to: ")" },
     breaks: ["prompt", "punctual"],
   },
   {
@@ -214,7 +214,7 @@ export const PLANTS: readonly Plant[] = [
     seed: 131,
     bug: "An actor that is busy in one lane plans nothing for a retry in another.",
     change: {
-      file: "actor.ts",
+      file: "actor/step.ts",
       from: "  planWake(actor, now, effects);\n",
       to: "  if (isIdle(actor)) planWake(actor, now, effects);\n",
     },

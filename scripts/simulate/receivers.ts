@@ -1,4 +1,4 @@
-import type { Deliver, Outcome } from "../../dispatcher/deliver.ts";
+import type { Deliver, Outcome } from "../../dispatcher/delivery/deliver.ts";
 import type { Monitor } from "./monitor.ts";
 import type { Process } from "./process.ts";
 import type { Post } from "./watch.ts";

@@ -1,4 +1,4 @@
-import type { Outcome } from "../../dispatcher/deliver.ts";
+import type { Outcome } from "../../dispatcher/delivery/deliver.ts";
 import type { Process } from "./process.ts";
 import type { Ordering, OutboxRow, SubscriptionRow } from "./tables.ts";
 
