@@ -10,10 +10,10 @@ export type Decision =
   | { readonly kind: "delivered" }
   | { readonly kind: "retry"; readonly dueAt: Date }
   | { readonly kind: "failed" }
-  /** Broken off by us: no failure, and the same attempt is made again. */
+  /** We broke it off: that is no failure, and the same attempt is made again. */
   | { readonly kind: "interrupted" };
 
-/** How an attempt ended, as far as the rule looks: any 2xx, 410, anything else, or broken off by ourselves. */
+/** How an attempt ended: with any 2xx, 410, another answer, a failure, or broken off by ourselves. */
 export type Ending = "accepted" | "gone" | "rejected" | "failed" | "aborted";
 
 /** The retry rule (decisions.md 4): each delay counts from the end of the failed attempt; 410 and the fourth failure are permanent. */
@@ -42,7 +42,7 @@ export function decideNext(
 const POSTPONE_MS = 1_000;
 const POSTPONE_MAX_MS = 30_000;
 
-/** How long to wait after a failure of our own, which counts for nothing (decisions.md 4); `before`: how many came before it. */
+/** How long to wait after a failure of our own, which does not count (decisions.md 4), when `before` others preceded it. */
 export function postponeMs(before: number): number {
   return Math.min(POSTPONE_MS * 2 ** before, POSTPONE_MAX_MS);
 }

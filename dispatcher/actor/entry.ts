@@ -1,6 +1,6 @@
 import type { Axis, PayloadMode } from "../../src/outbox/event.ts";
 
-/** The facts of an event that never change (decisions.md 4, identity). The `json` fields are texts as stored. */
+/** The facts of an event, which never change (decisions.md 4, identity). The `Json` fields are texts as stored. */
 export interface EventFacts {
   readonly eventId: string;
   readonly event: string;
@@ -38,7 +38,7 @@ export interface Entry {
   readonly round: number;
   /** The number that its next POST carries, 1 to 4. */
   readonly attempt: number;
-  /** Not before this instant; null for at once. */
+  /** It is not sent before this instant; null for at once. */
   readonly dueAt: Date | null;
   readonly source: BodySource;
 }
@@ -51,7 +51,7 @@ export interface Subscription {
   readonly webhookUrl: string;
   readonly ordering: "subscription" | "review";
   readonly secret: string;
-  /** During the grace period of a rotation. */
+  /** The former secret, during the grace period of a rotation. */
   readonly previousSecret: string | null;
   /** Null for the immediate slot. */
   readonly nextBatchAt: Date | null;

@@ -1,10 +1,8 @@
 import type { Subscription } from "./entry.ts";
 import type { Lane } from "./lane.ts";
 
-/** In a lane, at most this many outcomes may wait for their commit while the next entry is sent (decisions.md 4). */
-export const SEND_AHEAD = 16;
-/** Entries that an actor holds in memory. */
-export const CHUNK = 64;
+/** Entries that an actor holds in memory, at the most. */
+export const MAX_QUEUED = 64;
 /** Requests at once per subscription where reviews have lanes of their own. */
 export const PARALLEL_REVIEWS = 8;
 /** A URL or secret older than this is read again before it is used (decisions.md 4: read at each attempt). */

@@ -1,9 +1,8 @@
 import type { ActorEvent, Effect, Loaded } from "./event.ts";
 import { planLoad } from "./load.ts";
-import { isForeign, isFresh, PARALLEL_REVIEWS, SEND_AHEAD, type Actor } from "./state.ts";
-import type { Decision } from "./decide.ts";
+import { isForeign, isFresh, PARALLEL_REVIEWS, type Actor } from "./state.ts";
 import type { Entry, Subscription } from "./entry.ts";
-import { createLane, hasWork, laneName, MAIN, type Lane } from "./lane.ts";
+import { createLane, hasWork, isBlocked, laneName, MAIN, takeDecision, type Lane } from "./lane.ts";
 
 /*
  * One actor per subscription: a state machine without I/O. `step` takes what happened and answers what to do next;
@@ -13,6 +12,7 @@ import { createLane, hasWork, laneName, MAIN, type Lane } from "./lane.ts";
 
 /** Test events under way at once per subscription. */
 const PARALLEL_TESTS = 4;
+
 /** Applies one event to the actor and answers what has to be done now. */
 export function step(actor: Actor, event: ActorEvent, now: Date): Effect[] {
   const effects: Effect[] = [];
@@ -34,8 +34,7 @@ export function step(actor: Actor, event: ActorEvent, now: Date): Effect[] {
       takePostponed(actor, event.lane, event.until);
       break;
     case "answered":
-      actor.postponed = 0;
-      takeAnswer(actor.lanes.get(event.lane), event.decision);
+      takeAnswer(actor, event);
       break;
     case "committed":
       takeCommit(actor, event);
@@ -65,7 +64,8 @@ function takeLoaded(actor: Actor, { request, found }: Loaded, now: Date): void {
   }
   actor.subscription = found.subscription;
   actor.loadedAt = now;
-  // The lanes mean something else now, or did when the load began: what is under way ends, then all is read anew.
+  // Since the load began the ordering has changed, and with it what the lanes are: what is under way ends, then all is
+  // read anew.
   const byReview = found.subscription.ordering === "review";
   const isMisread = byReview ? request.after > 0 : request.exceptReviews.length > 0;
   if (isMisread || actor.lanes.values().some((lane) => isForeign(lane, actor))) forget(actor);
@@ -83,7 +83,7 @@ function enqueue(actor: Actor, ordering: Subscription["ordering"], entry: Entry)
   const name = laneName(ordering, entry);
   let lane = actor.lanes.get(name);
   if (lane === undefined) actor.lanes.set(name, (lane = createLane(name, entry)));
-  // Tests are read from the start each time: one that has its lane is known.
+  // Each load shows all tests: one that has its lane is known.
   else if (lane.kind === "test") return;
   if (lane.waitingUntil !== undefined) return;
   if (lane.kind === MAIN) actor.cursor = Math.max(actor.cursor, entry.sequence);
@@ -96,7 +96,7 @@ function takeUnsent(actor: Actor, name: string): void {
   forget(actor);
 }
 
-/** Nothing of it is in Postgres: the actor stays in memory, so that no sweep makes it try again sooner. */
+/** Postgres knows nothing of this wait, so the actor stays in memory, or a sweep would make it try again sooner. */
 function takePostponed(actor: Actor, name: string, until: Date): void {
   const lane = actor.lanes.get(name);
   if (lane === undefined) return;
@@ -105,11 +105,10 @@ function takePostponed(actor: Actor, name: string, until: Date): void {
   actor.postponed += 1;
 }
 
-function takeAnswer(lane: Lane | undefined, decision: Decision): void {
-  if (lane === undefined) return;
-  lane.sending = false;
-  lane.uncommitted += 1;
-  if (decision.kind !== "delivered") lane.halted = true;
+function takeAnswer(actor: Actor, event: ActorEvent & { kind: "answered" }): void {
+  actor.postponed = 0;
+  const lane = actor.lanes.get(event.lane);
+  if (lane !== undefined) takeDecision(lane, event.decision);
 }
 
 function takeCommit(actor: Actor, event: ActorEvent & { kind: "committed" }): void {
@@ -131,7 +130,7 @@ function wait(actor: Actor, lane: Lane, until: Date): void {
   if (lane.kind === MAIN) resetCursor(actor);
 }
 
-/** Drops what is queued: Postgres still holds it, and it is read again if there is a subscription to read it for. */
+/** Drops what is queued. Postgres still holds it, so it is read again while there is a subscription to read it for. */
 function forget(actor: Actor): void {
   for (const lane of actor.lanes.values()) {
     lane.queue.length = 0;
@@ -146,7 +145,7 @@ function resetCursor(actor: Actor): void {
   actor.generation += 1;
 }
 
-/** Everything that can be done now, given the state. */
+/** Answers everything that can be done now, given the state. */
 function next(actor: Actor, now: Date, effects: Effect[]): Effect[] {
   if (!actor.stopping) {
     expireWaits(actor, now);
@@ -164,7 +163,7 @@ function next(actor: Actor, now: Date, effects: Effect[]): Effect[] {
   return effects;
 }
 
-/** Ends the waits that are over: such a lane is read again from its head. */
+/** Ends the waits that are over, and asks for a load, because such a lane is read again from its head. */
 function expireWaits(actor: Actor, now: Date): void {
   for (const lane of actor.lanes.values()) {
     if (lane.waitingUntil === undefined || lane.waitingUntil > now) continue;
@@ -174,8 +173,8 @@ function expireWaits(actor: Actor, now: Date): void {
 }
 
 /**
- * A lane waits while its head is due later. Since the ordering changed, entries behind the head can have been tried
- * too; they count when it is their turn.
+ * Lets a lane wait while its head is due later. After a change of the ordering, entries behind the head can be due
+ * later as well; that counts when it is their turn.
  */
 function parkHeads(actor: Actor, now: Date): void {
   for (const lane of actor.lanes.values()) {
@@ -194,8 +193,7 @@ function sendHeads(actor: Actor, now: Date, effects: Effect[]): void {
   const free = { main: 1, review: PARALLEL_REVIEWS, test: PARALLEL_TESTS };
   for (const lane of actor.lanes.values()) if (lane.sending) free[lane.kind] -= 1;
   for (const [name, lane] of actor.lanes) {
-    const blocked = lane.sending || lane.halted || lane.uncommitted >= SEND_AHEAD;
-    if (blocked || free[lane.kind] <= 0) continue;
+    if (isBlocked(lane) || free[lane.kind] <= 0) continue;
     const entry = lane.queue.shift();
     if (entry === undefined) continue;
     lane.sending = true;
@@ -209,7 +207,7 @@ function prune(actor: Actor): void {
   for (const [name, lane] of actor.lanes) {
     const foreign = isForeign(lane, actor);
     if (hasWork(lane) || (lane.waitingUntil !== undefined && !foreign)) continue;
-    // A load that began before its commit still shows this test: it has to be known until then.
+    // A load that began before the commit of this test still shows it, so its lane has to be known until then.
     if (lane.kind === "test" && actor.loading) continue;
     if (foreign || (lane.kind === "review" && lane.unseen)) actor.wanted = true;
     actor.lanes.delete(name);
@@ -225,7 +223,7 @@ function isIdle(actor: Actor): boolean {
   return true;
 }
 
-/** Plans to be woken when the first wait ends or the batch is due: busy or dropped, the actor has no timer of its own. */
+/** Plans a wake for when the first wait ends or the batch is due, because an actor has no timer and may be dropped. */
 function planWake(actor: Actor, now: Date, effects: Effect[]): void {
   const batchAt = actor.subscription?.nextBatchAt ?? undefined;
   let first = batchAt !== undefined && batchAt > now ? batchAt : undefined;

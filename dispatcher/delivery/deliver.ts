@@ -11,7 +11,7 @@ export interface DeliveryRequest {
   readonly url: string;
   /** Complete but for `Host` and `Content-Length`. */
   readonly headers: Readonly<Record<string, string>>;
-  /** The exact bytes that were signed, or text of which the UTF-8 was. */
+  /** The exact bytes that were signed, or the text whose UTF-8 was. */
   readonly body: string | Uint8Array;
 }
 
@@ -32,8 +32,8 @@ interface Answered extends Measured {
 }
 
 /**
- * What became of one attempt (`decisions.md` 4). `aborted` is our own doing and no failure; so is `unsent`: our egress
- * proxy is not there, or refuses us.
+ * What became of one attempt (`decisions.md` 4). Two are no failures of the receiver: `aborted`, which is our own doing,
+ * and `unsent`, where our egress proxy is not there or refuses us.
  */
 export type Outcome =
   | ({ readonly kind: "accepted" } & Answered)
@@ -47,25 +47,25 @@ export type Outcome =
   | ({ readonly kind: "unsent"; readonly detail: string } & Measured)
   | ({ readonly kind: "aborted" } & Measured);
 
-/** Never throws for a bad receiver. */
+/** Makes one POST. Whatever the receiver does is an outcome, and never thrown. */
 export type Deliver = (request: DeliveryRequest, signal?: AbortSignal) => Promise<Outcome>;
 
 /** How many URLs are kept checked (our choice). */
 const MAX_URLS_KEPT = 10_000;
 
-interface Deps {
+interface DeliverDeps {
   readonly clock: Clock;
   readonly client: HttpClient;
 }
 
-export function createDeliver(deps: Deps): Deliver {
-  // The form of a URL never changes its verdict within a process; its addresses are checked elsewhere.
+export function createDeliver(deps: DeliverDeps): Deliver {
+  // The verdict on the form of a URL never changes within a process; its addresses are checked at each connection.
   const check = remember((url: string) => checkWebhookUrl(url, deps.client.policy), MAX_URLS_KEPT);
   return (request, signal) => deliverTo(deps, check(request.url), request, signal);
 }
 
 async function deliverTo(
-  deps: Deps,
+  deps: DeliverDeps,
   check: UrlCheck,
   request: DeliveryRequest,
   signal: AbortSignal | undefined,
@@ -107,6 +107,6 @@ function judgeAnswer(
   };
   if (statusCode >= 200 && statusCode < 300) return { kind: "accepted", ...answered };
   if (statusCode === 410) return { kind: "gone", errorCode: "http_status", ...answered };
-  // Redirects too: they are never followed.
+  // A redirect is a rejection too, because none is followed.
   return { kind: "rejected", errorCode: "http_status", ...answered };
 }

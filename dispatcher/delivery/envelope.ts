@@ -68,7 +68,7 @@ function minimalTest(source: TestSource): string {
   });
 }
 
-/** Catalog words and ULIDs need no escaping. */
+/** The fields that every body begins with. Catalog words and ULIDs need no escaping. */
 function identity(facts: EventFacts): string {
   return `"event":"${facts.event}","event_id":"${facts.eventId}","occurred_at":"${isoInstant(facts.occurredAt)}"`;
 }

@@ -1,40 +1,41 @@
-/** A request under way. */
-interface Running {
+/** One request under way. */
+interface Request {
   readonly startedMs: number;
   /** Aborts when the requests of its shard are broken off. */
   readonly signal: AbortSignal;
-  readonly among: Set<Running>;
+  /** All requests of its shard, this one included. */
+  readonly ofShard: Set<Request>;
 }
 
 interface ShardRequests {
   readonly abort: AbortController;
   /** In the order in which they began. */
-  readonly running: Set<Running>;
+  readonly requests: Set<Request>;
 }
 
 /** The requests under way, by shard, and the means to break them off. */
-export class Requests {
+export class InFlight {
   readonly #shards = new Map<number, ShardRequests>();
 
-  /** Whoever began must `end`. */
-  begin(shard: number, startedMs: number): Running {
+  /** Whoever calls this must call `end` with what it answers. */
+  begin(shard: number, startedMs: number): Request {
     let own = this.#shards.get(shard);
     if (own === undefined) {
-      own = { abort: new AbortController(), running: new Set() };
+      own = { abort: new AbortController(), requests: new Set() };
       this.#shards.set(shard, own);
     }
-    const request = { startedMs, signal: own.abort.signal, among: own.running };
-    own.running.add(request);
+    const request = { startedMs, signal: own.abort.signal, ofShard: own.requests };
+    own.requests.add(request);
     return request;
   }
 
-  end(request: Running): void {
-    request.among.delete(request);
+  end(request: Request): void {
+    request.ofShard.delete(request);
   }
 
-  /** When the oldest one of a shard began. */
+  /** When the oldest request of a shard began; undefined if none is under way. */
   oldestMs(shard: number): number | undefined {
-    const [oldest] = this.#shards.get(shard)?.running ?? [];
+    const [oldest] = this.#shards.get(shard)?.requests ?? [];
     return oldest?.startedMs;
   }
 

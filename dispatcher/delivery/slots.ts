@@ -3,6 +3,7 @@ export const MAX_REQUESTS = 1_024;
 /** Requests under way at once to one host and port, however many subscriptions point there. */
 export const MAX_REQUESTS_PER_HOST = 64;
 
+/** A request that waits for its slot. */
 interface Waiting {
   readonly shard: number;
   readonly start: () => void;
@@ -19,7 +20,7 @@ export class Slots {
   readonly #runningPerHost = new Map<string, number>();
   readonly #waiting = new Map<string, Waiting[]>();
 
-  /** Calls `start` once there is room; whoever started must `release`. */
+  /** Calls `start` once there is room; the host must be released when the request has ended. */
   acquire(host: string, waiting: Waiting): void {
     const queue = this.#waiting.get(host);
     if (queue !== undefined) queue.push(waiting);
@@ -27,7 +28,7 @@ export class Slots {
     else this.#waiting.set(host, [waiting]);
   }
 
-  /** Cancels what waits for a shard. */
+  /** Cancels the requests of a shard that wait. */
   withdraw(shard: number): void {
     const withdrawn: Waiting[] = [];
     for (const [host, queue] of this.#waiting) {
@@ -53,13 +54,13 @@ export class Slots {
   }
 
   resume(): void {
-    // Otherwise whatever there is room for has started already.
+    // Unless it was paused, everything that there is room for has started already.
     if (!this.#paused) return;
     this.#paused = false;
     this.#startWaiting();
   }
 
-  /** Forgets everything that waits and that runs: the starts are never called, the releases must not come. */
+  /** Forgets what waits, which is then never started, and what runs, which must not be released any more. */
   clear(): void {
     this.#running = 0;
     this.#runningPerHost.clear();
@@ -81,7 +82,7 @@ export class Slots {
     for (const [host, queue] of this.#waiting) {
       if (this.#paused || this.#running >= MAX_REQUESTS) return;
       if (!this.#hasRoom(host)) continue;
-      // To the end of the line: the next room goes to another host.
+      // The host goes to the end of the line, so that the next slot goes to another one.
       this.#waiting.delete(host);
       const first = queue.shift();
       if (queue.length > 0) this.#waiting.set(host, queue);

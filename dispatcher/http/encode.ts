@@ -3,21 +3,21 @@ import { remember } from "../../src/lib/remember.ts";
 
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const VALUE = /^[\t\x20-\x7e]*$/;
-/** Written here alone: a second copy from outside would make two readings of one request. */
+/** Headers that only this file writes: a second copy from outside would make two readings of one request. */
 const OURS = /^(?:host|content-length|transfer-encoding|connection)$/i;
 
-/** The names are few and always the same. */
+/** It remembers its verdicts, because the names are few and always the same. */
 const isName = remember((name: string) => TOKEN.test(name) && !OURS.test(name), 100);
 
-/** The two headers that frame a request; with those handed in they are all that is sent. */
+/** The two headers that frame a request. With those handed in they are all that is sent. */
 export function framingHeaders(target: WebhookTarget, body: string | Uint8Array) {
   const bytes = typeof body === "string" ? Buffer.byteLength(body) : body.byteLength;
   return { Host: target.authority, "Content-Length": String(bytes) };
 }
 
 /**
- * Head and body in one piece, for a single write. Text stays text, since the socket encodes it cheaper
- * than we could make a buffer of it. Throws for headers that are wrong: that is our bug.
+ * Puts head and body into one piece, for a single write. Text stays text, since the socket encodes it cheaper than we
+ * could make a buffer of it. Throws for headers that are wrong, because those are a bug of ours.
  */
 export function encodeRequest(
   target: WebhookTarget,

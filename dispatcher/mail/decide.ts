@@ -4,8 +4,8 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 
 /**
- * Between the attempts of one mail, eight in about two days: a restart or greylisting costs a minute or five, and a
- * mail server that is away over a night and a day costs no mail.
+ * The waits between the attempts of one mail, of which there are eight in about two days: a restart or greylisting
+ * costs a minute or five, and a mail server that is away for a night and a day costs no mail.
  */
 export const MAIL_RETRY_DELAYS_MS: readonly number[] = [
   MINUTE_MS,
@@ -16,10 +16,10 @@ export const MAIL_RETRY_DELAYS_MS: readonly number[] = [
   12 * HOUR_MS,
   24 * HOUR_MS,
 ];
-/** A mail that no key opens waits for us, not for a mail server. */
+/** How long a mail waits that no key opens: for us to mend that, not for a mail server. */
 export const UNREADABLE_DELAY_MS = 30 * MINUTE_MS;
 
-/** Why a mail was not taken, in our own words: a server's may quote the recipient. */
+/** Why a mail was not taken, in our own words, because those of a server may quote the recipient. */
 export interface MailFault {
   readonly errorCode: string;
   readonly error: string;
@@ -27,10 +27,10 @@ export interface MailFault {
 
 export type MailOutcome =
   | { readonly kind: "accepted" }
-  /** Said of this mail, and for good. */
+  /** The server will never take this mail. */
   | ({ readonly kind: "refused" } & MailFault)
   | ({ readonly kind: "failed" } & MailFault)
-  /** Broken off by us: the server may have taken it or not. */
+  /** We broke it off: the server may have taken it or not. */
   | { readonly kind: "aborted" };
 
 /** What becomes of a queued mail. */
@@ -38,7 +38,7 @@ export type MailDecision =
   | { readonly kind: "sent" }
   | ({ readonly kind: "retry"; readonly dueAt: Date } & MailFault)
   | ({ readonly kind: "dead" } & MailFault)
-  /** To be tried again later under the same number. */
+  /** It is tried again later, as the same attempt. */
   | ({ readonly kind: "postponed"; readonly dueAt: Date } & MailFault)
   /** It stays as it is, for whoever sends mail next. */
   | { readonly kind: "interrupted" };
@@ -49,7 +49,7 @@ export interface MailState {
   readonly readable: boolean;
 }
 
-/** What is decided of a mail without asking any server; undefined: it is to be sent. */
+/** What is decided of a mail without asking any server; undefined if it has to be sent. */
 export function decideUnsent(mail: MailState, now: Date): MailDecision | undefined {
   if (mail.expiresAt !== null && mail.expiresAt <= now)
     return { kind: "dead", errorCode: "expired", error: "It ran out before it could be sent." };
@@ -62,7 +62,7 @@ export function decideUnsent(mail: MailState, now: Date): MailDecision | undefin
   };
 }
 
-/** Each delay counts from the end of the failed attempt. A retry that would come too late for its reader is none. */
+/** Each delay counts from the end of the failed attempt. A mail whose retry would come too late for its reader is dead. */
 export function decideMail(
   outcome: MailOutcome,
   mail: MailState & { readonly retryDelaysMs: readonly number[] },

@@ -2,10 +2,10 @@ import type { Tx } from "../../db/client.ts";
 import type { SecretBox } from "../../src/lib/secret-box.ts";
 import { queueMail } from "../../src/outbox/mail.ts";
 import { DISABLE_AFTER_FAILURES } from "../actor/decide.ts";
-import { ownersOf } from "../store/load-queries.ts";
+import { ownersOf } from "./queries.ts";
 
 /** Queues one mail per owner for each subscription that was just disabled (decisions.md 4, disable). */
-export async function tellOwners(
+export async function mailOwners(
   tx: Tx,
   deps: { readonly box: SecretBox },
   disabled: readonly string[],

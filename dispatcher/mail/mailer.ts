@@ -4,11 +4,11 @@ import { decideMail, decideUnsent, type MailDecision } from "./decide.ts";
 import type { MailCommit, MailStore, QueuedMail } from "./store.ts";
 import { MAIL_CONNECTIONS, type MailTransport } from "./transport.ts";
 
-/** What the mailer asks of the process that it is part of. */
+/** What the mailer asks and tells the process that it is part of. */
 export interface MailerListener {
-  /** Under which id to commit; undefined while the shard of mail is not ours, or sending is not safe. */
+  /** The dispatcher id to commit under; undefined while the shard of mail is not ours or sending is not safe. */
   holder(): string | undefined;
-  /** Wake me then. */
+  /** The mailer has to be woken at that instant. */
   planNext(at: Date): void;
   /** Nothing is under way any more, so the shard of mail may be given up. */
   idle(): void;
@@ -20,20 +20,20 @@ interface MailerDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly store: MailStore;
-  /** Undefined: no mail server is set, so mails wait. */
+  /** Undefined where no mail server is set: mails wait. */
   readonly transport: MailTransport | undefined;
   readonly retryDelaysMs: readonly number[];
 }
 
-/** How soon a commit or a look at the queue is tried again when Postgres does not answer. */
+/** How soon a commit, or a look at the queue, is tried again when Postgres does not answer. */
 const COMMIT_RETRY_MS = 100;
 const LOOK_RETRY_MS = 1_000;
-/** How long the drain waits for those that it broke off. */
+/** How long the drain waits for the mails that it broke off. */
 const ABORT_MS = 1_000;
 
 /**
- * Sends the queued mails of this process's turn: whoever holds the shard of mail. A mail leaves the queue in a commit
- * after the server took it, so one is repeated, under the same Message-ID, if that commit never comes, and none is lost.
+ * Sends the queued mails while this process holds the shard of mail. A mail leaves the queue in a commit after the
+ * server took it: if that commit never comes, the mail is repeated under the same Message-ID, and none is lost.
  */
 export class Mailer {
   readonly #deps: MailerDeps;
@@ -41,10 +41,10 @@ export class Mailer {
   readonly #underWay = new Map<string, Promise<void>>();
   #looking = false;
   #lookAgain = false;
-  /** There may be more that is due than there was room for. */
+  /** More may be due than there was room for. */
   #more = false;
   #stopping = false;
-  #told = false;
+  #hasWarned = false;
   #abort = new AbortController();
 
   constructor(deps: MailerDeps, listener: MailerListener) {
@@ -57,18 +57,18 @@ export class Mailer {
     return this.#underWay.size > 0;
   }
 
-  /** There may be mail that is due. */
+  /** Looks at the queue, because mail may be due. */
   wake(): void {
     const { transport, log } = this.#deps;
     if (this.#stopping) return;
     if (transport === undefined) {
-      if (!this.#told) log.warn("mail.unconfigured", { setting: "SMTP_URL" });
-      this.#told = true;
+      if (!this.#hasWarned) log.warn("mail.unconfigured", { setting: "SMTP_URL" });
+      this.#hasWarned = true;
     } else if (this.#looking) this.#lookAgain = true;
     else void this.#lookWhileAsked(transport);
   }
 
-  /** The lease is lost: others send what is under way here. */
+  /** Breaks off what is under way: the lease is lost, so another process sends it. */
   startOver(): void {
     this.#abort.abort();
     this.#abort = new AbortController();
@@ -97,12 +97,12 @@ export class Mailer {
     const id = this.#listener.holder();
     const room = MAIL_CONNECTIONS - this.#underWay.size;
     this.#more = true;
-    // Whatever ends next makes room, and looks again.
+    // The mail that ends next makes room, and has the queue looked at again.
     if (id === undefined || room === 0) return;
     try {
-      // One more than there is room for: it says when to look next.
+      // The one more than there is room for says when to look next.
       const mails = await store.next(room + 1, [...this.#underWay.keys()]);
-      // The lease may have gone meanwhile; the shard's next owner looks too.
+      // The lease may have gone meanwhile; then the next owner of the shard looks.
       if (id !== this.#listener.holder() || this.#stopping) return;
       const now = clock.now();
       const due = mails.filter((mail) => mail.dueAt <= now);
@@ -159,7 +159,7 @@ export class Mailer {
     return decideMail(outcome, state, clock.now());
   }
 
-  /** Repeats until the database answers, or somebody else has the mail now; then the answer is undefined. */
+  /** Repeats until Postgres answers, or `signal` says that the mail is another process's: then answers undefined. */
   async #commitUntilAnswered(
     { mail, decision, id }: { mail: QueuedMail; decision: MailCommit; id: string },
     signal: AbortSignal,

@@ -1,4 +1,4 @@
-import type { Db } from "../../db/client.ts";
+import type { Db, DbOrTx } from "../../db/client.ts";
 
 /** A mail that waits to be sent. */
 export interface QueuedMailRow {
@@ -77,4 +77,17 @@ export async function purgeMails(db: Db, before: Date): Promise<number> {
   const { count } = await db.sql`
     delete from mails where state <> 'queued' and settled_at < ${before}`;
   return count;
+}
+
+/** Whom to tell of a disabled subscription: the active owners of its partner. */
+export async function ownersOf(
+  tx: DbOrTx,
+  subscriptionIds: readonly string[],
+): Promise<{ subscriptionId: string; label: string; webhookUrl: string; email: string }[]> {
+  return tx.sql`
+    select w.id as "subscriptionId", w.label, w.webhook_url as "webhookUrl", u.email
+      from webhook_subscriptions w
+      join users u on u.company_id = w.partner_id and u.role = 'partner_owner' and u.is_active
+     where w.id = any(${subscriptionIds}::text[])
+     order by u.id`;
 }

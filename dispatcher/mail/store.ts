@@ -16,14 +16,14 @@ export interface QueuedMail {
   readonly message: MailMessage | undefined;
 }
 
-/** Interrupted changes nothing, so it is never written. */
+/** A decision that is written; an interrupted mail stays as it is. */
 export type MailCommit = Exclude<MailDecision, { kind: "interrupted" }>;
 
-/** Postgres as the mailer sees it. */
+/** What the mailer needs of Postgres. */
 export interface MailStore {
   /** The queued mails that are due first, now or later, without those named. */
   next(limit: number, except: readonly string[]): Promise<QueuedMail[]>;
-  /** False: the lease of this dispatcher is gone, and nothing was written. */
+  /** False if the lease of this dispatcher is gone, and nothing was written. */
   commit(dispatcherId: string, mail: QueuedMail, decision: MailCommit, now: Date): Promise<boolean>;
 }
 
@@ -48,7 +48,7 @@ function openOrNothing(
   try {
     return openMail(box, row.id, row.sealedMessage);
   } catch {
-    // What is wrong with it could quote it; the mailer says that it is unreadable.
+    // The error could quote the message; the mailer reports that it is unreadable.
     return undefined;
   }
 }

@@ -7,7 +7,7 @@ import type { MailFault, MailOutcome } from "./decide.ts";
 
 /** Mails under way at once, each on a connection of its own: the most that a hanging server can hold up. */
 export const MAIL_CONNECTIONS = 8;
-/** For one mail, from the connection to the answer after its last byte. */
+/** How long one mail may take, from the connection to the answer after its last byte. */
 export const MAIL_TIMEOUT_MS = 30_000;
 
 export interface OutgoingMail {
@@ -17,7 +17,7 @@ export interface OutgoingMail {
 }
 
 export interface MailTransport {
-  /** Never throws: whatever goes wrong is an outcome. */
+  /** Sends one mail. Whatever goes wrong is an outcome, and never thrown. */
   send(mail: OutgoingMail, stopped: AbortSignal): Promise<MailOutcome>;
   close(): void;
 }
@@ -34,13 +34,13 @@ export function createMailTransport(options: {
     url,
     pool: true,
     maxConnections: MAIL_CONNECTIONS,
-    // Only a connection that broke before the mail was begun; every other repeat is the queue's.
+    // The pool repeats only where a connection broke before the mail was begun; every other repeat is the queue's.
     maxRequeues: 1,
     connectionTimeout: timeoutMs,
     dnsTimeout: timeoutMs,
     greetingTimeout: timeoutMs,
     socketTimeout: timeoutMs,
-    // A connection that was given up does not linger beside the next one.
+    // Otherwise a connection that was given up lingers beside the next one.
     socketCloseTimeout: 0,
     disableFileAccess: true,
     disableUrlAccess: true,
@@ -62,7 +62,7 @@ export function createMailTransport(options: {
   };
 }
 
-/** Aborts when the time is up or when it is stopped from outside, until it is ended. */
+/** A signal that aborts when the time is up or `stopped` aborts, unless `end` was called before. */
 function startDeadline(
   { clock, timeoutMs }: { clock: Clock; timeoutMs: number },
   stopped: AbortSignal,
@@ -98,7 +98,7 @@ function compose({ id, createdAt, message }: OutgoingMail, from: Mailbox): SendM
     subject: message.subject,
     text: message.text,
     ...(message.html !== undefined && { html: message.html }),
-    // No answer by a machine, please (RFC 3834).
+    // It asks machines not to answer (RFC 3834).
     headers: { "Auto-Submitted": "auto-generated" },
     xMailer: false,
   };
@@ -112,12 +112,12 @@ function timedOut(timeoutMs: number): MailOutcome {
   };
 }
 
-/** The answers that are about the mail or its recipient; at any other command the server speaks of us. */
+/** The commands whose answers are about the mail or its recipient; at any other the server speaks of us. */
 const OF_THE_MAIL: readonly unknown[] = ["RCPT TO", "DATA"];
 /** RFC 5321, 4.3.2: the commands came in a wrong order, which is nothing against the mail. */
 const BAD_SEQUENCE = 503;
 
-/** What an error of nodemailer's means for the mail; of the server's answer only its numbers are kept. */
+/** What an error of nodemailer means for the mail. Of the server's answer it keeps the numbers only. */
 export function outcomeOf(error: unknown): MailOutcome {
   const { code, command, response, responseCode } = fieldsOf(error);
   if (typeof responseCode === "number") {
@@ -125,7 +125,7 @@ export function outcomeOf(error: unknown): MailOutcome {
     const kind = permanent && OF_THE_MAIL.includes(command) ? "refused" : "failed";
     return { kind, ...answered(responseCode, { command, response }) };
   }
-  // Without an answer these two say that the mail cannot be put into SMTP for this server at all.
+  // These two codes come without an answer, and say that the mail cannot be put into SMTP for this server at all.
   if (code === "EENVELOPE" || code === "EMESSAGE")
     return { kind: "refused", errorCode: "unsendable", error: "The mail cannot be sent as it is." };
   return { kind: "failed", ...(UNANSWERED.get(code) ?? UNEXPECTED) };
@@ -135,16 +135,16 @@ function answered(
   responseCode: number,
   { command, response }: { command: unknown; response: unknown },
 ): MailFault {
-  // A second number after the first one, such as 5.1.1 (RFC 3463).
+  // The enhanced status code behind the first number, such as 5.1.1 (RFC 3463).
   const [, detail] = /^\d{3}[ -](\d\.\d{1,3}\.\d{1,3})\b/.exec(String(response)) ?? [];
-  const asked = typeof command === "string" && COMMAND.test(command) ? command : "The connection";
+  const what = typeof command === "string" && COMMAND.test(command) ? command : "The connection";
   return {
     errorCode: `smtp_${responseCode}`,
-    error: `${asked} was answered ${responseCode}${detail === undefined ? "" : ` ${detail}`}.`,
+    error: `${what} was answered ${responseCode}${detail === undefined ? "" : ` ${detail}`}.`,
   };
 }
 
-/** Names of commands are short and fixed; whatever else stands there is not repeated. */
+/** What the name of a command looks like; anything else that stands there is not repeated. */
 const COMMAND = /^[A-Z][A-Z0-9 -]{1,20}$/;
 
 const UNEXPECTED: MailFault = { errorCode: "unexpected", error: "The mail could not be sent." };

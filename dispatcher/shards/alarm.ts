@@ -5,12 +5,12 @@ import type { Schedule, Wake } from "../../src/outbox/schedule.ts";
 import type { DispatchStore } from "../store/store.ts";
 import { SWEEP_MS } from "../store/sweep.ts";
 
-/** Subscriptions taken from a sorted set at once. */
-const TAKE = 256;
-/** Without Redis, how soon it is asked again. */
+/** How many subscriptions are taken from a sorted set at once. */
+const TAKE_LIMIT = 256;
+/** How soon Redis is asked again when it did not answer. */
 const REDIS_RETRY_MS = 1_000;
-/** Sleeping until something happens. */
-const LONG_MS = 60_000;
+/** How long the alarm sleeps when nothing is planned and nobody nudges it. */
+const LONG_SLEEP_MS = 60_000;
 
 interface AlarmDeps {
   readonly clock: Clock;
@@ -20,14 +20,14 @@ interface AlarmDeps {
 }
 
 /**
- * Says which subscription to look at, and when: from wakes as they are published, from the sorted sets when their
- * next score comes, and from the sweep, which needs nothing but Postgres.
+ * Tells which subscription to look at, and when. It learns that from wakes as they are published, from the sorted sets
+ * when their next score comes, and from the sweep, which needs nothing but Postgres.
  */
 export class Alarm {
   readonly #deps: AlarmDeps;
   readonly #shards: () => ReadonlyMap<number, unknown>;
   readonly #ring: (wake: Wake) => void;
-  /** When each of our shards has to be looked at; the sorted sets may be lost, these times then still hold. */
+  /** When each of our shards has to be looked at. These times hold even if the sorted sets are lost. */
   readonly #nextAt = new Map<number, Date>();
   readonly #take = new Waiter();
   readonly #sweep = new Waiter();
@@ -47,14 +47,14 @@ export class Alarm {
 
   async run(ended: AbortSignal): Promise<void> {
     ended.addEventListener("abort", () => this.#nudge());
-    // Without Redis there is nothing to hear yet: the sweep works meanwhile.
+    // If Redis cannot be reached yet, the sweep works meanwhile.
     void this.#deps.schedule
       .onWake((wake) => this.#hear(wake))
       .catch((error: unknown) => this.#deps.log.warn("schedule.unheard", errorFields(error)));
     await Promise.all([this.#takeLoop(ended), this.#sweepLoop(ended)]);
   }
 
-  /** Shards that were just claimed may hold anything: look everywhere now. */
+  /** Looks at shards that were just claimed at once, because they may hold anything. */
   claimed(shards: readonly number[]): void {
     for (const shard of shards) this.#nextAt.set(shard, this.#deps.clock.now());
     this.#nudge();
@@ -79,7 +79,8 @@ export class Alarm {
   #ringHeard(): void {
     const heard = this.#heard;
     this.#heard = [];
-    // The sorted set would say the same again in a moment. Cleared before: what the rung plan anew has to stay.
+    // Otherwise the sorted set would tell the same again in a moment. It is cleared before the actors hear of the wakes,
+    // because what they plan anew has to stay.
     void this.#deps.schedule.clear(heard);
     for (const wake of heard) this.#ring(wake);
   }
@@ -91,12 +92,12 @@ export class Alarm {
     this.#take.nudge();
   }
 
-  /** Sleeps until the next score of any of our sets. */
+  /** Takes what is due from each of our sets, then sleeps until the next score of any of them. */
   async #takeLoop(ended: AbortSignal): Promise<void> {
     const { clock } = this.#deps;
     while (!ended.aborted) {
       const now = clock.now();
-      let next = addMs(now, LONG_MS);
+      let next = addMs(now, LONG_SLEEP_MS);
       const due: number[] = [];
       for (const [shard, at] of this.#nextAt) {
         if (!this.#shards().has(shard)) this.#nextAt.delete(shard);
@@ -111,7 +112,7 @@ export class Alarm {
   async #takeDue(shard: number, now: Date): Promise<void> {
     this.#nextAt.delete(shard);
     try {
-      const { due, nextAt } = await this.#deps.schedule.takeDue(shard, now, TAKE);
+      const { due, nextAt } = await this.#deps.schedule.takeDue(shard, now, TAKE_LIMIT);
       for (const subscriptionId of due) this.#ring({ subscriptionId, shard });
       if (nextAt !== undefined) this.#lookAt(shard, nextAt);
     } catch (error) {

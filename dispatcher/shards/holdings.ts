@@ -3,20 +3,20 @@ import { errorFields, type Log } from "../../src/lib/log.ts";
 import { Waiter } from "../../src/lib/waiter.ts";
 import { LEASE_RENEW_MS, LEASE_SAFE_MS, LEASE_TTL_MS, type Leases } from "./leases.ts";
 
-/** What the holder of shards tells the rest of the process. */
+/** What the rest of the process hears from the holder of the shards, and is asked by it. */
 export interface HoldingsListener {
   /** These shards are ours from now on. */
   claimed(shards: readonly number[]): void;
-  /** Whether something of this shard has been under way for so long that its others would wait for it. */
+  /** Whether something of this shard has been under way for so long that a handover would have to wait for it. */
   lingers(shard: number): boolean;
-  /** Let the actors of this shard end; it goes when `busyShards` no longer names it. */
+  /** The actors of this shard have to end: it is given up when `busyShards` no longer names it. */
   closed(shard: number): void;
-  /** Break off what of a closed shard is still under way. */
+  /** What is still under way of this closed shard has to be broken off. */
   overdue(shard: number): void;
   busyShards(): ReadonlySet<number>;
   /** The lease was renewed, or `safe` may have changed with the time. */
   checked(): void;
-  /** Everything of the incarnation `id` belongs to others now. */
+  /** The lease is lost: everything that was held under it belongs to others now. */
   lost(): void;
 }
 
@@ -28,11 +28,11 @@ interface HoldingsDeps {
 }
 
 /**
- * A shard that is to go is served on while a request of it hangs, for no longer than this: by then it has timed out,
- * and the next one is a minute away. So nobody has to wait for it.
+ * How long a shard that is to be given up is served on while a request of it hangs. By then the request has timed out
+ * and its retry is a minute away, so nobody has to wait for it.
  */
 const PATIENCE_MS = 20_000;
-/** A closed shard begins nothing new; what is not answered in this time is broken off. */
+/** How long the requests of a closed shard may take: it begins no new ones, and breaks these off afterwards. */
 const CLOSING_MS = 2_000;
 
 /** The lease of this process and the shards that it holds under it. */
@@ -41,11 +41,11 @@ export class Holdings {
   readonly #listener: HoldingsListener;
   /** By shard, its epoch. */
   readonly #shards = new Map<number, number>();
-  /** To be given up, since when; served still. */
+  /** The shards that are to be given up and still served, with the time since when. */
   readonly #leaving = new Map<number, number>();
-  /** To be given up as soon as nothing of them is under way. */
+  /** The shards that are given up as soon as nothing of them is under way. */
   readonly #closed = new Set<number>();
-  /** Given up, but Postgres has not answered yet: in this epoch they are not taken back. */
+  /** The shards whose release Postgres has not answered yet, with their epochs: in these they are not taken back. */
   readonly #releasing = new Map<number, number>();
   readonly #tick = new Waiter();
   #id: string;
@@ -65,7 +65,7 @@ export class Holdings {
     return this.#id;
   }
 
-  /** All that we hold, with their epochs. */
+  /** All shards that we hold, with their epochs. */
   get shards(): ReadonlyMap<number, number> {
     return this.#shards;
   }
@@ -75,12 +75,12 @@ export class Holdings {
     return !this.#stopping && this.#shards.has(shard) && !this.#closed.has(shard);
   }
 
-  /** Sending is safe only while nobody else can have taken over. */
+  /** Whether something may be sent: only while nobody else can have taken over. */
   get safe(): boolean {
     return this.#deps.clock.monotonicMs() - this.#renewedMs < LEASE_SAFE_MS;
   }
 
-  /** Renews the lease until `ended`; then gives everything back. Without Postgres the lease runs out by itself. */
+  /** Renews the lease until `ended`, then gives everything back. Without Postgres the lease runs out by itself. */
   async run(ended: AbortSignal): Promise<void> {
     const { clock, leases, log } = this.#deps;
     ended.addEventListener("abort", () => this.#tick.nudge());
@@ -97,7 +97,10 @@ export class Holdings {
     }
   }
 
-  /** Something was sent whose record is not written: the lease runs out, and whoever ends it tells of that. */
+  /**
+   * Lets the lease run out instead of giving it back: something was sent whose record is not written, and whoever ends
+   * the lease records that.
+   */
   abandon(): void {
     this.#abandoned = true;
   }
@@ -107,12 +110,12 @@ export class Holdings {
     this.#stopping = true;
   }
 
-  /** An actor has gone: a shard may be free to be given up. */
+  /** An actor of this shard has gone, so the shard may be free to be given up. */
   actorGone(shard: number): void {
     if (this.#closed.has(shard)) this.#tick.nudge();
   }
 
-  /** Somebody declared this process dead. It comes back as a new one. */
+  /** Somebody declared the dispatcher of this id dead. If that is still ours, we come back under a new one. */
   lose(id: string): void {
     if (id !== this.#id) return;
     this.#deps.log.warn("lease.lost", { dispatcher_id: id });
@@ -149,7 +152,7 @@ export class Holdings {
     this.#checkWhenUnsafe(startedMs);
   }
 
-  /** Whoever could not see the others for a while must not conclude that they are dead. */
+  /** A process that could not see the others for a while must not conclude that they are dead. */
   #isWatchful(nowMs: number): boolean {
     return (
       !this.#stopping &&
@@ -162,7 +165,7 @@ export class Holdings {
     const added: number[] = [];
     for (const [shard, epoch] of owned) {
       if (this.#shards.has(shard) || this.#releasing.get(shard) === epoch) continue;
-      // Claimed again: so its release was carried out, whatever we heard of it.
+      // Its epoch is a new one, so its release was carried out, whatever we heard of it.
       this.#releasing.delete(shard);
       this.#shards.set(shard, epoch);
       added.push(shard);
@@ -189,7 +192,7 @@ export class Holdings {
     this.#deps.log.info("shards.released", { shards: released.size, owned: this.#shards.size });
   }
 
-  /** Marks so many shards as leaving: those that are already, and the last ones of the others. */
+  /** Marks so many shards as leaving: first those that are already marked, then the last ones of the others. */
   #choose(count: number): void {
     const nowMs = this.#deps.clock.monotonicMs();
     const others = [...this.#shards.keys()].filter(
@@ -216,7 +219,7 @@ export class Holdings {
     }
   }
 
-  /** If no later renewal succeeds, sending has to stop at that time, without anybody asking. */
+  /** Has the listener look again when sending becomes unsafe, unless a later renewal has succeeded by then. */
   #checkWhenUnsafe(startedMs: number): void {
     void this.#deps.clock.sleep(LEASE_SAFE_MS).then(() => {
       if (this.#renewedMs <= startedMs) this.#listener.checked();

@@ -2,36 +2,37 @@ import type { Db } from "../../db/client.ts";
 import { ulidFloor } from "../../db/partitions.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { SHARDS } from "../../src/outbox/schedule.ts";
-import { PARALLEL_REVIEWS, SEND_AHEAD } from "../actor/state.ts";
+import { SEND_AHEAD } from "../actor/lane.ts";
+import { PARALLEL_REVIEWS } from "../actor/state.ts";
 import * as queries from "./lease-queries.ts";
 
 /*
- * Who delivers what. A dispatcher's row is its lease, on the clock of Postgres; shards refer to the row of their
- * owner. Whoever is found dead loses the row, its shards are free at once, and because every commit first locks
+ * Leases say who delivers what. A dispatcher's row is its lease, on the clock of Postgres; shards refer to the row of
+ * their owner. Whoever is found dead loses the row, its shards are free at once, and because every commit first locks
  * the writer's own row, the dead can write nothing more. Shards that move between the living are given up by
  * their owner after its last request for them has ended.
  */
 
 /** A lease that was not renewed for so long may be taken over. */
 export const LEASE_TTL_MS = 4_000;
-/** Renewed this often. */
+/** How often a lease is renewed. */
 export const LEASE_RENEW_MS = 1_000;
-/** Without a renewal for so long nothing new is sent: well before anybody else may take over. */
+/** How long after a renewal something new may be sent: it ends well before anybody else may take over. */
 export const LEASE_SAFE_MS = 3_000;
 
 export interface Assignment {
-  /** False: the row is gone, and everything that this process holds with it. */
+  /** False if the row is gone, and with it everything that this process held. */
   readonly alive: boolean;
   /** All shards that are ours now, those just claimed included, with their epochs: each claim begins a new one. */
   readonly owned: ReadonlyMap<number, number>;
-  /** How many of them are to be given up for the others. */
+  /** How many shards are to be given up for the others. */
   readonly surplus: number;
 }
 
 /** What the dispatcher needs of the leases; the simulation has its own. */
 export interface Leases {
   join(id: string): Promise<void>;
-  /** Renews the lease, and claims free shards up to the fair share. `watchful`: may also declare others dead. */
+  /** Renews the lease and claims free shards up to the fair share; if `watchful`, also declares others dead. */
   renew(id: string, watchful: boolean): Promise<Assignment>;
   /** Gives up shards, each only if this is still its epoch. */
   release(id: string, epochs: ReadonlyMap<number, number>): Promise<void>;
@@ -62,7 +63,7 @@ export function createLeases(db: Db, log: Log): Leases {
   };
 }
 
-/** One request under way per lane, and the answers whose commit had not come back; twice the lanes that run at once. */
+/** Per lane one request under way and the answers whose commit had not come back; twice the lanes that run at once. */
 const BOUNDS = {
   safeMs: LEASE_SAFE_MS,
   perLane: SEND_AHEAD + 1,
@@ -70,9 +71,7 @@ const BOUNDS = {
   window: 1_000,
 } as const;
 
-/**
- * Ends the leases that ran out, and tells in the same transaction what their holders may have sent without a record.
- */
+/** Ends the leases that ran out, and records in the same transaction what their holders may have sent. */
 async function buryTheDead(db: Db, log: Log): Promise<void> {
   for (const dead of await queries.expiredDispatchers(db, LEASE_TTL_MS)) {
     const interrupted = await db.transaction(async (tx) => {
@@ -89,7 +88,7 @@ async function buryTheDead(db: Db, log: Log): Promise<void> {
   }
 }
 
-/** Everybody computes the same: the shards divided by the living, the first ones by id take the remainder. */
+/** How many shards a dispatcher should hold. All compute the same: of a remainder the first ones by id get one each. */
 export function fairShare(living: readonly string[], id: string): number {
   const sorted = living.toSorted();
   const rank = sorted.indexOf(id);

@@ -3,17 +3,17 @@ import * as queries from "./batch-queries.ts";
 import { nextBatchAt } from "../actor/decide.ts";
 
 export interface BatchDispatch {
-  /** One per dispatch: the jobs of the dispatch are named after it. */
+  /** A ULID per dispatch: the jobs of the dispatch are named after it. */
   readonly id: string;
   readonly dispatcherId: string;
   readonly subscriptionId: string;
-  /** Length of an hour of batch_interval_hours. */
+  /** How long an hour of batch_interval_hours is. */
   readonly hourMs: number;
   readonly now: Date;
 }
 
 export interface BatchResult {
-  /** False: this process was declared dead, and nothing was written. */
+  /** True if this process was declared dead, and nothing was written. */
   readonly fenced: boolean;
   readonly jobs: number;
 }

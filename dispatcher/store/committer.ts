@@ -4,15 +4,16 @@ import type { AttemptRecord } from "./attempt.ts";
 import type { CommitResult } from "./attempt-queries.ts";
 import type { DispatchStore } from "./store.ts";
 
-/** Records per commit. */
-const GROUP = 512;
-/** Commits at once: while Postgres writes one, the next is put together. */
-const LINES = 2;
+const RECORDS_PER_COMMIT = 512;
+/** While Postgres writes one commit, the next is put together. */
+const COMMITS_AT_ONCE = 2;
+/** How long a commit that failed is left alone. */
 const RETRY_MS = 100;
 
 interface Pending {
   readonly dispatcherId: string;
   readonly record: AttemptRecord;
+  /** Called after the commit: whether the subscription still is active. */
   readonly done: (active: boolean) => void;
 }
 
@@ -25,7 +26,7 @@ interface CommitDeps {
 interface CommitListener {
   /** The dispatcher of this id was declared dead: nothing was written. */
   fenced(dispatcherId: string): void;
-  /** These subscriptions had their last permanent failure; mails to their owners are queued. */
+  /** These subscriptions had their 20th permanent failure; mails to their owners are queued. */
   disabled(subscriptionIds: readonly string[]): void;
 }
 
@@ -37,7 +38,7 @@ export class Committer {
   readonly #lines: readonly CommitLine[];
 
   constructor(deps: CommitDeps, listener: CommitListener) {
-    this.#lines = Array.from({ length: LINES }, () => new CommitLine(deps, listener));
+    this.#lines = Array.from({ length: COMMITS_AT_ONCE }, () => new CommitLine(deps, listener));
   }
 
   /** How many records wait for their commit. */
@@ -46,15 +47,16 @@ export class Committer {
   }
 
   commit(dispatcherId: string, record: AttemptRecord, done: (active: boolean) => void): void {
-    this.#lines[record.shard % LINES]?.commit({ dispatcherId, record, done });
+    this.#lines[record.shard % COMMITS_AT_ONCE]?.commit({ dispatcherId, record, done });
   }
 
+  /** Forgets what waits for its commit: the lease is lost, so it could not be written. */
   clear(): void {
     for (const line of this.#lines) line.clear();
   }
 }
 
-/** One commit at a time: whatever ends while it runs goes into the next. */
+/** Commits one group at a time: the records that come while it runs go into the next. */
 class CommitLine {
   #queue: Pending[] = [];
   #running = false;
@@ -93,7 +95,7 @@ class CommitLine {
     this.#running = false;
   }
 
-  /** A process that lost its lease has another id afterwards: one commit is of one id. */
+  /** The next records of one dispatcher id: a process that lost its lease has another id afterwards. */
   #nextGroup(): { dispatcherId: string; pending: Pending[] } | undefined {
     const [first] = this.#queue;
     if (first === undefined) return undefined;
@@ -101,11 +103,14 @@ class CommitLine {
     const other = this.#queue.findIndex((one) => one.dispatcherId !== dispatcherId);
     return {
       dispatcherId,
-      pending: this.#queue.splice(0, Math.min(other < 0 ? GROUP : other, GROUP)),
+      pending: this.#queue.splice(
+        0,
+        Math.min(other < 0 ? RECORDS_PER_COMMIT : other, RECORDS_PER_COMMIT),
+      ),
     };
   }
 
-  /** Repeats until the database answers: a repeat of what was committed unnoticed changes nothing. */
+  /** Repeats until Postgres answers. If the answer to a commit was lost, its repeat changes nothing. */
   async #commitUntilAnswered(
     dispatcherId: string,
     group: readonly Pending[],

@@ -1,4 +1,4 @@
-import type { Db, DbOrTx } from "../../db/client.ts";
+import type { Db } from "../../db/client.ts";
 import type { LoadRequest } from "../actor/event.ts";
 import type { Axis, PayloadMode } from "../../src/outbox/event.ts";
 
@@ -100,17 +100,4 @@ export async function nextEntries(db: Db, requests: readonly LoadRequest[]): Pro
            ) e
       left join lateral (select * from review_history where id = e.review_history_id offset 0) h on true
      order by e.subscription_id, e.sequence`;
-}
-
-/** Whom to tell of a disabled subscription: the active owners of its partner. */
-export async function ownersOf(
-  tx: DbOrTx,
-  subscriptionIds: readonly string[],
-): Promise<{ subscriptionId: string; label: string; webhookUrl: string; email: string }[]> {
-  return tx.sql`
-    select w.id as "subscriptionId", w.label, w.webhook_url as "webhookUrl", u.email
-      from webhook_subscriptions w
-      join users u on u.company_id = w.partner_id and u.role = 'partner_owner' and u.is_active
-     where w.id = any(${subscriptionIds}::text[])
-     order by u.id`;
 }

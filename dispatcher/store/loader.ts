@@ -3,16 +3,16 @@ import { errorFields, type Log } from "../../src/lib/log.ts";
 import type { Loaded, LoadRequest } from "../actor/event.ts";
 import type { DispatchStore } from "./store.ts";
 
-/** Subscriptions per query, and queries at once. */
-const GROUP = 128;
-const PARALLEL = 2;
+const SUBSCRIPTIONS_PER_QUERY = 128;
+const QUERIES_AT_ONCE = 2;
+/** How long a query that failed is left alone. */
 const RETRY_MS = 250;
 
-/** Answers the loads of many actors with few queries: whatever is asked for while one runs goes into the next. */
+/** Answers the loads of many actors with few queries: what is asked for while one runs goes into the next. */
 export class Loader {
   #queue: { request: LoadRequest; take: (loaded: Loaded) => void }[] = [];
   #running = 0;
-  /** Counts the times that nobody wanted any more what was asked for. */
+  /** Counts the calls of `clear`. */
   #clearings = 0;
 
   readonly #deps: { readonly store: DispatchStore; readonly clock: Clock; readonly log: Log };
@@ -23,10 +23,10 @@ export class Loader {
 
   load(request: LoadRequest, take: (loaded: Loaded) => void): void {
     this.#queue.push({ request, take });
-    if (this.#running < PARALLEL) void this.#run();
+    if (this.#running < QUERIES_AT_ONCE) void this.#run();
   }
 
-  /** Nobody waits for what was asked for: it is not asked for again either. */
+  /** Forgets what was asked for and not yet answered, because nobody waits for it any more. */
   clear(): void {
     this.#queue = [];
     this.#clearings += 1;
@@ -34,17 +34,17 @@ export class Loader {
 
   async #run(): Promise<void> {
     this.#running += 1;
-    // Those who ask in the same tick share a query.
+    // Actors that ask in the same tick share a query.
     await Promise.resolve();
     while (this.#queue.length > 0) {
-      const group = this.#queue.splice(0, GROUP);
+      const group = this.#queue.splice(0, SUBSCRIPTIONS_PER_QUERY);
       const loaded = await this.#loadUntilAnswered(group.map(({ request }) => request));
       loaded.forEach((one, i) => group[i]?.take(one));
     }
     this.#running -= 1;
   }
 
-  /** Nothing, if a `clear` came between two tries. */
+  /** Tries until Postgres answers; gives up, with an empty answer, if a `clear` comes between two tries. */
   async #loadUntilAnswered(requests: readonly LoadRequest[]): Promise<Loaded[]> {
     const clearings = this.#clearings;
     while (clearings === this.#clearings) {

@@ -8,7 +8,7 @@ import type { Loaded, LoadRequest } from "../actor/event.ts";
 import { commitAttempts, type CommitResult } from "./attempt-queries.ts";
 import type { AttemptRecord } from "./attempt.ts";
 import { dispatchBatch, type BatchDispatch, type BatchResult } from "./batch.ts";
-import { tellOwners } from "../mail/disable-mail.ts";
+import { mailOwners } from "../mail/disable-mail.ts";
 import type { BodySource, Entry, Subscription } from "../actor/entry.ts";
 import { nextMailAt } from "../mail/queries.ts";
 import * as queries from "./load-queries.ts";
@@ -19,7 +19,7 @@ import { sweepShards, type SweptSubscription } from "./sweep.ts";
 export interface DispatchStore {
   /** Answers every request, in the same order. */
   load(requests: readonly LoadRequest[]): Promise<Loaded[]>;
-  /** `repeated`: the records may have been committed before, by a commit of which the answer was lost. */
+  /** `repeated` says that the records may have been committed before, by a commit whose answer was lost. */
   commit(
     dispatcherId: string,
     records: readonly AttemptRecord[],
@@ -70,7 +70,7 @@ export function createStore(deps: StoreDeps): DispatchStore {
         return commitAttempts(db, dispatcherId, group);
       return db.transaction(async (tx) => {
         const result = await commitAttempts(tx, dispatcherId, group);
-        await tellOwners(tx, deps, result.disabled, group.now);
+        await mailOwners(tx, deps, result.disabled, group.now);
         return result;
       });
     },
@@ -83,7 +83,10 @@ export function createStore(deps: StoreDeps): DispatchStore {
   };
 }
 
-/** A secret that no key opens is our own fault: nothing is sent and nothing counted until it is mended. */
+/**
+ * Opens the secrets of a subscription. One that no key opens is our own fault: undefined, so that nothing is sent and
+ * nothing counts until it is mended.
+ */
 function openSubscription(
   { box, log }: { box: SecretBox; log: Log },
   row: SubscriptionRow,

@@ -2,12 +2,13 @@ import { encodeTime } from "ulid";
 
 const TIME_CHARS = 10;
 const HALF_CHARS = 8;
-/** Counted on from a random start below half of what 8 characters hold: no process lives to see it overflow. */
+/** The count begins at random below half of what 8 characters hold: no process lives to see it overflow. */
 const START_BELOW = 32 ** HALF_CHARS / 2;
 
 /**
- * ULIDs for instants in ms since the epoch, each above all before it: of the 80 random bits the upper half is drawn for
- * each instant, the lower half too and then counted on. An instant that lies behind the last one is taken for that one.
+ * Makes ULIDs for instants in ms since the epoch, each above all before it. Of the 80 random bits the upper half is
+ * drawn for each instant; the lower half is drawn too, and then counted on. An instant before the last one is taken for
+ * the last one.
  */
 export function createUlids(): (atMs: number) => string {
   const drawn = new Uint32Array(4);

@@ -7,7 +7,7 @@ import { expireHeldBatchEntries, expireHeldEntries } from "./queries.ts";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-/** Held entries settled per statement, so that none of them holds its locks for long. */
+/** How many held entries one statement settles, so that it does not hold its locks for long. */
 export const EXPIRE_GROUP = 1_000;
 
 interface MaintenanceDeps {
@@ -17,7 +17,10 @@ interface MaintenanceDeps {
   readonly retentionDays: number;
 }
 
-/** Once an hour: partitions a week ahead, and the end of what is older than the retention time. A missed hour costs nothing. */
+/**
+ * Once an hour makes the partitions of the week ahead, and ends what is older than the retention time. A missed hour
+ * costs nothing.
+ */
 export async function keepHouse(deps: MaintenanceDeps, stop: AbortSignal): Promise<void> {
   while (!stop.aborted) {
     try {
@@ -29,7 +32,7 @@ export async function keepHouse(deps: MaintenanceDeps, stop: AbortSignal): Promi
   }
 }
 
-/** One round. Several dispatchers may do it at the same time. */
+/** One round of it. Several dispatchers may do it at the same time. */
 export async function maintain({ db, clock, log, retentionDays }: MaintenanceDeps): Promise<void> {
   const now = clock.now();
   const cutoff = addMs(now, -retentionDays * DAY_MS);

@@ -1,4 +1,4 @@
-import { SEND_AHEAD } from "../../dispatcher/actor/state.ts";
+import { SEND_AHEAD } from "../../dispatcher/actor/lane.ts";
 import { LEASE_SAFE_MS, LEASE_TTL_MS } from "../../dispatcher/shards/leases.ts";
 import type { StoreDeps } from "./dispatch-store.ts";
 import type { Session } from "./network.ts";

@@ -1,4 +1,5 @@
-import { PARALLEL_REVIEWS, SEND_AHEAD } from "../../dispatcher/actor/state.ts";
+import { SEND_AHEAD } from "../../dispatcher/actor/lane.ts";
+import { PARALLEL_REVIEWS } from "../../dispatcher/actor/state.ts";
 import { ATTEMPTS } from "../../dispatcher/actor/decide.ts";
 import type { Tables } from "./tables.ts";
 import { laneOf, shareLane, type Post, type Watch } from "./watch.ts";

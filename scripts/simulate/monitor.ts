@@ -1,4 +1,4 @@
-import { CHUNK, PARALLEL_REVIEWS } from "../../dispatcher/actor/state.ts";
+import { MAX_QUEUED, PARALLEL_REVIEWS } from "../../dispatcher/actor/state.ts";
 import type { LoadRequest } from "../../dispatcher/actor/event.ts";
 import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
 import { DISABLE_AFTER_FAILURES } from "../../dispatcher/actor/decide.ts";
@@ -103,7 +103,7 @@ export class Monitor {
         (row) => !row.isTest && row.sequence > last && row.sequence <= after,
       ).length;
       // One more may wait for its slot.
-      if (queued + limit > CHUNK + 1)
+      if (queued + limit > MAX_QUEUED + 1)
         this.#world.violate("bounded memory", `${id}: ${queued} queued, ${limit} more asked`, id);
       this.#world.trace(process.name, `loads ${limit} of ${id} after ${after}`);
     }

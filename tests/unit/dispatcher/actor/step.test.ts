@@ -2,7 +2,8 @@ import { beforeEach, describe, expect, test } from "bun:test";
 
 import { step } from "../../../../dispatcher/actor/step.ts";
 import type { ActorEvent, Effect, LoadRequest } from "../../../../dispatcher/actor/event.ts";
-import { CHUNK, createActor, SEND_AHEAD, type Actor } from "../../../../dispatcher/actor/state.ts";
+import { SEND_AHEAD } from "../../../../dispatcher/actor/lane.ts";
+import { createActor, MAX_QUEUED, type Actor } from "../../../../dispatcher/actor/state.ts";
 import type { Decision } from "../../../../dispatcher/actor/decide.ts";
 import type { Entry, Subscription } from "../../../../dispatcher/actor/entry.ts";
 
@@ -189,14 +190,14 @@ describe("one lane", () => {
   });
 
   test("ignores the answer to a load that began before its queue was thrown away", () => {
-    loaded(Array.from({ length: CHUNK }, (_, i) => entry(i + 1)));
-    for (let n = 1; n < CHUNK / 2 - 1; n++) {
+    loaded(Array.from({ length: MAX_QUEUED }, (_, i) => entry(i + 1)));
+    for (let n = 1; n < MAX_QUEUED / 2 - 1; n++) {
       tell({ kind: "answered", lane: "main", decision: delivered });
       tell({ kind: "committed", lane: "main", decision: delivered, active: true });
     }
     const effects = tell({ kind: "answered", lane: "main", decision: delivered });
     const request = load(effects);
-    expect(request.after).toBe(CHUNK);
+    expect(request.after).toBe(MAX_QUEUED);
     tell({ kind: "committed", lane: "main", decision: delivered, active: true });
     const retry: Decision = { kind: "retry", dueAt: later(50) };
     tell({ kind: "answered", lane: "main", decision: retry });
@@ -204,7 +205,7 @@ describe("one lane", () => {
     now = later(100);
     const late = tell({
       kind: "loaded",
-      loaded: { request, found: { subscription, entries: [entry(CHUNK + 1)], tests: [] } },
+      loaded: { request, found: { subscription, entries: [entry(MAX_QUEUED + 1)], tests: [] } },
     });
     expect(sent(late)).toEqual([]);
     expect(load(late).after).toBe(0);
@@ -277,24 +278,24 @@ describe("several causes at once", () => {
   });
 
   test("is dropped while its head waits before more than it can hold", () => {
-    const queue = Array.from({ length: CHUNK - 1 }, (_, i) => entry(i + 2));
+    const queue = Array.from({ length: MAX_QUEUED - 1 }, (_, i) => entry(i + 2));
     const effects = loaded([entry(1, { attempt: 2, dueAt: later(60_000) }), ...queue]);
     expect(kinds(effects)).toEqual(["sleep", "drop"]);
   });
 
   test("reads what a wake announced while its queue was full, once there is room", () => {
-    const entries = Array.from({ length: CHUNK / 2 + 2 }, (_, i) => entry(i + 1));
+    const entries = Array.from({ length: MAX_QUEUED / 2 + 2 }, (_, i) => entry(i + 1));
     loaded(entries);
     now = later(200);
     const request = load(tell({ kind: "woken" }));
     expect(request.limit).toBe(0);
     answer(request, []);
     const effects = tell({ kind: "answered", lane: "main", decision: delivered });
-    expect(load(effects)).toMatchObject({ after: entries.length, limit: CHUNK / 2 });
+    expect(load(effects)).toMatchObject({ after: entries.length, limit: MAX_QUEUED / 2 });
   });
 
   test("reads other reviews while one has a long queue", () => {
-    const entries = Array.from({ length: CHUNK }, (_, i) => entry(i + 1));
+    const entries = Array.from({ length: MAX_QUEUED }, (_, i) => entry(i + 1));
     const effects = loaded(entries, [], byReview);
     expect(load(effects)).toMatchObject({ limit: 7, exceptReviews: [1] });
   });
