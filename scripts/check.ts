@@ -1,7 +1,7 @@
 // Everything that can be said about the code without starting a store: `bun run check`.
 import { join } from "node:path";
 
-import { ensureInstalled } from "./start/install.ts";
+import { ensureInstalled } from "./install/install.ts";
 
 const ROOT = join(import.meta.dir, "..");
 const FOLDERS = ["db", "dispatcher", "scripts", "src", "tests"];

@@ -1,36 +1,11 @@
-import { drizzle } from "drizzle-orm/postgres-js";
-import { migrate as applyMigrations } from "drizzle-orm/postgres-js/migrator";
-import postgres from "postgres";
+// `bun run migrate`: brings the database of DATABASE_URL to the current schema.
+import { migrate } from "../db/migrate.ts";
+import { EXIT_CONFIG } from "../src/lib/config.ts";
 
-import { connect } from "../db/client.ts";
-import { ensurePartitions } from "../db/partitions.ts";
-
-/** Brings a database to the current schema. Any number of processes may call it at once: one works, the rest wait. */
-export async function migrate(databaseUrl: string): Promise<void> {
-  const sql = postgres(databaseUrl, { max: 1, onnotice: () => {} });
-  try {
-    await sql`select pg_advisory_lock(hashtext('reviewrelay:migrate'))`;
-    await applyMigrations(drizzle(sql), {
-      migrationsFolder: `${import.meta.dir}/../db/migrations`,
-    });
-  } finally {
-    // Ending the session gives the lock back.
-    await sql.end();
-  }
-  const db = connect(databaseUrl, { max: 1, name: "reviewrelay-migrate" });
-  try {
-    await ensurePartitions(db, new Date());
-  } finally {
-    await db.close();
-  }
+const url = process.env["DATABASE_URL"];
+if (url === undefined || url === "") {
+  console.error("DATABASE_URL is required (postgres://…).");
+  process.exit(EXIT_CONFIG);
 }
-
-if (import.meta.main) {
-  const url = process.env["DATABASE_URL"];
-  if (url === undefined || url === "") {
-    console.error("DATABASE_URL is required (postgres://…).");
-    process.exit(78);
-  }
-  await migrate(url);
-  console.log("The database has the current schema.");
-}
+await migrate(url);
+console.log("The database has the current schema.");

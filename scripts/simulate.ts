@@ -2,9 +2,9 @@
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
 
-import { findPlant, install, PLANTS, type Plant } from "./simulate/plants.ts";
-import { runChild, runPool } from "./simulate/pool.ts";
-import type { Failure, SeedRange, Tally } from "./simulate/seeds.ts";
+import { findPlant, install, PLANTS, type Plant } from "../tests/simulation/plants.ts";
+import { runChild, runPool } from "../tests/simulation/pool.ts";
+import type { Failure, SeedRange, Tally } from "../tests/simulation/seeds.ts";
 
 const USAGE = `bun run simulate [options]
   --seeds N     how many seeds to run (1000)
@@ -60,7 +60,7 @@ async function prepare(): Promise<void> {
 
 async function simulateHere(): Promise<number> {
   await prepare();
-  const { runSeeds, watchRejections } = await import("./simulate/seeds.ts");
+  const { runSeeds, watchRejections } = await import("../tests/simulation/seeds.ts");
   watchRejections();
   await runSeeds(range(), (tally) => void process.stdout.write(`${JSON.stringify(tally)}\n`));
   return 0;
@@ -68,8 +68,8 @@ async function simulateHere(): Promise<number> {
 
 async function showSeed(seed: number, traced: boolean): Promise<number> {
   await prepare();
-  const { runSeed } = await import("./simulate/run.ts");
-  const { formatFailure, formatLine } = await import("./simulate/report.ts");
+  const { runSeed } = await import("../tests/simulation/run.ts");
+  const { formatFailure, formatLine } = await import("../tests/simulation/report.ts");
   const result = runSeed(seed, { plant: values.plant, traced: true });
   if (traced) for (const line of result.trace) console.log(formatLine(line));
   console.log(formatFailure(result));

@@ -4,7 +4,7 @@ import { getTableConfig, PgTable } from "drizzle-orm/pg-core";
 
 import { ensurePartitions, partitionsAhead, ulidFloor } from "../../db/partitions.ts";
 import * as schema from "../../db/schema.ts";
-import { migrate } from "../../scripts/migrate.ts";
+import { migrate } from "../../db/migrate.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
 
 let database: TestDatabase;

@@ -1,7 +1,7 @@
 // What the screen says when everything is up.
 import { dirname, join, relative } from "node:path";
 
-import type { Demo } from "../seed.ts";
+import type { Demo } from "./seed/seed-demo.ts";
 
 interface Welcome {
   serverRoot: string;

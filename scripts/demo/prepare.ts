@@ -5,7 +5,7 @@ import { join } from "node:path";
 
 import { connect } from "../../db/client.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";
-import { type Demo, seedDemo } from "../seed.ts";
+import { type Demo, seedDemo } from "./seed/seed-demo.ts";
 import { writeFileWhole } from "./data-dir.ts";
 
 /** Generated once: with another key the secrets in the database can no longer be read. */

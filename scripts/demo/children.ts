@@ -3,8 +3,8 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { appendFileSync, closeSync, copyFileSync, openSync, statSync, truncateSync } from "node:fs";
 
 import { EXIT_CONFIG } from "../../src/lib/config.ts";
-import { commandLine, isAlive, signal, waitUntil } from "../stores/processes.ts";
-import { ROOT } from "./install.ts";
+import { commandLine, isAlive, signal, waitUntil } from "./stores/processes.ts";
+import { ROOT } from "../install/install.ts";
 
 export interface ChildSpec {
   /** As it is called on the screen. */

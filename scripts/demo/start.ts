@@ -3,17 +3,17 @@ import { get } from "node:http";
 import { createServer } from "node:net";
 import { join } from "node:path";
 
-import { migrate } from "../migrate.ts";
-import { type SmtpSink, startSmtpSink } from "../smtp-sink.ts";
-import { type Stores, startStores } from "../stores/keep.ts";
-import { errorCode } from "../stores/processes.ts";
+import { migrate } from "../../db/migrate.ts";
+import { type SmtpSink, startSmtpSink } from "./smtp-sink.ts";
+import { type Stores, startStores } from "./stores/keep.ts";
+import { errorCode } from "./stores/processes.ts";
 import { type Child, type ChildSpec, cutLog, endLeftovers, superviseChild } from "./children.ts";
 import { type DataDir, openDataDir } from "./data-dir.ts";
-import { masterKey, prepareDemo } from "./demo.ts";
+import { masterKey, prepareDemo } from "./prepare.ts";
 import { waitForPostgres, waitForRedis } from "./reachable.ts";
 import { type Settings, readSettings } from "./settings.ts";
 import { StartError } from "./start-error.ts";
-import { watchForStop } from "./stop-signal.ts";
+import { watchForStop } from "../install/stop-signal.ts";
 import { welcome } from "./welcome.ts";
 
 /** Leaves two of the ten seconds that a stop may take for the stores. */

@@ -3,7 +3,7 @@
 import { join, resolve } from "node:path";
 
 import { ConfigError, readConfig } from "../../src/lib/config.ts";
-import { ROOT } from "./install.ts";
+import { ROOT } from "../install/install.ts";
 import { StartError } from "./start-error.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;

@@ -94,7 +94,7 @@ async function startKeeper(order: KeeperOrder, logFile: string): Promise<Stores>
 function launch(order: KeeperOrder, logFile: string) {
   const log = openSync(logFile, "a", 0o600);
   const keeper = spawn(process.execPath, [join(import.meta.dirname, "keeper.ts")], {
-    cwd: join(import.meta.dirname, "../.."),
+    cwd: join(import.meta.dirname, "../../.."),
     detached: true,
     stdio: ["pipe", "pipe", log],
   });

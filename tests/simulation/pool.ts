@@ -2,7 +2,7 @@ import { join } from "node:path";
 
 import type { SeedRange, Tally } from "./seeds.ts";
 
-const SCRIPT = join(import.meta.dir, "../simulate.ts");
+const SCRIPT = join(import.meta.dir, "../../scripts/simulate.ts");
 
 /** Runs seeds in a process of its own, so that each has a core, and a plant only that process. */
 export async function runChild(range: SeedRange, report: (tally: Tally) => void): Promise<void> {

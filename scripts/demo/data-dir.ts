@@ -14,8 +14,8 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 
-import { takeLock } from "../stores/lock.ts";
-import { errorCode } from "../stores/processes.ts";
+import { takeLock } from "./stores/lock.ts";
+import { errorCode } from "./stores/processes.ts";
 import { StartError } from "./start-error.ts";
 
 export interface DataDir {
