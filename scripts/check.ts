@@ -12,6 +12,7 @@ const CHECKS: [name: string, command: string[]][] = [
   ["types", ["tsc", "--noEmit"]],
   ["types of the dashboard", ["tsc", "--noEmit", "-p", "src/dashboard/app"]],
   ["dead code", ["knip"]],
+  ["imports", [process.execPath, "scripts/check/imports.ts"]],
   ["unit tests", [process.execPath, "test", "--timeout=30000", "tests/unit"]],
 ];
 
