@@ -2,7 +2,8 @@
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
 
-import { findPlant, install, PLANTS, type Plant } from "../tests/simulation/plants.ts";
+import type { Plant } from "../tests/simulation/plant.ts";
+import { findPlant, grow, PLANTS } from "../tests/simulation/plants.ts";
 import { runChild, runPool } from "../tests/simulation/pool.ts";
 import type { Failure, SeedRange, Tally } from "../tests/simulation/seeds.ts";
 
@@ -55,7 +56,7 @@ function range(): SeedRange {
 
 /** The plant goes in before the dispatcher is imported, so nothing here imports it on top. */
 async function prepare(): Promise<void> {
-  if (values.plant !== undefined) await install(findPlant(values.plant));
+  if (values.plant !== undefined) await grow(findPlant(values.plant));
 }
 
 async function simulateHere(): Promise<number> {
@@ -70,7 +71,7 @@ async function showSeed(seed: number, traced: boolean): Promise<number> {
   await prepare();
   const { runSeed } = await import("../tests/simulation/run.ts");
   const { formatFailure, formatLine } = await import("../tests/simulation/report.ts");
-  const result = runSeed(seed, { plant: values.plant, traced: true });
+  const result = runSeed(seed, { traced: true });
   if (traced) for (const line of result.trace) console.log(formatLine(line));
   console.log(formatFailure(result));
   return result.violation === undefined ? 0 : 1;

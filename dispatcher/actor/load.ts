@@ -132,6 +132,11 @@ function recheckLater(actor: Actor, effects: Effect[]): void {
   effects.push({ kind: "recheck", afterMs: RECHECK_MS });
 }
 
+/** Whether the queues were thrown away since this was asked for: the answer may lack what was in them. */
+export function isOutdated({ generation }: LoadRequest, actor: Actor): boolean {
+  return generation !== actor.generation;
+}
+
 /** Asks for the settings alone. */
 export function settingsRequest(actor: Actor): LoadRequest {
   return loadRequest(actor, 0);

@@ -1,5 +1,5 @@
 import type { ActorEvent, Effect, Loaded } from "./event.ts";
-import { planLoad } from "./load.ts";
+import { isOutdated, planLoad } from "./load.ts";
 import { isForeign, isFresh, PARALLEL_REVIEWS, type Actor } from "./state.ts";
 import type { Entry, Subscription } from "./entry.ts";
 import { createLane, hasWork, isBlocked, laneName, MAIN, takeDecision, type Lane } from "./lane.ts";
@@ -70,7 +70,7 @@ function takeLoaded(actor: Actor, { request, found }: Loaded, now: Date): void {
   const isMisread = byReview ? request.after > 0 : request.exceptReviews.length > 0;
   if (isMisread || actor.lanes.values().some((lane) => isForeign(lane, actor))) forget(actor);
   if (actor.stopping) return;
-  if (request.generation !== actor.generation) {
+  if (isOutdated(request, actor)) {
     actor.wanted = true;
     return;
   }

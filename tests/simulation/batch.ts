@@ -6,7 +6,7 @@ import type { Session } from "./network.ts";
 import type { HistoryRow, OutboxRow, SubscriptionRow, Tables } from "./tables.ts";
 import type { World } from "./world.ts";
 
-interface Deps {
+interface BatchDeps {
   readonly world: World;
   readonly tables: Tables;
   readonly monitor: Monitor;
@@ -18,7 +18,7 @@ const NOTHING: BatchResult = { fenced: false, jobs: 0 };
 
 /** `dispatchBatch`, statement by statement: it holds its lease and the sequence until its commit. */
 export async function dispatchBatch(
-  deps: Deps,
+  deps: BatchDeps,
   batch: Batch,
   session: Session,
 ): Promise<BatchResult> {
@@ -36,7 +36,7 @@ export async function dispatchBatch(
 }
 
 async function dispatch(
-  { world, monitor }: Deps,
+  { world, monitor }: BatchDeps,
   subscription: SubscriptionRow,
   batch: Batch,
   session: Session,
@@ -48,7 +48,7 @@ async function dispatch(
   const isDue = subscription.state === "active" && dueAtMs !== null && dueAtMs <= nowMs;
   if (!subscription.open || !isDue) return NOTHING;
   await session.pass(random.latency(1, 20));
-  const taken = visibleEvents(world, subscription, nowMs);
+  const taken = visibleEvents(subscription);
   await session.pass(random.latency(2, 80));
   await session.pass(random.latency(1, 20));
   // The real statement holds the row of the subscription: a disabling would wait. Here it wins.
@@ -66,12 +66,9 @@ async function dispatch(
   return { fenced: false, jobs: new Set(taken.map((event) => event.reviewId)).size };
 }
 
-function visibleEvents(world: World, subscription: SubscriptionRow, nowMs: number): HistoryRow[] {
-  if (world.plant !== "batch-by-time") return [...subscription.batch];
-  const fromMs = subscription.lastBatchAtMs ?? subscription.createdAtMs;
-  return subscription.batch.filter(
-    (event) => event.recordedAtMs > fromMs && event.recordedAtMs <= nowMs,
-  );
+/** The events that a dispatch takes: all that wait, whenever they were recorded. */
+export function visibleEvents({ batch }: SubscriptionRow): HistoryRow[] {
+  return [...batch];
 }
 
 /** Review by review, in the order of the first event of each. */

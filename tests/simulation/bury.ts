@@ -1,5 +1,5 @@
 import { SEND_AHEAD } from "../../dispatcher/actor/lane.ts";
-import { LEASE_SAFE_MS, LEASE_TTL_MS } from "../../dispatcher/shards/leases.ts";
+import { LEASE_SAFE_MS } from "../../dispatcher/shards/leases.ts";
 import type { StoreDeps } from "./dispatch-store.ts";
 import type { Session } from "./network.ts";
 import type { DispatcherRow, OutboxRow, SubscriptionRow } from "./tables.ts";
@@ -9,9 +9,9 @@ import { EPOCH_MS } from "./world.ts";
 export type Dead = Pick<DispatcherRow, "id" | "renewedMs">;
 
 /** `expiredDispatchers`. */
-export function expiredDispatchers({ tables, world }: StoreDeps): Dead[] {
+export function expiredDispatchers({ tables, world }: StoreDeps, ttlMs: number): Dead[] {
   return Array.from(tables.dispatchers.values(), ({ id, renewedMs }) => ({ id, renewedMs })).filter(
-    ({ renewedMs }) => renewedMs < world.nowMs - LEASE_TTL_MS,
+    ({ renewedMs }) => renewedMs < world.nowMs - ttlMs,
   );
 }
 

@@ -3,7 +3,13 @@ import { DISABLE_AFTER_FAILURES } from "../../dispatcher/actor/decide.ts";
 import type { CommitResult } from "../../dispatcher/store/attempt-queries.ts";
 import type { Monitor } from "./monitor.ts";
 import type { Session } from "./network.ts";
-import { settle, type SettledRow, type SubscriptionRow, type Tables } from "./tables.ts";
+import {
+  settle,
+  type DispatcherRow,
+  type SettledRow,
+  type SubscriptionRow,
+  type Tables,
+} from "./tables.ts";
 import type { World } from "./world.ts";
 
 interface Commit {
@@ -22,25 +28,29 @@ const NOTHING: CommitResult = { fenced: true, inactive: [], disabled: [] };
  */
 export async function commitAttempts(commit: Commit, session: Session): Promise<CommitResult> {
   const { world, tables, dispatcherId, records } = commit;
-  const lease = tables.dispatchers.get(dispatcherId);
-  if (lease === undefined && world.plant !== "dropped-fence") return NOTHING;
+  const lease = leaseOf(tables, dispatcherId);
+  if (lease === undefined) return NOTHING;
   const touched = subscriptionsOf(commit);
   const inactive = touched.filter((one) => one.state !== "active").map((one) => one.id);
-  if (lease !== undefined) lease.holders += 1;
+  lease.holders += 1;
   try {
     await session.work(world.random.latency(3, 60));
     // One that might disable is a transaction of its own, with the mail in it.
     if (records.some((record) => record.decision.kind === "failed"))
       await session.pass(world.random.latency(2, 30));
     const settled = moveEntries(commit);
-    if (world.plant === "counter-outside") await session.pass(world.random.between(0.1, 40));
-    const disabled = countFailures(settled, world.nowMs);
+    const disabled = countFailures(world, settled);
     world.trace(dispatcherId, `commits ${records.map(describe).join(", ")}`);
     return { fenced: false, inactive: [...inactive, ...disabled], disabled };
   } finally {
-    if (lease !== undefined) lease.holders -= 1;
+    lease.holders -= 1;
     for (const one of touched) commit.monitor.checkCounter(one);
   }
+}
+
+/** The row that a commit locks; undefined if its dispatcher was declared dead. */
+export function leaseOf(tables: Tables, dispatcherId: string): DispatcherRow | undefined {
+  return tables.dispatchers.get(dispatcherId);
 }
 
 function subscriptionsOf({ tables, records }: Commit): SubscriptionRow[] {
@@ -79,7 +89,7 @@ function moveEntries(commit: Commit): Settled[] {
 }
 
 /** The counters of the statement, computed the way it does: from the bounds of the successes. */
-function countFailures(settled: readonly Settled[], nowMs: number): string[] {
+export function countFailures(world: World, settled: readonly Settled[]): string[] {
   const disabled: string[] = [];
   for (const [subscription, own] of Map.groupBy(settled, (one) => one.subscription)) {
     const successes = own.filter((one) => one.row.state === "delivered").map((one) => one.ord);
@@ -94,7 +104,7 @@ function countFailures(settled: readonly Settled[], nowMs: number): string[] {
     if (run >= DISABLE_AFTER_FAILURES) {
       subscription.failures = DISABLE_AFTER_FAILURES;
       subscription.state = "disabled";
-      subscription.changedMs = nowMs;
+      subscription.changedMs = world.nowMs;
       disabled.push(subscription.id);
     } else subscription.failures = succeeded ? trailing : run;
   }

@@ -1,8 +1,11 @@
-import { fairShare, type Leases } from "../../dispatcher/shards/leases.ts";
+import { fairShare, LEASE_TTL_MS, type Leases } from "../../dispatcher/shards/leases.ts";
 import { bury, expiredDispatchers } from "./bury.ts";
 import type { StoreDeps } from "./dispatch-store.ts";
 import type { Session } from "./network.ts";
 import type { Process } from "./process.ts";
+import type { Tables } from "./tables.ts";
+
+type ClaimedShard = [shard: number, epoch: number];
 
 /** The leases as `createLeases` keeps them, statement by statement; the share is computed by the real rule. */
 export function createLeases(deps: StoreDeps, process: Process): Leases {
@@ -11,31 +14,8 @@ export function createLeases(deps: StoreDeps, process: Process): Leases {
     network.call(process, { server, name }, serve);
 
   const buryTheDead = async () => {
-    for (const dead of await ask("expired", () => expiredDispatchers(deps)))
+    for (const dead of await ask("expired", () => expiredDispatchers(deps, LEASE_TTL_MS)))
       await ask("bury", (session) => bury(deps, dead, session));
-  };
-
-  const shardsOf = (holder: string | null) =>
-    tables.owners.flatMap((owner, shard): [shard: number, epoch: number][] =>
-      owner === holder ? [[shard, tables.epochs[shard] ?? 0]] : [],
-    );
-
-  const claim = (id: string, limit: number) => {
-    if (!tables.dispatchers.has(id)) return [];
-    return shardsOf(null)
-      .slice(0, limit)
-      .map(([shard, before]): [number, number] => {
-        tables.owners[shard] = id;
-        tables.epochs[shard] = before + 1;
-        return [shard, before + 1];
-      });
-  };
-
-  const release = (id: string, epochs: ReadonlyMap<number, number>) => {
-    for (const [shard, epoch] of epochs) {
-      const isMeant = world.plant === "late-release" || tables.epochs[shard] === epoch;
-      if (tables.owners[shard] === id && isMeant) tables.owners[shard] = null;
-    }
   };
 
   return {
@@ -56,17 +36,17 @@ export function createLeases(deps: StoreDeps, process: Process): Leases {
       if (watchful) await buryTheDead();
       const [living, owned] = await Promise.all([
         ask("living", () => [...tables.dispatchers.keys()]),
-        ask("owned", () => shardsOf(id)),
+        ask("owned", () => shardsOf(tables, id)),
       ]);
       const missing = fairShare(living, id) - owned.length;
-      const claimed = missing > 0 ? await ask("claim", () => claim(id, missing)) : [];
+      const claimed = missing > 0 ? await ask("claim", () => claimShards(tables, id, missing)) : [];
       return {
         alive: true,
         owned: new Map([...owned, ...claimed]),
         surplus: Math.max(0, -missing),
       };
     },
-    release: (id, epochs) => ask("release", () => release(id, epochs)),
+    release: (id, epochs) => ask("release", () => releaseShards(tables, id, epochs)),
     leave: (id) =>
       ask("leave", async (session) => {
         // A commit that is under way holds the row.
@@ -74,4 +54,30 @@ export function createLeases(deps: StoreDeps, process: Process): Leases {
         tables.deleteDispatcher(id);
       }),
   };
+}
+
+function shardsOf(tables: Tables, holder: string | null): ClaimedShard[] {
+  return tables.owners.flatMap((owner, shard): ClaimedShard[] =>
+    owner === holder ? [[shard, tables.epochs[shard] ?? 0]] : [],
+  );
+}
+
+function claimShards(tables: Tables, id: string, limit: number): ClaimedShard[] {
+  if (!tables.dispatchers.has(id)) return [];
+  return shardsOf(tables, null)
+    .slice(0, limit)
+    .map(([shard, before]) => {
+      tables.owners[shard] = id;
+      tables.epochs[shard] = before + 1;
+      return [shard, before + 1];
+    });
+}
+
+export function releaseShards(
+  tables: Tables,
+  id: string,
+  epochs: ReadonlyMap<number, number>,
+): void {
+  for (const [shard, epoch] of epochs)
+    if (tables.owners[shard] === id && tables.epochs[shard] === epoch) tables.owners[shard] = null;
 }

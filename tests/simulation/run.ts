@@ -39,18 +39,10 @@ const CHECK_MS = 1_000;
 const SETTLE_MS = 90_000;
 
 /** One whole run: everything in it follows from the seed. */
-export function runSeed(
-  seed: number,
-  options: { readonly plant?: string | undefined; readonly traced?: boolean } = {},
-): RunResult {
+export function runSeed(seed: number, { traced = false } = {}): RunResult {
   const random = new Prng(seed);
   const settings = drawSettings(random);
-  const world = new World({
-    settings,
-    random,
-    plant: options.plant,
-    traced: options.traced ?? false,
-  });
+  const world = new World({ settings, random, traced });
   const simulation = new Simulation(world);
   simulation.run();
   return {

@@ -41,7 +41,7 @@ export async function runSeeds(range: SeedRange, report: (tally: Tally) => void)
   let tally = createTally();
   for (let n = 0; n < range.seeds; n++) {
     const seed = range.from + n * range.step;
-    const { violation, virtualMs, faults, posts } = runSeed(seed, { plant: range.plant });
+    const { violation, virtualMs, faults, posts } = runSeed(seed);
     await setImmediate();
     tally.seeds += 1;
     tally.virtualMs += virtualMs;

@@ -26,8 +26,6 @@ export class World {
   /** For the workload, so that it stays what it is when something else asks more or less often. */
   readonly workload: Prng;
   readonly settings: Settings;
-  /** The bug that this run is to have, if it is one of the stores (plants.ts). */
-  readonly plant: string | undefined;
   /** Undefined unless this run is traced. */
   readonly lines: TraceLine[] | undefined;
   violation: Violation | undefined;
@@ -40,16 +38,10 @@ export class World {
   /** When a process last came or went: shards move then. */
   movedMs = 0;
 
-  constructor(options: {
-    settings: Settings;
-    random: Prng;
-    plant: string | undefined;
-    traced: boolean;
-  }) {
+  constructor(options: { settings: Settings; random: Prng; traced: boolean }) {
     this.settings = options.settings;
     this.random = options.random;
     this.workload = options.random.fork();
-    this.plant = options.plant;
     this.lines = options.traced ? [] : undefined;
   }
 

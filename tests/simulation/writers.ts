@@ -28,28 +28,13 @@ export class Writers {
     // The domain change comes first: transactions begin in another order than they end.
     await session.work(world.workload.latency(10, 2_000));
     const written: SubscriptionRow[] = [];
-    await this.#holding(this.#immediate(partnerIds), async (targets) => {
+    await holdSequences(this.#immediate(partnerIds), async (targets) => {
       written.push(...targets);
       await this.#append(session, { partnerIds, targets, count, recordedAtMs });
     });
     const { redis } = this.#deps;
     const wakes = written.map(({ id, shard }) => ({ subscriptionId: id, shard }));
     redis.wake(wakes);
-  }
-
-  /** Takes the sequence rows one after the other, in one order for everybody. */
-  async #holding(
-    targets: readonly SubscriptionRow[],
-    work: (targets: readonly SubscriptionRow[]) => Promise<void>,
-  ): Promise<void> {
-    // Planted: the sequence is drawn by the statement, and nobody is alone until the commit.
-    if (this.#deps.world.plant === "sequence-at-statement") return work(targets);
-    const hold = (left: readonly SubscriptionRow[]): Promise<void> => {
-      const [first, ...others] = left;
-      if (first === undefined) return work(targets.filter((one) => one.open));
-      return first.sequenceLock.hold(() => hold(others));
-    };
-    return hold(targets);
   }
 
   async #append(
@@ -67,15 +52,13 @@ export class Writers {
     const events = partnerIds.flatMap((partnerId) =>
       Array.from({ length: count }, () => this.#event(partnerId, recordedAtMs)),
     );
-    const atStatement = world.plant === "sequence-at-statement";
-    const bases = new Map(targets.map((one) => [one, one.lastSequence]));
-    if (atStatement) for (const one of targets) one.lastSequence += count;
+    const drawn = drawSequences(targets, count);
     await session.work(world.workload.latency(8, 1_500));
     if (world.workload.chance(0.03)) throw new Error("rolled back");
     for (const target of targets) {
       const own = events.filter((event) => event.partnerId === target.partnerId);
-      this.#insert(target, own, bases.get(target) ?? 0);
-      if (!atStatement) target.lastSequence += own.length;
+      this.#insert(target, own, drawn.baseOf(target));
+      drawn.commit(target);
     }
     this.#batch(partnerIds, events);
   }
@@ -132,4 +115,34 @@ export class Writers {
       recordedAtMs,
     };
   }
+}
+
+/** Takes the sequence rows one after the other, in one order for everybody, and holds them while `work` runs. */
+export function holdSequences(
+  targets: readonly SubscriptionRow[],
+  work: (open: readonly SubscriptionRow[]) => Promise<void>,
+): Promise<void> {
+  const hold = (left: readonly SubscriptionRow[]): Promise<void> => {
+    const [first, ...others] = left;
+    if (first === undefined) return work(targets.filter((one) => one.open));
+    return first.sequenceLock.hold(() => hold(others));
+  };
+  return hold(targets);
+}
+
+interface DrawnSequences {
+  /** The last sequence before those that are drawn. */
+  baseOf(target: SubscriptionRow): number;
+  commit(target: SubscriptionRow): void;
+}
+
+/** Draws `count` sequences of each target. A transaction that is rolled back commits none of them. */
+export function drawSequences(targets: readonly SubscriptionRow[], count: number): DrawnSequences {
+  const bases = new Map(targets.map((one) => [one, one.lastSequence]));
+  return {
+    baseOf: (target) => bases.get(target) ?? 0,
+    commit(target) {
+      target.lastSequence += count;
+    },
+  };
 }
