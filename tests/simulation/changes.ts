@@ -1,6 +1,6 @@
 import { nextBatchAt } from "../../dispatcher/actor/decide.ts";
 import type { Session } from "./network.ts";
-import { newSubscription, settle, type SubscriptionRow } from "./tables.ts";
+import { newSubscription, settle, type SettledRow, type SubscriptionRow } from "./tables.ts";
 import type { ApiDeps, Writers } from "./writers.ts";
 import { SHARDS } from "../../src/outbox/schedule.ts";
 
@@ -39,23 +39,22 @@ export class Changes {
 
   /** Does something to one of a partner's subscriptions. */
   async change(partnerId: number): Promise<void> {
-    const { world, tables, network, postgres } = this.#deps;
+    const { world, tables } = this.#deps;
     const target = tables.slot(partnerId, world.workload.chance(0.7) ? "immediate" : "batch");
     if (target === undefined) return;
-    const session = network.session(postgres);
     const draw = world.workload.next();
     if (target.state === "disabled" && draw < 0.6)
       return this.enable(target, world.workload.chance(0.7));
-    if (draw < 0.08) return this.#replace(session, target);
-    if (draw < 0.35) return this.#test(session, target);
-    if (draw < 0.55) return this.#redeliver(session, target);
-    if (draw < 0.75 && target.kind === "immediate") return this.#reorder(session, target);
-    return this.#change(session, target);
+    if (draw < 0.08) return this.#replace(target);
+    if (draw < 0.35) return this.sendTest(target, this.#writers.nextEventId());
+    if (draw < 0.55) return this.redeliver(target, (done) => this.#pickUnskipped(done));
+    if (draw < 0.75 && target.kind === "immediate") return this.reorder(target);
+    return this.#change(target);
   }
 
   async enable(target: SubscriptionRow, deliver: boolean): Promise<void> {
-    const { network, postgres, world, monitor } = this.#deps;
-    const session = network.session(postgres);
+    const { world, monitor } = this.#deps;
+    const session = this.#session();
     await target.sequenceLock.hold(async () => {
       await session.work(world.workload.latency(3, 100));
       if (target.state !== "disabled") return;
@@ -65,7 +64,7 @@ export class Changes {
       monitor.enabled(target.id);
       world.trace("api", `enables ${target.id}, ${deliver ? "deliver" : "skip"}`);
       if (deliver) return;
-      this.#skipAll(target);
+      this.#skipAll(target, "skipped");
       if (target.nextBatchAtMs === null) return;
       target.lastBatchAtMs = world.wallMs;
       const intervalMs = target.intervalHours * world.settings.hourMs;
@@ -76,32 +75,37 @@ export class Changes {
   }
 
   /** Deletes it, and fills the slot again: a race with what is queued and under way. */
-  async #replace(session: Session, target: SubscriptionRow): Promise<void> {
-    const { world } = this.#deps;
-    await target.sequenceLock.hold(async () => {
-      if (!target.open) return;
-      await session.work(world.workload.latency(5, 200));
-      target.open = false;
-      this.#skipAll(target);
-      target.state = "deleted";
-      target.changedMs = world.nowMs;
-      world.trace("api", `deletes ${target.id}`);
-    });
+  async #replace(target: SubscriptionRow): Promise<void> {
+    await this.remove(target);
     const { tables } = this.#deps;
     if (tables.slot(target.partnerId, target.kind) === undefined)
       this.create(target.partnerId, target.kind);
   }
 
-  #skipAll(target: SubscriptionRow): void {
+  async remove(target: SubscriptionRow): Promise<void> {
+    const { world } = this.#deps;
+    const session = this.#session();
+    await target.sequenceLock.hold(async () => {
+      if (!target.open) return;
+      await session.work(world.workload.latency(5, 200));
+      target.open = false;
+      this.#skipAll(target, "deleted");
+      target.state = "deleted";
+      target.changedMs = world.nowMs;
+      world.trace("api", `deletes ${target.id}`);
+    });
+  }
+
+  #skipAll(target: SubscriptionRow, reason: "deleted" | "skipped"): void {
     for (const { sequence } of target.outbox.slice())
-      settle(target, sequence, "skipped", this.#deps.world.nowMs);
+      settle(target, sequence, { state: "skipped", reason }, this.#deps.world.nowMs);
     for (const { eventId } of target.batch) this.#deps.monitor.skipped(target.id, eventId);
     target.batch = [];
   }
 
-  async #test(session: Session, target: SubscriptionRow): Promise<void> {
+  async sendTest(target: SubscriptionRow, eventId: string): Promise<void> {
     const { world } = this.#deps;
-    const eventId = this.#writers.nextEventId();
+    const session = this.#session();
     await target.sequenceLock.hold(async () => {
       await session.work(world.workload.latency(3, 50));
       if (target.state !== "active") return;
@@ -110,17 +114,26 @@ export class Changes {
     this.#wake(target);
   }
 
-  async #redeliver(session: Session, target: SubscriptionRow): Promise<void> {
+  /** Queues the settled entry that `choose` picks again, unless its event is queued. */
+  async redeliver(
+    target: SubscriptionRow,
+    choose: (settled: readonly SettledRow[]) => SettledRow | undefined,
+  ): Promise<void> {
     const { world } = this.#deps;
+    const session = this.#session();
     await target.sequenceLock.hold(async () => {
       await session.work(world.workload.latency(3, 50));
-      const done = [...target.settled.values()].filter((row) => row.state !== "skipped");
-      if (target.state !== "active" || done.length === 0) return;
-      const row = world.workload.pick(done);
-      if (target.outbox.some((one) => one.eventId === row.eventId)) return;
+      if (target.state !== "active") return;
+      const row = choose([...target.settled.values()]);
+      if (row === undefined || target.outbox.some((one) => one.eventId === row.eventId)) return;
       this.#append(target, { ...row, round: row.round + 1 });
     });
     this.#wake(target);
+  }
+
+  #pickUnskipped(settled: readonly SettledRow[]): SettledRow | undefined {
+    const done = settled.filter((row) => row.state !== "skipped");
+    return done.length === 0 ? undefined : this.#deps.world.workload.pick(done);
   }
 
   #append(
@@ -142,8 +155,8 @@ export class Changes {
     world.trace("api", `commits ${target.id}#${sequence}, ${what}`);
   }
 
-  async #reorder(session: Session, target: SubscriptionRow): Promise<void> {
-    await session.work(this.#deps.world.workload.latency(3, 50));
+  async reorder(target: SubscriptionRow): Promise<void> {
+    await this.#session().work(this.#deps.world.workload.latency(3, 50));
     if (target.state === "deleted") return;
     target.ordering = target.ordering === "review" ? "subscription" : "review";
     this.#newVersion(target);
@@ -152,9 +165,9 @@ export class Changes {
   }
 
   /** Another URL, or another interval. */
-  async #change(session: Session, target: SubscriptionRow): Promise<void> {
+  async #change(target: SubscriptionRow): Promise<void> {
     const { world } = this.#deps;
-    await session.work(world.workload.latency(3, 50));
+    await this.#session().work(world.workload.latency(3, 50));
     if (target.state === "deleted") return;
     if (target.nextBatchAtMs !== null) {
       const lastDueMs = target.nextBatchAtMs - target.intervalHours * world.settings.hourMs;
@@ -172,6 +185,11 @@ export class Changes {
     target.orderings.push(target.ordering);
     const { id, version, ordering } = target;
     this.#deps.world.trace("api", `changes ${id} to version ${version}, ${ordering}`);
+  }
+
+  #session(): Session {
+    const { network, postgres } = this.#deps;
+    return network.session(postgres);
   }
 
   #wake({ id, shard }: SubscriptionRow): void {

@@ -5,6 +5,7 @@ import type { Monitor } from "./monitor.ts";
 import type { Session } from "./network.ts";
 import {
   settle,
+  type AttemptRow,
   type DispatcherRow,
   type SettledRow,
   type SubscriptionRow,
@@ -70,8 +71,8 @@ function moveEntries(commit: Commit): Settled[] {
   const settled: Settled[] = [];
   records.forEach((record, ord) => {
     const subscription = tables.subscription(record.subscriptionId);
-    const isRepeat = subscription.attemptIds.has(record.id);
-    subscription.attemptIds.add(record.id);
+    const isRepeat = subscription.attempts.has(record.id);
+    if (!isRepeat) subscription.attempts.set(record.id, attemptRow(record));
     const entry = subscription.outbox.find((row) => row.sequence === record.sequence);
     const moves = entry?.attempt === record.attempt;
     monitor.committing({ dispatcherId, record, subscription, moves, isRepeat });
@@ -81,11 +82,17 @@ function moveEntries(commit: Commit): Settled[] {
       entry.attempt += 1;
       entry.dueAtMs = decision.dueAt.getTime();
     } else if (decision.kind !== "interrupted") {
-      const row = settle(subscription, record.sequence, decision.kind, world.nowMs);
+      const end = { state: decision.kind, reason: null };
+      const row = settle(subscription, record.sequence, end, world.nowMs);
       if (row !== undefined) settled.push({ ord, subscription, row });
     }
   });
   return settled;
+}
+
+function attemptRow({ sequence, round, attempt, decision }: AttemptRecord): AttemptRow {
+  const nextAttemptAtMs = decision.kind === "retry" ? decision.dueAt.getTime() : null;
+  return { sequence, round, attempt, outcome: decision.kind, nextAttemptAtMs };
 }
 
 /** The counters of the statement, computed the way it does: from the bounds of the successes. */

@@ -149,12 +149,16 @@ export function sweepShards(
     nextBatchAtMs,
   } of tables.subscriptions.values()) {
     if (state !== "active" || !shards.includes(shard)) continue;
-    const add = (dueAtMs: number) =>
-      void found.push({ subscriptionId: id, shard, dueAt: new Date(dueAtMs) });
+    const swept = { subscriptionId: id, shard };
     const [head] = outbox;
     const always = ordering === "review" || outbox.some((row) => row.isTest);
-    if (head !== undefined) add(always ? nowMs : (head.dueAtMs ?? nowMs));
-    if (nextBatchAtMs !== null) add(nextBatchAtMs);
+    if (head !== undefined) {
+      const dueAt = new Date(always ? nowMs : (head.dueAtMs ?? nowMs));
+      const headSince = new Date(Math.max(head.recordedAtMs, head.dueAtMs ?? 0));
+      found.push({ ...swept, dueAt, headSince });
+    }
+    if (nextBatchAtMs !== null)
+      found.push({ ...swept, dueAt: new Date(nextBatchAtMs), headSince: null });
   }
   return found;
 }

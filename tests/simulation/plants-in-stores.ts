@@ -72,8 +72,8 @@ export const PLANTS_IN_STORES: readonly Plant[] = [
     async grow() {
       const { drawSequences, holdSequences } = await import("./writers.ts");
       replaceFunction(holdSequences, () => (targets, work) => work(targets));
-      replaceFunction(drawSequences, (real) => (targets, count) => {
-        const { baseOf, commit } = real(targets, count);
+      replaceFunction(drawSequences, (real) => (targets, events) => {
+        const { baseOf, commit } = real(targets, events);
         for (const target of targets) commit(target);
         return { baseOf, commit: () => {} };
       });

@@ -1,3 +1,4 @@
+import type { Decision } from "../../dispatcher/actor/decide.ts";
 import { SHARDS } from "../../src/outbox/schedule.ts";
 import { Lock } from "./lock.ts";
 
@@ -24,9 +25,19 @@ export interface OutboxRow {
   readonly visibleMs: number;
 }
 
-export interface SettledRow extends OutboxRow {
-  readonly state: "delivered" | "failed" | "skipped";
-  readonly settledMs: number;
+/** How an entry ends. */
+export type End =
+  | { readonly state: "delivered" | "failed"; readonly reason: null }
+  | { readonly state: "skipped"; readonly reason: "deleted" | "skipped" };
+
+export type SettledRow = OutboxRow & End & { readonly settledMs: number };
+
+export interface AttemptRow {
+  readonly sequence: number;
+  readonly round: number;
+  readonly attempt: number;
+  readonly outcome: Decision["kind"];
+  readonly nextAttemptAtMs: number | null;
 }
 
 export type Ordering = "subscription" | "review";
@@ -56,7 +67,8 @@ export interface SubscriptionRow {
   /** In the order of their sequences. */
   outbox: OutboxRow[];
   readonly settled: Map<number, SettledRow>;
-  readonly attemptIds: Set<string>;
+  /** By id. */
+  readonly attempts: Map<string, AttemptRow>;
   batch: HistoryRow[];
   readonly sequenceLock: Lock;
 }
@@ -120,7 +132,7 @@ export function newSubscription(
     open: true,
     outbox: [],
     settled: new Map(),
-    attemptIds: new Set(),
+    attempts: new Map(),
     batch: [],
     sequenceLock: new Lock(),
   };
@@ -130,14 +142,14 @@ export function newSubscription(
 export function settle(
   subscription: SubscriptionRow,
   sequence: number,
-  state: SettledRow["state"],
+  end: End,
   settledMs: number,
 ): SettledRow | undefined {
   const at = subscription.outbox.findIndex((row) => row.sequence === sequence);
   const row = subscription.outbox[at];
   if (row === undefined) return undefined;
   subscription.outbox.splice(at, 1);
-  const settled = { ...row, state, settledMs };
+  const settled = { ...row, ...end, settledMs };
   subscription.settled.set(sequence, settled);
   return settled;
 }
