@@ -2,20 +2,21 @@ import type { Clock } from "../src/lib/clock.ts";
 import { errorFields, type Log } from "../src/lib/log.ts";
 import { MAIL_WAKE } from "../src/outbox/mail.ts";
 import type { Schedule, Wake } from "../src/outbox/schedule.ts";
-import { step } from "./actor.ts";
-import type { ActorEvent, Effect } from "./actor-event.ts";
-import { createActor, type Actor } from "./actor-state.ts";
-import { Alarm } from "./alarm.ts";
-import { Committer } from "./committer.ts";
-import type { Deliver } from "./deliver.ts";
-import { Holdings } from "./holdings.ts";
-import type { Leases } from "./leases.ts";
-import { Loader } from "./loader.ts";
-import { Mailer } from "./mailer.ts";
-import type { MailStore } from "./mail-store.ts";
-import type { MailTransport } from "./mail-transport.ts";
-import { Sender } from "./sender.ts";
-import type { DispatchStore } from "./store.ts";
+import { step } from "./actor/step.ts";
+import type { ActorEvent, Effect } from "./actor/event.ts";
+import type { Actor } from "./actor/state.ts";
+import { Actors } from "./actors.ts";
+import { Alarm } from "./shards/alarm.ts";
+import { Committer } from "./store/committer.ts";
+import type { Deliver } from "./delivery/deliver.ts";
+import { Holdings } from "./shards/holdings.ts";
+import type { Leases } from "./shards/leases.ts";
+import { Loader } from "./store/loader.ts";
+import { Mailer } from "./mail/mailer.ts";
+import type { MailStore } from "./mail/store.ts";
+import type { MailTransport } from "./mail/transport.ts";
+import { Sender } from "./delivery/sender.ts";
+import type { DispatchStore } from "./store/store.ts";
 
 export interface DispatcherDeps {
   readonly clock: Clock;
@@ -35,10 +36,11 @@ export interface DispatcherDeps {
   readonly newUlid: (atMs: number) => string;
 }
 
-/** How long a stopping process waits for the requests under way, and then for the records of those broken off. */
+/** How long a stopping process waits for the requests under way, and then for the records of those that it broke off. */
 const DRAIN_MS = 5_000;
 const RECORD_MS = 1_000;
 const POLL_MS = 10;
+/** How long a batch dispatch that failed is left alone. */
 const BATCH_RETRY_MS = 1_000;
 
 type Effects = {
@@ -51,7 +53,7 @@ type Effects = {
  */
 export class Dispatcher {
   readonly #deps: DispatcherDeps;
-  readonly #actors = new Map<string, Actor>();
+  readonly #actors = new Actors();
   readonly #holdings: Holdings;
   readonly #alarm: Alarm;
   readonly #loader: Loader;
@@ -98,13 +100,13 @@ export class Dispatcher {
       { ...deps, holdings: this.#holdings, loader: this.#loader, committer: this.#committer },
       {
         tell: (actor, event) => this.#tell(actor, event),
-        tellIf: (id, actor, event) => this.#tellIf(id, actor, event),
+        tellIfCurrent: (id, actor, event) => this.#tellIfCurrent(id, actor, event),
       },
     );
   }
 
-  /** What it has in hand, for the metrics. */
-  get figures() {
+  /** How much it has to do, for the metrics. */
+  get workload() {
     return {
       shards: this.#holdings.shards.size,
       actors: this.#actors.size,
@@ -113,7 +115,7 @@ export class Dispatcher {
     };
   }
 
-  /** Delivers until the signal aborts; then finishes what is under way, and gives the shards back. */
+  /** Delivers until the signal aborts, then finishes what is under way and gives the shards back. */
   async run(signal: AbortSignal): Promise<void> {
     const ended = new AbortController();
     const working = Promise.all([this.#holdings.run(ended.signal), this.#alarm.run(ended.signal)]);
@@ -123,22 +125,19 @@ export class Dispatcher {
     await working;
   }
 
-  #wake({ subscriptionId, shard }: Wake): void {
-    if (!this.#holdings.serves(shard)) return;
-    if (subscriptionId === MAIL_WAKE.subscriptionId) return this.#mailer.wake();
-    let actor = this.#actors.get(subscriptionId);
-    if (actor === undefined)
-      this.#actors.set(subscriptionId, (actor = createActor(subscriptionId, shard)));
-    this.#tell(actor, { kind: "woken" });
+  #wake(wake: Wake): void {
+    if (!this.#holdings.serves(wake.shard)) return;
+    if (wake.subscriptionId === MAIL_WAKE.subscriptionId) return this.#mailer.wake();
+    this.#tell(this.#actors.of(wake), { kind: "woken" });
   }
 
   #tell(actor: Actor, event: ActorEvent): void {
     for (const effect of step(actor, event, this.#deps.clock.now())) this.#carryOut(actor, effect);
   }
 
-  /** An answer to something that began under `id`: void if the lease was lost since, or the actor is gone. */
-  #tellIf(id: string, actor: Actor, event: ActorEvent): void {
-    if (id === this.#holdings.id && this.#actors.get(actor.id) === actor) this.#tell(actor, event);
+  /** Tells the answer to something that began under `id`, unless the lease was lost since or the actor was dropped. */
+  #tellIfCurrent(id: string, actor: Actor, event: ActorEvent): void {
+    if (id === this.#holdings.id && this.#actors.isCurrent(actor)) this.#tell(actor, event);
   }
 
   #carryOut<K extends Effect["kind"]>(actor: Actor, effect: Effect & { kind: K }): void {
@@ -148,7 +147,9 @@ export class Dispatcher {
   readonly #effects: Effects = {
     load: (actor, { request }) => {
       const { id } = this.#holdings;
-      this.#loader.load(request, (loaded) => this.#tellIf(id, actor, { kind: "loaded", loaded }));
+      this.#loader.load(request, (loaded) =>
+        this.#tellIfCurrent(id, actor, { kind: "loaded", loaded }),
+      );
     },
     send: (actor, effect) => this.#sender.send(actor, effect),
     batch: (actor) => void this.#dispatchBatch(actor),
@@ -156,12 +157,12 @@ export class Dispatcher {
       const { id } = this.#holdings;
       void this.#deps.clock
         .sleep(afterMs)
-        .then(() => this.#tellIf(id, actor, { kind: "rechecked" }));
+        .then(() => this.#tellIfCurrent(id, actor, { kind: "rechecked" }));
     },
     sleep: ({ id, shard }, { until }) =>
       void this.#alarm.plan({ subscriptionId: id, shard }, until),
     drop: (actor) => {
-      if (this.#actors.get(actor.id) === actor) this.#actors.delete(actor.id);
+      this.#actors.drop(actor);
       this.#holdings.actorGone(actor.shard);
     },
   };
@@ -184,17 +185,17 @@ export class Dispatcher {
       log.warn("batch.failed", { subscription_id: actor.id, ...errorFields(error) });
       await clock.sleep(BATCH_RETRY_MS);
     }
-    this.#tellIf(id, actor, { kind: "batched" });
+    this.#tellIfCurrent(id, actor, { kind: "batched" });
   }
 
   #reportDisabled(subscriptionIds: readonly string[]): void {
     const { log, schedule } = this.#deps;
     for (const id of subscriptionIds) log.warn("subscription.disabled", { subscription_id: id });
-    // The mails may be another dispatcher's to send.
+    // Another dispatcher may hold the shard of mail, so the mailer of this process is not asked directly.
     void schedule.wake([MAIL_WAKE]);
   }
 
-  /** Everything in memory is void: others deliver it now. */
+  /** Throws away everything in memory: others deliver it now. */
   #startOver(): void {
     this.#actors.clear();
     this.#sender.startOver();
@@ -204,7 +205,7 @@ export class Dispatcher {
   }
 
   #busyShards(): Set<number> {
-    const busy = new Set(Array.from(this.#actors.values(), (actor) => actor.shard));
+    const busy = new Set(this.#actors.all().map((actor) => actor.shard));
     if (this.#mailer.busy) busy.add(MAIL_WAKE.shard);
     return busy;
   }
@@ -224,8 +225,7 @@ export class Dispatcher {
   }
 
   #stopActors(which: (actor: Actor) => boolean): void {
-    for (const actor of Array.from(this.#actors.values()).filter(which))
-      this.#tell(actor, { kind: "stopped" });
+    for (const actor of this.#actors.all().filter(which)) this.#tell(actor, { kind: "stopped" });
   }
 
   /** Lets the requests under way end; what takes too long is broken off and recorded as interrupted. */

@@ -8,28 +8,28 @@ import { openRedis } from "../src/lib/redis.ts";
 import { createSecretBox } from "../src/lib/secret-box.ts";
 import { masterKeyOrExit } from "../src/outbox/master-key.ts";
 import { createSchedule } from "../src/outbox/schedule.ts";
-import { createDeliver } from "./deliver.ts";
+import { createDeliver } from "./delivery/deliver.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { HttpClient } from "./http/client.ts";
-import { createLeases } from "./leases.ts";
-import { MAIL_RETRY_DELAYS_MS } from "./mail-decide.ts";
-import { createMailStore } from "./mail-store.ts";
-import { createMailTransport } from "./mail-transport.ts";
-import { keepHouse } from "./maintenance.ts";
+import { createLeases } from "./shards/leases.ts";
+import { MAIL_RETRY_DELAYS_MS } from "./mail/decide.ts";
+import { createMailStore } from "./mail/store.ts";
+import { createMailTransport } from "./mail/transport.ts";
+import { keepHouse } from "./upkeep/maintenance.ts";
 import { DispatcherMetrics } from "./metrics.ts";
-import { createStore } from "./store.ts";
-import { createUlids } from "./ulids.ts";
+import { createStore } from "./store/store.ts";
+import { createUlids } from "./store/ulids.ts";
 
 const CONNECTIONS = 6;
 /**
- * The outbox is empty at one moment and holds a backlog at the next. What is planned for the one must serve the other:
- * by keys, never by a walk through all of it, and planned once.
+ * The outbox is empty at one moment and holds a backlog at the next, and a plan that was made for the one must serve
+ * the other. So statements are planned once, and go by keys, never by a walk through all of a table.
  */
 const PLANNER = {
   plan_cache_mode: "force_generic_plan",
   enable_seqscan: "off",
   enable_bitmapscan: "off",
-  // No two entries of a load have their event in common.
+  // Memoizing cannot help: no two entries of a load have their event in common.
   enable_memoize: "off",
 };
 
@@ -85,7 +85,7 @@ const dispatcher = new Dispatcher({
 measured.watch(dispatcher);
 if (config.metricsPort !== undefined) serveMetrics(metrics, config.metricsPort);
 
-const isIdle = () => dispatcher.figures.actors === 0 && client.counts().open === 0;
+const isIdle = () => dispatcher.workload.actors === 0 && client.counts().open === 0;
 void collectWhenIdle({ clock, memory: processMemory, isIdle }, stop);
 void keepHouse({ db, clock, log, retentionDays: config.retentionDays }, stop);
 log.info("dispatcher.started", { pid: process.pid });

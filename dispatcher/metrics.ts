@@ -1,14 +1,14 @@
 import type { Clock } from "../src/lib/clock.ts";
 import { DURATION_BUCKETS_S, type Metrics } from "../src/lib/metrics.ts";
 import { remember } from "../src/lib/remember.ts";
-import type { Deliver } from "./deliver.ts";
+import type { Deliver } from "./delivery/deliver.ts";
 import type { Dispatcher } from "./dispatcher.ts";
-import type { MailStore } from "./mail-store.ts";
-import type { DispatchStore } from "./store.ts";
+import type { MailStore } from "./mail/store.ts";
+import type { DispatchStore } from "./store/store.ts";
 
 const GROUP_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
 
-/** Counts at the edges of the dispatcher: what is measured takes the place of what it measures. */
+/** Counts at the edges of the dispatcher: each method wraps one of them in a measured one that takes its place. */
 export class DispatcherMetrics {
   readonly #metrics: Metrics;
   readonly #clock: Clock;
@@ -26,7 +26,7 @@ export class DispatcherMetrics {
       },
       DURATION_BUCKETS_S,
     );
-    // To name a series by its labels costs more than to count in it.
+    // Finding a series by its labels costs more than counting in it, so each is kept.
     const durationsOf = remember((result: string) => durations({ result }));
     return async (request, signal) => {
       const outcome = await deliver(request, signal);
@@ -84,24 +84,24 @@ export class DispatcherMetrics {
     };
   }
 
-  watch(dispatcher: Pick<Dispatcher, "figures">): void {
+  watch(dispatcher: Pick<Dispatcher, "workload">): void {
     const gauge = (name: string, help: string, read: () => number) =>
       this.#metrics.read("gauge", { name: `reviewrelay_${name}`, help }, () => [[{}, read()]]);
-    gauge("shards", "Shards that this dispatcher holds, of 64.", () => dispatcher.figures.shards);
+    gauge("shards", "Shards that this dispatcher holds, of 64.", () => dispatcher.workload.shards);
     gauge(
       "actors",
       "Subscriptions in memory, because they have something to do.",
-      () => dispatcher.figures.actors,
+      () => dispatcher.workload.actors,
     );
     gauge(
       "commit_backlog",
       "Outcomes that wait for their commit.",
-      () => dispatcher.figures.backlog,
+      () => dispatcher.workload.backlog,
     );
     gauge(
       "lag_seconds",
       "How long the oldest due entry had waited at the last sweep.",
-      () => dispatcher.figures.lagMs / 1_000,
+      () => dispatcher.workload.lagMs / 1_000,
     );
   }
 }

@@ -7,8 +7,8 @@ import { join } from "node:path";
 
 import { connect } from "../db/client.ts";
 import { CATALOG } from "../src/outbox/event.ts";
-import type { Demo } from "./seed.ts";
-import type { RunState } from "./start/data-dir.ts";
+import type { Demo } from "./demo/seed/seed-demo.ts";
+import type { RunState } from "./demo/data-dir.ts";
 
 const ARRIVES_WITHIN_MS = 15_000;
 const dataDir = process.env["DATA_DIR"] ?? join(import.meta.dir, "../.data");

@@ -19,9 +19,9 @@ import { connectRedis } from "../src/lib/redis.ts";
 import { createSchedule } from "../src/outbox/schedule.ts";
 import { actionOf, insertPlace } from "./bench/events.ts";
 import { subscribe, until } from "./bench/rig.ts";
-import { migrate } from "./migrate.ts";
-import { startEmbeddedPostgres } from "./stores/embedded-postgres.ts";
-import { startValkeyBridge } from "./stores/valkey-bridge.ts";
+import { migrate } from "../db/migrate.ts";
+import { startEmbeddedPostgres } from "./demo/stores/embedded-postgres.ts";
+import { startValkeyBridge } from "./demo/stores/valkey-bridge.ts";
 
 const { values } = parseArgs({
   options: {

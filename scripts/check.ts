@@ -1,7 +1,7 @@
 // Everything that can be said about the code without starting a store: `bun run check`.
 import { join } from "node:path";
 
-import { ensureInstalled } from "./start/install.ts";
+import { ensureInstalled } from "./install/install.ts";
 
 const ROOT = join(import.meta.dir, "..");
 const FOLDERS = ["db", "dispatcher", "scripts", "src", "tests"];
@@ -12,6 +12,7 @@ const CHECKS: [name: string, command: string[]][] = [
   ["types", ["tsc", "--noEmit"]],
   ["types of the dashboard", ["tsc", "--noEmit", "-p", "src/dashboard/app"]],
   ["dead code", ["knip"]],
+  ["imports", [process.execPath, "scripts/check/imports.ts"]],
   ["unit tests", [process.execPath, "test", "--timeout=180000", "tests/unit"]],
 ];
 

@@ -2,9 +2,10 @@
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
 
-import { findPlant, install, PLANTS, type Plant } from "./simulate/plants.ts";
-import { runChild, runPool } from "./simulate/pool.ts";
-import type { Failure, SeedRange, Tally } from "./simulate/seeds.ts";
+import type { Plant } from "../tests/simulation/plant.ts";
+import { findPlant, grow, PLANTS } from "../tests/simulation/plants.ts";
+import { runChild, runPool } from "../tests/simulation/pool.ts";
+import type { Failure, SeedRange, Tally } from "../tests/simulation/seeds.ts";
 
 const USAGE = `bun run simulate [options]
   --seeds N     how many seeds to run (1000)
@@ -55,12 +56,12 @@ function range(): SeedRange {
 
 /** The plant goes in before the dispatcher is imported, so nothing here imports it on top. */
 async function prepare(): Promise<void> {
-  if (values.plant !== undefined) await install(findPlant(values.plant));
+  if (values.plant !== undefined) await grow(findPlant(values.plant));
 }
 
 async function simulateHere(): Promise<number> {
   await prepare();
-  const { runSeeds, watchRejections } = await import("./simulate/seeds.ts");
+  const { runSeeds, watchRejections } = await import("../tests/simulation/seeds.ts");
   watchRejections();
   await runSeeds(range(), (tally) => void process.stdout.write(`${JSON.stringify(tally)}\n`));
   return 0;
@@ -68,9 +69,9 @@ async function simulateHere(): Promise<number> {
 
 async function showSeed(seed: number, traced: boolean): Promise<number> {
   await prepare();
-  const { runSeed } = await import("./simulate/run.ts");
-  const { formatFailure, formatLine } = await import("./simulate/report.ts");
-  const result = runSeed(seed, { plant: values.plant, traced: true });
+  const { runSeed } = await import("../tests/simulation/run.ts");
+  const { formatFailure, formatLine } = await import("../tests/simulation/report.ts");
+  const result = runSeed(seed, { traced: true });
   if (traced) for (const line of result.trace) console.log(formatLine(line));
   console.log(formatFailure(result));
   return result.violation === undefined ? 0 : 1;

@@ -5,8 +5,8 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { availableParallelism } from "node:os";
 
-import { ROOT, ensureInstalled } from "./start/install.ts";
-import type { TestStores } from "./stores/test-stores.ts";
+import { ROOT, ensureInstalled } from "./install/install.ts";
+import type { TestStores } from "./demo/stores/test-stores.ts";
 
 const FOLDERS = ["tests/unit", "tests/integration"];
 // Flags whose value is the next argument, which is therefore no file filter.
@@ -32,7 +32,7 @@ let interrupted = false;
 
 async function main(): Promise<number> {
   await ensureInstalled("all");
-  const { startTestStores } = await import("./stores/test-stores.ts");
+  const { startTestStores } = await import("./demo/stores/test-stores.ts");
   const stores = await startTestStores({
     databaseUrl: process.env.DATABASE_URL || undefined,
     redisUrl: process.env.REDIS_URL || undefined,
@@ -54,7 +54,7 @@ async function main(): Promise<number> {
 
 async function makeTemplate(databaseUrl: string, name: string): Promise<void> {
   await withAdmin(databaseUrl, (sql) => sql.unsafe(`create database ${name}`));
-  const { migrate } = await import("./migrate.ts");
+  const { migrate } = await import("../db/migrate.ts");
   await migrate(urlOf(databaseUrl, name));
 }
 

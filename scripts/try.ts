@@ -5,7 +5,7 @@ import { createHmac, randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import type { Demo } from "./seed.ts";
+import type { Demo } from "./demo/seed/seed-demo.ts";
 
 const ARRIVES_WITHIN_MS = 10_000;
 

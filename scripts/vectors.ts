@@ -4,8 +4,8 @@
 import { readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import type { EventFacts } from "../dispatcher/entry.ts";
-import { composeRequest } from "../dispatcher/request.ts";
+import type { EventFacts } from "../dispatcher/actor/entry.ts";
+import { composeRequest } from "../dispatcher/delivery/compose.ts";
 import { addMs, fromMs } from "../src/lib/clock.ts";
 import { CATALOG, type EventValue, type PayloadMode } from "../src/outbox/event.ts";
 import { reasonOf } from "../src/providers/model.ts";

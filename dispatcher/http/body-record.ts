@@ -1,22 +1,22 @@
-/** A response body is read for the record only, this far (`decisions.md` 4). */
+/** How much of a response body is read; it is for the record only (`decisions.md` 4). */
 export const MAX_BODY_BYTES = 64 * 1024;
 
-/** And this much of it is kept (`decisions.md` 4). */
+/** How much of it is kept (`decisions.md` 4). */
 export const EXCERPT_BYTES = 4 * 1024;
 
 const EMPTY = Buffer.alloc(0);
 
 /** What was read of one body. */
 export class BodyRecord {
-  /** Bytes read off the wire, content coding still on. */
+  /** How many bytes were read off the wire, before any content coding is undone. */
   bytesRead = 0;
-  /** The body went on, or would have, behind what was read. */
+  /** Whether the body went on, or would have, behind what was read. */
   cut = false;
   #kept: Buffer[] = [];
   #bytesKept = 0;
   readonly #keepAtMost: number;
 
-  /** A compressed body is kept up to the reading limit, since nobody knows yet which part is the excerpt. */
+  /** A compressed body is kept as far as it is read, since nobody knows yet which part becomes the excerpt. */
   constructor(isCompressed: boolean) {
     this.#keepAtMost = isCompressed ? MAX_BODY_BYTES : EXCERPT_BYTES;
   }

@@ -1,7 +1,7 @@
-/** Longest line of a chunk's size with its extensions; nobody needs more (our choice). */
+/** How long the line of a chunk's size may be with its extensions; nobody needs more (our choice). */
 export const MAX_CHUNK_LINE_BYTES = 1024;
 
-/** Eight hex digits: a chunk of 4 GiB is far beyond what is read anyway. */
+/** At most eight hex digits: a chunk of 4 GiB is far beyond what is read anyway. */
 const CHUNK_SIZE = /^([0-9A-Fa-f]{1,8})(?:[ \t]*;[^\0\r\n]*)?$/;
 
 type Expected = "size" | "data" | "data_end" | "trailer" | "done" | "invalid";

@@ -5,12 +5,12 @@ import { AbortWatch } from "./abort-watch.ts";
 import { Exchange } from "./exchange.ts";
 import type { ExchangeDeps, ExchangeResult, WireRequest } from "./exchange.ts";
 import { ConnectionPool, IDLE_MS, MAX_CONNECTION_AGE_MS } from "./pool.ts";
-import { encodeRequest } from "./request.ts";
+import { encodeRequest } from "./encode.ts";
 
-/** Over look-up, connection, TLS, request and answer headers together (`decisions.md` 4). */
+/** How long look-up, connection, TLS, request and answer headers may take together (`decisions.md` 4). */
 export const DELIVERY_TIMEOUT_MS = 15_000;
 
-/** Then the body is read for this long at most (`decisions.md` 4). */
+/** How long the body is read after that, at most (`decisions.md` 4). */
 export const BODY_TIMEOUT_MS = 2000;
 
 /** How long one address of several is waited for before the next is tried (our choice). */
@@ -30,7 +30,7 @@ export interface HttpClientOptions {
   readonly maxConnectionAgeMs?: number;
 }
 
-/** HTTP/1.1 over connections to checked addresses. How many at once is for the caller to bound. */
+/** Speaks HTTP/1.1 over connections to checked addresses. The caller bounds how many requests run at once. */
 export class HttpClient {
   readonly policy: EgressPolicy;
   readonly #pool: ConnectionPool;

@@ -9,14 +9,14 @@ import { HeadReader } from "./response-head.ts";
 import { openTunnel } from "./tunnel.ts";
 import type { ProxyRefusal, TunnelUser } from "./tunnel.ts";
 
-/** `tunnelling` is everything up to the proxy's consent; without a proxy there is none of it. */
+/** `tunnelling` is everything up to the proxy's consent; a connection without a proxy begins at `connecting`. */
 export type ConnectionPhase = "tunnelling" | "connecting" | "handshaking" | "open" | "closed";
 
-/** Whoever has a connection in use. */
+/** The one who has a connection in use. */
 export interface ConnectionUser {
   connectionReady(connection: Connection): void;
   connectionData(chunk: Buffer, heads: HeadReader): void;
-  /** Called once, with the phase it ended in; no error means that the other side closed in good order. */
+  /** Called once, with the phase that it ended in. No error means that the other side closed in good order. */
   connectionClosed(phase: ConnectionPhase, error: Error | undefined): void;
 }
 
@@ -27,19 +27,19 @@ export interface Dialling {
   readonly proxy: EgressProxy | undefined;
 }
 
-/** To one checked address, for one origin. */
+/** Where a connection goes: to one checked address, for one origin. */
 export interface Route extends Dialling {
   readonly address: string;
   readonly target: WebhookTarget;
 }
 
-/** One connection to one checked address, for one origin. */
+/** One connection over a route. */
 export class Connection implements TunnelUser {
   phase: ConnectionPhase;
   readonly bornMs: number;
   /** When its last answer ended. */
   idleSinceMs = 0;
-  /** Nobody while it idles: what arrives then was not asked for, and ends it. */
+  /** Undefined while it idles. What arrives then was not asked for, and ends the connection. */
   user: ConnectionUser | undefined;
   readonly origin: string;
   readonly #heads = new HeadReader();
@@ -77,7 +77,7 @@ export class Connection implements TunnelUser {
     this.#socket.write(message);
   }
 
-  /** False while a part of the request is unsent, as after an answer that came early. */
+  /** False while a part of the request is unsent, which is so after an answer that came early. */
   get isDrained(): boolean {
     return this.#socket.writableLength === 0;
   }
@@ -103,7 +103,7 @@ export class Connection implements TunnelUser {
     try {
       this.#socket = connectTls({ ...tlsOptions(this.#route), socket: this.#socket });
     } catch (error) {
-      // A name that TLS refuses to send, for example.
+      // It throws for a name that TLS refuses to send, for example.
       return this.#closed(error instanceof Error ? error : new Error(String(error)));
     }
     this.#carry(this.#socket);
@@ -121,12 +121,12 @@ export class Connection implements TunnelUser {
     socket.on("close", () => this.#closed(undefined));
   }
 
-  /** The socket's bytes are the receiver's, or will be after the handshake. */
+  /** Listens to a socket whose bytes are the receiver's, at the latest after the handshake. */
   #carry(socket: Socket | TLSSocket): void {
     socket.on("data", (chunk: Buffer) => this.#data(chunk));
     if (!this.#route.target.secure) return;
     socket.on("secureConnect", () => this.#ready());
-    // Comes only once the certificate was accepted (Bun 1.4.4): a refused one leaves nothing to resume.
+    // This event comes only once the certificate was accepted (Bun 1.4.4): a refused one leaves nothing to resume.
     socket.on("session", (session: Buffer) => this.#route.sessions.set(this.origin, session));
   }
 
@@ -158,7 +158,7 @@ export class Connection implements TunnelUser {
   }
 }
 
-/** Verification is said explicitly, so that no environment variable can switch it off. */
+/** It asks for verification explicitly, so that no environment variable can switch that off. */
 function tlsOptions({ address, target, context, sessions }: Route): ConnectionOptions {
   const session = sessions.get(target.origin);
   return {

@@ -13,7 +13,7 @@ type Headers = Readonly<Record<string, string>>;
 const COMPRESSED = /^(?:gzip|x-gzip|deflate|br)$/i;
 const LATIN = /charset="?(?:iso-8859-1|latin-?1|windows-1252)\b/i;
 
-/** An unknown coding is shown as it came: more often a mislabelled text than a compression. */
+/** Whether the excerpt has to be decompressed. A body of an unknown coding, most often mislabelled text, is not. */
 export function isCompressed(headers: Headers): boolean {
   const coding = headers["content-encoding"];
   return coding !== undefined && COMPRESSED.test(coding);
@@ -68,7 +68,7 @@ function decompressStart(
       if (size > EXCERPT_BYTES) settle(false);
     });
     stream.on("end", () => settle(true));
-    // Broken or cut short: what came out before is still worth showing.
+    // The body is broken or was cut short; what came out before is still worth showing.
     stream.on("error", () => settle(false));
     stream.end(bytes);
   });

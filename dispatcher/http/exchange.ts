@@ -13,14 +13,14 @@ import { ProxyRefusal } from "./tunnel.ts";
 /** How many addresses of one name are tried within the deadline (our choice). */
 export const MAX_ADDRESSES_TRIED = 4;
 
-/** Of a failure's detail (our choice): a certificate's list of names, which is the receiver's to write, ends up in it. */
+/** How much of a failure's detail is kept (our choice): a receiver's certificate can put a long list of names into it. */
 export const MAX_DETAIL_CHARS = 300;
 
 export type TransportErrorCode =
   | "timeout"
   | "dns"
   | "blocked_address"
-  /** The egress proxy, which is ours, is not there or refuses us. That it does not reach the receiver is `connect`. */
+  /** The egress proxy, which is ours, is not there or refuses us. Where it does not reach the receiver, that is `connect`. */
   | "proxy"
   | "connect"
   | "tls"
@@ -63,7 +63,7 @@ export class Exchange implements ConnectionUser, Expiring, Abortable {
   readonly #parser = new ResponseParser();
   #resolve: ((result: ExchangeResult) => void) | undefined;
   #connection: Connection | undefined;
-  /** The deadline over everything up to the final head; then the one over the body. */
+  /** The deadline of everything up to the final head; after that, the deadline of the body. */
   #deadline: Deadline | undefined;
   #addressDeadline: Deadline | undefined;
   #addresses: string[] = [];
@@ -91,14 +91,14 @@ export class Exchange implements ConnectionUser, Expiring, Abortable {
     });
   }
 
-  /** The deadline. Once the head is here the answer counts, and only the reading stops. */
+  /** The deadline has come. If the head is here the answer counts, and only the reading stops. */
   expire(): void {
     if (this.#parser.head !== undefined) return this.#cutBody();
     const code = this.#connection?.isReachingProxy === true ? "proxy" : "timeout";
     this.#fail(code, `no ${awaited(this.#connection)} before the deadline`);
   }
 
-  /** The signal's abort, or the client's close. An answer that is already decided is not thrown away. */
+  /** The signal aborted, or the client was closed. An answer that is already decided is not thrown away. */
   abort(): void {
     if (this.#parser.head === undefined) this.#settle({ kind: "aborted", resent: this.#resent });
     else this.#cutBody();
@@ -145,7 +145,7 @@ export class Exchange implements ConnectionUser, Expiring, Abortable {
     const { policy, lookup } = this.#deps;
     resolveChecked(this.#request.target.host, policy, { lookup })
       .then((resolution) => this.#onResolved(resolution))
-      // A socket that cannot even be made, for a name that TLS refuses to send for example.
+      // A socket cannot even be made for a name that TLS refuses to send, for example.
       .catch((error: unknown) => this.#fail("connect", String(error)));
   }
 
@@ -158,7 +158,7 @@ export class Exchange implements ConnectionUser, Expiring, Abortable {
     this.#openNext();
   }
 
-  /** An address that does not answer must not use up the time of those behind it. */
+  /** Tries the next address. One that does not answer must not use up the time of those behind it. */
   #openNext(): void {
     const address = this.#addresses.shift();
     if (address === undefined) return;
@@ -229,7 +229,7 @@ function closeCode(phase: ConnectionPhase, error: Error | undefined): TransportE
   return codeOf(error)?.startsWith("ERR_SSL") === true ? "tls" : "reset";
 }
 
-/** The code says what a message such as "unable to verify" only hints at. */
+/** What to say about an end. The code of an error says what a message such as "unable to verify" only hints at. */
 function closeDetail(phase: ConnectionPhase, error: Error | undefined): string {
   if (error === undefined)
     return `the ${phase === "tunnelling" ? "proxy" : "receiver"} closed the connection`;

@@ -31,12 +31,12 @@ export interface PoolOptions {
  * for it, so reuse needs no look-up.
  */
 export class ConnectionPool implements Expiring {
-  /** Nothing is opened or kept any more. */
+  /** Set by `close`: from then on no connection is opened or kept. */
   isClosed = false;
   readonly #options: PoolOptions;
   readonly #dialling: Dialling;
   readonly #idle = new Map<string, Connection[]>();
-  /** Every connection not closed yet, idle ones and half-open ones too. */
+  /** Every connection that is not closed yet, idle and half-open ones included. */
   readonly #open = new Set<Connection>();
   #sweepDeadline: Deadline | undefined;
   readonly #forget = (connection: Connection) => void this.#open.delete(connection);
@@ -44,7 +44,7 @@ export class ConnectionPool implements Expiring {
   constructor(options: PoolOptions) {
     this.#options = options;
     const { ca, proxy } = options;
-    // Given a list, the platform trusts that alone: its own has to be in it.
+    // A list replaces the platform's own certificates, so those have to be in it.
     const trust = ca.length === 0 ? {} : { ca: [...getCACertificates("default"), ...ca] };
     const context = createSecureContext(trust);
     this.#dialling = { context, proxy, sessions: new SessionCache() };
@@ -88,7 +88,7 @@ export class ConnectionPool implements Expiring {
     return { open: this.#open.size, idle };
   }
 
-  /** Ends every connection; those in use tell their users that they closed. */
+  /** Ends every connection. Those in use tell their users that they closed. */
   close(): void {
     this.isClosed = true;
     cancelDeadline(this.#sweepDeadline);
@@ -96,7 +96,7 @@ export class ConnectionPool implements Expiring {
     for (const connection of this.#open) connection.close();
   }
 
-  /** Ends what idles too long. One timer for all of them: one per connection would be two calls per request. */
+  /** Ends the connections that idle for too long. One timer serves all: one each would cost two calls per request. */
   expire(): void {
     const now = this.#options.monotonicMs();
     for (const [origin, connections] of this.#idle) {

@@ -14,11 +14,11 @@ export interface ResponseHead {
   readonly keepAlive: boolean;
 }
 
-/** Lower-cased before the test, hence no capitals. */
+/** It has no capitals, because names are lower-cased before the test. */
 const FIELD_NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/;
 const FORBIDDEN_IN_LINE = /[\0\r\n]/;
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [^\0\r\n]*)?$/;
-/** 15 digits stay exact in a double. */
+/** At most 15 digits, which stay exact in a double. */
 const LENGTH = /^\d{1,15}$/;
 
 /**
@@ -44,7 +44,7 @@ export function parseHead(text: string): ResponseHead | string {
   return { statusCode, headers, framing, keepAlive };
 }
 
-/** A receiver mostly repeats its head, for a second at least, in which `Date` stays: so the last one is remembered. */
+/** Remembers the last head of a connection: most receivers repeat theirs, at least for the second in which `Date` stays. */
 export class HeadReader {
   #text: string | undefined;
   #head: ResponseHead | string = "";
@@ -65,7 +65,7 @@ export function readStatus(text: string): number | undefined {
   return status === null ? undefined : Number(status[2]);
 }
 
-/** Looks at the bytes from there on and the one before them only. */
+/** Whether a line ends with LF alone. It looks only at the bytes from there on and the one before them. */
 export function hasBareNewline(bytes: Buffer, from: number): boolean {
   let at = bytes.indexOf(0x0a, from);
   while (at !== -1) {
@@ -91,7 +91,7 @@ function readField(line: string, headers: Record<string, string>): string | unde
   return undefined;
 }
 
-/** Spaces and tabs alone: trim() would also take bytes that another reader counts to the value. */
+/** Trims spaces and tabs only: trim() would also take bytes that another reader counts to the value. */
 function trimField(line: string, from: number): string {
   let start = from;
   let end = line.length;

@@ -4,17 +4,17 @@ import { isCompressed } from "./excerpt.ts";
 import { hasBareNewline } from "./response-head.ts";
 import type { HeadReader, ResponseHead } from "./response-head.ts";
 
-/** All heads of one answer together, interim ones and trailers apart (`decisions.md` 4). */
+/** How long all heads of one answer may be together, interim ones included; trailers as much again (`decisions.md` 4). */
 export const MAX_HEAD_BYTES = 16 * 1024;
 
 const HEAD_END = Buffer.from("\r\n\r\n");
 const EMPTY = Buffer.alloc(0);
-/** Shared until there is a head; nothing is ever pushed into it. */
+/** The body of every answer that has no head yet; nothing is ever pushed into it. */
 const NO_BODY = new BodyRecord(false);
 
 export type ParserState = "head" | "body" | "complete" | "invalid";
 
-/** One answer, fed as it arrives. With the final head complete, the answer's status is decided. */
+/** Reads one answer as it arrives. Once the final head is complete, the answer's status is decided. */
 export class ResponseParser {
   state: ParserState = "head";
   head: ResponseHead | undefined;
@@ -27,13 +27,13 @@ export class ResponseParser {
   #chunked: ChunkedDecoder | undefined;
   #excess = false;
 
-  /** Whether another request may follow on the connection: nothing unread, nothing unasked for. */
+  /** Whether another request may follow on the connection: nothing is unread, and nothing came unasked. */
   get isReusable(): boolean {
     if (this.state !== "complete" || this.#excess || this.body.cut) return false;
     return this.head !== undefined && this.head.keepAlive;
   }
 
-  /** `heads` are those of the connection. */
+  /** Takes the next bytes; `heads` is the reader of the connection. */
   feed(chunk: Buffer, heads: HeadReader): void {
     let rest = chunk;
     while (this.state === "head" && rest.length > 0) rest = this.#feedHead(rest, heads);
@@ -41,7 +41,7 @@ export class ResponseParser {
     else if (this.state === "complete" && rest.length > 0) this.#excess = true;
   }
 
-  /** The receiver has closed: the end of a body without a length, the middle of any other. */
+  /** The receiver has closed. That ends a body without a length, and cuts any other. */
   end(): void {
     if (this.state !== "body") return;
     if (this.head?.framing.kind !== "until_close") this.body.cut = true;
@@ -64,7 +64,7 @@ export class ResponseParser {
     if (this.#headBytes + size > MAX_HEAD_BYTES)
       return this.#fail(`the answer's headers are over ${MAX_HEAD_BYTES} bytes`);
     if (at === -1) {
-      // Otherwise a receiver that ends its lines with LF alone would be waited for until the deadline.
+      // Otherwise we would wait until the deadline for a receiver that ends its lines with LF alone.
       if (hasBareNewline(bytes, seen)) return this.#fail("the answer has a line without CR");
       this.#pending = bytes;
       return EMPTY;

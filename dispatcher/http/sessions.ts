@@ -1,4 +1,4 @@
-/** How many origins a TLS session is kept for (our choice): one is 1 to 5 KB, most of it the receiver's certificates. */
+/** How many origins a TLS session is kept for (our choice). A session is 1 to 5 KB, most of it the receiver's certificates. */
 export const MAX_SESSIONS = 2000;
 
 /**
@@ -12,7 +12,7 @@ export class SessionCache {
     return this.#sessions.get(origin);
   }
 
-  /** Whoever renews its session moves to the end; the one that waited the longest goes first. */
+  /** An origin that renews its session moves to the end; the one renewed the longest ago is forgotten first. */
   set(origin: string, session: Buffer): void {
     this.#sessions.delete(origin);
     this.#sessions.set(origin, session);

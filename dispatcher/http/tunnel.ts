@@ -2,13 +2,13 @@ import type { Socket } from "node:net";
 import type { EgressProxy } from "../../src/lib/egress-proxy.ts";
 import { hasBareNewline, readStatus } from "./response-head.ts";
 
-/** All heads of a proxy's answer together, interim ones too: as much as a receiver may send (our choice). */
+/** How long all heads of a proxy's answer may be together: as long as those of a receiver (our choice). */
 export const MAX_PROXY_HEAD_BYTES = 16 * 1024;
 
 const HEAD_END = Buffer.from("\r\n\r\n");
 const EMPTY = Buffer.alloc(0);
 
-/** Why there is no tunnel. Says nothing that the proxy wrote, but for its status. */
+/** Why there is no tunnel. Of what the proxy wrote it says the status only. */
 export class ProxyRefusal extends Error {
   /** A gateway status is about the address that was asked for; anything else is about the proxy or us. */
   readonly isAboutAddress: boolean;
@@ -69,7 +69,7 @@ class TunnelAnswer {
       const size = at === -1 ? this.#pending.length : at + HEAD_END.length;
       if (this.#headBytes + size > MAX_PROXY_HEAD_BYTES)
         return new ProxyRefusal(`the proxy's headers are over ${MAX_PROXY_HEAD_BYTES} bytes`);
-      // Otherwise a proxy that ends its lines with LF alone would be waited for until the deadline.
+      // Otherwise we would wait until the deadline for a proxy that ends its lines with LF alone.
       if (hasBareNewline(this.#pending.subarray(0, size), 0))
         return new ProxyRefusal("the proxy's answer has a line without CR");
       if (at === -1) return undefined;
@@ -86,7 +86,7 @@ class TunnelAnswer {
   #judge(statusCode: number): "established" | ProxyRefusal {
     if (statusCode < 200 || statusCode >= 300)
       return new ProxyRefusal(`the proxy answered CONNECT with ${statusCode}`, statusCode);
-    // Nothing was asked of the receiver yet, so these bytes could only be taken for an answer of its.
+    // Nothing was asked of the receiver yet, so these bytes could only be mistaken for its answer.
     if (this.#pending.length > 0)
       return new ProxyRefusal("the proxy sent more than its answer to CONNECT");
     return "established";

@@ -9,9 +9,9 @@ import { join } from "node:path";
 import { connect, type Db } from "../../db/client.ts";
 import { readConfig, type Config } from "../../src/lib/config.ts";
 import { createPasswords } from "../../src/lib/password.ts";
-import { migrate } from "../migrate.ts";
-import { insertCompany, insertUser } from "../seed/rows.ts";
-import { startStores } from "../stores/keep.ts";
+import { migrate } from "../../db/migrate.ts";
+import { insertCompany, insertUser } from "../demo/seed/rows.ts";
+import { startStores } from "../demo/stores/keep.ts";
 import { BARE_ROUTE } from "./bare-route.ts";
 
 const ROOT = join(import.meta.dir, "../..");

@@ -7,7 +7,7 @@ import { parseArgs } from "node:util";
 import { connect, type Db } from "../../db/client.ts";
 import { newSecret } from "../../src/lib/random-secret.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";
-import { insertPlan, insertReviewSite } from "../seed/rows.ts";
+import { insertPlan, insertReviewSite } from "../demo/seed/rows.ts";
 import { startAuthRig } from "./auth-rig.ts";
 import { subscribe, writeResult } from "./rig.ts";
 

@@ -14,8 +14,8 @@ import { connectRedis } from "../../src/lib/redis.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";
 import { createSchedule, SHARDS, type Schedule, type Wake } from "../../src/outbox/schedule.ts";
 import { webhookSecretContext } from "../../src/outbox/secret-context.ts";
-import { migrate } from "../migrate.ts";
-import { startStores } from "../stores/keep.ts";
+import { migrate } from "../../db/migrate.ts";
+import { startStores } from "../demo/stores/keep.ts";
 import type { Arrival, SinkAnswer, SinkOrder } from "./sink.ts";
 
 const ROOT = join(import.meta.dir, "../..");

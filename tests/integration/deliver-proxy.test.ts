@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import type { Socket } from "node:net";
-import { createDeliver } from "../../dispatcher/deliver.ts";
-import type { Deliver } from "../../dispatcher/deliver.ts";
+import { createDeliver } from "../../dispatcher/delivery/deliver.ts";
+import type { Deliver } from "../../dispatcher/delivery/deliver.ts";
 import { HttpClient } from "../../dispatcher/http/client.ts";
 import type { HttpClientOptions } from "../../dispatcher/http/client.ts";
 import { MAX_PROXY_HEAD_BYTES } from "../../dispatcher/http/tunnel.ts";

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 
-import { dispatchBatch } from "../../dispatcher/batch.ts";
+import { dispatchBatch } from "../../dispatcher/store/batch.ts";
 import { recordActions } from "../../src/outbox/queries.ts";
 import { createTestBox, createTestSchedule, startDispatcher } from "../support/dispatch.ts";
 import { insertSubscription, insertTenant, record, reviewAction } from "../support/outbox.ts";

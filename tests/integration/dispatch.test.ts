@@ -2,8 +2,8 @@ import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 
 import { verify } from "@octokit/webhooks-methods";
 
-import type { AttemptRecord } from "../../dispatcher/attempt.ts";
-import { commitAttempts } from "../../dispatcher/attempt-queries.ts";
+import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
+import { commitAttempts } from "../../dispatcher/store/attempt-queries.ts";
 import { recordActions } from "../../src/outbox/queries.ts";
 import {
   createTestBox,

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import { installHooks } from "../../scripts/start/install.ts";
+import { installHooks } from "../../scripts/install/install.ts";
 
 const hasGit = spawnSync("git", ["--version"]).status === 0;
 // The settings of whoever runs this have no say.

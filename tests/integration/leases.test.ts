@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 
-import { createLeases } from "../../dispatcher/leases.ts";
+import { createLeases } from "../../dispatcher/shards/leases.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { createLog } from "../../src/lib/log.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";

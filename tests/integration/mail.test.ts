@@ -4,16 +4,16 @@ import { createServer, type AddressInfo } from "node:net";
 
 import { ulid } from "ulid";
 
-import { Holdings } from "../../dispatcher/holdings.ts";
-import { createLeases } from "../../dispatcher/leases.ts";
-import { nextMailAt, purgeMails } from "../../dispatcher/mail-queries.ts";
-import { createMailStore, type MailStore } from "../../dispatcher/mail-store.ts";
+import { Holdings } from "../../dispatcher/shards/holdings.ts";
+import { createLeases } from "../../dispatcher/shards/leases.ts";
+import { nextMailAt, purgeMails } from "../../dispatcher/mail/queries.ts";
+import { createMailStore, type MailStore } from "../../dispatcher/mail/store.ts";
 import {
   createMailTransport,
   MAIL_CONNECTIONS,
   type MailTransport,
-} from "../../dispatcher/mail-transport.ts";
-import { Mailer } from "../../dispatcher/mailer.ts";
+} from "../../dispatcher/mail/transport.ts";
+import { Mailer } from "../../dispatcher/mail/mailer.ts";
 import { addMs, systemClock, type Clock } from "../../src/lib/clock.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { MAIL_WAKE, queueMail, type NewMail } from "../../src/outbox/mail.ts";

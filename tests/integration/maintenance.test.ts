@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 
 import { dropExpiredPartitions, ensurePartitions, ulidFloor } from "../../db/partitions.ts";
-import { EXPIRE_GROUP, maintain } from "../../dispatcher/maintenance.ts";
+import { EXPIRE_GROUP, maintain } from "../../dispatcher/upkeep/maintenance.ts";
 import { createFakeClock } from "../support/clock.ts";
 import { createTestBox, silentLog } from "../support/dispatch.ts";
 import { insertSubscription, insertTenant, record, reviewAction } from "../support/outbox.ts";

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 
-import { createMailTransport } from "../../dispatcher/mail-transport.ts";
+import { createMailTransport } from "../../dispatcher/mail/transport.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { MAIL_WAKE, openMail, type MailMessage } from "../../src/outbox/mail.ts";
 import type { Schedule } from "../../src/outbox/schedule.ts";

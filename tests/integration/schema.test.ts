@@ -3,8 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { getTableConfig } from "drizzle-orm/pg-core";
 
 import { ensurePartitions, partitionsAhead, ulidFloor } from "../../db/partitions.ts";
-import { migrate } from "../../scripts/migrate.ts";
-import { StartError } from "../../scripts/start/start-error.ts";
+import { ForeignSchemaError, migrate } from "../../db/migrate.ts";
 import { catalogOf, ddlOf, declaredTables } from "../support/declared-schema.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
 
@@ -78,12 +77,7 @@ test("migrating from several processes at once, and again, changes nothing", asy
 test("a database with the migrations of another version is refused in plain words", async () => {
   const old = await createDatabase();
   await old.db.sql`update drizzle.__drizzle_migrations set created_at = 1795104000000`;
-  expect(await migrate(old.url).catch((error: unknown) => error)).toEqual(
-    new StartError(
-      "This database was made by another version of ReviewRelay, whose migrations this version does not have.",
-      "Use a fresh one: an empty database as DATABASE_URL or, with the embedded store, a new DATA_DIR.",
-    ),
-  );
+  expect(await migrate(old.url).catch((error: unknown) => error)).toEqual(new ForeignSchemaError());
   await old.drop();
 });
 

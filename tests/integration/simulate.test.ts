@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 
-import { PLANTS } from "../../scripts/simulate/plants.ts";
-import { runChild } from "../../scripts/simulate/pool.ts";
-import type { Failure } from "../../scripts/simulate/seeds.ts";
+import { PLANTS } from "../simulation/plants.ts";
+import { runChild } from "../simulation/pool.ts";
+import type { Failure } from "../simulation/seeds.ts";
 import { SIMULATION_TIMEOUT_MS, testSeeds } from "../support/seeds.ts";
 
 /** A plant is found within so many seeds of the one that is known to show it. */

@@ -17,10 +17,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createTransport } from "nodemailer";
 
-import type { RunState } from "../../scripts/start/data-dir.ts";
-import { waitForPostgres, waitForRedis } from "../../scripts/start/reachable.ts";
-import { startSmtpSink } from "../../scripts/smtp-sink.ts";
-import { commandLine, isAlive, waitUntil } from "../../scripts/stores/processes.ts";
+import type { RunState } from "../../scripts/demo/data-dir.ts";
+import { waitForPostgres, waitForRedis } from "../../scripts/demo/reachable.ts";
+import { startSmtpSink } from "../../scripts/demo/smtp-sink.ts";
+import { commandLine, isAlive, waitUntil } from "../../scripts/demo/stores/processes.ts";
 
 const ROOT = join(import.meta.dir, "../..");
 const UP_WITHIN_MS = 60_000;

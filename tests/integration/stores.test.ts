@@ -13,10 +13,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Redis from "ioredis";
 
-import { type Stores, startStores } from "../../scripts/stores/keep.ts";
-import { takeLock } from "../../scripts/stores/lock.ts";
-import { isAlive, processesIn, waitUntil } from "../../scripts/stores/processes.ts";
-import { type ValkeyServer, startValkeyBridge } from "../../scripts/stores/valkey-bridge.ts";
+import { type Stores, startStores } from "../../scripts/demo/stores/keep.ts";
+import { takeLock } from "../../scripts/demo/stores/lock.ts";
+import { isAlive, processesIn, waitUntil } from "../../scripts/demo/stores/processes.ts";
+import { type ValkeyServer, startValkeyBridge } from "../../scripts/demo/stores/valkey-bridge.ts";
 
 function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "reviewrelay-stores-"));
@@ -221,7 +221,7 @@ describe("the embedded stores", () => {
     const script = join(folder, "parent.ts");
     writeFileSync(
       script,
-      `import { startStores } from ${JSON.stringify(join(import.meta.dir, "../../scripts/stores/keep.ts"))};
+      `import { startStores } from ${JSON.stringify(join(import.meta.dir, "../../scripts/demo/stores/keep.ts"))};
        await startStores({ folder: ${JSON.stringify(folder)}, logFile: ${JSON.stringify(join(folder, "stores.log"))},
          postgres: { durable: true }, redis: true });
        console.log("up");`,

@@ -2,7 +2,7 @@ import { createHmac } from "node:crypto";
 
 import { ulid } from "ulid";
 
-import { insertReviewSite, insertStoreReviewSite } from "../../scripts/seed/rows.ts";
+import { insertReviewSite, insertStoreReviewSite } from "../../scripts/demo/seed/rows.ts";
 import type { Db, DbOrTx } from "../../db/client.ts";
 import { newSecret } from "../../src/lib/random-secret.ts";
 import type { SecretBox } from "../../src/lib/secret-box.ts";

@@ -1,7 +1,7 @@
 import { test } from "bun:test";
 
-import { formatFailure } from "../../scripts/simulate/report.ts";
-import { runSeed } from "../../scripts/simulate/run.ts";
+import { formatFailure } from "../simulation/report.ts";
+import { runSeed } from "../simulation/run.ts";
 
 export const SIMULATION_TIMEOUT_MS = 180_000;
 

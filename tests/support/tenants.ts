@@ -1,6 +1,11 @@
 import { ulid } from "ulid";
 
-import { insertCompany, insertPlan, insertStore, insertUser } from "../../scripts/seed/rows.ts";
+import {
+  insertCompany,
+  insertPlan,
+  insertStore,
+  insertUser,
+} from "../../scripts/demo/seed/rows.ts";
 import type { DbOrTx } from "../../db/client.ts";
 import { ssoConnections, ssoDomains } from "../../db/schema/sso.ts";
 import type { Role } from "../../src/auth/model.ts";

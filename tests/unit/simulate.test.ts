@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 
-import { Prng } from "../../scripts/simulate/prng.ts";
-import { runSeed } from "../../scripts/simulate/run.ts";
+import { Prng } from "../simulation/prng.ts";
+import { runSeed } from "../simulation/run.ts";
 import { testSeeds } from "../support/seeds.ts";
 
 describe("the dispatcher under a virtual clock", () => {

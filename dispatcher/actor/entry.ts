@@ -1,0 +1,58 @@
+import type { Axis, PayloadMode } from "../../src/outbox/event.ts";
+
+/** The facts of an event, which never change (decisions.md 4, identity). The `Json` fields are texts as stored. */
+export interface EventFacts {
+  readonly eventId: string;
+  readonly event: string;
+  readonly occurredAt: Date;
+  readonly partnerId: number;
+  readonly reviewHistoryId: number;
+  readonly reviewId: number | null;
+  readonly storeId: number;
+  readonly storeReviewSiteId: number;
+  readonly axis: Axis | null;
+  readonly actorJson: string;
+  readonly reviewJson: string | null;
+  readonly siteJson: string | null;
+  readonly metadataJson: string;
+}
+
+/** What the body of an entry is made from; a test event has no facts, its body follows from the entry alone. */
+export type BodySource =
+  | { readonly kind: "recorded"; readonly facts: EventFacts }
+  | {
+      readonly kind: "test";
+      readonly eventId: string;
+      readonly partnerId: number;
+      readonly occurredAt: Date;
+    };
+
+/** An unsettled entry of the outbox. */
+export interface Entry {
+  readonly sequence: number;
+  readonly eventId: string;
+  readonly event: string;
+  readonly isTest: boolean;
+  readonly payloadMode: PayloadMode;
+  readonly reviewId: number | null;
+  readonly round: number;
+  /** The number that its next POST carries, 1 to 4. */
+  readonly attempt: number;
+  /** It is not sent before this instant; null for at once. */
+  readonly dueAt: Date | null;
+  readonly source: BodySource;
+}
+
+/** What an actor needs to know of its subscription; read anew with every load. */
+export interface Subscription {
+  readonly id: string;
+  readonly shard: number;
+  readonly partnerId: number;
+  readonly webhookUrl: string;
+  readonly ordering: "subscription" | "review";
+  readonly secret: string;
+  /** The former secret, during the grace period of a rotation. */
+  readonly previousSecret: string | null;
+  /** Null for the immediate slot. */
+  readonly nextBatchAt: Date | null;
+}

@@ -1,0 +1,73 @@
+import type { Decision } from "./decide.ts";
+import type { Entry, Subscription } from "./entry.ts";
+
+/** What an actor asks Postgres for. */
+export interface LoadRequest {
+  /** Of the subscription. */
+  readonly id: string;
+  readonly shard: number;
+  /** The actor's when it asked: the answer to an older load is not used. */
+  readonly generation: number;
+  /** Only entries behind this sequence, tests apart. */
+  readonly after: number;
+  /** How many entries at the most, tests apart; 0 to read the settings and tests alone. */
+  readonly limit: number;
+  /** Reviews with a lane in memory; null stands for the lane of events without a review. */
+  readonly exceptReviews: readonly (number | null)[];
+}
+
+/** The answer to a load; `found` is absent if the subscription is not active. */
+export interface Loaded {
+  readonly request: LoadRequest;
+  readonly found:
+    | {
+        readonly subscription: Subscription;
+        readonly entries: readonly Entry[];
+        readonly tests: readonly Entry[];
+      }
+    | undefined;
+}
+
+/** What happened. */
+export type ActorEvent =
+  /** There may be something new in Postgres, or a wait is over. */
+  | { readonly kind: "woken" }
+  /** The time of a `recheck` has passed. */
+  | { readonly kind: "rechecked" }
+  | { readonly kind: "loaded"; readonly loaded: Loaded }
+  /** The send was never begun. */
+  | { readonly kind: "unsent"; readonly lane: string }
+  /** The send failed on our side, before anything reached the receiver. */
+  | { readonly kind: "postponed"; readonly lane: string; readonly until: Date }
+  | { readonly kind: "answered"; readonly lane: string; readonly decision: Decision }
+  /** The outcome is in Postgres; `active` says whether the subscription still is. */
+  | {
+      readonly kind: "committed";
+      readonly lane: string;
+      readonly decision: Decision;
+      readonly active: boolean;
+    }
+  /** The due batch was dispatched, or could not be. */
+  | { readonly kind: "batched" }
+  /** The process stops, or gives up the shard. */
+  | { readonly kind: "stopped" };
+
+/** What the process has to do for an actor. */
+export type Effect =
+  | { readonly kind: "load"; readonly request: LoadRequest }
+  | {
+      readonly kind: "send";
+      readonly lane: string;
+      readonly entry: Entry;
+      readonly subscription: Subscription;
+      /** When the subscription was read: see `isFresh`. */
+      readonly readAt: Date;
+    }
+  /** Dispatch the batch that is due. */
+  | { readonly kind: "batch" }
+  /** Tell `rechecked` after so long. */
+  | { readonly kind: "recheck"; readonly afterMs: number }
+  /** Plan a wake for that instant. */
+  | { readonly kind: "sleep"; readonly until: Date }
+  /** Forget the actor: a wake loads it again. */
+  | { readonly kind: "drop" };

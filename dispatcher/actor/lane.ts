@@ -1,0 +1,65 @@
+import type { Decision } from "./decide.ts";
+import type { Entry, Subscription } from "./entry.ts";
+
+/** In a lane, at most this many outcomes may wait for their commit while the next entry is sent (decisions.md 4). */
+export const SEND_AHEAD = 16;
+
+/** Entries that go strictly one after the other: all of a subscription, those of one review, or one test event. */
+export interface Lane {
+  readonly kind: "main" | "review" | "test";
+  readonly reviewId: number | null;
+  readonly queue: Entry[];
+  sending: boolean;
+  /** How many of its entries were answered and are not yet committed. */
+  uncommitted: number;
+  /** The last answer was no 2xx: nothing is sent before that outcome is committed. */
+  halted: boolean;
+  /** The head waits for its retry until then; what stands behind it is read again afterwards. */
+  waitingUntil: Date | undefined;
+  /** A load left this lane out while it was busy: Postgres may hold more of it. */
+  unseen: boolean;
+}
+
+export const MAIN = "main";
+
+/** The lane of an entry. A test event has one of its own, so that it is never stuck and never delays (decisions.md 3). */
+export function laneName(ordering: Subscription["ordering"], entry: Entry): string {
+  if (entry.isTest) return `test:${entry.sequence}`;
+  // Events without a review share one lane.
+  return ordering === "review" ? `review:${entry.reviewId}` : MAIN;
+}
+
+export function createLane(name: string, entry: Entry): Lane {
+  return {
+    kind: kindOf(name, entry),
+    reviewId: entry.reviewId,
+    queue: [],
+    sending: false,
+    uncommitted: 0,
+    halted: false,
+    waitingUntil: undefined,
+    unseen: false,
+  };
+}
+
+function kindOf(name: string, entry: Entry): Lane["kind"] {
+  if (entry.isTest) return "test";
+  return name === MAIN ? "main" : "review";
+}
+
+/** Whether anything is queued, under way or uncommitted; waiting for a retry is not work. */
+export function hasWork(lane: Lane): boolean {
+  return lane.sending || lane.halted || lane.uncommitted > 0 || lane.queue.length > 0;
+}
+
+/** Whether its next entry has to wait for what is under way or uncommitted. */
+export function isBlocked(lane: Lane): boolean {
+  return lane.sending || lane.halted || lane.uncommitted >= SEND_AHEAD;
+}
+
+/** Takes in what was decided of the entry under way. */
+export function takeDecision(lane: Lane, decision: Decision): void {
+  lane.sending = false;
+  lane.uncommitted += 1;
+  if (decision.kind !== "delivered") lane.halted = true;
+}

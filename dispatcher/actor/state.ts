@@ -1,0 +1,65 @@
+import type { Subscription } from "./entry.ts";
+import type { Lane } from "./lane.ts";
+
+/** Entries that an actor holds in memory, at the most. */
+export const MAX_QUEUED = 64;
+/** Requests at once per subscription where reviews have lanes of their own. */
+export const PARALLEL_REVIEWS = 8;
+/** A URL or secret older than this is read again before it is used (decisions.md 4: read at each attempt). */
+const SETTINGS_MAX_AGE_MS = 1_000;
+
+export interface Actor {
+  readonly id: string;
+  readonly shard: number;
+  subscription: Subscription | undefined;
+  loadedAt: Date | undefined;
+  readonly lanes: Map<string, Lane>;
+  /** The highest sequence taken into the main lane. */
+  cursor: number;
+  /** Counts the times that the queues were thrown away: an answer to an older load is not used. */
+  generation: number;
+  loading: boolean;
+  batching: boolean;
+  rechecking: boolean;
+  /** A wake came since the last load began: Postgres may hold more than that load saw. */
+  wanted: boolean;
+  /** The last load was cut at its limit. */
+  more: boolean;
+  /** How often in a row a send failed on our side. */
+  postponed: number;
+  /** A wake is planned for this instant; undefined once one came. */
+  plannedFor: Date | undefined;
+  /** Nothing new is sent any more: the process stops, or the shard is given up. */
+  stopping: boolean;
+}
+
+export function createActor(id: string, shard: number): Actor {
+  return {
+    id,
+    shard,
+    subscription: undefined,
+    loadedAt: undefined,
+    lanes: new Map(),
+    cursor: 0,
+    generation: 0,
+    loading: false,
+    batching: false,
+    rechecking: false,
+    wanted: false,
+    more: false,
+    postponed: 0,
+    plannedFor: undefined,
+    stopping: false,
+  };
+}
+
+/** Whether settings read at this instant may still be used. */
+export function isFresh(readAt: Date, now: Date): boolean {
+  return Math.abs(now.getTime() - readAt.getTime()) < SETTINGS_MAX_AGE_MS;
+}
+
+/** A lane from before the ordering changed. */
+export function isForeign(lane: Lane, { subscription }: Actor): boolean {
+  if (subscription === undefined || lane.kind === "test") return false;
+  return (lane.kind === "review") !== (subscription.ordering === "review");
+}

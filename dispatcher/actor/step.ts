@@ -1,0 +1,237 @@
+import type { ActorEvent, Effect, Loaded } from "./event.ts";
+import { isOutdated, planLoad } from "./load.ts";
+import { isForeign, isFresh, PARALLEL_REVIEWS, type Actor } from "./state.ts";
+import type { Entry, Subscription } from "./entry.ts";
+import { createLane, hasWork, isBlocked, laneName, MAIN, takeDecision, type Lane } from "./lane.ts";
+
+/*
+ * One actor per subscription: a state machine without I/O. `step` takes what happened and answers what to do next;
+ * the process and the simulation run the same code. Postgres remembers everything that matters, so an actor with
+ * nothing to do is dropped, and a wake loads it again.
+ */
+
+/** Test events under way at once per subscription. */
+const PARALLEL_TESTS = 4;
+
+/** Applies one event to the actor and answers what has to be done now. */
+export function step(actor: Actor, event: ActorEvent, now: Date): Effect[] {
+  const effects: Effect[] = [];
+  switch (event.kind) {
+    case "woken":
+      actor.wanted = true;
+      actor.plannedFor = undefined;
+      break;
+    case "rechecked":
+      actor.rechecking = false;
+      break;
+    case "loaded":
+      takeLoaded(actor, event.loaded, now);
+      break;
+    case "unsent":
+      takeUnsent(actor, event.lane);
+      break;
+    case "postponed":
+      takePostponed(actor, event.lane, event.until);
+      break;
+    case "answered":
+      takeAnswer(actor, event);
+      break;
+    case "committed":
+      takeCommit(actor, event);
+      break;
+    case "batched":
+      actor.batching = false;
+      actor.wanted = true;
+      // The load that follows says when the next one is due.
+      if (actor.subscription) actor.subscription = { ...actor.subscription, nextBatchAt: null };
+      break;
+    case "stopped":
+      actor.stopping = true;
+      forget(actor);
+      break;
+  }
+  return next(actor, now, effects);
+}
+
+function takeLoaded(actor: Actor, { request, found }: Loaded, now: Date): void {
+  actor.loading = false;
+  if (found === undefined) {
+    // Disabled or deleted: its entries are held or gone, whatever the queues say.
+    actor.subscription = undefined;
+    actor.more = false;
+    forget(actor);
+    return;
+  }
+  actor.subscription = found.subscription;
+  actor.loadedAt = now;
+  // Since the load began the ordering has changed, and with it what the lanes are: what is under way ends, then all is
+  // read anew.
+  const byReview = found.subscription.ordering === "review";
+  const isMisread = byReview ? request.after > 0 : request.exceptReviews.length > 0;
+  if (isMisread || actor.lanes.values().some((lane) => isForeign(lane, actor))) forget(actor);
+  if (actor.stopping) return;
+  if (isOutdated(request, actor)) {
+    actor.wanted = true;
+    return;
+  }
+  if (request.limit > 0) actor.more = found.entries.length >= request.limit;
+  for (const entry of [...found.entries, ...found.tests])
+    enqueue(actor, found.subscription.ordering, entry);
+}
+
+function enqueue(actor: Actor, ordering: Subscription["ordering"], entry: Entry): void {
+  const name = laneName(ordering, entry);
+  let lane = actor.lanes.get(name);
+  if (lane === undefined) actor.lanes.set(name, (lane = createLane(name, entry)));
+  // Each load shows all tests: one that has its lane is known.
+  else if (lane.kind === "test") return;
+  if (lane.waitingUntil !== undefined) return;
+  if (lane.kind === MAIN) actor.cursor = Math.max(actor.cursor, entry.sequence);
+  lane.queue.push(entry);
+}
+
+function takeUnsent(actor: Actor, name: string): void {
+  const lane = actor.lanes.get(name);
+  if (lane !== undefined) lane.sending = false;
+  forget(actor);
+}
+
+/** Postgres knows nothing of this wait, so the actor stays in memory, or a sweep would make it try again sooner. */
+function takePostponed(actor: Actor, name: string, until: Date): void {
+  const lane = actor.lanes.get(name);
+  if (lane === undefined) return;
+  lane.sending = false;
+  wait(actor, lane, until);
+  actor.postponed += 1;
+}
+
+function takeAnswer(actor: Actor, event: ActorEvent & { kind: "answered" }): void {
+  actor.postponed = 0;
+  const lane = actor.lanes.get(event.lane);
+  if (lane !== undefined) takeDecision(lane, event.decision);
+}
+
+function takeCommit(actor: Actor, event: ActorEvent & { kind: "committed" }): void {
+  const lane = actor.lanes.get(event.lane);
+  if (lane === undefined) return;
+  lane.uncommitted -= 1;
+  if (event.decision.kind !== "delivered") lane.halted = false;
+  if (event.decision.kind === "retry") wait(actor, lane, event.decision.dueAt);
+  if (event.decision.kind === "interrupted") forget(actor);
+  if (event.active) return;
+  actor.subscription = undefined;
+  actor.more = false;
+  forget(actor);
+}
+
+function wait(actor: Actor, lane: Lane, until: Date): void {
+  lane.waitingUntil = until;
+  lane.queue.length = 0;
+  if (lane.kind === MAIN) resetCursor(actor);
+}
+
+/** Drops what is queued. Postgres still holds it, so it is read again while there is a subscription to read it for. */
+function forget(actor: Actor): void {
+  for (const lane of actor.lanes.values()) {
+    lane.queue.length = 0;
+    lane.waitingUntil = undefined;
+  }
+  actor.wanted ||= actor.subscription !== undefined;
+  resetCursor(actor);
+}
+
+function resetCursor(actor: Actor): void {
+  actor.cursor = 0;
+  actor.generation += 1;
+}
+
+/** Answers everything that can be done now, given the state. */
+function next(actor: Actor, now: Date, effects: Effect[]): Effect[] {
+  if (!actor.stopping) {
+    expireWaits(actor, now);
+    parkHeads(actor, now);
+    if (isBatchDue(actor, now)) {
+      actor.batching = true;
+      effects.push({ kind: "batch" });
+    }
+    sendHeads(actor, now, effects);
+  }
+  prune(actor);
+  if (!actor.stopping) planLoad(actor, now, effects);
+  planWake(actor, now, effects);
+  if (isIdle(actor)) effects.push({ kind: "drop" });
+  return effects;
+}
+
+/** Ends the waits that are over, and asks for a load, because such a lane is read again from its head. */
+function expireWaits(actor: Actor, now: Date): void {
+  for (const lane of actor.lanes.values()) {
+    if (lane.waitingUntil === undefined || lane.waitingUntil > now) continue;
+    lane.waitingUntil = undefined;
+    actor.wanted = true;
+  }
+}
+
+/**
+ * Lets a lane wait while its head is due later. After a change of the ordering, entries behind the head can be due
+ * later as well; that counts when it is their turn.
+ */
+function parkHeads(actor: Actor, now: Date): void {
+  for (const lane of actor.lanes.values()) {
+    const dueAt = lane.queue[0]?.dueAt ?? null;
+    if (dueAt !== null && dueAt > now && !lane.sending && !lane.halted) wait(actor, lane, dueAt);
+  }
+}
+
+function isBatchDue({ subscription, batching }: Actor, now: Date): boolean {
+  return !batching && subscription?.nextBatchAt != null && subscription.nextBatchAt <= now;
+}
+
+function sendHeads(actor: Actor, now: Date, effects: Effect[]): void {
+  const { subscription, loadedAt } = actor;
+  if (subscription === undefined || loadedAt === undefined || !isFresh(loadedAt, now)) return;
+  const free = { main: 1, review: PARALLEL_REVIEWS, test: PARALLEL_TESTS };
+  for (const lane of actor.lanes.values()) if (lane.sending) free[lane.kind] -= 1;
+  for (const [name, lane] of actor.lanes) {
+    if (isBlocked(lane) || free[lane.kind] <= 0) continue;
+    const entry = lane.queue.shift();
+    if (entry === undefined) continue;
+    lane.sending = true;
+    free[lane.kind] -= 1;
+    effects.push({ kind: "send", lane: name, entry, subscription, readAt: loadedAt });
+  }
+}
+
+/** Removes the lanes that have nothing left. */
+function prune(actor: Actor): void {
+  for (const [name, lane] of actor.lanes) {
+    const foreign = isForeign(lane, actor);
+    if (hasWork(lane) || (lane.waitingUntil !== undefined && !foreign)) continue;
+    // A load that began before the commit of this test still shows it, so its lane has to be known until then.
+    if (lane.kind === "test" && actor.loading) continue;
+    if (foreign || (lane.kind === "review" && lane.unseen)) actor.wanted = true;
+    actor.lanes.delete(name);
+  }
+}
+
+function isIdle(actor: Actor): boolean {
+  if (actor.loading || actor.batching) return false;
+  if (!actor.stopping && (actor.wanted || actor.more)) return false;
+  const staysWaiting = actor.postponed > 0 && !actor.stopping;
+  for (const lane of actor.lanes.values())
+    if (hasWork(lane) || (staysWaiting && lane.waitingUntil !== undefined)) return false;
+  return true;
+}
+
+/** Plans a wake for when the first wait ends or the batch is due, because an actor has no timer and may be dropped. */
+function planWake(actor: Actor, now: Date, effects: Effect[]): void {
+  const batchAt = actor.subscription?.nextBatchAt ?? undefined;
+  let first = batchAt !== undefined && batchAt > now ? batchAt : undefined;
+  for (const { waitingUntil } of actor.lanes.values())
+    if (waitingUntil !== undefined && waitingUntil > now && (!first || waitingUntil < first))
+      first = waitingUntil;
+  if (first === undefined) return;
+  if (actor.plannedFor !== undefined && actor.plannedFor <= first) return;
+  actor.plannedFor = first;
+  effects.push({ kind: "sleep", until: first });
+}

@@ -1,0 +1,112 @@
+import type { Clock } from "../../src/lib/clock.ts";
+import { checkWebhookUrl } from "../../src/lib/egress.ts";
+import type { UrlCheck } from "../../src/lib/egress.ts";
+import { remember } from "../../src/lib/remember.ts";
+import type { HttpClient } from "../http/client.ts";
+import { readExcerpt } from "../http/excerpt.ts";
+import type { Excerpt } from "../http/excerpt.ts";
+import type { ExchangeResult, TransportErrorCode } from "../http/exchange.ts";
+
+export interface DeliveryRequest {
+  readonly url: string;
+  /** Complete but for `Host` and `Content-Length`. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** The exact bytes that were signed, or the text whose UTF-8 was. */
+  readonly body: string | Uint8Array;
+}
+
+export type DeliveryErrorCode = Exclude<TransportErrorCode, "proxy"> | "invalid_url";
+
+interface Measured {
+  readonly durationMs: number;
+  /** Sent a second time within this attempt, because a kept connection had died unanswered. */
+  readonly resent: boolean;
+}
+
+interface Answered extends Measured {
+  readonly statusCode: number;
+  readonly responseHeaders: Readonly<Record<string, string>>;
+  readonly responseExcerpt: string;
+  /** The excerpt is not the whole body. */
+  readonly responseTruncated: boolean;
+}
+
+/**
+ * What became of one attempt (`decisions.md` 4). Two are no failures of the receiver: `aborted`, which is our own doing,
+ * and `unsent`, where our egress proxy is not there or refuses us.
+ */
+export type Outcome =
+  | ({ readonly kind: "accepted" } & Answered)
+  | ({ readonly kind: "gone"; readonly errorCode: "http_status" } & Answered)
+  | ({ readonly kind: "rejected"; readonly errorCode: "http_status" } & Answered)
+  | ({
+      readonly kind: "failed";
+      readonly errorCode: DeliveryErrorCode;
+      readonly detail: string;
+    } & Measured)
+  | ({ readonly kind: "unsent"; readonly detail: string } & Measured)
+  | ({ readonly kind: "aborted" } & Measured);
+
+/** Makes one POST. Whatever the receiver does is an outcome, and never thrown. */
+export type Deliver = (request: DeliveryRequest, signal?: AbortSignal) => Promise<Outcome>;
+
+/** How many URLs are kept checked (our choice). */
+const MAX_URLS_KEPT = 10_000;
+
+interface DeliverDeps {
+  readonly clock: Clock;
+  readonly client: HttpClient;
+}
+
+export function createDeliver(deps: DeliverDeps): Deliver {
+  // The verdict on the form of a URL never changes within a process; its addresses are checked at each connection.
+  const check = remember((url: string) => checkWebhookUrl(url, deps.client.policy), MAX_URLS_KEPT);
+  return (request, signal) => deliverTo(deps, check(request.url), request, signal);
+}
+
+async function deliverTo(
+  deps: DeliverDeps,
+  check: UrlCheck,
+  request: DeliveryRequest,
+  signal: AbortSignal | undefined,
+): Promise<Outcome> {
+  const { clock, client } = deps;
+  const startedMs = clock.monotonicMs();
+  if (check.kind === "refused") {
+    const { code, reason } = check;
+    return { kind: "failed", errorCode: code, detail: reason, durationMs: 0, resent: false };
+  }
+  const result = await client.post(check.target, request, signal);
+  const measured = {
+    durationMs: Math.round(clock.monotonicMs() - startedMs),
+    resent: result.resent,
+  };
+  if (result.kind === "aborted") return { kind: "aborted", ...measured };
+  if (result.kind === "failed") {
+    const { errorCode, detail } = result;
+    return errorCode === "proxy"
+      ? { kind: "unsent", detail, ...measured }
+      : { kind: "failed", errorCode, detail, ...measured };
+  }
+  const excerpt = await readExcerpt(result.body, result.headers);
+  return judgeAnswer(result, excerpt, measured);
+}
+
+function judgeAnswer(
+  { statusCode, headers }: ExchangeResult & { kind: "answered" },
+  excerpt: Excerpt,
+  { durationMs, resent }: Measured,
+): Outcome {
+  const answered: Answered = {
+    durationMs,
+    resent,
+    statusCode,
+    responseHeaders: headers,
+    responseExcerpt: excerpt.text,
+    responseTruncated: excerpt.truncated,
+  };
+  if (statusCode >= 200 && statusCode < 300) return { kind: "accepted", ...answered };
+  if (statusCode === 410) return { kind: "gone", errorCode: "http_status", ...answered };
+  // A redirect is a rejection too, because none is followed.
+  return { kind: "rejected", errorCode: "http_status", ...answered };
+}

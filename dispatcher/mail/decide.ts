@@ -1,0 +1,87 @@
+import { addMs } from "../../src/lib/clock.ts";
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+
+/**
+ * The waits between the attempts of one mail, of which there are eight in about two days: a restart or greylisting
+ * costs a minute or five, and a mail server that is away for a night and a day costs no mail.
+ */
+export const MAIL_RETRY_DELAYS_MS: readonly number[] = [
+  MINUTE_MS,
+  5 * MINUTE_MS,
+  30 * MINUTE_MS,
+  2 * HOUR_MS,
+  6 * HOUR_MS,
+  12 * HOUR_MS,
+  24 * HOUR_MS,
+];
+/** How long a mail waits that no key opens: for us to mend that, not for a mail server. */
+export const UNREADABLE_DELAY_MS = 30 * MINUTE_MS;
+
+/** Why a mail was not taken, in our own words, because those of a server may quote the recipient. */
+export interface MailFault {
+  readonly errorCode: string;
+  readonly error: string;
+}
+
+export type MailOutcome =
+  | { readonly kind: "accepted" }
+  /** The server will never take this mail. */
+  | ({ readonly kind: "refused" } & MailFault)
+  | ({ readonly kind: "failed" } & MailFault)
+  /** We broke it off: the server may have taken it or not. */
+  | { readonly kind: "aborted" };
+
+/** What becomes of a queued mail. */
+export type MailDecision =
+  | { readonly kind: "sent" }
+  | ({ readonly kind: "retry"; readonly dueAt: Date } & MailFault)
+  | ({ readonly kind: "dead" } & MailFault)
+  /** It is tried again later, as the same attempt. */
+  | ({ readonly kind: "postponed"; readonly dueAt: Date } & MailFault)
+  /** It stays as it is, for whoever sends mail next. */
+  | { readonly kind: "interrupted" };
+
+export interface MailState {
+  readonly attempt: number;
+  readonly expiresAt: Date | null;
+  readonly readable: boolean;
+}
+
+/** What is decided of a mail without asking any server; undefined if it has to be sent. */
+export function decideUnsent(mail: MailState, now: Date): MailDecision | undefined {
+  if (mail.expiresAt !== null && mail.expiresAt <= now)
+    return { kind: "dead", errorCode: "expired", error: "It ran out before it could be sent." };
+  if (mail.readable) return undefined;
+  return {
+    kind: "postponed",
+    dueAt: addMs(now, UNREADABLE_DELAY_MS),
+    errorCode: "unreadable",
+    error: "No master key opens it.",
+  };
+}
+
+/** Each delay counts from the end of the failed attempt. A mail whose retry would come too late for its reader is dead. */
+export function decideMail(
+  outcome: MailOutcome,
+  mail: MailState & { readonly retryDelaysMs: readonly number[] },
+  endedAt: Date,
+): MailDecision {
+  switch (outcome.kind) {
+    case "accepted":
+      return { kind: "sent" };
+    case "aborted":
+      return { kind: "interrupted" };
+    case "refused":
+      return { ...outcome, kind: "dead" };
+    case "failed": {
+      const delay = mail.retryDelaysMs[mail.attempt - 1];
+      if (delay === undefined) return { ...outcome, kind: "dead" };
+      const dueAt = addMs(endedAt, delay);
+      return mail.expiresAt !== null && mail.expiresAt <= dueAt
+        ? { ...outcome, kind: "dead" }
+        : { ...outcome, kind: "retry", dueAt };
+    }
+  }
+}

@@ -1,0 +1,169 @@
+import { createTransport, type SendMailOptions } from "nodemailer";
+
+import type { Clock } from "../../src/lib/clock.ts";
+import type { Mailbox } from "../../src/lib/config.ts";
+import type { MailMessage } from "../../src/outbox/mail.ts";
+import type { MailFault, MailOutcome } from "./decide.ts";
+
+/** Mails under way at once, each on a connection of its own: the most that a hanging server can hold up. */
+export const MAIL_CONNECTIONS = 8;
+/** How long one mail may take, from the connection to the answer after its last byte. */
+export const MAIL_TIMEOUT_MS = 30_000;
+
+export interface OutgoingMail {
+  readonly id: string;
+  readonly createdAt: Date;
+  readonly message: MailMessage;
+}
+
+export interface MailTransport {
+  /** Sends one mail. Whatever goes wrong is an outcome, and never thrown. */
+  send(mail: OutgoingMail, stopped: AbortSignal): Promise<MailOutcome>;
+  close(): void;
+}
+
+/** Sends over SMTP, on connections that are kept for the next mail. */
+export function createMailTransport(options: {
+  readonly url: string;
+  readonly from: Mailbox;
+  readonly clock: Clock;
+  readonly timeoutMs?: number;
+}): MailTransport {
+  const { url, from, clock, timeoutMs = MAIL_TIMEOUT_MS } = options;
+  const pool = createTransport({
+    url,
+    pool: true,
+    maxConnections: MAIL_CONNECTIONS,
+    // The pool repeats only where a connection broke before the mail was begun; every other repeat is the queue's.
+    maxRequeues: 1,
+    connectionTimeout: timeoutMs,
+    dnsTimeout: timeoutMs,
+    greetingTimeout: timeoutMs,
+    socketTimeout: timeoutMs,
+    // Otherwise a connection that was given up lingers beside the next one.
+    socketCloseTimeout: 0,
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  });
+  return {
+    async send(mail, stopped) {
+      const deadline = startDeadline({ clock, timeoutMs }, stopped);
+      try {
+        await pool.sendMail({ ...compose(mail, from), signal: deadline.signal });
+        return { kind: "accepted" };
+      } catch (error) {
+        if (stopped.aborted) return { kind: "aborted" };
+        return deadline.signal.aborted ? timedOut(timeoutMs) : outcomeOf(error);
+      } finally {
+        deadline.end();
+      }
+    },
+    close: () => pool.close({ force: true }),
+  };
+}
+
+/** A signal that aborts when the time is up or `stopped` aborts, unless `end` was called before. */
+function startDeadline(
+  { clock, timeoutMs }: { clock: Clock; timeoutMs: number },
+  stopped: AbortSignal,
+): { signal: AbortSignal; end(): void } {
+  const broken = new AbortController();
+  const ended = new AbortController();
+  const abort = () => broken.abort();
+  if (stopped.aborted) abort();
+  stopped.addEventListener("abort", abort);
+  void clock.sleep(timeoutMs, ended.signal).then(() => {
+    if (!ended.signal.aborted) abort();
+  });
+  return {
+    signal: broken.signal,
+    end() {
+      stopped.removeEventListener("abort", abort);
+      ended.abort();
+    },
+  };
+}
+
+/**
+ * A repeated mail has the same Message-ID and Date, so that a receiver can tell it from a new one. The envelope is
+ * given apart: no header decides who gets it.
+ */
+function compose({ id, createdAt, message }: OutgoingMail, from: Mailbox): SendMailOptions {
+  return {
+    envelope: { from: from.address, to: [message.to] },
+    messageId: `<${id}@${from.address.slice(from.address.lastIndexOf("@") + 1)}>`,
+    date: createdAt,
+    from,
+    to: { name: "", address: message.to },
+    subject: message.subject,
+    text: message.text,
+    ...(message.html !== undefined && { html: message.html }),
+    // It asks machines not to answer (RFC 3834).
+    headers: { "Auto-Submitted": "auto-generated" },
+    xMailer: false,
+  };
+}
+
+function timedOut(timeoutMs: number): MailOutcome {
+  return {
+    kind: "failed",
+    errorCode: "timeout",
+    error: `The mail server did not finish within ${timeoutMs} ms.`,
+  };
+}
+
+/** The commands whose answers are about the mail or its recipient; at any other the server speaks of us. */
+const OF_THE_MAIL: readonly unknown[] = ["RCPT TO", "DATA"];
+/** RFC 5321, 4.3.2: the commands came in a wrong order, which is nothing against the mail. */
+const BAD_SEQUENCE = 503;
+
+/** What an error of nodemailer means for the mail. Of the server's answer it keeps the numbers only. */
+export function outcomeOf(error: unknown): MailOutcome {
+  const { code, command, response, responseCode } = fieldsOf(error);
+  if (typeof responseCode === "number") {
+    const permanent = responseCode >= 500 && responseCode !== BAD_SEQUENCE;
+    const kind = permanent && OF_THE_MAIL.includes(command) ? "refused" : "failed";
+    return { kind, ...answered(responseCode, { command, response }) };
+  }
+  // These two codes come without an answer, and say that the mail cannot be put into SMTP for this server at all.
+  if (code === "EENVELOPE" || code === "EMESSAGE")
+    return { kind: "refused", errorCode: "unsendable", error: "The mail cannot be sent as it is." };
+  return { kind: "failed", ...(UNANSWERED.get(code) ?? UNEXPECTED) };
+}
+
+function answered(
+  responseCode: number,
+  { command, response }: { command: unknown; response: unknown },
+): MailFault {
+  // The enhanced status code behind the first number, such as 5.1.1 (RFC 3463).
+  const [, detail] = /^\d{3}[ -](\d\.\d{1,3}\.\d{1,3})\b/.exec(String(response)) ?? [];
+  const what = typeof command === "string" && COMMAND.test(command) ? command : "The connection";
+  return {
+    errorCode: `smtp_${responseCode}`,
+    error: `${what} was answered ${responseCode}${detail === undefined ? "" : ` ${detail}`}.`,
+  };
+}
+
+/** What the name of a command looks like; anything else that stands there is not repeated. */
+const COMMAND = /^[A-Z][A-Z0-9 -]{1,20}$/;
+
+const UNEXPECTED: MailFault = { errorCode: "unexpected", error: "The mail could not be sent." };
+const UNANSWERED: ReadonlyMap<unknown, MailFault> = new Map([
+  ["ECONNECTION", { errorCode: "connection_failed", error: "The connection failed." }],
+  ["ESOCKET", { errorCode: "connection_failed", error: "The connection failed." }],
+  ["ETIMEDOUT", { errorCode: "timeout", error: "The mail server did not answer in time." }],
+  ["EDNS", { errorCode: "dns_failed", error: "The name of the mail server did not resolve." }],
+  ["ETLS", { errorCode: "tls_failed", error: "The connection could not be secured." }],
+  ["EAUTH", { errorCode: "auth_failed", error: "Signing in to the mail server failed." }],
+  ["EPROTOCOL", { errorCode: "protocol_error", error: "The mail server did not speak SMTP." }],
+]);
+
+function fieldsOf(error: unknown) {
+  const field = (name: string): unknown => Reflect.get(Object(error), name);
+  return {
+    code: field("code"),
+    command: field("command"),
+    response: field("response"),
+    responseCode: field("responseCode"),
+  };
+}

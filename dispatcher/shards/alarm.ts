@@ -1,0 +1,152 @@
+import { addMs, type Clock } from "../../src/lib/clock.ts";
+import { errorFields, type Log } from "../../src/lib/log.ts";
+import { Waiter } from "../../src/lib/waiter.ts";
+import type { Schedule, Wake } from "../../src/outbox/schedule.ts";
+import type { DispatchStore } from "../store/store.ts";
+import { SWEEP_MS } from "../store/sweep.ts";
+
+/** How many subscriptions are taken from a sorted set at once. */
+const TAKE_LIMIT = 256;
+/** How soon Redis is asked again when it did not answer. */
+const REDIS_RETRY_MS = 1_000;
+/** How long the alarm sleeps when nothing is planned and nobody nudges it. */
+const LONG_SLEEP_MS = 60_000;
+
+interface AlarmDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly schedule: Schedule;
+  readonly store: DispatchStore;
+}
+
+/**
+ * Tells which subscription to look at, and when. It learns that from wakes as they are published, from the sorted sets
+ * when their next score comes, and from the sweep, which needs nothing but Postgres.
+ */
+export class Alarm {
+  readonly #deps: AlarmDeps;
+  readonly #shards: () => ReadonlyMap<number, unknown>;
+  readonly #ring: (wake: Wake) => void;
+  /** When each of our shards has to be looked at. These times hold even if the sorted sets are lost. */
+  readonly #nextAt = new Map<number, Date>();
+  readonly #take = new Waiter();
+  readonly #sweep = new Waiter();
+  #heard: Wake[] = [];
+  /** How long the oldest due entry had waited at the last sweep. */
+  lagMs = 0;
+
+  constructor(
+    deps: AlarmDeps,
+    shards: () => ReadonlyMap<number, unknown>,
+    ring: (wake: Wake) => void,
+  ) {
+    this.#deps = deps;
+    this.#shards = shards;
+    this.#ring = ring;
+  }
+
+  async run(ended: AbortSignal): Promise<void> {
+    ended.addEventListener("abort", () => this.#nudge());
+    // If Redis cannot be reached yet, the sweep works meanwhile.
+    void this.#deps.schedule
+      .onWake((wake) => this.#hear(wake))
+      .catch((error: unknown) => this.#deps.log.warn("schedule.unheard", errorFields(error)));
+    await Promise.all([this.#takeLoop(ended), this.#sweepLoop(ended)]);
+  }
+
+  /** Looks at shards that were just claimed at once, because they may hold anything. */
+  claimed(shards: readonly number[]): void {
+    for (const shard of shards) this.#nextAt.set(shard, this.#deps.clock.now());
+    this.#nudge();
+  }
+
+  /** Plans a look at one of our own subscriptions. */
+  async plan(wake: Wake, at: Date): Promise<void> {
+    this.#lookAt(wake.shard, at);
+    await this.#deps.schedule.plan([{ ...wake, at }]);
+  }
+
+  #nudge(): void {
+    this.#take.nudge();
+    this.#sweep.nudge();
+  }
+
+  #hear(wake: Wake): void {
+    if (!this.#shards().has(wake.shard)) return;
+    if (this.#heard.push(wake) === 1) queueMicrotask(() => this.#ringHeard());
+  }
+
+  #ringHeard(): void {
+    const heard = this.#heard;
+    this.#heard = [];
+    // Otherwise the sorted set would tell the same again in a moment. It is cleared before the actors hear of the wakes,
+    // because what they plan anew has to stay.
+    void this.#deps.schedule.clear(heard);
+    for (const wake of heard) this.#ring(wake);
+  }
+
+  #lookAt(shard: number, at: Date): void {
+    const planned = this.#nextAt.get(shard);
+    if (planned !== undefined && planned <= at) return;
+    this.#nextAt.set(shard, at);
+    this.#take.nudge();
+  }
+
+  /** Takes what is due from each of our sets, then sleeps until the next score of any of them. */
+  async #takeLoop(ended: AbortSignal): Promise<void> {
+    const { clock } = this.#deps;
+    while (!ended.aborted) {
+      const now = clock.now();
+      let next = addMs(now, LONG_SLEEP_MS);
+      const due: number[] = [];
+      for (const [shard, at] of this.#nextAt) {
+        if (!this.#shards().has(shard)) this.#nextAt.delete(shard);
+        else if (at <= now) due.push(shard);
+        else if (at < next) next = at;
+      }
+      await Promise.all(due.map((shard) => this.#takeDue(shard, now)));
+      if (due.length === 0) await this.#take.wait(clock, next.getTime() - now.getTime());
+    }
+  }
+
+  async #takeDue(shard: number, now: Date): Promise<void> {
+    this.#nextAt.delete(shard);
+    try {
+      const { due, nextAt } = await this.#deps.schedule.takeDue(shard, now, TAKE_LIMIT);
+      for (const subscriptionId of due) this.#ring({ subscriptionId, shard });
+      if (nextAt !== undefined) this.#lookAt(shard, nextAt);
+    } catch (error) {
+      this.#deps.log.warn("schedule.unreadable", { shard, ...errorFields(error) });
+      this.#lookAt(shard, addMs(now, REDIS_RETRY_MS));
+    }
+  }
+
+  /** Finds in Postgres what a lost wake or an empty Redis would have announced, and rebuilds the sets. */
+  async #sweepLoop(ended: AbortSignal): Promise<void> {
+    while (!ended.aborted) {
+      await this.#sweep.wait(this.#deps.clock, SWEEP_MS);
+      const shards = this.#shards();
+      if (ended.aborted || shards.size === 0) continue;
+      try {
+        await this.#sweepOnce([...shards.keys()]);
+      } catch (error) {
+        this.#deps.log.warn("sweep.failed", errorFields(error));
+      }
+    }
+  }
+
+  async #sweepOnce(shards: readonly number[]): Promise<void> {
+    const found = await this.#deps.store.sweep(shards);
+    const now = this.#deps.clock.now();
+    const later: (Wake & { at: Date })[] = [];
+    this.lagMs = 0;
+    for (const { subscriptionId, shard, dueAt, headSince } of found) {
+      if (headSince) this.lagMs = Math.max(this.lagMs, now.getTime() - headSince.getTime());
+      const wake = { subscriptionId, shard };
+      if (dueAt <= now) this.#ring(wake);
+      else later.push({ ...wake, at: dueAt });
+    }
+    for (const { shard, at } of later) this.#lookAt(shard, at);
+    await this.#deps.schedule.plan(later);
+  }
+}

@@ -1,0 +1,41 @@
+import { deliveryAttempts } from "../../db/schema/attempts.ts";
+import { outbox } from "../../db/schema/outbox.ts";
+import type { ValuesOf } from "../../db/statement.ts";
+import type { Decision } from "../actor/decide.ts";
+
+const written = deliveryAttempts;
+
+/**
+ * What a commit writes about an attempt, or finds its entry by: every field of a record and its column. The statement
+ * numbers them in this order.
+ */
+export const ATTEMPT_FIELDS = {
+  id: written.id,
+  shard: outbox.shard,
+  subscriptionId: written.subscriptionId,
+  sequence: written.sequence,
+  eventId: written.eventId,
+  event: written.event,
+  round: written.round,
+  attempt: written.attempt,
+  startedAt: written.startedAt,
+  durationMs: written.durationMs,
+  outcome: written.outcome,
+  nextAttemptAt: written.nextAttemptAt,
+  statusCode: written.statusCode,
+  errorCode: written.errorCode,
+  /** Sent twice within this attempt: the first went into a connection that had died. */
+  resent: written.resent,
+  responseTruncated: written.responseTruncated,
+  requestHeaders: written.requestHeaders,
+  requestBody: written.requestBody,
+  responseHeaders: written.responseHeaders,
+  responseExcerpt: written.responseExcerpt,
+};
+
+type Decided = "outcome" | "nextAttemptAt";
+
+/** One POST and what it means for its entry: everything that one commit writes about it. */
+export interface AttemptRecord extends Omit<ValuesOf<typeof ATTEMPT_FIELDS>, Decided> {
+  readonly decision: Decision;
+}

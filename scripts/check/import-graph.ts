@@ -1,0 +1,103 @@
+// The rules of scripts/check/imports.ts, over paths and texts alone.
+import { dirname, join } from "node:path/posix";
+
+/** One file imports another: values or types, by a statement, a dynamic import or a re-export. */
+export interface FileImport {
+  readonly from: string;
+  readonly to: string;
+}
+
+/** One room imports another, as one of its files shows. */
+export interface RoomImport extends FileImport {
+  readonly shownBy: FileImport;
+}
+
+const RELATIVE_IMPORT =
+  /^(?:import|export)\b[^;"]*?\bfrom\s+"(\.[^"]+)"|^import\s+"(\.[^"]+)"|\bimport\(\s*"(\.[^"]+)"\s*\)/gm;
+
+/** The files of ours that this one names. */
+export function importsOf(from: string, source: string): FileImport[] {
+  return Array.from(source.matchAll(RELATIVE_IMPORT), ([, a, b, c]) => ({
+    from,
+    to: join(dirname(from), a ?? b ?? c ?? ""),
+  }));
+}
+
+/**
+ * What the rooms that lie side by side import of each other. A room is a folder with everything below it; the files
+ * beside folders are one room with each other, named after the folder that they are in. `roomOf` says in which folder
+ * a file lies, or where its room is not looked into.
+ */
+export function roomImports(
+  imports: readonly FileImport[],
+  roomOf: (file: string) => readonly string[],
+): RoomImport[] {
+  const found = new Map<string, RoomImport>();
+  for (const shownBy of imports) {
+    const [a, b] = [roomOf(shownBy.from), roomOf(shownBy.to)];
+    const parts = a.findIndex((part, at) => part !== b[at]);
+    const shared = parts < 0 ? a.length : parts;
+    const from = a.slice(0, shared + 1).join("/");
+    const to = b.slice(0, shared + 1).join("/");
+    if (from !== to) found.set(`${from} ${to}`, { from, to, shownBy });
+  }
+  return [...found.values()];
+}
+
+/** A shortest cycle through each import that is part of one; every cycle once. */
+export function findCycles<Edge extends FileImport>(imports: readonly Edge[]): Edge[][] {
+  const leaving = Map.groupBy(imports, ({ from }) => from);
+  const cycles = new Map<string, Edge[]>();
+  for (const first of imports) {
+    if (first.from === first.to) continue;
+    const back = shortestPath(leaving, first.to, first.from);
+    if (back === undefined) continue;
+    const cycle = [first, ...back];
+    const name = cycle
+      .map(({ from }) => from)
+      .toSorted()
+      .join(" ");
+    if (!cycles.has(name)) cycles.set(name, cycle);
+  }
+  return [...cycles.values()];
+}
+
+/** Whether this import is there, and leads back to where it came from. */
+export function isInCycle(imports: readonly FileImport[], { from, to }: FileImport): boolean {
+  const isThere = imports.some((one) => one.from === from && one.to === to);
+  const leaving = Map.groupBy(imports, (one) => one.from);
+  return isThere && shortestPath(leaving, to, from) !== undefined;
+}
+
+function shortestPath<Edge extends FileImport>(
+  leaving: ReadonlyMap<string, readonly Edge[]>,
+  from: string,
+  to: string,
+): Edge[] | undefined {
+  const reachedBy = new Map<string, Edge>();
+  const queue = [from];
+  for (const at of queue) {
+    if (at === to) return pathTo(reachedBy, from, to);
+    for (const edge of leaving.get(at) ?? []) {
+      if (edge.to === from || reachedBy.has(edge.to)) continue;
+      reachedBy.set(edge.to, edge);
+      queue.push(edge.to);
+    }
+  }
+  return undefined;
+}
+
+function pathTo<Edge extends FileImport>(
+  reachedBy: ReadonlyMap<string, Edge>,
+  from: string,
+  to: string,
+): Edge[] {
+  const path: Edge[] = [];
+  for (let at = to; at !== from;) {
+    const edge = reachedBy.get(at);
+    if (edge === undefined) break;
+    path.unshift(edge);
+    at = edge.from;
+  }
+  return path;
+}

@@ -1,0 +1,105 @@
+// The start command's own settings; everything else goes to the parts as it came, and is checked here
+// by the parts' own rules, so that every fault is named before anything is started.
+import { join, resolve } from "node:path";
+
+import { ConfigError, readConfig } from "../../src/lib/config.ts";
+import { ROOT } from "../install/install.ts";
+import { StartError } from "./start-error.ts";
+
+type Env = Readonly<Record<string, string | undefined>>;
+
+export interface Settings {
+  dataDir: string;
+  dispatchers: number;
+  host: string;
+  port: number;
+  serverRoot: string;
+  /** Where this machine reaches the API, whatever its public name is. */
+  localRoot: string;
+  metricsPort: number | undefined;
+  /** What the user gave; what is missing is embedded or generated. */
+  given: {
+    databaseUrl: string | undefined;
+    redisUrl: string | undefined;
+    smtpUrl: string | undefined;
+    masterKey: string | undefined;
+  };
+  /** For the parts: the user's environment with the demo's defaults under it. */
+  env: Record<string, string>;
+}
+
+const MOST_DISPATCHERS = 16;
+const LAST_PORT = 65_535;
+// Receivers on this machine are the point of a demo; production refuses both.
+const DEMO_DEFAULTS = { WEBHOOK_ALLOW_HTTP: "1", WEBHOOK_ALLOWED_NETWORKS: "127.0.0.0/8,::1/128" };
+// For the check only; the real ones are not known yet.
+const STAND_INS = {
+  DATABASE_URL: "postgres://embedded",
+  REDIS_URL: "redis://embedded",
+  MASTER_KEY: Buffer.alloc(32).toString("base64"),
+};
+
+export function readSettings(environment: Env): Settings {
+  // An empty value counts as absent, as in the parts.
+  const given: Record<string, string> = {};
+  for (const [name, value] of Object.entries(environment)) {
+    if (value !== undefined && value.trim() !== "") given[name] = value.trim();
+  }
+  const env = { ...DEMO_DEFAULTS, ...given };
+  const faults: string[] = [];
+  const dispatchers = Number(given["DISPATCHERS"] ?? "1");
+  if (!Number.isInteger(dispatchers) || dispatchers < 1 || dispatchers > MOST_DISPATCHERS) {
+    faults.push(`DISPATCHERS must be a whole number from 1 to ${MOST_DISPATCHERS}.`);
+  }
+  const config = check({ ...STAND_INS, ...env }, faults);
+  // Each process has metrics of its own: the API at METRICS_PORT, the dispatchers from the next one on.
+  const metrics = config?.metricsPort ?? 0;
+  const clash =
+    config !== undefined && config.port >= metrics && config.port <= metrics + dispatchers;
+  if (metrics > 0 && (clash || metrics + dispatchers > LAST_PORT)) {
+    faults.push(
+      `METRICS_PORT and the ${dispatchers} ports after it must be apart from PORT and end at ${LAST_PORT}.`,
+    );
+  }
+  if (config === undefined || faults.length > 0) {
+    throw new StartError(
+      ...faults,
+      "Correct these settings and start again; the README lists them all.",
+    );
+  }
+  // As an origin, which leaves out port 80.
+  const localRoot = new URL(`http://${localName(config.host)}:${config.port}`).origin;
+  return {
+    dataDir: given["DATA_DIR"] === undefined ? join(ROOT, ".data") : resolve(given["DATA_DIR"]),
+    dispatchers,
+    host: config.host,
+    port: config.port,
+    serverRoot: given["SERVER_ROOT"] === undefined ? localRoot : config.serverRoot,
+    localRoot,
+    metricsPort: config.metricsPort,
+    given: {
+      databaseUrl: given["DATABASE_URL"],
+      redisUrl: given["REDIS_URL"],
+      smtpUrl: given["SMTP_URL"],
+      masterKey: given["MASTER_KEY"],
+    },
+    env,
+  };
+}
+
+function check(env: Env, faults: string[]) {
+  try {
+    return readConfig(env);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    faults.push(...error.faults);
+    return undefined;
+  }
+}
+
+/** An address to listen on is not always one to connect to. */
+function localName(host: string): string {
+  if (host === "0.0.0.0") return "127.0.0.1";
+  if (host === "::") return "[::1]";
+  return host.includes(":") ? `[${host}]` : host;
+}

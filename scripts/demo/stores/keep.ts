@@ -1,0 +1,151 @@
+// The parent's side of the keeper: starts it, and knows where the stores are.
+import { type ChildProcess, spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { closeSync, openSync, readFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+
+/** What the keeper is told on its standard input. */
+export interface KeeperOrder {
+  folder: string;
+  temporary: boolean;
+  postgres?: { port: number; durable: boolean };
+  redis?: { port: number; password: string };
+}
+
+/** What the keeper says on its standard output, once. */
+export interface KeeperAnswer {
+  databaseUrl?: string | undefined;
+  redisUrl?: string | undefined;
+  error?: string;
+}
+
+export interface StoresWanted {
+  /** An existing folder that no other start uses. */
+  folder: string;
+  /** The log that both stores and the keeper write to. */
+  logFile: string;
+  /** The keeper removes the folder, with all that anyone put there, when it ends. */
+  temporary?: boolean;
+  postgres?: { durable: boolean } | undefined;
+  redis?: boolean | undefined;
+}
+
+export interface Stores {
+  /** Of the keeper that runs now. */
+  readonly pid: number;
+  databaseUrl: string | undefined;
+  redisUrl: string | undefined;
+  /** Resolves when the keeper has ended, asked to or not. */
+  readonly exited: Promise<void>;
+  /** Starts the same stores at the same addresses again, after the keeper ended by itself. */
+  restart(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** A free port may be taken by someone else before the store binds it. */
+const TRIES = 3;
+
+export async function startStores(wanted: StoresWanted): Promise<Stores> {
+  for (let attempt = 1; ; attempt++) {
+    const order: KeeperOrder = {
+      folder: wanted.folder,
+      temporary: wanted.temporary ?? false,
+      ...(wanted.postgres && { postgres: { port: await freePort(), ...wanted.postgres } }),
+      ...(wanted.redis && {
+        redis: { port: await freePort(), password: randomBytes(24).toString("hex") },
+      }),
+    };
+    try {
+      return await startKeeper(order, wanted.logFile);
+    } catch (error) {
+      if (attempt === TRIES || !isPortTaken(error)) throw error;
+    }
+  }
+}
+
+async function startKeeper(order: KeeperOrder, logFile: string): Promise<Stores> {
+  let keeper = launch(order, logFile);
+  let stopped = false;
+  const { databaseUrl, redisUrl } = await keeper.answer;
+  return {
+    databaseUrl,
+    redisUrl,
+    get pid() {
+      return keeper.process.pid ?? -1;
+    },
+    get exited() {
+      return keeper.exited;
+    },
+    async restart() {
+      await keeper.exited;
+      if (stopped) return;
+      keeper = launch(order, logFile);
+      await keeper.answer;
+    },
+    async stop() {
+      stopped = true;
+      keeper.process.stdin?.end();
+      await keeper.exited;
+    },
+  };
+}
+
+function launch(order: KeeperOrder, logFile: string) {
+  const log = openSync(logFile, "a", 0o600);
+  const keeper = spawn(process.execPath, [join(import.meta.dirname, "keeper.ts")], {
+    cwd: join(import.meta.dirname, "../../.."),
+    detached: true,
+    stdio: ["pipe", "pipe", log],
+  });
+  closeSync(log);
+  const exited = new Promise<void>((resolve) => keeper.once("exit", () => resolve()));
+  // Its end is seen by `exited`; a write to it after that is no fault of its own.
+  keeper.stdin?.on("error", () => undefined);
+  keeper.stdin?.write(`${JSON.stringify(order)}\n`);
+  return { process: keeper, exited, answer: readAnswer(keeper, logFile) };
+}
+
+function readAnswer(keeper: ChildProcess, logFile: string): Promise<Omit<KeeperAnswer, "error">> {
+  return new Promise((resolve, reject) => {
+    let text = "";
+    let answered = false;
+    const fail = (reason: string) => {
+      if (!answered) reject(new Error(`${reason}\n${tail(logFile)}\n(more in ${logFile})`));
+      answered = true;
+    };
+    keeper.stdout?.setEncoding("utf8").on("data", (chunk: string) => {
+      text += chunk;
+      if (!text.endsWith("\n")) return;
+      const { error, ...urls } = JSON.parse(text) as KeeperAnswer;
+      if (error !== undefined) fail(error);
+      answered = true;
+      resolve(urls);
+    });
+    keeper.once("error", (error) => fail(`the stores' keeper did not start: ${error.message}`));
+    keeper.once("close", (status) => fail(`the stores' keeper ended with status ${status}`));
+  });
+}
+
+function tail(logFile: string): string {
+  return readFileSync(logFile, "utf8").trimEnd().split("\n").slice(-5).join("\n");
+}
+
+function isPortTaken(error: unknown): boolean {
+  return /address already in use|EADDRINUSE/i.test(String(error));
+}
+
+/** A port that nobody used a moment ago. */
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once("error", reject);
+    server.listen(0, "127.0.0.1", () => {
+      const address = server.address();
+      server.close(() => {
+        if (address === null || typeof address === "string") reject(new Error("no free port"));
+        else resolve(address.port);
+      });
+    });
+  });
+}

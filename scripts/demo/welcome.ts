@@ -1,0 +1,73 @@
+// What the screen says when everything is up.
+import { dirname, join, relative } from "node:path";
+
+import type { Demo } from "./seed/seed-demo.ts";
+
+interface Welcome {
+  serverRoot: string;
+  dataDir: string;
+  mailDir: string | undefined;
+  stores: string;
+  dispatchers: number;
+  demo: Demo | undefined;
+}
+
+export function welcome(facts: Welcome): string {
+  const { serverRoot, dataDir, mailDir, demo } = facts;
+  const lines = [
+    "",
+    `ReviewRelay is running: the API and ${facts.dispatchers === 1 ? "the dispatcher" : `${facts.dispatchers} dispatchers`}.`,
+    "",
+    `  API      ${demo?.base_url ?? serverRoot}`,
+    `  Pages    ${serverRoot}/dashboard   ${serverRoot}/docs`,
+    `  Health   ${serverRoot}/healthz   ${serverRoot}/readyz`,
+    `  Stores   ${facts.stores}`,
+    `  Data     ${dataDir}`,
+    `  Logs     ${join(dataDir, "logs")}`,
+    ...(mailDir === undefined ? [] : [`  Mails    ${mailDir} (every mail is caught there)`]),
+    ...(demo === undefined ? withoutDemo() : tryNext(demo, shellPath(join(dataDir, "demo.json")))),
+    "",
+    "Ctrl-C stops everything; the data stay for the next start.",
+    "",
+  ];
+  return lines.join("\n");
+}
+
+function tryNext(demo: Demo, file: string): string[] {
+  const owner = demo.users.find(({ role }) => role === "partner_owner");
+  if (owner === undefined) return [];
+  const environment = dirname(file) === ".data" ? "" : `DATA_DIR=${dirname(file)} `;
+  const body = JSON.stringify({ email: owner.email, password: owner.password });
+  return [
+    `  Demo     ${file} (users, passwords, client, providers)`,
+    "",
+    `Sign in at ${demo.server_root}/dashboard as the owner of the first partner:`,
+    "",
+    `  ${owner.email}   ${owner.password}`,
+    "",
+    "Or try it in another terminal. One review's way to a webhook, step by step:",
+    "",
+    `  ${environment}npx -y bun@1.4.4 scripts/try.ts`,
+    "",
+    "Or by hand:",
+    "",
+    `  TOKEN=$(curl -s ${demo.base_url}/login -H 'Content-Type: application/json' \\`,
+    `    -d '${body}' | sed -n 's/.*"token":"\\([^"]*\\)".*/\\1/p')`,
+    `  curl -s ${demo.base_url}/verify-token -H "Authorization: Bearer $TOKEN"; echo`,
+    `  curl -s ${demo.base_url}/partner/webhooks -H "Authorization: Bearer $TOKEN"; echo`,
+  ];
+}
+
+function withoutDemo(): string[] {
+  return [
+    "",
+    "The database held data before, so no demo was seeded and there is no demo.json for it here.",
+  ];
+}
+
+/** As short as it can be and still be pasted into a shell. */
+function shellPath(path: string): string {
+  const short = relative(process.cwd(), path);
+  const shown = short.startsWith("..") ? path : short;
+  return /^[\w./-]+$/.test(shown) ? shown : `'${shown.replaceAll("'", String.raw`'\''`)}'`;
+}

@@ -1,0 +1,198 @@
+import { nextBatchAt } from "../../dispatcher/actor/decide.ts";
+import type { Session } from "./network.ts";
+import { newSubscription, settle, type SettledRow, type SubscriptionRow } from "./tables.ts";
+import type { ApiDeps, Writers } from "./writers.ts";
+import { SHARDS } from "../../src/outbox/schedule.ts";
+
+/** What partners do with their subscriptions: the transactions of the API that change them. */
+export class Changes {
+  readonly #deps: ApiDeps;
+  readonly #writers: Writers;
+  #created = 0;
+
+  constructor(deps: ApiDeps, writers: Writers) {
+    this.#deps = deps;
+    this.#writers = writers;
+  }
+
+  create(partnerId: number, kind: SubscriptionRow["kind"]): void {
+    const { world, tables } = this.#deps;
+    const { workload: random, settings } = world;
+    const intervalHours = random.int(1, 2);
+    const id = `S${String(++this.#created).padStart(2, "0")}`;
+    const row = newSubscription({
+      id,
+      partnerId,
+      // Few shards now and then, so that subscriptions share them; the last ones are the first to move.
+      shard: random.chance(0.6) ? SHARDS - random.int(1, 2) : random.int(0, SHARDS - 1),
+      host: random.chance(0.2) ? "shared.example" : `${id.toLowerCase()}.example`,
+      kind,
+      createdAtMs: world.wallMs,
+      ordering: kind === "immediate" && random.chance(0.4) ? "review" : "subscription",
+      intervalHours,
+      nextBatchAtMs: kind === "batch" ? world.wallMs + intervalHours * settings.hourMs : null,
+    });
+    row.changedMs = world.nowMs;
+    tables.subscriptions.set(id, row);
+    world.trace("api", `creates ${id} ${kind} ${row.ordering} in shard ${row.shard}`);
+  }
+
+  /** Does something to one of a partner's subscriptions. */
+  async change(partnerId: number): Promise<void> {
+    const { world, tables } = this.#deps;
+    const target = tables.slot(partnerId, world.workload.chance(0.7) ? "immediate" : "batch");
+    if (target === undefined) return;
+    const draw = world.workload.next();
+    if (target.state === "disabled" && draw < 0.6)
+      return this.enable(target, world.workload.chance(0.7));
+    if (draw < 0.08) return this.#replace(target);
+    if (draw < 0.35) return this.sendTest(target, this.#writers.nextEventId());
+    if (draw < 0.55) return this.redeliver(target, (done) => this.#pickUnskipped(done));
+    if (draw < 0.75 && target.kind === "immediate") return this.reorder(target);
+    return this.#change(target);
+  }
+
+  async enable(target: SubscriptionRow, deliver: boolean): Promise<void> {
+    const { world, monitor } = this.#deps;
+    const session = this.#session();
+    await target.sequenceLock.hold(async () => {
+      await session.work(world.workload.latency(3, 100));
+      if (target.state !== "disabled") return;
+      target.state = "active";
+      target.changedMs = world.nowMs;
+      target.failures = 0;
+      monitor.enabled(target.id);
+      world.trace("api", `enables ${target.id}, ${deliver ? "deliver" : "skip"}`);
+      if (deliver) return;
+      this.#skipAll(target, "skipped");
+      if (target.nextBatchAtMs === null) return;
+      target.lastBatchAtMs = world.wallMs;
+      const intervalMs = target.intervalHours * world.settings.hourMs;
+      const next = nextBatchAt(new Date(target.nextBatchAtMs), intervalMs, new Date(world.wallMs));
+      target.nextBatchAtMs = Math.max(target.nextBatchAtMs, next.getTime());
+    });
+    this.#wake(target);
+  }
+
+  /** Deletes it, and fills the slot again: a race with what is queued and under way. */
+  async #replace(target: SubscriptionRow): Promise<void> {
+    await this.remove(target);
+    const { tables } = this.#deps;
+    if (tables.slot(target.partnerId, target.kind) === undefined)
+      this.create(target.partnerId, target.kind);
+  }
+
+  async remove(target: SubscriptionRow): Promise<void> {
+    const { world } = this.#deps;
+    const session = this.#session();
+    await target.sequenceLock.hold(async () => {
+      if (!target.open) return;
+      await session.work(world.workload.latency(5, 200));
+      target.open = false;
+      this.#skipAll(target, "deleted");
+      target.state = "deleted";
+      target.changedMs = world.nowMs;
+      world.trace("api", `deletes ${target.id}`);
+    });
+  }
+
+  #skipAll(target: SubscriptionRow, reason: "deleted" | "skipped"): void {
+    for (const { sequence } of target.outbox.slice())
+      settle(target, sequence, { state: "skipped", reason }, this.#deps.world.nowMs);
+    for (const { eventId } of target.batch) this.#deps.monitor.skipped(target.id, eventId);
+    target.batch = [];
+  }
+
+  async sendTest(target: SubscriptionRow, eventId: string): Promise<void> {
+    const { world } = this.#deps;
+    const session = this.#session();
+    await target.sequenceLock.hold(async () => {
+      await session.work(world.workload.latency(3, 50));
+      if (target.state !== "active") return;
+      this.#append(target, { eventId, isTest: true, reviewId: null, round: 1 });
+    });
+    this.#wake(target);
+  }
+
+  /** Queues the settled entry that `choose` picks again, unless its event is queued. */
+  async redeliver(
+    target: SubscriptionRow,
+    choose: (settled: readonly SettledRow[]) => SettledRow | undefined,
+  ): Promise<void> {
+    const { world } = this.#deps;
+    const session = this.#session();
+    await target.sequenceLock.hold(async () => {
+      await session.work(world.workload.latency(3, 50));
+      if (target.state !== "active") return;
+      const row = choose([...target.settled.values()]);
+      if (row === undefined || target.outbox.some((one) => one.eventId === row.eventId)) return;
+      this.#append(target, { ...row, round: row.round + 1 });
+    });
+    this.#wake(target);
+  }
+
+  #pickUnskipped(settled: readonly SettledRow[]): SettledRow | undefined {
+    const done = settled.filter((row) => row.state !== "skipped");
+    return done.length === 0 ? undefined : this.#deps.world.workload.pick(done);
+  }
+
+  #append(
+    target: SubscriptionRow,
+    entry: { eventId: string; isTest: boolean; reviewId: number | null; round: number },
+  ): void {
+    const { world } = this.#deps;
+    const { eventId, isTest, reviewId, round } = entry;
+    const sequence = ++target.lastSequence;
+    const row = { sequence, eventId, isTest, reviewId, round, history: undefined };
+    target.outbox.push({
+      ...row,
+      attempt: 1,
+      dueAtMs: null,
+      recordedAtMs: world.wallMs,
+      visibleMs: world.nowMs,
+    });
+    const what = isTest ? "a test" : `${eventId} again`;
+    world.trace("api", `commits ${target.id}#${sequence}, ${what}`);
+  }
+
+  async reorder(target: SubscriptionRow): Promise<void> {
+    await this.#session().work(this.#deps.world.workload.latency(3, 50));
+    if (target.state === "deleted") return;
+    target.ordering = target.ordering === "review" ? "subscription" : "review";
+    this.#newVersion(target);
+    this.#deps.monitor.reordered(target.id);
+    if (this.#deps.world.workload.chance(0.5)) this.#wake(target);
+  }
+
+  /** Another URL, or another interval. */
+  async #change(target: SubscriptionRow): Promise<void> {
+    const { world } = this.#deps;
+    await this.#session().work(world.workload.latency(3, 50));
+    if (target.state === "deleted") return;
+    if (target.nextBatchAtMs !== null) {
+      const lastDueMs = target.nextBatchAtMs - target.intervalHours * world.settings.hourMs;
+      target.intervalHours = world.workload.int(1, 3);
+      const intervalMs = target.intervalHours * world.settings.hourMs;
+      const nextMs = lastDueMs + intervalMs;
+      target.nextBatchAtMs = nextMs > world.wallMs ? nextMs : world.wallMs + intervalMs;
+    }
+    this.#newVersion(target);
+    if (world.workload.chance(0.5)) this.#wake(target);
+  }
+
+  #newVersion(target: SubscriptionRow): void {
+    target.version += 1;
+    target.orderings.push(target.ordering);
+    const { id, version, ordering } = target;
+    this.#deps.world.trace("api", `changes ${id} to version ${version}, ${ordering}`);
+  }
+
+  #session(): Session {
+    const { network, postgres } = this.#deps;
+    return network.session(postgres);
+  }
+
+  #wake({ id, shard }: SubscriptionRow): void {
+    this.#deps.redis.wake([{ subscriptionId: id, shard }]);
+  }
+}

@@ -1,0 +1,153 @@
+import { SEND_AHEAD } from "../../dispatcher/actor/lane.ts";
+import { PARALLEL_REVIEWS } from "../../dispatcher/actor/state.ts";
+import { ATTEMPTS } from "../../dispatcher/actor/decide.ts";
+import type { Tables } from "./tables.ts";
+import { laneOf, shareLane, type Post, type Watch } from "./watch.ts";
+import { EPOCH_MS, type World } from "./world.ts";
+
+export interface CheckDeps {
+  readonly world: World;
+  readonly tables: Tables;
+  readonly watch: Watch;
+}
+
+/** What the actor allows; it does not export this one. */
+const PARALLEL_TESTS = 4;
+/** SETTINGS_MAX_AGE_MS of the actor, and the rounding of instants to the millisecond. */
+const SETTINGS_AGE_MS = 1_001;
+/** A clock that jumped excuses a decision made with the time before. */
+const JUMP_EXCUSE_MS = 20_000;
+/** So long nothing must have gone wrong before lateness counts. */
+const CALM_MS = 20_000;
+/** A shard in which a request hangs moves so long after a process came or went: PATIENCE_MS of the dispatcher, and a bit. */
+const LATE_MOVE_MS = 25_000;
+/** issue 3, Build 3: late by at most 250 ms idle; and after a change there is a load before it. */
+const RETRY_LATE_MS = 250;
+const FRESH_LATE_MS = 250;
+
+type Check = (deps: CheckDeps, post: Post) => void;
+
+/** Everything that has to be true when a POST leaves a process. */
+export function checkPost(deps: CheckDeps, post: Post): void {
+  for (const check of CHECKS) check(deps, post);
+}
+
+function say({ world }: CheckDeps, post: Post, invariant: string, what: string): void {
+  const { subscription, entry, attempt, process } = post;
+  const which = `${process.name} POSTs ${subscription.id}#${entry.sequence}/${attempt}`;
+  world.violate(invariant, `${which} ${what}`, subscription.id);
+}
+
+/** Only who holds the shard at this very instant: an owner stops before anybody can take over. */
+const checkOwner: Check = (deps, post) => {
+  const owner = deps.tables.owners[post.subscription.shard];
+  if (owner !== post.dispatcherId)
+    say(deps, post, "one owner", `as ${post.dispatcherId}, but the shard is of ${owner}`);
+};
+
+const checkEntry: Check = (deps, post) => {
+  const { entry, subscription, attempt, process } = post;
+  if (attempt < 1 || attempt > ATTEMPTS) say(deps, post, "right attempt", "which no entry has");
+  const settled = subscription.settled.get(entry.sequence);
+  if (settled !== undefined) {
+    const snapshotMs = deps.watch.settings.get(process)?.snapshotMs ?? 0;
+    if (settled.state !== "skipped" || settled.settledMs <= snapshotMs)
+      say(deps, post, "nothing after settled", `which is ${settled.state}`);
+    return;
+  }
+  if (attempt !== entry.attempt) say(deps, post, "right attempt", `instead of ${entry.attempt}`);
+  const earlyMs = (entry.dueAtMs ?? 0) - post.startedWallMs;
+  if (earlyMs > 0 && deps.world.nowMs - process.jumpedMs > JUMP_EXCUSE_MS)
+    say(deps, post, "never early", `${earlyMs} ms before it is due`);
+};
+
+/** Deleted, disabled or changed: only what a load before it answered may still be sent, and not for long. */
+const checkSettings: Check = (deps, post) => {
+  const { subscription, process } = post;
+  const read = deps.watch.settings.get(process);
+  const ageMs = deps.world.nowMs - (read?.handedMs ?? Number.NEGATIVE_INFINITY);
+  if (ageMs > SETTINGS_AGE_MS && deps.world.nowMs - process.jumpedMs > JUMP_EXCUSE_MS)
+    say(deps, post, "settings of the moment", `with settings ${Math.round(ageMs)} ms old`);
+  if (subscription.state !== "active" && subscription.changedMs <= (read?.snapshotMs ?? 0))
+    say(deps, post, "only to the active", `which is ${subscription.state}`);
+};
+
+const checkOverlap: Check = (deps, post) => {
+  let [reviews, tests] = [0, 0];
+  for (const other of deps.watch.inFlight) {
+    const living = other.process.alive && deps.tables.dispatchers.has(other.dispatcherId);
+    if (!living) continue;
+    if (shareLane(post.ordering, post.entry, other.entry))
+      say(deps, post, "one request per lane", `while #${other.entry.sequence} is under way`);
+    if (other.entry.isTest) tests += 1;
+    else reviews += 1;
+  }
+  const [running, limit] = post.entry.isTest
+    ? [tests, PARALLEL_TESTS]
+    : [reviews, PARALLEL_REVIEWS];
+  if (running >= limit) say(deps, post, "bounded requests", `beside ${running} others`);
+};
+
+/** All that stand before it in its lane are settled, or this very process was told of their 2xx. */
+const checkOrder: Check = (deps, post) => {
+  const { entry, subscription, dispatcherId } = post;
+  if (entry.isTest) return;
+  let ahead = 0;
+  for (const before of subscription.outbox) {
+    if (before.sequence >= entry.sequence) break;
+    if (before.isTest || !shareLane(post.ordering, before, entry)) continue;
+    ahead += 1;
+    if (!deps.watch.acceptedBy.get(before.sequence)?.has(dispatcherId))
+      say(deps, post, "order", `before #${before.sequence} is done`);
+  }
+  if (ahead >= SEND_AHEAD)
+    say(deps, post, "bounded send-ahead", `ahead of ${ahead} uncommitted entries`);
+};
+
+/** The same attempt again is for others to make, after a death, and of few entries. */
+const checkRepeat: Check = (deps, post) => {
+  const { entry, attempt } = post;
+  for (const earlier of deps.watch.posts.get(entry.sequence) ?? []) {
+    if (earlier.attempt !== attempt || earlier.outcome === "unsent") continue;
+    if (earlier.dispatcherId === post.dispatcherId && earlier.outcome !== "aborted")
+      say(deps, post, "no repeat", "a second time");
+    const key = `${earlier.dispatcherId} ${laneOf(earlier.ordering, entry)}`;
+    let repeated = deps.watch.repeated.get(key);
+    if (repeated === undefined) deps.watch.repeated.set(key, (repeated = new Set()));
+    repeated.add(entry.sequence);
+    if (repeated.size > SEND_AHEAD + 1)
+      say(deps, post, "bounded repeats", `the ${repeated.size}th of ${earlier.dispatcherId}`);
+  }
+};
+
+/** Where nothing went wrong for a while, whatever is the head of the one lane comes on time. */
+const checkPunctual: Check = (deps, post) => {
+  const { entry, process, subscription } = post;
+  // Whoever sleeps until an instant of a clock that then jumps is woken by the sweep.
+  if (entry.isTest || process.jumpedMs > 0) return;
+  const isRetry = entry.dueAtMs !== null;
+  const dueMs = isRetry ? (entry.dueAtMs ?? 0) - EPOCH_MS - process.skewMs : entry.visibleMs;
+  // It became the head when the one before it ended.
+  const headMs =
+    post.ordering === "review"
+      ? Math.max(deps.watch.laneProgressMs.get(laneOf("review", entry)) ?? 0, deps.watch.crowdedMs)
+      : deps.watch.progressMs;
+  const readyMs = Math.max(dueMs, headMs, subscription.changedMs);
+  const lateMs = deps.world.nowMs - readyMs;
+  const [invariant, limitMs] = isRetry ? ["punctual", RETRY_LATE_MS] : ["prompt", FRESH_LATE_MS];
+  // Another ordering begins when everything of the old one has ended.
+  const { troubleMs, movedMs } = deps.world;
+  const calmSinceMs = Math.max(troubleMs, movedMs + LATE_MOVE_MS, deps.watch.reorderedMs + CALM_MS);
+  if (lateMs > limitMs && calmSinceMs < readyMs - CALM_MS)
+    say(deps, post, invariant, `${Math.round(lateMs)} ms late`);
+};
+
+const CHECKS: readonly Check[] = [
+  checkOwner,
+  checkEntry,
+  checkSettings,
+  checkOverlap,
+  checkOrder,
+  checkRepeat,
+  checkPunctual,
+];

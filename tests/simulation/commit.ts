@@ -1,0 +1,123 @@
+import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
+import { DISABLE_AFTER_FAILURES } from "../../dispatcher/actor/decide.ts";
+import type { CommitResult } from "../../dispatcher/store/attempt-queries.ts";
+import type { Monitor } from "./monitor.ts";
+import type { Session } from "./network.ts";
+import {
+  settle,
+  type AttemptRow,
+  type DispatcherRow,
+  type SettledRow,
+  type SubscriptionRow,
+  type Tables,
+} from "./tables.ts";
+import type { World } from "./world.ts";
+
+interface Commit {
+  readonly world: World;
+  readonly tables: Tables;
+  readonly monitor: Monitor;
+  readonly dispatcherId: string;
+  readonly records: readonly AttemptRecord[];
+}
+
+const NOTHING: CommitResult = { fenced: true, inactive: [], disabled: [] };
+
+/**
+ * `commitAttempts`: it locks its lease, takes its time, and then changes everything at one instant. `inactive` is
+ * answered as of its beginning, as the snapshot of the real statement does.
+ */
+export async function commitAttempts(commit: Commit, session: Session): Promise<CommitResult> {
+  const { world, tables, dispatcherId, records } = commit;
+  const lease = leaseOf(tables, dispatcherId);
+  if (lease === undefined) return NOTHING;
+  const touched = subscriptionsOf(commit);
+  const inactive = touched.filter((one) => one.state !== "active").map((one) => one.id);
+  lease.holders += 1;
+  try {
+    await session.work(world.random.latency(3, 60));
+    // One that might disable is a transaction of its own, with the mail in it.
+    if (records.some((record) => record.decision.kind === "failed"))
+      await session.pass(world.random.latency(2, 30));
+    const settled = moveEntries(commit);
+    const disabled = countFailures(world, settled);
+    world.trace(dispatcherId, `commits ${records.map(describe).join(", ")}`);
+    return { fenced: false, inactive: [...inactive, ...disabled], disabled };
+  } finally {
+    lease.holders -= 1;
+    for (const one of touched) commit.monitor.checkCounter(one);
+  }
+}
+
+/** The row that a commit locks; undefined if its dispatcher was declared dead. */
+export function leaseOf(tables: Tables, dispatcherId: string): DispatcherRow | undefined {
+  return tables.dispatchers.get(dispatcherId);
+}
+
+function subscriptionsOf({ tables, records }: Commit): SubscriptionRow[] {
+  return [...new Set(records.map((record) => record.subscriptionId))].map((id) =>
+    tables.subscription(id),
+  );
+}
+
+interface Settled {
+  readonly ord: number;
+  readonly subscription: SubscriptionRow;
+  readonly row: SettledRow;
+}
+
+function moveEntries(commit: Commit): Settled[] {
+  const { tables, records, world, monitor, dispatcherId } = commit;
+  const settled: Settled[] = [];
+  records.forEach((record, ord) => {
+    const subscription = tables.subscription(record.subscriptionId);
+    const isRepeat = subscription.attempts.has(record.id);
+    if (!isRepeat) subscription.attempts.set(record.id, attemptRow(record));
+    const entry = subscription.outbox.find((row) => row.sequence === record.sequence);
+    const moves = entry?.attempt === record.attempt;
+    monitor.committing({ dispatcherId, record, subscription, moves, isRepeat });
+    if (!moves) return;
+    const { decision } = record;
+    if (decision.kind === "retry") {
+      entry.attempt += 1;
+      entry.dueAtMs = decision.dueAt.getTime();
+    } else if (decision.kind !== "interrupted") {
+      const end = { state: decision.kind, reason: null };
+      const row = settle(subscription, record.sequence, end, world.nowMs);
+      if (row !== undefined) settled.push({ ord, subscription, row });
+    }
+  });
+  return settled;
+}
+
+function attemptRow({ sequence, round, attempt, decision }: AttemptRecord): AttemptRow {
+  const nextAttemptAtMs = decision.kind === "retry" ? decision.dueAt.getTime() : null;
+  return { sequence, round, attempt, outcome: decision.kind, nextAttemptAtMs };
+}
+
+/** The counters of the statement, computed the way it does: from the bounds of the successes. */
+export function countFailures(world: World, settled: readonly Settled[]): string[] {
+  const disabled: string[] = [];
+  for (const [subscription, own] of Map.groupBy(settled, (one) => one.subscription)) {
+    const successes = own.filter((one) => one.row.state === "delivered").map((one) => one.ord);
+    const failures = own.filter((one) => one.row.state === "failed").map((one) => one.ord);
+    const firstSuccess = Math.min(...successes);
+    const lastSuccess = Math.max(...successes);
+    const succeeded = successes.length > 0;
+    const leading = failures.filter((ord) => ord < firstSuccess).length;
+    const trailing = succeeded ? failures.filter((ord) => ord > lastSuccess).length : 0;
+    if (subscription.state !== "active") continue;
+    const run = subscription.failures + leading;
+    if (run >= DISABLE_AFTER_FAILURES) {
+      subscription.failures = DISABLE_AFTER_FAILURES;
+      subscription.state = "disabled";
+      subscription.changedMs = world.nowMs;
+      disabled.push(subscription.id);
+    } else subscription.failures = succeeded ? trailing : run;
+  }
+  return disabled;
+}
+
+function describe(record: AttemptRecord): string {
+  return `${record.subscriptionId}#${record.sequence}/${record.attempt} ${record.decision.kind}`;
+}

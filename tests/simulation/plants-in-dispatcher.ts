@@ -1,0 +1,203 @@
+import { addMs } from "../../src/lib/clock.ts";
+import type { Plant } from "./plant.ts";
+import { replaceFunction, replaceMethod } from "./replace.ts";
+
+/** Bugs of the dispatcher itself. */
+export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
+  {
+    name: "endless-closing",
+    seed: 499,
+    bug: "A shard that is to go waits for whatever hangs in it, and so does all else in it.",
+    async grow() {
+      const { Sender } = await import("../../dispatcher/delivery/sender.ts");
+      replaceMethod(Sender.prototype, "breakOff", () => () => {});
+    },
+    breaks: ["no starvation"],
+  },
+  {
+    name: "retry-from-start",
+    seed: 1,
+    bug: "The delay of a retry counts from the start of the failed attempt.",
+    async grow() {
+      const { recordAttempt } = await import("../../dispatcher/delivery/record.ts");
+      replaceFunction(recordAttempt, (real) => (identity, posted, outcome, decision) => {
+        if (decision.kind !== "retry") return real(identity, posted, outcome, decision);
+        const dueAt = addMs(decision.dueAt, -outcome.durationMs);
+        return real(identity, posted, outcome, { ...decision, dueAt });
+      });
+    },
+    breaks: ["schedule"],
+  },
+  {
+    name: "unbounded-ahead",
+    seed: 2,
+    bug: "An actor sends ahead of any number of commits.",
+    async grow() {
+      const { isBlocked } = await import("../../dispatcher/actor/lane.ts");
+      replaceFunction(isBlocked, () => (lane) => lane.sending || lane.halted);
+    },
+    breaks: ["bounded send-ahead", "bounded repeats"],
+  },
+  {
+    name: "ahead-of-failure",
+    seed: 1,
+    bug: "An actor sends the next entry before a failure is committed.",
+    async grow() {
+      const { takeDecision } = await import("../../dispatcher/actor/lane.ts");
+      replaceFunction(takeDecision, (real) => (lane, decision) => {
+        real(lane, decision);
+        lane.halted = false;
+      });
+    },
+    breaks: ["order"],
+  },
+  {
+    name: "lost-wanted",
+    seed: 805,
+    bug: "A wake that comes during a load is dropped.",
+    async grow() {
+      const { step } = await import("../../dispatcher/actor/step.ts");
+      replaceFunction(step, (real) => (actor, event, now) => {
+        if (event.kind === "loaded") actor.wanted = false;
+        return real(actor, event, now);
+      });
+    },
+    breaks: ["prompt", "punctual", "no starvation", "no loss"],
+  },
+  {
+    name: "unsafe-start",
+    seed: 497,
+    bug: "A process that stood still sends before it looks at its lease.",
+    async grow() {
+      const { obstacleTo } = await import("../../dispatcher/delivery/sender.ts");
+      replaceFunction(obstacleTo, (real) => (send, actor, { now }) => {
+        return real(send, actor, { isSafe: true, now });
+      });
+    },
+    breaks: ["one owner"],
+  },
+  {
+    name: "stale-settings",
+    seed: 40,
+    bug: "What waited for its slot is sent with the settings of long ago.",
+    async grow() {
+      const { obstacleTo } = await import("../../dispatcher/delivery/sender.ts");
+      replaceFunction(obstacleTo, (real) => (send, actor, at) => {
+        const obstacle = real(send, actor, at);
+        return obstacle === "stale" ? undefined : obstacle;
+      });
+    },
+    breaks: ["settings of the moment", "only to the active", "nothing after settled"],
+  },
+  {
+    name: "stale-load",
+    seed: 55,
+    bug: "The answer to a load is used although the queues were thrown away since it began.",
+    async grow() {
+      const { isOutdated } = await import("../../dispatcher/actor/load.ts");
+      replaceFunction(isOutdated, () => () => false);
+    },
+    breaks: [
+      "order",
+      "one request per lane",
+      "no repeat",
+      "nothing after settled",
+      "bounded memory",
+    ],
+  },
+  {
+    name: "repeating-load",
+    seed: 410,
+    bug: "A load after the ordering changed shows what is under way again.",
+    async grow() {
+      const { decideLoad } = await import("../../dispatcher/actor/load.ts");
+      replaceFunction(decideLoad, (real) => (state) => real({ ...state, repeats: false }));
+    },
+    breaks: [
+      "one request per lane",
+      "no repeat",
+      "nothing after settled",
+      "right attempt",
+      "order",
+    ],
+  },
+  {
+    name: "forgotten-test",
+    seed: 16,
+    bug: "A test event that was delivered during a load is sent again.",
+    async grow() {
+      const { hasWork } = await import("../../dispatcher/actor/lane.ts");
+      const { step } = await import("../../dispatcher/actor/step.ts");
+      replaceFunction(step, (real) => (actor, event, now) => {
+        const effects = real(actor, event, now);
+        for (const [name, lane] of actor.lanes)
+          if (lane.kind === "test" && !hasWork(lane) && lane.waitingUntil === undefined)
+            actor.lanes.delete(name);
+        return effects;
+      });
+    },
+    breaks: ["nothing after settled", "no repeat"],
+  },
+  {
+    name: "unseen-lane",
+    seed: 49,
+    bug: "What was written for a review while its lane was busy is not read.",
+    async grow() {
+      const { planLoad } = await import("../../dispatcher/actor/load.ts");
+      replaceFunction(planLoad, (real) => (actor, now, effects) => {
+        real(actor, now, effects);
+        for (const lane of actor.lanes.values()) lane.unseen = false;
+      });
+    },
+    breaks: ["prompt", "punctual", "no starvation", "no loss"],
+  },
+  {
+    name: "full-queue",
+    seed: 2360,
+    bug: "A wake that comes while the queue is full is forgotten when there is room again.",
+    async grow() {
+      const { decideLoad } = await import("../../dispatcher/actor/load.ts");
+      replaceFunction(decideLoad, (real) => (state) => {
+        const plan = real(state);
+        return { ...plan, more: plan.more && state.more };
+      });
+    },
+    breaks: ["prompt", "punctual"],
+  },
+  {
+    name: "crowded-out",
+    seed: 2360,
+    bug: "Slow reviews with a long queue keep the other reviews from being read.",
+    async grow() {
+      const { decideLoad } = await import("../../dispatcher/actor/load.ts");
+      replaceFunction(decideLoad, (real) => (state) => real({ ...state, freeReviews: 0 }));
+    },
+    breaks: ["prompt", "punctual"],
+  },
+  {
+    name: "unplanned-wait",
+    seed: 131,
+    bug: "An actor that is busy in one lane plans nothing for a retry in another.",
+    async grow() {
+      const { step } = await import("../../dispatcher/actor/step.ts");
+      replaceFunction(step, (real) => (actor, event, now) => {
+        const effects = real(actor, event, now);
+        const isSleep = ({ kind }: { kind: string }) => kind === "sleep";
+        if (effects.some(({ kind }) => kind === "drop") || !effects.some(isSleep)) return effects;
+        actor.plannedFor = undefined;
+        return effects.filter((effect) => !isSleep(effect));
+      });
+    },
+    breaks: ["punctual", "prompt"],
+  },
+  {
+    name: "ghost-actor",
+    seed: 75,
+    bug: "An actor that was dropped still hears of the timer that it had set, and goes on beside its successor.",
+    async grow() {
+      const { Actors } = await import("../../dispatcher/actors.ts");
+      replaceMethod(Actors.prototype, "isCurrent", () => () => true);
+    },
+    breaks: ["no repeat", "one request per lane", "nothing after settled"],
+  },
+];

@@ -1,0 +1,119 @@
+import type { Plant } from "./plant.ts";
+import type { Receivers } from "./receivers.ts";
+import { replaceFunction, replaceMethod } from "./replace.ts";
+
+/** Bugs of what the dispatchers stand on: the SQL as the simulated stores carry it out, and the HTTP client. */
+export const PLANTS_IN_STORES: readonly Plant[] = [
+  {
+    name: "dropped-fence",
+    seed: 14,
+    bug: "A commit does not look whether its dispatcher was declared dead.",
+    async grow() {
+      const { leaseOf } = await import("./commit.ts");
+      replaceFunction(leaseOf, (real) => (tables, id) => {
+        return real(tables, id) ?? { id, renewedMs: 0, holders: 0 };
+      });
+    },
+    breaks: ["fencing"],
+  },
+  {
+    name: "late-release",
+    seed: 1740,
+    bug: "The release of a shard that comes late takes away what the same dispatcher has claimed again.",
+    async grow() {
+      const { releaseShards } = await import("./leases.ts");
+      replaceFunction(releaseShards, (real) => (tables, id, epochs) => {
+        const present = Array.from(
+          epochs.keys(),
+          (shard) => [shard, tables.epochs[shard] ?? 0] as const,
+        );
+        real(tables, id, new Map(present));
+      });
+    },
+    breaks: ["one owner", "one request per lane"],
+  },
+  {
+    name: "blamed-receiver",
+    seed: 4,
+    bug: "What did not get past our own proxy counts as a failure of the receiver.",
+    async grow() {
+      const { Receivers } = await import("./receivers.ts");
+      replaceMethod(
+        Receivers.prototype,
+        "deliverFor",
+        (real) =>
+          function (this: Receivers, process) {
+            const deliver = real.call(this, process);
+            return async (request, signal) => {
+              const outcome = await deliver(request, signal);
+              return outcome.kind === "unsent"
+                ? { ...outcome, kind: "failed", errorCode: "connect" }
+                : outcome;
+            };
+          },
+      );
+    },
+    breaks: ["no invented record"],
+  },
+  {
+    name: "missing-sweep",
+    seed: 1,
+    bug: "The sweep finds nothing, so a lost wake is lost for good.",
+    async grow() {
+      const { sweepShards } = await import("./dispatch-store.ts");
+      replaceFunction(sweepShards, () => () => []);
+    },
+    breaks: ["no starvation", "no loss"],
+  },
+  {
+    name: "sequence-at-statement",
+    seed: 9,
+    bug: "Sequences are drawn by the statement and not in commit order: `sequence > last` skips what commits late.",
+    async grow() {
+      const { drawSequences, holdSequences } = await import("./writers.ts");
+      replaceFunction(holdSequences, () => (targets, work) => work(targets));
+      replaceFunction(drawSequences, (real) => (targets, events) => {
+        const { baseOf, commit } = real(targets, events);
+        for (const target of targets) commit(target);
+        return { baseOf, commit: () => {} };
+      });
+    },
+    breaks: ["order", "no loss", "no starvation"],
+  },
+  {
+    name: "counter-outside",
+    seed: 2,
+    bug: "The failure counter is written after the transaction.",
+    async grow() {
+      const { countFailures } = await import("./commit.ts");
+      replaceFunction(countFailures, (real) => (world, settled) => {
+        world.loop.after(world.random.between(0.1, 40), () => void real(world, settled));
+        return [];
+      });
+    },
+    breaks: ["exact counter"],
+  },
+  {
+    name: "batch-by-time",
+    seed: 2,
+    bug: "A batch takes the events recorded between two instants, not the rows that wait.",
+    async grow() {
+      const { visibleEvents } = await import("./batch.ts");
+      replaceFunction(visibleEvents, (real) => (subscription) => {
+        const fromMs = subscription.lastBatchAtMs ?? subscription.createdAtMs;
+        return real(subscription).filter((event) => event.recordedAtMs > fromMs);
+      });
+    },
+    breaks: ["no loss", "batch"],
+  },
+  {
+    name: "early-takeover",
+    seed: 2,
+    bug: "A lease is taken over before it has run out.",
+    async grow() {
+      const { expiredDispatchers } = await import("./bury.ts");
+      replaceFunction(expiredDispatchers, (real) => (deps) => real(deps, 900));
+    },
+    breaks: ["one owner"],
+  },
+];

@@ -1,0 +1,19 @@
+import type { Plant } from "./plant.ts";
+import { PLANTS_IN_DISPATCHER } from "./plants-in-dispatcher.ts";
+import { PLANTS_IN_STORES } from "./plants-in-stores.ts";
+import { makeReplaceable } from "./replace.ts";
+
+export const PLANTS: readonly Plant[] = [...PLANTS_IN_STORES, ...PLANTS_IN_DISPATCHER];
+
+export function findPlant(name: string): Plant {
+  const plant = PLANTS.find((one) => one.name === name);
+  if (plant !== undefined) return plant;
+  const names = PLANTS.map((one) => one.name).join(", ");
+  throw new Error(`There is no plant ${name}, but ${names}.`);
+}
+
+/** Gives this process the bug. It has to be called before anything of the dispatcher is imported. */
+export async function grow(plant: Plant): Promise<void> {
+  makeReplaceable();
+  await plant.grow();
+}

@@ -1,0 +1,177 @@
+import { Chaos } from "./chaos.ts";
+import { Changes } from "./changes.ts";
+import { checkEnd, checkRun, isSettled } from "./check-run.ts";
+import { Cluster } from "./cluster.ts";
+import { Monitor } from "./monitor.ts";
+import { Network, Server } from "./network.ts";
+import { Prng } from "./prng.ts";
+import { Receivers } from "./receivers.ts";
+import { Redis } from "./redis.ts";
+import { drawSettings, type Settings } from "./settings.ts";
+import { Tables } from "./tables.ts";
+import { World, type TraceLine, type Violation } from "./world.ts";
+import { Writers } from "./writers.ts";
+
+export interface RunResult {
+  readonly seed: number;
+  readonly violation: Violation | undefined;
+  readonly virtualMs: number;
+  readonly faults: number;
+  readonly posts: number;
+  readonly settings: Settings;
+  readonly trace: readonly TraceLine[];
+}
+
+/*
+ * Where the model is coarser than the real stores:
+ * - A statement changes everything at one instant and, but for the leases and the sequences, waits for no row lock.
+ *   Of two that would wait for each other's rows either may come first. Deadlocks do not happen.
+ * - A batch dispatch that races with a disabling gives way; the real one makes the disabling wait.
+ * - A request whose connection broke is carried out within 30 s, or never.
+ * - Ids of history rows follow the statements; a review's rows are written by one transaction at a time anyway.
+ * - Bodies, signatures and addresses are real code but not looked at; mails, retention, `recover`, rotation and the
+ *   expiry of held entries are left out.
+ * - A process stops only between two tasks of its event loop, and its monotonic clock runs on while it stands still.
+ */
+
+const CHECK_MS = 1_000;
+/** How long settling may take beyond the longest wait for a retry and a batch. */
+const SETTLE_MS = 90_000;
+
+/** One whole run: everything in it follows from the seed. */
+export function runSeed(seed: number, { traced = false } = {}): RunResult {
+  const random = new Prng(seed);
+  const settings = drawSettings(random);
+  const world = new World({ settings, random, traced });
+  const simulation = new Simulation(world);
+  simulation.run();
+  return {
+    seed,
+    violation: world.violation,
+    virtualMs: world.nowMs,
+    faults: world.faults,
+    posts: world.posts,
+    settings,
+    trace: world.lines ?? [],
+  };
+}
+
+class Simulation {
+  readonly #world: World;
+  readonly #tables = new Tables();
+  readonly #monitor: Monitor;
+  readonly #cluster: Cluster;
+  readonly #writers: Writers;
+  readonly #changes: Changes;
+  readonly #chaos: Chaos;
+
+  constructor(world: World) {
+    this.#world = world;
+    const tables = this.#tables;
+    const monitor = new Monitor(world, tables);
+    const redis = new Redis(world);
+    const postgres = new Server("postgres", { typicalMs: 1.5, worstMs: 60, inOrder: false });
+    const stores = { world, network: new Network(world), postgres, tables, monitor, redis };
+    this.#monitor = monitor;
+    this.#cluster = new Cluster({ ...stores, receivers: new Receivers(world, monitor) });
+    this.#writers = new Writers(stores);
+    this.#changes = new Changes(stores, this.#writers);
+    this.#chaos = new Chaos({ ...stores, cluster: this.#cluster });
+  }
+
+  run(): void {
+    const { loop, settings } = this.#world;
+    this.#populate();
+    this.#cluster.replenish();
+    this.#chaos.run();
+    this.#check();
+    loop.after(settings.activeMs, () => this.#calmDown());
+    const limitMs =
+      settings.activeMs +
+      SETTLE_MS +
+      Math.max(...settings.retryDelaysMs) +
+      3 * settings.hourMs +
+      60_000;
+    loop.runWhile(
+      () => this.#world.violation === undefined && !this.#isDone() && loop.nowMs < limitMs,
+    );
+    if (this.#world.violation !== undefined) return;
+    if (!this.#isDone()) this.#world.violate("no loss", this.#describeUnsettled());
+    checkEnd(this.#deps);
+  }
+
+  get #deps() {
+    return {
+      world: this.#world,
+      tables: this.#tables,
+      monitor: this.#monitor,
+      cluster: this.#cluster,
+    };
+  }
+
+  #isDone(): boolean {
+    return !this.#world.faulty && isSettled(this.#deps);
+  }
+
+  #populate(): void {
+    const { settings, workload: random } = this.#world;
+    for (let partnerId = 1; partnerId <= settings.partners; partnerId++) {
+      const kinds = random.pick([["immediate"], ["immediate", "batch"], ["batch"]] as const);
+      for (const kind of kinds) this.#changes.create(partnerId, kind);
+      this.#write(partnerId);
+      this.#change(partnerId);
+    }
+  }
+
+  #write(partnerId: number): void {
+    const { loop, workload: random, settings } = this.#world;
+    loop.after(random.between(0, 2 * settings.writeEveryMs), () => {
+      if (!this.#world.faulty) return;
+      const other = random.int(1, settings.partners);
+      const partners = random.chance(0.1) && other !== partnerId ? [partnerId, other] : [partnerId];
+      this.#ignoringErrors(this.#writers.write(partners, random.int(1, settings.eventsPerWrite)));
+      this.#write(partnerId);
+    });
+  }
+
+  #change(partnerId: number): void {
+    const { loop, workload: random, settings } = this.#world;
+    loop.after(random.between(0, 2 * settings.changeEveryMs), () => {
+      if (!this.#world.faulty) return;
+      this.#ignoringErrors(this.#changes.change(partnerId));
+      this.#change(partnerId);
+    });
+  }
+
+  /** A transaction of the API that failed was rolled back; its user was told. */
+  #ignoringErrors(transaction: Promise<void>): void {
+    transaction.catch((error: Error) => this.#world.trace("api", `rolls back: ${error.message}`));
+  }
+
+  #check(): void {
+    checkRun(this.#deps);
+    if (!this.#world.faulty) this.#cluster.replenish();
+    this.#world.loop.after(CHECK_MS, () => this.#check());
+  }
+
+  /** No more faults, no more events; everybody is there, every receiver is well, and most of the disabled come back. */
+  #calmDown(): void {
+    this.#world.trace("-", "calm from here on");
+    this.#world.faulty = false;
+    this.#world.troubleMs = Math.max(this.#world.troubleMs, this.#world.nowMs);
+    this.#cluster.replenish();
+    for (const row of this.#tables.subscriptions.values())
+      if (row.state === "disabled" && this.#world.workload.chance(0.7))
+        this.#ignoringErrors(this.#changes.enable(row, true));
+  }
+
+  #describeUnsettled(): string {
+    const left: string[] = [];
+    for (const { id, state, outbox, batch } of this.#tables.subscriptions.values())
+      if (state === "active" && outbox.length + batch.length > 0)
+        left.push(
+          `${id} ${outbox.length} entries from #${outbox[0]?.sequence}, ${batch.length} for the batch`,
+        );
+    return `never settled: ${left.join("; ")}`;
+  }
+}

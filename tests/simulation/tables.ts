@@ -1,0 +1,155 @@
+import type { Decision } from "../../dispatcher/actor/decide.ts";
+import { SHARDS } from "../../src/outbox/schedule.ts";
+import { Lock } from "./lock.ts";
+
+export interface HistoryRow {
+  readonly id: number;
+  readonly eventId: string;
+  readonly partnerId: number;
+  readonly reviewId: number | null;
+  readonly inBatch: boolean;
+  readonly recordedAtMs: number;
+}
+
+export interface OutboxRow {
+  readonly sequence: number;
+  readonly eventId: string;
+  readonly isTest: boolean;
+  readonly history: HistoryRow | undefined;
+  readonly reviewId: number | null;
+  readonly round: number;
+  attempt: number;
+  dueAtMs: number | null;
+  readonly recordedAtMs: number;
+  /** In virtual time, for the bounds on lateness. */
+  readonly visibleMs: number;
+}
+
+/** How an entry ends. */
+export type End =
+  | { readonly state: "delivered" | "failed"; readonly reason: null }
+  | { readonly state: "skipped"; readonly reason: "deleted" | "skipped" };
+
+export type SettledRow = OutboxRow & End & { readonly settledMs: number };
+
+export interface AttemptRow {
+  readonly sequence: number;
+  readonly round: number;
+  readonly attempt: number;
+  readonly outcome: Decision["kind"];
+  readonly nextAttemptAtMs: number | null;
+}
+
+export type Ordering = "subscription" | "review";
+
+export interface SubscriptionRow {
+  readonly id: string;
+  readonly partnerId: number;
+  readonly shard: number;
+  readonly host: string;
+  readonly kind: "immediate" | "batch";
+  readonly createdAtMs: number;
+  /** Counts the changes of its settings; part of the URL, so that a POST shows which ones it was made with. */
+  version: number;
+  /** By version. */
+  readonly orderings: Ordering[];
+  ordering: Ordering;
+  state: "active" | "disabled" | "deleted";
+  /** When the state last changed, in virtual time. */
+  changedMs: number;
+  failures: number;
+  intervalHours: number;
+  lastBatchAtMs: number | null;
+  nextBatchAtMs: number | null;
+  lastSequence: number;
+  /** Whether its row of outbox_sequences is there: entries can be appended. */
+  open: boolean;
+  /** In the order of their sequences. */
+  outbox: OutboxRow[];
+  readonly settled: Map<number, SettledRow>;
+  /** By id. */
+  readonly attempts: Map<string, AttemptRow>;
+  batch: HistoryRow[];
+  readonly sequenceLock: Lock;
+}
+
+export interface DispatcherRow {
+  readonly id: string;
+  renewedMs: number;
+  /** Statements that hold the row for key share. */
+  holders: number;
+}
+
+/** The rows of the simulated Postgres. Only committed state is in here; what a transaction prepares, it keeps to itself. */
+export class Tables {
+  readonly subscriptions = new Map<string, SubscriptionRow>();
+  readonly dispatchers = new Map<string, DispatcherRow>();
+  /** By shard: who holds it, and how often it has been claimed. */
+  readonly owners: (string | null)[] = Array.from({ length: SHARDS }, () => null);
+  readonly epochs: number[] = Array.from({ length: SHARDS }, () => 0);
+  #historyId = 0;
+
+  nextHistoryId(): number {
+    return ++this.#historyId;
+  }
+
+  subscription(id: string): SubscriptionRow {
+    const row = this.subscriptions.get(id);
+    if (row === undefined) throw new Error(`No subscription ${id}`);
+    return row;
+  }
+
+  /** The one that fills the slot, if any. */
+  slot(partnerId: number, kind: SubscriptionRow["kind"]): SubscriptionRow | undefined {
+    for (const row of this.subscriptions.values())
+      if (row.partnerId === partnerId && row.kind === kind && row.state !== "deleted") return row;
+    return undefined;
+  }
+
+  deleteDispatcher(id: string): void {
+    this.dispatchers.delete(id);
+    this.owners.forEach((owner, shard) => {
+      if (owner === id) this.owners[shard] = null;
+    });
+  }
+}
+
+export function newSubscription(
+  fields: Pick<
+    SubscriptionRow,
+    "id" | "partnerId" | "shard" | "host" | "kind" | "createdAtMs" | "ordering" | "intervalHours"
+  > & { nextBatchAtMs: number | null },
+): SubscriptionRow {
+  return {
+    ...fields,
+    version: 0,
+    orderings: [fields.ordering],
+    state: "active",
+    changedMs: 0,
+    failures: 0,
+    lastBatchAtMs: null,
+    lastSequence: 0,
+    open: true,
+    outbox: [],
+    settled: new Map(),
+    attempts: new Map(),
+    batch: [],
+    sequenceLock: new Lock(),
+  };
+}
+
+/** Settles an entry; undefined if it is no longer there. */
+export function settle(
+  subscription: SubscriptionRow,
+  sequence: number,
+  end: End,
+  settledMs: number,
+): SettledRow | undefined {
+  const at = subscription.outbox.findIndex((row) => row.sequence === sequence);
+  const row = subscription.outbox[at];
+  if (row === undefined) return undefined;
+  subscription.outbox.splice(at, 1);
+  const settled = { ...row, ...end, settledMs };
+  subscription.settled.set(sequence, settled);
+  return settled;
+}

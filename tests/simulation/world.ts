@@ -1,0 +1,78 @@
+import { Loop } from "./loop.ts";
+import type { Prng } from "./prng.ts";
+import type { Settings } from "./settings.ts";
+
+/** Where virtual time 0 stands on the wall clock. */
+export const EPOCH_MS = 1_780_315_200_000;
+
+export interface Violation {
+  readonly invariant: string;
+  readonly message: string;
+  readonly atMs: number;
+  /** The subscription that it is about, to filter the trace. */
+  readonly subscriptionId: string | undefined;
+}
+
+export interface TraceLine {
+  readonly atMs: number;
+  readonly who: string;
+  readonly what: string;
+}
+
+/** What all parts of one run share: time, chance, the trace and the first violation. */
+export class World {
+  readonly loop = new Loop();
+  readonly random: Prng;
+  /** For the workload, so that it stays what it is when something else asks more or less often. */
+  readonly workload: Prng;
+  readonly settings: Settings;
+  /** Undefined unless this run is traced. */
+  readonly lines: TraceLine[] | undefined;
+  violation: Violation | undefined;
+  /** Off in the last part of a run, when everything has to settle. */
+  faulty = true;
+  faults = 0;
+  posts = 0;
+  /** When anything last happened that excuses lateness. */
+  troubleMs = Number.NEGATIVE_INFINITY;
+  /** When a process last came or went: shards move then. */
+  movedMs = 0;
+
+  constructor(options: { settings: Settings; random: Prng; traced: boolean }) {
+    this.settings = options.settings;
+    this.random = options.random;
+    this.workload = options.random.fork();
+    this.lines = options.traced ? [] : undefined;
+  }
+
+  get nowMs(): number {
+    return this.loop.nowMs;
+  }
+
+  /** On the wall clock that is right. */
+  get wallMs(): number {
+    return EPOCH_MS + Math.floor(this.loop.nowMs);
+  }
+
+  get traced(): boolean {
+    return this.lines !== undefined;
+  }
+
+  trace(who: string, what: string): void {
+    this.lines?.push({ atMs: this.loop.nowMs, who, what });
+  }
+
+  /** Something went wrong on purpose; until `forMs` from now it excuses lateness. */
+  fault(what: string, forMs = 0): void {
+    this.faults += 1;
+    this.troubleMs = Math.max(this.troubleMs, this.nowMs + forMs);
+    this.trace("FAULT", what);
+  }
+
+  /** The first one counts: what follows may be its consequence. */
+  violate(invariant: string, message: string, subscriptionId?: string): void {
+    if (this.violation !== undefined) return;
+    this.violation = { invariant, message, atMs: this.nowMs, subscriptionId };
+    this.trace("VIOLATION", `${invariant}: ${message}`);
+  }
+}

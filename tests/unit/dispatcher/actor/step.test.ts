@@ -1,0 +1,398 @@
+import { beforeEach, describe, expect, test } from "bun:test";
+
+import { step } from "../../../../dispatcher/actor/step.ts";
+import type { ActorEvent, Effect, LoadRequest } from "../../../../dispatcher/actor/event.ts";
+import { SEND_AHEAD } from "../../../../dispatcher/actor/lane.ts";
+import { createActor, MAX_QUEUED, type Actor } from "../../../../dispatcher/actor/state.ts";
+import type { Decision } from "../../../../dispatcher/actor/decide.ts";
+import type { Entry, Subscription } from "../../../../dispatcher/actor/entry.ts";
+
+const start = new Date("2026-06-01T12:00:00.000Z");
+const later = (ms: number) => new Date(start.getTime() + ms);
+const delivered: Decision = { kind: "delivered" };
+
+const subscription: Subscription = {
+  id: "S",
+  shard: 1,
+  partnerId: 1,
+  webhookUrl: "https://receiver.example/hook",
+  ordering: "subscription",
+  secret: "secret",
+  previousSecret: null,
+  nextBatchAt: null,
+};
+
+function entry(sequence: number, overrides: Partial<Entry> = {}): Entry {
+  return {
+    sequence,
+    eventId: `E${sequence}`,
+    event: "review_received",
+    isTest: false,
+    payloadMode: "full",
+    reviewId: 1,
+    round: 1,
+    attempt: 1,
+    dueAt: null,
+    source: { kind: "test", eventId: `E${sequence}`, partnerId: 1, occurredAt: start },
+    ...overrides,
+  };
+}
+
+let actor: Actor;
+let now: Date;
+beforeEach(() => {
+  actor = createActor("S", 1);
+  now = start;
+});
+
+const tell = (event: ActorEvent): Effect[] => step(actor, event, now);
+const sent = (effects: Effect[]) =>
+  effects.flatMap((effect) => (effect.kind === "send" ? [effect.entry.sequence] : []));
+const kinds = (effects: Effect[]) => effects.map((effect) => effect.kind);
+
+function load(effects: Effect[]) {
+  const found = effects.find((effect) => effect.kind === "load");
+  if (found === undefined) throw new Error(`No load in ${kinds(effects).join(", ")}`);
+  return found.request;
+}
+
+/** Wakes the actor and answers its load. */
+function loaded(
+  entries: Entry[],
+  tests: Entry[] = [],
+  overrides: Partial<Subscription> = {},
+): Effect[] {
+  const request = load(tell({ kind: "woken" }));
+  return tell({
+    kind: "loaded",
+    loaded: { request, found: { subscription: { ...subscription, ...overrides }, entries, tests } },
+  });
+}
+
+describe("one lane", () => {
+  test("sends one entry at a time, the next one after the answer and before its commit", () => {
+    expect(sent(loaded([entry(1), entry(2)]))).toEqual([1]);
+    expect(sent(tell({ kind: "woken" }))).toEqual([]);
+    expect(sent(tell({ kind: "answered", lane: "main", decision: delivered }))).toEqual([2]);
+  });
+
+  test(`sends ahead of ${SEND_AHEAD} commits and not of one more`, () => {
+    let next = sent(loaded(Array.from({ length: SEND_AHEAD + 2 }, (_, i) => entry(i + 1))));
+    for (let n = 1; n < SEND_AHEAD; n++) {
+      expect(next).toEqual([n]);
+      next = sent(tell({ kind: "answered", lane: "main", decision: delivered }));
+    }
+    expect(next).toEqual([SEND_AHEAD]);
+    expect(sent(tell({ kind: "answered", lane: "main", decision: delivered }))).toEqual([]);
+    expect(
+      sent(tell({ kind: "committed", lane: "main", decision: delivered, active: true })),
+    ).toEqual([SEND_AHEAD + 1]);
+  });
+
+  test("sends nothing between a failure and its commit", () => {
+    loaded([entry(1), entry(2)]);
+    const failed: Decision = { kind: "failed" };
+    expect(sent(tell({ kind: "answered", lane: "main", decision: failed }))).toEqual([]);
+    expect(sent(tell({ kind: "committed", lane: "main", decision: failed, active: true }))).toEqual(
+      [2],
+    );
+  });
+
+  test("waits in memory with what failed on our side, so that no sweep makes it try again sooner", () => {
+    loaded([entry(1), entry(2)]);
+    const until = later(2_000);
+    const waiting = tell({ kind: "postponed", lane: "main", until });
+    expect(waiting).toEqual([{ kind: "sleep", until }]);
+    expect(actor.postponed).toBe(1);
+    expect(sent(loaded([entry(1), entry(2)]))).toEqual([]);
+    now = until;
+    expect(sent(loaded([entry(1), entry(2)]))).toEqual([1]);
+    tell({ kind: "answered", lane: "main", decision: delivered });
+    expect(actor.postponed).toBe(0);
+  });
+
+  test("is dropped when what it had under way at its stop failed on our side", () => {
+    loaded([entry(1), entry(2)]);
+    tell({ kind: "stopped" });
+    const effects = tell({ kind: "postponed", lane: "main", until: later(1_000) });
+    expect(kinds(effects)).toContain("drop");
+  });
+
+  test("waits with everything behind a head that is due later, sleeps and is dropped", () => {
+    const dueAt = later(60_000);
+    const effects = loaded([entry(1, { attempt: 2, dueAt }), entry(2)]);
+    expect(effects).toEqual([{ kind: "sleep", until: dueAt }, { kind: "drop" }]);
+  });
+
+  test("reads from the head again when the wait is over", () => {
+    loaded([entry(1), entry(2)]);
+    const retry: Decision = { kind: "retry", dueAt: later(60_000) };
+    tell({ kind: "answered", lane: "main", decision: retry });
+    const effects = tell({ kind: "committed", lane: "main", decision: retry, active: true });
+    expect(effects).toContainEqual({ kind: "sleep", until: retry.dueAt });
+    now = later(59_999);
+    expect(load(tell({ kind: "woken" }))).toMatchObject({ limit: 0 });
+    now = later(60_000);
+    actor = createActor("S", 1);
+    expect(sent(loaded([entry(1, { attempt: 2, dueAt: retry.dueAt }), entry(2)]))).toEqual([1]);
+  });
+
+  test("drops itself when nothing is left, and only then", () => {
+    loaded([entry(1)]);
+    expect(kinds(tell({ kind: "answered", lane: "main", decision: delivered }))).not.toContain(
+      "drop",
+    );
+    expect(
+      kinds(tell({ kind: "committed", lane: "main", decision: delivered, active: true })),
+    ).toEqual(["drop"]);
+  });
+
+  test("forgets its queue when the subscription is no longer active", () => {
+    loaded([entry(1), entry(2)]);
+    const failed: Decision = { kind: "failed" };
+    tell({ kind: "answered", lane: "main", decision: failed });
+    expect(
+      kinds(tell({ kind: "committed", lane: "main", decision: failed, active: false })),
+    ).toEqual(["drop"]);
+  });
+
+  test("keeps a wake that comes while it loads", () => {
+    const request = load(tell({ kind: "woken" }));
+    expect(tell({ kind: "woken" })).toEqual([]);
+    const effects = tell({
+      kind: "loaded",
+      loaded: { request, found: { subscription, entries: [], tests: [] } },
+    });
+    expect(kinds(effects)).toEqual(["load"]);
+  });
+
+  test("keeps a wake that comes before the commit that ends its subscription", () => {
+    loaded([entry(1)]);
+    const failed: Decision = { kind: "failed" };
+    tell({ kind: "answered", lane: "main", decision: failed });
+    const woken = kinds(tell({ kind: "woken" }));
+    const ended = kinds(tell({ kind: "committed", lane: "main", decision: failed, active: false }));
+    expect([...woken, ...ended].filter((kind) => kind === "load")).toHaveLength(1);
+  });
+
+  test("reads URL and secret again before it uses them after a second", () => {
+    loaded([entry(1), entry(2)]);
+    now = later(1_000);
+    const effects = tell({ kind: "answered", lane: "main", decision: delivered });
+    expect(sent(effects)).toEqual([]);
+    const request = load(effects);
+    const moved = { ...subscription, webhookUrl: "https://elsewhere.example/hook" };
+    const next = tell({
+      kind: "loaded",
+      loaded: { request, found: { subscription: moved, entries: [], tests: [] } },
+    });
+    expect(next).toContainEqual(expect.objectContaining({ kind: "send", subscription: moved }));
+  });
+
+  test("ignores the answer to a load that began before its queue was thrown away", () => {
+    loaded(Array.from({ length: MAX_QUEUED }, (_, i) => entry(i + 1)));
+    for (let n = 1; n < MAX_QUEUED / 2 - 1; n++) {
+      tell({ kind: "answered", lane: "main", decision: delivered });
+      tell({ kind: "committed", lane: "main", decision: delivered, active: true });
+    }
+    const effects = tell({ kind: "answered", lane: "main", decision: delivered });
+    const request = load(effects);
+    expect(request.after).toBe(MAX_QUEUED);
+    tell({ kind: "committed", lane: "main", decision: delivered, active: true });
+    const retry: Decision = { kind: "retry", dueAt: later(50) };
+    tell({ kind: "answered", lane: "main", decision: retry });
+    tell({ kind: "committed", lane: "main", decision: retry, active: true });
+    now = later(100);
+    const late = tell({
+      kind: "loaded",
+      loaded: { request, found: { subscription, entries: [entry(MAX_QUEUED + 1)], tests: [] } },
+    });
+    expect(sent(late)).toEqual([]);
+    expect(load(late).after).toBe(0);
+  });
+});
+
+describe("several causes at once", () => {
+  const byReview = { ordering: "review" } as const;
+  const answer = (request: LoadRequest, entries: Entry[], overrides: Partial<Subscription> = {}) =>
+    tell({
+      kind: "loaded",
+      loaded: {
+        request,
+        found: { subscription: { ...subscription, ...overrides }, entries, tests: [] },
+      },
+    });
+  const commit = (lane: string, decision: Decision = delivered) =>
+    tell({ kind: "committed", lane, decision, active: true });
+
+  test("reads nothing anew in another ordering before what is under way has been committed", () => {
+    loaded([entry(1), entry(2)]);
+    const effects = answer(load(tell({ kind: "woken" })), [], byReview);
+    expect(kinds(effects)).not.toContain("load");
+    expect(tell({ kind: "answered", lane: "main", decision: delivered })).toEqual([]);
+    const request = load(commit("main"));
+    expect(request.after).toBe(0);
+    expect(sent(answer(request, [entry(2)], byReview))).toEqual([2]);
+  });
+
+  test("does not use a load that left reviews out for another ordering", () => {
+    loaded([entry(1)], [], byReview);
+    const request = load(tell({ kind: "woken" }));
+    tell({ kind: "answered", lane: "review:1", decision: delivered });
+    commit("review:1");
+    const effects = answer(request, [entry(3, { reviewId: 2 })]);
+    expect(sent(effects)).toEqual([]);
+    expect(load(effects)).toMatchObject({ after: 0, exceptReviews: [] });
+  });
+
+  test("does not let a lane of another ordering wait, nor leaves its review out", () => {
+    loaded([entry(1), entry(2, { reviewId: 2 })], [], byReview);
+    answer(load(tell({ kind: "woken" })), []);
+    const retry: Decision = { kind: "retry", dueAt: later(60_000) };
+    tell({ kind: "answered", lane: "review:1", decision: retry });
+    commit("review:1", retry);
+    tell({ kind: "answered", lane: "review:2", decision: delivered });
+    expect(load(commit("review:2")).exceptReviews).toEqual([]);
+  });
+
+  test("sends the head although an entry behind it waits, as after a change of the ordering", () => {
+    const waiting = entry(2, { attempt: 2, dueAt: later(60_000) });
+    expect(sent(loaded([entry(1), waiting, entry(3)]))).toEqual([1]);
+    expect(tell({ kind: "answered", lane: "main", decision: delivered })).toEqual([
+      { kind: "sleep", until: later(60_000) },
+    ]);
+  });
+
+  test("plans a retry that it finds while another lane is busy", () => {
+    const waiting = entry(2, { reviewId: 2, attempt: 2, dueAt: later(60_000) });
+    const effects = loaded([entry(1), waiting], [], byReview);
+    expect(effects).toContainEqual({ kind: "sleep", until: later(60_000) });
+    expect(kinds(effects)).not.toContain("drop");
+  });
+
+  test("plans again after a wake, which took the plan away", () => {
+    const waiting = entry(2, { reviewId: 2, attempt: 2, dueAt: later(60_000) });
+    loaded([entry(1), waiting], [], byReview);
+    expect(tell({ kind: "woken" })).toContainEqual({ kind: "sleep", until: later(60_000) });
+    expect(kinds(tell({ kind: "stopped" }))).not.toContain("sleep");
+  });
+
+  test("is dropped while its head waits before more than it can hold", () => {
+    const queue = Array.from({ length: MAX_QUEUED - 1 }, (_, i) => entry(i + 2));
+    const effects = loaded([entry(1, { attempt: 2, dueAt: later(60_000) }), ...queue]);
+    expect(kinds(effects)).toEqual(["sleep", "drop"]);
+  });
+
+  test("reads what a wake announced while its queue was full, once there is room", () => {
+    const entries = Array.from({ length: MAX_QUEUED / 2 + 2 }, (_, i) => entry(i + 1));
+    loaded(entries);
+    now = later(200);
+    const request = load(tell({ kind: "woken" }));
+    expect(request.limit).toBe(0);
+    answer(request, []);
+    const effects = tell({ kind: "answered", lane: "main", decision: delivered });
+    expect(load(effects)).toMatchObject({ after: entries.length, limit: MAX_QUEUED / 2 });
+  });
+
+  test("reads other reviews while one has a long queue", () => {
+    const entries = Array.from({ length: MAX_QUEUED }, (_, i) => entry(i + 1));
+    const effects = loaded(entries, [], byReview);
+    expect(load(effects)).toMatchObject({ limit: 7, exceptReviews: [1] });
+  });
+});
+
+describe("a test event", () => {
+  const probe = entry(2, { isTest: true, event: "webhook.test" });
+
+  test("is sent beside the main lane", () => {
+    expect(sent(loaded([entry(1)], [probe]))).toEqual([1, 2]);
+  });
+
+  test("is sent while the head of the main lane waits", () => {
+    expect(sent(loaded([entry(1, { attempt: 2, dueAt: later(60_000) })], [probe]))).toEqual([2]);
+  });
+
+  test("is sent once, although a load shows it that began before its commit", () => {
+    loaded([entry(1)], [probe]);
+    const request = load(tell({ kind: "woken" }));
+    tell({ kind: "answered", lane: "test:2", decision: delivered });
+    tell({ kind: "committed", lane: "test:2", decision: delivered, active: true });
+    const effects = tell({
+      kind: "loaded",
+      loaded: { request, found: { subscription, entries: [], tests: [probe] } },
+    });
+    expect(sent(effects)).toEqual([]);
+  });
+
+  test("is sent once, although every load shows it again", () => {
+    loaded([entry(1)], [probe]);
+    const request = load(tell({ kind: "woken" }));
+    const again = tell({
+      kind: "loaded",
+      loaded: { request, found: { subscription, entries: [], tests: [probe] } },
+    });
+    expect(sent(again)).toEqual([]);
+  });
+});
+
+describe("a lane per review", () => {
+  const byReview = { ordering: "review" } as const;
+
+  test("sends one entry of each review at once", () => {
+    const entries = [entry(1), entry(2, { reviewId: 2 }), entry(3), entry(4, { reviewId: null })];
+    expect(sent(loaded(entries, [], byReview))).toEqual([1, 2, 4]);
+  });
+
+  test("goes on with the other reviews while one waits", () => {
+    const waiting = entry(1, { attempt: 3, dueAt: later(300_000) });
+    expect(sent(loaded([waiting, entry(2), entry(3, { reviewId: 2 })], [], byReview))).toEqual([3]);
+  });
+
+  test("leaves the reviews in memory out of a load, and looks for more of them when they are done", () => {
+    loaded([entry(1), entry(2, { reviewId: 2 })], [], byReview);
+    const request = load(tell({ kind: "woken" }));
+    expect(request.exceptReviews).toEqual([1, 2]);
+    tell({
+      kind: "loaded",
+      loaded: {
+        request,
+        found: { subscription: { ...subscription, ...byReview }, entries: [], tests: [] },
+      },
+    });
+    tell({ kind: "answered", lane: "review:1", decision: delivered });
+    const effects = tell({
+      kind: "committed",
+      lane: "review:1",
+      decision: delivered,
+      active: true,
+    });
+    expect(load(effects).exceptReviews).toEqual([2]);
+  });
+});
+
+describe("a batch slot", () => {
+  test("is dispatched once when it is due, and then read again", () => {
+    expect(kinds(loaded([], [], { nextBatchAt: start }))).toEqual(["batch"]);
+    expect(kinds(tell({ kind: "woken" }))).toEqual([]);
+    expect(kinds(tell({ kind: "batched" }))).toEqual(["load"]);
+  });
+
+  test("sleeps until it is due", () => {
+    const nextBatchAt = later(3_600_000);
+    expect(loaded([], [], { nextBatchAt })).toEqual([
+      { kind: "sleep", until: nextBatchAt },
+      { kind: "drop" },
+    ]);
+  });
+});
+
+describe("stopping", () => {
+  test("sends nothing more and is dropped when the request under way is committed", () => {
+    loaded([entry(1), entry(2)]);
+    expect(tell({ kind: "stopped" })).toEqual([]);
+    expect(sent(tell({ kind: "answered", lane: "main", decision: delivered }))).toEqual([]);
+    expect(
+      kinds(tell({ kind: "committed", lane: "main", decision: delivered, active: true })),
+    ).toEqual(["drop"]);
+  });
+});

@@ -1,0 +1,84 @@
+import { expect, test } from "bun:test";
+
+import type { BodySource, EventFacts } from "../../../../dispatcher/actor/entry.ts";
+import { composeBody } from "../../../../dispatcher/delivery/envelope.ts";
+import type { PayloadMode } from "../../../../src/outbox/event.ts";
+
+const deliveredAt = new Date("2026-06-01T12:00:01.250Z");
+
+const review: EventFacts = {
+  eventId: "01JWNB9PR0ZV8X2D3F4G5H6J7K",
+  event: "response_submitted",
+  occurredAt: new Date("2026-06-01T12:00:00.000Z"),
+  partnerId: 7,
+  reviewHistoryId: 9001,
+  reviewId: 42,
+  storeId: 3,
+  storeReviewSiteId: 11,
+  axis: null,
+  actorJson: '{"type":"user","id":5,"name":"Zoë \\"Z\\" O’Neil"}',
+  reviewJson:
+    '{"id":42,"external_review_id":"g-42","store_id":3,"review_site_id":2,"source_platform":"google","rate":4,"reviewer":null}',
+  siteJson: null,
+  metadataJson: '{"body":"Thank you ✨"}',
+};
+
+const connection: EventFacts = {
+  ...review,
+  event: "review_pull_disconnected",
+  reviewId: null,
+  axis: "pull",
+  actorJson: '{"type":"system","id":null,"name":"google"}',
+  reviewJson: null,
+  siteJson:
+    '{"store":{"id":3},"review_site":{"store_review_site_id":11,"review_site_id":2,"name":"Google","connection_status":"disconnected","disconnect_reason":"E-002"},"axis":"pull","error_code":"E-002","reason":"The sign-in to the review site has expired."}',
+  metadataJson: "{}",
+};
+
+const posting: EventFacts = {
+  ...connection,
+  event: "response_post_succeeded",
+  reviewId: 42,
+  axis: "post",
+  siteJson:
+    '{"store":{"id":3},"review_site":{"store_review_site_id":11,"review_site_id":2,"name":"Google","connection_status":"connected","disconnect_reason":null},"axis":"post","error_code":null,"reason":null}',
+};
+
+const recorded = (facts: EventFacts): BodySource => ({ kind: "recorded", facts });
+const probe: BodySource = {
+  kind: "test",
+  eventId: review.eventId,
+  partnerId: 7,
+  occurredAt: review.occurredAt,
+};
+
+const CASES: [golden: string, source: BodySource, mode: PayloadMode][] = [
+  ["review-full", recorded(review), "full"],
+  ["review-minimal", recorded(review), "minimal"],
+  ["connection-full", recorded(connection), "full"],
+  ["connection-minimal", recorded(connection), "minimal"],
+  ["posting-full", recorded(posting), "full"],
+  ["posting-minimal", recorded(posting), "minimal"],
+  ["test-full", probe, "full"],
+  ["test-minimal", probe, "minimal"],
+];
+
+for (const [golden, source, mode] of CASES) {
+  test(`composes exactly the bytes of tests/golden/${golden}.json`, async () => {
+    const file = Bun.file(`${import.meta.dir}/../../../golden/${golden}.json`);
+    const body = composeBody(source, mode, deliveredAt);
+    expect(body).toBe(await file.text());
+    expect(JSON.parse(body)).toBeObject();
+  });
+}
+
+test("changes nothing but delivered_at from one attempt to the next", () => {
+  const first = JSON.parse(composeBody(recorded(review), "full", deliveredAt));
+  const second = JSON.parse(
+    composeBody(recorded(review), "full", new Date("2026-06-01T12:01:02.000Z")),
+  );
+  expect(second).toEqual({ ...first, delivered_at: "2026-06-01T12:01:02.000+00:00" });
+  expect(composeBody(recorded(review), "minimal", deliveredAt)).toBe(
+    composeBody(recorded(review), "minimal", new Date(0)),
+  );
+});

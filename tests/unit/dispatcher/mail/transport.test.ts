@@ -1,0 +1,75 @@
+import { describe, expect, test } from "bun:test";
+
+import { outcomeOf } from "../../../../dispatcher/mail/transport.ts";
+
+function answer(command: string, responseCode: number, text = "no <ada@reviews.example>") {
+  const response = `${responseCode} ${text}`;
+  return Object.assign(new Error(`Failed: ${response}`), {
+    code: "EENVELOPE",
+    command,
+    response,
+    responseCode,
+  });
+}
+
+describe("the answer of a mail server", () => {
+  const table: [command: string, code: number, kind: "refused" | "failed"][] = [
+    ["RCPT TO", 550, "refused"],
+    ["RCPT TO", 553, "refused"],
+    ["RCPT TO", 503, "failed"],
+    ["RCPT TO", 450, "failed"],
+    ["RCPT TO", 421, "failed"],
+    ["DATA", 554, "refused"],
+    ["DATA", 552, "refused"],
+    ["DATA", 451, "failed"],
+    // About us, not about the mail: somebody mends the settings, and it goes out.
+    ["MAIL FROM", 550, "failed"],
+    ["MAIL FROM", 530, "failed"],
+    ["AUTH PLAIN", 535, "failed"],
+    ["CONN", 554, "failed"],
+    ["EHLO", 502, "failed"],
+  ];
+  for (const [command, code, kind] of table)
+    test(`${code} to ${command}: ${kind}`, () =>
+      expect(outcomeOf(answer(command, code))).toEqual({
+        kind,
+        errorCode: `smtp_${code}`,
+        error: `${command} was answered ${code}.`,
+      }));
+});
+
+test("keeps the two numbers of an answer and none of its words", () => {
+  const outcome = outcomeOf(answer("RCPT TO", 550, "5.1.1 <ada@reviews.example> unknown"));
+  expect(outcome).toMatchObject({ error: "RCPT TO was answered 550 5.1.1." });
+  expect(JSON.stringify(outcome)).not.toContain("ada");
+});
+
+test("does not repeat what stands where a command belongs", () => {
+  const outcome = outcomeOf(answer("RCPT TO:<ada@reviews.example>", 450));
+  expect(outcome).toMatchObject({ kind: "failed", error: "The connection was answered 450." });
+});
+
+describe("an error without an answer", () => {
+  const table: [code: unknown, kind: string, errorCode: string][] = [
+    ["ECONNECTION", "failed", "connection_failed"],
+    ["ESOCKET", "failed", "connection_failed"],
+    ["ETIMEDOUT", "failed", "timeout"],
+    ["EDNS", "failed", "dns_failed"],
+    ["ETLS", "failed", "tls_failed"],
+    ["EAUTH", "failed", "auth_failed"],
+    ["EPROTOCOL", "failed", "protocol_error"],
+    ["EENVELOPE", "refused", "unsendable"],
+    ["EMESSAGE", "refused", "unsendable"],
+    ["toString", "failed", "unexpected"],
+    [undefined, "failed", "unexpected"],
+  ];
+  for (const [code, kind, errorCode] of table)
+    test(`${String(code)}: ${kind}, ${errorCode}`, () =>
+      expect(outcomeOf(Object.assign(new Error("ada@reviews.example"), { code }))).toMatchObject({
+        kind,
+        errorCode,
+      }));
+
+  test("is nothing but an object: anything may be thrown", () =>
+    expect(outcomeOf("ada@reviews.example")).toMatchObject({ errorCode: "unexpected" }));
+});

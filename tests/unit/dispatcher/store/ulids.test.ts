@@ -1,0 +1,38 @@
+import { expect, test } from "bun:test";
+
+import { decodeTime, isValid } from "ulid";
+
+import { createUlids } from "../../../../dispatcher/store/ulids.ts";
+
+const AT = Date.parse("2026-06-01T12:00:00.000Z");
+
+test("are ULIDs of their instant", () => {
+  const newUlid = createUlids();
+  for (const atMs of [0, 1, AT, AT + 1]) {
+    const id = newUlid(atMs);
+    expect(isValid(id)).toBe(true);
+    expect(decodeTime(id)).toBe(atMs);
+  }
+});
+
+test("rise within an instant, from one to the next, and when the clock runs backwards", () => {
+  const newUlid = createUlids();
+  const ids = [AT, AT, AT, AT + 1, AT + 1, AT - 5_000, AT + 1, AT + 2].map(newUlid);
+  expect(ids).toEqual([...new Set(ids)].toSorted());
+});
+
+test("rise past what their last two characters hold", () => {
+  const newUlid = createUlids();
+  const ids = Array.from({ length: 3 * 32 ** 2 }, () => newUlid(AT));
+  expect(ids).toEqual([...new Set(ids)].toSorted());
+  expect(new Set(ids.map((id) => id.slice(-2))).size).toBe(32 ** 2);
+  expect(new Set(ids.map((id) => id.slice(0, -2))).size).toBeLessThanOrEqual(4);
+});
+
+test("are drawn anew by every process and for every instant", () => {
+  const random = (id: string) => id.slice(10);
+  const [one, other] = [createUlids(), createUlids()];
+  const drawn = [one(AT), one(AT + 1), other(AT), other(AT + 1)].map(random);
+  expect(new Set(drawn.map((id) => id.slice(0, 8))).size).toBe(4);
+  expect(new Set(drawn.map((id) => id.slice(8))).size).toBe(4);
+});
