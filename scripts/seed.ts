@@ -3,8 +3,8 @@ import { mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 
 import { connect, type Db, type Tx } from "../db/client.ts";
-import type { Role } from "../src/auth/model.ts";
-import { BASE_PATH } from "../src/http/mount.ts";
+import type { Role } from "../src/http/principal.ts";
+import { BASE_PATH } from "../src/http/base-path.ts";
 import { ConfigError, EXIT_CONFIG, readConfig } from "../src/lib/config.ts";
 import { createPasswords } from "../src/lib/password.ts";
 import { newSecret } from "../src/lib/random-secret.ts";

@@ -8,7 +8,7 @@ import { authRoutes } from "./auth/routes.ts";
 import { dashboardSite } from "./dashboard/site.ts";
 import { docPages } from "./docs/pages.ts";
 import { EventStreams } from "./http/event-stream.ts";
-import { BASE_PATH, mount } from "./http/mount.ts";
+import { BASE_PATH, mount } from "./http/base-path.ts";
 import { openApiDocument } from "./http/openapi.ts";
 import type { Observe } from "./http/metrics.ts";
 import type { RateLimiter } from "./http/rate-limit.ts";

@@ -1,6 +1,6 @@
 import { passwordFault } from "../auth/common-passwords.ts";
-import type { Sound } from "../http/check.ts";
-import type { Told } from "../http/faults.ts";
+import type { SoundParts } from "../http/fields.ts";
+import type { FieldFaults } from "../http/rules.ts";
 import { isMailAddress } from "../outbox/mail.ts";
 import { ROLES_OF, type Employer, type NewUser } from "./model.ts";
 
@@ -16,7 +16,7 @@ interface Known {
 }
 
 /** Rules of a new user that no schema can say; `email` is normalised. */
-export function userFaults(body: Sound<NewUser>, { employer, isTaken }: Known): Told {
+export function userFaults(body: SoundParts<NewUser>, { employer, isTaken }: Known): FieldFaults {
   const { company_id: companyId, email, role, password } = body;
   const misplaced =
     role === undefined || employer === undefined ? undefined : roleFault(role, employer);
@@ -41,7 +41,7 @@ function roleFault(role: NewUser["role"], { type }: Employer): string | undefine
   return `must be one of ${roles.join(", ")} in a company of type ${type}`;
 }
 
-function storesFault(body: Sound<NewUser>, employer: Employer | undefined): string | undefined {
+function storesFault(body: SoundParts<NewUser>, employer: Employer | undefined): string | undefined {
   const { role, store_ids: storeIds } = body;
   if (role === "location_user" && (!("store_ids" in body) || storeIds?.length === 0))
     return "is required of a location user";

@@ -1,7 +1,8 @@
 import { Type, type Static } from "@sinclair/typebox";
 
-import { PASSWORD_LENGTH, type Role } from "../auth/model.ts";
-import { isRowId, pageQuery } from "../http/page.ts";
+import { type Role } from "../http/principal.ts";
+import { PASSWORD_LENGTH } from "../auth/model.ts";
+import { isRowId, pageQuery } from "../http/list.ts";
 import { instantAnswer, rowId, storableText } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
 import { PROVIDER_SLUG } from "../providers/model.ts";

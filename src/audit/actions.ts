@@ -1,7 +1,7 @@
 import type { DbOrTx } from "../../db/client.ts";
-import type { Principal } from "../auth/model.ts";
-import type { Page } from "../http/page.ts";
-import type { Call } from "../http/route.ts";
+import type { Principal } from "../http/principal.ts";
+import type { Page } from "../http/list.ts";
+import type { Call } from "../http/call.ts";
 import { parseInstant } from "../lib/clock.ts";
 import type { AuditAction, AuditQuery, StoredAuditRow } from "./model.ts";
 import { auditRows, insertAuditRow } from "./queries.ts";

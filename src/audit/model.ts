@@ -1,6 +1,6 @@
 import { Type, type Static } from "@sinclair/typebox";
 
-import { isRowId, pageQuery } from "../http/page.ts";
+import { isRowId, pageQuery } from "../http/list.ts";
 import { instantText, rowId } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
 

@@ -1,6 +1,6 @@
 import type { Db } from "../../db/client.ts";
 import { superAdmin } from "../auth/guard.ts";
-import { listOf, listSchema, pageOf } from "../http/page.ts";
+import { listOf, listSchema, pageOf } from "../http/list.ts";
 import { route } from "../http/route.ts";
 import { listAudit } from "./actions.ts";
 import { auditEntry, auditQuery, showAuditEntry } from "./model.ts";

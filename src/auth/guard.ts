@@ -1,19 +1,14 @@
-import type { Access } from "../http/route.ts";
+import type { Access } from "../http/access.ts";
 import type { ProblemCode } from "../lib/problem.ts";
-import type { Principal, Scope } from "./model.ts";
-
-type Bearer = Extract<Access, { kind: "bearer" }>;
-
-/** interface.md 5.3. */
-export const publicAccess = { kind: "public" } as const satisfies Access;
+import type { Principal, Scope } from "../http/principal.ts";
 
 /** Every user of any company; without a scope, whatever the token's. */
-export function anyUser(scope?: Scope): Bearer {
+export function anyUser(scope?: Scope): Access {
   return allow(() => true, scope);
 }
 
 /** Owners and admins of a partner, in person (interface.md 5.4; decisions.md 1, order of checks). */
-export function partnerAdmin(scope: Scope): Bearer {
+export function partnerAdmin(scope: Scope): Access {
   return allow(
     ({ companyType, role, impersonatorId }) =>
       companyType === "partner" &&
@@ -24,12 +19,12 @@ export function partnerAdmin(scope: Scope): Bearer {
 }
 
 /** Users of an account and of its locations, and whoever acts for its owner (decisions.md 2, sessions). */
-export function accountUser(scope: Scope): Bearer {
+export function accountUser(scope: Scope): Access {
   return allow(({ companyType }) => companyType === "account", scope);
 }
 
 /** The platform's own administrators; a token that was narrowed does not administrate, unless its scope is named. */
-export function superAdmin(scope: Scope = "*"): Bearer {
+export function superAdmin(scope: Scope = "*"): Access {
   return allow(
     ({ companyType, role }) => companyType === "platform" && role === "super_admin",
     scope,
@@ -40,12 +35,12 @@ export function superAdmin(scope: Scope = "*"): Bearer {
  * The user's own sign-in: at the service's pages, through the identity provider, or in a first-party client. Personal
  * access tokens, impersonators and third parties are not the user in person.
  */
-export function ownSignIn(scope?: Scope): Bearer {
+export function ownSignIn(scope?: Scope): Access {
   return allow(isOwnSignIn, scope);
 }
 
 /** decisions.md 2, dashboard personal access token: a token from login or the SSO exchange, and no other. */
-export function dashboardSignIn(): Bearer {
+export function dashboardSignIn(): Access {
   return allow(
     (principal) =>
       isOwnSignIn(principal) &&
@@ -55,17 +50,16 @@ export function dashboardSignIn(): Bearer {
 }
 
 /** decisions.md 2, `POST /reset-password`: the token that a mailed code gave, or the user's own sign-in. */
-export function passwordSetter(): Bearer {
+export function passwordSetter(): Access {
   const own = ownSignIn("*");
   return {
-    kind: "bearer",
     refuse: (principal) =>
       principal.tokenKind === "password_reset" ? undefined : own.refuse(principal),
   };
 }
 
 /** Self-service of any user (interface.md 5.2), by a token of the user's own: not for others who hold one. */
-export function selfService(): Bearer {
+export function selfService(): Access {
   return allow(({ isThirdParty, impersonatorId }) => !isThirdParty && impersonatorId === null, "*");
 }
 
@@ -74,9 +68,8 @@ function isOwnSignIn({ tokenKind, isThirdParty }: Principal): boolean {
 }
 
 /** A wrong kind of user is `forbidden`; the right kind with too narrow a token lacks the scope. */
-function allow(admits: (principal: Principal) => boolean, scope: Scope | undefined): Bearer {
+function allow(admits: (principal: Principal) => boolean, scope: Scope | undefined): Access {
   return {
-    kind: "bearer",
     refuse(principal): ProblemCode | undefined {
       // Such a token works for the password reset only (decisions.md 2, `POST /reset-password`).
       if (principal.tokenKind === "password_reset" || !admits(principal)) return "forbidden";

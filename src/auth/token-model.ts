@@ -2,7 +2,8 @@ import { Type, type Static } from "@sinclair/typebox";
 
 import { rowId, storableText } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
-import { companyObject, SCOPES, userObject, type Principal, type SignInMethod } from "./model.ts";
+import { SCOPES, type Principal, type SignInMethod } from "../http/principal.ts";
+import { companyObject, userObject } from "./model.ts";
 
 const closed = { additionalProperties: false } as const;
 const NAME_LENGTH = [1, 100] as const;

@@ -1,6 +1,6 @@
 import type { Static, TObject, TSchema } from "@sinclair/typebox";
 
-import type { CheckedByHandler } from "../http/faults.ts";
+import type { CheckedByHandler } from "../http/rules.ts";
 import type { Declared } from "../http/route.ts";
 
 /*

@@ -2,8 +2,8 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 
-import type { Site } from "../http/pages.ts";
-import type { Call } from "../http/route.ts";
+import type { Site } from "../http/files.ts";
+import type { Call } from "../http/call.ts";
 import { bundleForBrowser, type BundledFile } from "../lib/bundle.ts";
 import { Problem } from "../lib/problem.ts";
 

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-import type { Page } from "../http/pages.ts";
+import type { Page } from "../http/files.ts";
 import { renderGuide } from "./guide.ts";
 
 interface Guide {

@@ -1,5 +1,5 @@
-import type { Sound } from "../http/check.ts";
-import type { Told } from "../http/faults.ts";
+import type { SoundParts } from "../http/fields.ts";
+import type { FieldFaults } from "../http/rules.ts";
 import type { NewClientBody, OAuthClient } from "./model.ts";
 import { isRegistrable } from "./redirect-uri.ts";
 
@@ -10,7 +10,7 @@ interface Asking {
 }
 
 /** Rules of a new client and of changes to one that no schema can say (decisions.md 2, OAuth clients). */
-export function clientFaults(asked: Sound<NewClientBody>, asking: Asking): Told {
+export function clientFaults(asked: SoundParts<NewClientBody>, asking: Asking): FieldFaults {
   const { isPlatform, before } = asking;
   const isGiven = asked.first_party === true && !isPlatform && before?.firstParty !== true;
   return {
@@ -20,7 +20,7 @@ export function clientFaults(asked: Sound<NewClientBody>, asking: Asking): Told 
   };
 }
 
-function uriFaults(uris: readonly (string | undefined)[]): Told {
+function uriFaults(uris: readonly (string | undefined)[]): FieldFaults {
   const text =
     "must be an https URL, a loopback http URL or one of a private-use scheme with a dot, without fragment, wildcard or credentials";
   return Object.fromEntries(
@@ -30,7 +30,7 @@ function uriFaults(uris: readonly (string | undefined)[]): Told {
   );
 }
 
-function grantFault(asked: Sound<NewClientBody>, { isPlatform, before }: Asking) {
+function grantFault(asked: SoundParts<NewClientBody>, { isPlatform, before }: Asking) {
   if (!asked.grant_types?.includes("password")) return undefined;
   if ((before ?? asked).confidential === false)
     return "has the password grant, which a public client cannot have";

@@ -1,6 +1,6 @@
 import { Type, type Static } from "@sinclair/typebox";
 
-import { SCOPES } from "../auth/model.ts";
+import { SCOPES } from "../http/principal.ts";
 import { storableText } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
 

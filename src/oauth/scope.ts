@@ -1,4 +1,4 @@
-import { SCOPES } from "../auth/model.ts";
+import { SCOPES } from "../http/principal.ts";
 import { OAuthError } from "./oauth-error.ts";
 
 const KNOWN: ReadonlySet<string> = new Set(SCOPES);

@@ -1,7 +1,6 @@
 import { Type } from "@sinclair/typebox";
 
-import { soundOf } from "../http/check.ts";
-import { checkedByHandler, shapeOf } from "../http/faults.ts";
+import { checkedByHandler, examine, examineUnder, soundPartsOf } from "../http/fields.ts";
 import { instantText, rowId, storableText } from "../http/text.ts";
 import { addMs, parseInstant } from "../lib/clock.ts";
 import type { FieldErrors } from "../lib/problem.ts";
@@ -53,7 +52,7 @@ export interface ReadEvents {
 
 /** Reads a request, each event on its own. What the events refer to is for the database to say. */
 export function readEvents(body: unknown, now: Date): ReadEvents {
-  const envelope = shapeOf(Envelope, body);
+  const envelope = examine(Envelope, body);
   const given = "value" in envelope ? envelope.value.events : (envelope.sound?.events ?? []);
   const read = given.map((one, index) => readEvent(one, index, now));
   const own = read.flatMap(({ faults }) => Object.entries(faults));
@@ -80,16 +79,16 @@ function readEvent(given: unknown, index: number, now: Date): ReadEvent {
   );
   const { type } = fields;
   if (!isEventType(type)) {
-    const shape = shapeOf(AnyEvent, given, prefix);
+    const shape = examineUnder(prefix, AnyEvent, given);
     const known = Object.keys(EVENT_SCHEMAS).join(", ");
     const own = { [`${prefix}type`]: [`must be one of ${known}`] };
     return {
-      reference: referenceOf({ ...soundOf(shape) }, index),
+      reference: referenceOf({ ...soundPartsOf(shape) }, index),
       faults: { ...rules, ...("faults" in shape && shape.faults), ...own },
     };
   }
-  const shape = shapeOf(EVENT_SCHEMAS[type], given, prefix);
-  const reference = referenceOf({ ...soundOf(shape) }, index);
+  const shape = examineUnder(prefix, EVENT_SCHEMAS[type], given);
+  const reference = referenceOf({ ...soundPartsOf(shape) }, index);
   if ("faults" in shape) return { reference, faults: { ...rules, ...shape.faults } };
   if (Object.keys(rules).length > 0) return { reference, faults: rules };
   return { reference, event: toEvent(shape.value, index), faults: {} };

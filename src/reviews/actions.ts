@@ -2,10 +2,10 @@ import { ulid } from "ulid";
 
 import type { Db, Tx } from "../../db/client.ts";
 import { recordDenial } from "../auth/actions/record-denial.ts";
-import type { Principal } from "../auth/model.ts";
-import type { Told } from "../http/faults.ts";
-import { isRowId, type Page } from "../http/page.ts";
-import type { Call } from "../http/route.ts";
+import type { Principal } from "../http/principal.ts";
+import type { FieldFaults } from "../http/rules.ts";
+import { isRowId, type Page } from "../http/list.ts";
+import type { Call } from "../http/call.ts";
 import type { Clock } from "../lib/clock.ts";
 import { invalid, Problem } from "../lib/problem.ts";
 import type { SecretBox } from "../lib/secret-box.ts";
@@ -105,7 +105,7 @@ export async function assigneeFaults(
   { db }: Pick<ReviewDeps, "db">,
   review: Review,
   userId: number | undefined,
-): Promise<Told> {
+): Promise<FieldFaults> {
   const isFit = userId === undefined || (await queries.maySee(db, review, userId));
   return { user_id: isFit ? undefined : SEES_NOTHING };
 }

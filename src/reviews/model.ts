@@ -1,7 +1,7 @@
 import { Type, type Static } from "@sinclair/typebox";
 
-import type { Role } from "../auth/model.ts";
-import { isRowId, pageQuery } from "../http/page.ts";
+import type { Role } from "../http/principal.ts";
+import { isRowId, pageQuery } from "../http/list.ts";
 import { instantAnswer, rowId, storableText } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
 import type { NativeEmail } from "../notifications/model.ts";

@@ -2,7 +2,7 @@ import { eq } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "../../db/client.ts";
 import { reviews } from "../../db/schema.ts";
-import type { Page } from "../http/page.ts";
+import type { Page } from "../http/list.ts";
 import type { ReviewChanges } from "./decide.ts";
 import type {
   Colleague,

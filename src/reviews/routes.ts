@@ -1,8 +1,8 @@
 import { Type } from "@sinclair/typebox";
 
 import { accountUser } from "../auth/guard.ts";
-import type { Principal } from "../auth/model.ts";
-import { isRowId, listOf, listSchema, pageOf, pageQuery } from "../http/page.ts";
+import type { Principal } from "../http/principal.ts";
+import { isRowId, listOf, listSchema, pageOf, pageQuery } from "../http/list.ts";
 import { route, type Call } from "../http/route.ts";
 import * as actions from "./actions.ts";
 import {

@@ -1,5 +1,5 @@
 import { emailDomain } from "../auth/email.ts";
-import type { Told } from "../http/faults.ts";
+import type { FieldFaults } from "../http/rules.ts";
 import { checkNewWebhookUrl, type EgressPolicy, type Lookup } from "../lib/egress.ts";
 
 /** Two labels at least: nobody owns a top-level domain. */
@@ -19,7 +19,7 @@ export function readDomains(texts: readonly string[]): string[] {
 }
 
 /** What is undefined has another fault already. */
-export function domainFaults(texts: readonly (string | undefined)[]): Told {
+export function domainFaults(texts: readonly (string | undefined)[]): FieldFaults {
   return Object.fromEntries(
     texts.flatMap((one, index) =>
       one === undefined || isDomain(one)

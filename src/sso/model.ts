@@ -1,6 +1,6 @@
 import { Type, type Static } from "@sinclair/typebox";
 
-import { isUlid, pageQuery } from "../http/page.ts";
+import { isUlid, pageQuery } from "../http/list.ts";
 import { instantAnswer, rowId, storableText } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
 

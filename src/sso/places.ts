@@ -1,4 +1,4 @@
-import { BASE_PATH } from "../http/mount.ts";
+import { BASE_PATH } from "../http/base-path.ts";
 import type { Config } from "../lib/config.ts";
 
 type Places = Pick<Config, "serverRoot" | "ssoReturnTo">;

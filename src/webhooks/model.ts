@@ -1,4 +1,4 @@
-import { Type, type Static, type TLiteral, type TSchema } from "@sinclair/typebox";
+import { Type, type Static, type TSchema, type TUnsafe } from "@sinclair/typebox";
 
 import { instantAnswer, storableText } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
@@ -18,12 +18,13 @@ export type DeliveryKind = (typeof DELIVERY_KINDS)[number];
 export type Ordering = (typeof ORDERINGS)[number];
 export type SubscriptionState = "active" | "disabled" | "deleted";
 
-export function literals<const T extends string | number>(values: readonly T[], description = "") {
+/** One of the values. The type is said by hand: Elysia makes nothing of a union whose members are a list. */
+export function literals<const T extends string | number>(
+  values: readonly T[],
+  description = "",
+): TUnsafe<T> {
   const options = description === "" ? {} : { description };
-  return Type.Union(
-    values.map((value): TLiteral<T> => Type.Literal(value)),
-    options,
-  );
+  return Type.Unsafe<T>(Type.Union(values.map((value) => Type.Literal(value)), options));
 }
 
 export function orNull<T extends TSchema>(schema: T, options: { [name: string]: unknown } = {}) {

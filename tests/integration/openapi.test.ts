@@ -7,7 +7,7 @@ import addFormats from "ajv-formats";
 import * as fc from "fast-check";
 
 import { createApp } from "../../src/app.ts";
-import { BASE_PATH } from "../../src/http/mount.ts";
+import { BASE_PATH } from "../../src/http/base-path.ts";
 import { openApiDocument } from "../../src/http/openapi.ts";
 import type { Answer } from "../support/api.ts";
 import { startWebhooks, type WebhookWorld } from "../support/webhooks.ts";

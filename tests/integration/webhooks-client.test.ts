@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, expectTypeOf, test } from "bun:test";
 
 import { createApiClient } from "../../src/client/api.ts";
 import { ApiError } from "../../src/client/client.ts";
-import { BASE_PATH } from "../../src/http/mount.ts";
+import { BASE_PATH } from "../../src/http/base-path.ts";
 import { startWebhooks, type WebhookWorld } from "../support/webhooks.ts";
 
 let world: WebhookWorld;

@@ -3,7 +3,7 @@ import { ulid } from "ulid";
 import { insertCompany, insertPlan, insertStore, insertUser } from "../../scripts/seed/rows.ts";
 import type { DbOrTx } from "../../db/client.ts";
 import { ssoConnections, ssoDomains } from "../../db/schema.ts";
-import type { Role } from "../../src/auth/model.ts";
+import type { Role } from "../../src/http/principal.ts";
 import { createPasswords } from "../../src/lib/password.ts";
 import { PASSWORD } from "./api.ts";
 

@@ -1,9 +1,9 @@
 import type { Db, Tx } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
 import { endAccessOfCompanies } from "../../auth/actions/end-access.ts";
-import type { Sound } from "../../http/check.ts";
-import type { Told } from "../../http/faults.ts";
-import type { Page } from "../../http/page.ts";
+import type { SoundParts } from "../../http/fields.ts";
+import type { FieldFaults } from "../../http/rules.ts";
+import type { Page } from "../../http/list.ts";
 import { invalid } from "../../lib/problem.ts";
 import { DOMAIN_TAKEN } from "../input.ts";
 import type { AccountQuery, Company, Named, NewAccount, NewPartner } from "../model.ts";
@@ -43,8 +43,8 @@ export function nameOfCompany({ db }: { readonly db: Db }, id: string | undefine
 
 export async function newPartnerFaults(
   { db }: { readonly db: Db },
-  { white_label: whiteLabel }: Sound<NewPartner>,
-): Promise<Told> {
+  { white_label: whiteLabel }: SoundParts<NewPartner>,
+): Promise<FieldFaults> {
   const domain = whiteLabel?.domain;
   const isTaken = domain !== undefined && (await queries.hasDomain(db, domain));
   return { "white_label.domain": isTaken ? DOMAIN_TAKEN : undefined };
@@ -76,8 +76,8 @@ export async function createPartner(
 /** Neither a partner nor a plan ever goes away, so nobody has to ask again. */
 export async function newAccountFaults(
   { db }: { readonly db: Db },
-  { partner_id: partnerId, plan_id: planId }: Sound<NewAccount>,
-): Promise<Told> {
+  { partner_id: partnerId, plan_id: planId }: SoundParts<NewAccount>,
+): Promise<FieldFaults> {
   const [partner, plans] = await Promise.all([
     partnerId === undefined ? undefined : queries.companyById(db, "partner", partnerId),
     planId === undefined ? [] : queries.plans(db),

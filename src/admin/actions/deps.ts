@@ -1,7 +1,7 @@
 import type { Db } from "../../../db/client.ts";
-import type { Principal } from "../../auth/model.ts";
-import { isRowId } from "../../http/page.ts";
-import type { Call } from "../../http/route.ts";
+import type { Principal } from "../../http/principal.ts";
+import { isRowId } from "../../http/list.ts";
+import type { Call } from "../../http/call.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Passwords } from "../../lib/password.ts";
 import { Problem } from "../../lib/problem.ts";

@@ -1,8 +1,8 @@
 import type { Db } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
-import type { Sound } from "../../http/check.ts";
-import type { Told } from "../../http/faults.ts";
-import type { Page } from "../../http/page.ts";
+import type { SoundParts } from "../../http/fields.ts";
+import type { FieldFaults } from "../../http/rules.ts";
+import type { Page } from "../../http/list.ts";
 import { invalid } from "../../lib/problem.ts";
 import { newSecret } from "../../lib/random-secret.ts";
 import { providerSecretContext } from "../../providers/secret.ts";
@@ -27,8 +27,8 @@ type WithSecret = Provider & { readonly secret: string };
 
 export async function newProviderFaults(
   { db }: { readonly db: Db },
-  { slug }: Sound<NewProvider>,
-): Promise<Told> {
+  { slug }: SoundParts<NewProvider>,
+): Promise<FieldFaults> {
   const isTaken = slug !== undefined && (await queries.hasSlug(db, slug));
   return { slug: isTaken ? SLUG_TAKEN : undefined };
 }

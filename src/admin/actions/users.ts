@@ -2,9 +2,9 @@ import type { Db } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
 import { endAccess, liftLock } from "../../auth/actions/end-access.ts";
 import { normaliseEmail } from "../../auth/email.ts";
-import type { Sound } from "../../http/check.ts";
-import type { Told } from "../../http/faults.ts";
-import type { Page } from "../../http/page.ts";
+import type { SoundParts } from "../../http/fields.ts";
+import type { FieldFaults } from "../../http/rules.ts";
+import type { Page } from "../../http/list.ts";
 import { invalid, Problem } from "../../lib/problem.ts";
 import { EMAIL_TAKEN, userFaults } from "../input.ts";
 import type { NewUser, User, UserQuery } from "../model.ts";
@@ -28,8 +28,8 @@ export function findUser({ db }: { readonly db: Db }, id: string | undefined): P
 /** What is wrong with the fields of a new user, by what is known now. */
 export async function newUserFaults(
   { db }: { readonly db: Db },
-  body: Sound<NewUser>,
-): Promise<Told> {
+  body: SoundParts<NewUser>,
+): Promise<FieldFaults> {
   const { company_id: companyId } = body;
   const email = body.email && normaliseEmail(body.email);
   const [employer, isTaken] = await Promise.all([

@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 
 import { superAdmin } from "../../auth/guard.ts";
-import { listOf, listSchema, pageOf } from "../../http/page.ts";
+import { listOf, listSchema, pageOf } from "../../http/list.ts";
 import { Answer, route } from "../../http/route.ts";
 import * as actions from "../actions/companies.ts";
 import type { AdminDeps } from "../actions/deps.ts";

@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 
 import { superAdmin } from "../../auth/guard.ts";
-import { isRowId, listOf, listSchema, pageOf, pageQuery } from "../../http/page.ts";
+import { isRowId, listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
 import { Answer, route } from "../../http/route.ts";
 import type { AdminDeps } from "../actions/deps.ts";
 import * as actions from "../actions/providers.ts";

@@ -1,5 +1,5 @@
 import { superAdmin } from "../../auth/guard.ts";
-import { listOf, listSchema, pageOf } from "../../http/page.ts";
+import { listOf, listSchema, pageOf } from "../../http/list.ts";
 import { Answer, route } from "../../http/route.ts";
 import type { AdminDeps } from "../actions/deps.ts";
 import * as actions from "../actions/users.ts";

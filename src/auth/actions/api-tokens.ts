@@ -1,13 +1,13 @@
 import type { Db } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
-import type { Page } from "../../http/page.ts";
-import type { Call } from "../../http/route.ts";
+import type { Page } from "../../http/list.ts";
+import type { Call } from "../../http/call.ts";
 import { isoInstant, type Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import { Problem } from "../../lib/problem.ts";
 import { coversScopes } from "../decide.ts";
 import type { KeyRing } from "../key-ring.ts";
-import type { Principal } from "../model.ts";
+import type { Principal } from "../../http/principal.ts";
 import { apiTokensOf, deleteToken, findApiToken, type ApiTokenRow } from "../queries/tokens.ts";
 import type { ApiTokenBody, NewApiTokenAnswer } from "../token-model.ts";
 import { holdCaller } from "./hold-caller.ts";

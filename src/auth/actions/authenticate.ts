@@ -1,12 +1,12 @@
 import type { Db } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
-import type { Call } from "../../http/route.ts";
+import type { Call } from "../../http/call.ts";
 import { addMs, type Clock } from "../../lib/clock.ts";
 import { errorFields, type Log } from "../../lib/log.ts";
 import { Problem } from "../../lib/problem.ts";
 import { claimsMatch } from "../claims.ts";
 import type { KeyRing } from "../key-ring.ts";
-import type { Principal, TokenKind } from "../model.ts";
+import type { Principal, TokenKind } from "../../http/principal.ts";
 import { findBearer, stampLastUse, type BearerRow } from "../queries/tokens.ts";
 
 /** `last_used_at` tells people which tokens are in use; a minute is exact enough and spares a write per request. */

@@ -1,10 +1,10 @@
 import type { Tx } from "../../../db/client.ts";
-import type { Call } from "../../http/route.ts";
+import type { Call } from "../../http/call.ts";
 import { invalid, Problem } from "../../lib/problem.ts";
 import type { Wake } from "../../outbox/schedule.ts";
 import { hasCodesLeft } from "../decide.ts";
 import { emailDigest } from "../email.ts";
-import type { Principal } from "../model.ts";
+import type { Principal } from "../../http/principal.ts";
 import { holdCodeLimits } from "../queries/codes.ts";
 import { findCodeRecipient, findPerson } from "../queries/users.ts";
 import { attemptSignIn, type AttemptDeps } from "./attempt-sign-in.ts";

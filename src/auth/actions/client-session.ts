@@ -1,7 +1,7 @@
 import type { Tx } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
 import type { AuditAction } from "../../audit/model.ts";
-import type { Call } from "../../http/route.ts";
+import type { Call } from "../../http/call.ts";
 import type { Config } from "../../lib/config.ts";
 import type { KeyRing } from "../key-ring.ts";
 import { deleteFamily, lockFamily } from "../queries/sessions.ts";

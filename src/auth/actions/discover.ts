@@ -1,5 +1,5 @@
 import type { Db } from "../../../db/client.ts";
-import { BASE_PATH } from "../../http/mount.ts";
+import { BASE_PATH } from "../../http/base-path.ts";
 import type { Config } from "../../lib/config.ts";
 import { emailDomain, normaliseEmail } from "../email.ts";
 import type { DiscoverAnswer } from "../password-model.ts";

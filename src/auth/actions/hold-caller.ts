@@ -1,6 +1,6 @@
 import type { Tx } from "../../../db/client.ts";
 import { Problem } from "../../lib/problem.ts";
-import type { Principal } from "../model.ts";
+import type { Principal } from "../../http/principal.ts";
 import { isTokenAlive } from "../queries/tokens.ts";
 import { holdUser } from "../queries/users.ts";
 

@@ -2,13 +2,13 @@ import { ulid } from "ulid";
 
 import type { Db, Tx } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
-import type { Told } from "../../http/faults.ts";
-import type { Call } from "../../http/route.ts";
+import type { FieldFaults } from "../../http/rules.ts";
+import type { Call } from "../../http/call.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import { invalid, Problem } from "../../lib/problem.ts";
 import type { KeyRing } from "../key-ring.ts";
-import type { Principal } from "../model.ts";
+import type { Principal } from "../../http/principal.ts";
 import { insertAuthenticationEvent } from "../queries/sessions.ts";
 import { findAccountWithOwner, holdUser } from "../queries/users.ts";
 import type { ImpersonationAnswer, ImpersonationBody } from "../token-model.ts";
@@ -64,7 +64,7 @@ export async function accountFaults(
   { db }: Pick<ImpersonateDeps, "db">,
   { partnerId }: Principal,
   accountId: number | undefined,
-): Promise<Told> {
+): Promise<FieldFaults> {
   const account = accountId === undefined ? undefined : await findAccountWithOwner(db, accountId);
   if (account === undefined || account.partnerId !== partnerId) return {};
   const canAct = account.ownerId !== null && account.isActive;

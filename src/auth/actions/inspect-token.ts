@@ -1,10 +1,10 @@
 import type { Db } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
-import type { Call } from "../../http/route.ts";
+import type { Call } from "../../http/call.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { claimsMatch, type Claims } from "../claims.ts";
 import type { KeyRing } from "../key-ring.ts";
-import type { TokenKind } from "../model.ts";
+import type { TokenKind } from "../../http/principal.ts";
 import { deleteFamily, deleteRefreshTokens, lockFamily } from "../queries/sessions.ts";
 import { deleteToken, findBearer, findRefreshToken } from "../queries/tokens.ts";
 

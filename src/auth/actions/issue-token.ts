@@ -5,7 +5,7 @@ import { addMs } from "../../lib/clock.ts";
 import type { SecretBox } from "../../lib/secret-box.ts";
 import { claimsOf } from "../claims.ts";
 import type { KeyRing } from "../key-ring.ts";
-import type { TokenKind } from "../model.ts";
+import type { TokenKind } from "../../http/principal.ts";
 import { insertToken } from "../queries/tokens.ts";
 
 /** decisions.md 2, JWT. */

@@ -1,9 +1,9 @@
 import type { Db, Tx } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
-import type { Call } from "../../http/route.ts";
+import type { Call } from "../../http/call.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { Problem } from "../../lib/problem.ts";
-import type { Principal } from "../model.ts";
+import type { Principal } from "../../http/principal.ts";
 import { deleteRefreshTokens, lockFamily, stampLogout } from "../queries/sessions.ts";
 import { deleteToken } from "../queries/tokens.ts";
 

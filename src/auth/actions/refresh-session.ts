@@ -1,6 +1,6 @@
 import type { Db, Tx } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
-import type { Call } from "../../http/route.ts";
+import type { Call } from "../../http/call.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import { claimsMatch, type Claims } from "../claims.ts";

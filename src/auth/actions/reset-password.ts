@@ -1,6 +1,6 @@
 import type { Tx } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
-import type { Call } from "../../http/route.ts";
+import type { Call } from "../../http/call.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import type { Passwords } from "../../lib/password.ts";
@@ -12,7 +12,7 @@ import type { Db } from "../../../db/client.ts";
 import { emailDigest } from "../email.ts";
 import type { KeyRing } from "../key-ring.ts";
 import { passwordChangedMail } from "../mails.ts";
-import type { Principal } from "../model.ts";
+import type { Principal } from "../../http/principal.ts";
 import type { ResetAnswer } from "../password-model.ts";
 import { consumeCodesOf, deleteAuthorizationCodesOf } from "../queries/codes.ts";
 import { forgetLock } from "../queries/locks.ts";

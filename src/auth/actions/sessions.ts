@@ -1,10 +1,10 @@
 import type { Db } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
-import { isUlid, type Page } from "../../http/page.ts";
-import type { Call } from "../../http/route.ts";
+import { isUlid, type Page } from "../../http/list.ts";
+import type { Call } from "../../http/call.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { Problem } from "../../lib/problem.ts";
-import type { Principal } from "../model.ts";
+import type { Principal } from "../../http/principal.ts";
 import {
   deleteFamily,
   findSession,

@@ -1,5 +1,5 @@
 import type { Tx } from "../../../db/client.ts";
-import type { Call } from "../../http/route.ts";
+import type { Call } from "../../http/call.ts";
 import { lockedUntil } from "../decide.ts";
 import { emailDigest } from "../email.ts";
 import type { LoginAnswer } from "../model.ts";

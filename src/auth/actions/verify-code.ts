@@ -1,6 +1,6 @@
 import type { Db, Tx } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
-import type { Call } from "../../http/route.ts";
+import type { Call } from "../../http/call.ts";
 import { addMs, type Clock } from "../../lib/clock.ts";
 import { invalid } from "../../lib/problem.ts";
 import type { SecretBox } from "../../lib/secret-box.ts";

@@ -1,5 +1,6 @@
 import type { Db } from "../../../db/client.ts";
-import type { Principal, VerifyTokenAnswer } from "../model.ts";
+import type { Principal } from "../../http/principal.ts";
+import type { VerifyTokenAnswer } from "../model.ts";
 import { findPerson } from "../queries/users.ts";
 import { readContext } from "./session-context.ts";
 

@@ -1,6 +1,6 @@
 import type { DbOrTx, Tx } from "../../../db/client.ts";
-import type { Page } from "../../http/page.ts";
-import type { SignInMethod } from "../model.ts";
+import type { Page } from "../../http/list.ts";
+import type { SignInMethod } from "../../http/principal.ts";
 
 /** A sign-in: the family of the tokens that come from it. */
 interface AuthenticationEvent {

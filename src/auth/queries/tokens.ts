@@ -1,6 +1,6 @@
 import type { DbOrTx, Tx } from "../../../db/client.ts";
-import type { Page } from "../../http/page.ts";
-import type { Role, SignInMethod, TokenKind } from "../model.ts";
+import type { Page } from "../../http/list.ts";
+import type { Role, SignInMethod, TokenKind } from "../../http/principal.ts";
 
 export interface TokenRow {
   readonly jti: string;

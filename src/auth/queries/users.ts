@@ -1,6 +1,6 @@
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { emailDomain } from "../email.ts";
-import type { Role } from "../model.ts";
+import type { Role } from "../../http/principal.ts";
 
 /** Who might sign in with an email. */
 export interface SignInUser {

@@ -1,6 +1,6 @@
 import { Type } from "@sinclair/typebox";
 
-import { listOf, listSchema, pageOf, pageQuery } from "../../http/page.ts";
+import { listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
 import { Answer, route } from "../../http/route.ts";
 import * as api from "../actions/api-tokens.ts";
 import * as dashboard from "../actions/dashboard-token.ts";

@@ -1,6 +1,6 @@
 import { Type } from "@sinclair/typebox";
 
-import { isUlid, listOf, listSchema, pageOf, pageQuery } from "../../http/page.ts";
+import { isUlid, listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
 import { Answer, route } from "../../http/route.ts";
 import { accountFaults, impersonateOwner, type ImpersonateDeps } from "../actions/impersonate.ts";
 import { endSession, findOwnSession, listSessions } from "../actions/sessions.ts";

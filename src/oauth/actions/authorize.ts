@@ -2,7 +2,7 @@ import type { Tx } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
 import { attemptSignIn, type AttemptOutcome } from "../../auth/actions/attempt-sign-in.ts";
 import { holdPerson, holdPersonInClient } from "../../auth/actions/client-session.ts";
-import type { Call } from "../../http/route.ts";
+import type { Call } from "../../http/call.ts";
 import { addMs } from "../../lib/clock.ts";
 import { hashSecret, newSecret } from "../../lib/random-secret.ts";
 import { redeemSsoCode } from "../../sso/actions/exchange-code.ts";

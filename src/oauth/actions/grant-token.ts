@@ -1,7 +1,7 @@
 import { attemptSignIn } from "../../auth/actions/attempt-sign-in.ts";
 import { openClientSession } from "../../auth/actions/client-session.ts";
 import { refreshSession } from "../../auth/actions/refresh-session.ts";
-import type { Call } from "../../http/route.ts";
+import type { Call } from "../../http/call.ts";
 import type { Credentials } from "../credentials.ts";
 import { admitsUser, decideScope } from "../decide.ts";
 import type { TokenRequest } from "../grants.ts";

@@ -1,7 +1,7 @@
 import { decodeJwt } from "jose";
 
 import { findClientToken, revokeClientToken } from "../../auth/actions/inspect-token.ts";
-import type { Call } from "../../http/route.ts";
+import type { Call } from "../../http/call.ts";
 import { invalidClient, type Credentials } from "../credentials.ts";
 import { authenticateClient } from "./authenticate-client.ts";
 import type { OAuthDeps } from "./deps.ts";

@@ -7,7 +7,7 @@ import {
   openClientSession,
   type ClientSession,
 } from "../../auth/actions/client-session.ts";
-import type { Call } from "../../http/route.ts";
+import type { Call } from "../../http/call.ts";
 import { hashSecret } from "../../lib/random-secret.ts";
 import { decideRedemption } from "../decide.ts";
 import type { TokenRequest } from "../grants.ts";

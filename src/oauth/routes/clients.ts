@@ -1,8 +1,8 @@
 import { Type } from "@sinclair/typebox";
 
 import { partnerAdmin, superAdmin } from "../../auth/guard.ts";
-import type { Principal } from "../../auth/model.ts";
-import { listOf, listSchema, pageOf, pageQuery } from "../../http/page.ts";
+import type { Principal } from "../../http/principal.ts";
+import { listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
 import { Answer, route, type Access, type Call, type Route } from "../../http/route.ts";
 import * as actions from "../actions/clients.ts";
 import { clientFaults } from "../input.ts";

@@ -1,8 +1,8 @@
 import { emailDomain, normaliseEmail } from "../../auth/email.ts";
-import type { Sound } from "../../http/check.ts";
-import type { Told } from "../../http/faults.ts";
-import { isUlid } from "../../http/page.ts";
-import type { Call } from "../../http/route.ts";
+import type { SoundParts } from "../../http/fields.ts";
+import type { FieldFaults } from "../../http/rules.ts";
+import { isUlid } from "../../http/list.ts";
+import type { Call } from "../../http/call.ts";
 import { addMs } from "../../lib/clock.ts";
 import { hashSecret } from "../../lib/random-secret.ts";
 import { newOneTimeSecret, s256, STATE_TTL_MS, tripSecrets } from "../browser.ts";
@@ -78,8 +78,8 @@ export async function departSso(
 /** What is wrong with the request itself is told: it is the caller's own text, and says nothing of anybody. */
 export function redirectFaults(
   { config }: Pick<SsoDeps, "config">,
-  query: Sound<RedirectQuery>,
-): Told {
+  query: SoundParts<RedirectQuery>,
+): FieldFaults {
   const asksOnce = "email" in query !== "connection" in query;
   const hasChallenge = "code_challenge" in query || query.code_challenge_method === undefined;
   const isAllowed = returnPlace(config, query.return_to) !== undefined;

@@ -3,11 +3,11 @@ import { ulid } from "ulid";
 import type { Db, Tx } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
 import type { AuditAction } from "../../audit/model.ts";
-import type { Principal } from "../../auth/model.ts";
-import type { Sound } from "../../http/check.ts";
-import type { Told } from "../../http/faults.ts";
-import { isUlid, type Page } from "../../http/page.ts";
-import type { Call } from "../../http/route.ts";
+import type { Principal } from "../../http/principal.ts";
+import type { SoundParts } from "../../http/fields.ts";
+import type { FieldFaults } from "../../http/rules.ts";
+import { isUlid, type Page } from "../../http/list.ts";
+import type { Call } from "../../http/call.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import type { Lookup } from "../../lib/egress.ts";
@@ -52,9 +52,9 @@ export async function findConnection(
 /** What is wrong with the fields of a new connection, or of changes to the one with this id. */
 export async function connectionFaults(
   deps: Pick<ConnectionDeps, "db" | "config" | "lookup">,
-  { company_id: companyId, issuer, domains = [] }: Sound<NewConnection>,
+  { company_id: companyId, issuer, domains = [] }: SoundParts<NewConnection>,
   ownId: string | undefined,
-): Promise<Told> {
+): Promise<FieldFaults> {
   const readable = domains.flatMap((one) => (one !== undefined && isDomain(one) ? [one] : []));
   const [company_id, issuerText, taken] = await Promise.all([
     companyId === undefined ? undefined : companyFault(deps.db, companyId),

@@ -2,7 +2,7 @@ import type { Db } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
 import type { AuditActor } from "../../audit/actions.ts";
 import type { KeyRing } from "../../auth/key-ring.ts";
-import type { Call } from "../../http/route.ts";
+import type { Call } from "../../http/call.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import type { SecretBox } from "../../lib/secret-box.ts";

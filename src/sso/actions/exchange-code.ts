@@ -1,7 +1,7 @@
 import type { Tx } from "../../../db/client.ts";
 import { holdLinkedUser, openLinkedSession } from "../../auth/actions/sign-in-linked.ts";
 import type { LoginAnswer } from "../../auth/model.ts";
-import type { Call } from "../../http/route.ts";
+import type { Call } from "../../http/call.ts";
 import { Problem } from "../../lib/problem.ts";
 import { hashSecret } from "../../lib/random-secret.ts";
 import { s256 } from "../browser.ts";

@@ -1,6 +1,6 @@
 import type { DbOrTx } from "../../../db/client.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
-import type { Page } from "../../http/page.ts";
+import type { Page } from "../../http/list.ts";
 import { addMs } from "../../lib/clock.ts";
 import type { Attempt, AttemptFilter, AttemptSummary } from "../delivery-model.ts";
 

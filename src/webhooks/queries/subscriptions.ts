@@ -1,5 +1,5 @@
 import type { DbOrTx, Tx } from "../../../db/client.ts";
-import type { Page } from "../../http/page.ts";
+import type { Page } from "../../http/list.ts";
 import type { Subscription, SubscriptionSettings } from "../model.ts";
 
 /** Columns as `Subscription` names them; nothing sealed among them. */

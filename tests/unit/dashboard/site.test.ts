@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 
 import { dashboardSite } from "../../../src/dashboard/site.ts";
-import { mount } from "../../../src/http/mount.ts";
+import { mount } from "../../../src/http/base-path.ts";
 import type { BundledFile } from "../../../src/lib/bundle.ts";
 
 const call = { requestId: "r", ip: "127.0.0.1", userAgent: null, headers: new Headers() };

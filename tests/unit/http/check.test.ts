@@ -2,8 +2,8 @@ import { describe, expect, test } from "bun:test";
 
 import { Type, type TObject, type TSchema } from "@sinclair/typebox";
 
-import { examine, examineQuery, type Examined } from "../../../src/http/check.ts";
-import { isRowId, isUlid, listOf, pageOf, pageQuery } from "../../../src/http/page.ts";
+import { examine, examineQuery, type Examined } from "../../../src/http/fields.ts";
+import { isRowId, isUlid, listOf, pageOf, pageQuery } from "../../../src/http/list.ts";
 import { describeSchema } from "../../../src/http/openapi-schemas.ts";
 import { instantText, storableText } from "../../../src/http/text.ts";
 

@@ -1,4 +1,4 @@
-import type { Call } from "./route.ts";
+import type { Call } from "./call.ts";
 
 /** A public page or file at `{server_root}` (decisions.md 1, root pages). */
 export interface Page {

@@ -1,7 +1,7 @@
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
 import { addMs } from "../../lib/clock.ts";
-import { EXACT_MS, GROWTH, type CountedAttempts, type Range, type Segment } from "../figures.ts";
+import { EXACT_MS, GROWTH, type CountedAttempts, type Range, type Segment } from "../stats.ts";
 import type { Subscription } from "../model.ts";
 
 type Key = Pick<Subscription, "id" | "shard">;
