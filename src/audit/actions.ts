@@ -37,11 +37,7 @@ export async function recordAudit(
 }
 
 /** `GET /admin/audit-log`. */
-export function listAudit(
-  { db }: { db: DbOrTx },
-  query: AuditQuery,
-  page: Page,
-): Promise<StoredAuditRow[]> {
+export function listAudit(db: DbOrTx, query: AuditQuery, page: Page): Promise<StoredAuditRow[]> {
   const { action, actor_id: actorId, company_id: companyId } = query;
   const since = query.since === undefined ? undefined : parseInstant(query.since);
   const until = query.until === undefined ? undefined : parseInstant(query.until);

@@ -1,13 +1,12 @@
 import type { Db } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
 import type { Page } from "../../http/list.ts";
-import type { Call } from "../../http/call.ts";
+import type { Caller, Principal } from "../../http/principal.ts";
 import { isoInstant, type Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import { Problem } from "../../lib/problem.ts";
 import { coversScopes } from "../decide.ts";
 import type { KeyRing } from "../key-ring.ts";
-import type { Principal } from "../../http/principal.ts";
 import { apiTokensOf, deleteToken, findApiToken, type ApiTokenRow } from "../queries/tokens.ts";
 import type { ApiTokenBody, NewApiTokenAnswer } from "../token-model.ts";
 import { holdCaller } from "./hold-caller.ts";
@@ -19,11 +18,6 @@ export interface ApiTokenDeps {
   readonly clock: Clock;
   readonly keys: KeyRing;
   readonly config: Pick<Config, "accessTokenTtlS">;
-}
-
-interface Caller {
-  readonly principal: Principal;
-  readonly call: Call;
 }
 
 const KIND = "api_pat";

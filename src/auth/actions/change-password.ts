@@ -1,10 +1,9 @@
 import type { Tx } from "../../../db/client.ts";
-import type { Call } from "../../http/call.ts";
 import { invalid, Problem } from "../../lib/problem.ts";
 import type { Wake } from "../../outbox/schedule.ts";
 import { hasCodesLeft } from "../decide.ts";
 import { emailDigest } from "../email.ts";
-import type { Principal } from "../../http/principal.ts";
+import type { Caller } from "../../http/principal.ts";
 import { holdCodeLimits } from "../queries/codes.ts";
 import { findCodeRecipient, findPerson } from "../queries/users.ts";
 import { attemptSignIn, type AttemptDeps } from "./attempt-sign-in.ts";
@@ -21,9 +20,8 @@ export interface ChangeDeps extends AttemptDeps, ResendDeps {
  */
 export async function requestPasswordChange(
   deps: ChangeDeps,
-  principal: Principal,
+  { principal, call }: Caller,
   currentPassword: string,
-  call: Call,
 ): Promise<void> {
   const person = await findPerson(deps.db, principal.userId);
   if (person === undefined) throw new Problem("unauthenticated");

@@ -1,12 +1,11 @@
 import type { Db, Tx } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
 import type { AuditAction } from "../../audit/model.ts";
-import type { Call } from "../../http/call.ts";
+import type { Caller } from "../../http/principal.ts";
 import { isoInstant, type Clock } from "../../lib/clock.ts";
 import { Problem } from "../../lib/problem.ts";
 import type { SecretBox } from "../../lib/secret-box.ts";
 import type { KeyRing } from "../key-ring.ts";
-import type { Principal } from "../../http/principal.ts";
 import { deleteToken, findDashboardToken, type DashboardToken } from "../queries/tokens.ts";
 import type { DashboardTokenAnswer } from "../token-model.ts";
 import { holdCaller } from "./hold-caller.ts";
@@ -17,11 +16,6 @@ export interface DashboardTokenDeps {
   readonly clock: Clock;
   readonly box: SecretBox;
   readonly keys: KeyRing;
-}
-
-interface Caller {
-  readonly principal: Principal;
-  readonly call: Call;
 }
 
 const KIND = "dashboard_pat";

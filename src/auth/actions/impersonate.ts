@@ -3,12 +3,11 @@ import { ulid } from "ulid";
 import type { Db, Tx } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
 import type { FieldFaults } from "../../http/rules.ts";
-import type { Call } from "../../http/call.ts";
+import type { Caller, Principal } from "../../http/principal.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import { invalid, Problem } from "../../lib/problem.ts";
 import type { KeyRing } from "../key-ring.ts";
-import type { Principal } from "../../http/principal.ts";
 import { insertAuthenticationEvent } from "../queries/sessions.ts";
 import { findAccountWithOwner, holdUser } from "../queries/users.ts";
 import type { ImpersonationAnswer, ImpersonationBody } from "../token-model.ts";
@@ -22,11 +21,6 @@ export interface ImpersonateDeps {
   readonly clock: Clock;
   readonly keys: KeyRing;
   readonly config: Pick<Config, "accessTokenTtlS">;
-}
-
-interface Caller {
-  readonly principal: Principal;
-  readonly call: Call;
 }
 
 interface Owner {

@@ -1,19 +1,18 @@
 import type { Db, Tx } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
-import type { Call } from "../../http/call.ts";
+import type { Caller, Principal } from "../../http/principal.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { Problem } from "../../lib/problem.ts";
-import type { Principal } from "../../http/principal.ts";
 import { deleteRefreshTokens, lockFamily, stampLogout } from "../queries/sessions.ts";
 import { deleteToken } from "../queries/tokens.ts";
 
-interface RevokeDeps {
+interface SignOutDeps {
   readonly db: Db;
   readonly clock: Clock;
 }
 
 /** `GET /logout`: ends the token and its family's refresh token (interface.md 4.1, decisions.md 2). */
-export async function logOut(deps: RevokeDeps, principal: Principal, call: Call): Promise<void> {
+export async function logOut(deps: SignOutDeps, { principal, call }: Caller): Promise<void> {
   const { userId, jti, impersonatorId } = principal;
   const at = deps.clock.now();
   await deps.db.transaction(async (tx) => {
@@ -26,9 +25,8 @@ export async function logOut(deps: RevokeDeps, principal: Principal, call: Call)
 
 /** `GET /sso/revoking-token`: the same end, without being a logout. */
 export async function revokeOwnToken(
-  deps: RevokeDeps,
-  principal: Principal,
-  call: Call,
+  deps: SignOutDeps,
+  { principal, call }: Caller,
 ): Promise<void> {
   const { jti, tokenKind: kind } = principal;
   const at = deps.clock.now();

@@ -1,6 +1,5 @@
 import type { Tx } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
-import type { Call } from "../../http/call.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import type { Passwords } from "../../lib/password.ts";
@@ -12,7 +11,7 @@ import type { Db } from "../../../db/client.ts";
 import { emailDigest } from "../email.ts";
 import type { KeyRing } from "../key-ring.ts";
 import { passwordChangedMail } from "../mails.ts";
-import type { Principal } from "../../http/principal.ts";
+import type { Caller } from "../../http/principal.ts";
 import type { ResetAnswer } from "../password-model.ts";
 import { consumeCodesOf, deleteAuthorizationCodesOf } from "../queries/codes.ts";
 import { forgetLock } from "../queries/locks.ts";
@@ -31,9 +30,7 @@ export interface ResetDeps {
   readonly config: Pick<Config, "accessTokenTtlS">;
 }
 
-interface Reset {
-  readonly principal: Principal;
-  readonly call: Call;
+interface Reset extends Caller {
   readonly now: Date;
 }
 
@@ -43,9 +40,8 @@ interface Reset {
  */
 export async function resetPassword(
   deps: ResetDeps,
-  principal: Principal,
+  { principal, call }: Caller,
   password: string,
-  call: Call,
 ): Promise<ResetAnswer> {
   const hash = await deps.passwords.hash(password);
   const now = deps.clock.now();

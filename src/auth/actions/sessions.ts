@@ -1,10 +1,9 @@
 import type { Db } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
 import { isUlid, type Page } from "../../http/list.ts";
-import type { Call } from "../../http/call.ts";
+import type { Caller, Principal } from "../../http/principal.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { Problem } from "../../lib/problem.ts";
-import type { Principal } from "../../http/principal.ts";
 import {
   deleteFamily,
   findSession,
@@ -18,11 +17,6 @@ import { recordDenial } from "./record-denial.ts";
 interface SessionDeps {
   readonly db: Db;
   readonly clock: Clock;
-}
-
-interface Caller {
-  readonly principal: Principal;
-  readonly call: Call;
 }
 
 export function listSessions(

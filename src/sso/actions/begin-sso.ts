@@ -19,16 +19,10 @@ export interface Begun {
   readonly browser?: string;
 }
 
-interface Asked {
-  readonly query: RedirectQuery;
-  /** The secret of a cookie that the browser has already. */
-  readonly browser: string | undefined;
-}
-
 /** `GET /auth/sso/redirect`: off to the provider, with state, nonce and PKCE (decisions.md 2, SSO legs). */
 export async function beginSso(
   deps: SsoDeps,
-  { query, browser: known }: Asked,
+  { query, known }: { query: RedirectQuery; known: string | undefined },
   call: Call,
 ): Promise<Begun> {
   const returnTo = returnPlace(deps.config, query.return_to);

@@ -3,11 +3,10 @@ import { ulid } from "ulid";
 import type { Db, Tx } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
 import type { AuditAction } from "../../audit/model.ts";
-import type { Principal } from "../../http/principal.ts";
+import type { Caller } from "../../http/principal.ts";
 import type { SoundParts } from "../../http/fields.ts";
 import type { FieldFaults } from "../../http/rules.ts";
 import { isUlid, type Page } from "../../http/list.ts";
-import type { Call } from "../../http/call.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import type { Lookup } from "../../lib/egress.ts";
@@ -24,11 +23,6 @@ export interface ConnectionDeps {
   readonly box: SecretBox;
   readonly config: Pick<Config, "egress">;
   readonly lookup?: Lookup;
-}
-
-export interface Caller {
-  readonly principal: Principal;
-  readonly call: Call;
 }
 
 export function listConnections(
