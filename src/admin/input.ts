@@ -41,7 +41,10 @@ function roleFault(role: NewUser["role"], { type }: Employer): string | undefine
   return `must be one of ${roles.join(", ")} in a company of type ${type}`;
 }
 
-function storesFault(body: SoundParts<NewUser>, employer: Employer | undefined): string | undefined {
+function storesFault(
+  body: SoundParts<NewUser>,
+  employer: Employer | undefined,
+): string | undefined {
   const { role, store_ids: storeIds } = body;
   if (role === "location_user" && (!("store_ids" in body) || storeIds?.length === 0))
     return "is required of a location user";

@@ -3,6 +3,7 @@ import { Type, type Static } from "@sinclair/typebox";
 import { type Role } from "../http/principal.ts";
 import { PASSWORD_LENGTH } from "../auth/model.ts";
 import { isRowId, pageQuery } from "../http/list.ts";
+import { literals } from "../http/literals.ts";
 import { instantAnswer, rowId, storableText } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
 import { PROVIDER_SLUG } from "../providers/model.ts";
@@ -17,7 +18,7 @@ const STORES = 500;
 const strict = { additionalProperties: false };
 const name = storableText([1, NAME_CHARS]);
 const nullableText = Type.Union([Type.String(), Type.Null()]);
-const flag = Type.Union([Type.Literal("true"), Type.Literal("false")]);
+const flag = literals(["true", "false"]);
 
 // ------------------------------------------------------------------------------------------------ companies
 
@@ -182,7 +183,7 @@ export interface Employer {
 }
 
 const ROLES = Object.values(ROLES_OF).flat();
-const role = Type.Union(ROLES.map((one) => Type.Literal(one)));
+const role = literals(ROLES);
 
 const email = Type.String({
   minLength: 3,

@@ -2,6 +2,7 @@ import { Type, type Static } from "@sinclair/typebox";
 
 import type { Role } from "../http/principal.ts";
 import { isRowId, pageQuery } from "../http/list.ts";
+import { literals } from "../http/literals.ts";
 import { instantAnswer, rowId, storableText } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
 import type { NativeEmail } from "../notifications/model.ts";
@@ -83,10 +84,7 @@ const NOTE_CHARS = 10_000;
 const strict = { additionalProperties: false };
 export const ResponseBody = Type.Object({ body: storableText([1, RESPONSE_CHARS]) }, strict);
 export const FlagBody = Type.Object({ reason: storableText([1, REASON_CHARS]) }, strict);
-export const FlagStatusBody = Type.Object(
-  { status: Type.Union(FLAG_MOVES.map((one) => Type.Literal(one))) },
-  strict,
-);
+export const FlagStatusBody = Type.Object({ status: literals(FLAG_MOVES) }, strict);
 export const AssignBody = Type.Object({ user_id: rowId() }, strict);
 export const NoteBody = Type.Object({ body: storableText([1, NOTE_CHARS]) }, strict);
 
@@ -96,10 +94,8 @@ export const reviewQuery = Type.Object({
   rate: Type.Optional(Type.Integer({ minimum: 1, maximum: 5 })),
   source_platform: Type.Optional(storableText([1, 64])),
   assigned_user_id: Type.Optional(rowId()),
-  responded: Type.Optional(Type.Union([Type.Literal("true"), Type.Literal("false")])),
-  flag_status: Type.Optional(
-    Type.Union([Type.Literal("open"), ...FLAG_MOVES.map((one) => Type.Literal(one))]),
-  ),
+  responded: Type.Optional(literals(["true", "false"])),
+  flag_status: Type.Optional(literals(["open", ...FLAG_MOVES])),
 });
 export type ReviewQuery = Static<typeof reviewQuery>;
 

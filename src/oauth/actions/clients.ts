@@ -4,10 +4,9 @@ import type { Db } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
 import type { AuditAction } from "../../audit/model.ts";
 import { recordDenial } from "../../auth/actions/record-denial.ts";
-import type { Principal } from "../../http/principal.ts";
+import type { Caller } from "../../http/principal.ts";
 import { faultsOf } from "../../http/rules.ts";
 import type { Page } from "../../http/list.ts";
-import type { Call } from "../../http/call.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { invalid, Problem } from "../../lib/problem.ts";
 import { hashSecret, newSecret } from "../../lib/random-secret.ts";
@@ -20,21 +19,19 @@ export interface ClientDeps {
   readonly clock: Clock;
 }
 
-export interface Caller {
-  readonly principal: Principal;
-  readonly call: Call;
-  /** Whether the caller administrates the clients of every tenant; else those of the own. */
+export interface ClientAdministrator extends Caller {
+  /** Whether the clients of every tenant are theirs to administrate, or only those of their own. */
   readonly isPlatform: boolean;
 }
 
-export interface WithSecret {
+export interface ClientWithSecret {
   readonly client: OAuthClient;
   readonly secret: string | null;
 }
 
 export function listClients(
   { db }: ClientDeps,
-  { principal, isPlatform }: Caller,
+  { principal, isPlatform }: ClientAdministrator,
   page: Page,
 ): Promise<OAuthClient[]> {
   return queries.clientsOf(db, isPlatform ? undefined : principal.companyId, page);
@@ -53,7 +50,7 @@ export const isClientKey = (key: string): boolean => CLIENT_KEY.test(key);
 /** 404 where there is none, 403 and an AUTHZ_DENIED row where it is another tenant's (decisions.md 1). */
 export async function findOwnClient(
   deps: ClientDeps,
-  { principal, call, isPlatform }: Caller,
+  { principal, call, isPlatform }: ClientAdministrator,
   clientId: string,
 ): Promise<OAuthClient> {
   const client = CLIENT_ID.test(clientId) ? await queries.findClient(deps.db, clientId) : undefined;
@@ -66,9 +63,9 @@ export async function findOwnClient(
 
 export async function createClient(
   { db, clock }: ClientDeps,
-  caller: Caller,
+  caller: ClientAdministrator,
   body: NewClientBody,
-): Promise<WithSecret> {
+): Promise<ClientWithSecret> {
   const now = clock.now();
   const confidential = body.confidential ?? true;
   const secret = confidential ? newSecret() : null;
@@ -94,7 +91,7 @@ export async function createClient(
 
 export async function changeClient(
   { db, clock }: ClientDeps,
-  caller: Caller,
+  caller: ClientAdministrator,
   { clientId, changes }: { clientId: string; changes: ClientChanges },
 ): Promise<OAuthClient> {
   const now = clock.now();
@@ -123,9 +120,9 @@ export async function changeClient(
 /** The old secret works no more from the commit on; the client's tokens stay. */
 export async function rotateClientSecret(
   { db, clock }: ClientDeps,
-  caller: Caller,
+  caller: ClientAdministrator,
   clientId: string,
-): Promise<WithSecret> {
+): Promise<ClientWithSecret> {
   const now = clock.now();
   const secret = newSecret();
   return db.transaction(async (tx) => {
@@ -143,7 +140,7 @@ export async function rotateClientSecret(
 /** In two commits: after the first nothing is issued to it, so that the second waits only for what is under way. */
 export async function deleteClient(
   { db, clock }: ClientDeps,
-  caller: Caller,
+  caller: ClientAdministrator,
   clientId: string,
 ): Promise<void> {
   const at = clock.now();
@@ -156,7 +153,7 @@ export async function deleteClient(
 
 async function audit(
   tx: Parameters<typeof recordAudit>[0],
-  { principal: actor, call }: Caller,
+  { principal: actor, call }: ClientAdministrator,
   told: {
     action: AuditAction;
     clientId: string;
