@@ -1,3 +1,5 @@
+import { Elysia } from "elysia";
+
 import { finds } from "../../http/checks.ts";
 import { NO_FIELDS } from "../../http/fields.ts";
 import { listOf, listSchema, pageOf } from "../../http/list.ts";
@@ -15,6 +17,10 @@ import { ACTIVATING, DEACTIVATING } from "./companies.ts";
 
 /** decisions.md 7: accounts. */
 export function accountRoutes(deps: AdminRouteDeps) {
+  return new Elysia().use(accountListRoutes(deps)).use(accountStateRoutes(deps));
+}
+
+function accountListRoutes(deps: AdminRouteDeps) {
   return adminRoutesBase(deps, "/accounts")
     .get(
       "",
@@ -41,8 +47,7 @@ export function accountRoutes(deps: AdminRouteDeps) {
         response: { 201: AccountObject },
         detail: { summary: "Create an account of a partner, with its stores" },
       },
-    )
-    .use(accountStateRoutes(deps));
+    );
 }
 
 function accountStateRoutes(deps: AdminRouteDeps) {

@@ -1,3 +1,5 @@
+import { Elysia } from "elysia";
+
 import { finds } from "../../http/checks.ts";
 import { NO_FIELDS } from "../../http/fields.ts";
 import { listOf, listSchema, pageOf } from "../../http/list.ts";
@@ -15,6 +17,10 @@ import { ACTIVATING, DEACTIVATING } from "./companies.ts";
 
 /** decisions.md 7: partners. */
 export function partnerRoutes(deps: AdminRouteDeps) {
+  return new Elysia().use(partnerListRoutes(deps)).use(partnerStateRoutes(deps));
+}
+
+function partnerListRoutes(deps: AdminRouteDeps) {
   return adminRoutesBase(deps, "/partners")
     .get(
       "",
@@ -41,8 +47,7 @@ export function partnerRoutes(deps: AdminRouteDeps) {
         response: { 201: PartnerObject },
         detail: { summary: "Create a partner" },
       },
-    )
-    .use(partnerStateRoutes(deps));
+    );
 }
 
 function partnerStateRoutes(deps: AdminRouteDeps) {

@@ -1,3 +1,5 @@
+import { Elysia } from "elysia";
+
 import { finds } from "../../http/checks.ts";
 import { NO_FIELDS } from "../../http/fields.ts";
 import { listOf, listSchema, pageOf } from "../../http/list.ts";
@@ -9,6 +11,10 @@ import { administrating, adminRoutesBase, type AdminRouteDeps } from "./base.ts"
 
 /** decisions.md 7: users. */
 export function userRoutes(deps: AdminRouteDeps) {
+  return new Elysia().use(userListRoutes(deps)).use(userStateRoutes(deps));
+}
+
+function userListRoutes(deps: AdminRouteDeps) {
   return usersBase(deps)
     .get(
       "",
@@ -45,8 +51,7 @@ export function userRoutes(deps: AdminRouteDeps) {
             "The role must be one of the company's kind. Without a password the user signs in through an identity provider, or sets one by email.",
         },
       },
-    )
-    .use(userStateRoutes(deps));
+    );
 }
 
 function usersBase(deps: AdminRouteDeps) {

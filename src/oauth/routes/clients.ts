@@ -59,6 +59,13 @@ export function clientRoutes(deps: ClientRouteDeps) {
 }
 
 function groupRoutes<const P extends string>(deps: ClientRouteDeps, group: Group<P>) {
+  return new Elysia()
+    .use(listRoutes(deps, group))
+    .use(singleRoutes(deps, group))
+    .use(secretRoute(deps, group));
+}
+
+function listRoutes<const P extends string>(deps: ClientRouteDeps, group: Group<P>) {
   const { access, isPlatform, whose } = group;
   return groupBase(deps, group)
     .get(
@@ -91,9 +98,7 @@ function groupRoutes<const P extends string>(deps: ClientRouteDeps, group: Group
           description: "The secret is shown here once and cannot be retrieved later.",
         },
       },
-    )
-    .use(singleRoutes(deps, group))
-    .use(secretRoute(deps, group));
+    );
 }
 
 /** An instance at the group's path; `client: true` finds what `:id` names, as far as the caller may see it. */
