@@ -53,7 +53,7 @@ const app = createApp({
   stores,
   limiter,
   stopping: stop,
-  ...apiMetrics(metrics, { clock, passwords, limiter }),
+  ...apiMetrics(metrics, { passwords, limiter }),
 });
 if (config.metricsPort !== undefined) serveMetrics(metrics, config.metricsPort);
 void keepFigures({ db, clock, log, config }, stop);

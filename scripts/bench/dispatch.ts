@@ -9,7 +9,7 @@ import {
   unsettled,
   type Place,
 } from "./events.ts";
-import { quantile, round } from "./stats.ts";
+import { quantile, round } from "./figures.ts";
 import {
   hostsOf,
   memoryOf,

@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 
 import { dropSubscriptions, insertBacklog, unsettled, type Place } from "./events.ts";
-import { perDelivery, round } from "./stats.ts";
+import { perDelivery, round } from "./figures.ts";
 import { cpuMs, hostsOf, until, type Rig } from "./rig.ts";
 
 interface Throughput {

@@ -15,8 +15,6 @@ import type { Principal } from "./principal.ts";
 interface PublicOptions {
   /** In bytes; 64 KiB if absent. */
   readonly bodyLimit?: number;
-  /** Whether the rate limits pass it by (decisions.md 1). */
-  readonly uncounted?: boolean;
   /** Looks at the bytes before anything is parsed: a signature is checked here. */
   readonly verify?: (input: Received) => Promise<void>;
 }
@@ -48,6 +46,7 @@ export function checks(authenticator: Authenticator) {
       const declared = declaration();
       return {
         introspect: declared.read,
+        detail: { security: [{ bearer: [] }] },
         parse: ({ request }: Pick<Begun, "request">) => readRaw(request, BODY_LIMIT),
         async transform(context: Begun) {
           const { request, route } = context;
@@ -61,26 +60,33 @@ export function checks(authenticator: Authenticator) {
         resolve: ({ request }: Pick<Begun, "request">) => signedIn(exchangeOf(request)),
       };
     },
-    public: (options: PublicOptions) => {
+    // `true`, because Elysia takes an empty object for a macro that is switched off.
+    public: (asked: true | PublicOptions) => {
+      const options = asked === true ? {} : asked;
       const declared = declaration();
       return {
         introspect: declared.read,
-        parse: ({ request }: Pick<Begun, "request">) => readPublic(request, options),
+        parse: ({ request }: Pick<Begun, "request">) => readPublic(request, options, declared.of()),
         async transform(context: Begun) {
           const { request, params } = context;
           const exchange = exchangeOf(request);
-          await countAddress(exchange, options);
+          await countAddress(exchange, declared.of());
           Object.assign(context.set.headers, exchange.meter.headers);
           await options.verify?.({ call: exchange.call, params, raw: exchange.raw });
           exchange.schemas = declared.of();
           context.body = readJson(exchange, declared.of());
           context.query = readParameters(request, declared.of());
         },
-        resolve: ({ request }: Pick<Begun, "request">) => ({ call: exchangeOf(request).call }),
+        resolve({ request }: Pick<Begun, "request">) {
+          const { call, raw } = exchangeOf(request);
+          return { call, raw };
+        },
       };
     },
     /** Lets an absent body count as `{}`. */
     emptyBody: (_: true) => ({}),
+    /** Lets the rate limits pass a public route by (decisions.md 1). */
+    uncounted: (_: true) => ({}),
     rules: (rules: FieldRules) => ({
       transform({ request }: Pick<Begun, "request">) {
         exchangeOf(request).rules = rules;
@@ -101,22 +107,35 @@ interface Fields {
 
 interface Declared extends Schemas {
   readonly emptyBody: boolean;
+  readonly uncounted: boolean;
 }
 
 /** What the route that a macro stands in declares besides: Elysia shows it to `introspect` when the route is made. */
 function declaration() {
-  let declared: Declared = { body: undefined, query: undefined, emptyBody: false };
+  let declared: Declared = {
+    body: undefined,
+    query: undefined,
+    emptyBody: false,
+    uncounted: false,
+  };
   return {
-    read(hook: { readonly body?: unknown; readonly query?: unknown; readonly emptyBody?: true }) {
-      const { body, query, emptyBody = false } = hook;
+    read({ body, query, emptyBody, uncounted }: Introspected) {
       declared = {
         body: TypeGuard.IsSchema(body) ? body : undefined,
         query: TypeGuard.IsObject(query) ? query : undefined,
-        emptyBody,
+        emptyBody: emptyBody === true,
+        uncounted: uncounted === true,
       };
     },
     of: () => declared,
   };
+}
+
+interface Introspected {
+  readonly body?: unknown;
+  readonly query?: unknown;
+  readonly emptyBody?: true;
+  readonly uncounted?: true;
 }
 
 function signedIn({ call, principal }: Exchange): { call: Call; principal: Principal } {
@@ -135,14 +154,18 @@ async function readRaw(request: Request, limit: number): Promise<Uint8Array> {
   }
 }
 
-async function readPublic(request: Request, options: PublicOptions): Promise<Uint8Array> {
+async function readPublic(
+  request: Request,
+  { bodyLimit = BODY_LIMIT }: PublicOptions,
+  declared: Declared,
+): Promise<Uint8Array> {
   const exchange = exchangeOf(request);
-  await countAddress(exchange, options);
-  return (exchange.raw = await readBody(request, options.bodyLimit ?? BODY_LIMIT));
+  await countAddress(exchange, declared);
+  return (exchange.raw = await readBody(request, bodyLimit));
 }
 
-async function countAddress({ meter, call }: Exchange, { uncounted }: PublicOptions) {
-  if (uncounted !== true) await meter.count({ kind: "ip", id: call.ip });
+async function countAddress({ meter, call }: Exchange, { uncounted }: Declared): Promise<void> {
+  if (!uncounted) await meter.count({ kind: "ip", id: call.ip });
 }
 
 interface Admission {
@@ -168,7 +191,11 @@ async function admit(
   const refusal = access.refuse(principal);
   if (refusal === undefined) return principal;
   const path = route.slice(BASE_PATH.length);
-  await authenticator.recordDenial(principal, call, { method: request.method, path, reason: refusal });
+  await authenticator.recordDenial(principal, call, {
+    method: request.method,
+    path,
+    reason: refusal,
+  });
   throw new Problem(refusal);
 }
 
@@ -224,4 +251,3 @@ interface FindMacro<N extends string, T> {
   transform(context: Pick<Begun, "request" | "params">): Promise<void>;
   resolve(context: Pick<Begun, "request">): Record<N, T>;
 }
-

@@ -1,4 +1,4 @@
-import { Elysia } from "elysia";
+import { Elysia, ElysiaCustomStatusResponse } from "elysia";
 
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
@@ -25,8 +25,13 @@ export function edge({ clock, log, trustedProxies, limiter, looks }: EdgeOptions
     .onAfterHandle({ as: "global" }, ({ responseValue, set }) => {
       // Without this Bun adds a charset, which RFC 8259 does not know for JSON. A `mapResponse` would be the place, but
       // Elysia takes what it does not return for the answer of an unknown path.
-      if (isPlain(responseValue)) set.headers["content-type"] ??= "application/json";
+      if (isPlain(bodyOf(responseValue))) set.headers["content-type"] ??= "application/json";
     });
+}
+
+/** What `status(201, body)` wraps, or the value itself. */
+function bodyOf(value: unknown): unknown {
+  return value instanceof ElysiaCustomStatusResponse ? value.response : value;
 }
 
 function isPlain(value: unknown): boolean {

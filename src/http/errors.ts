@@ -1,7 +1,7 @@
 import { Elysia } from "elysia";
 
 import { errorFields, type Log } from "../lib/log.ts";
-import { invalid, Problem, type FieldErrors } from "../lib/problem.ts";
+import { invalid, Problem, Refusal, type FieldErrors } from "../lib/problem.ts";
 import type { Call } from "./call.ts";
 import { exchangeOf, type Exchange } from "./exchange.ts";
 import { examine, examineQuery, NO_FIELDS, soundPartsOf } from "./fields.ts";
@@ -10,7 +10,7 @@ import { runRules } from "./rules.ts";
 /** How the errors below a path look; the longest path that fits decides. */
 export interface ErrorLook {
   readonly path: string;
-  render(problem: Problem, call: Call): Response;
+  render(refusal: Refusal): Response;
 }
 
 /** Turns every error into its answer, once: a refusal as it is, anything else as a bare `internal_error`. */
@@ -20,10 +20,11 @@ export function errors({ log, looks }: { log: Log; looks: readonly ErrorLook[] }
     { as: "global" },
     async ({ error, code, request, path, set, ...fields }) => {
       const exchange = exchangeOf(request);
-      const problem = await problemOf({ error, code, fields, exchange, log });
+      const refusal = await refusalOf({ error, code, fields, exchange, log });
       Object.assign(set.headers, exchange.meter.headers);
       const look = byLength.find((one) => path === one.path || path.startsWith(`${one.path}/`));
-      if (look !== undefined) return look.render(problem, exchange.call);
+      if (look !== undefined) return look.render(refusal);
+      const problem = refusal instanceof Problem ? refusal : bug(refusal, exchange, log);
       set.status = problem.status;
       set.headers["content-type"] = "application/json";
       // RFC 9110, 15.5.2: every 401 names a way to authenticate.
@@ -53,16 +54,16 @@ interface Thrown {
   readonly log: Log;
 }
 
-async function problemOf({ error, code, fields, exchange, log }: Thrown): Promise<Problem> {
+async function refusalOf({ error, code, fields, exchange, log }: Thrown): Promise<Refusal> {
   // Elysia wraps what a parser throws.
   const cause = code === "PARSE" && error instanceof Error ? error.cause : error;
-  if (cause instanceof Problem) return cause;
+  if (cause instanceof Refusal) return cause;
   if (code === "NOT_FOUND") return new Problem("not_found");
   try {
     if (code === "VALIDATION" && isOfRequest(error))
       return invalid(await faultsOf(exchange, Object(fields)));
   } catch (ofRules) {
-    if (ofRules instanceof Problem) return ofRules;
+    if (ofRules instanceof Refusal) return ofRules;
     return bug(ofRules, exchange, log);
   }
   return bug(cause, exchange, log);

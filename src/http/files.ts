@@ -1,17 +1,11 @@
-import type { Call } from "./call.ts";
+import { Elysia } from "elysia";
 
 /** A public page or file at `{server_root}` (decisions.md 1, root pages). */
-export interface Page {
+export interface ServedFile {
   readonly path: string;
   readonly contentType: string;
   /** Made when it is first asked for. */
   readonly body: () => string | Uint8Array<ArrayBuffer>;
-}
-
-/** Pages that answer every path at and below theirs, in a way of their own. */
-export interface Site {
-  readonly path: string;
-  readonly respond: (request: Request, call: Call) => Promise<Response>;
 }
 
 /** Only what the server itself has: no inline script or style, no other host, in nobody's frame. */
@@ -28,15 +22,20 @@ const CONTENT_SECURITY_POLICY = [
 
 const MAX_AGE_S = 300;
 
-export function renderPage(page: Page, call: Call): Response {
-  return new Response(page.body(), {
-    headers: {
-      "Content-Type": page.contentType,
-      "Content-Security-Policy": CONTENT_SECURITY_POLICY,
-      "Cache-Control": `public, max-age=${MAX_AGE_S}`,
-      "X-Content-Type-Options": "nosniff",
-      "Referrer-Policy": "no-referrer",
-      "X-Request-Id": call.requestId,
-    },
-  });
+/** Serves files that never change while the process runs. */
+export function servedFiles(files: readonly ServedFile[]) {
+  const app = new Elysia();
+  for (const { path, contentType, body } of files)
+    app.get(
+      path,
+      ({ set }) => {
+        set.headers["content-type"] = contentType;
+        set.headers["content-security-policy"] = CONTENT_SECURITY_POLICY;
+        set.headers["cache-control"] = `public, max-age=${MAX_AGE_S}`;
+        set.headers["referrer-policy"] = "no-referrer";
+        return body();
+      },
+      { detail: { hide: true } },
+    );
+  return app;
 }

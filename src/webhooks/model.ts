@@ -24,7 +24,12 @@ export function literals<const T extends string | number>(
   description = "",
 ): TUnsafe<T> {
   const options = description === "" ? {} : { description };
-  return Type.Unsafe<T>(Type.Union(values.map((value) => Type.Literal(value)), options));
+  return Type.Unsafe<T>(
+    Type.Union(
+      values.map((value) => Type.Literal(value)),
+      options,
+    ),
+  );
 }
 
 export function orNull<T extends TSchema>(schema: T, options: { [name: string]: unknown } = {}) {

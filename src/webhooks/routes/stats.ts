@@ -10,7 +10,7 @@ import { watchSubscription } from "../actions/watch.ts";
 import * as model from "../stats-model.ts";
 import { reading, webhookRoutesBase, type WebhookRouteDeps } from "./base.ts";
 
-/** decisions.md 3, health, charts and live. */
+/** decisions.md 3, health and charts. */
 export function statsRoutes(deps: WebhookRouteDeps) {
   return webhookRoutesBase(deps)
     .get(
@@ -42,11 +42,11 @@ export function statsRoutes(deps: WebhookRouteDeps) {
             "One point per step, the range moved out to whole steps; a day in hours by default.",
         },
       },
-    )
-    .use(streamRoute(deps));
+    );
 }
 
-function streamRoute(deps: WebhookRouteDeps) {
+/** decisions.md 3, live. */
+export function streamRoute(deps: WebhookRouteDeps) {
   return webhookRoutesBase(deps).get(
     "/:id/stream",
     ({ principal, call, subscription }) =>
@@ -57,7 +57,10 @@ function streamRoute(deps: WebhookRouteDeps) {
     {
       access: reading,
       subscription: true,
-      response: { 200: Type.String({ contentType: "text/event-stream" }), 503: problem("overloaded") },
+      response: {
+        200: Type.String({ contentType: "text/event-stream" }),
+        503: problem("overloaded"),
+      },
       detail: {
         summary: "Follow deliveries live",
         description:

@@ -20,11 +20,11 @@ import {
 } from "../model.ts";
 import { reading, webhookRoutesBase, writing, type WebhookRouteDeps } from "./base.ts";
 
-/** interface.md 4.5, decisions.md 3: the subscriptions themselves. */
-export function subscriptionRoutes(deps: WebhookRouteDeps) {
+/** interface.md 4.5, decisions.md 3: list, create, and what may be subscribed to. */
+export function collectionRoutes(deps: WebhookRouteDeps) {
   return webhookRoutesBase(deps)
     .get(
-      "/",
+      "",
       async ({ principal, query }) => {
         const page = pageOf(query);
         const rows = await listSubscriptions(deps, principal, page);
@@ -40,13 +40,17 @@ export function subscriptionRoutes(deps: WebhookRouteDeps) {
         },
       },
     )
-    .get("/events", () => ({ events: [...CATALOG], batch_interval_hours: [...BATCH_INTERVAL_HOURS] }), {
-      access: reading,
-      response: { 200: CatalogAnswer },
-      detail: { summary: "List event values and batch intervals" },
-    })
+    .get(
+      "/events",
+      () => ({ events: [...CATALOG], batch_interval_hours: [...BATCH_INTERVAL_HOURS] }),
+      {
+        access: reading,
+        response: { 200: CatalogAnswer },
+        detail: { summary: "List event values and batch intervals" },
+      },
+    )
     .post(
-      "/",
+      "",
       async ({ principal, call, body, status }) => {
         const settings = await readNewSubscription(urlRules(deps), body);
         const { subscription, secret } = await createSubscription(
@@ -66,12 +70,16 @@ export function subscriptionRoutes(deps: WebhookRouteDeps) {
             "A partner has one immediate and one batch subscription. The answer carries the secret of the signatures.",
         },
       },
-    )
-    .use(singleRoutes(deps));
+    );
 }
 
-function singleRoutes(deps: WebhookRouteDeps) {
-  const update = async (caller: Parameters<typeof updateSubscription>[1], found: Subscription, body: unknown) => {
+/** interface.md 4.5, decisions.md 3: one subscription. */
+export function subscriptionRoutes(deps: WebhookRouteDeps) {
+  const update = async (
+    caller: Parameters<typeof updateSubscription>[1],
+    found: Subscription,
+    body: unknown,
+  ) => {
     const changes = await readUpdate(urlRules(deps), body, found);
     return showSubscription(await updateSubscription(deps, caller, found, changes));
   };
@@ -86,32 +94,44 @@ function singleRoutes(deps: WebhookRouteDeps) {
         "Send only what is to change. `delivery_kind` may be sent unchanged. A URL and an ordering hold from the next attempt on; filter and payload mode for events recorded from now on.",
     },
   } as const;
-  return webhookRoutesBase(deps)
-    .get("/:id", ({ subscription }) => showSubscription(subscription), {
-      access: reading,
-      subscription: true,
-      response: { 200: SubscriptionObject },
-      detail: { summary: "Get a subscription" },
-    })
-    .delete(
-      "/:id",
-      async ({ principal, call, subscription, status }) => {
-        await deleteSubscription(deps, { principal, call }, subscription);
-        return status(204, undefined);
-      },
-      {
-        access: writing,
+  return (
+    webhookRoutesBase(deps)
+      .get("/:id", ({ subscription }) => showSubscription(subscription), {
+        access: reading,
         subscription: true,
-        response: { 204: Type.Void() },
-        detail: {
-          summary: "Delete a subscription",
-          description: "What is still queued for it is never sent. Its slot is free at once.",
+        response: { 200: SubscriptionObject },
+        detail: { summary: "Get a subscription" },
+      })
+      .delete(
+        "/:id",
+        async ({ principal, call, subscription, status }) => {
+          await deleteSubscription(deps, { principal, call }, subscription);
+          return status(204, undefined);
         },
-      },
-    )
-    // `POST` is the documented method (interface.md 4.5); `PATCH` does the same.
-    .post("/:id", ({ principal, call, subscription, body }) => update({ principal, call }, subscription, body), updating)
-    .patch("/:id", ({ principal, call, subscription, body }) => update({ principal, call }, subscription, body), updating);
+        {
+          access: writing,
+          subscription: true,
+          response: { 204: Type.Void() },
+          detail: {
+            summary: "Delete a subscription",
+            description: "What is still queued for it is never sent. Its slot is free at once.",
+          },
+        },
+      )
+      // `POST` is the documented method (interface.md 4.5); `PATCH` does the same.
+      .post(
+        "/:id",
+        ({ principal, call, subscription, body }) =>
+          update({ principal, call }, subscription, body),
+        updating,
+      )
+      .patch(
+        "/:id",
+        ({ principal, call, subscription, body }) =>
+          update({ principal, call }, subscription, body),
+        updating,
+      )
+  );
 }
 
 const urlRules = ({ config, lookup }: WebhookRouteDeps) => ({

@@ -61,8 +61,14 @@ const things = new Elysia({ prefix: `${BASE_PATH}/things` })
       response: { 200: Type.Object({ id: Type.Integer(), name: Type.String() }) },
     },
   )
-  .post("/:id/press", ({ status }) => status(202, undefined), { public: {}, body: NO_FIELDS })
-  .delete("/:id", ({ status }) => status(204, undefined), { public: {} });
+  .post(
+    "/:id/press",
+    ({ set }) => {
+      set.status = 202;
+    },
+    { public: true, body: NO_FIELDS },
+  )
+  .delete("/:id", ({ status }) => status(204, undefined), { public: true });
 
 interface Thing {
   readonly thing: { readonly id: number };

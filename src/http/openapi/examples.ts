@@ -1,0 +1,95 @@
+import type { Components, Json } from "./schemas.ts";
+
+type Schema = { readonly [key: string]: Json };
+
+/** What fields of these names look like; everything else follows from the schema. */
+const BY_NAME: Readonly<Record<string, Json>> = {
+  id: "01JWNB9PR0ZV8X2D3F4G5H6J7K",
+  eventId: "01JWNB9PR0ZV8X2D3F4G5H6J7K",
+  event_id: "01JWNB9PR0ZV8X2D3F4G5H6J7K",
+  client_id: "3f0e8f7c-5a56-4f1b-9d0c-2f6f3c1f6b7a",
+  provider: "google",
+  connection: "01JWNB9PR0ZV8X2D3F4G5H6J7K",
+  label: "Reviews to our CRM",
+  webhook_url: "https://partner.example/hooks/reviews",
+  domain: "reviews.partner.example",
+  logo_url: "https://partner.example/logo.png",
+  primary_color: "#1f6feb",
+  issuer: "https://login.partner.example",
+  redirect_uris: ["https://partner.example/callback"],
+  email: "owner@partner.example",
+  password: "correct horse battery staple",
+  event: "review_received",
+  events: null,
+  webhook_events: ["review_received", "profanity_detected"],
+  next_cursor: null,
+  batch_interval_hours: null,
+  request_body: '{"event":"review_received","event_id":"01JWNB9PR0ZV8X2D3F4G5H6J7K"}',
+  stream: 'event: health\ndata: {"pending":0,"held":0}\n\n',
+};
+
+const PATTERNS: readonly (readonly [pattern: string, example: string])[] = [
+  ["^[0-9a-f]{16}$", "9f86d081884c7d65"],
+  ["^[0-9a-f]{64}$", "4f0c8a1de2b37965a4c8d0e1f2037b6c59e8a1d4b7c20f3e6d5a49182b7c0e3f"],
+  ["^[0-7][0-9A-HJKMNP-TV-Z]{25}$", "01JWNB9PR0ZV8X2D3F4G5H6J7K"],
+];
+
+/** A value that fits the schema, the same one every time. */
+export function exampleOf(schema: Schema, name: string, components?: Components): Json {
+  const { $ref } = schema;
+  if (typeof $ref === "string") {
+    const found = components?.schemas[$ref.split("/").at(-1) ?? ""];
+    return isSchema(found) ? exampleOf(found, name, components) : null;
+  }
+  if (Array.isArray(schema["examples"])) return schema["examples"][0] ?? null;
+  const known = BY_NAME[name];
+  if (known !== undefined && fits(schema, known)) return known;
+  if ("const" in schema) return schema["const"] ?? null;
+  if (Array.isArray(schema["enum"])) return schema["enum"][0] ?? null;
+  const choice = Array.isArray(schema["anyOf"]) ? schema["anyOf"][0] : undefined;
+  if (isSchema(choice)) return exampleOf(choice, name, components);
+  return exampleOfType(schema, name, components);
+}
+
+function exampleOfType(schema: Schema, name: string, components?: Components): Json {
+  const { type } = schema;
+  if (type === "object") return exampleObject(schema, components);
+  if (type === "array")
+    return isSchema(schema["items"]) ? [exampleOf(schema["items"], name, components)] : [];
+  if (type === "integer" || type === "number") return Math.max(Number(schema["minimum"] ?? 0), 1);
+  if (type === "boolean") return true;
+  if (type === "string") return exampleText(schema);
+  return type === "null" ? null : {};
+}
+
+function exampleObject(schema: Schema, components?: Components): Json {
+  const properties = Object.entries(Object(schema["properties"] ?? {}));
+  const record = Object.values(Object(schema["patternProperties"] ?? {}));
+  const [value] = record;
+  if (properties.length === 0 && isSchema(value)) return { name: exampleOf(value, "", components) };
+  return Object.fromEntries(
+    properties.flatMap(([key, one]) =>
+      isSchema(one) ? [[key, exampleOf(one, key, components)]] : [],
+    ),
+  );
+}
+
+function exampleText(schema: Schema): string {
+  if (schema["format"] === "date-time") return "2026-06-01T12:00:00.000+00:00";
+  const found = PATTERNS.find(([pattern]) => schema["pattern"] === pattern);
+  return found?.[1] ?? "text".padEnd(Number(schema["minLength"] ?? 0), "x");
+}
+
+/** Only as far as names mislead: the type, or null where null is allowed. */
+function fits(schema: Schema, value: Json): boolean {
+  const members = Array.isArray(schema["anyOf"]) ? schema["anyOf"].filter(isSchema) : [schema];
+  return members.some((one) => {
+    if (Array.isArray(one["enum"])) return one["enum"].includes(value);
+    if (value === null) return one["type"] === "null";
+    return one["type"] === (Array.isArray(value) ? "array" : typeof value);
+  });
+}
+
+function isSchema(value: unknown): value is Schema {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,164 @@
+import { describe, expect, test } from "bun:test";
+
+import { Type, type TObject, type TSchema } from "@sinclair/typebox";
+
+import { examine, examineQuery, readQuery, type Examined } from "../../../src/http/fields.ts";
+import { isRowId, isUlid, listOf, pageOf, pageQuery } from "../../../src/http/list.ts";
+import { describeSchema } from "../../../src/http/openapi/schemas.ts";
+import { instantText, storableText } from "../../../src/http/text.ts";
+
+const faultsOf = (examined: Examined<unknown>) =>
+  "faults" in examined ? examined.faults : undefined;
+const soundOf = (schema: TSchema, value: unknown) => {
+  const examined = examine(schema, value);
+  return "faults" in examined ? examined.sound : "all of it";
+};
+
+describe("a body that does not fit", () => {
+  const schema = Type.Object(
+    {
+      label: Type.String({ minLength: 1, maxLength: 3 }),
+      rate: Type.Integer({ minimum: 1, maximum: 5 }),
+      kind: Type.Union([Type.Literal("a"), Type.Literal("b"), Type.Null()]),
+      items: Type.Array(Type.Object({ id: Type.String() })),
+    },
+    { additionalProperties: false },
+  );
+
+  test("names every bad field with its path, in words", () => {
+    const value = { label: "", rate: 6, kind: "c", items: [{ id: "x" }, {}], more: 1 };
+    expect(faultsOf(examine(schema, value))).toEqual({
+      label: ["must have 1 to 3 characters"],
+      rate: ["must be a whole number from 1 to 5"],
+      kind: ["must be one of a, b, null"],
+      "items.1.id": ["is required"],
+      more: ["is not a known field"],
+    });
+  });
+
+  test("is named as a whole where it is no object", () => {
+    expect(Object.keys(faultsOf(examine(schema, [])) ?? {})).toContain("body");
+  });
+
+  test("leaves its sound parts, malformed ones as undefined and missing ones absent", () => {
+    const value = { label: "", kind: "b", items: [{ id: "x" }, { id: 1 }, 2], "a/b~": 1 };
+    expect(soundOf(schema, value)).toStrictEqual({
+      label: undefined,
+      kind: "b",
+      items: [{ id: "x" }, { id: undefined }, undefined],
+      "a/b~": undefined,
+    });
+    expect(soundOf(schema, { ...value, items: "x" })).toHaveProperty("items", undefined);
+    expect(soundOf(schema, [])).toBeUndefined();
+    expect(soundOf(schema, { label: "a", rate: 1, kind: null, items: [] })).toBe("all of it");
+  });
+
+  test("keeps no part under a name that means something to JavaScript", () => {
+    const sound = soundOf(schema, JSON.parse('{"__proto__": {"rate": 1}, "rate": 2}'));
+    expect([Object.getPrototypeOf(sound), Object(sound).rate]).toEqual([Object.prototype, 2]);
+  });
+});
+
+const listQuery = Type.Object(pageQuery(isRowId));
+const queryErrors = (text: string, schema: TObject = listQuery) =>
+  faultsOf(examineQuery(schema, readQuery(schema, new URLSearchParams(text))));
+
+describe("a query", () => {
+  test.each(["", "limit=1", "limit=100", "unknown=1", "cursor=Mg"])("%p is taken", (text) => {
+    expect(queryErrors(text)).toBeUndefined();
+  });
+
+  test.each([
+    "limit=0",
+    "limit=101",
+    "limit=-1",
+    "limit=1.5",
+    "limit=",
+    "limit=abc",
+    "limit=1&limit=2",
+  ])("%p is an error on limit", (text) => {
+    expect(Object.keys(queryErrors(text) ?? {})).toEqual(["limit"]);
+  });
+});
+
+test("a query has a repeated parameter named beside every other fault", () => {
+  const errors = queryErrors("limit=1&limit=2&cursor=x");
+  expect(errors).toEqual({
+    limit: ["must be given once"],
+    cursor: ["is not a cursor of this list"],
+  });
+});
+
+describe("a page", () => {
+  const rows = [3, 2, 1].map((id) => ({ id }));
+  const shape = {
+    key: (row: { id: number }) => String(row.id),
+    show: (row: { id: number }) => row.id,
+  };
+
+  test("has a cursor only if there is more, and the cursor leads on", () => {
+    const first = listOf(rows, pageOf({ limit: 2 }), shape);
+    expect(first.data).toEqual([3, 2]);
+    expect(pageOf({ limit: 2, cursor: first.next_cursor ?? "" }).after).toBe("2");
+    expect(listOf(rows, pageOf({ limit: 3 }), shape).next_cursor).toBeNull();
+    expect(pageOf({})).toEqual({ limit: 50, after: undefined });
+  });
+
+  test.each(["", "2", "Mg==", "eA", "MDE"])(
+    "refuses the cursor %p, which it never made",
+    (cursor) => {
+      expect(queryErrors(`limit=0&cursor=${cursor}`)).toHaveProperty("cursor");
+    },
+  );
+
+  test("knows ULIDs and row ids by their form", () => {
+    expect(isUlid("01M7VPFG254W3W390T2XTR736P")).toBe(true);
+    expect(isUlid("81M7VPFG254W3W390T2XTR736P")).toBe(false);
+    expect([isRowId("1"), isRowId("0"), isRowId("01"), isRowId("1e3")]).toEqual([
+      true,
+      false,
+      false,
+      false,
+    ]);
+  });
+});
+
+describe("the length of a text", () => {
+  const schema = Type.Object({ label: storableText([1, 3]) });
+
+  test.each(["a", "abc", "😀😀😀", "a\n😀"])("takes %p, which has 1 to 3 characters", (label) => {
+    expect(faultsOf(examine(schema, { label }))).toBeUndefined();
+  });
+
+  test.each(["", "abcd", "😀😀😀😀", "a\0b", "a\ud83d"])("refuses %p", (label) => {
+    expect(Object.keys(faultsOf(examine(schema, { label })) ?? {})).toEqual(["label"]);
+  });
+
+  test("is described as JSON Schema counts it", () => {
+    expect(describeSchema(schema, { schemas: {}, responses: {} })).toMatchObject({
+      properties: { label: { minLength: 1, maxLength: 3 } },
+    });
+  });
+});
+
+describe("a query parameter", () => {
+  const read = (schema: TObject, text: string) =>
+    examineQuery(schema, readQuery(schema, new URLSearchParams(text)));
+
+  test("that is an instant may have lost its plus sign when it was pasted", () => {
+    const schema = Type.Object({ since: Type.Optional(instantText()) });
+    const since = "2026-06-01T12:00:00.000+00:00";
+    expect(read(schema, `since=${since}`)).toEqual({ value: { since } });
+    expect(read(schema, `since=${encodeURIComponent(since)}`)).toEqual({ value: { since } });
+    expect(faultsOf(read(schema, "since=2026-06-01 12:00"))).toHaveProperty("since");
+  });
+
+  test("that is repeated is an error, unless it may be repeated: then it is absent", () => {
+    const schema = Type.Object({
+      a: Type.Optional(Type.String()),
+      b: Type.Optional(Type.String({ repeatable: true })),
+    });
+    expect(read(schema, "a=1&b=1&b=2")).toEqual({ value: { a: "1" } });
+    expect(faultsOf(read(schema, "a=1&a=2"))).toEqual({ a: ["must be given once"] });
+  });
+});
