@@ -9,16 +9,16 @@ import { auditRows, insertAuditRow } from "./queries.ts";
 interface AuditEntry {
   readonly at: Date;
   readonly action: AuditAction;
-  /** Whose action it was; null where nobody is signed in, or a command line did it. */
+  /** The user who acted; null where nobody is signed in, or a command line acted. */
   readonly actor: AuditActor | null;
   readonly call: Pick<Call, "ip" | "userAgent" | "requestId"> | null;
-  /** Never a secret, a password, or an address that somebody typed. */
+  /** Must never hold a secret, a password, or an address that somebody typed. */
   readonly details: Readonly<Record<string, unknown>>;
 }
 
 export type AuditActor = Pick<Principal, "userId" | "companyId" | "impersonatorId">;
 
-/** Writes one row of the audit log, in the transaction of what it tells about. */
+/** Writes one row of the audit log, in the transaction of the change that it records. */
 export async function recordAudit(
   tx: DbOrTx,
   { at, action, actor, call, details }: AuditEntry,

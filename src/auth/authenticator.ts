@@ -6,7 +6,7 @@ import { createAuthenticate } from "./actions/authenticate.ts";
 import { recordDenial } from "./actions/record-denial.ts";
 import type { KeyRing } from "./key-ring.ts";
 
-/** What the HTTP edge asks of sign-in. */
+/** Makes what the HTTP edge checks bearer tokens and records denials with. */
 export function createAuthenticator(deps: {
   readonly db: Db;
   readonly clock: Clock;

@@ -2,19 +2,19 @@ import { Type, type Static } from "@sinclair/typebox";
 
 import { storableText } from "../http/text.ts";
 
-/** decisions.md 2, passwords; login takes no shorter limit than a password may be set with. */
+/** decisions.md 2, passwords: the lengths that a new password may have. Sign-in has the same upper limit. */
 export const PASSWORD_LENGTH = { min: 8, max: 128 } as const;
 
 /** RFC 5321, 4.5.3.1.3: a path of 256 octets with its angle brackets. */
-const EMAIL_MAX_LENGTH = 254;
+export const EMAIL_MAX_LENGTH = 254;
 
-/** A password that somebody says is theirs: what could never have been set is refused before any work. */
+/** A password that is to be checked. One that is too long to have ever been set is refused before it is hashed. */
 export const presentedPassword = storableText(
   [1, PASSWORD_LENGTH.max],
   `must be a password of at most ${PASSWORD_LENGTH.max} characters`,
 );
 
-/** Unknown fields are ignored here, and only here (decisions.md 1). */
+/** Ignores unknown fields, as no other body does (decisions.md 1). */
 export const loginBody = Type.Object({
   email: Type.String({
     minLength: 1,
@@ -79,7 +79,7 @@ export type LoginAnswer = Static<typeof loginAnswer>;
 
 export const verifyTokenAnswer = Type.Object({
   ...sessionContext,
-  /** Only when the token acts for somebody else: who is behind it. */
+  /** Whoever acts as the user; absent where the token is the user's own. */
   impersonation: Type.Optional(
     Type.Object({
       impersonator: Type.Object({

@@ -1,12 +1,9 @@
 import { Type, type Static } from "@sinclair/typebox";
 
 import { storableText } from "../http/text.ts";
-import { loginAnswer, PASSWORD_LENGTH, presentedPassword } from "./model.ts";
+import { EMAIL_MAX_LENGTH, loginAnswer, PASSWORD_LENGTH, presentedPassword } from "./model.ts";
 
-/** RFC 5321, 4.5.3.1.3: a path of 256 octets with its angle brackets. */
-const EMAIL_MAX_LENGTH = 254;
-
-/** Says nothing of whether anybody has the address. */
+/** Only the form is checked: no answer may show whether a user has the address. */
 const email = Type.String({
   minLength: 3,
   maxLength: EMAIL_MAX_LENGTH,
@@ -37,7 +34,7 @@ export type DiscoverAnswer = Static<typeof discoverAnswer>;
 export const resendBody = Type.Object({ email, type: codeType }, closed);
 export type ResendBody = Static<typeof resendBody>;
 
-/** Six digits; whatever else is sent is simply not the code. */
+/** A code has six digits; other text up to this length is answered like a wrong code. */
 const OTP_MAX_LENGTH = 64;
 export const verifyBody = Type.Object(
   {
@@ -55,7 +52,7 @@ export const verifyCodeAnswer = Type.Union([
     token_type: Type.Literal("Bearer"),
     expires_in: Type.Integer(),
   }),
-  // For a signup, where there is no user yet.
+  // Answers a signup, where there is no user yet.
   Type.Object({ verification_token: Type.String() }),
 ]);
 export type VerifyCodeAnswer = Static<typeof verifyCodeAnswer>;

@@ -22,7 +22,7 @@ export interface ApiTokenDeps {
 
 const KIND = "api_pat";
 
-/** `POST /account/personal-access-tokens`. Without scopes it may what the caller's token may. */
+/** `POST /account/personal-access-tokens`. Without `scopes` the new token has those of the caller's token. */
 export async function makeApiToken(
   deps: ApiTokenDeps,
   { principal, call }: Caller,
@@ -68,14 +68,14 @@ export function listApiTokens(
   return apiTokensOf(db, userId, { now: clock.now(), page });
 }
 
-/** The place of a token in the list: `apiTokensOf` reads it. */
+/** The key of a token in a list's cursor; `apiTokensOf` reads it. */
 export function apiTokenKey({ issuedAt, jti }: ApiTokenRow): string {
   return `${issuedAt.getTime()}.${jti}`;
 }
 
 export const isApiTokenKey = (key: string): boolean => /^\d{1,15}\.[\w-]{1,64}$/.test(key);
 
-/** What we make a jti of; a text with anything else cannot be in the database. */
+/** The form of a jti of ours; any other text cannot be in the database. */
 const TOKEN_ID = /^[\w-]{1,64}$/;
 
 /** 404 where there is none, 403 and an AUTHZ_DENIED row where it is another user's (decisions.md 1). */

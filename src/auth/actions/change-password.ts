@@ -15,8 +15,8 @@ export interface ChangeDeps extends AttemptDeps, ResendDeps {
 }
 
 /**
- * `POST /change-password`: a right password mails the code and changes nothing; a wrong one counts to the lock
- * (decisions.md 2). No cooldown here: whoever knows the password may ask again; the day's number of codes holds.
+ * `POST /change-password`: a right password mails the code and changes nothing; a wrong one counts towards the lock
+ * (decisions.md 2). Whoever knows the password may ask again without a cooldown, up to the day's limit of codes.
  */
 export async function requestPasswordChange(
   deps: ChangeDeps,

@@ -20,7 +20,7 @@ export interface DashboardTokenDeps {
 
 const KIND = "dashboard_pat";
 
-/** `GET /account/api-token`: the token itself, once more. */
+/** `GET /account/api-token` shows the token itself again. */
 export async function viewDashboardToken(
   deps: DashboardTokenDeps,
   caller: Caller,
@@ -35,7 +35,7 @@ export async function viewDashboardToken(
   });
 }
 
-/** `POST /account/api-token`: a user has one at most. */
+/** `POST /account/api-token`: a user has at most one token. */
 export async function makeDashboardToken(
   deps: DashboardTokenDeps,
   caller: Caller,

@@ -28,7 +28,10 @@ interface Owner {
   readonly companyId: number;
 }
 
-/** `POST /partner/account-owner/token` (interface.md 4.4): a token that acts as the owner of one of the partner's accounts. */
+/**
+ * `POST /partner/account-owner/token` (interface.md 4.4): a token that acts as the owner of one of the partner's
+ * accounts.
+ */
 export async function impersonateOwner(
   deps: ImpersonateDeps,
   caller: Caller,
@@ -53,7 +56,10 @@ export async function impersonateOwner(
   };
 }
 
-/** Silent on what is not the caller's to act for: good fields leave that to the 404 or 403 of the action. */
+/**
+ * The fault of an account that nobody can act as the owner of. A missing or foreign one has its 404 or 403 in the
+ * action.
+ */
 export async function accountFaults(
   { db }: Pick<ImpersonateDeps, "db">,
   { partnerId }: Principal,
@@ -65,7 +71,10 @@ export async function accountFaults(
   return { account_id: canAct ? undefined : NO_OWNER };
 }
 
-/** Missing 404, another partner's 403 with an AUTHZ_DENIED row, without an owner who could act 422 (decisions.md 2). */
+/**
+ * Refuses a missing account with 404, another partner's with 403 and an AUTHZ_DENIED row, one without an active owner
+ * with 422 (decisions.md 2).
+ */
 async function findOwner(
   deps: Pick<ImpersonateDeps, "db" | "clock">,
   { principal, call }: Caller,

@@ -11,7 +11,7 @@ interface SignOutDeps {
   readonly clock: Clock;
 }
 
-/** `GET /logout`: ends the token and its family's refresh token (interface.md 4.1, decisions.md 2). */
+/** `GET /logout` ends the token and the refresh token of its family (interface.md 4.1, decisions.md 2). */
 export async function logOut(deps: SignOutDeps, { principal, call }: Caller): Promise<void> {
   const { userId, jti, impersonatorId } = principal;
   const at = deps.clock.now();
@@ -23,7 +23,7 @@ export async function logOut(deps: SignOutDeps, { principal, call }: Caller): Pr
   });
 }
 
-/** `GET /sso/revoking-token`: the same end, without being a logout. */
+/** `GET /sso/revoking-token` ends the same tokens, but is audited as a revocation and not as a logout. */
 export async function revokeOwnToken(
   deps: SignOutDeps,
   { principal, call }: Caller,
@@ -39,7 +39,7 @@ export async function revokeOwnToken(
 
 async function endToken(tx: Tx, { jti, familyId }: Principal): Promise<void> {
   if (familyId !== null) await lockFamily(tx, familyId);
-  // Of two calls with one token the second comes with a token that is no more.
+  // Of two calls with one token the second one finds it deleted.
   if (!(await deleteToken(tx, jti))) throw new Problem("unauthenticated");
   if (familyId !== null) await deleteRefreshTokens(tx, familyId);
 }

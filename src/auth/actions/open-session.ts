@@ -25,7 +25,7 @@ interface SignIn {
   readonly now: Date;
 }
 
-/** A sign-in to the service's own pages, with all that they are told of who came (decisions.md 2, `POST /login`). */
+/** Opens a session of the service's own pages; answers what they show of the user (decisions.md 2, `POST /login`). */
 export async function openOwnSession(
   tx: Tx,
   deps: SessionDeps,

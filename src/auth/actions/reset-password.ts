@@ -35,7 +35,7 @@ interface Reset extends Caller {
 }
 
 /**
- * `POST /reset-password`: the new hash, the end of everything that the user has, and one fresh token, in one
+ * `POST /reset-password` stores the new hash, ends every token and code of the user and issues one fresh token, in one
  * transaction (decisions.md 2).
  */
 export async function resetPassword(
@@ -46,9 +46,10 @@ export async function resetPassword(
   const hash = await deps.passwords.hash(password);
   const now = deps.clock.now();
   const answer = await deps.db.transaction(async (tx) => {
-    // First of all: whoever issues a token for the user holds the row, so this waits, and then sees the token.
+    // This comes first: whoever issues a token for the user holds the row, so this waits for it, and the token is ended
+    // too.
     const person = await changePassword(tx, { userId: principal.userId, hash, now });
-    // Of two resets with one token the second comes with a token that is no more.
+    // Of two resets with one token the second one finds it deleted.
     if (person === undefined || !(await deleteToken(tx, principal.jti)))
       throw new Problem("unauthenticated");
     await endEverything(tx, person, { principal, call, now });

@@ -6,7 +6,7 @@ import type { Call } from "../../http/call.ts";
 import { addMs } from "../../lib/clock.ts";
 import { hashSecret, newSecret } from "../../lib/random-secret.ts";
 import { redeemSsoCode } from "../../sso/actions/exchange-code.ts";
-import { Refusal } from "../../sso/refusal.ts";
+import { SsoRefusal } from "../../sso/refusal.ts";
 import { admitsUser } from "../decide.ts";
 import { OAuthError } from "../oauth-error.ts";
 import {
@@ -53,7 +53,7 @@ export function signInByProvider(
 ): Promise<(SignedIn & { readonly email: string }) | undefined> {
   const { client } = authorization;
   return redeemSsoCode(deps, presented, async (tx, { id: userId, email, partnerId }, now) => {
-    if (!admitsUser(client, { partnerId })) return new Refusal("foreign_user");
+    if (!admitsUser(client, { partnerId })) return new SsoRefusal("foreign_user");
     const kind = client.firstParty ? "code" : "consent";
     return { kind, email, secret: await issue(tx, authorization, { kind, userId, now }) };
   });

@@ -9,8 +9,8 @@ import { newOneTimeSecret, s256, STATE_TTL_MS, tripSecrets } from "../browser.ts
 import type { RedirectQuery } from "../model.ts";
 import { callbackUri, refusedPlace, returnPlace } from "../places.ts";
 import { findLiveConnection, insertState, type LiveConnection } from "../queries.ts";
-import { Refusal } from "../refusal.ts";
-import { auditRefusal, type Attempted, type SsoDeps } from "./deps.ts";
+import { SsoRefusal } from "../refusal.ts";
+import { auditRefusal, type AttemptedLeg, type SsoDeps } from "./deps.ts";
 
 /** Where the browser goes next, and the secret that its cookie holds. */
 export interface Begun {
@@ -19,7 +19,9 @@ export interface Begun {
   readonly browser?: string;
 }
 
-/** `GET /auth/sso/redirect`: off to the provider, with state, nonce and PKCE (decisions.md 2, SSO legs). */
+/**
+ * `GET /auth/sso/redirect` sends the browser to the provider, with state, nonce and PKCE (decisions.md 2, SSO legs).
+ */
 export async function beginSso(
   deps: SsoDeps,
   { query, known }: { query: RedirectQuery; known: string | undefined },
@@ -36,20 +38,20 @@ interface Departure {
   readonly query: Pick<RedirectQuery, "email" | "connection">;
   /** The secret of a cookie that the browser has already. */
   readonly known: string | undefined;
-  /** Of our own choice, or from the allow-list: the code is sent there. */
+  /** The place that gets the code; it must be of our own choice, or from the allow-list. */
   readonly returnTo: string;
   readonly codeChallenge: string | null;
 }
 
-/** Undefined, and an audit row, where there is no provider to go to. */
+/** Stores a new state and answers where the browser goes; undefined, after an audit row, where there is no provider. */
 export async function departSso(
   deps: SsoDeps,
   { query, known, returnTo, codeChallenge }: Departure,
   call: Call,
 ): Promise<Required<Begun> | undefined> {
-  const attempted: Attempted = { leg: "redirect", call };
+  const attempted: AttemptedLeg = { leg: "redirect", call };
   return auditRefusal(deps, attempted, async () => {
-    const connection = await findAsked(deps, query);
+    const connection = await findConnectionOf(deps, query);
     attempted.connectionId = connection.id;
     const { authorizationEndpoint } = await deps.providers.metadata(connection.issuer);
     const now = deps.clock.now();
@@ -69,7 +71,7 @@ export async function departSso(
   });
 }
 
-/** What is wrong with the request itself is told: it is the caller's own text, and says nothing of anybody. */
+/** Says what is wrong with the request: the caller wrote it, so the answer shows nothing of users or connections. */
 export function redirectFaults(
   { config }: Pick<SsoDeps, "config">,
   query: SoundParts<RedirectQuery>,
@@ -84,15 +86,15 @@ export function redirectFaults(
   };
 }
 
-/** By the email's domain alone: no user is looked up. */
-async function findAsked(deps: SsoDeps, query: Departure["query"]): Promise<LiveConnection> {
+/** Finds the connection by its id or by the email's domain, and looks up no user. */
+async function findConnectionOf(deps: SsoDeps, query: Departure["query"]): Promise<LiveConnection> {
   const { email, connection: id = "" } = query;
   const by =
     email === undefined
       ? { id: isUlid(id) ? id : "" }
       : { domain: emailDomain(normaliseEmail(email)) };
   const connection = await findLiveConnection(deps.db, by);
-  if (connection === undefined) throw new Refusal("unknown_connection");
+  if (connection === undefined) throw new SsoRefusal("unknown_connection");
   return connection;
 }
 

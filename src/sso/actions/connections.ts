@@ -43,7 +43,7 @@ export async function findConnection(
   return found;
 }
 
-/** What is wrong with the fields of a new connection, or of changes to the one with this id. */
+/** Says what is wrong with the fields of a new connection, or of changes to the one with this id. */
 export async function connectionFaults(
   deps: Pick<ConnectionDeps, "db" | "config" | "lookup">,
   { company_id: companyId, issuer, domains = [] }: SoundParts<NewConnection>,
@@ -70,7 +70,7 @@ async function companyFault(db: Db, id: number): Promise<string | undefined> {
   return isFit ? undefined : "must be a partner or an account";
 }
 
-/** A body without faults; only a domain may have been taken since. */
+/** Takes a body without faults; a domain may have been taken since, which is a 422 too. */
 export async function createConnection(
   deps: ConnectionDeps,
   caller: Caller,
@@ -146,7 +146,7 @@ function updated(old: Connection, body: ConnectionUpdate): Connection {
   };
 }
 
-/** A domain has one connection: `/auth/discover` has one answer. */
+/** Refuses a domain that has a connection: `/auth/discover` has one answer for it. */
 async function giveDomains(tx: Tx, id: string, domains: readonly string[]): Promise<void> {
   const given = new Set(await queries.insertDomains(tx, id, domains));
   const taken = takenFault(domains.filter((one) => !given.has(one)));
