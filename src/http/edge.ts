@@ -2,9 +2,10 @@ import { Elysia, ElysiaCustomStatusResponse } from "elysia";
 
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
+import { BASE_PATH } from "./base-path.ts";
 import { proxyTest } from "./call.ts";
 import { errors, type ErrorLook } from "./errors.ts";
-import { exchange } from "./exchange.ts";
+import { exchange, exchangeOf } from "./exchange.ts";
 import type { RateLimiter } from "./rate-limit.ts";
 
 interface EdgeOptions {
@@ -22,11 +23,18 @@ export function edge({ clock, log, trustedProxies, limiter, looks }: EdgeOptions
   return new Elysia({ name: "edge" })
     .use(exchange({ clock, isProxy: proxyTest(trustedProxies), limiter }))
     .use(errors({ log, looks }))
-    .onAfterHandle({ as: "global" }, ({ responseValue, set }) => {
+    .onAfterHandle({ as: "global" }, ({ request, route, responseValue, set }) => {
+      refuseUnchecked(request, route);
       // Without this Bun adds a charset, which RFC 8259 does not know for JSON. A `mapResponse` would be the place, but
       // Elysia takes what it does not return for the answer of an unknown path.
       if (isPlain(bodyOf(responseValue))) set.headers["content-type"] ??= "application/json";
     });
+}
+
+/** A route that forgot to declare who may use it shows nothing to anybody. */
+function refuseUnchecked(request: Request, route: string): void {
+  if (route.startsWith(`${BASE_PATH}/`) && exchangeOf(request).schemas === undefined)
+    throw new Error(`${route} declares neither access nor public.`);
 }
 
 /** What `status(201, body)` wraps, or the value itself. */

@@ -68,7 +68,9 @@ const things = new Elysia({ prefix: `${BASE_PATH}/things` })
     },
     { public: true, body: NO_FIELDS },
   )
-  .delete("/:id", ({ status }) => status(204, undefined), { public: true });
+  .delete("/:id", ({ status }) => status(204, undefined), { public: true })
+  .get("/forgotten", () => "a secret")
+  .get("/hasty", ({ thing: found }) => found, { thing: true, access: { refuse: () => undefined } });
 
 interface Thing {
   readonly thing: { readonly id: number };
@@ -243,6 +245,15 @@ describe("every error", () => {
     expect(logged).toEqual(["request.failed"]);
   });
 });
+
+test.each(["forgotten", "hasty"])(
+  "a route that declares no access, or declares it too late, is a 500: %s",
+  async (path) => {
+    const answer = await send({ path: `/things/${path}`, method: "GET" });
+    expect(answer.status).toBe(500);
+    expect(answer.text).not.toContain("secret");
+  },
+);
 
 const get = (path: string) => app.handle(new Request(`http://localhost${path}`));
 
