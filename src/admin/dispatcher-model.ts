@@ -3,14 +3,14 @@ import { Type, type Static } from "@sinclair/typebox";
 import { instantAnswer } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
 
-/** How far one look goes; what lies beyond is only counted as more. */
+/** How much one answer reads; where there is more, `truncated` says so. */
 export const LOOK_LIMITS = { subscriptions: 1_000, rows: 100, counted: 10_000 } as const;
 
 export interface DispatcherRow {
   readonly id: string;
   readonly startedAt: Date;
   readonly renewedAt: Date;
-  /** Since its last sign of life, on the clock of Postgres, which leases run on. */
+  /** The time since it last renewed its leases, by the clock of Postgres, which leases go by. */
   readonly silentMs: number;
 }
 
@@ -20,7 +20,7 @@ export interface ShardRow {
   readonly epoch: number;
 }
 
-/** The first entry of a subscription that has unsettled ones. */
+/** The first unsettled entry of a subscription. */
 export interface HeadRow {
   readonly shard: number;
   readonly subscriptionId: string;
@@ -51,7 +51,7 @@ export interface DisabledRow {
 }
 
 export interface QueueCounts {
-  /** At most one more than is counted. */
+  /** Counted up to one more than `LOOK_LIMITS.counted`. */
   readonly entries: number;
   readonly mails: number;
   readonly mailDueAt: Date | null;
@@ -120,11 +120,11 @@ export const DispatcherObject = Type.Object({
     }),
   ),
   mails: Type.Object({ queued: Type.Integer(), next_due_at: instantOrNull }),
-  /** Whether there is more of something than is shown or counted. */
+  /** Whether there is more of anything than this answer shows or counts. */
   truncated: Type.Boolean(),
 });
 
-/** The lag is the age of the oldest entry that could be sent now: it is its subscription's first and waits for no retry. */
+/** The lag is the age of the oldest entry that could be sent now: its subscription's first, waiting for no retry. */
 export function showDispatcher(state: DispatcherState): Static<typeof DispatcherObject> {
   const { at, dispatchers, shards, heads, blocked, disabled, counts } = state;
   const { subscriptions, rows, counted } = LOOK_LIMITS;

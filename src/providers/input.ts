@@ -16,7 +16,7 @@ import {
   type ReportedReview,
 } from "./model.ts";
 
-/** The body of the route, checked by `readEvents`. */
+/** The body as the route describes it; `readEvents` checks it. */
 export const providerEventsBody = checkedByHandler(ProviderEventsBody);
 
 const Envelope = Type.Object(
@@ -30,7 +30,7 @@ const Envelope = Type.Object(
   { additionalProperties: false },
 );
 
-/** What can be said of an event whose type is unknown. */
+/** The fields that every event has: all that can be checked of one whose type is unknown. */
 const AnyEvent = Type.Object({
   id: storableText([1, 200]),
   occurred_at: instantText(),
@@ -42,15 +42,15 @@ function isEventType(type: unknown): type is keyof typeof EVENT_SCHEMAS {
 }
 
 export interface ReadEvents {
-  /** Those that have no fault of their own. */
+  /** The events that have no fault of their own. */
   readonly events: readonly ProviderEvent[];
-  /** Of every event that is an object, faults or not. */
+  /** One of every event that is an object, with faults or without. */
   readonly references: readonly Reference[];
   /** Every bad field of every event, as `events.3.review.rate` (decisions.md 6). */
   readonly faults: FieldErrors;
 }
 
-/** Reads a request, each event on its own. What the events refer to is for the database to say. */
+/** Reads each event of a request on its own. Whether what it refers to exists is looked up later. */
 export function readEvents(body: unknown, now: Date): ReadEvents {
   const envelope = examine(Envelope, body);
   const given = "value" in envelope ? envelope.value.events : (envelope.sound?.events ?? []);
@@ -115,9 +115,9 @@ function ruleFaults(fields: Fields, now: Date): [string, string][] {
   const email: unknown = Reflect.get(Object(review), "reviewer_email");
   const faults: [string, string | undefined][] = [
     ["occurred_at", isAhead(occurredAt, now) ? "lies more than 5 minutes ahead" : undefined],
-    ["occurred_at", isTooOld(occurredAt)],
-    ["review.reviewed_at", isTooOld(reviewedAt)],
-    // The mail queue takes no other, and by then the event would be accepted.
+    ["occurred_at", ageFault(occurredAt)],
+    ["review.reviewed_at", ageFault(reviewedAt)],
+    // The mail queue takes no other address, and would refuse it only after the event was accepted.
     ["review.reviewer_email", isBadAddress(email) ? "must be null or an email address" : undefined],
   ];
   if (fields["type"] === "connection.changed") {
@@ -139,7 +139,7 @@ function isBadAddress(email: unknown): boolean {
 }
 
 /** No review site is older than 1970, and Postgres knows no year 0. */
-function isTooOld(text: unknown): string | undefined {
+function ageFault(text: unknown): string | undefined {
   const at = instantOf(text);
   return at !== undefined && at.getTime() < 0 ? "lies before 1970" : undefined;
 }
@@ -185,7 +185,7 @@ function toReport(raw: RawReview): ReportedReview {
   };
 }
 
-/** The schema has read it before. */
+/** The schema has let the text pass. */
 function instant(text: string): Date {
   const at = parseInstant(text);
   if (at === undefined) throw new Error("An instant passed its schema and cannot be read.");

@@ -8,11 +8,11 @@ import { isoInstant } from "../lib/clock.ts";
 import type { NativeEmail } from "../notifications/model.ts";
 import type { ReviewFacts } from "../outbox/event.ts";
 
-export const FLAG_MOVES = ["under_review", "accepted", "rejected", "withdrawn"] as const;
+const FLAG_MOVES = ["under_review", "accepted", "rejected", "withdrawn"] as const;
 export type FlagMove = (typeof FLAG_MOVES)[number];
 export type FlagStatus = "open" | FlagMove;
 
-/** A review with what its events and answers need of its site. The reviewer's email is no part of it: no body may hold it. */
+/** A review, with what its events and answers say of its site. The reviewer's email is left out: no body holds it. */
 export interface Review {
   readonly id: number;
   readonly partnerId: number;
@@ -72,7 +72,7 @@ export interface Metadata {
   response_updated: { body: string };
   response_deleted: Record<string, never>;
   homeowner_notified_of_response: { native_email: NativeEmail };
-  /** Not part of the site-connection body; kept in the history. */
+  /** Kept in the history only: the site-connection body has no metadata. */
   response_post_succeeded: Record<string, never>;
   response_post_failed: { error_code: string };
 }
@@ -81,12 +81,12 @@ const RESPONSE_CHARS = 10_000;
 const REASON_CHARS = 1_000;
 const NOTE_CHARS = 10_000;
 
-const strict = { additionalProperties: false };
-export const ResponseBody = Type.Object({ body: storableText([1, RESPONSE_CHARS]) }, strict);
-export const FlagBody = Type.Object({ reason: storableText([1, REASON_CHARS]) }, strict);
-export const FlagStatusBody = Type.Object({ status: literals(FLAG_MOVES) }, strict);
-export const AssignBody = Type.Object({ user_id: rowId() }, strict);
-export const NoteBody = Type.Object({ body: storableText([1, NOTE_CHARS]) }, strict);
+const closed = { additionalProperties: false };
+export const ResponseBody = Type.Object({ body: storableText([1, RESPONSE_CHARS]) }, closed);
+export const FlagBody = Type.Object({ reason: storableText([1, REASON_CHARS]) }, closed);
+export const FlagStatusBody = Type.Object({ status: literals(FLAG_MOVES) }, closed);
+export const AssignBody = Type.Object({ user_id: rowId() }, closed);
+export const NoteBody = Type.Object({ body: storableText([1, NOTE_CHARS]) }, closed);
 
 export const reviewQuery = Type.Object({
   ...pageQuery(isRowId),
@@ -191,7 +191,7 @@ export interface StoreReviewSite {
   readonly name: string;
   readonly pullConnected: boolean;
   readonly pullErrorCode: string | null;
-  /** When it last changed sides; null where it never did. */
+  /** When the axis last went from connected to disconnected or back; null where it never did. */
   readonly pullSince: Date | null;
   readonly postConnected: boolean;
   readonly postErrorCode: string | null;
@@ -246,7 +246,7 @@ export interface Colleague {
   readonly storeIds: readonly number[] | null;
 }
 
-/** With `store_id` only those who see that store: whom its reviews may be assigned to. */
+/** `store_id` leaves only those who see that store, whom its reviews may be assigned to. */
 export const colleagueQuery = Type.Object({
   ...pageQuery(isRowId),
   store_id: Type.Optional(rowId()),
