@@ -23,7 +23,7 @@ export interface OAuthClient {
   readonly updatedAt: Date;
 }
 
-/** A row of `authorization_codes`; its states are explained there. */
+/** A row of `authorization_codes`, whose schema explains the states. */
 export interface AuthorizationCode {
   readonly secretHash: string;
   readonly state: "consent" | "issued" | "redeemed";

@@ -19,7 +19,7 @@ export interface ClientDeps {
   readonly clock: Clock;
 }
 
-export interface ClientAdministrator extends Caller {
+interface ClientAdministrator extends Caller {
   /** Whether the clients of every tenant are theirs to administrate, or only those of their own. */
   readonly isPlatform: boolean;
 }
@@ -37,7 +37,7 @@ export function listClients(
   return queries.clientsOf(db, isPlatform ? undefined : principal.companyId, page);
 }
 
-/** The place of a client in the list: `clientsOf` reads it. */
+/** The key of a client's place in the list, which `clientsOf` reads. */
 export function clientKey({ createdAt, clientId }: OAuthClient): string {
   return `${createdAt.getTime()}.${clientId}`;
 }
@@ -98,7 +98,7 @@ export async function changeClient(
   return db.transaction(async (tx) => {
     const before = await queries.holdClient(tx, clientId);
     if (before === undefined) throw new Problem("not_found");
-    // What a partner may keep is what the client has by now, not what it had when the fields were checked.
+    // Checked again with the row locked: a partner may keep what the client has now, not what it had before.
     const faults = faultsOf(clientFaults(changes, { isPlatform: caller.isPlatform, before }));
     if (Object.keys(faults).length > 0) throw invalid(faults);
     const client: OAuthClient = {
@@ -117,7 +117,7 @@ export async function changeClient(
   });
 }
 
-/** The old secret works no more from the commit on; the client's tokens stay. */
+/** The old secret stops working with the commit; the client's tokens stay. */
 export async function rotateClientSecret(
   { db, clock }: ClientDeps,
   caller: ClientAdministrator,
@@ -137,7 +137,7 @@ export async function rotateClientSecret(
   });
 }
 
-/** In two commits: after the first nothing is issued to it, so that the second waits only for what is under way. */
+/** Takes two commits: after the first no token is issued, so that the second waits only for those under way. */
 export async function deleteClient(
   { db, clock }: ClientDeps,
   caller: ClientAdministrator,
@@ -154,13 +154,13 @@ export async function deleteClient(
 async function audit(
   tx: Parameters<typeof recordAudit>[0],
   { principal: actor, call }: ClientAdministrator,
-  told: {
+  change: {
     action: AuditAction;
     clientId: string;
     at: Date;
     more?: Readonly<Record<string, unknown>>;
   },
 ): Promise<void> {
-  const details = { client_id: told.clientId, ...told.more };
-  await recordAudit(tx, { at: told.at, action: told.action, actor, call, details });
+  const details = { client_id: change.clientId, ...change.more };
+  await recordAudit(tx, { at: change.at, action: change.action, actor, call, details });
 }
