@@ -19,6 +19,7 @@ import { refuseOtherMethods } from "./http/method-not-allowed.ts";
 import { requestMetrics, type CountRequest } from "./http/metrics.ts";
 import { apiDescription } from "./http/openapi/description.ts";
 import type { RateLimiter } from "./http/rate-limit.ts";
+import { trustAnswers } from "./http/trusted-answers.ts";
 import type { Clock } from "./lib/clock.ts";
 import type { Config } from "./lib/config.ts";
 import { errorFields, type Log } from "./lib/log.ts";
@@ -73,6 +74,7 @@ export function createApp(deps: AppDeps) {
     .use(servedFiles(docPages()))
     .use(dashboardSite());
   app.use(apiDescription(app, serverRoot));
+  trustAnswers(app);
   refuseOtherMethods(app, GET_HAS_EFFECT);
   return app;
 }

@@ -6,7 +6,7 @@ import type { Access, Authenticator } from "./access.ts";
 import { BASE_PATH } from "./base-path.ts";
 import { BODY_LIMIT, isJson, readBody } from "./body.ts";
 import type { Call } from "./call.ts";
-import { exchangeOf, type Exchange, type Schemas } from "./exchange.ts";
+import { exchangeOf, signedIn, type Exchange, type Schemas } from "./exchange.ts";
 import { parseJson, readQuery } from "./fields.ts";
 import { refuseFaults, runRules, type FieldRules } from "./rules.ts";
 import type { Principal } from "./principal.ts";
@@ -26,7 +26,7 @@ interface Received {
 }
 
 /** The part of Elysia's context that the checks work with. */
-interface Begun extends Fields {
+export interface CheckContext extends Fields {
   readonly request: Request;
   readonly params: Readonly<Record<string, string>>;
   readonly route: string;
@@ -47,8 +47,8 @@ export function checks(authenticator: Authenticator) {
       return {
         introspect: declared.read,
         detail: { security: [{ bearer: [] }] },
-        parse: ({ request }: Pick<Begun, "request">) => readRaw(request, BODY_LIMIT),
-        async transform(context: Begun) {
+        parse: ({ request }: Pick<CheckContext, "request">) => readRaw(request, BODY_LIMIT),
+        async transform(context: CheckContext) {
           const { request, route } = context;
           const exchange = exchangeOf(request);
           exchange.principal = await admit(authenticator, access, { exchange, request, route });
@@ -57,7 +57,7 @@ export function checks(authenticator: Authenticator) {
           context.body = readJson(exchange, declared.of());
           context.query = readParameters(request, declared.of());
         },
-        resolve: ({ request }: Pick<Begun, "request">) => signedIn(exchangeOf(request)),
+        resolve: ({ request }: Pick<CheckContext, "request">) => signedIn(exchangeOf(request)),
       };
     },
     // `true`, because Elysia takes an empty object for a macro that is switched off.
@@ -66,8 +66,9 @@ export function checks(authenticator: Authenticator) {
       const declared = declaration();
       return {
         introspect: declared.read,
-        parse: ({ request }: Pick<Begun, "request">) => readPublic(request, options, declared.of()),
-        async transform(context: Begun) {
+        parse: ({ request }: Pick<CheckContext, "request">) =>
+          readPublic(request, options, declared.of()),
+        async transform(context: CheckContext) {
           const { request, params } = context;
           const exchange = exchangeOf(request);
           await countAddress(exchange, declared.of());
@@ -77,7 +78,7 @@ export function checks(authenticator: Authenticator) {
           context.body = readJson(exchange, declared.of());
           context.query = readParameters(request, declared.of());
         },
-        resolve({ request }: Pick<Begun, "request">) {
+        resolve({ request }: Pick<CheckContext, "request">) {
           const { call, raw } = exchangeOf(request);
           return { call, raw };
         },
@@ -88,10 +89,14 @@ export function checks(authenticator: Authenticator) {
     /** Lets the rate limits pass a public route by (decisions.md 1). */
     uncounted: (_: true) => ({}),
     rules: (rules: FieldRules) => ({
-      transform({ request }: Pick<Begun, "request">) {
+      transform({ request }: Pick<CheckContext, "request">) {
         exchangeOf(request).rules = rules;
       },
-      async beforeHandle({ request, body, query }: Pick<Begun, "request" | "body" | "query">) {
+      async beforeHandle({
+        request,
+        body,
+        query,
+      }: Pick<CheckContext, "request" | "body" | "query">) {
         refuseFaults(await runRules(rules, exchangeOf(request), { body, query }));
       },
     }),
@@ -136,11 +141,6 @@ interface Introspected {
   readonly query?: unknown;
   readonly emptyBody?: true;
   readonly uncounted?: true;
-}
-
-function signedIn({ call, principal }: Exchange): { call: Call; principal: Principal } {
-  if (principal === undefined) throw new Error("Nobody has checked the token.");
-  return { call, principal };
 }
 
 /** The body within its limit. Whoever sends more is counted by the address, because no token was looked at yet. */
@@ -215,39 +215,4 @@ function readParameters(request: Request, { query }: Declared): Record<string, u
 /** Whether a route takes no fields at all. */
 function isNothing(body: TSchema): boolean {
   return TypeGuard.IsObject(body) && Object.keys(body.properties).length === 0;
-}
-
-/**
- * A macro that looks up the record which the path names, scoped to the caller, and hands it to the handler by this
- * name. It throws `not_found` or `forbidden`, which come before any fault of the fields.
- */
-export function finds<const N extends string, T>(
-  name: N,
-  find: (input: Found) => Promise<T>,
-): Record<N, FindMacro<N, T>> {
-  const macro: FindMacro<N, T> = {
-    async transform({ request, params }) {
-      const exchange = exchangeOf(request);
-      exchange.found[name] = await find({ ...signedIn(exchange), params });
-    },
-    resolve({ request }) {
-      // The transform above put it there.
-      // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-      return { [name]: exchangeOf(request).found[name] } as Record<N, T>;
-    },
-  };
-  // A computed key widens to string.
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-  return { [name]: macro } as Record<N, FindMacro<N, T>>;
-}
-
-interface Found {
-  readonly principal: Principal;
-  readonly call: Call;
-  readonly params: Readonly<Record<string, string>>;
-}
-
-interface FindMacro<N extends string, T> {
-  transform(context: Pick<Begun, "request" | "params">): Promise<void>;
-  resolve(context: Pick<Begun, "request">): Record<N, T>;
 }

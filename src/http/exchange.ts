@@ -3,7 +3,7 @@ import { Elysia } from "elysia";
 
 import type { Clock } from "../lib/clock.ts";
 import { readCall, type Call } from "./call.ts";
-import type { Principal } from "./principal.ts";
+import type { Caller, Principal } from "./principal.ts";
 import { Meter, type RateLimiter } from "./rate-limit.ts";
 import type { FieldRules } from "./rules.ts";
 
@@ -36,6 +36,12 @@ export function exchangeOf(request: Request): Exchange {
   const exchange = exchanges.get(request);
   if (exchange === undefined) throw new Error("The exchange of this request was never begun.");
   return exchange;
+}
+
+/** Who is behind the request, once `access` has checked the token. */
+export function signedIn({ call, principal }: Exchange): Pick<Caller, keyof Caller> {
+  if (principal === undefined) throw new Error("Nobody has checked the token of this request.");
+  return { call, principal };
 }
 
 interface ExchangeOptions {

@@ -12,8 +12,10 @@ export function refuseOtherMethods(app: AnyElysia, getHasEffect: ReadonlySet<str
   for (const { path, method } of app.routes)
     methods.set(path, [...(methods.get(path) ?? []), method]);
   for (const [path, known] of methods) {
-    const answersHead = known.includes("GET") && !getHasEffect.has(path);
-    const allow = (answersHead ? [...known, "HEAD"] : known).join(", ");
+    const answersHead = !getHasEffect.has(path);
+    const allow = known
+      .flatMap((method) => (method === "GET" && answersHead ? ["GET", "HEAD"] : [method]))
+      .join(", ");
     const refuse = () => {
       throw new Problem("method_not_allowed", { headers: { Allow: allow } });
     };

@@ -24,7 +24,10 @@ export class OAuthError extends Refusal {
   constructor(
     code: OAuthErrorCode,
     description: string,
-    { status = STATUSES[code], headers = {} }: { status?: number; headers?: OAuthError["headers"] } = {},
+    {
+      status = STATUSES[code],
+      headers = {},
+    }: { status?: number; headers?: OAuthError["headers"] } = {},
   ) {
     super(description, { status, headers });
     this.code = code;

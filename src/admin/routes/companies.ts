@@ -1,6 +1,6 @@
 import { Type } from "@sinclair/typebox";
 
-import { finds } from "../../http/checks.ts";
+import { finds } from "../../http/finds.ts";
 import { listPlans, nameOfCompany } from "../actions/companies.ts";
 import { CompanyName, NamedObject } from "../model.ts";
 import { administrating, adminRoutesBase, type AdminRouteDeps } from "./base.ts";

@@ -1,6 +1,6 @@
 import { Type } from "@sinclair/typebox";
 
-import { finds } from "../../http/checks.ts";
+import { finds } from "../../http/finds.ts";
 import { NO_FIELDS } from "../../http/fields.ts";
 import { isRowId, listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
 import type { Judged } from "../../http/rules.ts";

@@ -1,6 +1,6 @@
 import { Elysia } from "elysia";
 
-import { finds } from "../../http/checks.ts";
+import { finds } from "../../http/finds.ts";
 import { NO_FIELDS } from "../../http/fields.ts";
 import { listOf, listSchema, pageOf } from "../../http/list.ts";
 import { problem } from "../../http/problem-schema.ts";

@@ -2,7 +2,8 @@ import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 
 import { BASE_PATH } from "../../http/base-path.ts";
-import { finds, type Checks } from "../../http/checks.ts";
+import type { Checks } from "../../http/checks.ts";
+import { finds } from "../../http/finds.ts";
 import { NO_FIELDS } from "../../http/fields.ts";
 import { listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
 import { problem } from "../../http/problem-schema.ts";

@@ -27,6 +27,7 @@ const OWN_KEYWORDS = new Set([
   "contentType",
   "explain",
   "isKey",
+  "noValidate",
   "problems",
   "repeatable",
   "title",

@@ -2,7 +2,8 @@ import { Elysia } from "elysia";
 
 import { accountUser } from "../../auth/guard.ts";
 import { BASE_PATH } from "../../http/base-path.ts";
-import { finds, type Checks } from "../../http/checks.ts";
+import type { Checks } from "../../http/checks.ts";
+import { finds } from "../../http/finds.ts";
 import { findReview, type ReviewDeps } from "../actions.ts";
 
 export interface ReviewRouteDeps extends ReviewDeps {

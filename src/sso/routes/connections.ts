@@ -3,7 +3,8 @@ import { Elysia } from "elysia";
 
 import { superAdmin } from "../../auth/guard.ts";
 import { BASE_PATH } from "../../http/base-path.ts";
-import { finds, type Checks } from "../../http/checks.ts";
+import type { Checks } from "../../http/checks.ts";
+import { finds } from "../../http/finds.ts";
 import { listOf, listSchema, pageOf } from "../../http/list.ts";
 import type { Caller } from "../../http/principal.ts";
 import type { Judged } from "../../http/rules.ts";

@@ -4,9 +4,10 @@ import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 
 import { BASE_PATH } from "../../../src/http/base-path.ts";
-import { checks, finds } from "../../../src/http/checks.ts";
+import { checks } from "../../../src/http/checks.ts";
 import { edge } from "../../../src/http/edge.ts";
 import { NO_FIELDS } from "../../../src/http/fields.ts";
+import { finds } from "../../../src/http/finds.ts";
 import { health } from "../../../src/http/health.ts";
 import { refuseOtherMethods } from "../../../src/http/method-not-allowed.ts";
 import type { Principal } from "../../../src/http/principal.ts";
