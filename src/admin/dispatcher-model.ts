@@ -71,58 +71,61 @@ const idOrNull = Type.Union([Type.String(), Type.Null()]);
 const instantOrNull = Type.Union([instantAnswer(), Type.Null()]);
 const seconds = Type.Number({ minimum: 0 });
 
-export const DispatcherObject = Type.Object({
-  dispatchers: Type.Array(
-    Type.Object({
-      id: Type.String(),
-      started_at: instantAnswer(),
-      renewed_at: instantAnswer(),
-      silent_ms: Type.Integer(),
-      shards: Type.Integer(),
-    }),
-  ),
-  shards: Type.Array(
-    Type.Object({
-      id: Type.Integer(),
-      dispatcher_id: idOrNull,
-      epoch: Type.Integer(),
-      subscriptions: Type.Integer(),
+export const DispatcherObject = Type.Object(
+  {
+    dispatchers: Type.Array(
+      Type.Object({
+        id: Type.String(),
+        started_at: instantAnswer(),
+        renewed_at: instantAnswer(),
+        silent_ms: Type.Integer(),
+        shards: Type.Integer(),
+      }),
+    ),
+    shards: Type.Array(
+      Type.Object({
+        id: Type.Integer(),
+        dispatcher_id: idOrNull,
+        epoch: Type.Integer(),
+        subscriptions: Type.Integer(),
+        lag_s: seconds,
+      }),
+    ),
+    lag: Type.Object({
       lag_s: seconds,
+      oldest_recorded_at: instantOrNull,
+      entries: Type.Integer(),
+      subscriptions: Type.Integer(),
     }),
-  ),
-  lag: Type.Object({
-    lag_s: seconds,
-    oldest_recorded_at: instantOrNull,
-    entries: Type.Integer(),
-    subscriptions: Type.Integer(),
-  }),
-  blocked_heads: Type.Array(
-    Type.Object({
-      subscription_id: Type.String(),
-      partner_id: Type.Integer(),
-      shard: Type.Integer(),
-      sequence: Type.Integer(),
-      event_id: Type.String(),
-      event: Type.String(),
-      attempt: Type.Integer(),
-      due_at: instantAnswer(),
-      recorded_at: instantAnswer(),
-    }),
-  ),
-  disabled_subscriptions: Type.Array(
-    Type.Object({
-      id: Type.String(),
-      partner_id: Type.Integer(),
-      label: Type.String(),
-      disabled_at: instantAnswer(),
-      disabled_reason: Type.String(),
-      consecutive_failure_count: Type.Integer(),
-    }),
-  ),
-  mails: Type.Object({ queued: Type.Integer(), next_due_at: instantOrNull }),
-  /** Whether there is more of anything than this answer shows or counts. */
-  truncated: Type.Boolean(),
-});
+    blocked_heads: Type.Array(
+      Type.Object({
+        subscription_id: Type.String(),
+        partner_id: Type.Integer(),
+        shard: Type.Integer(),
+        sequence: Type.Integer(),
+        event_id: Type.String(),
+        event: Type.String(),
+        attempt: Type.Integer(),
+        due_at: instantAnswer(),
+        recorded_at: instantAnswer(),
+      }),
+    ),
+    disabled_subscriptions: Type.Array(
+      Type.Object({
+        id: Type.String(),
+        partner_id: Type.Integer(),
+        label: Type.String(),
+        disabled_at: instantAnswer(),
+        disabled_reason: Type.String(),
+        consecutive_failure_count: Type.Integer(),
+      }),
+    ),
+    mails: Type.Object({ queued: Type.Integer(), next_due_at: instantOrNull }),
+    /** Whether there is more of anything than this answer shows or counts. */
+    truncated: Type.Boolean(),
+  },
+  { title: "Dispatcher" },
+);
 
 /** The lag is the age of the oldest entry that could be sent now: its subscription's first, waiting for no retry. */
 export function showDispatcher(state: DispatcherState): Static<typeof DispatcherObject> {

@@ -53,7 +53,7 @@ export const PartnerBody = Type.Object(
       ),
     ),
   },
-  closed,
+  { ...closed, title: "NewPartner" },
 );
 export type NewPartner = Static<typeof PartnerBody>;
 
@@ -66,7 +66,7 @@ export const AccountBody = Type.Object(
     /** The names of its stores. No other route adds a store. */
     stores: Type.Optional(Type.Array(name, { maxItems: STORES })),
   },
-  closed,
+  { ...closed, title: "NewAccount" },
 );
 export type NewAccount = Static<typeof AccountBody>;
 
@@ -110,11 +110,14 @@ export interface Company {
 }
 
 /** A company of any type, the platform included, for pages that know only its id. */
-export const CompanyName = Type.Object({
-  id: Type.Integer(),
-  type: Type.String(),
-  name: Type.String(),
-});
+export const CompanyName = Type.Object(
+  {
+    id: Type.Integer(),
+    type: Type.String(),
+    name: Type.String(),
+  },
+  { title: "CompanyName" },
+);
 
 const companyFields = {
   id: Type.Integer(),
@@ -125,22 +128,28 @@ const companyFields = {
   created_at: instantAnswer(),
 };
 
-export const PartnerObject = Type.Object({
-  ...companyFields,
-  white_label: Type.Object({
-    enabled: Type.Boolean(),
-    brand_name: nullableText,
-    domain: nullableText,
-  }),
-});
-export const AccountObject = Type.Object({
-  ...companyFields,
-  partner_id: Type.Union([Type.Integer(), Type.Null()]),
-  partner_name: nullableText,
-  plan: NamedObject,
-  store_ids: Type.Array(Type.Integer()),
-  stores: Type.Array(NamedObject),
-});
+export const PartnerObject = Type.Object(
+  {
+    ...companyFields,
+    white_label: Type.Object({
+      enabled: Type.Boolean(),
+      brand_name: nullableText,
+      domain: nullableText,
+    }),
+  },
+  { title: "Partner" },
+);
+export const AccountObject = Type.Object(
+  {
+    ...companyFields,
+    partner_id: Type.Union([Type.Integer(), Type.Null()]),
+    partner_name: nullableText,
+    plan: NamedObject,
+    store_ids: Type.Array(Type.Integer()),
+    stores: Type.Array(NamedObject),
+  },
+  { title: "Account" },
+);
 
 const showCompany = (one: Company) => ({
   id: one.id,
@@ -203,7 +212,7 @@ export const UserBody = Type.Object(
     /** Required of a location user and allowed to nobody else. */
     store_ids: Type.Optional(Type.Array(rowId(), { maxItems: STORES, uniqueItems: true })),
   },
-  closed,
+  { ...closed, title: "NewUser" },
 );
 export type NewUser = Static<typeof UserBody>;
 
@@ -233,20 +242,23 @@ export interface User {
   readonly updatedAt: Date;
 }
 
-export const UserObject = Type.Object({
-  id: Type.Integer(),
-  email: Type.String(),
-  name: Type.String(),
-  role: Type.String(),
-  company_id: Type.Integer(),
-  company: CompanyName,
-  store_ids: Type.Array(Type.Integer()),
-  is_active: Type.Boolean(),
-  has_password: Type.Boolean(),
-  locked_until: Type.Union([instantAnswer(), Type.Null()]),
-  created_at: instantAnswer(),
-  updated_at: instantAnswer(),
-});
+export const UserObject = Type.Object(
+  {
+    id: Type.Integer(),
+    email: Type.String(),
+    name: Type.String(),
+    role: Type.String(),
+    company_id: Type.Integer(),
+    company: CompanyName,
+    store_ids: Type.Array(Type.Integer()),
+    is_active: Type.Boolean(),
+    has_password: Type.Boolean(),
+    locked_until: Type.Union([instantAnswer(), Type.Null()]),
+    created_at: instantAnswer(),
+    updated_at: instantAnswer(),
+  },
+  { title: "AdminUser" },
+);
 
 export function showUser(one: User): Static<typeof UserObject> {
   return {
@@ -275,7 +287,7 @@ export const ProviderBody = Type.Object(
     }),
     name,
   },
-  closed,
+  { ...closed, title: "NewProvider" },
 );
 export type NewProvider = Static<typeof ProviderBody>;
 
@@ -286,9 +298,12 @@ export interface Provider {
 }
 
 const provider = { id: Type.Integer(), slug: Type.String(), name: Type.String() };
-export const ProviderObject = Type.Object(provider);
+export const ProviderObject = Type.Object(provider, { title: "Provider" });
 /** The secret is shown in the answer to the request that made it, and in no other. */
-export const ProviderWithSecret = Type.Object({ ...provider, secret: Type.String() });
+export const ProviderWithSecret = Type.Object(
+  { ...provider, secret: Type.String() },
+  { title: "ProviderWithSecret" },
+);
 
 export function showProvider({ id, slug, name: shown }: Provider): Static<typeof ProviderObject> {
   return { id, slug, name: shown };

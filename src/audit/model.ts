@@ -107,18 +107,21 @@ export type AuditQuery = Static<typeof auditQuery>;
 const idOrNull = Type.Union([Type.Integer(), Type.Null()]);
 const textOrNull = Type.Union([Type.String(), Type.Null()]);
 
-export const auditEntry = Type.Object({
-  id: Type.Integer(),
-  at: Type.String({ format: "date-time" }),
-  action: Type.String(),
-  actor_id: idOrNull,
-  impersonator_id: idOrNull,
-  company_id: idOrNull,
-  ip: textOrNull,
-  user_agent: textOrNull,
-  request_id: textOrNull,
-  details: Type.Record(Type.String(), Type.Unknown()),
-});
+export const auditEntry = Type.Object(
+  {
+    id: Type.Integer(),
+    at: Type.String({ format: "date-time" }),
+    action: Type.String(),
+    actor_id: idOrNull,
+    impersonator_id: idOrNull,
+    company_id: idOrNull,
+    ip: textOrNull,
+    user_agent: textOrNull,
+    request_id: textOrNull,
+    details: Type.Record(Type.String(), Type.Unknown()),
+  },
+  { title: "AuditEntry" },
+);
 
 /** One row as it is stored. */
 export interface StoredAuditRow {

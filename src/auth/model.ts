@@ -27,7 +27,7 @@ export const loginBody = Type.Object(
     // Taken for the sake of older callers; the life of a token never depends on it.
     rememberMe: Type.Optional(Type.Boolean()),
   },
-  { additionalProperties: true },
+  { title: "Login", additionalProperties: true },
 );
 export type LoginBody = Static<typeof loginBody>;
 
@@ -35,20 +35,26 @@ const nullable = <T extends ReturnType<typeof Type.Integer> | ReturnType<typeof 
   type: T,
 ) => Type.Union([type, Type.Null()]);
 
-export const userObject = Type.Object({
-  id: Type.Integer(),
-  email: Type.String(),
-  name: Type.String(),
-  role: Type.String(),
-  company_id: Type.Integer(),
-  store_ids: Type.Array(Type.Integer()),
-});
-export const companyObject = Type.Object({
-  id: Type.Integer(),
-  type: Type.Union([Type.Literal("platform"), Type.Literal("partner"), Type.Literal("account")]),
-  name: Type.String(),
-  partner_id: nullable(Type.Integer()),
-});
+export const userObject = Type.Object(
+  {
+    id: Type.Integer(),
+    email: Type.String(),
+    name: Type.String(),
+    role: Type.String(),
+    company_id: Type.Integer(),
+    store_ids: Type.Array(Type.Integer()),
+  },
+  { title: "User" },
+);
+export const companyObject = Type.Object(
+  {
+    id: Type.Integer(),
+    type: Type.Union([Type.Literal("platform"), Type.Literal("partner"), Type.Literal("account")]),
+    name: Type.String(),
+    partner_id: nullable(Type.Integer()),
+  },
+  { title: "Company" },
+);
 
 /** interface.md 2.2, shaped by decisions.md 2: whom a token speaks for. */
 const sessionContext = {
@@ -73,27 +79,33 @@ const freshToken = {
   expires_in: Type.Integer(),
 };
 
-export const loginAnswer = Type.Object({
-  ...freshToken,
-  ...sessionContext,
-  location_count: Type.Integer(),
-});
+export const loginAnswer = Type.Object(
+  {
+    ...freshToken,
+    ...sessionContext,
+    location_count: Type.Integer(),
+  },
+  { title: "SignedIn" },
+);
 export type LoginAnswer = Static<typeof loginAnswer>;
 
-export const verifyTokenAnswer = Type.Object({
-  ...sessionContext,
-  /** Whoever acts as the user; absent where the token is the user's own. */
-  impersonation: Type.Optional(
-    Type.Object({
-      impersonator: Type.Object({
-        id: Type.Integer(),
-        email: Type.String(),
-        name: Type.String(),
-        company_id: Type.Integer(),
+export const verifyTokenAnswer = Type.Object(
+  {
+    ...sessionContext,
+    /** Whoever acts as the user; absent where the token is the user's own. */
+    impersonation: Type.Optional(
+      Type.Object({
+        impersonator: Type.Object({
+          id: Type.Integer(),
+          email: Type.String(),
+          name: Type.String(),
+          company_id: Type.Integer(),
+        }),
       }),
-    }),
-  ),
-});
+    ),
+  },
+  { title: "VerifiedToken" },
+);
 export type VerifyTokenAnswer = Static<typeof verifyTokenAnswer>;
 
-export const messageAnswer = Type.Object({ message: Type.String() });
+export const messageAnswer = Type.Object({ message: Type.String() }, { title: "Message" });

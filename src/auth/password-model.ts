@@ -20,18 +20,24 @@ export type CodeType = Static<typeof codeType>;
 
 const closed = { additionalProperties: false } as const;
 
-export const discoverBody = Type.Object({ email }, closed);
+export const discoverBody = Type.Object({ email }, { ...closed, title: "Discovery" });
 
-export const discoverAnswer = Type.Object({
-  methods: Type.Array(Type.Union([Type.Literal("password"), Type.Literal("sso")])),
-  password: Type.Boolean(),
-  sso: Type.Boolean(),
-  /** Where the browser goes to sign in through the identity provider. */
-  sso_url: Type.Union([Type.String(), Type.Null()]),
-});
+export const discoverAnswer = Type.Object(
+  {
+    methods: Type.Array(Type.Union([Type.Literal("password"), Type.Literal("sso")])),
+    password: Type.Boolean(),
+    sso: Type.Boolean(),
+    /** Where the browser goes to sign in through the identity provider. */
+    sso_url: Type.Union([Type.String(), Type.Null()]),
+  },
+  { title: "SignInMethods" },
+);
 export type DiscoverAnswer = Static<typeof discoverAnswer>;
 
-export const resendBody = Type.Object({ email, type: codeType }, closed);
+export const resendBody = Type.Object(
+  { email, type: codeType },
+  { ...closed, title: "CodeRequest" },
+);
 export type ResendBody = Static<typeof resendBody>;
 
 /** A code has six digits; other text up to this length is answered like a wrong code. */
@@ -42,7 +48,7 @@ export const verifyBody = Type.Object(
     otp: Type.String({ minLength: 1, maxLength: OTP_MAX_LENGTH }),
     type: codeType,
   },
-  closed,
+  { ...closed, title: "CodeCheck" },
 );
 export type VerifyBody = Static<typeof verifyBody>;
 
@@ -59,7 +65,7 @@ export type VerifyCodeAnswer = Static<typeof verifyCodeAnswer>;
 
 export const resetBody = Type.Object(
   { password: storableText([PASSWORD_LENGTH.min, PASSWORD_LENGTH.max]) },
-  closed,
+  { ...closed, title: "PasswordReset" },
 );
 
 /** The login object without its count (decisions.md 2). */
@@ -70,5 +76,5 @@ export const changeBody = Type.Object(
   {
     current_password: presentedPassword,
   },
-  closed,
+  { ...closed, title: "PasswordChange" },
 );

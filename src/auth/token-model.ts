@@ -12,11 +12,14 @@ const instant = Type.String({ format: "date-time" });
 const instantOrNull = Type.Union([instant, Type.Null()]);
 
 /** The dashboard's personal access token. */
-export const dashboardTokenAnswer = Type.Object({
-  token: Type.String(),
-  created_at: instant,
-  last_used_at: instantOrNull,
-});
+export const dashboardTokenAnswer = Type.Object(
+  {
+    token: Type.String(),
+    created_at: instant,
+    last_used_at: instantOrNull,
+  },
+  { title: "DashboardToken" },
+);
 export type DashboardTokenAnswer = Static<typeof dashboardTokenAnswer>;
 
 // The type is said by hand: Elysia makes nothing of a union whose members are a list.
@@ -33,24 +36,30 @@ export const apiTokenBody = Type.Object(
       }),
     ),
   },
-  closed,
+  { ...closed, title: "NewApiToken" },
 );
 export type ApiTokenBody = Static<typeof apiTokenBody>;
 
-export const newApiTokenAnswer = Type.Object({
-  access_token: Type.String(),
-  token: Type.Object({ id: Type.String(), name: Type.String(), expires_at: instant }),
-});
+export const newApiTokenAnswer = Type.Object(
+  {
+    access_token: Type.String(),
+    token: Type.Object({ id: Type.String(), name: Type.String(), expires_at: instant }),
+  },
+  { title: "ApiTokenWithSecret" },
+);
 export type NewApiTokenAnswer = Static<typeof newApiTokenAnswer>;
 
-export const apiTokenObject = Type.Object({
-  id: Type.String(),
-  name: Type.String(),
-  scopes: Type.Array(Type.String()),
-  created_at: instant,
-  expires_at: instant,
-  last_used_at: instantOrNull,
-});
+export const apiTokenObject = Type.Object(
+  {
+    id: Type.String(),
+    name: Type.String(),
+    scopes: Type.Array(Type.String()),
+    created_at: instant,
+    expires_at: instant,
+    last_used_at: instantOrNull,
+  },
+  { title: "ApiToken" },
+);
 
 export function showApiToken(row: {
   jti: string;
@@ -70,18 +79,21 @@ export function showApiToken(row: {
   };
 }
 
-export const sessionObject = Type.Object({
-  id: Type.String(),
-  method: Type.String(),
-  client_id: Type.Union([Type.String(), Type.Null()]),
-  ip: Type.Union([Type.String(), Type.Null()]),
-  user_agent: Type.Union([Type.String(), Type.Null()]),
-  created_at: instant,
-  last_used_at: instantOrNull,
-  expires_at: instant,
-  /** Whether the token of this request belongs to it. */
-  is_current: Type.Boolean(),
-});
+export const sessionObject = Type.Object(
+  {
+    id: Type.String(),
+    method: Type.String(),
+    client_id: Type.Union([Type.String(), Type.Null()]),
+    ip: Type.Union([Type.String(), Type.Null()]),
+    user_agent: Type.Union([Type.String(), Type.Null()]),
+    created_at: instant,
+    last_used_at: instantOrNull,
+    expires_at: instant,
+    /** Whether the token of this request belongs to it. */
+    is_current: Type.Boolean(),
+  },
+  { title: "Session" },
+);
 
 export function showSession(
   row: {
@@ -111,21 +123,24 @@ export function showSession(
 
 export const impersonationBody = Type.Object(
   { account_id: rowId(), reason: Type.Optional(storableText(REASON_LENGTH)) },
-  closed,
+  { ...closed, title: "NewImpersonation" },
 );
 export type ImpersonationBody = Static<typeof impersonationBody>;
 
-export const impersonationAnswer = Type.Object({
-  access_token: Type.String(),
-  token_type: Type.Literal("Bearer"),
-  expires_in: Type.Integer(),
-  /** The owner and the account that the token acts as. */
-  user: userObject,
-  company: companyObject,
-  acting_as: Type.Object({
-    user_id: Type.Integer(),
-    account_id: Type.Integer(),
-    impersonator_id: Type.Integer(),
-  }),
-});
+export const impersonationAnswer = Type.Object(
+  {
+    access_token: Type.String(),
+    token_type: Type.Literal("Bearer"),
+    expires_in: Type.Integer(),
+    /** The owner and the account that the token acts as. */
+    user: userObject,
+    company: companyObject,
+    acting_as: Type.Object({
+      user_id: Type.Integer(),
+      account_id: Type.Integer(),
+      impersonator_id: Type.Integer(),
+    }),
+  },
+  { title: "Impersonation" },
+);
 export type ImpersonationAnswer = Static<typeof impersonationAnswer>;

@@ -71,7 +71,7 @@ export const newClientBody = Type.Object(
     grant_types: Type.Optional(fields.grant_types),
     first_party: Type.Optional(fields.first_party),
   },
-  closed,
+  { ...closed, title: "NewOAuthClient" },
 );
 export type NewClientBody = Static<typeof newClientBody>;
 
@@ -90,13 +90,16 @@ const clientFields = {
   created_at: Type.String({ format: "date-time" }),
   updated_at: Type.String({ format: "date-time" }),
 };
-export const clientObject = Type.Object(clientFields);
+export const clientObject = Type.Object(clientFields, { title: "OAuthClient" });
 
 /** The secret is shown here once (interface.md 2.3); null for a public client, which has none. */
-export const newClientObject = Type.Object({
-  ...clientFields,
-  client_secret: Type.Union([Type.String(), Type.Null()]),
-});
+export const newClientObject = Type.Object(
+  {
+    ...clientFields,
+    client_secret: Type.Union([Type.String(), Type.Null()]),
+  },
+  { title: "OAuthClientWithSecret" },
+);
 
 export function showClient(client: OAuthClient): Static<typeof clientObject> {
   return {

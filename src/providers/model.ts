@@ -148,10 +148,13 @@ export const ProviderEventsBody = Type.Object(
       maxItems: MAX_EVENTS,
     }),
   },
-  closed,
+  { ...closed, title: "ProviderEvents" },
 );
 
-export const AcceptedAnswer = Type.Object({ accepted: Type.Integer(), duplicates: Type.Integer() });
+export const AcceptedAnswer = Type.Object(
+  { accepted: Type.Integer(), duplicates: Type.Integer() },
+  { title: "AcceptedEvents" },
+);
 
 export type RawEvent = Static<(typeof EVENT_SCHEMAS)[keyof typeof EVENT_SCHEMAS]>;
 

@@ -82,11 +82,23 @@ const REASON_CHARS = 1_000;
 const NOTE_CHARS = 10_000;
 
 const closed = { additionalProperties: false };
-export const ResponseBody = Type.Object({ body: storableText([1, RESPONSE_CHARS]) }, closed);
-export const FlagBody = Type.Object({ reason: storableText([1, REASON_CHARS]) }, closed);
-export const FlagStatusBody = Type.Object({ status: literals(FLAG_MOVES) }, closed);
-export const AssignBody = Type.Object({ user_id: rowId() }, closed);
-export const NoteBody = Type.Object({ body: storableText([1, NOTE_CHARS]) }, closed);
+export const ResponseBody = Type.Object(
+  { body: storableText([1, RESPONSE_CHARS]) },
+  { ...closed, title: "NewResponse" },
+);
+export const FlagBody = Type.Object(
+  { reason: storableText([1, REASON_CHARS]) },
+  { ...closed, title: "NewFlag" },
+);
+export const FlagStatusBody = Type.Object(
+  { status: literals(FLAG_MOVES) },
+  { ...closed, title: "FlagStatus" },
+);
+export const AssignBody = Type.Object({ user_id: rowId() }, { ...closed, title: "Assignment" });
+export const NoteBody = Type.Object(
+  { body: storableText([1, NOTE_CHARS]) },
+  { ...closed, title: "NewNote" },
+);
 
 export const reviewQuery = Type.Object({
   ...pageQuery(isRowId),
@@ -102,27 +114,30 @@ export type ReviewQuery = Static<typeof reviewQuery>;
 const nullableText = Type.Union([Type.String(), Type.Null()]);
 const nullableId = Type.Union([Type.Integer(), Type.Null()]);
 
-export const ReviewObject = Type.Object({
-  id: Type.Integer(),
-  external_review_id: Type.String(),
-  store_id: Type.Integer(),
-  store_review_site_id: Type.Integer(),
-  review_site_id: Type.Integer(),
-  source_platform: Type.String(),
-  rate: Type.Integer(),
-  reviewer: nullableText,
-  content: Type.String(),
-  reviewed_at: Type.String(),
-  removed_at: nullableText,
-  response: Type.Union([
-    Type.Object({ body: Type.String(), user_id: nullableId, responded_at: nullableText }),
-    Type.Null(),
-  ]),
-  flag: Type.Union([Type.Object({ status: Type.String(), reason: nullableText }), Type.Null()]),
-  assigned_user_id: nullableId,
-  created_at: Type.String(),
-  updated_at: Type.String(),
-});
+export const ReviewObject = Type.Object(
+  {
+    id: Type.Integer(),
+    external_review_id: Type.String(),
+    store_id: Type.Integer(),
+    store_review_site_id: Type.Integer(),
+    review_site_id: Type.Integer(),
+    source_platform: Type.String(),
+    rate: Type.Integer(),
+    reviewer: nullableText,
+    content: Type.String(),
+    reviewed_at: Type.String(),
+    removed_at: nullableText,
+    response: Type.Union([
+      Type.Object({ body: Type.String(), user_id: nullableId, responded_at: nullableText }),
+      Type.Null(),
+    ]),
+    flag: Type.Union([Type.Object({ status: Type.String(), reason: nullableText }), Type.Null()]),
+    assigned_user_id: nullableId,
+    created_at: Type.String(),
+    updated_at: Type.String(),
+  },
+  { title: "Review" },
+);
 
 export function showReview(one: Review): Static<typeof ReviewObject> {
   const { responseBody, responseUserId, respondedAt, flagStatus, flagReason } = one;
@@ -204,16 +219,19 @@ const AxisObject = Type.Object({
   since: Type.Union([instantAnswer(), Type.Null()]),
 });
 
-export const StoreReviewSiteObject = Type.Object({
-  id: Type.Integer(),
-  store_id: Type.Integer(),
-  store_name: Type.String(),
-  review_site_id: Type.Integer(),
-  provider: Type.String(),
-  name: Type.String(),
-  pull: AxisObject,
-  post: AxisObject,
-});
+export const StoreReviewSiteObject = Type.Object(
+  {
+    id: Type.Integer(),
+    store_id: Type.Integer(),
+    store_name: Type.String(),
+    review_site_id: Type.Integer(),
+    provider: Type.String(),
+    name: Type.String(),
+    pull: AxisObject,
+    post: AxisObject,
+  },
+  { title: "StoreReviewSite" },
+);
 
 export function showStoreReviewSite(one: StoreReviewSite): Static<typeof StoreReviewSiteObject> {
   return {
@@ -253,13 +271,16 @@ export const colleagueQuery = Type.Object({
 });
 export type ColleagueQuery = Static<typeof colleagueQuery>;
 
-export const ColleagueObject = Type.Object({
-  id: Type.Integer(),
-  email: Type.String(),
-  name: Type.String(),
-  role: Type.String(),
-  store_ids: Type.Union([Type.Array(Type.Integer()), Type.Null()]),
-});
+export const ColleagueObject = Type.Object(
+  {
+    id: Type.Integer(),
+    email: Type.String(),
+    name: Type.String(),
+    role: Type.String(),
+    store_ids: Type.Union([Type.Array(Type.Integer()), Type.Null()]),
+  },
+  { title: "Colleague" },
+);
 
 export function showColleague(one: Colleague): Static<typeof ColleagueObject> {
   const { id, email, name, role, storeIds } = one;

@@ -114,7 +114,7 @@ export const newConnectionBody = Type.Object(
     password_login: Type.Optional(Type.Boolean()),
     is_active: Type.Optional(Type.Boolean()),
   },
-  closed,
+  { ...closed, title: "NewSsoConnection" },
 );
 
 export const connectionUpdateBody = Type.Partial(
@@ -130,19 +130,22 @@ export const connectionsQuery = Type.Object({
 });
 
 /** Never shows the client secret. */
-export const connectionObject = Type.Object({
-  id: Type.String(),
-  company_id: Type.Integer(),
-  issuer: Type.String(),
-  client_id: Type.String(),
-  domains: Type.Array(Type.String()),
-  password_login: Type.Boolean(),
-  is_active: Type.Boolean(),
-  /** To be registered with the provider. */
-  redirect_uri: Type.String(),
-  created_at: instantAnswer(),
-  updated_at: instantAnswer(),
-});
+export const connectionObject = Type.Object(
+  {
+    id: Type.String(),
+    company_id: Type.Integer(),
+    issuer: Type.String(),
+    client_id: Type.String(),
+    domains: Type.Array(Type.String()),
+    password_login: Type.Boolean(),
+    is_active: Type.Boolean(),
+    /** To be registered with the provider. */
+    redirect_uri: Type.String(),
+    created_at: instantAnswer(),
+    updated_at: instantAnswer(),
+  },
+  { title: "SsoConnection" },
+);
 
 /** An identity provider of one company. */
 export interface Connection {

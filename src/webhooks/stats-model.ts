@@ -91,22 +91,25 @@ export const statsQuery = Type.Object({
 
 type StatsQuery = Static<typeof statsQuery>;
 
-export const StatsObject = Type.Object({
-  since: instantAnswer(),
-  until: instantAnswer(),
-  step: Type.Integer(),
-  points: Type.Array(
-    Type.Object({
-      at: instantAnswer(),
-      successes: Type.Integer({ description: "Attempts answered 2xx." }),
-      failures: Type.Integer({ description: "Attempts that were not." }),
-      latency_ms: latency,
-      backlog: Type.Integer({
-        description: "The most events that were queued at once, as sampled.",
+export const StatsObject = Type.Object(
+  {
+    since: instantAnswer(),
+    until: instantAnswer(),
+    step: Type.Integer(),
+    points: Type.Array(
+      Type.Object({
+        at: instantAnswer(),
+        successes: Type.Integer({ description: "Attempts answered 2xx." }),
+        failures: Type.Integer({ description: "Attempts that were not." }),
+        latency_ms: latency,
+        backlog: Type.Integer({
+          description: "The most events that were queued at once, as sampled.",
+        }),
       }),
-    }),
-  ),
-});
+    ),
+  },
+  { title: "Stats" },
+);
 
 interface Range {
   readonly since: Date;
