@@ -13,7 +13,7 @@ import { openRedis } from "./lib/redis.ts";
 import { createSecretBox } from "./lib/secret-box.ts";
 import { masterKeyOrExit } from "./outbox/master-key.ts";
 import { createSchedule } from "./outbox/schedule.ts";
-import { keepFigures } from "./webhooks/actions/figures.ts";
+import { keepFigures } from "./webhooks/actions/stats.ts";
 
 const CONNECTIONS = 16;
 /** Requests under way at a stop have this long to end; kept connections have no say. */
@@ -53,7 +53,7 @@ const app = createApp({
   stores,
   limiter,
   stopping: stop,
-  ...apiMetrics(metrics, { clock, passwords, limiter }),
+  ...apiMetrics(metrics, { passwords, limiter }),
 });
 if (config.metricsPort !== undefined) serveMetrics(metrics, config.metricsPort);
 void keepFigures({ db, clock, log, config }, stop);

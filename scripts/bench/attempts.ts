@@ -7,7 +7,7 @@ import { ulid } from "ulid";
 import type { Db } from "../../db/client.ts";
 import { ensurePartitions, ulidFloor } from "../../db/partitions.ts";
 import { addMs, systemClock } from "../../src/lib/clock.ts";
-import { countFigures, showHealth } from "../../src/webhooks/actions/figures.ts";
+import { countFigures, showHealth } from "../../src/webhooks/actions/stats.ts";
 import { attemptsOf, attemptsOfEvent } from "../../src/webhooks/queries/attempts.ts";
 import { deliveryOf } from "../../src/webhooks/queries/entries.ts";
 import { subscriptionById } from "../../src/webhooks/queries/subscriptions.ts";

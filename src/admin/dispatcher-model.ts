@@ -3,14 +3,14 @@ import { Type, type Static } from "@sinclair/typebox";
 import { instantAnswer } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
 
-/** How far one look goes; what lies beyond is only counted as more. */
+/** How much one answer reads; where there is more, `truncated` says so. */
 export const LOOK_LIMITS = { subscriptions: 1_000, rows: 100, counted: 10_000 } as const;
 
 export interface DispatcherRow {
   readonly id: string;
   readonly startedAt: Date;
   readonly renewedAt: Date;
-  /** Since its last sign of life, on the clock of Postgres, which leases run on. */
+  /** The time since it last renewed its leases, by the clock of Postgres, which leases go by. */
   readonly silentMs: number;
 }
 
@@ -20,7 +20,7 @@ export interface ShardRow {
   readonly epoch: number;
 }
 
-/** The first entry of a subscription that has unsettled ones. */
+/** The first unsettled entry of a subscription. */
 export interface HeadRow {
   readonly shard: number;
   readonly subscriptionId: string;
@@ -51,7 +51,7 @@ export interface DisabledRow {
 }
 
 export interface QueueCounts {
-  /** At most one more than is counted. */
+  /** Counted up to one more than `LOOK_LIMITS.counted`. */
   readonly entries: number;
   readonly mails: number;
   readonly mailDueAt: Date | null;
@@ -71,60 +71,63 @@ const idOrNull = Type.Union([Type.String(), Type.Null()]);
 const instantOrNull = Type.Union([instantAnswer(), Type.Null()]);
 const seconds = Type.Number({ minimum: 0 });
 
-export const DispatcherObject = Type.Object({
-  dispatchers: Type.Array(
-    Type.Object({
-      id: Type.String(),
-      started_at: instantAnswer(),
-      renewed_at: instantAnswer(),
-      silent_ms: Type.Integer(),
-      shards: Type.Integer(),
-    }),
-  ),
-  shards: Type.Array(
-    Type.Object({
-      id: Type.Integer(),
-      dispatcher_id: idOrNull,
-      epoch: Type.Integer(),
-      subscriptions: Type.Integer(),
+export const DispatcherObject = Type.Object(
+  {
+    dispatchers: Type.Array(
+      Type.Object({
+        id: Type.String(),
+        started_at: instantAnswer(),
+        renewed_at: instantAnswer(),
+        silent_ms: Type.Integer(),
+        shards: Type.Integer(),
+      }),
+    ),
+    shards: Type.Array(
+      Type.Object({
+        id: Type.Integer(),
+        dispatcher_id: idOrNull,
+        epoch: Type.Integer(),
+        subscriptions: Type.Integer(),
+        lag_s: seconds,
+      }),
+    ),
+    lag: Type.Object({
       lag_s: seconds,
+      oldest_recorded_at: instantOrNull,
+      entries: Type.Integer(),
+      subscriptions: Type.Integer(),
     }),
-  ),
-  lag: Type.Object({
-    lag_s: seconds,
-    oldest_recorded_at: instantOrNull,
-    entries: Type.Integer(),
-    subscriptions: Type.Integer(),
-  }),
-  blocked_heads: Type.Array(
-    Type.Object({
-      subscription_id: Type.String(),
-      partner_id: Type.Integer(),
-      shard: Type.Integer(),
-      sequence: Type.Integer(),
-      event_id: Type.String(),
-      event: Type.String(),
-      attempt: Type.Integer(),
-      due_at: instantAnswer(),
-      recorded_at: instantAnswer(),
-    }),
-  ),
-  disabled_subscriptions: Type.Array(
-    Type.Object({
-      id: Type.String(),
-      partner_id: Type.Integer(),
-      label: Type.String(),
-      disabled_at: instantAnswer(),
-      disabled_reason: Type.String(),
-      consecutive_failure_count: Type.Integer(),
-    }),
-  ),
-  mails: Type.Object({ queued: Type.Integer(), next_due_at: instantOrNull }),
-  /** Whether there is more of something than is shown or counted. */
-  truncated: Type.Boolean(),
-});
+    blocked_heads: Type.Array(
+      Type.Object({
+        subscription_id: Type.String(),
+        partner_id: Type.Integer(),
+        shard: Type.Integer(),
+        sequence: Type.Integer(),
+        event_id: Type.String(),
+        event: Type.String(),
+        attempt: Type.Integer(),
+        due_at: instantAnswer(),
+        recorded_at: instantAnswer(),
+      }),
+    ),
+    disabled_subscriptions: Type.Array(
+      Type.Object({
+        id: Type.String(),
+        partner_id: Type.Integer(),
+        label: Type.String(),
+        disabled_at: instantAnswer(),
+        disabled_reason: Type.String(),
+        consecutive_failure_count: Type.Integer(),
+      }),
+    ),
+    mails: Type.Object({ queued: Type.Integer(), next_due_at: instantOrNull }),
+    /** Whether there is more of anything than this answer shows or counts. */
+    truncated: Type.Boolean(),
+  },
+  { title: "Dispatcher" },
+);
 
-/** The lag is the age of the oldest entry that could be sent now: it is its subscription's first and waits for no retry. */
+/** The lag is the age of the oldest entry that could be sent now: its subscription's first, waiting for no retry. */
 export function showDispatcher(state: DispatcherState): Static<typeof DispatcherObject> {
   const { at, dispatchers, shards, heads, blocked, disabled, counts } = state;
   const { subscriptions, rows, counted } = LOOK_LIMITS;

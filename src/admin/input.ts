@@ -1,6 +1,6 @@
 import { passwordFault } from "../auth/common-passwords.ts";
-import type { Sound } from "../http/check.ts";
-import type { Told } from "../http/faults.ts";
+import type { SoundParts } from "../http/fields.ts";
+import type { FieldFaults } from "../http/rules.ts";
 import { isMailAddress } from "../outbox/mail.ts";
 import { ROLES_OF, type Employer, type NewUser } from "./model.ts";
 
@@ -8,7 +8,8 @@ export const EMAIL_TAKEN = "is the address of another user";
 export const DOMAIN_TAKEN = "is the domain of another partner";
 export const SLUG_TAKEN = "is the slug of another provider";
 
-interface Known {
+/** What the rows say about the fields of a new user. */
+interface UserFacts {
   /** Undefined where there is no such company, or none was named. */
   readonly employer: Employer | undefined;
   /** Whether the email is another user's. */
@@ -16,7 +17,10 @@ interface Known {
 }
 
 /** Rules of a new user that no schema can say; `email` is normalised. */
-export function userFaults(body: Sound<NewUser>, { employer, isTaken }: Known): Told {
+export function userFaults(
+  body: SoundParts<NewUser>,
+  { employer, isTaken }: UserFacts,
+): FieldFaults {
   const { company_id: companyId, email, role, password } = body;
   const misplaced =
     role === undefined || employer === undefined ? undefined : roleFault(role, employer);
@@ -25,7 +29,7 @@ export function userFaults(body: Sound<NewUser>, { employer, isTaken }: Known): 
     email: email === undefined ? undefined : emailFault(email, isTaken),
     role: misplaced,
     password: password === undefined ? undefined : passwordFault(password),
-    // Which role is meant settles what stores there have to be.
+    // The rule depends on the role, so it is silent while the role is wrong.
     store_ids: misplaced === undefined ? storesFault(body, employer) : undefined,
   };
 }
@@ -41,7 +45,10 @@ function roleFault(role: NewUser["role"], { type }: Employer): string | undefine
   return `must be one of ${roles.join(", ")} in a company of type ${type}`;
 }
 
-function storesFault(body: Sound<NewUser>, employer: Employer | undefined): string | undefined {
+function storesFault(
+  body: SoundParts<NewUser>,
+  employer: Employer | undefined,
+): string | undefined {
   const { role, store_ids: storeIds } = body;
   if (role === "location_user" && (!("store_ids" in body) || storeIds?.length === 0))
     return "is required of a location user";

@@ -1,7 +1,9 @@
 import { Type, type Static } from "@sinclair/typebox";
 
-import { PASSWORD_LENGTH, type Role } from "../auth/model.ts";
-import { isRowId, pageQuery } from "../http/page.ts";
+import { type Role } from "../http/principal.ts";
+import { PASSWORD_LENGTH } from "../auth/model.ts";
+import { isRowId, pageQuery } from "../http/list.ts";
+import { literals } from "../http/literals.ts";
 import { instantAnswer, rowId, storableText } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
 import { PROVIDER_SLUG } from "../providers/model.ts";
@@ -13,14 +15,14 @@ const DOMAIN_CHARS = 253;
 const EMAIL_CHARS = 254;
 const STORES = 500;
 
-const strict = { additionalProperties: false };
+const closed = { additionalProperties: false };
 const name = storableText([1, NAME_CHARS]);
 const nullableText = Type.Union([Type.String(), Type.Null()]);
-const flag = Type.Union([Type.Literal("true"), Type.Literal("false")]);
+const booleanText = literals(["true", "false"]);
 
 // ------------------------------------------------------------------------------------------------ companies
 
-/** How a company looks to its users; what is left out has the platform's look. */
+/** How a company looks to its users; a field that is left out takes the platform's look. */
 const branding = {
   primary_color: Type.Optional(
     Type.String({ pattern: "^#[0-9A-Fa-f]{6}$", explain: "must be a colour such as #1f6feb" }),
@@ -47,11 +49,11 @@ export const PartnerBody = Type.Object(
             explain: "must be a domain in lower case, such as reviews.partner.example",
           }),
         },
-        strict,
+        closed,
       ),
     ),
   },
-  strict,
+  { ...closed, title: "NewPartner" },
 );
 export type NewPartner = Static<typeof PartnerBody>;
 
@@ -61,18 +63,18 @@ export const AccountBody = Type.Object(
     partner_id: rowId(),
     plan_id: rowId(),
     ...branding,
-    /** Names of its stores; there is no other way to add one. */
+    /** The names of its stores. No other route adds a store. */
     stores: Type.Optional(Type.Array(name, { maxItems: STORES })),
   },
-  strict,
+  { ...closed, title: "NewAccount" },
 );
 export type NewAccount = Static<typeof AccountBody>;
 
-/** `name`: a part of it, in upper or lower case. */
+/** `name` finds companies whose name contains it, in upper or lower case. */
 const companyFilters = {
   ...pageQuery(isRowId),
   name: Type.Optional(name),
-  is_active: Type.Optional(flag),
+  is_active: Type.Optional(booleanText),
 };
 export const partnerQuery = Type.Object(companyFilters);
 export const accountQuery = Type.Object({
@@ -95,11 +97,11 @@ export interface Company {
   readonly primaryColor: string;
   readonly logoUrl: string | null;
   readonly createdAt: Date;
-  /** Of a partner. */
+  /** This and the next two: null or false for an account. */
   readonly brandName: string | null;
   readonly domain: string | null;
   readonly whiteLabelEnabled: boolean;
-  /** Of an account. */
+  /** This and the rest: null or empty for a partner. */
   readonly partnerId: number | null;
   readonly partnerName: string | null;
   readonly planId: number | null;
@@ -107,12 +109,15 @@ export interface Company {
   readonly stores: readonly Named[];
 }
 
-/** Any company, the platform too, for the places that know its id alone. */
-export const CompanyName = Type.Object({
-  id: Type.Integer(),
-  type: Type.String(),
-  name: Type.String(),
-});
+/** A company of any type, the platform included, for pages that know only its id. */
+export const CompanyName = Type.Object(
+  {
+    id: Type.Integer(),
+    type: Type.String(),
+    name: Type.String(),
+  },
+  { title: "CompanyName" },
+);
 
 const companyFields = {
   id: Type.Integer(),
@@ -123,22 +128,28 @@ const companyFields = {
   created_at: instantAnswer(),
 };
 
-export const PartnerObject = Type.Object({
-  ...companyFields,
-  white_label: Type.Object({
-    enabled: Type.Boolean(),
-    brand_name: nullableText,
-    domain: nullableText,
-  }),
-});
-export const AccountObject = Type.Object({
-  ...companyFields,
-  partner_id: Type.Union([Type.Integer(), Type.Null()]),
-  partner_name: nullableText,
-  plan: NamedObject,
-  store_ids: Type.Array(Type.Integer()),
-  stores: Type.Array(NamedObject),
-});
+export const PartnerObject = Type.Object(
+  {
+    ...companyFields,
+    white_label: Type.Object({
+      enabled: Type.Boolean(),
+      brand_name: nullableText,
+      domain: nullableText,
+    }),
+  },
+  { title: "Partner" },
+);
+export const AccountObject = Type.Object(
+  {
+    ...companyFields,
+    partner_id: Type.Union([Type.Integer(), Type.Null()]),
+    partner_name: nullableText,
+    plan: NamedObject,
+    store_ids: Type.Array(Type.Integer()),
+    stores: Type.Array(NamedObject),
+  },
+  { title: "Account" },
+);
 
 const showCompany = (one: Company) => ({
   id: one.id,
@@ -174,14 +185,14 @@ export const ROLES_OF = {
   partner: ["partner_owner", "partner_admin"],
   account: ["account_owner", "account_user", "location_user"],
 } as const satisfies Record<string, readonly Role[]>;
-/** The company of a user, as far as it settles who may work there. */
+/** What a company says about who may be its user. */
 export interface Employer {
   readonly type: keyof typeof ROLES_OF;
   readonly storeIds: readonly number[];
 }
 
 const ROLES = Object.values(ROLES_OF).flat();
-const role = Type.Union(ROLES.map((one) => Type.Literal(one)));
+const role = literals(ROLES);
 
 const email = Type.String({
   minLength: 3,
@@ -196,12 +207,12 @@ export const UserBody = Type.Object(
     email,
     name,
     role,
-    /** Absent for a user who signs in through the identity provider, or sets one by `forgot_password`. */
+    /** Absent for a user who signs in through an identity provider, or sets a password by `forgot_password`. */
     password: Type.Optional(storableText([PASSWORD_LENGTH.min, PASSWORD_LENGTH.max])),
-    /** Of a location user, and of nobody else. */
+    /** Required of a location user and allowed to nobody else. */
     store_ids: Type.Optional(Type.Array(rowId(), { maxItems: STORES, uniqueItems: true })),
   },
-  strict,
+  { ...closed, title: "NewUser" },
 );
 export type NewUser = Static<typeof UserBody>;
 
@@ -210,7 +221,7 @@ export const userQuery = Type.Object({
   company_id: Type.Optional(rowId()),
   role: Type.Optional(role),
   email: Type.Optional(storableText([1, EMAIL_CHARS])),
-  is_active: Type.Optional(flag),
+  is_active: Type.Optional(booleanText),
 });
 export type UserQuery = Static<typeof userQuery>;
 
@@ -225,26 +236,29 @@ export interface User {
   readonly isActive: boolean;
   readonly hasPassword: boolean;
   readonly storeIds: readonly number[];
-  /** Until when wrong passwords keep the email from signing in; may be past. */
+  /** Until when wrong passwords keep the email from signing in; the instant may be past. */
   readonly lockedUntil: Date | null;
   readonly createdAt: Date;
   readonly updatedAt: Date;
 }
 
-export const UserObject = Type.Object({
-  id: Type.Integer(),
-  email: Type.String(),
-  name: Type.String(),
-  role: Type.String(),
-  company_id: Type.Integer(),
-  company: CompanyName,
-  store_ids: Type.Array(Type.Integer()),
-  is_active: Type.Boolean(),
-  has_password: Type.Boolean(),
-  locked_until: Type.Union([instantAnswer(), Type.Null()]),
-  created_at: instantAnswer(),
-  updated_at: instantAnswer(),
-});
+export const UserObject = Type.Object(
+  {
+    id: Type.Integer(),
+    email: Type.String(),
+    name: Type.String(),
+    role: Type.String(),
+    company_id: Type.Integer(),
+    company: CompanyName,
+    store_ids: Type.Array(Type.Integer()),
+    is_active: Type.Boolean(),
+    has_password: Type.Boolean(),
+    locked_until: Type.Union([instantAnswer(), Type.Null()]),
+    created_at: instantAnswer(),
+    updated_at: instantAnswer(),
+  },
+  { title: "AdminUser" },
+);
 
 export function showUser(one: User): Static<typeof UserObject> {
   return {
@@ -273,7 +287,7 @@ export const ProviderBody = Type.Object(
     }),
     name,
   },
-  strict,
+  { ...closed, title: "NewProvider" },
 );
 export type NewProvider = Static<typeof ProviderBody>;
 
@@ -284,9 +298,12 @@ export interface Provider {
 }
 
 const provider = { id: Type.Integer(), slug: Type.String(), name: Type.String() };
-export const ProviderObject = Type.Object(provider);
-/** The secret is in the answers that make it, and in no other. */
-export const ProviderWithSecret = Type.Object({ ...provider, secret: Type.String() });
+export const ProviderObject = Type.Object(provider, { title: "Provider" });
+/** The secret is shown in the answer to the request that made it, and in no other. */
+export const ProviderWithSecret = Type.Object(
+  { ...provider, secret: Type.String() },
+  { title: "ProviderWithSecret" },
+);
 
 export function showProvider({ id, slug, name: shown }: Provider): Static<typeof ProviderObject> {
   return { id, slug, name: shown };

@@ -1,10 +1,13 @@
 import { Type, type Static } from "@sinclair/typebox";
 
-import { isRowId, pageQuery } from "../http/page.ts";
+import { isRowId, pageQuery } from "../http/list.ts";
 import { instantText, rowId } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
 
-/** Every action that the audit log knows (decisions.md 2, audit log). What a row's `details` holds is said beside it. */
+/**
+ * Every action of the audit log (decisions.md 2, audit log). Comments name what the `details` of the actions below them
+ * hold.
+ */
 export const AUDIT_ACTIONS = [
   // A sign-in that succeeded: method, jti.
   "AUTH_LOGIN",
@@ -29,9 +32,9 @@ export const AUDIT_ACTIONS = [
   "TOKEN_REFRESHED",
   // A refresh token was used again, so its sign-in was ended: session_id, revoked.
   "REFRESH_REPLAYED",
-  // The same with an authorization code: client_id, session_id, revoked.
+  // An authorization code was used again, so its sign-in was ended: client_id, session_id, revoked.
   "CODE_REPLAYED",
-  // What a user answered a client that asked to act for them: client_id, scope.
+  // A user let a client act for them, or did not: client_id, scope.
   "CONSENT_GRANTED",
   "CONSENT_DENIED",
   // An OAuth client: client_id; of an update also fields, the names of those that were sent.
@@ -41,10 +44,11 @@ export const AUDIT_ACTIONS = [
   "CLIENT_DELETED",
   // method (the kind of token that allowed it), revoked (how many tokens it ended).
   "PASSWORD_RESET",
-  // The actor is the account owner, the impersonator whoever asked: jti, reason.
+  // The actor is the account owner, the impersonator is the caller: jti, reason.
   "IMPERSONATION_STARTED",
-  // Single sign-on. leg (redirect, callback or exchange), reason (`RefusalReason` in src/sso/model.ts), and what is known
-  // of connection_id, and of the provider's answer: status, error, field, claim, or the fault of the connection to it.
+  // Single sign-on. leg (redirect, callback or exchange), reason (`RefusalReason` in src/sso/model.ts), and what is
+  // known of connection_id, and of the provider's answer: status, error, field, claim, or the fault of the connection
+  // to it.
   "SSO_REFUSED",
   // The first sign-in through a provider: connection_id, issuer.
   "SSO_LINKED",
@@ -89,7 +93,7 @@ export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 
 const ACTION_LENGTH = 64;
 
-/** An action that nothing has is an empty list. `since` is the first instant, `until` the first one after. */
+/** An unknown action finds no rows. `since` is the first instant of the range, `until` the first one after it. */
 export const auditQuery = Type.Object({
   ...pageQuery(isRowId),
   action: Type.Optional(Type.String({ pattern: `^[A-Z_]{1,${ACTION_LENGTH}}$` })),
@@ -103,18 +107,21 @@ export type AuditQuery = Static<typeof auditQuery>;
 const idOrNull = Type.Union([Type.Integer(), Type.Null()]);
 const textOrNull = Type.Union([Type.String(), Type.Null()]);
 
-export const auditEntry = Type.Object({
-  id: Type.Integer(),
-  at: Type.String({ format: "date-time" }),
-  action: Type.String(),
-  actor_id: idOrNull,
-  impersonator_id: idOrNull,
-  company_id: idOrNull,
-  ip: textOrNull,
-  user_agent: textOrNull,
-  request_id: textOrNull,
-  details: Type.Record(Type.String(), Type.Unknown()),
-});
+export const auditEntry = Type.Object(
+  {
+    id: Type.Integer(),
+    at: Type.String({ format: "date-time" }),
+    action: Type.String(),
+    actor_id: idOrNull,
+    impersonator_id: idOrNull,
+    company_id: idOrNull,
+    ip: textOrNull,
+    user_agent: textOrNull,
+    request_id: textOrNull,
+    details: Type.Record(Type.String(), Type.Unknown()),
+  },
+  { title: "AuditEntry" },
+);
 
 /** One row as it is stored. */
 export interface StoredAuditRow {

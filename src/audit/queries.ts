@@ -1,5 +1,5 @@
 import type { DbOrTx } from "../../db/client.ts";
-import type { Page } from "../http/page.ts";
+import type { Page } from "../http/list.ts";
 import type { StoredAuditRow } from "./model.ts";
 
 export interface AuditFilter {

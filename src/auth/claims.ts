@@ -4,9 +4,9 @@ import type { TokenRow } from "./queries/tokens.ts";
 export type TokenType = "at+jwt" | "rt+jwt";
 
 /** `client_id` of the tokens that the service issues to its own pages: the claim is never absent (RFC 9068, 2.2). */
-export const OWN_CLIENT_ID = "reviewrelay";
+const OWN_CLIENT_ID = "reviewrelay";
 
-/** What a token says of itself, besides `iss` and `aud`, which are the same for all. `iat` comes with the signature. */
+/** The claims that differ between tokens: `iss` and `aud` are the same in all of them, and the signer adds `iat`. */
 export interface Claims {
   readonly sub: string;
   readonly jti: string;
@@ -16,10 +16,12 @@ export interface Claims {
   readonly act: { readonly sub: string } | undefined;
 }
 
-/** `iat` is stamped by the signer's own clock; a token from further ahead was not signed by a key ring that works. */
+/**
+ * How far ahead of our clock `iat` may be: the signer's clock stamps it, and clocks that work are not further apart.
+ */
 const MAX_AHEAD_S = 300;
 
-/** What we make a jti of; a text with anything else cannot be in the database. */
+/** The characters that a jti of ours has; a text with any other cannot be in the database. */
 const JTI = /^[\w-]+$/;
 
 type ClaimedRow = Pick<TokenRow, "userId" | "clientId" | "scope" | "impersonatorId" | "expiresAt">;

@@ -4,14 +4,20 @@ import { equalInConstantTime } from "../lib/secret-box.ts";
 
 const KEY_BYTES = 32;
 
-/** What is kept of a mailed code: six digits are too few for a plain hash to hide (decisions.md 2, email OTP). */
+/**
+ * Makes what is stored instead of a mailed code: of six digits a hash without a key could be reversed (decisions.md 2,
+ * email OTP).
+ */
 export interface CodeMac {
-  /** `context` ties it to its email and purpose. */
+  /** `context` ties the code to its email and purpose. */
   sign(code: string, context: string): string;
   matches(mac: string, code: string, context: string): boolean;
 }
 
-/** Keys derived from the master keys; `previous` only checks, so that codes outlive a change of the master key. */
+/**
+ * Derives its keys from the master keys. The previous one only checks, so that codes outlive a change of the master
+ * key.
+ */
 export function createCodeMac(keys: {
   masterKey: Uint8Array;
   masterKeyPrevious: Uint8Array | undefined;

@@ -1,8 +1,8 @@
 import { dictionary } from "@zxcvbn-ts/language-common";
 
 /**
- * decisions.md 2, passwords: what everybody's list of leaked passwords begins with, some 18,000 of at least 8
- * characters, in any case. The package is kept by the people of zxcvbn-ts.
+ * decisions.md 2, passwords: the most frequent leaked passwords, of which some 18,000 have at least 8 characters; they
+ * are compared in any case. The zxcvbn-ts project maintains the list.
  */
 const COMMON: ReadonlySet<string> = new Set(dictionary["passwords-common"]);
 
@@ -10,7 +10,7 @@ export function isCommonPassword(password: string): boolean {
   return COMMON.has(password.toLowerCase());
 }
 
-/** What a schema cannot say of a new password. */
+/** The fault that the schema of a new password cannot find. */
 export function passwordFault(password: string): string | undefined {
   return isCommonPassword(password) ? "is too common: others would guess it at once" : undefined;
 }

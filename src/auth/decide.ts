@@ -2,12 +2,12 @@ import { addMs } from "../lib/clock.ts";
 
 /** interface.md 8, sign-in lock. */
 export const WRONG_ATTEMPTS_TO_LOCK = 5;
-/** decisions.md 2, lock: how long after the last wrong answer everything is forgotten. */
+/** decisions.md 2, lock: how long after the last wrong password the counters start from zero again. */
 export const FORGET_FAILURES_AFTER_MS = 24 * 60 * 60 * 1000;
 
-/** What is kept per normalised email. */
+/** The sign-in lock of one normalised email. */
 export interface SignInLock {
-  /** Wrong answers since the last lock. */
+  /** Wrong passwords since the last lock. */
   readonly failures: number;
   /** Locks so far; the next one is longer. */
   readonly locks: number;
@@ -15,8 +15,8 @@ export interface SignInLock {
   readonly lastFailureAt: Date;
 }
 
-/** A wrong answer is either not even counted, or counted; the fifth one locks. */
-export type WrongAttempt = { kind: "locked"; until: Date } | { kind: "counted"; lock: SignInLock };
+/** A wrong password does not count while sign-in is locked; else it counts, and the fifth one locks. */
+type WrongAttempt = { kind: "locked"; until: Date } | { kind: "counted"; lock: SignInLock };
 
 /**
  * The rule of the sign-in lock (interface.md 3.2, decisions.md 2). `settleWrongAttempt` in queries/locks.ts is the same
@@ -40,7 +40,7 @@ export function decideWrongAttempt(
   return { kind: "counted", lock: { ...counted, ...locked } };
 }
 
-/** Until when sign-in is refused, right password or not; undefined if it is not. */
+/** The instant until which sign-in is refused, whatever the password; undefined if it is not locked. */
 export function lockedUntil(
   lock: Pick<SignInLock, "lockedUntil"> | undefined,
   now: Date,
@@ -49,7 +49,7 @@ export function lockedUntil(
   return until !== null && until > now ? until : undefined;
 }
 
-/** `Retry-After`: whole seconds, never so short that the caller comes back too early. */
+/** The seconds of `Retry-After`, rounded up so that nobody comes back too early. */
 export function retryAfterS(until: Date, now: Date): number {
   return Math.max(1, Math.ceil((until.getTime() - now.getTime()) / 1000));
 }
@@ -65,7 +65,7 @@ export const WRONG_CODES_PER_DAY = 20;
 export const TRIES_PER_CODE = 5;
 export const CODE_LIMITS_WINDOW_MS = 24 * 60 * 60 * 1000;
 
-/** What was asked for one email lately. */
+/** When codes were issued, and when wrong ones were tried, for one email. */
 export interface CodeLimits {
   readonly issuedAt: readonly Date[];
   readonly wrongAt: readonly Date[];
@@ -73,7 +73,7 @@ export interface CodeLimits {
 
 /** The last code of an email and purpose. */
 export interface EmailCode {
-  /** Whom it was sent to; null: to nobody, or for a signup. */
+  /** The user it was mailed to; null for a signup, and where nothing was mailed. */
   readonly userId: number | null;
   readonly tries: number;
   readonly issuedAt: Date;
@@ -81,7 +81,7 @@ export interface EmailCode {
   readonly consumedAt: Date | null;
 }
 
-/** The instants that still count. */
+/** The instants that the limits on codes still count. */
 export function withinWindow(instants: readonly Date[], now: Date): Date[] {
   return instants.filter((at) => addMs(at, CODE_LIMITS_WINDOW_MS) > now);
 }
@@ -107,7 +107,7 @@ export function isOpenCode(
   return code !== undefined && code.consumedAt === null && code.expiresAt > now;
 }
 
-/** Whether a try is looked at at all. */
+/** Whether a try is compared with the code; if not, it is refused like a wrong one. */
 export function mayTryCode(
   { wrongAt }: CodeLimits,
   code: Pick<EmailCode, "expiresAt" | "consumedAt" | "tries">,
@@ -117,41 +117,41 @@ export function mayTryCode(
   return isOpenCode(code, now) && isLeft && withinWindow(wrongAt, now).length < WRONG_CODES_PER_DAY;
 }
 
-/** A refresh token that was presented, with what has become of it. */
-export interface PresentedRefreshToken {
+/** The stored row of a refresh token that a client presents. */
+interface PresentedRefreshToken {
   readonly clientId: string | null;
   readonly scope: string;
   readonly expiresAt: Date | null;
   readonly redeemedAt: Date | null;
 }
 
-export type RefreshDecision =
+type RefreshDecision =
   | { readonly kind: "refused" }
-  /** Used before, longer ago than two requests of one careful client could be apart (RFC 9700, 4.14.2). */
+  /** It was redeemed longer ago than parallel requests of one honest client could be apart (RFC 9700, 4.14.2). */
   | { readonly kind: "replayed" }
-  /** More was asked for than the sign-in gave. */
+  /** The request names scopes that the sign-in did not grant. */
   | { readonly kind: "too_wide" }
   | { readonly kind: "redeem"; readonly scope: string };
 
 /**
- * decisions.md 2, refresh. Without `scopes` the new access token has the scope of the old one, as far as the client
- * still reaches: `ceiling` is what it is registered for by now.
+ * decisions.md 2, refresh. Without `scopes` the new access token has the scope of the refresh token, within `ceiling`:
+ * the scopes that the client is registered for by now.
  */
 export function decideRefresh(
   token: PresentedRefreshToken,
-  asked: {
+  request: {
     clientId: string | null;
     scopes: readonly string[] | undefined;
     ceiling?: readonly string[] | undefined;
   },
   { now, leewayS }: { now: Date; leewayS: number },
 ): RefreshDecision {
-  if (token.clientId !== asked.clientId) return { kind: "refused" };
+  if (token.clientId !== request.clientId) return { kind: "refused" };
   if (token.expiresAt !== null && token.expiresAt <= now) return { kind: "refused" };
   if (token.redeemedAt !== null)
     return { kind: addMs(token.redeemedAt, leewayS * 1000) < now ? "replayed" : "refused" };
-  const scopes = asked.scopes ?? withinCeiling(token.scope.split(" "), asked.ceiling);
-  const sources = [token.scope.split(" "), asked.ceiling ?? ["*"]];
+  const scopes = request.scopes ?? withinCeiling(token.scope.split(" "), request.ceiling);
+  const sources = [token.scope.split(" "), request.ceiling ?? ["*"]];
   const isCovered = sources.every((own) => coversScopes(new Set(own), scopes));
   return isCovered && scopes.length > 0
     ? { kind: "redeem", scope: scopes.join(" ") }
@@ -166,7 +166,7 @@ function withinCeiling(
   return scopes.includes("*") ? ceiling : scopes.filter((scope) => ceiling.includes(scope));
 }
 
-/** Whether a token of these scopes may hand out those: never more than it has. */
-export function coversScopes(own: ReadonlySet<string>, asked: readonly string[]): boolean {
-  return own.has("*") || asked.every((scope) => own.has(scope));
+/** Whether a token with the scopes `own` may give others the scopes `wanted`: never more than it has. */
+export function coversScopes(own: ReadonlySet<string>, wanted: readonly string[]): boolean {
+  return own.has("*") || wanted.every((scope) => own.has(scope));
 }

@@ -6,12 +6,15 @@ export function normaliseEmail(typed: string): string {
   return typed.trim().toLowerCase().replaceAll("\0", "\uFFFD");
 }
 
-/** The key of locks and codes: people type passwords into email fields, so the text itself is not kept. */
+/**
+ * The key that locks and codes are stored by. The text itself is not stored, because people type passwords into email
+ * fields.
+ */
 export function emailDigest(normalisedEmail: string): string {
   return createHash("sha256").update(normalisedEmail).digest("hex");
 }
 
-/** The domain as `sso_domains` has it: what DNS calls it; empty if there is none. */
+/** The domain as DNS writes it, which is how `sso_domains` stores it; empty if there is none. */
 export function emailDomain(normalisedEmail: string): string {
   const at = normalisedEmail.lastIndexOf("@");
   return at === -1 ? "" : domainToASCII(normalisedEmail.slice(at + 1)).replace(/\.$/, "");

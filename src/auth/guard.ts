@@ -1,19 +1,17 @@
-import type { Access } from "../http/route.ts";
+import type { Access } from "../http/access.ts";
+import type { Principal, Scope } from "../http/principal.ts";
 import type { ProblemCode } from "../lib/problem.ts";
-import type { Principal, Scope } from "./model.ts";
 
-type Bearer = Extract<Access, { kind: "bearer" }>;
-
-/** interface.md 5.3. */
-export const publicAccess = { kind: "public" } as const satisfies Access;
-
-/** Every user of any company; without a scope, whatever the token's. */
-export function anyUser(scope?: Scope): Bearer {
+/** Admits every user of every company; without `scope`, by a token of any scope. */
+export function anyUser(scope?: Scope): Access {
   return allow(() => true, scope);
 }
 
-/** Owners and admins of a partner, in person (interface.md 5.4; decisions.md 1, order of checks). */
-export function partnerAdmin(scope: Scope): Bearer {
+/**
+ * Admits owners and admins of a partner, but nobody who acts for them (interface.md 5.4; decisions.md 1, order of
+ * checks).
+ */
+export function partnerAdmin(scope: Scope): Access {
   return allow(
     ({ companyType, role, impersonatorId }) =>
       companyType === "partner" &&
@@ -23,13 +21,13 @@ export function partnerAdmin(scope: Scope): Bearer {
   );
 }
 
-/** Users of an account and of its locations, and whoever acts for its owner (decisions.md 2, sessions). */
-export function accountUser(scope: Scope): Bearer {
+/** Admits users of an account and of its locations, and whoever acts for its owner (decisions.md 2, sessions). */
+export function accountUser(scope: Scope): Access {
   return allow(({ companyType }) => companyType === "account", scope);
 }
 
-/** The platform's own administrators; a token that was narrowed does not administrate, unless its scope is named. */
-export function superAdmin(scope: Scope = "*"): Bearer {
+/** Admits the platform's own administrators, by a token of all scopes or of the one that a route names. */
+export function superAdmin(scope: Scope = "*"): Access {
   return allow(
     ({ companyType, role }) => companyType === "platform" && role === "super_admin",
     scope,
@@ -37,15 +35,15 @@ export function superAdmin(scope: Scope = "*"): Bearer {
 }
 
 /**
- * The user's own sign-in: at the service's pages, through the identity provider, or in a first-party client. Personal
- * access tokens, impersonators and third parties are not the user in person.
+ * Admits the token of a user's own sign-in: at the service's pages, through the identity provider, or in a first-party
+ * client. Personal access tokens, impersonators and third parties are not the user in person.
  */
-export function ownSignIn(scope?: Scope): Bearer {
+export function ownSignIn(scope?: Scope): Access {
   return allow(isOwnSignIn, scope);
 }
 
-/** decisions.md 2, dashboard personal access token: a token from login or the SSO exchange, and no other. */
-export function dashboardSignIn(): Bearer {
+/** decisions.md 2, dashboard personal access token: admits a token from login or the SSO exchange, and no other. */
+export function dashboardSignIn(): Access {
   return allow(
     (principal) =>
       isOwnSignIn(principal) &&
@@ -54,18 +52,19 @@ export function dashboardSignIn(): Bearer {
   );
 }
 
-/** decisions.md 2, `POST /reset-password`: the token that a mailed code gave, or the user's own sign-in. */
-export function passwordSetter(): Bearer {
+/** decisions.md 2, `POST /reset-password`: admits the token that a mailed code gave, or the user's own sign-in. */
+export function passwordSetter(): Access {
   const own = ownSignIn("*");
   return {
-    kind: "bearer",
     refuse: (principal) =>
       principal.tokenKind === "password_reset" ? undefined : own.refuse(principal),
   };
 }
 
-/** Self-service of any user (interface.md 5.2), by a token of the user's own: not for others who hold one. */
-export function selfService(): Bearer {
+/**
+ * Admits every user to self-service (interface.md 5.2), but no third party or impersonator who holds a token of theirs.
+ */
+export function selfService(): Access {
   return allow(({ isThirdParty, impersonatorId }) => !isThirdParty && impersonatorId === null, "*");
 }
 
@@ -73,10 +72,11 @@ function isOwnSignIn({ tokenKind, isThirdParty }: Principal): boolean {
   return tokenKind === "access" && !isThirdParty;
 }
 
-/** A wrong kind of user is `forbidden`; the right kind with too narrow a token lacks the scope. */
-function allow(admits: (principal: Principal) => boolean, scope: Scope | undefined): Bearer {
+/**
+ * Refuses the wrong kind of user as `forbidden`, and the right kind with too narrow a token for the lack of its scope.
+ */
+function allow(admits: (principal: Principal) => boolean, scope: Scope | undefined): Access {
   return {
-    kind: "bearer",
     refuse(principal): ProblemCode | undefined {
       // Such a token works for the password reset only (decisions.md 2, `POST /reset-password`).
       if (principal.tokenKind === "password_reset" || !admits(principal)) return "forbidden";

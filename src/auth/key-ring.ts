@@ -15,13 +15,13 @@ import {
   type SigningKey,
 } from "./signing-key.ts";
 
-/** How old the view of the keys gets: a rotation by another process is seen within it. */
+/** How often the keys are read again: a rotation by another process is seen within this time. */
 const RELOAD_EVERY_MS = 5_000;
-/** A stranger may invent key ids; they cost at most one statement in this time. */
+/** Unknown key ids cause at most one reading in this time, because strangers can invent any number of them. */
 const UNKNOWN_KID_RELOAD_MS = 200;
 /**
- * `exp` holds whole seconds, the token's row milliseconds. The signature's check must not be the stricter one: the row
- * decides when a token ends.
+ * `exp` holds whole seconds, the token's row milliseconds. The row decides when a token ends, so the check of the
+ * signature must not be the stricter one.
  */
 const TOLERANCE_S = 1;
 
@@ -44,7 +44,7 @@ export interface KeyRing {
   watch(signal: AbortSignal): Promise<void>;
 }
 
-/** Makes the keys that are missing and opens the ring; throws if a key that has to sign does not open. */
+/** Makes the keys that are missing and opens the ring; throws if a key that signs does not open. */
 export async function openKeyRing(deps: KeyRingDeps): Promise<KeyRing> {
   await ensureKeys(deps);
   const ring = new LoadedKeys(deps);
@@ -52,7 +52,7 @@ export async function openKeyRing(deps: KeyRingDeps): Promise<KeyRing> {
   return ring;
 }
 
-/** Several processes may start at once: the unique indexes let one of them win, and the others take what it made. */
+/** Where several processes start at once, the unique indexes let one of them win, and the others use its keys. */
 async function ensureKeys({ db, box, clock }: KeyRingDeps): Promise<void> {
   const known = new Set((await listSigningKeys(db)).map((key) => key.state));
   for (const state of ["current", "next"] as const) {
@@ -74,7 +74,7 @@ class LoadedKeys implements KeyRing {
   }
 
   async sign(type: TokenType, claims: Claims): Promise<{ token: string; kid: string }> {
-    // No look at the database here: the caller's transaction holds a connection while it waits for us.
+    // Reads nothing from the database: the caller's transaction holds a connection while it waits for this.
     const current = [...this.#keys.values()].find((key) => key.state === "current");
     if (current?.signers === undefined) throw new Error("The key ring has no key that signs.");
     return { token: await current.signers[type](claims), kid: current.kid };
@@ -130,7 +130,9 @@ class LoadedKeys implements KeyRing {
     return known.verifier;
   }
 
-  /** Another process may have rotated twice since the last look, and signs with a key that we never saw. */
+  /**
+   * Reads the keys again: another process may have rotated twice since, and sign with a key that this one never saw.
+   */
   async #seek(kid: string): Promise<SigningKey | undefined> {
     await this.#loading;
     const nowMs = this.#deps.clock.monotonicMs();

@@ -1,7 +1,7 @@
 import type { NewMail } from "../outbox/mail.ts";
 import type { CodeType } from "./password-model.ts";
 
-/** The sender's name where the tenant has none of its own. */
+/** The sender's name for tenants without a brand of their own. */
 const OWN_BRAND = "ReviewRelay";
 
 interface MailContent {
@@ -17,7 +17,7 @@ const PURPOSE: Record<CodeType, string> = {
   signup: "confirm your email address",
 };
 
-/** decisions.md 2, email OTP. The subject is free of the code: lock screens show it. */
+/** decisions.md 2, email OTP. The subject does not hold the code, because lock screens show subjects. */
 export function codeMail(
   code: { to: string; type: CodeType; code: string; expiresAt: Date; ttlS: number },
   brand: string | null,
@@ -34,7 +34,7 @@ export function codeMail(
   return { ...mailOf(code.to, content, brand), kind: "otp", expiresAt: code.expiresAt };
 }
 
-/** decisions.md 2, `POST /reset-password`: the user is told. */
+/** decisions.md 2, `POST /reset-password`: tells the user of the change. */
 export function passwordChangedMail(to: string, brand: string | null): NewMail {
   const content = {
     subject: "Your password was changed",
@@ -46,7 +46,10 @@ export function passwordChangedMail(to: string, brand: string | null): NewMail {
   return { ...mailOf(to, content, brand), kind: "password_changed" };
 }
 
-/** Plain text only, so that people and programs find one run of six digits, and no style or boundary that looks like one. */
+/**
+ * Writes plain text only: a style or a boundary of HTML could look like a code, where the code must be the only six
+ * digits.
+ */
 function mailOf(to: string, { subject, paragraphs, code }: MailContent, brand: string | null) {
   const name = brand ?? OWN_BRAND;
   const [first = "", ...rest] = paragraphs;

@@ -1,12 +1,9 @@
 import { Type, type Static } from "@sinclair/typebox";
 
 import { storableText } from "../http/text.ts";
-import { loginAnswer, PASSWORD_LENGTH, presentedPassword } from "./model.ts";
+import { EMAIL_MAX_LENGTH, loginAnswer, PASSWORD_LENGTH, presentedPassword } from "./model.ts";
 
-/** RFC 5321, 4.5.3.1.3: a path of 256 octets with its angle brackets. */
-const EMAIL_MAX_LENGTH = 254;
-
-/** Says nothing of whether anybody has the address. */
+/** Only the form is checked: no answer may show whether a user has the address. */
 const email = Type.String({
   minLength: 3,
   maxLength: EMAIL_MAX_LENGTH,
@@ -23,21 +20,27 @@ export type CodeType = Static<typeof codeType>;
 
 const closed = { additionalProperties: false } as const;
 
-export const discoverBody = Type.Object({ email }, closed);
+export const discoverBody = Type.Object({ email }, { ...closed, title: "Discovery" });
 
-export const discoverAnswer = Type.Object({
-  methods: Type.Array(Type.Union([Type.Literal("password"), Type.Literal("sso")])),
-  password: Type.Boolean(),
-  sso: Type.Boolean(),
-  /** Where the browser goes to sign in through the identity provider. */
-  sso_url: Type.Union([Type.String(), Type.Null()]),
-});
+export const discoverAnswer = Type.Object(
+  {
+    methods: Type.Array(Type.Union([Type.Literal("password"), Type.Literal("sso")])),
+    password: Type.Boolean(),
+    sso: Type.Boolean(),
+    /** Where the browser goes to sign in through the identity provider. */
+    sso_url: Type.Union([Type.String(), Type.Null()]),
+  },
+  { title: "SignInMethods" },
+);
 export type DiscoverAnswer = Static<typeof discoverAnswer>;
 
-export const resendBody = Type.Object({ email, type: codeType }, closed);
+export const resendBody = Type.Object(
+  { email, type: codeType },
+  { ...closed, title: "CodeRequest" },
+);
 export type ResendBody = Static<typeof resendBody>;
 
-/** Six digits; whatever else is sent is simply not the code. */
+/** A code has six digits; other text up to this length is answered like a wrong code. */
 const OTP_MAX_LENGTH = 64;
 export const verifyBody = Type.Object(
   {
@@ -45,7 +48,7 @@ export const verifyBody = Type.Object(
     otp: Type.String({ minLength: 1, maxLength: OTP_MAX_LENGTH }),
     type: codeType,
   },
-  closed,
+  { ...closed, title: "CodeCheck" },
 );
 export type VerifyBody = Static<typeof verifyBody>;
 
@@ -55,14 +58,14 @@ export const verifyCodeAnswer = Type.Union([
     token_type: Type.Literal("Bearer"),
     expires_in: Type.Integer(),
   }),
-  // For a signup, where there is no user yet.
+  // Answers a signup, where there is no user yet.
   Type.Object({ verification_token: Type.String() }),
 ]);
 export type VerifyCodeAnswer = Static<typeof verifyCodeAnswer>;
 
 export const resetBody = Type.Object(
   { password: storableText([PASSWORD_LENGTH.min, PASSWORD_LENGTH.max]) },
-  closed,
+  { ...closed, title: "PasswordReset" },
 );
 
 /** The login object without its count (decisions.md 2). */
@@ -73,5 +76,5 @@ export const changeBody = Type.Object(
   {
     current_password: presentedPassword,
   },
-  closed,
+  { ...closed, title: "PasswordChange" },
 );

@@ -15,7 +15,7 @@ import type { NewSigningKey, SigningKeyRow } from "./queries/keys.ts";
 export const ALGORITHM = "RS256";
 const MODULUS_BITS = 2048;
 
-/** What every token says of where it comes from and what it is for. */
+/** The claims that are the same in every token: who issues it, and for whom. */
 export interface Issuer {
   readonly iss: string;
   readonly aud: string;

@@ -2,7 +2,8 @@ import { Type, type Static } from "@sinclair/typebox";
 
 import { rowId, storableText } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
-import { companyObject, SCOPES, userObject, type Principal, type SignInMethod } from "./model.ts";
+import { SCOPES, type Principal, type Scope, type SignInMethod } from "../http/principal.ts";
+import { companyObject, userObject } from "./model.ts";
 
 const closed = { additionalProperties: false } as const;
 const NAME_LENGTH = [1, 100] as const;
@@ -11,42 +12,54 @@ const instant = Type.String({ format: "date-time" });
 const instantOrNull = Type.Union([instant, Type.Null()]);
 
 /** The dashboard's personal access token. */
-export const dashboardTokenAnswer = Type.Object({
-  token: Type.String(),
-  created_at: instant,
-  last_used_at: instantOrNull,
-});
+export const dashboardTokenAnswer = Type.Object(
+  {
+    token: Type.String(),
+    created_at: instant,
+    last_used_at: instantOrNull,
+  },
+  { title: "DashboardToken" },
+);
 export type DashboardTokenAnswer = Static<typeof dashboardTokenAnswer>;
+
+// The type is said by hand: Elysia makes nothing of a union whose members are a list.
+const scope = Type.Unsafe<Scope>(Type.Union(SCOPES.map((one) => Type.Literal(one))));
 
 export const apiTokenBody = Type.Object(
   {
     name: storableText(NAME_LENGTH),
     scopes: Type.Optional(
-      Type.Array(Type.Union(SCOPES.map((scope) => Type.Literal(scope))), {
+      Type.Array(scope, {
         minItems: 1,
         uniqueItems: true,
         explain: "must be a list of different scopes, or absent",
       }),
     ),
   },
-  closed,
+  { ...closed, title: "NewApiToken" },
 );
 export type ApiTokenBody = Static<typeof apiTokenBody>;
 
-export const newApiTokenAnswer = Type.Object({
-  access_token: Type.String(),
-  token: Type.Object({ id: Type.String(), name: Type.String(), expires_at: instant }),
-});
+export const newApiTokenAnswer = Type.Object(
+  {
+    access_token: Type.String(),
+    token: Type.Object({ id: Type.String(), name: Type.String(), expires_at: instant }),
+  },
+  { title: "ApiTokenWithSecret" },
+);
 export type NewApiTokenAnswer = Static<typeof newApiTokenAnswer>;
 
-export const apiTokenObject = Type.Object({
-  id: Type.String(),
-  name: Type.String(),
-  scopes: Type.Array(Type.String()),
-  created_at: instant,
-  expires_at: instant,
-  last_used_at: instantOrNull,
-});
+export const apiTokenObject = Type.Object(
+  {
+    id: Type.String(),
+    name: Type.String(),
+    scopes: Type.Array(Type.String()),
+    created_at: instant,
+    expires_at: instant,
+    last_used_at: instantOrNull,
+  },
+  { title: "ApiToken" },
+);
 
 export function showApiToken(row: {
   jti: string;
@@ -66,18 +79,21 @@ export function showApiToken(row: {
   };
 }
 
-export const sessionObject = Type.Object({
-  id: Type.String(),
-  method: Type.String(),
-  client_id: Type.Union([Type.String(), Type.Null()]),
-  ip: Type.Union([Type.String(), Type.Null()]),
-  user_agent: Type.Union([Type.String(), Type.Null()]),
-  created_at: instant,
-  last_used_at: instantOrNull,
-  expires_at: instant,
-  /** Whether the token of this request belongs to it. */
-  is_current: Type.Boolean(),
-});
+export const sessionObject = Type.Object(
+  {
+    id: Type.String(),
+    method: Type.String(),
+    client_id: Type.Union([Type.String(), Type.Null()]),
+    ip: Type.Union([Type.String(), Type.Null()]),
+    user_agent: Type.Union([Type.String(), Type.Null()]),
+    created_at: instant,
+    last_used_at: instantOrNull,
+    expires_at: instant,
+    /** Whether the token of this request belongs to it. */
+    is_current: Type.Boolean(),
+  },
+  { title: "Session" },
+);
 
 export function showSession(
   row: {
@@ -107,21 +123,24 @@ export function showSession(
 
 export const impersonationBody = Type.Object(
   { account_id: rowId(), reason: Type.Optional(storableText(REASON_LENGTH)) },
-  closed,
+  { ...closed, title: "NewImpersonation" },
 );
 export type ImpersonationBody = Static<typeof impersonationBody>;
 
-export const impersonationAnswer = Type.Object({
-  access_token: Type.String(),
-  token_type: Type.Literal("Bearer"),
-  expires_in: Type.Integer(),
-  /** The owner and the account that the token acts as. */
-  user: userObject,
-  company: companyObject,
-  acting_as: Type.Object({
-    user_id: Type.Integer(),
-    account_id: Type.Integer(),
-    impersonator_id: Type.Integer(),
-  }),
-});
+export const impersonationAnswer = Type.Object(
+  {
+    access_token: Type.String(),
+    token_type: Type.Literal("Bearer"),
+    expires_in: Type.Integer(),
+    /** The owner and the account that the token acts as. */
+    user: userObject,
+    company: companyObject,
+    acting_as: Type.Object({
+      user_id: Type.Integer(),
+      account_id: Type.Integer(),
+      impersonator_id: Type.Integer(),
+    }),
+  },
+  { title: "Impersonation" },
+);
 export type ImpersonationAnswer = Static<typeof impersonationAnswer>;

@@ -1,26 +1,38 @@
-import type { adminRoutes } from "../admin/routes.ts";
-import type { auditRoutes } from "../audit/routes.ts";
-import type { authRoutes } from "../auth/routes.ts";
-import type { oauthClientRoutes } from "../oauth/routes.ts";
-import type { reviewRoutes } from "../reviews/routes.ts";
-import type { ssoRoutes } from "../sso/routes.ts";
-import type { webhookRoutes } from "../webhooks/routes.ts";
-import { createClient, type Client, type ClientOptions, type OperationsOf } from "./client.ts";
+import { treaty } from "@elysiajs/eden";
 
-type Declarations = ReturnType<
-  | typeof adminRoutes
-  | typeof auditRoutes
-  | typeof authRoutes
-  | typeof oauthClientRoutes
-  | typeof reviewRoutes
-  | typeof ssoRoutes
-  | typeof webhookRoutes
->[number];
+import type { Api } from "../app.ts";
+import { ApiError } from "./api-error.ts";
 
-/** All operations that our pages use, by the declarations of their routes. */
-type Operations = OperationsOf<Declarations>;
-export type ApiClient = Client<Operations>;
+interface ApiClientOptions {
+  /** `{server_root}`. */
+  readonly serverRoot: string;
+  /** The bearer token at this moment; undefined where nobody is signed in. */
+  readonly token: () => string | undefined;
+}
 
-export function createApiClient(options: ClientOptions): ApiClient {
-  return createClient<Operations>(options);
+/** The API as its routes declare it: `api.partner.webhooks({ id }).test.post()`. */
+export function createApiClient({ serverRoot, token }: ApiClientOptions) {
+  const headers = () => {
+    const bearer = token();
+    return bearer === undefined ? {} : { authorization: `Bearer ${bearer}` };
+  };
+  // Instants stay the text that they are in the API.
+  return treaty<Api>(serverRoot, { headers, parseDate: false }).api.v1;
+}
+
+export type ApiClient = ReturnType<typeof createApiClient>;
+
+type Called<T> =
+  | { readonly data: T; readonly error: null; readonly response: Response }
+  | {
+      readonly data: null;
+      readonly error: { readonly value: unknown };
+      readonly response: Response;
+    };
+
+/** What a call is answered with; throws an ApiError for any answer but a success. */
+export async function answerOf<T>(call: Promise<Called<T>>): Promise<T> {
+  const { data, error, response } = await call;
+  if (error !== null) throw new ApiError(response, error.value);
+  return data;
 }

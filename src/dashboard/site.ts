@@ -2,8 +2,8 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 
-import type { Site } from "../http/pages.ts";
-import type { Call } from "../http/route.ts";
+import { Elysia } from "elysia";
+
 import { bundleForBrowser, type BundledFile } from "../lib/bundle.ts";
 import { Problem } from "../lib/problem.ts";
 
@@ -30,7 +30,7 @@ const ICON = encodeURIComponent(
  * The pages at `/dashboard`: one document for every path below it, and the files that it loads. They are built from
  * `app/` when they are first asked for: an API without people pays nothing for them.
  */
-export function dashboardSite(bundle: Bundle = () => bundleForBrowser(ENTRY)): Site {
+export function dashboardSite(bundle: Bundle = () => bundleForBrowser(ENTRY)) {
   let building: Promise<Assets> | undefined;
   // Those who come meanwhile wait for the same; after a failure the next one tries again.
   const built = () =>
@@ -38,17 +38,17 @@ export function dashboardSite(bundle: Bundle = () => bundleForBrowser(ENTRY)): S
       building = undefined;
       throw error;
     }));
-  return {
-    path: PATH,
-    async respond(request, call) {
-      const { pathname } = new URL(request.url);
-      const assets = await built();
-      if (!pathname.startsWith(ASSETS)) return page(assets, call);
-      const asset = assets.get(pathname.slice(ASSETS.length));
-      if (asset === undefined) throw new Problem("not_found");
-      return file(asset, request, call);
-    },
+  const respond = async ({ request }: { request: Request }) => {
+    const { pathname } = new URL(request.url);
+    const assets = await built();
+    if (!pathname.startsWith(ASSETS)) return page(assets);
+    const asset = assets.get(pathname.slice(ASSETS.length));
+    if (asset === undefined) throw new Problem("not_found");
+    return file(asset, request);
   };
+  return new Elysia({ name: "dashboard", detail: { hide: true } })
+    .get(PATH, respond)
+    .get(`${PATH}/*`, respond);
 }
 
 async function build(bundle: Bundle): Promise<Assets> {
@@ -63,7 +63,7 @@ async function build(bundle: Bundle): Promise<Assets> {
 }
 
 /** Never kept: the address of a single sign-on carries its one-time code, and the nonce is for one answer. */
-function page(assets: Assets, call: Call): Response {
+function page(assets: Assets): Response {
   const nonce = randomBytes(16).toString("base64");
   const entries = [...assets.values()].filter((one) => one.isEntry);
   const links = entries.map(({ name }) =>
@@ -88,7 +88,7 @@ ${links.join("\n")}
 `;
   return new Response(html, {
     headers: {
-      ...headersFor(call),
+      ...HEADERS,
       "Content-Type": "text/html; charset=utf-8",
       "Content-Security-Policy": contentSecurityPolicy(nonce),
       "Cache-Control": "no-store",
@@ -111,13 +111,13 @@ function contentSecurityPolicy(nonce: string): string {
   ].join("; ");
 }
 
-function file(asset: Asset, request: Request, call: Call): Response {
+function file(asset: Asset, request: Request): Response {
   const accepted = request.headers.get("Accept-Encoding") ?? "";
   const encoding = (["br", "gzip"] as const).find((one) => accepts(accepted, one));
   const bytes = { br: asset.brotli, gzip: asset.gzip, none: asset.bytes }[encoding ?? "none"];
   return new Response(bytes, {
     headers: {
-      ...headersFor(call),
+      ...HEADERS,
       "Content-Type": asset.contentType,
       "Cache-Control": FOR_EVER,
       Vary: "Accept-Encoding",
@@ -137,9 +137,7 @@ function accepts(header: string, coding: string): boolean {
   return (named ?? weights.find(({ name }) => name === "*"))?.isTaken ?? false;
 }
 
-const headersFor = (call: Call) => ({
-  "X-Content-Type-Options": "nosniff",
+const HEADERS = {
   "Referrer-Policy": "no-referrer",
   "Cross-Origin-Resource-Policy": "same-origin",
-  "X-Request-Id": call.requestId,
-});
+};

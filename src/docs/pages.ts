@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-import type { Page } from "../http/pages.ts";
+import type { ServedFile } from "../http/files.ts";
 import { renderGuide } from "./guide.ts";
 
 interface Guide {
@@ -30,7 +30,7 @@ const CSS = "text/css; charset=utf-8";
 const SCRIPT = "text/javascript; charset=utf-8";
 
 /** `/docs`: the reference; below it the guides. All of it from this server, so that it works offline. */
-export function docPages(): Page[] {
+export function docPages(): ServedFile[] {
   return [
     { path: "/docs", contentType: HTML, body: kept(referencePage) },
     ...GUIDES.map((guide) => ({
@@ -88,7 +88,7 @@ ${page.body}
 `;
 }
 
-function file(path: string, contentType: string, from: string): Page {
+function file(path: string, contentType: string, from: string): ServedFile {
   return { path, contentType, body: kept(() => new Uint8Array(readFileSync(from))) };
 }
 

@@ -2,7 +2,13 @@ import { BlockList, isIP } from "node:net";
 
 import { ulid } from "ulid";
 
-import type { Call } from "./route.ts";
+/** What is known of a request before anybody is signed in. It goes into audit rows as it is. */
+export interface Call {
+  readonly requestId: string;
+  readonly ip: string;
+  readonly userAgent: string | null;
+  readonly headers: Headers;
+}
 
 const SANE_TOKEN = /^[A-Za-z0-9._-]{1,128}$/;
 const USER_AGENT_LIMIT = 256;

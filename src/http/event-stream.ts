@@ -1,6 +1,5 @@
 import { errorFields, type Log } from "../lib/log.ts";
 import { Problem } from "../lib/problem.ts";
-import { Answer } from "./route.ts";
 
 /** Streams that one process keeps open, and one user at one process. */
 export const STREAM_LIMITS = { perProcess: 200, perUser: 5 };
@@ -31,7 +30,7 @@ export class EventStreams {
   }
 
   /** Answers a stream that lasts as long as `produce`, which ends when its signal aborts. */
-  open(userId: number, produce: (sink: EventSink, signal: AbortSignal) => Promise<void>): Answer {
+  open(userId: number, produce: (sink: EventSink, signal: AbortSignal) => Promise<void>): Response {
     this.#admit(userId);
     const gone = new AbortController();
     const signals = [gone.signal, ...(this.#deps.stopping ? [this.#deps.stopping] : [])];
@@ -49,9 +48,8 @@ export class EventStreams {
       cancel: () => gone.abort(),
     });
     // Without the last, nginx collects the messages before it passes them on.
-    return new Answer(200, body, {
-      "Content-Type": "text/event-stream",
-      "X-Accel-Buffering": "no",
+    return new Response(body, {
+      headers: { "Content-Type": "text/event-stream", "X-Accel-Buffering": "no" },
     });
   }
 

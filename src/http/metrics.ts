@@ -1,22 +1,28 @@
+import { Elysia } from "elysia";
+
 import type { Clock } from "../lib/clock.ts";
 import { DURATION_BUCKETS_S, type Metrics } from "../lib/metrics.ts";
 import type { PasswordLoad } from "../lib/password.ts";
+import { BASE_PATH } from "./base-path.ts";
+import { exchangeOf } from "./exchange.ts";
 
-/** Runs the answering of one request to a route, and counts it. */
-export type Observe = (
-  route: { readonly method: string; readonly path: string },
-  work: () => Promise<Response>,
-) => Promise<Response>;
+/** Counts one answered request. */
+export type CountRequest = (request: {
+  readonly method: string;
+  /** The pattern of the path: the ids in it would be labels without end. */
+  readonly route: string;
+  readonly status: number;
+  readonly durationMs: number;
+}) => void;
 
 interface Measured {
-  readonly clock: Clock;
   readonly passwords: { load(): PasswordLoad };
   /** Absent with `RATE_LIMITS=off`. */
   readonly limiter: { readonly unchecked: number } | undefined;
 }
 
 /** The metrics of the API; answers what its routes and actions count with. */
-export function apiMetrics(metrics: Metrics, { clock, passwords, limiter }: Measured) {
+export function apiMetrics(metrics: Metrics, { passwords, limiter }: Measured) {
   const signIns = metrics.counter({
     name: "reviewrelay_sign_ins_total",
     help: "Passwords that were checked, by result: right, wrong, or refused because locked.",
@@ -41,13 +47,12 @@ export function apiMetrics(metrics: Metrics, { clock, passwords, limiter }: Meas
     },
   );
   return {
-    observe: observeRequests(metrics, clock),
+    countRequest: countRequests(metrics),
     countSignIn: (result: string) => void (signIns({ result }).value += 1),
   };
 }
 
-/** By the pattern of the path: the ids in it would be labels without end. */
-function observeRequests(metrics: Metrics, clock: Clock): Observe {
+function countRequests(metrics: Metrics): CountRequest {
   const durations = metrics.histogram(
     {
       name: "reviewrelay_http_request_duration_seconds",
@@ -55,11 +60,27 @@ function observeRequests(metrics: Metrics, clock: Clock): Observe {
     },
     DURATION_BUCKETS_S,
   );
-  return async ({ method, path }, work) => {
-    const startedMs = clock.monotonicMs();
-    const response = await work();
-    const status = `${Math.floor(response.status / 100)}xx`;
-    durations({ method, route: path, status }).observe((clock.monotonicMs() - startedMs) / 1_000);
-    return response;
+  return ({ method, route, status, durationMs }) => {
+    const labels = { method, route, status: `${Math.floor(status / 100)}xx` };
+    durations(labels).observe(durationMs / 1_000);
   };
+}
+
+/** Counts every request that a route answered; a wrong method has no route of its own, and its name may be anything. */
+export function requestMetrics(clock: Clock, count: CountRequest) {
+  return new Elysia({ name: "request-metrics" }).onAfterResponse(
+    { as: "global" },
+    ({ request, route, set, responseValue }) => {
+      const status = responseValue instanceof Response ? responseValue.status : Number(set.status);
+      if (route === undefined || status === METHOD_NOT_ALLOWED) return;
+      const durationMs = clock.monotonicMs() - exchangeOf(request).startedMs;
+      count({ method: request.method, route: withoutBase(route), status, durationMs });
+    },
+  );
+}
+
+const METHOD_NOT_ALLOWED = 405;
+
+function withoutBase(route: string): string {
+  return route.startsWith(`${BASE_PATH}/`) ? route.slice(BASE_PATH.length) : route;
 }

@@ -34,23 +34,38 @@ export type ProblemCode = keyof typeof PROBLEMS;
 /** `field.path` → what is wrong with it; `_` stands for the body as a whole. */
 export type FieldErrors = Record<string, string[]>;
 
-/** Thrown where nobody before the HTTP edge can act on it; `src/app.ts` renders it once. */
-export class Problem extends Error {
-  readonly code: ProblemCode;
+/** A refusal of a request, thrown where nobody before the HTTP edge can act on it; the edge renders it once. */
+export abstract class Refusal extends Error {
   readonly status: number;
-  readonly errors: FieldErrors | undefined;
-  readonly headers: Record<string, string>;
+  readonly headers: Readonly<Record<string, string>>;
 
   constructor(
-    code: ProblemCode,
-    detail: { errors?: FieldErrors; headers?: Record<string, string>; message?: string } = {},
+    message: string,
+    { status, headers = {} }: { status: number; headers?: Readonly<Record<string, string>> },
   ) {
-    super(detail.message ?? PROBLEMS[code][1]);
-    this.name = "Problem";
+    super(message);
+    this.status = status;
+    this.headers = headers;
+  }
+}
+
+interface ProblemDetail {
+  readonly errors?: FieldErrors;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly message?: string;
+}
+
+/** A refusal under `{base_url}`. */
+export class Problem extends Refusal {
+  override readonly name = "Problem";
+  readonly code: ProblemCode;
+  readonly errors: FieldErrors | undefined;
+
+  constructor(code: ProblemCode, { errors, headers = {}, message }: ProblemDetail = {}) {
+    const [status, text] = PROBLEMS[code];
+    super(message ?? text, { status, headers });
     this.code = code;
-    this.status = PROBLEMS[code][0];
-    this.errors = detail.errors;
-    this.headers = detail.headers ?? {};
+    this.errors = errors;
   }
 }
 

@@ -5,11 +5,11 @@ import { flagStatusMail, homeownerNotice } from "./mails.ts";
 import type { NativeEmail, Owner } from "./model.ts";
 import * as queries from "./queries.ts";
 
-interface Deps {
+interface SealingDeps {
   readonly box: SecretBox;
 }
 
-/** Partners for whose whole tree our own mails are skipped (interface.md 6.4, rule 4). */
+/** Those of the partners whose whole tree gets none of our own mails (interface.md 6.4, rule 4). */
 export async function suppressingPartners(
   tx: Tx,
   partnerIds: readonly number[],
@@ -17,10 +17,10 @@ export async function suppressingPartners(
   return partnerIds.length === 0 ? new Set() : queries.suppressingPartners(tx, partnerIds);
 }
 
-/** One notice per posted response; wake `MAIL_WAKE` after the commit. */
+/** Queues one mail per posted response. Wake `MAIL_WAKE` after the commit. */
 export async function queueHomeownerNotices(
   tx: Tx,
-  deps: Deps,
+  deps: SealingDeps,
   notices: readonly { readonly reviewId: number; readonly to: string }[],
   now: Date,
 ): Promise<void> {
@@ -34,8 +34,8 @@ export async function queueHomeownerNotices(
   await queueMails(tx, deps, mails, now);
 }
 
-/** Who is to be told of a moved flag, or why nobody is. */
-export type FlagNotice =
+/** Who gets a mail about a moved flag, or why nobody does. */
+type FlagNotice =
   | { readonly nativeEmail: "queued"; readonly owner: Owner }
   | { readonly nativeEmail: Exclude<NativeEmail, "queued"> };
 
@@ -50,10 +50,10 @@ export async function planFlagNotice(
   return { nativeEmail: "queued", owner };
 }
 
-/** The mail of a plan that has somebody to tell; wake `MAIL_WAKE` after the commit. */
+/** Queues the mail to the owner whom `planFlagNotice` has found. Wake `MAIL_WAKE` after the commit. */
 export async function queueFlagNotice(
   tx: Tx,
-  deps: Deps,
+  deps: SealingDeps,
   moved: { readonly owner: Owner; readonly reviewId: number; readonly to: string },
   now: Date,
 ): Promise<void> {

@@ -2,7 +2,7 @@ import { escapeHtml } from "../lib/html.ts";
 import type { NewMail } from "../outbox/mail.ts";
 import type { Owner, Subject } from "./model.ts";
 
-/** The sender's name and colour where the tenant has none of its own. */
+/** The sender's name and colour where the partner has no brand of its own. */
 const OWN_BRAND = "ReviewRelay";
 const OWN_COLOR = "#1f6feb";
 
@@ -10,7 +10,7 @@ interface MailContent {
   readonly subject: string;
   readonly greeting: string;
   readonly paragraphs: readonly string[];
-  /** The words of somebody else, set apart. */
+  /** Text of somebody else, which the mail sets apart from ours. */
   readonly quote?: string | null;
 }
 

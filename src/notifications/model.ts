@@ -1,7 +1,7 @@
 /** What became of one of our own mails, as the history says it (decisions.md 6). */
 export type NativeEmail = "queued" | "suppressed" | "no_address";
 
-/** What a mail needs to know of a review: names and the tenant's branding. */
+/** What a mail says of a review: names, its text and the tenant's branding. */
 export interface Subject {
   readonly reviewId: number;
   readonly storeName: string;

@@ -4,12 +4,12 @@ import type { Params } from "./form.ts";
 /** How a client said who it is (RFC 6749, 2.3.1). */
 export interface Credentials {
   readonly clientId: string;
-  /** Undefined: a public client, or a confidential one that forgot it. */
+  /** Undefined for a public client, and for a confidential one that left it out. */
   readonly secret: string | undefined;
   readonly isBasic: boolean;
 }
 
-/** decisions.md 2: by body or HTTP Basic, not both; missing or malformed ones are `invalid_client`. */
+/** By the body or HTTP Basic, not both; throws `invalid_client` for missing or malformed ones (decisions.md 2). */
 export function readCredentials(headers: Headers, form: Params): Credentials {
   const authorization = headers.get("authorization");
   const clientId = form.one("client_id");

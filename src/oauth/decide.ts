@@ -1,5 +1,6 @@
 import type { AuthorizationCode, OAuthClient } from "./model.ts";
 
+/** What a client shows to have a code redeemed. */
 interface Redemption {
   readonly clientId: string;
   readonly redirectUri: string;
@@ -7,33 +8,33 @@ interface Redemption {
   readonly challenge: string | undefined;
 }
 
-/** `replayed`: somebody holds a copy, so what the code began has to end (RFC 6749, 4.1.2). */
-export type RedemptionDecision = "redeem" | "refused" | "replayed";
+/** `replayed`: somebody has a copy of the code, so the sign-in that it began has to end (RFC 6749, 4.1.2). */
+type RedemptionDecision = "redeem" | "refused" | "replayed";
 
 export function decideRedemption(
   code: AuthorizationCode,
-  asked: Redemption,
+  shown: Redemption,
   now: Date,
 ): RedemptionDecision {
-  // Another client cannot end a sign-in by guessing at what it has seen.
-  if (code.state === "consent" || code.clientId !== asked.clientId) return "refused";
+  // Another client that has seen the code must not be able to end the sign-in.
+  if (code.state === "consent" || code.clientId !== shown.clientId) return "refused";
   if (code.state === "redeemed") return "replayed";
-  if (code.expiresAt <= now || code.redirectUri !== asked.redirectUri) return "refused";
+  if (code.expiresAt <= now || code.redirectUri !== shown.redirectUri) return "refused";
   // A verifier without a challenge is refused as well: somebody took the challenge away (RFC 9700, 2.1.1).
-  return (code.codeChallenge ?? undefined) === asked.challenge ? "redeem" : "refused";
+  return (code.codeChallenge ?? undefined) === shown.challenge ? "redeem" : "refused";
 }
 
 /**
- * decisions.md 2: the client's registered scopes are what it gets and the ceiling of what it may ask. Undefined: more
- * was asked for than it has.
+ * The scope that a client gets (decisions.md 2): what it requests of the scopes that it is registered for, or all of
+ * these where it requests none. Undefined where it requests more.
  */
 export function decideScope(
   { scopes }: Pick<OAuthClient, "scopes">,
-  asked: readonly string[] | undefined,
+  requested: readonly string[] | undefined,
 ): string | undefined {
-  if (asked === undefined) return scopes.join(" ");
-  const covered = scopes.includes("*") || asked.every((scope) => scopes.includes(scope));
-  return covered ? asked.join(" ") : undefined;
+  if (requested === undefined) return scopes.join(" ");
+  const covered = scopes.includes("*") || requested.every((scope) => scopes.includes(scope));
+  return covered ? requested.join(" ") : undefined;
 }
 
 /** decisions.md 2: a partner's client signs in users of that partner's tree only. */

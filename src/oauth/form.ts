@@ -10,7 +10,7 @@ export class Params {
     this.#values = values;
   }
 
-  /** Throws `invalid_request` if it is there twice. */
+  /** Throws `invalid_request` if the parameter is given twice. */
   one(name: string): string | undefined {
     const [value, ...more] = this.#values.getAll(name);
     if (more.length > 0) throw new OAuthError("invalid_request", `${name} is given twice.`);
@@ -31,7 +31,7 @@ export class Params {
 /** The body of a form; anything else is `invalid_request` (RFC 6749, 3.2 and appendix B). */
 export function readForm(headers: Headers, raw: Uint8Array): Params {
   const [type = ""] = (headers.get("content-type") ?? "").split(";");
-  // Nothing at all is a form without parameters.
+  // An empty body without a type counts as a form without parameters.
   if (raw.byteLength === 0 && type === "") return new Params(new URLSearchParams());
   if (type.trim().toLowerCase() !== "application/x-www-form-urlencoded")
     throw new OAuthError("invalid_request", "The body must be application/x-www-form-urlencoded.");

@@ -2,7 +2,7 @@ import type { Params } from "./form.ts";
 import { OAuthError } from "./oauth-error.ts";
 import { readScopes } from "./scope.ts";
 
-/** What a client asks of the token endpoint. Without `scopes` it asks for none in particular. */
+/** What a client requests of the token endpoint; `scopes` is undefined where it requests none in particular. */
 export type TokenRequest =
   | {
       readonly grant: "password";
@@ -22,7 +22,7 @@ export type TokenRequest =
       readonly verifier: string | undefined;
     };
 
-/** The first two steps of the order of checks: grant type, then parameters (decisions.md 2, `/oauth/token`). */
+/** Takes the first two steps of the order of checks: grant type, then parameters (decisions.md 2, `/oauth/token`). */
 export function readTokenRequest(form: Params): TokenRequest {
   const grant = form.one("grant_type");
   if (grant !== "password" && grant !== "refresh_token" && grant !== "authorization_code")

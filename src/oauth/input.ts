@@ -1,26 +1,28 @@
-import type { Sound } from "../http/check.ts";
-import type { Told } from "../http/faults.ts";
+import type { SoundParts } from "../http/fields.ts";
+import type { FieldFaults } from "../http/rules.ts";
 import type { NewClientBody, OAuthClient } from "./model.ts";
 import { isRegistrable } from "./redirect-uri.ts";
 
-interface Asking {
+/** Who sets the fields, and of what. */
+interface ClientEdit {
+  /** Whether a super-admin sets them, or a partner. */
   readonly isPlatform: boolean;
   /** The client that is to be changed, if it is not a new one. */
   readonly before?: Pick<OAuthClient, "confidential" | "grantTypes" | "firstParty">;
 }
 
 /** Rules of a new client and of changes to one that no schema can say (decisions.md 2, OAuth clients). */
-export function clientFaults(asked: Sound<NewClientBody>, asking: Asking): Told {
-  const { isPlatform, before } = asking;
-  const isGiven = asked.first_party === true && !isPlatform && before?.firstParty !== true;
+export function clientFaults(fields: SoundParts<NewClientBody>, edit: ClientEdit): FieldFaults {
+  const { isPlatform, before } = edit;
+  const isClaimed = fields.first_party === true && !isPlatform && before?.firstParty !== true;
   return {
-    ...uriFaults(asked.redirect_uris ?? []),
-    grant_types: grantFault(asked, asking),
-    first_party: isGiven ? "is set by a super-admin only" : undefined,
+    ...uriFaults(fields.redirect_uris ?? []),
+    grant_types: grantFault(fields, edit),
+    first_party: isClaimed ? "is set by a super-admin only" : undefined,
   };
 }
 
-function uriFaults(uris: readonly (string | undefined)[]): Told {
+function uriFaults(uris: readonly (string | undefined)[]): FieldFaults {
   const text =
     "must be an https URL, a loopback http URL or one of a private-use scheme with a dot, without fragment, wildcard or credentials";
   return Object.fromEntries(
@@ -30,9 +32,9 @@ function uriFaults(uris: readonly (string | undefined)[]): Told {
   );
 }
 
-function grantFault(asked: Sound<NewClientBody>, { isPlatform, before }: Asking) {
-  if (!asked.grant_types?.includes("password")) return undefined;
-  if ((before ?? asked).confidential === false)
+function grantFault(fields: SoundParts<NewClientBody>, { isPlatform, before }: ClientEdit) {
+  if (!fields.grant_types?.includes("password")) return undefined;
+  if ((before ?? fields).confidential === false)
     return "has the password grant, which a public client cannot have";
   return isPlatform || before?.grantTypes.includes("password")
     ? undefined

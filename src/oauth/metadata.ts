@@ -1,4 +1,4 @@
-import { SCOPES } from "../auth/model.ts";
+import { SCOPES } from "../http/principal.ts";
 import { GRANT_TYPES } from "./model.ts";
 
 /** RFC 8414, for `/.well-known/oauth-authorization-server`; `iss` in answers as of RFC 9207. */

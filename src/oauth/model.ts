@@ -1,6 +1,7 @@
 import { Type, type Static } from "@sinclair/typebox";
 
-import { SCOPES } from "../auth/model.ts";
+import { literals } from "../http/literals.ts";
+import { SCOPES } from "../http/principal.ts";
 import { storableText } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
 
@@ -22,7 +23,7 @@ export interface OAuthClient {
   readonly updatedAt: Date;
 }
 
-/** A row of `authorization_codes`; its states are explained there. */
+/** A row of `authorization_codes`, whose schema explains the states. */
 export interface AuthorizationCode {
   readonly secretHash: string;
   readonly state: "consent" | "issued" | "redeemed";
@@ -56,14 +57,8 @@ const fields = {
     maxItems: MAX_REDIRECT_URIS,
     uniqueItems: true,
   }),
-  scopes: Type.Array(Type.Union(SCOPES.map((one) => Type.Literal(one))), {
-    minItems: 1,
-    uniqueItems: true,
-  }),
-  grant_types: Type.Array(Type.Union(GRANT_TYPES.map((one) => Type.Literal(one))), {
-    minItems: 1,
-    uniqueItems: true,
-  }),
+  scopes: Type.Array(literals(SCOPES), { minItems: 1, uniqueItems: true }),
+  grant_types: Type.Array(literals(GRANT_TYPES), { minItems: 1, uniqueItems: true }),
   first_party: Type.Boolean(),
 };
 
@@ -76,7 +71,7 @@ export const newClientBody = Type.Object(
     grant_types: Type.Optional(fields.grant_types),
     first_party: Type.Optional(fields.first_party),
   },
-  closed,
+  { ...closed, title: "NewOAuthClient" },
 );
 export type NewClientBody = Static<typeof newClientBody>;
 
@@ -95,13 +90,16 @@ const clientFields = {
   created_at: Type.String({ format: "date-time" }),
   updated_at: Type.String({ format: "date-time" }),
 };
-export const clientObject = Type.Object(clientFields);
+export const clientObject = Type.Object(clientFields, { title: "OAuthClient" });
 
 /** The secret is shown here once (interface.md 2.3); null for a public client, which has none. */
-export const newClientObject = Type.Object({
-  ...clientFields,
-  client_secret: Type.Union([Type.String(), Type.Null()]),
-});
+export const newClientObject = Type.Object(
+  {
+    ...clientFields,
+    client_secret: Type.Union([Type.String(), Type.Null()]),
+  },
+  { title: "OAuthClientWithSecret" },
+);
 
 export function showClient(client: OAuthClient): Static<typeof clientObject> {
   return {

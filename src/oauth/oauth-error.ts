@@ -1,4 +1,4 @@
-import type { Problem } from "../lib/problem.ts";
+import { Refusal } from "../lib/problem.ts";
 
 /** RFC 6749, 5.2 and 4.1.2.1, each with the status that the token endpoint gives it. */
 const STATUSES = {
@@ -16,27 +16,28 @@ const STATUSES = {
 
 export type OAuthErrorCode = keyof typeof STATUSES;
 
-/** Thrown where nobody before the endpoint can act on it; the endpoint renders it as RFC 6749 says. */
-export class OAuthError extends Error {
+/** A refusal below `/oauth`. */
+export class OAuthError extends Refusal {
+  override readonly name = "OAuthError";
   readonly code: OAuthErrorCode;
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string>>;
 
   constructor(
     code: OAuthErrorCode,
     description: string,
-    detail: { status?: number; headers?: Readonly<Record<string, string>> } = {},
+    {
+      status = STATUSES[code],
+      headers = {},
+    }: { status?: number; headers?: OAuthError["headers"] } = {},
   ) {
-    super(description);
-    this.name = "OAuthError";
+    super(description, { status, headers });
     this.code = code;
-    this.status = detail.status ?? STATUSES[code];
-    this.headers = detail.headers ?? {};
   }
 }
 
-/** What the edge met before or beside the endpoint, in the words of RFC 6749. */
-export function oauthErrorOf({ status, message, headers }: Problem): OAuthError {
+/** A refusal of the edge, such as a body that is too large, in the words of RFC 6749. */
+export function oauthErrorOf(refusal: Refusal): OAuthError {
+  if (refusal instanceof OAuthError) return refusal;
+  const { status, message, headers } = refusal;
   const detail = { status, headers };
   if (status === 429 || status === 503)
     return new OAuthError("temporarily_unavailable", message, detail);

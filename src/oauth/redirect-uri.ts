@@ -1,4 +1,4 @@
-/** Printable ASCII without what browsers and parsers read in more than one way. */
+/** Printable ASCII, but for characters that browsers and parsers read in more than one way. */
 const PLAIN = /^[!$%&'()*+,\-./0-9:;=?@A-Z[\]_a-z~]+$/;
 const HTTP_LOOPBACK = /^http:\/\/(127\.0\.0\.1|\[::1\]|localhost)(?::(\d{1,5}))?([/?].*)?$/;
 /** RFC 8252, 7.1: a domain of the app's in reverse, so there is a dot in it; `javascript` and `data` have none. */
@@ -24,11 +24,11 @@ export function isRegistrable(uri: string): boolean {
  */
 export function matchesRedirect(registered: string, given: string): boolean {
   if (registered === given) return true;
-  const [known, asked] = [HTTP_LOOPBACK.exec(registered), HTTP_LOOPBACK.exec(given)];
-  if (known === null || asked === null) return false;
+  const [known, sent] = [HTTP_LOOPBACK.exec(registered), HTTP_LOOPBACK.exec(given)];
+  if (known === null || sent === null) return false;
   const anyPort = known[1] !== "localhost" && known[2] === undefined;
-  const port = Number(asked[2]);
-  return anyPort && known[1] === asked[1] && known[3] === asked[3] && port > 0 && port <= MAX_PORT;
+  const port = Number(sent[2]);
+  return anyPort && known[1] === sent[1] && known[3] === sent[3] && port > 0 && port <= MAX_PORT;
 }
 
 /** Adds parameters and leaves the rest as the client wrote it (RFC 6749, 4.1.2). */
@@ -39,7 +39,7 @@ export function withParams(uri: string, params: Readonly<Record<string, string |
   return `${uri}${uri.includes("?") ? "&" : "?"}${new URLSearchParams(given).toString()}`;
 }
 
-/** The place as a source of a content security policy: an origin, or the scheme of an app. */
+/** The URI as a source of a content security policy: its origin, or the scheme of an app. */
 export function placeOf(uri: string): string {
   const { origin, protocol } = new URL(uri);
   return protocol === "https:" || protocol === "http:" ? origin : protocol;

@@ -1,9 +1,9 @@
-import { SCOPES } from "../auth/model.ts";
+import { SCOPES } from "../http/principal.ts";
 import { OAuthError } from "./oauth-error.ts";
 
 const KNOWN: ReadonlySet<string> = new Set(SCOPES);
 
-/** RFC 6749, 3.3: words with a space between, in any order. Throws `invalid_scope`; undefined if none is asked for. */
+/** RFC 6749, 3.3: words with a space between, in any order. Throws `invalid_scope`; undefined if none is requested. */
 export function readScopes(text: string | undefined): string[] | undefined {
   if (text === undefined) return undefined;
   const scopes = [...new Set(text.split(" "))];

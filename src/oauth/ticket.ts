@@ -10,9 +10,9 @@ import type { SecretBox } from "../lib/secret-box.ts";
 export interface Ticket {
   /** The query of the authorization request. */
   readonly query: string;
-  /** Of a user who has signed in and is asked for consent. */
+  /** Set while a user who has signed in is asked for consent. */
   readonly signedIn: { readonly secret: string; readonly email: string } | null;
-  /** Of a trip to an identity provider: what makes the code that it ends with good for this ticket alone. */
+  /** Set during a single sign-on: it makes the code that comes back good for this ticket alone. */
   readonly verifier?: string;
   readonly expiresAtMs: number;
 }
@@ -33,14 +33,14 @@ export function sealTicket(
   return box.seal(JSON.stringify({ ...ticket, expiresAtMs }), context(browser));
 }
 
-/** `expired` still tells what the page was about; undefined for a text that was not made for this browser. */
+/** An expired ticket still tells what the page was about. Undefined for a text that was not sealed for this browser. */
 export function openTicket(
   { box, clock }: TicketDeps,
   browser: string,
   sealed: string,
 ): { readonly ticket: Ticket; readonly isExpired: boolean } | undefined {
   try {
-    // Only `sealTicket` makes what opens here.
+    // Only texts of `sealTicket` open here.
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion
     const ticket = JSON.parse(box.open(sealed, context(browser))) as Ticket;
     return { ticket, isExpired: ticket.expiresAtMs <= clock.now().getTime() };
@@ -70,7 +70,7 @@ export class BrowserCookie {
     return own.length === 1 && BROWSER.test(value) ? value : undefined;
   }
 
-  /** Lax, not Strict: it has to come along when the client sends its user here once more. */
+  /** Lax and not Strict, because the cookie has to come along when a client sends its user here once more. */
   write(browser: string): string {
     const secure = this.#isSecure ? "; Secure" : "";
     return `${this.#name}=${browser}; Path=/; HttpOnly; SameSite=Lax; Max-Age=${COOKIE_TTL_S}${secure}`;

@@ -33,17 +33,18 @@ export interface ProviderDeps {
 }
 
 const SLUG = new RegExp(PROVIDER_SLUG);
-/** Signs for a provider that does not exist, so that it takes as long as one that does. */
-const NOBODY = "there is no such provider";
+/** Signs in place of a provider that does not exist, so that its refusal takes as long as that of one that does. */
+const STAND_IN_SECRET = "there is no such provider";
 
-/** The provider's signature over the bytes as sent; an unknown provider is the same refusal (decisions.md 6). */
+/** Throws `invalid_signature` unless the provider signed these bytes, and for an unknown provider (decisions.md 6). */
 export async function verifySignature(
   deps: Pick<ProviderDeps, "db" | "box">,
   slug: string,
   { raw, signature }: { raw: Uint8Array; signature: string | null },
 ): Promise<void> {
   const sealed = SLUG.test(slug) ? await queries.sealedSecretOf(deps.db, slug) : undefined;
-  const secret = sealed === undefined ? NOBODY : deps.box.open(sealed, providerSecretContext(slug));
+  const secret =
+    sealed === undefined ? STAND_IN_SECRET : deps.box.open(sealed, providerSecretContext(slug));
   const expected = `sha256=${hmacSha256Hex(secret, raw)}`;
   const matches = equalInConstantTime(signature ?? "", expected);
   if (!matches || sealed === undefined) throw new Problem("invalid_signature");
@@ -72,7 +73,7 @@ export async function takeEvents(
     const known = await loadKnown(tx, { sites, fresh, now, profanity: deps.profanity });
     refuse({ ...referenceFaults(fresh.references, known), ...read.faults });
     const outcome = decideEvents(fresh.events, known);
-    const mailed = await write(tx, deps, outcome, now);
+    const mailed = await writeOutcome(tx, deps, outcome, now);
     const actions = outcome.recorded.map((one): RecordedAction => ({
       ...toAction(one, slug),
       eventId: ulid(now.getTime()),
@@ -93,8 +94,8 @@ type Fresh = Pick<ReadEvents, "events" | "references">;
 type Sites = ReadonlyMap<number, Site>;
 
 /**
- * What was never seen before; of several events with one id in a request, the first. The rest are duplicates, whatever
- * they refer to by now (decisions.md 6).
+ * The events whose ids were never seen before, and of several with one id in a request the first. The rest are
+ * duplicates, whatever they refer to by now (decisions.md 6).
  */
 async function claim(
   tx: Tx,
@@ -119,14 +120,14 @@ async function lockSites(tx: Tx, slug: string, { events, references }: Fresh): P
   return new Map(sites.map((one) => [one.id, one]));
 }
 
-interface Loading {
+interface KnownBy {
   readonly sites: Sites;
   readonly fresh: Fresh;
   readonly now: Date;
   readonly profanity: ProfanityFinder;
 }
 
-async function loadKnown(tx: Tx, { sites, fresh, now, profanity }: Loading): Promise<Known> {
+async function loadKnown(tx: Tx, { sites, fresh, now, profanity }: KnownBy): Promise<Known> {
   const profanityIn = remembering((text) => profanity.wordsIn(text));
   const reported = new Map<string, queries.NewReview>();
   const keys = new Map<string, Pick<ReviewState, "siteId" | "externalReviewId">>();
@@ -157,7 +158,7 @@ async function loadKnown(tx: Tx, { sites, fresh, now, profanity }: Loading): Pro
     reviews,
     created,
     profanityIn,
-    suppressing: await suppressing(tx, sites, fresh.events),
+    suppressing: await loadSuppressing(tx, sites, fresh.events),
   };
 }
 
@@ -179,8 +180,8 @@ function newReview(
   };
 }
 
-/** Only a posted response asks whether our own mails are suppressed. */
-function suppressing(
+/** Looked up for posted responses only: no other event leads to a mail of ours. */
+function loadSuppressing(
   tx: Tx,
   sites: Sites,
   events: readonly ProviderEvent[],
@@ -190,8 +191,8 @@ function suppressing(
   return suppressingPartners(tx, distinct(partners));
 }
 
-/** Answers whether a mail was queued: one for every homeowner_notified_of_response that says so (decisions.md 6). */
-async function write(
+/** Queues a mail for every homeowner_notified_of_response that says so (decisions.md 6); true if there was one. */
+async function writeOutcome(
   tx: Tx,
   deps: Pick<ProviderDeps, "box">,
   outcome: Outcome,
@@ -208,7 +209,7 @@ async function write(
   return notices.length > 0;
 }
 
-/** Several events of a request often carry the same text. */
+/** `find` with a memory: several events of a request often carry the same text. */
 function remembering<T>(find: (text: string) => T): (text: string) => T {
   const known = new Map<string, T>();
   return (text) => {

@@ -1,20 +1,20 @@
 import { isoInstant } from "../lib/clock.ts";
 import type { Axis } from "../outbox/event.ts";
 import type { Metadata } from "../reviews/model.ts";
-import { reviewKey } from "./model.ts";
-import type {
-  AxisState,
-  ProviderEvent,
-  Reference,
-  ReportedReview,
-  ReviewState,
-  Site,
+import {
+  reviewKey,
+  type AxisState,
+  type ProviderEvent,
+  type Reference,
+  type ReportedReview,
+  type ReviewState,
+  type Site,
 } from "./model.ts";
 
 /** What is known when a request is decided, all of it locked. */
 export interface Known {
   readonly sites: ReadonlyMap<number, Site>;
-  /** By `reviewKey`; those that this request creates are among them, as their first event says. */
+  /** By `reviewKey`. Those that this request creates are among them, as their first event describes them. */
   readonly reviews: ReadonlyMap<string, ReviewState>;
   /** Keys of the reviews that this request creates. */
   readonly created: ReadonlySet<string>;
@@ -70,17 +70,17 @@ interface Draft {
   readonly known: Known;
   readonly sites: Map<number, Site>;
   readonly reviews: Map<string, ReviewState>;
-  /** Created by this request, and reached by their first event. */
+  /** Keys of the reviews that this request creates and whose first event was applied. */
   readonly begun: Set<string>;
   readonly recorded: Recorded[];
 }
 
-/** Stands for the site where it is not known which one is meant. */
+/** Stands for the site in a `reviewKey` where the event names none that is known. */
 const SOME_SITE = 0;
 
 /**
- * Field → what is wrong, for every event that refers to what is not there. An event that is to be put right counts as
- * if it had been: what it may create is no fault of those behind it.
+ * Field → what is wrong, for every event that refers to something that does not exist. An event with another fault
+ * counts as if it had none: a later event may refer to the review that it would have created.
  */
 export function referenceFaults(
   references: readonly Reference[],
@@ -109,7 +109,7 @@ export function referenceFaults(
   return faults;
 }
 
-/** Applies the events one after the other, in the order of the request; `referenceFaults` found none of them wrong. */
+/** Applies the events one after the other, in the order of the request. `referenceFaults` has found none wrong. */
 export function decideEvents(events: readonly ProviderEvent[], known: Known): Outcome {
   const draft: Draft = {
     known,
@@ -144,7 +144,7 @@ type Report = Extract<ReviewEvent, { review: ReportedReview }>;
 function applyToReview(draft: Draft, event: ReviewEvent, site: Site): void {
   const key = reviewKey(site.id, event.externalReviewId);
   const review = reviewFor(draft, key);
-  if (event.type === "review.created" && review === undefined) return begin(draft, event, site);
+  if (event.type === "review.created" && review === undefined) return create(draft, event, site);
   if (review === undefined) throw new Error(`The review ${key} was not looked up.`);
   switch (event.type) {
     case "review.created":
@@ -169,11 +169,11 @@ interface Subject {
   readonly review: ReviewState;
 }
 
-function begin(draft: Draft, event: Report, site: Site): void {
+function create(draft: Draft, event: Report, site: Site): void {
   const key = reviewKey(site.id, event.externalReviewId);
   draft.begun.add(key);
   const review = draft.reviews.get(key);
-  // Reviews that are to be created are written before the decision, so that the index settles who creates them.
+  // New reviews are inserted before the decision, so that the unique index settles which request creates them.
   if (review === undefined) throw new Error(`The review ${key} was not created.`);
   const metadata = textOf(review);
   record(draft, event, site, { kind: "review", event: "review_received", metadata, review });
@@ -190,17 +190,17 @@ function begin(draft: Draft, event: Report, site: Site): void {
 function applyReport(draft: Draft, event: Report, { site, review }: Subject): void {
   const restored = review.removedAt !== null;
   if (restored && event.type === "review.updated") return;
-  const said = event.review;
-  const changed = changedFields(review, said);
-  const newText = said.content !== review.content;
+  const report = event.review;
+  const changed = changedFields(review, report);
+  const newText = report.content !== review.content;
   const next: ReviewState = {
     ...review,
-    rate: said.rate,
-    reviewer: said.reviewer,
-    reviewerEmail: said.reviewerEmail === undefined ? review.reviewerEmail : said.reviewerEmail,
-    content: said.content,
-    profanity: newText ? draft.known.profanityIn(said.content) : review.profanity,
-    reviewedAt: said.reviewedAt,
+    rate: report.rate,
+    reviewer: report.reviewer,
+    reviewerEmail: report.reviewerEmail === undefined ? review.reviewerEmail : report.reviewerEmail,
+    content: report.content,
+    profanity: newText ? draft.known.profanityIn(report.content) : review.profanity,
+    reviewedAt: report.reviewedAt,
     removedAt: null,
   };
   const emailChanged = next.reviewerEmail !== review.reviewerEmail;
@@ -216,12 +216,12 @@ function applyReport(draft: Draft, event: Report, { site, review }: Subject): vo
   record(draft, event, site, { kind: "review", ...found, review: next });
 }
 
-function changedFields(review: ReviewState, said: ReportedReview): string[] {
+function changedFields(review: ReviewState, report: ReportedReview): string[] {
   const same = {
-    rate: review.rate === said.rate,
-    reviewer: review.reviewer === said.reviewer,
-    content: review.content === said.content,
-    reviewed_at: review.reviewedAt.getTime() === said.reviewedAt.getTime(),
+    rate: review.rate === report.rate,
+    reviewer: review.reviewer === report.reviewer,
+    content: review.content === report.content,
+    reviewed_at: review.reviewedAt.getTime() === report.reviewedAt.getTime(),
   };
   return Object.entries(same).flatMap(([field, isSame]) => (isSame ? [] : [field]));
 }
@@ -233,7 +233,7 @@ function textOf(review: ReviewState): { content: string; reviewed_at: string } {
   };
 }
 
-/** Once: a repeated removal changes nothing. */
+/** A repeated removal changes nothing. */
 function applyRemoval(draft: Draft, event: ReviewEvent, { site, review }: Subject): void {
   if (review.removedAt !== null) return;
   const next = { ...review, removedAt: event.occurredAt };
@@ -242,7 +242,7 @@ function applyRemoval(draft: Draft, event: ReviewEvent, { site, review }: Subjec
   record(draft, event, site, { kind: "review", ...happened, review: next });
 }
 
-/** Every posting is announced (decisions.md 5), also of a response that was written on the site itself. */
+/** Every posting is announced (decisions.md 5), even of a response that was written on the site itself. */
 function applyPosting(draft: Draft, event: ReviewEvent, { site, review }: Subject): void {
   if (event.type === "response.failed") {
     const { errorCode } = event;
@@ -272,7 +272,7 @@ const CONNECTION_EVENTS = {
   post: { connected: "response_post_connected", disconnected: "response_post_disconnected" },
 } as const;
 
-/** An event only when the axis changes sides (interface.md 6.3); another code on a broken axis is kept without one. */
+/** Announced only when the axis connects or disconnects (interface.md 6.3); another error code is stored without. */
 function applyConnection(
   draft: Draft,
   event: Extract<ProviderEvent, { type: "connection.changed" }>,
@@ -289,12 +289,12 @@ function applyConnection(
   record(draft, event, next, { kind: "connection", event: name, axis });
 }
 
-type What = Recorded extends infer R
+type HistoryFields = Recorded extends infer R
   ? R extends Recorded
     ? Omit<R, "occurredAt" | "site">
     : never
   : never;
 
-function record(draft: Draft, event: ProviderEvent, site: Site, what: What): void {
-  draft.recorded.push({ ...what, site, occurredAt: event.occurredAt });
+function record(draft: Draft, event: ProviderEvent, site: Site, fields: HistoryFields): void {
+  draft.recorded.push({ ...fields, site, occurredAt: event.occurredAt });
 }

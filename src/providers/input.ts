@@ -1,7 +1,6 @@
 import { Type } from "@sinclair/typebox";
 
-import { soundOf } from "../http/check.ts";
-import { checkedByHandler, shapeOf } from "../http/faults.ts";
+import { checkedByHandler, examine, examineUnder, soundPartsOf } from "../http/fields.ts";
 import { instantText, rowId, storableText } from "../http/text.ts";
 import { addMs, parseInstant } from "../lib/clock.ts";
 import type { FieldErrors } from "../lib/problem.ts";
@@ -17,7 +16,7 @@ import {
   type ReportedReview,
 } from "./model.ts";
 
-/** The body of the route, checked by `readEvents`. */
+/** The body as the route describes it; `readEvents` checks it. */
 export const providerEventsBody = checkedByHandler(ProviderEventsBody);
 
 const Envelope = Type.Object(
@@ -31,7 +30,7 @@ const Envelope = Type.Object(
   { additionalProperties: false },
 );
 
-/** What can be said of an event whose type is unknown. */
+/** The fields that every event has: all that can be checked of one whose type is unknown. */
 const AnyEvent = Type.Object({
   id: storableText([1, 200]),
   occurred_at: instantText(),
@@ -43,17 +42,17 @@ function isEventType(type: unknown): type is keyof typeof EVENT_SCHEMAS {
 }
 
 export interface ReadEvents {
-  /** Those that have no fault of their own. */
+  /** The events that have no fault of their own. */
   readonly events: readonly ProviderEvent[];
-  /** Of every event that is an object, faults or not. */
+  /** One of every event that is an object, with faults or without. */
   readonly references: readonly Reference[];
   /** Every bad field of every event, as `events.3.review.rate` (decisions.md 6). */
   readonly faults: FieldErrors;
 }
 
-/** Reads a request, each event on its own. What the events refer to is for the database to say. */
+/** Reads each event of a request on its own. Whether what it refers to exists is looked up later. */
 export function readEvents(body: unknown, now: Date): ReadEvents {
-  const envelope = shapeOf(Envelope, body);
+  const envelope = examine(Envelope, body);
   const given = "value" in envelope ? envelope.value.events : (envelope.sound?.events ?? []);
   const read = given.map((one, index) => readEvent(one, index, now));
   const own = read.flatMap(({ faults }) => Object.entries(faults));
@@ -80,16 +79,16 @@ function readEvent(given: unknown, index: number, now: Date): ReadEvent {
   );
   const { type } = fields;
   if (!isEventType(type)) {
-    const shape = shapeOf(AnyEvent, given, prefix);
+    const shape = examineUnder(prefix, AnyEvent, given);
     const known = Object.keys(EVENT_SCHEMAS).join(", ");
     const own = { [`${prefix}type`]: [`must be one of ${known}`] };
     return {
-      reference: referenceOf({ ...soundOf(shape) }, index),
+      reference: referenceOf({ ...soundPartsOf(shape) }, index),
       faults: { ...rules, ...("faults" in shape && shape.faults), ...own },
     };
   }
-  const shape = shapeOf(EVENT_SCHEMAS[type], given, prefix);
-  const reference = referenceOf({ ...soundOf(shape) }, index);
+  const shape = examineUnder(prefix, EVENT_SCHEMAS[type], given);
+  const reference = referenceOf({ ...soundPartsOf(shape) }, index);
   if ("faults" in shape) return { reference, faults: { ...rules, ...shape.faults } };
   if (Object.keys(rules).length > 0) return { reference, faults: rules };
   return { reference, event: toEvent(shape.value, index), faults: {} };
@@ -116,9 +115,9 @@ function ruleFaults(fields: Fields, now: Date): [string, string][] {
   const email: unknown = Reflect.get(Object(review), "reviewer_email");
   const faults: [string, string | undefined][] = [
     ["occurred_at", isAhead(occurredAt, now) ? "lies more than 5 minutes ahead" : undefined],
-    ["occurred_at", isTooOld(occurredAt)],
-    ["review.reviewed_at", isTooOld(reviewedAt)],
-    // The mail queue takes no other, and by then the event would be accepted.
+    ["occurred_at", ageFault(occurredAt)],
+    ["review.reviewed_at", ageFault(reviewedAt)],
+    // The mail queue takes no other address, and would refuse it only after the event was accepted.
     ["review.reviewer_email", isBadAddress(email) ? "must be null or an email address" : undefined],
   ];
   if (fields["type"] === "connection.changed") {
@@ -140,7 +139,7 @@ function isBadAddress(email: unknown): boolean {
 }
 
 /** No review site is older than 1970, and Postgres knows no year 0. */
-function isTooOld(text: unknown): string | undefined {
+function ageFault(text: unknown): string | undefined {
   const at = instantOf(text);
   return at !== undefined && at.getTime() < 0 ? "lies before 1970" : undefined;
 }
@@ -186,7 +185,7 @@ function toReport(raw: RawReview): ReportedReview {
   };
 }
 
-/** The schema has read it before. */
+/** The schema has let the text pass. */
 function instant(text: string): Date {
   const at = parseInstant(text);
   if (at === undefined) throw new Error("An instant passed its schema and cannot be read.");

@@ -1,5 +1,6 @@
 import { Type, type Static, type TSchema } from "@sinclair/typebox";
 
+import { literals } from "../http/literals.ts";
 import { instantText, rowId, storableText } from "../http/text.ts";
 import type { Axis } from "../outbox/event.ts";
 
@@ -7,9 +8,9 @@ import type { Axis } from "../outbox/event.ts";
 export const MAX_EVENTS = 500;
 /** decisions.md 1: a body of provider events may have 1 MiB. */
 export const BODY_LIMIT = 1024 * 1024;
-/** decisions.md 5: clocks differ, but not by more. */
+/** How far the clock of a provider may be ahead of ours (decisions.md 5). */
 export const MAX_AHEAD_MS = 5 * 60_000;
-/** What names a provider in paths and bodies. */
+/** The shape of the name that a provider has in paths and bodies. */
 export const PROVIDER_SLUG = "^[a-z0-9][a-z0-9_-]{0,63}$";
 const EVENT_ID_CHARS = 200;
 const EXTERNAL_ID_CHARS = 255;
@@ -45,8 +46,8 @@ export function reasonOf(code: string | null): string | null {
   return code === null ? null : (ERROR_REASONS[code] ?? null);
 }
 
-const strict = { additionalProperties: false };
-const codes = Type.Union(ERROR_CODES.map((code) => Type.Literal(code)));
+const closed = { additionalProperties: false };
+const codes = literals(ERROR_CODES);
 
 const email = storableText([3, EMAIL_CHARS]);
 
@@ -71,39 +72,39 @@ const common = {
   store_review_site_id: rowId(),
 };
 
-const reported = Type.Object(reviewFields, strict);
-/** All that is needed of a review that is gone is which one it was. */
+const reported = Type.Object(reviewFields, closed);
+/** Of a review that was removed only its id is required. */
 const gone = Type.Composite(
   [
     Type.Pick(Type.Object(reviewFields), ["external_review_id"]),
     Type.Partial(Type.Omit(Type.Object(reviewFields), ["external_review_id"])),
   ],
-  strict,
+  closed,
 );
 
 const created = Type.Object(
   { ...common, type: Type.Literal("review.created"), review: reported },
-  strict,
+  closed,
 );
 const updated = Type.Object(
   { ...common, type: Type.Literal("review.updated"), review: reported },
-  strict,
+  closed,
 );
 const removed = Type.Object(
   { ...common, type: Type.Literal("review.removed"), review: gone },
-  strict,
+  closed,
 );
 const posted = Type.Object(
   {
     ...common,
     type: Type.Literal("response.posted"),
     external_review_id: reviewFields.external_review_id,
-    // For those who send all fields always, as in connection.changed.
+    // Allowed for pullers that send every field always, as connection.changed allows it.
     error_code: Type.Optional(
       Type.Null({ explain: "must be null or absent: the response was posted" }),
     ),
   },
-  strict,
+  closed,
 );
 const failed = Type.Object(
   {
@@ -112,7 +113,7 @@ const failed = Type.Object(
     external_review_id: reviewFields.external_review_id,
     error_code: codes,
   },
-  strict,
+  closed,
 );
 const connection = Type.Object(
   {
@@ -126,7 +127,7 @@ const connection = Type.Object(
       }),
     ),
   },
-  strict,
+  closed,
 );
 
 /** One schema per type, so that a fault is named as `review.rate` and not as a branch of a union. */
@@ -147,10 +148,13 @@ export const ProviderEventsBody = Type.Object(
       maxItems: MAX_EVENTS,
     }),
   },
-  strict,
+  { ...closed, title: "ProviderEvents" },
 );
 
-export const AcceptedAnswer = Type.Object({ accepted: Type.Integer(), duplicates: Type.Integer() });
+export const AcceptedAnswer = Type.Object(
+  { accepted: Type.Integer(), duplicates: Type.Integer() },
+  { title: "AcceptedEvents" },
+);
 
 export type RawEvent = Static<(typeof EVENT_SCHEMAS)[keyof typeof EVENT_SCHEMAS]>;
 
@@ -158,13 +162,13 @@ export type RawEvent = Static<(typeof EVENT_SCHEMAS)[keyof typeof EVENT_SCHEMAS]
 export interface ReportedReview {
   readonly rate: number;
   readonly reviewer: string | null;
-  /** Undefined: nothing was said, what is known stays. */
+  /** Undefined if nothing was said of it; the known one stays. */
   readonly reviewerEmail: string | null | undefined;
   readonly content: string;
   readonly reviewedAt: Date;
 }
 
-type Happening =
+type EventContent =
   | {
       readonly type: "review.created" | "review.updated";
       readonly externalReviewId: string;
@@ -184,7 +188,7 @@ type Happening =
     };
 
 /** One event as read; `index` is its place in the request, for naming faults. */
-export type ProviderEvent = Happening & {
+export type ProviderEvent = EventContent & {
   readonly index: number;
   /** Unique per provider, for ever. */
   readonly id: string;
@@ -193,8 +197,8 @@ export type ProviderEvent = Happening & {
 };
 
 /**
- * What an event refers to, as far as it can be read. It is judged by this whatever else is wrong with the event;
- * undefined is what is malformed, missing, or not of the type.
+ * What an event refers to. It is looked up whatever else is wrong with the event; a part is undefined where it is
+ * malformed, missing or no field of the type.
  */
 export interface Reference {
   readonly index: number;
@@ -222,7 +226,7 @@ export interface Site {
   readonly post: AxisState;
 }
 
-/** A review as it is in the database, or will be. */
+/** A review as the database has it, or will have it after this request. */
 export interface ReviewState {
   readonly id: number;
   readonly siteId: number;
@@ -236,7 +240,7 @@ export interface ReviewState {
   readonly removedAt: Date | null;
 }
 
-/** Names a review before it has an id of ours. */
+/** Names a review that may have no id of ours yet. */
 export function reviewKey(siteId: number, externalReviewId: string): string {
   return `${siteId}:${externalReviewId}`;
 }

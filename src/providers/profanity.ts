@@ -1,6 +1,6 @@
 import { CensorType, Profanity, profaneWords } from "@2toad/profanity";
 
-/** Words of the library's English list that in reviews of local businesses mostly are names, tools or trades. */
+/** Words of the library's English list that are mostly names, tools or trades in reviews of local businesses. */
 const HARMLESS = [
   "cox",
   "wang",
@@ -15,8 +15,8 @@ const HARMLESS = [
 ];
 
 /**
- * Of the library's other lists, these words only. Most of those lists are machine translations of the English one and
- * hold everyday words (`les`, `no`, `mais`, `pompa`), with which every review would be profane.
+ * The words that are taken from the library's other lists. Most of those are machine translations of the English one
+ * and hold everyday words (`les`, `no`, `mais`, `pompa`), with which every review would be profane.
  */
 export const FOREIGN_WORDS: Readonly<Record<string, readonly string[]>> = {
   de: `arsch, arschficker, arschloch, arschlöcher, schlampe, schlampen, schwachsinn, kacke, schwanzlutscher,
@@ -47,7 +47,7 @@ export const FOREIGN_WORDS: Readonly<Record<string, readonly string[]>> = {
 const MARK = "\uE000";
 const MARKS = /\uE000/gu;
 
-/** What the library takes for the inside of a word, its own underscores aside. */
+/** The characters that the library counts as part of a word, all but the underscore. */
 const RUNS = /[\p{L}\p{N}\p{M}]+/gu;
 const ONE_RUN = /^[\p{L}\p{N}\p{M}]+$/u;
 
@@ -91,7 +91,7 @@ function prefilter(words: readonly string[]): (lower: string) => boolean {
     (lower.match(RUNS) ?? []).some((run) => single.has(run));
 }
 
-/** The longest known word there: `fick mich` rather than `fick`. */
+/** The longest known word that begins at `index`: `fick mich` rather than `fick`. */
 function wordAt(lower: string, index: number, words: readonly string[]): string {
   const there = words.filter((word) => lower.startsWith(word, index));
   return there.toSorted((a, b) => b.length - a.length)[0] ?? "";

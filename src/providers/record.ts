@@ -3,7 +3,7 @@ import { reviewFacts } from "../reviews/model.ts";
 import type { Recorded } from "./decide.ts";
 import { reasonOf, type ReviewState, type Site } from "./model.ts";
 
-/** What was decided, as the history and the webhook bodies show it; only its event id is still to be drawn. */
+/** What was decided, as the history and the webhook bodies show it; the caller adds the event id. */
 export function toAction(one: Recorded, slug: string): Omit<RecordedAction, "eventId"> {
   const { site } = one;
   return {

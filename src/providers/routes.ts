@@ -1,30 +1,47 @@
-import { publicAccess } from "../auth/guard.ts";
-import { route, type Route } from "../http/route.ts";
-import * as actions from "./actions.ts";
+import { Elysia } from "elysia";
+
+import { BASE_PATH } from "../http/base-path.ts";
+import type { Call } from "../http/call.ts";
+import type { Checks } from "../http/checks.ts";
+import { problem } from "../http/problem-schema.ts";
+import { takeEvents, verifySignature, type ProviderDeps } from "./actions.ts";
 import { providerEventsBody } from "./input.ts";
 import { AcceptedAnswer, BODY_LIMIT } from "./model.ts";
 import { createProfanityFinder } from "./profanity.ts";
 
+interface ProviderRouteDeps extends ProviderDeps {
+  readonly checks: Checks;
+}
+
+/** Named here because Elysia's inference gives up on the route where a parameter has no type. */
+interface SignedRequest {
+  readonly call: Call;
+  readonly params: Readonly<Record<string, string>>;
+  readonly raw: Uint8Array;
+}
+
 /** decisions.md 6: what review sites' pullers report. */
-export function providerRoutes(deps: actions.ProviderDeps): Route[] {
+export function providerRoutes(deps: ProviderRouteDeps) {
   const withProfanity = { ...deps, profanity: createProfanityFinder() };
-  return [
-    route({
-      method: "POST",
-      path: "/providers/:provider/events",
-      summary: "Report reviews, postings and connections of a review site",
-      access: publicAccess,
-      body: providerEventsBody,
-      bodyLimit: BODY_LIMIT,
-      answers: { 200: AcceptedAnswer },
-      problems: ["invalid_signature"],
-      verify: ({ call, params, raw }) =>
-        actions.verifySignature(deps, params["provider"] ?? "", {
-          raw,
-          signature: call.headers.get("x-provider-signature"),
-        }),
-      handle: ({ params, body }) =>
-        actions.takeEvents(withProfanity, params["provider"] ?? "", body),
-    }),
-  ];
+  return new Elysia({ prefix: `${BASE_PATH}/providers`, tags: ["Review sites"] })
+    .use(deps.checks)
+    .post(
+      "/:provider/events",
+      ({ params, body }) => takeEvents(withProfanity, params.provider, body),
+      {
+        public: {
+          bodyLimit: BODY_LIMIT,
+          verify: ({ call, params, raw }: SignedRequest) =>
+            verifySignature(deps, params["provider"] ?? "", {
+              raw,
+              signature: call.headers.get("x-provider-signature"),
+            }),
+        },
+        // A review site may report as fast as it can (decisions.md 1, rate limits).
+        uncounted: true,
+        body: providerEventsBody,
+        response: { 200: AcceptedAnswer, 401: problem("invalid_signature") },
+        detail: { summary: "Report reviews, postings and connections of a review site" },
+      },
+    );
 }

@@ -2,10 +2,9 @@ import { ulid } from "ulid";
 
 import type { Db, Tx } from "../../db/client.ts";
 import { recordDenial } from "../auth/actions/record-denial.ts";
-import type { Principal } from "../auth/model.ts";
-import type { Told } from "../http/faults.ts";
-import { isRowId, type Page } from "../http/page.ts";
-import type { Call } from "../http/route.ts";
+import type { Caller, Principal } from "../http/principal.ts";
+import type { FieldFaults } from "../http/rules.ts";
+import { isRowId, type Page } from "../http/list.ts";
 import type { Clock } from "../lib/clock.ts";
 import { invalid, Problem } from "../lib/problem.ts";
 import type { SecretBox } from "../lib/secret-box.ts";
@@ -42,7 +41,7 @@ const MAX_ID = 2_147_483_647;
  */
 export async function findReview(
   deps: Pick<ReviewDeps, "db" | "clock">,
-  { principal, call }: { principal: Principal; call: Call },
+  { principal, call }: Caller,
   id: string,
 ): Promise<Review> {
   const wellFormed = isRowId(id) && Number(id) <= MAX_ID;
@@ -83,7 +82,7 @@ export function flag(
   return act(deps, principal, id, (review) => decide.decideFlag(review, reason));
 }
 
-/** The account owner is told by mail, unless the partner takes that over (decisions.md 6, native notification mails). */
+/** Mails the account owner, unless the partner suppresses our mails (decisions.md 6, native notification mails). */
 export function moveFlag(
   deps: ReviewDeps,
   principal: Principal,
@@ -99,18 +98,18 @@ export function moveFlag(
   });
 }
 
-const SEES_NOTHING = "is not an active user who sees the store of the review";
+const CANNOT_SEE_STORE = "is not an active user who sees the store of the review";
 
 export async function assigneeFaults(
   { db }: Pick<ReviewDeps, "db">,
   review: Review,
   userId: number | undefined,
-): Promise<Told> {
+): Promise<FieldFaults> {
   const isFit = userId === undefined || (await queries.maySee(db, review, userId));
-  return { user_id: isFit ? undefined : SEES_NOTHING };
+  return { user_id: isFit ? undefined : CANNOT_SEE_STORE };
 }
 
-/** To a user of the review's account who sees its store by the time that it is held; anybody else is a 422. */
+/** Looks once more, with the review locked, whether the user may see its store: a 422 for anybody who may not. */
 export function assign(
   deps: ReviewDeps,
   principal: Principal,
@@ -118,7 +117,7 @@ export function assign(
   userId: number,
 ): Promise<Review> {
   return act(deps, principal, id, async (review, _now, tx) => {
-    if (!(await queries.maySee(tx, review, userId))) throw invalid({ user_id: [SEES_NOTHING] });
+    if (!(await queries.maySee(tx, review, userId))) throw invalid({ user_id: [CANNOT_SEE_STORE] });
     return decide.decideAssignment(review, userId);
   });
 }
@@ -138,7 +137,10 @@ type Rule = (
   tx: Tx,
 ) => decide.ReviewDecision | Promise<decide.ReviewDecision>;
 
-/** One transaction of domain change, history and outbox entries; the dispatcher is woken after it (decisions.md 6). */
+/**
+ * Does what the rule decides: one transaction writes the change of the review, its history and its outbox entries
+ * (decisions.md 6), and the dispatcher is woken after it.
+ */
 async function act(
   deps: ReviewDeps,
   principal: Principal,
@@ -215,7 +217,7 @@ export function listStoreReviewSites(
   return queries.storeReviewSitesOf(db, viewOf(principal), page);
 }
 
-/** `GET /account/users`: whom reviews may be assigned to. */
+/** The users whom reviews may be assigned to (`GET /account/users`). */
 export function listColleagues(
   { db }: Pick<ReviewDeps, "db">,
   principal: Principal,
@@ -225,7 +227,7 @@ export function listColleagues(
   return queries.colleaguesOf(db, viewOf(principal), query, page);
 }
 
-/** The access rule admits users of an account only; this says it to the types. */
+/** What of an account the principal sees. The access rule admits users of an account only, which no type says. */
 function viewOf({ accountId, storeIds }: Principal): queries.View {
   if (accountId === null) throw new Problem("forbidden");
   return { accountId, storeIds };

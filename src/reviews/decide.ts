@@ -8,7 +8,7 @@ export type ReviewDecision =
   | { readonly kind: "nothing" }
   | { readonly kind: "refuse"; readonly code: ProblemCode };
 
-/** The columns that account actions move; what is absent stays. */
+/** The columns that actions of an account write; one that is absent keeps its value. */
 export type ReviewChanges = Partial<
   Pick<
     Review,
@@ -43,7 +43,7 @@ export function decideResponse(
   };
 }
 
-/** Also on a removed review: its response may still be shown somewhere. */
+/** Works on a removed review too, because its response may still be shown somewhere. */
 export function decideResponseDeletion(review: State): ReviewDecision {
   if (review.responseBody === null) return { kind: "refuse", code: "no_response" };
   return {
@@ -53,7 +53,7 @@ export function decideResponseDeletion(review: State): ReviewDecision {
   };
 }
 
-/** One open flag at a time; after it is closed the review may be flagged again. */
+/** A review has one open flag at a time; after that is closed it may be flagged again. */
 export function decideFlag(review: State, reason: string): ReviewDecision {
   if (review.removedAt !== null) return { kind: "refuse", code: "review_removed" };
   if (isOpen(review)) return { kind: "refuse", code: "flag_open" };
@@ -65,8 +65,8 @@ export function decideFlag(review: State, reason: string): ReviewDecision {
 }
 
 /**
- * The present value again writes nothing, also where it has closed the flag: the caller may be repeating a request
- * whose answer was lost. On a removed review it works, because removal is what many flags ask for.
+ * Moving a flag to the status that it has writes nothing, even where that status closed it: the caller may be repeating
+ * a request whose answer was lost. Works on a removed review too, because removal is what many flags ask for.
  */
 export function decideFlagStatus(
   review: Pick<State, "flagStatus">,
@@ -83,7 +83,7 @@ export function decideFlagStatus(
   };
 }
 
-/** Whoever has the review already gets it no second time. Also of a removed one: somebody may have to look into it. */
+/** Writes nothing for the user who has it already. Works on a removed review: somebody may have to look into it. */
 export function decideAssignment(
   review: Pick<Review, "assignedUserId">,
   userId: number,
@@ -96,7 +96,7 @@ export function decideAssignment(
   };
 }
 
-/** A note lives in the history alone; no two are the same one, whatever they say. */
+/** A note is an entry of the history and nothing else; the same text twice is two notes. */
 export function decideNote(body: string): ReviewDecision {
   return { kind: "write", changes: {}, event: { name: "note_added", metadata: { body } } };
 }

@@ -1,17 +1,18 @@
 import { Type, type Static } from "@sinclair/typebox";
 
-import type { Role } from "../auth/model.ts";
-import { isRowId, pageQuery } from "../http/page.ts";
+import type { Role } from "../http/principal.ts";
+import { isRowId, pageQuery } from "../http/list.ts";
+import { literals } from "../http/literals.ts";
 import { instantAnswer, rowId, storableText } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
 import type { NativeEmail } from "../notifications/model.ts";
 import type { ReviewFacts } from "../outbox/event.ts";
 
-export const FLAG_MOVES = ["under_review", "accepted", "rejected", "withdrawn"] as const;
+const FLAG_MOVES = ["under_review", "accepted", "rejected", "withdrawn"] as const;
 export type FlagMove = (typeof FLAG_MOVES)[number];
 export type FlagStatus = "open" | FlagMove;
 
-/** A review with what its events and answers need of its site. The reviewer's email is no part of it: no body may hold it. */
+/** A review, with what its events and answers say of its site. The reviewer's email is left out: no body holds it. */
 export interface Review {
   readonly id: number;
   readonly partnerId: number;
@@ -71,7 +72,7 @@ export interface Metadata {
   response_updated: { body: string };
   response_deleted: Record<string, never>;
   homeowner_notified_of_response: { native_email: NativeEmail };
-  /** Not part of the site-connection body; kept in the history. */
+  /** Kept in the history only: the site-connection body has no metadata. */
   response_post_succeeded: Record<string, never>;
   response_post_failed: { error_code: string };
 }
@@ -80,15 +81,24 @@ const RESPONSE_CHARS = 10_000;
 const REASON_CHARS = 1_000;
 const NOTE_CHARS = 10_000;
 
-const strict = { additionalProperties: false };
-export const ResponseBody = Type.Object({ body: storableText([1, RESPONSE_CHARS]) }, strict);
-export const FlagBody = Type.Object({ reason: storableText([1, REASON_CHARS]) }, strict);
-export const FlagStatusBody = Type.Object(
-  { status: Type.Union(FLAG_MOVES.map((one) => Type.Literal(one))) },
-  strict,
+const closed = { additionalProperties: false };
+export const ResponseBody = Type.Object(
+  { body: storableText([1, RESPONSE_CHARS]) },
+  { ...closed, title: "NewResponse" },
 );
-export const AssignBody = Type.Object({ user_id: rowId() }, strict);
-export const NoteBody = Type.Object({ body: storableText([1, NOTE_CHARS]) }, strict);
+export const FlagBody = Type.Object(
+  { reason: storableText([1, REASON_CHARS]) },
+  { ...closed, title: "NewFlag" },
+);
+export const FlagStatusBody = Type.Object(
+  { status: literals(FLAG_MOVES) },
+  { ...closed, title: "FlagStatus" },
+);
+export const AssignBody = Type.Object({ user_id: rowId() }, { ...closed, title: "Assignment" });
+export const NoteBody = Type.Object(
+  { body: storableText([1, NOTE_CHARS]) },
+  { ...closed, title: "NewNote" },
+);
 
 export const reviewQuery = Type.Object({
   ...pageQuery(isRowId),
@@ -96,37 +106,38 @@ export const reviewQuery = Type.Object({
   rate: Type.Optional(Type.Integer({ minimum: 1, maximum: 5 })),
   source_platform: Type.Optional(storableText([1, 64])),
   assigned_user_id: Type.Optional(rowId()),
-  responded: Type.Optional(Type.Union([Type.Literal("true"), Type.Literal("false")])),
-  flag_status: Type.Optional(
-    Type.Union([Type.Literal("open"), ...FLAG_MOVES.map((one) => Type.Literal(one))]),
-  ),
+  responded: Type.Optional(literals(["true", "false"])),
+  flag_status: Type.Optional(literals(["open", ...FLAG_MOVES])),
 });
 export type ReviewQuery = Static<typeof reviewQuery>;
 
 const nullableText = Type.Union([Type.String(), Type.Null()]);
 const nullableId = Type.Union([Type.Integer(), Type.Null()]);
 
-export const ReviewObject = Type.Object({
-  id: Type.Integer(),
-  external_review_id: Type.String(),
-  store_id: Type.Integer(),
-  store_review_site_id: Type.Integer(),
-  review_site_id: Type.Integer(),
-  source_platform: Type.String(),
-  rate: Type.Integer(),
-  reviewer: nullableText,
-  content: Type.String(),
-  reviewed_at: Type.String(),
-  removed_at: nullableText,
-  response: Type.Union([
-    Type.Object({ body: Type.String(), user_id: nullableId, responded_at: nullableText }),
-    Type.Null(),
-  ]),
-  flag: Type.Union([Type.Object({ status: Type.String(), reason: nullableText }), Type.Null()]),
-  assigned_user_id: nullableId,
-  created_at: Type.String(),
-  updated_at: Type.String(),
-});
+export const ReviewObject = Type.Object(
+  {
+    id: Type.Integer(),
+    external_review_id: Type.String(),
+    store_id: Type.Integer(),
+    store_review_site_id: Type.Integer(),
+    review_site_id: Type.Integer(),
+    source_platform: Type.String(),
+    rate: Type.Integer(),
+    reviewer: nullableText,
+    content: Type.String(),
+    reviewed_at: Type.String(),
+    removed_at: nullableText,
+    response: Type.Union([
+      Type.Object({ body: Type.String(), user_id: nullableId, responded_at: nullableText }),
+      Type.Null(),
+    ]),
+    flag: Type.Union([Type.Object({ status: Type.String(), reason: nullableText }), Type.Null()]),
+    assigned_user_id: nullableId,
+    created_at: Type.String(),
+    updated_at: Type.String(),
+  },
+  { title: "Review" },
+);
 
 export function showReview(one: Review): Static<typeof ReviewObject> {
   const { responseBody, responseUserId, respondedAt, flagStatus, flagReason } = one;
@@ -195,7 +206,7 @@ export interface StoreReviewSite {
   readonly name: string;
   readonly pullConnected: boolean;
   readonly pullErrorCode: string | null;
-  /** When it last changed sides; null where it never did. */
+  /** When the axis last went from connected to disconnected or back; null where it never did. */
   readonly pullSince: Date | null;
   readonly postConnected: boolean;
   readonly postErrorCode: string | null;
@@ -208,16 +219,19 @@ const AxisObject = Type.Object({
   since: Type.Union([instantAnswer(), Type.Null()]),
 });
 
-export const StoreReviewSiteObject = Type.Object({
-  id: Type.Integer(),
-  store_id: Type.Integer(),
-  store_name: Type.String(),
-  review_site_id: Type.Integer(),
-  provider: Type.String(),
-  name: Type.String(),
-  pull: AxisObject,
-  post: AxisObject,
-});
+export const StoreReviewSiteObject = Type.Object(
+  {
+    id: Type.Integer(),
+    store_id: Type.Integer(),
+    store_name: Type.String(),
+    review_site_id: Type.Integer(),
+    provider: Type.String(),
+    name: Type.String(),
+    pull: AxisObject,
+    post: AxisObject,
+  },
+  { title: "StoreReviewSite" },
+);
 
 export function showStoreReviewSite(one: StoreReviewSite): Static<typeof StoreReviewSiteObject> {
   return {
@@ -250,20 +264,23 @@ export interface Colleague {
   readonly storeIds: readonly number[] | null;
 }
 
-/** With `store_id` only those who see that store: whom its reviews may be assigned to. */
+/** `store_id` leaves only those who see that store, whom its reviews may be assigned to. */
 export const colleagueQuery = Type.Object({
   ...pageQuery(isRowId),
   store_id: Type.Optional(rowId()),
 });
 export type ColleagueQuery = Static<typeof colleagueQuery>;
 
-export const ColleagueObject = Type.Object({
-  id: Type.Integer(),
-  email: Type.String(),
-  name: Type.String(),
-  role: Type.String(),
-  store_ids: Type.Union([Type.Array(Type.Integer()), Type.Null()]),
-});
+export const ColleagueObject = Type.Object(
+  {
+    id: Type.Integer(),
+    email: Type.String(),
+    name: Type.String(),
+    role: Type.String(),
+    store_ids: Type.Union([Type.Array(Type.Integer()), Type.Null()]),
+  },
+  { title: "Colleague" },
+);
 
 export function showColleague(one: Colleague): Static<typeof ColleagueObject> {
   const { id, email, name, role, storeIds } = one;

@@ -6,7 +6,7 @@ import { stores } from "../../db/schema/companies.ts";
 import { reviewSites, storeReviewSites } from "../../db/schema/providers.ts";
 import { reviewHistory, reviews } from "../../db/schema/reviews.ts";
 import { users, userStores } from "../../db/schema/users.ts";
-import type { Page } from "../http/page.ts";
+import type { Page } from "../http/list.ts";
 import type { ReviewChanges } from "./decide.ts";
 import type {
   Colleague,

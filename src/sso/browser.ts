@@ -4,7 +4,7 @@ import type { Config } from "../lib/config.ts";
 
 const SECRET_BYTES = 32;
 const SECRET = /^[\w-]{43}$/;
-/** How long a person may take at the provider. */
+/** How long a person may take to sign in at the provider. */
 export const STATE_TTL_MS = 600_000;
 
 /** 256 random bits, 43 characters. */
@@ -18,7 +18,7 @@ export function s256(verifier: string): string {
 }
 
 /**
- * Nonce and PKCE verifier of one trip to the provider. Both follow from what only the browser has, so that the
+ * Derives nonce and PKCE verifier of one trip to the provider from the secret that only the browser has, so that the
  * database holds neither.
  */
 export function tripSecrets(
@@ -31,8 +31,8 @@ export function tripSecrets(
 }
 
 /**
- * decisions.md 2, SSO legs: what ties a state to the browser that began. Another tab that is under way keeps its
- * cookie, which is why a browser that has one gets the same again.
+ * decisions.md 2, SSO legs: the cookie that ties a state to the browser in which the sign-in began. A browser that has
+ * one gets the same again, so that the sign-in of another tab stays good.
  */
 export function browserCookie({ serverRoot }: Pick<Config, "serverRoot">) {
   const isSecure = serverRoot.startsWith("https:");

@@ -1,12 +1,12 @@
 import type { Clock } from "../lib/clock.ts";
 
 const FRESH_MS = 600_000;
-/** A provider that is away is not asked by everybody who comes meanwhile. */
+/** How long a failure is answered again, so that not every caller waits for a provider that is away. */
 const FAILED_MS = 5_000;
-/** How often `renew` really does: what makes it necessary may be invented by a stranger. */
+/** How often `renew` fetches at most: its reason, such as an unknown key id, may be invented by a stranger. */
 const RENEW_EVERY_MS = 60_000;
 
-/** A document of somebody else, fetched once for all who want it at the same time. */
+/** A document of another server, which is fetched once for all who want it at the same time. */
 export class Cached<T> {
   readonly #clock: Clock;
   readonly #load: () => Promise<T>;
@@ -29,7 +29,7 @@ export class Cached<T> {
     return this.#reload();
   }
 
-  /** A new copy, unless there was one a short while ago: then what is at hand. */
+  /** Fetches a new copy, unless it did so a short while ago; then it answers the copy at hand. */
   async renew(): Promise<T> {
     const nowMs = this.#clock.monotonicMs();
     if (nowMs - this.#renewedAtMs < RENEW_EVERY_MS) return this.get();

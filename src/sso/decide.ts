@@ -1,10 +1,10 @@
 import type { RefusalReason } from "./model.ts";
 
-/** What the callback is shown, against what the redirect left behind. */
-export interface StateCheck {
-  /** Of the path. */
+/** What comes to the callback, for the comparison with what the redirect stored. */
+interface StateCheck {
+  /** From the path. */
   readonly connectionId: string;
-  /** Of the cookie; null if the browser has none. */
+  /** Of the secret in the cookie; null if the browser has none. */
   readonly browserHash: string | null;
   readonly now: Date;
 }
@@ -17,8 +17,8 @@ export interface StoredState {
 }
 
 /**
- * Why a state does not count. The browser comes first: whoever does not hold the cookie learns nothing and uses
- * nothing up; after that every look uses the state up (`usesUp`).
+ * Why a state does not count; undefined if it does. The browser is compared first, so that whoever does not hold the
+ * cookie learns nothing and uses nothing up; after that every look uses the state up (`usesUp`).
  */
 export function refuseState(
   state: StoredState | undefined,
@@ -32,7 +32,7 @@ export function refuseState(
   return state.connectionId === connectionId ? undefined : "mixed_up_provider";
 }
 
-/** Whether the look was the one that the state was good for. */
+/** Whether this look at a state was the one that it was good for. */
 export function usesUp(refusal: RefusalReason | undefined): boolean {
   return refusal === undefined || refusal === "mixed_up_provider";
 }
@@ -43,7 +43,10 @@ export interface StoredCode {
   readonly codeChallenge: string | null;
 }
 
-/** Why a one-time code does not count. `challenge`: made of the verifier that came with it (RFC 7636, 4.6). */
+/**
+ * Why a one-time code does not count; undefined if it does. `challenge` is made of the verifier that came (RFC 7636,
+ * 4.6).
+ */
 export function refuseCode(
   code: StoredCode,
   { challenge, now }: { challenge: string | null; now: Date },
@@ -53,15 +56,15 @@ export function refuseCode(
   return code.codeChallenge === challenge ? undefined : "wrong_verifier";
 }
 
-/** What the provider says of somebody whom we do not know yet. */
-export interface Newcomer {
-  /** Normalised; null if the provider told none. */
+/** What the provider says of a user who is not linked yet. */
+interface Newcomer {
+  /** Normalised; null if the provider named none. */
   readonly email: string | null;
   readonly emailVerified: boolean;
   readonly domain: string;
 }
 
-/** What rows tell of somebody. */
+/** What our rows say of a user. */
 export interface KnownUser {
   readonly companyId: number;
   readonly isSuperAdmin: boolean;
@@ -69,7 +72,7 @@ export interface KnownUser {
   readonly isCompanyActive: boolean;
 }
 
-/** decisions.md 2, SSO legs: the rules of the first link, as far as the provider's word goes. */
+/** decisions.md 2, SSO legs: the rules of the first sign-in that judge what the provider says. */
 export function refuseNewcomer(
   newcomer: Newcomer,
   domains: readonly string[],
@@ -79,7 +82,7 @@ export function refuseNewcomer(
   return domains.includes(newcomer.domain) ? undefined : "foreign_domain";
 }
 
-/** Whoever has that email here; `isLinked`: with another subject of the same issuer. */
+/** Judges the user who has the email, if any; `isLinked` says that it is with another subject of the same issuer. */
 export function refuseCandidate(
   candidate: (KnownUser & { readonly isLinked: boolean }) | undefined,
   companyId: number,
@@ -88,7 +91,7 @@ export function refuseCandidate(
   return refuseUser(candidate, companyId) ?? (candidate.isLinked ? "other_subject" : undefined);
 }
 
-/** At every sign-in, not only the first: the user may have risen or moved to another company since. */
+/** Judges the user at every sign-in and not only at the first: role and company may have changed since. */
 export function refuseUser(user: KnownUser, companyId: number): RefusalReason | undefined {
   if (user.isSuperAdmin) return "super_admin";
   if (user.companyId !== companyId) return "foreign_user";

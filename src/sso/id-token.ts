@@ -2,11 +2,11 @@ import { errors, jwtVerify, type JWTPayload, type JWTVerifyGetKey } from "jose";
 
 import { equalInConstantTime } from "../lib/secret-box.ts";
 import type { RefusalReason } from "./model.ts";
-import { Refusal } from "./refusal.ts";
+import { SsoRefusal } from "./refusal.ts";
 
-/** How far the provider's clock may be off, and how long its answer may have been under way. */
+/** How far the provider's clock may be off, or its answer late. */
 const TOLERANCE_S = 60;
-/** The token was made for this very answer, so that an old one is somebody's copy. */
+/** The age from which a token is refused: the provider makes it for this very answer, so an old one is a copy. */
 const MAX_AGE_S = 600;
 /** OpenID Connect Core 1.0, 2. */
 const MAX_SUBJECT = 255;
@@ -33,16 +33,16 @@ export async function verifyIdToken(token: string, expected: Expected): Promise<
   const payload = await verifySignature(token, expected);
   const { aud, azp, nonce, sub } = payload;
   if (typeof nonce !== "string" || !equalInConstantTime(nonce, expected.nonce))
-    throw new Refusal("wrong_nonce");
-  // 3.1.3.7, 3 to 5: others may be named beside us only if the token was made for us.
+    throw new SsoRefusal("wrong_nonce");
+  // 3.1.3.7, 3 to 5: a token with other audiences beside us must name us as the party that it was made for.
   const isShared = Array.isArray(aud) && aud.length > 1;
   if (azp === undefined ? isShared : azp !== expected.clientId)
-    throw new Refusal("wrong_authorized_party");
-  if (!isSubject(sub)) throw new Refusal("malformed_id_token", { claim: "sub" });
+    throw new SsoRefusal("wrong_authorized_party");
+  if (!isSubject(sub)) throw new SsoRefusal("malformed_id_token", { claim: "sub" });
   return { subject: sub, ...readEmail(payload) };
 }
 
-/** Strictly true: a provider that writes anything else has not said that it verified the address. */
+/** Takes only `true` for verified: a provider that writes anything else has not said that it verified the address. */
 export function readEmail(
   claims: Readonly<Record<string, unknown>>,
 ): Pick<Identity, "email" | "emailVerified"> {
@@ -66,9 +66,9 @@ async function verifySignature(token: string, expected: Expected): Promise<JWTPa
     });
     return payload;
   } catch (error) {
-    if (error instanceof Refusal) throw error;
-    if (!(error instanceof errors.JOSEError)) throw new Refusal("malformed_id_token");
-    throw new Refusal(reasonOf(error));
+    if (error instanceof SsoRefusal) throw error;
+    if (!(error instanceof errors.JOSEError)) throw new SsoRefusal("malformed_id_token");
+    throw new SsoRefusal(reasonOf(error));
   }
 }
 
@@ -90,7 +90,10 @@ function reasonOf(error: errors.JOSEError): RefusalReason {
   return error instanceof errors.JWKSMultipleMatchingKeys ? "unknown_key" : "malformed_id_token";
 }
 
-/** Postgres takes no NUL in a text, and lone halves of characters would all become one and the same. */
+/**
+ * Refuses NUL, which Postgres takes in no text, and lone halves of characters, which would all be stored as the same
+ * one.
+ */
 function isSubject(sub: unknown): sub is string {
   if (typeof sub !== "string" || sub === "" || sub.length > MAX_SUBJECT) return false;
   return !sub.includes("\0") && sub.isWellFormed();

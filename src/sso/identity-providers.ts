@@ -11,13 +11,13 @@ import type { Config } from "../lib/config.ts";
 import type { Lookup } from "../lib/egress.ts";
 import { Cached } from "./cached.ts";
 import { readMetadata, type Metadata } from "./metadata.ts";
-import { Refusal } from "./refusal.ts";
+import { SsoRefusal } from "./refusal.ts";
 
-/** One call to a provider: a person waits for it in a browser. */
+/** The deadline of one call to a provider; a person waits for it in a browser. */
 const CALL_TIMEOUT_MS = 10_000;
 const MAX_ANSWER_BYTES = 256 * 1024;
 
-export interface IdentityProviderDeps {
+interface IdentityProviderDeps {
   readonly clock: Clock;
   readonly config: Pick<Config, "egress" | "webhookCa" | "webhookProxy">;
   readonly lookup?: Lookup;
@@ -28,7 +28,7 @@ interface Provider {
   readonly keys: Cached<JWTVerifyGetKey>;
 }
 
-/** The identity providers' documents, as this process knows them, and the only way to call one. */
+/** Keeps the documents of identity providers, and makes every call to them. */
 export class IdentityProviders {
   readonly #deps: IdentityProviderDeps;
   readonly #known = new Map<string, Provider>();
@@ -43,8 +43,8 @@ export class IdentityProviders {
   }
 
   /**
-   * The key of a token's header, from the provider's key set. A key that is not in it may be new: then the set is
-   * fetched again, but not for every header that somebody invents.
+   * Finds the key that a token's header names in the provider's key set. A key that is not in it may be new, so the set
+   * is fetched again, but not for every header that somebody invents.
    */
   keyFor(issuer: string): JWTVerifyGetKey {
     const { keys } = this.#provider(issuer);
@@ -60,7 +60,9 @@ export class IdentityProviders {
     };
   }
 
-  /** Every failure to get an answer is one reason; which it was goes into the details. */
+  /**
+   * Calls a provider. Every failure to get an answer is refused for the same reason, with the failure in the details.
+   */
   async call(request: CheckedRequest): Promise<CheckedResponse> {
     const { config, lookup } = this.#deps;
     try {
@@ -74,7 +76,7 @@ export class IdentityProviders {
       });
     } catch (error) {
       if (!(error instanceof OutboundError)) throw error;
-      throw new Refusal("provider_unreachable", { fault: error.code });
+      throw new SsoRefusal("provider_unreachable", { fault: error.code });
     }
   }
 
@@ -100,10 +102,10 @@ export class IdentityProviders {
   async #readKeys(url: string): Promise<JWTVerifyGetKey> {
     const set = await this.#getJson(url, "bad_keys");
     try {
-      // Checks the form itself, and throws on any other.
+      // The library checks the form of the set, and throws if it is none.
       return createLocalJWKSet({ keys: [], ...set });
     } catch {
-      throw new Refusal("bad_keys");
+      throw new SsoRefusal("bad_keys");
     }
   }
 
@@ -111,7 +113,7 @@ export class IdentityProviders {
     const headers = { Accept: "application/json" };
     const { status, body } = await this.call({ url, method: "GET", headers });
     const value = status === 200 ? parseObject(body) : undefined;
-    if (value === undefined) throw new Refusal(reason, { status });
+    if (value === undefined) throw new SsoRefusal(reason, { status });
     return value;
   }
 }

@@ -1,25 +1,25 @@
 import { emailDomain } from "../auth/email.ts";
-import type { Told } from "../http/faults.ts";
+import type { FieldFaults } from "../http/rules.ts";
 import { checkNewWebhookUrl, type EgressPolicy, type Lookup } from "../lib/egress.ts";
 
-/** Two labels at least: nobody owns a top-level domain. */
+/** A domain has two labels at least, because nobody owns a top-level domain. */
 const DOMAIN =
   /^(?=.{1,253}$)([a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9-]{0,61}[a-z][a-z0-9-]*$/;
 
 export const isDomain = (text: string): boolean => DOMAIN.test(readDomain(text));
 
-/** As DNS writes it. */
-export function readDomain(text: string): string {
+/** The domain as DNS writes it. */
+function readDomain(text: string): string {
   return emailDomain(`@${text.trim().toLowerCase()}`);
 }
 
-/** As DNS writes them, each once. */
+/** The domains as DNS writes them, each once. */
 export function readDomains(texts: readonly string[]): string[] {
   return [...new Set(texts.map(readDomain))].toSorted();
 }
 
-/** What is undefined has another fault already. */
-export function domainFaults(texts: readonly (string | undefined)[]): Told {
+/** An undefined one is malformed, which the schema says already. */
+export function domainFaults(texts: readonly (string | undefined)[]): FieldFaults {
   return Object.fromEntries(
     texts.flatMap((one, index) =>
       one === undefined || isDomain(one)
@@ -29,14 +29,17 @@ export function domainFaults(texts: readonly (string | undefined)[]): Told {
   );
 }
 
-interface Rules {
+interface IssuerRules {
   readonly config: { readonly egress: EgressPolicy };
   readonly lookup?: Lookup | undefined;
 }
 
-/** OpenID Connect Discovery 1.0, 2: https, without query or fragment; and never an address inside (decisions.md 4). */
+/**
+ * OpenID Connect Discovery 1.0, 2: an issuer is an https URL without query or fragment; decisions.md 4: on no inner
+ * address.
+ */
 export async function issuerFault(
-  { config, lookup }: Rules,
+  { config, lookup }: IssuerRules,
   issuer: string,
 ): Promise<string | undefined> {
   if (issuer.includes("?")) return "must not contain a query";

@@ -1,10 +1,10 @@
 import { checkWebhookUrl, type EgressPolicy } from "../lib/egress.ts";
-import { Refusal } from "./refusal.ts";
+import { SsoRefusal } from "./refusal.ts";
 
-/** RFC 7518, 3.1, and RFC 8037: signatures that only the provider can make. `none` and HMAC are never taken. */
+/** RFC 7518, 3.1, and RFC 8037: the signatures that only the provider can make; `none` and HMAC are none of them. */
 const ASYMMETRIC = /^(?:(?:RS|PS|ES)(?:256|384|512)|EdDSA|Ed25519)$/;
 
-/** What we use of a provider's discovery document (OpenID Connect Discovery 1.0, 3). */
+/** The part of a provider's discovery document that is used here (OpenID Connect Discovery 1.0, 3). */
 export interface Metadata {
   readonly authorizationEndpoint: string;
   readonly tokenEndpoint: string;
@@ -12,7 +12,7 @@ export interface Metadata {
   readonly userinfoEndpoint: string | undefined;
   readonly algorithms: readonly string[];
   readonly clientAuthentication: "client_secret_basic" | "client_secret_post";
-  /** The callback always carries `iss` (RFC 9207, 3). */
+  /** Whether the callback always carries `iss` (RFC 9207, 3). */
   readonly sendsIss: boolean;
 }
 
@@ -21,13 +21,13 @@ export function readMetadata(
   { issuer, policy }: { issuer: string; policy: EgressPolicy },
 ): Metadata {
   const fields: Readonly<Record<string, unknown>> = { ...document };
-  // Discovery 1.0, 4.3: exactly the issuer that was asked for, or it speaks for another.
-  if (fields["issuer"] !== issuer) throw new Refusal("bad_discovery", { field: "issuer" });
+  // Discovery 1.0, 4.3: a document that names another issuer does not speak for this one.
+  if (fields["issuer"] !== issuer) throw new SsoRefusal("bad_discovery", { field: "issuer" });
   const url = (name: string) => endpoint(fields, name, policy);
   const named = texts(fields["id_token_signing_alg_values_supported"]) ?? ["RS256"];
   const algorithms = named.filter((one) => ASYMMETRIC.test(one));
   if (algorithms.length === 0)
-    throw new Refusal("bad_discovery", { field: "id_token_signing_alg_values_supported" });
+    throw new SsoRefusal("bad_discovery", { field: "id_token_signing_alg_values_supported" });
   return {
     authorizationEndpoint: url("authorization_endpoint"),
     tokenEndpoint: url("token_endpoint"),
@@ -40,7 +40,7 @@ export function readMetadata(
   };
 }
 
-/** Also where only the browser goes: a page on a private address of its own network is no identity provider. */
+/** Checks the addresses of the browser's pages too: one on a private network is no identity provider. */
 function endpoint(
   fields: Readonly<Record<string, unknown>>,
   name: string,
@@ -48,16 +48,16 @@ function endpoint(
 ): string {
   const value = fields[name];
   if (typeof value !== "string" || checkWebhookUrl(value, policy).kind === "refused")
-    throw new Refusal("bad_discovery", { field: name });
+    throw new SsoRefusal("bad_discovery", { field: name });
   return value;
 }
 
-/** Discovery 1.0, 3: Basic where nothing is said. */
+/** Discovery 1.0, 3: a document that names no method means Basic. */
 function authentication(supported: unknown): Metadata["clientAuthentication"] {
   const methods = texts(supported) ?? ["client_secret_basic"];
   if (methods.includes("client_secret_basic")) return "client_secret_basic";
   if (methods.includes("client_secret_post")) return "client_secret_post";
-  throw new Refusal("bad_discovery", { field: "token_endpoint_auth_methods_supported" });
+  throw new SsoRefusal("bad_discovery", { field: "token_endpoint_auth_methods_supported" });
 }
 
 function texts(value: unknown): string[] | undefined {

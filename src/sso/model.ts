@@ -1,20 +1,20 @@
 import { Type, type Static } from "@sinclair/typebox";
 
-import { isUlid, pageQuery } from "../http/page.ts";
+import { isUlid, pageQuery } from "../http/list.ts";
 import { instantAnswer, rowId, storableText } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
 
-/** Why a sign-in through a provider was refused; only the audit log tells. */
+/** Why a sign-in through a provider was refused, which only the audit log shows. */
 export type RefusalReason =
-  // The redirect.
+  // At the redirect.
   | "unknown_connection"
-  // The provider's documents or its answers cannot be had, or are not what they must be.
+  // The provider does not answer, or not as it must.
   | "provider_unreachable"
   | "bad_discovery"
   | "bad_keys"
   | "bad_token_answer"
   | "bad_userinfo"
-  // The callback's parameters.
+  // In the parameters of the callback.
   | "unknown_state"
   | "foreign_browser"
   | "replayed_state"
@@ -23,7 +23,7 @@ export type RefusalReason =
   | "wrong_response_issuer"
   | "provider_error"
   | "no_code"
-  // The id_token.
+  // In the id_token.
   | "malformed_id_token"
   | "wrong_algorithm"
   | "unknown_key"
@@ -34,7 +34,7 @@ export type RefusalReason =
   | "wrong_nonce"
   | "expired_id_token"
   | "wrong_issue_time"
-  // Whom it speaks of.
+  // About the user whom it names.
   | "no_email"
   | "unverified_email"
   | "foreign_domain"
@@ -44,7 +44,7 @@ export type RefusalReason =
   | "other_subject"
   | "inactive_user"
   | "locked"
-  // The exchange.
+  // At the exchange.
   | "unknown_code"
   | "replayed_code"
   | "expired_code"
@@ -77,7 +77,7 @@ export const callbackQuery = Type.Object({
 });
 export type CallbackQuery = Static<typeof callbackQuery>;
 
-// Every failure is the same 400 (decisions.md 2), so that nothing here may be a fault of its own.
+// Every failure is the same 400 (decisions.md 2), so no parameter may have a fault of its own.
 export const exchangeQuery = Type.Object({
   code: Type.Optional(Type.String({ repeatable: true })),
   code_verifier: Type.Optional(Type.String({ repeatable: true })),
@@ -114,7 +114,7 @@ export const newConnectionBody = Type.Object(
     password_login: Type.Optional(Type.Boolean()),
     is_active: Type.Optional(Type.Boolean()),
   },
-  closed,
+  { ...closed, title: "NewSsoConnection" },
 );
 
 export const connectionUpdateBody = Type.Partial(
@@ -129,20 +129,23 @@ export const connectionsQuery = Type.Object({
   company_id: Type.Optional(rowId()),
 });
 
-/** The client secret is never part of it. */
-export const connectionObject = Type.Object({
-  id: Type.String(),
-  company_id: Type.Integer(),
-  issuer: Type.String(),
-  client_id: Type.String(),
-  domains: Type.Array(Type.String()),
-  password_login: Type.Boolean(),
-  is_active: Type.Boolean(),
-  /** To be registered with the provider. */
-  redirect_uri: Type.String(),
-  created_at: instantAnswer(),
-  updated_at: instantAnswer(),
-});
+/** Never shows the client secret. */
+export const connectionObject = Type.Object(
+  {
+    id: Type.String(),
+    company_id: Type.Integer(),
+    issuer: Type.String(),
+    client_id: Type.String(),
+    domains: Type.Array(Type.String()),
+    password_login: Type.Boolean(),
+    is_active: Type.Boolean(),
+    /** To be registered with the provider. */
+    redirect_uri: Type.String(),
+    created_at: instantAnswer(),
+    updated_at: instantAnswer(),
+  },
+  { title: "SsoConnection" },
+);
 
 /** An identity provider of one company. */
 export interface Connection {

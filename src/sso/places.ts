@@ -1,9 +1,11 @@
-import { BASE_PATH } from "../http/mount.ts";
+import { BASE_PATH } from "../http/base-path.ts";
 import type { Config } from "../lib/config.ts";
 
 type Places = Pick<Config, "serverRoot" | "ssoReturnTo">;
 
-/** The redirect URI of one connection: one each, so that no provider's answer counts as another's (RFC 9700, 4.4.2.2). */
+/**
+ * Each connection has a redirect URI of its own, so that no provider's answer counts as another's (RFC 9700, 4.4.2.2).
+ */
 export function callbackUri(
   { serverRoot }: Pick<Config, "serverRoot">,
   connectionId: string,
@@ -17,13 +19,15 @@ function dashboard({ serverRoot }: Pick<Config, "serverRoot">): string {
 
 /**
  * Where a sign-in ends: our own dashboard, an address of the allow-list, or one below an origin of the allow-list;
- * undefined for anything else. Compared as text: only what is written in its plain form gets as far as the parser.
+ * undefined for anything else. Places are compared as text, and one that is not written in its plain form is none.
  */
-export function returnPlace(config: Places, asked: string | undefined): string | undefined {
+export function returnPlace(config: Places, wanted: string | undefined): string | undefined {
   const own = dashboard(config);
-  if (asked === undefined) return own;
-  if ([own, ...config.ssoReturnTo].includes(asked)) return asked;
-  return config.ssoReturnTo.some((one) => isOrigin(one) && isBelow(asked, one)) ? asked : undefined;
+  if (wanted === undefined) return own;
+  if ([own, ...config.ssoReturnTo].includes(wanted)) return wanted;
+  return config.ssoReturnTo.some((one) => isOrigin(one) && isBelow(wanted, one))
+    ? wanted
+    : undefined;
 }
 
 function isOrigin(place: string): boolean {
@@ -32,23 +36,23 @@ function isOrigin(place: string): boolean {
 }
 
 /** RFC 6749, 10.15: browsers and parsers disagree on backslashes, control characters and white space. */
-function isBelow(asked: string, origin: string): boolean {
-  if (!asked.startsWith(`${origin}/`) || /[\s\\#]|\p{Cc}/u.test(asked)) return false;
-  const url = URL.parse(asked);
-  return url !== null && url.origin === origin && url.href === asked;
+function isBelow(place: string, origin: string): boolean {
+  if (!place.startsWith(`${origin}/`) || /[\s\\#]|\p{Cc}/u.test(place)) return false;
+  const url = URL.parse(place);
+  return url !== null && url.origin === origin && url.href === place;
 }
 
-/** Where the page of `/oauth/authorize` takes up again after the provider. */
+/** The path at which `/oauth/authorize` goes on after the provider. */
 export const AUTHORIZE_RETURN = "/oauth/authorize/sso";
 
-/** The ticket is sealed for one browser, so that the address is of no use in another. */
+/** The address is of no use in another browser, because the ticket is sealed for one. */
 export function authorizePlace({ serverRoot }: Pick<Config, "serverRoot">, ticket: string): string {
   return `${serverRoot}${AUTHORIZE_RETURN}?${new URLSearchParams({ ticket }).toString()}`;
 }
 
 /**
- * The one end of every sign-in that was refused, whatever the reason: the dashboard, or our own authorize page where it
- * began there. Never a place of the allow-list.
+ * Where every sign-in that was refused ends, whatever the reason: at the dashboard, or at our own authorize page if it
+ * began there, and never at a place of the allow-list.
  */
 export function refusedPlace(config: Pick<Config, "serverRoot">, returnTo = ""): string {
   const isOurPage = returnTo.startsWith(`${config.serverRoot}${AUTHORIZE_RETURN}?`);

@@ -1,5 +1,5 @@
 import type { DbOrTx, Tx } from "../../db/client.ts";
-import type { Page } from "../http/page.ts";
+import type { Page } from "../http/list.ts";
 import type { KnownUser, StoredCode, StoredState } from "./decide.ts";
 import type { Connection } from "./model.ts";
 

@@ -1,6 +1,6 @@
 import { readEmail, verifyIdToken, type Identity } from "./id-token.ts";
 import { parseObject, type IdentityProviders } from "./identity-providers.ts";
-import { Refusal } from "./refusal.ts";
+import { SsoRefusal } from "./refusal.ts";
 
 export interface Redemption {
   readonly issuer: string;
@@ -15,11 +15,11 @@ export interface Redemption {
 
 export interface Redeemed {
   readonly identity: Identity;
-  /** Asks the provider for what the id_token did not say (OpenID Connect Core 1.0, 5.3). */
+  /** Asks the provider for the email that the id_token does not name (OpenID Connect Core 1.0, 5.3). */
   readonly readUserinfo: () => Promise<Pick<Identity, "email" | "emailVerified">>;
 }
 
-/** The provider's code for who signed in there (OpenID Connect Core 1.0, 3.1.3). */
+/** Redeems the provider's code and answers who signed in there (OpenID Connect Core 1.0, 3.1.3). */
 export async function redeemAtProvider(
   providers: IdentityProviders,
   redemption: Redemption,
@@ -71,7 +71,7 @@ async function requestTokens(
   const answer = parseObject(body) ?? {};
   const { id_token: idToken, access_token: accessToken } = answer;
   if (status !== 200 || !hasText(idToken))
-    throw new Refusal("bad_token_answer", { status, ...errorOf(answer["error"]) });
+    throw new SsoRefusal("bad_token_answer", { status, ...errorOf(answer["error"]) });
   return { idToken, accessToken: hasText(accessToken) ? accessToken : undefined };
 }
 
@@ -82,13 +82,13 @@ async function requestUserinfo(
   const headers = { Accept: "application/json", Authorization: `Bearer ${accessToken}` };
   const { status, body } = await providers.call({ url, method: "GET", headers });
   const claims = status === 200 ? parseObject(body) : undefined;
-  // OpenID Connect Core 1.0, 5.3.2: of another subject it says nothing about this one.
+  // OpenID Connect Core 1.0, 5.3.2: the claims of another subject say nothing about this one.
   if (claims === undefined || claims["sub"] !== subject)
-    throw new Refusal("bad_userinfo", { status });
+    throw new SsoRefusal("bad_userinfo", { status });
   return readEmail(claims);
 }
 
-/** RFC 6749, 2.3.1: id and secret are form-encoded before they are joined. */
+/** RFC 6749, 2.3.1: id and secret are form-encoded before they are joined by the colon. */
 function basic(clientId: string, clientSecret: string): string {
   const pair = `${formEncode(clientId)}:${formEncode(clientSecret)}`;
   return `Basic ${Buffer.from(pair).toString("base64")}`;
@@ -98,7 +98,7 @@ function formEncode(text: string): string {
   return new URLSearchParams({ "": text }).toString().slice(1);
 }
 
-/** RFC 6749, 5.2: an error code is short and plain; what is not says nothing. */
+/** RFC 6749, 5.2: an error code is short and plain; any other text is left out of the audit log. */
 export function errorOf(error: unknown): { error?: string } {
   return typeof error === "string" && /^[\w.-]{1,64}$/.test(error) ? { error } : {};
 }

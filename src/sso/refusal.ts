@@ -1,13 +1,13 @@
 import type { RefusalReason } from "./model.ts";
 
-/** A sign-in that ends here. Outside all look the same; the reason goes into the audit log. */
-export class Refusal extends Error {
+/** Ends a sign-in through a provider. All refusals look the same from outside; the audit log has the reason. */
+export class SsoRefusal extends Error {
   readonly reason: RefusalReason;
-  /** Nothing that is secret, and no email. */
+  /** Must hold nothing that is secret, and no email. */
   readonly details: Readonly<Record<string, unknown>>;
   constructor(reason: RefusalReason, details: Readonly<Record<string, unknown>> = {}) {
     super(reason);
-    this.name = "Refusal";
+    this.name = "SsoRefusal";
     this.reason = reason;
     this.details = details;
   }

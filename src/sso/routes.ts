@@ -1,77 +1,103 @@
-import { publicAccess } from "../auth/guard.ts";
+import { Type } from "@sinclair/typebox";
+import { Elysia } from "elysia";
+
 import { loginAnswer } from "../auth/model.ts";
-import { Answer, route } from "../http/route.ts";
+import { BASE_PATH } from "../http/base-path.ts";
+import type { Checks } from "../http/checks.ts";
+import { problem } from "../http/problem-schema.ts";
+import type { Judged } from "../http/rules.ts";
 import { beginSso, redirectFaults } from "./actions/begin-sso.ts";
-import type { ConnectionDeps } from "./actions/connections.ts";
 import type { SsoDeps } from "./actions/deps.ts";
 import { exchangeCode } from "./actions/exchange-code.ts";
 import { finishSso } from "./actions/finish-sso.ts";
 import { browserCookie } from "./browser.ts";
 import { callbackQuery, exchangeQuery, redirectQuery } from "./model.ts";
-import { connectionRoutes } from "./routes/connections.ts";
+import { connectionRoutes, type ConnectionRouteDeps } from "./routes/connections.ts";
 
-interface RouteDeps extends SsoDeps, ConnectionDeps {
-  readonly config: SsoDeps["config"] & ConnectionDeps["config"];
+interface LegRouteDeps extends SsoDeps {
+  readonly checks: Checks;
 }
+
+interface SsoRouteDeps extends LegRouteDeps, ConnectionRouteDeps {
+  readonly config: LegRouteDeps["config"] & ConnectionRouteDeps["config"];
+}
+
+const PREFIX = `${BASE_PATH}/auth/sso`;
+const EXCHANGE = "/exchange";
+/** The GET that uses a one-time code up: a HEAD of it must not. */
+export const EXCHANGE_PATH = `${PREFIX}${EXCHANGE}`;
 
 /** interface.md 4.1 and 5.1; decisions.md 2, SSO legs. */
-export function ssoRoutes(deps: RouteDeps) {
-  return [...legRoutes(deps), ...connectionRoutes(deps)];
+export function ssoRoutes(deps: SsoRouteDeps) {
+  return new Elysia({ name: "sso" })
+    .use(departureRoute(deps))
+    .use(returnRoutes(deps))
+    .use(connectionRoutes(deps));
 }
 
-function legRoutes(deps: SsoDeps) {
-  const cookie = browserCookie(deps.config);
-  return [
-    route({
-      method: "GET",
-      path: "/auth/sso/redirect",
-      summary: "Send the browser to the identity provider of an email domain",
-      description:
-        "By `email` or by `connection`. Ends at `return_to`, which is the dashboard or one of the allowed places, with a one-time `code`; a sign-in that is refused ends at the dashboard with `error=sso_failed`, whatever the reason.",
-      access: publicAccess,
+/** The first leg: to the provider. */
+function departureRoute(deps: LegRouteDeps) {
+  const browserSecret = browserCookie(deps.config);
+  return new Elysia({ prefix: PREFIX, tags: ["Sign-in"] }).use(deps.checks).get(
+    "/redirect",
+    async ({ query, call, set }) => {
+      const known = browserSecret.read(call.headers);
+      const { location, browser } = await beginSso(deps, { query, known }, call);
+      set.status = 302;
+      Object.assign(set.headers, redirectHeaders(location));
+      if (browser !== undefined) set.headers["set-cookie"] = browserSecret.write(browser);
+    },
+    {
+      public: true,
       query: redirectQuery,
-      rules: ({ query }) => redirectFaults(deps, query),
-      answers: { 302: null },
-      async handle({ query, call }) {
-        const browser = cookie.read(call.headers);
-        const begun = await beginSso(deps, { query, browser }, call);
-        return redirect(begun.location, begun.browser && cookie.write(begun.browser));
+      rules: ({ query }: Judged<never, typeof redirectQuery>) => redirectFaults(deps, query),
+      response: { 302: Type.Void() },
+      detail: {
+        summary: "Send the browser to the identity provider of an email domain",
+        description:
+          "By `email` or by `connection`. Ends at `return_to`, which is the dashboard or one of the allowed places, with a one-time `code`; a sign-in that is refused ends at the dashboard with `error=sso_failed`, whatever the reason.",
       },
-    }),
-    route({
-      method: "GET",
-      path: "/auth/sso/callback/:connection",
-      summary: "Take the answer of an identity provider",
-      description: "Only the browser that the sign-in began in gets through, once.",
-      access: publicAccess,
-      query: callbackQuery,
-      answers: { 302: null },
-      async handle({ params, query, call }) {
-        const browser = cookie.read(call.headers);
-        const answered = { connectionId: params["connection"] ?? "", query, browser };
-        return redirect(await finishSso(deps, answered, call));
-      },
-    }),
-    route({
-      method: "GET",
-      path: "/auth/sso/exchange",
-      summary: "Exchange the one-time code of a single sign-on for a token",
-      description:
-        "The code is good for 60 seconds and one try, with the `code_verifier` if the sign-in began with a challenge.",
-      access: publicAccess,
-      query: exchangeQuery,
-      answers: { 200: loginAnswer },
-      problems: ["invalid_code"],
-      handle: ({ query, call }) => exchangeCode(deps, query, call),
-    }),
-  ];
+    },
+  );
 }
 
-/** The address may carry a code or a state: no page that follows hears of it. */
-function redirect(location: string, setCookie?: string): Answer {
-  return new Answer(302, undefined, {
-    Location: location,
-    "Referrer-Policy": "no-referrer",
-    ...(setCookie !== undefined && { "Set-Cookie": setCookie }),
-  });
+/** The legs back from the provider, and from the one-time code to a token. */
+function returnRoutes(deps: LegRouteDeps) {
+  const browserSecret = browserCookie(deps.config);
+  return new Elysia({ prefix: PREFIX, tags: ["Sign-in"] })
+    .use(deps.checks)
+    .get(
+      "/callback/:connection",
+      async ({ params, query, call, set }) => {
+        const browser = browserSecret.read(call.headers);
+        const answered = { connectionId: params.connection, query, browser };
+        const location = await finishSso(deps, answered, call);
+        set.status = 302;
+        Object.assign(set.headers, redirectHeaders(location));
+      },
+      {
+        public: true,
+        query: callbackQuery,
+        response: { 302: Type.Void() },
+        detail: {
+          summary: "Take the answer of an identity provider",
+          description: "Only the browser that the sign-in began in gets through, once.",
+        },
+      },
+    )
+    .get(EXCHANGE, ({ query, call }) => exchangeCode(deps, query, call), {
+      public: true,
+      query: exchangeQuery,
+      response: { 200: loginAnswer, 400: problem("invalid_code") },
+      detail: {
+        summary: "Exchange the one-time code of a single sign-on for a token",
+        description:
+          "The code is good for 60 seconds and one try, with the `code_verifier` if the sign-in began with a challenge.",
+      },
+    });
+}
+
+/** The address may carry a code or a state, so it must not reach the next page as a referrer. */
+function redirectHeaders(location: string) {
+  return { location, "referrer-policy": "no-referrer" };
 }

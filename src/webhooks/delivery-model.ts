@@ -1,9 +1,10 @@
 import { Type, type Static } from "@sinclair/typebox";
 
+import { literals } from "../http/literals.ts";
 import { instantAnswer, instantText, ulidText } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
 import { CATALOG, type PayloadMode } from "../outbox/event.ts";
-import { instantOrNull, literals, orNull } from "./model.ts";
+import { instantOrNull, orNull } from "./model.ts";
 
 export const OUTCOMES = ["delivered", "retry", "failed", "interrupted"] as const;
 export type Outcome = (typeof OUTCOMES)[number];
@@ -145,10 +146,10 @@ export const DeliveryObject = Type.Object(
     event_id: eventId,
     event: Type.String(),
     sequence: Type.Integer(),
-    state: literals(
-      DELIVERY_STATES,
-      "pending and waiting (for a retry): queued; held: queued while the subscription is disabled.",
-    ),
+    state: literals(DELIVERY_STATES, {
+      description:
+        "pending and waiting (for a retry): queued; held: queued while the subscription is disabled.",
+    }),
     created_at: instantAnswer(),
     settled_at: orNull(instantAnswer()),
     attempts: Type.Array(AttemptObject, { description: "Of all rounds, oldest first." }),
@@ -182,12 +183,15 @@ export interface SettledEntry {
 
 export const RecoverBody = Type.Object(
   { since: instantText(), until: Type.Optional(instantText()) },
-  { additionalProperties: false },
+  { title: "Recovery", additionalProperties: false },
 );
 
 export type RecoverAsked = Static<typeof RecoverBody>;
 
-export const QueuedEventAnswer = Type.Object({ event_id: eventId });
-export const RecoverAnswer = Type.Object({
-  queued: Type.Integer({ description: "How many events this call has queued." }),
-});
+export const QueuedEventAnswer = Type.Object({ event_id: eventId }, { title: "QueuedEvent" });
+export const RecoverAnswer = Type.Object(
+  {
+    queued: Type.Integer({ description: "How many events this call has queued." }),
+  },
+  { title: "RecoveredEvents" },
+);

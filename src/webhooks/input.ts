@@ -1,4 +1,4 @@
-import { checkedByHandler, shapeOf } from "../http/faults.ts";
+import { checkedByHandler, examine } from "../http/fields.ts";
 import { checkNewWebhookUrl, type EgressPolicy, type Lookup } from "../lib/egress.ts";
 import { invalid, type FieldErrors } from "../lib/problem.ts";
 import { SUBSCRIBABLE_EVENTS, TEST_EVENT } from "../outbox/event.ts";
@@ -30,7 +30,7 @@ export async function readNewSubscription(
   rules: UrlRules,
   body: unknown,
 ): Promise<SubscriptionSettings> {
-  const shape = shapeOf(NewSubscriptionBody, body);
+  const shape = examine(NewSubscriptionBody, body);
   const faults: FieldErrors = "faults" in shape ? { ...shape.faults } : {};
   const given: Given = Object(body);
   Object.assign(faults, filterFault(given));
@@ -48,7 +48,7 @@ export async function readUpdate(
   body: unknown,
   current: Pick<Subscription, "deliveryKind">,
 ): Promise<SubscriptionUpdate> {
-  const shape = shapeOf(SubscriptionUpdateBody, body);
+  const shape = examine(SubscriptionUpdateBody, body);
   const faults: FieldErrors = "faults" in shape ? { ...shape.faults } : {};
   const given: Given = Object(body);
   Object.assign(faults, readOnlyFaults(given), filterFault(given));

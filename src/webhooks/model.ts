@@ -1,5 +1,6 @@
-import { Type, type Static, type TLiteral, type TSchema } from "@sinclair/typebox";
+import { Type, type Static, type TSchema } from "@sinclair/typebox";
 
+import { literals } from "../http/literals.ts";
 import { instantAnswer, storableText } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
 import { MAX_URL_CHARS } from "../lib/egress.ts";
@@ -17,14 +18,6 @@ export const MAX_GRACE_HOURS = 72;
 export type DeliveryKind = (typeof DELIVERY_KINDS)[number];
 export type Ordering = (typeof ORDERINGS)[number];
 export type SubscriptionState = "active" | "disabled" | "deleted";
-
-export function literals<const T extends string | number>(values: readonly T[], description = "") {
-  const options = description === "" ? {} : { description };
-  return Type.Union(
-    values.map((value): TLiteral<T> => Type.Literal(value)),
-    options,
-  );
-}
 
 export function orNull<T extends TSchema>(schema: T, options: { [name: string]: unknown } = {}) {
   return Type.Union([schema, Type.Null()], options);
@@ -44,15 +37,14 @@ const settingsFields = {
     explain: "must be null for all events, or a list of event values",
     description: "The events to deliver; null for all. Without effect on batch.",
   }),
-  payload_mode: literals(PAYLOAD_MODES, "Pinned to `full` on batch."),
+  payload_mode: literals(PAYLOAD_MODES, { description: "Pinned to `full` on batch." }),
   suppress_native_notifications: Type.Boolean({
     description:
       "Whether our own mails about review actions are left out. Pinned to false on batch.",
   }),
-  ordering: literals(
-    ORDERINGS,
-    "Whether a retry holds back all later events, or only those of the same review.",
-  ),
+  ordering: literals(ORDERINGS, {
+    description: "Whether a retry holds back all later events, or only those of the same review.",
+  }),
 };
 
 const { label, webhook_url, delivery_kind, ...defaulted } = settingsFields;
@@ -60,7 +52,7 @@ const { label, webhook_url, delivery_kind, ...defaulted } = settingsFields;
 /** The fields that the partner sets; rules between them are in decide.ts. */
 export const NewSubscriptionBody = Type.Object(
   { label, webhook_url, delivery_kind, ...Type.Partial(Type.Object(defaulted)).properties },
-  { additionalProperties: false },
+  { title: "NewSubscription", additionalProperties: false },
 );
 export type NewSubscriptionInput = Static<typeof NewSubscriptionBody>;
 
@@ -81,19 +73,18 @@ export const RotateBody = Type.Object(
       }),
     ),
   },
-  { additionalProperties: false },
+  { title: "SecretRotation", additionalProperties: false },
 );
 
 export const EnableBody = Type.Object(
   {
     held: Type.Optional(
-      literals(
-        ["deliver", "skip"],
-        "What becomes of the events that were recorded while it was disabled.",
-      ),
+      literals(["deliver", "skip"], {
+        description: "What becomes of the events that were recorded while it was disabled.",
+      }),
     ),
   },
-  { additionalProperties: false },
+  { title: "Enabling", additionalProperties: false },
 );
 
 /** What is stored of those fields, defaults and pins applied. */
@@ -164,10 +155,13 @@ export const SubscriptionWithSecret = Type.Object(
   { title: "SubscriptionWithSecret" },
 );
 
-export const SecretAnswer = Type.Object({
-  secret: secretText,
-  secret_fingerprint: fingerprintText,
-});
+export const SecretAnswer = Type.Object(
+  {
+    secret: secretText,
+    secret_fingerprint: fingerprintText,
+  },
+  { title: "Secret" },
+);
 
 export function showSubscription(one: Subscription): Static<typeof SubscriptionObject> {
   return {
@@ -193,19 +187,22 @@ export function showSubscription(one: Subscription): Static<typeof SubscriptionO
   };
 }
 
-export const CatalogAnswer = Type.Object({
-  events: Type.Array(
-    Type.Object({
-      value: Type.String(),
-      category: Type.String(),
-      envelope: literals(["review", "site_connection"]),
-      description: Type.String(),
-      in_batch: Type.Boolean(),
-      subscribable: Type.Boolean(),
-    }),
-  ),
-  batch_interval_hours: Type.Array(Type.Integer()),
-});
+export const CatalogAnswer = Type.Object(
+  {
+    events: Type.Array(
+      Type.Object({
+        value: Type.String(),
+        category: Type.String(),
+        envelope: literals(["review", "site_connection"]),
+        description: Type.String(),
+        in_batch: Type.Boolean(),
+        subscribable: Type.Boolean(),
+      }),
+    ),
+    batch_interval_hours: Type.Array(Type.Integer()),
+  },
+  { title: "EventCatalog" },
+);
 
 export function instantOrNull(at: Date | null): string | null {
   return at === null ? null : isoInstant(at);

@@ -1,15 +1,20 @@
-import { deliveryRoutes } from "./routes/deliveries.ts";
-import type { RouteDeps } from "./routes/deps.ts";
-import { figureRoutes } from "./routes/figures.ts";
-import { operationRoutes } from "./routes/operations.ts";
-import { subscriptionRoutes } from "./routes/subscriptions.ts";
+import { Elysia } from "elysia";
+
+import type { WebhookRouteDeps } from "./routes/base.ts";
+import { deliveryRoutes, queueingRoutes } from "./routes/deliveries.ts";
+import { secretRoutes, stateRoutes } from "./routes/operations.ts";
+import { statsRoutes, streamRoute } from "./routes/stats.ts";
+import { collectionRoutes, subscriptionRoutes } from "./routes/subscriptions.ts";
 
 /** interface.md 4.5, decisions.md 3. */
-export function webhookRoutes(deps: RouteDeps) {
-  return [
-    ...subscriptionRoutes(deps),
-    ...operationRoutes(deps),
-    ...deliveryRoutes(deps),
-    ...figureRoutes(deps),
-  ];
+export function webhookRoutes(deps: WebhookRouteDeps) {
+  return new Elysia({ name: "webhooks" })
+    .use(collectionRoutes(deps))
+    .use(subscriptionRoutes(deps))
+    .use(secretRoutes(deps))
+    .use(stateRoutes(deps))
+    .use(deliveryRoutes(deps))
+    .use(queueingRoutes(deps))
+    .use(statsRoutes(deps))
+    .use(streamRoute(deps));
 }

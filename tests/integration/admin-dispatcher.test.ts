@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 
 import { ulid } from "ulid";
 
-import { BASE_PATH } from "../../src/http/mount.ts";
+import { BASE_PATH } from "../../src/http/base-path.ts";
 import { createTestSchedule, startDispatcher } from "../support/dispatch.ts";
 import { queuedFor } from "../support/factory.ts";
 import { Receiver, until } from "../support/receiver.ts";

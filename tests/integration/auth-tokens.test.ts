@@ -484,3 +484,13 @@ test("a signing key of a ring without a database in reach still verifies, and th
     message: "Something went wrong on our side.",
   });
 });
+
+test("HEAD is refused where GET has an effect, and ends nothing", async () => {
+  const token = await api.login(tenants.partners[0].owner.email);
+  for (const path of ["/logout", "/sso/revoking-token", "/auth/sso/exchange?code=x"]) {
+    const { status, headers } = await api.call("HEAD", path, { token });
+    expect([path, status, headers.get("allow")]).toEqual([path, 405, "GET"]);
+  }
+  expect((await verify(token)).status).toBe(200);
+  expect((await api.call("HEAD", "/verify-token", { token })).status).toBe(200);
+});

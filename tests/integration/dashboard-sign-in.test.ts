@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 
 import type { Browser, Page } from "playwright-core";
 
-import type { Role } from "../../src/auth/model.ts";
+import type { Role } from "../../src/http/principal.ts";
 import { PASSWORD, type TestApi } from "../support/api.ts";
 import { codeSentTo, mailsTo, otherThan } from "../support/auth-mails.ts";
 import { chromium, openBrowser } from "../support/browser.ts";

@@ -47,7 +47,7 @@ describe("the API", () => {
     const limits = testConfig().rateLimit;
     const redis = { eval: away, evalsha: away };
     const limiter = createRateLimiter({ redis, prefix: "m:", clock, log: silentLog, limits });
-    const counting = apiMetrics(metrics, { clock, passwords, limiter });
+    const counting = apiMetrics(metrics, { passwords, limiter });
     const api = await startApi({ db: database.db, box, passwords, limiter, ...counting });
     const server = serveMetrics(metrics, 0);
     started.push(api, server);

@@ -1,18 +1,14 @@
 import { afterAll, beforeAll, expect, expectTypeOf, test } from "bun:test";
 
-import { createApiClient } from "../../src/client/api.ts";
-import { ApiError } from "../../src/client/client.ts";
-import { BASE_PATH } from "../../src/http/mount.ts";
+import { ApiError } from "../../src/client/api-error.ts";
+import { answerOf, createApiClient } from "../../src/client/api.ts";
 import { startWebhooks, type WebhookWorld } from "../support/webhooks.ts";
 
 let world: WebhookWorld;
 let api: ReturnType<typeof createApiClient>;
 beforeAll(async () => {
   world = await startWebhooks();
-  api = createApiClient({
-    baseUrl: world.api.listen() + BASE_PATH,
-    token: () => world.tokens.owner,
-  });
+  api = createApiClient({ serverRoot: world.api.listen(), token: () => world.tokens.owner });
 });
 afterAll(() => world.stop());
 
@@ -23,36 +19,30 @@ const wanted = {
 } as const;
 
 test("the client calls an operation by its declaration, and its types are those of the schemas", async () => {
-  const made = await api.call("POST", "/partner/webhooks", { body: wanted });
+  const { webhooks } = api.partner;
+  const made = await answerOf(webhooks.post(wanted));
   expectTypeOf(made.secret).toEqualTypeOf<string>();
   expectTypeOf(made.delivery_kind).toEqualTypeOf<"immediate" | "batch">();
   expectTypeOf(made.events).toEqualTypeOf<string[] | null>();
-  const params = { id: made.id };
-  const updated = await api.call("PATCH", "/partner/webhooks/:id", {
-    params,
-    body: { ordering: "review" },
-  });
+  const { id } = made;
+  const updated = await answerOf(webhooks({ id }).patch({ ordering: "review" }));
   expect(updated.ordering).toBe("review");
-  const { event_id } = await api.call("POST", "/partner/webhooks/:id/test", { params });
-  const delivery = await api.call("GET", "/partner/webhooks/:id/deliveries/:eventId", {
-    params: { ...params, eventId: event_id },
-  });
+  const { event_id: eventId } = await answerOf(webhooks({ id }).test.post());
+  const delivery = await answerOf(webhooks({ id }).deliveries({ eventId }).get());
   expect(delivery.state).toBe("pending");
   expectTypeOf(delivery.attempts[0]?.outcome).toEqualTypeOf<
     "delivered" | "retry" | "failed" | "interrupted" | undefined
   >();
-  const { data, next_cursor } = await api.call("GET", "/partner/webhooks/:id/deliveries", {
-    params,
-    query: { limit: 5, outcome: "failed" },
-  });
+  const { data, next_cursor } = await answerOf(
+    webhooks({ id }).deliveries.get({ query: { limit: 5, outcome: "failed" } }),
+  );
   expect([data, next_cursor]).toEqual([[], null]);
-  const gone = await api.call("DELETE", "/partner/webhooks/:id", { params });
-  expectTypeOf(gone).toEqualTypeOf<undefined>();
-  expect(gone).toBeUndefined();
+  const { status } = await webhooks({ id }).delete();
+  expect(status).toBe(204);
 });
 
 test("the client throws what the API refuses, with the fields", async () => {
-  const refused = api.call("POST", "/partner/webhooks", { body: { ...wanted, label: "" } });
+  const refused = answerOf(api.partner.webhooks.post({ ...wanted, label: "" }));
   const error = await refused.then(
     () => undefined,
     (thrown: unknown) => thrown,
@@ -67,18 +57,18 @@ test("the client throws what the API refuses, with the fields", async () => {
 });
 
 test("what no route declares does not compile", () => {
-  const params = { id: "x" };
+  const { webhooks } = api.partner;
   const never = () => [
     // @ts-expect-error There is no such path.
-    api.call("GET", "/partner/webhook", {}),
+    api.partner.webhook.get(),
     // @ts-expect-error The path has no such method.
-    api.call("DELETE", "/partner/webhooks", {}),
+    webhooks.delete(),
     // @ts-expect-error The path has a parameter.
-    api.call("GET", "/partner/webhooks/:id", {}),
+    webhooks({}).get(),
     // @ts-expect-error A field is missing.
-    api.call("POST", "/partner/webhooks", { body: { label: "L" } }),
+    webhooks.post({ label: "L" }),
     // @ts-expect-error The filter has no such value.
-    api.call("GET", "/partner/webhooks/:id/deliveries", { params, query: { outcome: "good" } }),
+    webhooks({ id: "x" }).deliveries.get({ query: { outcome: "good" } }),
   ];
   expect(never).toBeFunction();
 });

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 import { ulid } from "ulid";
 
 import { EventStreams } from "../../src/http/event-stream.ts";
-import { BASE_PATH } from "../../src/http/mount.ts";
+import { BASE_PATH } from "../../src/http/base-path.ts";
 import { Problem } from "../../src/lib/problem.ts";
 import { until } from "../support/receiver.ts";
 import { disable, startWebhooks, type WebhookWorld } from "../support/webhooks.ts";

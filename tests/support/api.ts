@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { ping, type Db } from "../../db/client.ts";
 import { createApp, type AppDeps } from "../../src/app.ts";
 import { openKeyRing } from "../../src/auth/key-ring.ts";
-import { BASE_PATH } from "../../src/http/mount.ts";
+import { BASE_PATH } from "../../src/http/base-path.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { readConfig, type Config } from "../../src/lib/config.ts";
 import type { Log } from "../../src/lib/log.ts";

@@ -1,5 +1,5 @@
 import { issueToken, type TokenGrant } from "../../src/auth/actions/issue-token.ts";
-import type { Role } from "../../src/auth/model.ts";
+import type { Role } from "../../src/http/principal.ts";
 import { startApi, type TestApi } from "./api.ts";
 import { createFakeClock, type FakeClock } from "./clock.ts";
 import { createDatabase, type TestDatabase } from "./postgres.ts";

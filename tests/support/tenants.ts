@@ -8,7 +8,7 @@ import {
 } from "../../scripts/demo/seed/rows.ts";
 import type { DbOrTx } from "../../db/client.ts";
 import { ssoConnections, ssoDomains } from "../../db/schema/sso.ts";
-import type { Role } from "../../src/auth/model.ts";
+import type { Role } from "../../src/http/principal.ts";
 import { createPasswords } from "../../src/lib/password.ts";
 import { PASSWORD } from "./api.ts";
 

@@ -1,7 +1,7 @@
 import { providerSecretContext } from "../../../src/providers/secret.ts";
 import { hashSecret } from "../../../src/lib/random-secret.ts";
 import type { SecretBox } from "../../../src/lib/secret-box.ts";
-import type { Role } from "../../../src/auth/model.ts";
+import type { Role } from "../../../src/http/principal.ts";
 import type { DbOrTx } from "../../../db/client.ts";
 import { companies, plans, stores } from "../../../db/schema/companies.ts";
 import { oauthClients } from "../../../db/schema/oauth.ts";

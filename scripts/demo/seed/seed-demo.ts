@@ -3,8 +3,8 @@ import { mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import type { Db, Tx } from "../../../db/client.ts";
-import type { Role } from "../../../src/auth/model.ts";
-import { BASE_PATH } from "../../../src/http/mount.ts";
+import type { Role } from "../../../src/http/principal.ts";
+import { BASE_PATH } from "../../../src/http/base-path.ts";
 import { createPasswords } from "../../../src/lib/password.ts";
 import { newSecret } from "../../../src/lib/random-secret.ts";
 import type { SecretBox } from "../../../src/lib/secret-box.ts";

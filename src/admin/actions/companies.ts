@@ -1,56 +1,57 @@
 import type { Db, Tx } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
 import { endAccessOfCompanies } from "../../auth/actions/end-access.ts";
-import type { Sound } from "../../http/check.ts";
-import type { Told } from "../../http/faults.ts";
-import type { Page } from "../../http/page.ts";
+import type { SoundParts } from "../../http/fields.ts";
+import type { FieldFaults } from "../../http/rules.ts";
+import type { Page } from "../../http/list.ts";
+import type { Caller } from "../../http/principal.ts";
 import { invalid } from "../../lib/problem.ts";
 import { DOMAIN_TAKEN } from "../input.ts";
 import type { AccountQuery, Company, Named, NewAccount, NewPartner } from "../model.ts";
 import * as queries from "../queries/companies.ts";
-import { found, written, type AdminDeps, type Caller } from "./deps.ts";
+import { findRow, written, type AdminDeps } from "./deps.ts";
 
-/** The platform's own colour. */
+/** The platform's own colour, for a company that is created without one. */
 const DEFAULT_COLOR = "#1f6feb";
 
-type Kind = Company["type"];
+type CompanyType = Company["type"];
 
 export function listCompanies(
   { db }: { readonly db: Db },
-  type: Kind,
+  type: CompanyType,
   query: Pick<AccountQuery, "partner_id" | "is_active" | "name">,
   page: Page,
 ): Promise<Company[]> {
   return queries.companiesOf(db, type, query, page);
 }
 
-/** There are few, and nothing here makes one: all of them at once. */
+/** All plans at once: there are few, and no route adds one. */
 export function listPlans({ db }: { readonly db: Db }): Promise<Named[]> {
   return queries.plans(db);
 }
 
 export function findCompany(
   { db }: { readonly db: Db },
-  type: Kind,
+  type: CompanyType,
   id: string | undefined,
 ): Promise<Company> {
-  return found(id, (rowId) => queries.companyById(db, type, rowId));
+  return findRow(id, (rowId) => queries.companyById(db, type, rowId));
 }
 
 export function nameOfCompany({ db }: { readonly db: Db }, id: string | undefined) {
-  return found(id, (rowId) => queries.nameOfCompany(db, rowId));
+  return findRow(id, (rowId) => queries.nameOfCompany(db, rowId));
 }
 
 export async function newPartnerFaults(
   { db }: { readonly db: Db },
-  { white_label: whiteLabel }: Sound<NewPartner>,
-): Promise<Told> {
+  { white_label: whiteLabel }: SoundParts<NewPartner>,
+): Promise<FieldFaults> {
   const domain = whiteLabel?.domain;
   const isTaken = domain !== undefined && (await queries.hasDomain(db, domain));
   return { "white_label.domain": isTaken ? DOMAIN_TAKEN : undefined };
 }
 
-/** A body without faults; only the domain may have been taken since. */
+/** `body` has passed `newPartnerFaults`; a domain that was taken since then is a 422. */
 export async function createPartner(
   deps: Pick<AdminDeps, "db" | "clock">,
   caller: Caller,
@@ -73,11 +74,11 @@ export async function createPartner(
   }
 }
 
-/** Neither a partner nor a plan ever goes away, so nobody has to ask again. */
+/** `createAccount` does not look these up again, because neither a partner nor a plan ever goes away. */
 export async function newAccountFaults(
   { db }: { readonly db: Db },
-  { partner_id: partnerId, plan_id: planId }: Sound<NewAccount>,
-): Promise<Told> {
+  { partner_id: partnerId, plan_id: planId }: SoundParts<NewAccount>,
+): Promise<FieldFaults> {
   const [partner, plans] = await Promise.all([
     partnerId === undefined ? undefined : queries.companyById(db, "partner", partnerId),
     planId === undefined ? [] : queries.plans(db),
@@ -122,8 +123,9 @@ async function create(
 }
 
 /**
- * Stops or restarts a company, and with a partner its accounts. Every token of theirs is deleted (decisions.md 7). So
- * is whatever was issued between the check of a sign-in and its stop, on the restart: else it would come to life.
+ * Stops or restarts a company, and with a partner its accounts. Both delete every token of theirs (decisions.md 7):
+ * the restart too, because a sign-in that was checked before the stop may have got its token after it, and that token
+ * would come to life.
  */
 export async function setCompanyActive(
   { db, clock }: Pick<AdminDeps, "db" | "clock">,

@@ -1,7 +1,5 @@
 import type { Db } from "../../../db/client.ts";
-import type { Principal } from "../../auth/model.ts";
-import { isRowId } from "../../http/page.ts";
-import type { Call } from "../../http/route.ts";
+import { isRowId } from "../../http/list.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Passwords } from "../../lib/password.ts";
 import { Problem } from "../../lib/problem.ts";
@@ -14,15 +12,10 @@ export interface AdminDeps {
   readonly passwords: Passwords;
 }
 
-export interface Caller {
-  readonly principal: Principal;
-  readonly call: Call;
-}
-
 const MAX_ID = 2_147_483_647;
 
-/** The row that a path names; a malformed id is 404 like a missing one (decisions.md 1, order of checks). */
-export async function found<Row>(
+/** The row that a path names. Throws `not_found`, for a malformed id too (decisions.md 1, order of checks). */
+export async function findRow<Row>(
   id: string | undefined,
   read: (id: number) => Promise<Row | undefined>,
 ): Promise<Row> {
@@ -32,7 +25,7 @@ export async function found<Row>(
   return row;
 }
 
-/** For rows that this transaction has written or holds. */
+/** A row that is there because this transaction has written it or holds its lock. */
 export function written<Row>(row: Row | undefined): Row {
   if (row === undefined) throw new Error("A row that was just written is not there.");
   return row;

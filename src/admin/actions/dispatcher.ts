@@ -1,18 +1,14 @@
-import type { Db } from "../../../db/client.ts";
 import type { EventSink } from "../../http/event-stream.ts";
-import type { Clock } from "../../lib/clock.ts";
 import { showDispatcher, type DispatcherState } from "../dispatcher-model.ts";
 import * as queries from "../queries/dispatcher.ts";
+import type { AdminDeps } from "./deps.ts";
 
-interface Deps {
-  readonly db: Db;
-  readonly clock: Clock;
-}
+type ReadingDeps = Pick<AdminDeps, "db" | "clock">;
 
 const POLL_MS = 2_000;
 
 /** The state of the delivery process, from Postgres alone: it needs no dispatcher to answer (decisions.md 7). */
-export async function dispatcherState({ db, clock }: Deps): Promise<DispatcherState> {
+export async function dispatcherState({ db, clock }: ReadingDeps): Promise<DispatcherState> {
   const at = clock.now();
   const [dispatchers, shards, heads, blocked, disabled, counts] = await Promise.all([
     queries.dispatchers(db),
@@ -25,9 +21,9 @@ export async function dispatcherState({ db, clock }: Deps): Promise<DispatcherSt
   return { at, dispatchers, shards, heads, blocked, disabled, counts };
 }
 
-/** Tells the state every two seconds, until the signal aborts or the caller may no longer read. */
+/** Sends the state every two seconds, until the signal aborts or the caller may no longer read. */
 export async function watchDispatcher(
-  deps: Deps,
+  deps: ReadingDeps,
   { sink, mayRead }: { readonly sink: EventSink; readonly mayRead: () => Promise<boolean> },
   signal: AbortSignal,
 ): Promise<void> {

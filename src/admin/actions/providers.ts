@@ -1,15 +1,16 @@
 import type { Db } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
-import type { Sound } from "../../http/check.ts";
-import type { Told } from "../../http/faults.ts";
-import type { Page } from "../../http/page.ts";
+import type { SoundParts } from "../../http/fields.ts";
+import type { FieldFaults } from "../../http/rules.ts";
+import type { Page } from "../../http/list.ts";
+import type { Caller } from "../../http/principal.ts";
 import { invalid } from "../../lib/problem.ts";
 import { newSecret } from "../../lib/random-secret.ts";
 import { providerSecretContext } from "../../providers/secret.ts";
 import { SLUG_TAKEN } from "../input.ts";
 import type { NewProvider, Provider } from "../model.ts";
 import * as queries from "../queries/providers.ts";
-import { found, type AdminDeps, type Caller } from "./deps.ts";
+import { findRow, type AdminDeps } from "./deps.ts";
 
 export function listProviders({ db }: { readonly db: Db }, page: Page): Promise<Provider[]> {
   return queries.providersOf(db, page);
@@ -19,26 +20,26 @@ export function findProvider(
   { db }: { readonly db: Db },
   id: string | undefined,
 ): Promise<Provider> {
-  return found(id, (rowId) => queries.providerById(db, rowId));
+  return findRow(id, (rowId) => queries.providerById(db, rowId));
 }
 
-type Deps = Pick<AdminDeps, "db" | "clock" | "box">;
-type WithSecret = Provider & { readonly secret: string };
+type SealingDeps = Pick<AdminDeps, "db" | "clock" | "box">;
+type ProviderAndSecret = Provider & { readonly secret: string };
 
 export async function newProviderFaults(
   { db }: { readonly db: Db },
-  { slug }: Sound<NewProvider>,
-): Promise<Told> {
+  { slug }: SoundParts<NewProvider>,
+): Promise<FieldFaults> {
   const isTaken = slug !== undefined && (await queries.hasSlug(db, slug));
   return { slug: isTaken ? SLUG_TAKEN : undefined };
 }
 
-/** A body without faults; only the slug may have been taken since. */
+/** The body has passed `newProviderFaults`; a slug that was taken since then is a 422. */
 export async function createProvider(
-  { db, clock, box }: Deps,
+  { db, clock, box }: SealingDeps,
   { principal, call }: Caller,
   { slug, name }: NewProvider,
-): Promise<WithSecret> {
+): Promise<ProviderAndSecret> {
   const now = clock.now();
   const secret = newSecret();
   const sealed = box.seal(secret, providerSecretContext(slug));
@@ -56,12 +57,12 @@ export async function createProvider(
   }
 }
 
-/** The one until now stops working at once: what it has signed is refused. */
+/** The secret until now stops working at once: a report that was signed with it is refused from the commit on. */
 export async function rotateProviderSecret(
-  { db, clock, box }: Deps,
+  { db, clock, box }: SealingDeps,
   { principal, call }: Caller,
   provider: Provider,
-): Promise<WithSecret> {
+): Promise<ProviderAndSecret> {
   const now = clock.now();
   const secret = newSecret();
   await db.transaction(async (tx) => {

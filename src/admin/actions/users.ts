@@ -2,14 +2,15 @@ import type { Db } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
 import { endAccess, liftLock } from "../../auth/actions/end-access.ts";
 import { normaliseEmail } from "../../auth/email.ts";
-import type { Sound } from "../../http/check.ts";
-import type { Told } from "../../http/faults.ts";
-import type { Page } from "../../http/page.ts";
+import type { SoundParts } from "../../http/fields.ts";
+import type { FieldFaults } from "../../http/rules.ts";
+import type { Page } from "../../http/list.ts";
+import type { Caller } from "../../http/principal.ts";
 import { invalid, Problem } from "../../lib/problem.ts";
 import { EMAIL_TAKEN, userFaults } from "../input.ts";
 import type { NewUser, User, UserQuery } from "../model.ts";
 import * as queries from "../queries/users.ts";
-import { found, written, type AdminDeps, type Caller } from "./deps.ts";
+import { findRow, written, type AdminDeps } from "./deps.ts";
 
 export function listUsers(
   { db }: { readonly db: Db },
@@ -22,14 +23,14 @@ export function listUsers(
 }
 
 export function findUser({ db }: { readonly db: Db }, id: string | undefined): Promise<User> {
-  return found(id, (rowId) => queries.userById(db, rowId));
+  return findRow(id, (rowId) => queries.userById(db, rowId));
 }
 
-/** What is wrong with the fields of a new user, by what is known now. */
+/** What is wrong with the fields of a new user, by the rows as they are now. */
 export async function newUserFaults(
   { db }: { readonly db: Db },
-  body: Sound<NewUser>,
-): Promise<Told> {
+  body: SoundParts<NewUser>,
+): Promise<FieldFaults> {
   const { company_id: companyId } = body;
   const email = body.email && normaliseEmail(body.email);
   const [employer, isTaken] = await Promise.all([
@@ -39,7 +40,7 @@ export async function newUserFaults(
   return userFaults({ ...body, email }, { employer, isTaken });
 }
 
-/** A body without faults; only the email may have been taken since. */
+/** `body` has passed `newUserFaults`; an email that was taken since then is a 422. */
 export async function createUser(
   deps: Pick<AdminDeps, "db" | "clock" | "passwords">,
   { principal, call }: Caller,
@@ -63,7 +64,7 @@ export async function createUser(
   }
 }
 
-/** Every token of the user's is deleted with it (decisions.md 7). The last active super-admin stays. */
+/** Also deletes every token of the user (decisions.md 7). Throws `last_super_admin` for the last active one. */
 export async function deactivateUser(
   { db, clock }: Pick<AdminDeps, "db" | "clock">,
   { principal, call }: Caller,

@@ -1,6 +1,6 @@
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { violatesUnique } from "../../../db/errors.ts";
-import type { Page } from "../../http/page.ts";
+import type { Page } from "../../http/list.ts";
 import type { AccountQuery, Company, Named } from "../model.ts";
 
 const columns = (db: DbOrTx) => db.sql`

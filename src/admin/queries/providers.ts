@@ -1,6 +1,6 @@
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { violatesUnique } from "../../../db/errors.ts";
-import type { Page } from "../../http/page.ts";
+import type { Page } from "../../http/list.ts";
 import type { Provider } from "../model.ts";
 
 /** Newest first. */

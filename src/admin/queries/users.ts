@@ -1,7 +1,7 @@
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { violatesUnique } from "../../../db/errors.ts";
-import type { Role } from "../../auth/model.ts";
-import type { Page } from "../../http/page.ts";
+import type { Role } from "../../http/principal.ts";
+import type { Page } from "../../http/list.ts";
 import type { Employer, User, UserQuery } from "../model.ts";
 
 const columns = (db: DbOrTx) => db.sql`

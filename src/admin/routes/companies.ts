@@ -1,135 +1,27 @@
 import { Type } from "@sinclair/typebox";
 
-import { superAdmin } from "../../auth/guard.ts";
-import { listOf, listSchema, pageOf } from "../../http/page.ts";
-import { Answer, route } from "../../http/route.ts";
-import * as actions from "../actions/companies.ts";
-import type { AdminDeps } from "../actions/deps.ts";
-import * as model from "../model.ts";
+import { finds } from "../../http/finds.ts";
+import { listPlans, nameOfCompany } from "../actions/companies.ts";
+import { CompanyName, NamedObject } from "../model.ts";
+import { administrating, adminRoutesBase, type AdminRouteDeps } from "./base.ts";
 
-const partner = {
-  type: "partner",
-  path: "/admin/partners",
-  object: model.PartnerObject,
-  show: model.showPartner,
-} as const;
-const account = {
-  type: "account",
-  path: "/admin/accounts",
-  object: model.AccountObject,
-  show: model.showAccount,
-} as const;
-
-/** decisions.md 7: partners and accounts. */
-export function companyRoutes(deps: AdminDeps) {
-  return [
-    ...listRoutes(deps),
-    ...namingRoutes(deps),
-    ...createRoutes(deps),
-    ...stateRoutes(deps, partner),
-    ...stateRoutes(deps, account),
-  ];
+/** decisions.md 7: what is asked of companies of any type, and of the plans that accounts have. */
+export function companyRoutes(deps: AdminRouteDeps) {
+  return adminRoutesBase(deps, "")
+    .macro(finds("company", ({ params }) => nameOfCompany(deps, params["id"])))
+    .get("/companies/:id", ({ company }) => company, {
+      access: administrating,
+      company: true,
+      response: { 200: CompanyName },
+      detail: { summary: "Name a company of any type" },
+    })
+    .get("/plans", async () => ({ data: await listPlans(deps) }), {
+      access: administrating,
+      response: { 200: Type.Object({ data: Type.Array(NamedObject) }) },
+      detail: { summary: "List the plans that an account can have" },
+    });
 }
 
-const key = ({ id }: { id: number }) => String(id);
-
-function listRoutes(deps: AdminDeps) {
-  return [
-    route({
-      method: "GET",
-      path: partner.path,
-      summary: "List partners, newest first",
-      access: superAdmin(),
-      query: model.partnerQuery,
-      answers: { 200: listSchema(partner.object) },
-      async handle({ query }) {
-        const page = pageOf(query);
-        const rows = await actions.listCompanies(deps, partner.type, query, page);
-        return listOf(rows, page, { key, show: partner.show });
-      },
-    }),
-    route({
-      method: "GET",
-      path: account.path,
-      summary: "List accounts, newest first",
-      access: superAdmin(),
-      query: model.accountQuery,
-      answers: { 200: listSchema(account.object) },
-      async handle({ query }) {
-        const page = pageOf(query);
-        const rows = await actions.listCompanies(deps, account.type, query, page);
-        return listOf(rows, page, { key, show: account.show });
-      },
-    }),
-  ];
-}
-
-function namingRoutes(deps: AdminDeps) {
-  return [
-    route({
-      method: "GET",
-      path: "/admin/companies/:id",
-      summary: "Name a company of any type",
-      access: superAdmin(),
-      answers: { 200: model.CompanyName },
-      find: ({ params }) => actions.nameOfCompany(deps, params["id"]),
-      handle: async ({ found }) => found,
-    }),
-    route({
-      method: "GET",
-      path: "/admin/plans",
-      summary: "List the plans that an account can have",
-      access: superAdmin(),
-      answers: { 200: Type.Object({ data: Type.Array(model.NamedObject) }) },
-      handle: async () => ({ data: await actions.listPlans(deps) }),
-    }),
-  ];
-}
-
-function createRoutes(deps: AdminDeps) {
-  return [
-    route({
-      method: "POST",
-      path: partner.path,
-      summary: "Create a partner",
-      access: superAdmin(),
-      body: model.PartnerBody,
-      answers: { 201: partner.object },
-      rules: ({ body }) => actions.newPartnerFaults(deps, body),
-      handle: async ({ principal, call, body }) =>
-        new Answer(201, partner.show(await actions.createPartner(deps, { principal, call }, body))),
-    }),
-    route({
-      method: "POST",
-      path: account.path,
-      summary: "Create an account of a partner, with its stores",
-      access: superAdmin(),
-      body: model.AccountBody,
-      answers: { 201: account.object },
-      rules: ({ body }) => actions.newAccountFaults(deps, body),
-      handle: async ({ principal, call, body }) =>
-        new Answer(201, account.show(await actions.createAccount(deps, { principal, call }, body))),
-    }),
-  ];
-}
-
-function stateRoutes(deps: AdminDeps, kind: typeof partner | typeof account) {
-  const { type, path, object } = kind;
-  return ([true, false] as const).map((isActive) =>
-    route({
-      method: "POST",
-      path: `${path}/:id/${isActive ? "activate" : "deactivate"}`,
-      summary: isActive ? `Activate ${ARTICLE[type]} again` : `Deactivate ${ARTICLE[type]}`,
-      description: isActive
-        ? "Its users sign in again; tokens of before stay ended."
-        : "Ends every token of its users, and of a partner's accounts, at once.",
-      access: superAdmin(),
-      answers: { 200: object },
-      find: ({ params }) => actions.findCompany(deps, type, params["id"]),
-      handle: async ({ principal, call, found }) =>
-        kind.show(await actions.setCompanyActive(deps, { principal, call }, found, isActive)),
-    }),
-  );
-}
-
-const ARTICLE = { partner: "a partner", account: "an account" } as const;
+/** The words of the routes that activate and deactivate a partner or an account. */
+export const ACTIVATING = "Its users sign in again; tokens of before stay ended.";
+export const DEACTIVATING = "Ends every token of its users, and of a partner's accounts, at once.";

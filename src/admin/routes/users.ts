@@ -1,88 +1,104 @@
-import { superAdmin } from "../../auth/guard.ts";
-import { listOf, listSchema, pageOf } from "../../http/page.ts";
-import { Answer, route } from "../../http/route.ts";
-import type { AdminDeps } from "../actions/deps.ts";
+import { Elysia } from "elysia";
+
+import { finds } from "../../http/finds.ts";
+import { NO_FIELDS } from "../../http/fields.ts";
+import { listOf, listSchema, pageOf } from "../../http/list.ts";
+import { problem } from "../../http/problem-schema.ts";
+import type { Judged } from "../../http/rules.ts";
 import * as actions from "../actions/users.ts";
 import { showUser, UserBody, UserObject, userQuery } from "../model.ts";
-
-const BASE = "/admin/users";
+import { administrating, adminRoutesBase, type AdminRouteDeps } from "./base.ts";
 
 /** decisions.md 7: users. */
-export function userRoutes(deps: AdminDeps) {
-  return [...listRoutes(deps), ...stateRoutes(deps)];
+export function userRoutes(deps: AdminRouteDeps) {
+  return new Elysia().use(userListRoutes(deps)).use(userStateRoutes(deps));
 }
 
-function listRoutes(deps: AdminDeps) {
-  return [
-    route({
-      method: "GET",
-      path: BASE,
-      summary: "List users, newest first",
-      access: superAdmin(),
-      query: userQuery,
-      answers: { 200: listSchema(UserObject) },
-      async handle({ query }) {
+function userListRoutes(deps: AdminRouteDeps) {
+  return usersBase(deps)
+    .get(
+      "",
+      async ({ query }) => {
         const page = pageOf(query);
         const rows = await actions.listUsers(deps, query, page);
         return listOf(rows, page, { key: ({ id }) => String(id), show: showUser });
       },
-    }),
-    route({
-      method: "GET",
-      path: `${BASE}/:id`,
-      summary: "Show a user",
-      access: superAdmin(),
-      answers: { 200: UserObject },
-      find: ({ params }) => actions.findUser(deps, params["id"]),
-      handle: async ({ found }) => showUser(found),
-    }),
-    route({
-      method: "POST",
-      path: BASE,
-      summary: "Create a user of a company",
-      description:
-        "The role must be one of the company's kind. Without a password the user signs in through an identity provider, or sets one by email.",
-      access: superAdmin(),
-      body: UserBody,
-      answers: { 201: UserObject },
-      problems: ["overloaded"],
-      rules: ({ body }) => actions.newUserFaults(deps, body),
-      handle: async ({ principal, call, body }) =>
-        new Answer(201, showUser(await actions.createUser(deps, { principal, call }, body))),
-    }),
-  ];
+      {
+        access: administrating,
+        query: userQuery,
+        response: { 200: listSchema(UserObject) },
+        detail: { summary: "List users, newest first" },
+      },
+    )
+    .get("/:id", ({ user }) => showUser(user), {
+      access: administrating,
+      user: true,
+      response: { 200: UserObject },
+      detail: { summary: "Show a user" },
+    })
+    .post(
+      "",
+      async ({ principal, call, body, status }) =>
+        status(201, showUser(await actions.createUser(deps, { principal, call }, body))),
+      {
+        access: administrating,
+        body: UserBody,
+        rules: ({ body }: Judged<typeof UserBody>) => actions.newUserFaults(deps, body),
+        response: { 201: UserObject, 503: problem("overloaded") },
+        detail: {
+          summary: "Create a user of a company",
+          description:
+            "The role must be one of the company's kind. Without a password the user signs in through an identity provider, or sets one by email.",
+        },
+      },
+    );
 }
 
-function stateRoutes(deps: AdminDeps) {
-  const common = { method: "POST", access: superAdmin(), answers: { 200: UserObject } } as const;
-  const find = ({ params }: { params: Readonly<Record<string, string>> }) =>
-    actions.findUser(deps, params["id"]);
-  return [
-    route({
-      ...common,
-      path: `${BASE}/:id/deactivate`,
-      summary: "Deactivate a user",
-      description: "Ends every token of the user at once. The last active super-admin stays.",
-      problems: ["last_super_admin"],
-      find,
-      handle: async ({ principal, call, found }) =>
-        showUser(await actions.deactivateUser(deps, { principal, call }, found)),
-    }),
-    route({
-      ...common,
-      path: `${BASE}/:id/activate`,
-      summary: "Activate a user again",
-      find,
-      handle: async ({ principal, call, found }) =>
-        showUser(await actions.activateUser(deps, { principal, call }, found)),
-    }),
-    route({
-      ...common,
-      path: `${BASE}/:id/unlock`,
-      summary: "Lift the sign-in lock of a user",
-      find,
-      handle: async ({ principal, call, found }) =>
-        showUser(await actions.unlockUser(deps, { principal, call }, found)),
-    }),
-  ];
+function usersBase(deps: AdminRouteDeps) {
+  return adminRoutesBase(deps, "/users").macro(
+    finds("user", ({ params }) => actions.findUser(deps, params["id"])),
+  );
+}
+
+function userStateRoutes(deps: AdminRouteDeps) {
+  return usersBase(deps)
+    .post(
+      "/:id/deactivate",
+      async ({ principal, call, user }) =>
+        showUser(await actions.deactivateUser(deps, { principal, call }, user)),
+      {
+        access: administrating,
+        user: true,
+        body: NO_FIELDS,
+        response: { 200: UserObject, 409: problem("last_super_admin") },
+        detail: {
+          summary: "Deactivate a user",
+          description: "Ends every token of the user at once. The last active super-admin stays.",
+        },
+      },
+    )
+    .post(
+      "/:id/activate",
+      async ({ principal, call, user }) =>
+        showUser(await actions.activateUser(deps, { principal, call }, user)),
+      {
+        access: administrating,
+        user: true,
+        body: NO_FIELDS,
+        response: { 200: UserObject },
+        detail: { summary: "Activate a user again" },
+      },
+    )
+    .post(
+      "/:id/unlock",
+      async ({ principal, call, user }) =>
+        showUser(await actions.unlockUser(deps, { principal, call }, user)),
+      {
+        access: administrating,
+        user: true,
+        body: NO_FIELDS,
+        response: { 200: UserObject },
+        detail: { summary: "Lift the sign-in lock of a user" },
+      },
+    );
 }

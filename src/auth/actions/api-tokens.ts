@@ -1,13 +1,12 @@
 import type { Db } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
-import type { Page } from "../../http/page.ts";
-import type { Call } from "../../http/route.ts";
+import type { Page } from "../../http/list.ts";
+import type { Caller, Principal } from "../../http/principal.ts";
 import { isoInstant, type Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import { Problem } from "../../lib/problem.ts";
 import { coversScopes } from "../decide.ts";
 import type { KeyRing } from "../key-ring.ts";
-import type { Principal } from "../model.ts";
 import { apiTokensOf, deleteToken, findApiToken, type ApiTokenRow } from "../queries/tokens.ts";
 import type { ApiTokenBody, NewApiTokenAnswer } from "../token-model.ts";
 import { holdCaller } from "./hold-caller.ts";
@@ -21,14 +20,9 @@ export interface ApiTokenDeps {
   readonly config: Pick<Config, "accessTokenTtlS">;
 }
 
-interface Caller {
-  readonly principal: Principal;
-  readonly call: Call;
-}
-
 const KIND = "api_pat";
 
-/** `POST /account/personal-access-tokens`. Without scopes it may what the caller's token may. */
+/** `POST /account/personal-access-tokens`. Without `scopes` the new token has those of the caller's token. */
 export async function makeApiToken(
   deps: ApiTokenDeps,
   { principal, call }: Caller,
@@ -74,14 +68,14 @@ export function listApiTokens(
   return apiTokensOf(db, userId, { now: clock.now(), page });
 }
 
-/** The place of a token in the list: `apiTokensOf` reads it. */
+/** The key of a token in a list's cursor; `apiTokensOf` reads it. */
 export function apiTokenKey({ issuedAt, jti }: ApiTokenRow): string {
   return `${issuedAt.getTime()}.${jti}`;
 }
 
 export const isApiTokenKey = (key: string): boolean => /^\d{1,15}\.[\w-]{1,64}$/.test(key);
 
-/** What we make a jti of; a text with anything else cannot be in the database. */
+/** The form of a jti of ours; any other text cannot be in the database. */
 const TOKEN_ID = /^[\w-]{1,64}$/;
 
 /** 404 where there is none, 403 and an AUTHZ_DENIED row where it is another user's (decisions.md 1). */

@@ -1,6 +1,6 @@
 import type { Db, Tx } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
-import type { Call } from "../../http/route.ts";
+import type { Call } from "../../http/call.ts";
 import { isoInstant, type Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import { errorFields, type Log } from "../../lib/log.ts";
@@ -31,14 +31,14 @@ export interface Attempt {
   readonly admits?: (user: SignInUser) => boolean;
 }
 
-/** The same three answers for every place that takes a password; each says them in its own words. */
+/** What checking a password came to, for every route that takes one; each of them words its own answer. */
 export type AttemptOutcome<T> =
   | { readonly kind: "right"; readonly value: T }
   | { readonly kind: "wrong" }
   | { readonly kind: "locked"; readonly retryAfterS: number };
 
 type OnRight<T> = (tx: Tx, user: SignInUser, now: Date) => Promise<T>;
-/** `stale`: the password was changed while it was verified. */
+/** `stale` says that the password was changed while it was verified. */
 type Settled<T> = AttemptOutcome<T> | { readonly kind: "stale" };
 
 /**
@@ -63,7 +63,7 @@ async function settleAttempt<T>(
 ): Promise<AttemptOutcome<T>> {
   const email = normaliseEmail(attempt.email);
   const digest = emailDigest(email);
-  // Spares the hash; the statement after the hash is what decides.
+  // This look only spares the hash; the statement after the hash decides.
   const early = lockedOutcome(await findLockTime(deps.db, digest), deps.clock.now());
   if (early !== undefined) return early;
   for (;;) {
@@ -130,7 +130,7 @@ async function settleWrong(
     return true;
   });
   if (counted) return { kind: "wrong" };
-  // The lock may have run out since; then the caller may try again at once.
+  // The lock may have run out since the statement; then the caller may try again at once.
   return (
     lockedOutcome(await findLockTime(deps.db, digest), now) ?? { kind: "locked", retryAfterS: 1 }
   );
@@ -144,7 +144,7 @@ function lockedOutcome(
   return until === undefined ? undefined : { kind: "locked", retryAfterS: retryAfterS(until, now) };
 }
 
-/** Only here is the password at hand to hash it anew. The sign-in stands whether or not this succeeds. */
+/** Hashes the password anew where its hash is outdated. Only a sign-in knows it in plain; it stands if this fails. */
 async function renewHash(
   { db, log, passwords }: AttemptDeps,
   { userId, password, hash }: { userId: number; password: string; hash: string },

@@ -1,17 +1,17 @@
 import type { Db } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
-import type { Call } from "../../http/route.ts";
+import type { Call } from "../../http/call.ts";
 import { addMs, type Clock } from "../../lib/clock.ts";
 import { errorFields, type Log } from "../../lib/log.ts";
 import { Problem } from "../../lib/problem.ts";
 import { claimsMatch } from "../claims.ts";
 import type { KeyRing } from "../key-ring.ts";
-import type { Principal, TokenKind } from "../model.ts";
+import type { Principal, TokenKind } from "../../http/principal.ts";
 import { findBearer, stampLastUse, type BearerRow } from "../queries/tokens.ts";
 
 /** `last_used_at` tells people which tokens are in use; a minute is exact enough and spares a write per request. */
 const LAST_USE_STEP_MS = 60_000;
-/** How often the audit log tells of the same token's use. */
+/** The audit log tells of a token's use once in an hour of the clock. */
 const HOUR_MS = 3_600_000;
 
 /** RFC 6750, 2.1. The scheme knows no case; a JWT is three parts of base64url. */
@@ -76,7 +76,7 @@ interface Use {
   readonly at: Date;
 }
 
-/** Stamps beside the request, which neither waits for it nor fails with it; one at a time per token. */
+/** Writes the last use, one write at a time per token. The request neither waits for it nor fails with it. */
 function createUseStamp(deps: Pick<AuthenticateDeps, "db" | "log">) {
   const underWay = new Set<string>();
   return (principal: Principal, call: Call, use: Use): void => {
@@ -90,7 +90,7 @@ function createUseStamp(deps: Pick<AuthenticateDeps, "db" | "log">) {
   };
 }
 
-/** What lives apart from a sign-in: of these the audit log tells when they are used. */
+/** The tokens that live apart from a sign-in: the audit log tells when they are used. */
 const AUDITED_IN_USE: ReadonlySet<TokenKind> = new Set([
   "dashboard_pat",
   "api_pat",
@@ -103,8 +103,8 @@ async function recordUse(
   { call, use }: { call: Call; use: Use },
 ): Promise<void> {
   const { jti, tokenKind } = actor;
-  const isTold = use.seen !== null && hourOf(use.seen) === hourOf(use.at);
-  if (isTold || !AUDITED_IN_USE.has(tokenKind)) {
+  const isAudited = use.seen !== null && hourOf(use.seen) === hourOf(use.at);
+  if (isAudited || !AUDITED_IN_USE.has(tokenKind)) {
     await stampLastUse(db, jti, use);
     return;
   }

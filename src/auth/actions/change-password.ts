@@ -1,10 +1,9 @@
 import type { Tx } from "../../../db/client.ts";
-import type { Call } from "../../http/route.ts";
 import { invalid, Problem } from "../../lib/problem.ts";
 import type { Wake } from "../../outbox/schedule.ts";
 import { hasCodesLeft } from "../decide.ts";
 import { emailDigest } from "../email.ts";
-import type { Principal } from "../model.ts";
+import type { Caller } from "../../http/principal.ts";
 import { holdCodeLimits } from "../queries/codes.ts";
 import { findCodeRecipient, findPerson } from "../queries/users.ts";
 import { attemptSignIn, type AttemptDeps } from "./attempt-sign-in.ts";
@@ -16,14 +15,13 @@ export interface ChangeDeps extends AttemptDeps, ResendDeps {
 }
 
 /**
- * `POST /change-password`: a right password mails the code and changes nothing; a wrong one counts to the lock
- * (decisions.md 2). No cooldown here: whoever knows the password may ask again; the day's number of codes holds.
+ * `POST /change-password`: a right password mails the code and changes nothing; a wrong one counts towards the lock
+ * (decisions.md 2). Whoever knows the password may ask again without a cooldown, up to the day's limit of codes.
  */
 export async function requestPasswordChange(
   deps: ChangeDeps,
-  principal: Principal,
+  { principal, call }: Caller,
   currentPassword: string,
-  call: Call,
 ): Promise<void> {
   const person = await findPerson(deps.db, principal.userId);
   if (person === undefined) throw new Problem("unauthenticated");

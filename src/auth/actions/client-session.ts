@@ -1,7 +1,7 @@
 import type { Tx } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
 import type { AuditAction } from "../../audit/model.ts";
-import type { Call } from "../../http/route.ts";
+import type { Call } from "../../http/call.ts";
 import type { Config } from "../../lib/config.ts";
 import type { KeyRing } from "../key-ring.ts";
 import { deleteFamily, lockFamily } from "../queries/sessions.ts";
@@ -57,8 +57,8 @@ export async function holdPerson(tx: Tx, userId: number): Promise<PersonRow | un
 }
 
 /**
- * `holdPerson`, and then the client against its deletion: the order of locks is user, client, and only then what
- * belongs to both. Undefined as well if the client is gone, or lacks the grant.
+ * Does what `holdPerson` does, and then holds the client against its deletion: locks are taken on the user, then on the
+ * client, then on what belongs to both. Undefined as well if the client is gone, or lacks the grant.
  */
 export async function holdPersonInClient(
   tx: Tx,
@@ -72,7 +72,7 @@ export async function holdPersonInClient(
 export async function endClientSession(
   tx: Tx,
   familyId: string,
-  told: {
+  ending: {
     at: Date;
     action: AuditAction;
     user: { id: number; companyId: number };
@@ -82,8 +82,8 @@ export async function endClientSession(
 ): Promise<void> {
   await lockFamily(tx, familyId);
   const revoked = await deleteFamily(tx, familyId);
-  const { at, action, user, call } = told;
+  const { at, action, user, call } = ending;
   const actor = { userId: user.id, companyId: user.companyId, impersonatorId: null };
-  const details = { ...told.details, session_id: familyId, revoked };
+  const details = { ...ending.details, session_id: familyId, revoked };
   await recordAudit(tx, { at, action, actor, call, details });
 }

@@ -1,12 +1,11 @@
 import type { Db, Tx } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
 import type { AuditAction } from "../../audit/model.ts";
-import type { Call } from "../../http/route.ts";
+import type { Caller } from "../../http/principal.ts";
 import { isoInstant, type Clock } from "../../lib/clock.ts";
 import { Problem } from "../../lib/problem.ts";
 import type { SecretBox } from "../../lib/secret-box.ts";
 import type { KeyRing } from "../key-ring.ts";
-import type { Principal } from "../model.ts";
 import { deleteToken, findDashboardToken, type DashboardToken } from "../queries/tokens.ts";
 import type { DashboardTokenAnswer } from "../token-model.ts";
 import { holdCaller } from "./hold-caller.ts";
@@ -19,14 +18,9 @@ export interface DashboardTokenDeps {
   readonly keys: KeyRing;
 }
 
-interface Caller {
-  readonly principal: Principal;
-  readonly call: Call;
-}
-
 const KIND = "dashboard_pat";
 
-/** `GET /account/api-token`: the token itself, once more. */
+/** `GET /account/api-token` shows the token itself again. */
 export async function viewDashboardToken(
   deps: DashboardTokenDeps,
   caller: Caller,
@@ -41,7 +35,7 @@ export async function viewDashboardToken(
   });
 }
 
-/** `POST /account/api-token`: a user has one at most. */
+/** `POST /account/api-token`: a user has at most one token. */
 export async function makeDashboardToken(
   deps: DashboardTokenDeps,
   caller: Caller,

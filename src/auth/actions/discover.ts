@@ -1,11 +1,11 @@
 import type { Db } from "../../../db/client.ts";
-import { BASE_PATH } from "../../http/mount.ts";
+import { BASE_PATH } from "../../http/base-path.ts";
 import type { Config } from "../../lib/config.ts";
 import { emailDomain, normaliseEmail } from "../email.ts";
 import type { DiscoverAnswer } from "../password-model.ts";
 import { findDomainPolicy } from "../queries/sso.ts";
 
-/** `POST /auth/discover`: from the domain's policy alone; no user is looked up (decisions.md 2). */
+/** `POST /auth/discover` answers from the domain's policy alone and looks up no user (decisions.md 2). */
 export async function discover(
   { db, config }: { db: Db; config: Pick<Config, "serverRoot"> },
   email: string,

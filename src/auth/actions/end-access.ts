@@ -4,8 +4,9 @@ import * as queries from "../queries/access.ts";
 import { forgetLock } from "../queries/locks.ts";
 
 /**
- * Ends all that users can act by: their tokens, those they hold for others, and codes under way (decisions.md 2,
- * revocation). Part of the transaction that deactivates them, after their rows are held. Answers how many tokens.
+ * Ends everything that users can act by: their tokens, those they hold for others, and codes under way (decisions.md 2,
+ * revocation). Call it in the transaction that deactivates the users, after their rows are held. Answers the number of
+ * tokens.
  */
 export async function endAccess(tx: Tx, userIds: readonly number[], now: Date): Promise<number> {
   await queries.consumeCodesOfAll(tx, userIds, now);
@@ -14,7 +15,7 @@ export async function endAccess(tx: Tx, userIds: readonly number[], now: Date): 
   return queries.deleteTokensOfAll(tx, userIds);
 }
 
-/** `endAccess` of everybody in these companies. */
+/** Ends the access of everybody in these companies, whose rows it holds. */
 export async function endAccessOfCompanies(
   tx: Tx,
   companyIds: readonly number[],

@@ -1,12 +1,12 @@
 import type { Tx } from "../../../db/client.ts";
 import { Problem } from "../../lib/problem.ts";
-import type { Principal } from "../model.ts";
+import type { Principal } from "../../http/principal.ts";
 import { isTokenAlive } from "../queries/tokens.ts";
 import { holdUser } from "../queries/users.ts";
 
 /**
- * The first thing in a transaction that issues a token on the strength of another one: after it, that token is known
- * to live, and a password reset waits. Looked at after the lock, because the reset may have come in between.
+ * Call it first in a transaction that issues a token on the strength of another one: afterwards that token is known to
+ * live, and a password reset waits. It looks at the token after the lock, because a reset may have come in between.
  */
 export async function holdCaller(tx: Tx, principal: Principal): Promise<void> {
   if (!(await holdUser(tx, principal.userId)) || !(await isTokenAlive(tx, principal.jti)))

@@ -2,13 +2,12 @@ import { ulid } from "ulid";
 
 import type { Db, Tx } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
-import type { Told } from "../../http/faults.ts";
-import type { Call } from "../../http/route.ts";
+import type { FieldFaults } from "../../http/rules.ts";
+import type { Caller, Principal } from "../../http/principal.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import { invalid, Problem } from "../../lib/problem.ts";
 import type { KeyRing } from "../key-ring.ts";
-import type { Principal } from "../model.ts";
 import { insertAuthenticationEvent } from "../queries/sessions.ts";
 import { findAccountWithOwner, holdUser } from "../queries/users.ts";
 import type { ImpersonationAnswer, ImpersonationBody } from "../token-model.ts";
@@ -24,17 +23,15 @@ export interface ImpersonateDeps {
   readonly config: Pick<Config, "accessTokenTtlS">;
 }
 
-interface Caller {
-  readonly principal: Principal;
-  readonly call: Call;
-}
-
 interface Owner {
   readonly userId: number;
   readonly companyId: number;
 }
 
-/** `POST /partner/account-owner/token` (interface.md 4.4): a token that acts as the owner of one of the partner's accounts. */
+/**
+ * `POST /partner/account-owner/token` (interface.md 4.4): a token that acts as the owner of one of the partner's
+ * accounts.
+ */
 export async function impersonateOwner(
   deps: ImpersonateDeps,
   caller: Caller,
@@ -59,19 +56,25 @@ export async function impersonateOwner(
   };
 }
 
-/** Silent on what is not the caller's to act for: good fields leave that to the 404 or 403 of the action. */
+/**
+ * The fault of an account that nobody can act as the owner of. A missing or foreign one has its 404 or 403 in the
+ * action.
+ */
 export async function accountFaults(
   { db }: Pick<ImpersonateDeps, "db">,
   { partnerId }: Principal,
   accountId: number | undefined,
-): Promise<Told> {
+): Promise<FieldFaults> {
   const account = accountId === undefined ? undefined : await findAccountWithOwner(db, accountId);
   if (account === undefined || account.partnerId !== partnerId) return {};
   const canAct = account.ownerId !== null && account.isActive;
   return { account_id: canAct ? undefined : NO_OWNER };
 }
 
-/** Missing 404, another partner's 403 with an AUTHZ_DENIED row, without an owner who could act 422 (decisions.md 2). */
+/**
+ * Refuses a missing account with 404, another partner's with 403 and an AUTHZ_DENIED row, one without an active owner
+ * with 422 (decisions.md 2).
+ */
 async function findOwner(
   deps: Pick<ImpersonateDeps, "db" | "clock">,
   { principal, call }: Caller,

@@ -1,10 +1,10 @@
 import type { Db } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
-import type { Call } from "../../http/route.ts";
+import type { Call } from "../../http/call.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { claimsMatch, type Claims } from "../claims.ts";
 import type { KeyRing } from "../key-ring.ts";
-import type { TokenKind } from "../model.ts";
+import type { TokenKind } from "../../http/principal.ts";
 import { deleteFamily, deleteRefreshTokens, lockFamily } from "../queries/sessions.ts";
 import { deleteToken, findBearer, findRefreshToken } from "../queries/tokens.ts";
 
@@ -14,18 +14,18 @@ interface InspectDeps {
   readonly keys: KeyRing;
 }
 
-export interface LiveToken {
+interface LiveToken {
   readonly kind: TokenKind;
   readonly claims: Claims;
   readonly userId: number;
   readonly companyId: number;
   readonly impersonatorId: number | null;
   readonly familyId: string | null;
-  /** A refresh token that was used: it refreshes no more, yet its sign-in can be revoked with it. */
+  /** Whether it is a refresh token that was used: it refreshes no more, yet its sign-in can be revoked with it. */
   readonly isRedeemed: boolean;
 }
 
-/** A token that was issued to this client and has not ended; undefined for every other text. */
+/** The token, if it was issued to this client and has not ended; undefined for every other text. */
 export async function findClientToken(
   deps: InspectDeps,
   token: string,
@@ -44,7 +44,9 @@ export async function findClientToken(
   return { kind, claims, userId, companyId, impersonatorId, familyId, isRedeemed };
 }
 
-/** RFC 7009, 2.1: with a refresh token its whole sign-in ends, with an access token the refresh token of its own. */
+/**
+ * RFC 7009, 2.1: a refresh token ends with its whole sign-in, an access token with the refresh token of its sign-in.
+ */
 export async function revokeClientToken(
   deps: Pick<InspectDeps, "db" | "clock">,
   { kind, claims, familyId, ...actor }: LiveToken,

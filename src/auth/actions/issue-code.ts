@@ -24,9 +24,9 @@ export interface NewCode {
   readonly email: string;
   readonly digest: string;
   readonly limits: CodeLimits;
-  /** Whether anybody is told the code. */
+  /** Whether the code is mailed. */
   readonly isMailed: boolean;
-  /** Whose password it opens; null for a signup, and where nobody is told. */
+  /** The user whose password it may set; null for a signup, and where it is not mailed. */
   readonly userId: number | null;
   readonly brand: string | null;
   readonly now: Date;
@@ -34,13 +34,13 @@ export interface NewCode {
 
 const CODES = 1_000_000;
 const CODE_DIGITS = 6;
-/** Where a mail that is taken back was addressed to. */
+/** The recipient of a mail that is queued only to be rolled back. */
 const NOBODY = "nobody@invalid";
 
 /**
- * Replaces the code of an email and purpose and queues its mail, in one transaction. Where nobody is to be told, the
- * same is done and the mail taken back again, so that the time does not tell either (decisions.md 2, email OTP). The
- * caller holds the email's limits. Answers what to wake after the commit.
+ * Replaces the code of an email and purpose and queues its mail, in one transaction. Where the code is not mailed, the
+ * mail is queued as well and rolled back, so that the time of an answer shows no difference (decisions.md 2, email
+ * OTP). The caller holds the email's limits. Answers what to wake after the commit.
  */
 export async function issueCode(tx: Tx, deps: CodeDeps, one: NewCode): Promise<Wake> {
   const { type, digest, email, userId, now } = one;
@@ -58,7 +58,7 @@ export async function issueCode(tx: Tx, deps: CodeDeps, one: NewCode): Promise<W
   return MAIL_WAKE;
 }
 
-/** What ties a code to its email and purpose. */
+/** The context of a code's MAC, which ties the code to its email and purpose. */
 export function codeContext(type: CodeType, digest: string): string {
   return `${type}:${digest}`;
 }

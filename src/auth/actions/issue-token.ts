@@ -5,7 +5,7 @@ import { addMs } from "../../lib/clock.ts";
 import type { SecretBox } from "../../lib/secret-box.ts";
 import { claimsOf } from "../claims.ts";
 import type { KeyRing } from "../key-ring.ts";
-import type { TokenKind } from "../model.ts";
+import type { TokenKind } from "../../http/principal.ts";
 import { insertToken } from "../queries/tokens.ts";
 
 /** decisions.md 2, JWT. */
@@ -19,12 +19,12 @@ export interface TokenGrant {
   readonly clientId: string | null;
   readonly impersonatorId: number | null;
   readonly scope: string;
-  /** Null: it never expires. */
+  /** Null for a token that never expires. */
   readonly ttlS: number | null;
   readonly now: Date;
-  /** Of a personal access token issued through the API. */
+  /** The name of a personal access token of the API. */
   readonly name?: string;
-  /** Seals the token into its row, from which its user may view it again: the dashboard's personal access token. */
+  /** Given for the dashboard's personal access token: seals it into its row, from which its user can view it again. */
   readonly box?: SecretBox;
 }
 
@@ -35,8 +35,9 @@ export interface IssuedToken {
 }
 
 /**
- * Signs a JWT and writes the row that it lives by. The caller audits it: only it knows what the token is for; and it
- * holds the user's row (`holdUser`, `holdPassword`), else a password reset at the same time would miss the token.
+ * Signs a JWT and writes the row that it lives by. The caller audits it, because only the caller knows what it is for;
+ * and the caller holds the user's row (`holdUser`, `holdPassword`), else a password reset meanwhile would miss the
+ * token.
  */
 export async function issueToken(tx: Tx, keys: KeyRing, grant: TokenGrant): Promise<IssuedToken> {
   const { name = null, box, ttlS, now, ...rest } = grant;
@@ -50,7 +51,7 @@ export async function issueToken(tx: Tx, keys: KeyRing, grant: TokenGrant): Prom
   return { token, jti, expiresAt };
 }
 
-/** What a dashboard token is sealed for: in another row, or for another user, it does not open. */
+/** The context that a dashboard token is sealed in: it does not open in another row or for another user. */
 export function sealedTokenContext({ jti, userId }: { jti: string; userId: number }): string {
   return `api-token:${userId}:${jti}`;
 }

@@ -1,4 +1,4 @@
-import type { Call } from "../../http/route.ts";
+import type { Call } from "../../http/call.ts";
 import { Problem } from "../../lib/problem.ts";
 import type { Config } from "../../lib/config.ts";
 import type { KeyRing } from "../key-ring.ts";

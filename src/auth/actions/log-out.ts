@@ -1,19 +1,18 @@
 import type { Db, Tx } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
-import type { Call } from "../../http/route.ts";
+import type { Caller, Principal } from "../../http/principal.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { Problem } from "../../lib/problem.ts";
-import type { Principal } from "../model.ts";
 import { deleteRefreshTokens, lockFamily, stampLogout } from "../queries/sessions.ts";
 import { deleteToken } from "../queries/tokens.ts";
 
-interface RevokeDeps {
+interface SignOutDeps {
   readonly db: Db;
   readonly clock: Clock;
 }
 
-/** `GET /logout`: ends the token and its family's refresh token (interface.md 4.1, decisions.md 2). */
-export async function logOut(deps: RevokeDeps, principal: Principal, call: Call): Promise<void> {
+/** `GET /logout` ends the token and the refresh token of its family (interface.md 4.1, decisions.md 2). */
+export async function logOut(deps: SignOutDeps, { principal, call }: Caller): Promise<void> {
   const { userId, jti, impersonatorId } = principal;
   const at = deps.clock.now();
   await deps.db.transaction(async (tx) => {
@@ -24,11 +23,10 @@ export async function logOut(deps: RevokeDeps, principal: Principal, call: Call)
   });
 }
 
-/** `GET /sso/revoking-token`: the same end, without being a logout. */
+/** `GET /sso/revoking-token` ends the same tokens, but is audited as a revocation and not as a logout. */
 export async function revokeOwnToken(
-  deps: RevokeDeps,
-  principal: Principal,
-  call: Call,
+  deps: SignOutDeps,
+  { principal, call }: Caller,
 ): Promise<void> {
   const { jti, tokenKind: kind } = principal;
   const at = deps.clock.now();
@@ -41,7 +39,7 @@ export async function revokeOwnToken(
 
 async function endToken(tx: Tx, { jti, familyId }: Principal): Promise<void> {
   if (familyId !== null) await lockFamily(tx, familyId);
-  // Of two calls with one token the second comes with a token that is no more.
+  // Of two calls with one token the second one finds it deleted.
   if (!(await deleteToken(tx, jti))) throw new Problem("unauthenticated");
   if (familyId !== null) await deleteRefreshTokens(tx, familyId);
 }

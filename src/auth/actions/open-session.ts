@@ -2,10 +2,11 @@ import { ulid } from "ulid";
 
 import type { Tx } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
-import type { Call } from "../../http/route.ts";
+import type { Call } from "../../http/call.ts";
 import type { Config } from "../../lib/config.ts";
 import type { KeyRing } from "../key-ring.ts";
-import type { LoginAnswer, SignInMethod } from "../model.ts";
+import type { SignInMethod } from "../../http/principal.ts";
+import type { LoginAnswer } from "../model.ts";
 import { insertAuthenticationEvent } from "../queries/sessions.ts";
 import { issueToken, type IssuedToken } from "./issue-token.ts";
 import { readContext } from "./session-context.ts";
@@ -24,7 +25,7 @@ interface SignIn {
   readonly now: Date;
 }
 
-/** A sign-in to the service's own pages, with all that they are told of who came (decisions.md 2, `POST /login`). */
+/** Opens a session of the service's own pages; answers what they show of the user (decisions.md 2, `POST /login`). */
 export async function openOwnSession(
   tx: Tx,
   deps: SessionDeps,

@@ -16,24 +16,24 @@ import {
   tryPurgeTurn,
 } from "../queries/purge.ts";
 
-export interface PurgeDeps {
+interface PurgeDeps {
   readonly db: Db;
   readonly clock: Clock;
   readonly config: Pick<Config, "otpCooldownS">;
 }
 
-/** Rows of one transaction: so few that nobody waits for it. */
+/** The rows of one transaction, few enough that no request waits long for it. */
 export const PURGE_BATCH = 500;
-/** The clocks of several machines differ; what is over stays this long, so that none of them misses a live row. */
+/** How long ended rows are kept: by the clock of another machine they may still live. */
 export const PURGE_MARGIN_MS = 60_000;
-/** A process that did not hear of a rotation yet still signs with the retired key. */
+/** How long a retired key is kept: a process that has not heard of the rotation still signs with it. */
 export const KEEP_RETIRED_KEY_MS = 3_600_000;
-/** How long the second use of an authorization code is told from that of an unknown one. */
-export const KEEP_REDEEMED_CODE_MS = 24 * 3_600_000;
+/** How long a redeemed authorization code is kept: so long its second use is recognised as one. */
+const KEEP_REDEEMED_CODE_MS = 24 * 3_600_000;
 const EVERY_MS = 60_000;
 
-/** What was removed. */
-export interface Purged {
+/** How many rows were removed. */
+interface Purged {
   readonly tokens: number;
   readonly codes: number;
   readonly authorizationCodes: number;
@@ -44,7 +44,7 @@ export interface Purged {
   readonly keys: number;
 }
 
-/** Removes what has ended, batch by batch; leaves it to another process where one is at it. */
+/** Removes rows that have ended, batch by batch; removes none while another process does it. */
 export async function purge(deps: PurgeDeps): Promise<Purged> {
   const now = deps.clock.now();
   const before = addMs(now, -PURGE_MARGIN_MS);
@@ -72,7 +72,7 @@ export async function purge(deps: PurgeDeps): Promise<Purged> {
       const failedBefore = addMs(before, -FORGET_FAILURES_AFTER_MS);
       return deleteForgottenLocks(tx, { failedBefore, now }, PURGE_BATCH);
     }),
-    // Last: the tokens that are gone now need their keys no more.
+    // Keys come last, because the tokens that were just removed need them no more.
     keys: await inBatches((tx) => dropKeys(tx, now)),
   };
 }

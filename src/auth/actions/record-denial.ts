@@ -1,8 +1,8 @@
 import type { Db } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
-import type { Call } from "../../http/route.ts";
+import type { Call } from "../../http/call.ts";
 import type { Clock } from "../../lib/clock.ts";
-import type { Principal } from "../model.ts";
+import type { Principal } from "../../http/principal.ts";
 
 /** interface.md 5.4: a refusal by role, or of a record outside the caller's account, leaves an AUTHZ_DENIED row. */
 export async function recordDenial(

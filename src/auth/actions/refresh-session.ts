@@ -1,6 +1,6 @@
 import type { Db, Tx } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
-import type { Call } from "../../http/route.ts";
+import type { Call } from "../../http/call.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import { claimsMatch, type Claims } from "../claims.ts";
@@ -11,7 +11,7 @@ import { findRefreshToken, redeemToken, shareClient, type RefreshRow } from "../
 import { holdUser } from "../queries/users.ts";
 import { issueToken, type IssuedToken } from "./issue-token.ts";
 
-export interface RefreshDeps {
+interface RefreshDeps {
   readonly db: Db;
   readonly clock: Clock;
   readonly keys: KeyRing;
@@ -20,39 +20,39 @@ export interface RefreshDeps {
 
 interface Refresh {
   readonly token: string;
-  /** Of the client that authenticated itself. */
+  /** The id of the client that authenticated itself. */
   readonly clientId: string | null;
-  /** Narrower than before; undefined: as before. */
+  /** The scopes of the new access token; undefined for those of the old one. */
   readonly scopes?: readonly string[];
-  /** What the client is registered for; undefined: nothing holds it back. */
+  /** The scopes that the client is registered for; undefined where nothing limits it. */
   readonly ceiling?: readonly string[];
 }
 
-export type RefreshOutcome =
+type RefreshOutcome =
   | {
       readonly kind: "refreshed";
       readonly access: IssuedToken;
       readonly refresh: IssuedToken;
       readonly scope: string;
     }
-  /** One answer for unknown, foreign, expired, used and replayed. */
+  /** Unknown, foreign, expired, used and replayed tokens all have this one answer. */
   | { readonly kind: "refused" }
   | { readonly kind: "too_wide" };
 
 /** Redeems a refresh token: of any number of parallel redemptions exactly one wins (decisions.md 2, refresh). */
 export async function refreshSession(
   deps: RefreshDeps,
-  asked: Refresh,
+  refresh: Refresh,
   call: Call,
 ): Promise<RefreshOutcome> {
-  // Outside of the transaction: it may read the database.
-  const claims = await deps.keys.verify("rt+jwt", asked.token);
+  // Verified before the transaction, because an unknown key is looked up in the database.
+  const claims = await deps.keys.verify("rt+jwt", refresh.token);
   if (claims === undefined) return { kind: "refused" };
   const now = deps.clock.now();
   return deps.db.transaction(async (tx) => {
     const row = await holdRefreshToken(tx, claims);
     if (row === undefined) return { kind: "refused" };
-    const { scopes, clientId, ceiling } = asked;
+    const { scopes, clientId, ceiling } = refresh;
     const leewayS = deps.config.refreshLeewayS;
     const decision = decideRefresh(row, { clientId, scopes, ceiling }, { now, leewayS });
     if (decision.kind === "replayed") return endReplayed(tx, row, call, now);
@@ -65,8 +65,8 @@ export async function refreshSession(
 type HeldRow = RefreshRow & { readonly familyId: string };
 
 /**
- * Takes the locks in the one order: user (against a reset), client (against its deletion), family (against logout,
- * the end of the session and other redemptions). The row counts as it is after them.
+ * Takes the locks in the order that all do: user (against a reset), client (against its deletion), family (against
+ * logout, the end of the session and other redemptions). The row counts as it is after them.
  */
 async function holdRefreshToken(tx: Tx, claims: Claims): Promise<HeldRow | undefined> {
   const known = await findRefreshToken(tx, claims.jti);
@@ -79,7 +79,9 @@ async function holdRefreshToken(tx: Tx, claims: Claims): Promise<HeldRow | undef
   return { ...row, familyId: known.familyId };
 }
 
-/** Either the client or a thief holds a copy, and nobody knows which: the whole sign-in ends (RFC 9700, 4.14.2). */
+/**
+ * Ends the whole sign-in: two parties have the token, and nobody knows which of them is the client (RFC 9700, 4.14.2).
+ */
 async function endReplayed(
   tx: Tx,
   { userId, companyId, familyId }: HeldRow,
@@ -109,7 +111,7 @@ async function issuePair(
     now,
     ttlS: deps.config.accessTokenTtlS,
   });
-  // The new one may do what the old one could, also when this access token is narrower (RFC 6749, 6).
+  // The new refresh token has the scope of the old one, also where this access token is narrower (RFC 6749, 6).
   const holder = { userId, familyId, clientId, scope: row.scope, now };
   const refresh = await issueRefreshToken(tx, deps, holder);
   await recordAudit(tx, {
@@ -122,7 +124,7 @@ async function issuePair(
   return { kind: "refreshed", access, refresh, scope };
 }
 
-/** The refresh token of a sign-in, beside the access token that `openSession` issues. */
+/** Issues the refresh token of a sign-in, beside the access token that `openSession` issues. */
 export function issueRefreshToken(
   tx: Tx,
   { keys, config }: Pick<RefreshDeps, "keys"> & { config: Pick<Config, "refreshTokenTtlS"> },

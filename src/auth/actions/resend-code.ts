@@ -16,11 +16,14 @@ export interface ResendDeps extends CodeDeps {
   readonly config: Pick<Config, "otpTtlS" | "otpCooldownS">;
 }
 
-/** `POST /email-otp/resend`. Says nothing, whatever it did; and does the same for every email. */
-export async function resendCode(deps: ResendDeps, asked: ResendBody): Promise<void> {
+/**
+ * `POST /email-otp/resend`. Does the same for every email and answers nothing of it, so that nobody learns who is a
+ * user.
+ */
+export async function resendCode(deps: ResendDeps, body: ResendBody): Promise<void> {
   const now = deps.clock.now();
-  const email = normaliseEmail(asked.email);
-  const wake = await deps.db.transaction((tx) => startOrRepeat(tx, deps, { ...asked, email }, now));
+  const email = normaliseEmail(body.email);
+  const wake = await deps.db.transaction((tx) => startOrRepeat(tx, deps, { ...body, email }, now));
   if (wake !== undefined) await deps.schedule.wake([wake]);
 }
 
@@ -40,7 +43,9 @@ async function startOrRepeat(
   return issueCode(tx, deps, { type, email, digest, limits, now, ...to });
 }
 
-/** Whom the code is for. A signup is anybody's; a change of password only repeats what its user began. */
+/**
+ * Decides whether to mail the code. One for a change of password is mailed only where the user has begun the change.
+ */
 function addresseeOf(
   type: ResendBody["type"],
   known: { recipient: CodeRecipient | undefined; last: CodeRow | undefined; now: Date },

@@ -1,6 +1,5 @@
 import type { Tx } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
-import type { Call } from "../../http/route.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import type { Passwords } from "../../lib/password.ts";
@@ -12,7 +11,7 @@ import type { Db } from "../../../db/client.ts";
 import { emailDigest } from "../email.ts";
 import type { KeyRing } from "../key-ring.ts";
 import { passwordChangedMail } from "../mails.ts";
-import type { Principal } from "../model.ts";
+import type { Caller } from "../../http/principal.ts";
 import type { ResetAnswer } from "../password-model.ts";
 import { consumeCodesOf, deleteAuthorizationCodesOf } from "../queries/codes.ts";
 import { forgetLock } from "../queries/locks.ts";
@@ -31,28 +30,26 @@ export interface ResetDeps {
   readonly config: Pick<Config, "accessTokenTtlS">;
 }
 
-interface Reset {
-  readonly principal: Principal;
-  readonly call: Call;
+interface Reset extends Caller {
   readonly now: Date;
 }
 
 /**
- * `POST /reset-password`: the new hash, the end of everything that the user has, and one fresh token, in one
+ * `POST /reset-password` stores the new hash, ends every token and code of the user and issues one fresh token, in one
  * transaction (decisions.md 2).
  */
 export async function resetPassword(
   deps: ResetDeps,
-  principal: Principal,
+  { principal, call }: Caller,
   password: string,
-  call: Call,
 ): Promise<ResetAnswer> {
   const hash = await deps.passwords.hash(password);
   const now = deps.clock.now();
   const answer = await deps.db.transaction(async (tx) => {
-    // First of all: whoever issues a token for the user holds the row, so this waits, and then sees the token.
+    // This comes first: whoever issues a token for the user holds the row, so this waits for it, and the token is ended
+    // too.
     const person = await changePassword(tx, { userId: principal.userId, hash, now });
-    // Of two resets with one token the second comes with a token that is no more.
+    // Of two resets with one token the second one finds it deleted.
     if (person === undefined || !(await deleteToken(tx, principal.jti)))
       throw new Problem("unauthenticated");
     await endEverything(tx, person, { principal, call, now });

@@ -5,8 +5,8 @@ import type { SecretBox } from "../../lib/secret-box.ts";
 import { activateNextKey, insertSigningKey, retireCurrentKey } from "../queries/keys.ts";
 import { generateSigningKey } from "../signing-key.ts";
 
-/** Key ids. */
-export interface Rotation {
+/** The ids of the keys by what they have become. */
+interface Rotation {
   readonly retired: string;
   readonly current: string;
   readonly next: string;

@@ -12,7 +12,7 @@ export async function readContext(
   return { context: contextOf(row), locationCount: locationCount(row) };
 }
 
-/** An account user's own stores; the partner's or the platform's as a whole. */
+/** Counts an account user's own stores; for all others those of the whole tenant. */
 function locationCount(row: ContextRow): number {
   return row.companyType === "account" ? row.storeIds.length : row.tenantStores;
 }

@@ -1,10 +1,9 @@
 import type { Db } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
-import { isUlid, type Page } from "../../http/page.ts";
-import type { Call } from "../../http/route.ts";
+import { isUlid, type Page } from "../../http/list.ts";
+import type { Caller, Principal } from "../../http/principal.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { Problem } from "../../lib/problem.ts";
-import type { Principal } from "../model.ts";
 import {
   deleteFamily,
   findSession,
@@ -15,18 +14,13 @@ import {
 } from "../queries/sessions.ts";
 import { recordDenial } from "./record-denial.ts";
 
-interface SessionDeps {
+interface OwnSessionDeps {
   readonly db: Db;
   readonly clock: Clock;
 }
 
-interface Caller {
-  readonly principal: Principal;
-  readonly call: Call;
-}
-
 export function listSessions(
-  { db, clock }: SessionDeps,
+  { db, clock }: OwnSessionDeps,
   { userId }: Principal,
   page: Page,
 ): Promise<SessionRow[]> {
@@ -35,7 +29,7 @@ export function listSessions(
 
 /** 404 where there is none that lives, 403 and an AUTHZ_DENIED row where it is another user's (decisions.md 1). */
 export async function findOwnSession(
-  deps: SessionDeps,
+  deps: OwnSessionDeps,
   { principal, call }: Caller,
   id: string,
 ): Promise<SessionRow> {
@@ -47,9 +41,9 @@ export async function findOwnSession(
   throw new Problem("forbidden");
 }
 
-/** Ends every token of the sign-in; the lock on the family keeps a refresh from bringing new ones meanwhile. */
+/** Ends every token of the sign-in; meanwhile the lock on the family keeps a refresh from issuing new ones. */
 export async function endSession(
-  { db, clock }: SessionDeps,
+  { db, clock }: OwnSessionDeps,
   { principal: actor, call }: Caller,
   { id }: SessionRow,
 ): Promise<void> {

@@ -1,5 +1,5 @@
 import type { Tx } from "../../../db/client.ts";
-import type { Call } from "../../http/route.ts";
+import type { Call } from "../../http/call.ts";
 import { lockedUntil } from "../decide.ts";
 import { emailDigest } from "../email.ts";
 import type { LoginAnswer } from "../model.ts";
@@ -15,8 +15,8 @@ interface LinkedUser {
 }
 
 /**
- * The first thing in a transaction that signs a linked user in, or gets ready to: after it a password reset waits.
- * The lock on sign-in counts here too (decisions.md 2, lock).
+ * Call it first in a transaction that signs a linked user in, or prepares to: afterwards a password reset waits. The
+ * lock of wrong passwords holds for these sign-ins too (decisions.md 2, lock).
  */
 export async function holdLinkedUser(
   tx: Tx,
@@ -28,7 +28,7 @@ export async function holdLinkedUser(
   return lockedUntil(lock, now) === undefined ? "held" : "locked";
 }
 
-/** The session of a user who is held, with the same answer as a login. */
+/** Opens the session of a user who is held; answers the same as a login. */
 export function openLinkedSession(
   tx: Tx,
   deps: SessionDeps,

@@ -1,6 +1,6 @@
 import type { Db, Tx } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
-import type { Call } from "../../http/route.ts";
+import type { Call } from "../../http/call.ts";
 import { addMs, type Clock } from "../../lib/clock.ts";
 import { invalid } from "../../lib/problem.ts";
 import type { SecretBox } from "../../lib/secret-box.ts";
@@ -28,10 +28,12 @@ export interface VerifyCodeDeps {
   readonly keys: KeyRing;
 }
 
-/** decisions.md 2, email OTP: how long the token for the new password lives, and the proof of a signup. */
+/** decisions.md 2, email OTP: how long the token for a new password lives, and how long the proof of a signup. */
 const TOKEN_TTL_S = 900;
-export const RESET_SCOPE = "password:reset";
-/** What the proof of a verified address is sealed for; the signup wizard, which is not here, opens it. */
+const RESET_SCOPE = "password:reset";
+/**
+ * The context that the proof of a verified address is sealed in; the signup wizard, which is another program, opens it.
+ */
 export const SIGNUP_CONTEXT = "signup-verification";
 
 /** No user has this id. */
@@ -64,7 +66,10 @@ export async function verifyCode(
   return answer;
 }
 
-/** Counts the try and then compares; the same statements for every email. Answers which code it was. */
+/**
+ * Counts the try and then compares, by the same statements for every email. Answers the MAC of the code if it was
+ * right.
+ */
 async function tryCode(
   tx: Tx,
   codes: CodeMac,
@@ -80,13 +85,13 @@ async function tryCode(
   return matches && isSent ? code.codeMac : undefined;
 }
 
-/** Consumes the code, once: a parallel try, a reset or a new code may have come in between. */
+/** Consumes the code that a try found right, unless a parallel try, a reset or a new code came in between. */
 async function redeemCode(
   tx: Tx,
   deps: VerifyCodeDeps,
   { email, digest, type, now, codeMac, call }: Try & { codeMac: string; call: Call },
 ): Promise<VerifyCodeAnswer | undefined> {
-  // Before the email's row: a password reset takes them in this order.
+  // The user is held before the email's row, because a password reset takes them in this order.
   const userId = type === "signup" ? null : ((await holdUserOf(tx, email)) ?? NOBODY);
   const limits = await holdCodeLimits(tx, digest, now);
   const code = await findCode(tx, digest, type);
@@ -98,7 +103,7 @@ async function redeemCode(
   return issueResetToken(tx, deps, { userId, call, now });
 }
 
-/** This try was none of the wrong ones. */
+/** Takes the instant of a right try out of the wrong ones. */
 function withoutOne(instants: readonly Date[], at: Date): Date[] {
   const index = instants.findIndex((one) => one.getTime() === at.getTime());
   return instants.filter((_, i) => i !== index);

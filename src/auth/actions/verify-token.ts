@@ -1,9 +1,10 @@
 import type { Db } from "../../../db/client.ts";
-import type { Principal, VerifyTokenAnswer } from "../model.ts";
+import type { Principal } from "../../http/principal.ts";
+import type { VerifyTokenAnswer } from "../model.ts";
 import { findPerson } from "../queries/users.ts";
 import { readContext } from "./session-context.ts";
 
-/** `GET /verify-token`: whom the bearer token speaks for. */
+/** `GET /verify-token` answers whom the bearer token speaks for. */
 export async function verifyToken(
   deps: { db: Db },
   principal: Principal,

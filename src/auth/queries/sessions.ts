@@ -2,7 +2,7 @@ import { and, desc, eq, gt, inArray, isNull, lt, max, ne, sql, type SQL } from "
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { authenticationEvents, tokens } from "../../../db/schema/tokens.ts";
-import type { Page } from "../../http/page.ts";
+import type { Page } from "../../http/list.ts";
 
 /** A sign-in: the family of the tokens that come from it. */
 type AuthenticationEvent = Omit<typeof authenticationEvents.$inferSelect, "logoutTime">;

@@ -9,7 +9,7 @@ import { oauthClients } from "../../../db/schema/oauth.ts";
 import { authenticationEvents, tokens } from "../../../db/schema/tokens.ts";
 import { users, userStores } from "../../../db/schema/users.ts";
 import { isPartnerOfCompany, isTenantActive, isUserActive, partners } from "../../../db/tenancy.ts";
-import type { Page } from "../../http/page.ts";
+import type { Page } from "../../http/list.ts";
 
 type Token = typeof tokens.$inferSelect;
 export type TokenRow = Omit<Token, "name" | "sealedToken" | "lastUsedAt" | "redeemedAt">;

@@ -1,10 +1,15 @@
-import { route } from "../../http/route.ts";
+import { Elysia } from "elysia";
+
+import { BASE_PATH } from "../../http/base-path.ts";
+import type { Checks } from "../../http/checks.ts";
+import { problem } from "../../http/problem-schema.ts";
+import type { Judged } from "../../http/rules.ts";
 import { requestPasswordChange, type ChangeDeps } from "../actions/change-password.ts";
 import { resendCode } from "../actions/resend-code.ts";
 import { resetPassword, type ResetDeps } from "../actions/reset-password.ts";
 import { verifyCode, type VerifyCodeDeps } from "../actions/verify-code.ts";
 import { passwordFault } from "../common-passwords.ts";
-import { ownSignIn, passwordSetter, publicAccess } from "../guard.ts";
+import { ownSignIn, passwordSetter } from "../guard.ts";
 import { messageAnswer } from "../model.ts";
 import {
   changeBody,
@@ -15,66 +20,71 @@ import {
   verifyCodeAnswer,
 } from "../password-model.ts";
 
-export interface PasswordDeps extends ChangeDeps, ResetDeps, VerifyCodeDeps {
+export interface PasswordRouteDeps extends ChangeDeps, ResetDeps, VerifyCodeDeps {
+  readonly checks: Checks;
   readonly config: ChangeDeps["config"] & ResetDeps["config"];
 }
 
 /** interface.md 4.2; paths of decisions.md 2. */
-export function passwordRoutes(deps: PasswordDeps) {
-  return [...codeRoutes(deps), ...changeRoutes(deps)];
+export function passwordRoutes(deps: PasswordRouteDeps) {
+  return new Elysia().use(codeRoutes(deps)).use(newPasswordRoutes(deps));
 }
 
-function codeRoutes(deps: PasswordDeps) {
-  return [
-    route({
-      method: "POST",
-      path: "/email-otp/resend",
-      summary: "Mail a code, or mail another one",
-      access: publicAccess,
-      body: resendBody,
-      answers: { 200: messageAnswer },
-      handle: async ({ body }) => {
+function codeRoutes(deps: PasswordRouteDeps) {
+  return new Elysia({ prefix: `${BASE_PATH}/email-otp`, tags: ["Sign-in"] })
+    .use(deps.checks)
+    .post(
+      "/resend",
+      async ({ body }) => {
         await resendCode(deps, body);
         return { message: "If the address can be used for this, a code is on its way." };
       },
-    }),
-    route({
-      method: "POST",
-      path: "/email-otp/verify",
-      summary: "Exchange a mailed code for a token that sets the password",
-      access: publicAccess,
+      {
+        public: true,
+        body: resendBody,
+        response: { 200: messageAnswer },
+        detail: { summary: "Mail a code, or mail another one" },
+      },
+    )
+    .post("/verify", ({ body, call }) => verifyCode(deps, body, call), {
+      public: true,
       body: verifyBody,
-      answers: { 200: verifyCodeAnswer },
-      handle: ({ body, call }) => verifyCode(deps, body, call),
-    }),
-  ];
+      response: { 200: verifyCodeAnswer },
+      detail: { summary: "Exchange a mailed code for a token that sets the password" },
+    });
 }
 
-function changeRoutes(deps: PasswordDeps) {
-  return [
-    route({
-      method: "POST",
-      path: "/reset-password",
-      summary: "Set a new password and end everything that was signed in",
-      access: passwordSetter(),
-      body: resetBody,
-      answers: { 200: resetAnswer },
-      problems: ["overloaded"],
-      rules: ({ body: { password } }) => ({ password: password && passwordFault(password) }),
-      handle: ({ principal, body, call }) => resetPassword(deps, principal, body.password, call),
-    }),
-    route({
-      method: "POST",
-      path: "/change-password",
-      summary: "Check the current password and mail the code for a new one",
-      access: ownSignIn("*"),
-      body: changeBody,
-      answers: { 200: messageAnswer },
-      problems: ["account_locked", "overloaded"],
-      handle: async ({ principal, body, call }) => {
-        await requestPasswordChange(deps, principal, body.current_password, call);
+function newPasswordRoutes(deps: PasswordRouteDeps) {
+  return new Elysia({ prefix: BASE_PATH, tags: ["Sign-in"] })
+    .use(deps.checks)
+    .post(
+      "/reset-password",
+      ({ principal, call, body }) => resetPassword(deps, { principal, call }, body.password),
+      {
+        access: passwordSetter(),
+        body: resetBody,
+        rules: ({ body: { password } }: Judged<typeof resetBody>) => ({
+          password: password && passwordFault(password),
+        }),
+        response: { 200: resetAnswer, 503: problem("overloaded") },
+        detail: { summary: "Set a new password and end everything that was signed in" },
+      },
+    )
+    .post(
+      "/change-password",
+      async ({ principal, call, body }) => {
+        await requestPasswordChange(deps, { principal, call }, body.current_password);
         return { message: "A code to change your password is on its way." };
       },
-    }),
-  ];
+      {
+        access: ownSignIn("*"),
+        body: changeBody,
+        response: {
+          200: messageAnswer,
+          429: problem("account_locked"),
+          503: problem("overloaded"),
+        },
+        detail: { summary: "Check the current password and mail the code for a new one" },
+      },
+    );
 }

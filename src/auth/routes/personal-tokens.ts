@@ -1,7 +1,12 @@
 import { Type } from "@sinclair/typebox";
+import { Elysia } from "elysia";
 
-import { listOf, listSchema, pageOf, pageQuery } from "../../http/page.ts";
-import { Answer, route } from "../../http/route.ts";
+import { BASE_PATH } from "../../http/base-path.ts";
+import type { Checks } from "../../http/checks.ts";
+import { finds } from "../../http/finds.ts";
+import { NO_FIELDS } from "../../http/fields.ts";
+import { listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
+import { problem } from "../../http/problem-schema.ts";
 import * as api from "../actions/api-tokens.ts";
 import * as dashboard from "../actions/dashboard-token.ts";
 import { dashboardSignIn, ownSignIn } from "../guard.ts";
@@ -13,99 +18,108 @@ import {
   showApiToken,
 } from "../token-model.ts";
 
-export interface PersonalTokenDeps extends dashboard.DashboardTokenDeps, api.ApiTokenDeps {}
+export interface PersonalTokenRouteDeps extends dashboard.DashboardTokenDeps, api.ApiTokenDeps {
+  readonly checks: Checks;
+}
 
 /** interface.md 5.1, way 1; decisions.md 2. */
-export function personalTokenRoutes(deps: PersonalTokenDeps) {
-  return [...dashboardTokenRoutes(deps), ...apiTokenRoutes(deps)];
+export function personalTokenRoutes(deps: PersonalTokenRouteDeps) {
+  return new Elysia().use(dashboardTokenRoutes(deps)).use(apiTokenRoutes(deps));
 }
 
-const DASHBOARD = "/account/api-token";
-const API = "/account/personal-access-tokens";
-
-function dashboardTokenRoutes(deps: PersonalTokenDeps) {
+function dashboardTokenRoutes(deps: PersonalTokenRouteDeps) {
   const access = dashboardSignIn();
-  return [
-    route({
-      method: "GET",
-      path: DASHBOARD,
-      summary: "Show the dashboard's personal access token",
+  const missing = problem("not_found");
+  return new Elysia({ prefix: `${BASE_PATH}/account/api-token`, tags: ["Self-service"] })
+    .use(deps.checks)
+    .get("", ({ principal, call }) => dashboard.viewDashboardToken(deps, { principal, call }), {
       access,
-      answers: { 200: dashboardTokenAnswer },
-      problems: ["not_found"],
-      handle: (caller) => dashboard.viewDashboardToken(deps, caller),
-    }),
-    route({
-      method: "POST",
-      path: DASHBOARD,
-      summary: "Generate the dashboard's personal access token",
-      access,
-      answers: { 201: dashboardTokenAnswer },
-      problems: ["token_exists"],
-      handle: async (caller) => new Answer(201, await dashboard.makeDashboardToken(deps, caller)),
-    }),
-    route({
-      method: "POST",
-      path: `${DASHBOARD}/regenerate`,
-      summary: "Replace the dashboard's personal access token at once",
-      access,
-      answers: { 200: dashboardTokenAnswer },
-      problems: ["not_found"],
-      handle: (caller) => dashboard.regenerateDashboardToken(deps, caller),
-    }),
-    route({
-      method: "DELETE",
-      path: DASHBOARD,
-      summary: "Revoke the dashboard's personal access token",
-      access,
-      answers: { 204: null },
-      problems: ["not_found"],
-      async handle(caller) {
-        await dashboard.deleteDashboardToken(deps, caller);
-        return new Answer(204);
+      response: { 200: dashboardTokenAnswer, 404: missing },
+      detail: { summary: "Show the dashboard's personal access token" },
+    })
+    .post(
+      "",
+      async ({ principal, call, status }) =>
+        status(201, await dashboard.makeDashboardToken(deps, { principal, call })),
+      {
+        access,
+        body: NO_FIELDS,
+        response: { 201: dashboardTokenAnswer, 409: problem("token_exists") },
+        detail: { summary: "Generate the dashboard's personal access token" },
       },
-    }),
-  ];
+    )
+    .post(
+      "/regenerate",
+      ({ principal, call }) => dashboard.regenerateDashboardToken(deps, { principal, call }),
+      {
+        access,
+        body: NO_FIELDS,
+        response: { 200: dashboardTokenAnswer, 404: missing },
+        detail: { summary: "Replace the dashboard's personal access token at once" },
+      },
+    )
+    .delete(
+      "",
+      async ({ principal, call, status }) => {
+        await dashboard.deleteDashboardToken(deps, { principal, call });
+        return status(204, undefined);
+      },
+      {
+        access,
+        response: { 204: Type.Void(), 404: missing },
+        detail: { summary: "Revoke the dashboard's personal access token" },
+      },
+    );
 }
 
-function apiTokenRoutes(deps: PersonalTokenDeps) {
+function apiTokenRoutes(deps: PersonalTokenRouteDeps) {
   const access = ownSignIn();
-  return [
-    route({
-      method: "GET",
-      path: API,
-      summary: "List personal access tokens",
-      access,
-      query: Type.Object(pageQuery(api.isApiTokenKey)),
-      answers: { 200: listSchema(apiTokenObject) },
-      async handle({ principal, query }) {
+  return new Elysia({
+    prefix: `${BASE_PATH}/account/personal-access-tokens`,
+    tags: ["Self-service"],
+  })
+    .use(deps.checks)
+    .macro(
+      finds("token", ({ principal, call, params }) =>
+        api.findOwnApiToken(deps, { principal, call }, params["id"] ?? ""),
+      ),
+    )
+    .get(
+      "",
+      async ({ principal, query }) => {
         const page = pageOf(query);
         const rows = await api.listApiTokens(deps, principal, page);
         return listOf(rows, page, { key: api.apiTokenKey, show: showApiToken });
       },
-    }),
-    route({
-      method: "POST",
-      path: API,
-      summary: "Issue a personal access token",
-      access,
-      body: apiTokenBody,
-      answers: { 201: newApiTokenAnswer },
-      problems: ["insufficient_scope"],
-      handle: async ({ body, ...caller }) =>
-        new Answer(201, await api.makeApiToken(deps, caller, body)),
-    }),
-    route({
-      method: "DELETE",
-      path: `${API}/:id`,
-      summary: "Revoke a personal access token",
-      access,
-      answers: { 204: null },
-      find: ({ params, ...caller }) => api.findOwnApiToken(deps, caller, params["id"] ?? ""),
-      async handle({ found, ...caller }) {
-        await api.deleteApiToken(deps, caller, found);
-        return new Answer(204);
+      {
+        access,
+        query: Type.Object(pageQuery(api.isApiTokenKey)),
+        response: { 200: listSchema(apiTokenObject) },
+        detail: { summary: "List personal access tokens" },
       },
-    }),
-  ];
+    )
+    .post(
+      "",
+      async ({ principal, call, body, status }) =>
+        status(201, await api.makeApiToken(deps, { principal, call }, body)),
+      {
+        access,
+        body: apiTokenBody,
+        response: { 201: newApiTokenAnswer, 403: problem("insufficient_scope") },
+        detail: { summary: "Issue a personal access token" },
+      },
+    )
+    .delete(
+      "/:id",
+      async ({ principal, call, token, status }) => {
+        await api.deleteApiToken(deps, { principal, call }, token);
+        return status(204, undefined);
+      },
+      {
+        access,
+        token: true,
+        response: { 204: Type.Void() },
+        detail: { summary: "Revoke a personal access token" },
+      },
+    );
 }

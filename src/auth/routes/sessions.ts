@@ -1,7 +1,12 @@
 import { Type } from "@sinclair/typebox";
+import { Elysia } from "elysia";
 
-import { isUlid, listOf, listSchema, pageOf, pageQuery } from "../../http/page.ts";
-import { Answer, route } from "../../http/route.ts";
+import { BASE_PATH } from "../../http/base-path.ts";
+import type { Checks } from "../../http/checks.ts";
+import { finds } from "../../http/finds.ts";
+import { isUlid, listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
+import { problem } from "../../http/problem-schema.ts";
+import type { Judged } from "../../http/rules.ts";
 import { accountFaults, impersonateOwner, type ImpersonateDeps } from "../actions/impersonate.ts";
 import { endSession, findOwnSession, listSessions } from "../actions/sessions.ts";
 import { partnerAdmin, selfService } from "../guard.ts";
@@ -12,46 +17,64 @@ import {
   showSession,
 } from "../token-model.ts";
 
-/** decisions.md 2, sessions and impersonation. */
-export function sessionRoutes(deps: ImpersonateDeps) {
-  return [
-    route({
-      method: "GET",
-      path: "/account/sessions",
-      summary: "List the sign-ins that still have a live token",
-      access: selfService(),
-      query: Type.Object(pageQuery(isUlid)),
-      answers: { 200: listSchema(sessionObject) },
-      async handle({ principal, query }) {
+export interface SessionRouteDeps extends ImpersonateDeps {
+  readonly checks: Checks;
+}
+
+/** decisions.md 2, sessions. */
+export function sessionRoutes(deps: SessionRouteDeps) {
+  return new Elysia({ prefix: `${BASE_PATH}/account/sessions`, tags: ["Self-service"] })
+    .use(deps.checks)
+    .macro(
+      finds("session", ({ principal, call, params }) =>
+        findOwnSession(deps, { principal, call }, params["id"] ?? ""),
+      ),
+    )
+    .get(
+      "",
+      async ({ principal, query }) => {
         const page = pageOf(query);
         const rows = await listSessions(deps, principal, page);
         const show = (row: (typeof rows)[number]) => showSession(row, principal);
         return listOf(rows, page, { key: (one) => one.id, show });
       },
-    }),
-    route({
-      method: "DELETE",
-      path: "/account/sessions/:id",
-      summary: "End a sign-in with all its tokens",
-      access: selfService(),
-      answers: { 204: null },
-      find: ({ params, ...caller }) => findOwnSession(deps, caller, params["id"] ?? ""),
-      async handle({ found, ...caller }) {
-        await endSession(deps, caller, found);
-        return new Answer(204);
+      {
+        access: selfService(),
+        query: Type.Object(pageQuery(isUlid)),
+        response: { 200: listSchema(sessionObject) },
+        detail: { summary: "List the sign-ins that still have a live token" },
       },
-    }),
-    route({
-      method: "POST",
-      path: "/partner/account-owner/token",
-      summary: "Issue a token that acts as the owner of an account",
-      access: partnerAdmin("impersonate"),
-      body: impersonationBody,
-      answers: { 201: impersonationAnswer },
-      problems: ["not_found"],
-      rules: ({ principal, body }) => accountFaults(deps, principal, body.account_id),
-      handle: async ({ body, ...caller }) =>
-        new Answer(201, await impersonateOwner(deps, caller, body)),
-    }),
-  ];
+    )
+    .delete(
+      "/:id",
+      async ({ principal, call, session, status }) => {
+        await endSession(deps, { principal, call }, session);
+        return status(204, undefined);
+      },
+      {
+        access: selfService(),
+        session: true,
+        response: { 204: Type.Void() },
+        detail: { summary: "End a sign-in with all its tokens" },
+      },
+    );
+}
+
+/** interface.md 4.4; decisions.md 2, impersonation. */
+export function impersonationRoute(deps: SessionRouteDeps) {
+  return new Elysia({ prefix: `${BASE_PATH}/partner/account-owner`, tags: ["Partner"] })
+    .use(deps.checks)
+    .post(
+      "/token",
+      async ({ principal, call, body, status }) =>
+        status(201, await impersonateOwner(deps, { principal, call }, body)),
+      {
+        access: partnerAdmin("impersonate"),
+        body: impersonationBody,
+        rules: ({ principal, body }: Judged<typeof impersonationBody>) =>
+          accountFaults(deps, principal, body.account_id),
+        response: { 201: impersonationAnswer, 404: problem("not_found") },
+        detail: { summary: "Issue a token that acts as the owner of an account" },
+      },
+    );
 }

@@ -1,77 +1,84 @@
-import { route } from "../../http/route.ts";
+import { Elysia } from "elysia";
+
+import { BASE_PATH } from "../../http/base-path.ts";
+import type { Checks } from "../../http/checks.ts";
+import { problem } from "../../http/problem-schema.ts";
+import type { Config } from "../../lib/config.ts";
 import { discover } from "../actions/discover.ts";
 import { logIn, type LogInDeps } from "../actions/log-in.ts";
 import { logOut, revokeOwnToken } from "../actions/log-out.ts";
 import { verifyToken } from "../actions/verify-token.ts";
-import { anyUser, publicAccess } from "../guard.ts";
+import { anyUser } from "../guard.ts";
 import { loginAnswer, loginBody, messageAnswer, verifyTokenAnswer } from "../model.ts";
 import { discoverAnswer, discoverBody } from "../password-model.ts";
-import type { Config } from "../../lib/config.ts";
 
-export interface SignInDeps extends LogInDeps {
+export interface SignInRouteDeps extends LogInDeps {
+  readonly checks: Checks;
   readonly config: LogInDeps["config"] & Pick<Config, "serverRoot">;
 }
 
+const LOGOUT = "/logout";
+const REVOKING_TOKEN = "/sso/revoking-token";
+/** The GETs that end a token: a HEAD of them must not. */
+export const SIGN_OUT_PATHS = [`${BASE_PATH}${LOGOUT}`, `${BASE_PATH}${REVOKING_TOKEN}`] as const;
+
 /** interface.md 4.1. */
-export function signInRoutes(deps: SignInDeps) {
-  return [...beginningRoutes(deps), ...endingRoutes(deps)];
+export function signInRoutes(deps: SignInRouteDeps) {
+  return new Elysia().use(beginningRoutes(deps)).use(signOutRoutes(deps));
 }
 
-function beginningRoutes(deps: SignInDeps) {
-  return [
-    route({
-      method: "POST",
-      path: "/login",
-      summary: "Sign in with email and password",
-      access: publicAccess,
+function beginningRoutes(deps: SignInRouteDeps) {
+  return new Elysia({ prefix: BASE_PATH, tags: ["Sign-in"] })
+    .use(deps.checks)
+    .post("/login", ({ body, call }) => logIn(deps, body, call), {
+      public: true,
       body: loginBody,
-      answers: { 200: loginAnswer },
-      problems: ["invalid_credentials", "account_locked", "overloaded"],
-      handle: ({ body, call }) => logIn(deps, body, call),
-    }),
-    route({
-      method: "POST",
-      path: "/auth/discover",
-      summary: "Tell how the addresses of an email domain sign in",
-      access: publicAccess,
+      response: {
+        200: loginAnswer,
+        401: problem("invalid_credentials"),
+        429: problem("account_locked"),
+        503: problem("overloaded"),
+      },
+      detail: { summary: "Sign in with email and password" },
+    })
+    .post("/auth/discover", ({ body }) => discover(deps, body.email), {
+      public: true,
       body: discoverBody,
-      answers: { 200: discoverAnswer },
-      handle: ({ body }) => discover(deps, body.email),
-    }),
-    route({
-      method: "GET",
-      path: "/verify-token",
-      summary: "Show whom the token speaks for",
+      response: { 200: discoverAnswer },
+      detail: { summary: "Tell how the addresses of an email domain sign in" },
+    })
+    .get("/verify-token", ({ principal }) => verifyToken(deps, principal), {
       access: anyUser(),
-      answers: { 200: verifyTokenAnswer },
-      handle: ({ principal }) => verifyToken(deps, principal),
-    }),
-  ];
+      response: { 200: verifyTokenAnswer },
+      detail: { summary: "Show whom the token speaks for" },
+    });
 }
 
-function endingRoutes(deps: SignInDeps) {
-  return [
-    route({
-      method: "GET",
-      path: "/logout",
-      summary: "End the token and the refresh token of its sign-in",
-      access: anyUser(),
-      answers: { 200: messageAnswer },
-      handle: async ({ principal, call }) => {
-        await logOut(deps, principal, call);
+function signOutRoutes(deps: SignInRouteDeps) {
+  return new Elysia({ prefix: BASE_PATH, tags: ["Sign-in"] })
+    .use(deps.checks)
+    .get(
+      LOGOUT,
+      async ({ principal, call }) => {
+        await logOut(deps, { principal, call });
         return { message: "You are signed out." };
       },
-    }),
-    route({
-      method: "GET",
-      path: "/sso/revoking-token",
-      summary: "Revoke the token that is sent",
-      access: anyUser(),
-      answers: { 200: messageAnswer },
-      handle: async ({ principal, call }) => {
-        await revokeOwnToken(deps, principal, call);
+      {
+        access: anyUser(),
+        response: { 200: messageAnswer },
+        detail: { summary: "End the token and the refresh token of its sign-in" },
+      },
+    )
+    .get(
+      REVOKING_TOKEN,
+      async ({ principal, call }) => {
+        await revokeOwnToken(deps, { principal, call });
         return { message: "The token is revoked." };
       },
-    }),
-  ];
+      {
+        access: anyUser(),
+        response: { 200: messageAnswer },
+        detail: { summary: "Revoke the token that is sent" },
+      },
+    );
 }

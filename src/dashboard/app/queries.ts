@@ -1,6 +1,6 @@
 import { QueryClient } from "@tanstack/react-query";
 
-import { ApiError } from "../../client/client.ts";
+import { ApiError } from "../../client/api-error.ts";
 
 const STALE_MS = 5_000;
 const TRIES = 2;

@@ -6,7 +6,7 @@ import type { OAuthDeps } from "./deps.ts";
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
-/** A client by the id that somebody sent; undefined too while its tenant is inactive. */
+/** The client with this id, which may be any text. Undefined too while its tenant is inactive. */
 export async function lookUpClient(
   { db }: Pick<OAuthDeps, "db">,
   clientId: string,
@@ -14,7 +14,7 @@ export async function lookUpClient(
   return UUID.test(clientId) ? findActiveClient(db, clientId) : undefined;
 }
 
-/** A confidential client shows its secret, a public one has none to show; every other case is `invalid_client`. */
+/** A confidential client must show its secret, a public one none. Throws `invalid_client` for everything else. */
 export async function authenticateClient(
   deps: Pick<OAuthDeps, "db">,
   { clientId, secret, isBasic }: Credentials,

@@ -2,11 +2,11 @@ import type { Tx } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
 import { attemptSignIn, type AttemptOutcome } from "../../auth/actions/attempt-sign-in.ts";
 import { holdPerson, holdPersonInClient } from "../../auth/actions/client-session.ts";
-import type { Call } from "../../http/route.ts";
+import type { Call } from "../../http/call.ts";
 import { addMs } from "../../lib/clock.ts";
 import { hashSecret, newSecret } from "../../lib/random-secret.ts";
 import { redeemSsoCode } from "../../sso/actions/exchange-code.ts";
-import { Refusal } from "../../sso/refusal.ts";
+import { SsoRefusal } from "../../sso/refusal.ts";
 import { admitsUser } from "../decide.ts";
 import { OAuthError } from "../oauth-error.ts";
 import {
@@ -24,13 +24,14 @@ const GRANT = "authorization_code";
 /** How long a user may think about a page. */
 export const PAGE_TTL_MS = 10 * 60_000;
 
-/** What a sign-in at the page leads to: the code at once, or the question whether the client may. */
+/** What a sign-in at the page leads to: the authorization code at once, or the page that asks for consent. */
 export interface SignedIn {
   readonly kind: "code" | "consent";
+  /** The code itself, or what stands for the sign-in until the user has answered. */
   readonly secret: string;
 }
 
-/** The password form. A first-party client is not asked about: the service does not ask for leave to be itself. */
+/** Signs in by the password form. A first-party client needs no consent: it is the service itself. */
 export function signInAtPage(
   deps: OAuthDeps,
   authorization: Authorization,
@@ -45,7 +46,7 @@ export function signInAtPage(
   });
 }
 
-/** The same by the one-time code of a single sign-on; undefined where it lets nobody in, whatever the reason. */
+/** Signs in by the one-time code of a single sign-on; undefined where that is refused, for whatever reason. */
 export function signInByProvider(
   deps: OAuthDeps,
   authorization: Authorization,
@@ -53,19 +54,19 @@ export function signInByProvider(
 ): Promise<(SignedIn & { readonly email: string }) | undefined> {
   const { client } = authorization;
   return redeemSsoCode(deps, presented, async (tx, { id: userId, email, partnerId }, now) => {
-    if (!admitsUser(client, { partnerId })) return new Refusal("foreign_user");
+    if (!admitsUser(client, { partnerId })) return new SsoRefusal("foreign_user");
     const kind = client.firstParty ? "code" : "consent";
     return { kind, email, secret: await issue(tx, authorization, { kind, userId, now }) };
   });
 }
 
-/** `secret` is what the sign-in left in the page. */
+/** The answer to the page that asks for consent; `secret` is that of `SignedIn`. */
 interface ConsentAnswer {
   readonly secret: string;
   readonly call: Call;
 }
 
-/** The code of a user who said yes; undefined if the sign-in at the page has ended meanwhile. */
+/** Issues the code of a user who has agreed; undefined if the sign-in at the page has ended meanwhile. */
 export async function grantConsent(
   { db, clock }: OAuthDeps,
   authorization: Authorization,
@@ -76,11 +77,11 @@ export async function grantConsent(
   return db.transaction(async (tx) => {
     const known = await findAuthorizationCode(tx, secretHash);
     const user = known && (await holdPersonInClient(tx, { ...known, grant: GRANT }));
-    // Looked at after the lock: a password reset may have ended it in between.
+    // Read once the user is locked: a password reset may have ended the sign-in in between.
     const pending = await holdAuthorizationCode(tx, secretHash);
     if (user === undefined || pending?.state !== "consent" || pending.expiresAt <= now)
       return undefined;
-    // What was agreed to is what the page said, whatever the client has been given since.
+    // The user agreed to the scope that the page named, whatever the client has been given since.
     const agreed = { ...authorization, scope: pending.scope };
     const code = await issue(tx, agreed, { kind: "code", userId: user.id, now });
     const details = { client_id: pending.clientId, scope: pending.scope };
@@ -106,7 +107,7 @@ export async function denyConsent(
   });
 }
 
-/** Writes what the user may do next under the hash of a fresh secret. The caller holds the user's row. */
+/** Stores the code, or the wait for consent, under the hash of a fresh secret. The caller holds the user's row. */
 async function issue(
   tx: Tx,
   { client, redirectUri, codeChallenge, scope }: Authorization,

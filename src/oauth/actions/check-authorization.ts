@@ -7,7 +7,7 @@ import { readScopes } from "../scope.ts";
 import { lookUpClient } from "./authenticate-client.ts";
 import type { OAuthDeps } from "./deps.ts";
 
-/** An authorization request that may be put before a user (RFC 6749, 4.1.1; RFC 7636, 4.3). */
+/** An authorization request without faults, which a user may be asked about (RFC 6749, 4.1.1; RFC 7636, 4.3). */
 export interface Authorization {
   readonly client: ActiveClient;
   readonly redirectUri: string;
@@ -18,7 +18,7 @@ export interface Authorization {
 
 export type CheckedAuthorization =
   | { readonly kind: "good"; readonly authorization: Authorization }
-  /** Nobody knows where it came from, so it is told to the user and goes nowhere (RFC 6749, 4.1.2.1). */
+  /** The client or its redirect URI is bad: the user reads why, and is sent nowhere (RFC 6749, 4.1.2.1). */
   | { readonly kind: "shown"; readonly message: string }
   | {
       readonly kind: "returned";
@@ -27,7 +27,7 @@ export type CheckedAuthorization =
       readonly error: OAuthError;
     };
 
-/** Looks at the client and its redirect URI first: only after them is there a place to send an error to. */
+/** Checks the client and its redirect URI first: until both are good there is no place to send an error to. */
 export async function checkAuthorization(
   deps: Pick<OAuthDeps, "db">,
   search: URLSearchParams,
@@ -46,7 +46,7 @@ export async function checkAuthorization(
   }
 }
 
-/** The client and where it wants the answer; a sentence for the user if one of them is not good. */
+/** The client and where it wants the answer; a sentence for the user if one of them is bad. */
 async function findOrigin(
   deps: Pick<OAuthDeps, "db">,
   params: Params,

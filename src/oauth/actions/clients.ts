@@ -4,10 +4,9 @@ import type { Db } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
 import type { AuditAction } from "../../audit/model.ts";
 import { recordDenial } from "../../auth/actions/record-denial.ts";
-import type { Principal } from "../../auth/model.ts";
-import { faultsOf } from "../../http/faults.ts";
-import type { Page } from "../../http/page.ts";
-import type { Call } from "../../http/route.ts";
+import type { Caller } from "../../http/principal.ts";
+import { faultsOf } from "../../http/rules.ts";
+import type { Page } from "../../http/list.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { invalid, Problem } from "../../lib/problem.ts";
 import { hashSecret, newSecret } from "../../lib/random-secret.ts";
@@ -20,27 +19,25 @@ export interface ClientDeps {
   readonly clock: Clock;
 }
 
-export interface Caller {
-  readonly principal: Principal;
-  readonly call: Call;
-  /** Whether the caller administrates the clients of every tenant; else those of the own. */
+interface ClientAdministrator extends Caller {
+  /** Whether the clients of every tenant are theirs to administrate, or only those of their own. */
   readonly isPlatform: boolean;
 }
 
-export interface WithSecret {
+export interface ClientWithSecret {
   readonly client: OAuthClient;
   readonly secret: string | null;
 }
 
 export function listClients(
   { db }: ClientDeps,
-  { principal, isPlatform }: Caller,
+  { principal, isPlatform }: ClientAdministrator,
   page: Page,
 ): Promise<OAuthClient[]> {
   return queries.clientsOf(db, isPlatform ? undefined : principal.companyId, page);
 }
 
-/** The place of a client in the list: `clientsOf` reads it. */
+/** The key of a client's place in the list, which `clientsOf` reads. */
 export function clientKey({ createdAt, clientId }: OAuthClient): string {
   return `${createdAt.getTime()}.${clientId}`;
 }
@@ -53,7 +50,7 @@ export const isClientKey = (key: string): boolean => CLIENT_KEY.test(key);
 /** 404 where there is none, 403 and an AUTHZ_DENIED row where it is another tenant's (decisions.md 1). */
 export async function findOwnClient(
   deps: ClientDeps,
-  { principal, call, isPlatform }: Caller,
+  { principal, call, isPlatform }: ClientAdministrator,
   clientId: string,
 ): Promise<OAuthClient> {
   const client = CLIENT_ID.test(clientId) ? await queries.findClient(deps.db, clientId) : undefined;
@@ -66,9 +63,9 @@ export async function findOwnClient(
 
 export async function createClient(
   { db, clock }: ClientDeps,
-  caller: Caller,
+  caller: ClientAdministrator,
   body: NewClientBody,
-): Promise<WithSecret> {
+): Promise<ClientWithSecret> {
   const now = clock.now();
   const confidential = body.confidential ?? true;
   const secret = confidential ? newSecret() : null;
@@ -94,14 +91,14 @@ export async function createClient(
 
 export async function changeClient(
   { db, clock }: ClientDeps,
-  caller: Caller,
+  caller: ClientAdministrator,
   { clientId, changes }: { clientId: string; changes: ClientChanges },
 ): Promise<OAuthClient> {
   const now = clock.now();
   return db.transaction(async (tx) => {
     const before = await queries.holdClient(tx, clientId);
     if (before === undefined) throw new Problem("not_found");
-    // What a partner may keep is what the client has by now, not what it had when the fields were checked.
+    // Checked again with the row locked: a partner may keep what the client has now, not what it had before.
     const faults = faultsOf(clientFaults(changes, { isPlatform: caller.isPlatform, before }));
     if (Object.keys(faults).length > 0) throw invalid(faults);
     const client: OAuthClient = {
@@ -120,12 +117,12 @@ export async function changeClient(
   });
 }
 
-/** The old secret works no more from the commit on; the client's tokens stay. */
+/** The old secret stops working with the commit; the client's tokens stay. */
 export async function rotateClientSecret(
   { db, clock }: ClientDeps,
-  caller: Caller,
+  caller: ClientAdministrator,
   clientId: string,
-): Promise<WithSecret> {
+): Promise<ClientWithSecret> {
   const now = clock.now();
   const secret = newSecret();
   return db.transaction(async (tx) => {
@@ -140,10 +137,10 @@ export async function rotateClientSecret(
   });
 }
 
-/** In two commits: after the first nothing is issued to it, so that the second waits only for what is under way. */
+/** Takes two commits: after the first no token is issued, so that the second waits only for those under way. */
 export async function deleteClient(
   { db, clock }: ClientDeps,
-  caller: Caller,
+  caller: ClientAdministrator,
   clientId: string,
 ): Promise<void> {
   const at = clock.now();
@@ -156,14 +153,14 @@ export async function deleteClient(
 
 async function audit(
   tx: Parameters<typeof recordAudit>[0],
-  { principal: actor, call }: Caller,
-  told: {
+  { principal: actor, call }: ClientAdministrator,
+  change: {
     action: AuditAction;
     clientId: string;
     at: Date;
     more?: Readonly<Record<string, unknown>>;
   },
 ): Promise<void> {
-  const details = { client_id: told.clientId, ...told.more };
-  await recordAudit(tx, { at: told.at, action: told.action, actor, call, details });
+  const details = { client_id: change.clientId, ...change.more };
+  await recordAudit(tx, { at: change.at, action: change.action, actor, call, details });
 }

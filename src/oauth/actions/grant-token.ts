@@ -1,7 +1,7 @@
 import { attemptSignIn } from "../../auth/actions/attempt-sign-in.ts";
 import { openClientSession } from "../../auth/actions/client-session.ts";
 import { refreshSession } from "../../auth/actions/refresh-session.ts";
-import type { Call } from "../../http/route.ts";
+import type { Call } from "../../http/call.ts";
 import type { Credentials } from "../credentials.ts";
 import { admitsUser, decideScope } from "../decide.ts";
 import type { TokenRequest } from "../grants.ts";
@@ -11,31 +11,35 @@ import { authenticateClient } from "./authenticate-client.ts";
 import type { OAuthDeps } from "./deps.ts";
 import { redeemCode } from "./redeem-code.ts";
 
-type Asked<G extends TokenRequest["grant"]> = Extract<TokenRequest, { grant: G }>;
+interface ClientRequest<G extends TokenRequest["grant"]> {
+  readonly client: OAuthClient;
+  readonly request: Extract<TokenRequest, { grant: G }>;
+  readonly call: Call;
+}
 
-/** `POST /oauth/token`, after its grant type and parameters: the client, then the user. */
+/** `POST /oauth/token` once its grant type and parameters are read: checks the client, then the user. */
 export async function grantToken(
   deps: OAuthDeps,
-  asked: TokenRequest,
+  request: TokenRequest,
   { credentials, call }: { credentials: Credentials; call: Call },
 ): Promise<TokenAnswer> {
   const client = await authenticateClient(deps, credentials);
-  // A password in the hands of something that cannot keep a secret is what the flow with a page is for.
-  const isKept = asked.grant !== "password" || client.confidential;
-  if (!isKept || !client.grantTypes.includes(asked.grant)) throw unauthorized();
-  if (asked.grant === "password") return grantByPassword(deps, { client, asked, call });
-  if (asked.grant === "refresh_token") return grantByRefresh(deps, { client, asked, call });
-  const { scope, ...session } = await redeemCode(deps, { client, asked, call });
+  // A client that cannot keep a secret sees no password: for such clients there is the flow with a page.
+  const isFit = request.grant !== "password" || client.confidential;
+  if (!isFit || !client.grantTypes.includes(request.grant)) throw unauthorized();
+  if (request.grant === "password") return grantByPassword(deps, { client, request, call });
+  if (request.grant === "refresh_token") return grantByRefresh(deps, { client, request, call });
+  const { scope, ...session } = await redeemCode(deps, { client, request, call });
   return answerOf(deps, scope, session);
 }
 
 async function grantByPassword(
   deps: OAuthDeps,
-  { client, asked, call }: { client: OAuthClient; asked: Asked<"password">; call: Call },
+  { client, request, call }: ClientRequest<"password">,
 ): Promise<TokenAnswer> {
-  const scope = decideScope(client, asked.scopes);
+  const scope = decideScope(client, request.scopes);
   if (scope === undefined) throw tooWide();
-  const { email, password } = asked;
+  const { email, password } = request;
   const method = "password_grant";
   const admits = (user: { partnerId: number | null }) => admitsUser(client, user);
   const outcome = await attemptSignIn(
@@ -58,9 +62,9 @@ async function grantByPassword(
 
 async function grantByRefresh(
   deps: OAuthDeps,
-  { client, asked, call }: { client: OAuthClient; asked: Asked<"refresh_token">; call: Call },
+  { client, request, call }: ClientRequest<"refresh_token">,
 ): Promise<TokenAnswer> {
-  const { token, scopes } = asked;
+  const { token, scopes } = request;
   const { clientId, scopes: ceiling } = client;
   const refresh = { token, clientId, ceiling, ...(scopes && { scopes }) };
   const outcome = await refreshSession(deps, refresh, call);

@@ -1,12 +1,12 @@
 import { decodeJwt } from "jose";
 
 import { findClientToken, revokeClientToken } from "../../auth/actions/inspect-token.ts";
-import type { Call } from "../../http/route.ts";
+import type { Call } from "../../http/call.ts";
 import { invalidClient, type Credentials } from "../credentials.ts";
 import { authenticateClient } from "./authenticate-client.ts";
 import type { OAuthDeps } from "./deps.ts";
 
-/** RFC 7009: a text that is no token of the client's changes nothing and is no error. */
+/** RFC 7009. A text that is no token of the client's changes nothing and is no error. */
 export async function revokeToken(
   deps: OAuthDeps,
   token: string,
@@ -17,7 +17,7 @@ export async function revokeToken(
   if (found !== undefined) await revokeClientToken(deps, found, call);
 }
 
-/** RFC 7662. Only for clients with a secret: a public client's id is no authentication (2.1). */
+/** RFC 7662, for clients with a secret only: the id of a public client is no authentication (2.1). */
 export async function introspectToken(
   deps: OAuthDeps,
   token: string,
@@ -32,7 +32,7 @@ export async function introspectToken(
   return {
     active: true,
     ...claims,
-    // The token is verified by now.
+    // `findClientToken` has verified the token.
     iat: decodeJwt(token).iat,
     iss: serverRoot,
     aud: `${serverRoot}/api`,

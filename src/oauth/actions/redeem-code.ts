@@ -7,7 +7,7 @@ import {
   openClientSession,
   type ClientSession,
 } from "../../auth/actions/client-session.ts";
-import type { Call } from "../../http/route.ts";
+import type { Call } from "../../http/call.ts";
 import { hashSecret } from "../../lib/random-secret.ts";
 import { decideRedemption } from "../decide.ts";
 import type { TokenRequest } from "../grants.ts";
@@ -22,13 +22,13 @@ import type { OAuthDeps } from "./deps.ts";
 
 interface Redemption {
   readonly client: OAuthClient;
-  readonly asked: Extract<TokenRequest, { grant: "authorization_code" }>;
+  readonly request: Extract<TokenRequest, { grant: "authorization_code" }>;
   readonly call: Call;
 }
 
 type Redeemed = ClientSession & { readonly scope: string };
 
-/** RFC 6749, 4.1.3: one answer for every code that is not good, or not this client's. */
+/** RFC 6749, 4.1.3. Throws the same `invalid_grant` for a bad code as for one of another client. */
 export async function redeemCode(deps: OAuthDeps, redemption: Redemption): Promise<Redeemed> {
   const now = deps.clock.now();
   const redeemed = await deps.db.transaction((tx) => redeem(tx, deps, redemption, now));
@@ -39,23 +39,26 @@ export async function redeemCode(deps: OAuthDeps, redemption: Redemption): Promi
   );
 }
 
-/** The locks in the one order: user, client, code, family. The end of a replayed sign-in has to be committed. */
+/**
+ * Takes the locks in the order of the whole service: user, client, code, family. Answers undefined rather than throw,
+ * because the end of a replayed sign-in has to be committed.
+ */
 async function redeem(
   tx: Tx,
   deps: OAuthDeps,
-  { client, asked, call }: Redemption,
+  { client, request, call }: Redemption,
   now: Date,
 ): Promise<Redeemed | undefined> {
-  const secretHash = hashSecret(asked.code);
+  const secretHash = hashSecret(request.code);
   const known = await findAuthorizationCode(tx, secretHash);
   if (known === undefined || known.clientId !== client.clientId) return undefined;
-  const { grant } = asked;
+  const { grant } = request;
   const user = await holdPersonInClient(tx, { ...known, grant });
   const code = await holdAuthorizationCode(tx, secretHash);
   if (user === undefined || code === undefined) return undefined;
   const { clientId } = client;
-  const challenge = asked.verifier === undefined ? undefined : challengeOf(asked.verifier);
-  const shown = { clientId, redirectUri: asked.redirectUri, challenge };
+  const challenge = request.verifier === undefined ? undefined : challengeOf(request.verifier);
+  const shown = { clientId, redirectUri: request.redirectUri, challenge };
   const decision = decideRedemption(code, shown, now);
   if (decision === "replayed") await endReplayed(tx, code, { user, call, at: now });
   if (decision !== "redeem") return undefined;
@@ -70,11 +73,11 @@ async function redeem(
 async function endReplayed(
   tx: Tx,
   { familyId, clientId }: AuthorizationCode,
-  told: { user: { id: number; companyId: number }; call: Call; at: Date },
+  replay: { user: { id: number; companyId: number }; call: Call; at: Date },
 ): Promise<void> {
   if (familyId === null) return;
   const details = { client_id: clientId };
-  await endClientSession(tx, familyId, { ...told, action: "CODE_REPLAYED", details });
+  await endClientSession(tx, familyId, { ...replay, action: "CODE_REPLAYED", details });
 }
 
 /** S256 (RFC 7636, 4.2). */

@@ -3,7 +3,7 @@ import { placeOf } from "../redirect-uri.ts";
 import { html } from "./html.ts";
 import { pageResponse } from "./page.ts";
 
-/** Each scope as the person who grants it would say it. */
+/** Each scope in the words of the person who grants it. */
 const IN_WORDS: Readonly<Record<string, string>> = {
   "*": "do everything that you can do here",
   "reviews:read": "see your reviews",
@@ -19,13 +19,13 @@ export function consentPage(
   { ticket, email }: { ticket: string; email: string },
 ): Response {
   const { client, redirectUri, scope } = authorization;
-  const asked = scope.split(" ").map((one) => html`<li>${IN_WORDS[one] ?? one}</li> `);
+  const scopes = scope.split(" ").map((one) => html`<li>${IN_WORDS[one] ?? one}</li> `);
   const body = html`<p>
       You are signed in as <strong>${email}</strong>. <strong>${client.name}</strong> asks for leave
       to:
     </p>
     <ul>
-      ${asked}
+      ${scopes}
     </ul>
     <p class="soft">
       Afterwards you are sent to ${placeOf(redirectUri)}. Go on only if you trust it.

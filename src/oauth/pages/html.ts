@@ -8,7 +8,7 @@ export class Html {
 
 type Part = Html | string | number | undefined | readonly Html[];
 
-/** Escapes everything that is put in, but for what was made here already. Attribute values stand in double quotes. */
+/** Escapes every part that is not `Html` already. Attribute values have to stand in double quotes. */
 export function html(strings: TemplateStringsArray, ...parts: readonly Part[]): Html {
   const text = strings.map((one, i) => one + (i < parts.length ? render(parts[i]) : ""));
   return new Html(text.join(""));

@@ -9,9 +9,9 @@ interface PageContent {
   readonly branding: Branding;
   readonly title: string;
   readonly body: Html;
-  /** Where its form may end up; undefined for a page without one. */
+  /** Where the answers to its form may lead; undefined for a page without a form. */
   readonly redirectUri?: string;
-  /** Where the browser goes by itself. */
+  /** Where the browser goes on to by itself. */
   readonly goesOnTo?: string;
 }
 
@@ -20,7 +20,7 @@ export interface PageHead {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** A page of the service's own (decisions.md 2, `/oauth/authorize`): no script, nothing from elsewhere but the logo. */
+/** Renders a page of the service's own (decisions.md 2, `/oauth/authorize`): no script, only the logo is foreign. */
 export function pageResponse(content: PageContent, { status, headers = {} }: PageHead): Response {
   const nonce = randomBytes(16).toString("base64");
   return new Response(`<!doctype html>\n${document(content, nonce).text}`, {

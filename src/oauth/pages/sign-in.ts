@@ -5,12 +5,12 @@ import { pageResponse, type PageHead } from "./page.ts";
 interface SignInPage {
   readonly authorization: Authorization;
   readonly ticket: string;
-  /** What was typed before. */
+  /** The email that was typed before. */
   readonly email?: string;
   readonly problem?: string;
 }
 
-/** The form has three buttons and no script; pressing Enter in a field is the first of them. */
+/** The form has three buttons and no script; Enter in a field presses the first of them. */
 export function signInPage(
   { authorization, ticket, email, problem }: SignInPage,
   head: PageHead,
@@ -59,8 +59,8 @@ export function signInPage(
 }
 
 /**
- * On to an identity provider, by a refresh and not by a redirect: a browser that was sent here by a form would hold the
- * redirect to the form's policy, which names no provider.
+ * Sends the browser on to an identity provider, by a refresh and not by a redirect: a browser that has come by a form
+ * holds redirects to the policy of the form, which names no provider.
  */
 export function departurePage({ client }: Authorization, place: string, head: PageHead): Response {
   const body = html`<p>You come back here afterwards.</p>
@@ -69,7 +69,7 @@ export function departurePage({ client }: Authorization, place: string, head: Pa
   return pageResponse({ branding: client.branding, title, body, goesOnTo: place }, head);
 }
 
-/** "1 minute 5 seconds": the wait of a lock, for people. */
+/** The wait of a lock for people: "1 minute 5 seconds". */
 export function inWords(seconds: number): string {
   const [minutes, rest] = [Math.floor(seconds / 60), seconds % 60];
   const parts = [count(minutes, "minute"), count(rest, "second")];

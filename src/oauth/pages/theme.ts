@@ -4,7 +4,7 @@ import { Html } from "./html.ts";
 const DEFAULT_COLOR = "#1f4fd8";
 const COLOR = /^#[0-9a-f]{6}$/i;
 
-/** Only what is a colour gets into the style sheet. */
+/** The tenant's colour; nothing that is no colour gets into the style sheet. */
 function brandColor({ primaryColor }: Branding): string {
   return COLOR.test(primaryColor) ? primaryColor : DEFAULT_COLOR;
 }
@@ -19,14 +19,14 @@ export function inkOn(color: string): "#000000" | "#ffffff" {
   return 1.05 / (luminance + 0.05) >= (luminance + 0.05) / 0.05 ? "#ffffff" : "#000000";
 }
 
-/** A logo from an https address, or none. */
+/** The tenant's logo, if it has an https address. */
 export function logoOf({ logoUrl }: Branding): { src: string; origin: string } | undefined {
   if (logoUrl === null || !URL.canParse(logoUrl)) return undefined;
   const { href, origin, protocol } = new URL(logoUrl);
   return protocol === "https:" ? { src: href, origin } : undefined;
 }
 
-/** Light and dark by the reader's own setting; the tenant's colour is on the button and the edge only. */
+/** Light or dark by the reader's own setting; the tenant's colour is on the button and the edge only. */
 export function styleSheet(branding: Branding): Html {
   const color = brandColor(branding);
   return new Html(`

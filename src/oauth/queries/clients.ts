@@ -1,5 +1,5 @@
 import type { DbOrTx, Tx } from "../../../db/client.ts";
-import type { Page } from "../../http/page.ts";
+import type { Page } from "../../http/list.ts";
 import type { OAuthClient } from "../model.ts";
 
 const columns = (db: DbOrTx) => db.sql`

@@ -1,4 +1,4 @@
-import type { RootInput } from "../../http/root-route.ts";
+import type { Call } from "../../http/call.ts";
 import { departSso } from "../../sso/actions/begin-sso.ts";
 import type { SsoDeps } from "../../sso/actions/deps.ts";
 import { browserCookie, newOneTimeSecret, s256 } from "../../sso/browser.ts";
@@ -20,13 +20,19 @@ export interface ProviderDeps extends OAuthDeps, SsoDeps {
   readonly config: OAuthDeps["config"] & SsoDeps["config"];
 }
 
+/** A browser at one of our pages. */
+export interface PageVisit {
+  readonly call: Call;
+  readonly url: URL;
+}
+
 const UNKNOWN = "There is no single sign-on for this address. Sign in with your password.";
 const REFUSED = "Single sign-on did not let you in here. Try again, or sign in with your password.";
 
 export async function leaveForProvider(
   deps: ProviderDeps,
   asked: Asked,
-  { call }: RootInput,
+  call: Call,
 ): Promise<Response> {
   const { browser, query, authorization, email } = asked;
   if (email === undefined)
@@ -52,7 +58,7 @@ export async function leaveForProvider(
 /** `GET /oauth/authorize/sso`. */
 export async function returnFromProvider(
   deps: ProviderDeps & { readonly cookie: BrowserCookie },
-  { call, url }: RootInput,
+  { call, url }: PageVisit,
 ): Promise<Response> {
   const browser = deps.cookie.read(call.headers);
   const opened = browser && openTicket(deps, browser, url.searchParams.get("ticket") ?? "");

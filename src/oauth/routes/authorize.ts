@@ -1,10 +1,11 @@
-import type { RootInput, RootRoute } from "../../http/root-route.ts";
-import type { Problem } from "../../lib/problem.ts";
+import { Elysia } from "elysia";
+
+import type { Checks } from "../../http/checks.ts";
+import type { Call } from "../../http/call.ts";
 import { AUTHORIZE_RETURN } from "../../sso/places.ts";
 import { denyConsent, grantConsent, PAGE_TTL_MS, signInAtPage } from "../actions/authorize.ts";
 import { checkAuthorization, type Authorization } from "../actions/check-authorization.ts";
 import { readForm, type Params } from "../form.ts";
-import { OAuthError } from "../oauth-error.ts";
 import { failurePage } from "../pages/failure.ts";
 import { inWords, signInPage } from "../pages/sign-in.ts";
 import { BrowserCookie, newBrowser, openTicket, sealTicket, type Ticket } from "../ticket.ts";
@@ -17,46 +18,51 @@ import {
   turnAway,
   type Asked,
 } from "./authorize-answers.ts";
-import { leaveForProvider, returnFromProvider, type ProviderDeps } from "./authorize-provider.ts";
+import {
+  ANSWER_AUTHORIZE_DETAIL,
+  AUTHORIZE_DETAIL,
+  AUTHORIZE_RETURN_DETAIL,
+} from "./descriptions.ts";
+import {
+  leaveForProvider,
+  returnFromProvider,
+  type PageVisit,
+  type ProviderDeps,
+} from "./authorize-provider.ts";
 
-export type AuthorizeDeps = ProviderDeps;
+export interface AuthorizeDeps extends ProviderDeps {
+  readonly checks: Checks;
+}
 
-interface PageDeps extends AuthorizeDeps {
+interface PageDeps extends ProviderDeps {
   readonly cookie: BrowserCookie;
 }
 
-const PATH = "/oauth/authorize";
-
 /** decisions.md 2, `/oauth/authorize`. Every step starts from the request itself: nothing of it is remembered here. */
-export function authorizeRoutes(oauth: AuthorizeDeps): RootRoute[] {
+export function authorizeRoutes(oauth: AuthorizeDeps) {
   const deps = { ...oauth, cookie: new BrowserCookie(oauth.config.serverRoot) };
-  return [
-    { method: "GET", path: PATH, handle: (input) => begin(deps, input), refuse },
-    { method: "POST", path: PATH, handle: (input) => shown(() => proceed(deps, input)), refuse },
-    {
-      method: "GET",
-      path: AUTHORIZE_RETURN,
-      handle: (input) => shown(() => returnFromProvider(deps, input)),
-      refuse,
-    },
-  ];
+  return new Elysia({ tags: ["OAuth"] })
+    .use(oauth.checks)
+    .get(
+      "/oauth/authorize",
+      ({ call, request }) => begin(deps, { call, url: new URL(request.url) }),
+      {
+        public: true,
+        detail: AUTHORIZE_DETAIL,
+      },
+    )
+    .post("/oauth/authorize", ({ call, raw }) => proceed(deps, { call, raw }), {
+      public: true,
+      detail: ANSWER_AUTHORIZE_DETAIL,
+    })
+    .get(
+      AUTHORIZE_RETURN,
+      ({ call, request }) => returnFromProvider(deps, { call, url: new URL(request.url) }),
+      { public: true, detail: AUTHORIZE_RETURN_DETAIL },
+    );
 }
 
-function refuse({ status, message, headers }: Problem): Response {
-  return failurePage(message, { status, headers });
-}
-
-/** What is wrong with a form is told to whoever sent it. */
-async function shown(respond: () => Promise<Response>): Promise<Response> {
-  try {
-    return await respond();
-  } catch (error) {
-    if (error instanceof OAuthError) return failurePage(error.message, { status: error.status });
-    throw error;
-  }
-}
-
-async function begin(deps: PageDeps, { call, url }: RootInput): Promise<Response> {
+async function begin(deps: PageDeps, { call, url }: PageVisit): Promise<Response> {
   const checked = await checkAuthorization(deps, url.searchParams);
   if (checked.kind !== "good") return turnAway(deps, checked, 302);
   const browser = deps.cookie.read(call.headers) ?? newBrowser();
@@ -66,19 +72,24 @@ async function begin(deps: PageDeps, { call, url }: RootInput): Promise<Response
   return signInPage({ authorization: checked.authorization, ticket }, { status: 200, headers });
 }
 
+interface SentForm {
+  readonly call: Call;
+  readonly raw: Uint8Array;
+}
+
 interface Step {
-  readonly input: RootInput;
+  readonly call: Call;
   readonly form: Params;
   readonly browser: string;
   readonly ticket: Ticket;
   readonly authorization: Authorization;
 }
 
-async function proceed(deps: PageDeps, input: RootInput): Promise<Response> {
-  const { headers } = input.call;
+async function proceed(deps: PageDeps, { call, raw }: SentForm): Promise<Response> {
+  const { headers } = call;
   if (!isOwnForm(headers, deps.config.serverRoot))
     return failurePage("This form was sent from another site.", { status: 403 });
-  const form = readForm(headers, input.raw);
+  const form = readForm(headers, raw);
   form.refuseRepeated();
   const browser = deps.cookie.read(headers);
   const opened = browser && openTicket(deps, browser, form.required("ticket"));
@@ -86,13 +97,13 @@ async function proceed(deps: PageDeps, input: RootInput): Promise<Response> {
   const { ticket, isExpired } = opened;
   const checked = await checkAuthorization(deps, new URLSearchParams(ticket.query));
   if (checked.kind !== "good") return turnAway(deps, checked);
-  const step = { input, form, browser, ticket, authorization: checked.authorization };
+  const step = { call, form, browser, ticket, authorization: checked.authorization };
   // Whoever fills the form in without its buttons has one thing to do there before anything is signed in.
   const action = form.one("action") ?? (ticket.signedIn === null ? "sign_in" : undefined);
   if (action === "deny") return deny(deps, step);
   if (isExpired) return again(deps, askedOf(step), EXPIRED);
   if (action === "sign_in") return signIn(deps, step);
-  if (action === "sso") return leaveForProvider(deps, askedOf(step), input);
+  if (action === "sso") return leaveForProvider(deps, askedOf(step), call);
   if (action === "allow" && ticket.signedIn !== null) return allow(deps, step, ticket.signedIn);
   return failurePage(STALE, { status: 400 });
 }
@@ -115,12 +126,11 @@ const askedOf = ({ browser, ticket, authorization, form }: Step): Asked => ({
 });
 
 async function signIn(deps: PageDeps, step: Step): Promise<Response> {
-  const { authorization, form, input } = step;
+  const { authorization, form, call } = step;
   const asked = askedOf(step);
   const [email, password] = [form.one("email"), form.one("password")];
   if (email === undefined || password === undefined)
     return again(deps, asked, { status: 400, problem: "Please fill in both fields." });
-  const { call } = input;
   const outcome = await signInAtPage(deps, authorization, { email, password, call });
   if (outcome.kind === "wrong")
     return again(deps, asked, { status: 400, problem: "The email or the password is wrong." });
@@ -138,16 +148,15 @@ async function allow(
   step: Step,
   { secret }: { secret: string },
 ): Promise<Response> {
-  const { authorization, input } = step;
-  const code = await grantConsent(deps, authorization, { secret, call: input.call });
+  const { authorization, call } = step;
+  const code = await grantConsent(deps, authorization, { secret, call });
   return code === undefined
     ? again(deps, askedOf(step), EXPIRED)
     : sendBack(deps, authorization, { code });
 }
 
-async function deny(deps: PageDeps, { authorization, ticket, input }: Step): Promise<Response> {
-  if (ticket.signedIn !== null)
-    await denyConsent(deps, { secret: ticket.signedIn.secret, call: input.call });
+async function deny(deps: PageDeps, { authorization, ticket, call }: Step): Promise<Response> {
+  if (ticket.signedIn !== null) await denyConsent(deps, { secret: ticket.signedIn.secret, call });
   const error_description = "The user said no.";
   return sendBack(deps, authorization, { error: "access_denied", error_description });
 }

@@ -1,9 +1,15 @@
 import { Type } from "@sinclair/typebox";
+import { Elysia } from "elysia";
 
 import { partnerAdmin, superAdmin } from "../../auth/guard.ts";
-import type { Principal } from "../../auth/model.ts";
-import { listOf, listSchema, pageOf, pageQuery } from "../../http/page.ts";
-import { Answer, route, type Access, type Call, type Route } from "../../http/route.ts";
+import type { Access } from "../../http/access.ts";
+import { BASE_PATH } from "../../http/base-path.ts";
+import type { Checks } from "../../http/checks.ts";
+import { finds } from "../../http/finds.ts";
+import { NO_FIELDS } from "../../http/fields.ts";
+import { listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
+import type { Caller } from "../../http/principal.ts";
+import type { Judged } from "../../http/rules.ts";
 import * as actions from "../actions/clients.ts";
 import { clientFaults } from "../input.ts";
 import {
@@ -12,139 +18,178 @@ import {
   newClientBody,
   newClientObject,
   showClient,
+  type ClientChanges,
   type OAuthClient,
 } from "../model.ts";
 
-interface Group {
-  readonly base: "/sso/clients" | "/partner/oauth-clients";
+interface ClientRouteDeps extends actions.ClientDeps {
+  readonly checks: Checks;
+}
+
+/** One of the two places where the same routes stand. */
+interface Group<P extends string> {
+  readonly path: P;
+  readonly tag: string;
+  /** Ends the summaries. */
   readonly whose: string;
-  readonly access: Extract<Access, { kind: "bearer" }>;
+  readonly access: Access;
   readonly isPlatform: boolean;
 }
 
 /** decisions.md 2, OAuth clients: the platform's administrators see them all, a partner its own. */
-export function clientRoutes(deps: actions.ClientDeps) {
-  const scope = "clients:write";
-  const groups: Group[] = [
-    { base: "/sso/clients", whose: "", access: superAdmin(scope), isPlatform: true },
-    {
-      base: "/partner/oauth-clients",
-      whose: " of the partner",
-      access: partnerAdmin(scope),
-      isPlatform: false,
-    },
-  ];
-  return groups.flatMap((group) => [...listRoutes(deps, group), ...recordRoutes(deps, group)]);
+export function clientRoutes(deps: ClientRouteDeps) {
+  return new Elysia({ name: "oauth-clients" })
+    .use(
+      groupRoutes(deps, {
+        path: "/sso/clients",
+        tag: "OAuth clients",
+        whose: "",
+        access: superAdmin("clients:write"),
+        isPlatform: true,
+      }),
+    )
+    .use(
+      groupRoutes(deps, {
+        path: "/partner/oauth-clients",
+        tag: "Partner",
+        whose: " of the partner",
+        access: partnerAdmin("clients:write"),
+        isPlatform: false,
+      }),
+    );
 }
 
-const callerOf = (
-  { isPlatform }: Group,
-  { principal, call }: { principal: Principal; call: Call },
-) => ({ principal, call, isPlatform });
-
-function withSecret({ client, secret }: actions.WithSecret) {
-  return { ...showClient(client), client_secret: secret };
+function groupRoutes<const P extends string>(deps: ClientRouteDeps, group: Group<P>) {
+  return new Elysia()
+    .use(listRoutes(deps, group))
+    .use(singleRoutes(deps, group))
+    .use(secretRoute(deps, group));
 }
 
-function listRoutes(deps: actions.ClientDeps, group: Group) {
-  const { base: path, whose, access } = group;
-  return [
-    route({
-      method: "GET",
-      path,
-      summary: `List OAuth clients${whose}`,
-      access,
-      query: Type.Object(pageQuery(actions.isClientKey)),
-      answers: { 200: listSchema(clientObject) },
-      async handle({ query, ...input }) {
+function listRoutes<const P extends string>(deps: ClientRouteDeps, group: Group<P>) {
+  const { access, isPlatform, whose } = group;
+  return groupBase(deps, group)
+    .get(
+      "",
+      async ({ principal, call, query }) => {
         const page = pageOf(query);
-        const rows = await actions.listClients(deps, callerOf(group, input), page);
+        const rows = await actions.listClients(deps, { principal, call, isPlatform }, page);
         return listOf(rows, page, { key: actions.clientKey, show: showClient });
       },
-    }),
-    route({
-      method: "POST",
-      path,
-      summary: `Create an OAuth client${whose}`,
-      description: "The secret is shown here once and cannot be retrieved later.",
-      access,
-      body: newClientBody,
-      answers: { 201: newClientObject },
-      rules: ({ body }) => clientFaults(body, group),
-      handle: async ({ body, ...input }) =>
-        new Answer(201, withSecret(await actions.createClient(deps, callerOf(group, input), body))),
-    }),
-  ];
-}
-
-type Asked = Parameters<NonNullable<Route["find"]>>[0];
-
-/** The client that the path names, as far as the caller may see it. */
-function finder(deps: actions.ClientDeps, group: Group) {
-  return ({ params, ...asked }: Asked & { principal: Principal }): Promise<OAuthClient> =>
-    actions.findOwnClient(deps, callerOf(group, asked), params["id"] ?? "");
-}
-
-function recordRoutes(deps: actions.ClientDeps, group: Group) {
-  const { base, whose, access } = group;
-  const path = `${base}/:id` as const;
-  const find = finder(deps, group);
-  return [
-    route({
-      method: "GET",
-      path,
-      summary: `Get an OAuth client${whose}`,
-      access,
-      answers: { 200: clientObject },
-      find,
-      handle: async ({ found }) => showClient(found),
-    }),
-    updateRoute(deps, group, "POST"),
-    updateRoute(deps, group, "PATCH"),
-    route({
-      method: "DELETE",
-      path,
-      summary: `Delete an OAuth client${whose} and end its tokens`,
-      access,
-      answers: { 204: null },
-      find,
-      async handle({ found, ...input }) {
-        await actions.deleteClient(deps, callerOf(group, input), found.clientId);
-        return new Answer(204);
+      {
+        access,
+        query: Type.Object(pageQuery(actions.isClientKey)),
+        response: { 200: listSchema(clientObject) },
+        detail: { summary: `List OAuth clients${whose}` },
       },
-    }),
-    route({
-      method: "POST",
-      path: `${path}/secret` as const,
-      summary: `Rotate the secret of an OAuth client${whose}`,
-      description: "The old secret stops working at once.",
-      access,
-      answers: { 200: newClientObject },
-      problems: ["validation_failed"],
-      find,
-      async handle({ found, ...input }) {
-        const caller = callerOf(group, input);
-        return withSecret(await actions.rotateClientSecret(deps, caller, found.clientId));
+    )
+    .post(
+      "",
+      async ({ principal, call, body, status }) => {
+        const created = await actions.createClient(deps, { principal, call, isPlatform }, body);
+        return status(201, withSecret(created));
       },
-    }),
-  ];
+      {
+        access,
+        body: newClientBody,
+        rules: ({ body }: Judged<typeof newClientBody>) => clientFaults(body, group),
+        response: { 201: newClientObject },
+        detail: {
+          summary: `Create an OAuth client${whose}`,
+          description: "The secret is shown here once and cannot be retrieved later.",
+        },
+      },
+    );
 }
 
-function updateRoute(deps: actions.ClientDeps, group: Group, method: "POST" | "PATCH") {
-  return route({
-    method,
-    path: `${group.base}/:id` as const,
-    summary: `Update an OAuth client${group.whose}`,
-    access: group.access,
-    body: clientChanges,
-    answers: { 200: clientObject },
-    find: finder(deps, group),
-    rules: ({ body, found: before }) =>
-      clientFaults(body, { isPlatform: group.isPlatform, before }),
-    async handle({ found, body: changes, ...input }) {
-      const { clientId } = found;
-      const caller = callerOf(group, input);
-      return showClient(await actions.changeClient(deps, caller, { clientId, changes }));
+/** An instance at the group's path; `client: true` finds what `:id` names, as far as the caller may see it. */
+function groupBase<const P extends string>(
+  deps: ClientRouteDeps,
+  { path, tag, isPlatform }: Group<P>,
+) {
+  return new Elysia({ prefix: `${BASE_PATH}${path}` as const, tags: [tag] })
+    .use(deps.checks)
+    .macro(
+      finds("client", ({ principal, call, params }) =>
+        actions.findOwnClient(deps, { principal, call, isPlatform }, params["id"] ?? ""),
+      ),
+    );
+}
+
+function singleRoutes<const P extends string>(deps: ClientRouteDeps, group: Group<P>) {
+  const { access, isPlatform, whose } = group;
+  const update = async (caller: Caller, { clientId }: OAuthClient, changes: ClientChanges) => {
+    const administrator = { ...caller, isPlatform };
+    return showClient(await actions.changeClient(deps, administrator, { clientId, changes }));
+  };
+  // Elysia writes into the hooks that it is given, so each route has its own.
+  const updating = () =>
+    ({
+      access,
+      client: true,
+      body: clientChanges,
+      rules: ({ body, client: before }: Judged<typeof clientChanges> & FoundClient) =>
+        clientFaults(body, { isPlatform, before }),
+      response: { 200: clientObject },
+      detail: { summary: `Update an OAuth client${whose}` },
+    }) as const;
+  return groupBase(deps, group)
+    .get("/:id", ({ client }) => showClient(client), {
+      access,
+      client: true,
+      response: { 200: clientObject },
+      detail: { summary: `Get an OAuth client${whose}` },
+    })
+    .post(
+      "/:id",
+      ({ principal, call, client, body }) => update({ principal, call }, client, body),
+      updating(),
+    )
+    .patch(
+      "/:id",
+      ({ principal, call, client, body }) => update({ principal, call }, client, body),
+      updating(),
+    )
+    .delete(
+      "/:id",
+      async ({ principal, call, client, status }) => {
+        await actions.deleteClient(deps, { principal, call, isPlatform }, client.clientId);
+        return status(204, undefined);
+      },
+      {
+        access,
+        client: true,
+        response: { 204: Type.Void() },
+        detail: { summary: `Delete an OAuth client${whose} and end its tokens` },
+      },
+    );
+}
+
+interface FoundClient {
+  readonly client: OAuthClient;
+}
+
+function secretRoute<const P extends string>(deps: ClientRouteDeps, group: Group<P>) {
+  const { access, isPlatform, whose } = group;
+  return groupBase(deps, group).post(
+    "/:id/secret",
+    async ({ principal, call, client }) => {
+      const administrator = { principal, call, isPlatform };
+      return withSecret(await actions.rotateClientSecret(deps, administrator, client.clientId));
     },
-  });
+    {
+      access,
+      client: true,
+      body: NO_FIELDS,
+      response: { 200: newClientObject },
+      detail: {
+        summary: `Rotate the secret of an OAuth client${whose}`,
+        description: "The old secret stops working at once.",
+      },
+    },
+  );
+}
+
+function withSecret({ client, secret }: actions.ClientWithSecret) {
+  return { ...showClient(client), client_secret: secret };
 }

@@ -1,34 +1,50 @@
+import { Elysia } from "elysia";
+
+import type { Checks } from "../../http/checks.ts";
+import type { OAuthDeps } from "../actions/deps.ts";
 import { grantToken } from "../actions/grant-token.ts";
 import { introspectToken, revokeToken } from "../actions/known-tokens.ts";
-import type { OAuthDeps } from "../actions/deps.ts";
 import { readCredentials } from "../credentials.ts";
 import { readForm } from "../form.ts";
 import { readTokenRequest } from "../grants.ts";
-import type { RootRoute } from "../../http/root-route.ts";
-import { jsonAnswer, oauthEndpoint } from "./answers.ts";
+import { INTROSPECT_DETAIL, REVOKE_DETAIL, TOKEN_DETAIL } from "./descriptions.ts";
+import { jsonAnswer } from "./answers.ts";
 
-/** interface.md 4.3; RFC 7009 and RFC 7662. */
-export function tokenEndpoints(deps: OAuthDeps): RootRoute[] {
-  return [
-    oauthEndpoint("/oauth/token", async ({ call, raw }) => {
-      const form = readForm(call.headers, raw);
-      const asked = readTokenRequest(form);
-      const credentials = readCredentials(call.headers, form);
-      return jsonAnswer(await grantToken(deps, asked, { credentials, call }));
-    }),
-    oauthEndpoint("/oauth/revoke", async ({ call, raw }) => {
-      const form = readForm(call.headers, raw);
-      form.refuseRepeated();
-      const token = form.required("token");
-      await revokeToken(deps, token, { credentials: readCredentials(call.headers, form), call });
-      // RFC 7009, 2.2: nobody reads the body, but some libraries take no answer that is not JSON.
-      return jsonAnswer({});
-    }),
-    oauthEndpoint("/oauth/introspect", async ({ call, raw }) => {
-      const form = readForm(call.headers, raw);
-      form.refuseRepeated();
-      const token = form.required("token");
-      return jsonAnswer(await introspectToken(deps, token, readCredentials(call.headers, form)));
-    }),
-  ];
+/** interface.md 4.3; RFC 7009 and RFC 7662. Forms of RFC 6749 are read by hand, because no schema says its errors. */
+export function tokenEndpoints(deps: OAuthDeps & { readonly checks: Checks }) {
+  return new Elysia({ prefix: "/oauth", tags: ["OAuth"] })
+    .use(deps.checks)
+    .post(
+      "/token",
+      async ({ call, raw }) => {
+        const form = readForm(call.headers, raw);
+        const grant = readTokenRequest(form);
+        const credentials = readCredentials(call.headers, form);
+        return jsonAnswer(await grantToken(deps, grant, { credentials, call }));
+      },
+      { public: true, detail: TOKEN_DETAIL },
+    )
+    .post(
+      "/revoke",
+      async ({ call, raw }) => {
+        const form = readForm(call.headers, raw);
+        form.refuseRepeated();
+        const token = form.required("token");
+        const credentials = readCredentials(call.headers, form);
+        await revokeToken(deps, token, { credentials, call });
+        // RFC 7009, 2.2: nobody reads the body, but some libraries take no answer that is not JSON.
+        return jsonAnswer({});
+      },
+      { public: true, detail: REVOKE_DETAIL },
+    )
+    .post(
+      "/introspect",
+      async ({ call, raw }) => {
+        const form = readForm(call.headers, raw);
+        form.refuseRepeated();
+        const token = form.required("token");
+        return jsonAnswer(await introspectToken(deps, token, readCredentials(call.headers, form)));
+      },
+      { public: true, detail: INTROSPECT_DETAIL },
+    );
 }

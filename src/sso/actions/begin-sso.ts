@@ -1,16 +1,16 @@
 import { emailDomain, normaliseEmail } from "../../auth/email.ts";
-import type { Sound } from "../../http/check.ts";
-import type { Told } from "../../http/faults.ts";
-import { isUlid } from "../../http/page.ts";
-import type { Call } from "../../http/route.ts";
+import type { SoundParts } from "../../http/fields.ts";
+import type { FieldFaults } from "../../http/rules.ts";
+import { isUlid } from "../../http/list.ts";
+import type { Call } from "../../http/call.ts";
 import { addMs } from "../../lib/clock.ts";
 import { hashSecret } from "../../lib/random-secret.ts";
 import { newOneTimeSecret, s256, STATE_TTL_MS, tripSecrets } from "../browser.ts";
 import type { RedirectQuery } from "../model.ts";
 import { callbackUri, refusedPlace, returnPlace } from "../places.ts";
 import { findLiveConnection, insertState, type LiveConnection } from "../queries.ts";
-import { Refusal } from "../refusal.ts";
-import { auditRefusal, type Attempted, type SsoDeps } from "./deps.ts";
+import { SsoRefusal } from "../refusal.ts";
+import { auditRefusal, type AttemptedLeg, type SsoDeps } from "./deps.ts";
 
 /** Where the browser goes next, and the secret that its cookie holds. */
 export interface Begun {
@@ -19,16 +19,12 @@ export interface Begun {
   readonly browser?: string;
 }
 
-interface Asked {
-  readonly query: RedirectQuery;
-  /** The secret of a cookie that the browser has already. */
-  readonly browser: string | undefined;
-}
-
-/** `GET /auth/sso/redirect`: off to the provider, with state, nonce and PKCE (decisions.md 2, SSO legs). */
+/**
+ * `GET /auth/sso/redirect` sends the browser to the provider, with state, nonce and PKCE (decisions.md 2, SSO legs).
+ */
 export async function beginSso(
   deps: SsoDeps,
-  { query, browser: known }: Asked,
+  { query, known }: { query: RedirectQuery; known: string | undefined },
   call: Call,
 ): Promise<Begun> {
   const returnTo = returnPlace(deps.config, query.return_to);
@@ -42,20 +38,20 @@ interface Departure {
   readonly query: Pick<RedirectQuery, "email" | "connection">;
   /** The secret of a cookie that the browser has already. */
   readonly known: string | undefined;
-  /** Of our own choice, or from the allow-list: the code is sent there. */
+  /** The place that gets the code; it must be of our own choice, or from the allow-list. */
   readonly returnTo: string;
   readonly codeChallenge: string | null;
 }
 
-/** Undefined, and an audit row, where there is no provider to go to. */
+/** Stores a new state and answers where the browser goes; undefined, after an audit row, where there is no provider. */
 export async function departSso(
   deps: SsoDeps,
   { query, known, returnTo, codeChallenge }: Departure,
   call: Call,
 ): Promise<Required<Begun> | undefined> {
-  const attempted: Attempted = { leg: "redirect", call };
+  const attempted: AttemptedLeg = { leg: "redirect", call };
   return auditRefusal(deps, attempted, async () => {
-    const connection = await findAsked(deps, query);
+    const connection = await findConnectionOf(deps, query);
     attempted.connectionId = connection.id;
     const { authorizationEndpoint } = await deps.providers.metadata(connection.issuer);
     const now = deps.clock.now();
@@ -75,11 +71,11 @@ export async function departSso(
   });
 }
 
-/** What is wrong with the request itself is told: it is the caller's own text, and says nothing of anybody. */
+/** Says what is wrong with the request: the caller wrote it, so the answer shows nothing of users or connections. */
 export function redirectFaults(
   { config }: Pick<SsoDeps, "config">,
-  query: Sound<RedirectQuery>,
-): Told {
+  query: SoundParts<RedirectQuery>,
+): FieldFaults {
   const asksOnce = "email" in query !== "connection" in query;
   const hasChallenge = "code_challenge" in query || query.code_challenge_method === undefined;
   const isAllowed = returnPlace(config, query.return_to) !== undefined;
@@ -90,15 +86,15 @@ export function redirectFaults(
   };
 }
 
-/** By the email's domain alone: no user is looked up. */
-async function findAsked(deps: SsoDeps, query: Departure["query"]): Promise<LiveConnection> {
+/** Finds the connection by its id or by the email's domain, and looks up no user. */
+async function findConnectionOf(deps: SsoDeps, query: Departure["query"]): Promise<LiveConnection> {
   const { email, connection: id = "" } = query;
   const by =
     email === undefined
       ? { id: isUlid(id) ? id : "" }
       : { domain: emailDomain(normaliseEmail(email)) };
   const connection = await findLiveConnection(deps.db, by);
-  if (connection === undefined) throw new Refusal("unknown_connection");
+  if (connection === undefined) throw new SsoRefusal("unknown_connection");
   return connection;
 }
 

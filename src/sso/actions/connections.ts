@@ -3,11 +3,10 @@ import { ulid } from "ulid";
 import type { Db, Tx } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
 import type { AuditAction } from "../../audit/model.ts";
-import type { Principal } from "../../auth/model.ts";
-import type { Sound } from "../../http/check.ts";
-import type { Told } from "../../http/faults.ts";
-import { isUlid, type Page } from "../../http/page.ts";
-import type { Call } from "../../http/route.ts";
+import type { Caller } from "../../http/principal.ts";
+import type { SoundParts } from "../../http/fields.ts";
+import type { FieldFaults } from "../../http/rules.ts";
+import { isUlid, type Page } from "../../http/list.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import type { Lookup } from "../../lib/egress.ts";
@@ -24,11 +23,6 @@ export interface ConnectionDeps {
   readonly box: SecretBox;
   readonly config: Pick<Config, "egress">;
   readonly lookup?: Lookup;
-}
-
-export interface Caller {
-  readonly principal: Principal;
-  readonly call: Call;
 }
 
 export function listConnections(
@@ -49,12 +43,12 @@ export async function findConnection(
   return found;
 }
 
-/** What is wrong with the fields of a new connection, or of changes to the one with this id. */
+/** Says what is wrong with the fields of a new connection, or of changes to the one with this id. */
 export async function connectionFaults(
   deps: Pick<ConnectionDeps, "db" | "config" | "lookup">,
-  { company_id: companyId, issuer, domains = [] }: Sound<NewConnection>,
+  { company_id: companyId, issuer, domains = [] }: SoundParts<NewConnection>,
   ownId: string | undefined,
-): Promise<Told> {
+): Promise<FieldFaults> {
   const readable = domains.flatMap((one) => (one !== undefined && isDomain(one) ? [one] : []));
   const [company_id, issuerText, taken] = await Promise.all([
     companyId === undefined ? undefined : companyFault(deps.db, companyId),
@@ -76,7 +70,7 @@ async function companyFault(db: Db, id: number): Promise<string | undefined> {
   return isFit ? undefined : "must be a partner or an account";
 }
 
-/** A body without faults; only a domain may have been taken since. */
+/** Takes a body without faults; a domain may have been taken since, which is a 422 too. */
 export async function createConnection(
   deps: ConnectionDeps,
   caller: Caller,
@@ -152,7 +146,7 @@ function updated(old: Connection, body: ConnectionUpdate): Connection {
   };
 }
 
-/** A domain has one connection: `/auth/discover` has one answer. */
+/** Refuses a domain that has a connection: `/auth/discover` has one answer for it. */
 async function giveDomains(tx: Tx, id: string, domains: readonly string[]): Promise<void> {
   const given = new Set(await queries.insertDomains(tx, id, domains));
   const taken = takenFault(domains.filter((one) => !given.has(one)));

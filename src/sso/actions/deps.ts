@@ -1,13 +1,12 @@
 import type { Db } from "../../../db/client.ts";
-import { recordAudit } from "../../audit/actions.ts";
-import type { AuditActor } from "../../audit/actions.ts";
+import { recordAudit, type AuditActor } from "../../audit/actions.ts";
 import type { KeyRing } from "../../auth/key-ring.ts";
-import type { Call } from "../../http/route.ts";
+import type { Call } from "../../http/call.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import type { SecretBox } from "../../lib/secret-box.ts";
 import type { IdentityProviders } from "../identity-providers.ts";
-import { Refusal } from "../refusal.ts";
+import { SsoRefusal } from "../refusal.ts";
 
 export interface SsoDeps {
   readonly db: Db;
@@ -18,26 +17,26 @@ export interface SsoDeps {
   readonly config: Pick<Config, "serverRoot" | "ssoReturnTo" | "accessTokenTtlS">;
 }
 
-/** What is known of a refused sign-in. */
-export interface Attempted {
+/** One leg of a sign-in, as far as it is known, for the audit row of its refusal. */
+export interface AttemptedLeg {
   readonly leg: "redirect" | "callback" | "exchange";
   readonly call: Call;
-  /** The connection that the request names, if it is one. */
+  /** The connection that the request names, if it names one. */
   connectionId?: string | undefined;
-  /** Once it is known who it is. */
+  /** The user, from when the leg has found out who it is. */
   actor?: AuditActor | undefined;
 }
 
-/** Runs one leg; a refusal leaves an audit row, whatever its transaction did, and is answered by undefined. */
+/** Runs one leg. A refusal becomes an audit row, outside of the leg's own transaction, and undefined. */
 export async function auditRefusal<T>(
   { db, clock }: Pick<SsoDeps, "db" | "clock">,
-  attempted: Attempted,
+  attempted: AttemptedLeg,
   run: () => Promise<T>,
 ): Promise<T | undefined> {
   try {
     return await run();
   } catch (error) {
-    if (!(error instanceof Refusal)) throw error;
+    if (!(error instanceof SsoRefusal)) throw error;
     const { leg, call, actor, connectionId } = attempted;
     await recordAudit(db, {
       at: clock.now(),
@@ -55,7 +54,7 @@ export async function auditRefusal<T>(
   }
 }
 
-/** What a sealed client secret is tied to (`src/outbox/sealed-columns.ts`). */
+/** The context that a client secret is sealed in (`src/outbox/sealed-columns.ts`). */
 export function clientSecretContext({ companyId, id }: { companyId: number; id: string }): string {
   return `sso:${companyId}:${id}`;
 }

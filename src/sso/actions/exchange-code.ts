@@ -1,17 +1,17 @@
 import type { Tx } from "../../../db/client.ts";
 import { holdLinkedUser, openLinkedSession } from "../../auth/actions/sign-in-linked.ts";
 import type { LoginAnswer } from "../../auth/model.ts";
-import type { Call } from "../../http/route.ts";
+import type { Call } from "../../http/call.ts";
 import { Problem } from "../../lib/problem.ts";
 import { hashSecret } from "../../lib/random-secret.ts";
 import { s256 } from "../browser.ts";
 import { refuseCode, refuseUser } from "../decide.ts";
 import { isVerifier, type ExchangeQuery } from "../model.ts";
 import * as queries from "../queries.ts";
-import { Refusal } from "../refusal.ts";
-import { auditRefusal, type Attempted, type SsoDeps } from "./deps.ts";
+import { SsoRefusal } from "../refusal.ts";
+import { auditRefusal, type AttemptedLeg, type SsoDeps } from "./deps.ts";
 
-/** `GET /auth/sso/exchange`: the one-time code for a session; every failure is the same 400 (decisions.md 2). */
+/** `GET /auth/sso/exchange` takes the one-time code for a session; every failure is the same 400 (decisions.md 2). */
 export async function exchangeCode(
   deps: SsoDeps,
   { code = "", code_verifier: verifier }: ExchangeQuery,
@@ -24,66 +24,68 @@ export async function exchangeCode(
   return answer;
 }
 
-interface Presented {
+interface PresentedCode {
   readonly code: string;
   readonly verifier: string | undefined;
   readonly call: Call;
 }
 
-/** Of a user who is held. A refusal uses the code up all the same. */
-type OnUser<T> = (tx: Tx, user: queries.SsoUser, now: Date) => Promise<T | Refusal>;
+/** Makes something for the user, whose row is held. The code is used up even where it answers a refusal. */
+type OnUser<T> = (tx: Tx, user: queries.SsoUser, now: Date) => Promise<T | SsoRefusal>;
 
-/** What the code is exchanged for is the caller's; undefined, and an audit row, where it is good for nothing. */
+/**
+ * Redeems a one-time code and answers what `onUser` made of it; undefined, after an audit row, if the code is refused.
+ */
 export async function redeemSsoCode<T>(
   deps: Pick<SsoDeps, "db" | "clock">,
-  { code, verifier, call }: Presented,
+  { code, verifier, call }: PresentedCode,
   onUser: OnUser<T>,
 ): Promise<T | undefined> {
-  const attempted: Attempted = { leg: "exchange", call };
+  const attempted: AttemptedLeg = { leg: "exchange", call };
   const presented = { codeHash: hashSecret(code), challenge: challengeOf(verifier), attempted };
   return auditRefusal(deps, attempted, async () => {
     const now = deps.clock.now();
     const settled = await deps.db.transaction((tx) => redeem(tx, { ...presented, now }, onUser));
-    // Not thrown inside: a code that was shown is used up, right or wrong.
-    if (settled instanceof Refusal) throw settled;
+    // Thrown after the commit: a code that was shown is used up, right or wrong.
+    if (settled instanceof SsoRefusal) throw settled;
     return settled;
   });
 }
 
-/** Null without a verifier; what is no verifier matches no challenge. */
+/** The challenge that a verifier answers; null without one, and one that no code has for a malformed verifier. */
 function challengeOf(verifier: string | undefined): string | null {
   if (verifier === undefined) return null;
   return isVerifier(verifier) ? s256(verifier) : "";
 }
 
-interface Hashed {
+interface HashedCode {
   readonly codeHash: string;
   readonly challenge: string | null;
-  readonly attempted: Attempted;
+  readonly attempted: AttemptedLeg;
   readonly now: Date;
 }
 
 async function redeem<T>(
   tx: Tx,
-  { codeHash, challenge, attempted, now }: Hashed,
+  { codeHash, challenge, attempted, now }: HashedCode,
   onUser: OnUser<T>,
-): Promise<T | Refusal> {
+): Promise<T | SsoRefusal> {
   const known = await queries.findCode(tx, codeHash);
   const user = known && (await queries.findUser(tx, known.userId));
-  if (known === undefined || user === undefined) return new Refusal("unknown_code");
+  if (known === undefined || user === undefined) return new SsoRefusal("unknown_code");
   const { id, companyId } = user;
   attempted.actor = { userId: id, companyId, impersonatorId: null };
   attempted.connectionId = known.connectionId;
-  // Before the code: a password reset takes them in this order.
+  // The user is held before the code, because a password reset takes them in this order.
   const held = await holdLinkedUser(tx, user, now);
   const code = (await queries.findCode(tx, codeHash)) ?? known;
   const refusal = refuseCode(code, { challenge, now });
-  if (!(await queries.consumeCode(tx, codeHash, now))) return new Refusal("replayed_code");
-  if (refusal !== undefined) return new Refusal(refusal);
-  if (held !== "held") return new Refusal(held);
+  if (!(await queries.consumeCode(tx, codeHash, now))) return new SsoRefusal("replayed_code");
+  if (refusal !== undefined) return new SsoRefusal(refusal);
+  if (held !== "held") return new SsoRefusal(held);
   const connection = await queries.findLiveConnection(tx, { id: code.connectionId });
-  if (connection === undefined) return new Refusal("unknown_connection");
+  if (connection === undefined) return new SsoRefusal("unknown_connection");
   const denied = refuseUser(user, connection.companyId);
-  if (denied !== undefined) return new Refusal(denied);
+  if (denied !== undefined) return new SsoRefusal(denied);
   return onUser(tx, user, now);
 }

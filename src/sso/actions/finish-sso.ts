@@ -2,8 +2,8 @@ import type { Tx } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
 import { holdLinkedUser } from "../../auth/actions/sign-in-linked.ts";
 import { emailDomain, normaliseEmail } from "../../auth/email.ts";
-import { isUlid } from "../../http/page.ts";
-import type { Call } from "../../http/route.ts";
+import { isUlid } from "../../http/list.ts";
+import type { Call } from "../../http/call.ts";
 import { addMs } from "../../lib/clock.ts";
 import { hashSecret } from "../../lib/random-secret.ts";
 import { newOneTimeSecret, tripSecrets } from "../browser.ts";
@@ -13,31 +13,35 @@ import type { CallbackQuery } from "../model.ts";
 import { callbackUri, refusedPlace, withCode } from "../places.ts";
 import * as queries from "../queries.ts";
 import { errorOf, redeemAtProvider, type Redeemed } from "../redeem-code.ts";
-import { Refusal } from "../refusal.ts";
-import { auditRefusal, clientSecretContext, type Attempted, type SsoDeps } from "./deps.ts";
+import { SsoRefusal } from "../refusal.ts";
+import { auditRefusal, clientSecretContext, type AttemptedLeg, type SsoDeps } from "./deps.ts";
 
 /** decisions.md 2, SSO legs. */
 const CODE_TTL_MS = 60_000;
 
-interface Answered {
-  /** Of the path. */
+interface ProviderAnswer {
+  /** From the path. */
   readonly connectionId: string;
   readonly query: CallbackQuery;
-  /** The secret of the browser's cookie. */
+  /** The secret of the browser's cookie, if it has one. */
   readonly browser: string | undefined;
 }
 
-/** `GET /auth/sso/callback/{connection}`: answers where the browser goes. */
-export async function finishSso(deps: SsoDeps, answered: Answered, call: Call): Promise<string> {
+/** `GET /auth/sso/callback/{connection}` takes the provider's answer; answers where the browser goes. */
+export async function finishSso(
+  deps: SsoDeps,
+  answered: ProviderAnswer,
+  call: Call,
+): Promise<string> {
   const { connectionId } = answered;
-  const attempted: Attempted = { leg: "callback", call };
+  const attempted: AttemptedLeg = { leg: "callback", call };
   if (isUlid(connectionId)) attempted.connectionId = connectionId;
   let returnTo: string | undefined;
   const place = await auditRefusal(deps, attempted, async () => {
     const state = await claimState(deps, answered);
     ({ returnTo } = state);
     const connection = await queries.findLiveConnection(deps.db, { id: connectionId });
-    if (connection === undefined) throw new Refusal("unknown_connection");
+    if (connection === undefined) throw new SsoRefusal("unknown_connection");
     const code = await readAnswer(deps, connection, answered.query);
     const redeemed = await redeem(deps, connection, { answered, code });
     return admit(deps, { connection, redeemed, state, call, attempted });
@@ -45,8 +49,8 @@ export async function finishSso(deps: SsoDeps, answered: Answered, call: Call): 
   return place ?? refusedPlace(deps.config, returnTo);
 }
 
-/** The state counts once, in the browser that it was given to, at the callback of its own connection. */
-async function claimState(deps: SsoDeps, answered: Answered): Promise<queries.StateRow> {
+/** Uses the state up: it counts once, in the browser that it was given to, at the callback of its own connection. */
+async function claimState(deps: SsoDeps, answered: ProviderAnswer): Promise<queries.StateRow> {
   const { query, browser, connectionId } = answered;
   const now = deps.clock.now();
   const stateHash = hashSecret(query.state ?? "");
@@ -57,9 +61,9 @@ async function claimState(deps: SsoDeps, answered: Answered): Promise<queries.St
     if (usesUp(refusal)) await queries.consumeState(tx, stateHash, now);
     return { state, refusal };
   });
-  // Not thrown inside: what was used up stays used up.
+  // Thrown after the commit, so that a used state stays used.
   if (claimed.refusal !== undefined || claimed.state === undefined)
-    throw new Refusal(claimed.refusal ?? "unknown_state");
+    throw new SsoRefusal(claimed.refusal ?? "unknown_state");
   return claimed.state;
 }
 
@@ -70,16 +74,16 @@ async function readAnswer(
   { iss, error, code }: CallbackQuery,
 ): Promise<string> {
   const { sendsIss } = await providers.metadata(issuer);
-  if (iss === undefined ? sendsIss : iss !== issuer) throw new Refusal("wrong_response_issuer");
-  if (error !== undefined) throw new Refusal("provider_error", errorOf(error));
-  if (code === undefined || code === "") throw new Refusal("no_code");
+  if (iss === undefined ? sendsIss : iss !== issuer) throw new SsoRefusal("wrong_response_issuer");
+  if (error !== undefined) throw new SsoRefusal("provider_error", errorOf(error));
+  if (code === undefined || code === "") throw new SsoRefusal("no_code");
   return code;
 }
 
 function redeem(
   deps: SsoDeps,
   connection: queries.LiveConnection,
-  { answered, code }: { answered: Answered; code: string },
+  { answered, code }: { answered: ProviderAnswer; code: string },
 ): Promise<Redeemed> {
   const { browser = "", query } = answered;
   return redeemAtProvider(deps.providers, {
@@ -98,17 +102,17 @@ interface Admission {
   readonly redeemed: Redeemed;
   readonly state: queries.StateRow;
   readonly call: Call;
-  readonly attempted: Attempted;
+  readonly attempted: AttemptedLeg;
 }
 
-/** Finds the user, links at the first time, and writes the one-time code that the exchange takes. */
+/** Finds the user, links them at the first sign-in, and writes the one-time code that the exchange takes. */
 async function admit(deps: SsoDeps, admission: Admission): Promise<string> {
   const { connection, redeemed, state, attempted } = admission;
   const { subject } = redeemed.identity;
   const { issuer } = connection;
   const known = await queries.findLinkedUser(deps.db, { issuer, subject });
   const identity = known === undefined ? await withEmail(redeemed) : redeemed.identity;
-  // Anew: the provider took its time, and the code's minute begins now.
+  // The clock is read again: the provider took its time, and the code's minute begins now.
   const now = deps.clock.now();
   const code = newOneTimeSecret();
   await deps.db.transaction(async (tx) => {
@@ -116,9 +120,9 @@ async function admit(deps: SsoDeps, admission: Admission): Promise<string> {
     attempted.actor = actorOf(user);
     const held = await holdLinkedUser(tx, user, now);
     const refusal = refuseUser(user, connection.companyId) ?? (held === "held" ? undefined : held);
-    if (refusal !== undefined) throw new Refusal(refusal);
+    if (refusal !== undefined) throw new SsoRefusal(refusal);
     if (!(await queries.shareConnection(tx, connection.id)))
-      throw new Refusal("unknown_connection");
+      throw new SsoRefusal("unknown_connection");
     if (known === undefined) await link(tx, admission, { user, now });
     await queries.insertCode(tx, {
       codeHash: hashSecret(code),
@@ -132,16 +136,16 @@ async function admit(deps: SsoDeps, admission: Admission): Promise<string> {
   return withCode(state.returnTo, code);
 }
 
-/** Many providers keep the id_token small and tell the email at the userinfo endpoint only. */
+/** Asks for the email where the id_token has none: many providers name it at the userinfo endpoint only. */
 async function withEmail({ identity, readUserinfo }: Redeemed): Promise<Identity> {
   return identity.email === undefined ? { ...identity, ...(await readUserinfo()) } : identity;
 }
 
-/** decisions.md 2, SSO legs: a verified email in a domain of the connection, and a user of its company. */
+/** decisions.md 2, SSO legs: finds the user of a verified email, in a domain and in the company of the connection. */
 async function findNewcomer(
   tx: Tx,
   { issuer, domains, companyId }: queries.LiveConnection,
-  { identity, attempted }: { identity: Identity; attempted: Attempted },
+  { identity, attempted }: { identity: Identity; attempted: AttemptedLeg },
 ): Promise<queries.SsoUser> {
   const email = identity.email === undefined ? null : normaliseEmail(identity.email);
   const newcomer = {
@@ -150,11 +154,12 @@ async function findNewcomer(
     domain: emailDomain(email ?? ""),
   };
   const refusal = refuseNewcomer(newcomer, domains);
-  if (refusal !== undefined) throw new Refusal(refusal);
+  if (refusal !== undefined) throw new SsoRefusal(refusal);
   const candidate = await queries.findCandidate(tx, { email: email ?? "", issuer });
   if (candidate !== undefined) attempted.actor = actorOf(candidate);
   const denied = refuseCandidate(candidate, companyId);
-  if (denied !== undefined || candidate === undefined) throw new Refusal(denied ?? "unknown_user");
+  if (denied !== undefined || candidate === undefined)
+    throw new SsoRefusal(denied ?? "unknown_user");
   return candidate;
 }
 
@@ -166,7 +171,7 @@ async function link(
   const { id: connectionId, issuer } = connection;
   const { subject } = redeemed.identity;
   const identity = { issuer, subject, userId: user.id, connectionId, now };
-  if (!(await queries.insertIdentity(tx, identity))) throw new Refusal("other_subject");
+  if (!(await queries.insertIdentity(tx, identity))) throw new SsoRefusal("other_subject");
   await recordAudit(tx, {
     at: now,
     action: "SSO_LINKED",

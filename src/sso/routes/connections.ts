@@ -1,6 +1,13 @@
+import { Type } from "@sinclair/typebox";
+import { Elysia } from "elysia";
+
 import { superAdmin } from "../../auth/guard.ts";
-import { listOf, listSchema, pageOf } from "../../http/page.ts";
-import { Answer, route } from "../../http/route.ts";
+import { BASE_PATH } from "../../http/base-path.ts";
+import type { Checks } from "../../http/checks.ts";
+import { finds } from "../../http/finds.ts";
+import { listOf, listSchema, pageOf } from "../../http/list.ts";
+import type { Caller } from "../../http/principal.ts";
+import type { Judged } from "../../http/rules.ts";
 import type { Config } from "../../lib/config.ts";
 import * as actions from "../actions/connections.ts";
 import {
@@ -10,103 +17,116 @@ import {
   newConnectionBody,
   showConnection,
   type Connection,
+  type ConnectionUpdate,
 } from "../model.ts";
 import { callbackUri } from "../places.ts";
 
-interface RouteDeps extends actions.ConnectionDeps {
+export interface ConnectionRouteDeps extends actions.ConnectionDeps {
+  readonly checks: Checks;
   readonly config: actions.ConnectionDeps["config"] & Pick<Config, "serverRoot">;
 }
 
-const BASE = "/admin/sso-connections";
+const access = superAdmin();
 
 /** decisions.md 2, SSO legs; 7, administration. */
-export function connectionRoutes(deps: RouteDeps) {
-  return [...collectionRoutes(deps), ...singleRoutes(deps)];
+export function connectionRoutes(deps: ConnectionRouteDeps) {
+  return new Elysia().use(collectionRoutes(deps)).use(singleRoutes(deps));
 }
 
-const showWith =
-  ({ config }: RouteDeps) =>
-  (row: Connection) =>
-    showConnection(row, callbackUri(config, row.id));
-
-const findWith =
-  (deps: RouteDeps) =>
-  ({ params }: { params: Readonly<Record<string, string>> }) =>
-    actions.findConnection(deps, params["id"] ?? "");
-
-function collectionRoutes(deps: RouteDeps) {
+function collectionRoutes(deps: ConnectionRouteDeps) {
   const show = showWith(deps);
-  return [
-    route({
-      method: "GET",
-      path: BASE,
-      summary: "List single sign-on connections, newest first",
-      access: superAdmin(),
-      query: connectionsQuery,
-      answers: { 200: listSchema(connectionObject) },
-      async handle({ query }) {
+  return instance(deps)
+    .get(
+      "",
+      async ({ query }) => {
         const page = pageOf(query);
         const rows = await actions.listConnections(deps, query.company_id, page);
         return listOf(rows, page, { key: (one) => one.id, show });
       },
-    }),
-    route({
-      method: "POST",
-      path: BASE,
-      summary: "Connect a company with an identity provider",
-      description: "The client secret is stored sealed and is in no answer.",
-      access: superAdmin(),
-      body: newConnectionBody,
-      answers: { 201: connectionObject },
-      rules: ({ body }) => actions.connectionFaults(deps, body, undefined),
-      async handle({ principal, call, body }) {
-        const made = await actions.createConnection(deps, { principal, call }, body);
-        return new Answer(201, show(made));
+      {
+        access,
+        query: connectionsQuery,
+        response: { 200: listSchema(connectionObject) },
+        detail: { summary: "List single sign-on connections, newest first" },
       },
-    }),
-  ];
+    )
+    .post(
+      "",
+      async ({ principal, call, body, status }) =>
+        status(201, show(await actions.createConnection(deps, { principal, call }, body))),
+      {
+        access,
+        body: newConnectionBody,
+        rules: ({ body }: Judged<typeof newConnectionBody>) =>
+          actions.connectionFaults(deps, body, undefined),
+        response: { 201: connectionObject },
+        detail: {
+          summary: "Connect a company with an identity provider",
+          description: "The client secret is stored sealed and is in no answer.",
+        },
+      },
+    );
 }
 
-function singleRoutes(deps: RouteDeps) {
+/** `connection: true` finds what `:id` names. */
+function instance(deps: ConnectionRouteDeps) {
+  return new Elysia({ prefix: `${BASE_PATH}/admin/sso-connections`, tags: ["Administration"] })
+    .use(deps.checks)
+    .macro(finds("connection", ({ params }) => actions.findConnection(deps, params["id"] ?? "")));
+}
+
+function showWith({ config }: ConnectionRouteDeps) {
+  return (row: Connection) => showConnection(row, callbackUri(config, row.id));
+}
+
+function singleRoutes(deps: ConnectionRouteDeps) {
   const show = showWith(deps);
-  const update = (method: "POST" | "PATCH") =>
-    route({
-      method,
-      path: `${BASE}/:id`,
-      summary: "Update a single sign-on connection",
-      access: superAdmin(),
-      find: findWith(deps),
-      body: connectionUpdateBody,
-      answers: { 200: connectionObject },
-      rules: ({ body, found }) => actions.connectionFaults(deps, body, found.id),
-      async handle({ principal, call, body, found: { id } }) {
-        return show(await actions.updateConnection(deps, { principal, call }, { id, body }));
+  const update = async (caller: Caller, { id }: Connection, body: ConnectionUpdate) =>
+    show(await actions.updateConnection(deps, caller, { id, body }));
+  const updating = {
+    access,
+    connection: true,
+    body: connectionUpdateBody,
+    rules: ({ body, connection }: Judged<typeof connectionUpdateBody> & Found) =>
+      actions.connectionFaults(deps, body, connection.id),
+    response: { 200: connectionObject },
+    detail: { summary: "Update a single sign-on connection" },
+  } as const;
+  return instance(deps)
+    .get("/:id", ({ connection }) => show(connection), {
+      access,
+      connection: true,
+      response: { 200: connectionObject },
+      detail: { summary: "Show a single sign-on connection" },
+    })
+    .post(
+      "/:id",
+      ({ principal, call, connection, body }) => update({ principal, call }, connection, body),
+      updating,
+    )
+    .patch(
+      "/:id",
+      ({ principal, call, connection, body }) => update({ principal, call }, connection, body),
+      updating,
+    )
+    .delete(
+      "/:id",
+      async ({ principal, call, connection, status }) => {
+        await actions.deleteConnection(deps, { principal, call }, connection.id);
+        return status(204, undefined);
       },
-    });
-  return [
-    route({
-      method: "GET",
-      path: `${BASE}/:id`,
-      summary: "Show a single sign-on connection",
-      access: superAdmin(),
-      find: findWith(deps),
-      answers: { 200: connectionObject },
-      handle: async ({ found }) => show(found),
-    }),
-    update("POST"),
-    update("PATCH"),
-    route({
-      method: "DELETE",
-      path: `${BASE}/:id`,
-      summary: "Delete a single sign-on connection",
-      description: "Its links between users and the provider go with it; sessions stay.",
-      access: superAdmin(),
-      find: findWith(deps),
-      answers: { 204: null },
-      async handle({ principal, call, found: { id } }) {
-        await actions.deleteConnection(deps, { principal, call }, id);
-        return new Answer(204);
+      {
+        access,
+        connection: true,
+        response: { 204: Type.Void() },
+        detail: {
+          summary: "Delete a single sign-on connection",
+          description: "Its links between users and the provider go with it; sessions stay.",
+        },
       },
-    }),
-  ];
+    );
+}
+
+interface Found {
+  readonly connection: Connection;
 }

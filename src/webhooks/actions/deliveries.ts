@@ -1,4 +1,4 @@
-import { isUlid, type Page } from "../../http/page.ts";
+import { isUlid, type Page } from "../../http/list.ts";
 import { deliveryState } from "../decide.ts";
 import type { Attempt, AttemptFilter, Delivery } from "../delivery-model.ts";
 import type { Subscription } from "../model.ts";

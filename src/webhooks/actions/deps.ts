@@ -1,6 +1,5 @@
 import type { Db } from "../../../db/client.ts";
-import type { Principal } from "../../auth/model.ts";
-import type { Call } from "../../http/route.ts";
+import type { Principal } from "../../http/principal.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import { Problem } from "../../lib/problem.ts";
@@ -14,11 +13,6 @@ export interface WebhookDeps {
   readonly box: SecretBox;
   readonly schedule: Waker;
   readonly config: Pick<Config, "batchHourMs" | "retentionDays">;
-}
-
-export interface Caller {
-  readonly principal: Principal;
-  readonly call: Call;
 }
 
 /** The access rule admits users of a partner only; this says it to the types. */

@@ -4,7 +4,8 @@ import { nextBatchAfter } from "../decide.ts";
 import type { Subscription } from "../model.ts";
 import { dropBatchEntries, lockSequence, settleQueued } from "../queries/entries.ts";
 import * as queries from "../queries/subscriptions.ts";
-import { stillThere, wake, type Caller, type WebhookDeps } from "./deps.ts";
+import { stillThere, wake, type WebhookDeps } from "./deps.ts";
+import type { Caller } from "../../http/principal.ts";
 
 export type Held = "deliver" | "skip";
 

@@ -2,9 +2,9 @@ import { ulid } from "ulid";
 
 import type { Tx } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
-import type { Sound } from "../../http/check.ts";
-import type { Told } from "../../http/faults.ts";
-import { isUlid } from "../../http/page.ts";
+import type { SoundParts } from "../../http/fields.ts";
+import type { FieldFaults } from "../../http/rules.ts";
+import { isUlid } from "../../http/list.ts";
 import { addMs, isoInstant, parseInstant } from "../../lib/clock.ts";
 import { Problem } from "../../lib/problem.ts";
 import { CATALOG, SUBSCRIBABLE_EVENTS } from "../../outbox/event.ts";
@@ -13,7 +13,8 @@ import type { RecoverAsked } from "../delivery-model.ts";
 import type { Subscription } from "../model.ts";
 import * as entries from "../queries/entries.ts";
 import { subscriptionById } from "../queries/subscriptions.ts";
-import { stillThere, wake, type Caller, type WebhookDeps } from "./deps.ts";
+import { stillThere, wake, type WebhookDeps } from "./deps.ts";
+import type { Caller } from "../../http/principal.ts";
 
 const DAY_MS = 86_400_000;
 /** One call holds back the writers of the partner's events for as long as it takes, so it takes no more. */
@@ -77,8 +78,8 @@ export async function findEvent(
 /** What is wrong with the fields that ask for a window. */
 export function recoverFaults(
   { clock, config }: Pick<WebhookDeps, "clock" | "config">,
-  { since, until }: Sound<RecoverAsked>,
-): Told {
+  { since, until }: SoundParts<RecoverAsked>,
+): FieldFaults {
   const window = { since: parseInstant(since), until: parseInstant(until) };
   return windowFaults(window, { now: clock.now(), retentionMs: config.retentionDays * DAY_MS });
 }

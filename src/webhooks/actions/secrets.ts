@@ -5,7 +5,8 @@ import { fingerprint } from "../../lib/secret-box.ts";
 import { webhookSecretContext } from "../../outbox/secret-context.ts";
 import type { Subscription } from "../model.ts";
 import * as queries from "../queries/subscriptions.ts";
-import { stillThere, wake, type Caller, type WebhookDeps } from "./deps.ts";
+import { stillThere, wake, type WebhookDeps } from "./deps.ts";
+import type { Caller } from "../../http/principal.ts";
 
 const HOUR_MS = 3_600_000;
 

@@ -4,8 +4,8 @@ import { ulid } from "ulid";
 
 import { violatesUnique } from "../../../db/errors.ts";
 import { recordAudit } from "../../audit/actions.ts";
-import type { Principal } from "../../auth/model.ts";
-import { isUlid, type Page } from "../../http/page.ts";
+import type { Principal } from "../../http/principal.ts";
+import { isUlid, type Page } from "../../http/list.ts";
 import { Problem } from "../../lib/problem.ts";
 import { newSecret } from "../../lib/random-secret.ts";
 import { fingerprint } from "../../lib/secret-box.ts";
@@ -15,7 +15,8 @@ import { firstBatchAt } from "../decide.ts";
 import type { Subscription, SubscriptionSettings } from "../model.ts";
 import { settleQueued } from "../queries/entries.ts";
 import * as queries from "../queries/subscriptions.ts";
-import { tenantOf, wake, type Caller, type WebhookDeps } from "./deps.ts";
+import { tenantOf, wake, type WebhookDeps } from "./deps.ts";
+import type { Caller } from "../../http/principal.ts";
 
 const SLOT_INDEX = "webhook_subscriptions_slot";
 

@@ -2,7 +2,8 @@ import { recordAudit } from "../../audit/actions.ts";
 import { changedFields, rescheduledBatchAt, updatedSettings } from "../decide.ts";
 import type { Subscription, SubscriptionUpdate } from "../model.ts";
 import * as queries from "../queries/subscriptions.ts";
-import { stillThere, wake, type Caller, type WebhookDeps } from "./deps.ts";
+import { stillThere, wake, type WebhookDeps } from "./deps.ts";
+import type { Caller } from "../../http/principal.ts";
 
 /** Applies an update to the subscription as it is by then; one that changes nothing leaves no trace. */
 export async function updateSubscription(

@@ -1,11 +1,11 @@
 import type { EventSink } from "../../http/event-stream.ts";
 import { addMs } from "../../lib/clock.ts";
 import { showAttemptSummary } from "../delivery-model.ts";
-import { showHealth as healthObject } from "../figures-model.ts";
+import { showHealth as healthObject } from "../stats-model.ts";
 import { showSubscription, type Subscription } from "../model.ts";
 import { attemptsSince } from "../queries/attempts.ts";
 import { subscriptionById } from "../queries/subscriptions.ts";
-import { showHealth } from "./figures.ts";
+import { showHealth } from "./stats.ts";
 import type { WebhookDeps } from "./deps.ts";
 
 const POLL_MS = 1_000;

@@ -4,7 +4,7 @@ import { ulidFloor } from "../../../db/partitions.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import { instant, value } from "../../../db/statement.ts";
 import { addMs } from "../../lib/clock.ts";
-import { EXACT_MS, GROWTH, type Range } from "../figures.ts";
+import { EXACT_MS, GROWTH, type Range } from "../stats.ts";
 
 // What the statements that read stats and those that count them have in common.
 

@@ -6,7 +6,7 @@ import { outbox } from "../../../db/schema/outbox.ts";
 import { attemptStats, backlogStats, statsProgress } from "../../../db/schema/stats.ts";
 import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
 import { instant, statement, value } from "../../../db/statement.ts";
-import type { Range } from "../figures.ts";
+import type { Range } from "../stats.ts";
 import { BIN, binned, idsWithin, STEP, WITHIN } from "./buckets.ts";
 
 // The job that counts attempts into buckets. Its statements stay SQL: they write what they have counted without taking it

@@ -3,7 +3,7 @@ import { and, desc, eq, getTableColumns, lt, ne, sql, type SQL } from "drizzle-o
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { outboxSequences } from "../../../db/schema/outbox.ts";
 import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
-import type { Page } from "../../http/page.ts";
+import type { Page } from "../../http/list.ts";
 import type { Subscription, SubscriptionSettings } from "../model.ts";
 
 const {

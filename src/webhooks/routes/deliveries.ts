@@ -1,10 +1,14 @@
 import { Type } from "@sinclair/typebox";
 
-import { isUlid, listOf, listSchema, pageOf, pageQuery } from "../../http/page.ts";
-import { Answer, route } from "../../http/route.ts";
+import { finds } from "../../http/finds.ts";
+import { NO_FIELDS } from "../../http/fields.ts";
+import { isUlid, listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
+import { problem } from "../../http/problem-schema.ts";
+import type { Judged } from "../../http/rules.ts";
 import { parseInstant } from "../../lib/clock.ts";
 import { listAttempts, showEvent } from "../actions/deliveries.ts";
 import { findEvent, recover, recoverFaults, redeliver } from "../actions/queue-events.ts";
+import { findSubscription } from "../actions/subscriptions.ts";
 import {
   AttemptObject,
   attemptFilters,
@@ -15,24 +19,20 @@ import {
   showAttempt,
   showDelivery,
 } from "../delivery-model.ts";
-import { BASE, findWith, reading, writing, type RouteDeps } from "./deps.ts";
+import { reading, webhookRoutesBase, writing, type WebhookRouteDeps } from "./base.ts";
 
-export function deliveryRoutes(deps: RouteDeps) {
-  return [...readingRoutes(deps), ...queueingRoutes(deps)];
-}
-
-function readingRoutes(deps: RouteDeps) {
-  return [
-    route({
-      method: "GET",
-      path: `${BASE}/:id/deliveries`,
-      summary: "List delivery attempts",
-      description: "Newest first. `since` belongs to the range, `until` does not.",
-      access: reading,
-      query: Type.Object({ ...pageQuery(isUlid), ...attemptFilters }),
-      answers: { 200: listSchema(AttemptObject) },
-      find: findWith(deps),
-      async handle({ query, found }) {
+/** interface.md 4.5, see recent deliveries; decisions.md 3, attempts and one delivery. */
+export function deliveryRoutes(deps: WebhookRouteDeps) {
+  return webhookRoutesBase(deps)
+    .macro(
+      finds("delivery", async ({ principal, params }) => {
+        const subscription = await findSubscription(deps, principal, params["id"] ?? "");
+        return showEvent(deps, subscription, params["eventId"] ?? "");
+      }),
+    )
+    .get(
+      "/:id/deliveries",
+      async ({ query, subscription }) => {
         const page = pageOf(query);
         const filter = {
           event: query.event,
@@ -41,66 +41,78 @@ function readingRoutes(deps: RouteDeps) {
           since: parseInstant(query.since),
           until: parseInstant(query.until),
         };
-        const rows = await listAttempts(deps, found, filter, page);
+        const rows = await listAttempts(deps, subscription, filter, page);
         return listOf(rows, page, { key: (one) => one.id, show: showAttempt });
       },
-    }),
-    route({
-      method: "GET",
-      path: `${BASE}/:id/deliveries/:eventId`,
-      summary: "Get one delivery with its attempts",
-      access: reading,
-      answers: { 200: DeliveryObject },
-      async find({ principal, params }) {
-        const subscription = await findWith(deps)({ principal, params });
-        return showEvent(deps, subscription, params["eventId"] ?? "");
+      {
+        access: reading,
+        subscription: true,
+        query: Type.Object({ ...pageQuery(isUlid), ...attemptFilters }),
+        response: { 200: listSchema(AttemptObject) },
+        detail: {
+          summary: "List delivery attempts",
+          description: "Newest first. `since` belongs to the range, `until` does not.",
+        },
       },
-      handle: async ({ found }) => showDelivery(found),
-    }),
-  ];
+    )
+    .get("/:id/deliveries/:eventId", ({ delivery }) => showDelivery(delivery), {
+      access: reading,
+      delivery: true,
+      response: { 200: DeliveryObject },
+      detail: { summary: "Get one delivery with its attempts" },
+    });
 }
 
-function queueingRoutes(deps: RouteDeps) {
-  return [
-    route({
-      method: "POST",
-      path: `${BASE}/:id/deliveries/:eventId/redeliver`,
-      summary: "Deliver an event again",
-      description:
-        "Queues it behind everything else, under the same `X-SVC-Delivery`, as a new round of up to four attempts.",
-      access: writing,
-      answers: { 202: QueuedEventAnswer },
-      problems: ["already_queued", "subscription_disabled"],
-      async find({ principal, params }) {
-        const subscription = await findWith(deps)({ principal, params });
-        return {
-          subscription,
-          eventId: await findEvent(deps, subscription, params["eventId"] ?? ""),
-        };
+/** decisions.md 3, redeliver and recover. */
+export function queueingRoutes(deps: WebhookRouteDeps) {
+  return webhookRoutesBase(deps)
+    .macro(
+      finds("event", async ({ principal, params }) => {
+        const subscription = await findSubscription(deps, principal, params["id"] ?? "");
+        return { subscription, id: await findEvent(deps, subscription, params["eventId"] ?? "") };
+      }),
+    )
+    .post(
+      "/:id/deliveries/:eventId/redeliver",
+      async ({ principal, call, event: { subscription, id }, status }) => {
+        await redeliver(deps, { principal, call }, subscription, id);
+        return status(202, { event_id: id });
       },
-      async handle({ principal, call, found: { subscription, eventId } }) {
-        await redeliver(deps, { principal, call }, subscription, eventId);
-        return new Answer(202, { event_id: eventId });
+      {
+        access: writing,
+        event: true,
+        body: NO_FIELDS,
+        response: {
+          202: QueuedEventAnswer,
+          409: problem("already_queued", "subscription_disabled"),
+        },
+        detail: {
+          summary: "Deliver an event again",
+          description:
+            "Queues it behind everything else, under the same `X-SVC-Delivery`, as a new round of up to four attempts.",
+        },
       },
-    }),
-    route({
-      method: "POST",
-      path: `${BASE}/:id/recover`,
-      summary: "Queue the undelivered events of a window again",
-      description:
-        "Every matching event that was recorded from `since` to `until` (now), was not delivered and is not queued, in order; at most 10,000 a call: call again until it answers 0.",
-      access: writing,
-      body: RecoverBody,
-      answers: { 202: RecoverAnswer },
-      problems: ["subscription_disabled"],
-      find: findWith(deps),
-      rules: ({ body }) => recoverFaults(deps, body),
-      async handle({ principal, call, found, body }) {
+    )
+    .post(
+      "/:id/recover",
+      async ({ principal, call, subscription, body, status }) => {
         const since = parseInstant(body.since);
         if (since === undefined) throw new Error(`The schema let ${body.since} pass.`);
         const window = { since, until: parseInstant(body.until) };
-        return new Answer(202, { queued: await recover(deps, { principal, call }, found, window) });
+        const queued = await recover(deps, { principal, call }, subscription, window);
+        return status(202, { queued });
       },
-    }),
-  ];
+      {
+        access: writing,
+        subscription: true,
+        body: RecoverBody,
+        rules: ({ body }: Judged<typeof RecoverBody>) => recoverFaults(deps, body),
+        response: { 202: RecoverAnswer, 409: problem("subscription_disabled") },
+        detail: {
+          summary: "Queue the undelivered events of a window again",
+          description:
+            "Every matching event that was recorded from `since` to `until` (now), was not delivered and is not queued, in order; at most 10,000 a call: call again until it answers 0.",
+        },
+      },
+    );
 }

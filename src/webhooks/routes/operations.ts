@@ -1,4 +1,5 @@
-import { Answer, route } from "../../http/route.ts";
+import { NO_FIELDS } from "../../http/fields.ts";
+import { problem } from "../../http/problem-schema.ts";
 import { enableSubscription } from "../actions/enable-subscription.ts";
 import { sendTest } from "../actions/queue-events.ts";
 import { rotateSecret, showSecret } from "../actions/secrets.ts";
@@ -11,74 +12,81 @@ import {
   SubscriptionObject,
   SubscriptionWithSecret,
 } from "../model.ts";
-import { BASE, findWith, writing, type RouteDeps } from "./deps.ts";
+import { webhookRoutesBase, writing, type WebhookRouteDeps } from "./base.ts";
 
-export function operationRoutes(deps: RouteDeps) {
-  return [...secretRoutes(deps), ...stateRoutes(deps)];
-}
-
-function secretRoutes(deps: RouteDeps) {
-  return [
-    route({
-      method: "POST",
-      path: `${BASE}/:id/rotate-secret`,
-      summary: "Rotate the signing secret",
-      description:
-        "Every attempt from now on is signed with the new secret. With a grace period deliveries also carry `X-SVC-Signature-Previous`, made with the secret until now.",
-      access: writing,
-      body: RotateBody,
-      bodyOptional: true,
-      answers: { 200: SubscriptionWithSecret },
-      find: findWith(deps),
-      async handle({ principal, call, found, body }) {
+/** decisions.md 3, rotate and show secret. */
+export function secretRoutes(deps: WebhookRouteDeps) {
+  return webhookRoutesBase(deps)
+    .post(
+      "/:id/rotate-secret",
+      async ({ principal, call, subscription, body }) => {
         const hours = body.grace_period_hours ?? 0;
-        const rotated = await rotateSecret(deps, { principal, call }, found, hours);
+        const rotated = await rotateSecret(deps, { principal, call }, subscription, hours);
         return { ...showSubscription(rotated.subscription), secret: rotated.secret };
       },
-    }),
-    route({
-      method: "POST",
-      path: `${BASE}/:id/secret`,
-      summary: "Show the current secret",
-      description: "Each look is written to the audit log.",
-      access: writing,
-      answers: { 200: SecretAnswer },
-      find: findWith(deps),
-      handle: ({ principal, call, found }) => showSecret(deps, { principal, call }, found),
-    }),
-  ];
+      {
+        access: writing,
+        subscription: true,
+        body: RotateBody,
+        emptyBody: true,
+        response: { 200: SubscriptionWithSecret },
+        detail: {
+          summary: "Rotate the signing secret",
+          description:
+            "Every attempt from now on is signed with the new secret. With a grace period deliveries also carry `X-SVC-Signature-Previous`, made with the secret until now.",
+        },
+      },
+    )
+    .post(
+      "/:id/secret",
+      ({ principal, call, subscription }) => showSecret(deps, { principal, call }, subscription),
+      {
+        access: writing,
+        subscription: true,
+        body: NO_FIELDS,
+        response: { 200: SecretAnswer },
+        detail: {
+          summary: "Show the current secret",
+          description: "Each look is written to the audit log.",
+        },
+      },
+    );
 }
 
-function stateRoutes(deps: RouteDeps) {
-  return [
-    route({
-      method: "POST",
-      path: `${BASE}/:id/test`,
-      summary: "Send a test event",
-      description:
-        "Queues a `webhook.test`, signed, retried and recorded like any event, in a lane of its own.",
-      access: writing,
-      answers: { 202: QueuedEventAnswer },
-      problems: ["subscription_disabled"],
-      find: findWith(deps),
-      handle: async ({ principal, call, found }) =>
-        new Answer(202, { event_id: await sendTest(deps, { principal, call }, found) }),
-    }),
-    route({
-      method: "POST",
-      path: `${BASE}/:id/enable`,
-      summary: "Enable a disabled subscription",
-      description:
-        "Sets the counter of failures to 0. Events that were held are delivered in order, or skipped if `held` says so.",
-      access: writing,
-      body: EnableBody,
-      bodyOptional: true,
-      answers: { 200: SubscriptionObject },
-      find: findWith(deps),
-      handle: async ({ principal, call, found, body }) =>
-        showSubscription(
-          await enableSubscription(deps, { principal, call }, found, body.held ?? "deliver"),
-        ),
-    }),
-  ];
+/** decisions.md 3, test event and enable. */
+export function stateRoutes(deps: WebhookRouteDeps) {
+  return webhookRoutesBase(deps)
+    .post(
+      "/:id/test",
+      async ({ principal, call, subscription, status }) =>
+        status(202, { event_id: await sendTest(deps, { principal, call }, subscription) }),
+      {
+        access: writing,
+        subscription: true,
+        body: NO_FIELDS,
+        response: { 202: QueuedEventAnswer, 409: problem("subscription_disabled") },
+        detail: {
+          summary: "Send a test event",
+          description:
+            "Queues a `webhook.test`, signed, retried and recorded like any event, in a lane of its own.",
+        },
+      },
+    )
+    .post(
+      "/:id/enable",
+      async ({ principal, call, subscription, body: { held = "deliver" } }) =>
+        showSubscription(await enableSubscription(deps, { principal, call }, subscription, held)),
+      {
+        access: writing,
+        subscription: true,
+        body: EnableBody,
+        emptyBody: true,
+        response: { 200: SubscriptionObject },
+        detail: {
+          summary: "Enable a disabled subscription",
+          description:
+            "Sets the counter of failures to 0. Events that were held are delivered in order, or skipped if `held` says so.",
+        },
+      },
+    );
 }

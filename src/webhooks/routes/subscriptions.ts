@@ -1,9 +1,13 @@
 import { Type } from "@sinclair/typebox";
 
-import { isUlid, listOf, listSchema, pageOf, pageQuery } from "../../http/page.ts";
-import { Answer, route } from "../../http/route.ts";
+import { isUlid, listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
+import { problem } from "../../http/problem-schema.ts";
 import { CATALOG } from "../../outbox/event.ts";
-import * as actions from "../actions/subscriptions.ts";
+import {
+  createSubscription,
+  deleteSubscription,
+  listSubscriptions,
+} from "../actions/subscriptions.ts";
 import { updateSubscription } from "../actions/update-subscription.ts";
 import { newSubscriptionBody, readNewSubscription, readUpdate, updateBody } from "../input.ts";
 import {
@@ -12,108 +16,125 @@ import {
   showSubscription,
   SubscriptionObject,
   SubscriptionWithSecret,
+  type Subscription,
 } from "../model.ts";
-import { BASE, findWith, reading, writing, type RouteDeps } from "./deps.ts";
+import { reading, webhookRoutesBase, writing, type WebhookRouteDeps } from "./base.ts";
 
-export function subscriptionRoutes(deps: RouteDeps) {
-  return [...collectionRoutes(deps), ...singleRoutes(deps), ...updateRoutes(deps)];
+/** interface.md 4.5, decisions.md 3: list, create, and what may be subscribed to. */
+export function collectionRoutes(deps: WebhookRouteDeps) {
+  return webhookRoutesBase(deps)
+    .get(
+      "",
+      async ({ principal, query }) => {
+        const page = pageOf(query);
+        const rows = await listSubscriptions(deps, principal, page);
+        return listOf(rows, page, { key: (one) => one.id, show: showSubscription });
+      },
+      {
+        access: reading,
+        query: Type.Object(pageQuery(isUlid)),
+        response: { 200: listSchema(SubscriptionObject) },
+        detail: {
+          summary: "List subscriptions",
+          description: "Those that are not deleted, newest first.",
+        },
+      },
+    )
+    .get(
+      "/events",
+      () => ({ events: [...CATALOG], batch_interval_hours: [...BATCH_INTERVAL_HOURS] }),
+      {
+        access: reading,
+        response: { 200: CatalogAnswer },
+        detail: { summary: "List event values and batch intervals" },
+      },
+    )
+    .post(
+      "",
+      async ({ principal, call, body, status }) => {
+        const settings = await readNewSubscription(urlRules(deps), body);
+        const { subscription, secret } = await createSubscription(
+          deps,
+          { principal, call },
+          settings,
+        );
+        return status(201, { ...showSubscription(subscription), secret });
+      },
+      {
+        access: writing,
+        body: newSubscriptionBody,
+        response: { 201: SubscriptionWithSecret, 409: problem("slot_occupied") },
+        detail: {
+          summary: "Create a subscription",
+          description:
+            "A partner has one immediate and one batch subscription. The answer carries the secret of the signatures.",
+        },
+      },
+    );
 }
 
-const rulesOf = ({ config, lookup }: RouteDeps) => ({
+/** interface.md 4.5, decisions.md 3: one subscription. */
+export function subscriptionRoutes(deps: WebhookRouteDeps) {
+  const update = async (
+    caller: Parameters<typeof updateSubscription>[1],
+    found: Subscription,
+    body: unknown,
+  ) => {
+    const changes = await readUpdate(urlRules(deps), body, found);
+    return showSubscription(await updateSubscription(deps, caller, found, changes));
+  };
+  const updating = {
+    access: writing,
+    subscription: true,
+    body: updateBody,
+    response: { 200: SubscriptionObject },
+    detail: {
+      summary: "Update a subscription",
+      description:
+        "Send only what is to change. `delivery_kind` may be sent unchanged. A URL and an ordering hold from the next attempt on; filter and payload mode for events recorded from now on.",
+    },
+  } as const;
+  return (
+    webhookRoutesBase(deps)
+      .get("/:id", ({ subscription }) => showSubscription(subscription), {
+        access: reading,
+        subscription: true,
+        response: { 200: SubscriptionObject },
+        detail: { summary: "Get a subscription" },
+      })
+      .delete(
+        "/:id",
+        async ({ principal, call, subscription, status }) => {
+          await deleteSubscription(deps, { principal, call }, subscription);
+          return status(204, undefined);
+        },
+        {
+          access: writing,
+          subscription: true,
+          response: { 204: Type.Void() },
+          detail: {
+            summary: "Delete a subscription",
+            description: "What is still queued for it is never sent. Its slot is free at once.",
+          },
+        },
+      )
+      // `POST` is the documented method (interface.md 4.5); `PATCH` does the same.
+      .post(
+        "/:id",
+        ({ principal, call, subscription, body }) =>
+          update({ principal, call }, subscription, body),
+        updating,
+      )
+      .patch(
+        "/:id",
+        ({ principal, call, subscription, body }) =>
+          update({ principal, call }, subscription, body),
+        updating,
+      )
+  );
+}
+
+const urlRules = ({ config, lookup }: WebhookRouteDeps) => ({
   egress: config.egress,
   ...(lookup && { lookup }),
 });
-
-function collectionRoutes(deps: RouteDeps) {
-  return [
-    route({
-      method: "GET",
-      path: BASE,
-      summary: "List subscriptions",
-      description: "Those that are not deleted, newest first.",
-      access: reading,
-      query: Type.Object(pageQuery(isUlid)),
-      answers: { 200: listSchema(SubscriptionObject) },
-      async handle({ principal, query }) {
-        const page = pageOf(query);
-        const rows = await actions.listSubscriptions(deps, principal, page);
-        return listOf(rows, page, { key: (one) => one.id, show: showSubscription });
-      },
-    }),
-    route({
-      method: "POST",
-      path: BASE,
-      summary: "Create a subscription",
-      description:
-        "A partner has one immediate and one batch subscription. The answer carries the secret of the signatures.",
-      access: writing,
-      body: newSubscriptionBody,
-      answers: { 201: SubscriptionWithSecret },
-      problems: ["slot_occupied"],
-      async handle({ principal, call, body }) {
-        const settings = await readNewSubscription(rulesOf(deps), body);
-        const caller = { principal, call };
-        const { subscription, secret } = await actions.createSubscription(deps, caller, settings);
-        return new Answer(201, { ...showSubscription(subscription), secret });
-      },
-    }),
-    route({
-      method: "GET",
-      path: `${BASE}/events`,
-      summary: "List event values and batch intervals",
-      access: reading,
-      answers: { 200: CatalogAnswer },
-      handle: async () => ({ events: CATALOG, batch_interval_hours: BATCH_INTERVAL_HOURS }),
-    }),
-  ];
-}
-
-function singleRoutes(deps: RouteDeps) {
-  return [
-    route({
-      method: "GET",
-      path: `${BASE}/:id`,
-      summary: "Get a subscription",
-      access: reading,
-      answers: { 200: SubscriptionObject },
-      find: findWith(deps),
-      handle: async ({ found }) => showSubscription(found),
-    }),
-    route({
-      method: "DELETE",
-      path: `${BASE}/:id`,
-      summary: "Delete a subscription",
-      description: "What is still queued for it is never sent. Its slot is free at once.",
-      access: writing,
-      answers: { 204: null },
-      find: findWith(deps),
-      async handle({ principal, call, found }) {
-        await actions.deleteSubscription(deps, { principal, call }, found);
-        return new Answer(204);
-      },
-    }),
-  ];
-}
-
-/** `POST` is the documented method (interface.md 4.5); `PATCH` does the same. */
-function updateRoutes(deps: RouteDeps) {
-  return [updateRoute(deps, "POST"), updateRoute(deps, "PATCH")];
-}
-
-function updateRoute<const M extends "POST" | "PATCH">(deps: RouteDeps, method: M) {
-  return route({
-    method,
-    path: `${BASE}/:id`,
-    summary: "Update a subscription",
-    description:
-      "Send only what is to change. `delivery_kind` may be sent unchanged. A URL and an ordering hold from the next attempt on; filter and payload mode for events recorded from now on.",
-    access: writing,
-    body: updateBody,
-    answers: { 200: SubscriptionObject },
-    find: findWith(deps),
-    async handle({ principal, call, found, body }) {
-      const update = await readUpdate(rulesOf(deps), body, found);
-      return showSubscription(await updateSubscription(deps, { principal, call }, found, update));
-    },
-  });
-}

@@ -10,7 +10,7 @@ import {
   selfService,
   superAdmin,
 } from "../../../src/auth/guard.ts";
-import type { Principal, Role, TokenKind } from "../../../src/auth/model.ts";
+import type { Principal, Role, TokenKind } from "../../../src/http/principal.ts";
 
 const COMPANY: Record<Role, Principal["companyType"]> = {
   super_admin: "platform",

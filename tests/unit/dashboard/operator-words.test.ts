@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 
 import { AUDIT_ACTIONS } from "../../../src/audit/model.ts";
-import { ApiError } from "../../../src/client/client.ts";
+import { ApiError } from "../../../src/client/api-error.ts";
 import {
   auditQuery,
   instantOf,

@@ -1,10 +1,18 @@
 import { describe, expect, test } from "bun:test";
 
 import { Type } from "@sinclair/typebox";
+import { Elysia } from "elysia";
 
-import type { Principal } from "../../../src/auth/model.ts";
-import { BASE_PATH, mount } from "../../../src/http/mount.ts";
-import { Answer, route } from "../../../src/http/route.ts";
+import { BASE_PATH } from "../../../src/http/base-path.ts";
+import { checks } from "../../../src/http/checks.ts";
+import { edge } from "../../../src/http/edge.ts";
+import { NO_FIELDS } from "../../../src/http/fields.ts";
+import { finds } from "../../../src/http/finds.ts";
+import { health } from "../../../src/http/health.ts";
+import { refuseOtherMethods } from "../../../src/http/method-not-allowed.ts";
+import type { Principal } from "../../../src/http/principal.ts";
+import type { Judged } from "../../../src/http/rules.ts";
+import { systemClock } from "../../../src/lib/clock.ts";
 import { Problem } from "../../../src/lib/problem.ts";
 
 const LIMIT = 64 * 1024;
@@ -12,8 +20,7 @@ const logged: string[] = [];
 const denied: unknown[] = [];
 const log = { debug() {}, info() {}, warn() {}, error: (event: string) => void logged.push(event) };
 
-const edge = {
-  log,
+const authenticator = {
   async authenticate({ headers }: { headers: Headers }) {
     const role = headers.get("authorization");
     if (role === null) throw new Problem("unauthenticated");
@@ -24,56 +31,57 @@ const edge = {
   },
 };
 
-const routes = [
-  route({
-    method: "POST",
-    path: "/things/:id",
-    summary: "Change a thing",
-    access: {
-      kind: "bearer",
-      refuse: ({ role }: Principal) => (role === "partner_owner" ? undefined : "forbidden"),
-    },
-    body: Type.Object({ name: Type.String({ minLength: 1 }) }, { additionalProperties: false }),
-    query: Type.Object({ dry: Type.Optional(Type.Integer()) }),
-    find: async ({ params }) => {
-      if (params["id"] === "2") throw new Problem("forbidden");
-      if (params["id"] !== "1") throw new Problem("not_found");
-      return { id: 1 };
-    },
-    answers: { 200: Type.Object({ name: Type.String() }) },
-    rules: ({ body, query, found }) => ({
-      name: body.name === "ugly" || body.name === undefined ? "is ugly" : undefined,
-      dry: query.dry === found.id && body.name === "wet" ? "does not go with wet" : undefined,
-    }),
-    async handle({ body, found }) {
+const Body = Type.Object({ name: Type.String({ minLength: 1 }) }, { additionalProperties: false });
+const Query = Type.Object({ dry: Type.Optional(Type.Integer()) });
+const thing = finds("thing", async ({ params }) => {
+  if (params["id"] === "2") throw new Problem("forbidden");
+  if (params["id"] !== "1") throw new Problem("not_found");
+  return { id: 1 };
+});
+const things = new Elysia({ prefix: `${BASE_PATH}/things` })
+  .use(checks(authenticator))
+  .macro(thing)
+  .post(
+    "/:id",
+    ({ body, thing: found }) => {
       if (body.name === "taken") throw new Problem("slot_occupied");
       if (body.name === "bug") throw new Error("select secret from vault");
       return { ...found, name: body.name };
     },
-  }),
-  route({
-    method: "POST",
-    path: "/things/:id/press",
-    summary: "Press a thing",
-    access: { kind: "public" },
-    answers: { 202: null },
-    handle: async () => new Answer(202),
-  }),
-  route({
-    method: "DELETE",
-    path: "/things/:id",
-    summary: "Delete a thing",
-    access: { kind: "public" },
-    answers: { 204: null },
-    handle: async () => new Answer(204),
-  }),
-];
-const app = mount(edge, {
-  routes,
-  readiness: async () => ({ ready: false, checks: { postgres: "ok", redis: "failed" } }),
-  documents: {},
-  trustedProxies: [],
-});
+    {
+      access: {
+        refuse: ({ role }: Principal) => (role === "partner_owner" ? undefined : "forbidden"),
+      },
+      thing: true,
+      body: Body,
+      query: Query,
+      rules: ({ body, query, thing: found }: Judged<typeof Body, typeof Query> & Thing) => ({
+        name: body.name === "ugly" || body.name === undefined ? "is ugly" : undefined,
+        dry: query.dry === found.id && body.name === "wet" ? "does not go with wet" : undefined,
+      }),
+      response: { 200: Type.Object({ id: Type.Integer(), name: Type.String() }) },
+    },
+  )
+  .post(
+    "/:id/press",
+    ({ set }) => {
+      set.status = 202;
+    },
+    { public: true, body: NO_FIELDS },
+  )
+  .delete("/:id", ({ status }) => status(204, undefined), { public: true })
+  .get("/forgotten", () => "a secret")
+  .get("/hasty", ({ thing: found }) => found, { thing: true, access: { refuse: () => undefined } });
+
+interface Thing {
+  readonly thing: { readonly id: number };
+}
+
+const app = new Elysia({ normalize: false })
+  .use(edge({ clock: systemClock, log, trustedProxies: [], limiter: undefined, looks: [] }))
+  .use(things)
+  .use(health(async () => ({ ready: false, checks: { postgres: "ok", redis: "failed" } })));
+refuseOtherMethods(app, new Set());
 
 interface Sent {
   path?: string;
@@ -238,6 +246,15 @@ describe("every error", () => {
     expect(logged).toEqual(["request.failed"]);
   });
 });
+
+test.each(["forgotten", "hasty"])(
+  "a route that declares no access, or declares it too late, is a 500: %s",
+  async (path) => {
+    const answer = await send({ path: `/things/${path}`, method: "GET" });
+    expect(answer.status).toBe(500);
+    expect(answer.text).not.toContain("secret");
+  },
+);
 
 const get = (path: string) => app.handle(new Request(`http://localhost${path}`));
 

@@ -1,4 +1,4 @@
-import { ApiError } from "../../../client/client.ts";
+import { ApiError } from "../../../client/api-error.ts";
 
 interface Explanation {
   readonly title: string;

@@ -2,7 +2,7 @@ import { Button, Group, Modal, Stack, Text } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { useEffect, useRef, type ReactNode } from "react";
 
-import { ApiError } from "../../../client/client.ts";
+import { ApiError } from "../../../client/api-error.ts";
 import { ErrorNotice } from "./states.tsx";
 
 /** The errors of a form that no field shows; where fields show theirs, the first of them gets the focus. */

@@ -1,10 +1,10 @@
 import { Type, type Static } from "@sinclair/typebox";
 
-import type { Sound } from "../http/check.ts";
-import type { Told } from "../http/faults.ts";
+import type { SoundParts } from "../http/fields.ts";
+import type { FieldFaults } from "../http/rules.ts";
 import { instantAnswer, instantText } from "../http/text.ts";
 import { addMs, fromMs, isoInstant, parseInstant } from "../lib/clock.ts";
-import { BUCKET_MS, bucketFloor, type Latency } from "./figures.ts";
+import { BUCKET_MS, bucketFloor, type Latency } from "./stats.ts";
 import { instantOrNull, orNull } from "./model.ts";
 
 export interface Health {
@@ -91,22 +91,25 @@ export const statsQuery = Type.Object({
 
 type StatsQuery = Static<typeof statsQuery>;
 
-export const StatsObject = Type.Object({
-  since: instantAnswer(),
-  until: instantAnswer(),
-  step: Type.Integer(),
-  points: Type.Array(
-    Type.Object({
-      at: instantAnswer(),
-      successes: Type.Integer({ description: "Attempts answered 2xx." }),
-      failures: Type.Integer({ description: "Attempts that were not." }),
-      latency_ms: latency,
-      backlog: Type.Integer({
-        description: "The most events that were queued at once, as sampled.",
+export const StatsObject = Type.Object(
+  {
+    since: instantAnswer(),
+    until: instantAnswer(),
+    step: Type.Integer(),
+    points: Type.Array(
+      Type.Object({
+        at: instantAnswer(),
+        successes: Type.Integer({ description: "Attempts answered 2xx." }),
+        failures: Type.Integer({ description: "Attempts that were not." }),
+        latency_ms: latency,
+        backlog: Type.Integer({
+          description: "The most events that were queued at once, as sampled.",
+        }),
       }),
-    }),
-  ),
-});
+    ),
+  },
+  { title: "Stats" },
+);
 
 interface Range {
   readonly since: Date;
@@ -115,7 +118,7 @@ interface Range {
 }
 
 /** A day in hours if nothing was asked; undefined where a field could not be read. */
-function askedRange(query: Sound<StatsQuery>, now: Date): Partial<Range> {
+function askedRange(query: SoundParts<StatsQuery>, now: Date): Partial<Range> {
   const until = "until" in query ? parseInstant(query.until) : now;
   const asked =
     "since" in query ? parseInstant(query.since) : until && addMs(until, -DEFAULT_SPAN_MS);
@@ -134,7 +137,7 @@ function wholeSteps({ since, until, stepMs }: Range): Range {
   return { since: bucketFloor(since, stepMs), until: end, stepMs };
 }
 
-export function statsFaults(query: Sound<StatsQuery>, now: Date): Told {
+export function statsFaults(query: SoundParts<StatsQuery>, now: Date): FieldFaults {
   const { since, until, stepMs } = askedRange(query, now);
   if (since === undefined || until === undefined) return {};
   const whole = stepMs === undefined ? undefined : wholeSteps({ since, until, stepMs });

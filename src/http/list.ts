@@ -51,11 +51,12 @@ export function listOf<Row, Shown>(
   return { data: shown.map(shape.show), next_cursor: more ? encodeCursor(shape.key(last)) : null };
 }
 
+/** A page of these; it is named after them. */
 export function listSchema<T extends TSchema>(item: T) {
-  return Type.Object({
-    data: Type.Array(item),
-    next_cursor: Type.Union([Type.String(), Type.Null()]),
-  });
+  return Type.Object(
+    { data: Type.Array(item), next_cursor: Type.Union([Type.String(), Type.Null()]) },
+    item.title === undefined ? {} : { title: `${item.title}Page` },
+  );
 }
 
 export const isUlid = (text: string): boolean => /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/.test(text);

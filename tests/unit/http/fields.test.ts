@@ -2,9 +2,9 @@ import { describe, expect, test } from "bun:test";
 
 import { Type, type TObject, type TSchema } from "@sinclair/typebox";
 
-import { examine, examineQuery, type Examined } from "../../../src/http/check.ts";
-import { isRowId, isUlid, listOf, pageOf, pageQuery } from "../../../src/http/page.ts";
-import { describeSchema } from "../../../src/http/openapi-schemas.ts";
+import { examine, examineQuery, readQuery, type Examined } from "../../../src/http/fields.ts";
+import { isRowId, isUlid, listOf, pageOf, pageQuery } from "../../../src/http/list.ts";
+import { describeSchema } from "../../../src/http/openapi/schemas.ts";
 import { instantText, storableText } from "../../../src/http/text.ts";
 
 const faultsOf = (examined: Examined<unknown>) =>
@@ -61,7 +61,7 @@ describe("a body that does not fit", () => {
 
 const listQuery = Type.Object(pageQuery(isRowId));
 const queryErrors = (text: string, schema: TObject = listQuery) =>
-  faultsOf(examineQuery(schema, new URLSearchParams(text)));
+  faultsOf(examineQuery(schema, readQuery(schema, new URLSearchParams(text))));
 
 describe("a query", () => {
   test.each(["", "limit=1", "limit=100", "unknown=1", "cursor=Mg"])("%p is taken", (text) => {
@@ -135,14 +135,15 @@ describe("the length of a text", () => {
   });
 
   test("is described as JSON Schema counts it", () => {
-    expect(describeSchema(schema, { schemas: {} })).toMatchObject({
+    expect(describeSchema(schema, { schemas: {}, responses: {} })).toMatchObject({
       properties: { label: { minLength: 1, maxLength: 3 } },
     });
   });
 });
 
 describe("a query parameter", () => {
-  const read = (schema: TObject, text: string) => examineQuery(schema, new URLSearchParams(text));
+  const read = (schema: TObject, text: string) =>
+    examineQuery(schema, readQuery(schema, new URLSearchParams(text)));
 
   test("that is an instant may have lost its plus sign when it was pasted", () => {
     const schema = Type.Object({ since: Type.Optional(instantText()) });

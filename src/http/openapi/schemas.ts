@@ -1,10 +1,13 @@
 import type { TSchema } from "@sinclair/typebox";
 
-import type { Json } from "./openapi-examples.ts";
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+
+export type JsonObject = Record<string, Json>;
 
 export interface Components {
   /** Schemas with a `title` stand here once and are referred to. */
   readonly schemas: Record<string, Json>;
+  readonly responses: Record<string, Json>;
 }
 
 /** A schema as JSON Schema 2020-12, which OpenAPI 3.1 takes as it is: without our own keywords, choices as `enum`. */
@@ -19,7 +22,16 @@ export function describeSchema(schema: TSchema, components: Components): Record<
   return { $ref: `#/components/schemas/${title}` };
 }
 
-const OWN_KEYWORDS = new Set(["characters", "explain", "isKey", "repeatable", "title"]);
+const OWN_KEYWORDS = new Set([
+  "characters",
+  "contentType",
+  "explain",
+  "isKey",
+  "noValidate",
+  "problems",
+  "repeatable",
+  "title",
+]);
 
 function plain(schema: TSchema, components: Components): Record<string, Json> {
   const entries = Object.entries(schema).filter(([name]) => !OWN_KEYWORDS.has(name));

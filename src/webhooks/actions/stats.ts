@@ -1,12 +1,12 @@
 import type { Db, Tx } from "../../../db/client.ts";
 import { addMs, type Clock } from "../../lib/clock.ts";
 import { errorFields, type Log } from "../../lib/log.ts";
-import type { Health, StatsPoint } from "../figures-model.ts";
-import { BUCKET_MS, bucketFloor, LEVELS_MS, segmentsOf, tally, type Range } from "../figures.ts";
+import type { Health, StatsPoint } from "../stats-model.ts";
+import { BUCKET_MS, bucketFloor, LEVELS_MS, segmentsOf, tally, type Range } from "../stats.ts";
 import type { Subscription } from "../model.ts";
 import * as counting from "../queries/counting.ts";
-import * as queries from "../queries/figures.ts";
-import type { PointCount } from "../queries/figures.ts";
+import * as queries from "../queries/stats.ts";
+import type { PointCount } from "../queries/stats.ts";
 import type { WebhookDeps } from "./deps.ts";
 
 const DAY_MS = 86_400_000;

@@ -1,6 +1,4 @@
-import type { Components } from "./openapi-schemas.ts";
-
-export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+import type { Components, Json } from "./schemas.ts";
 
 type Schema = { readonly [key: string]: Json };
 

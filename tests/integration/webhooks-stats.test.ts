@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 
 import { ulid } from "ulid";
 
-import { countFigures } from "../../src/webhooks/actions/figures.ts";
+import { countFigures } from "../../src/webhooks/actions/stats.ts";
 import { disable, settle, startWebhooks, type WebhookWorld } from "../support/webhooks.ts";
 
 let world: WebhookWorld;

@@ -1,15 +1,19 @@
 import type { Db } from "../../db/client.ts";
-import type { Edge } from "../http/serve.ts";
+import type { Authenticator } from "../http/access.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { createAuthenticate } from "./actions/authenticate.ts";
 import { recordDenial } from "./actions/record-denial.ts";
 import type { KeyRing } from "./key-ring.ts";
 
-/** What the HTTP edge asks of sign-in. */
-export function createEdge(deps: { db: Db; clock: Clock; log: Log; keys: KeyRing }): Edge {
+/** Makes what the HTTP edge checks bearer tokens and records denials with. */
+export function createAuthenticator(deps: {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly keys: KeyRing;
+}): Authenticator {
   return {
-    log: deps.log,
     authenticate: createAuthenticate(deps),
     recordDenial: (principal, call, details) => recordDenial(deps, principal, { call, details }),
   };

@@ -6,7 +6,7 @@ import { outbox, settledEntries } from "../../../db/schema/outbox.ts";
 import { attemptStats, backlogStats, statsProgress } from "../../../db/schema/stats.ts";
 import { instant, nullable, rows, statement, value } from "../../../db/statement.ts";
 import { addMs } from "../../lib/clock.ts";
-import type { CountedAttempts, Range, Segment } from "../figures.ts";
+import type { CountedAttempts, Range, Segment } from "../stats.ts";
 import type { Subscription } from "../model.ts";
 import { BIN, binned, idsWithin, STEP, WITHIN } from "./buckets.ts";
 

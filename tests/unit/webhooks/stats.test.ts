@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 
-import { faultsOf } from "../../../src/http/faults.ts";
-import { readStatsRange, statsFaults } from "../../../src/webhooks/figures-model.ts";
+import { faultsOf } from "../../../src/http/rules.ts";
+import { readStatsRange, statsFaults } from "../../../src/webhooks/stats-model.ts";
 import {
   binMs,
   bucketFloor,
@@ -10,7 +10,7 @@ import {
   segmentsOf,
   tally,
   type Range,
-} from "../../../src/webhooks/figures.ts";
+} from "../../../src/webhooks/stats.ts";
 
 describe("a bin", () => {
   test("is exact up to 19 ms, and its middle is within 5 % of what it holds above", () => {

@@ -1,4 +1,4 @@
-import type { Static, TObject, TSchema } from "@sinclair/typebox";
+import { Type, type Static, type TObject, type TSchema, type TUnsafe } from "@sinclair/typebox";
 import { TypeCompiler, type TypeCheck, type ValueError } from "@sinclair/typebox/compiler";
 
 import { Problem, type FieldErrors } from "../lib/problem.ts";
@@ -9,10 +9,10 @@ const compiled = new WeakMap<TSchema, TypeCheck<TSchema>>();
  * A value without its faulty parts, down to the fields of objects and the elements of lists. What is malformed is there
  * as undefined, what is missing is not there at all: a rule that asks for a field can tell the two apart by `in`.
  */
-export type Sound<T> = T extends readonly (infer E)[]
-  ? readonly (Sound<E> | undefined)[]
+export type SoundParts<T> = T extends readonly (infer E)[]
+  ? readonly (SoundParts<E> | undefined)[]
   : T extends object
-    ? { readonly [K in keyof T]?: Sound<T[K]> | undefined }
+    ? { readonly [K in keyof T]?: SoundParts<T[K]> | undefined }
     : T;
 
 /** The value, if it has the shape; else every bad field by its path, and what is left of the value without them. */
@@ -21,11 +21,11 @@ export type Examined<T> =
   | {
       readonly faults: FieldErrors;
       /** Undefined where the value as a whole is malformed. */
-      readonly sound: Sound<T> | undefined;
+      readonly sound: SoundParts<T> | undefined;
     };
 
 /** All of the value, or what is left of it. */
-export function soundOf<T>(examined: Examined<T>): T | Sound<T> | undefined {
+export function soundPartsOf<T>(examined: Examined<T>): T | SoundParts<T> | undefined {
   return "value" in examined ? examined.value : examined.sound;
 }
 
@@ -45,7 +45,23 @@ export function examine<T extends TSchema>(schema: T, value: unknown): Examined<
   }
   // What the schema found no fault with has the type that it stands for.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-  return { faults, sound: without(value, paths) as Sound<Static<T>> | undefined };
+  return { faults, sound: without(value, paths) as SoundParts<Static<T>> | undefined };
+}
+
+/** `examine` of a part of a body: each field stands under `prefix`, such as `events.3.`. */
+export function examineUnder<T extends TSchema>(
+  prefix: string,
+  schema: T,
+  value: unknown,
+): Examined<Static<T>> {
+  const examined = examine(schema, value);
+  if ("value" in examined) return examined;
+  const faults = Object.entries(examined.faults).map(([field, texts]) => [
+    // The part itself has a bad shape, not one of its fields.
+    field === "body" && prefix !== "" ? prefix.slice(0, -1) : prefix + field,
+    texts,
+  ]);
+  return { ...examined, faults: Object.fromEntries(faults) };
 }
 
 /** The value without the parts at these JSON pointers. */
@@ -96,27 +112,29 @@ function lowerFirst(text: string): string {
 }
 
 /**
- * Reads a query string: integers are converted, an unknown parameter is ignored, a repeated one is an error; where the
- * schema says `repeatable` it counts as absent.
+ * Reads the parameters that the schema knows: integers are converted, an unknown parameter is ignored, a repeated one is
+ * a list, which no schema of a parameter takes; where the schema says `repeatable` it counts as absent.
  */
-export function examineQuery<T extends TObject>(
-  schema: T,
-  search: URLSearchParams,
-): Examined<Static<T>> {
+export function readQuery(schema: TObject, search: URLSearchParams): Record<string, unknown> {
   const value: Record<string, unknown> = {};
-  const repeated: string[] = [];
   for (const [name, property] of Object.entries(schema.properties)) {
     const given = search.getAll(name);
     const [text] = given;
-    if (given.length > 1 && property["repeatable"]) continue;
-    // A list has the shape of no parameter, so the schema refuses it; only the words are better here.
-    if (given.length > 1) repeated.push(name);
-    if (given.length > 1) value[name] = given;
-    else if (text !== undefined) value[name] = valueOf(property, text);
+    if (given.length > 1 && !property["repeatable"]) value[name] = given;
+    else if (given.length === 1 && text !== undefined) value[name] = valueOf(property, text);
   }
+  return value;
+}
+
+/** `examine` of what `readQuery` read: a parameter that came twice says so. */
+export function examineQuery<T extends TObject>(
+  schema: T,
+  value: Readonly<Record<string, unknown>>,
+): Examined<Static<T>> {
   const examined = examine(schema, value);
   if ("faults" in examined)
-    for (const name of repeated) examined.faults[name] = ["must be given once"];
+    for (const [name, given] of Object.entries(value))
+      if (Array.isArray(given)) examined.faults[name] = ["must be given once"];
   return examined;
 }
 
@@ -140,3 +158,14 @@ export function parseJson(raw: Uint8Array): unknown {
     throw new Problem("invalid_json");
   }
 }
+
+/**
+ * A body that the handler checks itself: one that no schema can look through (a union names no field), or where the words
+ * of a rule replace those of the schema. The schema describes the route and types its client; it lets everything pass.
+ */
+export function checkedByHandler<T extends TSchema>(schema: T): TUnsafe<Static<T>> {
+  return Type.Unsafe<Static<T>>(Type.Unknown({ ...schema }));
+}
+
+/** The body of a route that takes none: an empty object says nothing either. */
+export const NO_FIELDS = Type.Object({}, { additionalProperties: false });

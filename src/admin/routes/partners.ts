@@ -1,0 +1,80 @@
+import { Elysia } from "elysia";
+
+import { finds } from "../../http/finds.ts";
+import { NO_FIELDS } from "../../http/fields.ts";
+import { listOf, listSchema, pageOf } from "../../http/list.ts";
+import type { Judged } from "../../http/rules.ts";
+import {
+  createPartner,
+  findCompany,
+  listCompanies,
+  newPartnerFaults,
+  setCompanyActive,
+} from "../actions/companies.ts";
+import { PartnerBody, PartnerObject, partnerQuery, showPartner } from "../model.ts";
+import { administrating, adminRoutesBase, type AdminRouteDeps } from "./base.ts";
+import { ACTIVATING, DEACTIVATING } from "./companies.ts";
+
+/** decisions.md 7: partners. */
+export function partnerRoutes(deps: AdminRouteDeps) {
+  return new Elysia().use(partnerListRoutes(deps)).use(partnerStateRoutes(deps));
+}
+
+function partnerListRoutes(deps: AdminRouteDeps) {
+  return adminRoutesBase(deps, "/partners")
+    .get(
+      "",
+      async ({ query }) => {
+        const page = pageOf(query);
+        const rows = await listCompanies(deps, "partner", query, page);
+        return listOf(rows, page, { key: ({ id }) => String(id), show: showPartner });
+      },
+      {
+        access: administrating,
+        query: partnerQuery,
+        response: { 200: listSchema(PartnerObject) },
+        detail: { summary: "List partners, newest first" },
+      },
+    )
+    .post(
+      "",
+      async ({ principal, call, body, status }) =>
+        status(201, showPartner(await createPartner(deps, { principal, call }, body))),
+      {
+        access: administrating,
+        body: PartnerBody,
+        rules: ({ body }: Judged<typeof PartnerBody>) => newPartnerFaults(deps, body),
+        response: { 201: PartnerObject },
+        detail: { summary: "Create a partner" },
+      },
+    );
+}
+
+function partnerStateRoutes(deps: AdminRouteDeps) {
+  return adminRoutesBase(deps, "/partners")
+    .macro(finds("partner", ({ params }) => findCompany(deps, "partner", params["id"])))
+    .post(
+      "/:id/activate",
+      async ({ principal, call, partner }) =>
+        showPartner(await setCompanyActive(deps, { principal, call }, partner, true)),
+      {
+        access: administrating,
+        partner: true,
+        body: NO_FIELDS,
+        response: { 200: PartnerObject },
+        detail: { summary: "Activate a partner again", description: ACTIVATING },
+      },
+    )
+    .post(
+      "/:id/deactivate",
+      async ({ principal, call, partner }) =>
+        showPartner(await setCompanyActive(deps, { principal, call }, partner, false)),
+      {
+        access: administrating,
+        partner: true,
+        body: NO_FIELDS,
+        response: { 200: PartnerObject },
+        detail: { summary: "Deactivate a partner", description: DEACTIVATING },
+      },
+    );
+}

@@ -1,0 +1,19 @@
+import type { ProblemCode } from "../lib/problem.ts";
+import type { Call } from "./call.ts";
+import type { Principal } from "./principal.ts";
+
+/**
+ * Who may use a route. `refuse` is asked after the token was verified and answers the code of the refusal, or nothing; a
+ * refusal by role is audited as AUTHZ_DENIED (interface.md 5.4).
+ */
+export interface Access {
+  readonly refuse: (principal: Principal) => ProblemCode | undefined;
+}
+
+/** What the edge asks of sign-in. */
+export interface Authenticator {
+  /** The principal of the request's bearer token; throws `unauthenticated`. */
+  authenticate(call: Call): Promise<Principal>;
+  /** Writes the AUTHZ_DENIED audit row. */
+  recordDenial(principal: Principal, call: Call, details: Record<string, unknown>): Promise<void>;
+}

@@ -1,0 +1,218 @@
+import { TypeGuard, type TSchema } from "@sinclair/typebox";
+import { Elysia } from "elysia";
+
+import { Problem } from "../lib/problem.ts";
+import type { Access, Authenticator } from "./access.ts";
+import { BASE_PATH } from "./base-path.ts";
+import { BODY_LIMIT, isJson, readBody } from "./body.ts";
+import type { Call } from "./call.ts";
+import { exchangeOf, signedIn, type Exchange, type Schemas } from "./exchange.ts";
+import { parseJson, readQuery } from "./fields.ts";
+import { refuseFaults, runRules, type FieldRules } from "./rules.ts";
+import type { Principal } from "./principal.ts";
+
+/** What a public route may ask for besides. */
+interface PublicOptions {
+  /** In bytes; 64 KiB if absent. */
+  readonly bodyLimit?: number;
+  /** Looks at the bytes before anything is parsed: a signature is checked here. */
+  readonly verify?: (input: Received) => Promise<void>;
+}
+
+interface Received {
+  readonly call: Call;
+  readonly params: Readonly<Record<string, string>>;
+  readonly raw: Uint8Array;
+}
+
+/** The part of Elysia's context that the checks work with. */
+export interface CheckContext extends Fields {
+  readonly request: Request;
+  readonly params: Readonly<Record<string, string>>;
+  readonly route: string;
+  readonly set: { readonly headers: Record<string, string | number | undefined> };
+}
+
+/**
+ * What a route declares of its checks, as macros. They run in one fixed order (decisions.md 1): 413 while the body is
+ * read, 401 and 403 by `access`, 415 and 400 of the syntax, 404 and 403 by the macros that `finds` makes, 422 by schemas
+ * and `rules` together. Elysia validates after `transform`, so whatever comes before the 422 is a transform; a route
+ * names `access` or `public` before what it finds. The parser is one of our own, because `parse: "none"` makes Elysia
+ * drop the validation of the body without a word.
+ */
+export function checks(authenticator: Authenticator) {
+  return new Elysia({ name: "checks" }).macro({
+    access: (access: Access) => {
+      const declared = declaration();
+      return {
+        introspect: declared.read,
+        detail: { security: [{ bearer: [] }] },
+        parse: ({ request }: Pick<CheckContext, "request">) => readRaw(request, BODY_LIMIT),
+        async transform(context: CheckContext) {
+          const { request, route } = context;
+          const exchange = exchangeOf(request);
+          exchange.principal = await admit(authenticator, access, { exchange, request, route });
+          Object.assign(context.set.headers, exchange.meter.headers);
+          exchange.schemas = declared.of();
+          context.body = readJson(exchange, declared.of());
+          context.query = readParameters(request, declared.of());
+        },
+        resolve: ({ request }: Pick<CheckContext, "request">) => signedIn(exchangeOf(request)),
+      };
+    },
+    // `true`, because Elysia takes an empty object for a macro that is switched off.
+    public: (asked: true | PublicOptions) => {
+      const options = asked === true ? {} : asked;
+      const declared = declaration();
+      return {
+        introspect: declared.read,
+        parse: ({ request }: Pick<CheckContext, "request">) =>
+          readPublic(request, options, declared.of()),
+        async transform(context: CheckContext) {
+          const { request, params } = context;
+          const exchange = exchangeOf(request);
+          await countAddress(exchange, declared.of());
+          Object.assign(context.set.headers, exchange.meter.headers);
+          await options.verify?.({ call: exchange.call, params, raw: exchange.raw });
+          exchange.schemas = declared.of();
+          context.body = readJson(exchange, declared.of());
+          context.query = readParameters(request, declared.of());
+        },
+        resolve({ request }: Pick<CheckContext, "request">) {
+          const { call, raw } = exchangeOf(request);
+          return { call, raw };
+        },
+      };
+    },
+    /** Lets an absent body count as `{}`. */
+    emptyBody: (_: true) => ({}),
+    /** Lets the rate limits pass a public route by (decisions.md 1). */
+    uncounted: (_: true) => ({}),
+    rules: (rules: FieldRules) => ({
+      transform({ request }: Pick<CheckContext, "request">) {
+        exchangeOf(request).rules = rules;
+      },
+      async beforeHandle({
+        request,
+        body,
+        query,
+      }: Pick<CheckContext, "request" | "body" | "query">) {
+        refuseFaults(await runRules(rules, exchangeOf(request), { body, query }));
+      },
+    }),
+  });
+}
+
+export type Checks = ReturnType<typeof checks>;
+
+interface Fields {
+  body: unknown;
+  query: unknown;
+}
+
+interface Declared extends Schemas {
+  readonly emptyBody: boolean;
+  readonly uncounted: boolean;
+}
+
+/** What the route that a macro stands in declares besides: Elysia shows it to `introspect` when the route is made. */
+function declaration() {
+  let declared: Declared = {
+    body: undefined,
+    query: undefined,
+    emptyBody: false,
+    uncounted: false,
+  };
+  return {
+    read({ body, query, emptyBody, uncounted }: Introspected) {
+      declared = {
+        body: TypeGuard.IsSchema(body) ? body : undefined,
+        query: TypeGuard.IsObject(query) ? query : undefined,
+        emptyBody: emptyBody === true,
+        uncounted: uncounted === true,
+      };
+    },
+    of: () => declared,
+  };
+}
+
+interface Introspected {
+  readonly body?: unknown;
+  readonly query?: unknown;
+  readonly emptyBody?: true;
+  readonly uncounted?: true;
+}
+
+/** The body within its limit. Whoever sends more is counted by the address, because no token was looked at yet. */
+async function readRaw(request: Request, limit: number): Promise<Uint8Array> {
+  const exchange = exchangeOf(request);
+  try {
+    return (exchange.raw = await readBody(request, limit));
+  } catch (error) {
+    if (error instanceof Problem) await exchange.meter.count({ kind: "ip", id: exchange.call.ip });
+    throw error;
+  }
+}
+
+async function readPublic(
+  request: Request,
+  { bodyLimit = BODY_LIMIT }: PublicOptions,
+  declared: Declared,
+): Promise<Uint8Array> {
+  const exchange = exchangeOf(request);
+  await countAddress(exchange, declared);
+  return (exchange.raw = await readBody(request, bodyLimit));
+}
+
+async function countAddress({ meter, call }: Exchange, { uncounted }: Declared): Promise<void> {
+  if (!uncounted) await meter.count({ kind: "ip", id: call.ip });
+}
+
+interface Admission {
+  readonly exchange: Exchange;
+  readonly request: Request;
+  readonly route: string;
+}
+
+/**
+ * Who sent the request, counted by the rate limits: for the token if it is good, else for the address. A token is known
+ * only after it was verified; until then anybody could fill the bucket of another.
+ */
+async function admit(
+  authenticator: Authenticator,
+  access: Access,
+  { exchange: { call, meter }, request, route }: Admission,
+): Promise<Principal> {
+  const principal = await authenticator.authenticate(call).catch(async (error: unknown) => {
+    if (error instanceof Problem) await meter.count({ kind: "ip", id: call.ip });
+    throw error;
+  });
+  await meter.count({ kind: "token", id: principal.jti });
+  const refusal = access.refuse(principal);
+  if (refusal === undefined) return principal;
+  const path = route.slice(BASE_PATH.length);
+  await authenticator.recordDenial(principal, call, {
+    method: request.method,
+    path,
+    reason: refusal,
+  });
+  throw new Problem(refusal);
+}
+
+/** The body as JSON; whether it is what the schema asks for is for the validation to say. */
+function readJson({ call, raw }: Exchange, { body, emptyBody }: Declared): unknown {
+  // RFC 9110, 9.3.5: what comes with a GET or a DELETE means nothing.
+  if (body === undefined) return undefined;
+  if (raw.byteLength === 0 && (emptyBody || isNothing(body))) return {};
+  if (!isJson(call.headers)) throw new Problem("unsupported_media_type");
+  return parseJson(raw);
+}
+
+function readParameters(request: Request, { query }: Declared): Record<string, unknown> {
+  return query === undefined ? {} : readQuery(query, new URL(request.url).searchParams);
+}
+
+/** Whether a route takes no fields at all. */
+function isNothing(body: TSchema): boolean {
+  return TypeGuard.IsObject(body) && Object.keys(body.properties).length === 0;
+}

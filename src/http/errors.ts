@@ -1,0 +1,101 @@
+import { Elysia } from "elysia";
+
+import { errorFields, type Log } from "../lib/log.ts";
+import { invalid, Problem, Refusal, type FieldErrors } from "../lib/problem.ts";
+import type { Call } from "./call.ts";
+import { exchangeOf, type Exchange } from "./exchange.ts";
+import { examine, examineQuery, NO_FIELDS, soundPartsOf } from "./fields.ts";
+import { runRules } from "./rules.ts";
+
+/** How the errors below a path look; the longest path that fits decides. */
+export interface ErrorLook {
+  readonly path: string;
+  render(refusal: Refusal): Response;
+}
+
+/** Turns every error into its answer, once: a refusal as it is, anything else as a bare `internal_error`. */
+export function errors({ log, looks }: { log: Log; looks: readonly ErrorLook[] }) {
+  const byLength = looks.toSorted((a, b) => b.path.length - a.path.length);
+  return new Elysia({ name: "errors" }).onError(
+    { as: "global" },
+    async ({ error, code, request, path, set, ...fields }) => {
+      const exchange = exchangeOf(request);
+      const refusal = await refusalOf({ error, code, fields, exchange, log });
+      Object.assign(set.headers, exchange.meter.headers);
+      const look = byLength.find((one) => path === one.path || path.startsWith(`${one.path}/`));
+      if (look !== undefined) return look.render(refusal);
+      const problem = refusal instanceof Problem ? refusal : bug(refusal, exchange, log);
+      set.status = problem.status;
+      set.headers["content-type"] = "application/json";
+      // RFC 9110, 15.5.2: every 401 names a way to authenticate.
+      if (problem.status === 401) set.headers["www-authenticate"] = "Bearer";
+      for (const [name, value] of Object.entries(problem.headers))
+        set.headers[name.toLowerCase()] = value;
+      return bodyOf(problem, exchange.call);
+    },
+  );
+}
+
+/** decisions.md 1, errors: the same shape for all codes, and nothing of what a bug throws. */
+function bodyOf(problem: Problem, call: Call) {
+  return {
+    message: problem.message,
+    code: problem.code,
+    request_id: call.requestId,
+    ...(problem.errors && { errors: problem.errors }),
+  };
+}
+
+interface Thrown {
+  readonly error: unknown;
+  readonly code: number | string;
+  readonly fields: object;
+  readonly exchange: Exchange;
+  readonly log: Log;
+}
+
+async function refusalOf({ error, code, fields, exchange, log }: Thrown): Promise<Refusal> {
+  // Elysia wraps what a parser throws.
+  const cause = code === "PARSE" && error instanceof Error ? error.cause : error;
+  if (cause instanceof Refusal) return cause;
+  if (code === "NOT_FOUND") return new Problem("not_found");
+  try {
+    if (code === "VALIDATION" && isOfRequest(error))
+      return invalid(await faultsOf(exchange, Object(fields)));
+  } catch (ofRules) {
+    if (ofRules instanceof Refusal) return ofRules;
+    return bug(ofRules, exchange, log);
+  }
+  return bug(cause, exchange, log);
+}
+
+function bug(error: unknown, { call }: Exchange, log: Log): Problem {
+  log.error("request.failed", { request_id: call.requestId, ...errorFields(error) });
+  return new Problem("internal_error");
+}
+
+/** An answer that does not have the shape which its route declares is a bug of ours, not a fault of the request. */
+function isOfRequest(error: unknown): boolean {
+  return Reflect.get(Object(error), "type") !== "response";
+}
+
+/** Every bad field of body and query at once, by schemas and rules together (decisions.md 1); Elysia stops at the first. */
+async function faultsOf(
+  exchange: Exchange,
+  { body: givenBody, query: givenQuery }: Partial<Record<"body" | "query", unknown>>,
+): Promise<FieldErrors> {
+  const { schemas, rules } = exchange;
+  const body = examine(schemas?.body ?? NO_FIELDS, schemas?.body ? givenBody : {});
+  const query = examineQuery(schemas?.query ?? NO_FIELDS, schemas?.query ? Object(givenQuery) : {});
+  const sound = soundPartsOf(body);
+  const said =
+    sound === undefined
+      ? {}
+      : await runRules(rules, exchange, { body: sound, query: soundPartsOf(query) });
+  return {
+    ...said,
+    // The schema's word on a field comes first: a rule may have taken a malformed one for a missing one.
+    ...("faults" in query && query.faults),
+    ...("faults" in body && body.faults),
+  };
+}

@@ -1,0 +1,74 @@
+import type { TObject, TSchema } from "@sinclair/typebox";
+import { Elysia } from "elysia";
+
+import type { Clock } from "../lib/clock.ts";
+import { readCall, type Call } from "./call.ts";
+import type { Caller, Principal } from "./principal.ts";
+import { Meter, type RateLimiter } from "./rate-limit.ts";
+import type { FieldRules } from "./rules.ts";
+
+/** The schemas of a route, which say how its request is read. */
+export interface Schemas {
+  readonly body: TSchema | undefined;
+  readonly query: TObject | undefined;
+}
+
+/** One request while it is answered, from its first byte to its response. */
+export interface Exchange {
+  readonly call: Call;
+  readonly meter: Meter;
+  readonly startedMs: number;
+  /** The body as it came, for signatures over its bytes. */
+  raw: Uint8Array;
+  /** Undefined until the token was verified, and on a public route. */
+  principal: Principal | undefined;
+  /** Undefined until the checks of the route that was found began. */
+  schemas: Schemas | undefined;
+  rules: FieldRules | undefined;
+  /** The records that the path names, by the name of the macro that looked them up. */
+  readonly found: Record<string, unknown>;
+}
+
+// Elysia's context has no place that every hook sees and types, errors included; the request itself has.
+const exchanges = new WeakMap<Request, Exchange>();
+
+export function exchangeOf(request: Request): Exchange {
+  const exchange = exchanges.get(request);
+  if (exchange === undefined) throw new Error("The exchange of this request was never begun.");
+  return exchange;
+}
+
+/** Who is behind the request, once `access` has checked the token. */
+export function signedIn({ call, principal }: Exchange): Pick<Caller, keyof Caller> {
+  if (principal === undefined) throw new Error("Nobody has checked the token of this request.");
+  return { call, principal };
+}
+
+interface ExchangeOptions {
+  readonly clock: Clock;
+  readonly isProxy: (address: string) => boolean;
+  /** Absent with `RATE_LIMITS=off`. */
+  readonly limiter: RateLimiter | undefined;
+}
+
+/** Begins the exchange of each request and gives every answer the headers that all of them have (decisions.md 1). */
+export function exchange({ clock, isProxy, limiter }: ExchangeOptions) {
+  return new Elysia({ name: "exchange" }).onRequest(({ request, server, set }) => {
+    const peer = server?.requestIP(request)?.address ?? "127.0.0.1";
+    const call = readCall(request.headers, peer, isProxy);
+    exchanges.set(request, {
+      call,
+      meter: new Meter(limiter),
+      startedMs: clock.monotonicMs(),
+      raw: new Uint8Array(),
+      principal: undefined,
+      schemas: undefined,
+      rules: undefined,
+      found: {},
+    });
+    set.headers["x-request-id"] = call.requestId;
+    // Most answers carry a tenant's data and several a secret, so none may be stored unless it says otherwise.
+    set.headers["cache-control"] = "no-store";
+    set.headers["x-content-type-options"] = "nosniff";
+  });
+}

@@ -1,0 +1,14 @@
+import { Type, type TUnsafe } from "@sinclair/typebox";
+
+/** One of the values. The type is said by hand: Elysia infers `never` from a union whose members are a list. */
+export function literals<const T extends string | number>(
+  values: readonly T[],
+  options: { readonly [name: string]: unknown } = {},
+): TUnsafe<T> {
+  return Type.Unsafe<T>(
+    Type.Union(
+      values.map((value) => Type.Literal(value)),
+      options,
+    ),
+  );
+}

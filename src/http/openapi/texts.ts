@@ -1,0 +1,77 @@
+import type { Json, JsonObject } from "./schemas.ts";
+
+export const INTRODUCTION = `Every error has the shape of \`Problem\`; programs read \`code\`. A 422 names every bad field at once.
+Instants are ISO 8601 with offset and milliseconds. Lists answer \`data\` and \`next_cursor\`; send it back as \`cursor\` for the next page.
+Requests are counted per token (600 a minute) or, without one, per address (1,200 a minute); \`RateLimit-*\` says what is left.
+A path that exists answers another method with 405 and \`Allow\`.`;
+
+export const PROBLEM: JsonObject = {
+  type: "object",
+  required: ["message", "code", "request_id"],
+  properties: {
+    message: { type: "string", description: "For people." },
+    code: { type: "string", description: "For programs." },
+    request_id: {
+      type: "string",
+      description: "Also in `X-Request-Id`; name it when you ask for help.",
+    },
+  },
+};
+
+export const VALIDATION_PROBLEM: JsonObject = {
+  allOf: [
+    { $ref: "#/components/schemas/Problem" },
+    {
+      type: "object",
+      required: ["errors"],
+      properties: {
+        errors: {
+          type: "object",
+          description: "Every bad field, as `events.3.review.rate`, with what is wrong with it.",
+          additionalProperties: { type: "array", items: { type: "string" } },
+        },
+      },
+    },
+  ],
+};
+
+export const REQUEST_ID: JsonObject = {
+  name: "X-Request-Id",
+  in: "header",
+  required: false,
+  description:
+    "Taken over into the answer if it is a token of up to 128 letters, digits, `.`, `_` and `-`.",
+  schema: { type: "string" },
+};
+
+const header = (description: string, type = "string"): JsonObject => ({
+  description,
+  schema: { type },
+});
+export const HEADERS: Record<string, Json> = {
+  RequestId: header("Identifies the request in our logs."),
+  RateLimitLimit: header("How many requests may come at once.", "integer"),
+  RateLimitRemaining: header("How many are left at this moment.", "integer"),
+  RateLimitReset: header("Seconds until the limit is whole again.", "integer"),
+  RateLimitPolicy: header("How many a minute come back, and the limit."),
+  RetryAfter: header("Seconds to wait before the next try.", "integer"),
+  Allow: header("The methods of the path."),
+  WwwAuthenticate: header("`Bearer`."),
+};
+
+/** What the tags of operations stand for, in the order of the reference. */
+export const TAGS = [
+  {
+    name: "Webhooks",
+    description: "Subscriptions of a partner, their deliveries and their health.",
+  },
+  { name: "Partner", description: "What a partner does with its accounts and clients." },
+  { name: "Reviews", description: "Reviews of an account, and what its people do about them." },
+  { name: "Self-service", description: "Sessions and tokens of the signed-in user." },
+  { name: "Administration", description: "For the platform's own administrators." },
+  { name: "Review sites", description: "What the pullers of review sites report." },
+  { name: "OAuth clients", description: "Clients that sign users in." },
+  { name: "Sign-in", description: "Signing in and out, tokens, passwords." },
+  { name: "OAuth", description: "RFC 6749 and its companions." },
+  { name: "Documents", description: "Public documents at the root of the server." },
+] as const;

@@ -1,0 +1,71 @@
+import type { Call } from "./call.ts";
+
+/** The roles of users (decisions.md 2, `POST /login`). */
+export type Role =
+  | "super_admin"
+  | "partner_owner"
+  | "partner_admin"
+  | "account_owner"
+  | "account_user"
+  | "location_user";
+
+/** decisions.md 2, `/oauth/token`. `*` stands for all of them; `password:reset` is never part of `*`. */
+export const SCOPES = [
+  "*",
+  "reviews:read",
+  "reviews:write",
+  "webhooks:read",
+  "webhooks:write",
+  "clients:write",
+  "impersonate",
+] as const;
+export type Scope = (typeof SCOPES)[number];
+
+export type TokenKind =
+  | "access"
+  | "refresh"
+  | "dashboard_pat"
+  | "api_pat"
+  | "impersonation"
+  | "password_reset";
+
+/** How a sign-in came about: the family of tokens that stems from it (decisions.md 2). */
+export type SignInMethod =
+  | "login"
+  | "password_grant"
+  | "authorization_code"
+  | "sso"
+  | "password_reset"
+  | "impersonation";
+
+/** Who a verified bearer token acts as: every field from live rows, none from its claims (decisions.md 2, revocation). */
+export interface Principal {
+  readonly userId: number;
+  readonly userName: string;
+  readonly role: Role;
+  readonly companyId: number;
+  readonly companyType: "platform" | "partner" | "account";
+  /** The tenant: the partner itself, or the partner of the account; null for the platform. */
+  readonly partnerId: number | null;
+  /** Null above an account. */
+  readonly accountId: number | null;
+  /** The stores of a location user; null where a user sees every store of the account. */
+  readonly storeIds: readonly number[] | null;
+  readonly scopes: ReadonlySet<string>;
+  readonly tokenKind: TokenKind;
+  readonly jti: string;
+  readonly familyId: string | null;
+  /** How the family began; null for tokens without one. */
+  readonly signInMethod: SignInMethod | null;
+  /** Null where the token was issued to the service's own pages. */
+  readonly clientId: string | null;
+  /** Whether a partner or another third party holds the token, not the service or a first-party client. */
+  readonly isThirdParty: boolean;
+  readonly impersonatorId: number | null;
+}
+
+/** A signed-in user and the request that came from them. */
+export interface Caller {
+  readonly principal: Principal;
+  readonly call: Call;
+}

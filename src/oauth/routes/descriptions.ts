@@ -1,0 +1,222 @@
+import type { DocumentDecoration } from "elysia";
+
+/*
+ * What the endpoints at `/oauth` take and answer, for the API's description. Their forms and answers are those of the
+ * RFCs and have no schema of ours, so the operations are written out here.
+ */
+
+type RequestBody = Exclude<NonNullable<DocumentDecoration["requestBody"]>, { $ref: string }>;
+type Responses = NonNullable<DocumentDecoration["responses"]>;
+type Schema = NonNullable<RequestBody["content"][string]["schema"]>;
+
+const text = (description = ""): Schema => ({
+  type: "string",
+  ...(description !== "" && { description }),
+});
+
+function form(
+  required: string[],
+  properties: Record<string, Schema>,
+  example: unknown,
+): RequestBody {
+  const schema: Schema = { type: "object", required, properties };
+  return {
+    required: true,
+    content: { "application/x-www-form-urlencoded": { schema, example } },
+  };
+}
+
+const ERROR_SCHEMA: Schema = {
+  type: "object",
+  required: ["error"],
+  properties: { error: text(), error_description: text() },
+};
+
+/** RFC 6749, 5.2. */
+function refusals(byStatus: Readonly<Record<string, readonly string[]>>): Responses {
+  return Object.fromEntries(
+    Object.entries(byStatus).map(([status, codes]) => {
+      const examples = Object.fromEntries(codes.map((error) => [error, { value: { error } }]));
+      const content = { "application/json": { schema: ERROR_SCHEMA, examples } };
+      return [status, { description: codes.join(", "), content }];
+    }),
+  );
+}
+
+function answer(description: string, schema: Schema, example: unknown): Responses[string] {
+  return { description, content: { "application/json": { schema, example } } };
+}
+
+const page = (description: string): Responses[string] => ({
+  description,
+  content: { "text/html": { schema: { type: "string" } } },
+});
+const parameter = (name: string, required = false) => ({
+  name,
+  in: "query",
+  required,
+  schema: text(),
+});
+
+const ALWAYS = {
+  "405": ["invalid_request"],
+  "413": ["invalid_request"],
+  "429": ["temporarily_unavailable"],
+  "500": ["server_error"],
+};
+const CLIENT = {
+  client_id: text("Or both by HTTP Basic."),
+  client_secret: text("Of a confidential client."),
+};
+const EXAMPLE_CLIENT = { client_id: "3f0e8f7c-5a56-4f1b-9d0c-2f6f3c1f6b7a", client_secret: "…" };
+
+const TOKEN_ANSWER: Schema = {
+  type: "object",
+  required: ["token_type", "expires_in", "access_token"],
+  properties: {
+    token_type: { type: "string", enum: ["Bearer"] },
+    expires_in: { type: "integer" },
+    access_token: text(),
+    refresh_token: text("Single use."),
+    scope: text(),
+  },
+};
+
+/** RFC 7662, 2.2; without `active` there is nothing more. */
+const INTROSPECTION: Schema = {
+  type: "object",
+  required: ["active"],
+  properties: {
+    active: { type: "boolean" },
+    scope: text(),
+    client_id: text(),
+    token_type: { type: "string", enum: ["Bearer"] },
+    exp: { type: "integer" },
+    iat: { type: "integer" },
+    sub: text(),
+    aud: text(),
+    iss: text(),
+    jti: text(),
+    act: { type: "object", properties: { sub: text() } },
+  },
+};
+
+export const TOKEN_DETAIL: DocumentDecoration = {
+  operationId: "postOauthToken",
+  summary: "Get a token",
+  description: "Grant types `password`, `refresh_token` and `authorization_code` (RFC 6749).",
+  requestBody: form(
+    ["grant_type"],
+    {
+      grant_type: { type: "string", enum: ["password", "refresh_token", "authorization_code"] },
+      ...CLIENT,
+      username: text("The user's email address."),
+      password: text(),
+      refresh_token: text(),
+      code: text(),
+      redirect_uri: text(),
+      code_verifier: text("RFC 7636."),
+      scope: text("Separated by spaces; `*` for all."),
+    },
+    { grant_type: "refresh_token", refresh_token: "eyJ…", ...EXAMPLE_CLIENT },
+  ),
+  responses: {
+    "200": answer("A token.", TOKEN_ANSWER, {
+      token_type: "Bearer",
+      expires_in: 86_400,
+      access_token: "eyJ…",
+      refresh_token: "eyJ…",
+      scope: "*",
+    }),
+    ...refusals({
+      "400": [
+        "invalid_request",
+        "invalid_grant",
+        "invalid_scope",
+        "unauthorized_client",
+        "unsupported_grant_type",
+      ],
+      "401": ["invalid_client"],
+      ...ALWAYS,
+      // The lock of sign-in, besides the rate limit (decisions.md 2).
+      "429": ["invalid_grant", "temporarily_unavailable"],
+      "503": ["temporarily_unavailable"],
+    }),
+  },
+};
+
+export const REVOKE_DETAIL: DocumentDecoration = {
+  operationId: "postOauthRevoke",
+  summary: "Revoke a token",
+  description:
+    "RFC 7009; a token that is not the client's own is left alone and answered the same.",
+  requestBody: form(
+    ["token"],
+    { token: text(), token_type_hint: text(), ...CLIENT },
+    { token: "eyJ…", ...EXAMPLE_CLIENT },
+  ),
+  responses: {
+    "200": answer("It is revoked, or was none.", { type: "object" }, {}),
+    ...refusals({ "400": ["invalid_request"], "401": ["invalid_client"], ...ALWAYS }),
+  },
+};
+
+export const INTROSPECT_DETAIL: DocumentDecoration = {
+  operationId: "postOauthIntrospect",
+  summary: "Ask about a token",
+  description: "RFC 7662; a client sees its own tokens only.",
+  requestBody: form(["token"], { token: text(), ...CLIENT }, { token: "eyJ…", ...EXAMPLE_CLIENT }),
+  responses: {
+    "200": answer("What the token is worth at this moment.", INTROSPECTION, { active: false }),
+    ...refusals({ "400": ["invalid_request"], "401": ["invalid_client"], ...ALWAYS }),
+  },
+};
+
+export const AUTHORIZE_DETAIL: DocumentDecoration = {
+  operationId: "getOauthAuthorize",
+  summary: "Begin the authorization code flow",
+  description: "For a browser: our sign-in page, consent, then back to `redirect_uri` with a code.",
+  parameters: [
+    parameter("response_type", true),
+    parameter("client_id", true),
+    parameter("redirect_uri", true),
+    ...["scope", "state", "code_challenge", "code_challenge_method"].map((name) => parameter(name)),
+  ],
+  responses: {
+    "200": page("The page that the user is to answer."),
+    "302": { description: "Back to `redirect_uri`, with an error." },
+    "400": page("The client or its redirect_uri is not known: nothing to go back to."),
+    "429": page("Too many requests."),
+    "500": page("Something went wrong on our side."),
+  },
+};
+
+export const AUTHORIZE_RETURN_DETAIL: DocumentDecoration = {
+  operationId: "getOauthAuthorizeSso",
+  summary: "Go on with the authorization code flow after single sign-on",
+  description: "Where our own page sends the browser: the ticket is good in that browser only.",
+  parameters: [parameter("ticket", true), parameter("code"), parameter("error")],
+  responses: {
+    "200": page("The consent page."),
+    "302": { description: "Back to `redirect_uri`, with a code or an error." },
+    "400": page("The sign-in did not work, or the page is not this browser's."),
+    "429": page("Too many requests."),
+    "500": page("Something went wrong on our side."),
+  },
+};
+
+export const ANSWER_AUTHORIZE_DETAIL: DocumentDecoration = {
+  operationId: "postOauthAuthorize",
+  summary: "Answer the page of the authorization code flow",
+  description: "Sent by our own page.",
+  requestBody: form([], {}, {}),
+  responses: {
+    "200": page("The page again, with what was wrong."),
+    "303": { description: "Back to `redirect_uri`, with a code or an error." },
+    "403": page("The form was sent from another site."),
+    "400": page("The form is not ours, or too old."),
+    "413": page("The form is too large."),
+    "429": page("Too many requests."),
+    "500": page("Something went wrong on our side."),
+  },
+};

@@ -1,0 +1,109 @@
+import { problem } from "../../http/problem-schema.ts";
+import type { Judged } from "../../http/rules.ts";
+import * as actions from "../actions.ts";
+import {
+  AssignBody,
+  FlagBody,
+  FlagStatusBody,
+  NoteBody,
+  ResponseBody,
+  ReviewObject,
+  showReview,
+  type Review,
+} from "../model.ts";
+import { reviewRoutesBase, writing, type ReviewRouteDeps } from "./base.ts";
+
+/** decisions.md 6. Every action answers the review as it is afterwards. */
+export function responseRoutes(deps: ReviewRouteDeps) {
+  return reviewRoutesBase(deps)
+    .post(
+      "/:id/response",
+      async ({ principal, review, body }) =>
+        showReview(await actions.respond(deps, principal, review, body.body)),
+      {
+        access: writing,
+        review: true,
+        body: ResponseBody,
+        response: { 200: ReviewObject, 409: problem("review_removed") },
+        detail: { summary: "Submit or change the response to a review" },
+      },
+    )
+    .delete(
+      "/:id/response",
+      async ({ principal, review }) =>
+        showReview(await actions.deleteResponse(deps, principal, review)),
+      {
+        access: writing,
+        review: true,
+        response: { 200: ReviewObject, 409: problem("no_response") },
+        detail: { summary: "Delete the response to a review" },
+      },
+    );
+}
+
+export function flagRoutes(deps: ReviewRouteDeps) {
+  return reviewRoutesBase(deps)
+    .post(
+      "/:id/flag",
+      async ({ principal, review, body }) =>
+        showReview(await actions.flag(deps, principal, review, body.reason)),
+      {
+        access: writing,
+        review: true,
+        body: FlagBody,
+        response: { 200: ReviewObject, 409: problem("flag_open", "review_removed") },
+        detail: { summary: "Flag a review for a check" },
+      },
+    )
+    .post(
+      "/:id/flag-status",
+      async ({ principal, review, body }) =>
+        showReview(await actions.moveFlag(deps, principal, review, body.status)),
+      {
+        access: writing,
+        review: true,
+        body: FlagStatusBody,
+        response: { 200: ReviewObject, 409: problem("no_open_flag") },
+        detail: { summary: "Move the flag of a review to another status" },
+      },
+    );
+}
+
+/** What the people of an account tell each other about a review. */
+export function teamRoutes(deps: ReviewRouteDeps) {
+  return reviewRoutesBase(deps)
+    .post(
+      "/:id/assign",
+      async ({ principal, review, body }) =>
+        showReview(await actions.assign(deps, principal, review, body.user_id)),
+      {
+        access: writing,
+        review: true,
+        body: AssignBody,
+        rules: ({ body, review }: Judged<typeof AssignBody> & { readonly review: Review }) =>
+          actions.assigneeFaults(deps, review, body.user_id),
+        response: { 200: ReviewObject },
+        detail: {
+          summary: "Assign a review to a user",
+          description:
+            "To an active user of the account who sees the review's store. Whoever has it already gets it no second time.",
+        },
+      },
+    )
+    .post(
+      "/:id/notes",
+      async ({ principal, review, body }) =>
+        showReview(await actions.addNote(deps, principal, review, body.body)),
+      {
+        access: writing,
+        review: true,
+        body: NoteBody,
+        response: { 200: ReviewObject },
+        detail: {
+          summary: "Add an internal note to a review",
+          description:
+            "The note is part of the review's history, and of nothing that the reviewer sees.",
+        },
+      },
+    );
+}

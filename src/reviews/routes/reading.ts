@@ -1,0 +1,74 @@
+import { Type } from "@sinclair/typebox";
+import { Elysia } from "elysia";
+
+import { BASE_PATH } from "../../http/base-path.ts";
+import { isRowId, listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
+import { listColleagues, listReviews, listStoreReviewSites, reviewHistory } from "../actions.ts";
+import * as model from "../model.ts";
+import { reading, reviewRoutesBase, type ReviewRouteDeps } from "./base.ts";
+
+/** decisions.md 6: the reviews themselves. */
+export function readingRoutes(deps: ReviewRouteDeps) {
+  return reviewRoutesBase(deps)
+    .get(
+      "",
+      async ({ principal, query }) => {
+        const page = pageOf(query);
+        const rows = await listReviews(deps, principal, query, page);
+        return listOf(rows, page, { key: ({ id }) => String(id), show: model.showReview });
+      },
+      {
+        access: reading,
+        query: model.reviewQuery,
+        response: { 200: listSchema(model.ReviewObject) },
+        detail: { summary: "List reviews" },
+      },
+    )
+    .get(
+      "/:id",
+      async ({ review }) => {
+        const history = await reviewHistory(deps, review);
+        return { ...model.showReview(review), history: history.map(model.showHistory) };
+      },
+      {
+        access: reading,
+        review: true,
+        response: { 200: model.ReviewWithHistory },
+        detail: { summary: "Get a review with its history" },
+      },
+    );
+}
+
+/** decisions.md 6: what an account has beside its reviews. */
+export function accountRoutes(deps: ReviewRouteDeps) {
+  return new Elysia({ prefix: `${BASE_PATH}/account`, tags: ["Reviews"] })
+    .use(deps.checks)
+    .get(
+      "/review-sites",
+      async ({ principal, query }) => {
+        const page = pageOf(query);
+        const rows = await listStoreReviewSites(deps, principal, page);
+        return listOf(rows, page, { key: ({ id }) => String(id), show: model.showStoreReviewSite });
+      },
+      {
+        access: reading,
+        query: Type.Object(pageQuery(isRowId)),
+        response: { 200: listSchema(model.StoreReviewSiteObject) },
+        detail: { summary: "List the stores' review sites and the state of their connections" },
+      },
+    )
+    .get(
+      "/users",
+      async ({ principal, query }) => {
+        const page = pageOf(query);
+        const rows = await listColleagues(deps, principal, query, page);
+        return listOf(rows, page, { key: ({ id }) => String(id), show: model.showColleague });
+      },
+      {
+        access: reading,
+        query: model.colleagueQuery,
+        response: { 200: listSchema(model.ColleagueObject) },
+        detail: { summary: "List the account's active users" },
+      },
+    );
+}

@@ -1,0 +1,86 @@
+import { Type } from "@sinclair/typebox";
+
+import type { Call } from "../../http/call.ts";
+import type { Principal } from "../../http/principal.ts";
+import { problem } from "../../http/problem-schema.ts";
+import type { Judged } from "../../http/rules.ts";
+import { Problem } from "../../lib/problem.ts";
+import { showHealth, showStats } from "../actions/stats.ts";
+import { watchSubscription } from "../actions/watch.ts";
+import * as model from "../stats-model.ts";
+import { reading, webhookRoutesBase, type WebhookRouteDeps } from "./base.ts";
+
+/** decisions.md 3, health and charts. */
+export function statsRoutes(deps: WebhookRouteDeps) {
+  return webhookRoutesBase(deps)
+    .get(
+      "/:id/health",
+      async ({ subscription }) => model.showHealth(await showHealth(deps, subscription)),
+      {
+        access: reading,
+        subscription: true,
+        response: { 200: model.HealthObject },
+        detail: { summary: "Show how deliveries are doing" },
+      },
+    )
+    .get(
+      "/:id/stats",
+      async ({ subscription, query }) => {
+        const range = model.readStatsRange(query, deps.clock.now());
+        return model.showStats(range, await showStats(deps, subscription, range));
+      },
+      {
+        access: reading,
+        subscription: true,
+        query: model.statsQuery,
+        rules: ({ query }: Judged<never, typeof model.statsQuery>) =>
+          model.statsFaults(query, deps.clock.now()),
+        response: { 200: model.StatsObject },
+        detail: {
+          summary: "Show deliveries over time",
+          description:
+            "One point per step, the range moved out to whole steps; a day in hours by default.",
+        },
+      },
+    );
+}
+
+/** decisions.md 3, live. */
+export function streamRoute(deps: WebhookRouteDeps) {
+  return webhookRoutesBase(deps).get(
+    "/:id/stream",
+    ({ principal, call, subscription }) =>
+      deps.streams.open(principal.userId, (sink, signal) => {
+        const mayRead = () => stillMayRead(deps, principal, call);
+        return watchSubscription(deps, subscription, { sink, mayRead }, signal);
+      }),
+    {
+      access: reading,
+      subscription: true,
+      response: {
+        200: Type.String({ contentType: "text/event-stream" }),
+        503: problem("overloaded"),
+      },
+      detail: {
+        summary: "Follow deliveries live",
+        description:
+          "Server-sent events: `subscription` when it changes, `attempt` for each attempt from now on (at most 100 a second), `health` every five seconds. Five streams per user. It ends with the token.",
+      },
+    },
+  );
+}
+
+/** Asks again while a stream is open: the token may be revoked, the user moved or the role taken away. */
+async function stillMayRead(
+  { authenticator }: Pick<WebhookRouteDeps, "authenticator">,
+  opened: Principal,
+  call: Call,
+): Promise<boolean> {
+  try {
+    const principal = await authenticator.authenticate(call);
+    return reading.refuse(principal) === undefined && principal.partnerId === opened.partnerId;
+  } catch (error) {
+    if (error instanceof Problem) return false;
+    throw error;
+  }
+}
