@@ -1,6 +1,6 @@
 import { treaty } from "@elysiajs/eden";
 
-import type { Api } from "../app.ts";
+import type { Api } from "../api.ts";
 import { ApiError } from "./api-error.ts";
 
 interface ApiClientOptions {

@@ -85,9 +85,9 @@ export function checks(authenticator: Authenticator) {
       };
     },
     /** Lets an absent body count as `{}`. */
-    emptyBody: (_: true) => ({}),
+    emptyBody: (_isSet: true) => ({}),
     /** Lets the rate limits pass a public route by (decisions.md 1). */
-    uncounted: (_: true) => ({}),
+    uncounted: (_isSet: true) => ({}),
     rules: (rules: FieldRules) => ({
       transform({ request }: Pick<CheckContext, "request">) {
         exchangeOf(request).rules = rules;
@@ -124,7 +124,7 @@ function declaration() {
     uncounted: false,
   };
   return {
-    read({ body, query, emptyBody, uncounted }: Introspected) {
+    read: ({ body, query, emptyBody, uncounted }: Introspected) => {
       declared = {
         body: TypeGuard.IsSchema(body) ? body : undefined,
         query: TypeGuard.IsObject(query) ? query : undefined,

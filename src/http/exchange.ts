@@ -33,9 +33,9 @@ export interface Exchange {
 const exchanges = new WeakMap<Request, Exchange>();
 
 export function exchangeOf(request: Request): Exchange {
-  const exchange = exchanges.get(request);
-  if (exchange === undefined) throw new Error("The exchange of this request was never begun.");
-  return exchange;
+  const begun = exchanges.get(request);
+  if (begun === undefined) throw new Error("The exchange of this request was never begun.");
+  return begun;
 }
 
 /** Who is behind the request, once `access` has checked the token. */

@@ -12,7 +12,7 @@ export interface RouteHooks {
   readonly response?: Readonly<Record<string, TSchema>>;
   readonly emptyBody?: true;
   readonly uncounted?: true;
-  readonly detail?: { readonly operationId?: string };
+  readonly detail?: { readonly operationId?: string; readonly summary?: string };
 }
 
 export interface DescribedRoute {
@@ -32,14 +32,15 @@ export function completeOperation(
 ): JsonObject {
   const { responses, requestBody, parameters, ...operation } = made;
   const { hooks } = route;
-  const completed = { ...operation, operationId: nameOf(String(operation["summary"]), route) };
+  const summary = hooks.detail?.summary ?? "";
+  const completed = { ...operation, operationId: nameOf(summary, route) };
   // A route at the root describes itself: its forms and pages have no schema of ours.
   if (hooks.response === undefined)
     return {
       ...completed,
       ...(parameters !== undefined && { parameters }),
       ...(requestBody !== undefined && { requestBody }),
-      responses: responses ?? { "200": plainDocument(String(operation["summary"])) },
+      responses: responses ?? { "200": plainDocument(summary) },
     };
   const isCounted = hooks.uncounted === undefined;
   const isBearer = operation["security"] !== undefined;
