@@ -1,10 +1,10 @@
 import { Suspense } from "react";
 import { Redirect, Route, Router, Switch } from "wouter";
 
-import { AREAS } from "./pages.ts";
+import { AREAS } from "./areas.ts";
 import { SignIn } from "./pages/sign-in/sign-in.tsx";
-import { useSessionState } from "./session.tsx";
-import { Shell } from "./shell.tsx";
+import { useSessionState } from "./session/session.tsx";
+import { Shell } from "./shell/shell.tsx";
 import { PageBoundary } from "./ui/page-boundary.tsx";
 import { Loading, NotFound } from "./ui/states.tsx";
 

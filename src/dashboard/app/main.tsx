@@ -1,9 +1,16 @@
 import "@mantine/core/styles.css";
 import "@mantine/notifications/styles.css";
 import "uplot/dist/uPlot.min.css";
-import "./app.css";
+import "./ui/ui.css";
+import "./ui/chart/chart.css";
+import "./shell/shell.css";
+import "./pages/audit/audit.css";
+import "./pages/dispatcher/dispatcher.css";
+import "./pages/reviews/reviews.css";
+import "./pages/sign-in/sign-in.css";
+import "./pages/sites/sites.css";
+import "./pages/users/users.css";
 import "./pages/webhooks/webhooks.css";
-import "./ui/figures.css";
 
 import { QueryClientProvider } from "@tanstack/react-query";
 import { setNonce } from "get-nonce";
@@ -11,9 +18,9 @@ import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 
 import { App } from "./app.tsx";
-import { SessionProvider } from "./session.tsx";
-import { queryClient } from "./queries.ts";
-import { Look, styleNonce } from "./theme.tsx";
+import { SessionProvider } from "./session/session.tsx";
+import { queryClient } from "./session/query-client.ts";
+import { BrandTheme, styleNonce } from "./shell/theme.tsx";
 
 const root = document.getElementById("root");
 if (root === null) throw new Error("The page has no #root.");
@@ -23,9 +30,9 @@ createRoot(root).render(
   <StrictMode>
     <QueryClientProvider client={queryClient}>
       <SessionProvider>
-        <Look>
+        <BrandTheme>
           <App />
-        </Look>
+        </BrandTheme>
       </SessionProvider>
     </QueryClientProvider>
   </StrictMode>,

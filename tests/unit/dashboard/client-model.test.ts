@@ -1,11 +1,11 @@
 import { expect, test } from "bun:test";
 
 import {
-  bodyOf,
+  clientBody,
   clientsPathOf,
-  draftOf,
+  clientDraft,
   NEW_CLIENT,
-  redirectFaults,
+  redirectErrors,
 } from "../../../src/dashboard/app/pages/keys/client-model.ts";
 
 const draft = {
@@ -22,19 +22,22 @@ test("partners and super-admins manage clients, each at their own path; others d
 });
 
 test("addresses are sent one per line, without blanks", () => {
-  expect(bodyOf(draft, false).redirect_uris).toEqual(["https://a.example/cb", "http://b.example"]);
+  expect(clientBody(draft, false).redirect_uris).toEqual([
+    "https://a.example/cb",
+    "http://b.example",
+  ]);
 });
 
 test("only a super-admin says whether a client is first-party", () => {
-  expect(bodyOf(draft, false)).not.toHaveProperty("first_party");
-  expect(bodyOf(draft, true)).toHaveProperty("first_party", false);
+  expect(clientBody(draft, false)).not.toHaveProperty("first_party");
+  expect(clientBody(draft, true)).toHaveProperty("first_party", false);
 });
 
 test("what is wrong with an address is said with the address", () => {
   const errors = { "redirect_uris.1": ["must be https"], name: ["is empty"] };
-  expect(redirectFaults(errors, draft)).toBe("http://b.example must be https.");
-  expect(redirectFaults({ redirect_uris: ["is too long"] }, draft)).toBe("The list is too long.");
-  expect(redirectFaults({ name: ["is empty"] }, draft)).toBeUndefined();
+  expect(redirectErrors(errors, draft)).toBe("http://b.example must be https.");
+  expect(redirectErrors({ redirect_uris: ["is too long"] }, draft)).toBe("The list is too long.");
+  expect(redirectErrors({ name: ["is empty"] }, draft)).toBeUndefined();
 });
 
 test("an edit begins with what the client has, and sends it back unchanged", () => {
@@ -47,5 +50,5 @@ test("an edit begins with what the client has, and sends it back unchanged", () 
     first_party: true,
   };
   const { confidential: _fixed, ...changeable } = client;
-  expect<unknown>(bodyOf(draftOf(client), true)).toEqual(changeable);
+  expect<unknown>(clientBody(clientDraft(client), true)).toEqual(changeable);
 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 
-import { contrast, readableOn, shadesOf } from "../../../src/dashboard/app/colors.ts";
+import { contrast, readableOn, shadesOf } from "../../../src/dashboard/app/shell/colors.ts";
 
 describe("the colours of a tenant", () => {
   test("ten shades go from pale to dark, and the seventh is the colour itself", () => {

@@ -2,29 +2,25 @@ import { describe, expect, test } from "bun:test";
 
 import { AUDIT_ACTIONS } from "../../../src/audit/model.ts";
 import { ApiError } from "../../../src/client/api-error.ts";
-import {
-  auditQuery,
-  instantOf,
-  localOf,
-} from "../../../src/dashboard/app/pages/operator/audit-filters.ts";
+import { apiErrorOf, fieldError } from "../../../src/dashboard/app/api/api-error.ts";
+import { allPages } from "../../../src/dashboard/app/api/cursor.ts";
+import { auditQuery } from "../../../src/dashboard/app/pages/audit/audit-filters.ts";
 import {
   ACTION_WORDS,
   actionWords,
   detailPairs,
-} from "../../../src/dashboard/app/pages/operator/audit-words.ts";
-import { brandingBody, storeNames } from "../../../src/dashboard/app/pages/operator/branding.ts";
+} from "../../../src/dashboard/app/pages/audit/audit-words.ts";
+import {
+  brandingBody,
+  storeNames,
+} from "../../../src/dashboard/app/pages/companies/company-drafts.ts";
 import {
   concernsOf,
   latenessOf,
   lettersOf,
-} from "../../../src/dashboard/app/pages/operator/dispatcher-state.ts";
-import { allPages } from "../../../src/dashboard/app/ui/all-pages.ts";
-import {
-  explain,
-  fieldError,
-  listError,
-  problemOf,
-} from "../../../src/dashboard/app/ui/explain.ts";
+} from "../../../src/dashboard/app/pages/dispatcher/concerns.ts";
+import { explain } from "../../../src/dashboard/app/ui/explain.ts";
+import { instantOf, localTimeOf } from "../../../src/dashboard/app/ui/instants.ts";
 
 describe("the audit log in words", () => {
   test("has words for every action, and for no other", () => {
@@ -70,8 +66,8 @@ describe("the filters of the audit log", () => {
 
   test("show in a field the minute that was chosen in it", () => {
     const chosen = "2026-03-09T07:05";
-    expect(localOf(instantOf(chosen))).toBe(chosen);
-    expect([localOf(undefined), localOf("soon")]).toEqual(["", ""]);
+    expect(localTimeOf(instantOf(chosen))).toBe(chosen);
+    expect([localTimeOf(undefined), localTimeOf("soon")]).toEqual(["", ""]);
   });
 });
 
@@ -153,9 +149,12 @@ describe("errors in words", () => {
       errors: { name: ["is required"], "domains.1": ["must be a domain"], domains_x: ["other"] },
     });
     expect(fieldError(refused, "name")).toBe("is required");
-    expect(listError(refused, "domains")).toBe("number 2 must be a domain");
-    expect(listError(refused, "name")).toBe("is required");
-    expect([listError(refused, "stores"), listError(null, "name")]).toEqual([undefined, undefined]);
+    expect(fieldError(refused, "domains")).toBe("number 2 must be a domain");
+    expect(fieldError(refused, "name")).toBe("is required");
+    expect([fieldError(refused, "stores"), fieldError(null, "name")]).toEqual([
+      undefined,
+      undefined,
+    ]);
   });
 
   test("say of a conflict what to do about it", () => {
@@ -163,7 +162,7 @@ describe("errors in words", () => {
       "Make somebody else a super-admin first",
     );
     expect(explain(error(409, { code: "else" })).advice).toStartWith("Something changed");
-    expect([problemOf(error(403, {}))?.status, problemOf(new TypeError())?.status]).toEqual([
+    expect([apiErrorOf(error(403, {}))?.status, apiErrorOf(new TypeError())?.status]).toEqual([
       403,
       undefined,
     ]);

@@ -1,15 +1,18 @@
 import { describe, expect, test } from "bun:test";
 
 import { ERROR_REASONS } from "../../../src/providers/model.ts";
-import { ERROR_TEXTS, errorText } from "../../../src/dashboard/app/pages/reviews/error-codes.ts";
 import { movesOf } from "../../../src/dashboard/app/pages/reviews/flag-moves.ts";
-import { tell, type HistoryEntry } from "../../../src/dashboard/app/pages/reviews/history.ts";
+import {
+  describeEntry,
+  type HistoryEntry,
+} from "../../../src/dashboard/app/pages/reviews/history.ts";
 import {
   reviewQuery,
   searchOf,
   VIEWS,
 } from "../../../src/dashboard/app/pages/reviews/review-filters.ts";
-import { byStore } from "../../../src/dashboard/app/pages/reviews/sites-by-store.ts";
+import { byStore } from "../../../src/dashboard/app/pages/sites/by-store.ts";
+import { ERROR_TEXTS, errorText } from "../../../src/dashboard/app/pages/sites/error-texts.ts";
 
 const names = {
   user: (id: number) => (id === 7 ? "Alex" : "a former colleague"),
@@ -19,7 +22,7 @@ const kim = { type: "user", id: 3, name: "Kim" };
 const google = { type: "system", id: null, name: "google" };
 const happened = (event: string, metadata: unknown, actor: unknown = kim) => {
   const entry: HistoryEntry = { id: 1, event, actor, metadata, occurred_at: "" };
-  return tell(entry, names);
+  return describeEntry(entry, names);
 };
 
 describe("the history in words", () => {

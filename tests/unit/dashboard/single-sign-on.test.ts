@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 
 import { describe, expect, test } from "bun:test";
 
-import { newChallenge, readArrival } from "../../../src/dashboard/app/single-sign-on.ts";
+import { newChallenge, readArrival } from "../../../src/dashboard/app/session/single-sign-on.ts";
 
 const trip = {
   verifier: "v".repeat(43),

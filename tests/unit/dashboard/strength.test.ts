@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 
-import { strengthOf } from "../../../src/dashboard/app/ui/strength.ts";
+import { strengthOf } from "../../../src/dashboard/app/ui/password-strength.ts";
 
 test.each([
   ["", 0],

@@ -1,26 +1,26 @@
 import { describe, expect, test } from "bun:test";
 
+import { findingOf } from "../../../src/dashboard/app/pages/webhooks/attempts/finding.ts";
 import {
   filterOf,
-  instantOf,
   isMatch,
-  localTimeOf,
   mergeRows,
   type AttemptRow,
-} from "../../../src/dashboard/app/pages/webhooks/attempt-rows.ts";
-import type { Subscription } from "../../../src/dashboard/app/pages/webhooks/model.ts";
+} from "../../../src/dashboard/app/pages/webhooks/data/attempt-rows.ts";
 import {
   changesOf,
   createBody,
   draftOf,
   newDraft,
-} from "../../../src/dashboard/app/pages/webhooks/draft.ts";
-import { disabledBecause, findingOf } from "../../../src/dashboard/app/pages/webhooks/faults.ts";
+} from "../../../src/dashboard/app/pages/webhooks/data/draft.ts";
+import type { Subscription } from "../../../src/dashboard/app/pages/webhooks/data/reads.ts";
+import { labelFor, urlHint } from "../../../src/dashboard/app/pages/webhooks/form/url-hint.ts";
 import {
   chartSeries,
   withPresent,
-} from "../../../src/dashboard/app/pages/webhooks/stats-series.ts";
-import { labelFor, urlHint } from "../../../src/dashboard/app/pages/webhooks/url-hint.ts";
+} from "../../../src/dashboard/app/pages/webhooks/stats/stats-series.ts";
+import { disabledBecause } from "../../../src/dashboard/app/pages/webhooks/subscription-words.ts";
+import { instantOf, localTimeOf } from "../../../src/dashboard/app/ui/instants.ts";
 
 const ID = "01JWNB9PR0ZV8X2D3F4G5H6J00";
 const row: AttemptRow = {

@@ -1,6 +1,9 @@
-import { Button, Group, Modal, Stack, Text } from "@mantine/core";
-import { useState, type ReactNode } from "react";
+import { Button, Group, Stack, Text } from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
+import { useMutation } from "@tanstack/react-query";
+import type { ReactNode } from "react";
 
+import { Dialog } from "./dialog.tsx";
 import { ErrorNotice } from "./states.tsx";
 
 interface ConfirmProps {
@@ -19,57 +22,48 @@ interface ConfirmProps {
 
 /** Asks before something that cannot be taken back. Stays open, with the reason, where it failed. */
 export function Confirm(props: ConfirmProps) {
-  const {
-    opened,
-    onClose,
-    title,
-    children,
-    action,
-    danger = false,
-    isReady = true,
-    onConfirm,
-  } = props;
-  const [error, setError] = useState<unknown>();
-  const [isBusy, setBusy] = useState(false);
-  const confirm = async () => {
-    setBusy(true);
-    setError(undefined);
-    try {
-      await onConfirm();
-      onClose();
-    } catch (caught) {
-      setError(caught);
-    } finally {
-      setBusy(false);
-    }
-  };
+  const { opened, onClose, title, children, action, danger = false, isReady = true } = props;
+  const { mutate, error, isPending } = useMutation({
+    mutationFn: props.onConfirm,
+    onSuccess: onClose,
+  });
   return (
-    <Modal
-      opened={opened}
-      onClose={onClose}
-      title={<Text fw={650}>{title}</Text>}
-      closeButtonProps={{ "aria-label": "Close" }}
-      centered
-    >
+    <Dialog opened={opened} onClose={onClose} title={title} centered>
       <Stack>
         <Text component="div" size="sm">
           {children}
         </Text>
-        {error !== undefined && <ErrorNotice error={error} />}
+        {error !== null && <ErrorNotice error={error} />}
         <Group justify="flex-end">
-          <Button variant="default" onClick={onClose} disabled={isBusy}>
+          <Button variant="default" onClick={onClose} disabled={isPending}>
             Cancel
           </Button>
           <Button
             {...(danger && { color: "red" })}
-            onClick={() => void confirm()}
-            loading={isBusy}
+            onClick={() => mutate()}
+            loading={isPending}
             disabled={!isReady}
           >
             {action}
           </Button>
         </Group>
       </Stack>
-    </Modal>
+    </Dialog>
+  );
+}
+
+interface ConfirmedProps extends Omit<ConfirmProps, "opened" | "onClose"> {
+  /** The button that opens the question. */
+  readonly renderButton: (ask: () => void) => ReactNode;
+}
+
+/** A button whose work is done after a question only. */
+export function ConfirmedAction({ renderButton, ...question }: ConfirmedProps) {
+  const [opened, { open, close }] = useDisclosure();
+  return (
+    <>
+      {renderButton(open)}
+      <Confirm opened={opened} onClose={close} {...question} />
+    </>
   );
 }

@@ -6,7 +6,7 @@ const TICK_MS = 1_000;
 export function Countdown({ to }: { readonly to: string }) {
   const seconds = Math.round((Date.parse(to) - useNow(TICK_MS)) / 1_000);
   return (
-    <time dateTime={to} role="timer" className="figures">
+    <time dateTime={to} role="timer" className="tabular">
       {seconds <= 0 ? "any moment now" : `in ${inWords(seconds)}`}
     </time>
   );

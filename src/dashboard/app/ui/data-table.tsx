@@ -1,25 +1,21 @@
 import { Table } from "@mantine/core";
 import type { ReactNode } from "react";
 
-/** A table that becomes cards where it is too narrow for columns; the first column is then the card's heading. */
-export function DataTable<Row>({
-  caption,
-  rows,
-  rowKey,
-  end,
-  children,
-}: {
+export interface DataTableProps<Row> {
   /** Said to screen readers only. */
   readonly caption: string;
   /** One at least: they know the columns. */
   readonly rows: readonly Row[];
   readonly rowKey: (row: Row) => string | number;
+  /** Title of the column → what a row has there; the same titles in the same order for every row. */
+  readonly columns: (row: Row) => Readonly<Record<string, ReactNode>>;
   /** The column at the end of the row, for buttons. */
   readonly end?: string;
-  /** Title of the column → what a row has there; the same titles in the same order for every row. */
-  readonly children: (row: Row) => Readonly<Record<string, ReactNode>>;
-}) {
-  const cells = rows.map((row) => ({ key: rowKey(row), columns: Object.entries(children(row)) }));
+}
+
+/** A table that becomes cards where it is too narrow for columns; the first column is then the card's heading. */
+export function DataTable<Row>({ caption, rows, rowKey, columns, end }: DataTableProps<Row>) {
+  const cells = rows.map((row) => ({ key: rowKey(row), columns: Object.entries(columns(row)) }));
   return (
     <Table className="data-table" verticalSpacing="sm">
       <Table.Caption className="unseen">{caption}</Table.Caption>
@@ -33,9 +29,9 @@ export function DataTable<Row>({
         </Table.Tr>
       </Table.Thead>
       <Table.Tbody>
-        {cells.map(({ key, columns }) => (
-          <Table.Tr key={key}>
-            {columns.map(([title, cell]) => (
+        {cells.map((row) => (
+          <Table.Tr key={row.key}>
+            {row.columns.map(([title, cell]) => (
               <Table.Td key={title} data-title={title} className={title === end ? "at-end" : ""}>
                 {/* One box, so that a card has two columns whatever is in it. */}
                 <div className="shrinks">{cell}</div>

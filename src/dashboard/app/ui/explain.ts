@@ -1,4 +1,4 @@
-import { ApiError } from "../../../client/api-error.ts";
+import { apiErrorOf, type ApiError } from "../api/api-error.ts";
 
 interface Explanation {
   readonly title: string;
@@ -9,14 +9,14 @@ interface Explanation {
 
 /** An error in words for people, with what to do about it. */
 export function explain(error: unknown): Explanation {
-  if (!(error instanceof ApiError))
+  const answer = apiErrorOf(error);
+  if (answer === undefined)
     return {
       title: "The server cannot be reached.",
       advice: "Check your connection, then try again. Nothing was changed as far as we know.",
       requestId: "",
     };
-  const { message: title, requestId } = error;
-  return { title, advice: adviceFor(error), requestId };
+  return { title: answer.message, advice: adviceFor(answer), requestId: answer.requestId };
 }
 
 function adviceFor({ status, code, retryAfterS, errors }: ApiError): string {
@@ -42,24 +42,3 @@ const CONFLICTS: Readonly<Record<string, string>> = {
   review_removed: "There is nowhere left to respond to it or to flag it.",
   last_super_admin: "Make somebody else a super-admin first: without one nobody could undo this.",
 };
-
-/** What the API answered; undefined where it could not be asked. */
-export function problemOf(error: unknown): ApiError | undefined {
-  return error instanceof ApiError ? error : undefined;
-}
-
-/** Of a 422: what is wrong with one field, for the error under it. */
-export function fieldError(error: unknown, field: string): string | undefined {
-  return error instanceof ApiError ? error.errors[field]?.join(", ") : undefined;
-}
-
-/** The same of a list, whose entries are named by their places: `domains.2`. */
-export function listError(error: unknown, field: string): string | undefined {
-  if (!(error instanceof ApiError)) return undefined;
-  const texts = Object.entries(error.errors).flatMap(([name, faults]) => {
-    if (name === field) return faults;
-    const place = name.startsWith(`${field}.`) ? Number(name.slice(field.length + 1)) : Number.NaN;
-    return Number.isNaN(place) ? [] : [`number ${place + 1} ${faults.join(", ")}`];
-  });
-  return texts.length === 0 ? undefined : texts.join("; ");
-}

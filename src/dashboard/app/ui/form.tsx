@@ -1,99 +1,76 @@
-import { Button, Group, Modal, Stack, Text } from "@mantine/core";
-import { useMutation } from "@tanstack/react-query";
+import { Button, Group, Stack, type ButtonProps, type StackProps } from "@mantine/core";
 import { useEffect, useRef, type ReactNode } from "react";
 
-import { ApiError } from "../../../client/api-error.ts";
 import { ErrorNotice } from "./states.tsx";
+import type { FormState } from "./use-form.ts";
 
-/** The errors of a form that no field shows; where fields show theirs, the first of them gets the focus. */
-export function FormError({
-  error,
-  fields,
-}: {
-  readonly error: unknown;
-  /** Names of the fields that show their own errors. */
-  readonly fields: readonly string[];
-}) {
-  const place = useRef<HTMLDivElement>(null);
-  useEffect(() => {
-    if (error === null || error === undefined) return;
-    const form = place.current?.closest("form");
-    form?.querySelector<HTMLElement>("[aria-invalid=true]")?.focus();
-  }, [error]);
-  const isShown =
-    error instanceof ApiError &&
-    error.status === 422 &&
-    // `stores.3` is shown by the field of the list.
-    Object.keys(error.errors).every((name) =>
-      fields.some((field) => name === field || name.startsWith(`${field}.`)),
-    );
-  return (
-    <div ref={place} className="form-error">
-      {error !== null && error !== undefined && !isShown && <ErrorNotice error={error} />}
-    </div>
-  );
-}
+type AnyForm = Pick<FormState<object>, "error" | "isErrorAtFields" | "isBusy" | "submit">;
 
-/** A form in a dialog. Its fields begin anew each time it is opened. */
-export function FormDialog({
-  opened,
-  onClose,
-  title,
-  children,
-}: {
-  readonly opened: boolean;
-  readonly onClose: () => void;
-  readonly title: string;
+interface FormProps {
+  readonly form: AnyForm;
   readonly children: ReactNode;
-}) {
-  return (
-    <Modal
-      opened={opened}
-      onClose={onClose}
-      title={<Text fw={650}>{title}</Text>}
-      closeButtonProps={{ "aria-label": "Close" }}
-      size="lg"
-    >
-      {children}
-    </Modal>
-  );
+  /** What follows the fields and the error. */
+  readonly buttons: ReactNode;
+  /** The error in other words than the usual. */
+  readonly renderError?: (error: Error) => ReactNode;
+  /** Whether the browser stops what is not filled in before the server does. */
+  readonly isCheckedByBrowser?: boolean;
+  readonly gap?: StackProps["gap"];
 }
 
-interface DialogFormProps<T> {
-  /** Called on submit; what it answers goes to `onDone`. */
-  readonly send: () => Promise<T>;
-  readonly onDone: (answer: T) => void;
-  readonly onCancel: () => void;
-  /** The verb on the button. */
-  readonly action: string;
-  readonly fields: readonly string[];
-  readonly children: (error: Error | null) => ReactNode;
-}
-
-/** Fields, the errors of the last try, and the buttons. */
-export function DialogForm<T>(props: DialogFormProps<T>) {
-  const { send, onDone, onCancel, action, fields, children } = props;
-  const { mutate, error, isPending } = useMutation({ mutationFn: send, onSuccess: onDone });
+/** Fields, what no field says of the last try, and the buttons. The first field that was refused gets the focus. */
+export function Form(props: FormProps) {
+  const { form, children, buttons, isCheckedByBrowser = false, gap = "md" } = props;
+  const { renderError = (error) => <ErrorNotice error={error} /> } = props;
+  const { error } = form;
+  const element = useRef<HTMLFormElement>(null);
+  useEffect(() => {
+    if (error !== null) element.current?.querySelector<HTMLElement>("[aria-invalid=true]")?.focus();
+  }, [error]);
   return (
     <form
-      noValidate
+      ref={element}
+      noValidate={!isCheckedByBrowser}
       onSubmit={(event) => {
         event.preventDefault();
-        mutate();
+        form.submit();
       }}
     >
-      <Stack>
-        {children(error)}
-        <FormError error={error} fields={fields} />
-        <Group justify="flex-end">
-          <Button variant="default" onClick={onCancel} disabled={isPending}>
-            Cancel
-          </Button>
-          <Button type="submit" loading={isPending}>
-            {action}
-          </Button>
-        </Group>
+      <Stack gap={gap}>
+        {children}
+        {error !== null && !form.isErrorAtFields && renderError(error)}
+        {buttons}
       </Stack>
     </form>
+  );
+}
+
+interface SubmitProps extends ButtonProps {
+  readonly form: AnyForm;
+  /** False while something is still to be filled in. */
+  readonly isReady?: boolean;
+  readonly autoFocus?: boolean;
+}
+
+export function SubmitButton({ form, isReady = true, ...button }: SubmitProps) {
+  return <Button type="submit" loading={form.isBusy} disabled={!isReady} {...button} />;
+}
+
+interface DialogButtonsProps {
+  readonly form: AnyForm;
+  /** The verb on the button. */
+  readonly action: string;
+  readonly onCancel: () => void;
+}
+
+/** The end of a form in a dialog. */
+export function DialogButtons({ form, action, onCancel }: DialogButtonsProps) {
+  return (
+    <Group justify="flex-end">
+      <Button variant="default" onClick={onCancel} disabled={form.isBusy}>
+        Cancel
+      </Button>
+      <SubmitButton form={form}>{action}</SubmitButton>
+    </Group>
   );
 }

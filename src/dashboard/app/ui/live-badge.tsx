@@ -1,6 +1,6 @@
 import { Text } from "@mantine/core";
 
-import type { LiveState } from "./live.ts";
+import type { LiveState } from "../api/event-stream.ts";
 
 const WORDS: Readonly<Record<LiveState, string>> = {
   connecting: "Connecting …",

@@ -1,6 +1,6 @@
 import { Badge } from "@mantine/core";
 
-import { sentence } from "./words.ts";
+import { sentence } from "./format.ts";
 
 const COLORS: Readonly<Record<string, string>> = {
   active: "teal",

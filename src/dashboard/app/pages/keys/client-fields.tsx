@@ -2,18 +2,17 @@ import { Checkbox, Radio, Stack, Switch } from "@mantine/core";
 
 import { isGrantType, type ClientDraft } from "./client-model.ts";
 
-/** Fixed once the client exists. */
-export function KindField({
-  value,
-  onChange,
-}: {
-  readonly value: boolean;
-  readonly onChange: (confidential: boolean) => void;
-}) {
+interface KindFieldProps {
+  readonly isConfidential: boolean;
+  readonly onChange: (isConfidential: boolean) => void;
+}
+
+/** The kind of a client is fixed once it exists. */
+export function KindField({ isConfidential, onChange }: KindFieldProps) {
   return (
     <Radio.Group
       label="Where it runs"
-      value={value ? "confidential" : "public"}
+      value={isConfidential ? "confidential" : "public"}
       onChange={(next) => onChange(next === "confidential")}
     >
       <Stack gap={8} mt={8}>
@@ -32,17 +31,14 @@ export function KindField({
   );
 }
 
-export function GrantsField({
-  draft,
-  onChange,
-  isPlatform,
-  error,
-}: {
+interface GrantsFieldProps {
   readonly draft: ClientDraft;
-  readonly onChange: (changes: Partial<ClientDraft>) => void;
+  readonly onChange: (change: Partial<ClientDraft>) => void;
   readonly isPlatform: boolean;
   readonly error: string | undefined;
-}) {
+}
+
+export function GrantsField({ draft, onChange, isPlatform, error }: GrantsFieldProps) {
   return (
     <>
       <Checkbox.Group

@@ -1,136 +1,153 @@
-import { Button, Group, Modal, Stack, Text, Textarea, TextInput } from "@mantine/core";
-import { useState } from "react";
+import { Group, Textarea, TextInput } from "@mantine/core";
 
-import { useApi } from "../../session.tsx";
-import { fieldError, problemOf } from "../../ui/explain.ts";
+import { apiErrorOf } from "../../api/api-error.ts";
+import { Dialog } from "../../ui/dialog.tsx";
+import { Form, SubmitButton } from "../../ui/form.tsx";
 import { notify } from "../../ui/notify.ts";
-import { ErrorNotice } from "../../ui/states.tsx";
-import { useSubmit } from "../../ui/use-submit.ts";
+import { useForm, type FormState } from "../../ui/use-form.ts";
 import { GrantsField, KindField } from "./client-fields.tsx";
 import {
-  bodyOf,
-  draftOf,
+  clientDraft,
+  isPlatformPath,
   NEW_CLIENT,
-  redirectFaults,
+  redirectErrors,
   type ClientDraft,
   type ClientsPath,
 } from "./client-model.ts";
+import { useOAuthClientActions, type NewClientSecret, type OAuthClient } from "./data.ts";
 import { ScopesField } from "./scopes-field.tsx";
-import type { OAuthClient } from "./use-clients.ts";
 
-export interface Saved {
-  readonly client_id: string;
-  /** Of a new client; null for a public one, absent after a change. */
-  readonly client_secret?: string | null;
-}
-
-interface ClientFormProps {
+interface NewClientProps {
   readonly path: ClientsPath;
-  /** Undefined: closed. Without a client: a new one. */
-  readonly asked: { readonly client?: OAuthClient | undefined } | undefined;
   readonly onClose: () => void;
-  readonly onSaved: (saved: Saved) => void;
+  readonly onSecret: (client: NewClientSecret) => void;
 }
 
-export function ClientForm({ path, asked, onClose, onSaved }: ClientFormProps) {
+interface ClientFormProps extends NewClientProps {
+  /** What the form is open for; undefined while it is closed. */
+  readonly editing: OAuthClient | "new" | undefined;
+}
+
+export function ClientForm({ editing, ...rest }: ClientFormProps) {
+  const title = typeof editing === "object" ? "Edit the client" : "Create an OAuth client";
   return (
-    <Modal
-      opened={asked !== undefined}
-      onClose={onClose}
-      title={<Text fw={650}>{asked?.client ? "Edit the client" : "Create an OAuth client"}</Text>}
-      closeButtonProps={{ "aria-label": "Close" }}
-      size="lg"
-    >
-      {asked !== undefined && (
-        <Form
-          path={path}
-          {...(asked.client && { client: asked.client })}
-          onSaved={(saved) => {
-            onClose();
-            onSaved(saved);
-          }}
-        />
-      )}
-    </Modal>
+    <Dialog opened={editing !== undefined} onClose={rest.onClose} title={title} size="lg">
+      {editing === "new" && <NewClient {...rest} />}
+      {typeof editing === "object" && <EditClient client={editing} {...rest} />}
+    </Dialog>
   );
 }
 
-function Form({
-  path,
-  client,
-  onSaved,
-}: {
-  readonly path: ClientsPath;
-  readonly client?: OAuthClient;
-  readonly onSaved: (saved: Saved) => void;
-}) {
-  const api = useApi();
-  const [draft, setDraft] = useState(() => (client === undefined ? NEW_CLIENT : draftOf(client)));
-  const isPlatform = path === "/sso/clients";
-  const change = (changes: Partial<ClientDraft>) => setDraft((now) => ({ ...now, ...changes }));
-  const save = async (): Promise<Saved> => {
-    const body = bodyOf(draft, isPlatform);
-    if (client === undefined)
-      return api.call("POST", path, { body: { ...body, confidential: draft.confidential } });
-    const params = { id: client.client_id };
-    const saved = await api.call("PATCH", `${path}/:id`, { params, body });
-    notify.done("The client is changed.");
-    return saved;
-  };
-  const { error, isBusy, onSubmit } = useSubmit(async () => onSaved(await save()));
-  const wrong = (field: string) => fieldError(error, field);
+/** Field → its name in the API. */
+const FIELDS = {
+  name: "name",
+  redirectUris: "redirect_uris",
+  scopes: "scopes",
+  grantTypes: "grant_types",
+} as const;
+
+function NewClient({ path, onClose, onSecret }: NewClientProps) {
+  const { create } = useOAuthClientActions(path);
+  const form = useForm({
+    initial: NEW_CLIENT,
+    names: FIELDS,
+    send: create,
+    onDone: (created) => {
+      onClose();
+      onSecret(created);
+    },
+  });
   return (
-    <form onSubmit={onSubmit}>
-      <Stack>
-        <TextInput
-          label="Name"
-          description="People read it on the consent page."
-          required
-          withAsterisk={false}
-          maxLength={100}
-          data-autofocus
-          value={draft.name}
-          onChange={(event) => change({ name: event.currentTarget.value })}
-          error={wrong("name")}
-        />
-        {client === undefined && (
-          <KindField
-            value={draft.confidential}
-            onChange={(confidential) => change({ confidential })}
-          />
-        )}
-        <Textarea
-          label="Redirect URIs"
-          description="One per line, letter by letter as the app sends them: https, or http on this machine."
-          placeholder="https://app.example.com/callback"
-          autosize
-          minRows={2}
-          value={draft.redirectUris}
-          onChange={(event) => change({ redirectUris: event.currentTarget.value })}
-          error={redirectFaults(problemOf(error)?.errors ?? {}, draft)}
-        />
-        <ScopesField
-          value={draft.scopes}
-          onChange={(scopes) => change({ scopes })}
-          error={wrong("scopes")}
-        />
-        <GrantsField
-          draft={draft}
-          onChange={change}
-          isPlatform={isPlatform}
-          error={wrong("grant_types")}
-        />
-        {error !== undefined && <ErrorNotice error={error} />}
-        <Group justify="flex-end">
-          <Button
-            type="submit"
-            loading={isBusy}
-            disabled={draft.scopes.length === 0 || draft.grantTypes.length === 0}
-          >
-            {client === undefined ? "Create client" : "Save"}
-          </Button>
-        </Group>
-      </Stack>
-    </form>
+    <Form form={form} isCheckedByBrowser buttons={<Buttons form={form} action="Create client" />}>
+      <NameField form={form} />
+      <KindField
+        isConfidential={form.draft.confidential}
+        onChange={(confidential) => form.edit({ confidential })}
+      />
+      <AccessFields form={form} path={path} />
+    </Form>
+  );
+}
+
+interface EditClientProps {
+  readonly path: ClientsPath;
+  readonly client: OAuthClient;
+  readonly onClose: () => void;
+}
+
+function EditClient({ path, client, onClose }: EditClientProps) {
+  const { change } = useOAuthClientActions(path);
+  const form = useForm({
+    initial: clientDraft(client),
+    names: FIELDS,
+    send: (draft) => change(client.client_id, draft),
+    onDone: () => {
+      notify.done("The client is changed.");
+      onClose();
+    },
+  });
+  return (
+    <Form form={form} isCheckedByBrowser buttons={<Buttons form={form} action="Save" />}>
+      <NameField form={form} />
+      <AccessFields form={form} path={path} />
+    </Form>
+  );
+}
+
+interface FieldsProps {
+  readonly form: FormState<ClientDraft>;
+}
+
+function Buttons({ form, action }: FieldsProps & { readonly action: string }) {
+  const { scopes, grantTypes } = form.draft;
+  return (
+    <Group justify="flex-end">
+      <SubmitButton form={form} isReady={scopes.length > 0 && grantTypes.length > 0}>
+        {action}
+      </SubmitButton>
+    </Group>
+  );
+}
+
+function NameField({ form }: FieldsProps) {
+  return (
+    <TextInput
+      label="Name"
+      description="People read it on the consent page."
+      required
+      withAsterisk={false}
+      maxLength={100}
+      data-autofocus
+      {...form.text("name")}
+    />
+  );
+}
+
+/** Where the client may send people back to, and what it may do for them. */
+function AccessFields({ form, path }: FieldsProps & { readonly path: ClientsPath }) {
+  const { draft } = form;
+  return (
+    <>
+      <Textarea
+        label="Redirect URIs"
+        description="One per line, letter by letter as the app sends them: https, or http on this machine."
+        placeholder="https://app.example.com/callback"
+        autosize
+        minRows={2}
+        {...form.text("redirectUris")}
+        error={redirectErrors(apiErrorOf(form.error)?.errors ?? {}, draft)}
+      />
+      <ScopesField
+        value={draft.scopes}
+        onChange={(scopes) => form.edit({ scopes })}
+        error={form.errorOf("scopes")}
+      />
+      <GrantsField
+        draft={draft}
+        onChange={(change) => form.edit(change)}
+        isPlatform={isPlatformPath(path)}
+        error={form.errorOf("grantTypes")}
+      />
+    </>
   );
 }

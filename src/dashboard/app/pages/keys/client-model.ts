@@ -10,6 +10,9 @@ export function clientsPathOf(role: string): ClientsPath | undefined {
     : undefined;
 }
 
+/** Whether the clients of all companies are managed there. */
+export const isPlatformPath = (path: ClientsPath): boolean => path === "/sso/clients";
+
 const GRANT_TYPES = ["authorization_code", "refresh_token", "password"] as const;
 type GrantType = (typeof GRANT_TYPES)[number];
 
@@ -46,7 +49,7 @@ interface ShownClient {
   readonly first_party: boolean;
 }
 
-export function draftOf(client: ShownClient): ClientDraft {
+export function clientDraft(client: ShownClient): ClientDraft {
   return {
     name: client.name,
     confidential: client.confidential,
@@ -65,7 +68,7 @@ function redirectUrisOf({ redirectUris }: ClientDraft): string[] {
 }
 
 /** The body of a change, and with `confidential` of a creation. Only a super-admin says `first_party`. */
-export function bodyOf(draft: ClientDraft, isPlatform: boolean) {
+export function clientBody(draft: ClientDraft, isPlatform: boolean) {
   return {
     name: draft.name,
     redirect_uris: redirectUrisOf(draft),
@@ -76,16 +79,16 @@ export function bodyOf(draft: ClientDraft, isPlatform: boolean) {
 }
 
 /** What is wrong with each address, by its own text: `redirect_uris.1` says nothing to people. */
-export function redirectFaults(
+export function redirectErrors(
   errors: Readonly<Record<string, readonly string[]>>,
   draft: ClientDraft,
 ): string | undefined {
   const uris = redirectUrisOf(draft);
-  const faults = Object.entries(errors).flatMap(([field, texts]) => {
+  const found = Object.entries(errors).flatMap(([field, texts]) => {
     const index = /^redirect_uris(?:\.(\d+))?$/.exec(field);
     if (index === null) return [];
     const uri = index[1] === undefined ? "The list" : (uris[Number(index[1])] ?? "One of them");
     return [`${uri} ${texts.join(", ")}`];
   });
-  return faults.length === 0 ? undefined : `${faults.join("; ")}.`;
+  return found.length === 0 ? undefined : `${found.join("; ")}.`;
 }

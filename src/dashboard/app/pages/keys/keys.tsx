@@ -1,11 +1,11 @@
 import { Stack } from "@mantine/core";
 
-import { useSession } from "../../session.tsx";
+import { useSession } from "../../session/session.tsx";
 import { PageHeader } from "../../ui/page-header.tsx";
-import { ApiTokens } from "./api-tokens.tsx";
+import { ApiTokensSection } from "./api-tokens.tsx";
 import { clientsPathOf } from "./client-model.ts";
-import { DashboardToken } from "./dashboard-token.tsx";
-import { OAuthClients } from "./oauth-clients.tsx";
+import { OAuthClientsSection } from "./oauth-clients.tsx";
+import { PersonalTokenSection } from "./personal-token.tsx";
 
 export function Page() {
   const { role } = useSession().user;
@@ -17,9 +17,9 @@ export function Page() {
         description="What your own programs use to call the API as you. Keep them like passwords."
       />
       <Stack gap="lg">
-        <DashboardToken />
-        <ApiTokens />
-        {clientsPath !== undefined && <OAuthClients path={clientsPath} />}
+        <PersonalTokenSection />
+        <ApiTokensSection />
+        {clientsPath !== undefined && <OAuthClientsSection path={clientsPath} />}
       </Stack>
     </>
   );

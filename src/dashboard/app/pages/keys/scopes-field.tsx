@@ -2,16 +2,14 @@ import { Checkbox, Stack } from "@mantine/core";
 
 import { isScope, SCOPES, SCOPE_WORDS, type Scope } from "./scopes.ts";
 
-/** `*` stands for all others, so that they cannot be chosen beside it. */
-export function ScopesField({
-  value,
-  onChange,
-  error,
-}: {
+interface ScopesFieldProps {
   readonly value: readonly Scope[];
   readonly onChange: (value: Scope[]) => void;
-  readonly error?: string | undefined;
-}) {
+  readonly error: string | undefined;
+}
+
+/** `*` stands for all others, so that they cannot be chosen beside it. */
+export function ScopesField({ value, onChange, error }: ScopesFieldProps) {
   const isAll = value.includes("*");
   return (
     <Checkbox.Group

@@ -1,29 +1,26 @@
-import { Alert, Button, Group, Modal, Stack, Text } from "@mantine/core";
+import { Alert, Button, Group, Stack } from "@mantine/core";
 import type { ReactNode } from "react";
 
 import { SecretField } from "../../ui/copy.tsx";
+import { Dialog } from "../../ui/dialog.tsx";
 import { Icon } from "../../ui/icon.tsx";
 
-/** A secret that the server will not tell again: only the button closes it, not a click beside it. */
-export function ShownOnce({
-  title,
-  label,
-  secret,
-  onClose,
-  children,
-}: {
+interface ShownOnceProps {
   readonly title: string;
   readonly label: string;
   /** Undefined: closed. */
   readonly secret: string | undefined;
   readonly onClose: () => void;
   readonly children?: ReactNode;
-}) {
+}
+
+/** A secret that the server will not tell again: only the button closes it, not a click beside it. */
+export function ShownOnce({ title, label, secret, onClose, children }: ShownOnceProps) {
   return (
-    <Modal
+    <Dialog
       opened={secret !== undefined}
       onClose={onClose}
-      title={<Text fw={650}>{title}</Text>}
+      title={title}
       withCloseButton={false}
       closeOnClickOutside={false}
       closeOnEscape={false}
@@ -42,6 +39,6 @@ export function ShownOnce({
           </Button>
         </Group>
       </Stack>
-    </Modal>
+    </Dialog>
   );
 }

@@ -1,29 +1,22 @@
 import { Select, Stack, Text } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 
-import { useApi, useSession } from "../../session.tsx";
-import { explain, fieldError } from "../../ui/explain.ts";
+import { fieldError } from "../../api/api-error.ts";
+import { roleName } from "../../session/roles.ts";
+import { useSession } from "../../session/session.tsx";
+import { explain } from "../../ui/explain.ts";
 import { notify } from "../../ui/notify.ts";
-import { roleName } from "../../ui/words.ts";
-import { useColleagues, useNames, useShowReview, type Review } from "./data.ts";
+import { useColleagues, useNames, useReviewActions, type Review } from "./data.ts";
 
 /** Whom the review is assigned to; choosing somebody assigns it at once. */
 export function Assignment({ review }: { readonly review: Review }) {
-  const api = useApi();
   const { user: me } = useSession();
   const names = useNames();
-  const show = useShowReview();
+  const { assign } = useReviewActions(review.id);
   const { data: colleagues = [] } = useColleagues(review.store_id);
   const { mutate, error, isPending } = useMutation({
-    mutationFn: (id: number) =>
-      api.call("POST", "/account/reviews/:id/assign", {
-        params: { id: String(review.id) },
-        body: { user_id: id },
-      }),
-    onSuccess: (answer, id) => {
-      show(answer);
-      notify.done(`Assigned to ${id === me.id ? "you" : names.user(id)}.`);
-    },
+    mutationFn: assign,
+    onSuccess: (_, id) => notify.done(`Assigned to ${id === me.id ? "you" : names.user(id)}.`),
   });
   const { assigned_user_id: assignee } = review;
   const isGone = assignee !== null && !colleagues.some(({ id }) => id === assignee);

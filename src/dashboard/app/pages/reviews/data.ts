@@ -1,30 +1,48 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useMemo } from "react";
 
-import { useApi } from "../../session.tsx";
-import { allPages } from "../../ui/all-pages.ts";
+import type { ApiClient } from "../../api/api-client.ts";
+import { allPages, atCursor } from "../../api/cursor.ts";
+import { useApi } from "../../session/session.tsx";
+import { useList } from "../../ui/list.tsx";
+import { useSites } from "../sites/data.ts";
+import type { FlagMove } from "./flag-moves.ts";
+import type { ReviewQuery } from "./review-filters.ts";
 
-type Api = ReturnType<typeof useApi>;
-const loadReview = (api: Api, id: string) =>
-  api.call("GET", "/account/reviews/:id", { params: { id } });
-const loadSites = (api: Api) =>
-  allPages((cursor) =>
-    api.call("GET", "/account/review-sites", { query: { limit: 100, ...(cursor && { cursor }) } }),
-  );
-export type ReviewWithHistory = Awaited<ReturnType<typeof loadReview>>;
+function readReview(api: ApiClient, id: string) {
+  return api.call("GET", "/account/reviews/:id", { params: { id } });
+}
+
+export type ReviewWithHistory = Awaited<ReturnType<typeof readReview>>;
 export type Review = Omit<ReviewWithHistory, "history">;
-export type StoreReviewSite = Awaited<ReturnType<typeof loadSites>>[number];
 
 /** People and stores change rarely; a minute old is fresh enough for their names. */
 const NAMES_STALE_MS = 60_000;
 
-/** The stores' connections with review sites; from them come the names of stores and sources, too. */
-export function useSites(staleTime = 0) {
+export function useReviews(query: ReviewQuery) {
+  const api = useApi();
+  return useList(["reviews", query], (cursor) =>
+    api.call("GET", "/account/reviews", { query: { ...query, ...atCursor(cursor) } }),
+  );
+}
+
+export function useReview(id: string) {
+  const api = useApi();
+  return useQuery({ queryKey: ["review", id], queryFn: () => readReview(api, id) });
+}
+
+/** Active users of the account; with a store only those who see it: whom its reviews may be assigned to. */
+export function useColleagues(storeId?: number) {
   const api = useApi();
   return useQuery({
-    queryKey: ["sites"],
-    queryFn: () => loadSites(api),
-    staleTime,
+    queryKey: ["colleagues", storeId],
+    queryFn: () =>
+      allPages((cursor) =>
+        api.call("GET", "/account/users", {
+          query: { limit: 100, ...atCursor(cursor), ...(storeId && { store_id: storeId }) },
+        }),
+      ),
+    staleTime: NAMES_STALE_MS,
   });
 }
 
@@ -46,33 +64,40 @@ export function useNames() {
   }, [sites, users]);
 }
 
-/** Active users of the account; with a store only those who see it: whom its reviews may be assigned to. */
-export function useColleagues(storeId?: number) {
+/** What is done about a review. The answer is shown at once; the history and the lists follow. */
+export function useReviewActions(reviewId: number) {
   const api = useApi();
-  return useQuery({
-    queryKey: ["colleagues", storeId],
-    queryFn: () =>
-      allPages((cursor) =>
-        api.call("GET", "/account/users", {
-          query: { limit: 100, ...(cursor && { cursor }), ...(storeId && { store_id: storeId }) },
-        }),
-      ),
-    staleTime: NAMES_STALE_MS,
-  });
-}
-
-export function useReview(id: string) {
-  const api = useApi();
-  return useQuery({ queryKey: ["review", id], queryFn: () => loadReview(api, id) });
-}
-
-/** After an action: what it answered is shown at once, the history and the lists follow. */
-export function useShowReview() {
   const queries = useQueryClient();
-  return (answer: Review) => {
-    const key = ["review", String(answer.id)];
+  const params = { id: String(reviewId) };
+  const show = (answer: Review) => {
+    const key = ["review", params.id];
     queries.setQueryData<ReviewWithHistory>(key, (before) => before && { ...before, ...answer });
     void queries.invalidateQueries({ queryKey: key });
     void queries.invalidateQueries({ queryKey: ["reviews"] });
+    return answer;
+  };
+  return {
+    assign: async (userId: number) => {
+      const body = { user_id: userId };
+      return show(await api.call("POST", "/account/reviews/:id/assign", { params, body }));
+    },
+    addNote: async (text: string) => {
+      const body = { body: text.trim() };
+      return show(await api.call("POST", "/account/reviews/:id/notes", { params, body }));
+    },
+    flag: async (reason: string) => {
+      const body = { reason: reason.trim() };
+      return show(await api.call("POST", "/account/reviews/:id/flag", { params, body }));
+    },
+    moveFlag: async (status: FlagMove) => {
+      const body = { status };
+      return show(await api.call("POST", "/account/reviews/:id/flag-status", { params, body }));
+    },
+    respond: async (text: string) => {
+      const body = { body: text.trim() };
+      return show(await api.call("POST", "/account/reviews/:id/response", { params, body }));
+    },
+    deleteResponse: async () =>
+      show(await api.call("DELETE", "/account/reviews/:id/response", { params })),
   };
 }

@@ -1,39 +1,31 @@
 import { Button, Group, Stack, Text, Textarea } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
-import { useState } from "react";
 
-import { useApi } from "../../session.tsx";
-import { fieldError } from "../../ui/explain.ts";
-import { FormError } from "../../ui/form.tsx";
+import { Form, SubmitButton } from "../../ui/form.tsx";
+import { sentence } from "../../ui/format.ts";
 import { notify } from "../../ui/notify.ts";
 import { StateBadge } from "../../ui/state-badge.tsx";
 import { ErrorNotice } from "../../ui/states.tsx";
-import { sentence } from "../../ui/words.ts";
-import { useShowReview, type Review } from "./data.ts";
-import { FLAG_MEANING, movesOf, type FlagMove } from "./flag-moves.ts";
+import { useForm } from "../../ui/use-form.ts";
+import { useReviewActions, type Review } from "./data.ts";
+import { FLAG_MEANING, movesOf } from "./flag-moves.ts";
 
 const MAX_CHARS = 1_000;
 
+interface FlagProps {
+  readonly review: Review;
+  /** The name of the review site. */
+  readonly source: string;
+}
+
 /** The flag's state with what may be done about it now. */
-export function Flag({ review, source }: { readonly review: Review; readonly source: string }) {
+export function Flag({ review, source }: FlagProps) {
   const { flag, removed_at: removedAt } = review;
   const isOpen = movesOf(flag?.status).length > 0;
   return (
     <Stack gap="md">
-      {flag !== null && (
-        <div>
-          <StateBadge state={flag.status} />
-          <Text size="sm" mt={6}>
-            {FLAG_MEANING[flag.status]}
-          </Text>
-          {flag.reason !== null && (
-            <Text size="sm" c="dimmed" mt={4} className="as-written">
-              Reason: {flag.reason}
-            </Text>
-          )}
-        </div>
-      )}
-      {isOpen && <Moves review={review} />}
+      {flag !== null && <FlagState flag={flag} />}
+      {isOpen && <FlagMoves review={review} />}
       {!isOpen && removedAt === null && <FlagForm review={review} source={source} />}
       {flag === null && removedAt !== null && (
         <Text size="sm" c="dimmed">
@@ -44,19 +36,27 @@ export function Flag({ review, source }: { readonly review: Review; readonly sou
   );
 }
 
-function Moves({ review }: { readonly review: Review }) {
-  const api = useApi();
-  const show = useShowReview();
+function FlagState({ flag: { status, reason } }: { readonly flag: NonNullable<Review["flag"]> }) {
+  return (
+    <div>
+      <StateBadge state={status} />
+      <Text size="sm" mt={6}>
+        {FLAG_MEANING[status]}
+      </Text>
+      {reason !== null && (
+        <Text size="sm" c="dimmed" mt={4} className="as-written">
+          Reason: {reason}
+        </Text>
+      )}
+    </div>
+  );
+}
+
+function FlagMoves({ review }: { readonly review: Review }) {
+  const { moveFlag } = useReviewActions(review.id);
   const { mutate, error, isPending, variables } = useMutation({
-    mutationFn: (status: FlagMove) =>
-      api.call("POST", "/account/reviews/:id/flag-status", {
-        params: { id: String(review.id) },
-        body: { status },
-      }),
-    onSuccess: (answer) => {
-      show(answer);
-      notify.done(`The flag is set to “${sentence(answer.flag?.status ?? "")}”.`);
-    },
+    mutationFn: moveFlag,
+    onSuccess: ({ flag }) => notify.done(`The flag is set to “${sentence(flag?.status ?? "")}”.`),
   });
   return (
     <Stack gap="xs">
@@ -85,54 +85,38 @@ function Moves({ review }: { readonly review: Review }) {
   );
 }
 
-function FlagForm({ review, source }: { readonly review: Review; readonly source: string }) {
-  const api = useApi();
-  const show = useShowReview();
-  const [reason, setReason] = useState("");
-  const { mutate, error, isPending } = useMutation({
-    mutationFn: () =>
-      api.call("POST", "/account/reviews/:id/flag", {
-        params: { id: String(review.id) },
-        body: { reason: reason.trim() },
-      }),
-    onSuccess: (answer) => {
-      setReason("");
-      show(answer);
+function FlagForm({ review, source }: FlagProps) {
+  const { flag } = useReviewActions(review.id);
+  const form = useForm({
+    initial: { reason: "" },
+    names: { reason: "reason" },
+    send: ({ reason }) => flag(reason),
+    onDone: (_, changes) => {
+      changes.reset();
       notify.done("The review is flagged.");
     },
   });
   return (
-    <form
-      noValidate
-      onSubmit={(event) => {
-        event.preventDefault();
-        mutate();
-      }}
-    >
-      <Stack gap="xs">
-        <Textarea
-          label={review.flag === null ? "Why should it be checked?" : "Flag it again, because"}
-          description={`Such as: not a customer, wrong business, against the rules of ${source}.`}
-          autosize
-          minRows={2}
-          maxRows={8}
-          maxLength={MAX_CHARS}
-          value={reason}
-          error={fieldError(error, "reason")}
-          onChange={(event) => setReason(event.currentTarget.value)}
-        />
-        <FormError error={error} fields={["reason"]} />
+    <Form
+      form={form}
+      gap="xs"
+      buttons={
         <Group>
-          <Button
-            type="submit"
-            variant="default"
-            loading={isPending}
-            disabled={reason.trim() === ""}
-          >
+          <SubmitButton form={form} variant="default" isReady={form.draft.reason.trim() !== ""}>
             Flag review
-          </Button>
+          </SubmitButton>
         </Group>
-      </Stack>
-    </form>
+      }
+    >
+      <Textarea
+        label={review.flag === null ? "Why should it be checked?" : "Flag it again, because"}
+        description={`Such as: not a customer, wrong business, against the rules of ${source}.`}
+        autosize
+        minRows={2}
+        maxRows={8}
+        maxLength={MAX_CHARS}
+        {...form.text("reason")}
+      />
+    </Form>
   );
 }

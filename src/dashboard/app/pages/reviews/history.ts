@@ -1,5 +1,5 @@
-import { sentence } from "../../ui/words.ts";
-import { errorText } from "./error-codes.ts";
+import { sentence } from "../../ui/format.ts";
+import { errorText } from "../sites/error-texts.ts";
 
 export interface HistoryEntry {
   readonly id: number;
@@ -10,7 +10,7 @@ export interface HistoryEntry {
 }
 
 /** What happened, in words for people. */
-export interface Told {
+interface Description {
   readonly who: string;
   /** Follows the name: `Kim Owner` + `flagged the review`. */
   readonly what: string;
@@ -27,18 +27,18 @@ interface Names {
 }
 
 type Fields = Readonly<Record<string, unknown>>;
-type Teller = (metadata: Fields, names: Names) => Omit<Told, "who">;
+type Describe = (metadata: Fields, names: Names) => Omit<Description, "who">;
 
-export function tell(entry: HistoryEntry, names: Names): Told {
+export function describeEntry(entry: HistoryEntry, names: Names): Description {
   const actor: Fields = { ...Object(entry.actor) };
   const name = text(actor["name"]) ?? "Somebody";
   const who = actor["type"] === "system" ? names.source(name) : name;
-  const teller = Object.hasOwn(TELLERS, entry.event) ? TELLERS[entry.event] : undefined;
+  const describe = Object.hasOwn(DESCRIPTIONS, entry.event) ? DESCRIPTIONS[entry.event] : undefined;
   const metadata: Fields = { ...Object(entry.metadata) };
-  return { who, ...(teller?.(metadata, names) ?? { what: sentence(entry.event).toLowerCase() }) };
+  return { who, ...(describe?.(metadata, names) ?? { what: sentence(entry.event).toLowerCase() }) };
 }
 
-const TELLERS: Readonly<Record<string, Teller>> = {
+const DESCRIPTIONS: Readonly<Record<string, Describe>> = {
   review_received: () => ({ what: "brought in the review" }),
   review_updated: ({ changed, restored }) => ({
     what:

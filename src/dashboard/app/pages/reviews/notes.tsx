@@ -1,58 +1,44 @@
-import { Button, Group, Stack, Textarea } from "@mantine/core";
-import { useMutation } from "@tanstack/react-query";
-import { useState } from "react";
+import { Group, Textarea } from "@mantine/core";
 
-import { useApi } from "../../session.tsx";
-import { fieldError } from "../../ui/explain.ts";
-import { FormError } from "../../ui/form.tsx";
+import { Form, SubmitButton } from "../../ui/form.tsx";
 import { notify } from "../../ui/notify.ts";
-import { useShowReview, type Review } from "./data.ts";
+import { useForm } from "../../ui/use-form.ts";
+import { useReviewActions, type Review } from "./data.ts";
 
 const MAX_CHARS = 10_000;
 
 export function Notes({ review }: { readonly review: Review }) {
-  const api = useApi();
-  const show = useShowReview();
-  const [body, setBody] = useState("");
-  const { mutate, error, isPending } = useMutation({
-    mutationFn: () =>
-      api.call("POST", "/account/reviews/:id/notes", {
-        params: { id: String(review.id) },
-        body: { body: body.trim() },
-      }),
-    onSuccess: (answer) => {
-      setBody("");
-      show(answer);
+  const { addNote } = useReviewActions(review.id);
+  const form = useForm({
+    initial: { body: "" },
+    names: { body: "body" },
+    send: ({ body }) => addNote(body),
+    onDone: (_, changes) => {
+      changes.reset();
       notify.done("The note is added.");
     },
   });
   return (
-    <form
-      noValidate
-      onSubmit={(event) => {
-        event.preventDefault();
-        mutate();
-      }}
-    >
-      <Stack gap="xs" mb="lg">
-        <Textarea
-          label="Add a note"
-          description="For your colleagues only; the reviewer never sees it."
-          autosize
-          minRows={2}
-          maxRows={10}
-          maxLength={MAX_CHARS}
-          value={body}
-          error={fieldError(error, "body")}
-          onChange={(event) => setBody(event.currentTarget.value)}
-        />
-        <FormError error={error} fields={["body"]} />
+    <Form
+      form={form}
+      gap="xs"
+      buttons={
         <Group>
-          <Button type="submit" variant="default" loading={isPending} disabled={body.trim() === ""}>
+          <SubmitButton form={form} variant="default" isReady={form.draft.body.trim() !== ""}>
             Add note
-          </Button>
+          </SubmitButton>
         </Group>
-      </Stack>
-    </form>
+      }
+    >
+      <Textarea
+        label="Add a note"
+        description="For your colleagues only; the reviewer never sees it."
+        autosize
+        minRows={2}
+        maxRows={10}
+        maxLength={MAX_CHARS}
+        {...form.text("body")}
+      />
+    </Form>
   );
 }

@@ -1,55 +1,43 @@
 import { Button, Group, Stack, Text, Textarea } from "@mantine/core";
-import { useMutation } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 
-import { useApi } from "../../session.tsx";
-import { Confirm } from "../../ui/confirm.tsx";
-import { fieldError } from "../../ui/explain.ts";
-import { FormError } from "../../ui/form.tsx";
+import { ConfirmedAction } from "../../ui/confirm.tsx";
+import { Form, SubmitButton } from "../../ui/form.tsx";
+import { number } from "../../ui/format.ts";
 import { notify } from "../../ui/notify.ts";
 import { Time } from "../../ui/time.tsx";
-import { number } from "../../ui/words.ts";
-import { useNames, useShowReview, type Review } from "./data.ts";
+import { useForm } from "../../ui/use-form.ts";
+import { useNames, useReviewActions, type Review } from "./data.ts";
 
 const MAX_CHARS = 10_000;
 
+interface ResponseProps {
+  readonly review: Review;
+  /** The name of the review site. */
+  readonly source: string;
+}
+
 /** The response as it is, or the place to write it. */
-export function Response({ review, source }: { readonly review: Review; readonly source: string }) {
+export function Response({ review, source }: ResponseProps) {
   const [isEditing, setEditing] = useState(false);
   const { response, removed_at: removedAt } = review;
   if (response === null && removedAt !== null)
     return <Text c="dimmed">Nobody responded before the review was removed.</Text>;
-  if (response === null || isEditing)
-    return (
-      <Editor
-        review={review}
-        source={source}
-        onClose={response === null ? undefined : () => setEditing(false)}
-      />
-    );
-  return <Given review={review} onEdit={() => setEditing(true)} />;
+  if (response === null)
+    return <ResponseForm review={review} source={source} onClose={undefined} />;
+  if (isEditing)
+    return <ResponseForm review={review} source={source} onClose={() => setEditing(false)} />;
+  return <ResponseText review={review} response={response} onEdit={() => setEditing(true)} />;
 }
 
-interface GivenProps {
+interface ResponseTextProps {
   readonly review: Review;
+  readonly response: NonNullable<Review["response"]>;
   readonly onEdit: () => void;
 }
 
-function Given({ review, onEdit }: GivenProps) {
-  const api = useApi();
+function ResponseText({ review, response, onEdit }: ResponseTextProps) {
   const names = useNames();
-  const show = useShowReview();
-  const [isAsking, setAsking] = useState(false);
-  const { response } = review;
-  if (response === null) return null;
-  const remove = async () => {
-    show(
-      await api.call("DELETE", "/account/reviews/:id/response", {
-        params: { id: String(review.id) },
-      }),
-    );
-    notify.done("The response is deleted.");
-  };
   return (
     <Stack gap="sm">
       <Text className="as-written">{response.body}</Text>
@@ -63,82 +51,69 @@ function Given({ review, onEdit }: GivenProps) {
             Change response
           </Button>
         )}
-        <Button variant="subtle" color="red" onClick={() => setAsking(true)}>
-          Delete response
-        </Button>
+        <DeleteResponse review={review} />
       </Group>
-      <Confirm
-        opened={isAsking}
-        onClose={() => setAsking(false)}
-        title="Delete the response?"
-        action="Delete"
-        danger
-        onConfirm={remove}
-      >
-        The review is then without a response again. Its text stays in the history of this review,
-        where only your colleagues see it.
-      </Confirm>
     </Stack>
   );
 }
 
-interface EditorProps {
-  readonly review: Review;
-  readonly source: string;
-  /** Where there is a response to go back to. */
+function DeleteResponse({ review }: { readonly review: Review }) {
+  const { deleteResponse } = useReviewActions(review.id);
+  return (
+    <ConfirmedAction
+      renderButton={(ask) => (
+        <Button variant="subtle" color="red" onClick={ask}>
+          Delete response
+        </Button>
+      )}
+      title="Delete the response?"
+      action="Delete"
+      danger
+      onConfirm={async () => {
+        await deleteResponse();
+        notify.done("The response is deleted.");
+      }}
+    >
+      The review is then without a response again. Its text stays in the history of this review,
+      where only your colleagues see it.
+    </ConfirmedAction>
+  );
+}
+
+interface ResponseFormProps extends ResponseProps {
+  /** Undefined where there is no response to go back to. */
   readonly onClose: (() => void) | undefined;
 }
 
-function Editor({ review, source, onClose }: EditorProps) {
-  const api = useApi();
-  const show = useShowReview();
+function ResponseForm({ review, source, onClose }: ResponseFormProps) {
+  const { respond } = useReviewActions(review.id);
   const isFirst = onClose === undefined;
-  const [body, setBody] = useState(review.response?.body ?? "");
   const field = useRef<HTMLTextAreaElement>(null);
   useEffect(() => {
     // Somebody pressed "Change response": the text is what they want to reach.
     if (!isFirst) field.current?.focus();
   }, [isFirst]);
-  const { mutate, error, isPending } = useMutation({
-    mutationFn: () =>
-      api.call("POST", "/account/reviews/:id/response", {
-        params: { id: String(review.id) },
-        body: { body: body.trim() },
-      }),
-    onSuccess: (answer) => {
-      show(answer);
+  const form = useForm({
+    initial: { body: review.response?.body ?? "" },
+    names: { body: "body" },
+    send: ({ body }) => respond(body),
+    onDone: () => {
       notify.done(isFirst ? "The response is on its way." : "The response is changed.");
       onClose?.();
     },
   });
+  const { body } = form.draft;
   return (
-    <form
-      noValidate
-      onSubmit={(event) => {
-        event.preventDefault();
-        mutate();
-      }}
-    >
-      <Stack gap="sm">
-        <Textarea
-          ref={field}
-          label="Your response"
-          description={`Everybody can read it on ${source}.`}
-          autosize
-          minRows={4}
-          maxRows={16}
-          maxLength={MAX_CHARS}
-          value={body}
-          error={fieldError(error, "body")}
-          onChange={(event) => setBody(event.currentTarget.value)}
-        />
-        <FormError error={error} fields={["body"]} />
+    <Form
+      form={form}
+      gap="sm"
+      buttons={
         <Group gap="xs">
-          <Button type="submit" loading={isPending} disabled={body.trim() === ""}>
+          <SubmitButton form={form} isReady={body.trim() !== ""}>
             {isFirst ? "Send response" : "Save response"}
-          </Button>
+          </SubmitButton>
           {!isFirst && (
-            <Button variant="default" onClick={onClose} disabled={isPending}>
+            <Button variant="default" onClick={onClose} disabled={form.isBusy}>
               Cancel
             </Button>
           )}
@@ -146,7 +121,18 @@ function Editor({ review, source, onClose }: EditorProps) {
             {number(body.length)} of {number(MAX_CHARS)}
           </Text>
         </Group>
-      </Stack>
-    </form>
+      }
+    >
+      <Textarea
+        ref={field}
+        label="Your response"
+        description={`Everybody can read it on ${source}.`}
+        autosize
+        minRows={4}
+        maxRows={16}
+        maxLength={MAX_CHARS}
+        {...form.text("body")}
+      />
+    </Form>
   );
 }

@@ -1,12 +1,12 @@
 import { idOf } from "../../ui/ids.ts";
 
 export const FILTERS = ["store", "rate", "source", "answered", "flag", "assigned"] as const;
-export type FilterName = (typeof FILTERS)[number];
+type FilterName = (typeof FILTERS)[number];
 type Values = Readonly<Record<FilterName, string | undefined>>;
 
 export const FLAG_STATES = ["open", "under_review", "accepted", "rejected", "withdrawn"] as const;
 
-/** The address's words as the API's query; what the API would not take is left out. `me` is whoever looks. */
+/** The address's words as the API's query; what the API would not take is left out. `me` stands for whoever looks. */
 export function reviewQuery(values: Values, userId: number) {
   const { store, rate, source, answered, flag, assigned } = values;
   const storeId = idOf(store);
@@ -23,6 +23,8 @@ export function reviewQuery(values: Values, userId: number) {
     ...(assignee !== undefined && { assigned_user_id: assignee }),
   } as const;
 }
+
+export type ReviewQuery = ReturnType<typeof reviewQuery>;
 
 interface View {
   readonly title: string;

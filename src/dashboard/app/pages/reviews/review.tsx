@@ -1,15 +1,14 @@
-import { Alert, Paper, Stack, Text, Title } from "@mantine/core";
-import type { ReactNode } from "react";
+import { Alert, Paper, Stack, Text } from "@mantine/core";
 import { useParams } from "wouter";
 
-import { problemOf } from "../../ui/explain.ts";
+import { apiErrorOf } from "../../api/api-error.ts";
 import { Icon } from "../../ui/icon.tsx";
-import { useKeptFocus } from "../../ui/kept-focus.ts";
 import { PageHeader } from "../../ui/page-header.tsx";
+import { Panel } from "../../ui/panel.tsx";
 import { Loaded, NotFound } from "../../ui/states.tsx";
 import { ExactTime } from "../../ui/time.tsx";
 import { Assignment } from "./assignment.tsx";
-import { useNames, useReview, type ReviewWithHistory } from "./data.ts";
+import { useNames, useReview, type Review, type ReviewWithHistory } from "./data.ts";
 import { Flag } from "./flag.tsx";
 import { Notes } from "./notes.tsx";
 import { Response } from "./response.tsx";
@@ -21,7 +20,7 @@ const BACK = { href: "/reviews", title: "Reviews" };
 export function Page() {
   const { id } = useParams<{ id: string }>();
   const review = useReview(id);
-  const status = problemOf(review.error)?.status;
+  const status = apiErrorOf(review.error)?.status;
   // Another store's review is as good as none: nothing here may tell that it exists.
   if (status === 404 || status === 403) return <NotFound />;
   return <Loaded query={review}>{(data) => <ReviewPage key={data.id} review={data} />}</Loaded>;
@@ -40,69 +39,48 @@ function ReviewPage({ review }: { readonly review: ReviewWithHistory }) {
       <div className="review-page">
         <Stack gap="lg" className="review-main">
           {review.removed_at !== null && <Removed at={review.removed_at} source={source} />}
-          <Paper withBorder p="lg" component="article" aria-label="The review">
-            <Stars rate={review.rate} />
-            <Text size="lg" mt="xs" className="as-written">
-              {review.content === "" ? (
-                <Text span inherit c="dimmed" fs="italic">
-                  Stars without a text.
-                </Text>
-              ) : (
-                review.content
-              )}
-            </Text>
-            <Text size="sm" c="dimmed" mt="sm">
-              Written <ExactTime at={review.reviewed_at} />
-            </Text>
-          </Paper>
-          <Section title="Response" state={review.response === null ? "none" : "given"}>
+          <ReviewText review={review} />
+          <Panel title="Response" state={review.response === null ? "none" : "given"}>
             <Response review={review} source={source} />
-          </Section>
+          </Panel>
         </Stack>
         <Stack gap="lg" className="review-side">
-          <Section title="Assigned to">
+          <Panel title="Assigned to">
             <Assignment review={review} />
-          </Section>
-          <Section title="Flag" state={review.flag?.status ?? "none"}>
+          </Panel>
+          <Panel title="Flag" state={review.flag?.status ?? "none"}>
             <Flag review={review} source={source} />
-          </Section>
+          </Panel>
         </Stack>
         <div className="review-history">
-          <Section title="Notes and history">
-            <Notes review={review} />
-            <Timeline entries={review.history} />
-          </Section>
+          <Panel title="Notes and history">
+            <Stack gap="lg">
+              <Notes review={review} />
+              <Timeline entries={review.history} />
+            </Stack>
+          </Panel>
         </div>
       </div>
     </>
   );
 }
 
-function Section({
-  title,
-  state = "",
-  children,
-}: {
-  readonly title: string;
-  /** Of what is in it, where its controls come and go. */
-  readonly state?: string;
-  readonly children: ReactNode;
-}) {
-  const place = useKeptFocus(state);
+function ReviewText({ review }: { readonly review: Review }) {
   return (
-    <Paper
-      withBorder
-      p="lg"
-      component="section"
-      aria-label={title}
-      ref={place}
-      tabIndex={-1}
-      className="section"
-    >
-      <Title order={2} size="h5" mb="sm">
-        {title}
-      </Title>
-      {children}
+    <Paper withBorder p="lg" component="article" aria-label="The review">
+      <Stars rate={review.rate} />
+      <Text size="lg" mt="xs" className="as-written">
+        {review.content === "" ? (
+          <Text span inherit c="dimmed" fs="italic">
+            Stars without a text.
+          </Text>
+        ) : (
+          review.content
+        )}
+      </Text>
+      <Text size="sm" c="dimmed" mt="sm">
+        Written <ExactTime at={review.reviewed_at} />
+      </Text>
     </Paper>
   );
 }

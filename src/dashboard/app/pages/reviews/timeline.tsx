@@ -3,7 +3,7 @@ import { Text, ThemeIcon } from "@mantine/core";
 import { Icon, type IconName } from "../../ui/icon.tsx";
 import { Time } from "../../ui/time.tsx";
 import { useNames } from "./data.ts";
-import { tell, type HistoryEntry } from "./history.ts";
+import { describeEntry, type HistoryEntry } from "./history.ts";
 
 const ICONS: Readonly<Record<string, IconName>> = {
   review_received: "star",
@@ -25,16 +25,16 @@ const ICONS: Readonly<Record<string, IconName>> = {
 /** What happened to the review, the latest first. */
 export function Timeline({ entries }: { readonly entries: readonly HistoryEntry[] }) {
   return (
-    <ol className="timeline" reversed aria-label="History, latest first">
+    <ol className="history" reversed aria-label="History, latest first">
       {entries.toReversed().map((one) => (
-        <Happened key={one.id} entry={one} />
+        <TimelineEntry key={one.id} entry={one} />
       ))}
     </ol>
   );
 }
 
-function Happened({ entry }: { readonly entry: HistoryEntry }) {
-  const { who, what, quote, more } = tell(entry, useNames());
+function TimelineEntry({ entry }: { readonly entry: HistoryEntry }) {
+  const { who, what, quote, more } = describeEntry(entry, useNames());
   return (
     <li>
       <ThemeIcon variant="light" color="gray" size={30} radius="xl">

@@ -1,7 +1,7 @@
 import { Stack } from "@mantine/core";
 
 import { PageHeader } from "../../ui/page-header.tsx";
-import { PasswordSection } from "./password.tsx";
+import { PasswordSection } from "./change-password.tsx";
 import { SessionsSection } from "./sessions.tsx";
 
 export function Page() {

@@ -1,14 +1,15 @@
-import { Anchor, Button, Stack, Text, TextInput } from "@mantine/core";
-import { useState, type FormEvent } from "react";
+import { Anchor, Stack, Text, TextInput } from "@mantine/core";
+import { useState } from "react";
 
-import { clientWith, useSessionState } from "../../session.tsx";
+import { useCredentials } from "../../session/credentials.ts";
+import { useSessionState } from "../../session/session.tsx";
 import { CodeEntry } from "../../ui/code-entry.tsx";
+import { Form, SubmitButton } from "../../ui/form.tsx";
 import { NewPassword } from "../../ui/new-password.tsx";
-import { Refusal } from "./refusal.tsx";
+import { useForm } from "../../ui/use-form.ts";
+import { useWait } from "../../ui/use-wait.ts";
 import { Remember } from "./remember.tsx";
-import { useProblem } from "./wait.ts";
-
-const TYPE = "forgot_password";
+import { SignInError } from "./sign-in-error.tsx";
 
 interface ForgottenProps {
   readonly email: string;
@@ -19,26 +20,18 @@ interface ForgottenProps {
 
 /** A new password by a code in a mail. Nothing here tells whether the address has an account. */
 export function Forgotten({ email, remember, onRemember, onBack }: ForgottenProps) {
-  const { api, signIn } = useSessionState();
+  const { signIn } = useSessionState();
+  const { sendCode, verifyCode, setPassword } = useCredentials();
   const [isSent, setSent] = useState(false);
   const [token, setToken] = useState<string>();
-  const send = async () => {
-    await api.call("POST", "/email-otp/resend", { body: { email, type: TYPE } });
-    setSent(true);
-  };
-  const verify = async (otp: string) => {
-    const answer = await api.call("POST", "/email-otp/verify", {
-      body: { email, otp, type: TYPE },
-    });
-    if ("token" in answer) setToken(answer.token);
-  };
-  const reset = async (password: string) => {
-    const client = clientWith(token ?? "");
-    signIn(await client.call("POST", "/reset-password", { body: { password } }), { remember });
-  };
+  const request = { email, type: "forgot_password" } as const;
+  const send = () => sendCode(request);
+  const verify = async (otp: string) => setToken(await verifyCode(request, otp));
+  const reset = async (password: string) =>
+    signIn(await setPassword(token ?? "", password), { remember });
   return (
     <Stack>
-      {!isSent && <Ask email={email} onSend={send} />}
+      {!isSent && <AskForCode email={email} send={send} onSent={() => setSent(true)} />}
       {isSent && token === undefined && (
         <>
           <Text size="sm">
@@ -63,32 +56,29 @@ export function Forgotten({ email, remember, onRemember, onBack }: ForgottenProp
   );
 }
 
-function Ask({ email, onSend }: { readonly email: string; readonly onSend: () => Promise<void> }) {
-  const { error, wait, report, dismiss } = useProblem();
-  const [isBusy, setBusy] = useState(false);
-  const submit = async (event: FormEvent) => {
-    event.preventDefault();
-    setBusy(true);
-    dismiss();
-    try {
-      await onSend();
-    } catch (caught) {
-      report(caught);
-      setBusy(false);
-    }
-  };
+interface AskForCodeProps {
+  readonly email: string;
+  readonly send: () => Promise<void>;
+  readonly onSent: () => void;
+}
+
+function AskForCode({ email, send, onSent }: AskForCodeProps) {
+  const { wait, waitAfter } = useWait();
+  const form = useForm({ initial: {}, names: {}, send, onDone: onSent, onFailed: waitAfter });
   return (
-    <form onSubmit={(event) => void submit(event)}>
-      <Stack>
-        <TextInput label="Email" value={email} readOnly autoComplete="username" />
-        <Text size="sm">We mail you a code. With it you choose a new password.</Text>
-        {error !== undefined && <Refusal error={error} wait={wait} />}
-        {/* The button before it is gone. */}
-        {/* oxlint-disable-next-line jsx-a11y/no-autofocus */}
-        <Button type="submit" loading={isBusy} disabled={wait > 0} autoFocus>
+    <Form
+      form={form}
+      renderError={(error) => <SignInError error={error} wait={wait} />}
+      buttons={
+        // The button before it is gone.
+        // oxlint-disable-next-line jsx-a11y/no-autofocus
+        <SubmitButton form={form} isReady={wait === 0} autoFocus>
           Mail me a code
-        </Button>
-      </Stack>
-    </form>
+        </SubmitButton>
+      }
+    >
+      <TextInput label="Email" value={email} readOnly autoComplete="username" />
+      <Text size="sm">We mail you a code. With it you choose a new password.</Text>
+    </Form>
   );
 }

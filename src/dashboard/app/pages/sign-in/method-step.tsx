@@ -1,30 +1,31 @@
 import { Anchor, Button, Divider, PasswordInput, Stack, Text, TextInput } from "@mantine/core";
-import { useEffect, useRef, useState, type FormEvent } from "react";
+import { useEffect, useRef, useState } from "react";
 
-import { BASE_URL, useSessionState } from "../../session.tsx";
-import { kept } from "../../kept.ts";
-import { newChallenge } from "../../single-sign-on.ts";
+import { useCredentials, type SignInMethods } from "../../session/credentials.ts";
+import { useSessionState } from "../../session/session.tsx";
+import { startTrip } from "../../session/trip.ts";
+import { Form, SubmitButton } from "../../ui/form.tsx";
 import { Icon } from "../../ui/icon.tsx";
-import type { Discovered } from "./email-step.tsx";
-import { Refusal } from "./refusal.tsx";
+import { useForm } from "../../ui/use-form.ts";
+import { useWait } from "../../ui/use-wait.ts";
 import { Remember } from "./remember.tsx";
-import { useProblem } from "./wait.ts";
+import { SignInError } from "./sign-in-error.tsx";
 
-interface MethodProps {
+interface MethodStepProps {
   readonly email: string;
   readonly remember: boolean;
   readonly onRemember: (remember: boolean) => void;
-  readonly ways: Discovered;
+  readonly methods: SignInMethods;
   readonly onOtherEmail: () => void;
   readonly onForgotten: () => void;
 }
 
 /** What the company of the address offers: a password, its identity provider, or both. */
-export function MethodStep(props: MethodProps) {
-  const { ways, email, remember, onRemember } = props;
+export function MethodStep(props: MethodStepProps) {
+  const { methods, email, remember, onRemember } = props;
   return (
     <Stack>
-      {ways.password ? (
+      {methods.password ? (
         <PasswordForm {...props} />
       ) : (
         <>
@@ -33,13 +34,15 @@ export function MethodStep(props: MethodProps) {
           <Remember value={remember} onChange={onRemember} />
         </>
       )}
-      {ways.password && ways.sso && <Divider label="or" />}
-      {ways.sso && <SingleSignOn email={email} remember={remember} isOnlyWay={!ways.password} />}
+      {methods.password && methods.sso && <Divider label="or" />}
+      {methods.sso && (
+        <SingleSignOn email={email} remember={remember} isOnlyMethod={!methods.password} />
+      )}
     </Stack>
   );
 }
 
-function ChosenEmail({ email, onOtherEmail }: Pick<MethodProps, "email" | "onOtherEmail">) {
+function ChosenEmail({ email, onOtherEmail }: Pick<MethodStepProps, "email" | "onOtherEmail">) {
   return (
     <TextInput
       label="Email"
@@ -57,74 +60,79 @@ function ChosenEmail({ email, onOtherEmail }: Pick<MethodProps, "email" | "onOth
   );
 }
 
-function PasswordForm(props: MethodProps) {
-  const { email, remember, onRemember, onForgotten } = props;
-  const { api, signIn } = useSessionState();
-  const [password, setPassword] = useState("");
-  const { error, wait, report, dismiss } = useProblem();
-  const [isBusy, setBusy] = useState(false);
+/** The password as it is typed; a wrong one is taken out of the field. */
+function usePasswordForm({ email, remember }: Pick<MethodStepProps, "email" | "remember">) {
+  const { signIn } = useSessionState();
+  const { logIn } = useCredentials();
+  const { wait, waitAfter } = useWait();
+  const form = useForm({
+    initial: { password: "" },
+    names: {},
+    send: ({ password }) => logIn(email, password, remember),
+    onDone: (session) => signIn(session, { remember }),
+    onFailed: (error, changes) => {
+      waitAfter(error);
+      changes.edit({ password: "" });
+    },
+  });
+  return { form, wait };
+}
+
+function PasswordForm(props: MethodStepProps) {
+  const { remember, onRemember, onForgotten } = props;
+  const { form, wait } = usePasswordForm(props);
   const field = useRef<HTMLInputElement>(null);
-  const isFree = wait === 0 && !isBusy;
+  const isFree = wait === 0 && !form.isBusy;
   useEffect(() => {
     // At the first look, after a wrong password, and when a lock has ended.
     if (isFree) field.current?.focus();
   }, [isFree]);
-  const submit = async (event: FormEvent) => {
-    event.preventDefault();
-    if (!isFree) return;
-    setBusy(true);
-    dismiss();
-    try {
-      const body = { email, password, rememberMe: remember };
-      signIn(await api.call("POST", "/login", { body }), { remember });
-    } catch (caught) {
-      report(caught);
-      setPassword("");
-      setBusy(false);
-    }
-  };
   return (
-    <form onSubmit={(event) => void submit(event)}>
-      <Stack>
-        <ChosenEmail {...props} />
-        <PasswordInput
-          ref={field}
-          label="Password"
-          name="password"
-          autoComplete="current-password"
-          required
-          withAsterisk={false}
-          maxLength={128}
-          visibilityToggleFocusable
-          disabled={wait > 0}
-          value={password}
-          onChange={(event) => setPassword(event.currentTarget.value)}
-        />
-        <Remember value={remember} onChange={onRemember} />
-        {error !== undefined && <Refusal error={error} wait={wait} />}
-        <Button type="submit" loading={isBusy} disabled={wait > 0}>
-          Sign in
-        </Button>
-        <Anchor component="button" type="button" size="sm" onClick={onForgotten}>
-          Forgot your password?
-        </Anchor>
-      </Stack>
-    </form>
+    <Form
+      form={form}
+      isCheckedByBrowser
+      renderError={(error) => <SignInError error={error} wait={wait} />}
+      buttons={
+        <>
+          <SubmitButton form={form} isReady={wait === 0}>
+            Sign in
+          </SubmitButton>
+          <Anchor component="button" type="button" size="sm" onClick={onForgotten}>
+            Forgot your password?
+          </Anchor>
+        </>
+      }
+    >
+      <ChosenEmail {...props} />
+      <PasswordInput
+        ref={field}
+        label="Password"
+        name="password"
+        autoComplete="current-password"
+        required
+        withAsterisk={false}
+        maxLength={128}
+        visibilityToggleFocusable
+        disabled={wait > 0}
+        {...form.text("password")}
+      />
+      <Remember value={remember} onChange={onRemember} />
+    </Form>
   );
 }
 
-/** Off to the identity provider, with a challenge whose verifier stays in this tab. */
-function SingleSignOn({
-  email,
-  remember,
-  isOnlyWay,
-}: Pick<MethodProps, "email" | "remember"> & { readonly isOnlyWay: boolean }) {
+interface SingleSignOnProps extends Pick<MethodStepProps, "email" | "remember"> {
+  readonly isOnlyMethod: boolean;
+}
+
+/** Leads to the identity provider. */
+function SingleSignOn({ email, remember, isOnlyMethod }: SingleSignOnProps) {
   const [isBusy, setBusy] = useState(false);
   const [problem, setProblem] = useState<string>();
   const begin = async () => {
     setBusy(true);
-    const place = await leaveFor({ email, remember });
-    if (place !== undefined) return location.assign(place);
+    const address = await startTrip({ email, remember });
+    if (address !== undefined) return location.assign(address);
     setBusy(false);
     setProblem(
       "This needs a secure connection (https) and a browser that may keep data for this page.",
@@ -133,12 +141,12 @@ function SingleSignOn({
   return (
     <>
       <Button
-        variant={isOnlyWay ? "filled" : "default"}
+        variant={isOnlyMethod ? "filled" : "default"}
         leftSection={<Icon name="building" />}
         loading={isBusy}
         // The button before it is gone.
         // oxlint-disable-next-line jsx-a11y/no-autofocus
-        autoFocus={isOnlyWay}
+        autoFocus={isOnlyMethod}
         onClick={() => void begin()}
       >
         Continue with single sign-on
@@ -150,21 +158,4 @@ function SingleSignOn({
       )}
     </>
   );
-}
-
-async function leaveFor({ email, remember }: { email: string; remember: boolean }) {
-  try {
-    const { verifier, challenge } = await newChallenge();
-    const path = location.pathname + location.search;
-    if (!kept.write("reviewrelay.sso", { verifier, email, remember, path })) return undefined;
-    const query = new URLSearchParams({
-      email,
-      code_challenge: challenge,
-      code_challenge_method: "S256",
-    });
-    return `${BASE_URL}/auth/sso/redirect?${query.toString()}`;
-  } catch {
-    // Browsers hash for secure pages only.
-    return undefined;
-  }
 }

@@ -1,53 +1,59 @@
 import { useEffect, useRef, useState } from "react";
 
-import type { Arrival } from "../../single-sign-on.ts";
-import { useSessionState } from "../../session.tsx";
-import { explain, problemOf } from "../../ui/explain.ts";
+import { apiErrorOf } from "../../api/api-error.ts";
+import { useCredentials } from "../../session/credentials.ts";
+import { useSessionState } from "../../session/session.tsx";
+import type { Arrival } from "../../session/single-sign-on.ts";
+import { explain } from "../../ui/explain.ts";
 
 /** What the sign-in says before anybody does anything. */
 export interface Notice {
   readonly title: string;
   readonly advice: string;
-  readonly isFault: boolean;
+  readonly isError: boolean;
 }
 
 /** Redeems what a single sign-on brought back, and says how the last session or the last trip ended. */
 export function useNotice() {
-  const { arrival, ended, api, signIn } = useSessionState();
-  const [told, setTold] = useState(() => ofArrival(arrival));
-  const [isArriving, setArriving] = useState(arrival.kind === "code");
+  const { arrival, ended } = useSessionState();
+  const { isArriving, failure } = useArrival();
   const [isDismissed, setDismissed] = useState(false);
-  const isBegun = useRef(false);
-  useEffect(() => {
-    // The code counts once; what a later session ended with is another matter.
-    if (arrival.kind !== "code" || !isArriving || isBegun.current) return;
-    isBegun.current = true;
-    const { code, trip } = arrival;
-    api
-      .call("GET", "/auth/sso/exchange", { query: { code, code_verifier: trip.verifier } })
-      .then((session) => signIn(session, { remember: trip.remember }))
-      .catch((error: unknown) => {
-        setTold(ofFailure(error));
-        setArriving(false);
-      });
-  }, [api, arrival, isArriving, signIn]);
-  const notice = ended === undefined ? told : OF_ENDING[ended];
+  const ofTrip = failure === undefined ? ofArrival(arrival) : ofFailure(failure);
+  const notice = ended === undefined ? ofTrip : OF_ENDING[ended];
   const dismiss = () => setDismissed(true);
   return { notice: isDismissed ? undefined : notice, isArriving, dismiss };
+}
+
+/** Signs in with the code of a single sign-on, where one was brought back; the code counts once. */
+function useArrival() {
+  const { arrival, signIn } = useSessionState();
+  const { exchangeCode } = useCredentials();
+  const [failure, setFailure] = useState<unknown>();
+  const isBegun = useRef(false);
+  const isArriving = arrival.kind === "code" && failure === undefined;
+  useEffect(() => {
+    if (arrival.kind !== "code" || isBegun.current) return;
+    isBegun.current = true;
+    const { code, trip } = arrival;
+    exchangeCode(code, trip.verifier)
+      .then((session) => signIn(session, { remember: trip.remember }))
+      .catch(setFailure);
+  }, [arrival, exchangeCode, signIn]);
+  return { isArriving, failure };
 }
 
 const OF_ENDING = {
   expired: {
     title: "You were signed out",
     advice: "Your session ended: it was over a day old, or ended elsewhere. Sign in to go on.",
-    isFault: false,
+    isError: false,
   },
-  signed_out: { title: "You are signed out", advice: "See you soon.", isFault: false },
+  signed_out: { title: "You are signed out", advice: "See you soon.", isError: false },
   unconfirmed: {
     title: "You are signed out here",
     advice:
       "But the server could not be told, so that the session may live for up to a day. Sign in again and end it under Security.",
-    isFault: true,
+    isError: true,
   },
 } as const satisfies Record<string, Notice>;
 
@@ -57,25 +63,25 @@ function ofArrival(arrival: Arrival): Notice | undefined {
       title: "Single sign-on did not work",
       advice:
         "Your company's identity provider did not let you in here. Try again; if it stays like this, ask whoever looks after your company's accounts.",
-      isFault: true,
+      isError: true,
     };
   if (arrival.kind === "stray")
     return {
       title: "Nobody was signed in",
       advice:
         "The link carried a sign-in that did not begin in this tab, so it was not used: it might be somebody else's. Begin here.",
-      isFault: true,
+      isError: true,
     };
   return undefined;
 }
 
 function ofFailure(error: unknown): Notice {
-  if (problemOf(error)?.code === "invalid_code")
+  if (apiErrorOf(error)?.code === "invalid_code")
     return {
       title: "Single sign-on did not work",
       advice: "It took longer than a minute to come back, or was used already. Try again.",
-      isFault: true,
+      isError: true,
     };
   const { title, advice } = explain(error);
-  return { title, advice, isFault: true };
+  return { title, advice, isError: true };
 }

@@ -1,12 +1,11 @@
 import { Checkbox } from "@mantine/core";
 
-export function Remember({
-  value,
-  onChange,
-}: {
+interface RememberProps {
   readonly value: boolean;
   readonly onChange: (value: boolean) => void;
-}) {
+}
+
+export function Remember({ value, onChange }: RememberProps) {
   return (
     <Checkbox
       label="Keep me signed in in this tab"

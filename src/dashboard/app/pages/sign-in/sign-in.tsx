@@ -1,17 +1,18 @@
 import { Alert, Anchor, Group, Paper, Stack, Text, Title } from "@mantine/core";
 import { useEffect, useState } from "react";
 
-import { useSessionState } from "../../session.tsx";
+import type { SignInMethods } from "../../session/credentials.ts";
+import { useSessionState } from "../../session/session.tsx";
 import { BrandMark } from "../../ui/brand-mark.tsx";
 import { Icon } from "../../ui/icon.tsx";
-import { EmailStep, type Discovered } from "./email-step.tsx";
+import { EmailStep } from "./email-step.tsx";
 import { Forgotten } from "./forgotten.tsx";
 import { MethodStep } from "./method-step.tsx";
 import { useNotice, type Notice } from "./notice.ts";
 
 type Step =
   | { readonly name: "email" }
-  | { readonly name: "method"; readonly ways: Discovered }
+  | { readonly name: "method"; readonly methods: SignInMethods }
   | { readonly name: "forgotten" };
 
 const TITLES: Readonly<Record<Step["name"], string>> = {
@@ -49,14 +50,16 @@ export function SignIn() {
             {!isArriving && step.name === "email" && (
               <EmailStep
                 email={email}
-                onEmail={setEmail}
-                onDiscovered={(ways) => go({ name: "method", ways })}
+                onDiscovered={(typed, methods) => {
+                  setEmail(typed);
+                  go({ name: "method", methods });
+                }}
               />
             )}
             {step.name === "method" && (
               <MethodStep
                 {...common}
-                ways={step.ways}
+                methods={step.methods}
                 onOtherEmail={() => go({ name: "email" })}
                 onForgotten={() => go({ name: "forgotten" })}
               />
@@ -77,7 +80,7 @@ export function SignIn() {
   );
 }
 
-/** The document is named after the step, as a page would be. */
+/** Names the document after the step, as a page would be. */
 function Heading({ title }: { readonly title: string }) {
   useEffect(() => {
     document.title = `${title} · ReviewRelay`;
@@ -89,16 +92,16 @@ function Heading({ title }: { readonly title: string }) {
   );
 }
 
-/** In the page from the beginning, so that what comes later is said. */
+/** Is in the page from the beginning, so that screen readers say what comes later. */
 function NoticeBox({ notice }: { readonly notice: Notice | undefined }) {
   return (
     <output className="notice">
       {notice !== undefined && (
         <Alert
           variant="light"
-          color={notice.isFault ? "red" : "blue"}
+          color={notice.isError ? "red" : "blue"}
           title={notice.title}
-          icon={<Icon name={notice.isFault ? "alert" : "shield"} />}
+          icon={<Icon name={notice.isError ? "alert" : "shield"} />}
         >
           {notice.advice}
         </Alert>

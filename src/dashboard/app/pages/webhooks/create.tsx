@@ -1,14 +1,14 @@
-import { Button, Stepper } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { Link, useSearchParams } from "wouter";
 
-import { Icon } from "../../ui/icon.tsx";
 import { PageHeader } from "../../ui/page-header.tsx";
 import { EmptyState, Loaded } from "../../ui/states.tsx";
 import { CreateForm } from "./create-form.tsx";
-import { VerifyStep } from "./verify-step.tsx";
-import { useSubscriptions } from "./data.ts";
-import type { Subscription } from "./model.ts";
+import { CreationSteps } from "./creation-steps.tsx";
+import { useSubscriptions } from "./data/data.ts";
+import type { Subscription } from "./data/reads.ts";
 import { KINDS } from "./kinds.ts";
+import { VerifyStep } from "./verify-step.tsx";
 
 /** Endpoint, events, verification. The last step has the subscription in the address: a reload loses nothing. */
 export function Page() {
@@ -22,25 +22,31 @@ export function Page() {
         back={{ href: "/webhooks", title: "Webhooks" }}
         description="From the address of your endpoint to a verified test delivery."
       />
-      {id === null ? <Creation wanted={params.get("kind")} /> : <Finished id={id} />}
+      {id === null ? <Creation wanted={params.get("kind")} /> : <Verification id={id} />}
     </>
   );
 }
 
-function Creation({ wanted }: { readonly wanted: string | null }) {
+interface CreationProps {
+  /** The kind that the address names. */
+  readonly wanted: string | null;
+}
+
+function Creation({ wanted }: CreationProps) {
   const subscriptions = useSubscriptions();
   return (
-    <Loaded query={subscriptions}>{({ data }) => <IfFree taken={data} wanted={wanted} />}</Loaded>
+    <Loaded query={subscriptions}>
+      {({ data }) => <FreeSlotForm taken={data} wanted={wanted} />}
+    </Loaded>
   );
 }
 
-function IfFree({
-  taken,
-  wanted,
-}: {
+interface FreeSlotFormProps extends CreationProps {
   readonly taken: readonly Subscription[];
-  readonly wanted: string | null;
-}) {
+}
+
+/** The form for a slot that is free, if one is. */
+function FreeSlotForm({ taken, wanted }: FreeSlotFormProps) {
   const free = KINDS.filter(({ kind }) => !taken.some((one) => one.delivery_kind === kind));
   const first = free.find(({ kind }) => kind === wanted) ?? free[0];
   if (first === undefined)
@@ -61,20 +67,10 @@ function IfFree({
   return <CreateForm taken={taken} initialKind={first.kind} />;
 }
 
-function Finished({ id }: { readonly id: string }) {
+function Verification({ id }: { readonly id: string }) {
   return (
     <>
-      <Stepper
-        active={2}
-        size="sm"
-        mb="lg"
-        maw={760}
-        completedIcon={<Icon name="check" size={16} />}
-      >
-        <Stepper.Step label="Endpoint" disabled />
-        <Stepper.Step label="Events" disabled />
-        <Stepper.Step label="Verify" />
-      </Stepper>
+      <CreationSteps active={2} />
       <VerifyStep id={id} />
     </>
   );

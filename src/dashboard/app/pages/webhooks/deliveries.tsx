@@ -2,15 +2,16 @@ import { Button, Skeleton, Stack } from "@mantine/core";
 import { useMemo, useRef } from "react";
 import { useSearchParams } from "wouter";
 
-import type { LiveState } from "../../ui/live.ts";
+import type { LiveState } from "../../api/event-stream.ts";
+import { counted } from "../../ui/format.ts";
 import { EmptyState, ErrorNotice } from "../../ui/states.tsx";
-import { counted } from "../../ui/words.ts";
-import { AttemptFilters } from "./attempt-filters.tsx";
-import { filterOf } from "./attempt-rows.ts";
-import { AttemptTable } from "./attempt-table.tsx";
-import type { Subscription } from "./model.ts";
-import { useAttempts } from "./use-attempts.ts";
-import type { FollowAttempts } from "./use-subscription-live.ts";
+import { AttemptFilters } from "./attempts/attempt-filters.tsx";
+import { AttemptTable } from "./attempts/attempt-table.tsx";
+import { useAttempts } from "./attempts/use-attempts.ts";
+import { filterOf } from "./data/attempt-rows.ts";
+import type { Subscription } from "./data/reads.ts";
+import type { FollowAttempts } from "./data/use-subscription-live.ts";
+import { RecoverButton } from "./recover-button.tsx";
 
 interface DeliveriesProps {
   readonly subscription: Subscription;
@@ -23,27 +24,25 @@ export function Deliveries(props: DeliveriesProps) {
   const search = params.toString();
   return (
     <Stack gap="md">
-      <AttemptFilters subscription={props.subscription} />
+      <AttemptFilters>
+        <RecoverButton id={props.subscription.id} />
+      </AttemptFilters>
       {/* Another filter is another list. */}
       <AttemptList key={search} search={search} {...props} />
     </Stack>
   );
 }
 
-function AttemptList({
-  subscription,
-  live,
-  follow,
-  search,
-}: DeliveriesProps & { readonly search: string }) {
+interface AttemptListProps extends DeliveriesProps {
+  readonly search: string;
+}
+
+function AttemptList({ subscription: { id }, live, follow, search }: AttemptListProps) {
   const filter = useMemo(() => filterOf(new URLSearchParams(search)), [search]);
   const top = useRef<HTMLDivElement>(null);
   const isAtTop = () => (top.current?.getBoundingClientRect().top ?? 0) >= 0;
-  const { pages, rows, waiting, isBehind, showNewest } = useAttempts(subscription.id, filter, {
-    live,
-    follow,
-    isAtTop,
-  });
+  const stream = { live, follow, isAtTop };
+  const { pages, rows, waiting, isBehind, showNewest } = useAttempts(id, filter, stream);
   const jump = () => {
     top.current?.scrollIntoView({ block: "center" });
     void showNewest();
@@ -67,7 +66,7 @@ function AttemptList({
       )}
       {rows.length > 0 && (
         <AttemptTable
-          subscriptionId={subscription.id}
+          subscriptionId={id}
           rows={rows}
           hasMore={pages.hasNextPage}
           isLoading={pages.isFetchingNextPage}

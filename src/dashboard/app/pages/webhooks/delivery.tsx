@@ -1,10 +1,7 @@
 import { Button, Group, Paper, Stack, Text, Title } from "@mantine/core";
-import { useDisclosure } from "@mantine/hooks";
-import { useQueryClient } from "@tanstack/react-query";
 import { useParams } from "wouter";
 
-import { useApi } from "../../session.tsx";
-import { Confirm } from "../../ui/confirm.tsx";
+import { ConfirmedAction } from "../../ui/confirm.tsx";
 import { Copy } from "../../ui/copy.tsx";
 import { Countdown } from "../../ui/countdown.tsx";
 import { Icon } from "../../ui/icon.tsx";
@@ -13,16 +10,17 @@ import { PageHeader } from "../../ui/page-header.tsx";
 import { StateBadge } from "../../ui/state-badge.tsx";
 import { EmptyState, Loaded } from "../../ui/states.tsx";
 import { ExactTime } from "../../ui/time.tsx";
-import { AttemptCard } from "./attempt-card.tsx";
-import { STATE_WORDS } from "./attempt-words.ts";
-import { keys, useDelivery, useSubscription } from "./data.ts";
-import type { Delivery } from "./model.ts";
+import { AttemptCard } from "./attempts/attempt-card.tsx";
+import { STATE_WORDS } from "./attempts/attempt-words.ts";
+import { useDelivery, useSubscription } from "./data/data.ts";
+import type { Delivery } from "./data/reads.ts";
+import { useSubscriptionActions } from "./data/use-subscription-actions.ts";
 
 /** One event on its way to one endpoint: every attempt, word for word. */
 export function Page() {
   const { id = "", eventId = "" } = useParams();
   const delivery = useDelivery(id, eventId);
-  if (delivery.data !== undefined) return <Shown id={id} delivery={delivery.data} />;
+  if (delivery.data !== undefined) return <DeliveryPage id={id} delivery={delivery.data} />;
   return (
     <>
       <PageHeader title="Delivery" back={backTo(id)} description={<code>{eventId}</code>} />
@@ -36,10 +34,13 @@ const backTo = (id: string, label = "the subscription") => ({
   title: `Deliveries of ${label}`,
 });
 
-function Shown({ id, delivery }: { readonly id: string; readonly delivery: Delivery }) {
-  const { event_id: eventId, event, attempts, state } = delivery;
+interface DeliveryProps {
+  readonly delivery: Delivery;
+}
+
+function DeliveryPage({ id, delivery }: DeliveryProps & { readonly id: string }) {
+  const { event_id: eventId, event } = delivery;
   const label = useSubscription(id).data?.label;
-  const newestFirst = attempts.toReversed();
   return (
     <>
       <PageHeader
@@ -55,28 +56,35 @@ function Shown({ id, delivery }: { readonly id: string; readonly delivery: Deliv
       />
       <Stack gap="lg">
         <Summary delivery={delivery} />
-        <section aria-labelledby="attempts">
-          <Title order={2} size="h4" mb="sm" id="attempts">
-            Attempts
-          </Title>
-          {attempts.length === 0 ? (
-            <EmptyState icon="clock" title="No attempt yet">
-              {STATE_WORDS[state]}
-            </EmptyState>
-          ) : (
-            <ol className="timeline" reversed>
-              {newestFirst.map((attempt, i) => (
-                <AttemptCard key={attempt.id} attempt={attempt} isOpen={i === 0} />
-              ))}
-            </ol>
-          )}
-        </section>
+        <Attempts delivery={delivery} />
       </Stack>
     </>
   );
 }
 
-function Summary({ delivery }: { readonly delivery: Delivery }) {
+function Attempts({ delivery: { attempts, state } }: DeliveryProps) {
+  const newestFirst = attempts.toReversed();
+  return (
+    <section aria-labelledby="attempts">
+      <Title order={2} size="h4" mb="sm" id="attempts">
+        Attempts
+      </Title>
+      {attempts.length === 0 ? (
+        <EmptyState icon="clock" title="No attempt yet">
+          {STATE_WORDS[state]}
+        </EmptyState>
+      ) : (
+        <ol className="timeline" reversed>
+          {newestFirst.map((attempt, i) => (
+            <AttemptCard key={attempt.id} attempt={attempt} isOpenAtFirst={i === 0} />
+          ))}
+        </ol>
+      )}
+    </section>
+  );
+}
+
+function Summary({ delivery }: DeliveryProps) {
   const { state, attempts } = delivery;
   const next = delivery.settled_at === null ? attempts.at(-1)?.next_attempt_at : null;
   return (
@@ -111,32 +119,29 @@ function Summary({ delivery }: { readonly delivery: Delivery }) {
   );
 }
 
-function RedeliverButton({ id, eventId }: { readonly id: string; readonly eventId: string }) {
-  const api = useApi();
-  const client = useQueryClient();
-  const [opened, { open, close }] = useDisclosure();
-  const redeliver = async () => {
-    await api.call("POST", "/partner/webhooks/:id/deliveries/:eventId/redeliver", {
-      params: { id, eventId },
-    });
-    await client.invalidateQueries({ queryKey: keys.delivery(id, eventId) });
-    notify.done("The event is queued again.");
-  };
+interface RedeliverButtonProps {
+  readonly id: string;
+  readonly eventId: string;
+}
+
+function RedeliverButton({ id, eventId }: RedeliverButtonProps) {
+  const { redeliver } = useSubscriptionActions(id);
   return (
-    <>
-      <Button variant="default" onClick={open} leftSection={<Icon name="refresh" size={16} />}>
-        Redeliver …
-      </Button>
-      <Confirm
-        opened={opened}
-        onClose={close}
-        title="Deliver this event again"
-        action="Redeliver"
-        onConfirm={redeliver}
-      >
-        It goes to the end of the queue, under the same <code>X-SVC-Delivery</code>, with up to four
-        attempts. A receiver that remembers what it has handled answers and does nothing.
-      </Confirm>
-    </>
+    <ConfirmedAction
+      renderButton={(ask) => (
+        <Button variant="default" onClick={ask} leftSection={<Icon name="refresh" size={16} />}>
+          Redeliver …
+        </Button>
+      )}
+      title="Deliver this event again"
+      action="Redeliver"
+      onConfirm={async () => {
+        await redeliver(eventId);
+        notify.done("The event is queued again.");
+      }}
+    >
+      It goes to the end of the queue, under the same <code>X-SVC-Delivery</code>, with up to four
+      attempts. A receiver that remembers what it has handled answers and does nothing.
+    </ConfirmedAction>
   );
 }

@@ -1,33 +1,34 @@
 import { Alert, Anchor, Button, Stack, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
-import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "wouter";
 
-import { useApi } from "../../session.tsx";
 import { Confirm } from "../../ui/confirm.tsx";
+import { counted } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { notify } from "../../ui/notify.ts";
 import { ExactTime, Time } from "../../ui/time.tsx";
-import { counted } from "../../ui/words.ts";
-import { Choice } from "./choice.tsx";
-import { keys, useHealth } from "./data.ts";
-import type { Subscription } from "./model.ts";
-import { disabledBecause } from "./faults.ts";
-import { queued } from "./health-figures.tsx";
+import { useHealth } from "./data/data.ts";
+import type { Subscription } from "./data/reads.ts";
+import { useSubscriptionActions, type Held } from "./data/use-subscription-actions.ts";
+import { Choice } from "./form/choice.tsx";
+import { queueLength } from "./stats/health-summary.tsx";
+import { disabledBecause } from "./subscription-words.ts";
 
-type Held = "deliver" | "skip";
+interface BannerProps {
+  readonly subscription: Subscription;
+}
 
 /** Why nothing is sent, what waits, and the way back. */
-export function DisabledBanner({ subscription }: { readonly subscription: Subscription }) {
-  const { id } = subscription;
+export function DisabledBanner({ subscription }: BannerProps) {
+  const { id, disabled_at: at } = subscription;
   const held = useHealth(id).data?.held;
   const [opened, { open, close }] = useDisclosure();
   return (
     <Alert color="red" icon={<Icon name="pause" />} title="Disabled: nothing is sent" mb="md">
       <Stack gap="sm" align="flex-start">
         <Text size="sm">
-          Since <ExactTime at={subscription.disabled_at} /> (<Time at={subscription.disabled_at} />
+          Since <ExactTime at={at} /> (<Time at={at} />
           ), because {disabledBecause(subscription)}. {heldInWords(held)} Mend the endpoint first;
           what it answered is under{" "}
           <Anchor
@@ -49,30 +50,19 @@ export function DisabledBanner({ subscription }: { readonly subscription: Subscr
 
 function heldInWords(held: number | undefined): string {
   if (held === undefined || held === 0) return "New events are held, for up to 30 days.";
-  return `${queued(held)} ${held === 1 ? "event is" : "events are"} held, for up to 30 days.`;
+  return `${queueLength(held)} ${held === 1 ? "event is" : "events are"} held, for up to 30 days.`;
 }
 
-function EnableDialog({
-  subscription: { id, delivery_kind: kind },
-  held,
-  onClose,
-}: {
-  readonly subscription: Subscription;
+interface EnableDialogProps extends BannerProps {
+  /** How many events are held. */
   readonly held: number;
   readonly onClose: () => void;
-}) {
-  const api = useApi();
-  const client = useQueryClient();
+}
+
+function EnableDialog({ subscription, held, onClose }: EnableDialogProps) {
+  const { id, delivery_kind: kind } = subscription;
+  const { enable } = useSubscriptionActions(id);
   const [choice, setChoice] = useState<Held>("deliver");
-  const enable = async () => {
-    const enabled = await api.call("POST", "/partner/webhooks/:id/enable", {
-      params: { id },
-      body: { held: choice },
-    });
-    client.setQueryData(keys.one(id), enabled);
-    void client.invalidateQueries({ queryKey: keys.all });
-    notify.done("The subscription is enabled.");
-  };
   return (
     <Confirm
       opened
@@ -80,7 +70,10 @@ function EnableDialog({
       title="Enable the subscription"
       action="Enable"
       danger={choice === "skip"}
-      onConfirm={enable}
+      onConfirm={async () => {
+        await enable(choice);
+        notify.done("The subscription is enabled.");
+      }}
     >
       <Stack>
         <Text size="sm">

@@ -1,4 +1,4 @@
-import type { DeliveryKind } from "./model.ts";
+import type { DeliveryKind } from "./data/reads.ts";
 
 interface Kind {
   readonly kind: DeliveryKind;

@@ -11,17 +11,17 @@ import {
 import { Link, useSearchParams } from "wouter";
 
 import { Countdown } from "../../ui/countdown.tsx";
-import { Figure } from "../../ui/figure.tsx";
+import { milliseconds, number } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
+import { NamedValue } from "../../ui/named-value.tsx";
 import { Loaded } from "../../ui/states.tsx";
 import { Time } from "../../ui/time.tsx";
-import { milliseconds, number } from "../../ui/words.ts";
-import { useDelivery, useHealth, useStats } from "./data.ts";
-import type { Health, Subscription } from "./model.ts";
-import { HealthFigures } from "./health-figures.tsx";
-import { rangeOf, STATS_RANGES } from "./stats-range.ts";
-import { StatsCharts } from "./stats-charts.tsx";
-import { withPresent } from "./stats-series.ts";
+import { useDelivery, useHealth, useStats } from "./data/data.ts";
+import type { Health, Subscription } from "./data/reads.ts";
+import { rangeOf, STATS_RANGES } from "./data/stats-range.ts";
+import { HealthSummary } from "./stats/health-summary.tsx";
+import { StatsCharts } from "./stats/stats-charts.tsx";
+import { withPresent } from "./stats/stats-series.ts";
 
 export function Overview({ subscription }: { readonly subscription: Subscription }) {
   const { id, is_active: isActive } = subscription;
@@ -36,8 +36,8 @@ export function Overview({ subscription }: { readonly subscription: Subscription
             )}
             <Paper withBorder p="lg">
               <Stack gap="lg">
-                <HealthFigures health={now} isActive={isActive} />
-                <MoreFigures subscription={subscription} health={now} />
+                <HealthSummary health={now} isActive={isActive} />
+                <HealthDetails subscription={subscription} health={now} />
               </Stack>
             </Paper>
           </>
@@ -48,60 +48,53 @@ export function Overview({ subscription }: { readonly subscription: Subscription
   );
 }
 
-function MoreFigures({
-  subscription,
-  health,
-}: {
+interface HealthProps {
   readonly subscription: Subscription;
   readonly health: Health;
-}) {
-  const { latency_ms_24h: latency, expired_24h: expired } = health;
-  const { consecutive_failure_count: failures } = subscription;
+}
+
+function HealthDetails({ subscription, health }: HealthProps) {
+  const { p50, p99 } = health.latency_ms_24h;
   return (
-    <dl className="figure-grid">
-      <Figure name="Answer time, 24 h" hint="half of all answers are faster">
-        {milliseconds(latency.p50)}
-      </Figure>
-      <Figure name="Slowest 1 %, 24 h" hint="the limit is 15 s">
-        {milliseconds(latency.p99)}
-      </Figure>
-      <Figure name="Failed in a row" hint="disabled at 20">
-        {number(failures)}
-      </Figure>
+    <dl className="value-grid">
+      <NamedValue name="Answer time, 24 h" hint="half of all answers are faster">
+        {milliseconds(p50)}
+      </NamedValue>
+      <NamedValue name="Slowest 1 %, 24 h" hint="the limit is 15 s">
+        {milliseconds(p99)}
+      </NamedValue>
+      <NamedValue name="Failed in a row" hint="disabled at 20">
+        {number(subscription.consecutive_failure_count)}
+      </NamedValue>
       {subscription.delivery_kind === "batch" ? (
-        <Figure
-          name="Next batch"
-          hint={
-            <>
-              Last: <Time at={subscription.last_batch_dispatched_at} />
-            </>
-          }
-        >
-          {subscription.next_batch_at === null || !subscription.is_active ? (
-            "–"
-          ) : (
-            <Countdown to={subscription.next_batch_at} />
-          )}
-        </Figure>
+        <NextBatch subscription={subscription} />
       ) : (
-        <Figure name="Expired, 24 h" hint="held for over 30 days">
-          {number(expired)}
-        </Figure>
+        <NamedValue name="Expired, 24 h" hint="held for over 30 days">
+          {number(health.expired_24h)}
+        </NamedValue>
       )}
     </dl>
   );
 }
 
+function NextBatch({ subscription }: Pick<HealthProps, "subscription">) {
+  const { next_batch_at: next, last_batch_dispatched_at: last, is_active: isActive } = subscription;
+  return (
+    <NamedValue
+      name="Next batch"
+      hint={
+        <>
+          Last: <Time at={last} />
+        </>
+      }
+    >
+      {next === null || !isActive ? "–" : <Countdown to={next} />}
+    </NamedValue>
+  );
+}
+
 /** The head of the queue waits for its retry, and everything behind it with it. */
-function Blocked({
-  subscription,
-  eventId,
-  health,
-}: {
-  readonly subscription: Subscription;
-  readonly eventId: string;
-  readonly health: Health;
-}) {
+function Blocked({ subscription, eventId, health }: HealthProps & { readonly eventId: string }) {
   const next = useDelivery(subscription.id, eventId).data?.attempts.at(-1)?.next_attempt_at ?? null;
   const href = `/webhooks/${subscription.id}/deliveries/${eventId}`;
   const isPerReview = subscription.ordering === "review";

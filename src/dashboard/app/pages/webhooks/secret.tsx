@@ -1,24 +1,20 @@
 import { Button, Stack } from "@mantine/core";
-import { useState } from "react";
+import { useMutation } from "@tanstack/react-query";
 
-import { useApi } from "../../session.tsx";
 import { SecretField } from "../../ui/copy.tsx";
 import { ErrorNotice } from "../../ui/states.tsx";
+import { useSubscriptionActions } from "./data/use-subscription-actions.ts";
 
-/** The signing secret: at hand where it was just made, else fetched on request. Each look is audited. */
-export function Secret({ id, fresh }: { readonly id: string; readonly fresh?: string }) {
-  const api = useApi();
-  const [secret, setSecret] = useState(fresh);
-  const [error, setError] = useState<unknown>();
-  const fetchIt = async () => {
-    try {
-      const answer = await api.call("POST", "/partner/webhooks/:id/secret", { params: { id } });
-      setSecret(answer.secret);
-      setError(undefined);
-    } catch (caught) {
-      setError(caught);
-    }
-  };
+interface SecretProps {
+  readonly id: string;
+  /** The secret, where it was just made. */
+  readonly fresh?: string;
+}
+
+/** The signing secret: at hand where it was just made, else fetched on request. */
+export function Secret({ id, fresh }: SecretProps) {
+  const { readSecret } = useSubscriptionActions(id);
+  const { data: secret = fresh, mutate, error } = useMutation({ mutationFn: readSecret });
   if (secret !== undefined)
     return (
       <div className="takes-line">
@@ -27,10 +23,10 @@ export function Secret({ id, fresh }: { readonly id: string; readonly fresh?: st
     );
   return (
     <Stack gap="xs" align="flex-start">
-      <Button variant="default" onClick={() => void fetchIt()}>
+      <Button variant="default" onClick={() => mutate()}>
         Get the secret
       </Button>
-      {error !== undefined && <ErrorNotice error={error} />}
+      {error !== null && <ErrorNotice error={error} />}
     </Stack>
   );
 }

@@ -1,26 +1,27 @@
 import { Button, Group, Paper, Stack, Text, Title } from "@mantine/core";
-import { useQueryClient } from "@tanstack/react-query";
-import { useState, type FormEvent, type ReactNode } from "react";
+import type { ReactNode } from "react";
 
-import { useApi } from "../../session.tsx";
+import { Form, SubmitButton } from "../../ui/form.tsx";
+import { counted } from "../../ui/format.ts";
 import { notify } from "../../ui/notify.ts";
-import { ErrorNotice } from "../../ui/states.tsx";
 import { ExactTime } from "../../ui/time.tsx";
-import { counted } from "../../ui/words.ts";
-import { keys } from "./data.ts";
-import type { Subscription } from "./model.ts";
-import { DeleteButton } from "./delete-dialog.tsx";
-import { DeliveryFields } from "./delivery-fields.tsx";
-import { changesOf, draftOf, type Draft } from "./draft.ts";
-import { EndpointFields } from "./endpoint-fields.tsx";
-import { RotateButton } from "./rotate-dialog.tsx";
-import { updateSubscription } from "./save.ts";
+import { useForm } from "../../ui/use-form.ts";
+import type { Subscription } from "./data/reads.ts";
+import { changesOf, DRAFT_FIELDS, draftOf } from "./data/draft.ts";
+import { useSubscriptionActions } from "./data/use-subscription-actions.ts";
+import { DeleteButton } from "./delete-button.tsx";
+import { DeliveryFields } from "./form/delivery-fields.tsx";
+import { EndpointFields } from "./form/endpoint-fields.tsx";
+import { urlHint } from "./form/url-hint.ts";
+import { RotateButton } from "./rotate-button.tsx";
 import { Secret } from "./secret.tsx";
-import { urlHint } from "./url-hint.ts";
-import { isAtField, useFieldFaults } from "./use-field-faults.ts";
 import { VerifyCode } from "./verify-code.tsx";
 
-export function Settings({ subscription }: { readonly subscription: Subscription }) {
+interface SettingsProps {
+  readonly subscription: Subscription;
+}
+
+export function Settings({ subscription }: SettingsProps) {
   const { id, secret_fingerprint: fingerprint } = subscription;
   return (
     <Stack gap="lg">
@@ -54,7 +55,12 @@ export function Settings({ subscription }: { readonly subscription: Subscription
   );
 }
 
-function Section({ title, children }: { readonly title: string; readonly children: ReactNode }) {
+interface SectionProps {
+  readonly title: string;
+  readonly children: ReactNode;
+}
+
+function Section({ title, children }: SectionProps) {
   return (
     <Paper withBorder p="lg" component="section">
       <Stack align="stretch">
@@ -67,76 +73,50 @@ function Section({ title, children }: { readonly title: string; readonly childre
   );
 }
 
-function EditForm({ subscription }: { readonly subscription: Subscription }) {
-  const { draft, edit, reset, changes, save, error, isBusy } = useEditing(subscription);
-  const form = useFieldFaults(error);
-  const isReady =
-    changes > 0 && draft.label.trim() !== "" && urlHint(draft.url.trim())?.kind !== "error";
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    if (isReady) void save();
-  };
+/** Fields that nobody touched follow what others change meanwhile. */
+function EditForm({ subscription }: SettingsProps) {
+  const { update } = useSubscriptionActions(subscription.id);
+  const form = useForm({
+    initial: draftOf(subscription),
+    names: DRAFT_FIELDS,
+    send: (draft) => update(draft, subscription),
+    onDone: (_, changes) => {
+      changes.reset();
+      notify.done("Saved.");
+    },
+  });
+  const { draft } = form;
+  const changes = Object.keys(changesOf(draft, subscription)).length;
+  const isValid = draft.label.trim() !== "" && urlHint(draft.url.trim())?.kind !== "error";
   return (
-    <Paper withBorder p="lg" component="form" onSubmit={submit} noValidate ref={form}>
-      <Stack gap="lg">
+    <Paper withBorder p="lg">
+      <Form
+        form={form}
+        gap="lg"
+        buttons={
+          <Group>
+            <SubmitButton form={form} isReady={changes > 0 && isValid}>
+              {changes === 0 ? "Save" : `Save ${counted(changes, "change")}`}
+            </SubmitButton>
+            {changes > 0 && (
+              <Button variant="default" onClick={() => form.reset()}>
+                Discard
+              </Button>
+            )}
+          </Group>
+        }
+      >
         <Title order={2} size="h4">
           Delivery
         </Title>
-        <EndpointFields draft={draft} edit={edit} error={error} />
-        <DeliveryFields draft={draft} edit={edit} error={error} />
+        <EndpointFields form={form} />
+        <DeliveryFields form={form} />
         <Text size="sm" c="dimmed">
           {draft.kind === "batch"
             ? "A new URL holds from the next attempt on; a new interval counts from the last batch."
             : "A new URL and order hold from the next attempt on; events and body for what happens from now on."}
         </Text>
-        {error !== undefined && !isAtField(error) && <ErrorNotice error={error} />}
-        <Group>
-          <Button type="submit" loading={isBusy} disabled={!isReady}>
-            {changes === 0 ? "Save" : `Save ${counted(changes, "change")}`}
-          </Button>
-          {changes > 0 && (
-            <Button variant="default" onClick={reset}>
-              Discard
-            </Button>
-          )}
-        </Group>
-      </Stack>
+      </Form>
     </Paper>
   );
-}
-
-/** Only what somebody touched is kept aside: the rest follows what others change meanwhile. */
-function useEditing(current: Subscription) {
-  const api = useApi();
-  const client = useQueryClient();
-  const [touched, setTouched] = useState<Partial<Draft>>({});
-  const [error, setError] = useState<unknown>();
-  const [isBusy, setBusy] = useState(false);
-  const draft: Draft = { ...draftOf(current), ...touched };
-  const reset = () => {
-    setTouched({});
-    setError(undefined);
-  };
-  const save = async () => {
-    setBusy(true);
-    try {
-      client.setQueryData(keys.one(current.id), await updateSubscription(api, draft, current));
-      reset();
-      notify.done("Saved.");
-      void client.invalidateQueries({ queryKey: keys.list });
-    } catch (caught) {
-      setError(caught);
-    } finally {
-      setBusy(false);
-    }
-  };
-  return {
-    draft,
-    edit: (change: Partial<Draft>) => setTouched((before) => ({ ...before, ...change })),
-    reset,
-    changes: Object.keys(changesOf(draft, current)).length,
-    save,
-    error,
-    isBusy,
-  };
 }

@@ -1,16 +1,14 @@
 import { Anchor, Group, Paper, Skeleton, Stack, Text, Title } from "@mantine/core";
 import { Link } from "wouter";
 
-import { Sparkline } from "../../ui/sparkline.tsx";
 import { StateBadge } from "../../ui/state-badge.tsx";
 import { Time } from "../../ui/time.tsx";
-import { counted } from "../../ui/words.ts";
-import { useHealth, useStats } from "./data.ts";
-import type { Subscription } from "./model.ts";
-import { disabledBecause } from "./faults.ts";
-import { HealthFigures } from "./health-figures.tsx";
+import { useHealth } from "./data/data.ts";
+import type { Subscription } from "./data/reads.ts";
 import { kindTitle } from "./kinds.ts";
-import { eventsInWords } from "./subscription-words.ts";
+import { DaySparkline } from "./stats/day-sparkline.tsx";
+import { HealthSummary } from "./stats/health-summary.tsx";
+import { disabledBecause, eventsInWords } from "./subscription-words.ts";
 
 /** A subscription at a glance; its label leads to all of it. */
 export function SlotCard({ subscription }: { readonly subscription: Subscription }) {
@@ -39,7 +37,7 @@ export function SlotCard({ subscription }: { readonly subscription: Subscription
         {health === undefined ? (
           <Skeleton height={104} />
         ) : (
-          <HealthFigures health={health} isActive={subscription.is_active} />
+          <HealthSummary health={health} isActive={subscription.is_active} />
         )}
         <DaySparkline id={id} />
         <Group gap="md">
@@ -55,14 +53,14 @@ export function SlotCard({ subscription }: { readonly subscription: Subscription
   );
 }
 
-/** What is out of the ordinary; mostly nothing. */
-function SlotState({
-  subscription,
-  blockedBy,
-}: {
+interface SlotStateProps {
   readonly subscription: Subscription;
+  /** The id of the event that holds back the others. */
   readonly blockedBy: string | null;
-}) {
+}
+
+/** What is out of the ordinary; mostly nothing. */
+function SlotState({ subscription, blockedBy }: SlotStateProps) {
   if (!subscription.is_active)
     return (
       <Text size="sm">
@@ -84,22 +82,5 @@ function SlotState({
       </Anchor>
       .
     </Text>
-  );
-}
-
-function DaySparkline({ id }: { readonly id: string }) {
-  const stats = useStats(id, "24h").data;
-  if (stats === undefined) return <Skeleton height={56} />;
-  const bars = stats.points.map(({ successes, failures }) => ({ good: successes, bad: failures }));
-  const good = bars.reduce((sum, bar) => sum + bar.good, 0);
-  const bad = bars.reduce((sum, bar) => sum + bar.bad, 0);
-  const words = `${counted(good, "success", "successes")}, ${counted(bad, "failure")}`;
-  return (
-    <div>
-      <Sparkline bars={bars} label={`Attempts of the last 24 hours: ${words}`} />
-      <Text size="xs" c="dimmed" mt={4}>
-        Last 24 hours: {words}
-      </Text>
-    </div>
   );
 }

@@ -1,5 +1,5 @@
-import { counted } from "../../ui/words.ts";
-import type { Subscription } from "./model.ts";
+import { counted } from "../../ui/format.ts";
+import type { Subscription } from "./data/reads.ts";
 
 type Facts = Pick<
   Subscription,
@@ -13,4 +13,14 @@ export function eventsInWords(one: Facts): string {
   const events = one.events === null ? "all events" : counted(one.events.length, "event");
   const ordering = one.ordering === "review" ? "strict order per review" : "strict order";
   return `${events}, ${one.payload_mode} body, ${ordering}`;
+}
+
+/** Why a subscription is disabled, in words. */
+export function disabledBecause({
+  disabled_reason: reason,
+  consecutive_failure_count: failures,
+}: Pick<Subscription, "disabled_reason" | "consecutive_failure_count">): string {
+  if (reason === "consecutive_failures")
+    return `${failures} events in a row could not be delivered`;
+  return reason?.replaceAll("_", " ") ?? "it was switched off";
 }

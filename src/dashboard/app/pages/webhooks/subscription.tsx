@@ -1,14 +1,16 @@
-import { Button, Group, Modal, Tabs, Text } from "@mantine/core";
+import { Button, Group, Tabs, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useParams, useSearchParams } from "wouter";
 
+import { Dialog } from "../../ui/dialog.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { LiveBadge } from "../../ui/live-badge.tsx";
 import { PageHeader } from "../../ui/page-header.tsx";
 import { StateBadge } from "../../ui/state-badge.tsx";
 import { Loaded } from "../../ui/states.tsx";
-import { useSubscription } from "./data.ts";
-import type { Subscription } from "./model.ts";
+import { useSubscription } from "./data/data.ts";
+import type { Subscription } from "./data/reads.ts";
+import { useSubscriptionLive } from "./data/use-subscription-live.ts";
 import { Deliveries } from "./deliveries.tsx";
 import { DisabledBanner } from "./disabled-banner.tsx";
 import { kindTitle } from "./kinds.ts";
@@ -16,13 +18,12 @@ import { Overview } from "./overview.tsx";
 import { Settings } from "./settings.tsx";
 import { eventsInWords } from "./subscription-words.ts";
 import { TestEvent } from "./test-event.tsx";
-import { useSubscriptionLive } from "./use-subscription-live.ts";
 
 export function Page() {
   const { id = "" } = useParams();
   const subscription = useSubscription(id);
   if (subscription.data !== undefined)
-    return <Shown key={subscription.data.id} subscription={subscription.data} />;
+    return <SubscriptionPage key={subscription.data.id} subscription={subscription.data} />;
   return (
     <>
       <PageHeader title="Subscription" back={{ href: "/webhooks", title: "Webhooks" }} />
@@ -31,7 +32,11 @@ export function Page() {
   );
 }
 
-function Shown({ subscription }: { readonly subscription: Subscription }) {
+interface SubscriptionProps {
+  readonly subscription: Subscription;
+}
+
+function SubscriptionPage({ subscription }: SubscriptionProps) {
   const { id, is_active: isActive } = subscription;
   const { state, follow } = useSubscriptionLive(id);
   const [tab, setTab] = useTab();
@@ -40,7 +45,7 @@ function Shown({ subscription }: { readonly subscription: Subscription }) {
       <PageHeader
         title={subscription.label}
         back={{ href: "/webhooks", title: "Webhooks" }}
-        description={<Facts subscription={subscription} />}
+        description={<Summary subscription={subscription} />}
         actions={
           <>
             <LiveBadge state={state} />
@@ -72,12 +77,12 @@ function Shown({ subscription }: { readonly subscription: Subscription }) {
 /** What is shown is in the address; another tab leaves the filters of this one behind. */
 function useTab() {
   const [params, setParams] = useSearchParams();
-  const asked = params.get("tab") ?? "";
-  const tab = ["deliveries", "settings"].includes(asked) ? asked : "overview";
+  const named = params.get("tab") ?? "";
+  const tab = ["deliveries", "settings"].includes(named) ? named : "overview";
   return [tab, (next: string) => setParams(next === "overview" ? {} : { tab: next })] as const;
 }
 
-function Facts({ subscription }: { readonly subscription: Subscription }) {
+function Summary({ subscription }: SubscriptionProps) {
   return (
     <>
       <Text ff="monospace" size="sm" c="var(--mantine-color-text)">
@@ -100,19 +105,13 @@ function TestButton({ id }: { readonly id: string }) {
       <Button variant="default" onClick={open} leftSection={<Icon name="send" size={16} />}>
         Test
       </Button>
-      <Modal
-        opened={opened}
-        onClose={close}
-        title={<Text fw={650}>Test event</Text>}
-        closeButtonProps={{ "aria-label": "Close" }}
-        centered
-      >
+      <Dialog opened={opened} onClose={close} title="Test event" centered>
         <Text size="sm" mb="md">
           A <code>webhook.test</code> is signed, sent, retried and recorded like every event. It
           overtakes what is queued, and holds nothing back.
         </Text>
         <TestEvent id={id} />
-      </Modal>
+      </Dialog>
     </>
   );
 }

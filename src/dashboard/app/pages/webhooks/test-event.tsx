@@ -1,47 +1,38 @@
 import { Alert, Anchor, Button, Group, Stack, Text } from "@mantine/core";
+import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "wouter";
 
-import { useApi } from "../../session.tsx";
 import { Countdown } from "../../ui/countdown.tsx";
+import { milliseconds } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { ErrorNotice } from "../../ui/states.tsx";
-import { milliseconds } from "../../ui/words.ts";
-import { useDelivery } from "./data.ts";
-import type { Attempt, Delivery } from "./model.ts";
-import { findingOf } from "./faults.ts";
+import { findingOf } from "./attempts/finding.ts";
+import { useDelivery } from "./data/data.ts";
+import type { Delivery } from "./data/reads.ts";
+import { useSubscriptionActions } from "./data/use-subscription-actions.ts";
 
-/** Sends a test event on request and tells what becomes of it, as it happens. */
+/** Sends a test event on request and shows what becomes of it, as it happens. */
 export function TestEvent({ id }: { readonly id: string }) {
-  const api = useApi();
+  const { sendTest } = useSubscriptionActions(id);
   const [eventId, setEventId] = useState<string>();
-  const [isBusy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>();
-  const send = async () => {
-    setBusy(true);
-    setError(undefined);
-    try {
-      const queued = await api.call("POST", "/partner/webhooks/:id/test", { params: { id } });
-      setEventId(queued.event_id);
-    } catch (caught) {
-      setError(caught);
-    } finally {
-      setBusy(false);
-    }
-  };
+  const { mutate, error, isPending } = useMutation({
+    mutationFn: sendTest,
+    onSuccess: (sent) => setEventId(sent),
+  });
   return (
     <Stack gap="sm">
       <Group>
         <Button
-          onClick={() => void send()}
-          loading={isBusy}
+          onClick={() => mutate()}
+          loading={isPending}
           leftSection={<Icon name="send" size={16} />}
           variant={eventId === undefined ? "filled" : "default"}
         >
           {eventId === undefined ? "Send a test event" : "Send another"}
         </Button>
       </Group>
-      {error !== undefined && <ErrorNotice error={error} />}
+      {error !== null && <ErrorNotice error={error} />}
       <div aria-live="polite">
         {eventId !== undefined && <Progress key={eventId} id={id} eventId={eventId} />}
       </div>
@@ -49,7 +40,12 @@ export function TestEvent({ id }: { readonly id: string }) {
   );
 }
 
-function Progress({ id, eventId }: { readonly id: string; readonly eventId: string }) {
+interface ProgressProps {
+  readonly id: string;
+  readonly eventId: string;
+}
+
+function Progress({ id, eventId }: ProgressProps) {
   const { data, error } = useDelivery(id, eventId);
   if (data === undefined)
     return error === null ? <Text size="sm">Queued …</Text> : <ErrorNotice error={error} />;
@@ -65,7 +61,7 @@ function Progress({ id, eventId }: { readonly id: string; readonly eventId: stri
         ))}
         <NextStep delivery={data} />
       </ul>
-      <Verdict delivery={data} />
+      <TestResult delivery={data} />
       <Anchor
         component={Link}
         href={`/webhooks/${id}/deliveries/${eventId}`}
@@ -78,7 +74,11 @@ function Progress({ id, eventId }: { readonly id: string; readonly eventId: stri
   );
 }
 
-function NextStep({ delivery }: { readonly delivery: Delivery }) {
+interface DeliveryProps {
+  readonly delivery: Delivery;
+}
+
+function NextStep({ delivery }: DeliveryProps) {
   if (delivery.settled_at !== null) return null;
   const next = delivery.attempts.at(-1)?.next_attempt_at ?? null;
   return (
@@ -89,8 +89,8 @@ function NextStep({ delivery }: { readonly delivery: Delivery }) {
   );
 }
 
-function Verdict({ delivery }: { readonly delivery: Delivery }) {
-  const last: Attempt | undefined = delivery.attempts.at(-1);
+function TestResult({ delivery }: DeliveryProps) {
+  const last = delivery.attempts.at(-1);
   if (last === undefined) return null;
   if (delivery.state === "delivered")
     return (

@@ -1,7 +1,7 @@
 import { Anchor, Tabs, Text } from "@mantine/core";
 
 import { CodeBlock } from "../../ui/copy.tsx";
-import { VERIFY_SNIPPETS } from "../../ui/verify-snippets.ts";
+import { VERIFY_SNIPPETS } from "../../api/verify-snippets.ts";
 
 export function VerifyCode() {
   return (

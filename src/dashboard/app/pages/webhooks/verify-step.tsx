@@ -4,7 +4,7 @@ import { useState, type ReactNode } from "react";
 import { Link } from "wouter";
 
 import { Icon } from "../../ui/icon.tsx";
-import { useSubscription } from "./data.ts";
+import { useSubscription } from "./data/data.ts";
 import { freshSecret } from "./fresh-secret.ts";
 import { Secret } from "./secret.tsx";
 import { TestEvent } from "./test-event.tsx";

@@ -1,0 +1,174 @@
+import { Badge, Button, Group, Text, UnstyledButton } from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
+import { useId } from "react";
+
+import { Copy } from "../../ui/copy.tsx";
+import { sentence } from "../../ui/format.ts";
+import { Icon } from "../../ui/icon.tsx";
+import { ExactTime, Time } from "../../ui/time.tsx";
+import { CompanyName } from "../companies/company-name.tsx";
+import { useUser } from "../users/data.ts";
+import { actionWords, detailPairs, isGrave } from "./audit-words.ts";
+import type { AuditEntry } from "./data.ts";
+
+interface AuditLineProps {
+  readonly entry: AuditEntry;
+  /** Somebody wants to see what else this user did. */
+  readonly onActor: (id: number) => void;
+}
+
+/** One line that says who did what; the rest on demand. */
+export function AuditLine({ entry, onActor }: AuditLineProps) {
+  const [isOpen, { toggle }] = useDisclosure();
+  const id = useId();
+  return (
+    <li>
+      <UnstyledButton
+        className="audit-line"
+        onClick={toggle}
+        aria-expanded={isOpen}
+        aria-controls={id}
+      >
+        <span className="chevron" data-open={isOpen}>
+          <Icon name="chevronRight" size={16} />
+        </span>
+        <Text span size="sm" className="shrinks">
+          <Text span fw={600} inherit>
+            <UserName id={entry.actor_id} />
+          </Text>{" "}
+          {actionWords(entry.action)}
+          <Subject details={entry.details} />
+          {entry.company_id !== null && (
+            <Text span c="dimmed" inherit>
+              {" "}
+              · <CompanyName id={entry.company_id} />
+            </Text>
+          )}
+        </Text>
+        <Mark entry={entry} />
+        <Text span size="sm" c="dimmed" className="one-line">
+          <Time at={entry.at} />
+        </Text>
+      </UnstyledButton>
+      <div id={id} hidden={!isOpen}>
+        {isOpen && <Details entry={entry} onActor={onActor} />}
+      </div>
+    </li>
+  );
+}
+
+/** What to look at twice. */
+function Mark({ entry }: { readonly entry: AuditEntry }) {
+  const isImpersonated = entry.impersonator_id !== null;
+  if (!isImpersonated && !isGrave(entry.action)) return null;
+  return (
+    <Badge
+      color={isImpersonated ? "yellow" : "red"}
+      variant="light"
+      tt="none"
+      radius="sm"
+      className="mark"
+    >
+      {isImpersonated ? (
+        <>
+          by <UserName id={entry.impersonator_id} />, impersonating
+        </>
+      ) : (
+        "Warning"
+      )}
+    </Badge>
+  );
+}
+
+/** Whom or what it was done to, where that is somebody or something with a name. */
+function Subject({ details }: Pick<AuditEntry, "details">) {
+  const { user_id: user, company_id: company, provider } = details;
+  if (typeof user === "number")
+    return (
+      <>
+        : <UserName id={user} />
+      </>
+    );
+  if (typeof company === "number")
+    return (
+      <>
+        : <CompanyName id={company} />
+      </>
+    );
+  return typeof provider === "string" ? `: ${provider}` : null;
+}
+
+function UserName({ id }: { readonly id: number | null }) {
+  const { data } = useUser(id);
+  if (id === null) return "Somebody";
+  return data?.name ?? `User ${id}`;
+}
+
+function Details({ entry, onActor }: AuditLineProps) {
+  const { actor_id: actor, impersonator_id: impersonator, request_id: request } = entry;
+  return (
+    <div className="audit-details">
+      <dl className="facts">
+        <dt>When</dt>
+        <dd>
+          <ExactTime at={entry.at} />
+        </dd>
+        <dt>Action</dt>
+        <dd>
+          <code>{entry.action}</code>
+        </dd>
+        <dt>Who</dt>
+        <dd>
+          <Who id={actor} />
+        </dd>
+        {impersonator !== null && (
+          <>
+            <dt>Impersonated by</dt>
+            <dd>
+              <Who id={impersonator} />
+            </dd>
+          </>
+        )}
+        {detailPairs(entry.details).map(([name, value]) => (
+          <Fact key={name} name={sentence(name)} value={value} />
+        ))}
+        <Fact name="IP address" value={entry.ip ?? "Unknown"} />
+        <Fact name="User agent" value={entry.user_agent ?? "None"} />
+        <dt>Request</dt>
+        <dd>
+          <RequestId id={request} />
+        </dd>
+      </dl>
+      {actor !== null && (
+        <Button mt="sm" size="xs" variant="default" onClick={() => onActor(actor)}>
+          Only what this user did
+        </Button>
+      )}
+    </div>
+  );
+}
+
+function RequestId({ id }: { readonly id: string | null }) {
+  if (id === null) return "None: a command line did it";
+  return (
+    <Group gap={4} wrap="nowrap">
+      <code>{id}</code>
+      <Copy value={id} label="Copy the request's id" />
+    </Group>
+  );
+}
+
+function Fact({ name, value }: { readonly name: string; readonly value: string }) {
+  return (
+    <>
+      <dt>{name}</dt>
+      <dd>{value}</dd>
+    </>
+  );
+}
+
+function Who({ id }: { readonly id: number | null }) {
+  const { data } = useUser(id);
+  if (id === null) return "Nobody who is known here";
+  return data === undefined ? `User ${id}` : `${data.name}, ${data.email} (user ${id})`;
+}

@@ -1,0 +1,97 @@
+import { Button, Select } from "@mantine/core";
+
+import { FilterBar, useFilters } from "../../ui/filters.tsx";
+import { sentence } from "../../ui/format.ts";
+import { Icon } from "../../ui/icon.tsx";
+import { idOf } from "../../ui/ids.ts";
+import { List } from "../../ui/list.tsx";
+import { PageHeader } from "../../ui/page-header.tsx";
+import { EmptyState } from "../../ui/states.tsx";
+import { TimeField } from "../../ui/time-field.tsx";
+import { CompanySelect } from "../companies/company-select.tsx";
+import { ActorFilter } from "./actor-filter.tsx";
+import { AuditLine } from "./audit-line.tsx";
+import { auditQuery, FILTERS } from "./audit-filters.ts";
+import { ACTION_WORDS } from "./audit-words.ts";
+import { useAuditLog } from "./data.ts";
+
+type Filters = ReturnType<typeof useFilters<(typeof FILTERS)[number]>>;
+
+export function Page() {
+  const filters = useFilters(FILTERS);
+  const entries = useAuditLog(auditQuery(filters.get));
+  return (
+    <>
+      <PageHeader
+        title="Audit log"
+        description="Who did what, newest first: sign-ins, refusals, tokens, secrets, and every change to people and companies."
+        actions={
+          <Button
+            variant="default"
+            leftSection={<Icon name="refresh" size={16} />}
+            loading={entries.isRefetching && !entries.isFetchingNextPage}
+            onClick={() => void entries.refetch()}
+          >
+            Refresh
+          </Button>
+        }
+      />
+      <AuditFilters filters={filters} />
+      <List
+        query={entries}
+        noun={["entry", "entries"]}
+        empty={
+          <EmptyState icon="search" title="Nothing was recorded that fits">
+            Widen the time, or clear the filters.
+          </EmptyState>
+        }
+      >
+        {(rows) => (
+          <ul className="plain-list framed" aria-label="Entries, newest first">
+            {rows.map((one) => (
+              <AuditLine
+                key={one.id}
+                entry={one}
+                onActor={(actor) => filters.set({ actor: String(actor) })}
+              />
+            ))}
+          </ul>
+        )}
+      </List>
+    </>
+  );
+}
+
+const ACTIONS = Object.entries(ACTION_WORDS).map(([value, words]) => ({
+  value,
+  label: sentence(words),
+}));
+
+function AuditFilters({ filters: { get, set, count, clear } }: { readonly filters: Filters }) {
+  const action = get("action");
+  const isKnown = action === undefined || action in ACTION_WORDS;
+  return (
+    <FilterBar count={count} onClear={clear}>
+      <Select
+        label="Action"
+        placeholder="Every action"
+        searchable
+        clearable
+        nothingFoundMessage="No such action"
+        data={isKnown ? ACTIONS : [{ value: action, label: action }, ...ACTIONS]}
+        value={action ?? null}
+        onChange={(next) => set({ action: next ?? undefined })}
+      />
+      <ActorFilter value={idOf(get("actor"))} onChange={(actor) => set({ actor })} />
+      <CompanySelect
+        label="Their company"
+        types={["platform", "partner", "account"]}
+        placeholder="Every company"
+        value={idOf(get("company"))}
+        onChange={(company) => set({ company: company && String(company.id) })}
+      />
+      <TimeField label="From" value={get("since")} onChange={(since) => set({ since })} />
+      <TimeField label="Before" value={get("until")} onChange={(until) => set({ until })} />
+    </FilterBar>
+  );
+}

@@ -1,0 +1,34 @@
+import { ColorInput, TextInput } from "@mantine/core";
+
+import type { FormState } from "../../ui/use-form.ts";
+import type { CompanyDraft } from "./company-drafts.ts";
+
+/** The name that every company has. */
+export function NameField({ form }: { readonly form: FormState<CompanyDraft> }) {
+  return <TextInput label="Name" required data-autofocus {...form.text("name")} />;
+}
+
+/** The look of a company. */
+export function BrandingFields({ form }: { readonly form: FormState<CompanyDraft> }) {
+  return (
+    <>
+      <ColorInput
+        label="Colour"
+        description="Of buttons and links; the platform's blue if left out."
+        placeholder="#1f6feb"
+        format="hex"
+        withEyeDropper={false}
+        value={form.draft.primaryColor}
+        error={form.errorOf("primaryColor")}
+        onChange={(primaryColor) => form.edit({ primaryColor })}
+      />
+      <TextInput
+        label="Logo"
+        description="An https address; shown in the header."
+        type="url"
+        placeholder="https://"
+        {...form.text("logoUrl")}
+      />
+    </>
+  );
+}

@@ -1,0 +1,156 @@
+import { Anchor, Button, Text } from "@mantine/core";
+import { Link } from "wouter";
+
+import { FilterBar, TextFilter, useFilters } from "../../ui/filters.tsx";
+import { counted } from "../../ui/format.ts";
+import { idOf } from "../../ui/ids.ts";
+import { TableList } from "../../ui/list.tsx";
+import { StateBadge } from "../../ui/state-badge.tsx";
+import { EmptyState } from "../../ui/states.tsx";
+import { Time } from "../../ui/time.tsx";
+import { ActiveFilter, activeQuery } from "./active-filter.tsx";
+import { CompanySelect } from "./company-select.tsx";
+import { CompanySwitch } from "./company-switch.tsx";
+import { useAccounts, usePartners, type CompanyFilter, type CompanyType } from "./data.ts";
+
+interface CompanyListProps {
+  readonly onCreate: () => void;
+}
+
+export function PartnerList({ onCreate }: CompanyListProps) {
+  const { get, set, count, clear } = useFilters(["name", "active"]);
+  return (
+    <>
+      <FilterBar count={count} onClear={clear}>
+        <TextFilter label="Name" value={get("name")} onChange={(name) => set({ name })} />
+        <ActiveFilter value={get("active")} onChange={(active) => set({ active })} />
+      </FilterBar>
+      <TableList
+        query={usePartners(filterOf(get))}
+        noun={["partner", "partners"]}
+        empty={<NoCompany isFiltered={count > 0} type="partner" onCreate={onCreate} />}
+        table={{
+          caption: "Partners, newest first",
+          end: "Change",
+          columns: (one) => ({
+            Name: <NameAndNumber {...one} />,
+            "White label": one.white_label.enabled
+              ? `${one.white_label.brand_name} at ${one.white_label.domain}`
+              : "None",
+            State: <StateBadge state={one.is_active ? "active" : "inactive"} />,
+            Created: <Time at={one.created_at} />,
+            Accounts: <AccountsLink partnerId={one.id} />,
+            Change: <CompanySwitch type="partner" company={one} />,
+          }),
+        }}
+      />
+    </>
+  );
+}
+
+export function AccountList({ onCreate }: CompanyListProps) {
+  const { get, set, count, clear } = useFilters(["name", "active", "partner"]);
+  const partnerId = idOf(get("partner"));
+  const filter = { ...filterOf(get), ...(partnerId !== undefined && { partner_id: partnerId }) };
+  return (
+    <>
+      <FilterBar count={count} onClear={clear}>
+        <TextFilter label="Name" value={get("name")} onChange={(name) => set({ name })} />
+        <CompanySelect
+          label="Partner"
+          types={["partner"]}
+          placeholder="Every partner"
+          value={partnerId}
+          onChange={(partner) => set({ partner: partner && String(partner.id) })}
+        />
+        <ActiveFilter value={get("active")} onChange={(active) => set({ active })} />
+      </FilterBar>
+      <TableList
+        query={useAccounts(filter)}
+        noun={["account", "accounts"]}
+        empty={<NoCompany isFiltered={count > 0} type="account" onCreate={onCreate} />}
+        table={{
+          caption: "Accounts, newest first",
+          end: "Change",
+          columns: (one) => ({
+            Name: <NameAndNumber {...one} />,
+            Partner: one.partner_name ?? "None",
+            Plan: one.plan.name,
+            Stores: <Stores stores={one.stores} />,
+            State: <StateBadge state={one.is_active ? "active" : "inactive"} />,
+            Created: <Time at={one.created_at} />,
+            Change: <CompanySwitch type="account" company={one} />,
+          }),
+        }}
+      />
+    </>
+  );
+}
+
+/** The filters of the address that both lists have, as the API's query. */
+function filterOf(get: (name: "name" | "active") => string | undefined): CompanyFilter {
+  const name = get("name");
+  return { ...(name && { name }), ...activeQuery(get("active")) };
+}
+
+function NameAndNumber({ id, name }: { readonly id: number; readonly name: string }) {
+  return (
+    <>
+      <Text fw={600} size="sm">
+        {name}
+      </Text>
+      <Text size="xs" c="dimmed">
+        Number {id}
+      </Text>
+    </>
+  );
+}
+
+function AccountsLink({ partnerId }: { readonly partnerId: number }) {
+  return (
+    <Anchor component={Link} href={`/companies?tab=accounts&partner=${partnerId}`} size="sm">
+      Show accounts
+    </Anchor>
+  );
+}
+
+function Stores({ stores }: { readonly stores: readonly { readonly id: number; name: string }[] }) {
+  if (stores.length === 0) return "None";
+  return (
+    <details>
+      <summary>{counted(stores.length, "store")}</summary>
+      <Text size="sm" component="ul" className="plain-list">
+        {stores.map(({ id, name }) => (
+          <li key={id}>
+            {name} ({id})
+          </li>
+        ))}
+      </Text>
+    </details>
+  );
+}
+
+interface NoCompanyProps extends CompanyListProps {
+  readonly isFiltered: boolean;
+  readonly type: CompanyType;
+}
+
+function NoCompany({ isFiltered, type, onCreate }: NoCompanyProps) {
+  if (isFiltered)
+    return (
+      <EmptyState icon="search" title={`No ${type} matches`}>
+        Names are found by any part of them. Clear the filters to see all.
+      </EmptyState>
+    );
+  return (
+    <EmptyState
+      icon="building"
+      title={`There is no ${type} yet`}
+      action={<Button onClick={onCreate}>New {type}</Button>}
+    >
+      {type === "partner"
+        ? "A partner comes first: accounts and webhooks belong to one."
+        : "An account belongs to a partner, has a plan, and stores that are reviewed."}
+    </EmptyState>
+  );
+}

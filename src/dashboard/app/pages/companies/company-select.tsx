@@ -1,0 +1,63 @@
+import { Select } from "@mantine/core";
+import { useDebouncedValue } from "@mantine/hooks";
+import { useState } from "react";
+
+import { useSession } from "../../session/session.tsx";
+import { useCompany, useCompanyChoices, type CompanyChoice, type CompanyType } from "./data.ts";
+
+type AnyType = CompanyType | "platform";
+
+interface CompanySelectProps {
+  readonly label: string;
+  readonly types: readonly AnyType[];
+  readonly value: number | undefined;
+  readonly onChange: (company: CompanyChoice | undefined) => void;
+  readonly placeholder?: string;
+  readonly error?: string | undefined;
+  readonly required?: boolean;
+}
+
+const GROUPS = { platform: "Platform", partner: "Partners", account: "Accounts" } as const;
+const TYPING_MS = 250;
+
+/** A company by name; the server searches, because there may be thousands. */
+export function CompanySelect(props: CompanySelectProps) {
+  const { label, types, value, onChange, placeholder = "Type a name", error, required } = props;
+  const { company: own } = useSession();
+  const [search, setSearch] = useState("");
+  const { data: chosen } = useCompany(value ?? null);
+  // The name of the chosen company stands in the field, and is nothing to search for.
+  const [typed] = useDebouncedValue(search === chosen?.name ? "" : search.trim(), TYPING_MS);
+  const partners = useCompanyChoices("partner", typed, types.includes("partner"));
+  const accounts = useCompanyChoices("account", typed, types.includes("account"));
+  const found: Record<AnyType, readonly CompanyChoice[]> = {
+    platform: [{ id: own.id, name: own.name, stores: [] }],
+    partner: partners.data ?? [],
+    account: accounts.data ?? [],
+  };
+  const choices = types.flatMap((type) => found[type]);
+  const isListed = value === undefined || choices.some(({ id }) => id === value);
+  const current = { id: value ?? 0, name: chosen?.name ?? `Company ${value}` };
+  const groups = types.map((type) => ({ group: GROUPS[type], items: found[type].map(itemOf) }));
+  return (
+    <Select
+      label={label}
+      placeholder={placeholder}
+      searchable
+      clearable={required !== true}
+      required={required === true}
+      data={[...(isListed ? [] : [itemOf(current)]), ...groups]}
+      filter={({ options }) => options}
+      nothingFoundMessage="No company of that name"
+      searchValue={search}
+      onSearchChange={setSearch}
+      value={value === undefined ? null : String(value)}
+      error={error}
+      onChange={(id) => onChange(choices.find((one) => String(one.id) === id))}
+    />
+  );
+}
+
+function itemOf({ id, name }: { readonly id: number; readonly name: string }) {
+  return { value: String(id), label: name };
+}

@@ -1,0 +1,121 @@
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useMemo } from "react";
+
+import { allPages, atCursor } from "../../api/cursor.ts";
+import { useApi } from "../../session/session.tsx";
+import { useList } from "../../ui/list.tsx";
+import {
+  accountBody,
+  partnerBody,
+  type AccountDraft,
+  type PartnerDraft,
+} from "./company-drafts.ts";
+
+/** The kinds of companies that are created here; the platform is one, too. */
+export type CompanyType = "partner" | "account";
+
+export interface CompanyFilter {
+  readonly name?: string;
+  readonly is_active?: "true" | "false";
+}
+
+export interface CompanyChoice {
+  readonly id: number;
+  readonly name: string;
+  readonly stores: readonly { readonly id: number; readonly name: string }[];
+}
+
+/** Names hardly change. */
+const NAMES_STALE_MS = 60_000;
+const CHOICES = 20;
+
+export function usePartners(filter: CompanyFilter) {
+  const api = useApi();
+  return useList(["partners", filter], (cursor) =>
+    api.call("GET", "/admin/partners", { query: { ...filter, ...atCursor(cursor) } }),
+  );
+}
+
+export function useAccounts(filter: CompanyFilter & { readonly partner_id?: number }) {
+  const api = useApi();
+  return useList(["accounts", filter], (cursor) =>
+    api.call("GET", "/admin/accounts", { query: { ...filter, ...atCursor(cursor) } }),
+  );
+}
+
+export function usePartnerName(): (id: number) => string {
+  const api = useApi();
+  const { data } = useQuery({
+    queryKey: ["partners", "names"],
+    queryFn: () =>
+      allPages((cursor) =>
+        api.call("GET", "/admin/partners", { query: { limit: 100, ...atCursor(cursor) } }),
+      ),
+    staleTime: NAMES_STALE_MS,
+  });
+  const names = useMemo(() => new Map(data?.map((one) => [one.id, one.name])), [data]);
+  return (id) => names.get(id) ?? `Partner ${id}`;
+}
+
+export function usePlans() {
+  const api = useApi();
+  return useQuery({
+    queryKey: ["plans"],
+    queryFn: () => api.call("GET", "/admin/plans", {}),
+    staleTime: NAMES_STALE_MS,
+  });
+}
+
+/** One company by number, for the places that know no more. */
+export function useCompany(id: number | null) {
+  const api = useApi();
+  return useQuery({
+    queryKey: ["company", id],
+    queryFn: () => api.call("GET", "/admin/companies/:id", { params: { id: String(id) } }),
+    enabled: id !== null,
+    staleTime: NAMES_STALE_MS,
+  });
+}
+
+/** The first companies of a type whose name has this part. */
+export function useCompanyChoices(type: CompanyType, name: string, enabled: boolean) {
+  const api = useApi();
+  const query = { limit: CHOICES, ...(name !== "" && { name }) };
+  return useQuery<CompanyChoice[]>({
+    queryKey: [`${type}s`, "choices", name],
+    queryFn: async () => {
+      if (type === "account") return (await api.call("GET", "/admin/accounts", { query })).data;
+      const { data } = await api.call("GET", "/admin/partners", { query });
+      return data.map((one) => ({ ...one, stores: [] }));
+    },
+    enabled,
+    staleTime: NAMES_STALE_MS,
+    placeholderData: (before) => before,
+  });
+}
+
+/** What an operator does to companies; the lists follow. */
+export function useCompanyActions() {
+  const api = useApi();
+  const queries = useQueryClient();
+  const refresh = (type: CompanyType) => queries.invalidateQueries({ queryKey: [`${type}s`] });
+  return {
+    createPartner: async (draft: PartnerDraft) => {
+      const partner = await api.call("POST", "/admin/partners", { body: partnerBody(draft) });
+      void refresh("partner");
+      return partner;
+    },
+    createAccount: async (draft: AccountDraft) => {
+      const account = await api.call("POST", "/admin/accounts", { body: accountBody(draft) });
+      void refresh("account");
+      return account;
+    },
+    setActive: async (type: CompanyType, id: number, isActive: boolean) => {
+      const request = { params: { id: String(id) } };
+      const verb = isActive ? "activate" : "deactivate";
+      if (type === "partner") await api.call("POST", `/admin/partners/:id/${verb}`, request);
+      else await api.call("POST", `/admin/accounts/:id/${verb}`, request);
+      await refresh(type);
+    },
+  };
+}

@@ -1,0 +1,84 @@
+import { useQueryClient } from "@tanstack/react-query";
+
+import type { ApiClient } from "../../api/api-client.ts";
+import { atCursor } from "../../api/cursor.ts";
+import { useApi } from "../../session/session.tsx";
+import { useList } from "../../ui/list.tsx";
+import { changedSsoBody, newSsoBody, type SsoDraft } from "./sso-draft.ts";
+
+/** The secret of a provider, which the API says only when it is made. */
+export interface ProviderSecret {
+  readonly name: string;
+  readonly secret: string;
+}
+
+interface ProviderDraft {
+  readonly name: string;
+  readonly slug: string;
+}
+
+interface SsoFilter {
+  readonly company_id?: number;
+}
+
+export function useProviders() {
+  const api = useApi();
+  return useList(["providers"], (cursor) =>
+    api.call("GET", "/admin/providers", { query: atCursor(cursor) }),
+  );
+}
+
+/** What an operator does to providers; the list follows. */
+export function useProviderActions() {
+  const api = useApi();
+  const queries = useQueryClient();
+  return {
+    create: async ({ name, slug }: ProviderDraft): Promise<ProviderSecret> => {
+      const body = { name: name.trim(), slug: slug.trim() };
+      const provider = await api.call("POST", "/admin/providers", { body });
+      void queries.invalidateQueries({ queryKey: ["providers"] });
+      return provider;
+    },
+    rotateSecret: (id: number): Promise<ProviderSecret> =>
+      api.call("POST", "/admin/providers/:id/secret", { params: { id: String(id) } }),
+  };
+}
+
+function readSsoConnections(api: ApiClient, filter: SsoFilter, cursor: string | undefined) {
+  const query = { ...filter, ...atCursor(cursor) };
+  return api.call("GET", "/admin/sso-connections", { query });
+}
+
+export type SsoConnection = Awaited<ReturnType<typeof readSsoConnections>>["data"][number];
+
+export function useSsoConnections(filter: SsoFilter) {
+  const api = useApi();
+  return useList(["sso-connections", filter], (cursor) => readSsoConnections(api, filter, cursor));
+}
+
+/** What an operator does to connections with identity providers; the list follows. */
+export function useSsoActions() {
+  const api = useApi();
+  const queries = useQueryClient();
+  const refresh = () => queries.invalidateQueries({ queryKey: ["sso-connections"] });
+  return {
+    create: async (draft: SsoDraft) => {
+      await api.call("POST", "/admin/sso-connections", { body: newSsoBody(draft) });
+      void refresh();
+    },
+    change: async (id: string, draft: SsoDraft) => {
+      const body = changedSsoBody(draft);
+      await api.call("PATCH", "/admin/sso-connections/:id", { params: { id }, body });
+      void refresh();
+    },
+    setActive: async (id: string, isActive: boolean) => {
+      const body = { is_active: isActive };
+      await api.call("PATCH", "/admin/sso-connections/:id", { params: { id }, body });
+      await refresh();
+    },
+    remove: async (id: string) => {
+      await api.call("DELETE", "/admin/sso-connections/:id", { params: { id } });
+      await refresh();
+    },
+  };
+}

@@ -1,0 +1,136 @@
+import { Badge, Button, Group, Paper, Stack, Text } from "@mantine/core";
+import { useState } from "react";
+
+import { Copy } from "../../ui/copy.tsx";
+import { FilterBar, useFilters } from "../../ui/filters.tsx";
+import { Icon } from "../../ui/icon.tsx";
+import { idOf } from "../../ui/ids.ts";
+import { List } from "../../ui/list.tsx";
+import { StateBadge } from "../../ui/state-badge.tsx";
+import { EmptyState } from "../../ui/states.tsx";
+import { ExactTime } from "../../ui/time.tsx";
+import { CompanyName } from "../companies/company-name.tsx";
+import { CompanySelect } from "../companies/company-select.tsx";
+import { useSsoConnections, type SsoConnection } from "./data.ts";
+import { SsoActions } from "./sso-actions.tsx";
+import { SsoForm } from "./sso-form.tsx";
+
+export function SsoConnections() {
+  const { get, set, count, clear } = useFilters(["company"]);
+  const [editing, setEditing] = useState<SsoConnection | "new">();
+  const create = () => setEditing("new");
+  const companyId = idOf(get("company"));
+  const connections = useSsoConnections(companyId === undefined ? {} : { company_id: companyId });
+  return (
+    <>
+      <Group justify="space-between" mb="md" gap="sm">
+        <Text size="sm" c="dimmed" maw={620} flex="1 1 280px">
+          People of a company sign in at its own identity provider (OpenID Connect). Only users who
+          exist here can: none is created by it.
+        </Text>
+        <Button leftSection={<Icon name="plus" size={16} />} onClick={create}>
+          New connection
+        </Button>
+      </Group>
+      <FilterBar count={count} onClear={clear}>
+        <CompanySelect
+          label="Company"
+          types={["partner", "account"]}
+          placeholder="Every company"
+          value={companyId}
+          onChange={(company) => set({ company: company && String(company.id) })}
+        />
+      </FilterBar>
+      <List
+        query={connections}
+        noun={["connection", "connections"]}
+        empty={<NoConnection isFiltered={count > 0} onCreate={create} />}
+      >
+        {(rows) => (
+          <Stack>
+            {rows.map((one) => (
+              <Connection key={one.id} connection={one} onEdit={() => setEditing(one)} />
+            ))}
+          </Stack>
+        )}
+      </List>
+      <SsoForm editing={editing} onClose={() => setEditing(undefined)} />
+    </>
+  );
+}
+
+interface NoConnectionProps {
+  readonly isFiltered: boolean;
+  readonly onCreate: () => void;
+}
+
+function NoConnection({ isFiltered, onCreate }: NoConnectionProps) {
+  return (
+    <EmptyState
+      icon="link"
+      title={isFiltered ? "This company has no connection" : "No connection yet"}
+      action={<Button onClick={onCreate}>New connection</Button>}
+    >
+      Ask the company for the issuer, the client id and the client secret of an application at its
+      identity provider. After the connection is made, give them its redirect URI.
+    </EmptyState>
+  );
+}
+
+interface ConnectionProps {
+  readonly connection: SsoConnection;
+  readonly onEdit: () => void;
+}
+
+function Connection({ connection, onEdit }: ConnectionProps) {
+  const { issuer, domains, redirect_uri: redirectUri, password_login: withPassword } = connection;
+  return (
+    <Paper withBorder p="lg" component="section" aria-label={`Connection with ${issuer}`}>
+      <Group justify="space-between" align="flex-start" gap="sm">
+        <div className="shrinks">
+          <Group gap="xs">
+            <Text fw={650}>
+              <CompanyName id={connection.company_id} />
+            </Text>
+            <StateBadge state={connection.is_active ? "active" : "inactive"} />
+          </Group>
+          <Text size="sm">{issuer}</Text>
+        </div>
+        <SsoActions connection={connection} onEdit={onEdit} />
+      </Group>
+      <dl className="facts">
+        <dt>Domains</dt>
+        <dd>
+          <Group gap={6}>
+            {domains.map((one) => (
+              <Badge key={one} variant="default" tt="none" radius="sm" fw={500}>
+                {one}
+              </Badge>
+            ))}
+          </Group>
+        </dd>
+        <dt>Redirect URI</dt>
+        <dd>
+          <Group gap={4} wrap="nowrap">
+            <Text size="sm" ff="monospace" className="shrinks">
+              {redirectUri}
+            </Text>
+            <Copy value={redirectUri} label="Copy the redirect URI" />
+          </Group>
+        </dd>
+        <dt>Client id</dt>
+        <dd>{connection.client_id}</dd>
+        <dt>Passwords</dt>
+        <dd>
+          {withPassword
+            ? "Allowed too: people of these domains choose at sign-in."
+            : "Refused for these domains: everybody goes to the identity provider."}
+        </dd>
+        <dt>Changed</dt>
+        <dd>
+          <ExactTime at={connection.updated_at} />
+        </dd>
+      </dl>
+    </Paper>
+  );
+}

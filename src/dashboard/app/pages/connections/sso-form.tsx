@@ -1,0 +1,155 @@
+import { PasswordInput, Switch, TagsInput, TextInput } from "@mantine/core";
+
+import { Dialog } from "../../ui/dialog.tsx";
+import { DialogButtons, Form } from "../../ui/form.tsx";
+import { notify } from "../../ui/notify.ts";
+import { useForm, type FormState } from "../../ui/use-form.ts";
+import { CompanySelect } from "../companies/company-select.tsx";
+import { useSsoActions, type SsoConnection } from "./data.ts";
+import { EMPTY_SSO, type SsoDraft } from "./sso-draft.ts";
+
+interface SsoFormProps {
+  /** What the form is open for; undefined while it is closed. */
+  readonly editing: SsoConnection | "new" | undefined;
+  readonly onClose: () => void;
+}
+
+export function SsoForm({ editing, onClose }: SsoFormProps) {
+  const title = editing === "new" ? "New connection" : "Change connection";
+  return (
+    <Dialog opened={editing !== undefined} onClose={onClose} title={title} size="lg">
+      {editing === "new" && <NewConnection onClose={onClose} />}
+      {typeof editing === "object" && <ChangeConnection connection={editing} onClose={onClose} />}
+    </Dialog>
+  );
+}
+
+const FIELDS = {
+  companyId: "company_id",
+  issuer: "issuer",
+  clientId: "client_id",
+  clientSecret: "client_secret",
+  domains: "domains",
+} as const;
+
+function NewConnection({ onClose }: { readonly onClose: () => void }) {
+  const { create } = useSsoActions();
+  const form = useForm({
+    initial: EMPTY_SSO,
+    names: FIELDS,
+    send: create,
+    onDone: () => {
+      notify.done("The connection is made. Give its redirect URI to the company.");
+      onClose();
+    },
+  });
+  return (
+    <Form
+      form={form}
+      buttons={<DialogButtons form={form} action="Create connection" onCancel={onClose} />}
+    >
+      <CompanySelect
+        label="Company"
+        types={["partner", "account"]}
+        required
+        value={form.draft.companyId}
+        error={form.errorOf("companyId") && "Choose a partner or an account."}
+        onChange={(company) => form.edit({ companyId: company?.id })}
+      />
+      <ProviderFields form={form} isNew />
+      <PeopleFields form={form} />
+    </Form>
+  );
+}
+
+interface ChangeConnectionProps {
+  readonly connection: SsoConnection;
+  readonly onClose: () => void;
+}
+
+function ChangeConnection({ connection, onClose }: ChangeConnectionProps) {
+  const { change } = useSsoActions();
+  const form = useForm({
+    initial: draftOf(connection),
+    names: FIELDS,
+    send: (draft) => change(connection.id, draft),
+    onDone: () => {
+      notify.done("The connection is changed.");
+      onClose();
+    },
+  });
+  return (
+    <Form
+      form={form}
+      buttons={<DialogButtons form={form} action="Save changes" onCancel={onClose} />}
+    >
+      <ProviderFields form={form} isNew={false} />
+      <PeopleFields form={form} />
+    </Form>
+  );
+}
+
+function draftOf(connection: SsoConnection): SsoDraft {
+  return {
+    companyId: connection.company_id,
+    issuer: connection.issuer,
+    clientId: connection.client_id,
+    clientSecret: "",
+    domains: connection.domains,
+    passwordLogin: connection.password_login,
+  };
+}
+
+interface FieldsProps {
+  readonly form: FormState<SsoDraft>;
+}
+
+/** The identity provider, and how it knows us. */
+function ProviderFields({ form, isNew }: FieldsProps & { readonly isNew: boolean }) {
+  return (
+    <>
+      <TextInput
+        label="Issuer"
+        description="The https address of the identity provider, as its discovery document has it."
+        placeholder="https://"
+        type="url"
+        required
+        {...form.text("issuer")}
+      />
+      <TextInput label="Client id" required autoComplete="off" {...form.text("clientId")} />
+      <PasswordInput
+        label="Client secret"
+        description={
+          isNew ? "Stored sealed; it is never shown again." : "Left out, it stays as it is."
+        }
+        required={isNew}
+        autoComplete="off"
+        {...form.text("clientSecret")}
+      />
+    </>
+  );
+}
+
+/** Whom it signs in. */
+function PeopleFields({ form }: FieldsProps) {
+  const { domains, passwordLogin } = form.draft;
+  return (
+    <>
+      <TagsInput
+        label="Email domains"
+        description="That the company owns; Enter after each. People with such an address sign in here."
+        required
+        value={[...domains]}
+        error={form.errorOf("domains")}
+        acceptValueOnBlur
+        onChange={(next) => form.edit({ domains: next })}
+      />
+      <Switch
+        label="Allow passwords, too"
+        description="Off: nobody of these domains signs in with a password any more, only at the identity provider. Turn it off once single sign-on has worked."
+        checked={passwordLogin}
+        onChange={(event) => form.edit({ passwordLogin: event.currentTarget.checked })}
+      />
+    </>
+  );
+}

@@ -1,0 +1,56 @@
+import { counted, duration } from "../../ui/format.ts";
+
+interface Shard {
+  readonly id: number;
+  readonly dispatcher_id: string | null;
+  readonly subscriptions: number;
+  readonly lag_s: number;
+}
+
+interface Observed {
+  readonly dispatchers: readonly { readonly id: string; readonly silent_ms: number }[];
+  readonly shards: readonly Shard[];
+  readonly lag: { readonly lag_s: number };
+  readonly blocked_heads: readonly unknown[];
+  readonly disabled_subscriptions: readonly unknown[];
+  readonly mails: { readonly queued: number; readonly next_due_at: string | null };
+}
+
+/** A dispatcher that is silent for longer loses its shards: its lease ends. */
+const SILENT_MS = 4_000;
+const LATE_S = 10;
+const MAILS_LATE_MS = 60_000;
+
+/** What is not as it should be, the most urgent first; empty if all is well. */
+export function concernsOf(state: Observed, now: number): string[] {
+  const { dispatchers, shards, lag, blocked_heads, disabled_subscriptions, mails } = state;
+  const silent = dispatchers.filter((one) => one.silent_ms > SILENT_MS).length;
+  const free = shards.filter((one) => one.dispatcher_id === null).length;
+  const mailsWaitMs = mails.next_due_at === null ? 0 : now - Date.parse(mails.next_due_at);
+  const isStopped = dispatchers.length === 0;
+  return [
+    isStopped && "No dispatcher runs: nothing is delivered until one is started.",
+    silent > 0 && `${counted(silent, "dispatcher")} gave no sign of life; others take over.`,
+    !isStopped && free > 0 && `${counted(free, "shard")} of ${shards.length} without an owner.`,
+    lag.lag_s > LATE_S && "Events that could be sent wait too long: see the lag.",
+    mailsWaitMs > MAILS_LATE_MS &&
+      `${counted(mails.queued, "mail")} queued, the first due ${duration(mailsWaitMs / 1_000)} ago.`,
+    blocked_heads.length > 0 &&
+      `${counted(blocked_heads.length, "event")} that failed and will be tried again.`,
+    disabled_subscriptions.length > 0 &&
+      `${counted(disabled_subscriptions.length, "subscription")} disabled, with events held.`,
+  ].filter((one) => one !== false);
+}
+
+type Lateness = "none" | "late" | "very-late";
+
+export function latenessOf({ lag_s: lagS }: Pick<Shard, "lag_s">): Lateness {
+  if (lagS > 60) return "very-late";
+  return lagS > LATE_S ? "late" : "none";
+}
+
+/** A letter for each dispatcher, in the order of their ids; more of them than letters are not expected. */
+export function lettersOf(dispatchers: readonly { readonly id: string }[]): Map<string, string> {
+  const ids = dispatchers.map(({ id }) => id).toSorted();
+  return new Map(ids.map((id, i) => [id, String.fromCodePoint(65 + (i % 26))]));
+}

@@ -1,0 +1,137 @@
+import { Button, Group, Text } from "@mantine/core";
+import { useState, type ReactNode } from "react";
+
+import { Copy } from "../../ui/copy.tsx";
+import { DataTable } from "../../ui/data-table.tsx";
+import { counted, duration, sentence } from "../../ui/format.ts";
+import { ExactTime, Time } from "../../ui/time.tsx";
+import { usePartnerName } from "../companies/data.ts";
+import { lettersOf } from "./concerns.ts";
+import type { DispatcherState } from "./data.ts";
+
+interface HeadsProps {
+  readonly rows: DispatcherState["blocked_heads"];
+}
+
+/** Of many blocked heads the oldest are shown; one receiver that is down may have a hundred. */
+const HEADS_SHOWN = 10;
+
+export function BlockedHeads({ rows }: HeadsProps) {
+  const [isWhole, setWhole] = useState(false);
+  if (rows.length === 0)
+    return <Nothing>No event waits for a retry: every receiver took what it was sent.</Nothing>;
+  if (rows.length <= HEADS_SHOWN || isWhole) return <HeadsTable rows={rows} />;
+  return (
+    <>
+      <HeadsTable rows={rows.slice(0, HEADS_SHOWN)} />
+      <Button variant="subtle" mt="xs" onClick={() => setWhole(true)}>
+        Show all {rows.length}
+      </Button>
+    </>
+  );
+}
+
+function HeadsTable({ rows }: HeadsProps) {
+  const partner = usePartnerName();
+  return (
+    <DataTable
+      caption="Events that failed and hold back those behind them"
+      rows={rows}
+      rowKey={(one) => `${one.subscription_id}:${one.sequence}`}
+      columns={(one) => ({
+        Partner: <Name>{partner(one.partner_id)}</Name>,
+        Event: (
+          <>
+            {sentence(one.event)}
+            <Id id={one.event_id} label="Copy the event's id" />
+          </>
+        ),
+        Subscription: <Id id={one.subscription_id} label="Copy the subscription's id" />,
+        "Next attempt": `${one.attempt} of 4`,
+        Due: <Time at={one.due_at} />,
+        Recorded: <Time at={one.recorded_at} />,
+      })}
+    />
+  );
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  consecutive_failures: "Too many failures in a row",
+};
+
+interface DisabledProps {
+  readonly rows: DispatcherState["disabled_subscriptions"];
+}
+
+export function DisabledSubscriptions({ rows }: DisabledProps) {
+  const partner = usePartnerName();
+  if (rows.length === 0) return <Nothing>Every subscription is active.</Nothing>;
+  return (
+    <DataTable
+      caption="Subscriptions that are disabled, the last ones first"
+      rows={rows}
+      rowKey={(one) => one.id}
+      columns={(one) => ({
+        Label: <Name>{one.label}</Name>,
+        Partner: partner(one.partner_id),
+        Why: `${REASONS[one.disabled_reason] ?? sentence(one.disabled_reason)} (${one.consecutive_failure_count})`,
+        Since: <ExactTime at={one.disabled_at} />,
+        Subscription: <Id id={one.id} label="Copy the subscription's id" />,
+      })}
+    />
+  );
+}
+
+export function Dispatchers({ rows }: { readonly rows: DispatcherState["dispatchers"] }) {
+  const letters = lettersOf(rows);
+  if (rows.length === 0)
+    return (
+      <Nothing>
+        None runs. Start one with <code>bun run dispatcher</code>; it takes the shards within
+        seconds.
+      </Nothing>
+    );
+  return (
+    <DataTable
+      caption="Dispatchers that run"
+      rows={rows}
+      rowKey={(one) => one.id}
+      columns={(one) => ({
+        Dispatcher: <Name>{letters.get(one.id)}</Name>,
+        Id: <Id id={one.id} label="Copy the dispatcher's id" />,
+        "Running since": <ExactTime at={one.started_at} />,
+        "Last sign of life": `${duration(one.silent_ms / 1_000)} ago`,
+        Shards: counted(one.shards, "shard"),
+      })}
+    />
+  );
+}
+
+function Nothing({ children }: { readonly children: ReactNode }) {
+  return (
+    <Text size="sm" c="dimmed">
+      {children}
+    </Text>
+  );
+}
+
+/** The heading of a row. */
+function Name({ children }: { readonly children: ReactNode }) {
+  return (
+    <Text fw={600} size="sm">
+      {children}
+    </Text>
+  );
+}
+
+function Id({ id, label }: { readonly id: string; readonly label: string }) {
+  return (
+    <Group gap={2} wrap="nowrap">
+      {/* The end tells ids apart: they begin with the time. */}
+      <Text size="xs" c="dimmed" ff="monospace" title={id} className="one-line">
+        …{id.slice(-8)}
+      </Text>
+      <Copy value={id} label={label} />
+    </Group>
+  );
+}

@@ -1,0 +1,127 @@
+import { Paper, SimpleGrid, Stack, Text } from "@mantine/core";
+import type { ReactNode } from "react";
+
+import type { LiveState } from "../../api/event-stream.ts";
+import { counted, duration, number } from "../../ui/format.ts";
+import { PageHeader } from "../../ui/page-header.tsx";
+import { Panel } from "../../ui/panel.tsx";
+import { Loaded } from "../../ui/states.tsx";
+import { useNow } from "../../ui/time.tsx";
+import { Verdict } from "../../ui/verdict.tsx";
+import { concernsOf } from "./concerns.ts";
+import { useDispatcherState, type DispatcherState } from "./data.ts";
+import { BlockedHeads, DisabledSubscriptions, Dispatchers } from "./dispatcher-tables.tsx";
+import { Shards } from "./shards.tsx";
+
+/** The server tells the state every two seconds. */
+const STALE_MS = 10_000;
+
+export function Page() {
+  const { state, live } = useDispatcherState();
+  const { dataUpdatedAt: at } = state;
+  return (
+    <>
+      <PageHeader
+        title="Dispatcher"
+        description="The process that delivers every event, in order, to the partners' receivers."
+        actions={<Freshness live={live} at={at} />}
+      />
+      <Loaded query={state}>{(data) => <Overview state={data} at={at} />}</Loaded>
+    </>
+  );
+}
+
+/** What is read out changes every ten seconds, not every second. */
+const tens = (seconds: number) => Math.floor(seconds / 10) * 10;
+
+function Freshness({ live, at }: { readonly live: LiveState; readonly at: number }) {
+  const now = useNow(1_000);
+  if (at === 0) return null;
+  const isStale = now - at > STALE_MS;
+  return (
+    <Text size="sm" c="dimmed" component="output" className="freshness" data-stale={isStale}>
+      {isStale
+        ? `Not live: as it was ${duration(tens((now - at) / 1_000))} ago. ${live === "live" ? "Waiting for news." : "Connecting again."}`
+        : "Live"}
+    </Text>
+  );
+}
+
+interface StateProps {
+  readonly state: DispatcherState;
+}
+
+function Overview({ state, at }: StateProps & { readonly at: number }) {
+  const { blocked_heads: heads, disabled_subscriptions: disabled, dispatchers } = state;
+  return (
+    <Stack gap="lg">
+      <Concerns concerns={concernsOf(state, at)} />
+      <Totals state={state} />
+      <Panel title="Blocked heads" count={heads.length}>
+        <BlockedHeads rows={heads} />
+      </Panel>
+      <Panel title="Disabled subscriptions" count={disabled.length}>
+        <DisabledSubscriptions rows={disabled} />
+      </Panel>
+      <Panel title="Shards">
+        <Shards state={state} />
+      </Panel>
+      <Panel title="Dispatchers" count={dispatchers.length}>
+        <Dispatchers rows={dispatchers} />
+      </Panel>
+    </Stack>
+  );
+}
+
+function Concerns({ concerns }: { readonly concerns: readonly string[] }) {
+  const isWell = concerns.length === 0;
+  return (
+    <Verdict
+      isWell={isWell}
+      title={isWell ? "All is well" : `${counted(concerns.length, "thing")} to look at`}
+    >
+      {isWell
+        ? "Every shard has an owner, nothing is late, and no receiver fails."
+        : concerns.join(" ")}
+    </Verdict>
+  );
+}
+
+function Totals({ state: { lag, mails, dispatchers, shards, truncated } }: StateProps) {
+  return (
+    <SimpleGrid cols={{ base: 2, sm: 4 }}>
+      <Total title="Lag" value={duration(lag.lag_s)}>
+        age of the oldest event that could be sent
+      </Total>
+      <Total title="Queued events" value={number(lag.entries) + (truncated ? "+" : "")}>
+        of {counted(lag.subscriptions, "subscription")}
+      </Total>
+      <Total title="Queued mails" value={number(mails.queued)}>
+        codes, notices, warnings
+      </Total>
+      <Total title="Dispatchers" value={number(dispatchers.length)}>
+        share the {shards.length} shards
+      </Total>
+    </SimpleGrid>
+  );
+}
+
+interface TotalProps {
+  readonly title: string;
+  readonly value: string;
+  readonly children: ReactNode;
+}
+
+function Total({ title, value, children }: TotalProps) {
+  return (
+    <Paper withBorder p="md">
+      <Text size="sm" c="dimmed">
+        {title}
+      </Text>
+      <Text className="total">{value}</Text>
+      <Text size="xs" c="dimmed">
+        {children}
+      </Text>
+    </Paper>
+  );
+}

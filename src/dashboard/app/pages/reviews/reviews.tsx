@@ -1,0 +1,175 @@
+import { Button, Group } from "@mantine/core";
+import { Link } from "wouter";
+
+import { useSession } from "../../session/session.tsx";
+import { ChoiceFilter, FilterBar, useFilters } from "../../ui/filters.tsx";
+import { sentence } from "../../ui/format.ts";
+import { List } from "../../ui/list.tsx";
+import { PageHeader } from "../../ui/page-header.tsx";
+import { EmptyState } from "../../ui/states.tsx";
+import { useColleagues, useNames, useReviews } from "./data.ts";
+import { FILTERS, FLAG_STATES, reviewQuery, searchOf, VIEWS } from "./review-filters.ts";
+import { ReviewRow } from "./review-row.tsx";
+
+type Filters = ReturnType<typeof useFilters<(typeof FILTERS)[number]>>;
+
+export function Page() {
+  const { user } = useSession();
+  const filters = useFilters(FILTERS);
+  const reviews = useReviews(reviewQuery(valuesOf(filters), user.id));
+  return (
+    <>
+      <PageHeader
+        title="Reviews"
+        description={
+          user.role === "location_user"
+            ? "What customers say about your stores. What arrived last comes first."
+            : "What customers say about every store of your account. What arrived last comes first."
+        }
+      />
+      <Views filters={filters} />
+      <ReviewFilters filters={filters} />
+      <List
+        query={reviews}
+        noun={["review", "reviews"]}
+        empty={<NoReviews isFiltered={filters.count > 0} onClear={filters.clear} />}
+      >
+        {(rows) => (
+          <ul className="plain-list">
+            {rows.map((one) => (
+              <ReviewRow key={one.id} review={one} />
+            ))}
+          </ul>
+        )}
+      </List>
+    </>
+  );
+}
+
+function valuesOf({ get }: Filters) {
+  return {
+    store: get("store"),
+    rate: get("rate"),
+    source: get("source"),
+    answered: get("answered"),
+    flag: get("flag"),
+    assigned: get("assigned"),
+  };
+}
+
+function Views({ filters }: { readonly filters: Filters }) {
+  const current = searchOf(valuesOf(filters));
+  return (
+    <nav aria-label="Views of the reviews">
+      <Group gap="xs" mb="xs">
+        {VIEWS.map(({ title, values }) => {
+          const search = searchOf(values);
+          const isCurrent = search === current;
+          return (
+            <Button
+              key={title}
+              component={Link}
+              href={search === "" ? "/reviews" : `/reviews?${search}`}
+              size="compact-sm"
+              radius="xl"
+              variant={isCurrent ? "filled" : "default"}
+              aria-current={isCurrent ? "true" : undefined}
+            >
+              {title}
+            </Button>
+          );
+        })}
+      </Group>
+    </nav>
+  );
+}
+
+function ReviewFilters({ filters: { get, set, count, clear } }: { readonly filters: Filters }) {
+  const names = useNames();
+  const { data: colleagues = [] } = useColleagues();
+  return (
+    <FilterBar count={count} onClear={clear}>
+      <ChoiceFilter
+        label="Store"
+        any="Every store"
+        choices={names.stores.map(([id, name]) => [String(id), name])}
+        value={get("store")}
+        onChange={(store) => set({ store })}
+      />
+      <ChoiceFilter
+        label="Stars"
+        any="Any number"
+        choices={["5", "4", "3", "2", "1"].map((one) => [one, `${one} of 5`])}
+        value={get("rate")}
+        onChange={(rate) => set({ rate })}
+      />
+      <ChoiceFilter
+        label="Source"
+        any="Every site"
+        choices={names.sources}
+        value={get("source")}
+        onChange={(source) => set({ source })}
+      />
+      <ChoiceFilter
+        label="Response"
+        any="With or without"
+        choices={[
+          ["false", "Without response"],
+          ["true", "With response"],
+        ]}
+        value={get("answered")}
+        onChange={(answered) => set({ answered })}
+      />
+      <ChoiceFilter
+        label="Flag"
+        any="Any or none"
+        choices={FLAG_STATES.map((one) => [one, sentence(one)])}
+        value={get("flag")}
+        onChange={(flag) => set({ flag })}
+      />
+      <ChoiceFilter
+        label="Assigned to"
+        any="Anybody"
+        choices={[["me", "Me"], ...colleagues.map((one) => [String(one.id), one.name] as const)]}
+        value={get("assigned")}
+        onChange={(assigned) => set({ assigned })}
+      />
+    </FilterBar>
+  );
+}
+
+interface NoReviewsProps {
+  readonly isFiltered: boolean;
+  readonly onClear: () => void;
+}
+
+function NoReviews({ isFiltered, onClear }: NoReviewsProps) {
+  if (isFiltered)
+    return (
+      <EmptyState
+        icon="search"
+        title="No review matches"
+        action={
+          <Button variant="default" onClick={onClear}>
+            Clear filters
+          </Button>
+        }
+      >
+        None of your reviews fits all of these filters at once.
+      </EmptyState>
+    );
+  return (
+    <EmptyState
+      icon="star"
+      title="No reviews yet"
+      action={
+        <Button component={Link} href="/sites">
+          Look at the review sites
+        </Button>
+      }
+    >
+      Reviews appear here by themselves as soon as a connected site reports one. If you expect some,
+      look whether your stores are connected.
+    </EmptyState>
+  );
+}

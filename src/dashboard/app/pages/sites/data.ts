@@ -1,0 +1,19 @@
+import { useQuery } from "@tanstack/react-query";
+
+import type { ApiClient } from "../../api/api-client.ts";
+import { allPages, atCursor } from "../../api/cursor.ts";
+import { useApi } from "../../session/session.tsx";
+
+function readSites(api: ApiClient) {
+  return allPages((cursor) =>
+    api.call("GET", "/account/review-sites", { query: { limit: 100, ...atCursor(cursor) } }),
+  );
+}
+
+export type StoreReviewSite = Awaited<ReturnType<typeof readSites>>[number];
+
+/** The stores' connections with review sites; from them come the names of stores and sources, too. */
+export function useSites(staleTime = 0) {
+  const api = useApi();
+  return useQuery({ queryKey: ["sites"], queryFn: () => readSites(api), staleTime });
+}

@@ -1,0 +1,70 @@
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+
+import type { ApiClient } from "../../api/api-client.ts";
+import { atCursor } from "../../api/cursor.ts";
+import type { Role } from "../../session/roles.ts";
+import { useApi, useSession } from "../../session/session.tsx";
+import { useList } from "../../ui/list.tsx";
+import { userBody, type UserDraft } from "./user-draft.ts";
+
+export interface UserFilter {
+  readonly company_id?: number;
+  readonly role?: Role;
+  readonly email?: string;
+  readonly is_active?: "true" | "false";
+}
+
+/** Names hardly change. */
+const NAMES_STALE_MS = 60_000;
+
+function readUsers(api: ApiClient, filter: UserFilter, cursor?: string) {
+  return api.call("GET", "/admin/users", { query: { ...filter, ...atCursor(cursor) } });
+}
+
+export type User = Awaited<ReturnType<typeof readUsers>>["data"][number];
+
+export function useUsers(filter: UserFilter) {
+  const api = useApi();
+  return useList(["users", filter], (cursor) => readUsers(api, filter, cursor));
+}
+
+/** One user by number, for the places that know no more. */
+export function useUser(id: number | null) {
+  const api = useApi();
+  return useQuery({
+    queryKey: ["user", id],
+    queryFn: () => api.call("GET", "/admin/users/:id", { params: { id: String(id) } }),
+    enabled: id !== null,
+    staleTime: NAMES_STALE_MS,
+  });
+}
+
+/** Finds the user who has this email; undefined where nobody has. */
+export function useFindByEmail(): (email: string) => Promise<User | undefined> {
+  const api = useApi();
+  return async (email) => (await readUsers(api, { email })).data[0];
+}
+
+/** What an operator does to users; the list follows. */
+export function useUserActions() {
+  const api = useApi();
+  const queries = useQueryClient();
+  const { company: platform } = useSession();
+  const refresh = () => queries.invalidateQueries({ queryKey: ["users"] });
+  return {
+    create: async (draft: UserDraft) => {
+      const user = await api.call("POST", "/admin/users", { body: userBody(draft, platform.id) });
+      void refresh();
+      return user;
+    },
+    unlock: async (id: number) => {
+      await api.call("POST", "/admin/users/:id/unlock", { params: { id: String(id) } });
+      await refresh();
+    },
+    setActive: async (id: number, isActive: boolean) => {
+      const path = `/admin/users/:id/${isActive ? "activate" : "deactivate"}` as const;
+      await api.call("POST", path, { params: { id: String(id) } });
+      await refresh();
+    },
+  };
+}

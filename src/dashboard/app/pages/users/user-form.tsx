@@ -1,0 +1,117 @@
+import { MultiSelect, NativeSelect, PasswordInput, TextInput } from "@mantine/core";
+
+import { roleName, ROLES } from "../../session/roles.ts";
+import { Dialog } from "../../ui/dialog.tsx";
+import { DialogButtons, Form } from "../../ui/form.tsx";
+import { notify } from "../../ui/notify.ts";
+import { useForm, type FormState } from "../../ui/use-form.ts";
+import { CompanySelect } from "../companies/company-select.tsx";
+import { useUserActions } from "./data.ts";
+import { COMPANY_TYPE_OF, ROLE_MEANING } from "./role-meaning.ts";
+import { EMPTY_USER, withRole, type UserDraft } from "./user-draft.ts";
+
+interface UserFormProps {
+  readonly opened: boolean;
+  readonly onClose: () => void;
+}
+
+export function UserForm({ opened, onClose }: UserFormProps) {
+  return (
+    <Dialog opened={opened} onClose={onClose} title="New user" size="lg">
+      <NewUser onClose={onClose} />
+    </Dialog>
+  );
+}
+
+const FIELDS = {
+  name: "name",
+  email: "email",
+  role: "role",
+  company: "company_id",
+  storeIds: "store_ids",
+  password: "password",
+} as const;
+
+function NewUser({ onClose }: { readonly onClose: () => void }) {
+  const { create } = useUserActions();
+  const form = useForm({
+    initial: EMPTY_USER,
+    names: FIELDS,
+    send: create,
+    onDone: ({ name }) => {
+      notify.done(`${name} is created.`);
+      onClose();
+    },
+  });
+  return (
+    <Form
+      form={form}
+      buttons={<DialogButtons form={form} action="Create user" onCancel={onClose} />}
+    >
+      <TextInput label="Name" required data-autofocus {...form.text("name")} />
+      <TextInput label="Email" type="email" required autoComplete="off" {...form.text("email")} />
+      <RoleFields form={form} />
+      <PasswordInput
+        label="Password"
+        description="Leave it out for somebody who signs in with the company's identity provider, or who sets one by email."
+        autoComplete="new-password"
+        {...form.text("password")}
+      />
+    </Form>
+  );
+}
+
+interface FieldsProps {
+  readonly form: FormState<UserDraft>;
+}
+
+/** The role, and where the user has it. */
+function RoleFields({ form }: FieldsProps) {
+  const { role, company } = form.draft;
+  const type = COMPANY_TYPE_OF[role];
+  return (
+    <>
+      <NativeSelect
+        label="Role"
+        description={ROLE_MEANING[role]}
+        value={role}
+        error={form.errorOf("role")}
+        data={ROLES.map((one) => ({ value: one, label: roleName(one) }))}
+        onChange={(event) => {
+          const next = ROLES.find((one) => one === event.currentTarget.value);
+          if (next !== undefined) form.edit(withRole(form.draft, next));
+        }}
+      />
+      {type !== "platform" && (
+        <CompanySelect
+          key={type}
+          label={type === "partner" ? "Partner" : "Account"}
+          types={[type]}
+          required
+          value={company?.id}
+          error={form.errorOf("company") && `Choose the ${type}.`}
+          onChange={(next) => form.edit({ company: next, storeIds: [] })}
+        />
+      )}
+      {role === "location_user" && <StoresField form={form} />}
+    </>
+  );
+}
+
+function StoresField({ form }: FieldsProps) {
+  const { company, storeIds } = form.draft;
+  return (
+    <MultiSelect
+      label="Stores"
+      description="The user sees the reviews of these, and of no other."
+      placeholder={company === undefined ? "Choose the account first" : ""}
+      disabled={company === undefined}
+      required
+      searchable
+      data={company?.stores.map(({ id, name }) => ({ value: String(id), label: name })) ?? []}
+      value={[...storeIds]}
+      error={form.errorOf("storeIds")}
+      onChange={(ids) => form.edit({ storeIds: ids })}
+    />
+  );
+}

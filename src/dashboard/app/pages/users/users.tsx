@@ -1,0 +1,122 @@
+import { Button, Text } from "@mantine/core";
+import { useState, type ReactNode } from "react";
+
+import { roleName, ROLES } from "../../session/roles.ts";
+import { ChoiceFilter, FilterBar, TextFilter, useFilters } from "../../ui/filters.tsx";
+import { sentence } from "../../ui/format.ts";
+import { Icon } from "../../ui/icon.tsx";
+import { idOf } from "../../ui/ids.ts";
+import { TableList } from "../../ui/list.tsx";
+import { PageHeader } from "../../ui/page-header.tsx";
+import { EmptyState } from "../../ui/states.tsx";
+import { Time } from "../../ui/time.tsx";
+import { ActiveFilter, activeQuery } from "../companies/active-filter.tsx";
+import { CompanySelect } from "../companies/company-select.tsx";
+import { useUsers, type User, type UserFilter } from "./data.ts";
+import { UserActions, UserState } from "./user-actions.tsx";
+import { UserForm } from "./user-form.tsx";
+
+const FILTERS = ["company", "role", "email", "active"] as const;
+type Filters = ReturnType<typeof useFilters<(typeof FILTERS)[number]>>;
+
+export function Page() {
+  const [isCreating, setCreating] = useState(false);
+  const filters = useFilters(FILTERS);
+  return (
+    <>
+      <PageHeader
+        title="Users"
+        description="Everybody who can sign in, at the platform, at partners and at accounts."
+        actions={
+          <Button leftSection={<Icon name="plus" size={16} />} onClick={() => setCreating(true)}>
+            New user
+          </Button>
+        }
+      />
+      <UserFilters filters={filters} />
+      <TableList
+        query={useUsers(queryOf(filters.get))}
+        noun={["user", "users"]}
+        empty={
+          <EmptyState icon="users" title="No user matches">
+            Emails are found as a whole, not by parts. Clear the filters to see everybody.
+          </EmptyState>
+        }
+        table={{ caption: "Users, newest first", end: "Change", columns: columnsOf }}
+      />
+      <UserForm opened={isCreating} onClose={() => setCreating(false)} />
+    </>
+  );
+}
+
+function columnsOf(user: User): Readonly<Record<string, ReactNode>> {
+  const { company, store_ids: storeIds } = user;
+  return {
+    Name: (
+      <>
+        <Text fw={600} size="sm">
+          {user.name}
+        </Text>
+        <Text size="xs" c="dimmed">
+          {user.email}
+        </Text>
+      </>
+    ),
+    Role: roleName(user.role),
+    Company: (
+      <>
+        {company.name}
+        <Text size="xs" c="dimmed">
+          {sentence(company.type)}
+          {storeIds.length > 0 && `, store no. ${storeIds.join(", ")}`}
+        </Text>
+      </>
+    ),
+    State: <UserState user={user} />,
+    Created: <Time at={user.created_at} />,
+    Change: <UserActions user={user} />,
+  };
+}
+
+const MAX_EMAIL = 254;
+
+/** The address's words as the API's query; what the API would not take is left out. */
+function queryOf(get: Filters["get"]): UserFilter {
+  const companyId = idOf(get("company"));
+  const role = ROLES.find((one) => one === get("role"));
+  const email = get("email");
+  return {
+    ...(companyId !== undefined && { company_id: companyId }),
+    ...(role !== undefined && { role }),
+    ...(email !== undefined && email.length <= MAX_EMAIL && { email }),
+    ...activeQuery(get("active")),
+  };
+}
+
+function UserFilters({ filters: { get, set, count, clear } }: { readonly filters: Filters }) {
+  return (
+    <FilterBar count={count} onClear={clear}>
+      <TextFilter
+        label="Email"
+        placeholder="The whole address"
+        value={get("email")}
+        onChange={(email) => set({ email })}
+      />
+      <CompanySelect
+        label="Company"
+        types={["platform", "partner", "account"]}
+        placeholder="Every company"
+        value={idOf(get("company"))}
+        onChange={(company) => set({ company: company && String(company.id) })}
+      />
+      <ChoiceFilter
+        label="Role"
+        any="Every role"
+        choices={ROLES.map((one) => [one, roleName(one)])}
+        value={get("role")}
+        onChange={(role) => set({ role })}
+      />
+      <ActiveFilter value={get("active")} onChange={(active) => set({ active })} />
+    </FilterBar>
+  );
+}

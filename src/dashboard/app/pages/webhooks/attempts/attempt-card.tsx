@@ -1,0 +1,125 @@
+import { Alert, Group, Paper, SimpleGrid, Stack, Text, Title } from "@mantine/core";
+import { useState, type ReactNode } from "react";
+
+import { milliseconds } from "../../../ui/format.ts";
+import { Icon } from "../../../ui/icon.tsx";
+import { ExactTime } from "../../../ui/time.tsx";
+import type { Attempt } from "../data/reads.ts";
+import { ATTEMPTS } from "./attempt-line.tsx";
+import { OUTCOME_WORDS } from "./attempt-words.ts";
+import { findingOf } from "./finding.ts";
+import { HttpMessage } from "./http-message.tsx";
+
+interface AttemptProps {
+  readonly attempt: Attempt;
+}
+
+interface AttemptCardProps extends AttemptProps {
+  readonly isOpenAtFirst: boolean;
+}
+
+/** One attempt: what it came to at a glance, and on request all that went over the line. */
+export function AttemptCard({ attempt, isOpenAtFirst }: AttemptCardProps) {
+  const [isOpen, setOpen] = useState(isOpenAtFirst);
+  return (
+    <Paper
+      withBorder
+      component="li"
+      p="md"
+      className="timeline-item"
+      data-outcome={attempt.outcome}
+    >
+      <details open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
+        <summary>
+          <Glance attempt={attempt} />
+        </summary>
+        {isOpen && (
+          <Stack mt="md" gap="md">
+            <Advice attempt={attempt} />
+            <SimpleGrid cols={{ base: 1, lg: 2 }} spacing="lg">
+              <Request attempt={attempt} />
+              <Response attempt={attempt} />
+            </SimpleGrid>
+          </Stack>
+        )}
+      </details>
+    </Paper>
+  );
+}
+
+function Glance({ attempt }: AttemptProps) {
+  const { outcome, round } = attempt;
+  return (
+    <Group component="span" gap="sm" justify="space-between">
+      <Text span fw={650}>
+        Attempt {attempt.attempt} of {ATTEMPTS}
+        {round > 1 && `, round ${round}`}
+      </Text>
+      <span className="outcome" data-outcome={outcome}>
+        {OUTCOME_WORDS[outcome]}
+      </span>
+      <Text span size="sm" c="dimmed" className="tabular">
+        <ExactTime at={attempt.started_at} /> · {milliseconds(attempt.duration_ms)}
+      </Text>
+    </Group>
+  );
+}
+
+function Advice({ attempt }: AttemptProps) {
+  const { title, advice } = findingOf(attempt);
+  if (advice === "") return null;
+  return (
+    <Alert
+      color={attempt.outcome === "interrupted" ? "gray" : "red"}
+      icon={<Icon name="alert" />}
+      title={title}
+      role="note"
+    >
+      {advice}
+    </Alert>
+  );
+}
+
+function Request({ attempt }: AttemptProps) {
+  return (
+    <Direction title="Request">
+      <HttpMessage name="Request" headers={attempt.request_headers} body={attempt.request_body} />
+    </Direction>
+  );
+}
+
+function Response({ attempt }: AttemptProps) {
+  const { status_code: status, response_headers: headers, response_excerpt: excerpt } = attempt;
+  return (
+    <Direction title={status === null ? "Response" : `Response ${status}`}>
+      {headers === null ? (
+        <Text size="sm" c="dimmed">
+          There was none: {findingOf(attempt).title.toLowerCase()}.
+        </Text>
+      ) : (
+        <HttpMessage name="Response" headers={headers} body={excerpt ?? ""} />
+      )}
+      {headers !== null && attempt.response_truncated && (
+        <Text size="xs" c="dimmed" mt={4}>
+          The body was longer: only its beginning is kept.
+        </Text>
+      )}
+    </Direction>
+  );
+}
+
+interface DirectionProps {
+  readonly title: string;
+  readonly children: ReactNode;
+}
+
+function Direction({ title, children }: DirectionProps) {
+  return (
+    <div className="shrinks">
+      <Title order={3} size="h5" mb="xs">
+        {title}
+      </Title>
+      {children}
+    </div>
+  );
+}

@@ -1,0 +1,126 @@
+import { Button, Group, Select, TextInput } from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
+import { useState, type ReactNode } from "react";
+import { useSearchParams } from "wouter";
+
+import { useFilters } from "../../../ui/filters.tsx";
+import { TimeField } from "../../../ui/time-field.tsx";
+import { FILTER_NAMES, filterOf, isUlid, OUTCOMES } from "../data/attempt-rows.ts";
+import { useCatalog } from "../data/data.ts";
+import { OUTCOME_WORDS } from "./attempt-words.ts";
+
+interface AttemptFiltersProps {
+  /** What stands at the end of the line. */
+  readonly children: ReactNode;
+}
+
+/** The filters are in the address: it can be sent to a colleague. */
+export function AttemptFilters({ children }: AttemptFiltersProps) {
+  const [isOpen, { toggle }] = useDisclosure();
+  return (
+    <Group
+      align="flex-end"
+      gap="sm"
+      component="search"
+      aria-label="Filter attempts"
+      className="filters attempt-filters"
+      data-open={isOpen || undefined}
+    >
+      <Button variant="default" hiddenFrom="sm" aria-expanded={isOpen} onClick={toggle}>
+        Filters
+      </Button>
+      <Fields />
+      <Group ml="auto">{children}</Group>
+    </Group>
+  );
+}
+
+function Fields() {
+  const [params] = useSearchParams();
+  const { set, clear } = useFilters(FILTER_NAMES);
+  const events = useCatalog().data?.events.map(({ value }) => value) ?? [];
+  const { event, event_id: eventId, outcome, since, until } = filterOf(params);
+  const isFiltered = [event, eventId, outcome, since, until].some((one) => one !== undefined);
+  return (
+    <>
+      <Select
+        label="Event"
+        placeholder="Any"
+        className="filter"
+        data={events}
+        searchable
+        clearable
+        clearButtonProps={{ "aria-label": "Any event" }}
+        value={event ?? null}
+        onChange={(value) => set({ event: value ?? undefined })}
+      />
+      <Select
+        label="Outcome"
+        placeholder="Any"
+        className="filter"
+        data={OUTCOMES.map((value) => ({ value, label: OUTCOME_WORDS[value] }))}
+        clearable
+        clearButtonProps={{ "aria-label": "Any outcome" }}
+        value={outcome ?? null}
+        onChange={(value) => set({ outcome: value ?? undefined })}
+      />
+      <EventIdField value={eventId ?? ""} onChange={(id) => set({ event_id: id })} />
+      <TimeField
+        label="Since"
+        className="filter time"
+        value={since}
+        onChange={(instant) => set({ since: instant })}
+      />
+      <TimeField
+        label="Until"
+        className="filter time"
+        value={until}
+        onChange={(instant) => set({ until: instant })}
+      />
+      {isFiltered && (
+        <Button variant="subtle" onClick={clear}>
+          Clear
+        </Button>
+      )}
+    </>
+  );
+}
+
+interface EventIdFieldProps {
+  readonly value: string;
+  readonly onChange: (value: string) => void;
+}
+
+/** Counts as soon as it is a whole id, and not before. */
+function EventIdField({ value, onChange }: EventIdFieldProps) {
+  const [text, setText] = useState(value);
+  const [isLeft, setLeft] = useState(false);
+  const [known, setKnown] = useState(value);
+  if (value !== known) {
+    setKnown(value);
+    // Cleared from outside, or another address: not by what is typed here.
+    if (idIn(text) !== value) setText(value);
+  }
+  const change = (next: string) => {
+    setText(next);
+    if (idIn(next) !== value) onChange(idIn(next));
+  };
+  return (
+    <TextInput
+      label="Event id"
+      placeholder="01JD…"
+      className="filter"
+      spellCheck={false}
+      value={text}
+      error={isLeft && text.trim() !== "" && idIn(text) === "" && "An id has 26 characters."}
+      onFocus={() => setLeft(false)}
+      onBlur={() => setLeft(true)}
+      onChange={(event) => change(event.currentTarget.value)}
+    />
+  );
+}
+
+function idIn(text: string): string {
+  const id = text.trim().toUpperCase();
+  return isUlid(id) ? id : "";
+}

@@ -1,0 +1,28 @@
+import { Stepper } from "@mantine/core";
+
+import { Icon } from "../../ui/icon.tsx";
+
+interface CreationStepsProps {
+  readonly active: number;
+  /** Undefined where there is no way back: the subscription exists. */
+  readonly onStep?: (step: number) => void;
+}
+
+/** How far somebody is on the way to a new subscription. */
+export function CreationSteps({ active, onStep }: CreationStepsProps) {
+  const isDone = onStep === undefined;
+  return (
+    <Stepper
+      active={active}
+      {...(onStep && { onStepClick: onStep })}
+      size="sm"
+      completedIcon={<Icon name="check" size={16} />}
+      mb="lg"
+      maw={760}
+    >
+      <Stepper.Step label="Endpoint" disabled={isDone} />
+      <Stepper.Step label="Events" disabled={isDone} />
+      <Stepper.Step label="Verify" {...(!isDone && { allowStepSelect: false })} />
+    </Stepper>
+  );
+}

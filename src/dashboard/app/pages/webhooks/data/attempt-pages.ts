@@ -1,0 +1,56 @@
+import {
+  useInfiniteQuery,
+  useQueryClient,
+  type InfiniteData,
+  type QueryClient,
+} from "@tanstack/react-query";
+
+import type { ApiClient } from "../../../api/api-client.ts";
+import { atCursor } from "../../../api/cursor.ts";
+import { useApi } from "../../../session/session.tsx";
+import { rowOf, type AttemptFilter } from "./attempt-rows.ts";
+import { keys } from "./data.ts";
+
+type Cursor = string | undefined;
+type Pages = InfiniteData<Awaited<ReturnType<typeof readPage>>, Cursor>;
+
+const PAGE = 100;
+const FIRST: Cursor = undefined;
+
+async function readPage(api: ApiClient, id: string, filter: AttemptFilter, cursor: Cursor) {
+  type Request = Parameters<typeof api.call<"GET", "/partner/webhooks/:id/deliveries">>[2];
+  const query = { limit: PAGE, ...filter, ...atCursor(cursor) };
+  // A filter of the address was checked as far as we know; the server has the last word.
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  const request = { params: { id }, query } as Request;
+  const page = await api.call("GET", "/partner/webhooks/:id/deliveries", request);
+  // The bodies are left behind: of thousands of rows they would fill the memory.
+  return { rows: page.data.map(rowOf), next: page.next_cursor };
+}
+
+/** Attempts page by page; more pages than one are not asked again by themselves, for that asks for each of them. */
+export function useAttemptPages(id: string, filter: AttemptFilter) {
+  const api = useApi();
+  const queries = useQueryClient();
+  const pages = useInfiniteQuery({
+    queryKey: keys.attempts(id, filter),
+    queryFn: ({ pageParam }) => readPage(api, id, filter, pageParam),
+    initialPageParam: FIRST,
+    getNextPageParam: ({ next }) => next ?? undefined,
+    staleTime: Number.POSITIVE_INFINITY,
+    refetchOnMount: ({ state: { data } }) => (data?.pages.length === 1 ? "always" : false),
+    refetchOnWindowFocus: false,
+    refetchOnReconnect: false,
+  });
+  /** Reads the newest page and drops the others; what is shown stays until it is there. */
+  const readNewest = () => refetchFirst(queries, keys.attempts(id, filter));
+  return { pages, readNewest };
+}
+
+async function refetchFirst(queries: QueryClient, queryKey: readonly unknown[]): Promise<void> {
+  queries.setQueryData<Pages>(
+    queryKey,
+    (old) => old && { pages: old.pages.slice(0, 1), pageParams: old.pageParams.slice(0, 1) },
+  );
+  await queries.refetchQueries({ queryKey });
+}

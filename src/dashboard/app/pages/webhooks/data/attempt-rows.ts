@@ -1,0 +1,89 @@
+import type { Attempt } from "./reads.ts";
+
+/** An attempt as the list shows it: without the bodies, which are large and thousands. */
+export type AttemptRow = Pick<
+  Attempt,
+  | "id"
+  | "event_id"
+  | "event"
+  | "attempt"
+  | "round"
+  | "sequence"
+  | "started_at"
+  | "duration_ms"
+  | "outcome"
+  | "status_code"
+  | "error_code"
+  | "next_attempt_at"
+>;
+
+export interface AttemptFilter {
+  readonly event?: string;
+  readonly event_id?: string;
+  readonly outcome?: string;
+  readonly since?: string;
+  readonly until?: string;
+}
+
+export const FILTER_NAMES = ["event", "event_id", "outcome", "since", "until"] as const;
+type FilterName = (typeof FILTER_NAMES)[number];
+export const OUTCOMES = ["delivered", "retry", "failed", "interrupted"] as const;
+export type Outcome = (typeof OUTCOMES)[number];
+
+const ULID = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/i;
+export const isUlid = (text: string): boolean => ULID.test(text);
+
+/** The filter that the address has; what the API would refuse counts as absent. */
+export function filterOf(params: URLSearchParams): AttemptFilter {
+  const given = FILTER_NAMES.flatMap((name) => {
+    const value = params.get(name)?.trim() ?? "";
+    return value !== "" && isAllowed(name, value) ? [[name, value] as const] : [];
+  });
+  return Object.fromEntries(given);
+}
+
+function isAllowed(name: FilterName, value: string): boolean {
+  if (name === "event_id") return isUlid(value);
+  if (name === "outcome") return OUTCOMES.some((one) => one === value);
+  if (name === "since" || name === "until") return !Number.isNaN(Date.parse(value));
+  return true;
+}
+
+/** Whether an attempt that has just happened belongs into the filtered list; `until` does not belong to the range. */
+export function isMatch(row: AttemptRow, filter: AttemptFilter): boolean {
+  const at = Date.parse(row.started_at);
+  return (
+    (filter.event === undefined || filter.event === row.event) &&
+    (filter.event_id === undefined || filter.event_id.toUpperCase() === row.event_id) &&
+    (filter.outcome === undefined || filter.outcome === row.outcome) &&
+    (filter.since === undefined || at >= Date.parse(filter.since)) &&
+    (filter.until === undefined || at < Date.parse(filter.until))
+  );
+}
+
+export function rowOf(one: AttemptRow): AttemptRow {
+  return {
+    id: one.id,
+    event_id: one.event_id,
+    event: one.event,
+    attempt: one.attempt,
+    round: one.round,
+    sequence: one.sequence,
+    started_at: one.started_at,
+    duration_ms: one.duration_ms,
+    outcome: one.outcome,
+    status_code: one.status_code,
+    error_code: one.error_code,
+    next_attempt_at: one.next_attempt_at,
+  };
+}
+
+/** What arrived live in front of what was read, newest first (ids are ULIDs of the start), nothing twice. */
+export function mergeRows(
+  arrived: readonly AttemptRow[],
+  read: readonly AttemptRow[],
+): AttemptRow[] {
+  if (arrived.length === 0) return [...read];
+  const byId = new Map([...arrived, ...read].map((row) => [row.id, row]));
+  return [...byId.values()].toSorted((a, b) => (a.id < b.id ? 1 : -1));
+}

@@ -1,0 +1,87 @@
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+
+import { useApi } from "../../../session/session.tsx";
+import {
+  readCatalog,
+  readDelivery,
+  readHealth,
+  readStats,
+  readSubscription,
+  readSubscriptions,
+} from "./reads.ts";
+import type { StatsRange } from "./stats-range.ts";
+
+/** Everything of one subscription is below its id, so that one call forgets it all. */
+export const keys = {
+  all: ["webhooks"],
+  list: ["webhooks", "list"],
+  catalog: ["webhooks", "catalog"],
+  one: (id: string) => ["webhooks", "one", id],
+  health: (id: string) => ["webhooks", "one", id, "health"],
+  allStats: (id: string) => ["webhooks", "one", id, "stats"],
+  stats: (id: string, range: StatsRange) => ["webhooks", "one", id, "stats", range],
+  attempts: (id: string, filter: object) => ["webhooks", "one", id, "attempts", filter],
+  delivery: (id: string, eventId: string) => ["webhooks", "one", id, "delivery", eventId],
+} as const;
+
+const LIST_MS = 10_000;
+const STATS_MS = 30_000;
+/** Until the first attempt there is little to see, and somebody waits for it. */
+const WAITING_FOR_ATTEMPT_MS = 500;
+const WAITING_FOR_RETRY_MS = 2_000;
+
+export function useSubscriptions() {
+  const api = useApi();
+  return useQuery({
+    queryKey: keys.list,
+    queryFn: () => readSubscriptions(api),
+    refetchInterval: LIST_MS,
+  });
+}
+
+export function useSubscription(id: string) {
+  const api = useApi();
+  return useQuery({ queryKey: keys.one(id), queryFn: () => readSubscription(api, id) });
+}
+
+export function useCatalog() {
+  const api = useApi();
+  return useQuery({
+    queryKey: keys.catalog,
+    queryFn: () => readCatalog(api),
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+}
+
+export function useHealth(id: string) {
+  const api = useApi();
+  return useQuery({
+    queryKey: keys.health(id),
+    queryFn: () => readHealth(api, id),
+    refetchInterval: LIST_MS,
+  });
+}
+
+/** What is shown stays until the next range is there. */
+export function useStats(id: string, range: StatsRange) {
+  const api = useApi();
+  return useQuery({
+    queryKey: keys.stats(id, range),
+    queryFn: () => readStats(api, id, range),
+    refetchInterval: STATS_MS,
+    placeholderData: keepPreviousData,
+  });
+}
+
+/** Asks again by itself until the delivery is settled. */
+export function useDelivery(id: string, eventId: string) {
+  const api = useApi();
+  return useQuery({
+    queryKey: keys.delivery(id, eventId),
+    queryFn: () => readDelivery(api, id, eventId),
+    refetchInterval: ({ state: { data } }) => {
+      if (data === undefined || data.state === "pending") return WAITING_FOR_ATTEMPT_MS;
+      return data.settled_at === null ? WAITING_FOR_RETRY_MS : false;
+    },
+  });
+}

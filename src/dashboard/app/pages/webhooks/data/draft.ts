@@ -1,0 +1,90 @@
+import type { DeliveryKind, Subscription } from "./reads.ts";
+
+/** What the forms of creation and settings edit. */
+export interface Draft {
+  readonly kind: DeliveryKind;
+  readonly url: string;
+  readonly label: string;
+  /** Null for all of them, those of the future too. */
+  readonly events: readonly string[] | null;
+  readonly payloadMode: Subscription["payload_mode"];
+  readonly suppressNative: boolean;
+  readonly ordering: Subscription["ordering"];
+  readonly intervalHours: number;
+}
+
+/** Field → its name in the API, for those that show their own errors. */
+export const DRAFT_FIELDS = {
+  url: "webhook_url",
+  label: "label",
+  intervalHours: "batch_interval_hours",
+  events: "events",
+  payloadMode: "payload_mode",
+  ordering: "ordering",
+} as const;
+
+const DEFAULT_INTERVAL_HOURS = 4;
+
+export function newDraft(kind: DeliveryKind): Draft {
+  return {
+    kind,
+    url: "",
+    label: "",
+    events: null,
+    payloadMode: "full",
+    suppressNative: false,
+    ordering: "subscription",
+    intervalHours: DEFAULT_INTERVAL_HOURS,
+  };
+}
+
+export function draftOf(one: Subscription): Draft {
+  return {
+    kind: one.delivery_kind,
+    url: one.webhook_url,
+    label: one.label,
+    events: one.events,
+    payloadMode: one.payload_mode,
+    suppressNative: one.suppress_native_notifications,
+    ordering: one.ordering,
+    intervalHours: one.batch_interval_hours ?? DEFAULT_INTERVAL_HOURS,
+  };
+}
+
+/** The fields that count for this kind, as the API names them. */
+function fieldsOf(draft: Draft) {
+  const common = { label: draft.label.trim(), webhook_url: draft.url.trim() };
+  if (draft.kind === "batch") return { ...common, batch_interval_hours: draft.intervalHours };
+  return {
+    ...common,
+    events: draft.events === null ? null : [...draft.events],
+    payload_mode: draft.payloadMode,
+    suppress_native_notifications: draft.suppressNative,
+    ordering: draft.ordering,
+  };
+}
+
+export function createBody(draft: Draft) {
+  return { delivery_kind: draft.kind, ...fieldsOf(draft) };
+}
+
+/** Only what differs from the subscription. */
+export function changesOf(
+  draft: Draft,
+  current: Subscription,
+): Partial<ReturnType<typeof fieldsOf>> {
+  const before: Readonly<Record<string, unknown>> = fieldsOf(draftOf(current));
+  const changed = Object.entries(fieldsOf(draft)).filter(
+    ([field, value]) => !isSame(value, before[field]),
+  );
+  return Object.fromEntries(changed);
+}
+
+/** The order of events in a filter says nothing. */
+function isSame(one: unknown, other: unknown): boolean {
+  return normal(one) === normal(other);
+}
+
+function normal(value: unknown): string {
+  return JSON.stringify(Array.isArray(value) ? value.map(String).toSorted() : value);
+}

@@ -1,0 +1,73 @@
+import { Select, Stack, TextInput } from "@mantine/core";
+
+import type { FormState } from "../../../ui/use-form.ts";
+import { useCatalog } from "../data/data.ts";
+import type { Draft } from "../data/draft.ts";
+import { urlHint } from "./url-hint.ts";
+
+interface FieldsProps {
+  readonly form: FormState<Draft>;
+}
+
+export function EndpointFields({ form }: FieldsProps) {
+  return (
+    <Stack>
+      <UrlField form={form} />
+      <TextInput
+        label="Label"
+        description="What you call it. Only your team sees it."
+        required
+        maxLength={100}
+        {...form.text("label")}
+        error={labelled("The label", form.errorOf("label"))}
+      />
+      {form.draft.kind === "batch" && <IntervalField form={form} />}
+    </Stack>
+  );
+}
+
+/** Says of the URL what can be said while it is typed; the server's word counts. */
+function UrlField({ form }: FieldsProps) {
+  const hint = urlHint(form.draft.url.trim());
+  const error = labelled("The URL", form.errorOf("url"));
+  return (
+    <TextInput
+      label="Endpoint URL"
+      description={
+        hint?.kind === "advice" ? hint.text : "Where we POST events to: https, on a public address."
+      }
+      placeholder="https://example.com/webhooks/reviews"
+      type="url"
+      inputMode="url"
+      autoComplete="off"
+      spellCheck={false}
+      required
+      {...form.text("url")}
+      error={error ?? (hint?.kind === "error" && hint.text)}
+    />
+  );
+}
+
+function IntervalField({ form }: FieldsProps) {
+  const { intervalHours } = form.draft;
+  const hours = useCatalog().data?.batch_interval_hours ?? [intervalHours];
+  return (
+    <Select
+      label="Interval"
+      description="How often a batch is sent, counted from the creation. An empty one sends nothing."
+      data={hours.map((one) => ({
+        value: String(one),
+        label: one === 1 ? "Every hour" : `Every ${one} hours`,
+      }))}
+      allowDeselect={false}
+      value={String(intervalHours)}
+      error={labelled("The interval", form.errorOf("intervalHours"))}
+      onChange={(value) => value !== null && form.edit({ intervalHours: Number(value) })}
+    />
+  );
+}
+
+/** `The label` and `must not be empty` make a sentence. */
+export function labelled(name: string, error: string | undefined): string | undefined {
+  return error === undefined ? undefined : `${name} ${error}.`;
+}

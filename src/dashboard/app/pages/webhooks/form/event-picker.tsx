@@ -1,0 +1,131 @@
+import { Checkbox, Group, Stack, Text, TextInput } from "@mantine/core";
+import { useState } from "react";
+
+import { counted, sentence } from "../../../ui/format.ts";
+import { useCatalog } from "../data/data.ts";
+import type { CatalogEvent } from "../data/reads.ts";
+import { Choice } from "./choice.tsx";
+
+interface PickerProps {
+  /** Null for all of them, those of the future too. */
+  readonly events: readonly string[] | null;
+  readonly onChange: (events: readonly string[] | null) => void;
+  readonly error: string | undefined;
+}
+
+export function EventPicker({ events, onChange, error }: PickerProps) {
+  const catalog = useCatalog();
+  const all = (catalog.data?.events ?? []).filter((one) => one.subscribable);
+  const choose = (which: "all" | "some") =>
+    onChange(which === "all" ? null : all.map(({ value }) => value));
+  return (
+    <Stack gap="sm">
+      <Choice
+        label="Events"
+        value={events === null ? "all" : "some"}
+        onChange={choose}
+        error={error}
+        options={[
+          {
+            value: "all",
+            label: `All ${all.length || ""} events`,
+            description: "Also kinds of events that are added later.",
+          },
+          {
+            value: "some",
+            label: "Only some events",
+            description: "The others are not recorded for this subscription at all.",
+          },
+        ]}
+      />
+      {events !== null && <SomeEvents all={all} events={events} onChange={onChange} />}
+    </Stack>
+  );
+}
+
+interface SomeEventsProps {
+  readonly all: readonly CatalogEvent[];
+  readonly events: readonly string[];
+  readonly onChange: (events: readonly string[]) => void;
+}
+
+function SomeEvents({ all, events, onChange }: SomeEventsProps) {
+  const [search, setSearch] = useState("");
+  const wanted = search.trim().toLowerCase();
+  const found = all.filter(({ value, description }) =>
+    `${value} ${value.replaceAll("_", " ")} ${description}`.toLowerCase().includes(wanted),
+  );
+  const byCategory = [...Map.groupBy(found, ({ category }) => category)];
+  const set = (values: readonly string[], isOn: boolean) =>
+    onChange(
+      isOn
+        ? [...new Set([...events, ...values])]
+        : events.filter((value) => !values.includes(value)),
+    );
+  return (
+    <Stack gap="sm" className="nested">
+      <TextInput
+        label="Search events"
+        type="search"
+        value={search}
+        onChange={(event) => setSearch(event.currentTarget.value)}
+      />
+      <Text size="sm" c="dimmed" aria-live="polite">
+        {counted(events.length, "event")} of {all.length} selected
+        {wanted !== "" && `, ${found.length} found`}
+      </Text>
+      {byCategory.map(([category, some]) => (
+        <Category key={category} {...{ category, some, events, set }} />
+      ))}
+      {found.length === 0 && (
+        <Text size="sm">No event has “{search}” in its name or description.</Text>
+      )}
+    </Stack>
+  );
+}
+
+interface CategoryProps {
+  readonly category: string;
+  /** The events of the category that are shown. */
+  readonly some: readonly CatalogEvent[];
+  /** The values of all events that are selected. */
+  readonly events: readonly string[];
+  readonly set: (values: readonly string[], isOn: boolean) => void;
+}
+
+function Category({ category, some, events, set }: CategoryProps) {
+  const values = some.map(({ value }) => value);
+  const count = values.filter((value) => events.includes(value)).length;
+  return (
+    <fieldset className="category">
+      <legend className="unseen">{sentence(category)} events</legend>
+      <Checkbox
+        label={
+          <Group gap={6} component="span">
+            <Text span fw={600} size="sm">
+              {sentence(category)}
+            </Text>
+            <Text span size="sm" c="dimmed">
+              {count} of {values.length}
+            </Text>
+          </Group>
+        }
+        aria-label={`All ${sentence(category)} events`}
+        checked={count === values.length}
+        indeterminate={count > 0 && count < values.length}
+        onChange={(event) => set(values, event.currentTarget.checked)}
+      />
+      <div className="event-grid">
+        {some.map(({ value, description }) => (
+          <Checkbox
+            key={value}
+            label={<code className="event-name">{value}</code>}
+            description={description}
+            checked={events.includes(value)}
+            onChange={(event) => set([value], event.currentTarget.checked)}
+          />
+        ))}
+      </div>
+    </fieldset>
+  );
+}

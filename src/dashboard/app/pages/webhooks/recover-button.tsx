@@ -1,0 +1,74 @@
+import { Button, Stack, Text } from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
+import { useState } from "react";
+
+import { Confirm } from "../../ui/confirm.tsx";
+import { counted } from "../../ui/format.ts";
+import { Icon } from "../../ui/icon.tsx";
+import { notify } from "../../ui/notify.ts";
+import { TimeField } from "../../ui/time-field.tsx";
+import { useSubscriptionActions } from "./data/use-subscription-actions.ts";
+
+const DAY_MS = 86_400_000;
+/** The events of one call; the API says 0 when nothing is left. */
+const AT_ONCE = 10_000;
+
+/** Queues again what was not delivered in a window of time. */
+export function RecoverButton({ id }: { readonly id: string }) {
+  const [opened, { open, close }] = useDisclosure();
+  return (
+    <>
+      <Button variant="default" onClick={open} leftSection={<Icon name="refresh" size={16} />}>
+        Recover …
+      </Button>
+      {opened && <RecoverDialog id={id} onClose={close} />}
+    </>
+  );
+}
+
+interface RecoverDialogProps {
+  readonly id: string;
+  readonly onClose: () => void;
+}
+
+function RecoverDialog({ id, onClose }: RecoverDialogProps) {
+  const { recover } = useSubscriptionActions(id);
+  const [since, setSince] = useState<string | undefined>(() =>
+    new Date(Date.now() - DAY_MS).toISOString(),
+  );
+  const [until, setUntil] = useState<string>();
+  const confirm = async () => {
+    if (since === undefined) return;
+    const queued = await recover({ since, ...(until !== undefined && { until }) });
+    notify.done(
+      queued >= AT_ONCE
+        ? `${counted(queued, "event")} queued, as many as go at once. Recover again for the rest.`
+        : `${counted(queued, "event")} queued.`,
+    );
+  };
+  return (
+    <Confirm
+      opened
+      onClose={onClose}
+      title="Recover a window of time"
+      action="Queue them again"
+      isReady={since !== undefined}
+      onConfirm={confirm}
+    >
+      <Stack>
+        <Text size="sm">
+          Every event of this window that was not delivered and is not queued goes to the end of the
+          queue, in order, under its old <code>X-SVC-Delivery</code>. What was delivered is not
+          touched. For after an outage of your endpoint.
+        </Text>
+        <TimeField label="Since" className="filter time" value={since} onChange={setSince} />
+        <TimeField
+          label="Until (now, if empty)"
+          className="filter time"
+          value={until}
+          onChange={setUntil}
+        />
+      </Stack>
+    </Confirm>
+  );
+}

@@ -1,0 +1,40 @@
+import { duration, number } from "../../../ui/format.ts";
+import { NamedValue } from "../../../ui/named-value.tsx";
+import { Time } from "../../../ui/time.tsx";
+import type { Health } from "../data/reads.ts";
+
+const PERCENT = new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: 1 });
+/** The API counts no further. */
+const COUNTED_TO = 100_000;
+
+interface HealthSummaryProps {
+  readonly health: Health;
+  readonly isActive: boolean;
+}
+
+export function HealthSummary({ health, isActive }: HealthSummaryProps) {
+  const { success_rate_24h: rate, oldest_pending_age_s: age, pending, held } = health;
+  return (
+    <dl className="value-grid">
+      <NamedValue name="Success, 24 h" hint={rate === null ? "No attempts yet" : "of all attempts"}>
+        {rate === null ? "–" : PERCENT.format(rate)}
+      </NamedValue>
+      <NamedValue name={isActive ? "Pending" : "Held"} hint="events in the queue">
+        {queueLength(isActive ? pending : held)}
+      </NamedValue>
+      <NamedValue
+        name="Oldest in queue"
+        hint={age === null ? "Nothing waits" : "since it happened"}
+      >
+        {age === null ? "–" : duration(age)}
+      </NamedValue>
+      <NamedValue name="Last success">
+        {health.last_success_at === null ? "Never" : <Time at={health.last_success_at} />}
+      </NamedValue>
+    </dl>
+  );
+}
+
+/** A number of queued events, as far as the API counts them. */
+export const queueLength = (count: number): string =>
+  count >= COUNTED_TO ? `${number(COUNTED_TO)}+` : number(count);

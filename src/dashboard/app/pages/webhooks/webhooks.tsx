@@ -1,0 +1,48 @@
+import { Button, SimpleGrid } from "@mantine/core";
+import { Link } from "wouter";
+
+import { Icon } from "../../ui/icon.tsx";
+import { PageHeader } from "../../ui/page-header.tsx";
+import { Loaded } from "../../ui/states.tsx";
+import { useSubscriptions } from "./data/data.ts";
+import { EmptySlot } from "./empty-slot.tsx";
+import { KINDS } from "./kinds.ts";
+import { SlotCard } from "./slot-card.tsx";
+
+export function Page() {
+  const subscriptions = useSubscriptions();
+  const isFull = (subscriptions.data?.data.length ?? 0) >= KINDS.length;
+  return (
+    <>
+      <PageHeader
+        title="Webhooks"
+        description="Your systems hear of reviews, responses and connections by signed HTTP requests."
+        actions={
+          !isFull && (
+            <Button
+              component={Link}
+              href="/webhooks/new"
+              leftSection={<Icon name="plus" size={16} />}
+            >
+              New subscription
+            </Button>
+          )
+        }
+      />
+      <Loaded query={subscriptions}>
+        {({ data }) => (
+          <SimpleGrid cols={{ base: 1, md: 2 }} spacing="lg">
+            {KINDS.map((kind) => {
+              const one = data.find(({ delivery_kind }) => delivery_kind === kind.kind);
+              return one === undefined ? (
+                <EmptySlot key={kind.kind} kind={kind} />
+              ) : (
+                <SlotCard key={kind.kind} subscription={one} />
+              );
+            })}
+          </SimpleGrid>
+        )}
+      </Loaded>
+    </>
+  );
+}

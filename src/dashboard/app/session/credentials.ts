@@ -1,0 +1,46 @@
+import { apiWith } from "../api/connect.ts";
+import type { Session } from "./identity.ts";
+import { useSessionState } from "./session.tsx";
+
+/** How the domain of an email signs in. */
+export interface SignInMethods {
+  readonly password: boolean;
+  readonly sso: boolean;
+}
+
+interface CodeRequest {
+  readonly email: string;
+  readonly type: "forgot_password" | "change_password";
+}
+
+/** What proves who somebody is: passwords, codes from mails, and what an identity provider says. */
+export function useCredentials() {
+  const { api } = useSessionState();
+  return {
+    /** Nobody is looked up by it. */
+    discover: (email: string): Promise<SignInMethods> =>
+      api.call("POST", "/auth/discover", { body: { email } }),
+    logIn: (email: string, password: string, rememberMe: boolean): Promise<Session> =>
+      api.call("POST", "/login", { body: { email, password, rememberMe } }),
+    /** Redeems the code that a single sign-on brought back. */
+    exchangeCode: (code: string, verifier: string): Promise<Session> =>
+      api.call("GET", "/auth/sso/exchange", { query: { code, code_verifier: verifier } }),
+    /** Mails a code of six digits. */
+    sendCode: async (request: CodeRequest): Promise<void> => {
+      await api.call("POST", "/email-otp/resend", { body: { ...request } });
+    },
+    /** Answers the token that is good for a new password and for nothing else. */
+    verifyCode: async (request: CodeRequest, otp: string): Promise<string | undefined> => {
+      const answer = await api.call("POST", "/email-otp/verify", { body: { ...request, otp } });
+      return "token" in answer ? answer.token : undefined;
+    },
+    /** Checks the present password, and mails a code of six digits. */
+    startPasswordChange: async (currentPassword: string): Promise<void> => {
+      const body = { current_password: currentPassword };
+      await api.call("POST", "/change-password", { body });
+    },
+    /** With the token of `verifyCode`: a 401 of it ends no session. */
+    setPassword: (token: string, password: string): Promise<Session> =>
+      apiWith(token).call("POST", "/reset-password", { body: { password } }),
+  };
+}

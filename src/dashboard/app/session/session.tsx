@@ -1,0 +1,128 @@
+import {
+  createContext,
+  use,
+  useCallback,
+  useEffect,
+  useMemo,
+  useRef,
+  useState,
+  type ReactNode,
+} from "react";
+
+import type { ApiClient } from "../api/api-client.ts";
+import { apiWith } from "../api/connect.ts";
+import { notify } from "../ui/notify.ts";
+import { endToken, readIdentity, storedSession, type Session } from "./identity.ts";
+import { queryClient } from "./query-client.ts";
+import type { Arrival } from "./single-sign-on.ts";
+import { HOME, NO_ARRIVAL, takeArrival } from "./trip.ts";
+
+/** `expired`: not by the user. `unconfirmed`: by the user, but the server could not be told. */
+type Ending = "expired" | "signed_out" | "unconfirmed";
+
+interface SessionState {
+  readonly session: Session | undefined;
+  readonly isRemembered: boolean;
+  /** How the last session of this tab ended. */
+  readonly ended: Ending | undefined;
+  /** What a single sign-on brought back when the page was loaded. */
+  readonly arrival: Arrival;
+  /** The API with the token of the session; a 401 ends the session. */
+  readonly api: ApiClient;
+  readonly signIn: (session: Session, options: { readonly remember: boolean }) => void;
+  /** Ends the token at the server, too. */
+  readonly signOut: () => void;
+}
+
+const Context = createContext<SessionState | undefined>(undefined);
+
+export function SessionProvider({ children }: { readonly children: ReactNode }) {
+  const { session, ended, arrival, enter, leave, renew, end } = useSessionChanges();
+  const token = session?.token;
+  const api = useMemo(
+    () => apiWith(token, () => token !== undefined && leave(token, "expired")),
+    [token, leave],
+  );
+  useFreshIdentity(api, token, renew);
+  const isRemembered = storedSession.exists();
+  const state = { session, isRemembered, ended, arrival, api, signIn: enter, signOut: end };
+  return <Context value={state}>{children}</Context>;
+}
+
+/** The session of this tab, and everything that changes it. */
+function useSessionChanges() {
+  const [arrival, setArrival] = useState(takeArrival);
+  const [session, setSession] = useState(() => storedSession.read());
+  const [ended, setEnded] = useState<Ending>();
+  const token = session?.token;
+  const live = useRef(token);
+
+  const enter = useCallback((next: Session, { remember }: { remember: boolean }) => {
+    queryClient.clear();
+    if (remember) storedSession.write(next);
+    else storedSession.remove();
+    live.current = next.token;
+    setArrival(NO_ARRIVAL);
+    setEnded(undefined);
+    setSession(next);
+  }, []);
+  const leave = useCallback((of: string, why?: Ending) => {
+    // A late answer to an earlier session says nothing of the present one.
+    if (live.current !== of) return;
+    live.current = undefined;
+    storedSession.remove();
+    notify.clear();
+    queryClient.clear();
+    setArrival(NO_ARRIVAL);
+    setSession(undefined);
+    setEnded(why);
+  }, []);
+  const renew = useCallback((next: Session) => {
+    if (live.current !== next.token) return;
+    storedSession.write(next);
+    setSession(next);
+  }, []);
+  const end = () => {
+    if (token === undefined) return;
+    // Whoever signs in next begins at their own start.
+    history.replaceState(null, "", HOME);
+    leave(token);
+    void endToken(token).then((isCertain) => {
+      if (live.current === undefined) setEnded(isCertain ? "signed_out" : "unconfirmed");
+    });
+  };
+  return { session, ended, arrival, enter, leave, renew, end };
+}
+
+/** What was stored over a reload may be out of date: the role, the name, the look. */
+function useFreshIdentity(
+  api: ApiClient,
+  token: string | undefined,
+  renew: (next: Session) => void,
+): void {
+  const restored = useRef(token);
+  useEffect(() => {
+    if (token === undefined || token !== restored.current) return;
+    restored.current = undefined;
+    readIdentity(api).then(
+      (identity) => renew({ ...identity, token }),
+      // A 401 has ended the session; without an answer the page goes on with what it has.
+      () => undefined,
+    );
+  }, [api, token, renew]);
+}
+
+export function useSessionState(): SessionState {
+  const state = use(Context);
+  if (state === undefined) throw new Error("There is no SessionProvider above.");
+  return state;
+}
+
+export const useApi = (): ApiClient => useSessionState().api;
+
+/** The session on a page that only people who are signed in see. */
+export function useSession(): Session {
+  const { session } = useSessionState();
+  if (session === undefined) throw new Error("Nobody is signed in.");
+  return session;
+}

@@ -1,0 +1,14 @@
+import type { ComponentType } from "react";
+
+import type { Role } from "../session/roles.ts";
+import type { IconName } from "../ui/icon.tsx";
+
+/** One entry of the navigation with all paths below it. */
+export interface Area {
+  readonly path: string;
+  readonly title: string;
+  readonly icon: IconName;
+  readonly roles: readonly Role[];
+  /** Path below `/dashboard` → page; loaded when it is first shown. */
+  readonly pages: Readonly<Record<string, ComponentType>>;
+}

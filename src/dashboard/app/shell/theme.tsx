@@ -1,0 +1,101 @@
+import {
+  createTheme,
+  MantineProvider,
+  type CSSVariablesResolver,
+  type MantineTheme,
+} from "@mantine/core";
+import { Notifications } from "@mantine/notifications";
+import { useMemo, type ReactNode } from "react";
+
+import { useSessionState } from "../session/session.tsx";
+import { readableOn, shadesOf } from "./colors.ts";
+
+const PLATFORM_COLOR = "#1f6feb";
+/** The darkest of the light ones, and the lightest of the dark ones, that text stands on. */
+const LIGHT_BACKGROUND = "#f8f9fa";
+const DARK_BACKGROUND = "#242424";
+
+/** The nonce of the document's policy: style elements that the components write carry it. */
+export function styleNonce(): string {
+  return document.querySelector<HTMLScriptElement>("script[nonce]")?.nonce ?? "";
+}
+
+/** The components in the colours of whoever is signed in. */
+export function BrandTheme({ children }: { readonly children: ReactNode }) {
+  const { session } = useSessionState();
+  const color = session?.theme.primary_color ?? PLATFORM_COLOR;
+  const theme = useMemo(
+    () =>
+      createTheme({
+        primaryColor: "brand",
+        primaryShade: 6,
+        colors: { brand: shadesOf(color) },
+        autoContrast: true,
+        respectReducedMotion: true,
+        defaultRadius: "md",
+        cursorType: "pointer",
+        fontFamily:
+          "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif",
+        fontFamilyMonospace: "ui-monospace, SFMono-Regular, Menlo, Consolas, monospace",
+        headings: { fontWeight: "650" },
+      }),
+    [color],
+  );
+  const variables = useMemo(() => readableVariables(color), [color]);
+  return (
+    <MantineProvider
+      theme={theme}
+      defaultColorScheme="auto"
+      cssVariablesResolver={variables}
+      getStyleNonce={styleNonce}
+    >
+      <Notifications position="bottom-right" />
+      {children}
+    </MantineProvider>
+  );
+}
+
+/** A red on which white words can be read. */
+const STRONG_RED = {
+  "--mantine-color-red-filled": "#c92a2a",
+  "--mantine-color-red-filled-hover": "#b02525",
+} as const;
+
+/** Colours of states, which stand as words on their own pale colour; the library's yellow is too faint there. */
+const STATE_COLORS = ["red", "yellow", "teal", "blue", "gray"] as const;
+
+function readableWords(colors: MantineTheme["colors"]): Record<string, string> {
+  const entries = STATE_COLORS.map((name) => {
+    const [, pale, , , , , , , , strong] = colors[name];
+    return [`--mantine-color-${name}-light-color`, readableOn(strong, pale)];
+  });
+  return Object.fromEntries(entries);
+}
+
+/** The library's grey for lesser text, and a tenant's colour, may be too faint to read: both are held to WCAG AA. */
+function readableVariables(color: string): CSSVariablesResolver {
+  const onLight = readableOn(color, LIGHT_BACKGROUND);
+  const onDark = readableOn(color, DARK_BACKGROUND);
+  return ({ colors }) => ({
+    variables: {},
+    light: {
+      ...STRONG_RED,
+      ...readableWords(colors),
+      "--mantine-color-dimmed": "#5c636a",
+      "--mantine-color-placeholder": "#6a7178",
+      "--mantine-color-error": "#c92a2a",
+      "--mantine-color-anchor": onLight,
+      "--mantine-color-brand-text": onLight,
+      // The darkest ground that it stands on is that of a hovered entry.
+      "--mantine-color-brand-light-color": readableOn(color, shadesOf(color)[2]),
+    },
+    dark: {
+      ...STRONG_RED,
+      "--mantine-color-dimmed": "#a6a7ab",
+      "--mantine-color-placeholder": "#909296",
+      "--mantine-color-error": "#ff8787",
+      "--mantine-color-anchor": onDark,
+      "--mantine-color-brand-text": onDark,
+    },
+  });
+}

@@ -1,0 +1,91 @@
+import { Group, Paper, Text, Title, useComputedColorScheme } from "@mantine/core";
+import { useEffect, useMemo, useRef, useState } from "react";
+import uPlot from "uplot";
+
+import { ChartTable } from "./chart-table.tsx";
+import { chartOptions } from "./chart-options.ts";
+import { textOf, type ChartProps, type ChartSeries } from "./chart-series.ts";
+
+/** Values over time: drawn, said in a legend, and as a table for whoever cannot see or point. */
+export function Chart(props: ChartProps) {
+  const { title, times, series, format, formatTime } = props;
+  const [at, setAt] = useState<number>();
+  const point = at === undefined ? undefined : times[at];
+  return (
+    <Paper withBorder p="md" component="figure" className="chart">
+      <Group justify="space-between" gap="xs" mb={4} component="figcaption">
+        <Title order={3} size="h5">
+          {title}
+        </Title>
+        <Text size="xs" c="dimmed" aria-hidden>
+          {point === undefined ? "" : formatTime(point)}
+        </Text>
+      </Group>
+      <Group gap="md" mb="xs" component="ul" className="chart-legend">
+        {series.map(({ label, color, shape, values, summary }) => {
+          const value = at === undefined ? undefined : values[at];
+          return (
+            <Text size="sm" component="li" key={label}>
+              <span className="chart-key" data-shape={shape} style={{ color: `var(${color})` }} />
+              {label}{" "}
+              <Text span fw={600} className="tabular">
+                {at === undefined ? summary : textOf(value, format)}
+              </Text>
+            </Text>
+          );
+        })}
+      </Group>
+      <Plot {...props} onPoint={setAt} />
+      <ChartTable {...props} />
+    </Paper>
+  );
+}
+
+function Plot(props: ChartProps & { readonly onPoint: (index: number | undefined) => void }) {
+  const { times, series, isStacked = false } = props;
+  const host = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot>(undefined);
+  const scheme = useComputedColorScheme("light");
+  const data = useMemo(() => dataOf(times, series, isStacked), [times, series, isStacked]);
+  const latest = useRef({ props, data });
+  useEffect(() => {
+    latest.current = { props, data };
+    plot.current?.setData(data);
+  });
+  // Drawn anew where the shape of it changes; new values alone are only set.
+  const shape = series.map(({ label, color }) => label + color).join();
+  useEffect(() => {
+    const element = host.current;
+    if (element === null) return undefined;
+    const { props: now, data: first } = latest.current;
+    const made = new uPlot(chartOptions(now, element), first, element);
+    plot.current = made;
+    const observer = new ResizeObserver(() =>
+      made.setSize({ width: element.clientWidth, height: made.height }),
+    );
+    observer.observe(element);
+    return () => {
+      observer.disconnect();
+      made.destroy();
+      plot.current = undefined;
+    };
+    // The colours are read from the page when it is made.
+    // oxlint-disable-next-line react/exhaustive-effect-dependencies
+  }, [scheme, shape]);
+  return <div ref={host} className="chart-plot" aria-hidden />;
+}
+
+/** Stacked, the first series is drawn behind, as high as the whole. */
+function dataOf(
+  times: readonly number[],
+  series: readonly ChartSeries[],
+  isStacked: boolean,
+): uPlot.AlignedData {
+  const columns = series.map(({ values }) => [...values]);
+  if (isStacked)
+    for (let i = columns.length - 2; i >= 0; i--)
+      columns[i] = (columns[i] ?? []).map(
+        (value, at) => (value ?? 0) + (columns[i + 1]?.[at] ?? 0),
+      );
+  return [[...times], ...columns];
+}

@@ -1,0 +1,41 @@
+import { Paper, Text, Title } from "@mantine/core";
+import type { ReactNode } from "react";
+
+import { number } from "./format.ts";
+import { useKeptFocus } from "./kept-focus.ts";
+
+interface PanelProps {
+  readonly title: string;
+  /** How many things are in it; none is not said. */
+  readonly count?: number;
+  /** The state of what is in it, where its controls come and go. */
+  readonly state?: string;
+  readonly children: ReactNode;
+}
+
+/** A part of a page with a small heading. Keeps the focus when its controls are replaced. */
+export function Panel({ title, count = 0, state = "", children }: PanelProps) {
+  const place = useKeptFocus(state);
+  return (
+    <Paper
+      withBorder
+      p="lg"
+      component="section"
+      aria-label={title}
+      ref={place}
+      tabIndex={-1}
+      className="panel"
+    >
+      <Title order={2} size="h5" mb="sm">
+        {title}
+        {count > 0 && (
+          <Text span c="dimmed" inherit>
+            {" "}
+            {number(count)}
+          </Text>
+        )}
+      </Title>
+      {children}
+    </Paper>
+  );
+}
