@@ -1,7 +1,8 @@
 // One raw statement (db/statement.ts): the look-up of the bearer check, which is measured hot.
-import { and, desc, eq, gt, inArray, isNull, or, sql, type SQL } from "drizzle-orm";
+import { and, desc, eq, gt, inArray, isNull, or, sql } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
+import { instantBefore } from "../../../db/conditions.ts";
 import { neverNull } from "../../../db/never-null.ts";
 import { prepared } from "../../../db/prepared.ts";
 import { companies } from "../../../db/schema/companies.ts";
@@ -156,20 +157,13 @@ export async function apiTokensOf(
   const rows = await db
     .select(apiTokenColumns)
     .from(tokens)
-    .where(and(eq(userId, ownerId), isLiveApiToken(now), isBehind(page.after)))
+    .where(and(eq(userId, ownerId), isLiveApiToken(now), instantBefore(issuedAt, jti, page.after)))
     .orderBy(desc(issuedAt), desc(jti))
     .limit(page.limit + 1);
   return rows.map(apiTokenOf);
 }
 
 const isLiveApiToken = (now: Date) => and(eq(kind, "api_pat"), gt(expiresAt, now));
-
-function isBehind(key: string | undefined): SQL | undefined {
-  if (key === undefined) return undefined;
-  const [issuedMs = "", lastJti = ""] = key.split(".");
-  const issuedAtLast = sql`to_timestamp(${issuedMs}::text::bigint / 1000.0)::timestamptz(3)`;
-  return sql`(${issuedAt}, ${jti}) < (${issuedAtLast}, ${lastJti})`;
-}
 
 export async function findApiToken(
   db: DbOrTx,

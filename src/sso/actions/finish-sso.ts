@@ -11,7 +11,12 @@ import { refuseCandidate, refuseNewcomer, refuseState, refuseUser, usesUp } from
 import type { Identity } from "../id-token.ts";
 import type { CallbackQuery } from "../model.ts";
 import { callbackUri, refusedPlace, withCode } from "../places.ts";
-import * as queries from "../queries.ts";
+import {
+  findLiveConnection,
+  shareConnection,
+  type LiveConnection,
+} from "../queries/connections.ts";
+import * as queries from "../queries/sign-ins.ts";
 import { errorOf, redeemAtProvider, type Redeemed } from "../redeem-code.ts";
 import { Refusal } from "../refusal.ts";
 import { auditRefusal, clientSecretContext, type Attempted, type SsoDeps } from "./deps.ts";
@@ -36,7 +41,7 @@ export async function finishSso(deps: SsoDeps, answered: Answered, call: Call): 
   const place = await auditRefusal(deps, attempted, async () => {
     const state = await claimState(deps, answered);
     ({ returnTo } = state);
-    const connection = await queries.findLiveConnection(deps.db, { id: connectionId });
+    const connection = await findLiveConnection(deps.db, { id: connectionId });
     if (connection === undefined) throw new Refusal("unknown_connection");
     const code = await readAnswer(deps, connection, answered.query);
     const redeemed = await redeem(deps, connection, { answered, code });
@@ -66,7 +71,7 @@ async function claimState(deps: SsoDeps, answered: Answered): Promise<queries.St
 /** RFC 6749, 4.1.2 and RFC 9207, 2.4: the issuer is compared before anything else of the answer is looked at. */
 async function readAnswer(
   { providers }: SsoDeps,
-  { issuer }: queries.LiveConnection,
+  { issuer }: LiveConnection,
   { iss, error, code }: CallbackQuery,
 ): Promise<string> {
   const { sendsIss } = await providers.metadata(issuer);
@@ -78,7 +83,7 @@ async function readAnswer(
 
 function redeem(
   deps: SsoDeps,
-  connection: queries.LiveConnection,
+  connection: LiveConnection,
   { answered, code }: { answered: Answered; code: string },
 ): Promise<Redeemed> {
   const { browser = "", query } = answered;
@@ -94,7 +99,7 @@ function redeem(
 }
 
 interface Admission {
-  readonly connection: queries.LiveConnection;
+  readonly connection: LiveConnection;
   readonly redeemed: Redeemed;
   readonly state: queries.StateRow;
   readonly call: Call;
@@ -117,8 +122,7 @@ async function admit(deps: SsoDeps, admission: Admission): Promise<string> {
     const held = await holdLinkedUser(tx, user, now);
     const refusal = refuseUser(user, connection.companyId) ?? (held === "held" ? undefined : held);
     if (refusal !== undefined) throw new Refusal(refusal);
-    if (!(await queries.shareConnection(tx, connection.id)))
-      throw new Refusal("unknown_connection");
+    if (!(await shareConnection(tx, connection.id))) throw new Refusal("unknown_connection");
     if (known === undefined) await link(tx, admission, { user, now });
     await queries.insertCode(tx, {
       codeHash: hashSecret(code),
@@ -140,7 +144,7 @@ async function withEmail({ identity, readUserinfo }: Redeemed): Promise<Identity
 /** decisions.md 2, SSO legs: a verified email in a domain of the connection, and a user of its company. */
 async function findNewcomer(
   tx: Tx,
-  { issuer, domains, companyId }: queries.LiveConnection,
+  { issuer, domains, companyId }: LiveConnection,
   { identity, attempted }: { identity: Identity; attempted: Attempted },
 ): Promise<queries.SsoUser> {
   const email = identity.email === undefined ? null : normaliseEmail(identity.email);
