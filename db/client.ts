@@ -4,6 +4,7 @@ import { PostgresJsDatabase, PostgresJsSession } from "drizzle-orm/postgres-js";
 import postgres from "postgres";
 
 import { isDeadlock } from "./errors.ts";
+import type { BuiltQuery } from "./prepared.ts";
 import {
   runStatement,
   type Rows,
@@ -37,6 +38,8 @@ interface Session extends Builder {
     statement: Statement<P, C>,
     given: ValuesOf<P>,
   ): Promise<Rows<C>>;
+  /** Runs what `prepared` has built. */
+  runBuilt<R>(query: BuiltQuery, given: Readonly<Record<string, unknown>>): Promise<R>;
   /** The driver itself. */
   readonly sql: postgres.ISql<DriverTypes>;
 }
@@ -117,12 +120,12 @@ const dialect = new PgDialect();
 const MAX_PREPARED_PARAMETERS = 64;
 
 type NoRelations = Record<string, never>;
-type DrizzleSession = PostgresJsSession<postgres.Sql, NoRelations, NoRelations>;
+type Answer<R> = { execute: R; all: unknown; values: unknown };
 
 /** Has the server prepare what the builder makes: once per connection, by its text, as the driver does with `sql`. */
 class PreparingSession extends PostgresJsSession<postgres.Sql, NoRelations, NoRelations> {
   override prepareQuery<T extends PreparedQueryConfig>(
-    ...[query, fields, name, ...rest]: Parameters<DrizzleSession["prepareQuery"]>
+    ...[query, fields, name, ...rest]: BuiltQuery
   ): PgPreparedQuery<T> {
     const byText = query.params.length > MAX_PREPARED_PARAMETERS ? undefined : "";
     return super.prepareQuery<T>(query, fields, name ?? byText, ...rest);
@@ -139,7 +142,9 @@ function sessionOver(sql: postgres.Sql<DriverTypes> | Transaction, onRows?: OnRo
     onRows?.(statement, rows);
     return rows;
   };
-  return Object.assign(new PostgresJsDatabase(dialect, session, undefined), { run, sql });
+  const runBuilt: Session["runBuilt"] = <R>(query: BuiltQuery, given: Record<string, unknown>) =>
+    session.prepareQuery<Answer<R>>(...query).execute(given);
+  return Object.assign(new PostgresJsDatabase(dialect, session, undefined), { run, runBuilt, sql });
 }
 
 const DEADLOCK_TRIES = 3;

@@ -18,3 +18,19 @@ export function idAfter(column: PgColumn, cursor: string | undefined): SQL | und
 export function idBefore(column: PgColumn, cursor: string | undefined): SQL | undefined {
   return cursor === undefined ? undefined : sql`${column} < ${cursor}::bigint`;
 }
+
+/**
+ * Rows behind the last one of a page, the newest first, and those of one instant by id in falling order. The cursor is
+ * the instant in ms and the id, with a dot between.
+ */
+export function instantBefore(
+  at: PgColumn,
+  id: PgColumn,
+  cursor: string | undefined,
+): SQL | undefined {
+  if (cursor === undefined) return undefined;
+  const [ms = "", last = ""] = cursor.split(".");
+  // Not by a Date: no driver writes years above 9999 as Postgres reads them.
+  const instant = sql`to_timestamp(${ms}::text::bigint / 1000.0)::timestamptz(3)`;
+  return sql`(${at}, ${id}) < (${instant}, ${last})`;
+}

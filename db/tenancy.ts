@@ -15,7 +15,3 @@ export const isTenantActive =
 
 /** The same of a user of the company. */
 export const isUserActive = sql`(${users.isActive} and ${isTenantActive})`.mapWith(users.isActive);
-
-/** Whose data it is: the partner itself, or the partner of the account; null for the platform. */
-export const tenantId = sql<typeof companies.$inferSelect.partnerId>`
-  case when ${companies.type} = 'partner' then ${companies.id} else ${companies.partnerId} end`;

@@ -1,8 +1,23 @@
+import { and, desc, eq, getTableColumns, gte, lt } from "drizzle-orm";
+
 import type { DbOrTx } from "../../db/client.ts";
+import { idBefore } from "../../db/conditions.ts";
+import { prepared } from "../../db/prepared.ts";
+import { auditLog } from "../../db/schema/audit.ts";
 import type { Page } from "../http/list.ts";
 import type { StoredAuditRow } from "./model.ts";
 
-export interface AuditFilter {
+const { id, ...columns } = getTableColumns(auditLog);
+const insertion = prepared(columns, (db, given) => db.insert(auditLog).values(given));
+
+export async function insertAuditRow(
+  tx: DbOrTx,
+  row: Omit<typeof auditLog.$inferSelect, "id">,
+): Promise<void> {
+  await insertion(tx, row);
+}
+
+interface AuditFilter {
   readonly action: string | undefined;
   readonly actorId: number | undefined;
   readonly companyId: number | undefined;
@@ -10,36 +25,24 @@ export interface AuditFilter {
   readonly until: Date | undefined;
 }
 
-export async function insertAuditRow(
-  tx: DbOrTx,
-  row: Omit<StoredAuditRow, "id" | "details"> & { details: Readonly<Record<string, unknown>> },
-): Promise<void> {
-  await tx.sql`
-    insert into audit_log
-      (at, action, actor_id, impersonator_id, company_id, ip, user_agent, request_id, details)
-    values
-      (${row.at}, ${row.action}, ${row.actorId}, ${row.impersonatorId}, ${row.companyId},
-       ${row.ip}, ${row.userAgent}, ${row.requestId}, ${JSON.stringify(row.details)}::text::jsonb)`;
-}
-
 /** Newest first by id, which is the order of writing. */
-export async function auditRows(
+export function auditRows(
   db: DbOrTx,
-  filter: AuditFilter,
+  { action, actorId, companyId, since, until }: AuditFilter,
   page: Page,
 ): Promise<StoredAuditRow[]> {
-  const { sql } = db;
   const conditions = [
-    filter.action === undefined ? sql`` : sql`and action = ${filter.action}`,
-    filter.actorId === undefined ? sql`` : sql`and actor_id = ${filter.actorId}`,
-    filter.companyId === undefined ? sql`` : sql`and company_id = ${filter.companyId}`,
-    filter.since === undefined ? sql`` : sql`and at >= ${filter.since}`,
-    filter.until === undefined ? sql`` : sql`and at < ${filter.until}`,
-    page.after === undefined ? sql`` : sql`and id < ${Number(page.after)}::bigint`,
+    action === undefined ? undefined : eq(auditLog.action, action),
+    actorId === undefined ? undefined : eq(auditLog.actorId, actorId),
+    companyId === undefined ? undefined : eq(auditLog.companyId, companyId),
+    since && gte(auditLog.at, since),
+    until && lt(auditLog.at, until),
+    idBefore(id, page.after),
   ];
-  return sql<StoredAuditRow[]>`
-    select id, at, action, actor_id as "actorId", impersonator_id as "impersonatorId", company_id as "companyId",
-      ip, user_agent as "userAgent", request_id as "requestId", details
-    from audit_log where true ${conditions}
-    order by id desc limit ${page.limit + 1}`;
+  return db
+    .select()
+    .from(auditLog)
+    .where(and(...conditions))
+    .orderBy(desc(id))
+    .limit(page.limit + 1);
 }

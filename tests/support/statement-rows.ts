@@ -22,7 +22,7 @@ function fits(value: unknown, shape: Shape): boolean {
   if (type.endsWith("[]")) return Array.isArray(value);
   if (type === "timestamp with time zone") return value instanceof Date;
   if (type === "boolean") return typeof value === "boolean";
-  if (type === "text") return typeof value === "string" && isOneOf(value, shape);
+  if (type === "text" || type === "uuid") return typeof value === "string" && isOneOf(value, shape);
   return type === "json" || type === "jsonb" || typeof value === "number";
 }
 

@@ -1,37 +1,74 @@
+import { and, desc, eq, ne, or, sql } from "drizzle-orm";
+
+import { arrayOf } from "../../../db/array-of.ts";
 import type { DbOrTx, Tx } from "../../../db/client.ts";
+import { idBefore } from "../../../db/conditions.ts";
 import { violatesUnique } from "../../../db/errors.ts";
+import { onlyRow } from "../../../db/only-row.ts";
+import { companies, plans as planTable, stores } from "../../../db/schema/companies.ts";
+import { isPartnerOfCompany, partners } from "../../../db/tenancy.ts";
 import type { Page } from "../../http/list.ts";
 import type { AccountQuery, Company, Named } from "../model.ts";
 
-const columns = (db: DbOrTx) => db.sql`
-  c.id, c.type, c.name, c.is_active as "isActive", c.primary_color as "primaryColor", c.logo_url as "logoUrl",
-  c.created_at as "createdAt", c.brand_name as "brandName", c.white_label_domain as domain,
-  c.white_label_enabled as "whiteLabelEnabled", c.partner_id as "partnerId", o.name as "partnerName", c.plan_id as "planId",
-  l.name as "planName", coalesce(
-    (select json_agg(json_build_object('id', s.id, 'name', s.name) order by s.id) from stores s where s.account_id = c.id),
-    '[]') as stores`;
+function selectCompanies(db: DbOrTx) {
+  const { id, name, isActive, primaryColor, logoUrl, createdAt } = companies;
+  const { brandName, whiteLabelDomain, whiteLabelEnabled, partnerId, planId } = companies;
+  const ownStores = eq(stores.accountId, id);
+  return db
+    .select({
+      id,
+      name,
+      isActive,
+      primaryColor,
+      logoUrl,
+      createdAt,
+      brandName,
+      domain: whiteLabelDomain,
+      whiteLabelEnabled,
+      partnerId,
+      partnerName: partners.name,
+      planId,
+      planName: planTable.name,
+      storeIds: arrayOf(
+        db.select({ id: stores.id }).from(stores).where(ownStores).orderBy(stores.id),
+      ),
+      storeNames: arrayOf(
+        db.select({ name: stores.name }).from(stores).where(ownStores).orderBy(stores.id),
+      ),
+    })
+    .from(companies)
+    .leftJoin(planTable, eq(planTable.id, planId))
+    .leftJoin(partners, isPartnerOfCompany);
+}
 
-const source = (db: DbOrTx) => db.sql`
-  companies c left join plans l on l.id = c.plan_id left join companies o on o.id = c.partner_id`;
+type CompanyRow = Awaited<ReturnType<typeof selectCompanies>>[number];
+
+function companyOf({ storeIds, storeNames, ...row }: CompanyRow, type: Company["type"]): Company {
+  return { ...row, type, stores: storeIds.map((id, i) => ({ id, name: storeNames[i] ?? "" })) };
+}
 
 /** Newest first. */
 export async function companiesOf(
   db: DbOrTx,
   type: Company["type"],
-  query: Pick<AccountQuery, "partner_id" | "is_active" | "name">,
+  {
+    partner_id: partnerId,
+    name,
+    is_active: isActive,
+  }: Pick<AccountQuery, "partner_id" | "is_active" | "name">,
   page: Page,
 ): Promise<Company[]> {
-  const { sql } = db;
   const conditions = [
-    query.partner_id === undefined ? sql`` : sql`and c.partner_id = ${query.partner_id}`,
-    query.name === undefined ? sql`` : sql`and position(lower(${query.name}) in lower(c.name)) > 0`,
-    query.is_active === undefined ? sql`` : sql`and c.is_active = ${query.is_active === "true"}`,
-    page.after === undefined ? sql`` : sql`and c.id < ${Number(page.after)}::bigint`,
+    partnerId === undefined ? undefined : eq(companies.partnerId, partnerId),
+    name === undefined ? undefined : sql`position(lower(${name}) in lower(${companies.name})) > 0`,
+    isActive === undefined ? undefined : eq(companies.isActive, isActive === "true"),
+    idBefore(companies.id, page.after),
   ];
-  return sql<Company[]>`
-    select ${columns(db)} from ${source(db)}
-     where c.type = ${type} ${conditions}
-     order by c.id desc limit ${page.limit + 1}`;
+  const rows = await selectCompanies(db)
+    .where(and(eq(companies.type, type), ...conditions))
+    .orderBy(desc(companies.id))
+    .limit(page.limit + 1);
+  return rows.map((row) => companyOf(row, type));
 }
 
 export async function companyById(
@@ -39,17 +76,18 @@ export async function companyById(
   type: Company["type"],
   id: number,
 ): Promise<Company | undefined> {
-  const [row] = await db.sql<Company[]>`
-    select ${columns(db)} from ${source(db)} where c.id = ${id} and c.type = ${type}`;
-  return row;
+  const [row] = await selectCompanies(db).where(
+    and(eq(companies.id, id), eq(companies.type, type)),
+  );
+  return row && companyOf(row, type);
 }
 
 export async function nameOfCompany(
   db: DbOrTx,
-  id: number,
+  wanted: number,
 ): Promise<(Named & { readonly type: string }) | undefined> {
-  const [row] = await db.sql<(Named & { readonly type: string })[]>`
-    select id, type, name from companies where id = ${id}`;
+  const { id, type, name } = companies;
+  const [row] = await db.select({ id, type, name }).from(companies).where(eq(id, wanted));
   return row;
 }
 
@@ -65,14 +103,13 @@ export interface NewCompanyRow {
   readonly createdAt: Date;
 }
 
-export async function insertCompany(tx: Tx, one: NewCompanyRow): Promise<number> {
-  const [row] = await tx.sql<[{ id: number }]>`
-    insert into companies (type, name, primary_color, logo_url, white_label_enabled, brand_name, white_label_domain,
-                           partner_id, plan_id, created_at)
-    values (${one.type}, ${one.name}, ${one.primaryColor}, ${one.logoUrl}, ${one.brandName !== null},
-            ${one.brandName}, ${one.domain}, ${one.partnerId}, ${one.planId}, ${one.createdAt})
-    returning id`;
-  return row.id;
+export async function insertCompany(tx: Tx, { domain, ...one }: NewCompanyRow): Promise<number> {
+  const whiteLabelEnabled = one.brandName !== null;
+  const rows = await tx
+    .insert(companies)
+    .values({ ...one, whiteLabelEnabled, whiteLabelDomain: domain })
+    .returning({ id: companies.id });
+  return onlyRow(rows).id;
 }
 
 export function isDomainTaken(error: unknown): boolean {
@@ -80,23 +117,25 @@ export function isDomainTaken(error: unknown): boolean {
 }
 
 export async function hasDomain(db: DbOrTx, domain: string): Promise<boolean> {
-  const rows = await db.sql`select 1 from companies where white_label_domain = ${domain}`;
+  const rows = await db
+    .select({ id: companies.id })
+    .from(companies)
+    .where(eq(companies.whiteLabelDomain, domain));
   return rows.length > 0;
 }
 
 export async function insertStores(
   tx: Tx,
-  account: { id: number; partnerId: number },
+  { id: accountId, partnerId }: { id: number; partnerId: number },
   names: readonly string[],
 ): Promise<void> {
-  await tx.sql`
-    insert into stores (account_id, partner_id, name)
-    select ${account.id}, ${account.partnerId}, name
-      from json_array_elements_text(${JSON.stringify(names)}::text::json) as n(name)`;
+  const rows = names.map((name) => ({ accountId, partnerId, name }));
+  if (rows.length > 0) await tx.insert(stores).values(rows);
 }
 
-export async function plans(db: DbOrTx): Promise<Named[]> {
-  return db.sql<Named[]>`select id, name from plans order by id`;
+export function plans(db: DbOrTx): Promise<Named[]> {
+  const { id, name } = planTable;
+  return db.select({ id, name }).from(planTable).orderBy(id);
 }
 
 /** False if it is in that state already. */
@@ -105,15 +144,21 @@ export async function setCompanyActive(
   { id, type }: Pick<Company, "id" | "type">,
   isActive: boolean,
 ): Promise<boolean> {
-  const { count } = await tx.sql`
-    update companies set is_active = ${isActive}
-     where id = ${id} and type = ${type} and is_active <> ${isActive}`;
+  const isOther = ne(companies.isActive, isActive);
+  const { count } = await tx
+    .update(companies)
+    .set({ isActive })
+    .where(and(eq(companies.id, id), eq(companies.type, type), isOther));
   return count > 0;
 }
 
 /** The company and, of a partner, its accounts: whoever stands below it stops with it. */
-export async function treeOf(tx: Tx, id: number): Promise<number[]> {
-  const rows = await tx.sql<{ id: number }[]>`
-    select id from companies where id = ${id} or partner_id = ${id} order by id`;
+export async function treeOf(tx: Tx, wanted: number): Promise<number[]> {
+  const { id, partnerId } = companies;
+  const rows = await tx
+    .select({ id })
+    .from(companies)
+    .where(or(eq(id, wanted), eq(partnerId, wanted)))
+    .orderBy(id);
   return rows.map((row) => row.id);
 }

@@ -1,4 +1,16 @@
+// One raw statement (db/statement.ts): the walk over the heads of the outbox, which recurses.
+import { and, asc, desc, eq, not, sql } from "drizzle-orm";
+
 import type { DbOrTx } from "../../../db/client.ts";
+import { neverNull } from "../../../db/never-null.ts";
+import {
+  dispatchers as dispatcherTable,
+  shards as shardTable,
+} from "../../../db/schema/dispatchers.ts";
+import { mails } from "../../../db/schema/mails.ts";
+import { outbox } from "../../../db/schema/outbox.ts";
+import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
+import { statement, value } from "../../../db/statement.ts";
 import {
   LOOK_LIMITS,
   type BlockedRow,
@@ -11,21 +23,37 @@ import {
 
 const { subscriptions, rows, counted } = LOOK_LIMITS;
 
-export async function dispatchers(db: DbOrTx): Promise<DispatcherRow[]> {
-  return db.sql<DispatcherRow[]>`
-    select id, started_at as "startedAt", renewed_at as "renewedAt",
-           greatest(0, extract(epoch from now() - renewed_at) * 1000)::int as "silentMs"
-      from dispatchers order by id limit ${rows}`;
+// Literals, for the partial indexes: a plan for any state would use none of them.
+const isWaiting = sql`${outbox.state} = 'waiting'`;
+const isDisabled = sql`${webhookSubscriptions.state} = 'disabled'`;
+const isQueued = sql`${mails.state} = 'queued'`;
+
+export function dispatchers(db: DbOrTx): Promise<DispatcherRow[]> {
+  const { id, startedAt, renewedAt } = dispatcherTable;
+  const silence = sql`greatest(0, extract(epoch from now() - ${renewedAt}) * 1000)::int`;
+  return db
+    .select({ id, startedAt, renewedAt, silentMs: silence.mapWith(Number) })
+    .from(dispatcherTable)
+    .orderBy(id)
+    .limit(rows);
 }
 
-export async function shards(db: DbOrTx): Promise<ShardRow[]> {
-  return db.sql<ShardRow[]>`
-    select id, dispatcher_id as "dispatcherId", epoch from shards order by id`;
+export function shards(db: DbOrTx): Promise<ShardRow[]> {
+  return db.select().from(shardTable).orderBy(shardTable.id);
 }
 
-/** The heads of the subscriptions that have unsettled entries: one index probe each, however long their queues are. */
-export async function heads(db: DbOrTx): Promise<HeadRow[]> {
-  return db.sql<HeadRow[]>`
+const headsOfOutbox = statement({
+  name: "headsOfOutbox",
+  reason: "The builder has no recursion.",
+  params: { limit: value("bigint") },
+  columns: {
+    shard: outbox.shard,
+    subscriptionId: outbox.subscriptionId,
+    isActive: value("boolean"),
+    isWaiting: value("boolean"),
+    recordedAt: outbox.recordedAt,
+  },
+  text: ({ limit }) => sql`
     with recursive found as (
       select s.id as shard, first.subscription_id
         from shards s cross join lateral (
@@ -39,37 +67,66 @@ export async function heads(db: DbOrTx): Promise<HeadRow[]> {
     )
     select f.shard, f.subscription_id as "subscriptionId", s.state = 'active' as "isActive",
            e.state = 'waiting' as "isWaiting", e.recorded_at as "recordedAt"
-      from (select shard, subscription_id from found limit ${subscriptions + 1}) f
+      from (select shard, subscription_id from found limit ${limit}) f
       join webhook_subscriptions s on s.id = f.subscription_id
      cross join lateral (
              select state, recorded_at from outbox
               where shard = f.shard and subscription_id = f.subscription_id
-              order by sequence limit 1) e`;
+              order by sequence limit 1) e`,
+});
+
+/** The heads of the subscriptions that have unsettled entries: one index probe each, however long their queues are. */
+export function heads(db: DbOrTx): Promise<HeadRow[]> {
+  return db.run(headsOfOutbox, { limit: subscriptions + 1 });
 }
 
 /** Entries that wait for a retry and block what is behind them; a test event blocks nothing. */
 export async function blockedHeads(db: DbOrTx): Promise<BlockedRow[]> {
-  return db.sql<BlockedRow[]>`
-    select o.subscription_id as "subscriptionId", s.partner_id as "partnerId", o.shard, o.sequence,
-           o.event_id as "eventId", o.event, o.attempt, o.due_at as "dueAt", o.recorded_at as "recordedAt"
-      from outbox o join webhook_subscriptions s on s.id = o.subscription_id
-     where o.state = 'waiting' and not o.is_test and s.state = 'active'
-     order by o.subscription_id, o.sequence limit ${rows + 1}`;
+  const { subscriptionId, shard, sequence, eventId, event, attempt, dueAt, recordedAt } = outbox;
+  const { id, partnerId } = webhookSubscriptions;
+  const isActive = eq(webhookSubscriptions.state, "active");
+  const entry = { subscriptionId, shard, sequence, eventId, event, attempt, dueAt, recordedAt };
+  const found = await db
+    .select({ ...entry, partnerId })
+    .from(outbox)
+    .innerJoin(webhookSubscriptions, eq(id, subscriptionId))
+    .where(and(isWaiting, not(outbox.isTest), isActive))
+    .orderBy(subscriptionId, sequence)
+    .limit(rows + 1);
+  return found.map((one) => ({ ...one, dueAt: neverNull(one.dueAt) }));
 }
 
 /** Those disabled last come first. */
 export async function disabledSubscriptions(db: DbOrTx): Promise<DisabledRow[]> {
-  return db.sql<DisabledRow[]>`
-    select id, partner_id as "partnerId", label, disabled_at as "disabledAt", disabled_reason as reason,
-           consecutive_failure_count as failures
-      from webhook_subscriptions where state = 'disabled'
-     order by disabled_at desc, id limit ${rows + 1}`;
+  const { id, partnerId, label, disabledAt, disabledReason } = webhookSubscriptions;
+  const { consecutiveFailureCount: failures } = webhookSubscriptions;
+  const found = await db
+    .select({ id, partnerId, label, disabledAt, reason: disabledReason, failures })
+    .from(webhookSubscriptions)
+    .where(isDisabled)
+    .orderBy(desc(disabledAt), asc(id))
+    .limit(rows + 1);
+  return found.map((one) => ({
+    ...one,
+    disabledAt: neverNull(one.disabledAt),
+    reason: neverNull(one.reason),
+  }));
 }
 
 export async function queueCounts(db: DbOrTx): Promise<QueueCounts> {
-  const [row] = await db.sql<QueueCounts[]>`
-    select (select count(*)::int from (select 1 from outbox limit ${counted + 1}) o) as entries,
-           (select count(*)::int from (select 1 from mails where state = 'queued' limit ${counted + 1}) m) as mails,
-           (select due_at from mails where state = 'queued' order by due_at limit 1) as "mailDueAt"`;
-  return row ?? { entries: 0, mails: 0, mailDueAt: null };
+  const someEntries = db
+    .select({ shard: outbox.shard })
+    .from(outbox)
+    .limit(counted + 1);
+  const someMails = db
+    .select({ id: mails.id })
+    .from(mails)
+    .where(isQueued)
+    .limit(counted + 1);
+  const [entries, queued, [next]] = await Promise.all([
+    db.$count(someEntries.as("entries")),
+    db.$count(someMails.as("queued")),
+    db.select({ dueAt: mails.dueAt }).from(mails).where(isQueued).orderBy(mails.dueAt).limit(1),
+  ]);
+  return { entries, mails: queued, mailDueAt: next?.dueAt ?? null };
 }

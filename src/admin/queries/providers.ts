@@ -1,23 +1,32 @@
+import { desc, eq } from "drizzle-orm";
+
 import type { DbOrTx, Tx } from "../../../db/client.ts";
+import { idBefore } from "../../../db/conditions.ts";
 import { violatesUnique } from "../../../db/errors.ts";
+import { onlyRow } from "../../../db/only-row.ts";
+import { reviewSites } from "../../../db/schema/providers.ts";
 import type { Page } from "../../http/list.ts";
 import type { Provider } from "../model.ts";
 
+const { id, slug, name } = reviewSites;
+
 /** Newest first. */
-export async function providersOf(db: DbOrTx, page: Page): Promise<Provider[]> {
-  const { sql } = db;
-  const before = page.after === undefined ? sql`` : sql`where id < ${Number(page.after)}::bigint`;
-  return sql<Provider[]>`
-    select id, slug, name from review_sites ${before} order by id desc limit ${page.limit + 1}`;
+export function providersOf(db: DbOrTx, page: Page): Promise<Provider[]> {
+  return db
+    .select({ id, slug, name })
+    .from(reviewSites)
+    .where(idBefore(id, page.after))
+    .orderBy(desc(id))
+    .limit(page.limit + 1);
 }
 
-export async function providerById(db: DbOrTx, id: number): Promise<Provider | undefined> {
-  const [row] = await db.sql<Provider[]>`select id, slug, name from review_sites where id = ${id}`;
+export async function providerById(db: DbOrTx, wanted: number): Promise<Provider | undefined> {
+  const [row] = await db.select({ id, slug, name }).from(reviewSites).where(eq(id, wanted));
   return row;
 }
 
-export async function hasSlug(db: DbOrTx, slug: string): Promise<boolean> {
-  const rows = await db.sql`select 1 from review_sites where slug = ${slug}`;
+export async function hasSlug(db: DbOrTx, wanted: string): Promise<boolean> {
+  const rows = await db.select({ id }).from(reviewSites).where(eq(slug, wanted));
   return rows.length > 0;
 }
 
@@ -26,16 +35,14 @@ export async function insertProvider(
   one: Omit<Provider, "id">,
   sealedSecret: string,
 ): Promise<number> {
-  const [row] = await tx.sql<[{ id: number }]>`
-    insert into review_sites (slug, name, sealed_secret) values (${one.slug}, ${one.name}, ${sealedSecret})
-    returning id`;
-  return row.id;
+  const row = { slug: one.slug, name: one.name, sealedSecret };
+  return onlyRow(await tx.insert(reviewSites).values(row).returning({ id })).id;
 }
 
 export function isSlugTaken(error: unknown): boolean {
   return violatesUnique(error, "review_sites_slug_key");
 }
 
-export async function replaceSecret(tx: Tx, id: number, sealedSecret: string): Promise<void> {
-  await tx.sql`update review_sites set sealed_secret = ${sealedSecret} where id = ${id}`;
+export async function replaceSecret(tx: Tx, wanted: number, sealedSecret: string): Promise<void> {
+  await tx.update(reviewSites).set({ sealedSecret }).where(eq(id, wanted));
 }

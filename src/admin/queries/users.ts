@@ -1,19 +1,46 @@
+import { and, desc, eq, isNotNull, ne, sql } from "drizzle-orm";
+
+import { arrayOf } from "../../../db/array-of.ts";
 import type { DbOrTx, Tx } from "../../../db/client.ts";
+import { idBefore } from "../../../db/conditions.ts";
 import { violatesUnique } from "../../../db/errors.ts";
+import { onlyRow } from "../../../db/only-row.ts";
+import { companies, stores } from "../../../db/schema/companies.ts";
+import { signInLocks } from "../../../db/schema/sign-in.ts";
+import { users, userStores } from "../../../db/schema/users.ts";
 import type { Role } from "../../http/principal.ts";
 import type { Page } from "../../http/list.ts";
 import type { Employer, User, UserQuery } from "../model.ts";
 
-const columns = (db: DbOrTx) => db.sql`
-  u.id, u.email, u.name, u.role, u.company_id as "companyId", c.type as "companyType",
-  c.name as "companyName", u.is_active as "isActive",
-  u.password_hash is not null as "hasPassword",
-  array(select m.store_id from user_stores m where m.user_id = u.id order by m.store_id) as "storeIds",
-  (select k.locked_until from sign_in_locks k
-    where k.email_digest = encode(sha256(convert_to(u.email, 'UTF8')), 'hex')) as "lockedUntil",
-  u.created_at as "createdAt", u.updated_at as "updatedAt"`;
+/** As `emailDigest` (src/auth/email.ts) makes it. */
+const digestOfEmail = sql`encode(sha256(convert_to(${users.email}, 'UTF8')), 'hex')`;
 
-const source = (db: DbOrTx) => db.sql`users u join companies c on c.id = u.company_id`;
+function selectUsers(db: DbOrTx) {
+  const ownStores = db
+    .select({ id: userStores.storeId })
+    .from(userStores)
+    .where(eq(userStores.userId, users.id))
+    .orderBy(userStores.storeId);
+  return db
+    .select({
+      id: users.id,
+      email: users.email,
+      name: users.name,
+      role: users.role,
+      companyId: users.companyId,
+      companyType: companies.type,
+      companyName: companies.name,
+      isActive: users.isActive,
+      hasPassword: isNotNull(users.passwordHash).mapWith(Boolean),
+      storeIds: arrayOf(ownStores),
+      lockedUntil: signInLocks.lockedUntil,
+      createdAt: users.createdAt,
+      updatedAt: users.updatedAt,
+    })
+    .from(users)
+    .innerJoin(companies, eq(companies.id, users.companyId))
+    .leftJoin(signInLocks, eq(signInLocks.emailDigest, digestOfEmail));
+}
 
 /** Newest first. */
 export async function usersOf(
@@ -21,38 +48,43 @@ export async function usersOf(
   query: Omit<UserQuery, "limit" | "cursor">,
   page: Page,
 ): Promise<User[]> {
-  const { sql } = db;
+  const { company_id: companyId, role, email, is_active: isActive } = query;
   const conditions = [
-    query.company_id === undefined ? sql`` : sql`and u.company_id = ${query.company_id}`,
-    query.role === undefined ? sql`` : sql`and u.role = ${query.role}`,
-    query.email === undefined ? sql`` : sql`and u.email = ${query.email}`,
-    query.is_active === undefined ? sql`` : sql`and u.is_active = ${query.is_active === "true"}`,
-    page.after === undefined ? sql`` : sql`and u.id < ${Number(page.after)}::bigint`,
+    companyId === undefined ? undefined : eq(users.companyId, companyId),
+    role === undefined ? undefined : eq(users.role, role),
+    email === undefined ? undefined : eq(users.email, email),
+    isActive === undefined ? undefined : eq(users.isActive, isActive === "true"),
+    idBefore(users.id, page.after),
   ];
-  return sql<User[]>`
-    select ${columns(db)} from ${source(db)} where true ${conditions}
-     order by u.id desc limit ${page.limit + 1}`;
+  return selectUsers(db)
+    .where(and(...conditions))
+    .orderBy(desc(users.id))
+    .limit(page.limit + 1);
 }
 
 export async function userById(db: DbOrTx, id: number): Promise<User | undefined> {
-  const [row] = await db.sql<User[]>`
-    select ${columns(db)} from ${source(db)} where u.id = ${id}`;
+  const [row] = await selectUsers(db).where(eq(users.id, id));
   return row;
 }
 
 export async function employerOf(db: DbOrTx, companyId: number): Promise<Employer | undefined> {
-  const [row] = await db.sql<Employer[]>`
-    select c.type, array(select s.id from stores s where s.account_id = c.id) as "storeIds"
-      from companies c where c.id = ${companyId}`;
+  const ownStores = db
+    .select({ id: stores.id })
+    .from(stores)
+    .where(eq(stores.accountId, companies.id));
+  const [row] = await db
+    .select({ type: companies.type, storeIds: arrayOf(ownStores) })
+    .from(companies)
+    .where(eq(companies.id, companyId));
   return row;
 }
 
 export async function hasEmail(db: DbOrTx, email: string): Promise<boolean> {
-  const rows = await db.sql`select 1 from users where email = ${email}`;
+  const rows = await db.select({ id: users.id }).from(users).where(eq(users.email, email));
   return rows.length > 0;
 }
 
-export interface NewUserRow {
+interface NewUserRow {
   readonly companyId: number;
   readonly email: string;
   readonly name: string;
@@ -62,19 +94,15 @@ export interface NewUserRow {
   readonly createdAt: Date;
 }
 
-export async function insertUser(tx: Tx, one: NewUserRow): Promise<number> {
-  const [row] = await tx.sql<[{ id: number }]>`
-    with made as (
-      insert into users (company_id, email, name, role, password_hash, created_at, updated_at)
-      values (${one.companyId}, ${one.email}, ${one.name}, ${one.role}, ${one.passwordHash}, ${one.createdAt},
-              ${one.createdAt})
-      returning id
-    ), placed as (
-      insert into user_stores (user_id, store_id)
-      select made.id, s.store_id from made, unnest(${[...one.storeIds]}::int[]) as s(store_id)
-    )
-    select id from made`;
-  return row.id;
+export async function insertUser(tx: Tx, { storeIds, ...one }: NewUserRow): Promise<number> {
+  const rows = await tx
+    .insert(users)
+    .values({ ...one, updatedAt: one.createdAt })
+    .returning({ id: users.id });
+  const { id: userId } = onlyRow(rows);
+  const links = storeIds.map((storeId) => ({ userId, storeId }));
+  if (links.length > 0) await tx.insert(userStores).values(links);
+  return userId;
 }
 
 export function isEmailTaken(error: unknown): boolean {
@@ -83,8 +111,12 @@ export function isEmailTaken(error: unknown): boolean {
 
 /** The active super-admins, held in one order: of two who deactivate each other the second sees that it is the last. */
 export async function holdSuperAdmins(tx: Tx): Promise<number[]> {
-  const rows = await tx.sql<{ id: number }[]>`
-    select id from users where role = 'super_admin' and is_active order by id for no key update`;
+  const rows = await tx
+    .select({ id: users.id })
+    .from(users)
+    .where(and(eq(users.role, "super_admin"), users.isActive))
+    .orderBy(users.id)
+    .for("no key update");
   return rows.map(({ id }) => id);
 }
 
@@ -95,8 +127,9 @@ export async function setUserActive(
   isActive: boolean,
   now: Date,
 ): Promise<boolean> {
-  const { count } = await tx.sql`
-    update users set is_active = ${isActive}, updated_at = ${now}
-     where id = ${id} and is_active <> ${isActive}`;
+  const { count } = await tx
+    .update(users)
+    .set({ isActive, updatedAt: now })
+    .where(and(eq(users.id, id), ne(users.isActive, isActive)));
   return count > 0;
 }

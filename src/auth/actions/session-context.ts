@@ -25,7 +25,7 @@ function contextOf(row: ContextRow): SessionContext {
       name: row.name,
       role: row.role,
       company_id: row.companyId,
-      store_ids: row.storeIds,
+      store_ids: [...row.storeIds],
     },
     company: {
       id: row.companyId,
@@ -46,5 +46,5 @@ function contextOf(row: ContextRow): SessionContext {
 /** Only account companies have a plan (interface.md 2.2). */
 function planOf({ planId, planName, planFeatures }: ContextRow): Pick<SessionContext, "plan"> {
   if (planId === null || planName === null || planFeatures === null) return {};
-  return { plan: { id: planId, name: planName, features: planFeatures } };
+  return { plan: { id: planId, name: planName, features: [...planFeatures] } };
 }

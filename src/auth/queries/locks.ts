@@ -65,6 +65,19 @@ export async function settleWrongAttempt(
   return row;
 }
 
+const rightAttempt = prepared({ digest: emailDigest, now: instant }, (db, { digest, now }) => {
+  const isLocked = gt(lockedUntil, now);
+  return db
+    .update(signInLocks)
+    .set({
+      failures: sql`case when ${isLocked} then ${failures} else 0 end`,
+      locks: sql`case when ${isLocked} then ${locks} else 0 end`,
+      lockedUntil: sql`case when ${isLocked} then ${lockedUntil} end`,
+    })
+    .where(and(eq(emailDigest, digest), or(gt(failures, 0), gt(locks, 0))))
+    .returning({ lockedUntil });
+});
+
 /**
  * Forgets the wrong answers before a right one. Answers the lock if there is one, and then leaves everything as it is:
  * a right password does not open a lock.
@@ -73,16 +86,7 @@ export async function settleRightAttempt(
   tx: DbOrTx,
   attempt: { digest: string; now: Date },
 ): Promise<LockTime | undefined> {
-  const isLocked = gt(lockedUntil, attempt.now);
-  const [row] = await tx
-    .update(signInLocks)
-    .set({
-      failures: sql`case when ${isLocked} then ${failures} else 0 end`,
-      locks: sql`case when ${isLocked} then ${locks} else 0 end`,
-      lockedUntil: sql`case when ${isLocked} then ${lockedUntil} end`,
-    })
-    .where(and(eq(emailDigest, attempt.digest), or(gt(failures, 0), gt(locks, 0))))
-    .returning({ lockedUntil });
+  const [row] = await rightAttempt(tx, attempt);
   return row;
 }
 

@@ -1,20 +1,29 @@
 import { and, desc, eq, gt, inArray, isNull, lt, max, ne, sql, type SQL } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
+import { prepared } from "../../../db/prepared.ts";
 import { authenticationEvents, tokens } from "../../../db/schema/tokens.ts";
 import type { Page } from "../../http/list.ts";
 
 /** A sign-in: the family of the tokens that come from it. */
 type AuthenticationEvent = Omit<typeof authenticationEvents.$inferSelect, "logoutTime">;
 
+const { id, userId, method, clientId, ip, userAgent, at } = authenticationEvents;
+const columns = { id, userId, method, clientId, ip, userAgent, at };
+
+const insertion = prepared(columns, (db, given) => db.insert(authenticationEvents).values(given));
+
 export async function insertAuthenticationEvent(tx: Tx, event: AuthenticationEvent): Promise<void> {
-  await tx.insert(authenticationEvents).values(event);
+  await insertion(tx, event);
 }
+
+const families = prepared({ id }, (db, given) =>
+  db.select({ id }).from(authenticationEvents).where(eq(id, given.id)).for("update"),
+);
 
 /** Makes whoever issues into the family, or ends it, wait for the other: no token slips past a revocation. */
 export async function lockFamily(tx: Tx, familyId: string): Promise<void> {
-  const { id } = authenticationEvents;
-  await tx.select({ id }).from(authenticationEvents).where(eq(id, familyId)).for("update");
+  await families(tx, { id: familyId });
 }
 
 /**
@@ -25,7 +34,6 @@ export async function stampLogout(
   tx: Tx,
   logout: { userId: number; impersonated: boolean; at: Date },
 ): Promise<void> {
-  const { id, userId, method } = authenticationEvents;
   const isOfKind = (logout.impersonated ? eq : ne)(method, "impersonation");
   const latest = tx
     .select({ id })
@@ -54,12 +62,10 @@ interface Sessions {
 
 /** Newest first. */
 function selectSessions(db: DbOrTx, { where, now, limit }: Sessions): Promise<SessionRow[]> {
-  const { id, userId, method, clientId, ip, userAgent, at } = authenticationEvents;
-  const event = { id, userId, method, clientId, ip, userAgent, at };
   const isLive = and(gt(tokens.expiresAt, now), isNull(tokens.redeemedAt));
   return db
     .select({
-      ...event,
+      ...columns,
       lastUsedAt: max(tokens.lastUsedAt),
       expiresAt: sql`max(${tokens.expiresAt})`.mapWith(tokens.expiresAt),
     })
@@ -73,20 +79,20 @@ function selectSessions(db: DbOrTx, { where, now, limit }: Sessions): Promise<Se
 
 export function sessionsOf(
   db: DbOrTx,
-  userId: number,
+  ownerId: number,
   { now, page }: { now: Date; page: Page },
 ): Promise<SessionRow[]> {
-  const behind = page.after === undefined ? undefined : lt(authenticationEvents.id, page.after);
-  const where = and(eq(tokens.userId, userId), behind);
+  const behind = page.after === undefined ? undefined : lt(id, page.after);
+  const where = and(eq(tokens.userId, ownerId), behind);
   return selectSessions(db, { where, now, limit: page.limit + 1 });
 }
 
 export async function findSession(
   db: DbOrTx,
-  id: string,
+  familyId: string,
   now: Date,
 ): Promise<SessionRow | undefined> {
-  const where = eq(authenticationEvents.id, id);
+  const where = eq(id, familyId);
   const [row] = await selectSessions(db, { where, now, limit: 1 });
   return row;
 }
@@ -104,9 +110,6 @@ export async function deleteFamily(tx: Tx, familyId: string): Promise<number> {
   return count;
 }
 
-export async function stampLogoutOf(tx: Tx, familyId: string, at: Date): Promise<void> {
-  await tx
-    .update(authenticationEvents)
-    .set({ logoutTime: at })
-    .where(eq(authenticationEvents.id, familyId));
+export async function stampLogoutOf(tx: Tx, familyId: string, now: Date): Promise<void> {
+  await tx.update(authenticationEvents).set({ logoutTime: now }).where(eq(id, familyId));
 }

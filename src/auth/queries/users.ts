@@ -1,3 +1,4 @@
+// One raw statement (db/statement.ts): what the login object shows, which is measured hot.
 import { and, asc, eq, not, notExists, sql, type SQL, type SQLWrapper } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 
@@ -6,14 +7,13 @@ import { neverNull } from "../../../db/never-null.ts";
 import { prepared } from "../../../db/prepared.ts";
 import { companies, plans, stores } from "../../../db/schema/companies.ts";
 import { ssoConnections, ssoDomains } from "../../../db/schema/sso.ts";
-import { users, userStores } from "../../../db/schema/users.ts";
-import { isPartnerOfCompany, isUserActive, partners, tenantId } from "../../../db/tenancy.ts";
+import { users } from "../../../db/schema/users.ts";
+import { list, nullable, statement, value, type ValuesOf } from "../../../db/statement.ts";
+import { isPartnerOfCompany, isUserActive, partners } from "../../../db/tenancy.ts";
 import { emailDomain } from "../email.ts";
 
-type UserColumns = typeof users.$inferSelect;
-
 /** Whether the user may sign in with a password, as far as the company's identity provider has a say. */
-function takesPassword(db: DbOrTx, domain: string | SQLWrapper): SQL {
+function takesPassword(db: Pick<DbOrTx, "select">, domain: string | SQLWrapper): SQL {
   const refusing = db
     .select({ domain: ssoDomains.domain })
     .from(ssoDomains)
@@ -36,11 +36,10 @@ const signInUsers = prepared(ofEmail, (db, { email, domain }) =>
     .select({
       id: users.id,
       companyId: users.companyId,
-      /** Null for users who sign in only through an identity provider: they have none, or their domain takes none. */
-      passwordHash: sql<
-        UserColumns["passwordHash"]
-      >`case when ${takesPassword(db, domain)} then ${users.passwordHash} end`,
-      partnerId: tenantId,
+      companyType: companies.type,
+      companyPartnerId: companies.partnerId,
+      passwordHash: users.passwordHash,
+      takesPassword: takesPassword(db, domain).mapWith(Boolean),
       isActive: isUserActive,
     })
     .from(users)
@@ -50,12 +49,37 @@ const signInUsers = prepared(ofEmail, (db, { email, domain }) =>
 );
 
 /** Who might sign in with an email. */
-export type SignInUser = Awaited<ReturnType<typeof signInUsers>>[number];
+export interface SignInUser {
+  readonly id: number;
+  readonly companyId: number;
+  /** The tenant: the partner itself, or the partner of the account; null for the platform. */
+  readonly partnerId: number | null;
+  /** Null for users who sign in only through an identity provider: they have none, or their domain takes none. */
+  readonly passwordHash: string | null;
+  /** The user, the company and the partner above it. */
+  readonly isActive: boolean;
+}
 
 export async function findSignInUser(db: DbOrTx, email: string): Promise<SignInUser | undefined> {
   const [row] = await signInUsers(db, { email, domain: emailDomain(email) });
-  return row;
+  if (row === undefined) return undefined;
+  const { id, companyId, isActive } = row;
+  const partnerId = row.companyType === "partner" ? companyId : row.companyPartnerId;
+  const passwordHash = row.takesPassword ? row.passwordHash : null;
+  return { id, companyId, partnerId, passwordHash, isActive };
 }
+
+const { id, email, name, companyId } = users;
+const person = { id, email, name, companyId };
+export type PersonRow = Pick<typeof users.$inferSelect, keyof typeof person>;
+
+const personsWithPassword = prepared({ id, passwordHash: users.passwordHash }, (db, given) =>
+  db
+    .select({ id })
+    .from(users)
+    .where(and(eq(id, given.id), eq(users.passwordHash, given.passwordHash), users.isActive))
+    .for("no key update"),
+);
 
 /**
  * Whether the password that was just verified is still the user's. The lock on the row orders a sign-in against a
@@ -64,13 +88,9 @@ export async function findSignInUser(db: DbOrTx, email: string): Promise<SignInU
  */
 export async function holdPassword(
   tx: Tx,
-  { id, passwordHash }: { id: number; passwordHash: string },
+  user: { id: number; passwordHash: string },
 ): Promise<boolean> {
-  const rows = await tx
-    .select({ id: users.id })
-    .from(users)
-    .where(and(eq(users.id, id), eq(users.passwordHash, passwordHash), users.isActive))
-    .for("no key update");
+  const rows = await personsWithPassword(tx, user);
   return rows.length > 0;
 }
 
@@ -85,99 +105,100 @@ export async function replaceHash(
     .where(and(eq(users.id, userId), eq(users.passwordHash, from)));
 }
 
-/** White label is what a partner shows to its accounts: of the partner above, or of the company itself. */
-const brands = alias(companies, "brands");
-const isBrandOfCompany = eq(brands.id, sql`coalesce(${companies.partnerId}, ${companies.id})`);
-
-/** Everything that the login object shows of a user. */
-const contexts = prepared({ userId: users.id }, (db, { userId }) => {
-  const ownStores = db
-    .select({ id: userStores.storeId })
-    .from(userStores)
-    .where(eq(userStores.userId, users.id))
-    .orderBy(userStores.storeId);
-  const allStores = db
-    .select({ id: stores.id })
-    .from(stores)
-    .where(eq(stores.accountId, companies.id))
-    .orderBy(stores.id);
-  const accounts = alias(companies, "accounts");
-  const storesOfPartner = db
-    .select({ count: sql`count(*)` })
-    .from(accounts)
-    .innerJoin(stores, eq(stores.accountId, accounts.id))
-    .where(eq(accounts.partnerId, companies.id));
-  return db
-    .select({
-      id: users.id,
-      email: users.email,
-      name: users.name,
-      role: users.role,
-      companyId: companies.id,
-      companyType: companies.type,
-      companyName: companies.name,
-      partnerId: companies.partnerId,
-      primaryColor: companies.primaryColor,
-      logoUrl: companies.logoUrl,
-      whiteLabelEnabled: brands.whiteLabelEnabled,
-      brandName: brands.brandName,
-      whiteLabelDomain: brands.whiteLabelDomain,
-      planId: plans.id,
-      planName: plans.name,
-      planFeatures: plans.features,
-      storeIds: sql<number[]>`
-        case when ${eq(users.role, "location_user")} then array${ownStores} else array${allStores} end`,
-      tenantStores: sql<number>`
-        case ${companies.type} when 'partner' then ${storesOfPartner}
-          when 'platform' then ${db.$count(stores)} else 0 end`,
-    })
-    .from(users)
-    .innerJoin(companies, eq(companies.id, users.companyId))
-    .innerJoin(brands, isBrandOfCompany)
-    .leftJoin(plans, eq(plans.id, companies.planId))
-    .where(eq(users.id, userId));
+const context = statement({
+  name: "findContext",
+  reason: "Runs with every check of a token, and the builder has no word for a case.",
+  params: { userId: id },
+  columns: {
+    id,
+    email,
+    name,
+    role: users.role,
+    companyId: companies.id,
+    companyType: companies.type,
+    companyName: companies.name,
+    partnerId: companies.partnerId,
+    primaryColor: companies.primaryColor,
+    logoUrl: companies.logoUrl,
+    whiteLabelEnabled: companies.whiteLabelEnabled,
+    brandName: companies.brandName,
+    whiteLabelDomain: companies.whiteLabelDomain,
+    planId: nullable(plans.id),
+    planName: nullable(plans.name),
+    planFeatures: nullable(plans.features),
+    storeIds: list(stores.id),
+    tenantStores: value("bigint"),
+  },
+  text: ({ userId }) => sql`
+    select u.id, u.email, u.name, u.role, c.id as "companyId", c.type as "companyType", c.name as "companyName",
+      c.partner_id as "partnerId", c.primary_color as "primaryColor", c.logo_url as "logoUrl",
+      b.white_label_enabled as "whiteLabelEnabled", b.brand_name as "brandName",
+      b.white_label_domain as "whiteLabelDomain",
+      plans.id as "planId", plans.name as "planName", plans.features as "planFeatures",
+      case when u.role = 'location_user'
+          then array(select store_id from user_stores where user_id = u.id order by store_id)
+        else array(select id from stores where account_id = c.id order by id) end as "storeIds",
+      case c.type
+        when 'partner' then (select count(*) from companies a join stores s on s.account_id = a.id
+          where a.partner_id = c.id)
+        when 'platform' then (select count(*) from stores)
+        else 0 end as "tenantStores"
+    from users u
+    join companies c on c.id = u.company_id
+    -- White label is what a partner shows to its accounts.
+    join companies b on b.id = coalesce(c.partner_id, c.id)
+    left join plans on plans.id = c.plan_id
+    where u.id = ${userId}`,
 });
 
-export type ContextRow = Awaited<ReturnType<typeof contexts>>[number];
+/** Everything that the login object shows of a user. */
+export type ContextRow = ValuesOf<typeof context.columns>;
 
 export async function findContext(db: DbOrTx, userId: number): Promise<ContextRow | undefined> {
-  const [row] = await contexts(db, { userId });
+  const [row] = await db.run(context, { userId });
   return row;
 }
-
-const person = { id: users.id, email: users.email, name: users.name, companyId: users.companyId };
-export type PersonRow = Pick<UserColumns, keyof typeof person>;
 
 export async function findPerson(db: DbOrTx, userId: number): Promise<PersonRow | undefined> {
   const [row] = await db.select(person).from(users).where(eq(users.id, userId));
   return row;
 }
 
-/** Who is sent a code for a new password, and in whose name. */
-const codeRecipients = prepared(ofEmail, (db, { email, domain }) =>
+/** Whose name and looks an account shows: the partner's above it; other companies show their own. */
+const brands = alias(companies, "brands");
+
+const codeRecipients = prepared(ofEmail, (db, given) =>
   db
-    .select({
-      userId: users.id,
-      /** The tenant's own name, where white label is on. */
-      brand: sql<typeof companies.$inferSelect.brandName>`
-        case when ${brands.whiteLabelEnabled} then ${brands.brandName} end`,
-    })
+    .select({ userId: id, isWhite: brands.whiteLabelEnabled, brandName: brands.brandName })
     .from(users)
-    .innerJoin(companies, eq(companies.id, users.companyId))
+    .innerJoin(companies, eq(companies.id, companyId))
     .leftJoin(partners, isPartnerOfCompany)
-    .innerJoin(brands, isBrandOfCompany)
-    .where(and(eq(users.email, email), isUserActive, takesPassword(db, domain))),
+    .innerJoin(brands, eq(brands.id, sql`coalesce(${companies.partnerId}, ${companies.id})`))
+    .where(and(eq(email, given.email), isUserActive, takesPassword(db, given.domain))),
 );
 
-export type CodeRecipient = Awaited<ReturnType<typeof codeRecipients>>[number];
+/** Who is sent a code for a new password, and in whose name. */
+export interface CodeRecipient {
+  readonly userId: number;
+  /** The tenant's own name, where white label is on. */
+  readonly brand: string | null;
+}
 
 export async function findCodeRecipient(
   db: DbOrTx,
-  email: string,
+  address: string,
 ): Promise<CodeRecipient | undefined> {
-  const [row] = await codeRecipients(db, { email, domain: emailDomain(email) });
-  return row;
+  const [row] = await codeRecipients(db, { email: address, domain: emailDomain(address) });
+  return row && { userId: row.userId, brand: row.isWhite ? row.brandName : null };
 }
+
+const activeUsers = prepared({ id }, (db, given) =>
+  db
+    .select({ id })
+    .from(users)
+    .where(and(eq(id, given.id), users.isActive))
+    .for("no key update"),
+);
 
 /**
  * Makes whoever issues a token for the user wait for a password reset, and the reverse: afterwards either the reset
@@ -186,20 +207,16 @@ export async function findCodeRecipient(
  * False if the user is not active.
  */
 export async function holdUser(tx: Tx, userId: number): Promise<boolean> {
-  const rows = await tx
-    .select({ id: users.id })
-    .from(users)
-    .where(and(eq(users.id, userId), users.isActive))
-    .for("no key update");
+  const rows = await activeUsers(tx, { id: userId });
   return rows.length > 0;
 }
 
 /** `holdUser` by email; undefined, for the same work, if nobody active has it. */
-export async function holdUserOf(tx: Tx, email: string): Promise<number | undefined> {
+export async function holdUserOf(tx: Tx, address: string): Promise<number | undefined> {
   const [row] = await tx
-    .select({ id: users.id })
+    .select({ id })
     .from(users)
-    .where(and(eq(users.email, email), users.isActive))
+    .where(and(eq(email, address), users.isActive))
     .for("no key update");
   return row?.id;
 }
@@ -219,14 +236,14 @@ export async function changePassword(
 
 /** The account of an id, with its first active owner if it has one. */
 export async function findAccountWithOwner(db: DbOrTx, accountId: number) {
-  const { id, partnerId, isActive } = companies;
-  const isOwner = and(eq(users.companyId, id), eq(users.role, "account_owner"), users.isActive);
+  const { partnerId, isActive } = companies;
+  const isOwner = and(eq(companyId, companies.id), eq(users.role, "account_owner"), users.isActive);
   const [row] = await db
-    .select({ id, partnerId, isActive, ownerId: users.id })
+    .select({ id: companies.id, partnerId, isActive, ownerId: id })
     .from(companies)
     .leftJoin(users, isOwner)
-    .where(and(eq(id, accountId), eq(companies.type, "account")))
-    .orderBy(asc(users.id))
+    .where(and(eq(companies.id, accountId), eq(companies.type, "account")))
+    .orderBy(asc(id))
     .limit(1);
   return row && { ...row, partnerId: neverNull(row.partnerId) };
 }

@@ -1,15 +1,17 @@
+import { and, desc, eq, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
+
 import type { DbOrTx, Tx } from "../../../db/client.ts";
+import { instantBefore } from "../../../db/conditions.ts";
+import { companies } from "../../../db/schema/companies.ts";
+import { oauthClients } from "../../../db/schema/oauth.ts";
 import type { Page } from "../../http/list.ts";
 import type { OAuthClient } from "../model.ts";
 
-const columns = (db: DbOrTx) => db.sql`
-  o.client_id as "clientId", o.company_id as "companyId", o.name, o.secret_hash as "secretHash", o.confidential,
-  o.first_party as "firstParty", o.redirect_uris as "redirectUris", o.scopes, o.grant_types as "grantTypes",
-  o.created_at as "createdAt", o.updated_at as "updatedAt"`;
+const { clientId, companyId, createdAt } = oauthClients;
 
-export async function findClient(db: DbOrTx, clientId: string): Promise<OAuthClient | undefined> {
-  const [row] = await db.sql<OAuthClient[]>`
-    select ${columns(db)} from oauth_clients o where o.client_id = ${clientId}`;
+export async function findClient(db: DbOrTx, id: string): Promise<OAuthClient | undefined> {
+  const [row] = await db.select().from(oauthClients).where(eq(clientId, id));
   return row;
 }
 
@@ -25,75 +27,87 @@ export interface ActiveClient extends OAuthClient {
 }
 
 /** A client whose tenant is active; a client of the platform takes the platform's looks. */
-export async function findActiveClient(
-  db: DbOrTx,
-  clientId: string,
-): Promise<ActiveClient | undefined> {
-  const [row] = await db.sql<(OAuthClient & { branding: Branding })[]>`
-    select ${columns(db)}, json_build_object(
-      'name', case when c.white_label_enabled then coalesce(c.brand_name, c.name) else c.name end,
-      'primaryColor', c.primary_color, 'logoUrl', c.logo_url) as branding
-    from oauth_clients o
-    join companies c on c.id = coalesce(o.company_id, (select id from companies where type = 'platform' order by id limit 1))
-    where o.client_id = ${clientId} and c.is_active`;
-  return row;
+export async function findActiveClient(db: DbOrTx, id: string): Promise<ActiveClient | undefined> {
+  const platforms = alias(companies, "platforms");
+  const platform = db
+    .select({ id: platforms.id })
+    .from(platforms)
+    .where(eq(platforms.type, "platform"))
+    .orderBy(platforms.id)
+    .limit(1);
+  const { name, primaryColor, logoUrl, whiteLabelEnabled, brandName } = companies;
+  const [row] = await db
+    .select({
+      client: oauthClients,
+      tenant: { name, primaryColor, logoUrl, whiteLabelEnabled, brandName },
+    })
+    .from(oauthClients)
+    .innerJoin(companies, eq(companies.id, sql`coalesce(${companyId}, ${platform})`))
+    .where(and(eq(clientId, id), companies.isActive));
+  return row && { ...row.client, branding: brandingOf(row.tenant) };
+}
+
+function brandingOf({
+  name,
+  primaryColor,
+  logoUrl,
+  whiteLabelEnabled,
+  brandName,
+}: Branding & { whiteLabelEnabled: boolean; brandName: string | null }): Branding {
+  return { name: (whiteLabelEnabled ? brandName : null) ?? name, primaryColor, logoUrl };
 }
 
 /** Newest first. `after` is an instant in ms and a client id, with a dot between. */
-export async function clientsOf(
+export function clientsOf(
   db: DbOrTx,
-  companyId: number | undefined,
+  tenantId: number | undefined,
   page: Page,
 ): Promise<OAuthClient[]> {
-  const { sql } = db;
-  const [createdMs = "", clientId = ""] = page.after?.split(".") ?? [];
-  const tenant = companyId === undefined ? sql`` : sql`and o.company_id = ${companyId}`;
-  const before =
-    page.after === undefined
-      ? sql``
-      : sql`and (o.created_at, o.client_id) <
-          (to_timestamp(${createdMs}::text::bigint / 1000.0)::timestamptz(3), ${clientId}::text::uuid)`;
-  return sql<OAuthClient[]>`
-    select ${columns(db)} from oauth_clients o where true ${tenant} ${before}
-    order by o.created_at desc, o.client_id desc limit ${page.limit + 1}`;
+  const ofTenant = tenantId === undefined ? undefined : eq(companyId, tenantId);
+  return db
+    .select()
+    .from(oauthClients)
+    .where(and(ofTenant, instantBefore(createdAt, clientId, page.after)))
+    .orderBy(desc(createdAt), desc(clientId))
+    .limit(page.limit + 1);
 }
 
+/** The builder takes lists that may change. */
+const valuesOf = (client: OAuthClient) => ({
+  ...client,
+  redirectUris: [...client.redirectUris],
+  scopes: [...client.scopes],
+  grantTypes: [...client.grantTypes],
+});
+
 export async function insertClient(tx: Tx, client: OAuthClient): Promise<void> {
-  await tx.sql`
-    insert into oauth_clients
-      (client_id, company_id, name, secret_hash, confidential, first_party, redirect_uris, scopes, grant_types,
-       created_at, updated_at)
-    values
-      (${client.clientId}, ${client.companyId}, ${client.name}, ${client.secretHash}, ${client.confidential},
-       ${client.firstParty}, ${[...client.redirectUris]}::text[], ${[...client.scopes]}::text[],
-       ${[...client.grantTypes]}::text[], ${client.createdAt}, ${client.updatedAt})`;
+  await tx.insert(oauthClients).values(valuesOf(client));
 }
 
 /** Holds the client, so that of two changes each is made on what the other left. */
-export async function holdClient(tx: Tx, clientId: string): Promise<OAuthClient | undefined> {
-  const [row] = await tx.sql<OAuthClient[]>`
-    select ${columns(tx)} from oauth_clients o where o.client_id = ${clientId} for no key update`;
+export async function holdClient(tx: Tx, id: string): Promise<OAuthClient | undefined> {
+  const [row] = await tx.select().from(oauthClients).where(eq(clientId, id)).for("no key update");
   return row;
 }
 
+/** What a client is and whose it is stays as it was made. */
 export async function updateClient(tx: Tx, client: OAuthClient): Promise<void> {
-  await tx.sql`
-    update oauth_clients set name = ${client.name}, secret_hash = ${client.secretHash},
-      first_party = ${client.firstParty}, redirect_uris = ${[...client.redirectUris]}::text[],
-      scopes = ${[...client.scopes]}::text[], grant_types = ${[...client.grantTypes]}::text[],
-      updated_at = ${client.updatedAt}
-    where client_id = ${client.clientId}`;
+  const { name, secretHash, firstParty, redirectUris, scopes, grantTypes, updatedAt } =
+    valuesOf(client);
+  await tx
+    .update(oauthClients)
+    .set({ name, secretHash, firstParty, redirectUris, scopes, grantTypes, updatedAt })
+    .where(eq(clientId, client.clientId));
 }
 
 /** From its commit on nothing more is issued to the client; false if there is none. */
-export async function endGrants(tx: DbOrTx, clientId: string): Promise<boolean> {
-  const result = await tx.sql`
-    update oauth_clients set grant_types = '{}' where client_id = ${clientId}`;
-  return result.count > 0;
+export async function endGrants(tx: DbOrTx, id: string): Promise<boolean> {
+  const { count } = await tx.update(oauthClients).set({ grantTypes: [] }).where(eq(clientId, id));
+  return count > 0;
 }
 
 /** Its tokens and codes go with it. */
-export async function deleteClient(tx: Tx, clientId: string): Promise<boolean> {
-  const result = await tx.sql`delete from oauth_clients where client_id = ${clientId}`;
-  return result.count > 0;
+export async function deleteClient(tx: Tx, id: string): Promise<boolean> {
+  const { count } = await tx.delete(oauthClients).where(eq(clientId, id));
+  return count > 0;
 }

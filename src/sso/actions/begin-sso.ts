@@ -8,7 +8,8 @@ import { hashSecret } from "../../lib/random-secret.ts";
 import { newOneTimeSecret, s256, STATE_TTL_MS, tripSecrets } from "../browser.ts";
 import type { RedirectQuery } from "../model.ts";
 import { callbackUri, refusedPlace, returnPlace } from "../places.ts";
-import { findLiveConnection, insertState, type LiveConnection } from "../queries.ts";
+import { findLiveConnection, type LiveConnection } from "../queries/connections.ts";
+import { insertState } from "../queries/sign-ins.ts";
 import { SsoRefusal } from "../refusal.ts";
 import { auditRefusal, type AttemptedLeg, type SsoDeps } from "./deps.ts";
 

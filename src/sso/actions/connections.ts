@@ -14,7 +14,7 @@ import { invalid, Problem } from "../../lib/problem.ts";
 import type { SecretBox } from "../../lib/secret-box.ts";
 import { domainFaults, isDomain, issuerFault, readDomains } from "../input.ts";
 import type { Connection, ConnectionUpdate, NewConnection } from "../model.ts";
-import * as queries from "../queries.ts";
+import * as queries from "../queries/connections.ts";
 import { clientSecretContext } from "./deps.ts";
 
 export interface ConnectionDeps {

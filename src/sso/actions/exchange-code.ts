@@ -7,7 +7,8 @@ import { hashSecret } from "../../lib/random-secret.ts";
 import { s256 } from "../browser.ts";
 import { refuseCode, refuseUser } from "../decide.ts";
 import { isVerifier, type ExchangeQuery } from "../model.ts";
-import * as queries from "../queries.ts";
+import { findLiveConnection } from "../queries/connections.ts";
+import * as queries from "../queries/sign-ins.ts";
 import { SsoRefusal } from "../refusal.ts";
 import { auditRefusal, type AttemptedLeg, type SsoDeps } from "./deps.ts";
 
@@ -83,7 +84,7 @@ async function redeem<T>(
   if (!(await queries.consumeCode(tx, codeHash, now))) return new SsoRefusal("replayed_code");
   if (refusal !== undefined) return new SsoRefusal(refusal);
   if (held !== "held") return new SsoRefusal(held);
-  const connection = await queries.findLiveConnection(tx, { id: code.connectionId });
+  const connection = await findLiveConnection(tx, { id: code.connectionId });
   if (connection === undefined) return new SsoRefusal("unknown_connection");
   const denied = refuseUser(user, connection.companyId);
   if (denied !== undefined) return new SsoRefusal(denied);

@@ -11,7 +11,12 @@ import { refuseCandidate, refuseNewcomer, refuseState, refuseUser, usesUp } from
 import type { Identity } from "../id-token.ts";
 import type { CallbackQuery } from "../model.ts";
 import { callbackUri, refusedPlace, withCode } from "../places.ts";
-import * as queries from "../queries.ts";
+import {
+  findLiveConnection,
+  shareConnection,
+  type LiveConnection,
+} from "../queries/connections.ts";
+import * as queries from "../queries/sign-ins.ts";
 import { errorOf, redeemAtProvider, type Redeemed } from "../redeem-code.ts";
 import { SsoRefusal } from "../refusal.ts";
 import { auditRefusal, clientSecretContext, type AttemptedLeg, type SsoDeps } from "./deps.ts";
@@ -40,7 +45,7 @@ export async function finishSso(
   const place = await auditRefusal(deps, attempted, async () => {
     const state = await claimState(deps, answered);
     ({ returnTo } = state);
-    const connection = await queries.findLiveConnection(deps.db, { id: connectionId });
+    const connection = await findLiveConnection(deps.db, { id: connectionId });
     if (connection === undefined) throw new SsoRefusal("unknown_connection");
     const code = await readAnswer(deps, connection, answered.query);
     const redeemed = await redeem(deps, connection, { answered, code });
@@ -70,7 +75,7 @@ async function claimState(deps: SsoDeps, answered: ProviderAnswer): Promise<quer
 /** RFC 6749, 4.1.2 and RFC 9207, 2.4: the issuer is compared before anything else of the answer is looked at. */
 async function readAnswer(
   { providers }: SsoDeps,
-  { issuer }: queries.LiveConnection,
+  { issuer }: LiveConnection,
   { iss, error, code }: CallbackQuery,
 ): Promise<string> {
   const { sendsIss } = await providers.metadata(issuer);
@@ -82,7 +87,7 @@ async function readAnswer(
 
 function redeem(
   deps: SsoDeps,
-  connection: queries.LiveConnection,
+  connection: LiveConnection,
   { answered, code }: { answered: ProviderAnswer; code: string },
 ): Promise<Redeemed> {
   const { browser = "", query } = answered;
@@ -98,7 +103,7 @@ function redeem(
 }
 
 interface Admission {
-  readonly connection: queries.LiveConnection;
+  readonly connection: LiveConnection;
   readonly redeemed: Redeemed;
   readonly state: queries.StateRow;
   readonly call: Call;
@@ -121,8 +126,7 @@ async function admit(deps: SsoDeps, admission: Admission): Promise<string> {
     const held = await holdLinkedUser(tx, user, now);
     const refusal = refuseUser(user, connection.companyId) ?? (held === "held" ? undefined : held);
     if (refusal !== undefined) throw new SsoRefusal(refusal);
-    if (!(await queries.shareConnection(tx, connection.id)))
-      throw new SsoRefusal("unknown_connection");
+    if (!(await shareConnection(tx, connection.id))) throw new SsoRefusal("unknown_connection");
     if (known === undefined) await link(tx, admission, { user, now });
     await queries.insertCode(tx, {
       codeHash: hashSecret(code),
@@ -144,7 +148,7 @@ async function withEmail({ identity, readUserinfo }: Redeemed): Promise<Identity
 /** decisions.md 2, SSO legs: finds the user of a verified email, in a domain and in the company of the connection. */
 async function findNewcomer(
   tx: Tx,
-  { issuer, domains, companyId }: queries.LiveConnection,
+  { issuer, domains, companyId }: LiveConnection,
   { identity, attempted }: { identity: Identity; attempted: AttemptedLeg },
 ): Promise<queries.SsoUser> {
   const email = identity.email === undefined ? null : normaliseEmail(identity.email);

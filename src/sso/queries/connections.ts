@@ -1,0 +1,178 @@
+import { and, desc, eq, lt, ne } from "drizzle-orm";
+
+import { arrayOf } from "../../../db/array-of.ts";
+import type { DbOrTx, Tx } from "../../../db/client.ts";
+import { anyOf } from "../../../db/conditions.ts";
+import { companies } from "../../../db/schema/companies.ts";
+import { ssoConnections, ssoDomains } from "../../../db/schema/sso.ts";
+import { isPartnerOfCompany, isTenantActive, partners } from "../../../db/tenancy.ts";
+import type { Page } from "../../http/list.ts";
+import type { Connection } from "../model.ts";
+
+/** A connection with what the sign-in itself needs. */
+export interface LiveConnection extends Connection {
+  readonly sealedClientSecret: string;
+}
+
+const { id: connectionId, companyId, issuer, clientId } = ssoConnections;
+const { passwordLogin, isActive, createdAt, updatedAt } = ssoConnections;
+
+/** Of `ssoConnections`, without the secret. */
+function connectionColumns(db: DbOrTx) {
+  const ownDomains = db
+    .select({ domain: ssoDomains.domain })
+    .from(ssoDomains)
+    .where(eq(ssoDomains.connectionId, connectionId))
+    .orderBy(ssoDomains.domain);
+  return {
+    id: connectionId,
+    companyId,
+    issuer,
+    clientId,
+    domains: arrayOf(ownDomains),
+    passwordLogin,
+    isActive,
+    createdAt,
+    updatedAt,
+  };
+}
+
+/** One that signs in now: it, its company and the partner above are active. */
+export async function findLiveConnection(
+  db: DbOrTx,
+  by: { id: string } | { domain: string },
+): Promise<LiveConnection | undefined> {
+  const wanted = "id" in by ? by.id : connectionOfDomain(db, by.domain);
+  const [row] = await db
+    .select({
+      ...connectionColumns(db),
+      sealedClientSecret: ssoConnections.sealedClientSecret,
+    })
+    .from(ssoConnections)
+    .innerJoin(companies, eq(companies.id, companyId))
+    .leftJoin(partners, isPartnerOfCompany)
+    .where(and(eq(connectionId, wanted), isActive, isTenantActive));
+  return row;
+}
+
+function connectionOfDomain(db: DbOrTx, domain: string) {
+  const { connectionId: id } = ssoDomains;
+  return db.select({ id }).from(ssoDomains).where(eq(ssoDomains.domain, domain));
+}
+
+/** Until the commit the connection stays as it is; false if it does not sign in any more. */
+export async function shareConnection(tx: Tx, id: string): Promise<boolean> {
+  const rows = await tx
+    .select({ id: connectionId })
+    .from(ssoConnections)
+    .where(and(eq(connectionId, id), isActive))
+    .for("key share");
+  return rows.length > 0;
+}
+
+/** Newest first. */
+export function listConnections(
+  db: DbOrTx,
+  ownerId: number | undefined,
+  page: Page,
+): Promise<Connection[]> {
+  const ofCompany = ownerId === undefined ? undefined : eq(companyId, ownerId);
+  const isBehind = page.after === undefined ? undefined : lt(connectionId, page.after);
+  return db
+    .select(connectionColumns(db))
+    .from(ssoConnections)
+    .where(and(ofCompany, isBehind))
+    .orderBy(desc(connectionId))
+    .limit(page.limit + 1);
+}
+
+export async function findConnection(db: DbOrTx, id: string): Promise<Connection | undefined> {
+  const [row] = await db
+    .select(connectionColumns(db))
+    .from(ssoConnections)
+    .where(eq(connectionId, id));
+  return row;
+}
+
+/** Held until the commit: updates and the deletion of one connection come one after the other. */
+export async function holdConnection(tx: Tx, id: string): Promise<Connection | undefined> {
+  const [row] = await tx
+    .select(connectionColumns(tx))
+    .from(ssoConnections)
+    .where(eq(connectionId, id))
+    .for("update", { of: ssoConnections });
+  return row;
+}
+
+export async function insertConnection(
+  tx: Tx,
+  row: typeof ssoConnections.$inferSelect,
+): Promise<void> {
+  await tx.insert(ssoConnections).values(row);
+}
+
+type ConnectionColumns = Omit<Connection, "domains" | "companyId" | "createdAt">;
+
+/** Without a new secret the old one stays. */
+export async function updateConnection(
+  tx: Tx,
+  { id, sealedClientSecret, ...row }: ConnectionColumns & { sealedClientSecret: string | null },
+): Promise<void> {
+  const changed = {
+    issuer: row.issuer,
+    clientId: row.clientId,
+    passwordLogin: row.passwordLogin,
+    isActive: row.isActive,
+    updatedAt: row.updatedAt,
+  };
+  await tx
+    .update(ssoConnections)
+    .set(sealedClientSecret === null ? changed : { ...changed, sealedClientSecret })
+    .where(eq(connectionId, id));
+}
+
+/** With its domains, links, and whatever is under way. */
+export async function deleteConnection(tx: Tx, id: string): Promise<void> {
+  await tx.delete(ssoConnections).where(eq(connectionId, id));
+}
+
+export async function deleteDomains(tx: Tx, ownerId: string): Promise<void> {
+  await tx.delete(ssoDomains).where(eq(ssoDomains.connectionId, ownerId));
+}
+
+/** Answers those that were free; in one order, so that two that overlap do not wait for each other. */
+export async function insertDomains(
+  tx: Tx,
+  ownerId: string,
+  domains: readonly string[],
+): Promise<string[]> {
+  const wanted = domains.toSorted().map((domain) => ({ domain, connectionId: ownerId }));
+  if (wanted.length === 0) return [];
+  const rows = await tx
+    .insert(ssoDomains)
+    .values(wanted)
+    .onConflictDoNothing()
+    .returning({ domain: ssoDomains.domain });
+  return rows.map(({ domain }) => domain);
+}
+
+/** Which of these domains have another connection than this one. */
+export async function domainsOfOthers(
+  db: DbOrTx,
+  domains: readonly string[],
+  ownId: string | undefined,
+): Promise<string[]> {
+  const isOfOther = ownId === undefined ? undefined : ne(ssoDomains.connectionId, ownId);
+  const rows = await db
+    .select({ domain: ssoDomains.domain })
+    .from(ssoDomains)
+    .where(and(anyOf(ssoDomains.domain, domains), isOfOther))
+    .orderBy(ssoDomains.domain);
+  return rows.map(({ domain }) => domain);
+}
+
+export async function findCompanyType(db: DbOrTx, id: number): Promise<string | undefined> {
+  const { type } = companies;
+  const [row] = await db.select({ type }).from(companies).where(eq(companies.id, id));
+  return row?.type;
+}

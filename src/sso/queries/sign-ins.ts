@@ -1,0 +1,136 @@
+import { and, eq, exists, isNull } from "drizzle-orm";
+
+import type { DbOrTx, Tx } from "../../../db/client.ts";
+import { companies } from "../../../db/schema/companies.ts";
+import { ssoCodes, ssoIdentities, ssoStates } from "../../../db/schema/sso.ts";
+import { users } from "../../../db/schema/users.ts";
+import { isPartnerOfCompany, isTenantActive, partners } from "../../../db/tenancy.ts";
+import type { KnownUser, StoredCode, StoredState } from "../decide.ts";
+
+type State = typeof ssoStates.$inferSelect;
+
+export async function insertState(db: DbOrTx, state: Omit<State, "consumedAt">): Promise<void> {
+  await db.insert(ssoStates).values(state);
+}
+
+export type StateRow = StoredState & Pick<State, "returnTo" | "codeChallenge">;
+
+/** Held until the commit, so that of two callbacks with one state the second sees it used. */
+export async function holdState(tx: Tx, stateHash: string): Promise<StateRow | undefined> {
+  const [row] = await tx
+    .select()
+    .from(ssoStates)
+    .where(eq(ssoStates.stateHash, stateHash))
+    .for("update");
+  return row;
+}
+
+export async function consumeState(tx: Tx, stateHash: string, now: Date): Promise<void> {
+  await tx.update(ssoStates).set({ consumedAt: now }).where(eq(ssoStates.stateHash, stateHash));
+}
+
+/** Somebody who may be signed in, as far as rows tell. */
+export interface SsoUser extends KnownUser {
+  readonly id: number;
+  readonly email: string;
+  /** The partner whose tree it is; null for the platform. */
+  readonly partnerId: number | null;
+}
+
+const userColumns = {
+  id: users.id,
+  email: users.email,
+  role: users.role,
+  companyId: companies.id,
+  companyType: companies.type,
+  companyPartnerId: companies.partnerId,
+  isCompanyActive: isTenantActive,
+};
+
+type UserRow = Pick<typeof users.$inferSelect, "id" | "email" | "role" | "companyId"> & {
+  readonly companyType: (typeof companies.$inferSelect)["type"];
+  readonly companyPartnerId: number | null;
+  readonly isCompanyActive: boolean;
+};
+
+function ssoUserOf({ role, companyType, companyPartnerId, ...user }: UserRow): SsoUser {
+  const partnerId = companyType === "partner" ? user.companyId : companyPartnerId;
+  const isSuperAdmin = role === "super_admin" || companyType === "platform";
+  return { ...user, partnerId, isSuperAdmin };
+}
+
+export async function findLinkedUser(
+  db: DbOrTx,
+  { issuer, subject }: { issuer: string; subject: string },
+): Promise<SsoUser | undefined> {
+  const [row] = await db
+    .select(userColumns)
+    .from(ssoIdentities)
+    .innerJoin(users, eq(users.id, ssoIdentities.userId))
+    .innerJoin(companies, eq(companies.id, users.companyId))
+    .leftJoin(partners, isPartnerOfCompany)
+    .where(and(eq(ssoIdentities.issuer, issuer), eq(ssoIdentities.subject, subject)));
+  return row && ssoUserOf(row);
+}
+
+export async function findUser(db: DbOrTx, id: number): Promise<SsoUser | undefined> {
+  const [row] = await db
+    .select(userColumns)
+    .from(users)
+    .innerJoin(companies, eq(companies.id, users.companyId))
+    .leftJoin(partners, isPartnerOfCompany)
+    .where(eq(users.id, id));
+  return row && ssoUserOf(row);
+}
+
+export async function findCandidate(
+  db: DbOrTx,
+  { email, issuer }: { email: string; issuer: string },
+): Promise<(SsoUser & { isLinked: boolean }) | undefined> {
+  const links = db
+    .select({ subject: ssoIdentities.subject })
+    .from(ssoIdentities)
+    .where(and(eq(ssoIdentities.userId, users.id), eq(ssoIdentities.issuer, issuer)));
+  const [row] = await db
+    .select({ ...userColumns, isLinked: exists(links).mapWith(Boolean) })
+    .from(users)
+    .innerJoin(companies, eq(companies.id, users.companyId))
+    .leftJoin(partners, isPartnerOfCompany)
+    .where(eq(users.email, email));
+  return row && { ...ssoUserOf(row), isLinked: row.isLinked };
+}
+
+/** False if the subject or the user was linked meanwhile. */
+export async function insertIdentity(
+  tx: Tx,
+  { now, ...link }: Omit<typeof ssoIdentities.$inferSelect, "linkedAt"> & { now: Date },
+): Promise<boolean> {
+  const { count } = await tx
+    .insert(ssoIdentities)
+    .values({ ...link, linkedAt: now })
+    .onConflictDoNothing();
+  return count > 0;
+}
+
+type Code = typeof ssoCodes.$inferSelect;
+const { codeHash } = ssoCodes;
+
+export async function insertCode(tx: Tx, code: Omit<Code, "consumedAt">): Promise<void> {
+  await tx.insert(ssoCodes).values(code);
+}
+
+export type CodeRow = StoredCode & Pick<Code, "userId" | "connectionId">;
+
+export async function findCode(db: DbOrTx, hash: string): Promise<CodeRow | undefined> {
+  const [row] = await db.select().from(ssoCodes).where(eq(codeHash, hash));
+  return row;
+}
+
+/** True for the one who uses the code up. */
+export async function consumeCode(tx: Tx, hash: string, now: Date): Promise<boolean> {
+  const { count } = await tx
+    .update(ssoCodes)
+    .set({ consumedAt: now })
+    .where(and(eq(codeHash, hash), isNull(ssoCodes.consumedAt)));
+  return count > 0;
+}
