@@ -62,13 +62,6 @@ export function findCycles<Edge extends FileImport>(imports: readonly Edge[]): E
   return [...cycles.values()];
 }
 
-/** Whether this import is there, and leads back to where it came from. */
-export function isInCycle(imports: readonly FileImport[], { from, to }: FileImport): boolean {
-  const isThere = imports.some((one) => one.from === from && one.to === to);
-  const leaving = Map.groupBy(imports, (one) => one.from);
-  return isThere && shortestPath(leaving, to, from) !== undefined;
-}
-
 function shortestPath<Edge extends FileImport>(
   leaving: ReadonlyMap<string, readonly Edge[]>,
   from: string,

@@ -1,13 +1,14 @@
 import { Elysia } from "elysia";
 
 import { accountRoutes } from "./routes/accounts.ts";
+import { auditRoutes } from "./routes/audit.ts";
 import { companyRoutes } from "./routes/companies.ts";
 import { dispatcherRoutes, type DispatcherRouteDeps } from "./routes/dispatcher.ts";
 import { partnerRoutes } from "./routes/partners.ts";
 import { providerAdminRoutes } from "./routes/providers.ts";
 import { userRoutes } from "./routes/users.ts";
 
-/** decisions.md 7, for super-admins; the audit log and the identity providers have folders of their own. */
+/** decisions.md 7, for super-admins; the identity providers have a folder of their own. */
 export function adminRoutes(deps: DispatcherRouteDeps) {
   return new Elysia({ name: "admin" })
     .use(partnerRoutes(deps))
@@ -15,5 +16,6 @@ export function adminRoutes(deps: DispatcherRouteDeps) {
     .use(companyRoutes(deps))
     .use(userRoutes(deps))
     .use(providerAdminRoutes(deps))
-    .use(dispatcherRoutes(deps));
+    .use(dispatcherRoutes(deps))
+    .use(auditRoutes(deps));
 }

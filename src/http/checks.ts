@@ -8,7 +8,8 @@ import { BODY_LIMIT, isJson, readBody } from "./body.ts";
 import type { Call } from "./call.ts";
 import { exchangeOf, signedIn, type Exchange, type Schemas } from "./exchange.ts";
 import { parseJson, readQuery } from "./fields.ts";
-import { refuseFaults, runRules, type FieldRules } from "./rules.ts";
+import { refuseFaults, runRules } from "./judge.ts";
+import type { FieldRules } from "./rules.ts";
 import type { Principal } from "./principal.ts";
 
 /** What a public route may ask for besides. */

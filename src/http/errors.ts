@@ -5,7 +5,7 @@ import { invalid, Problem, Refusal, type FieldErrors } from "../lib/problem.ts";
 import type { Call } from "./call.ts";
 import { exchangeOf, type Exchange } from "./exchange.ts";
 import { examine, examineQuery, NO_FIELDS, soundPartsOf } from "./fields.ts";
-import { runRules } from "./rules.ts";
+import { runRules } from "./judge.ts";
 
 /** How the errors below a path look; the longest path that fits decides. */
 export interface ErrorLook {

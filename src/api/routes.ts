@@ -1,26 +1,25 @@
 import { Elysia } from "elysia";
 
-import type { Db } from "../db/client.ts";
-import type { CountSignIn } from "./auth/actions/attempt-sign-in.ts";
-import type { KeyRing } from "./auth/key-ring.ts";
-import { adminRoutes } from "./admin/routes.ts";
-import { auditRoutes } from "./audit/routes.ts";
-import { createAuthenticator } from "./auth/authenticator.ts";
-import { authRoutes } from "./auth/routes.ts";
-import { checks } from "./http/checks.ts";
-import { EventStreams } from "./http/event-stream.ts";
-import { oauthRoutes } from "./oauth/routes.ts";
-import { providerRoutes } from "./providers/routes.ts";
-import { reviewRoutes } from "./reviews/routes.ts";
-import { IdentityProviders } from "./sso/identity-providers.ts";
-import { ssoRoutes } from "./sso/routes.ts";
-import { webhookRoutes } from "./webhooks/routes.ts";
-import type { Clock } from "./lib/clock.ts";
-import type { Config } from "./lib/config.ts";
-import type { Log } from "./lib/log.ts";
-import type { Passwords } from "./lib/password.ts";
-import type { SecretBox } from "./lib/secret-box.ts";
-import type { Waker } from "./outbox/schedule.ts";
+import type { Db } from "../../db/client.ts";
+import type { CountSignIn } from "../auth/actions/attempt-sign-in.ts";
+import type { KeyRing } from "../auth/key-ring.ts";
+import { adminRoutes } from "../admin/routes.ts";
+import { createAuthenticator } from "../auth/authenticator.ts";
+import { authRoutes } from "../auth/routes.ts";
+import { checks } from "../http/checks.ts";
+import { EventStreams } from "../http/event-stream.ts";
+import { oauthRoutes } from "../oauth/routes.ts";
+import { providerRoutes } from "../providers/routes.ts";
+import { reviewRoutes } from "../reviews/routes.ts";
+import { IdentityProviders } from "../sso/identity-providers.ts";
+import { ssoRoutes } from "../sso/routes.ts";
+import { webhookRoutes } from "../webhooks/routes.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Config } from "../lib/config.ts";
+import type { Log } from "../lib/log.ts";
+import type { Passwords } from "../lib/password.ts";
+import type { SecretBox } from "../lib/secret-box.ts";
+import type { Waker } from "../outbox/schedule.ts";
 
 /** All that the API is made of. Each domain takes the part of it that it needs. */
 export interface ApiDeps {
@@ -52,7 +51,6 @@ export function apiRoutes(api: ApiDeps) {
     .use(authRoutes(deps))
     .use(oauthRoutes(deps))
     .use(ssoRoutes(deps))
-    .use(auditRoutes(deps))
     .use(adminRoutes(deps))
     .use(webhookRoutes(deps))
     .use(providerRoutes(deps))

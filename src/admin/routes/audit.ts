@@ -1,0 +1,22 @@
+import { listAudit } from "../../audit/actions.ts";
+import { auditEntry, auditQuery, showAuditEntry } from "../../audit/model.ts";
+import { listOf, listSchema, pageOf } from "../../http/list.ts";
+import { administrating, adminRoutesBase, type AdminRouteDeps } from "./base.ts";
+
+/** decisions.md 2, audit log. */
+export function auditRoutes(deps: AdminRouteDeps) {
+  return adminRoutesBase(deps, "").get(
+    "/audit-log",
+    async ({ query }) => {
+      const page = pageOf(query);
+      const rows = await listAudit(deps.db, query, page);
+      return listOf(rows, page, { key: (one) => String(one.id), show: showAuditEntry });
+    },
+    {
+      access: administrating,
+      query: auditQuery,
+      response: { 200: listSchema(auditEntry) },
+      detail: { summary: "List what was done, newest first" },
+    },
+  );
+}
