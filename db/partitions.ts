@@ -5,7 +5,7 @@ import { isLockTimeout } from "./errors.ts";
 
 const DAY_MS = 86_400_000;
 /** Days from today for which partitions exist at the least. */
-export const PARTITION_DAYS_AHEAD = 7;
+const PARTITION_DAYS_AHEAD = 7;
 
 /** The smallest ULID of an instant: ULIDs are ordered by time, so a day is a range of them. */
 export function ulidFloor(at: Date): string {

@@ -13,7 +13,7 @@ import { openRedis } from "./lib/redis.ts";
 import { createSecretBox } from "./lib/secret-box.ts";
 import { masterKeyOrExit } from "./outbox/master-key.ts";
 import { createSchedule } from "./outbox/schedule.ts";
-import { keepFigures } from "./webhooks/actions/stats.ts";
+import { keepStats } from "./webhooks/actions/stats.ts";
 
 const CONNECTIONS = 16;
 /** Requests under way at a stop have this long to end; kept connections have no say. */
@@ -56,7 +56,7 @@ const app = createApp({
   ...apiMetrics(metrics, { passwords, limiter }),
 });
 if (config.metricsPort !== undefined) serveMetrics(metrics, config.metricsPort);
-void keepFigures({ db, clock, log, config }, stop);
+void keepStats({ db, clock, log, config }, stop);
 app.listen({ port: config.port, hostname: config.host });
 log.info("api.started", { pid: process.pid, server_root: config.serverRoot });
 

@@ -16,7 +16,7 @@ export const attemptStats = pgTable(
     stepS: integer("step_s").notNull(),
     bucketAt: instant("bucket_at").notNull(),
     outcome: text("outcome", { enum: ["delivered", "retry", "failed", "interrupted"] }).notNull(),
-    /** Which bins of duration_ms occurred, and how often each: src/webhooks/figures.ts says what a bin spans. */
+    /** Which bins of duration_ms occurred, and how often each: src/webhooks/stats.ts says what a bin spans. */
     bins: smallint("bins").array().notNull(),
     counts: integer("counts").array().notNull(),
   },

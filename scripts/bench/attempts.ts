@@ -7,7 +7,7 @@ import { ulid } from "ulid";
 import type { Db } from "../../db/client.ts";
 import { ensurePartitions, ulidFloor } from "../../db/partitions.ts";
 import { addMs, systemClock } from "../../src/lib/clock.ts";
-import { countFigures, showHealth } from "../../src/webhooks/actions/stats.ts";
+import { countStats, showHealth } from "../../src/webhooks/actions/stats.ts";
 import { attemptsOf, attemptsOfEvent } from "../../src/webhooks/queries/attempts.ts";
 import { deliveryOf } from "../../src/webhooks/queries/entries.ts";
 import { subscriptionById } from "../../src/webhooks/queries/subscriptions.ts";
@@ -53,8 +53,7 @@ async function run({ db, config, apiRoot, emails }: AuthRig): Promise<void> {
 
 async function countAll(db: Db, config: AuthRig["config"]): Promise<void> {
   // Undefined: the API is counting.
-  while ((await countFigures({ db, clock: systemClock, config })) === undefined)
-    await Bun.sleep(200);
+  while ((await countStats({ db, clock: systemClock, config })) === undefined) await Bun.sleep(200);
 }
 
 interface Rare {

@@ -8,12 +8,12 @@ import { errorFields, type Log } from "../lib/log.ts";
 import { Problem } from "../lib/problem.ts";
 
 /** A bucket that holds `burst` requests and gets `perMinute` back. */
-export interface RateLimit {
+interface RateLimit {
   readonly perMinute: number;
   readonly burst: number;
 }
 
-export interface RateLimits {
+interface RateLimits {
   readonly token: RateLimit;
   readonly ip: RateLimit;
 }

@@ -5,7 +5,7 @@ import { isIPv4, isIPv6 } from "node:net";
 export const MAX_URL_CHARS = 2048;
 
 /** How long a name may take to resolve when a subscription is created or updated (`decisions.md` 3). */
-export const CREATION_LOOKUP_MS = 2000;
+const CREATION_LOOKUP_MS = 2000;
 
 /** Longest host name and label that DNS can carry (RFC 1035, 2.3.4). */
 const MAX_NAME_CHARS = 253;
@@ -39,7 +39,7 @@ export interface WebhookTarget {
   readonly origin: string;
 }
 
-export type UrlRefusal = {
+type UrlRefusal = {
   kind: "refused";
   code: "invalid_url" | "blocked_address";
   /** Plain language, fit for the `errors` of a 422. */

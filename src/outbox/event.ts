@@ -1,5 +1,5 @@
 /** Which body an event has: interface.md 6.2 or 6.3. */
-export type EnvelopeKind = "review" | "site_connection";
+type EnvelopeKind = "review" | "site_connection";
 export type PayloadMode = "full" | "minimal";
 export type Axis = "pull" | "post";
 
@@ -159,7 +159,7 @@ export function isInBatch(event: EventValue): boolean {
 }
 
 /** Who did it (decisions.md 5): a user, or a review site as `system`. */
-export type Actor =
+type Actor =
   | { readonly type: "user"; readonly id: number; readonly name: string }
   | { readonly type: "system"; readonly id: null; readonly name: string };
 

@@ -6,7 +6,7 @@ import { insertMails, type NewMailRow } from "./mail-queries.ts";
 import type { Wake } from "./schedule.ts";
 
 /** What a mail is about: the only thing that may be told of it in a log. */
-export type MailKind =
+type MailKind =
   | "otp"
   | "password_changed"
   | "subscription_disabled"

@@ -6,18 +6,11 @@ import { isoInstant } from "../lib/clock.ts";
 import { CATALOG, type PayloadMode } from "../outbox/event.ts";
 import { instantOrNull, orNull } from "./model.ts";
 
-export const OUTCOMES = ["delivered", "retry", "failed", "interrupted"] as const;
-export type Outcome = (typeof OUTCOMES)[number];
+const OUTCOMES = ["delivered", "retry", "failed", "interrupted"] as const;
+type Outcome = (typeof OUTCOMES)[number];
 
 /** pending, waiting: queued. held: queued while the subscription is disabled. The rest is settled. */
-export const DELIVERY_STATES = [
-  "pending",
-  "waiting",
-  "held",
-  "delivered",
-  "failed",
-  "skipped",
-] as const;
+const DELIVERY_STATES = ["pending", "waiting", "held", "delivered", "failed", "skipped"] as const;
 export type DeliveryState = (typeof DELIVERY_STATES)[number];
 
 export interface Attempt {

@@ -8,16 +8,16 @@ import { SUBSCRIBABLE_EVENTS, type PayloadMode } from "../outbox/event.ts";
 
 /** decisions.md 3, catalog. */
 export const BATCH_INTERVAL_HOURS = [1, 2, 4, 6, 8, 12, 24] as const;
-export const DELIVERY_KINDS = ["immediate", "batch"] as const;
-export const PAYLOAD_MODES = ["full", "minimal"] as const;
-export const ORDERINGS = ["subscription", "review"] as const;
+const DELIVERY_KINDS = ["immediate", "batch"] as const;
+const PAYLOAD_MODES = ["full", "minimal"] as const;
+const ORDERINGS = ["subscription", "review"] as const;
 const LABEL_CHARS = 100;
 /** decisions.md 3, rotate: how long deliveries may carry the signature of the previous secret too. */
-export const MAX_GRACE_HOURS = 72;
+const MAX_GRACE_HOURS = 72;
 
-export type DeliveryKind = (typeof DELIVERY_KINDS)[number];
-export type Ordering = (typeof ORDERINGS)[number];
-export type SubscriptionState = "active" | "disabled" | "deleted";
+type DeliveryKind = (typeof DELIVERY_KINDS)[number];
+type Ordering = (typeof ORDERINGS)[number];
+type SubscriptionState = "active" | "disabled" | "deleted";
 
 export function orNull<T extends TSchema>(schema: T, options: { [name: string]: unknown } = {}) {
   return Type.Union([schema, Type.Null()], options);

@@ -73,7 +73,7 @@ const STEP_S = BUCKET_MS / 1000;
 const DEFAULT_STEP_S = 3_600;
 const DEFAULT_SPAN_MS = 86_400_000;
 /** More points than any chart has pixels for. */
-export const MAX_POINTS = 1_000;
+const MAX_POINTS = 1_000;
 
 export const statsQuery = Type.Object({
   since: Type.Optional(instantText()),

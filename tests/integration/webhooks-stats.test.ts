@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 
 import { ulid } from "ulid";
 
-import { countFigures } from "../../src/webhooks/actions/stats.ts";
+import { countStats } from "../../src/webhooks/actions/stats.ts";
 import { disable, settle, startWebhooks, type WebhookWorld } from "../support/webhooks.ts";
 
 let world: WebhookWorld;
@@ -40,7 +40,7 @@ async function attempt(id: string, made: Made): Promise<Date> {
 const toNextBucket = () => world.clock.advance(300_000 - (world.clock.now().getTime() % 300_000));
 
 const health = async (id: string) => (await world.ask("GET", `/${id}/health`)).body;
-const count = () => countFigures(world.api.deps);
+const count = () => countStats(world.api.deps);
 
 describe("the health", () => {
   test("of a new subscription says that nothing has happened", async () => {

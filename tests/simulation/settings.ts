@@ -1,7 +1,7 @@
 import type { Prng } from "./prng.ts";
 
 /** What may go wrong in a run, and how often. The first three are chances per request. */
-export interface Faults {
+interface Faults {
   readonly crash: number;
   readonly pause: number;
   readonly request: number;

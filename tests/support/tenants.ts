@@ -29,7 +29,7 @@ export interface TestAccount {
   readonly locationUser: TestUser;
 }
 
-export interface TestPartner {
+interface TestPartner {
   readonly id: number;
   readonly owner: TestUser;
   readonly admin: TestUser;
@@ -45,7 +45,7 @@ const at = new Date("2026-06-01T12:00:00Z");
 let hash: Promise<string> | undefined;
 
 /** The hash of PASSWORD, made once per test file. */
-export function passwordHash(): Promise<string> {
+function passwordHash(): Promise<string> {
   return (hash ??= createPasswords().hash(PASSWORD));
 }
 

@@ -18,7 +18,7 @@ export function apiDescription(app: AnyElysia, serverRoot: string) {
  * answer, the headers of every answer, examples, a name for each operation, and schemas by reference where they have a
  * title, so that each stands there once.
  */
-export function describeApi(app: AnyElysia, serverRoot: string): JsonObject {
+function describeApi(app: AnyElysia, serverRoot: string): JsonObject {
   const components: Components = {
     schemas: { Problem: PROBLEM, ValidationProblem: VALIDATION_PROBLEM },
     responses: {},

@@ -12,7 +12,7 @@ import type { WebhookDeps } from "./deps.ts";
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
 /** A longer queue is shown as this: counting millions for every look would cost more than the figure is worth. */
-export const QUEUE_COUNTED = 100_000;
+const QUEUE_COUNTED = 100_000;
 
 type Deps = Pick<WebhookDeps, "db" | "clock">;
 
@@ -87,7 +87,7 @@ const COUNT_AFTER_MS = 60_000;
 const CHUNK_MS = 6 * HOUR_MS;
 
 /** Counts all buckets that are over; answers up to when. Any number of processes may do it: one works. */
-export async function countFigures(
+export async function countStats(
   deps: Deps & { readonly config: Pick<WebhookDeps["config"], "retentionDays"> },
 ): Promise<Date | undefined> {
   const now = deps.clock.now();
@@ -114,7 +114,7 @@ async function countNext(
   if (until >= end) {
     await counting.countBacklogs(tx, addMs(end, -BUCKET_MS));
     // A day that began before the retention time may end within it.
-    await counting.dropFigures(tx, addMs(oldest, -DAY_MS));
+    await counting.dropStats(tx, addMs(oldest, -DAY_MS));
   }
   await counting.moveProgress(tx, until);
   return until;
@@ -131,15 +131,15 @@ async function sumUp(tx: Tx, since: Date, until: Date): Promise<void> {
 }
 
 /** Keeps the buckets counted until the signal aborts. */
-export async function keepFigures(
-  deps: Parameters<typeof countFigures>[0] & { readonly clock: Clock; readonly log: Log },
+export async function keepStats(
+  deps: Parameters<typeof countStats>[0] & { readonly clock: Clock; readonly log: Log },
   signal: AbortSignal,
 ): Promise<void> {
   while (!signal.aborted) {
     try {
-      await countFigures(deps);
+      await countStats(deps);
     } catch (error) {
-      deps.log.warn("figures.failed", errorFields(error));
+      deps.log.warn("stats.failed", errorFields(error));
     }
     await deps.clock.sleep(COUNT_AFTER_MS, signal);
   }

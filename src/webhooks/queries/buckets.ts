@@ -8,7 +8,7 @@ import { EXACT_MS, GROWTH, type Range } from "../stats.ts";
 
 // What the statements that read stats and those that count them have in common.
 
-/** The bin of an attempt's duration, as src/webhooks/figures.ts spans them. */
+/** The bin of an attempt's duration, as src/webhooks/stats.ts spans them. */
 export const BIN = sql`
   case when duration_ms < ${EXACT_MS}::int then duration_ms
        else ${EXACT_MS}::int + floor(ln(duration_ms / ${EXACT_MS}::float8) / ln(${GROWTH}::float8))::int end`;

@@ -18,7 +18,7 @@ const holding = statement({
   reason: "Selects from no table.",
   params: {},
   columns: { held: value("boolean") },
-  text: () => sql`select pg_try_advisory_xact_lock(hashtext('reviewrelay:figures')) as held`,
+  text: () => sql`select pg_try_advisory_xact_lock(hashtext('reviewrelay:stats')) as held`,
 });
 
 /** One process counts at a time; false if another one does. */
@@ -153,6 +153,6 @@ const dropping = statement({
 });
 
 /** By way of the subscriptions, so that the primary keys serve and no index is needed for the age alone. */
-export async function dropFigures(tx: Tx, before: Date): Promise<void> {
+export async function dropStats(tx: Tx, before: Date): Promise<void> {
   await tx.run(dropping, { before });
 }

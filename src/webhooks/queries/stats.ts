@@ -15,14 +15,14 @@ import { BIN, binned, idsWithin, STEP, WITHIN } from "./buckets.ts";
 
 type Key = Pick<Subscription, "id" | "shard">;
 
-interface QueueFigures {
+interface QueueCounts {
   readonly queued: number;
   readonly oldestRecordedAt: Date | null;
 }
 
 const queue = statement({
   name: "stats.queue",
-  reason: "Both figures are of one moment.",
+  reason: "Both counts are of one moment.",
   params: { id: outbox.subscriptionId, shard: outbox.shard, limit: value("bigint") },
   columns: { queued: value("integer"), oldestRecordedAt: nullable(outbox.recordedAt) },
   text: ({ id, shard, limit }) => sql`
@@ -33,11 +33,7 @@ const queue = statement({
 });
 
 /** How much is queued, counted up to `limit`, and since when the first of it is. */
-export async function queueOf(
-  db: DbOrTx,
-  { id, shard }: Key,
-  limit: number,
-): Promise<QueueFigures> {
+export async function queueOf(db: DbOrTx, { id, shard }: Key, limit: number): Promise<QueueCounts> {
   const [row] = await db.run(queue, { id, shard, limit });
   return row ?? { queued: 0, oldestRecordedAt: null };
 }
