@@ -26,7 +26,12 @@ export function createApiClient({ serverRoot, token, onUnauthorized }: ApiClient
     if (status === 401) onUnauthorized?.();
   };
   // Instants stay the text that they are in the API.
-  return treaty<Api>(serverRoot, { headers, onResponse, parseDate: false }).api.v1;
+  return treaty<Api>(serverRoot, { headers, onRequest, onResponse, parseDate: false }).api.v1;
+}
+
+/** Treaty says of a query that it is a body of JSON, which no GET has. */
+function onRequest(_path: string, { method, headers }: RequestInit): void {
+  if (method === "GET") Reflect.deleteProperty(Object(headers), "content-type");
 }
 
 export type ApiClient = ReturnType<typeof createApiClient>;

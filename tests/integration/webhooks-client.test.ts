@@ -5,10 +5,12 @@ import { answerOf, createApiClient } from "../../src/client/api.ts";
 import { startWebhooks, type WebhookWorld } from "../support/webhooks.ts";
 
 let world: WebhookWorld;
+let serverRoot: string;
 let api: ReturnType<typeof createApiClient>;
 beforeAll(async () => {
   world = await startWebhooks();
-  api = createApiClient({ serverRoot: world.api.listen(), token: () => world.tokens.owner });
+  serverRoot = world.api.listen();
+  api = createApiClient({ serverRoot, token: () => world.tokens.owner });
 });
 afterAll(() => world.stop());
 
@@ -54,6 +56,25 @@ test("the client throws what the API refuses, with the fields", async () => {
     errors: { label: [expect.any(String)] },
     requestId: expect.any(String),
   });
+});
+
+test("the client tells of every 401 before it throws", async () => {
+  const calls: string[] = [];
+  const stranger = createApiClient({
+    serverRoot,
+    token: () => "no-token",
+    onUnauthorized: () => calls.push("unauthorized"),
+  });
+  const refused = answerOf(stranger.partner.webhooks.get({ query: { limit: 5 } }));
+  await refused.catch(({ status }: ApiError) => calls.push(`${status}`));
+  expect(calls).toEqual(["unauthorized", "401"]);
+});
+
+test("the client throws no ApiError where no answer came", async () => {
+  const nowhere = createApiClient({ serverRoot: "http://127.0.0.1:1", token: () => undefined });
+  const error = await answerOf(nowhere.partner.webhooks.get()).catch((thrown: unknown) => thrown);
+  expect(error).toBeInstanceOf(Error);
+  expect(error).not.toBeInstanceOf(ApiError);
 });
 
 test("what no route declares does not compile", () => {

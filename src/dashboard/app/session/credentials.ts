@@ -1,3 +1,4 @@
+import { answerOf } from "../api/api-client.ts";
 import { apiWith } from "../api/connect.ts";
 import type { Session } from "./identity.ts";
 import { useSessionState } from "./session.tsx";
@@ -19,28 +20,27 @@ export function useCredentials() {
   return {
     /** Nobody is looked up by it. */
     discover: (email: string): Promise<SignInMethods> =>
-      api.call("POST", "/auth/discover", { body: { email } }),
+      answerOf(api.auth.discover.post({ email })),
     logIn: (email: string, password: string, rememberMe: boolean): Promise<Session> =>
-      api.call("POST", "/login", { body: { email, password, rememberMe } }),
+      answerOf(api.login.post({ email, password, rememberMe })),
     /** Redeems the code that a single sign-on brought back. */
     exchangeCode: (code: string, verifier: string): Promise<Session> =>
-      api.call("GET", "/auth/sso/exchange", { query: { code, code_verifier: verifier } }),
+      answerOf(api.auth.sso.exchange.get({ query: { code, code_verifier: verifier } })),
     /** Mails a code of six digits. */
     sendCode: async (request: CodeRequest): Promise<void> => {
-      await api.call("POST", "/email-otp/resend", { body: { ...request } });
+      await answerOf(api["email-otp"].resend.post({ ...request }));
     },
     /** Answers the token that is good for a new password and for nothing else. */
     verifyCode: async (request: CodeRequest, otp: string): Promise<string | undefined> => {
-      const answer = await api.call("POST", "/email-otp/verify", { body: { ...request, otp } });
+      const answer = await answerOf(api["email-otp"].verify.post({ ...request, otp }));
       return "token" in answer ? answer.token : undefined;
     },
     /** Checks the present password, and mails a code of six digits. */
     startPasswordChange: async (currentPassword: string): Promise<void> => {
-      const body = { current_password: currentPassword };
-      await api.call("POST", "/change-password", { body });
+      await answerOf(api["change-password"].post({ current_password: currentPassword }));
     },
     /** With the token of `verifyCode`: a 401 of it ends no session. */
     setPassword: (token: string, password: string): Promise<Session> =>
-      apiWith(token).call("POST", "/reset-password", { body: { password } }),
+      answerOf(apiWith(token)["reset-password"].post({ password })),
   };
 }

@@ -1,5 +1,5 @@
 import { apiErrorOf } from "../api/api-error.ts";
-import type { ApiClient } from "../api/api-client.ts";
+import { answerOf, type ApiClient } from "../api/api-client.ts";
 import { apiWith } from "../api/connect.ts";
 import { tabStorage } from "./tab-storage.ts";
 
@@ -11,13 +11,13 @@ export interface Session extends Identity {
 }
 
 export function readIdentity(api: ApiClient) {
-  return api.call("GET", "/verify-token", {});
+  return answerOf(api["verify-token"].get());
 }
 
 /** Ends the token at the server; answers whether it is certain that it has ended. */
 export async function endToken(token: string): Promise<boolean> {
   try {
-    await apiWith(token).call("GET", "/logout", {});
+    await answerOf(apiWith(token).logout.get());
     return true;
   } catch (error) {
     return apiErrorOf(error)?.status === 401;

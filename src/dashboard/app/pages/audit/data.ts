@@ -1,11 +1,11 @@
-import type { ApiClient } from "../../api/api-client.ts";
+import { answerOf, type ApiClient } from "../../api/api-client.ts";
 import { atCursor } from "../../api/cursor.ts";
 import { useApi } from "../../session/session.tsx";
 import { useList } from "../../ui/list.tsx";
 import type { AuditQuery } from "./audit-filters.ts";
 
 function readEntries(api: ApiClient, query: AuditQuery, cursor: string | undefined) {
-  return api.call("GET", "/admin/audit-log", { query: { ...query, ...atCursor(cursor) } });
+  return answerOf(api.admin["audit-log"].get({ query: { ...query, ...atCursor(cursor) } }));
 }
 
 export type AuditEntry = Awaited<ReturnType<typeof readEntries>>["data"][number];

@@ -1,6 +1,7 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useMemo } from "react";
 
+import { answerOf } from "../../api/api-client.ts";
 import { allPages, atCursor } from "../../api/cursor.ts";
 import { useApi } from "../../session/session.tsx";
 import { useList } from "../../ui/list.tsx";
@@ -32,14 +33,14 @@ const CHOICES = 20;
 export function usePartners(filter: CompanyFilter) {
   const api = useApi();
   return useList(["partners", filter], (cursor) =>
-    api.call("GET", "/admin/partners", { query: { ...filter, ...atCursor(cursor) } }),
+    answerOf(api.admin.partners.get({ query: { ...filter, ...atCursor(cursor) } })),
   );
 }
 
 export function useAccounts(filter: CompanyFilter & { readonly partner_id?: number }) {
   const api = useApi();
   return useList(["accounts", filter], (cursor) =>
-    api.call("GET", "/admin/accounts", { query: { ...filter, ...atCursor(cursor) } }),
+    answerOf(api.admin.accounts.get({ query: { ...filter, ...atCursor(cursor) } })),
   );
 }
 
@@ -49,7 +50,7 @@ export function usePartnerName(): (id: number) => string {
     queryKey: ["partners", "names"],
     queryFn: () =>
       allPages((cursor) =>
-        api.call("GET", "/admin/partners", { query: { limit: 100, ...atCursor(cursor) } }),
+        answerOf(api.admin.partners.get({ query: { limit: 100, ...atCursor(cursor) } })),
       ),
     staleTime: NAMES_STALE_MS,
   });
@@ -61,7 +62,7 @@ export function usePlans() {
   const api = useApi();
   return useQuery({
     queryKey: ["plans"],
-    queryFn: () => api.call("GET", "/admin/plans", {}),
+    queryFn: () => answerOf(api.admin.plans.get()),
     staleTime: NAMES_STALE_MS,
   });
 }
@@ -71,7 +72,7 @@ export function useCompany(id: number | null) {
   const api = useApi();
   return useQuery({
     queryKey: ["company", id],
-    queryFn: () => api.call("GET", "/admin/companies/:id", { params: { id: String(id) } }),
+    queryFn: () => answerOf(api.admin.companies({ id: String(id) }).get()),
     enabled: id !== null,
     staleTime: NAMES_STALE_MS,
   });
@@ -84,8 +85,8 @@ export function useCompanyChoices(type: CompanyType, name: string, enabled: bool
   return useQuery<CompanyChoice[]>({
     queryKey: [`${type}s`, "choices", name],
     queryFn: async () => {
-      if (type === "account") return (await api.call("GET", "/admin/accounts", { query })).data;
-      const { data } = await api.call("GET", "/admin/partners", { query });
+      if (type === "account") return (await answerOf(api.admin.accounts.get({ query }))).data;
+      const { data } = await answerOf(api.admin.partners.get({ query }));
       return data.map((one) => ({ ...one, stores: [] }));
     },
     enabled,
@@ -101,20 +102,18 @@ export function useCompanyActions() {
   const refresh = (type: CompanyType) => queries.invalidateQueries({ queryKey: [`${type}s`] });
   return {
     createPartner: async (draft: PartnerDraft) => {
-      const partner = await api.call("POST", "/admin/partners", { body: partnerBody(draft) });
+      const partner = await answerOf(api.admin.partners.post(partnerBody(draft)));
       void refresh("partner");
       return partner;
     },
     createAccount: async (draft: AccountDraft) => {
-      const account = await api.call("POST", "/admin/accounts", { body: accountBody(draft) });
+      const account = await answerOf(api.admin.accounts.post(accountBody(draft)));
       void refresh("account");
       return account;
     },
     setActive: async (type: CompanyType, id: number, isActive: boolean) => {
-      const request = { params: { id: String(id) } };
-      const verb = isActive ? "activate" : "deactivate";
-      if (type === "partner") await api.call("POST", `/admin/partners/:id/${verb}`, request);
-      else await api.call("POST", `/admin/accounts/:id/${verb}`, request);
+      const company = type === "partner" ? api.admin.partners({ id }) : api.admin.accounts({ id });
+      await answerOf<unknown>(isActive ? company.activate.post() : company.deactivate.post());
       await refresh(type);
     },
   };

@@ -1,6 +1,6 @@
 import { useQueryClient } from "@tanstack/react-query";
 
-import type { ApiClient } from "../../api/api-client.ts";
+import { answerOf, type ApiClient } from "../../api/api-client.ts";
 import { atCursor } from "../../api/cursor.ts";
 import { useApi } from "../../session/session.tsx";
 import { useList } from "../../ui/list.tsx";
@@ -24,7 +24,7 @@ interface SsoFilter {
 export function useProviders() {
   const api = useApi();
   return useList(["providers"], (cursor) =>
-    api.call("GET", "/admin/providers", { query: atCursor(cursor) }),
+    answerOf(api.admin.providers.get({ query: atCursor(cursor) })),
   );
 }
 
@@ -35,18 +35,18 @@ export function useProviderActions() {
   return {
     create: async ({ name, slug }: ProviderDraft): Promise<ProviderSecret> => {
       const body = { name: name.trim(), slug: slug.trim() };
-      const provider = await api.call("POST", "/admin/providers", { body });
+      const provider = await answerOf(api.admin.providers.post(body));
       void queries.invalidateQueries({ queryKey: ["providers"] });
       return provider;
     },
     rotateSecret: (id: number): Promise<ProviderSecret> =>
-      api.call("POST", "/admin/providers/:id/secret", { params: { id: String(id) } }),
+      answerOf(api.admin.providers({ id }).secret.post()),
   };
 }
 
 function readSsoConnections(api: ApiClient, filter: SsoFilter, cursor: string | undefined) {
   const query = { ...filter, ...atCursor(cursor) };
-  return api.call("GET", "/admin/sso-connections", { query });
+  return answerOf(api.admin["sso-connections"].get({ query }));
 }
 
 export type SsoConnection = Awaited<ReturnType<typeof readSsoConnections>>["data"][number];
@@ -63,21 +63,19 @@ export function useSsoActions() {
   const refresh = () => queries.invalidateQueries({ queryKey: ["sso-connections"] });
   return {
     create: async (draft: SsoDraft) => {
-      await api.call("POST", "/admin/sso-connections", { body: newSsoBody(draft) });
+      await answerOf(api.admin["sso-connections"].post(newSsoBody(draft)));
       void refresh();
     },
     change: async (id: string, draft: SsoDraft) => {
-      const body = changedSsoBody(draft);
-      await api.call("PATCH", "/admin/sso-connections/:id", { params: { id }, body });
+      await answerOf(api.admin["sso-connections"]({ id }).patch(changedSsoBody(draft)));
       void refresh();
     },
     setActive: async (id: string, isActive: boolean) => {
-      const body = { is_active: isActive };
-      await api.call("PATCH", "/admin/sso-connections/:id", { params: { id }, body });
+      await answerOf(api.admin["sso-connections"]({ id }).patch({ is_active: isActive }));
       await refresh();
     },
     remove: async (id: string) => {
-      await api.call("DELETE", "/admin/sso-connections/:id", { params: { id } });
+      await answerOf(api.admin["sso-connections"]({ id }).delete());
       await refresh();
     },
   };

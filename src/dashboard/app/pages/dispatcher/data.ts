@@ -1,13 +1,13 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 
-import type { ApiClient } from "../../api/api-client.ts";
+import { answerOf, type ApiClient } from "../../api/api-client.ts";
 import { useApi } from "../../session/session.tsx";
 import { useLive } from "../../session/use-live.ts";
 
 const KEY = ["dispatcher"];
 
 function readState(api: ApiClient) {
-  return api.call("GET", "/admin/dispatcher", {});
+  return answerOf(api.admin.dispatcher.get());
 }
 
 export type DispatcherState = Awaited<ReturnType<typeof readState>>;

@@ -1,17 +1,18 @@
 import { useQueryClient } from "@tanstack/react-query";
 
-import type { ApiClient } from "../../api/api-client.ts";
+import { answerOf, type ApiClient } from "../../api/api-client.ts";
 import { atCursor } from "../../api/cursor.ts";
 import { useApi } from "../../session/session.tsx";
 import { useList } from "../../ui/list.tsx";
 import { clientBody, isPlatformPath, type ClientDraft, type ClientsPath } from "./client-model.ts";
 import type { Scope } from "./scopes.ts";
 
-const TOKENS = "/account/personal-access-tokens";
 const PAGE = 20;
 
+const tokensOf = (api: ApiClient) => api.account["personal-access-tokens"];
+
 function readTokens(api: ApiClient, cursor: string | undefined) {
-  return api.call("GET", TOKENS, { query: { limit: PAGE, ...atCursor(cursor) } });
+  return answerOf(tokensOf(api).get({ query: { limit: PAGE, ...atCursor(cursor) } }));
 }
 
 export type ApiToken = Awaited<ReturnType<typeof readTokens>>["data"][number];
@@ -34,19 +35,23 @@ export function useApiTokenActions() {
   return {
     /** Answers the token, which is said this once. */
     create: async ({ name, scopes }: TokenDraft): Promise<string> => {
-      const answer = await api.call("POST", TOKENS, { body: { name, scopes: [...scopes] } });
+      const answer = await answerOf(tokensOf(api).post({ name, scopes: [...scopes] }));
       void refresh();
       return answer.access_token;
     },
     remove: async (id: string) => {
-      await api.call("DELETE", `${TOKENS}/:id`, { params: { id } });
+      await answerOf(tokensOf(api)({ id }).delete());
       await refresh();
     },
   };
 }
 
+function clientsAt(api: ApiClient, path: ClientsPath) {
+  return isPlatformPath(path) ? api.sso.clients : api.partner["oauth-clients"];
+}
+
 function readClients(api: ApiClient, path: ClientsPath, cursor: string | undefined) {
-  return api.call("GET", path, { query: { limit: PAGE, ...atCursor(cursor) } });
+  return answerOf(clientsAt(api, path).get({ query: { limit: PAGE, ...atCursor(cursor) } }));
 }
 
 export type OAuthClient = Awaited<ReturnType<typeof readClients>>["data"][number];
@@ -66,28 +71,26 @@ export function useOAuthClients(path: ClientsPath) {
 export function useOAuthClientActions(path: ClientsPath) {
   const api = useApi();
   const queries = useQueryClient();
+  const clients = clientsAt(api, path);
   const refresh = () => queries.invalidateQueries({ queryKey: ["oauth-clients", path] });
   return {
     create: async (draft: ClientDraft): Promise<NewClientSecret> => {
       const body = { ...clientBody(draft, isPlatformPath(path)), confidential: draft.confidential };
-      const created = await api.call("POST", path, { body });
+      const created = await answerOf(clients.post(body));
       void refresh();
       return created;
     },
     change: async (id: string, draft: ClientDraft) => {
-      await api.call("PATCH", `${path}/:id`, {
-        params: { id },
-        body: clientBody(draft, isPlatformPath(path)),
-      });
+      await answerOf(clients({ id }).patch(clientBody(draft, isPlatformPath(path))));
       void refresh();
     },
     rotateSecret: async (id: string): Promise<NewClientSecret> => {
-      const rotated = await api.call("POST", `${path}/:id/secret`, { params: { id } });
+      const rotated = await answerOf(clients({ id }).secret.post());
       void refresh();
       return rotated;
     },
     remove: async (id: string) => {
-      await api.call("DELETE", `${path}/:id`, { params: { id } });
+      await answerOf(clients({ id }).delete());
       await refresh();
     },
   };

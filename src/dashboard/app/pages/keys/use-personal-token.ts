@@ -1,11 +1,9 @@
 import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
 
-import type { ApiClient } from "../../api/api-client.ts";
+import { answerOf, type ApiClient } from "../../api/api-client.ts";
 import { apiErrorOf } from "../../api/api-error.ts";
 import { useApi } from "../../session/session.tsx";
-
-const PATH = "/account/api-token";
 
 /** undefined: not asked for yet; null: there is none. Held by this component alone, so that leaving the page forgets it. */
 export function usePersonalToken() {
@@ -21,9 +19,9 @@ export function usePersonalToken() {
     isBusy: isPending,
     open: () => mutate(viewToken),
     generate: () => mutate(generateToken),
-    regenerate: async () => setToken(await api.call("POST", `${PATH}/regenerate`, {})),
+    regenerate: async () => setToken(await answerOf(api.account["api-token"].regenerate.post())),
     remove: async () => {
-      await api.call("DELETE", PATH, {});
+      await answerOf(api.account["api-token"].delete());
       setToken(null);
     },
   };
@@ -31,7 +29,7 @@ export function usePersonalToken() {
 
 async function viewToken(api: ApiClient) {
   try {
-    return await api.call("GET", PATH, {});
+    return await answerOf(api.account["api-token"].get());
   } catch (error) {
     if (apiErrorOf(error)?.status === 404) return null;
     throw error;
@@ -42,7 +40,7 @@ export type PersonalToken = NonNullable<Awaited<ReturnType<typeof viewToken>>>;
 
 async function generateToken(api: ApiClient): Promise<PersonalToken | null> {
   try {
-    return await api.call("POST", PATH, {});
+    return await answerOf(api.account["api-token"].post());
   } catch (error) {
     if (apiErrorOf(error)?.code !== "token_exists") throw error;
     // Another tab was quicker.

@@ -1,7 +1,7 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useMemo } from "react";
 
-import type { ApiClient } from "../../api/api-client.ts";
+import { answerOf, type ApiClient } from "../../api/api-client.ts";
 import { allPages, atCursor } from "../../api/cursor.ts";
 import { useApi } from "../../session/session.tsx";
 import { useList } from "../../ui/list.tsx";
@@ -10,7 +10,8 @@ import type { FlagMove } from "./flag-moves.ts";
 import type { ReviewQuery } from "./review-filters.ts";
 
 function readReview(api: ApiClient, id: string) {
-  return api.call("GET", "/account/reviews/:id", { params: { id } });
+  // The id stands in the address of the page, and may be anything there; the client puts it into a path as it is.
+  return answerOf(api.account.reviews({ id: encodeURIComponent(id) }).get());
 }
 
 export type ReviewWithHistory = Awaited<ReturnType<typeof readReview>>;
@@ -22,7 +23,7 @@ const NAMES_STALE_MS = 60_000;
 export function useReviews(query: ReviewQuery) {
   const api = useApi();
   return useList(["reviews", query], (cursor) =>
-    api.call("GET", "/account/reviews", { query: { ...query, ...atCursor(cursor) } }),
+    answerOf(api.account.reviews.get({ query: { ...query, ...atCursor(cursor) } })),
   );
 }
 
@@ -38,9 +39,11 @@ export function useColleagues(storeId?: number) {
     queryKey: ["colleagues", storeId],
     queryFn: () =>
       allPages((cursor) =>
-        api.call("GET", "/account/users", {
-          query: { limit: 100, ...atCursor(cursor), ...(storeId && { store_id: storeId }) },
-        }),
+        answerOf(
+          api.account.users.get({
+            query: { limit: 100, ...atCursor(cursor), ...(storeId && { store_id: storeId }) },
+          }),
+        ),
       ),
     staleTime: NAMES_STALE_MS,
   });
@@ -68,9 +71,9 @@ export function useNames() {
 export function useReviewActions(reviewId: number) {
   const api = useApi();
   const queries = useQueryClient();
-  const params = { id: String(reviewId) };
+  const review = api.account.reviews({ id: reviewId });
   const show = (answer: Review) => {
-    const key = ["review", params.id];
+    const key = ["review", String(reviewId)];
     queries.setQueryData<ReviewWithHistory>(key, (before) => before && { ...before, ...answer });
     void queries.invalidateQueries({ queryKey: key });
     void queries.invalidateQueries({ queryKey: ["reviews"] });
@@ -78,26 +81,20 @@ export function useReviewActions(reviewId: number) {
   };
   return {
     assign: async (userId: number) => {
-      const body = { user_id: userId };
-      return show(await api.call("POST", "/account/reviews/:id/assign", { params, body }));
+      return show(await answerOf(review.assign.post({ user_id: userId })));
     },
     addNote: async (text: string) => {
-      const body = { body: text.trim() };
-      return show(await api.call("POST", "/account/reviews/:id/notes", { params, body }));
+      return show(await answerOf(review.notes.post({ body: text.trim() })));
     },
     flag: async (reason: string) => {
-      const body = { reason: reason.trim() };
-      return show(await api.call("POST", "/account/reviews/:id/flag", { params, body }));
+      return show(await answerOf(review.flag.post({ reason: reason.trim() })));
     },
     moveFlag: async (status: FlagMove) => {
-      const body = { status };
-      return show(await api.call("POST", "/account/reviews/:id/flag-status", { params, body }));
+      return show(await answerOf(review["flag-status"].post({ status })));
     },
     respond: async (text: string) => {
-      const body = { body: text.trim() };
-      return show(await api.call("POST", "/account/reviews/:id/response", { params, body }));
+      return show(await answerOf(review.response.post({ body: text.trim() })));
     },
-    deleteResponse: async () =>
-      show(await api.call("DELETE", "/account/reviews/:id/response", { params })),
+    deleteResponse: async () => show(await answerOf(review.response.delete())),
   };
 }

@@ -1,6 +1,6 @@
 import { useQueryClient } from "@tanstack/react-query";
 
-import type { ApiClient } from "../../api/api-client.ts";
+import { answerOf, type ApiClient } from "../../api/api-client.ts";
 import { apiErrorOf } from "../../api/api-error.ts";
 import { allPages, atCursor } from "../../api/cursor.ts";
 import { useApi } from "../../session/session.tsx";
@@ -11,7 +11,7 @@ const PAGE = 20;
 const WHOLE_PAGE = 100;
 
 function readPage(api: ApiClient, limit: number, cursor: string | undefined) {
-  return api.call("GET", "/account/sessions", { query: { limit, ...atCursor(cursor) } });
+  return answerOf(api.account.sessions.get({ query: { limit, ...atCursor(cursor) } }));
 }
 
 /** A sign-in with a live token. */
@@ -47,7 +47,7 @@ export function useSessionActions() {
 /** A session that has ended by itself meanwhile is what was asked for. */
 async function endSession(api: ApiClient, { id }: SignedIn): Promise<void> {
   try {
-    await api.call("DELETE", "/account/sessions/:id", { params: { id } });
+    await answerOf(api.account.sessions({ id }).delete());
   } catch (error) {
     if (apiErrorOf(error)?.status !== 404) throw error;
   }

@@ -1,12 +1,12 @@
 import { useQuery } from "@tanstack/react-query";
 
-import type { ApiClient } from "../../api/api-client.ts";
+import { answerOf, type ApiClient } from "../../api/api-client.ts";
 import { allPages, atCursor } from "../../api/cursor.ts";
 import { useApi } from "../../session/session.tsx";
 
 function readSites(api: ApiClient) {
   return allPages((cursor) =>
-    api.call("GET", "/account/review-sites", { query: { limit: 100, ...atCursor(cursor) } }),
+    answerOf(api.account["review-sites"].get({ query: { limit: 100, ...atCursor(cursor) } })),
   );
 }
 

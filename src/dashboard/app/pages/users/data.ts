@@ -1,6 +1,6 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 
-import type { ApiClient } from "../../api/api-client.ts";
+import { answerOf, type ApiClient } from "../../api/api-client.ts";
 import { atCursor } from "../../api/cursor.ts";
 import type { Role } from "../../session/roles.ts";
 import { useApi, useSession } from "../../session/session.tsx";
@@ -18,7 +18,7 @@ export interface UserFilter {
 const NAMES_STALE_MS = 60_000;
 
 function readUsers(api: ApiClient, filter: UserFilter, cursor?: string) {
-  return api.call("GET", "/admin/users", { query: { ...filter, ...atCursor(cursor) } });
+  return answerOf(api.admin.users.get({ query: { ...filter, ...atCursor(cursor) } }));
 }
 
 export type User = Awaited<ReturnType<typeof readUsers>>["data"][number];
@@ -33,7 +33,7 @@ export function useUser(id: number | null) {
   const api = useApi();
   return useQuery({
     queryKey: ["user", id],
-    queryFn: () => api.call("GET", "/admin/users/:id", { params: { id: String(id) } }),
+    queryFn: () => answerOf(api.admin.users({ id: String(id) }).get()),
     enabled: id !== null,
     staleTime: NAMES_STALE_MS,
   });
@@ -53,17 +53,17 @@ export function useUserActions() {
   const refresh = () => queries.invalidateQueries({ queryKey: ["users"] });
   return {
     create: async (draft: UserDraft) => {
-      const user = await api.call("POST", "/admin/users", { body: userBody(draft, platform.id) });
+      const user = await answerOf(api.admin.users.post(userBody(draft, platform.id)));
       void refresh();
       return user;
     },
     unlock: async (id: number) => {
-      await api.call("POST", "/admin/users/:id/unlock", { params: { id: String(id) } });
+      await answerOf(api.admin.users({ id }).unlock.post());
       await refresh();
     },
     setActive: async (id: number, isActive: boolean) => {
-      const path = `/admin/users/:id/${isActive ? "activate" : "deactivate"}` as const;
-      await api.call("POST", path, { params: { id: String(id) } });
+      const user = api.admin.users({ id });
+      await answerOf(isActive ? user.activate.post() : user.deactivate.post());
       await refresh();
     },
   };

@@ -5,11 +5,12 @@ import {
   type QueryClient,
 } from "@tanstack/react-query";
 
-import type { ApiClient } from "../../../api/api-client.ts";
+import { answerOf, type ApiClient } from "../../../api/api-client.ts";
 import { atCursor } from "../../../api/cursor.ts";
 import { useApi } from "../../../session/session.tsx";
 import { rowOf, type AttemptFilter } from "./attempt-rows.ts";
 import { keys } from "./data.ts";
+import { subscriptionAt } from "./reads.ts";
 
 type Cursor = string | undefined;
 type Pages = InfiniteData<Awaited<ReturnType<typeof readPage>>, Cursor>;
@@ -18,12 +19,12 @@ const PAGE = 100;
 const FIRST: Cursor = undefined;
 
 async function readPage(api: ApiClient, id: string, filter: AttemptFilter, cursor: Cursor) {
-  type Request = Parameters<typeof api.call<"GET", "/partner/webhooks/:id/deliveries">>[2];
-  const query = { limit: PAGE, ...filter, ...atCursor(cursor) };
+  const { deliveries } = subscriptionAt(api, id);
+  type Query = NonNullable<Parameters<typeof deliveries.get>[0]>["query"];
   // A filter of the address was checked as far as we know; the server has the last word.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-  const request = { params: { id }, query } as Request;
-  const page = await api.call("GET", "/partner/webhooks/:id/deliveries", request);
+  const query = { limit: PAGE, ...filter, ...atCursor(cursor) } as NonNullable<Query>;
+  const page = await answerOf(deliveries.get({ query }));
   // The bodies are left behind: of thousands of rows they would fill the memory.
   return { rows: page.data.map(rowOf), next: page.next_cursor };
 }

@@ -1,9 +1,9 @@
 import { useQueryClient, type QueryClient } from "@tanstack/react-query";
 
-import type { ApiClient } from "../../../api/api-client.ts";
+import { answerOf, type ApiClient } from "../../../api/api-client.ts";
 import { useApi } from "../../../session/session.tsx";
 import { keys } from "./data.ts";
-import type { Subscription } from "./reads.ts";
+import { deliveryAt, subscriptionAt, type Subscription } from "./reads.ts";
 import { changesOf, createBody, type Draft } from "./draft.ts";
 
 /** What becomes of the events that were held while a subscription was disabled. */
@@ -20,11 +20,11 @@ export function useCreateSubscription() {
   const api = useApi();
   const queries = useQueryClient();
   return async (draft: Draft) => {
-    type Body = Parameters<typeof api.call<"POST", "/partner/webhooks">>[2]["body"];
+    type Body = Parameters<typeof api.partner.webhooks.post>[0];
     // The events and hours in it were picked from the catalog; the server has the last word.
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion
     const body = createBody(draft) as Body;
-    const created = await api.call("POST", "/partner/webhooks", { body });
+    const created = await answerOf(api.partner.webhooks.post(body));
     void queries.invalidateQueries({ queryKey: keys.list });
     return created;
   };
@@ -38,65 +38,59 @@ export function useSubscriptionActions(id: string) {
 }
 
 function settingActions(api: ApiClient, queries: QueryClient, id: string) {
-  const params = { id };
+  const subscription = subscriptionAt(api, id);
   return {
     update: async (draft: Draft, current: Subscription) => {
-      type Body = Parameters<typeof api.call<"PATCH", "/partner/webhooks/:id">>[2]["body"];
+      type Body = Parameters<typeof subscription.patch>[0];
       // As in a creation.
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion
       const body = changesOf(draft, current) as Body;
-      const updated = await api.call("PATCH", "/partner/webhooks/:id", { params, body });
+      const updated = await answerOf(subscription.patch(body));
       queries.setQueryData(keys.one(id), updated);
       void queries.invalidateQueries({ queryKey: keys.list });
     },
     enable: async (held: Held) => {
-      const body = { held };
-      const enabled = await api.call("POST", "/partner/webhooks/:id/enable", { params, body });
+      const enabled = await answerOf(subscription.enable.post({ held }));
       queries.setQueryData(keys.one(id), enabled);
       void queries.invalidateQueries({ queryKey: keys.all });
     },
     /** Forgets what was read of it: call it where nothing of it is shown any more. */
     remove: async (onRemoved: () => void) => {
-      await api.call("DELETE", "/partner/webhooks/:id", { params });
+      await answerOf(subscription.delete());
       onRemoved();
       queries.removeQueries({ queryKey: keys.one(id) });
       void queries.invalidateQueries({ queryKey: keys.list });
     },
     /** Each look is audited. */
     readSecret: async (): Promise<string> => {
-      const { secret } = await api.call("POST", "/partner/webhooks/:id/secret", { params });
+      const { secret } = await answerOf(subscription.secret.post());
       return secret;
     },
     /** Answers the new secret. */
     rotateSecret: async (graceHours: number): Promise<string> => {
       const body = { grace_period_hours: graceHours };
-      const path = "/partner/webhooks/:id/rotate-secret";
-      const { secret, ...subscription } = await api.call("POST", path, { params, body });
-      queries.setQueryData(keys.one(id), subscription);
+      const { secret, ...rotated } = await answerOf(subscription["rotate-secret"].post(body));
+      queries.setQueryData(keys.one(id), rotated);
       return secret;
     },
   };
 }
 
 function deliveryActions(api: ApiClient, queries: QueryClient, id: string) {
-  const params = { id };
+  const subscription = subscriptionAt(api, id);
   return {
     /** Answers the id of the test event. */
     sendTest: async (): Promise<string> => {
-      const { event_id: eventId } = await api.call("POST", "/partner/webhooks/:id/test", {
-        params,
-      });
+      const { event_id: eventId } = await answerOf(subscription.test.post());
       return eventId;
     },
     redeliver: async (eventId: string) => {
-      const path = "/partner/webhooks/:id/deliveries/:eventId/redeliver";
-      await api.call("POST", path, { params: { id, eventId } });
+      await answerOf(deliveryAt(api, id, eventId).redeliver.post());
       await queries.invalidateQueries({ queryKey: keys.delivery(id, eventId) });
     },
     /** Answers how many events are queued again. */
     recover: async (period: Period): Promise<number> => {
-      const body = { ...period };
-      const { queued } = await api.call("POST", "/partner/webhooks/:id/recover", { params, body });
+      const { queued } = await answerOf(subscription.recover.post({ ...period }));
       return queued;
     },
   };
