@@ -88,6 +88,35 @@ async function bringUp(
   end.throwIfAborted();
 
   const smtpUrl = settings.given.smtpUrl ?? running.sink?.url ?? "";
+  startProcesses(running, { settings, data, databaseUrl, redisUrl, smtpUrl, masterKey: key }, fail);
+  await waitUntilHealthy(settings.localRoot, end);
+  console.log(
+    welcome({
+      serverRoot: settings.serverRoot,
+      dataDir: data.path,
+      mailDir: running.sink?.mailDir,
+      stores: `PostgreSQL ${origin(settings.given.databaseUrl)}, Redis ${origin(settings.given.redisUrl)}`,
+      dispatchers: settings.dispatchers,
+      demo,
+    }),
+  );
+}
+
+interface ProcessPlan {
+  readonly settings: Settings;
+  readonly data: DataDir;
+  readonly databaseUrl: string;
+  readonly redisUrl: string;
+  readonly smtpUrl: string;
+  readonly masterKey: string;
+}
+
+/** Starts the API and the dispatchers, and keeps DATA_DIR/run.json true to who runs. */
+function startProcesses(
+  running: Running,
+  { settings, data, databaseUrl, redisUrl, smtpUrl, masterKey: key }: ProcessPlan,
+  fail: (error: unknown) => void,
+): void {
   const env = {
     ...settings.env,
     DATABASE_URL: databaseUrl,
@@ -116,17 +145,6 @@ async function bringUp(
     running.children.push(watchChild(spec, writeState, fail));
   }
   writeState();
-  await waitUntilHealthy(settings.localRoot, end);
-  console.log(
-    welcome({
-      serverRoot: settings.serverRoot,
-      dataDir: data.path,
-      mailDir: running.sink?.mailDir,
-      stores: `PostgreSQL ${origin(settings.given.databaseUrl)}, Redis ${origin(settings.given.redisUrl)}`,
-      dispatchers: settings.dispatchers,
-      demo,
-    }),
-  );
 }
 
 function messageOf(error: unknown): string {

