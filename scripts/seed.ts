@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 
-import { connect, type Db, type Tx } from "../db/client.ts";
+import { connect, type RawDb, type RawTx } from "../db/client.ts";
 import type { Role } from "../src/auth/model.ts";
 import { BASE_PATH } from "../src/http/mount.ts";
 import { ConfigError, EXIT_CONFIG, readConfig } from "../src/lib/config.ts";
@@ -42,7 +42,7 @@ interface DemoSite {
 }
 
 interface SeedOptions {
-  readonly db: Db;
+  readonly db: RawDb;
   readonly box: SecretBox;
   readonly now: Date;
   readonly serverRoot: string;
@@ -97,7 +97,7 @@ interface SeededStore {
   readonly partnerId: number;
 }
 
-async function insertTenants(tx: Tx, now: Date) {
+async function insertTenants(tx: RawTx, now: Date) {
   const plans = new Map<string, number>();
   for (const plan of PLANS) plans.set(plan.name, await rows.insertPlan(tx, plan));
   const platform = { type: "platform", name: "ReviewRelay", createdAt: now } as const;
@@ -154,7 +154,7 @@ function accountUsers(
 }
 
 async function insertUsers(
-  tx: Tx,
+  tx: RawTx,
   planned: readonly PlannedUser[],
   now: Date,
 ): Promise<DemoUser[]> {
@@ -178,7 +178,7 @@ async function insertUsers(
   }));
 }
 
-async function insertClient(tx: Tx, now: Date): Promise<Demo["oauth_client"]> {
+async function insertClient(tx: RawTx, now: Date): Promise<Demo["oauth_client"]> {
   const client = { clientId: randomUUID(), clientSecret: newSecret() };
   await rows.insertFirstPartyClient(tx, {
     ...client,
@@ -193,7 +193,7 @@ async function insertClient(tx: Tx, now: Date): Promise<Demo["oauth_client"]> {
 
 /** Every store is on two sites: the first on google and yelp, the second on yelp and facebook, and so on. */
 async function connectStores(
-  tx: Tx,
+  tx: RawTx,
   box: SecretBox,
   {
     stores,

@@ -4,7 +4,7 @@ import { parseArgs } from "node:util";
 
 import { ulid } from "ulid";
 
-import type { Db } from "../../db/client.ts";
+import type { RawDb } from "../../db/client.ts";
 import { ensurePartitions, ulidFloor } from "../../db/partitions.ts";
 import { addMs, systemClock } from "../../src/lib/clock.ts";
 import { countFigures, showHealth } from "../../src/webhooks/actions/figures.ts";
@@ -51,7 +51,7 @@ async function run({ db, config, apiRoot, emails }: AuthRig): Promise<void> {
   await explainAll(db, id, rare.eventId);
 }
 
-async function countAll(db: Db, config: AuthRig["config"]): Promise<void> {
+async function countAll(db: RawDb, config: AuthRig["config"]): Promise<void> {
   // Undefined: the API is counting.
   while ((await countFigures({ db, clock: systemClock, config })) === undefined)
     await Bun.sleep(200);
@@ -127,7 +127,7 @@ async function client(base: string, email: string) {
 }
 
 /** Set-based, day by day: ULIDs in SQL, of the attempt's instant and a running number. */
-async function fill(db: Db, id: string): Promise<void> {
+async function fill(db: RawDb, id: string): Promise<void> {
   const now = systemClock.now();
   for (let days = DAYS; days >= 0; days -= 7)
     await ensurePartitions(db, addMs(now, -days * DAY_MS));
@@ -162,7 +162,7 @@ async function fill(db: Db, id: string): Promise<void> {
 }
 
 async function fillDay(
-  db: Db,
+  db: RawDb,
   id: string,
   { from, rows, first }: { from: Date; rows: number; first: number },
 ): Promise<void> {
@@ -189,7 +189,7 @@ async function fillDay(
               from generate_series(${first}::bigint, ${first + rows - 1}::bigint) n) a`;
 }
 
-async function rareOf(db: Db, id: string): Promise<Rare> {
+async function rareOf(db: RawDb, id: string): Promise<Rare> {
   const middle = addMs(systemClock.now(), -DAYS * 0.5 * DAY_MS);
   const [row] = await db.sql<{ id: string; eventId: string }[]>`
     select id, event_id as "eventId" from delivery_attempts
@@ -203,7 +203,7 @@ async function rareOf(db: Db, id: string): Promise<Rare> {
 }
 
 /** Prints the plan of every statement that a read runs. */
-async function explainAll(db: Db, id: string, eventId: string): Promise<void> {
+async function explainAll(db: RawDb, id: string, eventId: string): Promise<void> {
   const subscription = await subscriptionOf(db, id);
   const none = {
     event: undefined,
@@ -213,7 +213,7 @@ async function explainAll(db: Db, id: string, eventId: string): Promise<void> {
     until: undefined,
   };
   const page = { limit: 50, after: undefined };
-  const reads: [string, (db: Db) => Promise<unknown>][] = [
+  const reads: [string, (db: RawDb) => Promise<unknown>][] = [
     ["deliveries", (to) => attemptsOf(to, id, none, page)],
     ["deliveries?event_id", (to) => attemptsOf(to, id, { ...none, eventId }, page)],
     [
@@ -243,7 +243,7 @@ async function explainAll(db: Db, id: string, eventId: string): Promise<void> {
   }
 }
 
-async function subscriptionOf(db: Db, id: string) {
+async function subscriptionOf(db: RawDb, id: string) {
   const [row] = await db.sql<{ partnerId: number }[]>`
     select partner_id as "partnerId" from webhook_subscriptions where id = ${id}`;
   const found = await subscriptionById(db, row?.partnerId ?? 0, id);
@@ -252,7 +252,7 @@ async function subscriptionOf(db: Db, id: string) {
 }
 
 /** Like the database, but every statement is also explained; its parts, which begin with no verb, are left alone. */
-function explaining(db: Db, plans: PromiseLike<string>[]): Db {
+function explaining(db: RawDb, plans: PromiseLike<string>[]): RawDb {
   const sql = (strings: TemplateStringsArray, ...given: never[]) => {
     if (/^\s*(select|with)\s/.test(strings[0] ?? "")) {
       const first = `explain (analyze, buffers, summary) ${strings[0]}`;
