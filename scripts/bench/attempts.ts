@@ -4,7 +4,7 @@ import { parseArgs } from "node:util";
 
 import { ulid } from "ulid";
 
-import type { RawDb } from "../../db/client.ts";
+import { connect, type Db, type RawDb } from "../../db/client.ts";
 import { ensurePartitions, ulidFloor } from "../../db/partitions.ts";
 import { addMs, systemClock } from "../../src/lib/clock.ts";
 import { countFigures, showHealth } from "../../src/webhooks/actions/figures.ts";
@@ -48,7 +48,7 @@ async function run({ db, config, apiRoot, emails }: AuthRig): Promise<void> {
   const rare = await rareOf(db, id);
   for (const [name, path] of paths(id, rare))
     console.log(await measure(name, () => api("GET", path)));
-  await explainAll(db, id, rare.eventId);
+  await explainAll({ db, url: config.databaseUrl }, id, rare.eventId);
 }
 
 async function countAll(db: RawDb, config: AuthRig["config"]): Promise<void> {
@@ -203,7 +203,11 @@ async function rareOf(db: RawDb, id: string): Promise<Rare> {
 }
 
 /** Prints the plan of every statement that a read runs. */
-async function explainAll(db: RawDb, id: string, eventId: string): Promise<void> {
+async function explainAll(
+  { db, url }: { db: RawDb; url: string },
+  id: string,
+  eventId: string,
+): Promise<void> {
   const subscription = await subscriptionOf(db, id);
   const none = {
     event: undefined,
@@ -213,7 +217,7 @@ async function explainAll(db: RawDb, id: string, eventId: string): Promise<void>
     until: undefined,
   };
   const page = { limit: 50, after: undefined };
-  const reads: [string, (db: RawDb) => Promise<unknown>][] = [
+  const reads: [string, (db: Db) => Promise<unknown>][] = [
     ["deliveries", (to) => attemptsOf(to, id, none, page)],
     ["deliveries?event_id", (to) => attemptsOf(to, id, { ...none, eventId }, page)],
     [
@@ -237,9 +241,7 @@ async function explainAll(db: RawDb, id: string, eventId: string): Promise<void>
   ];
   for (const [name, read] of reads) {
     console.log(`\n=== ${name}`);
-    const plans: PromiseLike<string>[] = [];
-    await read(explaining(db, plans));
-    for (const plan of plans) console.log(await plan);
+    for (const plan of await plansOf({ db, url }, read)) console.log(plan);
   }
 }
 
@@ -251,17 +253,25 @@ async function subscriptionOf(db: RawDb, id: string) {
   return found;
 }
 
-/** Like the database, but every statement is also explained; its parts, which begin with no verb, are left alone. */
-function explaining(db: RawDb, plans: PromiseLike<string>[]): RawDb {
-  const sql = (strings: TemplateStringsArray, ...given: never[]) => {
-    if (/^\s*(select|with)\s/.test(strings[0] ?? "")) {
-      const first = `explain (analyze, buffers, summary) ${strings[0]}`;
-      const text = Object.assign([first, ...strings.slice(1)], { raw: strings.raw });
-      plans.push(db.sql(text, ...given).then(planOf));
-    }
-    return db.sql(strings, ...given);
+/** Does a read on a connection of its own, and then has each of its statements explained. */
+async function plansOf(
+  { db, url }: { db: RawDb; url: string },
+  read: (db: Db) => Promise<unknown>,
+): Promise<string[]> {
+  const statements: [text: string, parameters: readonly unknown[]][] = [];
+  const onStatement = (...statement: (typeof statements)[number]) => {
+    // The driver asks for types by itself.
+    if (!statement[0].includes("pg_catalog")) statements.push(statement);
   };
-  return { ...db, sql: Object.assign(sql, db.sql) };
+  const watched = connect(url, { max: 1, name: "explain", onStatement });
+  await read(watched);
+  await watched.close();
+  const plans: string[] = [];
+  for (const [text, parameters] of statements) {
+    const explain = `explain (analyze, buffers, summary) ${text}`;
+    plans.push(planOf(await db.sql.unsafe(explain, parameters as [])));
+  }
+  return plans;
 }
 
 /** The top of a plan and what it took: each partition below looks like the one before. */
