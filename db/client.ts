@@ -147,11 +147,13 @@ function sessionOver(sql: postgres.Sql<DriverTypes> | Transaction, onRows?: OnRo
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   const client = sql as postgres.Sql;
   const session = new PreparingSession(client, dialect, undefined);
-  const run: Session["run"] = async (declared, given) => {
-    const rows = await runStatement(sql, declared, given);
+  const plain: Session["run"] = (declared, given) => runStatement(sql, declared, given);
+  const seen: Session["run"] = async (declared, given) => {
+    const rows = await plain(declared, given);
     onRows?.(declared, rows);
     return rows;
   };
+  const run = onRows === undefined ? plain : seen;
   const runBuilt: Session["runBuilt"] = <R>(query: BuiltQuery, given: Record<string, unknown>) =>
     session.prepareQuery<Answer<R>>(...query).execute(given);
   return Object.assign(new PostgresJsDatabase(dialect, session, undefined), { run, runBuilt, sql });
