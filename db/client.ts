@@ -7,6 +7,7 @@ import { isDeadlock } from "./errors.ts";
 import type { BuiltQuery } from "./prepared.ts";
 import {
   runStatement,
+  statement,
   type Rows,
   type Shapes,
   type Statement,
@@ -21,7 +22,6 @@ type Builder = Pick<
   | "insert"
   | "update"
   | "delete"
-  | "execute"
   | "with"
   | "$with"
   | "$count"
@@ -40,8 +40,6 @@ interface Session extends Builder {
   ): Promise<Rows<C>>;
   /** Runs what `prepared` has built. */
   runBuilt<R>(query: BuiltQuery, given: Readonly<Record<string, unknown>>): Promise<R>;
-  /** The driver itself. */
-  readonly sql: postgres.ISql<DriverTypes>;
 }
 
 /** A pool of connections. */
@@ -59,6 +57,15 @@ export interface Tx extends Session {
   readonly inTransaction: true;
 }
 
+/** The driver itself beside it: for scripts and tests, and for partitions, which no builder makes. */
+interface Raw {
+  readonly sql: postgres.ISql<DriverTypes>;
+}
+export interface RawDb extends Db, Raw {
+  transaction<T>(work: (tx: RawTx) => Promise<T>): Promise<T>;
+}
+export interface RawTx extends Tx, Raw {}
+
 /** For statements that need no transaction of their own and run just as well inside one. */
 export type DbOrTx = Session;
 
@@ -73,6 +80,8 @@ export interface ConnectOptions {
   readonly settings?: Readonly<Record<string, string>>;
   /** Sees the answer of each declared statement before its caller does. */
   readonly onRows?: OnRows;
+  /** Sees each statement before it is sent. */
+  readonly onStatement?: (text: string, parameters: readonly unknown[]) => void;
 }
 
 type OnRows = (statement: Statement, rows: readonly unknown[]) => void;
@@ -85,13 +94,15 @@ const jsonAsText = (oid: number): postgres.PostgresType<string> => ({
   serialize: (text) => text,
 });
 
-export function connect(url: string, options: ConnectOptions): Db {
+export function connect(url: string, options: ConnectOptions): RawDb {
+  const { onRows, onStatement } = options;
   const client = postgres(url, {
     max: options.max,
     connect_timeout: CONNECT_TIMEOUT_S,
     backoff: (retries) => Math.min(2 ** retries / 50, RECONNECT_MAX_S),
     connection: { application_name: options.name, TimeZone: "UTC", ...options.settings },
     onnotice: () => {},
+    ...(onStatement && { debug: (_, text, parameters) => onStatement(text, parameters) }),
     types: {
       // Ids and sequences stay far below 2^53.
       bigint: { to: 20, from: [20], parse: Number, serialize: String },
@@ -99,9 +110,8 @@ export function connect(url: string, options: ConnectOptions): Db {
       jsonb: jsonAsText(3802),
     },
   });
-  const { onRows } = options;
   return Object.assign(sessionOver(client, onRows), {
-    async transaction<T>(work: (tx: Tx) => Promise<T>) {
+    async transaction<T>(work: (tx: RawTx) => Promise<T>) {
       const run = (sql: Transaction) =>
         work(Object.assign(sessionOver(sql, onRows), { inTransaction: true as const }));
       // The box keeps the driver from awaiting the items of a list.
@@ -132,16 +142,18 @@ class PreparingSession extends PostgresJsSession<postgres.Sql, NoRelations, NoRe
   }
 }
 
-function sessionOver(sql: postgres.Sql<DriverTypes> | Transaction, onRows?: OnRows): Session {
+function sessionOver(sql: postgres.Sql<DriverTypes> | Transaction, onRows?: OnRows): Session & Raw {
   // Drizzle's types ask for a pool; it only calls `unsafe`, which a transaction of the driver has as well.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   const client = sql as postgres.Sql;
   const session = new PreparingSession(client, dialect, undefined);
-  const run: Session["run"] = async (statement, given) => {
-    const rows = await runStatement(sql, statement, given);
-    onRows?.(statement, rows);
+  const plain: Session["run"] = (declared, given) => runStatement(sql, declared, given);
+  const seen: Session["run"] = async (declared, given) => {
+    const rows = await plain(declared, given);
+    onRows?.(declared, rows);
     return rows;
   };
+  const run = onRows === undefined ? plain : seen;
   const runBuilt: Session["runBuilt"] = <R>(query: BuiltQuery, given: Record<string, unknown>) =>
     session.prepareQuery<Answer<R>>(...query).execute(given);
   return Object.assign(new PostgresJsDatabase(dialect, session, undefined), { run, runBuilt, sql });
@@ -159,7 +171,15 @@ async function withoutDeadlock<T>(run: () => Promise<T>): Promise<T> {
   }
 }
 
+const anyAnswer = statement({
+  name: "ping",
+  reason: "It is of no table.",
+  params: {},
+  columns: {},
+  text: () => fragment`select`,
+});
+
 /** Resolves if the database answers at all. */
 export async function ping(db: Db): Promise<void> {
-  await db.execute(fragment`select 1`);
+  await db.run(anyAnswer, {});
 }

@@ -1,7 +1,7 @@
 // `bun run keys` lists the signing keys, `bun run keys rotate` brings the next one into use, `bun run keys rotate-master`
 // seals everything stored with the present master key. The settings of the server say which database and which master
 // keys. Running API processes follow within seconds.
-import { connect, type Db } from "../db/client.ts";
+import { connect, type RawDb } from "../db/client.ts";
 import { rotateKeys } from "../src/auth/actions/rotate-keys.ts";
 import { listKeyUse } from "../src/auth/queries/keys.ts";
 import { isoInstant, systemClock } from "../src/lib/clock.ts";
@@ -32,18 +32,18 @@ async function main([command = "list", ...more]: readonly string[]): Promise<num
   }
 }
 
-async function rotate(db: Db, box: SecretBox): Promise<void> {
+async function rotate(db: RawDb, box: SecretBox): Promise<void> {
   const { retired, current, next } = await rotateKeys({ db, box, clock: systemClock });
   console.log(`Rotated: ${current} signs now, ${retired} is retired, ${next} comes next.\n`);
 }
 
-async function resealAll(db: Db, box: SecretBox): Promise<number> {
+async function resealAll(db: RawDb, box: SecretBox): Promise<number> {
   const { lines, done } = reportOf(await rotateMaster(db, box));
   for (const line of lines) console.log(line);
   return done ? 0 : 1;
 }
 
-async function list(db: Db): Promise<void> {
+async function list(db: RawDb): Promise<void> {
   const keys = await listKeyUse(db, systemClock.now());
   if (keys.length === 0) {
     console.log("The ring is empty: the API makes its keys at its first start.");

@@ -1,4 +1,4 @@
-import type { Db } from "../../db/client.ts";
+import type { RawDb } from "../../db/client.ts";
 import { dropExpiredPartitions, ensurePartitions } from "../../db/partitions.ts";
 import { addMs, type Clock } from "../../src/lib/clock.ts";
 import { errorFields, type Log } from "../../src/lib/log.ts";
@@ -11,7 +11,7 @@ const DAY_MS = 24 * HOUR_MS;
 export const EXPIRE_GROUP = 1_000;
 
 interface MaintenanceDeps {
-  readonly db: Db;
+  readonly db: RawDb;
   readonly clock: Clock;
   readonly log: Log;
   readonly retentionDays: number;

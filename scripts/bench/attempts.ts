@@ -4,7 +4,7 @@ import { parseArgs } from "node:util";
 
 import { ulid } from "ulid";
 
-import type { Db } from "../../db/client.ts";
+import { connect, type Db, type RawDb } from "../../db/client.ts";
 import { ensurePartitions, ulidFloor } from "../../db/partitions.ts";
 import { addMs, systemClock } from "../../src/lib/clock.ts";
 import { countStats, showHealth } from "../../src/webhooks/actions/stats.ts";
@@ -48,10 +48,10 @@ async function run({ db, config, apiRoot, emails }: AuthRig): Promise<void> {
   const rare = await rareOf(db, id);
   for (const [name, path] of paths(id, rare))
     console.log(await measure(name, () => api("GET", path)));
-  await explainAll(db, id, rare.eventId);
+  await explainAll({ db, url: config.databaseUrl }, id, rare.eventId);
 }
 
-async function countAll(db: Db, config: AuthRig["config"]): Promise<void> {
+async function countAll(db: RawDb, config: AuthRig["config"]): Promise<void> {
   // Undefined: the API is counting.
   while ((await countStats({ db, clock: systemClock, config })) === undefined) await Bun.sleep(200);
 }
@@ -126,7 +126,7 @@ async function client(base: string, email: string) {
 }
 
 /** Set-based, day by day: ULIDs in SQL, of the attempt's instant and a running number. */
-async function fill(db: Db, id: string): Promise<void> {
+async function fill(db: RawDb, id: string): Promise<void> {
   const now = systemClock.now();
   for (let days = DAYS; days >= 0; days -= 7)
     await ensurePartitions(db, addMs(now, -days * DAY_MS));
@@ -161,7 +161,7 @@ async function fill(db: Db, id: string): Promise<void> {
 }
 
 async function fillDay(
-  db: Db,
+  db: RawDb,
   id: string,
   { from, rows, first }: { from: Date; rows: number; first: number },
 ): Promise<void> {
@@ -188,7 +188,7 @@ async function fillDay(
               from generate_series(${first}::bigint, ${first + rows - 1}::bigint) n) a`;
 }
 
-async function rareOf(db: Db, id: string): Promise<Rare> {
+async function rareOf(db: RawDb, id: string): Promise<Rare> {
   const middle = addMs(systemClock.now(), -DAYS * 0.5 * DAY_MS);
   const [row] = await db.sql<{ id: string; eventId: string }[]>`
     select id, event_id as "eventId" from delivery_attempts
@@ -202,7 +202,11 @@ async function rareOf(db: Db, id: string): Promise<Rare> {
 }
 
 /** Prints the plan of every statement that a read runs. */
-async function explainAll(db: Db, id: string, eventId: string): Promise<void> {
+async function explainAll(
+  { db, url }: { db: RawDb; url: string },
+  id: string,
+  eventId: string,
+): Promise<void> {
   const subscription = await subscriptionOf(db, id);
   const none = {
     event: undefined,
@@ -236,13 +240,11 @@ async function explainAll(db: Db, id: string, eventId: string): Promise<void> {
   ];
   for (const [name, read] of reads) {
     console.log(`\n=== ${name}`);
-    const plans: PromiseLike<string>[] = [];
-    await read(explaining(db, plans));
-    for (const plan of plans) console.log(await plan);
+    for (const plan of await plansOf({ db, url }, read)) console.log(plan);
   }
 }
 
-async function subscriptionOf(db: Db, id: string) {
+async function subscriptionOf(db: RawDb, id: string) {
   const [row] = await db.sql<{ partnerId: number }[]>`
     select partner_id as "partnerId" from webhook_subscriptions where id = ${id}`;
   const found = await subscriptionById(db, row?.partnerId ?? 0, id);
@@ -250,17 +252,25 @@ async function subscriptionOf(db: Db, id: string) {
   return found;
 }
 
-/** Like the database, but every statement is also explained; its parts, which begin with no verb, are left alone. */
-function explaining(db: Db, plans: PromiseLike<string>[]): Db {
-  const sql = (strings: TemplateStringsArray, ...given: never[]) => {
-    if (/^\s*(select|with)\s/.test(strings[0] ?? "")) {
-      const first = `explain (analyze, buffers, summary) ${strings[0]}`;
-      const text = Object.assign([first, ...strings.slice(1)], { raw: strings.raw });
-      plans.push(db.sql(text, ...given).then(planOf));
-    }
-    return db.sql(strings, ...given);
+/** Does a read on a connection of its own, and then has each of its statements explained. */
+async function plansOf(
+  { db, url }: { db: RawDb; url: string },
+  read: (db: Db) => Promise<unknown>,
+): Promise<string[]> {
+  const statements: [text: string, parameters: readonly unknown[]][] = [];
+  const onStatement = (...statement: (typeof statements)[number]) => {
+    // The driver asks for types by itself.
+    if (!statement[0].includes("pg_catalog")) statements.push(statement);
   };
-  return { ...db, sql: Object.assign(sql, db.sql) };
+  const watched = connect(url, { max: 1, name: "explain", onStatement });
+  await read(watched);
+  await watched.close();
+  const plans: string[] = [];
+  for (const [text, parameters] of statements) {
+    const explain = `explain (analyze, buffers, summary) ${text}`;
+    plans.push(planOf(await db.sql.unsafe(explain, parameters as [])));
+  }
+  return plans;
 }
 
 /** The top of a plan and what it took: each partition below looks like the one before. */

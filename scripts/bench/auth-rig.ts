@@ -6,7 +6,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import { connect, type Db } from "../../db/client.ts";
+import { connect, type RawDb } from "../../db/client.ts";
 import { readConfig, type Config } from "../../src/lib/config.ts";
 import { createPasswords } from "../../src/lib/password.ts";
 import { migrate } from "../../db/migrate.ts";
@@ -19,7 +19,7 @@ const READY_WITHIN_MS = 15_000;
 export const BENCH_PASSWORD = "correct horse battery staple";
 
 export interface AuthRig {
-  readonly db: Db;
+  readonly db: RawDb;
   readonly config: Config;
   /** `{server_root}` of the API. */
   readonly apiRoot: string;
@@ -89,7 +89,7 @@ function startChild(args: readonly string[], env: Record<string, string>): Child
   });
 }
 
-async function addUsers(db: Db, users: number): Promise<string[]> {
+async function addUsers(db: RawDb, users: number): Promise<string[]> {
   const createdAt = new Date();
   const companyId = await insertCompany(db, { type: "partner", name: "Bench", createdAt });
   const passwordHash = await createPasswords().hash(BENCH_PASSWORD);

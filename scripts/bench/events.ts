@@ -1,7 +1,7 @@
 // Events for the benchmark, written as the API writes them, or set-based where the writing is not what is measured.
 import { ulid } from "ulid";
 
-import type { Db } from "../../db/client.ts";
+import type { RawDb } from "../../db/client.ts";
 import type { RecordedAction } from "../../src/outbox/event.ts";
 import type { BenchSubscription } from "./rig.ts";
 
@@ -15,7 +15,7 @@ export interface Place {
 }
 
 /** One account, store, site and review: all events are about it. */
-export async function insertPlace(db: Db): Promise<Place> {
+export async function insertPlace(db: RawDb): Promise<Place> {
   const [row] = await db.sql<Place[]>`
     with plan as (insert into plans (name, features) values (${ulid()}, '{}') returning id),
     partner as (
@@ -63,7 +63,7 @@ export function actionOf(place: Place, subscription: BenchSubscription): Recorde
 
 /** Many events for each subscription at once, without waking anybody. */
 export async function insertBacklog(
-  db: Db,
+  db: RawDb,
   place: Place,
   subscriptions: readonly BenchSubscription[],
   each: number,
@@ -111,7 +111,7 @@ export async function insertBacklog(
 }
 
 /** 0 or 1. By the primary key, which forgets what is gone: a walk of the table would be work for what is measured. */
-export async function unsettled(db: Db): Promise<number> {
+export async function unsettled(db: RawDb): Promise<number> {
   const rows = await db.sql`
     select from outbox order by shard, subscription_id, sequence limit 1`;
   return rows.length;
@@ -119,7 +119,7 @@ export async function unsettled(db: Db): Promise<number> {
 
 /** Out of the way of the next scenario. */
 export async function dropSubscriptions(
-  db: Db,
+  db: RawDb,
   subscriptions: readonly BenchSubscription[],
 ): Promise<void> {
   const ids = subscriptions.map((one) => one.subscriptionId);

@@ -4,7 +4,7 @@
 import { createHmac } from "node:crypto";
 import { parseArgs } from "node:util";
 
-import { connect, type Db } from "../../db/client.ts";
+import { connect, type RawDb } from "../../db/client.ts";
 import { newSecret } from "../../src/lib/random-secret.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";
 import { insertPlan, insertReviewSite } from "../demo/seed/rows.ts";
@@ -183,7 +183,7 @@ async function takeRows({ name, perRequest, requests }: Scenario): Promise<strin
 }
 
 /** One statement per table and chunk, in one transaction. */
-async function bare(pool: Db, chunks: readonly (readonly string[])[]): Promise<Timed> {
+async function bare(pool: RawDb, chunks: readonly (readonly string[])[]): Promise<Timed> {
   return inParallel(chunks.length, (n) =>
     pool.transaction(async (tx) => {
       for (const [i, [table]] of TABLES.entries())

@@ -7,7 +7,7 @@ import { join } from "node:path";
 
 import { ulid } from "ulid";
 
-import { connect, type Db } from "../../db/client.ts";
+import { connect, type RawDb } from "../../db/client.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { createLog } from "../../src/lib/log.ts";
 import { connectRedis } from "../../src/lib/redis.ts";
@@ -22,7 +22,7 @@ const ROOT = join(import.meta.dir, "../..");
 const log = createLog({ level: "warn", role: "bench", clock: systemClock });
 
 export interface Rig {
-  readonly db: Db;
+  readonly db: RawDb;
   readonly schedule: Schedule;
   readonly sink: Sink;
   /** Starts a dispatcher and waits until it holds its shards. */
@@ -108,7 +108,7 @@ export async function startRig(): Promise<Rig> {
   };
 }
 
-async function ownedShards(db: Db): Promise<number> {
+async function ownedShards(db: RawDb): Promise<number> {
   const [row] = await db.sql<
     { count: number }[]
   >`select count(*) from shards where dispatcher_id is not null`;
@@ -182,7 +182,7 @@ function selfSigned(folder: string): { cert: string; key: string; certFile: stri
 const GROUP = 5_000;
 
 export async function subscribe(
-  db: Db,
+  db: RawDb,
   key: Uint8Array,
   urls: readonly string[],
 ): Promise<BenchSubscription[]> {

@@ -1,4 +1,4 @@
-import type { Db } from "../../db/client.ts";
+import type { RawDb } from "../../db/client.ts";
 import type { SecretBox } from "../../src/lib/secret-box.ts";
 import { SEALED_COLUMNS, type SealedColumn } from "../../src/outbox/sealed-columns.ts";
 
@@ -26,7 +26,7 @@ interface SealedRow {
  * is still the one that was read. Repeats until a pass finds nothing, for processes that were started before may have
  * added to it meanwhile.
  */
-export async function rotateMaster(db: Db, box: SecretBox): Promise<Resealed[]> {
+export async function rotateMaster(db: RawDb, box: SecretBox): Promise<Resealed[]> {
   const total = new Map<SealedColumn, Resealed>();
   for (let found = true; found;) {
     found = false;
@@ -40,7 +40,7 @@ export async function rotateMaster(db: Db, box: SecretBox): Promise<Resealed[]> 
   return [...total.values()];
 }
 
-async function resealColumn(db: Db, box: SecretBox, column: SealedColumn): Promise<Resealed> {
+async function resealColumn(db: RawDb, box: SecretBox, column: SealedColumn): Promise<Resealed> {
   let resealed = 0;
   const unopened: string[] = [];
   let after = "";
@@ -69,7 +69,7 @@ function reseal(box: SecretBox, { context }: SealedColumn, row: SealedRow): stri
   }
 }
 
-async function sealedAfter({ sql }: Db, one: SealedColumn, after: string): Promise<SealedRow[]> {
+async function sealedAfter({ sql }: RawDb, one: SealedColumn, after: string): Promise<SealedRow[]> {
   const bound = one.bound.map((name) => sql`${name}::text, ${sql(name)}`);
   const pairs = bound.flatMap((pair, i) => (i === 0 ? [pair] : [sql`, `, pair]));
   return sql<SealedRow[]>`
@@ -80,7 +80,7 @@ async function sealedAfter({ sql }: Db, one: SealedColumn, after: string): Promi
 }
 
 async function replace(
-  { sql }: Db,
+  { sql }: RawDb,
   one: SealedColumn,
   values: readonly { key: string; before: string; after: string }[],
 ): Promise<number> {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 
-import { connect, type Db } from "../../db/client.ts";
+import { connect, type RawDb } from "../../db/client.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
 import { until } from "../support/receiver.ts";
 
@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterAll(() => database.drop());
 
 /** One connection, so that whatever a lost one leaves behind meets the next user. */
-async function withOne(use: (one: Db) => Promise<void>): Promise<void> {
+async function withOne(use: (one: RawDb) => Promise<void>): Promise<void> {
   const one = connect(database.url, { max: 1, name: "one" });
   await use(one);
   await one.close();

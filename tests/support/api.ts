@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 
-import { ping, type Db } from "../../db/client.ts";
+import { ping, type RawDb } from "../../db/client.ts";
 import { createApp, type AppDeps } from "../../src/app.ts";
 import { openKeyRing } from "../../src/auth/key-ring.ts";
 import { BASE_PATH } from "../../src/http/base-path.ts";
@@ -29,7 +29,7 @@ export interface CallOptions {
 }
 
 export interface TestApi {
-  readonly deps: AppDeps;
+  readonly deps: AppDeps & { readonly db: RawDb };
   /** One line per log entry. */
   readonly lines: readonly string[];
   /** Calls a path below `{base_url}`; with `root`, one below `{server_root}`. */
@@ -42,7 +42,7 @@ export interface TestApi {
 }
 
 type Overrides = Partial<Omit<AppDeps, "config" | "db">> & {
-  readonly db: Db;
+  readonly db: RawDb;
   readonly config?: Partial<Config>;
 };
 
@@ -71,7 +71,7 @@ export async function startApi({
   const clock = overrides.clock ?? systemClock;
   const log = overrides.log ?? memoryLog(lines);
   const box = overrides.box ?? createSecretBox({ current: config.masterKey });
-  const deps: AppDeps = {
+  const deps: TestApi["deps"] = {
     config,
     db,
     clock,

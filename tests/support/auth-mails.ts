@@ -1,4 +1,4 @@
-import type { Db } from "../../db/client.ts";
+import type { RawDb } from "../../db/client.ts";
 import type { SecretBox } from "../../src/lib/secret-box.ts";
 import { openMail, type MailMessage } from "../../src/outbox/mail.ts";
 
@@ -10,7 +10,7 @@ export interface QueuedMail extends MailMessage {
 
 /** The mails that wait for an address, oldest first; the tests run no mailer. */
 export async function mailsTo(
-  { db, box }: { db: Db; box: SecretBox },
+  { db, box }: { db: RawDb; box: SecretBox },
   to: string,
 ): Promise<QueuedMail[]> {
   const rows = await db.sql<
@@ -21,7 +21,7 @@ export async function mailsTo(
 }
 
 /** The code of the last mail; throws if there is none. */
-export async function codeSentTo(deps: { db: Db; box: SecretBox }, to: string): Promise<string> {
+export async function codeSentTo(deps: { db: RawDb; box: SecretBox }, to: string): Promise<string> {
   const code = /^ {4}(\d{6})$/m.exec((await mailsTo(deps, to)).at(-1)?.text ?? "")?.[1];
   if (code === undefined) throw new Error(`No code was sent to ${to}.`);
   return code;

@@ -1,10 +1,14 @@
-import type { Db } from "../../db/client.ts";
+import type { RawDb } from "../../db/client.ts";
 
 /**
  * Runs a password reset around `work` at the worst moment: `work` has passed its bearer check and waits for the user,
  * whom the reset holds; then the reset ends all the user's tokens and commits. Answers what `work` came to.
  */
-export async function behindReset<T>(db: Db, userId: number, work: () => Promise<T>): Promise<T> {
+export async function behindReset<T>(
+  db: RawDb,
+  userId: number,
+  work: () => Promise<T>,
+): Promise<T> {
   let working: Promise<T> | undefined;
   await db.transaction(async ({ sql }) => {
     await sql`update users set updated_at = updated_at where id = ${userId}`;
@@ -16,7 +20,7 @@ export async function behindReset<T>(db: Db, userId: number, work: () => Promise
   return working;
 }
 
-async function untilSomebodyWaits({ sql }: Db): Promise<void> {
+async function untilSomebodyWaits({ sql }: RawDb): Promise<void> {
   for (let i = 0; i < 10_000; i++) {
     const rows = await sql`
       select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;

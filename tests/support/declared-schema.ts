@@ -7,7 +7,7 @@ import {
   PgTable,
 } from "drizzle-orm/pg-core";
 
-import type { Db } from "../../db/client.ts";
+import type { RawDb } from "../../db/client.ts";
 
 /** Every table that a file of db/schema exports. */
 export async function declaredTables(): Promise<PgTable[]> {
@@ -110,7 +110,7 @@ interface Line {
 }
 
 /** What the catalog says of each table of a Postgres schema but its partitions, in the server's own words. */
-export async function catalogOf(db: Db, schema: string): Promise<Record<string, string[]>> {
+export async function catalogOf(db: RawDb, schema: string): Promise<Record<string, string[]>> {
   const lines = await db.transaction(async ({ sql }) => {
     // Names are then written without the schema.
     await sql.unsafe(`set local search_path to ${schema}`);

@@ -7,7 +7,7 @@ import { createMailStore } from "../../dispatcher/mail/store.ts";
 import type { MailTransport } from "../../dispatcher/mail/transport.ts";
 import { createStore } from "../../dispatcher/store/store.ts";
 import { createUlids } from "../../dispatcher/store/ulids.ts";
-import type { Db } from "../../db/client.ts";
+import type { RawDb } from "../../db/client.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { parseNetworks } from "../../src/lib/egress.ts";
 import type { Log } from "../../src/lib/log.ts";
@@ -53,7 +53,7 @@ export function createTestBox(): SecretBox {
 
 /** The whole dispatcher in this process, over real stores; only its retry delays are short. */
 export function startDispatcher(deps: {
-  db: Db;
+  db: RawDb;
   box: SecretBox;
   schedule: Schedule;
   retryDelaysMs?: readonly number[];

@@ -3,7 +3,7 @@ import { createHmac } from "node:crypto";
 import { ulid } from "ulid";
 
 import { insertReviewSite, insertStoreReviewSite } from "../../scripts/demo/seed/rows.ts";
-import type { Db, DbOrTx } from "../../db/client.ts";
+import type { RawDb, DbOrTx } from "../../db/client.ts";
 import { newSecret } from "../../src/lib/random-secret.ts";
 import type { SecretBox } from "../../src/lib/secret-box.ts";
 import type { Answer, TestApi } from "./api.ts";
@@ -88,7 +88,7 @@ export async function report(
 }
 
 /** The id of the review that a provider knows under this id. */
-export async function reviewIdOf(db: Db, externalReviewId: string): Promise<number> {
+export async function reviewIdOf(db: RawDb, externalReviewId: string): Promise<number> {
   const rows = await db.sql<{ id: number }[]>`
     select id from reviews where external_review_id = ${externalReviewId}`;
   const [row] = rows;
@@ -110,7 +110,7 @@ export interface HistoryRow {
 }
 
 /** What was recorded on a store review site, in order. */
-export async function historyOfSite(db: Db, siteId: number): Promise<HistoryRow[]> {
+export async function historyOfSite(db: RawDb, siteId: number): Promise<HistoryRow[]> {
   return db.sql<HistoryRow[]>`
     select id, event, event_id as "eventId", review_id as "reviewId", actor, review, site, metadata,
            occurred_at as "occurredAt"
@@ -125,7 +125,7 @@ export interface QueuedRow {
 }
 
 /** What is queued for a subscription, in order. */
-export async function queuedFor(db: Db, subscriptionId: string): Promise<QueuedRow[]> {
+export async function queuedFor(db: RawDb, subscriptionId: string): Promise<QueuedRow[]> {
   return db.sql<QueuedRow[]>`
     select sequence, event_id as "eventId", event, review_history_id as "historyId"
       from outbox where subscription_id = ${subscriptionId} order by sequence`;

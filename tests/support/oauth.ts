@@ -1,6 +1,6 @@
 import { createHash, randomBytes, randomUUID } from "node:crypto";
 
-import type { Db } from "../../db/client.ts";
+import type { RawDb } from "../../db/client.ts";
 import { oauthClients } from "../../db/schema/oauth.ts";
 import { hashSecret, newSecret } from "../../src/lib/random-secret.ts";
 import { PASSWORD, type Answer, type TestApi } from "./api.ts";
@@ -23,7 +23,7 @@ interface ClientSettings {
 }
 
 /** A confidential client of the platform that may everything, unless said otherwise. */
-export async function addClient(db: Db, settings: ClientSettings = {}): Promise<TestClient> {
+export async function addClient(db: RawDb, settings: ClientSettings = {}): Promise<TestClient> {
   const { confidential = true, firstParty = false } = settings;
   const client = { clientId: randomUUID(), secret: newSecret() };
   const at = new Date("2026-06-01T12:00:00Z");

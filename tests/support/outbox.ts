@@ -2,7 +2,7 @@ import { randomBytes, randomInt } from "node:crypto";
 
 import { ulid } from "ulid";
 
-import type { Db } from "../../db/client.ts";
+import type { RawDb } from "../../db/client.ts";
 import type { SecretBox } from "../../src/lib/secret-box.ts";
 import type { RecordedAction } from "../../src/outbox/event.ts";
 import { recordActions } from "../../src/outbox/queries.ts";
@@ -19,7 +19,7 @@ export interface Tenant {
   readonly reviewIds: number[];
 }
 
-export async function insertTenant(db: Db, reviews = 1): Promise<Tenant> {
+export async function insertTenant(db: RawDb, reviews = 1): Promise<Tenant> {
   const tag = ulid();
   const at = new Date();
   const id = async (query: PromiseLike<{ id?: number }[]>) => (await query)[0]?.id ?? 0;
@@ -63,7 +63,7 @@ export interface TestSubscription extends Wake {
 }
 
 export async function insertSubscription(
-  deps: { db: Db; box: SecretBox },
+  deps: { db: RawDb; box: SecretBox },
   options: {
     partnerId: number;
     url: string;
@@ -122,6 +122,6 @@ export function reviewAction(
   };
 }
 
-export function record(db: Db, actions: readonly RecordedAction[]): Promise<Wake[]> {
+export function record(db: RawDb, actions: readonly RecordedAction[]): Promise<Wake[]> {
   return db.transaction((tx) => recordActions(tx, actions, new Date()));
 }

@@ -2,14 +2,14 @@ import { randomBytes } from "node:crypto";
 
 import postgres from "postgres";
 
-import { connect, type Db } from "../../db/client.ts";
+import { connect, type RawDb } from "../../db/client.ts";
 import { checkRows } from "./statement-rows.ts";
 
 export interface TestDatabase {
-  readonly db: Db;
+  readonly db: RawDb;
   readonly url: string;
   /** Another pool on the same database, as a second process would have. */
-  connect(): Db;
+  connect(): RawDb;
   /** Closes all pools and drops the database. */
   drop(): Promise<void>;
 }
@@ -25,7 +25,7 @@ export async function createDatabase(): Promise<TestDatabase> {
   await asAdmin(adminUrl, (sql) => sql.unsafe(`create database "${name}" template "${template}"`));
   const url = new URL(adminUrl);
   url.pathname = `/${name}`;
-  const pools: Db[] = [];
+  const pools: RawDb[] = [];
   const open = () => {
     const db = connect(url.href, { max: CONNECTIONS, name: "test", onRows: checkRows });
     pools.push(db);

@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import type { Db, Tx } from "../../../db/client.ts";
+import type { RawDb, RawTx } from "../../../db/client.ts";
 import type { Role } from "../../../src/http/principal.ts";
 import { BASE_PATH } from "../../../src/http/base-path.ts";
 import { createPasswords } from "../../../src/lib/password.ts";
@@ -41,7 +41,7 @@ interface DemoSite {
 }
 
 interface SeedOptions {
-  readonly db: Db;
+  readonly db: RawDb;
   readonly box: SecretBox;
   readonly now: Date;
   readonly serverRoot: string;
@@ -96,7 +96,7 @@ interface SeededStore {
   readonly partnerId: number;
 }
 
-async function insertTenants(tx: Tx, now: Date) {
+async function insertTenants(tx: RawTx, now: Date) {
   const plans = new Map<string, number>();
   for (const plan of PLANS) plans.set(plan.name, await rows.insertPlan(tx, plan));
   const platform = { type: "platform", name: "ReviewRelay", createdAt: now } as const;
@@ -153,7 +153,7 @@ function accountUsers(
 }
 
 async function insertUsers(
-  tx: Tx,
+  tx: RawTx,
   planned: readonly PlannedUser[],
   now: Date,
 ): Promise<DemoUser[]> {
@@ -177,7 +177,7 @@ async function insertUsers(
   }));
 }
 
-async function insertClient(tx: Tx, now: Date): Promise<Demo["oauth_client"]> {
+async function insertClient(tx: RawTx, now: Date): Promise<Demo["oauth_client"]> {
   const client = { clientId: randomUUID(), clientSecret: newSecret() };
   await rows.insertFirstPartyClient(tx, {
     ...client,
@@ -192,7 +192,7 @@ async function insertClient(tx: Tx, now: Date): Promise<Demo["oauth_client"]> {
 
 /** Every store is on two sites: the first on google and yelp, the second on yelp and facebook, and so on. */
 async function connectStores(
-  tx: Tx,
+  tx: RawTx,
   box: SecretBox,
   {
     stores,
