@@ -1,2 +1,2 @@
-/** The typed client of the API. By this file alone, so that what knows the API by its types has unit tests without a page. */
+/** The type stands alone, so that code that needs the types of the API only has unit tests without a page around it. */
 export type { ApiClient } from "../../../client/api.ts";

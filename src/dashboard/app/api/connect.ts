@@ -4,7 +4,7 @@ import { apiErrorOf } from "./api-error.ts";
 /** `{base_url}` of the API that served this page. */
 export const BASE_URL = `${location.origin}/api/v1`;
 
-/** The API as whoever holds the token; without one, as somebody who is not signed in. */
+/** Makes a client that calls the API with the token; without one, as somebody who is not signed in. */
 export function apiWith(token: string | undefined, onUnauthorized = () => {}): ApiClient {
   const client = createApiClient({ baseUrl: BASE_URL, token: () => token });
   const call = async (...request: Parameters<ApiClient["call"]>) => {
@@ -15,7 +15,7 @@ export function apiWith(token: string | undefined, onUnauthorized = () => {}): A
       throw error;
     }
   };
-  // The operations are the client's own; a 401 is reported as well.
+  // It has the operations of the client, and reports a 401 as well.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   return { call } as ApiClient;
 }

@@ -7,7 +7,10 @@ import { useApi } from "../../session/session.tsx";
 
 const PATH = "/account/api-token";
 
-/** undefined: not asked for yet; null: there is none. Held by this component alone, so that leaving the page forgets it. */
+/**
+ * Reads the token when it is asked to; until then it is undefined, and null where there is none. Nothing but the
+ * component holds it, so that leaving the page forgets it.
+ */
 export function usePersonalToken() {
   const api = useApi();
   const [token, setToken] = useState<PersonalToken | null>();
