@@ -1,3 +1,5 @@
+import { isDate } from "node:util/types";
+
 import { sql, type SQL } from "drizzle-orm";
 
 import type { DbOrTx } from "../../db/client.ts";
@@ -219,7 +221,7 @@ function fieldOf(record: AttemptRecord, field: Field) {
 
 function textOf(field: ReturnType<typeof fieldOf>): string {
   if (field === null) return "";
-  if (field instanceof Date) return field.toISOString();
+  if (isDate(field)) return field.toISOString();
   return typeof field === "object" ? JSON.stringify(field) : String(field);
 }
 

@@ -7,12 +7,12 @@ const PARTNERS: readonly Role[] = ["partner_owner", "partner_admin"];
 const ACCOUNTS: readonly Role[] = ["account_owner", "account_user", "location_user"];
 const OPERATORS: readonly Role[] = ["super_admin"];
 
-/** A page is a chunk of its own, with a component named `Page`. */
+/** A page is a chunk of its own; its file has a component named `Page`. */
 function page(load: () => Promise<{ readonly Page: ComponentType }>) {
   return lazy(async () => ({ default: (await load()).Page }));
 }
 
-/** In the order of the navigation; the first that a role has is where it arrives. */
+/** They are in the order of the navigation; a role arrives at the first that it has. */
 export const AREAS: readonly Area[] = [
   {
     path: "/webhooks",

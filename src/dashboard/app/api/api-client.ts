@@ -1,2 +1,2 @@
-/** The typed client of the API. By this file alone, so that what knows the API by its types has unit tests without a page. */
+/** The typed client stands alone, so that code that needs it has unit tests without a page around it. */
 export { answerOf, type ApiClient } from "../../../client/api.ts";

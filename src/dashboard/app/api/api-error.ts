@@ -2,12 +2,12 @@ import { ApiError } from "../../../client/api-error.ts";
 
 export type { ApiError };
 
-/** What the API answered; undefined where it could not be asked. */
+/** Answers the error as the API said it; undefined where the API could not be asked. */
 export function apiErrorOf(error: unknown): ApiError | undefined {
   return error instanceof ApiError ? error : undefined;
 }
 
-/** Of a 422: what is wrong with one field, and with the entries of a list, which are named by their places: `domains.2`. */
+/** Answers what a 422 says of one field, and of the entries of a list, which are named by their places: `domains.2`. */
 export function fieldError(error: unknown, field: string): string | undefined {
   const errors = apiErrorOf(error)?.errors ?? {};
   const ofEntries = Object.entries(errors).flatMap(([name, texts]) => {

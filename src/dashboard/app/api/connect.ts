@@ -3,7 +3,7 @@ import { createApiClient, type ApiClient } from "../../../client/api.ts";
 /** `{base_url}` of the API that served this page. */
 export const BASE_URL = `${location.origin}/api/v1`;
 
-/** The API as whoever holds the token; without one, as somebody who is not signed in. */
+/** Makes a client that calls the API with the token; without one, as somebody who is not signed in. */
 export function apiWith(token: string | undefined, onUnauthorized = () => {}): ApiClient {
   return createApiClient({ serverRoot: location.origin, token: () => token, onUnauthorized });
 }

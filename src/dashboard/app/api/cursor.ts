@@ -4,7 +4,7 @@ export interface CursorPage<Row> {
   readonly next_cursor: string | null;
 }
 
-/** The part of a query that asks for the page at a cursor; the first page has none. */
+/** Answers the part of a query that asks for the page at a cursor; the first page has no cursor. */
 export function atCursor(cursor: string | undefined): { readonly cursor?: string } {
   return cursor === undefined ? {} : { cursor };
 }

@@ -5,12 +5,12 @@ export type LiveState = "connecting" | "live" | "waiting";
 export interface StreamReader {
   readonly onState: (state: LiveState) => void;
   readonly onMessage: (event: string, data: unknown) => void;
-  /** The stream was answered 401. */
+  /** It is called when the stream is answered 401. */
   readonly onUnauthorized: () => void;
 }
 
 interface StreamRequest {
-  /** Below `{base_url}`. */
+  /** The path below `{base_url}`. */
   readonly path: string;
   readonly token: string;
 }

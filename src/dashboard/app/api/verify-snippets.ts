@@ -15,7 +15,7 @@ interface Snippet {
   readonly code: string;
 }
 
-/** The recipes of the guide "Verifying", letter for letter: they are tested against real deliveries. */
+/** The recipes are those of the guide "Verifying", letter for letter: they are tested against real deliveries. */
 export const VERIFY_SNIPPETS: readonly Snippet[] = [
   { language: "TypeScript", file: "verify.ts", code: String(verifyTs) },
   { language: "Python", file: "verify.py", code: verifyPy },

@@ -3,7 +3,7 @@ import { apiWith } from "../api/connect.ts";
 import type { Session } from "./identity.ts";
 import { useSessionState } from "./session.tsx";
 
-/** How the domain of an email signs in. */
+/** Which ways of signing in the domain of an email has. */
 export interface SignInMethods {
   readonly password: boolean;
   readonly sso: boolean;
@@ -14,11 +14,11 @@ interface CodeRequest {
   readonly type: "forgot_password" | "change_password";
 }
 
-/** What proves who somebody is: passwords, codes from mails, and what an identity provider says. */
+/** Sends what proves who somebody is: passwords, codes from mails, and the code of a single sign-on. */
 export function useCredentials() {
   const { api } = useSessionState();
   return {
-    /** Nobody is looked up by it. */
+    /** Asks for the domain of the email; nobody is looked up. */
     discover: (email: string): Promise<SignInMethods> =>
       answerOf(api.auth.discover.post({ email })),
     logIn: (email: string, password: string, rememberMe: boolean): Promise<Session> =>
@@ -39,7 +39,7 @@ export function useCredentials() {
     startPasswordChange: async (currentPassword: string): Promise<void> => {
       await answerOf(api["change-password"].post({ current_password: currentPassword }));
     },
-    /** With the token of `verifyCode`: a 401 of it ends no session. */
+    /** Needs the token of `verifyCode`; a 401 of it ends no session. */
     setPassword: (token: string, password: string): Promise<Session> =>
       answerOf(apiWith(token)["reset-password"].post({ password })),
   };

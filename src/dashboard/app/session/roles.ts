@@ -1,4 +1,4 @@
-/** Every role, as the API names it (`user.role`), and its name for people. */
+/** Role as the API names it (`user.role`) → its name for people. */
 const ROLE_NAMES = {
   super_admin: "Super-admin",
   partner_owner: "Partner owner",

@@ -17,17 +17,17 @@ import { queryClient } from "./query-client.ts";
 import type { Arrival } from "./single-sign-on.ts";
 import { HOME, NO_ARRIVAL, takeArrival } from "./trip.ts";
 
-/** `expired`: not by the user. `unconfirmed`: by the user, but the server could not be told. */
+/** A session is `expired` if the user did not end it, and `unconfirmed` if the server could not be told of its end. */
 type Ending = "expired" | "signed_out" | "unconfirmed";
 
 interface SessionState {
   readonly session: Session | undefined;
   readonly isRemembered: boolean;
-  /** How the last session of this tab ended. */
+  /** It says how the last session of this tab ended. */
   readonly ended: Ending | undefined;
-  /** What a single sign-on brought back when the page was loaded. */
+  /** It says what a single sign-on brought back when the page was loaded. */
   readonly arrival: Arrival;
-  /** The API with the token of the session; a 401 ends the session. */
+  /** It calls the API with the token of the session; a 401 ends the session. */
   readonly api: ApiClient;
   readonly signIn: (session: Session, options: { readonly remember: boolean }) => void;
   /** Ends the token at the server, too. */
@@ -49,7 +49,7 @@ export function SessionProvider({ children }: { readonly children: ReactNode }) 
   return <Context value={state}>{children}</Context>;
 }
 
-/** The session of this tab, and everything that changes it. */
+/** Holds the session of this tab, and has everything that changes it. */
 function useSessionChanges() {
   const [arrival, setArrival] = useState(takeArrival);
   const [session, setSession] = useState(() => storedSession.read());
@@ -120,7 +120,7 @@ export function useSessionState(): SessionState {
 
 export const useApi = (): ApiClient => useSessionState().api;
 
-/** The session on a page that only people who are signed in see. */
+/** Answers the session, on a page that only people who are signed in see. */
 export function useSession(): Session {
   const { session } = useSessionState();
   if (session === undefined) throw new Error("Nobody is signed in.");

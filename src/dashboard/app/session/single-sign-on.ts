@@ -7,20 +7,20 @@
 interface PendingTrip {
   readonly verifier: string;
   readonly email: string;
-  /** As it was ticked before the trip. */
+  /** Whether remember-me was ticked before the trip. */
   readonly remember: boolean;
-  /** Where the person wanted to go. */
+  /** The path to which the person wanted to go. */
   readonly path: string;
 }
 
 export type Arrival =
   | { readonly kind: "none" }
   | { readonly kind: "code"; readonly code: string; readonly trip: PendingTrip }
-  /** A code without a trip that began in this tab. */
+  /** The code has no trip that began in this tab. */
   | { readonly kind: "stray" }
   | { readonly kind: "refused"; readonly trip: PendingTrip | undefined };
 
-/** What the address and the trip that this tab stored (as JSON) say together. */
+/** Reads the address together with the trip that this tab stored as JSON. */
 export function readArrival(search: string, stored: string | null): Arrival {
   const params = new URLSearchParams(search);
   const trip = readTrip(stored);
@@ -36,7 +36,7 @@ function readTrip(stored: string | null): PendingTrip | undefined {
       JSON.parse(stored ?? "null"),
     );
     if (typeof verifier !== "string" || typeof email !== "string") return undefined;
-    // Only a path of the dashboard: what follows a sign-in must not lead anywhere else.
+    // It must be a path of the dashboard: a sign-in must not lead anywhere else.
     const isOwn = typeof path === "string" && /^\/dashboard(?:$|[/?])/.test(path);
     return { verifier, email, remember: remember === true, path: isOwn ? path : "/dashboard" };
   } catch {
@@ -46,7 +46,7 @@ function readTrip(stored: string | null): PendingTrip | undefined {
 
 const VERIFIER_BYTES = 32;
 
-/** RFC 7636, 4.1 and 4.2. */
+/** Makes a verifier and its challenge as RFC 7636, 4.1 and 4.2 say. */
 export async function newChallenge(): Promise<{ verifier: string; challenge: string }> {
   const verifier = base64url(crypto.getRandomValues(new Uint8Array(VERIFIER_BYTES)));
   const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(verifier));

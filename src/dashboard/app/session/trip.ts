@@ -5,7 +5,7 @@ import { tabStorage } from "./tab-storage.ts";
 export const HOME = "/dashboard";
 const KEY = "reviewrelay.sso";
 
-/** What came with the page counts for the first sign-in after it, and for none that follows a session. */
+/** An arrival counts for the first sign-in after it, and not for one that follows a session. */
 export const NO_ARRIVAL: Arrival = { kind: "none" };
 
 /**
@@ -28,7 +28,7 @@ export async function startTrip({ email, remember }: { email: string; remember: 
   }
 }
 
-/** The code leaves the address before anything else happens: it must not be kept, copied or sent anywhere. */
+/** Takes the code out of the address before anything else happens: it must not be kept, copied or sent anywhere. */
 export function takeArrival(): Arrival {
   const arrival = readArrival(location.search, tabStorage.read(KEY));
   if (arrival.kind === "none") return arrival;

@@ -18,7 +18,7 @@ export function useLive(path: string, onMessage: StreamReader["onMessage"]): Liv
     const reader: StreamReader = {
       onState: setState,
       onMessage: (event, data) => latest.current(event, data),
-      // This is answered 401 as well, which ends the session.
+      // This call is answered 401 as well, which ends the session.
       onUnauthorized: () => void readIdentity(api).catch(() => undefined),
     };
     void followStream(left.signal, { path, token }, reader);

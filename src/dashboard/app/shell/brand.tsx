@@ -4,7 +4,7 @@ import { useState } from "react";
 import { useSession } from "../session/session.tsx";
 import { BrandMark } from "../ui/brand-mark.tsx";
 
-/** Whose pages these are: a white label speaks in its own name. */
+/** Says whose pages these are; a white label speaks in its own name. */
 export function Brand() {
   const { theme, white_label: whiteLabel, company } = useSession();
   const [isBroken, setBroken] = useState(false);

@@ -1,6 +1,9 @@
 type Rgb = readonly [number, number, number];
 
-/** A colour such as `#1f6feb` in ten shades, from next to white to next to black; the seventh is the colour itself. */
+/**
+ * Makes ten shades of a colour such as `#1f6feb`, from next to white to next to black; the seventh is the colour
+ * itself.
+ */
 export function shadesOf(hex: string) {
   const color = parse(hex);
   const light = (part: number) => mix(color, [255, 255, 255], part);
@@ -19,7 +22,7 @@ export function shadesOf(hex: string) {
   ] as const;
 }
 
-/** The colour, moved toward black or white until it can be read on the background (WCAG 2.2, 1.4.3). */
+/** Moves the colour toward black or white until it can be read on the background (WCAG 2.2, 1.4.3). */
 export function readableOn(hex: string, background: string): string {
   const target: Rgb = luminance(parse(background)) > 0.5 ? [0, 0, 0] : [255, 255, 255];
   for (let part = 0; part < 1; part += 0.05) {
@@ -29,7 +32,7 @@ export function readableOn(hex: string, background: string): string {
   return mix(parse(hex), target, 1);
 }
 
-/** 4.5 for text, and a little for rounding. */
+/** Text needs 4.5; the rest is for rounding. */
 const READABLE = 4.6;
 
 export function contrast(one: string, other: string): number {
@@ -39,7 +42,7 @@ export function contrast(one: string, other: string): number {
   return (light + 0.05) / (dark + 0.05);
 }
 
-/** Anything but six digits counts as the platform's blue: a look is no reason to fail. */
+/** Anything but six digits counts as the platform's blue: a look must not make a page fail. */
 function parse(hex: string): Rgb {
   const value = /^#[0-9a-f]{6}$/i.test(hex) ? Number.parseInt(hex.slice(1), 16) : 0x1f6feb;
   return [value >> 16, (value >> 8) & 255, value & 255];
@@ -53,7 +56,7 @@ function mix(from: Rgb, to: Rgb, part: number): string {
   return `#${channel(0)}${channel(1)}${channel(2)}`;
 }
 
-/** WCAG 2.2, relative luminance. */
+/** WCAG 2.2 defines the relative luminance like this. */
 function luminance(color: Rgb): number {
   return 0.2126 * linear(color[0]) + 0.7152 * linear(color[1]) + 0.0722 * linear(color[2]);
 }

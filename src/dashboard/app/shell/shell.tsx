@@ -13,7 +13,7 @@ interface ShellProps {
   readonly children: ReactNode;
 }
 
-/** What surrounds every page of somebody who is signed in. */
+/** Surrounds every page of somebody who is signed in. */
 export function Shell({ areas, children }: ShellProps) {
   const [opened, { toggle, close }] = useDisclosure();
   return (

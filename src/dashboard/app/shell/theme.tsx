@@ -11,7 +11,7 @@ import { useSessionState } from "../session/session.tsx";
 import { readableOn, shadesOf } from "./colors.ts";
 
 const PLATFORM_COLOR = "#1f6feb";
-/** The darkest of the light ones, and the lightest of the dark ones, that text stands on. */
+/** Text stands on nothing darker among the light backgrounds, and on nothing lighter among the dark ones. */
 const LIGHT_BACKGROUND = "#f8f9fa";
 const DARK_BACKGROUND = "#242424";
 
@@ -20,7 +20,7 @@ export function styleNonce(): string {
   return document.querySelector<HTMLScriptElement>("script[nonce]")?.nonce ?? "";
 }
 
-/** The components in the colours of whoever is signed in. */
+/** Gives the components the colours of whoever is signed in. */
 export function BrandTheme({ children }: { readonly children: ReactNode }) {
   const { session } = useSessionState();
   const color = session?.theme.primary_color ?? PLATFORM_COLOR;

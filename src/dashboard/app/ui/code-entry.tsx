@@ -7,7 +7,7 @@ import { ErrorNotice } from "./states.tsx";
 import { useCountdown } from "./time.tsx";
 
 const DIGITS = 6;
-/** decisions.md 2, email OTP: within it the server sends no other. */
+/** Within it the server sends no other code (decisions.md 2, email OTP). */
 const COOLDOWN_MS = 60_000;
 
 interface CodeEntryProps {
@@ -15,7 +15,10 @@ interface CodeEntryProps {
   readonly onResend: () => Promise<void>;
 }
 
-/** Six digits from a mail. Sends them when the last one is there; asks for another code no sooner than the server sends one. */
+/**
+ * Takes the six digits of a mail and sends them when the last one is there. It asks for another code no sooner than the
+ * server sends one.
+ */
 export function CodeEntry(props: CodeEntryProps) {
   const { code, enter, submit, resend, error, isBusy, sentAt, first } = useCode(props);
   const isWrong = fieldError(error, "otp") !== undefined;
@@ -37,18 +40,21 @@ export function CodeEntry(props: CodeEntryProps) {
   );
 }
 
-/** The digits that are there, and the two things that are sent: the whole code, and the wish for another one. */
+/**
+ * Holds the digits that are there, and sends the two things that can be sent: the whole code, and the wish for another
+ * one.
+ */
 function useCode({ onCode, onResend }: CodeEntryProps) {
   const [code, setCode] = useState("");
   const [sentAt, setSentAt] = useState(() => Date.now());
   const first = useRef<HTMLInputElement>(null);
-  // One for both, so that each takes away the error of the other.
+  // One mutation serves both, so that each takes away the error of the other.
   const { mutate, error, isPending } = useMutation({
     mutationFn: (send: () => Promise<void>) => send(),
   });
   const startOver = () => {
     setCode("");
-    // After the fields are free again.
+    // By then the fields are free again.
     requestAnimationFrame(() => first.current?.focus());
   };
   const submit = (entered: string) => {
@@ -89,7 +95,7 @@ function CodeField({ first, code, onEnter, isWrong, isBusy }: CodeFieldProps) {
         // oxlint-disable-next-line jsx-a11y/no-autofocus
         autoFocus
         value={code}
-        // Not onComplete, which knows nothing of a code that was cleared after it was wrong.
+        // onComplete would not do: it knows nothing of a code that was cleared after it was wrong.
         onChange={onEnter}
         error={isWrong}
         readOnly={isBusy}

@@ -10,12 +10,12 @@ interface ConfirmProps {
   readonly opened: boolean;
   readonly onClose: () => void;
   readonly title: string;
-  /** What happens, and what is lost by it. */
+  /** The text says what happens, and what is lost by it. */
   readonly children: ReactNode;
-  /** The verb on the button. */
+  /** The verb that stands on the button. */
   readonly action: string;
   readonly danger?: boolean;
-  /** False while something is still to be filled in. */
+  /** It is false while something is still to be filled in. */
   readonly isReady?: boolean;
   readonly onConfirm: () => Promise<unknown>;
 }
@@ -53,11 +53,11 @@ export function Confirm(props: ConfirmProps) {
 }
 
 interface ConfirmedProps extends Omit<ConfirmProps, "opened" | "onClose"> {
-  /** The button that opens the question. */
+  /** Answers the button; it opens the question by calling `ask`. */
   readonly renderButton: (ask: () => void) => ReactNode;
 }
 
-/** A button whose work is done after a question only. */
+/** A button that asks before it does its work. */
 export function ConfirmedAction({ renderButton, ...question }: ConfirmedProps) {
   const [opened, { open, close }] = useDisclosure();
   return (

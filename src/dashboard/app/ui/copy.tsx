@@ -22,7 +22,7 @@ export function Copy({ value, label }: { readonly value: string; readonly label:
   );
 }
 
-/** A secret behind dots, until somebody asks to see it. */
+/** Hides a secret behind dots until somebody asks to see it. */
 export function SecretField({ label, value }: { readonly label: string; readonly value: string }) {
   const [isShown, setShown] = useState(false);
   return (
@@ -48,7 +48,7 @@ export function SecretField({ label, value }: { readonly label: string; readonly
   );
 }
 
-/** Text as it is, in a box that scrolls; never markup. */
+/** Shows text as it is, never as markup, in a box that scrolls. */
 export function CodeBlock({
   label,
   code,
@@ -56,7 +56,7 @@ export function CodeBlock({
 }: {
   readonly label: string;
   readonly code: string;
-  /** Where what is to be copied is not what is shown. */
+  /** The text that is copied, where it is not the text that is shown. */
   readonly copied?: string;
 }) {
   return (
@@ -65,7 +65,7 @@ export function CodeBlock({
         <figcaption>{label}</figcaption>
         <Copy value={copied} label={`Copy: ${label}`} />
       </Group>
-      {/* A box that scrolls is reached by keyboard. */}
+      {/* A box that scrolls must be reached by keyboard. */}
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
       <pre className="code-block" tabIndex={0} aria-label={label}>
         {code}

@@ -2,7 +2,10 @@ import { useNow } from "./time.tsx";
 
 const TICK_MS = 1_000;
 
-/** How long until then, to the second. Silent for screen readers but where they look: it changes all the time. */
+/**
+ * Counts down to an instant, to the second. Screen readers say it only where they look, because it changes all the
+ * time.
+ */
 export function Countdown({ to }: { readonly to: string }) {
   const seconds = Math.round((Date.parse(to) - useNow(TICK_MS)) / 1_000);
   return (

@@ -2,14 +2,14 @@ import { Table } from "@mantine/core";
 import type { ReactNode } from "react";
 
 export interface DataTableProps<Row> {
-  /** Said to screen readers only. */
+  /** It is said to screen readers only. */
   readonly caption: string;
-  /** One at least: they know the columns. */
+  /** There must be one at least: the columns are read from it. */
   readonly rows: readonly Row[];
   readonly rowKey: (row: Row) => string | number;
   /** Title of the column → what a row has there; the same titles in the same order for every row. */
   readonly columns: (row: Row) => Readonly<Record<string, ReactNode>>;
-  /** The column at the end of the row, for buttons. */
+  /** The title of the column for buttons, at the end of the row. */
   readonly end?: string;
 }
 
@@ -33,7 +33,7 @@ export function DataTable<Row>({ caption, rows, rowKey, columns, end }: DataTabl
           <Table.Tr key={row.key}>
             {row.columns.map(([title, cell]) => (
               <Table.Td key={title} data-title={title} className={title === end ? "at-end" : ""}>
-                {/* One box, so that a card has two columns whatever is in it. */}
+                {/* It is one box, so that a card has two columns whatever is in it. */}
                 <div className="shrinks">{cell}</div>
               </Table.Td>
             ))}

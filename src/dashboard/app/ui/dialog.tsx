@@ -4,7 +4,7 @@ interface DialogProps extends Omit<ModalProps, "title" | "closeButtonProps"> {
   readonly title: string;
 }
 
-/** What is in it begins anew each time it is opened. */
+/** Its content is made anew each time it is opened. */
 export function Dialog({ title, ...props }: DialogProps) {
   return (
     <Modal

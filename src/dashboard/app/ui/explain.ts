@@ -2,12 +2,12 @@ import { apiErrorOf, type ApiError } from "../api/api-error.ts";
 
 interface Explanation {
   readonly title: string;
-  /** What to do next. */
+  /** Says what to do next. */
   readonly advice: string;
   readonly requestId: string;
 }
 
-/** An error in words for people, with what to do about it. */
+/** Puts an error into words for people, with what to do about it. */
 export function explain(error: unknown): Explanation {
   const answer = apiErrorOf(error);
   if (answer === undefined)
@@ -31,7 +31,7 @@ function adviceFor({ status, code, retryAfterS, errors }: ApiError): string {
   return "Try again; if it stays like this, tell us the number of the request.";
 }
 
-/** What to do about a 409, where its code says more than that something changed. */
+/** Code of a 409 → what to do about it, where the code says more than that something changed. */
 const CONFLICTS: Readonly<Record<string, string>> = {
   slot_occupied: "Delete the subscription of this kind first, or change it instead.",
   already_queued: "It is on its way already: wait for its next attempt.",

@@ -5,11 +5,11 @@ import { useSearchParams } from "wouter";
 
 import { Icon } from "./icon.tsx";
 
-/** Filters that live in the address: a link, a reload and the way back keep them. */
+/** The filters are stored in the address, so that a link, a reload and the way back keep them. */
 export function useFilters<const N extends string>(names: readonly N[]) {
   const [params, setParams] = useSearchParams();
   return {
-    /** Undefined: not filtered by it. */
+    /** Answers undefined where the list is not filtered by it. */
     get: (name: N): string | undefined => params.get(name) || undefined,
     set: (changes: { readonly [K in N]?: string | undefined }): void => {
       setParams(
@@ -81,7 +81,7 @@ export function FilterBar({
   );
 }
 
-/** One of a few values; the first choice is no filter. */
+/** Filters by one of a few values; with the first choice it does not filter. */
 export function ChoiceFilter({
   label,
   any,
@@ -113,7 +113,7 @@ export function ChoiceFilter({
 
 const TYPING_MS = 300;
 
-/** Text that filters once the typing pauses. */
+/** Filters by a text, once the typing pauses. */
 export function TextFilter({
   label,
   placeholder,
@@ -130,7 +130,7 @@ export function TextFilter({
   const [text, setText] = useState(value ?? "");
   const [known, setKnown] = useState(value);
   if (known !== value) {
-    // Changed elsewhere, such as by "Clear filters"; what is being typed stays.
+    // The value was changed elsewhere, such as by "Clear filters"; what is being typed stays.
     setKnown(value);
     if ((value ?? "") !== text.trim()) setText(value ?? "");
   }

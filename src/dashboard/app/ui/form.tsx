@@ -9,16 +9,19 @@ type AnyForm = Pick<FormState<object>, "error" | "isErrorAtFields" | "isBusy" | 
 interface FormProps {
   readonly form: AnyForm;
   readonly children: ReactNode;
-  /** What follows the fields and the error. */
+  /** They follow the fields and the error. */
   readonly buttons: ReactNode;
-  /** The error in other words than the usual. */
+  /** Shows the error in other words than the usual. */
   readonly renderError?: (error: Error) => ReactNode;
-  /** Whether the browser stops what is not filled in before the server does. */
+  /** Whether the browser refuses a form that is not filled in, before the server does. */
   readonly isCheckedByBrowser?: boolean;
   readonly gap?: StackProps["gap"];
 }
 
-/** Fields, what no field says of the last try, and the buttons. The first field that was refused gets the focus. */
+/**
+ * Shows the fields, the error of the last try unless the fields show it, and the buttons. The first field that was
+ * refused gets the focus.
+ */
 export function Form(props: FormProps) {
   const { form, children, buttons, isCheckedByBrowser = false, gap = "md" } = props;
   const { renderError = (error) => <ErrorNotice error={error} /> } = props;
@@ -47,7 +50,7 @@ export function Form(props: FormProps) {
 
 interface SubmitProps extends ButtonProps {
   readonly form: AnyForm;
-  /** False while something is still to be filled in. */
+  /** It is false while something is still to be filled in. */
   readonly isReady?: boolean;
   readonly autoFocus?: boolean;
 }
@@ -58,12 +61,12 @@ export function SubmitButton({ form, isReady = true, ...button }: SubmitProps) {
 
 interface DialogButtonsProps {
   readonly form: AnyForm;
-  /** The verb on the button. */
+  /** The verb that stands on the button. */
   readonly action: string;
   readonly onCancel: () => void;
 }
 
-/** The end of a form in a dialog. */
+/** The buttons of a form in a dialog. */
 export function DialogButtons({ form, action, onCancel }: DialogButtonsProps) {
   return (
     <Group justify="flex-end">

@@ -1,4 +1,4 @@
-/** `review_received` → `Review received`. */
+/** Writes `review_received` as `Review received`. */
 export function sentence(value: string): string {
   const words = value.replaceAll("_", " ").toLowerCase();
   return words.charAt(0).toUpperCase() + words.slice(1);
@@ -7,7 +7,7 @@ export function sentence(value: string): string {
 const NUMBERS = new Intl.NumberFormat(undefined, { maximumFractionDigits: 1 });
 export const number = (value: number): string => NUMBERS.format(value);
 
-/** `1 event`, `3 events`. */
+/** Writes `1 event` and `3 events`. */
 export function counted(count: number, one: string, many = `${one}s`): string {
   return `${number(count)} ${count === 1 ? one : many}`;
 }
@@ -17,7 +17,7 @@ export function milliseconds(value: number | null): string {
   return value < 1_000 ? `${number(value)} ms` : `${number(value / 1_000)} s`;
 }
 
-/** Seconds in the largest unit that says enough. */
+/** Writes seconds in the largest unit that says enough. */
 export function duration(seconds: number): string {
   if (seconds < 60) return `${Math.round(seconds)} s`;
   if (seconds < 3_600) return `${Math.round(seconds / 60)} min`;

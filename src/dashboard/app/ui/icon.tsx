@@ -1,4 +1,4 @@
-/* Paths on a grid of 24, drawn as lines. */
+/* The paths are drawn as lines on a grid of 24. */
 const PATHS = {
   activity: "M3 12h4l3-8 4 16 3-8h4",
   alert: "M12 4 2.5 20h19L12 4Zm0 6v4m0 3v.01",
@@ -12,7 +12,6 @@ const PATHS = {
   clock: "M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18Zm0 4v5l3 2",
   copy: "M9 9h11v11H9V9Zm-4 6H4V4h11v1",
   edit: "M4 20h4L19 9l-4-4L4 16v4Zm9-13 4 4",
-  eye: "M2 12s4-7 10-7 10 7 10 7-4 7-10 7S2 12 2 12Zm10-3a3 3 0 1 0 0 6 3 3 0 0 0 0-6Z",
   filter: "M4 6h16M7 12h10M10 18h4",
   flag: "M5 21V4h13l-2 4 2 4H5",
   inbox: "M4 5h16v14H4V5Zm0 8h4l1.5 3h5L16 13h4",
@@ -43,7 +42,7 @@ const PATHS = {
 
 export type IconName = keyof typeof PATHS;
 
-/** Decoration: what it stands for is said in words beside it, or in the label of its button. */
+/** An icon is decoration: what it stands for is said in words beside it, or in the label of its button. */
 export function Icon({ name, size = 18 }: { readonly name: IconName; readonly size?: number }) {
   return (
     <svg

@@ -1,10 +1,16 @@
-/** A text as an instant in UTC; `2026-06-01T10:30` of a field is the reader's own time. Nothing for what is no time. */
+/**
+ * Reads a text as an instant and answers it in UTC; `2026-06-01T10:30` of a field is the reader's own time. Answers
+ * undefined for what is no time.
+ */
 export function instantOf(text: string | undefined): string | undefined {
   const ms = Date.parse(text ?? "");
   return Number.isNaN(ms) ? undefined : new Date(ms).toISOString();
 }
 
-/** An instant as `<input type="datetime-local">` wants it, on the clock of whoever looks; nothing for what is no time. */
+/**
+ * Writes an instant as `<input type="datetime-local">` wants it, on the clock of whoever looks; empty for what is no
+ * time.
+ */
 export function localTimeOf(text: string | undefined): string {
   const instant = instantOf(text);
   if (instant === undefined) return "";

@@ -14,7 +14,7 @@ import { ErrorNotice, Loading } from "./states.tsx";
 
 type ListQuery<Row> = UseInfiniteQueryResult<InfiniteData<CursorPage<Row>>>;
 
-/** A list of the API, page by page. While other filters load, what was there stays. */
+/** Reads a list of the API page by page. While other filters load, the rows of before stay. */
 export function useList<Row>(
   key: readonly unknown[],
   load: (cursor: string | undefined) => Promise<CursorPage<Row>>,
@@ -34,23 +34,25 @@ export function useList<Row>(
   });
 }
 
-/** The rows that are there so far. */
+/** Answers the rows that were read so far. */
 export function rowsOf<Row>({ data }: ListQuery<Row>): readonly Row[] {
   return data?.pages.flatMap((page) => page.data) ?? [];
 }
 
 interface ListProps<Row> {
   readonly query: ListQuery<Row>;
-  /** What stands in place of no rows. */
+  /** It is shown where there are no rows. */
   readonly empty?: ReactNode;
-  /** What the rows are, one and many: `["review", "reviews"]`; with it their number is said below. */
+  /**
+   * The words for one row and for many, such as `["review", "reviews"]`; with them the number of rows is said below.
+   */
   readonly noun?: readonly [one: string, many: string];
-  /** On the button that loads the next page. */
+  /** The words on the button that loads the next page. */
   readonly more?: string;
   readonly children: (rows: readonly Row[]) => ReactNode;
 }
 
-/** The rows of a list, its states, and the way to more of them. */
+/** Shows the rows of a list, or that it loads, failed or is empty, and the button for more of them. */
 export function List<Row>({ query, empty, noun, more = "Show more", children }: ListProps<Row>) {
   const { data, error, isPlaceholderData, refetch } = query;
   if (data === undefined)
@@ -68,7 +70,7 @@ export function List<Row>({ query, empty, noun, more = "Show more", children }: 
   );
 }
 
-/** What failed after the first page, the number of rows, and the button for more. */
+/** Shows what failed after the first page, the number of rows, and the button for more. */
 function ListEnd<Row>({ query, more, noun }: Pick<ListProps<Row>, "query" | "more" | "noun">) {
   const { error, refetch, hasNextPage, fetchNextPage, isFetchingNextPage } = query;
   const next = () => void fetchNextPage();
@@ -92,11 +94,11 @@ function ListEnd<Row>({ query, more, noun }: Pick<ListProps<Row>, "query" | "mor
 interface RowCountProps {
   readonly count: number;
   readonly noun: readonly [one: string, many: string];
-  /** Whether there are more. */
+  /** Whether there are more rows. */
   readonly isPart: boolean;
 }
 
-/** The number of rows; that there are none the empty state says to the eyes. */
+/** Says the number of rows. That there are none is said to screen readers only: the empty state says it to the eyes. */
 function RowCount({ count, noun, isPart }: RowCountProps) {
   const isEmpty = count === 0;
   return (

@@ -8,7 +8,7 @@ const WORDS: Readonly<Record<LiveState, string>> = {
   waiting: "Reconnecting …",
 };
 
-/** Whether what is shown moves by itself. */
+/** Says whether the page follows the server by itself. */
 export function LiveBadge({ state }: { readonly state: LiveState }) {
   return (
     <Text size="sm" c="dimmed" component="output" className="live-badge" data-state={state}>

@@ -1,7 +1,7 @@
 import { Text } from "@mantine/core";
 import type { ReactNode } from "react";
 
-/** A number or an instant with its name, and what there is to know about it. Stands in a `dl` of the class `value-grid`. */
+/** A number or an instant with its name and a hint. It stands in a `dl` of the class `value-grid`. */
 export function NamedValue({
   name,
   children,

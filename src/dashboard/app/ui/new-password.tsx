@@ -10,14 +10,14 @@ import { useForm } from "./use-form.ts";
 const COLORS = ["red", "red", "yellow", "teal", "teal"] as const;
 
 interface NewPasswordProps {
-  /** For the password manager. */
+  /** The password manager stores the new password under it. */
   readonly email: string;
   readonly action: string;
   readonly onPassword: (password: string) => Promise<void>;
   readonly children?: ReactNode;
 }
 
-/** The last step of a new password. */
+/** The last step to a new password. */
 export function NewPassword({ email, action, onPassword, children }: NewPasswordProps) {
   const form = useForm({
     initial: { password: "" },
@@ -30,7 +30,7 @@ export function NewPassword({ email, action, onPassword, children }: NewPassword
     <Form
       form={form}
       isCheckedByBrowser
-      renderError={(refusal) => <NewPasswordError error={refusal} />}
+      renderError={(whole) => <NewPasswordError error={whole} />}
       buttons={<SubmitButton form={form}>{action}</SubmitButton>}
     >
       <input type="hidden" name="username" autoComplete="username" value={email} />

@@ -4,7 +4,7 @@ import { explain } from "./explain.ts";
 
 const CLOSE = { "aria-label": "Close" };
 
-/** A word in the corner about what was done; screen readers say it. */
+/** Says in the corner of the page what was done; screen readers say it, too. */
 export const notify = {
   done(message: string): void {
     notifications.show({ message, color: "teal", closeButtonProps: CLOSE });
@@ -19,7 +19,7 @@ export const notify = {
       closeButtonProps: CLOSE,
     });
   },
-  /** Of somebody who has left. */
+  /** Takes away what was said to somebody who has left. */
   clear(): void {
     notifications.clean();
   },

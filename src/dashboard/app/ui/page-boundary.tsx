@@ -2,7 +2,7 @@ import { Component, type ReactNode } from "react";
 
 import { ErrorNotice } from "./states.tsx";
 
-/** A page that breaks leaves the navigation standing. */
+/** Shows the error of a page that breaks, while the navigation stays usable. */
 export class PageBoundary extends Component<
   { readonly children: ReactNode },
   { readonly error?: unknown }

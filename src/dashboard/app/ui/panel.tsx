@@ -6,14 +6,14 @@ import { useKeptFocus } from "./kept-focus.ts";
 
 interface PanelProps {
   readonly title: string;
-  /** How many things are in it; none is not said. */
+  /** The number of things in it; it is said unless it is 0. */
   readonly count?: number;
-  /** The state of what is in it, where its controls come and go. */
+  /** The state of its content, where controls come and go with it. */
   readonly state?: string;
   readonly children: ReactNode;
 }
 
-/** A part of a page with a small heading. Keeps the focus when its controls are replaced. */
+/** A part of a page with a small heading. It takes the focus when the control that had it is replaced. */
 export function Panel({ title, count = 0, state = "", children }: PanelProps) {
   const place = useKeptFocus(state);
   return (

@@ -1,8 +1,8 @@
-/** interface.md names no rule but the length (decisions.md 2, passwords): the rest is a hint. */
+/** The length is the only rule (decisions.md 2, passwords); the strength is a hint. */
 export const PASSWORD_LENGTH = { min: 8, max: 128 } as const;
 
 interface Strength {
-  /** 0 to 4. */
+  /** It goes from 0 to 4. */
   readonly level: number;
   readonly word: string;
 }
@@ -10,8 +10,8 @@ interface Strength {
 const WORDS = ["Too short", "Easy to guess", "Fair", "Good", "Strong"] as const;
 
 /**
- * How much work a guesser has, roughly: how many characters differ from what came just before, times what each may be.
- * A long sentence beats a short word with symbols.
+ * Estimates the work of a guesser: the number of characters that do not follow from those before them, times what each
+ * may be. A long sentence beats a short word with symbols.
  */
 export function strengthOf(password: string): Strength {
   const letters = Array.from(password);
@@ -23,7 +23,7 @@ export function strengthOf(password: string): Strength {
 
 const at = (level: number): Strength => ({ level, word: WORDS[level] ?? "" });
 
-/** Repeats, and runs such as `abc` and `321`. */
+/** A character is expected in a repeat, and in a run such as `abc` or `321`. */
 function isExpected(letters: readonly string[], one: string, i: number): boolean {
   const step = (from: number) =>
     (letters[from]?.codePointAt(0) ?? 0) - (letters[from - 1]?.codePointAt(0) ?? 0);

@@ -2,7 +2,7 @@ import { Stack } from "@mantine/core";
 import type { ReactNode } from "react";
 
 interface RowsProps {
-  /** What the rows are, for screen readers. */
+  /** Says to screen readers what the rows are. */
   readonly label: string;
   readonly children: ReactNode;
 }
@@ -18,7 +18,7 @@ export function Rows({ label, children }: RowsProps) {
 
 interface RowProps {
   readonly children: ReactNode;
-  /** The buttons at the end of the row. */
+  /** They stand at the end of the row. */
   readonly actions: ReactNode;
   readonly gap?: number;
 }

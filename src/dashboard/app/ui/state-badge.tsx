@@ -20,7 +20,7 @@ const COLORS: Readonly<Record<string, string>> = {
   failed: "red",
 };
 
-/** A state in its word; the colour only repeats it. */
+/** Shows a state as a word; the colour only repeats it. */
 export function StateBadge({ state }: { readonly state: string }) {
   return (
     <Badge color={COLORS[state] ?? "gray"} variant="light" tt="none" radius="sm" flex="none">

@@ -15,7 +15,7 @@ export function Loading() {
   );
 }
 
-/** Says what would be here, and how it comes to be. */
+/** Says what would be here, and how it gets here. */
 export function EmptyState({
   icon,
   title,
@@ -73,7 +73,7 @@ export function ErrorNotice({
   );
 }
 
-/** What a query gave, once it has; else its state in words. */
+/** Shows what a query answered; until then that it loads, or its error. */
 export function Loaded<T>({
   query,
   children,

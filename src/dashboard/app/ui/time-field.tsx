@@ -4,13 +4,12 @@ import { instantOf, localTimeOf } from "./instants.ts";
 
 interface TimeFieldProps {
   readonly label: string;
-  /** An instant. */
   readonly value: string | undefined;
   readonly onChange: (instant: string | undefined) => void;
   readonly className?: string;
 }
 
-/** Shows the clock of whoever looks; takes and gives instants. */
+/** The field shows the clock of whoever looks; `value` and `onChange` have instants in UTC. */
 export function TimeField({ label, value, onChange, className = "" }: TimeFieldProps) {
   return (
     <TextInput

@@ -11,7 +11,7 @@ const UNITS = [
 const TICK_MS = 10_000;
 const COUNT_MS = 250;
 
-/** An instant as people say it, with the exact one on hover and focus. */
+/** Shows an instant as people say it, and the exact one on hover and focus. */
 export function Time({ at }: { readonly at: string | null }) {
   const now = useNow(TICK_MS);
   if (at === null) return <>–</>;
@@ -29,7 +29,7 @@ export function ExactTime({ at }: { readonly at: string | null }) {
 
 const DAY = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 
-/** An instant that is long ago or matters for long: a date with hours and minutes. */
+/** Shows a date with hours and minutes, for an instant that is long ago or matters for long. */
 export function Day({ at }: { readonly at: string }) {
   return <time dateTime={at}>{DAY.format(new Date(at))}</time>;
 }
@@ -43,7 +43,7 @@ export function LastUsed({ at }: { readonly at: string | null }) {
   );
 }
 
-/** The present in ms, moving on by itself. */
+/** Answers the present in ms, and renders anew as time goes by. */
 export function useNow(everyMs: number): number {
   const [now, setNow] = useState(() => Date.now());
   useEffect(() => {
@@ -53,10 +53,10 @@ export function useNow(everyMs: number): number {
   return now;
 }
 
-/** Whole seconds until an instant in ms, counted down; 0 where there is none or it has passed. */
+/** Counts the whole seconds down until an instant in ms; 0 where there is none or it has passed. */
 export function useCountdown(until: number | undefined): number {
   const [left, setLeft] = useState(0);
-  // Before the paint: a wait must not look as if it were over.
+  // This runs before the paint: a wait must not look as if it were over.
   useLayoutEffect(() => {
     const look = () => setLeft(Math.max(0, Math.ceil(((until ?? 0) - Date.now()) / 1_000)));
     look();
@@ -69,7 +69,7 @@ export function useCountdown(until: number | undefined): number {
   return left;
 }
 
-/** `1:05`. */
+/** Writes 65 as `1:05`. */
 export function minutes(seconds: number): string {
   return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
 }

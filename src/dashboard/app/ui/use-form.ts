@@ -4,11 +4,11 @@ import { useState, type ChangeEvent } from "react";
 import { apiErrorOf, fieldError } from "../api/api-error.ts";
 
 interface FormOptions<Draft, Answer> {
-  /** What the form begins with. Fields that nobody touched follow it. */
+  /** The form begins with it, and fields that nobody touched follow it. */
   readonly initial: Draft;
-  /** Field of the draft → its name in the API, for those fields that show their own errors. */
+  /** Field of the draft → its name in the API, for the fields that show their own errors. */
   readonly names: { readonly [Field in keyof Draft]?: string };
-  /** What changes along with an edit, such as a name that is made from an address. */
+  /** Answers what changes along with an edit, such as a name that is made from an address. */
   readonly alongside?: (edit: Partial<Draft>, before: Draft) => Partial<Draft>;
   readonly send: (draft: Draft) => Promise<Answer>;
   readonly onDone: (answer: Answer, changes: FormChanges<Draft>) => void;
@@ -17,7 +17,7 @@ interface FormOptions<Draft, Answer> {
 
 interface FormChanges<Draft> {
   edit(edit: Partial<Draft>): void;
-  /** Back to what the form began with. */
+  /** Goes back to what the form began with. */
   reset(): void;
 }
 
@@ -29,16 +29,19 @@ interface TextBinding {
   readonly onChange: (event: ChangeEvent<HTMLInputElement | HTMLTextAreaElement>) => void;
 }
 
-/** What somebody fills in, and how the last try to send it went. Methods, so that a part of a form takes any form that has its fields. */
+/**
+ * What somebody fills in, and how the last try to send it went. It has methods instead of function properties, so that
+ * a part of a form takes every form that has the fields of the part.
+ */
 export interface FormState<out Draft> extends FormChanges<Draft> {
   readonly draft: Draft;
-  /** The properties of an input for a field of text. */
+  /** Answers the properties of an input for a field of text. */
   text<Field extends keyof Draft>(field: Field & TextOnly<Draft[Field]>): TextBinding;
-  /** What the API says of one field. */
+  /** Answers what the API says of one field. */
   errorOf(field: keyof Draft): string | undefined;
-  /** Null before the first try, while one is under way, and after one that worked. */
+  /** It is null before the first try, while one is under way, and after one that worked. */
   readonly error: Error | null;
-  /** Whether fields show all of the error. */
+  /** Whether the fields show all of the error. */
   readonly isErrorAtFields: boolean;
   readonly isBusy: boolean;
   submit(): void;
@@ -91,9 +94,9 @@ export function useForm<Draft extends object, Answer>(
 
 /** Whether the fields of these names show all of the error; the field of a list shows `stores.3`, too. */
 function isShownBy(names: readonly unknown[], error: unknown): boolean {
-  const faulty = Object.keys(apiErrorOf(error)?.errors ?? {});
+  const wrong = Object.keys(apiErrorOf(error)?.errors ?? {});
   return (
-    faulty.length > 0 &&
-    faulty.every((one) => names.some((name) => one === name || one.startsWith(`${String(name)}.`)))
+    wrong.length > 0 &&
+    wrong.every((one) => names.some((name) => one === name || one.startsWith(`${String(name)}.`)))
   );
 }

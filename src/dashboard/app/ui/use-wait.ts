@@ -3,10 +3,13 @@ import { useState } from "react";
 import { apiErrorOf } from "../api/api-error.ts";
 import { useCountdown } from "./time.tsx";
 
-/** For an answer of 429 without Retry-After. */
+/** The wait after an answer of 429 that has no Retry-After. */
 const UNKNOWN_WAIT_S = 5;
 
-/** The seconds until the server takes another try, and what tells it of an error; 0 where it would take one now. */
+/**
+ * Counts the seconds until the server takes another try, after an error that `waitAfter` was given; 0 where it takes
+ * one now.
+ */
 export function useWait() {
   const [until, setUntil] = useState<number>();
   const waitAfter = (error: unknown) => {

@@ -3,7 +3,7 @@ import type { ReactNode } from "react";
 
 import { Icon } from "./icon.tsx";
 
-/** How things stand, in one sentence, before the details. */
+/** Says in one sentence how things stand, before the details. */
 export function Verdict({
   isWell,
   title,

@@ -10,7 +10,7 @@ interface ActorFilterProps {
   readonly onChange: (id: string | undefined) => void;
 }
 
-/** Who did it, by email or number; Enter looks for the email. */
+/** Filters by who did it; takes an email, which Enter looks up, or the number of a user. */
 export function ActorFilter({ value, onChange }: ActorFilterProps) {
   const { data: chosen } = useUser(value ?? null);
   const [typed, setTyped] = useState<string>();

@@ -6,7 +6,7 @@ type Get = (name: (typeof FILTERS)[number]) => string | undefined;
 
 export type AuditQuery = ReturnType<typeof auditQuery>;
 
-/** The address's words as the API's query; what the API would not take is left out. */
+/** Turns the words of the address into the API's query; what the API would refuse is left out. */
 export function auditQuery(get: Get) {
   const action = get("action");
   const actorId = idOf(get("actor"));

@@ -13,11 +13,11 @@ import type { AuditEntry } from "./data.ts";
 
 interface AuditLineProps {
   readonly entry: AuditEntry;
-  /** Somebody wants to see what else this user did. */
+  /** It is called when somebody wants to see what else this user did. */
   readonly onActor: (id: number) => void;
 }
 
-/** One line that says who did what; the rest on demand. */
+/** Says in one line who did what, and shows the rest on demand. */
 export function AuditLine({ entry, onActor }: AuditLineProps) {
   const [isOpen, { toggle }] = useDisclosure();
   const id = useId();
@@ -57,7 +57,7 @@ export function AuditLine({ entry, onActor }: AuditLineProps) {
   );
 }
 
-/** What to look at twice. */
+/** Marks an entry that somebody should look at twice. */
 function Mark({ entry }: { readonly entry: AuditEntry }) {
   const isImpersonated = entry.impersonator_id !== null;
   if (!isImpersonated && !isGrave(entry.action)) return null;
@@ -80,7 +80,7 @@ function Mark({ entry }: { readonly entry: AuditEntry }) {
   );
 }
 
-/** Whom or what it was done to, where that is somebody or something with a name. */
+/** Names whom or what it was done to, where the details have a user, a company or a provider. */
 function Subject({ details }: Pick<AuditEntry, "details">) {
   const { user_id: user, company_id: company, provider } = details;
   if (typeof user === "number")

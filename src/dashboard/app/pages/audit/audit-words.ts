@@ -1,4 +1,4 @@
-/** Every action of the audit log in words that follow the name of who did it; held complete by a test. */
+/** Action of the audit log → words that follow the name of who did it. A test holds it complete. */
 export const ACTION_WORDS: Readonly<Record<string, string>> = {
   AUTH_LOGIN: "signed in",
   AUTH_LOGIN_FAILED: "gave a wrong password",
@@ -53,7 +53,7 @@ export function actionWords(action: string): string {
   return ACTION_WORDS[action] ?? action;
 }
 
-/** What people look for first when something went wrong: shown with a colour. */
+/** People look for these first when something went wrong, so that they are marked. */
 const GRAVE = new Set([
   "AUTH_LOCKED",
   "AUTHZ_DENIED",
@@ -64,7 +64,7 @@ const GRAVE = new Set([
 ]);
 export const isGrave = (action: string): boolean => GRAVE.has(action);
 
-/** Details as pairs of text, in the order in which they were written; nested ones as JSON. */
+/** Turns details into pairs of text, in the order in which they were written; nested ones become JSON. */
 export function detailPairs(details: Readonly<Record<string, unknown>>): [string, string][] {
   return Object.entries(details).map(([name, value]) => [
     name,

@@ -1,7 +1,7 @@
 import { ChoiceFilter } from "../../ui/filters.tsx";
 
 interface ActiveFilterProps {
-  /** As the address has it. */
+  /** The word of the address. */
   readonly value: string | undefined;
   readonly onChange: (active: string | undefined) => void;
 }
@@ -21,7 +21,7 @@ export function ActiveFilter({ value, onChange }: ActiveFilterProps) {
   );
 }
 
-/** The part of the API's query for this filter. */
+/** Answers the part of the API's query for this filter. */
 export function activeQuery(value: string | undefined): { readonly is_active?: "true" | "false" } {
   const isActive = (["true", "false"] as const).find((one) => one === value);
   return isActive === undefined ? {} : { is_active: isActive };

@@ -7,7 +7,6 @@ interface Branding {
 
 const NO_BRANDING: Branding = { primaryColor: "", logoUrl: "" };
 
-/** What every company has. */
 export interface CompanyDraft extends Branding {
   readonly name: string;
 }
@@ -36,7 +35,7 @@ export const EMPTY_PARTNER: PartnerDraft = {
 export interface AccountDraft extends CompanyDraft {
   readonly partnerId: number | undefined;
   readonly planId: number;
-  /** One name per line. */
+  /** Each line has one name. */
   readonly stores: string;
 }
 
@@ -69,7 +68,7 @@ export function partnerBody(draft: PartnerDraft) {
 export function accountBody(draft: AccountDraft) {
   return {
     name: draft.name.trim(),
-    // Zero is nobody's number: the answer names the field.
+    // No company has the number 0: the server's answer names the field.
     partner_id: draft.partnerId ?? 0,
     plan_id: draft.planId,
     stores: storeNames(draft.stores),
@@ -77,7 +76,7 @@ export function accountBody(draft: AccountDraft) {
   };
 }
 
-/** One store per line; empty lines and repeated spaces are no stores. */
+/** Reads one store from each line, without repeated spaces; an empty line is no store. */
 export function storeNames(text: string): string[] {
   return text
     .split("\n")

@@ -3,12 +3,11 @@ import { ColorInput, TextInput } from "@mantine/core";
 import type { FormState } from "../../ui/use-form.ts";
 import type { CompanyDraft } from "./company-drafts.ts";
 
-/** The name that every company has. */
 export function NameField({ form }: { readonly form: FormState<CompanyDraft> }) {
   return <TextInput label="Name" required data-autofocus {...form.text("name")} />;
 }
 
-/** The look of a company. */
+/** The fields for the look of a company. */
 export function BrandingFields({ form }: { readonly form: FormState<CompanyDraft> }) {
   return (
     <>

@@ -87,7 +87,7 @@ export function AccountList({ onCreate }: CompanyListProps) {
   );
 }
 
-/** The filters of the address that both lists have, as the API's query. */
+/** Turns the filters that both lists have into the API's query. */
 function filterOf(get: (name: "name" | "active") => string | undefined): CompanyFilter {
   const name = get("name");
   return { ...(name && { name }), ...activeQuery(get("active")) };

@@ -20,7 +20,7 @@ interface CompanySelectProps {
 const GROUPS = { platform: "Platform", partner: "Partners", account: "Accounts" } as const;
 const TYPING_MS = 250;
 
-/** A company by name; the server searches, because there may be thousands. */
+/** Chooses a company by its name. The server searches, because there may be thousands. */
 export function CompanySelect(props: CompanySelectProps) {
   const { label, types, value, onChange, placeholder = "Type a name", error, required } = props;
   const { company: own } = useSession();

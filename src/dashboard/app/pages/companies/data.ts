@@ -12,7 +12,7 @@ import {
   type PartnerDraft,
 } from "./company-drafts.ts";
 
-/** The kinds of companies that are created here; the platform is one, too. */
+/** Companies of these types are created here; the platform is a company, too. */
 export type CompanyType = "partner" | "account";
 
 export interface CompanyFilter {
@@ -26,7 +26,7 @@ export interface CompanyChoice {
   readonly stores: readonly { readonly id: number; readonly name: string }[];
 }
 
-/** Names hardly change. */
+/** Names hardly change, so that they may be a minute old. */
 const NAMES_STALE_MS = 60_000;
 const CHOICES = 20;
 
@@ -67,7 +67,7 @@ export function usePlans() {
   });
 }
 
-/** One company by number, for the places that know no more. */
+/** Reads one company by its number, for the places that know no more of it. */
 export function useCompany(id: number | null) {
   const api = useApi();
   return useQuery({
@@ -78,7 +78,7 @@ export function useCompany(id: number | null) {
   });
 }
 
-/** The first companies of a type whose name has this part. */
+/** Reads the first companies of a type whose name has this part. */
 export function useCompanyChoices(type: CompanyType, name: string, enabled: boolean) {
   const api = useApi();
   const query = { limit: CHOICES, ...(name !== "" && { name }) };
@@ -95,7 +95,7 @@ export function useCompanyChoices(type: CompanyType, name: string, enabled: bool
   });
 }
 
-/** What an operator does to companies; the lists follow. */
+/** The changes that an operator makes to companies; the lists follow them. */
 export function useCompanyActions() {
   const api = useApi();
   const queries = useQueryClient();

@@ -6,7 +6,7 @@ import { useApi } from "../../session/session.tsx";
 import { useList } from "../../ui/list.tsx";
 import { changedSsoBody, newSsoBody, type SsoDraft } from "./sso-draft.ts";
 
-/** The secret of a provider, which the API says only when it is made. */
+/** The API tells the secret of a provider only when it is made. */
 export interface ProviderSecret {
   readonly name: string;
   readonly secret: string;
@@ -28,7 +28,7 @@ export function useProviders() {
   );
 }
 
-/** What an operator does to providers; the list follows. */
+/** The changes that an operator makes to providers; the list follows them. */
 export function useProviderActions() {
   const api = useApi();
   const queries = useQueryClient();
@@ -56,7 +56,7 @@ export function useSsoConnections(filter: SsoFilter) {
   return useList(["sso-connections", filter], (cursor) => readSsoConnections(api, filter, cursor));
 }
 
-/** What an operator does to connections with identity providers; the list follows. */
+/** The changes that an operator makes to connections with identity providers; the list follows them. */
 export function useSsoActions() {
   const api = useApi();
   const queries = useQueryClient();

@@ -5,12 +5,12 @@ import { Dialog } from "../../ui/dialog.tsx";
 import type { ProviderSecret } from "./data.ts";
 
 interface ProviderSecretDialogProps {
-  /** Undefined: closed. */
+  /** The dialog is closed while it is undefined. */
   readonly provider: ProviderSecret | undefined;
   readonly onClose: () => void;
 }
 
-/** A secret that the server will not tell again. */
+/** Shows a secret that the server will not tell again. */
 export function ProviderSecretDialog({ provider, onClose }: ProviderSecretDialogProps) {
   return (
     <Dialog

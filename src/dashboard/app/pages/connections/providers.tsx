@@ -9,7 +9,7 @@ import { useProviderActions, useProviders, type ProviderSecret } from "./data.ts
 import { ProviderForm } from "./provider-form.tsx";
 import { ProviderSecretDialog } from "./provider-secret-dialog.tsx";
 
-/** The review sites that report events, each with a secret that it signs them with. */
+/** Providers are the review sites that report events; each signs them with a secret of its own. */
 export function Providers() {
   const [isCreating, setCreating] = useState(false);
   const [secret, setSecret] = useState<ProviderSecret>();

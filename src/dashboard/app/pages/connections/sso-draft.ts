@@ -3,7 +3,7 @@ export interface SsoDraft {
   readonly companyId: number | undefined;
   readonly issuer: string;
   readonly clientId: string;
-  /** Empty in a change: the secret stays as it is. */
+  /** In a change, empty means that the secret stays as it is. */
   readonly clientSecret: string;
   readonly domains: readonly string[];
   readonly passwordLogin: boolean;
@@ -18,7 +18,7 @@ export const EMPTY_SSO: SsoDraft = {
   passwordLogin: true,
 };
 
-/** What both a creation and a change send. */
+/** Both a creation and a change send these settings. */
 function ssoSettings({ issuer, clientId, domains, passwordLogin }: SsoDraft) {
   return {
     issuer: issuer.trim(),
@@ -30,7 +30,7 @@ function ssoSettings({ issuer, clientId, domains, passwordLogin }: SsoDraft) {
 
 export function newSsoBody(draft: SsoDraft) {
   return {
-    // Zero is nobody's number: the answer names the field.
+    // No company has the number 0: the server's answer names the field.
     company_id: draft.companyId ?? 0,
     client_secret: draft.clientSecret,
     ...ssoSettings(draft),

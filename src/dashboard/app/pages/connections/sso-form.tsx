@@ -9,7 +9,7 @@ import { useSsoActions, type SsoConnection } from "./data.ts";
 import { EMPTY_SSO, type SsoDraft } from "./sso-draft.ts";
 
 interface SsoFormProps {
-  /** What the form is open for; undefined while it is closed. */
+  /** The form is open for it; it is undefined while the form is closed. */
   readonly editing: SsoConnection | "new" | undefined;
   readonly onClose: () => void;
 }
@@ -104,7 +104,7 @@ interface FieldsProps {
   readonly form: FormState<SsoDraft>;
 }
 
-/** The identity provider, and how it knows us. */
+/** The fields for the identity provider, and for how it knows us. */
 function ProviderFields({ form, isNew }: FieldsProps & { readonly isNew: boolean }) {
   return (
     <>
@@ -130,7 +130,7 @@ function ProviderFields({ form, isNew }: FieldsProps & { readonly isNew: boolean
   );
 }
 
-/** Whom it signs in. */
+/** The fields for the people whom it signs in. */
 function PeopleFields({ form }: FieldsProps) {
   const { domains, passwordLogin } = form.draft;
   return (

@@ -21,7 +21,7 @@ const SILENT_MS = 4_000;
 const LATE_S = 10;
 const MAILS_LATE_MS = 60_000;
 
-/** What is not as it should be, the most urgent first; empty if all is well. */
+/** Says what is not as it should be, the most urgent first; answers an empty list if all is well. */
 export function concernsOf(state: Observed, now: number): string[] {
   const { dispatchers, shards, lag, blocked_heads, disabled_subscriptions, mails } = state;
   const silent = dispatchers.filter((one) => one.silent_ms > SILENT_MS).length;
@@ -49,7 +49,7 @@ export function latenessOf({ lag_s: lagS }: Pick<Shard, "lag_s">): Lateness {
   return lagS > LATE_S ? "late" : "none";
 }
 
-/** A letter for each dispatcher, in the order of their ids; more of them than letters are not expected. */
+/** Gives each dispatcher a letter, in the order of their ids; more dispatchers than letters are not expected. */
 export function lettersOf(dispatchers: readonly { readonly id: string }[]): Map<string, string> {
   const ids = dispatchers.map(({ id }) => id).toSorted();
   return new Map(ids.map((id, i) => [id, String.fromCodePoint(65 + (i % 26))]));

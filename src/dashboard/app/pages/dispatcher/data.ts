@@ -12,7 +12,7 @@ function readState(api: ApiClient) {
 
 export type DispatcherState = Awaited<ReturnType<typeof readState>>;
 
-/** What the dispatchers do at the moment; the stream keeps it fresh. */
+/** Reads what the dispatchers do at the moment; the stream keeps it fresh. */
 export function useDispatcherState() {
   const api = useApi();
   const queries = useQueryClient();

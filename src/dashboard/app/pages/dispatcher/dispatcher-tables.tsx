@@ -115,7 +115,6 @@ function Nothing({ children }: { readonly children: ReactNode }) {
   );
 }
 
-/** The heading of a row. */
 function Name({ children }: { readonly children: ReactNode }) {
   return (
     <Text fw={600} size="sm">

@@ -31,7 +31,7 @@ export function Page() {
   );
 }
 
-/** What is read out changes every ten seconds, not every second. */
+/** Screen readers say the age every ten seconds, not every second. */
 const tens = (seconds: number) => Math.floor(seconds / 10) * 10;
 
 function Freshness({ live, at }: { readonly live: LiveState; readonly at: number }) {

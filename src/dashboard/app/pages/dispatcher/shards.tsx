@@ -7,7 +7,10 @@ import type { DispatcherState } from "./data.ts";
 type Shard = DispatcherState["shards"][number];
 const COLORS = ["blue", "teal", "grape", "orange", "cyan", "pink", "lime", "indigo"];
 
-/** The shards at one glance: colour and letter say whose, a ring says late; the same in words below. */
+/**
+ * Shows the shards at one glance: colour and letter say whose they are, a ring says that one is late. A list below says
+ * the same in words.
+ */
 export function Shards({ state }: { readonly state: DispatcherState }) {
   const letters = lettersOf(state.dispatchers);
   const owners = [...letters.keys()];

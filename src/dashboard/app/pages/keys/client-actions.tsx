@@ -14,7 +14,7 @@ export interface ClientActionsProps {
   readonly onSecret: (client: NewClientSecret) => void;
 }
 
-/** The menu of a client; what stops something that may be in use is asked about. */
+/** The menu of a client. It asks before it stops something that may be in use. */
 export function ClientActions({ client, path, onEdit, onSecret }: ClientActionsProps) {
   const { rotateSecret, remove } = useOAuthClientActions(path);
   const [question, setQuestion] = useState<"rotate" | "delete">();

@@ -24,7 +24,7 @@ interface NewClientProps {
 }
 
 interface ClientFormProps extends NewClientProps {
-  /** What the form is open for; undefined while it is closed. */
+  /** The form is open for it; it is undefined while the form is closed. */
   readonly editing: OAuthClient | "new" | undefined;
 }
 
@@ -123,7 +123,7 @@ function NameField({ form }: FieldsProps) {
   );
 }
 
-/** Where the client may send people back to, and what it may do for them. */
+/** The fields for where the client sends people back to, and for what it may do for them. */
 function AccessFields({ form, path }: FieldsProps & { readonly path: ClientsPath }) {
   const { draft } = form;
   return (

@@ -2,7 +2,9 @@ import { isScope, type Scope } from "./scopes.ts";
 
 export type ClientsPath = "/sso/clients" | "/partner/oauth-clients";
 
-/** interface.md 5.2: who manages OAuth clients, and where. */
+/**
+ * Answers the path at which a role manages OAuth clients (interface.md 5.2); undefined for a role that manages none.
+ */
 export function clientsPathOf(role: string): ClientsPath | undefined {
   if (role === "super_admin") return "/sso/clients";
   return role === "partner_owner" || role === "partner_admin"
@@ -19,11 +21,11 @@ type GrantType = (typeof GRANT_TYPES)[number];
 export const isGrantType = (value: string): value is GrantType =>
   GRANT_TYPES.some((one) => one === value);
 
-/** What the form holds. */
+/** What the form holds while it is filled in. */
 export interface ClientDraft {
   readonly name: string;
   readonly confidential: boolean;
-  /** One per line. */
+  /** Each line has one URI. */
   readonly redirectUris: string;
   readonly scopes: readonly Scope[];
   readonly grantTypes: readonly GrantType[];
@@ -39,7 +41,7 @@ export const NEW_CLIENT: ClientDraft = {
   firstParty: false,
 };
 
-/** What the form shows of a client, as the API names it. */
+/** The part of a client that the form shows, as the API names it. */
 interface ShownClient {
   readonly name: string;
   readonly confidential: boolean;
@@ -67,7 +69,7 @@ function redirectUrisOf({ redirectUris }: ClientDraft): string[] {
     .filter((line) => line !== "");
 }
 
-/** The body of a change, and with `confidential` of a creation. Only a super-admin says `first_party`. */
+/** Makes the body of a change; with `confidential` it is that of a creation. Only a super-admin says `first_party`. */
 export function clientBody(draft: ClientDraft, isPlatform: boolean) {
   return {
     name: draft.name,
@@ -78,7 +80,7 @@ export function clientBody(draft: ClientDraft, isPlatform: boolean) {
   };
 }
 
-/** What is wrong with each address, by its own text: `redirect_uris.1` says nothing to people. */
+/** Says what is wrong with each address by its text, because `redirect_uris.1` says nothing to people. */
 export function redirectErrors(
   errors: Readonly<Record<string, readonly string[]>>,
   draft: ClientDraft,

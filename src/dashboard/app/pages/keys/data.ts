@@ -27,13 +27,13 @@ export interface TokenDraft {
   readonly scopes: readonly Scope[];
 }
 
-/** What somebody does to API tokens; the list follows. */
+/** The actions on API tokens; the list follows them. */
 export function useApiTokenActions() {
   const api = useApi();
   const queries = useQueryClient();
   const refresh = () => queries.invalidateQueries({ queryKey: ["api-tokens"] });
   return {
-    /** Answers the token, which is said this once. */
+    /** Answers the token, which the API tells this once. */
     create: async ({ name, scopes }: TokenDraft): Promise<string> => {
       const answer = await answerOf(tokensOf(api).post({ name, scopes: [...scopes] }));
       void refresh();
@@ -56,7 +56,7 @@ function readClients(api: ApiClient, path: ClientsPath, cursor: string | undefin
 
 export type OAuthClient = Awaited<ReturnType<typeof readClients>>["data"][number];
 
-/** What the API says of a client once: the secret that it was given, null for a public client. */
+/** The API tells the secret of a client only when it is made; it is null for a public client. */
 export interface NewClientSecret {
   readonly client_id: string;
   readonly client_secret: string | null;
@@ -67,7 +67,7 @@ export function useOAuthClients(path: ClientsPath) {
   return useList(["oauth-clients", path], (cursor) => readClients(api, path, cursor));
 }
 
-/** What somebody does to OAuth clients; the list follows. */
+/** The actions on OAuth clients; the list follows them. */
 export function useOAuthClientActions(path: ClientsPath) {
   const api = useApi();
   const queries = useQueryClient();

@@ -11,7 +11,7 @@ import { usePersonalToken, type PersonalToken } from "./use-personal-token.ts";
 
 const EXAMPLE = `curl -H "Authorization: Bearer $TOKEN" ${BASE_URL}/verify-token`;
 
-/** Fetched on request only: the server writes each look into the audit log. */
+/** The token is fetched on request only: the server writes each look into the audit log. */
 export function PersonalTokenSection() {
   const own = usePersonalToken();
   return (

@@ -1,4 +1,4 @@
-/** decisions.md 2, `/oauth/token`: each scope as people say it. */
+/** Scope (decisions.md 2, `/oauth/token`) → its words for people. */
 export const SCOPE_WORDS = {
   "*": "Everything that the user may",
   "reviews:read": "See reviews",
@@ -10,7 +10,7 @@ export const SCOPE_WORDS = {
 } as const;
 
 export type Scope = keyof typeof SCOPE_WORDS;
-// The keys of the object above, which TypeScript gives as texts.
+// TypeScript gives the keys of the object above as texts.
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion
 export const SCOPES = Object.keys(SCOPE_WORDS) as Scope[];
 

@@ -8,13 +8,13 @@ import { Icon } from "../../ui/icon.tsx";
 interface ShownOnceProps {
   readonly title: string;
   readonly label: string;
-  /** Undefined: closed. */
+  /** The dialog is closed while it is undefined. */
   readonly secret: string | undefined;
   readonly onClose: () => void;
   readonly children?: ReactNode;
 }
 
-/** A secret that the server will not tell again: only the button closes it, not a click beside it. */
+/** Shows a secret that the server will not tell again: only the button closes it, not a click beside it. */
 export function ShownOnce({ title, label, secret, onClose, children }: ShownOnceProps) {
   return (
     <Dialog

@@ -5,7 +5,10 @@ import { answerOf, type ApiClient } from "../../api/api-client.ts";
 import { apiErrorOf } from "../../api/api-error.ts";
 import { useApi } from "../../session/session.tsx";
 
-/** undefined: not asked for yet; null: there is none. Held by this component alone, so that leaving the page forgets it. */
+/**
+ * Reads the token when it is asked to; until then it is undefined, and null where there is none. Nothing but the
+ * component holds it, so that leaving the page forgets it.
+ */
 export function usePersonalToken() {
   const api = useApi();
   const [token, setToken] = useState<PersonalToken | null>();

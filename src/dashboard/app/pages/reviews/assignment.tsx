@@ -8,7 +8,7 @@ import { explain } from "../../ui/explain.ts";
 import { notify } from "../../ui/notify.ts";
 import { useColleagues, useNames, useReviewActions, type Review } from "./data.ts";
 
-/** Whom the review is assigned to; choosing somebody assigns it at once. */
+/** Shows to whom the review is assigned; choosing somebody assigns it at once. */
 export function Assignment({ review }: { readonly review: Review }) {
   const { user: me } = useSession();
   const names = useNames();

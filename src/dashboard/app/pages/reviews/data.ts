@@ -32,7 +32,7 @@ export function useReview(id: string) {
   return useQuery({ queryKey: ["review", id], queryFn: () => readReview(api, id) });
 }
 
-/** Active users of the account; with a store only those who see it: whom its reviews may be assigned to. */
+/** Reads the active users of the account; with a store only those who see it, to whom its reviews may be assigned. */
 export function useColleagues(storeId?: number) {
   const api = useApi();
   return useQuery({
@@ -49,7 +49,7 @@ export function useColleagues(storeId?: number) {
   });
 }
 
-/** The names that a review has as ids. */
+/** Answers the names of what a review has as ids. */
 export function useNames() {
   const { data: sites } = useSites(NAMES_STALE_MS);
   const { data: users } = useColleagues();
@@ -67,7 +67,7 @@ export function useNames() {
   }, [sites, users]);
 }
 
-/** What is done about a review. The answer is shown at once; the history and the lists follow. */
+/** The actions on a review. The answer of each is shown at once; the history and the lists follow. */
 export function useReviewActions(reviewId: number) {
   const api = useApi();
   const queries = useQueryClient();

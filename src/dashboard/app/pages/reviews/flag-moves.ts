@@ -2,7 +2,7 @@ export type FlagMove = "under_review" | "accepted" | "rejected" | "withdrawn";
 
 interface Move {
   readonly to: FlagMove;
-  /** The verb on the button. */
+  /** The verb that stands on the button. */
   readonly action: string;
 }
 
@@ -12,13 +12,13 @@ const CLOSING: readonly Move[] = [
   { to: "withdrawn", action: "Withdraw" },
 ];
 
-/** What a flag may become; nothing, once it is closed. */
+/** Answers what a flag may become; a closed flag becomes nothing. */
 export function movesOf(status: string | undefined): readonly Move[] {
   if (status === "open") return [{ to: "under_review", action: "Under review" }, ...CLOSING];
   return status === "under_review" ? CLOSING : [];
 }
 
-/** In words, what the status of a flag means. */
+/** Status of a flag → what it means. */
 export const FLAG_MEANING: Readonly<Record<string, string>> = {
   open: "Somebody should look whether this review is allowed.",
   under_review: "The review site is looking at it.",

@@ -18,7 +18,7 @@ interface FlagProps {
   readonly source: string;
 }
 
-/** The flag's state with what may be done about it now. */
+/** Shows the state of the flag, and what may be done about it now. */
 export function Flag({ review, source }: FlagProps) {
   const { flag, removed_at: removedAt } = review;
   const isOpen = movesOf(flag?.status).length > 0;

@@ -9,14 +9,14 @@ export interface HistoryEntry {
   readonly occurred_at: string;
 }
 
-/** What happened, in words for people. */
+/** An entry of the history in words for people. */
 interface Description {
   readonly who: string;
-  /** Follows the name: `Kim Owner` + `flagged the review`. */
+  /** It follows the name: `Kim Owner` + `flagged the review`. */
   readonly what: string;
-  /** What was written: a reason, a note, a response. */
+  /** The text that somebody wrote: a reason, a note, a response. */
   readonly quote?: string;
-  /** What it led to. */
+  /** It says what the entry led to. */
   readonly more?: string;
 }
 

@@ -17,7 +17,7 @@ interface ResponseProps {
   readonly source: string;
 }
 
-/** The response as it is, or the place to write it. */
+/** Shows the response, or the form to write it. */
 export function Response({ review, source }: ResponseProps) {
   const [isEditing, setEditing] = useState(false);
   const { response, removed_at: removedAt } = review;
@@ -81,7 +81,7 @@ function DeleteResponse({ review }: { readonly review: Review }) {
 }
 
 interface ResponseFormProps extends ResponseProps {
-  /** Undefined where there is no response to go back to. */
+  /** It is undefined where there is no response to go back to. */
   readonly onClose: (() => void) | undefined;
 }
 

@@ -6,7 +6,9 @@ type Values = Readonly<Record<FilterName, string | undefined>>;
 
 export const FLAG_STATES = ["open", "under_review", "accepted", "rejected", "withdrawn"] as const;
 
-/** The address's words as the API's query; what the API would not take is left out. `me` stands for whoever looks. */
+/**
+ * Turns the words of the address into the API's query; what the API would refuse is left out. `me` stands for the user.
+ */
 export function reviewQuery(values: Values, userId: number) {
   const { store, rate, source, answered, flag, assigned } = values;
   const storeId = idOf(store);
@@ -30,7 +32,7 @@ interface View {
   readonly title: string;
   readonly values: Partial<Values>;
 }
-/** What people look for most; each is a set of filters and nothing more. */
+/** People look for these most; each view is a set of filters and nothing more. */
 export const VIEWS: readonly View[] = [
   { title: "All", values: {} },
   { title: "Without response", values: { answered: "false" } },

@@ -10,7 +10,7 @@ interface ReviewProps {
   readonly review: Review;
 }
 
-/** One review of the list; its link works on the whole row. */
+/** Shows one review of the list; its link works on the whole row. */
 export function ReviewRow({ review }: ReviewProps) {
   const names = useNames();
   const { id, rate, reviewer, content } = review;
@@ -38,7 +38,7 @@ export function ReviewRow({ review }: ReviewProps) {
   );
 }
 
-/** Where the review stands. */
+/** Marks how far the review was dealt with. */
 function Marks({ review }: ReviewProps) {
   const names = useNames();
   const { response, flag, assigned_user_id: assignee } = review;

@@ -21,7 +21,7 @@ export function Page() {
   const { id } = useParams<{ id: string }>();
   const review = useReview(id);
   const status = apiErrorOf(review.error)?.status;
-  // Another store's review is as good as none: nothing here may tell that it exists.
+  // A review of another store looks like one that does not exist: nothing here may tell that it does.
   if (status === 404 || status === 403) return <NotFound />;
   return <Loaded query={review}>{(data) => <ReviewPage key={data.id} review={data} />}</Loaded>;
 }

@@ -2,7 +2,7 @@ import { VisuallyHidden } from "@mantine/core";
 
 const OF = 5;
 
-/** Filled and empty stars; the number is what is read out. */
+/** Shows filled and empty stars; screen readers say the number. */
 export function Stars({ rate }: { readonly rate: number }) {
   return (
     <span className="stars">

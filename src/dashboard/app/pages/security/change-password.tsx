@@ -21,7 +21,7 @@ type Step =
   | { readonly name: "code" }
   | { readonly name: "new"; readonly token: string };
 
-/** Current password, code from the mail, new password. */
+/** Leads from the current password over the code of a mail to the new password. */
 export function PasswordSection() {
   const { email } = useSession().user;
   const { discover } = useCredentials();
@@ -68,7 +68,7 @@ export function PasswordSection() {
   );
 }
 
-/** Said before, not after. */
+/** Says before the change, not after it, what it ends. */
 function Consequences() {
   return (
     <Alert

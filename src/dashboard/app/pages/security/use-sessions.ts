@@ -22,7 +22,7 @@ export function useSessions() {
   return useList(KEY, (cursor) => readPage(api, PAGE, cursor));
 }
 
-/** What somebody does to their sessions; the list follows. */
+/** The actions on one's own sessions; the list follows them. */
 export function useSessionActions() {
   const api = useApi();
   const queries = useQueryClient();

@@ -7,7 +7,7 @@ import { useWait } from "../../ui/use-wait.ts";
 import { SignInError } from "./sign-in-error.tsx";
 
 interface EmailStepProps {
-  /** As it was typed before. */
+  /** The email that was typed before. */
   readonly email: string;
   readonly onDiscovered: (email: string, methods: SignInMethods) => void;
 }

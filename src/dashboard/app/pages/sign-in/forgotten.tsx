@@ -18,7 +18,7 @@ interface ForgottenProps {
   readonly onBack: () => void;
 }
 
-/** A new password by a code in a mail. Nothing here tells whether the address has an account. */
+/** Leads to a new password by a code in a mail. Nothing here tells whether the address has an account. */
 export function Forgotten({ email, remember, onRemember, onBack }: ForgottenProps) {
   const { signIn } = useSessionState();
   const { sendCode, verifyCode, setPassword } = useCredentials();
@@ -70,7 +70,7 @@ function AskForCode({ email, send, onSent }: AskForCodeProps) {
       form={form}
       renderError={(error) => <SignInError error={error} wait={wait} />}
       buttons={
-        // The button before it is gone.
+        // The button that was pressed before it is gone.
         // oxlint-disable-next-line jsx-a11y/no-autofocus
         <SubmitButton form={form} isReady={wait === 0} autoFocus>
           Mail me a code

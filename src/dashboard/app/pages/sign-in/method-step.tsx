@@ -20,7 +20,7 @@ interface MethodStepProps {
   readonly onForgotten: () => void;
 }
 
-/** What the company of the address offers: a password, its identity provider, or both. */
+/** Offers what the company of the address has: a password, its identity provider, or both. */
 export function MethodStep(props: MethodStepProps) {
   const { methods, email, remember, onRemember } = props;
   return (
@@ -60,7 +60,7 @@ function ChosenEmail({ email, onOtherEmail }: Pick<MethodStepProps, "email" | "o
   );
 }
 
-/** The password as it is typed; a wrong one is taken out of the field. */
+/** Holds the password as it is typed; a wrong one is taken out of the field. */
 function usePasswordForm({ email, remember }: Pick<MethodStepProps, "email" | "remember">) {
   const { signIn } = useSessionState();
   const { logIn } = useCredentials();
@@ -84,7 +84,7 @@ function PasswordForm(props: MethodStepProps) {
   const field = useRef<HTMLInputElement>(null);
   const isFree = wait === 0 && !form.isBusy;
   useEffect(() => {
-    // At the first look, after a wrong password, and when a lock has ended.
+    // The field gets the focus at first, after a wrong password, and when a lock has ended.
     if (isFree) field.current?.focus();
   }, [isFree]);
   return (
@@ -128,13 +128,13 @@ interface SingleSignOnProps extends Pick<MethodStepProps, "email" | "remember"> 
 /** Leads to the identity provider. */
 function SingleSignOn({ email, remember, isOnlyMethod }: SingleSignOnProps) {
   const [isBusy, setBusy] = useState(false);
-  const [problem, setProblem] = useState<string>();
+  const [error, setError] = useState<string>();
   const begin = async () => {
     setBusy(true);
     const address = await startTrip({ email, remember });
     if (address !== undefined) return location.assign(address);
     setBusy(false);
-    setProblem(
+    setError(
       "This needs a secure connection (https) and a browser that may keep data for this page.",
     );
   };
@@ -144,16 +144,16 @@ function SingleSignOn({ email, remember, isOnlyMethod }: SingleSignOnProps) {
         variant={isOnlyMethod ? "filled" : "default"}
         leftSection={<Icon name="building" />}
         loading={isBusy}
-        // The button before it is gone.
+        // The button that was pressed before it is gone.
         // oxlint-disable-next-line jsx-a11y/no-autofocus
         autoFocus={isOnlyMethod}
         onClick={() => void begin()}
       >
         Continue with single sign-on
       </Button>
-      {problem !== undefined && (
+      {error !== undefined && (
         <Text size="sm" c="var(--mantine-color-error)" role="alert">
-          {problem}
+          {error}
         </Text>
       )}
     </>

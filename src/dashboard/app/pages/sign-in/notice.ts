@@ -6,7 +6,7 @@ import { useSessionState } from "../../session/session.tsx";
 import type { Arrival } from "../../session/single-sign-on.ts";
 import { explain } from "../../ui/explain.ts";
 
-/** What the sign-in says before anybody does anything. */
+/** The sign-in says it before anybody does anything. */
 export interface Notice {
   readonly title: string;
   readonly advice: string;

@@ -8,11 +8,11 @@ import { minutes } from "../../ui/time.tsx";
 
 interface SignInErrorProps {
   readonly error: unknown;
-  /** Seconds until the server takes another try. */
+  /** The seconds until the server takes another try. */
   readonly wait: number;
 }
 
-/** Why somebody is not let in, in words that say no more than the server does. */
+/** Says why somebody is not let in, in words that say no more than the server does. */
 export function SignInError({ error, wait }: SignInErrorProps) {
   const answer = apiErrorOf(error);
   if (answer?.status === 429)
@@ -35,12 +35,12 @@ export function SignInError({ error, wait }: SignInErrorProps) {
 
 interface WaitProps {
   readonly isLock: boolean;
-  /** Seconds, as the server said them. */
+  /** The seconds that the server said. */
   readonly whole: number | undefined;
   readonly wait: number;
 }
 
-/** Ticks for the eye; a screen reader hears the whole wait once, and once more that it is over. */
+/** Ticks for the eyes; screen readers say the whole wait once, and once more that it is over. */
 function Wait({ isLock, whole, wait }: WaitProps) {
   if (wait === 0)
     return (

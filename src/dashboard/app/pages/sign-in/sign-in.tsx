@@ -21,7 +21,9 @@ const TITLES: Readonly<Record<Step["name"], string>> = {
   forgotten: "Choose a new password",
 };
 
-/** At every path, for whoever is not signed in: the address stays, so that they arrive where they wanted to go. */
+/**
+ * Is shown at every path to whoever is not signed in. The address stays, so that they arrive where they wanted to go.
+ */
 export function SignIn() {
   const { arrival } = useSessionState();
   const trip = "trip" in arrival ? arrival.trip : undefined;

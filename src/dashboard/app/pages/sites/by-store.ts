@@ -19,7 +19,7 @@ export interface StoreGroup<C> {
 export const isBroken = ({ pull, post }: Pick<Connection, "pull" | "post">): boolean =>
   !pull.connected || !post.connected;
 
-/** Stores with their connections; whatever is broken comes first, the rest by name. */
+/** Groups connections by store; whatever is broken comes first, the rest by name. */
 export function byStore<C extends Connection>(connections: readonly C[]): StoreGroup<C>[] {
   const groups = Map.groupBy(connections, (one) => one.store_id);
   return [...groups]

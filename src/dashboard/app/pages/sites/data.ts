@@ -12,7 +12,7 @@ function readSites(api: ApiClient) {
 
 export type StoreReviewSite = Awaited<ReturnType<typeof readSites>>[number];
 
-/** The stores' connections with review sites; from them come the names of stores and sources, too. */
+/** Reads the stores' connections with review sites; the names of stores and sources come from them, too. */
 export function useSites(staleTime = 0) {
   const api = useApi();
   return useQuery({ queryKey: ["sites"], queryFn: () => readSites(api), staleTime });

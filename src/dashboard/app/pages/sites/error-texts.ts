@@ -1,10 +1,12 @@
 interface ErrorText {
   readonly reason: string;
-  /** What the account can do about it. */
+  /** It says what the account can do about it. */
   readonly advice: string;
 }
 
-/** The codes of the API (src/providers/model.ts, held equal by a test), each with what to do about it. */
+/**
+ * Error code of the API → its reason and what to do about it. A test holds the codes and reasons equal to the API's.
+ */
 export const ERROR_TEXTS: Readonly<Record<string, ErrorText>> = {
   "E-001": {
     reason: "No URL is configured for this review site.",

@@ -14,7 +14,7 @@ export interface UserFilter {
   readonly is_active?: "true" | "false";
 }
 
-/** Names hardly change. */
+/** Names hardly change, so that they may be a minute old. */
 const NAMES_STALE_MS = 60_000;
 
 function readUsers(api: ApiClient, filter: UserFilter, cursor?: string) {
@@ -28,7 +28,7 @@ export function useUsers(filter: UserFilter) {
   return useList(["users", filter], (cursor) => readUsers(api, filter, cursor));
 }
 
-/** One user by number, for the places that know no more. */
+/** Reads one user by number, for the places that know no more of the user. */
 export function useUser(id: number | null) {
   const api = useApi();
   return useQuery({
@@ -45,7 +45,7 @@ export function useFindByEmail(): (email: string) => Promise<User | undefined> {
   return async (email) => (await readUsers(api, { email })).data[0];
 }
 
-/** What an operator does to users; the list follows. */
+/** The changes that an operator makes to users; the list follows them. */
 export function useUserActions() {
   const api = useApi();
   const queries = useQueryClient();

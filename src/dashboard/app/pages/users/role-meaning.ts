@@ -1,6 +1,6 @@
 import type { Role } from "../../session/roles.ts";
 
-/** Which type of company a role belongs to (the API refuses any other). */
+/** Role → the type of company that it belongs to (the API refuses any other). */
 export const COMPANY_TYPE_OF = {
   super_admin: "platform",
   partner_owner: "partner",
@@ -10,7 +10,7 @@ export const COMPANY_TYPE_OF = {
   location_user: "account",
 } as const satisfies Record<Role, string>;
 
-/** What a role may do, for whoever hands it out. */
+/** Role → what it may do, for whoever hands it out. */
 export const ROLE_MEANING: Readonly<Record<Role, string>> = {
   super_admin: "Runs the platform: everything on these pages.",
   partner_owner: "Manages the partner's webhooks, clients and accounts, and gets its warnings.",

@@ -7,10 +7,10 @@ export interface UserDraft {
   readonly name: string;
   readonly email: string;
   readonly role: Role;
-  /** Undefined for the platform's own people. */
+  /** It is undefined for the platform's own people. */
   readonly company: CompanyChoice | undefined;
   readonly storeIds: readonly string[];
-  /** Empty for none. */
+  /** It is empty for a user without a password. */
   readonly password: string;
 }
 
@@ -23,7 +23,7 @@ export const EMPTY_USER: UserDraft = {
   password: "",
 };
 
-/** A partner is no account: with a role of the other kind the company is chosen anew. */
+/** Changes the role; where it belongs to the other type of company, the company has to be chosen anew. */
 export function withRole(draft: UserDraft, role: Role): UserDraft {
   const stays = COMPANY_TYPE_OF[role] === COMPANY_TYPE_OF[draft.role];
   return { ...draft, role, company: stays ? draft.company : undefined, storeIds: [] };
@@ -35,7 +35,7 @@ export function userBody(draft: UserDraft, platformId: number) {
     name: draft.name.trim(),
     email: draft.email.trim(),
     role,
-    // Zero is nobody's number: the answer names the field.
+    // No company has the number 0: the server's answer names the field.
     company_id: COMPANY_TYPE_OF[role] === "platform" ? platformId : (company?.id ?? 0),
     ...(role === "location_user" && { store_ids: storeIds.map(Number) }),
     ...(password !== "" && { password }),

@@ -65,7 +65,7 @@ interface FieldsProps {
   readonly form: FormState<UserDraft>;
 }
 
-/** The role, and where the user has it. */
+/** The fields for the role, and for the place where the user has it. */
 function RoleFields({ form }: FieldsProps) {
   const { role, company } = form.draft;
   const type = COMPANY_TYPE_OF[role];

@@ -80,7 +80,7 @@ function columnsOf(user: User): Readonly<Record<string, ReactNode>> {
 
 const MAX_EMAIL = 254;
 
-/** The address's words as the API's query; what the API would not take is left out. */
+/** Turns the words of the address into the API's query; what the API would refuse is left out. */
 function queryOf(get: Filters["get"]): UserFilter {
   const companyId = idOf(get("company"));
   const role = ROLES.find((one) => one === get("role"));

@@ -24,7 +24,6 @@ interface CreateFormProps {
 
 export function CreateForm({ taken, initialKind }: CreateFormProps) {
   const [step, setStep] = useState(0);
-  const heading = useFocusOnChange(step);
   const form = useCreation(initialKind, () => setStep(0));
   const { label, url } = form.draft;
   const isReady = label.trim() !== "" && url !== "" && urlHint(url.trim())?.kind !== "error";
@@ -48,9 +47,7 @@ export function CreateForm({ taken, initialKind }: CreateFormProps) {
             </Group>
           }
         >
-          <Title order={2} size="h4" ref={heading} tabIndex={-1} className="quiet-focus">
-            {isFirst ? "Where events go" : "What is sent"}
-          </Title>
+          <StepTitle step={step} />
           {isFirst && <KindChoice taken={taken} form={form} />}
           {isFirst ? <EndpointFields form={form} /> : <DeliveryFields form={form} />}
         </Form>
@@ -59,7 +56,7 @@ export function CreateForm({ taken, initialKind }: CreateFormProps) {
   );
 }
 
-/** The label follows the URL until somebody writes another one. */
+/** The label of the draft follows the URL until somebody writes another label. */
 function useCreation(kind: DeliveryKind, onEndpointError: () => void): FormState<Draft> {
   const create = useCreateSubscription();
   const client = useQueryClient();
@@ -85,15 +82,22 @@ const isAboutEndpoint = (error: unknown): boolean =>
     (field) => fieldError(error, field) !== undefined,
   );
 
-/** Another step begins at its heading, for keyboards and screen readers too. */
-function useFocusOnChange(step: number) {
+/**
+ * Another step begins at its heading, for keyboards and screen readers too. It is a part of the form, so that an error
+ * that leads back to a field has the last word.
+ */
+function StepTitle({ step }: { readonly step: number }) {
   const heading = useRef<HTMLHeadingElement>(null);
   const shown = useRef(step);
   useEffect(() => {
     if (shown.current !== step) heading.current?.focus();
     shown.current = step;
   }, [step]);
-  return heading;
+  return (
+    <Title order={2} size="h4" ref={heading} tabIndex={-1} className="quiet-focus">
+      {step === 0 ? "Where events go" : "What is sent"}
+    </Title>
+  );
 }
 
 function Back({ onBack }: { readonly onBack: () => void }) {

@@ -10,7 +10,10 @@ import type { Subscription } from "./data/reads.ts";
 import { KINDS } from "./kinds.ts";
 import { VerifyStep } from "./verify-step.tsx";
 
-/** Endpoint, events, verification. The last step has the subscription in the address: a reload loses nothing. */
+/**
+ * Leads over endpoint and events to the verification, which has the subscription in the address, so that a reload loses
+ * nothing.
+ */
 export function Page() {
   const [params] = useSearchParams();
   const id = params.get("id");
@@ -45,7 +48,7 @@ interface FreeSlotFormProps extends CreationProps {
   readonly taken: readonly Subscription[];
 }
 
-/** The form for a slot that is free, if one is. */
+/** Shows the form for a slot that is free, if one is. */
 function FreeSlotForm({ taken, wanted }: FreeSlotFormProps) {
   const free = KINDS.filter(({ kind }) => !taken.some((one) => one.delivery_kind === kind));
   const first = free.find(({ kind }) => kind === wanted) ?? free[0];

@@ -4,11 +4,11 @@ import { Icon } from "../../ui/icon.tsx";
 
 interface CreationStepsProps {
   readonly active: number;
-  /** Undefined where there is no way back: the subscription exists. */
+  /** It is undefined once the subscription exists: then there is no way back. */
   readonly onStep?: (step: number) => void;
 }
 
-/** How far somebody is on the way to a new subscription. */
+/** Shows how far somebody is on the way to a new subscription. */
 export function CreationSteps({ active, onStep }: CreationStepsProps) {
   const isDone = onStep === undefined;
   return (

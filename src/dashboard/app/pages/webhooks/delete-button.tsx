@@ -36,7 +36,7 @@ interface DeleteDialogProps extends DeleteButtonProps {
   readonly onClose: () => void;
 }
 
-/** Nothing of it comes back, so the label is to be typed. */
+/** Nothing of a subscription comes back, so that somebody has to type its label. */
 function DeleteDialog({ subscription: { id, label }, onClose }: DeleteDialogProps) {
   const { remove } = useSubscriptionActions(id);
   const [, navigate] = useLocation();

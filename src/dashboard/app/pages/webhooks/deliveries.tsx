@@ -27,7 +27,7 @@ export function Deliveries(props: DeliveriesProps) {
       <AttemptFilters>
         <RecoverButton id={props.subscription.id} />
       </AttemptFilters>
-      {/* Another filter is another list. */}
+      {/* The key makes another list for another filter. */}
       <AttemptList key={search} search={search} {...props} />
     </Stack>
   );

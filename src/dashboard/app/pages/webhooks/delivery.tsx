@@ -16,7 +16,7 @@ import { useDelivery, useSubscription } from "./data/data.ts";
 import type { Delivery } from "./data/reads.ts";
 import { useSubscriptionActions } from "./data/use-subscription-actions.ts";
 
-/** One event on its way to one endpoint: every attempt, word for word. */
+/** Shows one event on its way to one endpoint: every attempt, word for word. */
 export function Page() {
   const { id = "", eventId = "" } = useParams();
   const delivery = useDelivery(id, eventId);

@@ -19,7 +19,7 @@ interface BannerProps {
   readonly subscription: Subscription;
 }
 
-/** Why nothing is sent, what waits, and the way back. */
+/** Says why nothing is sent and what waits, and has the way back. */
 export function DisabledBanner({ subscription }: BannerProps) {
   const { id, disabled_at: at } = subscription;
   const held = useHealth(id).data?.held;
@@ -54,7 +54,7 @@ function heldInWords(held: number | undefined): string {
 }
 
 interface EnableDialogProps extends BannerProps {
-  /** How many events are held. */
+  /** The number of events that are held. */
   readonly held: number;
   readonly onClose: () => void;
 }
@@ -92,7 +92,7 @@ function EnableDialog({ subscription, held, onClose }: EnableDialogProps) {
   );
 }
 
-/** What was not dispatched yet is in no queue: the next window just begins where the last one ended. */
+/** Events that were not dispatched yet are in no queue: the next window just begins where the last one ended. */
 function batchChoices(held: number) {
   const events = held === 0 ? "" : `The ${counted(held, "held event")} `;
   return [

@@ -4,7 +4,7 @@ import { Link } from "wouter";
 import { EmptyState } from "../../ui/states.tsx";
 import type { KINDS } from "./kinds.ts";
 
-/** A slot that is free, and what it would be good for. */
+/** Shows a slot that is free, and says what it would be good for. */
 export function EmptySlot({ kind }: { readonly kind: (typeof KINDS)[number] }) {
   const { title, purpose } = kind;
   return (

@@ -2,7 +2,7 @@ import type { QueryClient } from "@tanstack/react-query";
 
 const keyOf = (id: string) => ["webhooks", "fresh-secret", id];
 
-/** From the creation to the page that shows it: in memory only, and gone with a reload or a sign-out. */
+/** Keeps a new secret in memory for the page that shows it; a reload or a sign-out forgets it. */
 export function keepSecret(client: QueryClient, id: string, secret: string): void {
   client.setQueryData(keyOf(id), secret);
 }

@@ -4,7 +4,7 @@ interface Kind {
   readonly kind: DeliveryKind;
   readonly title: string;
   readonly short: string;
-  /** For the empty slot: what it is good for. */
+  /** It says in the empty slot what the kind is good for. */
   readonly purpose: string;
 }
 

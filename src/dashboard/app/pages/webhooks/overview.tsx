@@ -93,7 +93,7 @@ function NextBatch({ subscription }: Pick<HealthProps, "subscription">) {
   );
 }
 
-/** The head of the queue waits for its retry, and everything behind it with it. */
+/** Says that the head of the queue waits for its retry, and everything behind it, too. */
 function Blocked({ subscription, eventId, health }: HealthProps & { readonly eventId: string }) {
   const next = useDelivery(subscription.id, eventId).data?.attempts.at(-1)?.next_attempt_at ?? null;
   const href = `/webhooks/${subscription.id}/deliveries/${eventId}`;

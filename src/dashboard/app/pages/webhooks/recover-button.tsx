@@ -10,7 +10,7 @@ import { TimeField } from "../../ui/time-field.tsx";
 import { useSubscriptionActions } from "./data/use-subscription-actions.ts";
 
 const DAY_MS = 86_400_000;
-/** The events of one call; the API says 0 when nothing is left. */
+/** One call queues no more events; the API answers 0 when nothing is left. */
 const AT_ONCE = 10_000;
 
 /** Queues again what was not delivered in a window of time. */

@@ -9,7 +9,7 @@ import { useSubscriptionActions } from "./data/use-subscription-actions.ts";
 const MAX_GRACE_HOURS = 72;
 const DEFAULT_GRACE_HOURS = 24;
 
-/** A new secret; with a grace period deliveries carry both signatures until the receivers have followed. */
+/** Makes a new secret; in the grace period deliveries carry both signatures, until the receivers have followed. */
 export function RotateButton({ id }: { readonly id: string }) {
   const { rotateSecret } = useSubscriptionActions(id);
   const [hours, setHours] = useState(DEFAULT_GRACE_HOURS);

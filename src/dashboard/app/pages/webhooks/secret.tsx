@@ -7,11 +7,11 @@ import { useSubscriptionActions } from "./data/use-subscription-actions.ts";
 
 interface SecretProps {
   readonly id: string;
-  /** The secret, where it was just made. */
+  /** It is given where the secret was just made. */
   readonly fresh?: string;
 }
 
-/** The signing secret: at hand where it was just made, else fetched on request. */
+/** Shows the signing secret where it was just made, else on request. */
 export function Secret({ id, fresh }: SecretProps) {
   const { readSecret } = useSubscriptionActions(id);
   const { data: secret = fresh, mutate, error } = useMutation({ mutationFn: readSecret });

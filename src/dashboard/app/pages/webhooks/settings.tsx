@@ -31,7 +31,7 @@ export function Settings({ subscription }: SettingsProps) {
           Fingerprint <code>{fingerprint}</code>: the first 16 digits of its SHA-256, to compare
           without showing it. Each look is written to the audit log.
         </Text>
-        {/* After a rotation what was shown is the old one. */}
+        {/* The key hides a secret that was shown before a rotation. */}
         <Group align="flex-start">
           <Secret key={fingerprint} id={id} />
           <RotateButton id={id} />

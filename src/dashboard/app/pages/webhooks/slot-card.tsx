@@ -10,7 +10,7 @@ import { DaySparkline } from "./stats/day-sparkline.tsx";
 import { HealthSummary } from "./stats/health-summary.tsx";
 import { disabledBecause, eventsInWords } from "./subscription-words.ts";
 
-/** A subscription at a glance; its label leads to all of it. */
+/** Shows a subscription at a glance; its label leads to all of it. */
 export function SlotCard({ subscription }: { readonly subscription: Subscription }) {
   const { id, label, webhook_url: url, delivery_kind: kind } = subscription;
   const health = useHealth(id).data;
@@ -59,7 +59,7 @@ interface SlotStateProps {
   readonly blockedBy: string | null;
 }
 
-/** What is out of the ordinary; mostly nothing. */
+/** Says what is out of the ordinary; mostly nothing is. */
 function SlotState({ subscription, blockedBy }: SlotStateProps) {
   if (!subscription.is_active)
     return (

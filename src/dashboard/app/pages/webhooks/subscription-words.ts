@@ -6,7 +6,7 @@ type Facts = Pick<
   "delivery_kind" | "batch_interval_hours" | "events" | "payload_mode" | "ordering"
 >;
 
-/** What a subscription sends, in half a line. */
+/** Says in half a line what a subscription sends. */
 export function eventsInWords(one: Facts): string {
   if (one.delivery_kind === "batch")
     return `every ${counted(one.batch_interval_hours ?? 0, "hour")}`;
@@ -15,7 +15,7 @@ export function eventsInWords(one: Facts): string {
   return `${events}, ${one.payload_mode} body, ${ordering}`;
 }
 
-/** Why a subscription is disabled, in words. */
+/** Says in words why a subscription is disabled. */
 export function disabledBecause({
   disabled_reason: reason,
   consecutive_failure_count: failures,

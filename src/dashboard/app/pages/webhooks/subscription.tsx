@@ -74,7 +74,7 @@ function SubscriptionPage({ subscription }: SubscriptionProps) {
   );
 }
 
-/** What is shown is in the address; another tab leaves the filters of this one behind. */
+/** The tab is in the address; another tab leaves the filters of this one behind. */
 function useTab() {
   const [params, setParams] = useSearchParams();
   const named = params.get("tab") ?? "";

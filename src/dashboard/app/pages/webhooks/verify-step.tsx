@@ -10,7 +10,7 @@ import { Secret } from "./secret.tsx";
 import { TestEvent } from "./test-event.tsx";
 import { VerifyCode } from "./verify-code.tsx";
 
-/** After the creation: the secret, the code that checks signatures, and a delivery to try both. */
+/** Shows after the creation the secret, the code that checks signatures, and a delivery to try both. */
 export function VerifyStep({ id }: { readonly id: string }) {
   const { data } = useSubscription(id);
   const [fresh] = useState(freshSecret(useQueryClient(), id));

@@ -8,7 +8,7 @@ const HOURS = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-d
 const DAYS = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
 const COUNTS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 1e6, 1e7];
 
-/** The look of a chart, in the colours that its element has at this moment. */
+/** Answers the look of a chart, in the colours that its element has at this moment. */
 export function chartOptions(
   props: ChartProps & { readonly onPoint: (index: number | undefined) => void },
   element: HTMLElement,
@@ -28,7 +28,7 @@ export function chartOptions(
     padding: [8, 24, 0, 0],
     cursor: { y: false, drag: { x: false, y: false }, points: { size: 7 } },
     scales: {
-      // Room for the halves of the first and the last bar.
+      // This leaves room for the halves of the first and the last bar.
       x: { range: (_, min, max) => [min - halfStep(props), max + halfStep(props)] },
       y: { range: (_, __, max) => [0, Math.max(max * 1.1, 1)] },
     },
@@ -73,7 +73,7 @@ function seriesOptions(
   };
 }
 
-/** A point between two gaps would be no line: it gets a dot. */
+/** Finds the points between two gaps: they get a dot, because no line goes through them. */
 function lonely({ data }: uPlot, series: number): number[] {
   const values = data[series] ?? [];
   const isGap = (at: number) => values[at] === null || values[at] === undefined;
@@ -86,7 +86,7 @@ function timeLabels({ scales }: uPlot, splits: readonly number[]): string[] {
   return splits.map((seconds) => format.format(seconds * 1_000));
 }
 
-/** A canvas knows no variables: the style sheet works them out. */
+/** Works out a variable of the style sheet, which a canvas does not know. */
 function resolved(element: HTMLElement, name: string): string {
   element.style.color = `var(${name})`;
   const { color } = getComputedStyle(element);

@@ -1,21 +1,21 @@
 export interface ChartSeries {
   readonly label: string;
-  /** A variable of app.css. */
+  /** A variable of chart.css. */
   readonly color: `--chart-${string}`;
   readonly shape: "bar" | "line" | "area";
   readonly values: readonly (number | null)[];
-  /** Of the whole range, where no point is looked at. */
+  /** Sums up the whole range; it is shown while nobody points at a value. */
   readonly summary: string;
 }
 
 export interface ChartProps {
   readonly title: string;
-  /** Seconds since 1970, ascending. */
+  /** They are seconds since 1970, ascending. */
   readonly times: readonly number[];
   readonly series: readonly ChartSeries[];
   readonly format: (value: number) => string;
   readonly formatTime: (seconds: number) => string;
-  /** Bars on top of each other: the values are parts of a whole. */
+  /** The bars stand on top of each other, because the values are parts of a whole. */
   readonly isStacked?: boolean;
 }
 

@@ -3,14 +3,14 @@ import { useState } from "react";
 
 import { textOf, type ChartProps } from "./chart-series.ts";
 
-/** The same values to read; the rows are made when somebody opens it. */
+/** Shows the values of a chart to read; the rows are made when somebody opens it. */
 export function ChartTable({ title, times, series, format, formatTime }: ChartProps) {
   const [isOpen, setOpen] = useState(false);
   return (
     <details className="chart-table" onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>Show as a table</summary>
       {isOpen && (
-        // A box that scrolls is reached by keyboard.
+        // A box that scrolls must be reached by keyboard.
         // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex
         <section className="scroll-box" tabIndex={0} aria-label={`${title}: table`}>
           <Table fz="xs" className="tabular" stickyHeader>

@@ -6,7 +6,7 @@ import { ChartTable } from "./chart-table.tsx";
 import { chartOptions } from "./chart-options.ts";
 import { textOf, type ChartProps, type ChartSeries } from "./chart-series.ts";
 
-/** Values over time: drawn, said in a legend, and as a table for whoever cannot see or point. */
+/** Draws values over time, says them in a legend, and has them in a table for whoever cannot see or point. */
 export function Chart(props: ChartProps) {
   const { title, times, series, format, formatTime } = props;
   const [at, setAt] = useState<number>();
@@ -52,7 +52,7 @@ function Plot(props: ChartProps & { readonly onPoint: (index: number | undefined
     latest.current = { props, data };
     plot.current?.setData(data);
   });
-  // Drawn anew where the shape of it changes; new values alone are only set.
+  // The chart is drawn anew where its series change; new values alone are only set.
   const shape = series.map(({ label, color }) => label + color).join();
   useEffect(() => {
     const element = host.current;
@@ -69,13 +69,13 @@ function Plot(props: ChartProps & { readonly onPoint: (index: number | undefined
       made.destroy();
       plot.current = undefined;
     };
-    // The colours are read from the page when it is made.
+    // The colours are read from the page when the chart is made.
     // oxlint-disable-next-line react/exhaustive-effect-dependencies
   }, [scheme, shape]);
   return <div ref={host} className="chart-plot" aria-hidden />;
 }
 
-/** Stacked, the first series is drawn behind, as high as the whole. */
+/** In a stack the first series is drawn behind the others, as high as the whole. */
 function dataOf(
   times: readonly number[],
   series: readonly ChartSeries[],

@@ -7,7 +7,7 @@ const HEIGHT = 36;
 const WIDTH = 5;
 const GAP = 2;
 
-/** Bars without axes: the course of it at a glance. The numbers are said in `label`. */
+/** Draws bars without axes, which show a course at a glance. `label` says the numbers. */
 export function Sparkline({
   bars,
   label,
@@ -30,7 +30,7 @@ export function Sparkline({
         const [goodHeight, badHeight] = [heightOf(good), heightOf(bad)];
         const x = i * (WIDTH + GAP);
         return (
-          // A bar is its place in the row.
+          // A bar is identified by its place.
           <g key={i}>
             <rect className="spark-floor" x={x} y={HEIGHT - 1} width={WIDTH} height={1} />
             <rect

@@ -18,7 +18,7 @@ interface AttemptCardProps extends AttemptProps {
   readonly isOpenAtFirst: boolean;
 }
 
-/** One attempt: what it came to at a glance, and on request all that went over the line. */
+/** Shows at a glance what an attempt came to, and on request all that went over the line. */
 export function AttemptCard({ attempt, isOpenAtFirst }: AttemptCardProps) {
   const [isOpen, setOpen] = useState(isOpenAtFirst);
   return (

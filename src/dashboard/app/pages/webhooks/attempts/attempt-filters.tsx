@@ -10,11 +10,11 @@ import { useCatalog } from "../data/data.ts";
 import { OUTCOME_WORDS } from "./attempt-words.ts";
 
 interface AttemptFiltersProps {
-  /** What stands at the end of the line. */
+  /** They stand at the end of the line. */
   readonly children: ReactNode;
 }
 
-/** The filters are in the address: it can be sent to a colleague. */
+/** The filters are in the address, which can be sent to a colleague. */
 export function AttemptFilters({ children }: AttemptFiltersProps) {
   const [isOpen, { toggle }] = useDisclosure();
   return (
@@ -91,14 +91,14 @@ interface EventIdFieldProps {
   readonly onChange: (value: string) => void;
 }
 
-/** Counts as soon as it is a whole id, and not before. */
+/** Filters as soon as the text is a whole id, and not before. */
 function EventIdField({ value, onChange }: EventIdFieldProps) {
   const [text, setText] = useState(value);
   const [isLeft, setLeft] = useState(false);
   const [known, setKnown] = useState(value);
   if (value !== known) {
     setKnown(value);
-    // Cleared from outside, or another address: not by what is typed here.
+    // The value was changed from outside, not by what is typed here.
     if (idIn(text) !== value) setText(value);
   }
   const change = (next: string) => {

@@ -22,7 +22,7 @@ const CLOCK = new Intl.DateTimeFormat(undefined, {
 });
 export const ATTEMPTS = 4;
 
-/** One attempt in plain elements: dozens of these are made anew while somebody scrolls. */
+/** Shows one attempt in plain elements, because dozens of these are made anew while somebody scrolls. */
 export const AttemptLine = memo(function AttemptLine({
   subscriptionId,
   row,

@@ -10,7 +10,7 @@ import { AttemptLine, COLUMNS } from "./attempt-line.tsx";
 const LINE_PX = 44;
 const CARD_PX = 104;
 const OVERSCAN = 12;
-/** Rows before the end at which the next page is asked for. */
+/** The next page is asked for so many rows before the end. */
 const AHEAD = 60;
 
 interface TableProps {
@@ -22,7 +22,7 @@ interface TableProps {
   readonly onMore: () => void;
 }
 
-/** Of any number of rows only those in view are in the document; the page itself scrolls. */
+/** Has only those of any number of rows in the document that are in view; the page itself scrolls. */
 export function AttemptTable(props: TableProps) {
   const { subscriptionId, rows, hasMore, isLoading, error, onMore } = props;
   const theme = useMantineTheme();
@@ -31,7 +31,7 @@ export function AttemptTable(props: TableProps) {
   });
   const { body, offset } = useOffset();
   const height = isNarrow ? CARD_PX : LINE_PX;
-  // Nothing of it is passed on to what is memorised.
+  // No memorised component gets anything of the virtualizer.
   // oxlint-disable-next-line react/incompatible-library
   const virtualizer = useWindowVirtualizer({
     count: rows.length,
@@ -106,7 +106,7 @@ function ListEnd({
   );
 }
 
-/** How far down the page the rows begin; what is above may grow and shrink. */
+/** Measures how far down the page the rows begin; what is above may grow and shrink. */
 function useOffset() {
   const body = useRef<HTMLTableSectionElement>(null);
   const [offset, setOffset] = useState(0);

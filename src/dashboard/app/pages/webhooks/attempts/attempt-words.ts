@@ -8,7 +8,7 @@ export const OUTCOME_WORDS: Readonly<Record<Outcome, string>> = {
   interrupted: "Interrupted",
 };
 
-/** Where an event stands, and what comes next. */
+/** State of a delivery → where the event stands, and what comes next. */
 export const STATE_WORDS: Readonly<Record<Delivery["state"], string>> = {
   pending: "It is in the queue. Its attempt comes as soon as those before it are done.",
   waiting: "An attempt failed; the next one comes by itself.",

@@ -1,9 +1,9 @@
 import type { Attempt } from "../data/reads.ts";
 
 interface Finding {
-  /** What happened, short enough for a row. */
+  /** It says what happened, and is short enough for a row. */
   readonly title: string;
-  /** What the owner of the endpoint does about it. */
+  /** It says what the owner of the endpoint does about it. */
   readonly advice: string;
 }
 
@@ -62,7 +62,7 @@ const INTERRUPTED: Finding = {
     "We were restarted during this attempt, and cannot know whether you got it. It is sent again under the same X-SVC-Delivery and does not count as a failure.",
 };
 
-/** What an attempt came to, in words. */
+/** Says in words what an attempt came to. */
 export function findingOf({ outcome, status_code: status, error_code: code }: Outcome): Finding {
   if (outcome === "delivered") return { title: `Answered ${status ?? "2xx"}`, advice: "" };
   if (outcome === "interrupted") return INTERRUPTED;

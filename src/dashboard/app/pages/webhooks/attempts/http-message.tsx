@@ -13,7 +13,7 @@ interface HttpMessageProps {
   readonly body: string;
 }
 
-/** Headers and body of one direction, as text. The body is laid out unless somebody wants it as it was sent. */
+/** Shows headers and body as text. The body is laid out unless somebody wants it as it was sent. */
 export function HttpMessage({ name, headers, body }: HttpMessageProps) {
   return (
     <Stack gap="sm">

@@ -11,18 +11,18 @@ import {
 } from "../data/attempt-rows.ts";
 import type { FollowAttempts } from "../data/use-subscription-live.ts";
 
-/** More at once, and the stream itself may have left some out. */
+/** If more come at once, the stream itself may have left some out. */
 const BURST = 100;
 const FLUSH_MS = 200;
 
 interface AttemptStream {
   readonly live: LiveState;
   readonly follow: FollowAttempts;
-  /** Whether the newest row is in view: then what is new may appear at once, else it would move what one reads. */
+  /** Whether the newest row is in view: only then new rows may appear at once, else they would move what one reads. */
   readonly isAtTop: () => boolean;
 }
 
-/** The attempts that fit the filter, newest first, and how many more have come meanwhile. */
+/** Reads the attempts that fit the filter, newest first, and counts those that have come meanwhile. */
 export function useAttempts(id: string, filter: AttemptFilter, stream: AttemptStream) {
   const { pages, readNewest } = useAttemptPages(id, filter);
   const { arrived, waiting, isBehind, forget } = useArrivals(filter, stream);
@@ -40,7 +40,7 @@ export function useAttempts(id: string, filter: AttemptFilter, stream: AttemptSt
   return { pages, rows, waiting, isBehind: isBehind || isLeftOver, showNewest };
 }
 
-/** What the stream has brought since the list was read. */
+/** Collects what the stream has brought since the list was read. */
 function useArrivals(filter: AttemptFilter, { live, follow, isAtTop }: AttemptStream) {
   const [arrived, setArrived] = useState<readonly AttemptRow[]>([]);
   const [waiting, setWaiting] = useState(0);

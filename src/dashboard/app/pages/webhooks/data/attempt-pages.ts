@@ -29,7 +29,9 @@ async function readPage(api: ApiClient, id: string, filter: AttemptFilter, curso
   return { rows: page.data.map(rowOf), next: page.next_cursor };
 }
 
-/** Attempts page by page; more pages than one are not asked again by themselves, for that asks for each of them. */
+/**
+ * Reads attempts page by page; more pages than one are not read again by themselves, because that reads each of them.
+ */
 export function useAttemptPages(id: string, filter: AttemptFilter) {
   const api = useApi();
   const queries = useQueryClient();

@@ -1,6 +1,6 @@
 import type { Attempt } from "./reads.ts";
 
-/** An attempt as the list shows it: without the bodies, which are large and thousands. */
+/** An attempt as the list shows it, without the bodies: there are thousands, and they are large. */
 export type AttemptRow = Pick<
   Attempt,
   | "id"
@@ -33,7 +33,7 @@ export type Outcome = (typeof OUTCOMES)[number];
 const ULID = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/i;
 export const isUlid = (text: string): boolean => ULID.test(text);
 
-/** The filter that the address has; what the API would refuse counts as absent. */
+/** Reads the filter from the address; what the API would refuse counts as absent. */
 export function filterOf(params: URLSearchParams): AttemptFilter {
   const given = FILTER_NAMES.flatMap((name) => {
     const value = params.get(name)?.trim() ?? "";
@@ -78,7 +78,7 @@ export function rowOf(one: AttemptRow): AttemptRow {
   };
 }
 
-/** What arrived live in front of what was read, newest first (ids are ULIDs of the start), nothing twice. */
+/** Puts what arrived live in front of what was read, newest first (ids are ULIDs of the start), and nothing twice. */
 export function mergeRows(
   arrived: readonly AttemptRow[],
   read: readonly AttemptRow[],

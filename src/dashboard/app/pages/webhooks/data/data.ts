@@ -11,7 +11,7 @@ import {
 } from "./reads.ts";
 import type { StatsRange } from "./stats-range.ts";
 
-/** Everything of one subscription is below its id, so that one call forgets it all. */
+/** Everything of one subscription has a key below its id, so that one call forgets it all. */
 export const keys = {
   all: ["webhooks"],
   list: ["webhooks", "list"],

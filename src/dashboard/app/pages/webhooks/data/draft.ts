@@ -5,7 +5,7 @@ export interface Draft {
   readonly kind: DeliveryKind;
   readonly url: string;
   readonly label: string;
-  /** Null for all of them, those of the future too. */
+  /** It is null for all of them, those of the future too. */
   readonly events: readonly string[] | null;
   readonly payloadMode: Subscription["payload_mode"];
   readonly suppressNative: boolean;
@@ -51,7 +51,7 @@ export function draftOf(one: Subscription): Draft {
   };
 }
 
-/** The fields that count for this kind, as the API names them. */
+/** Makes the fields that count for this kind, as the API names them. */
 function fieldsOf(draft: Draft) {
   const common = { label: draft.label.trim(), webhook_url: draft.url.trim() };
   if (draft.kind === "batch") return { ...common, batch_interval_hours: draft.intervalHours };
@@ -68,7 +68,7 @@ export function createBody(draft: Draft) {
   return { delivery_kind: draft.kind, ...fieldsOf(draft) };
 }
 
-/** Only what differs from the subscription. */
+/** Answers only those fields that differ from the subscription. */
 export function changesOf(
   draft: Draft,
   current: Subscription,
@@ -80,7 +80,7 @@ export function changesOf(
   return Object.fromEntries(changed);
 }
 
-/** The order of events in a filter says nothing. */
+/** Compares two values of a field; the order of events in a filter says nothing. */
 function isSame(one: unknown, other: unknown): boolean {
   return normal(one) === normal(other);
 }

@@ -16,7 +16,7 @@ export const STATS_RANGES: Readonly<Record<StatsRange, Range>> = {
   "30d": { label: "30 days", spanMs: 30 * 24 * HOUR_MS, stepS: 12 * 3_600 },
 };
 
-/** Of the address; anything unknown is a day. */
+/** Reads the range from the address; anything unknown is a day. */
 export function rangeOf(text: string | null): StatsRange {
   return text === "1h" || text === "7d" || text === "30d" ? text : "24h";
 }

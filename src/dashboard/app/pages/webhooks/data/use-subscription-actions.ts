@@ -6,10 +6,10 @@ import { keys } from "./data.ts";
 import { deliveryAt, subscriptionAt, type Subscription } from "./reads.ts";
 import { changesOf, createBody, type Draft } from "./draft.ts";
 
-/** What becomes of the events that were held while a subscription was disabled. */
+/** It says what becomes of the events that were held while a subscription was disabled. */
 export type Held = "deliver" | "skip";
 
-/** A window of time; until now without an end. */
+/** A period without an end lasts until now. */
 interface Period {
   readonly since: string;
   readonly until?: string;
@@ -30,7 +30,7 @@ export function useCreateSubscription() {
   };
 }
 
-/** What somebody does to one subscription; what is shown of it follows. */
+/** The actions on one subscription; what is shown of it follows them. */
 export function useSubscriptionActions(id: string) {
   const api = useApi();
   const queries = useQueryClient();
@@ -42,7 +42,7 @@ function settingActions(api: ApiClient, queries: QueryClient, id: string) {
   return {
     update: async (draft: Draft, current: Subscription) => {
       type Body = Parameters<typeof subscription.patch>[0];
-      // As in a creation.
+      // The same holds as in a creation.
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion
       const body = changesOf(draft, current) as Body;
       const updated = await answerOf(subscription.patch(body));
@@ -54,14 +54,14 @@ function settingActions(api: ApiClient, queries: QueryClient, id: string) {
       queries.setQueryData(keys.one(id), enabled);
       void queries.invalidateQueries({ queryKey: keys.all });
     },
-    /** Forgets what was read of it: call it where nothing of it is shown any more. */
+    /** Forgets what was read of it; `onRemoved` must leave the pages that show it. */
     remove: async (onRemoved: () => void) => {
       await answerOf(subscription.delete());
       onRemoved();
       queries.removeQueries({ queryKey: keys.one(id) });
       void queries.invalidateQueries({ queryKey: keys.list });
     },
-    /** Each look is audited. */
+    /** The server writes each look into the audit log. */
     readSecret: async (): Promise<string> => {
       const { secret } = await answerOf(subscription.secret.post());
       return secret;

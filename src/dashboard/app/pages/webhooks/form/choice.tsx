@@ -16,7 +16,7 @@ interface ChoiceProps<T extends string> {
   readonly error?: string | undefined;
 }
 
-/** One of few, each explained. */
+/** Offers one of few options, each with its explanation. */
 export function Choice<T extends string>(props: ChoiceProps<T>) {
   const { label, value, options, onChange, error } = props;
   const choose = (text: string) => {

@@ -12,7 +12,7 @@ interface FieldsProps {
   readonly form: FormState<Draft>;
 }
 
-/** What is sent, and how: for a batch most of it is fixed. */
+/** The fields for what is sent, and how; for a batch most of it is fixed. */
 export function DeliveryFields({ form }: FieldsProps) {
   const { draft } = form;
   if (draft.kind === "batch") return <BatchFields />;

@@ -7,7 +7,7 @@ import type { CatalogEvent } from "../data/reads.ts";
 import { Choice } from "./choice.tsx";
 
 interface PickerProps {
-  /** Null for all of them, those of the future too. */
+  /** It is null for all of them, those of the future too. */
   readonly events: readonly string[] | null;
   readonly onChange: (events: readonly string[] | null) => void;
   readonly error: string | undefined;

@@ -7,11 +7,11 @@ import { inLines } from "../../../ui/json.ts";
 
 interface PayloadPreviewProps {
   readonly mode: "full" | "minimal";
-  /** Null for all of them. */
+  /** It is null for all of them. */
   readonly events: readonly string[] | null;
 }
 
-/** A body as it would arrive, of one of the events that are chosen. */
+/** Shows a body as it would arrive, of one of the events that are chosen. */
 export function PayloadPreview({ mode, events }: PayloadPreviewProps) {
   const values = (events ?? Object.keys(EVENT_EXAMPLES)).filter((one) => one in EVENT_EXAMPLES);
   const [chosen, setChosen] = useState("review_received");

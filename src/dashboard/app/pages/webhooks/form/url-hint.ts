@@ -1,5 +1,5 @@
 interface UrlHint {
-  /** An error is certain; advice may be wrong, and the server decides. */
+  /** An error is certain; an advice may be wrong, and the server decides. */
   readonly kind: "error" | "advice";
   readonly text: string;
 }
@@ -8,7 +8,7 @@ const MAX_URL_CHARS = 2_048;
 const INTERNAL =
   /^(localhost|127\.|10\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.|169\.254\.|\[|0\.0\.0\.0)|\.(local|internal|localhost)$/;
 
-/** What can be said of a webhook URL without the server, while it is typed. */
+/** Says what can be said of a webhook URL without the server, while it is typed. */
 export function urlHint(text: string): UrlHint | undefined {
   if (text === "") return undefined;
   if (text.length > MAX_URL_CHARS)
@@ -27,7 +27,7 @@ export function urlHint(text: string): UrlHint | undefined {
   return undefined;
 }
 
-/** A first name for a subscription: the host that it calls. */
+/** Names a subscription after the host that it calls. */
 export function labelFor(text: string): string {
   return URL.parse(text)?.hostname.slice(0, 100) ?? "";
 }

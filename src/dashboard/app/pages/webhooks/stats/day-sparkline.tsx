@@ -4,7 +4,7 @@ import { Sparkline } from "../../../ui/chart/sparkline.tsx";
 import { counted } from "../../../ui/format.ts";
 import { useStats } from "../data/data.ts";
 
-/** The attempts of a subscription in the last 24 hours, at a glance. */
+/** Shows the attempts of the last 24 hours at a glance. */
 export function DaySparkline({ id }: { readonly id: string }) {
   const stats = useStats(id, "24h").data;
   if (stats === undefined) return <Skeleton height={56} />;

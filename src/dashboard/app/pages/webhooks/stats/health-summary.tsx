@@ -4,7 +4,7 @@ import { Time } from "../../../ui/time.tsx";
 import type { Health } from "../data/reads.ts";
 
 const PERCENT = new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: 1 });
-/** The API counts no further. */
+/** The API counts no further than this. */
 const COUNTED_TO = 100_000;
 
 interface HealthSummaryProps {
@@ -35,6 +35,6 @@ export function HealthSummary({ health, isActive }: HealthSummaryProps) {
   );
 }
 
-/** A number of queued events, as far as the API counts them. */
+/** Writes a number of queued events, as far as the API counts them. */
 export const queueLength = (count: number): string =>
   count >= COUNTED_TO ? `${number(COUNTED_TO)}+` : number(count);

@@ -4,7 +4,7 @@ import type { Stats } from "../data/reads.ts";
 
 const sum = (values: readonly number[]) => values.reduce((one, other) => one + other, 0);
 
-/** The queue as it is now belongs to the last point: it is sampled now and then only. */
+/** Puts the present length of the queue into the last point, because the server samples it now and then only. */
 export function withPresent(stats: Stats, pending: number): Stats {
   const last = stats.points.length - 1;
   const points = stats.points.map((one, i) =>
@@ -13,7 +13,7 @@ export function withPresent(stats: Stats, pending: number): Stats {
   return { ...stats, points };
 }
 
-/** The series of the charts, each with a summary of the whole range. */
+/** Makes the series of the charts, each with a summary of the whole range. */
 export function chartSeries({ points }: Stats) {
   const successes = points.map((one) => one.successes);
   const failures = points.map((one) => one.failures);
