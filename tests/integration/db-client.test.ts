@@ -1,6 +1,11 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 
-import { connect, type RawDb } from "../../db/client.ts";
+import { eq, sql } from "drizzle-orm";
+
+import { connect, type DbOrTx, type RawDb } from "../../db/client.ts";
+import { prepared } from "../../db/prepared.ts";
+import { companies, plans } from "../../db/schema/companies.ts";
+import { instant } from "../../db/statement.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
 import { until } from "../support/receiver.ts";
 
@@ -31,6 +36,13 @@ async function terminate(): Promise<void> {
     return row?.left === 0;
   });
 }
+
+/** The statements about plans that the server has prepared on the one connection. */
+const preparedOn = async (one: RawDb): Promise<string[]> => {
+  const rows = await one.sql<{ statement: string }[]>`
+    select statement from pg_prepared_statements where statement ~ '^(select|insert) .*"plans"'`;
+  return rows.map(({ statement }) => statement);
+};
 
 const endOf = (work: Promise<unknown>) =>
   work.then(
@@ -85,4 +97,54 @@ test("a transaction whose connection ended between two statements writes nothing
     });
   });
   expect([...(await database.db.sql`select by from written`)]).toEqual([{ by: "whole" }]);
+});
+
+test("what the builder makes is prepared by the server, once for a transaction and the pool", async () => {
+  await withOne(async (one) => {
+    const find = (db: DbOrTx, id: number) =>
+      db.select({ name: plans.name }).from(plans).where(eq(plans.id, id));
+    await find(one, 1);
+    await one.transaction((tx) => find(tx, 2));
+    expect(await preparedOn(one)).toEqual(['select "name" from "plans" where "plans"."id" = $1']);
+  });
+});
+
+test("a list of rows is not prepared, because its text depends on its length", async () => {
+  await withOne(async (one) => {
+    const rows = Array.from({ length: 40 }, (_, i) => ({ name: `plan ${i}`, features: [] }));
+    const { count } = await one.insert(plans).values(rows);
+    expect(count).toBe(40);
+    expect(await preparedOn(one)).toEqual([]);
+  });
+});
+
+test("a query that is built once takes null, lists and instants, in a transaction and outside", async () => {
+  const params = {
+    name: plans.name,
+    features: plans.features,
+    at: instant,
+    brand: companies.brandName,
+  };
+  const renamed = prepared(params, (db, { name, features, at, brand }) =>
+    db
+      .update(plans)
+      .set({ name: sql`coalesce(${brand}::text, ${at}::timestamptz::text)`, features })
+      .where(eq(plans.name, name))
+      .returning({ name: plans.name, features: plans.features }),
+  );
+  await withOne(async (one) => {
+    await one.insert(plans).values({ name: "before", features: [] });
+    const at = new Date("2026-06-01T12:00:00.000Z");
+    const given = { name: "before", features: ["a", 'b,"c'], at, brand: null };
+    const undone = new Error("undone");
+    const end = one.transaction(async (tx) => {
+      const rows = await renamed(tx, given);
+      expect(rows).toEqual([{ name: "2026-06-01 12:00:00+00", features: ["a", 'b,"c'] }]);
+      throw undone;
+    });
+    expect(await end.catch((error: unknown) => error)).toBe(undone);
+    expect(await renamed(one, { ...given, brand: "after" })).toEqual([
+      { name: "after", features: ["a", 'b,"c'] },
+    ]);
+  });
 });
