@@ -39,7 +39,9 @@ export async function bury(deps: StoreDeps, dead: Dead, session: Session): Promi
     const told = interrupted(one, dead);
     for (const { sequence, round, attempt } of told)
       one.attempts.set(`${dead.id} ${sequence}`, {
-        ...{ sequence, round, attempt },
+        sequence,
+        round,
+        attempt,
         outcome: "interrupted",
         nextAttemptAtMs: null,
       });
