@@ -1,6 +1,12 @@
 import { nextBatchAt } from "../../dispatcher/actor/decide.ts";
 import type { Session } from "./network.ts";
-import { newSubscription, settle, type SettledRow, type SubscriptionRow } from "./tables.ts";
+import {
+  newSubscription,
+  settle,
+  type OutboxRow,
+  type SettledRow,
+  type SubscriptionRow,
+} from "./tables.ts";
 import type { ApiDeps, Writers } from "./writers.ts";
 import { SHARDS } from "../../src/outbox/schedule.ts";
 
@@ -57,19 +63,22 @@ export class Changes {
     const session = this.#session();
     await target.sequenceLock.hold(async () => {
       await session.work(world.workload.latency(3, 100));
-      if (target.state !== "disabled") return;
-      target.state = "active";
-      target.changedMs = world.nowMs;
+      if (target.state === "deleted") return;
+      // The run of failures ends whatever the state is.
       target.failures = 0;
       monitor.enabled(target.id);
+      if (target.state === "active") return;
+      target.state = "active";
+      target.changedMs = world.nowMs;
       world.trace("api", `enables ${target.id}, ${deliver ? "deliver" : "skip"}`);
       if (deliver) return;
       this.#skipAll(target, "skipped");
       if (target.nextBatchAtMs === null) return;
       target.lastBatchAtMs = world.wallMs;
+      if (target.nextBatchAtMs > world.wallMs) return;
       const intervalMs = target.intervalHours * world.settings.hourMs;
       const next = nextBatchAt(new Date(target.nextBatchAtMs), intervalMs, new Date(world.wallMs));
-      target.nextBatchAtMs = Math.max(target.nextBatchAtMs, next.getTime());
+      target.nextBatchAtMs = next.getTime();
     });
     this.#wake(target);
   }
@@ -109,7 +118,8 @@ export class Changes {
     await target.sequenceLock.hold(async () => {
       await session.work(world.workload.latency(3, 50));
       if (target.state !== "active") return;
-      this.#append(target, { eventId, isTest: true, reviewId: null, round: 1 });
+      const recordedAtMs = world.wallMs;
+      this.#append(target, { eventId, isTest: true, reviewId: null, round: 1, recordedAtMs });
     });
     this.#wake(target);
   }
@@ -126,7 +136,9 @@ export class Changes {
       if (target.state !== "active") return;
       const row = choose([...target.settled.values()]);
       if (row === undefined || target.outbox.some((one) => one.eventId === row.eventId)) return;
-      this.#append(target, { ...row, round: row.round + 1 });
+      // The body of a test says when it was asked for.
+      const recordedAtMs = row.isTest ? row.recordedAtMs : world.wallMs;
+      this.#append(target, { ...row, round: row.round + 1, recordedAtMs });
     });
     this.#wake(target);
   }
@@ -138,17 +150,21 @@ export class Changes {
 
   #append(
     target: SubscriptionRow,
-    entry: { eventId: string; isTest: boolean; reviewId: number | null; round: number },
+    entry: Pick<OutboxRow, "eventId" | "isTest" | "reviewId" | "round" | "recordedAtMs">,
   ): void {
     const { world } = this.#deps;
-    const { eventId, isTest, reviewId, round } = entry;
+    const { eventId, isTest, reviewId, round, recordedAtMs } = entry;
     const sequence = ++target.lastSequence;
-    const row = { sequence, eventId, isTest, reviewId, round, history: undefined };
     target.outbox.push({
-      ...row,
+      sequence,
+      eventId,
+      isTest,
+      reviewId,
+      round,
+      recordedAtMs,
+      history: undefined,
       attempt: 1,
       dueAtMs: null,
-      recordedAtMs: world.wallMs,
       visibleMs: world.nowMs,
     });
     const what = isTest ? "a test" : `${eventId} again`;

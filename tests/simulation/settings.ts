@@ -44,7 +44,7 @@ export interface Settings {
   readonly faults: Faults;
 }
 
-const NO_FAULTS: Faults = {
+export const NO_FAULTS: Faults = {
   crash: 0,
   pause: 0,
   request: 0,

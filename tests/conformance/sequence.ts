@@ -1,0 +1,188 @@
+import { SHARDS } from "../../src/outbox/schedule.ts";
+import type { Draw, DrawnOutcome, Slot, Step } from "./steps.ts";
+import type { QueuedEntry } from "./tables.ts";
+import { REVIEWS, type Outcome, type Partner } from "./tested-store.ts";
+import type { TwoStores } from "./two-stores.ts";
+
+/** The last attempt that an entry may have. */
+const ATTEMPTS = 4;
+const MOST_DISPATCHERS = 3;
+
+/** Takes the steps of a random sequence on both stores; a step that nothing is there for is left out. */
+export class Sequence {
+  readonly #stores: TwoStores;
+  /** By partner and kind: the subscription that fills the slot. */
+  readonly #slots = new Map<string, string>();
+  readonly #partners = new Map<string, Partner>();
+  #lastGroup: { readonly outcomes: Outcome[]; readonly by: string } | undefined;
+
+  constructor(stores: TwoStores) {
+    this.#stores = stores;
+  }
+
+  async take(step: Step): Promise<unknown> {
+    switch (step.kind) {
+      case "append":
+        return this.#stores.append(
+          step.events.map((event) => ({ ...event, name: this.#stores.newName("EVENT") })),
+        );
+      case "commit":
+        return this.#commit(step);
+      case "repeat":
+        return this.#repeat();
+      case "pass":
+        return this.#stores.pass(step.ms);
+      case "sweep":
+        return this.#stores.sweep(Array.from({ length: SHARDS }, (_, shard) => shard));
+      case "load":
+        return this.#load(step);
+      case "batch":
+        return this.#dispatchBatch(step);
+      case "create":
+      case "remove":
+      case "enable":
+      case "test":
+      case "redeliver":
+        return this.#change(step);
+      case "reorder": {
+        const name = this.#slots.get(keyOf({ partner: step.partner, kind: "immediate" }));
+        return name !== undefined && this.#stores.reorder(name, step.ordering);
+      }
+      case "join":
+      case "renew":
+      case "release":
+      case "leave":
+        return this.#lease(step);
+    }
+  }
+
+  async #change(
+    step: Step & { kind: "create" | "remove" | "enable" | "test" | "redeliver" },
+  ): Promise<unknown> {
+    const name = this.#slots.get(keyOf(step.slot));
+    if (step.kind === "create") return name === undefined && this.#create(step);
+    if (name === undefined) return undefined;
+    switch (step.kind) {
+      case "remove":
+        this.#slots.delete(keyOf(step.slot));
+        return this.#stores.remove(name);
+      case "enable":
+        return this.#stores.enable(name, step.held);
+      case "test":
+        return this.#stores.sendTest(name, this.#stores.newName("TEST"));
+      case "redeliver": {
+        const { queued, ended } = this.#stores.subscription(name);
+        const event = pick([...queued, ...ended], step.event)?.event;
+        return event !== undefined && this.#stores.redeliver(name, event);
+      }
+    }
+  }
+
+  async #create({ slot, shard, failures, ordering }: Step & { kind: "create" }): Promise<void> {
+    const name = this.#stores.newName(slot.kind === "batch" ? "BATCH" : "NOW");
+    this.#slots.set(keyOf(slot), name);
+    this.#partners.set(name, slot.partner);
+    await this.#stores.create({
+      ...slot,
+      name,
+      failures,
+      shard: shard % SHARDS,
+      intervalHours: 1 + (shard % 2),
+      ordering: slot.kind === "batch" ? "subscription" : ordering,
+    });
+  }
+
+  async #commit({ dispatcher, outcomes }: Step & { kind: "commit" }): Promise<void> {
+    const by = pick(this.#stores.tables.dispatchers, dispatcher) ?? "nobody";
+    const group = new Map<string, Outcome>();
+    for (const one of outcomes) {
+      const found = this.#outcomeOf(one);
+      // One commit is about one attempt of an entry.
+      if (found !== undefined) group.set(`${found.subscription} ${found.sequence}`, found);
+    }
+    if (group.size === 0) return;
+    this.#lastGroup = { outcomes: [...group.values()], by };
+    await this.#stores.commit(by, this.#lastGroup.outcomes);
+  }
+
+  #outcomeOf(drawn: DrawnOutcome): Outcome | undefined {
+    const queueing = this.#stores.tables.subscriptions.filter(({ queued }) => queued.length > 0);
+    const subscription = pick(queueing, drawn.subscription);
+    const entry = pick(subscription?.queued ?? [], drawn.entry);
+    if (subscription === undefined || entry === undefined) return undefined;
+    return {
+      id: this.#stores.newName("ATTEMPT"),
+      subscription: subscription.name,
+      event: entry.event,
+      isTest: entry.isTest,
+      sequence: entry.sequence,
+      round: entry.round,
+      attempt: attemptOf(entry, drawn),
+      kind: drawn.kind === "retry" && entry.attempt === ATTEMPTS ? "failed" : drawn.kind,
+      delayMs: drawn.delayMs,
+    };
+  }
+
+  /** The answer to the last commit was lost, so it is sent again. */
+  async #repeat(): Promise<void> {
+    const last = this.#lastGroup;
+    if (last !== undefined) await this.#stores.commit(last.by, last.outcomes, true);
+  }
+
+  async #load({ subscription, after, limit, except }: Step & { kind: "load" }): Promise<void> {
+    const found = pick(this.#stores.tables.subscriptions, subscription);
+    if (found === undefined) return;
+    const partner = this.#partners.get(found.name);
+    const reviews = except.map((n) => {
+      const review = n % (REVIEWS + 1);
+      return review === REVIEWS ? null : `p${partner} r${review}`;
+    });
+    await this.#stores.load({ subscription: found.name, after, limit, exceptReviews: reviews });
+  }
+
+  async #dispatchBatch({ dispatcher, partner }: Step & { kind: "batch" }): Promise<void> {
+    const name = this.#slots.get(keyOf({ partner, kind: "batch" }));
+    const by = pick(this.#stores.tables.dispatchers, dispatcher) ?? "nobody";
+    if (name !== undefined) await this.#stores.dispatchBatch(by, name);
+  }
+
+  async #lease(step: Step & { kind: "join" | "renew" | "release" | "leave" }): Promise<unknown> {
+    const { dispatchers } = this.#stores.tables;
+    if (step.kind === "join")
+      return (
+        dispatchers.length < MOST_DISPATCHERS &&
+        this.#stores.join(this.#stores.newName("DISPATCHER"))
+      );
+    const dispatcher = pick(dispatchers, step.dispatcher);
+    if (dispatcher === undefined) return undefined;
+    switch (step.kind) {
+      case "renew":
+        return this.#stores.renew(dispatcher, step.watchful);
+      case "leave":
+        return this.#stores.leave(dispatcher);
+      case "release":
+        return this.#release(dispatcher, step);
+    }
+  }
+
+  async #release(dispatcher: string, { count, isLate }: Step & { kind: "release" }): Promise<void> {
+    const own = this.#stores.tables.shards.filter(({ owner }) => owner === dispatcher);
+    const claims = own
+      .slice(0, count)
+      .map(({ shard, epoch }) => [shard, epoch - (isLate ? 1 : 0)] as const);
+    await this.#stores.release(dispatcher, new Map(claims));
+  }
+}
+
+function keyOf({ partner, kind }: Slot): string {
+  return `${partner} ${kind}`;
+}
+
+function pick<T>(from: readonly T[], draw: Draw): T | undefined {
+  return from[draw % from.length];
+}
+
+function attemptOf({ attempt }: QueuedEntry, { isLate }: DrawnOutcome): number {
+  if (!isLate) return attempt;
+  return attempt > 1 ? attempt - 1 : attempt + 1;
+}

@@ -1,0 +1,41 @@
+import { afterAll, beforeAll, describe, test } from "bun:test";
+import * as fc from "fast-check";
+
+import { startPostgres, type Postgres } from "./postgres-store.ts";
+import { Sequence } from "./sequence.ts";
+import { sequences } from "./steps.ts";
+import { TwoStores } from "./two-stores.ts";
+
+const SEEDS = [1, 2, 3, 4];
+const RUNS = 6;
+const TIMEOUT_MS = 120_000;
+
+let postgres: Postgres;
+
+beforeAll(async () => {
+  postgres = await startPostgres();
+});
+afterAll(() => postgres.stop());
+
+/** Where one fails, fast-check prints its seed, the path to it, and the shortest sequence that fails. */
+describe("the simulated store and Postgres answer and hold the same", () => {
+  for (const seed of SEEDS) {
+    test(
+      `after every statement of ${RUNS} random sequences of seed ${seed}`,
+      async () => {
+        const property = fc.asyncProperty(sequences, async (steps) => {
+          const sequence = new Sequence(await TwoStores.on(postgres));
+          for (const step of steps) if (step !== undefined) await sequence.take(step);
+        });
+        await fc.assert(property, {
+          seed,
+          numRuns: RUNS,
+          // Where it fails, shrinking ends before the test does.
+          interruptAfterTimeLimit: TIMEOUT_MS / 2,
+          markInterruptAsFailure: true,
+        });
+      },
+      TIMEOUT_MS,
+    );
+  }
+});

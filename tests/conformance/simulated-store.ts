@@ -1,0 +1,258 @@
+import type { Leases } from "../../dispatcher/shards/leases.ts";
+import type { DispatchStore } from "../../dispatcher/store/store.ts";
+import { SHARDS, type Wake } from "../../src/outbox/schedule.ts";
+import { Changes } from "../simulation/changes.ts";
+import { createStore } from "../simulation/dispatch-store.ts";
+import { createLeases } from "../simulation/leases.ts";
+import { Monitor } from "../simulation/monitor.ts";
+import { Network, Server } from "../simulation/network.ts";
+import { Prng } from "../simulation/prng.ts";
+import { Process } from "../simulation/process.ts";
+import { Redis } from "../simulation/redis.ts";
+import { NO_FAULTS, type Settings } from "../simulation/settings.ts";
+import {
+  newSubscription,
+  Tables,
+  type SettledRow,
+  type SubscriptionRow,
+} from "../simulation/tables.ts";
+import { EPOCH_MS, World } from "../simulation/world.ts";
+import { recordEvents, Writers, type ApiDeps } from "../simulation/writers.ts";
+import { bySequence, inOrder, type SubscriptionState, type TablesState } from "./tables.ts";
+import {
+  BATCH_HOUR_MS,
+  Names,
+  PARTNERS,
+  REVIEWS,
+  type NewEvent,
+  type NewSubscription,
+  type TestedStore,
+} from "./tested-store.ts";
+
+/** Nothing takes time and nothing goes wrong: what is asked for happens at once. */
+class Still extends Prng {
+  override latency(): number {
+    return 0;
+  }
+
+  override chance(): boolean {
+    return false;
+  }
+
+  override fork(): Prng {
+    return this;
+  }
+}
+
+const SETTINGS: Settings = {
+  processes: 1,
+  retryDelaysMs: [],
+  activeMs: 0,
+  hourMs: BATCH_HOUR_MS,
+  partners: PARTNERS.length,
+  reviewsPerPartner: REVIEWS,
+  writeEveryMs: 0,
+  eventsPerWrite: 0,
+  changeEveryMs: 0,
+  badReceivers: 0,
+  faults: NO_FAULTS,
+};
+
+/** The store that the dispatcher is simulated on, without the simulation. */
+export class SimulatedStore implements TestedStore {
+  readonly store: DispatchStore;
+  readonly leases: Leases;
+  readonly subscriptions = new Names<string>();
+  readonly events = new Names<string>();
+  readonly reviews = new Names<number>();
+  readonly startMs = EPOCH_MS;
+  readonly #deps: ApiDeps;
+  readonly #changes: Changes;
+
+  constructor() {
+    const world = new World({ settings: SETTINGS, random: new Still(1), traced: false });
+    world.faulty = false;
+    const tables = new Tables();
+    this.#deps = {
+      world,
+      tables,
+      network: new Network(world),
+      postgres: new Server("postgres", { typicalMs: 0, worstMs: 0, inOrder: false }),
+      // Nobody asks the monitor what it saw: its invariants are about dispatchers, and there are none.
+      monitor: new Monitor(world, tables),
+      redis: new Redis(world),
+    };
+    this.#changes = new Changes(this.#deps, new Writers(this.#deps));
+    const process = new Process(world, "D", 0);
+    this.store = createStore(this.#deps, process);
+    this.leases = createLeases(this.#deps, process);
+    for (const partner of PARTNERS)
+      for (let review = 0; review < REVIEWS; review++)
+        this.reviews.set(`p${partner} r${review}`, reviewId(partner, review));
+  }
+
+  now(): Date {
+    return new Date(this.#deps.world.wallMs);
+  }
+
+  shardOf(name: string): number {
+    return this.#row(name).shard;
+  }
+
+  async pass(ms: number): Promise<void> {
+    const { loop } = this.#deps.world;
+    loop.after(ms, () => {});
+    loop.runWhile(() => true);
+  }
+
+  /** Runs the virtual clock, at its present instant, until the work is done. */
+  async settle<T>(work: Promise<T>): Promise<T> {
+    let isDone = false;
+    void Promise.allSettled([work]).then(() => (isDone = true));
+    this.#deps.world.loop.runWhile(() => !isDone);
+    return work;
+  }
+
+  async create({ name, partner, failures, ...fields }: NewSubscription): Promise<void> {
+    const { world, tables } = this.#deps;
+    const isBatch = fields.kind === "batch";
+    const row = newSubscription({
+      ...fields,
+      id: name,
+      partnerId: partner,
+      host: "receiver.example",
+      createdAtMs: world.wallMs,
+      nextBatchAtMs: isBatch ? world.wallMs + fields.intervalHours * BATCH_HOUR_MS : null,
+    });
+    row.failures = failures;
+    tables.subscriptions.set(name, row);
+    this.subscriptions.set(name, name);
+  }
+
+  async append(events: readonly NewEvent[]): Promise<readonly Wake[]> {
+    const { world, tables, network, postgres } = this.#deps;
+    for (const { name } of events) this.events.set(name, name);
+    const partnerIds = [...new Set(events.map(({ partner }) => partner))];
+    const draw = () => events.map((event) => historyRow(tables, event, world.wallMs));
+    const session = network.session(postgres);
+    const written = await this.settle(recordEvents(this.#deps, session, { partnerIds, draw }));
+    return written.map(({ id, shard }) => ({ subscriptionId: id, shard }));
+  }
+
+  sendTest(name: string, event: string): Promise<boolean> {
+    this.events.set(event, event);
+    return this.#queues(name, this.#changes.sendTest(this.#row(name), event));
+  }
+
+  redeliver(name: string, event: string): Promise<boolean> {
+    const lastRound = (settled: readonly SettledRow[]) =>
+      settled.filter((row) => row.eventId === event).toSorted((a, b) => b.round - a.round)[0];
+    return this.#queues(name, this.#changes.redeliver(this.#row(name), lastRound));
+  }
+
+  enable(name: string, held: "deliver" | "skip"): Promise<void> {
+    return this.settle(this.#changes.enable(this.#row(name), held === "deliver"));
+  }
+
+  remove(name: string): Promise<void> {
+    return this.settle(this.#changes.remove(this.#row(name)));
+  }
+
+  async reorder(name: string, ordering: "subscription" | "review"): Promise<void> {
+    const row = this.#row(name);
+    if (row.ordering !== ordering) await this.settle(this.#changes.reorder(row));
+  }
+
+  async tables(): Promise<TablesState> {
+    return stateOf(this.#deps.tables, this.reviews);
+  }
+
+  #row(name: string): SubscriptionRow {
+    return this.#deps.tables.subscription(this.subscriptions.idOf(name));
+  }
+
+  /** Whether the work gave out a sequence. */
+  async #queues(name: string, work: Promise<void>): Promise<boolean> {
+    const before = this.#row(name).lastSequence;
+    await this.settle(work);
+    return this.#row(name).lastSequence > before;
+  }
+}
+
+function reviewId(partner: number, review: number): number {
+  return partner * REVIEWS + review + 1;
+}
+
+function historyRow(tables: Tables, { name, partner, review }: NewEvent, recordedAtMs: number) {
+  return {
+    id: tables.nextHistoryId(),
+    eventId: name,
+    partnerId: partner,
+    reviewId: review === null ? null : reviewId(partner, review),
+    inBatch: review !== null,
+    recordedAtMs,
+  };
+}
+
+function stateOf(tables: Tables, reviews: Names<number>): TablesState {
+  return {
+    subscriptions: inOrder(
+      Array.from(tables.subscriptions.values(), (row) => subscriptionState(row, reviews)),
+      ({ name }) => name,
+    ),
+    dispatchers: [...tables.dispatchers.keys()].toSorted(),
+    shards: Array.from({ length: SHARDS }, (_, shard) => ({
+      shard,
+      owner: tables.owners[shard] ?? null,
+      epoch: tables.epochs[shard] ?? 0,
+    })).filter(({ epoch }) => epoch > 0),
+  };
+}
+
+function subscriptionState(row: SubscriptionRow, reviews: Names<number>): SubscriptionState {
+  const since = (ms: number | null) => (ms === null ? null : ms - EPOCH_MS);
+  return {
+    name: row.id,
+    state: row.state,
+    failures: row.failures,
+    ordering: row.ordering,
+    nextBatchAtMs: since(row.nextBatchAtMs),
+    lastBatchAtMs: since(row.lastBatchAtMs),
+    lastSequence: row.open ? row.lastSequence : null,
+    queued: row.outbox.map(({ sequence, eventId, isTest, reviewId: review, round, ...entry }) => ({
+      sequence,
+      event: eventId,
+      isTest,
+      round,
+      attempt: entry.attempt,
+      review: review === null ? null : reviews.nameOf(review),
+      dueAtMs: since(entry.dueAtMs),
+      recordedAtMs: entry.recordedAtMs - EPOCH_MS,
+    })),
+    ended: inOrder(
+      Array.from(
+        row.settled.values(),
+        ({ sequence, eventId, round, state, reason, settledMs }) => ({
+          sequence,
+          event: eventId,
+          round,
+          state,
+          reason,
+          skippedAtMs: state === "skipped" ? settledMs : null,
+        }),
+      ),
+      bySequence,
+    ),
+    attempts: inOrder(
+      Array.from(row.attempts.values(), ({ sequence, round, attempt, outcome, ...planned }) => ({
+        sequence,
+        round,
+        attempt,
+        outcome,
+        nextAttemptAtMs: since(planned.nextAttemptAtMs),
+      })),
+      bySequence,
+    ),
+    waiting: row.batch.map(({ eventId }) => eventId),
+  };
+}

@@ -1,0 +1,78 @@
+/*
+ * The tables of the outbox as both stores have to hold them. Subscriptions, events, reviews and dispatchers go by the
+ * names that the test gave them, because each store has ids of its own; instants are ms since the test began.
+ */
+
+export interface QueuedEntry {
+  readonly sequence: number;
+  readonly event: string;
+  readonly isTest: boolean;
+  readonly review: string | null;
+  readonly round: number;
+  readonly attempt: number;
+  readonly dueAtMs: number | null;
+  readonly recordedAtMs: number;
+}
+
+export interface EndedEntry {
+  readonly sequence: number;
+  readonly event: string;
+  readonly round: number;
+  readonly state: "delivered" | "failed" | "skipped";
+  /** Of a skipped one, why and when. */
+  readonly reason: "deleted" | "skipped" | null;
+  readonly skippedAtMs: number | null;
+}
+
+export interface AttemptEntry {
+  readonly sequence: number;
+  readonly round: number;
+  readonly attempt: number;
+  readonly outcome: "delivered" | "retry" | "failed" | "interrupted";
+  readonly nextAttemptAtMs: number | null;
+}
+
+export interface SubscriptionState {
+  readonly name: string;
+  readonly state: "active" | "disabled" | "deleted";
+  readonly failures: number;
+  readonly ordering: "subscription" | "review";
+  readonly nextBatchAtMs: number | null;
+  readonly lastBatchAtMs: number | null;
+  /** The last sequence given out; null once nothing can be appended any more. */
+  readonly lastSequence: number | null;
+  readonly queued: readonly QueuedEntry[];
+  readonly ended: readonly EndedEntry[];
+  readonly attempts: readonly AttemptEntry[];
+  /** The events that wait for the next batch, in the order in which they were recorded. */
+  readonly waiting: readonly string[];
+}
+
+export interface ShardState {
+  readonly shard: number;
+  readonly owner: string | null;
+  readonly epoch: number;
+}
+
+export interface TablesState {
+  /** By name. */
+  readonly subscriptions: readonly SubscriptionState[];
+  readonly dispatchers: readonly string[];
+  /** All that were ever claimed. */
+  readonly shards: readonly ShardState[];
+}
+
+/** Brings the rows of a table into one order, whatever order a store answers them in. */
+export function inOrder<Row>(rows: Iterable<Row>, keyOf: (row: Row) => string): Row[] {
+  return [...rows].toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
+}
+
+export function bySequence(row: {
+  readonly sequence: number;
+  readonly round?: number;
+  readonly attempt?: number;
+  readonly outcome?: string;
+}): string {
+  const { sequence, round = 0, attempt = 0, outcome = "" } = row;
+  return `${String(sequence).padStart(9, "0")} ${round} ${attempt} ${outcome}`;
+}

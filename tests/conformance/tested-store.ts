@@ -1,0 +1,232 @@
+import type { Decision } from "../../dispatcher/actor/decide.ts";
+import type { Assignment, Leases } from "../../dispatcher/shards/leases.ts";
+import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
+import type { DispatchStore } from "../../dispatcher/store/store.ts";
+import { TEST_EVENT } from "../../src/outbox/event.ts";
+import type { Wake } from "../../src/outbox/schedule.ts";
+import { inOrder, type TablesState } from "./tables.ts";
+
+/** How long an hour of a batch interval is, in both stores. */
+export const BATCH_HOUR_MS = 1_000;
+
+export type Partner = 0 | 1;
+export const PARTNERS: readonly Partner[] = [0, 1];
+/** Reviews of each partner. */
+export const REVIEWS = 3;
+
+export interface NewSubscription {
+  readonly name: string;
+  readonly partner: Partner;
+  readonly kind: "immediate" | "batch";
+  readonly ordering: "subscription" | "review";
+  readonly shard: number;
+  /** Permanent failures in a row behind it. */
+  readonly failures: number;
+  /** For a batch subscription. */
+  readonly intervalHours: number;
+}
+
+export interface NewEvent {
+  readonly name: string;
+  readonly partner: Partner;
+  /** From 0; null for an event about a site, which no batch has. */
+  readonly review: number | null;
+}
+
+/** What became of one POST. */
+export interface Outcome {
+  /** Of the attempt, the same in both stores. */
+  readonly id: string;
+  readonly subscription: string;
+  readonly event: string;
+  readonly isTest: boolean;
+  readonly sequence: number;
+  readonly round: number;
+  readonly attempt: number;
+  readonly kind: Decision["kind"];
+  /** For a retry. */
+  readonly delayMs: number;
+}
+
+export interface Load {
+  readonly subscription: string;
+  readonly after: number;
+  readonly limit: number;
+  readonly exceptReviews: readonly (string | null)[];
+}
+
+/** Names for the ids of one store. */
+export class Names<Id extends string | number> {
+  readonly #ids = new Map<string, Id>();
+  readonly #names = new Map<Id, string>();
+
+  set(name: string, id: Id): void {
+    this.#ids.set(name, id);
+    this.#names.set(id, name);
+  }
+
+  idOf(name: string): Id {
+    const id = this.#ids.get(name);
+    if (id === undefined) throw new Error(`Nothing is called ${name}.`);
+    return id;
+  }
+
+  nameOf(id: Id): string {
+    const name = this.#names.get(id);
+    if (name === undefined) throw new Error(`${id} has no name.`);
+    return name;
+  }
+
+  has(id: Id): boolean {
+    return this.#names.has(id);
+  }
+}
+
+/** One of the two stores, with all that the dispatcher and the API do to it. Dispatchers have their names for ids. */
+export interface TestedStore {
+  readonly store: DispatchStore;
+  readonly leases: Leases;
+  readonly subscriptions: Names<string>;
+  readonly events: Names<string>;
+  readonly reviews: Names<number>;
+  shardOf(subscription: string): number;
+  now(): Date;
+  /** When the test began. */
+  readonly startMs: number;
+  /** Moves the clock of the processes and that of Postgres. */
+  pass(ms: number): Promise<void>;
+  /** Waits for what a store has begun to do. */
+  settle<T>(work: Promise<T>): Promise<T>;
+
+  create(subscription: NewSubscription): Promise<void>;
+  /** Records events in one transaction; answers whom to wake. */
+  append(events: readonly NewEvent[]): Promise<readonly Wake[]>;
+  /** False if it is refused, as for a disabled subscription. */
+  sendTest(subscription: string, event: string): Promise<boolean>;
+  redeliver(subscription: string, event: string): Promise<boolean>;
+  enable(subscription: string, held: "deliver" | "skip"): Promise<void>;
+  remove(subscription: string): Promise<void>;
+  reorder(subscription: string, ordering: "subscription" | "review"): Promise<void>;
+
+  tables(): Promise<TablesState>;
+}
+
+/** A store as the test asks it: the answers of both are alike, name by name. */
+export class Asked {
+  readonly on: TestedStore;
+
+  constructor(on: TestedStore) {
+    this.on = on;
+  }
+
+  async append(events: readonly NewEvent[]) {
+    const wakes = await this.on.append(events);
+    const woken = wakes.map(({ subscriptionId }) => this.on.subscriptions.nameOf(subscriptionId));
+    return woken.toSorted();
+  }
+
+  async load({ subscription, after, limit, exceptReviews }: Load) {
+    const { store, subscriptions, reviews, events } = this.on;
+    const request = {
+      id: subscriptions.idOf(subscription),
+      shard: this.on.shardOf(subscription),
+      generation: 1,
+      after,
+      limit,
+      exceptReviews: exceptReviews.map((name) => (name === null ? null : reviews.idOf(name))),
+    };
+    const [loaded] = await this.on.settle(store.load([request]));
+    const found = loaded?.found;
+    if (found === undefined) return undefined;
+    const entry = ({
+      sequence,
+      eventId,
+      round,
+      attempt,
+      dueAt,
+      isTest,
+    }: (typeof found.entries)[0]) => ({
+      sequence,
+      event: events.nameOf(eventId),
+      round,
+      attempt,
+      isTest,
+      dueAtMs: this.#ms(dueAt),
+    });
+    return {
+      ordering: found.subscription.ordering,
+      nextBatchAtMs: this.#ms(found.subscription.nextBatchAt),
+      entries: found.entries.map(entry),
+      tests: found.tests.map(entry),
+    };
+  }
+
+  async commit(dispatcher: string, outcomes: readonly Outcome[], repeated: boolean) {
+    const records = outcomes.map((one) => this.#recordOf(one));
+    const result = await this.on.settle(this.on.store.commit(dispatcher, records, repeated));
+    const named = (ids: readonly string[]) =>
+      [...new Set(ids.map((id) => this.on.subscriptions.nameOf(id)))].toSorted();
+    return {
+      fenced: result.fenced,
+      // What a fenced commit says of its subscriptions, nobody uses.
+      inactive: result.fenced ? [] : named(result.inactive),
+      disabled: named(result.disabled),
+    };
+  }
+
+  #recordOf({ subscription, event, isTest, kind, delayMs, ...numbers }: Outcome): AttemptRecord {
+    const now = this.on.now();
+    const isAnswered = kind !== "interrupted";
+    return {
+      ...numbers,
+      shard: this.on.shardOf(subscription),
+      subscriptionId: this.on.subscriptions.idOf(subscription),
+      eventId: this.on.events.idOf(event),
+      event: isTest ? TEST_EVENT : "review_received",
+      startedAt: now,
+      durationMs: 1,
+      statusCode: isAnswered ? 200 : null,
+      errorCode: null,
+      requestHeaders: {},
+      requestBody: "{}",
+      responseHeaders: isAnswered ? {} : null,
+      responseExcerpt: isAnswered ? "" : null,
+      responseTruncated: false,
+      resent: false,
+      decision: kind === "retry" ? { kind, dueAt: new Date(now.getTime() + delayMs) } : { kind },
+    };
+  }
+
+  dispatchBatch(dispatcher: string, subscription: string, id: string) {
+    const now = this.on.now();
+    const subscriptionId = this.on.subscriptions.idOf(subscription);
+    const batch = { id, dispatcherId: dispatcher, subscriptionId, now };
+    return this.on.settle(this.on.store.dispatchBatch(batch));
+  }
+
+  async sweep(shards: readonly number[]) {
+    const found = await this.on.settle(this.on.store.sweep(shards));
+    const swept = found
+      .filter(({ subscriptionId }) => this.on.subscriptions.has(subscriptionId))
+      .map(({ subscriptionId, shard, dueAt, headSince }) => ({
+        subscription: this.on.subscriptions.nameOf(subscriptionId),
+        shard,
+        dueAtMs: this.#ms(dueAt),
+        headSinceMs: this.#ms(headSince ?? null),
+      }));
+    return inOrder(swept, ({ subscription, headSinceMs }) => `${subscription} ${headSinceMs}`);
+  }
+
+  async renew(dispatcher: string, watchful: boolean) {
+    const assignment = await this.on.settle(this.on.leases.renew(dispatcher, watchful));
+    return { ...assignment, owned: ownedOf(assignment) };
+  }
+
+  #ms(at: Date | null): number | null {
+    return at === null ? null : at.getTime() - this.on.startMs;
+  }
+}
+
+function ownedOf({ owned }: Assignment): (readonly [shard: number, epoch: number])[] {
+  return [...owned].toSorted(([a], [b]) => a - b);
+}

@@ -1,0 +1,143 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+
+import { startPostgres, type Postgres } from "./postgres-store.ts";
+import type { Outcome } from "./tested-store.ts";
+import { TwoStores } from "./two-stores.ts";
+
+/** f: failed for good, d: delivered, r: to be retried, i: interrupted. */
+const KINDS = { f: "failed", d: "delivered", r: "retry", i: "interrupted" } as const;
+
+/** The rule of the 20th failure (interface.md 3.1): outcomes of one commit, in their order, after so many failures. */
+const CASES: [before: number, outcomes: string, after: number, state: "active" | "disabled"][] = [
+  [0, "f", 1, "active"],
+  [18, "f", 19, "active"],
+  [19, "f", 20, "disabled"],
+  [0, "f".repeat(19), 19, "active"],
+  [0, "f".repeat(20), 20, "disabled"],
+  [5, "f".repeat(15), 20, "disabled"],
+  // The counter stops at 20, whatever failed with it.
+  [18, "fffff", 20, "disabled"],
+  // A success ends the run, also one that another process was told of later.
+  [19, "d", 0, "active"],
+  [19, "df", 1, "active"],
+  [19, "fd", 20, "disabled"],
+  [18, "fd", 0, "active"],
+  [18, "fdf", 1, "active"],
+  [10, "f".repeat(9) + "d" + "f".repeat(19), 19, "active"],
+  [10, "f".repeat(10) + "d", 20, "disabled"],
+  [0, "dfdff", 2, "active"],
+  // Neither a retry nor what we broke off counts, in either direction.
+  [19, "r", 19, "active"],
+  [19, "i", 19, "active"],
+  [19, "rif", 20, "disabled"],
+  [5, "frifd", 0, "active"],
+];
+
+let postgres: Postgres;
+
+beforeAll(async () => {
+  postgres = await startPostgres();
+});
+afterAll(() => postgres.stop());
+
+async function subscribed(failures: number, events: number): Promise<TwoStores> {
+  const stores = await TwoStores.on(postgres);
+  await stores.create({
+    name: "one",
+    partner: 0,
+    kind: "immediate",
+    ordering: "subscription",
+    shard: 7,
+    failures,
+    intervalHours: 1,
+  });
+  await stores.append(
+    Array.from({ length: events }, () => ({
+      name: stores.newName("EVENT"),
+      partner: 0,
+      review: 0,
+    })),
+  );
+  await stores.join("dispatcher");
+  return stores;
+}
+
+/** One outcome for each of the first entries. */
+function outcomesOf(stores: TwoStores, kinds: string): Outcome[] {
+  const { queued } = stores.subscription("one");
+  return Array.from(kinds, (kind, at) => {
+    const entry = queued[at];
+    if (entry === undefined) throw new Error(`There is no entry ${at}.`);
+    const { event, isTest, sequence, round, attempt } = entry;
+    return {
+      id: stores.newName("ATTEMPT"),
+      subscription: "one",
+      event,
+      isTest,
+      sequence,
+      round,
+      attempt,
+      delayMs: 1_000,
+      kind: KINDS[kind as keyof typeof KINDS],
+    };
+  });
+}
+
+describe("permanent failures in a row", () => {
+  test.each(CASES)("after %d of them, %s makes %d, %s", async (before, kinds, after, state) => {
+    const stores = await subscribed(before, kinds.length);
+    const { disabled } = await stores.commit("dispatcher", outcomesOf(stores, kinds));
+    expect(disabled).toEqual(state === "disabled" ? ["one"] : []);
+    const { failures, state: found } = stores.subscription("one");
+    expect([failures, found]).toEqual([after, state]);
+  });
+
+  test("count once, though the answer to their commit was lost", async () => {
+    const stores = await subscribed(17, 2);
+    const outcomes = outcomesOf(stores, "ff");
+    await stores.commit("dispatcher", outcomes);
+    await stores.commit("dispatcher", outcomes, true);
+    expect(stores.subscription("one")).toMatchObject({ failures: 19, state: "active" });
+  });
+
+  test("count one by one as they do together", async () => {
+    const stores = await subscribed(17, 4);
+    for (const outcome of outcomesOf(stores, "ffff")) await stores.commit("dispatcher", [outcome]);
+    expect(stores.subscription("one")).toMatchObject({ failures: 20, state: "disabled" });
+  });
+
+  test("leave the counter of a disabled subscription alone, as do successes", async () => {
+    const stores = await subscribed(19, 3);
+    const [first, ...late] = outcomesOf(stores, "ffd");
+    await stores.commit("dispatcher", first === undefined ? [] : [first]);
+    const answer = await stores.commit("dispatcher", late);
+    expect(answer).toEqual({ fenced: false, inactive: ["one"], disabled: [] });
+    expect(stores.subscription("one")).toMatchObject({ failures: 20, state: "disabled" });
+  });
+
+  test.each(["deliver", "skip"] as const)(
+    "are forgotten by an enable that says %s",
+    async (held) => {
+      const stores = await subscribed(19, 2);
+      await stores.commit("dispatcher", outcomesOf(stores, "f"));
+      await stores.enable("one", held);
+      const { failures, state, queued } = stores.subscription("one");
+      expect([failures, state, queued.length]).toEqual([0, "active", held === "deliver" ? 1 : 0]);
+    },
+  );
+
+  test("are forgotten by an enable of a subscription that is active", async () => {
+    const stores = await subscribed(19, 1);
+    await stores.enable("one", "skip");
+    const { failures, queued } = stores.subscription("one");
+    expect([failures, queued.length]).toEqual([0, 1]);
+  });
+
+  test("count nothing under a lease that is lost", async () => {
+    const stores = await subscribed(19, 1);
+    await stores.leave("dispatcher");
+    const answer = await stores.commit("dispatcher", outcomesOf(stores, "f"));
+    expect(answer).toEqual({ fenced: true, inactive: [], disabled: [] });
+    expect(stores.subscription("one")).toMatchObject({ failures: 19, attempts: [] });
+  });
+});

@@ -1,0 +1,121 @@
+import { expect } from "bun:test";
+
+import type { Postgres } from "./postgres-store.ts";
+import { SimulatedStore } from "./simulated-store.ts";
+import type { SubscriptionState, TablesState } from "./tables.ts";
+import {
+  Asked,
+  type Load,
+  type NewEvent,
+  type NewSubscription,
+  type Outcome,
+} from "./tested-store.ts";
+
+/** Both stores, which are asked the same and have to answer and to hold the same. */
+export class TwoStores {
+  readonly #real: Asked;
+  readonly #simulated = new Asked(new SimulatedStore());
+  #tables: TablesState = { subscriptions: [], dispatchers: [], shards: [] };
+  #named = 0;
+
+  constructor(real: Asked) {
+    this.#real = real;
+  }
+
+  static async on(postgres: Postgres): Promise<TwoStores> {
+    return new TwoStores(new Asked(await postgres.empty()));
+  }
+
+  /** What both hold since the last comparison. */
+  get tables(): TablesState {
+    return this.#tables;
+  }
+
+  subscription(name: string): SubscriptionState {
+    const found = this.#tables.subscriptions.find((one) => one.name === name);
+    if (found === undefined) throw new Error(`There is no subscription ${name}.`);
+    return found;
+  }
+
+  /** A name that nothing has yet; a ULID's length, as ids of attempts and batches have to have. */
+  newName(kind: string): string {
+    return kind + String(++this.#named).padStart(26 - kind.length, "0");
+  }
+
+  create(subscription: NewSubscription) {
+    return this.#both(({ on }) => on.create(subscription));
+  }
+
+  append(events: readonly NewEvent[]) {
+    return this.#both((store) => store.append(events));
+  }
+
+  sendTest(name: string, event: string) {
+    return this.#both(({ on }) => on.sendTest(name, event));
+  }
+
+  redeliver(name: string, event: string) {
+    return this.#both(({ on }) => on.redeliver(name, event));
+  }
+
+  enable(name: string, held: "deliver" | "skip") {
+    return this.#both(({ on }) => on.enable(name, held));
+  }
+
+  remove(name: string) {
+    return this.#both(({ on }) => on.remove(name));
+  }
+
+  reorder(name: string, ordering: "subscription" | "review") {
+    return this.#both(({ on }) => on.reorder(name, ordering));
+  }
+
+  load(load: Load) {
+    return this.#both((store) => store.load(load));
+  }
+
+  sweep(shards: readonly number[]) {
+    return this.#both((store) => store.sweep(shards));
+  }
+
+  commit(dispatcher: string, outcomes: readonly Outcome[], repeated = false) {
+    return this.#both((store) => store.commit(dispatcher, outcomes, repeated));
+  }
+
+  dispatchBatch(dispatcher: string, name: string) {
+    const id = this.newName("BATCH");
+    return this.#both((store) => store.dispatchBatch(dispatcher, name, id));
+  }
+
+  join(dispatcher: string) {
+    return this.#both(({ on }) => on.settle(on.leases.join(dispatcher)));
+  }
+
+  leave(dispatcher: string) {
+    return this.#both(({ on }) => on.settle(on.leases.leave(dispatcher)));
+  }
+
+  renew(dispatcher: string, watchful: boolean) {
+    return this.#both((store) => store.renew(dispatcher, watchful));
+  }
+
+  release(dispatcher: string, epochs: ReadonlyMap<number, number>) {
+    return this.#both(({ on }) => on.settle(on.leases.release(dispatcher, epochs)));
+  }
+
+  pass(ms: number) {
+    return this.#both(({ on }) => on.pass(ms));
+  }
+
+  /** Asks both, and compares their answers and then their tables. */
+  async #both<Answer>(ask: (store: Asked) => Promise<Answer>): Promise<Answer> {
+    const real = await ask(this.#real);
+    const simulated = await ask(this.#simulated);
+    expect(simulated, "the answer of the simulated store").toEqual(real as never);
+    this.#tables = await this.#real.on.tables();
+    expect(await this.#simulated.on.tables(), "the tables of the simulated store").toEqual(
+      this.#tables,
+    );
+    return real;
+  }
+}
