@@ -20,7 +20,7 @@ export const LEASE_RENEW_MS = 1_000;
 /** How long after a renewal something new may be sent: it ends well before anybody else may take over. */
 export const LEASE_SAFE_MS = 3_000;
 
-interface Assignment {
+export interface Assignment {
   /** False if the row is gone, and with it everything that this process held. */
   readonly alive: boolean;
   /** All shards that are ours now, those just claimed included, with their epochs: each claim begins a new one. */

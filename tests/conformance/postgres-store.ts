@@ -1,6 +1,6 @@
 import { createLeases, type Leases } from "../../dispatcher/shards/leases.ts";
 import { createStore, type DispatchStore } from "../../dispatcher/store/store.ts";
-import type { Db } from "../../db/client.ts";
+import type { RawDb } from "../../db/client.ts";
 import { addMs } from "../../src/lib/clock.ts";
 import type { RecordedAction } from "../../src/outbox/event.ts";
 import { recordActions } from "../../src/outbox/queries.ts";
@@ -48,7 +48,7 @@ export async function startPostgres(): Promise<Postgres> {
 }
 
 /** Leases run on the clock of Postgres, so for these connections `now()` answers what the test set. */
-async function withClock({ db, connect }: TestDatabase): Promise<Db> {
+async function withClock({ db, connect }: TestDatabase): Promise<RawDb> {
   await db.sql.unsafe(`
     create schema test;
     create table test.clock (now timestamptz(3) not null);
@@ -61,7 +61,7 @@ async function withClock({ db, connect }: TestDatabase): Promise<Db> {
   return connect();
 }
 
-async function setClock({ sql }: Db, now: Date): Promise<void> {
+async function setClock({ sql }: RawDb, now: Date): Promise<void> {
   await sql`update test.clock set now = ${now}`;
 }
 
@@ -86,7 +86,7 @@ async function tenantOf(world: WebhookWorld, partner: 0 | 1): Promise<Tenant> {
   };
 }
 
-async function emptyTables({ sql }: Db): Promise<void> {
+async function emptyTables({ sql }: RawDb): Promise<void> {
   await sql`
     truncate webhook_subscriptions, review_history, outbox, settled_entries, delivery_attempts cascade`;
   await sql`delete from dispatchers`;
@@ -101,12 +101,12 @@ class PostgresStore implements TestedStore {
   readonly reviews = new Names<number>();
   readonly startMs: number;
   readonly #world: WebhookWorld;
-  readonly #db: Db;
+  readonly #db: RawDb;
   readonly #tenants: readonly Tenant[];
   readonly #shards = new Map<string, number>();
   readonly #acting = new Map<string, Who>();
 
-  constructor(world: WebhookWorld, db: Db, tenants: readonly Tenant[]) {
+  constructor(world: WebhookWorld, db: RawDb, tenants: readonly Tenant[]) {
     this.#world = world;
     this.#db = db;
     this.#tenants = tenants;

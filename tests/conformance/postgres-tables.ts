@@ -1,4 +1,4 @@
-import type { Db } from "../../db/client.ts";
+import type { RawDb } from "../../db/client.ts";
 import {
   bySequence,
   inOrder,
@@ -50,7 +50,7 @@ interface AttemptRow {
 }
 
 /** What stands in the tables of the outbox, by the names of the test. */
-export async function postgresTables(db: Db, names: Context): Promise<TablesState> {
+export async function postgresTables(db: RawDb, names: Context): Promise<TablesState> {
   const [subscriptions, queued, skipped, attempts, waiting, leases] = await Promise.all([
     subscriptionRows(db),
     queuedRows(db),
@@ -134,7 +134,7 @@ function attemptEntry(row: AttemptRow, names: Context): AttemptEntry {
   return { sequence, round, attempt, outcome, nextAttemptAtMs: since(nextAttemptAt, names) };
 }
 
-function subscriptionRows({ sql }: Db) {
+function subscriptionRows({ sql }: RawDb) {
   return sql<
     (Pick<SubscriptionState, "state" | "failures" | "ordering" | "lastSequence"> & {
       readonly id: string;
@@ -147,33 +147,33 @@ function subscriptionRows({ sql }: Db) {
       from webhook_subscriptions s left join outbox_sequences q on q.subscription_id = s.id`;
 }
 
-function queuedRows({ sql }: Db) {
+function queuedRows({ sql }: RawDb) {
   return sql<Of<QueuedRow>[]>`
     select subscription_id as "subscriptionId", sequence, event_id as "eventId", is_test as "isTest",
            review_id as "reviewId", round, attempt, due_at as "dueAt", recorded_at as "recordedAt"
       from outbox order by subscription_id, sequence`;
 }
 
-function skippedRows({ sql }: Db) {
+function skippedRows({ sql }: RawDb) {
   return sql<Of<SkippedRow>[]>`
     select subscription_id as "subscriptionId", sequence, event_id as "eventId", round, reason, settled_at as at
       from settled_entries`;
 }
 
-function attemptRows({ sql }: Db) {
+function attemptRows({ sql }: RawDb) {
   return sql<Of<AttemptRow>[]>`
     select subscription_id as "subscriptionId", sequence, event_id as "eventId", round, attempt, outcome,
            next_attempt_at as "nextAttemptAt", recorded_at is not null as ends
       from delivery_attempts`;
 }
 
-function waitingRows({ sql }: Db) {
+function waitingRows({ sql }: RawDb) {
   return sql<Of<{ readonly eventId: string }>[]>`
     select b.subscription_id as "subscriptionId", h.event_id as "eventId"
       from batch_entries b join review_history h on h.id = b.review_history_id order by h.id`;
 }
 
-async function leaseRows({ sql }: Db): Promise<Pick<TablesState, "dispatchers" | "shards">> {
+async function leaseRows({ sql }: RawDb): Promise<Pick<TablesState, "dispatchers" | "shards">> {
   const dispatchers = await sql<{ id: string }[]>`select id from dispatchers order by id`;
   const shards = await sql<{ shard: number; owner: string | null; epoch: number }[]>`
     select id as shard, dispatcher_id as owner, epoch from shards where epoch > 0 order by id`;

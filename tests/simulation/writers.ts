@@ -57,7 +57,7 @@ export class Writers {
  * `recordActions`: writes events to the outbox of every subscription that wants them, and to where they wait for a
  * batch; answers the subscriptions to wake. The events are drawn while the sequences are held.
  */
-async function recordEvents(
+export async function recordEvents(
   deps: StoreDeps,
   session: Session,
   {
