@@ -211,7 +211,7 @@ function print(history: ReadonlyMap<string, string>): number {
   console.log("| Event | Call | Row of review_history | Delivered body |\n|---|---|---|---|");
   const missing: string[] = [];
   for (const { value } of CATALOG) {
-    // A test is no activity: it has no row (decisions.md 3).
+    // A test is no activity: it has no row (contract 6.12).
     const row = value === "webhook.test" ? "none, it is a test" : history.get(value);
     if (row === undefined || !bodies.has(value)) missing.push(value);
     const cells = [causes.get(value), row, bodies.get(value)].map((one) => cell(one));

@@ -13,6 +13,7 @@ const CHECKS: [name: string, command: string[]][] = [
   ["types of the dashboard", ["tsc", "--noEmit", "-p", "src/dashboard/app"]],
   ["dead code", ["knip"]],
   ["imports", [process.execPath, "scripts/check/imports.ts"]],
+  ["citations", [process.execPath, "scripts/check/citations.ts"]],
   ["unit tests", [process.execPath, "test", "--timeout=180000", "tests/unit"]],
 ];
 

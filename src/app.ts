@@ -29,7 +29,7 @@ export interface AppDeps extends ApiDeps {
 /** A store that takes longer is not ready; whoever asks has a deadline too. */
 const PING_TIMEOUT_MS = 2_000;
 
-/** GET of these has an effect, so that HEAD is none of their methods (decisions.md 2). */
+/** GET of these has an effect, so that HEAD is none of their methods (contract 4). */
 const GET_HAS_EFFECT = new Set([...SIGN_OUT_PATHS, EXCHANGE_PATH]);
 
 /** The whole process as one Elysia instance: what every request meets, the API, documents and pages. */

@@ -24,7 +24,7 @@ create table companies (
   brand_name text,
   white_label_domain text unique,
   created_at timestamptz(3) not null,
-  -- Only an account belongs to a partner, and only an account has a plan (decisions.md 2, login).
+  -- Only an account belongs to a partner, and only an account has a plan (contract 4.5).
   constraint companies_account_partner check ((type = 'account') = (partner_id is not null)),
   constraint companies_account_plan check ((type = 'account') = (plan_id is not null))
 );
@@ -121,7 +121,7 @@ create table authentication_events (
 );
 create index authentication_events_user on authentication_events (user_id, id desc);
 
--- A JWT counts only while its row lives: revoking is deleting (decisions.md 2, revocation).
+-- A JWT counts only while its row lives: revoking is deleting (contract 4.3).
 create table tokens (
   jti text collate "C" primary key,
   kind text not null check (kind in
@@ -336,7 +336,7 @@ create table store_review_sites (
 );
 create index store_review_sites_account on store_review_sites (account_id, id);
 
--- Ids are unique per provider for ever (decisions.md 6): a repeated one changes nothing.
+-- Ids are unique per provider for ever (contract 9.1): a repeated one changes nothing.
 create table provider_events (
   review_site_id integer not null references review_sites (id),
   id text collate "C" not null,
@@ -378,7 +378,7 @@ create index reviews_account on reviews (account_id, id desc);
 create index reviews_store on reviews (store_id, id desc);
 
 -- The audit trail. Together with its columns, actor, review or site, and metadata are the body of the webhook,
--- fixed here and never changed (decisions.md 4, identity); `json` keeps their text as written.
+-- fixed here and never changed (contract 7.3); `json` keeps their text as written.
 create table review_history (
   id bigint generated always as identity primary key,
   event_id text collate "C" not null unique,
@@ -395,7 +395,7 @@ create table review_history (
   metadata json not null,
   occurred_at timestamptz(3) not null,
   recorded_at timestamptz(3) not null,
-  -- A review event shows the review, a site-connection event the site and its axis (interface.md 6.2, 6.3).
+  -- A review event shows the review, a site-connection event the site and its axis (contract 8.2 and 8.3).
   constraint review_history_axis_of_site check ((site is null) = (axis is null)),
   constraint review_history_review_or_site check ((site is null) = (review is not null))
 );
@@ -450,7 +450,7 @@ create table webhook_subscriptions (
   constraint webhook_subscriptions_previous_secret
     check ((sealed_previous_secret is null) = (previous_secret_expires_at is null))
 );
--- The slot (interface.md 3.1): this index decides, not a check before the insert.
+-- The slot (contract 6.2): this index decides, not a check before the insert.
 create unique index webhook_subscriptions_slot on webhook_subscriptions (partner_id, delivery_kind)
   where state <> 'deleted';
 create index webhook_subscriptions_partner on webhook_subscriptions (partner_id, id desc);
@@ -484,7 +484,7 @@ create table outbox (
   -- Null for webhook.test, whose body follows from this row alone.
   review_history_id bigint references review_history (id),
   review_id integer,
-  -- Of an event of a batch: the dispatch and the review (interface.md 6.4, rule 2).
+  -- Of an event of a batch: the dispatch and the review (contract 7.14).
   batch_job_id text collate "C",
   round smallint not null default 1 check (round >= 1),
   attempt smallint not null default 1 check (attempt between 1 and 4),
@@ -554,7 +554,7 @@ create table delivery_attempts (
   response_truncated boolean not null,
   next_attempt_at timestamptz(3),
   -- A kept connection died without a byte of an answer, and the same request went out once more on a fresh one within
-  -- the attempt (decisions.md 4): the receiver may have got it twice.
+  -- the attempt (contract 7.10): the receiver may have got it twice.
   resent boolean not null default false,
   -- Set on the attempt that ended its entry, delivered or failed, and on no other: what a redelivery needs of the entry
   -- that review_history does not know.

@@ -44,7 +44,7 @@ export const deliveryAttempts = pgTable(
     nextAttemptAt: instant("next_attempt_at"),
     /**
      * A kept connection died without a byte of an answer, and the same request went out once more on a fresh one within
-     * the attempt (decisions.md 4): the receiver may have got it twice, so the record says so.
+     * the attempt (contract 7.10): the receiver may have got it twice, so the record says so.
      */
     resent: boolean("resent").notNull().default(false),
     payloadMode: text("payload_mode", { enum: ["full", "minimal"] }),

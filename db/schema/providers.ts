@@ -51,7 +51,7 @@ export const storeReviewSites = pgTable(
   ],
 );
 
-/** Ids are unique per provider for ever (decisions.md 6): a repeated one changes nothing. */
+/** Ids are unique per provider for ever (contract 9.1): a repeated one changes nothing. */
 export const providerEvents = pgTable(
   "provider_events",
   {

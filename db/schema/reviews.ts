@@ -58,7 +58,7 @@ export const reviews = pgTable(
 
 /**
  * The audit trail. Together with its columns, actor, review or site, and metadata are the body of the webhook, fixed
- * here and never changed (decisions.md 4, identity); `json` keeps their text as written.
+ * here and never changed (contract 7.3); `json` keeps their text as written.
  */
 export const reviewHistory = pgTable(
   "review_history",
@@ -98,7 +98,7 @@ export const reviewHistory = pgTable(
       .where(
         sql`event in ('review_pull_connected', 'review_pull_disconnected', 'response_post_connected', 'response_post_disconnected')`,
       ),
-    // A review event shows the review, a site-connection event the site and its axis (interface.md 6.2, 6.3).
+    // A review event shows the review, a site-connection event the site and its axis (contract 8.2 and 8.3).
     check("review_history_axis_of_site", sql`(site is null) = (axis is null)`),
     check("review_history_review_or_site", sql`(site is null) = (review is not null)`),
   ],

@@ -34,7 +34,7 @@ export const authenticationEvents = pgTable(
   (t) => [index("authentication_events_user").on(t.userId, t.id.desc().nullsFirst())],
 );
 
-/** A JWT counts only while its row lives: revoking is deleting (decisions.md 2, revocation). */
+/** A JWT counts only while its row lives: revoking is deleting (contract 4.3). */
 export const tokens = pgTable(
   "tokens",
   {

@@ -50,7 +50,7 @@ export const webhookSubscriptions = pgTable(
     deletedAt: instant("deleted_at"),
   },
   (t) => [
-    // The slot (interface.md 3.1): this index decides, not a check before the insert.
+    // The slot (contract 6.2): this index decides, not a check before the insert.
     uniqueIndex("webhook_subscriptions_slot")
       .on(t.partnerId, t.deliveryKind)
       .where(sql`state <> 'deleted'`),

@@ -1,6 +1,6 @@
 import type { Axis, PayloadMode } from "../../src/outbox/event.ts";
 
-/** The facts of an event, which never change (decisions.md 4, identity). The `Json` fields are texts as stored. */
+/** The facts of an event, which never change (contract 7.3). The `Json` fields are texts as stored. */
 export interface EventFacts {
   readonly eventId: string;
   readonly event: string;

@@ -1,7 +1,7 @@
 import type { Decision } from "./decide.ts";
 import type { Entry, Subscription } from "./entry.ts";
 
-/** In a lane, at most this many outcomes may wait for their commit while the next entry is sent (decisions.md 4). */
+/** In a lane, at most this many outcomes may wait for their commit while the next entry is sent (contract 7.4). */
 export const SEND_AHEAD = 16;
 
 /** Entries that go strictly one after the other: all of a subscription, those of one review, or one test event. */
@@ -22,7 +22,9 @@ export interface Lane {
 
 export const MAIN = "main";
 
-/** The lane of an entry. A test event has one of its own, so that it is never stuck and never delays (decisions.md 3). */
+/**
+ * The lane of an entry. A test event has one of its own, so that it is never stuck and never delays (contract 6.12).
+ */
 export function laneName(ordering: Subscription["ordering"], entry: Entry): string {
   if (entry.isTest) return `test:${entry.sequence}`;
   // Events without a review share one lane.

@@ -5,7 +5,7 @@ import type { Lane } from "./lane.ts";
 export const MAX_QUEUED = 64;
 /** Requests at once per subscription where reviews have lanes of their own. */
 export const PARALLEL_REVIEWS = 8;
-/** A URL or secret older than this is read again before it is used (decisions.md 4: read at each attempt). */
+/** A URL or secret older than this is read again before it is used (contract 7.12: read at each attempt). */
 const SETTINGS_MAX_AGE_MS = 1_000;
 
 export interface Actor {

@@ -5,7 +5,7 @@ import { signBody } from "./signature.ts";
 
 const USER_AGENT = "ReviewRelay/1.0 (webhooks)";
 
-/** The signed POST of one attempt (interface.md 6.1). During the grace period of a rotation it carries both signatures. */
+/** The signed POST of one attempt (contract 7.1). During the grace period of a rotation it carries both signatures. */
 export function composeRequest(
   entry: Entry,
   subscription: Subscription,

@@ -32,7 +32,7 @@ interface Answered extends Measured {
 }
 
 /**
- * What became of one attempt (`decisions.md` 4). Two are no failures of the receiver: `aborted`, which is our own doing,
+ * What became of one attempt (contract 7.5). Two are no failures of the receiver: `aborted`, which is our own doing,
  * and `unsent`, where our egress proxy is not there or refuses us.
  */
 export type Outcome =

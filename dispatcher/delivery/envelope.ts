@@ -3,7 +3,7 @@ import type { PayloadMode } from "../../src/outbox/event.ts";
 import type { BodySource, EventFacts } from "../actor/entry.ts";
 
 /**
- * The JSON body of one attempt, in the field order of interface.md 6.2 and 6.3. Everything in it is fixed but
+ * The JSON body of one attempt, in the field order of contract 8.2 and 8.3. Everything in it is fixed but
  * `delivered_at`, the instant of the attempt, which minimal mode does not have. The stored JSON goes in as it is:
  * the bytes of a repeat differ in `delivered_at` alone.
  */
@@ -17,7 +17,7 @@ function full(facts: EventFacts, deliveredAt: Date): string {
   const head = `${identity(facts)},"delivered_at":"${isoInstant(deliveredAt)}","partner":{"id":${facts.partnerId}}`;
   if (facts.siteJson === null)
     return `{${head},"actor":${facts.actorJson},"review":${facts.reviewJson},"metadata":${facts.metadataJson}}`;
-  // A posting event is also about a review, without embedding it (decisions.md 5).
+  // A posting event is also about a review, without embedding it (contract 8.1).
   const review =
     facts.reviewId === null
       ? ""

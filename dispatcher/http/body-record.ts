@@ -1,7 +1,7 @@
-/** How much of a response body is read; it is for the record only (`decisions.md` 4). */
+/** How much of a response body is read; it is for the record only (contract 7.5). */
 export const MAX_BODY_BYTES = 64 * 1024;
 
-/** How much of it is kept (`decisions.md` 4). */
+/** How much of it is kept (contract 7). */
 export const EXCERPT_BYTES = 4 * 1024;
 
 const EMPTY = Buffer.alloc(0);

@@ -7,10 +7,10 @@ import type { ExchangeDeps, ExchangeResult, WireRequest } from "./exchange.ts";
 import { ConnectionPool, IDLE_MS, MAX_CONNECTION_AGE_MS } from "./pool.ts";
 import { encodeRequest } from "./encode.ts";
 
-/** How long look-up, connection, TLS, request and answer headers may take together (`decisions.md` 4). */
+/** How long look-up, connection, TLS, request and answer headers may take together (contract 7.10). */
 const DELIVERY_TIMEOUT_MS = 15_000;
 
-/** How long the body is read after that, at most (`decisions.md` 4). */
+/** How long the body is read after that, at most (contract 7.5). */
 const BODY_TIMEOUT_MS = 2000;
 
 /** How long one address of several is waited for before the next is tried (our choice). */

@@ -7,7 +7,7 @@ import { Connection } from "./connection.ts";
 import type { ConnectionUser, Dialling } from "./connection.ts";
 import { SessionCache } from "./sessions.ts";
 
-/** A connection idle for longer is not used again (`decisions.md` 4): many receivers close at 5 s. */
+/** A connection idle for longer is not used again (contract 7.10): many receivers close at 5 s. */
 export const IDLE_MS = 4000;
 
 /**

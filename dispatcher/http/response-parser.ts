@@ -4,7 +4,7 @@ import { isCompressed } from "./excerpt.ts";
 import { hasBareNewline } from "./response-head.ts";
 import type { HeadReader, ResponseHead } from "./response-head.ts";
 
-/** How long all heads of one answer may be together, interim ones included; trailers as much again (`decisions.md` 4). */
+/** How long all heads of one answer may be together, interim ones included; trailers as much again (contract 7.10). */
 export const MAX_HEAD_BYTES = 16 * 1024;
 
 const HEAD_END = Buffer.from("\r\n\r\n");

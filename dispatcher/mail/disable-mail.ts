@@ -4,7 +4,7 @@ import { queueMail } from "../../src/outbox/mail.ts";
 import { DISABLE_AFTER_FAILURES } from "../actor/decide.ts";
 import { ownersOf } from "./queries.ts";
 
-/** Queues one mail per owner for each subscription that was just disabled (decisions.md 4, disable). */
+/** Queues one mail per owner for each subscription that was just disabled (contract 7.9). */
 export async function mailOwners(
   tx: Tx,
   deps: { readonly box: SecretBox },

@@ -170,7 +170,7 @@ const COMMITS = {
 
 /**
  * Writes the records of many actors in one statement: attempt rows, entries gone or waiting, failure counters
- * and the disabling at the 20th failure (interface.md 3.1). All of it or nothing; and only while this process holds
+ * and the disabling at the 20th failure (contract 6.3). All of it or nothing; and only while this process holds
  * its lease, whose row is locked meanwhile. Sending the same records again changes nothing more: an entry moves only
  * from the attempt that the record is about, and counters follow the entries that moved.
  *

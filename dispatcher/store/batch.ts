@@ -19,7 +19,7 @@ export interface BatchResult {
 }
 
 /**
- * Dispatches a due batch slot (interface.md 6.4, rule 2): in one transaction the events that wait become entries of the
+ * Dispatches a due batch slot (contract 7.14): in one transaction the events that wait become entries of the
  * outbox, review by review, and the cursor advances. A subscription that is no longer due, active or there changes
  * nothing. What commits while this runs is not seen, and falls into the next window.
  */

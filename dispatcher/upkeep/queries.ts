@@ -33,7 +33,7 @@ const expiry = statement({
 
 /**
  * Settles entries of disabled subscriptions that are older than the retention time as skipped, at most `limit`
- * (decisions.md 4, disable). An entry that somebody else has locked is left for the next time.
+ * (contract 7.9). An entry that somebody else has locked is left for the next time.
  */
 export async function expireHeldEntries(
   db: Db,

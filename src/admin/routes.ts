@@ -8,7 +8,7 @@ import { partnerRoutes } from "./routes/partners.ts";
 import { providerAdminRoutes } from "./routes/providers.ts";
 import { userRoutes } from "./routes/users.ts";
 
-/** decisions.md 7, for super-admins; the identity providers have a folder of their own. */
+/** Contract 10, for super-admins; the identity providers have a folder of their own. */
 export function adminRoutes(deps: DispatcherRouteDeps) {
   return new Elysia({ name: "admin" })
     .use(partnerRoutes(deps))

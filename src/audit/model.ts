@@ -5,7 +5,7 @@ import { instantText, rowId } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
 
 /**
- * Every action of the audit log (decisions.md 2, audit log). Comments name what the `details` of the actions below them
+ * Every action of the audit log (contract 3.8). Comments name what the `details` of the actions below them
  * hold.
  */
 export const AUDIT_ACTIONS = [

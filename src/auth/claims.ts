@@ -1,6 +1,6 @@
 import type { TokenRow } from "./queries/tokens.ts";
 
-/** RFC 9068 for access tokens; refresh tokens are JWTs too, told apart by their type (decisions.md 2, JWT). */
+/** RFC 9068 for access tokens; refresh tokens are JWTs too, told apart by their type (contract 4.1). */
 export type TokenType = "at+jwt" | "rt+jwt";
 
 /** `client_id` of the tokens that the service issues to its own pages: the claim is never absent (RFC 9068, 2.2). */
@@ -59,7 +59,7 @@ function readActor(act: unknown): Claims["act"] | "malformed" {
   return typeof act.sub === "string" ? { sub: act.sub } : "malformed";
 }
 
-/** decisions.md 2, revocation: sub, client, scope, act and exp must equal the row's. */
+/** Contract 4.3: sub, client, scope, act and exp must equal the row's. */
 export function claimsMatch(claims: Claims, row: ClaimedRow): boolean {
   const expected = claimsOf(row, claims.jti);
   return (

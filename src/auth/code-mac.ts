@@ -5,8 +5,7 @@ import { equalInConstantTime } from "../lib/secret-box.ts";
 const KEY_BYTES = 32;
 
 /**
- * Makes what is stored instead of a mailed code: of six digits a hash without a key could be reversed (decisions.md 2,
- * email OTP).
+ * Makes what is stored instead of a mailed code: of six digits a hash without a key could be reversed (contract 4.14).
  */
 export interface CodeMac {
   /** `context` ties the code to its email and purpose. */

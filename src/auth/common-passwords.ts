@@ -1,7 +1,7 @@
 import { dictionary } from "@zxcvbn-ts/language-common";
 
 /**
- * decisions.md 2, passwords: the most frequent leaked passwords, of which some 18,000 have at least 8 characters; they
+ * Contract 4.17: the most frequent leaked passwords, of which some 18,000 have at least 8 characters; they
  * are compared in any case. The zxcvbn-ts project maintains the list.
  */
 const COMMON: ReadonlySet<string> = new Set(dictionary["passwords-common"]);

@@ -1,8 +1,8 @@
 import { addMs } from "../lib/clock.ts";
 
-/** interface.md 8, sign-in lock. */
+/** See contract 4.8. */
 export const WRONG_ATTEMPTS_TO_LOCK = 5;
-/** decisions.md 2, lock: how long after the last wrong password the counters start from zero again. */
+/** Contract 4.8: how long after the last wrong password the counters start from zero again. */
 export const FORGET_FAILURES_AFTER_MS = 24 * 60 * 60 * 1000;
 
 /** The sign-in lock of one normalised email. */
@@ -19,7 +19,7 @@ export interface SignInLock {
 type WrongAttempt = { kind: "locked"; until: Date } | { kind: "counted"; lock: SignInLock };
 
 /**
- * The rule of the sign-in lock (interface.md 3.2, decisions.md 2). `settleWrongAttempt` in queries/locks.ts is the same
+ * The rule of the sign-in lock (contract 4.8). `settleWrongAttempt` in queries/locks.ts is the same
  * rule in SQL, because parallel attempts must be settled one after the other in one statement;
  * tests/integration/auth-lock.test.ts holds the two together.
  */
@@ -58,10 +58,10 @@ function isForgotten(lock: SignInLock, now: Date): boolean {
   return addMs(lock.lastFailureAt, FORGET_FAILURES_AFTER_MS) <= now;
 }
 
-/** decisions.md 2, email OTP: per email, in any 24 h. */
+/** Contract 4.14: per email, in any 24 h. */
 export const CODES_PER_DAY = 10;
 export const WRONG_CODES_PER_DAY = 20;
-/** decisions.md 2, email OTP: per code. */
+/** Contract 4.14: per code. */
 export const TRIES_PER_CODE = 5;
 export const CODE_LIMITS_WINDOW_MS = 24 * 60 * 60 * 1000;
 
@@ -134,7 +134,7 @@ type RefreshDecision =
   | { readonly kind: "redeem"; readonly scope: string };
 
 /**
- * decisions.md 2, refresh. Without `scopes` the new access token has the scope of the refresh token, within `ceiling`:
+ * Contract 5.3. Without `scopes` the new access token has the scope of the refresh token, within `ceiling`:
  * the scopes that the client is registered for by now.
  */
 export function decideRefresh(

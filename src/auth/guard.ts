@@ -8,8 +8,7 @@ export function anyUser(scope?: Scope): Access {
 }
 
 /**
- * Admits owners and admins of a partner, but nobody who acts for them (interface.md 5.4; decisions.md 1, order of
- * checks).
+ * Admits owners and admins of a partner, but nobody who acts for them (contract 2.6 and 3.5).
  */
 export function partnerAdmin(scope: Scope): Access {
   return allow(
@@ -21,7 +20,7 @@ export function partnerAdmin(scope: Scope): Access {
   );
 }
 
-/** Admits users of an account and of its locations, and whoever acts for its owner (decisions.md 2, sessions). */
+/** Admits users of an account and of its locations, and whoever acts for its owner (contract 3.3). */
 export function accountUser(scope: Scope): Access {
   return allow(({ companyType }) => companyType === "account", scope);
 }
@@ -42,7 +41,7 @@ export function ownSignIn(scope?: Scope): Access {
   return allow(isOwnSignIn, scope);
 }
 
-/** decisions.md 2, dashboard personal access token: admits a token from login or the SSO exchange, and no other. */
+/** Contract 4.18: admits a token from login or the SSO exchange, and no other. */
 export function dashboardSignIn(): Access {
   return allow(
     (principal) =>
@@ -52,7 +51,7 @@ export function dashboardSignIn(): Access {
   );
 }
 
-/** decisions.md 2, `POST /reset-password`: admits the token that a mailed code gave, or the user's own sign-in. */
+/** Contract 4.15: admits the token that a mailed code gave, or the user's own sign-in. */
 export function passwordSetter(): Access {
   const own = ownSignIn("*");
   return {
@@ -62,7 +61,7 @@ export function passwordSetter(): Access {
 }
 
 /**
- * Admits every user to self-service (interface.md 5.2), but no third party or impersonator who holds a token of theirs.
+ * Admits every user to self-service (contract 3.3), but no third party or impersonator who holds a token of theirs.
  */
 export function selfService(): Access {
   return allow(({ isThirdParty, impersonatorId }) => !isThirdParty && impersonatorId === null, "*");
@@ -78,7 +77,7 @@ function isOwnSignIn({ tokenKind, isThirdParty }: Principal): boolean {
 function allow(admits: (principal: Principal) => boolean, scope: Scope | undefined): Access {
   return {
     refuse(principal): ProblemCode | undefined {
-      // Such a token works for the password reset only (decisions.md 2, `POST /reset-password`).
+      // Such a token works for the password reset only (contract 4.15).
       if (principal.tokenKind === "password_reset" || !admits(principal)) return "forbidden";
       return scope === undefined || hasScope(principal, scope) ? undefined : "insufficient_scope";
     },

@@ -17,7 +17,7 @@ const PURPOSE: Record<CodeType, string> = {
   signup: "confirm your email address",
 };
 
-/** decisions.md 2, email OTP. The subject does not hold the code, because lock screens show subjects. */
+/** Contract 4.14. The subject does not hold the code, because lock screens show subjects. */
 export function codeMail(
   code: { to: string; type: CodeType; code: string; expiresAt: Date; ttlS: number },
   brand: string | null,
@@ -34,7 +34,7 @@ export function codeMail(
   return { ...mailOf(code.to, content, brand), kind: "otp", expiresAt: code.expiresAt };
 }
 
-/** decisions.md 2, `POST /reset-password`: tells the user of the change. */
+/** Contract 4.15: tells the user of the change. */
 export function passwordChangedMail(to: string, brand: string | null): NewMail {
   const content = {
     subject: "Your password was changed",

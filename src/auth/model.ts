@@ -2,7 +2,7 @@ import { Type, type Static } from "@sinclair/typebox";
 
 import { storableText } from "../http/text.ts";
 
-/** decisions.md 2, passwords: the lengths that a new password may have. Sign-in has the same upper limit. */
+/** Contract 4.17: the lengths that a new password may have. Sign-in has the same upper limit. */
 export const PASSWORD_LENGTH = { min: 8, max: 128 } as const;
 
 /** RFC 5321, 4.5.3.1.3: a path of 256 octets with its angle brackets. */
@@ -14,7 +14,7 @@ export const presentedPassword = storableText(
   `must be a password of at most ${PASSWORD_LENGTH.max} characters`,
 );
 
-/** Ignores unknown fields, as no other body does (decisions.md 1). It must say so: Elysia closes every other object. */
+/** Ignores unknown fields, as no other body does (contract 2.7). It must say so: Elysia closes every other object. */
 export const loginBody = Type.Object(
   {
     email: Type.String({
@@ -56,7 +56,7 @@ export const companyObject = Type.Object(
   { title: "Company" },
 );
 
-/** interface.md 2.2, shaped by decisions.md 2: whom a token speaks for. */
+/** Contract 4.5: whom a token speaks for. */
 const sessionContext = {
   user: userObject,
   company: companyObject,

@@ -68,7 +68,7 @@ export const resetBody = Type.Object(
   { ...closed, title: "PasswordReset" },
 );
 
-/** The login object without its count (decisions.md 2). */
+/** The login object without its count (contract 4.15). */
 export const resetAnswer = Type.Omit(loginAnswer, ["location_count"]);
 export type ResetAnswer = Static<typeof resetAnswer>;
 

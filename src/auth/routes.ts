@@ -18,7 +18,7 @@ interface AuthRouteDeps
     Pick<Config, "masterKey" | "masterKeyPrevious">;
 }
 
-/** interface.md 4.1, 4.2, 4.4 and 5.1; decisions.md 2. */
+/** See contract 4. */
 export function authRoutes(deps: AuthRouteDeps) {
   return new Elysia({ name: "auth" })
     .use(signInRoutes(deps))

@@ -4,7 +4,7 @@ import type { Principal } from "./principal.ts";
 
 /**
  * Who may use a route. `refuse` is asked after the token was verified and answers the code of the refusal, or nothing; a
- * refusal by role is audited as AUTHZ_DENIED (interface.md 5.4).
+ * refusal by role is audited as AUTHZ_DENIED (contract 3.5).
  */
 export interface Access {
   readonly refuse: (principal: Principal) => ProblemCode | undefined;

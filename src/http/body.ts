@@ -1,6 +1,6 @@
 import { Problem } from "../lib/problem.ts";
 
-/** decisions.md 1: a body over 64 KiB is 413. */
+/** Contract 2.7: a body over 64 KiB is 413. */
 export const BODY_LIMIT = 64 * 1024;
 
 /** Reads at most `limit` bytes; one more is a 413, and the rest is not taken in. */

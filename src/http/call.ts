@@ -13,7 +13,7 @@ export interface Call {
 const SANE_TOKEN = /^[A-Za-z0-9._-]{1,128}$/;
 const USER_AGENT_LIMIT = 256;
 
-/** Reads what identifies a request; `X-Request-Id` is taken over when it is a sane token (decisions.md 1). */
+/** Reads what identifies a request; `X-Request-Id` is taken over when it is a sane token (contract 2.8). */
 export function readCall(
   headers: Headers,
   peer: string,

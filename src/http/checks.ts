@@ -35,7 +35,7 @@ export interface CheckContext extends Fields {
 }
 
 /**
- * What a route declares of its checks, as macros. They run in one fixed order (decisions.md 1): 413 while the body is
+ * What a route declares of its checks, as macros. They run in one fixed order (contract 2.7): 413 while the body is
  * read, 401 and 403 by `access`, 415 and 400 of the syntax, 404 and 403 by the macros that `finds` makes, 422 by schemas
  * and `rules` together. Elysia validates after `transform`, so whatever comes before the 422 is a transform; a route
  * names `access` or `public` before what it finds. The parser is one of our own, because `parse: "none"` makes Elysia
@@ -87,7 +87,7 @@ export function checks(authenticator: Authenticator) {
     },
     /** Lets an absent body count as `{}`. */
     emptyBody: (_isSet: true) => ({}),
-    /** Lets the rate limits pass a public route by (decisions.md 1). */
+    /** Lets the rate limits pass a public route by (contract 2.9). */
     uncounted: (_isSet: true) => ({}),
     rules: (rules: FieldRules) => ({
       transform({ request }: Pick<CheckContext, "request">) {

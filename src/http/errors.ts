@@ -36,7 +36,7 @@ export function errors({ log, looks }: { log: Log; looks: readonly ErrorLook[] }
   );
 }
 
-/** decisions.md 1, errors: the same shape for all codes, and nothing of what a bug throws. */
+/** Contract 2.5: the same shape for all codes, and nothing of what a bug throws. */
 function bodyOf(problem: Problem, call: Call) {
   return {
     message: problem.message,
@@ -79,7 +79,9 @@ function isOfRequest(error: unknown): boolean {
   return Reflect.get(Object(error), "type") !== "response";
 }
 
-/** Every bad field of body and query at once, by schemas and rules together (decisions.md 1); Elysia stops at the first. */
+/**
+ * Every bad field of body and query at once, by schemas and rules together (contract 2.5); Elysia stops at the first.
+ */
 async function faultsOf(
   exchange: Exchange,
   { body: givenBody, query: givenQuery }: Partial<Record<"body" | "query", unknown>>,

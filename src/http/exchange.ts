@@ -51,7 +51,7 @@ interface ExchangeOptions {
   readonly limiter: RateLimiter | undefined;
 }
 
-/** Begins the exchange of each request and gives every answer the headers that all of them have (decisions.md 1). */
+/** Begins the exchange of each request and gives every answer the headers that all of them have (contract 2.6). */
 export function exchange({ clock, isProxy, limiter }: ExchangeOptions) {
   return new Elysia({ name: "exchange" }).onRequest(({ request, server, set }) => {
     const peer = server?.requestIP(request)?.address ?? "127.0.0.1";

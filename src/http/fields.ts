@@ -29,7 +29,7 @@ export function soundPartsOf<T>(examined: Examined<T>): T | SoundParts<T> | unde
   return "value" in examined ? examined.value : examined.sound;
 }
 
-/** Looks at everything: a 422 names every bad field at once, as `events.3.review.rate` (decisions.md 1). */
+/** Looks at everything: a 422 names every bad field at once, as `events.3.review.rate` (contract 2.5). */
 export function examine<T extends TSchema>(schema: T, value: unknown): Examined<Static<T>> {
   let checker = compiled.get(schema);
   if (checker === undefined) compiled.set(schema, (checker = TypeCompiler.Compile(schema)));

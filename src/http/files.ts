@@ -1,6 +1,6 @@
 import { Elysia } from "elysia";
 
-/** A public page or file at `{server_root}` (decisions.md 1, root pages). */
+/** A public page or file at `{server_root}` (contract 2.12). */
 export interface ServedFile {
   readonly path: string;
   readonly contentType: string;

@@ -6,7 +6,7 @@ export interface Readiness {
   readonly checks: Readonly<Record<string, "ok" | "failed">>;
 }
 
-/** `/healthz` tells that the process is alive, `/readyz` whether it can do its work (decisions.md 1, root pages). */
+/** `/healthz` tells that the process is alive, `/readyz` whether it can do its work (contract 2.12). */
 export function health(readiness: () => Promise<Readiness>) {
   return new Elysia({ name: "health", tags: ["Documents"] })
     .get("/healthz", () => ({ status: "ok" }), {

@@ -9,7 +9,7 @@ TypeRegistry.Set<{ readonly isKey: KeyTest }>(
 );
 
 /**
- * decisions.md 1, success: `?limit=` 1 to 100, default 50; `?cursor=` opaque. Spread into a list's query schema. A cursor
+ * Contract 2.4: `?limit=` 1 to 100, default 50; `?cursor=` opaque. Spread into a list's query schema. A cursor
  * is the key of a row, made opaque; the schema refuses one that this list never made, beside every other bad field.
  */
 export function pageQuery(isKey: KeyTest) {

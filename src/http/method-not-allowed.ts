@@ -5,7 +5,7 @@ import { Problem } from "../lib/problem.ts";
 /**
  * Answers every other method of the paths that exist with a 405 and `Allow` (RFC 9110, 15.5.6); Elysia would say 404.
  * Call it when all routes are there. Elysia answers HEAD from GET; where GET has an effect, HEAD is refused here
- * (decisions.md 1).
+ * (contract 2.6).
  */
 export function refuseOtherMethods(app: AnyElysia, getHasEffect: ReadonlySet<string>): void {
   const methods = new Map<string, string[]>();

@@ -1,6 +1,6 @@
 import type { Call } from "./call.ts";
 
-/** The roles of users (decisions.md 2, `POST /login`). */
+/** The roles of users (contract 4.6). */
 export type Role =
   | "super_admin"
   | "partner_owner"
@@ -9,7 +9,7 @@ export type Role =
   | "account_user"
   | "location_user";
 
-/** decisions.md 2, `/oauth/token`. `*` stands for all of them; `password:reset` is never part of `*`. */
+/** Contract 3.6. `*` stands for all of them; `password:reset` is never part of `*`. */
 export const SCOPES = [
   "*",
   "reviews:read",
@@ -29,7 +29,7 @@ export type TokenKind =
   | "impersonation"
   | "password_reset";
 
-/** How a sign-in came about: the family of tokens that stems from it (decisions.md 2). */
+/** How a sign-in came about: the family of tokens that stems from it (contract 4.3). */
 export type SignInMethod =
   | "login"
   | "password_grant"
@@ -38,7 +38,7 @@ export type SignInMethod =
   | "password_reset"
   | "impersonation";
 
-/** Who a verified bearer token acts as: every field from live rows, none from its claims (decisions.md 2, revocation). */
+/** Who a verified bearer token acts as: every field from live rows, none from its claims (contract 4.3). */
 export interface Principal {
   readonly userId: number;
   readonly userName: string;

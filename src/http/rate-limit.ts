@@ -32,7 +32,7 @@ export interface Taken {
 }
 
 export interface RateLimiter {
-  /** Nothing if Redis is away: then the request passes (decisions.md 1, rate limits). */
+  /** Nothing if Redis is away: then the request passes (contract 2.9). */
   take(subject: Subject): Promise<Taken | undefined>;
   /** Requests that passed uncounted since the start. */
   readonly unchecked: number;

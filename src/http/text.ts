@@ -20,7 +20,7 @@ export function storableText(
 const INSTANT = "date-time";
 FormatRegistry.Set(INSTANT, (text) => parseInstant(text) !== undefined);
 
-/** An instant as decisions.md 1 writes it; read it with `parseInstant`. */
+/** An instant as contract 2.3 writes it; read it with `parseInstant`. */
 export function instantText(): TString {
   return Type.String({
     format: INSTANT,

@@ -58,7 +58,7 @@ export class OutboundError extends Error {
 }
 
 /**
- * One request by the rules of decisions.md 4, address check: every address of the name is checked, the connection goes
+ * One request by the rules of contract 7.11: every address of the name is checked, the connection goes
  * to one of those, and TLS and `Host` keep the name. A redirect is an answer like any other and is not followed.
  */
 export async function checkedRequest(

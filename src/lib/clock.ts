@@ -35,7 +35,7 @@ export function fromMs(msSinceEpoch: number): Date {
   return new Date(msSinceEpoch);
 }
 
-/** The wire format of every instant: `2026-06-01T12:00:00.000+00:00` (decisions.md 1). */
+/** The wire format of every instant: `2026-06-01T12:00:00.000+00:00` (contract 2.3). */
 export function isoInstant(at: Date): string {
   return `${at.toISOString().slice(0, -1)}+00:00`;
 }

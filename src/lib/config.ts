@@ -70,7 +70,7 @@ type Env = Readonly<Record<string, string | undefined>>;
 
 const DAY_S = 86_400;
 const MASTER_KEY_BYTES = 32;
-/** 4 attempts have 3 delays between them (interface.md 6.4). */
+/** 4 attempts have 3 delays between them (contract 7.7). */
 const RETRY_DELAYS = 3;
 
 /** Reads and checks every setting. Throws a ConfigError that names all faults. */

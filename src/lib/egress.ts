@@ -1,10 +1,10 @@
 import { lookup as systemDns } from "node:dns/promises";
 import { isIPv4, isIPv6 } from "node:net";
 
-/** Longest webhook_url (`decisions.md` 3). */
+/** Longest webhook_url (contract 6.4). */
 export const MAX_URL_CHARS = 2048;
 
-/** How long a name may take to resolve when a subscription is created or updated (`decisions.md` 3). */
+/** How long a name may take to resolve when a subscription is created or updated (contract 6.5). */
 const CREATION_LOOKUP_MS = 2000;
 
 /** Longest host name and label that DNS can carry (RFC 1035, 2.3.4). */

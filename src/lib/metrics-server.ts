@@ -42,7 +42,7 @@ export function createProcessMetrics(deps: {
   return metrics;
 }
 
-/** `GET /metrics` on a port of its own, for this machine alone (decisions.md 1). Throws if the port is taken. */
+/** `GET /metrics` on a port of its own, for this machine alone (contract 2.12). Throws if the port is taken. */
 export function serveMetrics(metrics: Metrics, port: number): { port: number; stop(): void } {
   const server = Bun.serve({
     hostname: "127.0.0.1",

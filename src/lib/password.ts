@@ -3,12 +3,12 @@ import { availableParallelism } from "node:os";
 
 import { Problem } from "./problem.ts";
 
-/** decisions.md 2, passwords. Bun computes argon2id with one lane, off the event loop. */
+/** Contract 4.17. Bun computes argon2id with one lane, off the event loop. */
 const ARGON2ID = { algorithm: "argon2id", memoryCost: 19_456, timeCost: 2 } as const;
 const HASH_PREFIX = "$argon2id$v=19$m=19456,t=2,p=1$";
 const SALT_AND_DIGEST_BYTES = 32;
 
-/** decisions.md 2, passwords: one more is refused. */
+/** Contract 4.17: one more is refused. */
 const WAITING_LIMIT = 256;
 const RETRY_AFTER_S = 5;
 

@@ -1,5 +1,5 @@
 /**
- * Every error that a caller can meet under `{base_url}`: code → status and message (decisions.md 1).
+ * Every error that a caller can meet under `{base_url}`: code → status and message (contract 2.5).
  * The message is for people; programs read the code.
  */
 const PROBLEMS = {

@@ -22,7 +22,7 @@ export interface SecretBox {
   isKnown(sealed: string): boolean;
 }
 
-/** `previous` only opens (decisions.md 3, a rolling change of the master key). Keys are 32 bytes. */
+/** `previous` only opens (contract 6.6). Keys are 32 bytes. */
 export function createSecretBox(keys: {
   current: Uint8Array;
   previous?: Uint8Array | undefined;

@@ -9,7 +9,7 @@ interface SealingDeps {
   readonly box: SecretBox;
 }
 
-/** Those of the partners whose whole tree gets none of our own mails (interface.md 6.4, rule 4). */
+/** Those of the partners whose whole tree gets none of our own mails (contract 9.5). */
 export async function suppressingPartners(
   tx: Tx,
   partnerIds: readonly number[],

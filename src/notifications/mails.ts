@@ -14,7 +14,7 @@ interface MailContent {
   readonly quote?: string | null;
 }
 
-/** decisions.md 6: tells the reviewer that the business has answered on the review site. */
+/** Contract 9.5: tells the reviewer that the business has answered on the review site. */
 export function homeownerNotice(to: string, about: Subject): NewMail {
   const { storeName, accountName, siteName, reviewer, responseBody } = about;
   const content = {
@@ -36,7 +36,7 @@ const FLAG_TEXT: Readonly<Record<string, string>> = {
   withdrawn: "was withdrawn",
 };
 
-/** interface.md 6.4, rule 4: a change of a flag's status, to the account owner. */
+/** Contract 9.5: a change of a flag's status, to the account owner. */
 export function flagStatusMail(owner: Owner, about: Subject, to: string): NewMail {
   const { storeName, siteName, rate, reviewer } = about;
   const what = FLAG_TEXT[to] ?? `is now ${to}`;

@@ -1,4 +1,4 @@
-/** What became of one of our own mails, as the history says it (decisions.md 6). */
+/** What became of one of our own mails, as the history says it (contract 9.5). */
 export type NativeEmail = "queued" | "suppressed" | "no_address";
 
 /** What a mail says of a review: names, its text and the tenant's branding. */

@@ -10,7 +10,7 @@ import { users } from "../../db/schema/users.ts";
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 import type { Owner, Subject } from "./model.ts";
 
-/** Partners whose active immediate subscription has our own mails suppressed (interface.md 6.4, rule 4). */
+/** Partners whose active immediate subscription has our own mails suppressed (contract 9.5). */
 export async function suppressingPartners(
   tx: Tx,
   partnerIds: readonly number[],

@@ -9,7 +9,7 @@ export interface Credentials {
   readonly isBasic: boolean;
 }
 
-/** By the body or HTTP Basic, not both; throws `invalid_client` for missing or malformed ones (decisions.md 2). */
+/** By the body or HTTP Basic, not both; throws `invalid_client` for missing or malformed ones (contract 5). */
 export function readCredentials(headers: Headers, form: Params): Credentials {
   const authorization = headers.get("authorization");
   const clientId = form.one("client_id");

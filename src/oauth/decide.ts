@@ -25,7 +25,7 @@ export function decideRedemption(
 }
 
 /**
- * The scope that a client gets (decisions.md 2): what it requests of the scopes that it is registered for, or all of
+ * The scope that a client gets (contract 5): what it requests of the scopes that it is registered for, or all of
  * these where it requests none. Undefined where it requests more.
  */
 export function decideScope(
@@ -37,7 +37,7 @@ export function decideScope(
   return covered ? requested.join(" ") : undefined;
 }
 
-/** decisions.md 2: a partner's client signs in users of that partner's tree only. */
+/** Contract 5.6: a partner's client signs in users of that partner's tree only. */
 export function admitsUser(
   client: Pick<OAuthClient, "companyId">,
   user: { readonly partnerId: number | null },

@@ -22,7 +22,7 @@ export type TokenRequest =
       readonly verifier: string | undefined;
     };
 
-/** Takes the first two steps of the order of checks: grant type, then parameters (decisions.md 2, `/oauth/token`). */
+/** Takes the first two steps of the order of checks: grant type, then parameters (contract 5.1). */
 export function readTokenRequest(form: Params): TokenRequest {
   const grant = form.one("grant_type");
   if (grant !== "password" && grant !== "refresh_token" && grant !== "authorization_code")

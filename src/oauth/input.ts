@@ -11,7 +11,7 @@ interface ClientEdit {
   readonly before?: Pick<OAuthClient, "confidential" | "grantTypes" | "firstParty">;
 }
 
-/** Rules of a new client and of changes to one that no schema can say (decisions.md 2, OAuth clients). */
+/** Rules of a new client and of changes to one that no schema can say (contract 5.6). */
 export function clientFaults(fields: SoundParts<NewClientBody>, edit: ClientEdit): FieldFaults {
   const { isPlatform, before } = edit;
   const isClaimed = fields.first_party === true && !isPlatform && before?.firstParty !== true;

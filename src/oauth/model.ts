@@ -92,7 +92,7 @@ const clientFields = {
 };
 export const clientObject = Type.Object(clientFields, { title: "OAuthClient" });
 
-/** The secret is shown here once (interface.md 2.3); null for a public client, which has none. */
+/** The secret is shown here once (contract 5.6); null for a public client, which has none. */
 export const newClientObject = Type.Object(
   {
     ...clientFields,

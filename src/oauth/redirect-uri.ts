@@ -6,7 +6,7 @@ const PRIVATE_USE = /^[a-z][a-z0-9+-]*(\.[a-z0-9+-]+)+:\//i;
 const MAX_LENGTH = 2_048;
 const MAX_PORT = 65_535;
 
-/** decisions.md 2, OAuth clients: https, loopback http, or a private-use scheme; no wildcard, no fragment. */
+/** Contract 5.6: https, loopback http, or a private-use scheme; no wildcard, no fragment. */
 export function isRegistrable(uri: string): boolean {
   if (uri.length > MAX_LENGTH || !PLAIN.test(uri) || uri.includes("*") || !URL.canParse(uri))
     return false;
@@ -18,7 +18,7 @@ export function isRegistrable(uri: string): boolean {
 }
 
 /**
- * decisions.md 2: letter by letter (RFC 9700, 2.1). The one exception is for native apps, which listen on whichever port
+ * Contract 5.4: letter by letter (RFC 9700, 2.1). The one exception is for native apps, which listen on whichever port
  * is free: a loopback address that was registered without a port stands for any (RFC 8252, 7.3). `localhost` does not:
  * it need not be this machine (8.3).
  */

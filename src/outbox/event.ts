@@ -1,4 +1,4 @@
-/** Which body an event has: interface.md 6.2 or 6.3. */
+/** Which body an event has: contract 8.2 or 8.3. */
 type EnvelopeKind = "review" | "site_connection";
 export type PayloadMode = "full" | "minimal";
 export type Axis = "pull" | "post";
@@ -27,7 +27,7 @@ const connection = {
   subscribable: true,
 } as const;
 
-/** Every event value there is (decisions.md 5). */
+/** Every event value there is (contract 8.1). */
 export const CATALOG = [
   {
     value: "review_received",
@@ -158,7 +158,7 @@ export function isInBatch(event: EventValue): boolean {
   return IN_BATCH.has(event);
 }
 
-/** Who did it (decisions.md 5): a user, or a review site as `system`. */
+/** Who did it (contract 8.5): a user, or a review site as `system`. */
 type Actor =
   | { readonly type: "user"; readonly id: number; readonly name: string }
   | { readonly type: "system"; readonly id: null; readonly name: string };
@@ -174,7 +174,7 @@ export interface ReviewFacts {
   readonly reviewer: string | null;
 }
 
-/** The part of a site-connection body that is about the site, in the order of interface.md 6.3. */
+/** The part of a site-connection body that is about the site, in the order of contract 8.3. */
 export interface SiteFacts {
   readonly store: { readonly id: number };
   readonly review_site: {
@@ -191,7 +191,7 @@ export interface SiteFacts {
 
 /** One action for the audit trail, and with it everything that its webhook body will ever say. */
 export interface RecordedAction {
-  /** ULID; the same in every slot (decisions.md 4, identity). */
+  /** ULID; the same in every slot (contract 7.3). */
   readonly eventId: string;
   readonly event: Exclude<EventValue, typeof TEST_EVENT>;
   readonly partnerId: number;

@@ -17,7 +17,7 @@ import type { Wake } from "./schedule.ts";
  *
  * Call it last in a transaction: it takes the sequence rows of the partners' subscriptions, and whoever holds them
  * is alone until the commit. So the sequence has no gap and follows the commits, and the ids of review_history
- * follow it too, because they are drawn while the rows are held (decisions.md 4, order).
+ * follow it too, because they are drawn while the rows are held (contract 7.2).
  */
 export async function recordActions(
   tx: Tx,

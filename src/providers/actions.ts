@@ -36,7 +36,7 @@ const SLUG = new RegExp(PROVIDER_SLUG);
 /** Signs in place of a provider that does not exist, so that its refusal takes as long as that of one that does. */
 const STAND_IN_SECRET = "there is no such provider";
 
-/** Throws `invalid_signature` unless the provider signed these bytes, and for an unknown provider (decisions.md 6). */
+/** Throws `invalid_signature` unless the provider signed these bytes, and for an unknown provider (contract 9.1). */
 export async function verifySignature(
   deps: Pick<ProviderDeps, "db" | "box">,
   slug: string,
@@ -51,7 +51,7 @@ export async function verifySignature(
 }
 
 /**
- * Takes all events of one request or none (decisions.md 6): domain changes, history and outbox entries in one
+ * Takes all events of one request or none (contract 9.1): domain changes, history and outbox entries in one
  * transaction. One 422 names what is wrong with every event, by itself and by what it refers to; the transaction that
  * looked it up is rolled back. Every request takes its locks in the same order (event ids, sites, reviews, and the
  * partners' sequences last), so that none waits for another in a circle.
@@ -95,7 +95,7 @@ type Sites = ReadonlyMap<number, Site>;
 
 /**
  * The events whose ids were never seen before, and of several with one id in a request the first. The rest are
- * duplicates, whatever they refer to by now (decisions.md 6).
+ * duplicates, whatever they refer to by now (contract 9.1).
  */
 async function claim(
   tx: Tx,
@@ -191,7 +191,7 @@ function loadSuppressing(
   return suppressingPartners(tx, distinct(partners));
 }
 
-/** Queues a mail for every homeowner_notified_of_response that says so (decisions.md 6); true if there was one. */
+/** Queues a mail for every homeowner_notified_of_response that says so (contract 9.5); true if there was one. */
 async function writeOutcome(
   tx: Tx,
   deps: Pick<ProviderDeps, "box">,

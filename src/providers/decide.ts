@@ -18,7 +18,7 @@ export interface Known {
   readonly reviews: ReadonlyMap<string, ReviewState>;
   /** Keys of the reviews that this request creates. */
   readonly created: ReadonlySet<string>;
-  /** Partners whose active immediate subscription suppresses our own mails (interface.md 6.4, rule 4). */
+  /** Partners whose active immediate subscription suppresses our own mails (contract 9.5). */
   readonly suppressing: ReadonlySet<number>;
   readonly profanityIn: (text: string) => readonly string[];
 }
@@ -242,7 +242,7 @@ function applyRemoval(draft: Draft, event: ReviewEvent, { site, review }: Subjec
   record(draft, event, site, { kind: "review", ...happened, review: next });
 }
 
-/** Every posting is announced (decisions.md 5), even of a response that was written on the site itself. */
+/** Every posting is announced (contract 8.1), even of a response that was written on the site itself. */
 function applyPosting(draft: Draft, event: ReviewEvent, { site, review }: Subject): void {
   if (event.type === "response.failed") {
     const { errorCode } = event;
@@ -272,7 +272,7 @@ const CONNECTION_EVENTS = {
   post: { connected: "response_post_connected", disconnected: "response_post_disconnected" },
 } as const;
 
-/** Announced only when the axis connects or disconnects (interface.md 6.3); another error code is stored without. */
+/** Announced only when the axis connects or disconnects (contract 8.3); another error code is stored without. */
 function applyConnection(
   draft: Draft,
   event: Extract<ProviderEvent, { type: "connection.changed" }>,

@@ -46,7 +46,7 @@ export interface ReadEvents {
   readonly events: readonly ProviderEvent[];
   /** One of every event that is an object, with faults or without. */
   readonly references: readonly Reference[];
-  /** Every bad field of every event, as `events.3.review.rate` (decisions.md 6). */
+  /** Every bad field of every event, as `events.3.review.rate` (contract 9.1). */
   readonly faults: FieldErrors;
 }
 

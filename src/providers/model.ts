@@ -4,11 +4,11 @@ import { literals } from "../http/literals.ts";
 import { instantText, rowId, storableText } from "../http/text.ts";
 import type { Axis } from "../outbox/event.ts";
 
-// Limits of what a provider may send; where decisions.md 6 is silent the numbers are ours.
+// Limits of what a provider may send; where contract 9.1 is silent the numbers are ours.
 export const MAX_EVENTS = 500;
-/** decisions.md 1: a body of provider events may have 1 MiB. */
+/** Contract 2.7: a body of provider events may have 1 MiB. */
 export const BODY_LIMIT = 1024 * 1024;
-/** How far the clock of a provider may be ahead of ours (decisions.md 5). */
+/** How far the clock of a provider may be ahead of ours (contract 8). */
 export const MAX_AHEAD_MS = 5 * 60_000;
 /** The shape of the name that a provider has in paths and bodies. */
 export const PROVIDER_SLUG = "^[a-z0-9][a-z0-9_-]{0,63}$";
@@ -21,7 +21,7 @@ const CONTENT_CHARS = 20_000;
 
 /**
  * Why an axis is disconnected or a posting failed: a code that never changes its meaning, and a sentence that may be
- * shown to an end user (interface.md 6.3). E-001, E-002, E-007 and E-008 are given there; the others follow its rule.
+ * shown to an end user (contract 8.6). E-001, E-002, E-007 and E-008 are given there; the others follow its rule.
  */
 export const ERROR_REASONS: Readonly<Record<string, string>> = {
   "E-001": "No URL is configured for this review site.",

@@ -36,7 +36,7 @@ function factsOf(review: ReviewState, site: Site, slug: string) {
   return reviewFacts({ ...review, storeId, reviewSiteId, sourcePlatform: slug });
 }
 
-/** interface.md 6.3; connection_status and disconnect_reason are those of the event's axis (decisions.md 5). */
+/** Contract 8.3; connection_status and disconnect_reason are those of the event's axis (contract 8.5). */
 function siteFacts(site: Site, axis: SiteFacts["axis"], errorCode: string | null): SiteFacts {
   const state = site[axis];
   return {

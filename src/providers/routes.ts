@@ -20,7 +20,7 @@ interface SignedRequest {
   readonly raw: Uint8Array;
 }
 
-/** decisions.md 6: what review sites' pullers report. */
+/** Contract 9.1: what review sites' pullers report. */
 export function providerRoutes(deps: ProviderRouteDeps) {
   const withProfanity = { ...deps, profanity: createProfanityFinder() };
   return new Elysia({ prefix: `${BASE_PATH}/providers`, tags: ["Review sites"] })
@@ -37,7 +37,7 @@ export function providerRoutes(deps: ProviderRouteDeps) {
               signature: call.headers.get("x-provider-signature"),
             }),
         },
-        // A review site may report as fast as it can (decisions.md 1, rate limits).
+        // A review site may report as fast as it can (contract 2.9).
         uncounted: true,
         body: providerEventsBody,
         response: { 200: AcceptedAnswer, 401: problem("invalid_signature") },

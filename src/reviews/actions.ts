@@ -37,7 +37,7 @@ const MAX_ID = 2_147_483_647;
 
 /**
  * The review of a path, if the caller may see it: 404 where there is none, 403 and an AUTHZ_DENIED row where it is
- * another account's or another store's (decisions.md 1, order of checks).
+ * another account's or another store's (contract 2.6).
  */
 export async function findReview(
   deps: Pick<ReviewDeps, "db" | "clock">,
@@ -82,7 +82,7 @@ export function flag(
   return act(deps, principal, id, (review) => decide.decideFlag(review, reason));
 }
 
-/** Mails the account owner, unless the partner suppresses our mails (decisions.md 6, native notification mails). */
+/** Mails the account owner, unless the partner suppresses our mails (contract 9.5). */
 export function moveFlag(
   deps: ReviewDeps,
   principal: Principal,
@@ -139,7 +139,7 @@ type Rule = (
 
 /**
  * Does what the rule decides: one transaction writes the change of the review, its history and its outbox entries
- * (decisions.md 6), and the dispatcher is woken after it.
+ * (contract 9), and the dispatcher is woken after it.
  */
 async function act(
   deps: ReviewDeps,
@@ -185,7 +185,7 @@ function actionOf(
     storeId: review.storeId,
     storeReviewSiteId: review.storeReviewSiteId,
     reviewId: review.id,
-    // Under impersonation the principal is the account owner (decisions.md 5).
+    // Under impersonation the principal is the account owner (contract 8.5).
     actor: { type: "user", id: principal.userId, name: principal.userName },
     about: { review: reviewFacts(review) },
     metadata: event.metadata,

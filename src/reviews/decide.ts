@@ -27,7 +27,7 @@ export type ReviewEvent = {
 
 type State = Pick<Review, "removedAt" | "responseBody" | "flagStatus">;
 
-/** The first is `response_submitted`, every later one `response_updated`, even with the same text (decisions.md 6). */
+/** The first is `response_submitted`, every later one `response_updated`, even with the same text (contract 9.2). */
 export function decideResponse(
   review: State,
   response: { body: string; userId: number },

@@ -38,7 +38,7 @@ export interface Review {
   readonly assignedUserId: number | null;
 }
 
-/** The review object of a webhook body (interface.md 6.2, decisions.md 5). */
+/** The review object of a webhook body (contract 8.2 and 8.5). */
 export function reviewFacts(
   review: Pick<
     Review,
@@ -56,7 +56,7 @@ export function reviewFacts(
   };
 }
 
-/** What `metadata` of each event holds (interface.md 6.2: content depends on the action). */
+/** What `metadata` of each event holds (contract 8.2: content depends on the action). */
 export interface Metadata {
   review_received: { content: string; reviewed_at: string };
   /** `changed` names the fields that differ: rate, reviewer, content, reviewed_at; `restored` if it had been removed. */

@@ -31,7 +31,7 @@ export function tripSecrets(
 }
 
 /**
- * decisions.md 2, SSO legs: the cookie that ties a state to the browser in which the sign-in began. A browser that has
+ * Contract 4.13: the cookie that ties a state to the browser in which the sign-in began. A browser that has
  * one gets the same again, so that the sign-in of another tab stays good.
  */
 export function browserCookie({ serverRoot }: Pick<Config, "serverRoot">) {

@@ -72,7 +72,7 @@ export interface KnownUser {
   readonly isCompanyActive: boolean;
 }
 
-/** decisions.md 2, SSO legs: the rules of the first sign-in that judge what the provider says. */
+/** Contract 4.13: the rules of the first sign-in that judge what the provider says. */
 export function refuseNewcomer(
   newcomer: Newcomer,
   domains: readonly string[],

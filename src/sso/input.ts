@@ -35,7 +35,7 @@ interface IssuerRules {
 }
 
 /**
- * OpenID Connect Discovery 1.0, 2: an issuer is an https URL without query or fragment; decisions.md 4: on no inner
+ * OpenID Connect Discovery 1.0, 2: an issuer is an https URL without query or fragment; contract 7: on no inner
  * address.
  */
 export async function issuerFault(

@@ -77,7 +77,7 @@ export const callbackQuery = Type.Object({
 });
 export type CallbackQuery = Static<typeof callbackQuery>;
 
-// Every failure is the same 400 (decisions.md 2), so no parameter may have a fault of its own.
+// Every failure is the same 400 (contract 4.13), so no parameter may have a fault of its own.
 export const exchangeQuery = Type.Object({
   code: Type.Optional(Type.String({ repeatable: true })),
   code_verifier: Type.Optional(Type.String({ repeatable: true })),

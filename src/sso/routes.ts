@@ -27,7 +27,7 @@ const EXCHANGE = "/exchange";
 /** The GET that uses a one-time code up: a HEAD of it must not. */
 export const EXCHANGE_PATH = `${PREFIX}${EXCHANGE}`;
 
-/** interface.md 4.1 and 5.1; decisions.md 2, SSO legs. */
+/** See contract 4.13. */
 export function ssoRoutes(deps: SsoRouteDeps) {
   return new Elysia({ name: "sso" })
     .use(departureRoute(deps))

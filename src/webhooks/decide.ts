@@ -10,7 +10,7 @@ import type { DeliveryState } from "./delivery-model.ts";
 
 type Given = Readonly<Record<string, unknown>>;
 
-/** Why this batch_interval_hours does not go with this delivery_kind, or nothing (decisions.md 3, fields). */
+/** Why this batch_interval_hours does not go with this delivery_kind, or nothing (contract 6.4). */
 export function intervalFault({
   delivery_kind,
   batch_interval_hours: hours,
@@ -22,7 +22,7 @@ export function intervalFault({
   return undefined;
 }
 
-/** What is wrong with an `events` filter, in words that name the value, or nothing (decisions.md 3, fields). */
+/** What is wrong with an `events` filter, in words that name the value, or nothing (contract 6.4). */
 export function eventsFault(
   events: unknown,
   subscribable: readonly string[],
@@ -41,7 +41,7 @@ export function eventsFault(
   return undefined;
 }
 
-/** Defaults, and the pins of a batch subscription (decisions.md 3, fields). */
+/** Defaults, and the pins of a batch subscription (contract 6.4). */
 export function settingsOf(input: NewSubscriptionInput): SubscriptionSettings {
   return pinned({
     label: input.label,
@@ -55,7 +55,7 @@ export function settingsOf(input: NewSubscriptionInput): SubscriptionSettings {
   });
 }
 
-/** The settings after an update: what it does not name stays (interface.md 4.5). */
+/** The settings after an update: what it does not name stays (contract 6.9). */
 export function updatedSettings(
   current: SubscriptionSettings,
   update: SubscriptionUpdate,
@@ -99,7 +99,7 @@ export function changedFields(before: SubscriptionSettings, after: SubscriptionS
   return Object.entries(differs).flatMap(([field, changed]) => (changed ? [field] : []));
 }
 
-/** Due times are a grid from creation (decisions.md 4, batch); null for immediate. */
+/** Due times are a grid from creation (contract 7.14); null for immediate. */
 export function firstBatchAt(
   settings: Pick<SubscriptionSettings, "batchIntervalHours">,
   createdAt: Date,
@@ -113,7 +113,7 @@ type BatchTimes = Pick<Subscription, "batchIntervalHours" | "nextBatchAt">;
 
 /**
  * When the next batch is due after a change of the interval: it counts from the last due time, or from now if that has
- * passed (decisions.md 4, batch). A batch that is due already stays due: its events have waited long enough.
+ * passed (contract 7.14). A batch that is due already stays due: its events have waited long enough.
  */
 export function rescheduledBatchAt(
   { batchIntervalHours, nextBatchAt }: BatchTimes,
@@ -137,7 +137,7 @@ export function nextBatchAfter(
   return addMs(nextBatchAt, (missed + 1) * intervalMs);
 }
 
-/** decisions.md 3, delivery object: what is queued for a disabled subscription is held. */
+/** Contract 6.13: what is queued for a disabled subscription is held. */
 export function deliveryState(
   stored: Exclude<DeliveryState, "held">,
   subscription: Pick<Subscription, "state">,

@@ -39,7 +39,7 @@ type Headers = Static<typeof headers>;
 
 const eventId = Type.String({ description: "ULID; the `X-SVC-Delivery` of every attempt." });
 
-/** decisions.md 3, attempt object. */
+/** See contract 6.13. */
 export const AttemptObject = Type.Object(
   {
     id: Type.String({ description: "ULID." }),
@@ -101,7 +101,7 @@ export function showAttempt(one: Attempt): Static<typeof AttemptObject> {
   };
 }
 
-/** decisions.md 3, attempts. `since` belongs to the range, `until` does not. */
+/** Contract 6.13. `since` belongs to the range, `until` does not. */
 export const attemptFilters = {
   event: Type.Optional(literals(CATALOG.map((one) => one.value))),
   event_id: Type.Optional(ulidText()),
@@ -133,7 +133,7 @@ export interface Delivery extends Omit<DeliveryRow, "state"> {
   readonly attempts: readonly Attempt[];
 }
 
-/** decisions.md 3, delivery object. */
+/** See contract 6.13. */
 export const DeliveryObject = Type.Object(
   {
     event_id: eventId,

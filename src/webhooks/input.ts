@@ -25,7 +25,7 @@ export const newSubscriptionBody = checkedByHandler(NewSubscriptionBody);
 /** The body of update, checked by `readUpdate`. */
 export const updateBody = checkedByHandler(SubscriptionUpdateBody);
 
-/** Reads the body of create; all bad fields are named in one 422, whichever rule they break (decisions.md 1 and 3). */
+/** Reads the body of create; all bad fields are named in one 422, whichever rule they break (contract 2.5 and 6.4). */
 export async function readNewSubscription(
   rules: UrlRules,
   body: unknown,

@@ -6,13 +6,13 @@ import { isoInstant } from "../lib/clock.ts";
 import { MAX_URL_CHARS } from "../lib/egress.ts";
 import { SUBSCRIBABLE_EVENTS, type PayloadMode } from "../outbox/event.ts";
 
-/** decisions.md 3, catalog. */
+/** See contract 6.10. */
 export const BATCH_INTERVAL_HOURS = [1, 2, 4, 6, 8, 12, 24] as const;
 const DELIVERY_KINDS = ["immediate", "batch"] as const;
 const PAYLOAD_MODES = ["full", "minimal"] as const;
 const ORDERINGS = ["subscription", "review"] as const;
 const LABEL_CHARS = 100;
-/** decisions.md 3, rotate: how long deliveries may carry the signature of the previous secret too. */
+/** Contract 6.11: how long deliveries may carry the signature of the previous secret too. */
 const MAX_GRACE_HOURS = 72;
 
 type DeliveryKind = (typeof DELIVERY_KINDS)[number];
@@ -56,7 +56,7 @@ export const NewSubscriptionBody = Type.Object(
 );
 export type NewSubscriptionInput = Static<typeof NewSubscriptionBody>;
 
-/** Only what is to change (interface.md 4.5, update). */
+/** Only what is to change (contract 6.9). */
 export const SubscriptionUpdateBody = Type.Partial(Type.Object(settingsFields), {
   additionalProperties: false,
 });
@@ -126,7 +126,7 @@ const secretText = Type.String({
     "The key of the signatures: the text itself, not the bytes that its digits stand for.",
 });
 
-/** decisions.md 3, subscription object. */
+/** See contract 6.8. */
 const subscriptionFields = {
   id: Type.String({ description: "ULID." }),
   label: Type.String(),

@@ -6,7 +6,7 @@ import { secretRoutes, stateRoutes } from "./routes/operations.ts";
 import { statsRoutes, streamRoute } from "./routes/stats.ts";
 import { collectionRoutes, subscriptionRoutes } from "./routes/subscriptions.ts";
 
-/** interface.md 4.5, decisions.md 3. */
+/** See contract 6. */
 export function webhookRoutes(deps: WebhookRouteDeps) {
   return new Elysia({ name: "webhooks" })
     .use(collectionRoutes(deps))

@@ -22,7 +22,7 @@ export interface Health {
 const milliseconds = orNull(Type.Number({ minimum: 0 }));
 const latency = Type.Object({ p50: milliseconds, p95: milliseconds, p99: milliseconds });
 
-/** decisions.md 3, health; `expired_24h` is how health tells of what was held for too long (4, disable). */
+/** Contract 6.17; `expired_24h` is how health tells of what was held for too long (contract 7.9). */
 export const HealthObject = Type.Object(
   {
     pending: Type.Integer({ description: "Events queued; counted up to 100,000." }),

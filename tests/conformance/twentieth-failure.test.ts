@@ -7,7 +7,7 @@ import { TwoStores } from "./two-stores.ts";
 /** f: failed for good, d: delivered, r: to be retried, i: interrupted. */
 const KINDS = { f: "failed", d: "delivered", r: "retry", i: "interrupted" } as const;
 
-/** The rule of the 20th failure (interface.md 3.1): outcomes of one commit, in their order, after so many failures. */
+/** The rule of the 20th failure (contract 6.3): outcomes of one commit, in their order, after so many failures. */
 const CASES: [before: number, outcomes: string, after: number, state: "active" | "disabled"][] = [
   [0, "f", 1, "active"],
   [18, "f", 19, "active"],

@@ -535,7 +535,7 @@ describe("responses", () => {
     await report(api, google, [created(site, "m", { reviewer_email }), posted("m")]);
     const row = (await historyOfSite(database.db, site)).at(-1);
     expect(row?.metadata).toEqual({ native_email: expected });
-    // The webhook goes out either way (interface.md 6.4, rule 4).
+    // The webhook goes out either way (contract 9.5).
     expect((await queuedFor(database.db, id)).at(-1)?.event).toBe("homeowner_notified_of_response");
   });
 

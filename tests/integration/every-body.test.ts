@@ -102,7 +102,7 @@ describe("every route that takes a body", () => {
 
   test("names a field that it does not know", async () => {
     for (const route of routes) {
-      // decisions.md 1: login ignores unknown fields.
+      // Contract 2.7: login ignores unknown fields.
       if (route.path === "/login") continue;
       expect([route.path, await errorsOf(route, { surplus: 1 })]).toEqual([
         route.path,

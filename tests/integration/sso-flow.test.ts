@@ -82,7 +82,7 @@ describe("single sign-on", () => {
     const token = String(answer.body["token"]);
     const reviews = await api.call("GET", "/account/reviews", { token });
     expect(reviews.status).toBe(200);
-    // Like a login, it may make the dashboard's token (decisions.md 2).
+    // Like a login, it may make the dashboard's token (contract 4.18).
     expect((await api.call("POST", "/account/api-token", { token })).status).toBe(201);
     const sessions = await api.call("GET", "/account/sessions", { token });
     expect(sessions.body["data"]).toMatchObject([{ method: "sso", is_current: true }]);

@@ -123,7 +123,7 @@ async function create(
 }
 
 /**
- * Stops or restarts a company, and with a partner its accounts. Both delete every token of theirs (decisions.md 7):
+ * Stops or restarts a company, and with a partner its accounts. Both delete every token of theirs (contract 10.1):
  * the restart too, because a sign-in that was checked before the stop may have got its token after it, and that token
  * would come to life.
  */

@@ -14,7 +14,7 @@ export interface AdminDeps {
 
 const MAX_ID = 2_147_483_647;
 
-/** The row that a path names. Throws `not_found`, for a malformed id too (decisions.md 1, order of checks). */
+/** The row that a path names. Throws `not_found`, for a malformed id too (contract 2.6). */
 export async function findRow<Row>(
   id: string | undefined,
   read: (id: number) => Promise<Row | undefined>,

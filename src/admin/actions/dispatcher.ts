@@ -7,7 +7,7 @@ type ReadingDeps = Pick<AdminDeps, "db" | "clock">;
 
 const POLL_MS = 2_000;
 
-/** The state of the delivery process, from Postgres alone: it needs no dispatcher to answer (decisions.md 7). */
+/** The state of the delivery process, from Postgres alone: it needs no dispatcher to answer (contract 10.4). */
 export async function dispatcherState({ db, clock }: ReadingDeps): Promise<DispatcherState> {
   const at = clock.now();
   const [dispatchers, shards, heads, blocked, disabled, counts] = await Promise.all([

@@ -64,7 +64,7 @@ export async function createUser(
   }
 }
 
-/** Also deletes every token of the user (decisions.md 7). Throws `last_super_admin` for the last active one. */
+/** Also deletes every token of the user (contract 10.1). Throws `last_super_admin` for the last active one. */
 export async function deactivateUser(
   { db, clock }: Pick<AdminDeps, "db" | "clock">,
   { principal, call }: Caller,
@@ -98,7 +98,7 @@ export async function activateUser(
   });
 }
 
-/** Lifts the sign-in lock (interface.md 3.2) before its time. */
+/** Lifts the sign-in lock (contract 4.8) before its time. */
 export async function unlockUser(
   { db, clock }: Pick<AdminDeps, "db" | "clock">,
   { principal, call }: Caller,

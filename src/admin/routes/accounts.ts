@@ -15,7 +15,7 @@ import { AccountBody, AccountObject, accountQuery, showAccount } from "../model.
 import { administrating, adminRoutesBase, type AdminRouteDeps } from "./base.ts";
 import { ACTIVATING, DEACTIVATING } from "./companies.ts";
 
-/** decisions.md 7: accounts. */
+/** Contract 10: accounts. */
 export function accountRoutes(deps: AdminRouteDeps) {
   return new Elysia().use(accountListRoutes(deps)).use(accountStateRoutes(deps));
 }

@@ -3,7 +3,7 @@ import { auditEntry, auditQuery, showAuditEntry } from "../../audit/model.ts";
 import { listOf, listSchema, pageOf } from "../../http/list.ts";
 import { administrating, adminRoutesBase, type AdminRouteDeps } from "./base.ts";
 
-/** decisions.md 2, audit log. */
+/** See contract 3.8. */
 export function auditRoutes(deps: AdminRouteDeps) {
   return adminRoutesBase(deps, "").get(
     "/audit-log",

@@ -5,7 +5,7 @@ import { listPlans, nameOfCompany } from "../actions/companies.ts";
 import { CompanyName, NamedObject } from "../model.ts";
 import { administrating, adminRoutesBase, type AdminRouteDeps } from "./base.ts";
 
-/** decisions.md 7: what is asked of companies of any type, and of the plans that accounts have. */
+/** Contract 10.1: what is asked of companies of any type, and of the plans that accounts have. */
 export function companyRoutes(deps: AdminRouteDeps) {
   return adminRoutesBase(deps, "")
     .macro(finds("company", ({ params }) => nameOfCompany(deps, params["id"])))

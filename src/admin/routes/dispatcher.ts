@@ -14,7 +14,7 @@ export interface DispatcherRouteDeps extends AdminRouteDeps {
   readonly streams: EventStreams;
 }
 
-/** decisions.md 7: the state of the delivery process, once and live. */
+/** Contract 10.4: the state of the delivery process, once and live. */
 export function dispatcherRoutes(deps: DispatcherRouteDeps) {
   return adminRoutesBase(deps, "")
     .get("/dispatcher", async () => showDispatcher(await dispatcherState(deps)), {

@@ -15,7 +15,7 @@ import { PartnerBody, PartnerObject, partnerQuery, showPartner } from "../model.
 import { administrating, adminRoutesBase, type AdminRouteDeps } from "./base.ts";
 import { ACTIVATING, DEACTIVATING } from "./companies.ts";
 
-/** decisions.md 7: partners. */
+/** Contract 10: partners. */
 export function partnerRoutes(deps: AdminRouteDeps) {
   return new Elysia().use(partnerListRoutes(deps)).use(partnerStateRoutes(deps));
 }

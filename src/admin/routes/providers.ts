@@ -8,7 +8,7 @@ import * as actions from "../actions/providers.ts";
 import { ProviderBody, ProviderObject, ProviderWithSecret, showProvider } from "../model.ts";
 import { administrating, adminRoutesBase, type AdminRouteDeps } from "./base.ts";
 
-/** decisions.md 7: the review sites that report events, and the secrets that they sign with. */
+/** Contract 10.2: the review sites that report events, and the secrets that they sign with. */
 export function providerAdminRoutes(deps: AdminRouteDeps) {
   return adminRoutesBase(deps, "/providers")
     .macro(finds("provider", ({ params }) => actions.findProvider(deps, params["id"])))

@@ -9,7 +9,7 @@ import * as actions from "../actions/users.ts";
 import { showUser, UserBody, UserObject, userQuery } from "../model.ts";
 import { administrating, adminRoutesBase, type AdminRouteDeps } from "./base.ts";
 
-/** decisions.md 7: users. */
+/** Contract 10.1: users. */
 export function userRoutes(deps: AdminRouteDeps) {
   return new Elysia().use(userListRoutes(deps)).use(userStateRoutes(deps));
 }

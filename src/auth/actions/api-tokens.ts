@@ -78,7 +78,7 @@ export const isApiTokenKey = (key: string): boolean => /^\d{1,15}\.[\w-]{1,64}$/
 /** The form of a jti of ours; any other text cannot be in the database. */
 const TOKEN_ID = /^[\w-]{1,64}$/;
 
-/** 404 where there is none, 403 and an AUTHZ_DENIED row where it is another user's (decisions.md 1). */
+/** 404 where there is none, 403 and an AUTHZ_DENIED row where it is another user's (contract 2.6). */
 export async function findOwnApiToken(
   deps: Pick<ApiTokenDeps, "db" | "clock">,
   { principal, call }: Caller,

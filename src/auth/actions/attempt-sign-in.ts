@@ -27,7 +27,7 @@ export interface Attempt {
   /** Where the password was given, for the audit log. */
   readonly method: "login" | "password_grant" | "authorization_code" | "change_password";
   readonly call: Call;
-  /** Users for whom this is false are answered like a wrong password (decisions.md 2, OAuth clients). */
+  /** Users for whom this is false are answered like a wrong password (contract 5.6). */
   readonly admits?: (user: SignInUser) => boolean;
 }
 
@@ -42,7 +42,7 @@ type OnRight<T> = (tx: Tx, user: SignInUser, now: Date) => Promise<T>;
 type Settled<T> = AttemptOutcome<T> | { readonly kind: "stale" };
 
 /**
- * Checks a password under the sign-in lock (interface.md 3.2; decisions.md 2, wrong login and lock). Nothing of what
+ * Checks a password under the sign-in lock (contract 4.7 and 4.8). Nothing of what
  * it does depends on whether the email is known: one look-up, one argon2id verification, one settling statement.
  * `onRight` runs in the transaction that settles a right answer.
  */

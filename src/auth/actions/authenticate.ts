@@ -25,7 +25,7 @@ interface AuthenticateDeps {
 }
 
 /**
- * Makes the bearer check (decisions.md 2, revocation). Nothing is cached: a token that was revoked anywhere is refused
+ * Makes the bearer check (contract 4.3). Nothing is cached: a token that was revoked anywhere is refused
  * at the next request. All failures are the same 401.
  */
 export function createAuthenticate(deps: AuthenticateDeps): (call: Call) => Promise<Principal> {

@@ -16,7 +16,7 @@ export interface ChangeDeps extends AttemptDeps, ResendDeps {
 
 /**
  * `POST /change-password`: a right password mails the code and changes nothing; a wrong one counts towards the lock
- * (decisions.md 2). Whoever knows the password may ask again without a cooldown, up to the day's limit of codes.
+ * (contract 4). Whoever knows the password may ask again without a cooldown, up to the day's limit of codes.
  */
 export async function requestPasswordChange(
   deps: ChangeDeps,

@@ -49,7 +49,7 @@ export async function makeDashboardToken(
   });
 }
 
-/** The old token stops working with the commit that brings the new one (interface.md 3.3). */
+/** The old token stops working with the commit that brings the new one (contract 4.2). */
 export async function regenerateDashboardToken(
   deps: DashboardTokenDeps,
   caller: Caller,

@@ -5,7 +5,7 @@ import { emailDomain, normaliseEmail } from "../email.ts";
 import type { DiscoverAnswer } from "../password-model.ts";
 import { findDomainPolicy } from "../queries/sso.ts";
 
-/** `POST /auth/discover` answers from the domain's policy alone and looks up no user (decisions.md 2). */
+/** `POST /auth/discover` answers from the domain's policy alone and looks up no user (contract 4.12). */
 export async function discover(
   { db, config }: { db: Db; config: Pick<Config, "serverRoot"> },
   email: string,

@@ -4,8 +4,8 @@ import * as queries from "../queries/access.ts";
 import { forgetLock } from "../queries/locks.ts";
 
 /**
- * Ends everything that users can act by: their tokens, those they hold for others, and codes under way (decisions.md 2,
- * revocation). Call it in the transaction that deactivates the users, after their rows are held. Answers the number of
+ * Ends everything that users can act by: their tokens, those they hold for others, and codes under way (contract 4.3).
+ * Call it in the transaction that deactivates the users, after their rows are held. Answers the number of
  * tokens.
  */
 export async function endAccess(tx: Tx, userIds: readonly number[], now: Date): Promise<number> {

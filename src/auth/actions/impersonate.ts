@@ -29,7 +29,7 @@ interface Owner {
 }
 
 /**
- * `POST /partner/account-owner/token` (interface.md 4.4): a token that acts as the owner of one of the partner's
+ * `POST /partner/account-owner/token` (contract 4.20): a token that acts as the owner of one of the partner's
  * accounts.
  */
 export async function impersonateOwner(
@@ -73,7 +73,7 @@ export async function accountFaults(
 
 /**
  * Refuses a missing account with 404, another partner's with 403 and an AUTHZ_DENIED row, one without an active owner
- * with 422 (decisions.md 2).
+ * with 422 (contract 4).
  */
 async function findOwner(
   deps: Pick<ImpersonateDeps, "db" | "clock">,

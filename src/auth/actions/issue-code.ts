@@ -39,8 +39,8 @@ const NOBODY = "nobody@invalid";
 
 /**
  * Replaces the code of an email and purpose and queues its mail, in one transaction. Where the code is not mailed, the
- * mail is queued as well and rolled back, so that the time of an answer shows no difference (decisions.md 2, email
- * OTP). The caller holds the email's limits. Answers what to wake after the commit.
+ * mail is queued as well and rolled back, so that the time of an answer shows no difference (contract 4.14).
+ * The caller holds the email's limits. Answers what to wake after the commit.
  */
 export async function issueCode(tx: Tx, deps: CodeDeps, one: NewCode): Promise<Wake> {
   const { type, digest, email, userId, now } = one;

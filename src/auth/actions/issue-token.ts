@@ -8,7 +8,7 @@ import type { KeyRing } from "../key-ring.ts";
 import type { TokenKind } from "../../http/principal.ts";
 import { insertToken } from "../queries/tokens.ts";
 
-/** decisions.md 2, JWT. */
+/** See contract 4.1. */
 const JTI_BYTES = 16;
 
 export interface TokenGrant {

@@ -11,7 +11,7 @@ interface SignOutDeps {
   readonly clock: Clock;
 }
 
-/** `GET /logout` ends the token and the refresh token of its family (interface.md 4.1, decisions.md 2). */
+/** `GET /logout` ends the token and the refresh token of its family (contract 4.11). */
 export async function logOut(deps: SignOutDeps, { principal, call }: Caller): Promise<void> {
   const { userId, jti, impersonatorId } = principal;
   const at = deps.clock.now();

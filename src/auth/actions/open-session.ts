@@ -25,7 +25,7 @@ interface SignIn {
   readonly now: Date;
 }
 
-/** Opens a session of the service's own pages; answers what they show of the user (decisions.md 2, `POST /login`). */
+/** Opens a session of the service's own pages; answers what they show of the user (contract 4.6). */
 export async function openOwnSession(
   tx: Tx,
   deps: SessionDeps,

@@ -4,7 +4,7 @@ import type { Call } from "../../http/call.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Principal } from "../../http/principal.ts";
 
-/** interface.md 5.4: a refusal by role, or of a record outside the caller's account, leaves an AUTHZ_DENIED row. */
+/** Contract 3.5: a refusal by role, or of a record outside the caller's account, leaves an AUTHZ_DENIED row. */
 export async function recordDenial(
   deps: { db: Db; clock: Clock },
   actor: Principal,

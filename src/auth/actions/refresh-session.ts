@@ -39,7 +39,7 @@ type RefreshOutcome =
   | { readonly kind: "refused" }
   | { readonly kind: "too_wide" };
 
-/** Redeems a refresh token: of any number of parallel redemptions exactly one wins (decisions.md 2, refresh). */
+/** Redeems a refresh token: of any number of parallel redemptions exactly one wins (contract 5.3). */
 export async function refreshSession(
   deps: RefreshDeps,
   refresh: Refresh,

@@ -36,7 +36,7 @@ interface Reset extends Caller {
 
 /**
  * `POST /reset-password` stores the new hash, ends every token and code of the user and issues one fresh token, in one
- * transaction (decisions.md 2).
+ * transaction (contract 4.15).
  */
 export async function resetPassword(
   deps: ResetDeps,

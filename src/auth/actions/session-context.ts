@@ -2,7 +2,7 @@ import type { DbOrTx } from "../../../db/client.ts";
 import type { SessionContext } from "../model.ts";
 import { findContext, type ContextRow } from "../queries/users.ts";
 
-/** What login, token verification and password reset show of the user (interface.md 2.2). */
+/** What login, token verification and password reset show of the user (contract 4.5). */
 export async function readContext(
   db: DbOrTx,
   userId: number,
@@ -43,7 +43,7 @@ function contextOf(row: ContextRow): SessionContext {
   };
 }
 
-/** Only account companies have a plan (interface.md 2.2). */
+/** Only account companies have a plan (contract 4.5). */
 function planOf({ planId, planName, planFeatures }: ContextRow): Pick<SessionContext, "plan"> {
   if (planId === null || planName === null || planFeatures === null) return {};
   return { plan: { id: planId, name: planName, features: [...planFeatures] } };

@@ -27,7 +27,7 @@ export function listSessions(
   return sessionsOf(db, userId, { now: clock.now(), page });
 }
 
-/** 404 where there is none that lives, 403 and an AUTHZ_DENIED row where it is another user's (decisions.md 1). */
+/** 404 where there is none that lives, 403 and an AUTHZ_DENIED row where it is another user's (contract 2.6). */
 export async function findOwnSession(
   deps: OwnSessionDeps,
   { principal, call }: Caller,

@@ -16,7 +16,7 @@ interface LinkedUser {
 
 /**
  * Call it first in a transaction that signs a linked user in, or prepares to: afterwards a password reset waits. The
- * lock of wrong passwords holds for these sign-ins too (decisions.md 2, lock).
+ * lock of wrong passwords holds for these sign-ins too (contract 4.8).
  */
 export async function holdLinkedUser(
   tx: Tx,

@@ -28,7 +28,7 @@ export interface VerifyCodeDeps {
   readonly keys: KeyRing;
 }
 
-/** decisions.md 2, email OTP: how long the token for a new password lives, and how long the proof of a signup. */
+/** Contract 4.14: how long the token for a new password lives, and how long the proof of a signup. */
 const TOKEN_TTL_S = 900;
 const RESET_SCOPE = "password:reset";
 /**

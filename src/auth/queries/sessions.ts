@@ -27,7 +27,7 @@ export async function lockFamily(tx: Tx, familyId: string): Promise<void> {
 }
 
 /**
- * Stamps the latest sign-in of the user (interface.md 4.1, logout). A session of an impersonator is no sign-in of the
+ * Stamps the latest sign-in of the user (contract 4.11). A session of an impersonator is no sign-in of the
  * user's own and leaves those alone.
  */
 export async function stampLogout(

@@ -85,7 +85,7 @@ export type BearerRow = ValuesOf<typeof bearer.columns>;
 
 /**
  * The one look-up of a bearer check. No row: the token was revoked, the user, the company or its partner is inactive,
- * or the impersonator is no active admin of the account's partner any more (decisions.md 2, revocation).
+ * or the impersonator is no active admin of the account's partner any more (contract 4.3).
  */
 export async function findBearer(db: DbOrTx, id: string): Promise<BearerRow | undefined> {
   const [row] = await db.run(bearer, { jti: id });

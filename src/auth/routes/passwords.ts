@@ -25,7 +25,7 @@ export interface PasswordRouteDeps extends ChangeDeps, ResetDeps, VerifyCodeDeps
   readonly config: ChangeDeps["config"] & ResetDeps["config"];
 }
 
-/** interface.md 4.2; paths of decisions.md 2. */
+/** See contract 4.14, 4.15 and 4.16. */
 export function passwordRoutes(deps: PasswordRouteDeps) {
   return new Elysia().use(codeRoutes(deps)).use(newPasswordRoutes(deps));
 }

@@ -22,7 +22,7 @@ export interface PersonalTokenRouteDeps extends dashboard.DashboardTokenDeps, ap
   readonly checks: Checks;
 }
 
-/** interface.md 5.1, way 1; decisions.md 2. */
+/** See contract 4.18 and 4.19. */
 export function personalTokenRoutes(deps: PersonalTokenRouteDeps) {
   return new Elysia().use(dashboardTokenRoutes(deps)).use(apiTokenRoutes(deps));
 }

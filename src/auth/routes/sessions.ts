@@ -21,7 +21,7 @@ export interface SessionRouteDeps extends ImpersonateDeps {
   readonly checks: Checks;
 }
 
-/** decisions.md 2, sessions. */
+/** See contract 4.21. */
 export function sessionRoutes(deps: SessionRouteDeps) {
   return new Elysia({ prefix: `${BASE_PATH}/account/sessions`, tags: ["Self-service"] })
     .use(deps.checks)
@@ -60,7 +60,7 @@ export function sessionRoutes(deps: SessionRouteDeps) {
     );
 }
 
-/** interface.md 4.4; decisions.md 2, impersonation. */
+/** See contract 4.20. */
 export function impersonationRoute(deps: SessionRouteDeps) {
   return new Elysia({ prefix: `${BASE_PATH}/partner/account-owner`, tags: ["Partner"] })
     .use(deps.checks)

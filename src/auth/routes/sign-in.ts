@@ -22,7 +22,7 @@ const REVOKING_TOKEN = "/sso/revoking-token";
 /** The GETs that end a token: a HEAD of them must not. */
 export const SIGN_OUT_PATHS = [`${BASE_PATH}${LOGOUT}`, `${BASE_PATH}${REVOKING_TOKEN}`] as const;
 
-/** interface.md 4.1. */
+/** See contract 4.6. */
 export function signInRoutes(deps: SignInRouteDeps) {
   return new Elysia().use(beginningRoutes(deps)).use(signOutRoutes(deps));
 }

@@ -18,7 +18,7 @@ import {
 import type { Authorization } from "./check-authorization.ts";
 import type { OAuthDeps } from "./deps.ts";
 
-/** decisions.md 2, `/oauth/authorize`. */
+/** See contract 5.4. */
 const CODE_TTL_MS = 60_000;
 const GRANT = "authorization_code";
 /** How long a user may think about a page. */

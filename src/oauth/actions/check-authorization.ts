@@ -81,7 +81,7 @@ function readRequest(params: Params, client: ActiveClient) {
   return { scope, codeChallenge: readChallenge(params, client) };
 }
 
-/** decisions.md 2: PKCE with S256, required of public clients; `plain` protects nothing. */
+/** Contract 5.4: PKCE with S256, required of public clients; `plain` protects nothing. */
 function readChallenge(params: Params, { confidential }: ActiveClient): string | null {
   const challenge = params.one("code_challenge");
   const method = params.one("code_challenge_method");

@@ -47,7 +47,7 @@ const CLIENT_ID = new RegExp(`^${UUID}$`);
 const CLIENT_KEY = new RegExp(`^\\d{1,15}\\.${UUID}$`);
 export const isClientKey = (key: string): boolean => CLIENT_KEY.test(key);
 
-/** 404 where there is none, 403 and an AUTHZ_DENIED row where it is another tenant's (decisions.md 1). */
+/** 404 where there is none, 403 and an AUTHZ_DENIED row where it is another tenant's (contract 2.6). */
 export async function findOwnClient(
   deps: ClientDeps,
   { principal, call, isPlatform }: ClientAdministrator,

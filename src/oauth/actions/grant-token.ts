@@ -54,7 +54,7 @@ async function grantByPassword(
   if (outcome.kind === "right") return answerOf(deps, scope, outcome.value);
   if (outcome.kind === "wrong")
     throw new OAuthError("invalid_grant", "The email or the password is wrong.");
-  // decisions.md 2, locked answer.
+  // See contract 4.9.
   const headers = { "Retry-After": String(outcome.retryAfterS) };
   const description = `Too many wrong passwords; try again in ${outcome.retryAfterS} s.`;
   throw new OAuthError("invalid_grant", description, { status: 429, headers });

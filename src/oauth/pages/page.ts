@@ -20,7 +20,7 @@ export interface PageHead {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Renders a page of the service's own (decisions.md 2, `/oauth/authorize`): no script, only the logo is foreign. */
+/** Renders a page of the service's own (contract 5.4): no script, only the logo is foreign. */
 export function pageResponse(content: PageContent, { status, headers = {} }: PageHead): Response {
   const nonce = randomBytes(16).toString("base64");
   return new Response(`<!doctype html>\n${document(content, nonce).text}`, {

@@ -38,7 +38,7 @@ interface PageDeps extends ProviderDeps {
   readonly cookie: BrowserCookie;
 }
 
-/** decisions.md 2, `/oauth/authorize`. Every step starts from the request itself: nothing of it is remembered here. */
+/** Contract 5.4. Every step starts from the request itself: nothing of it is remembered here. */
 export function authorizeRoutes(oauth: AuthorizeDeps) {
   const deps = { ...oauth, cookie: new BrowserCookie(oauth.config.serverRoot) };
   return new Elysia({ tags: ["OAuth"] })

@@ -36,7 +36,7 @@ interface Group<P extends string> {
   readonly isPlatform: boolean;
 }
 
-/** decisions.md 2, OAuth clients: the platform's administrators see them all, a partner its own. */
+/** Contract 5.6: the platform's administrators see them all, a partner its own. */
 export function clientRoutes(deps: ClientRouteDeps) {
   return new Elysia({ name: "oauth-clients" })
     .use(

@@ -138,7 +138,7 @@ export const TOKEN_DETAIL: DocumentDecoration = {
       ],
       "401": ["invalid_client"],
       ...ALWAYS,
-      // The lock of sign-in, besides the rate limit (decisions.md 2).
+      // The lock of sign-in, besides the rate limit (contract 4.9).
       "429": ["invalid_grant", "temporarily_unavailable"],
       "503": ["temporarily_unavailable"],
     }),

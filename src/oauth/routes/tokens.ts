@@ -10,7 +10,9 @@ import { readTokenRequest } from "../grants.ts";
 import { INTROSPECT_DETAIL, REVOKE_DETAIL, TOKEN_DETAIL } from "./descriptions.ts";
 import { jsonAnswer } from "./answers.ts";
 
-/** interface.md 4.3; RFC 7009 and RFC 7662. Forms of RFC 6749 are read by hand, because no schema says its errors. */
+/**
+ * Contract 5.1 and 5.5; RFC 7009 and RFC 7662. Forms of RFC 6749 are read by hand, because no schema says its errors.
+ */
 export function tokenEndpoints(deps: OAuthDeps & { readonly checks: Checks }) {
   return new Elysia({ prefix: "/oauth", tags: ["OAuth"] })
     .use(deps.checks)

@@ -13,7 +13,7 @@ import {
 } from "../model.ts";
 import { reviewRoutesBase, writing, type ReviewRouteDeps } from "./base.ts";
 
-/** decisions.md 6. Every action answers the review as it is afterwards. */
+/** Contract 9.2. Every action answers the review as it is afterwards. */
 export function responseRoutes(deps: ReviewRouteDeps) {
   return reviewRoutesBase(deps)
     .post(

@@ -7,7 +7,7 @@ import { listColleagues, listReviews, listStoreReviewSites, reviewHistory } from
 import * as model from "../model.ts";
 import { reading, reviewRoutesBase, type ReviewRouteDeps } from "./base.ts";
 
-/** decisions.md 6: the reviews themselves. */
+/** Contract 9: the reviews themselves. */
 export function readingRoutes(deps: ReviewRouteDeps) {
   return reviewRoutesBase(deps)
     .get(
@@ -39,7 +39,7 @@ export function readingRoutes(deps: ReviewRouteDeps) {
     );
 }
 
-/** decisions.md 6: what an account has beside its reviews. */
+/** Contract 9: what an account has beside its reviews. */
 export function accountRoutes(deps: ReviewRouteDeps) {
   return new Elysia({ prefix: `${BASE_PATH}/account`, tags: ["Reviews"] })
     .use(deps.checks)

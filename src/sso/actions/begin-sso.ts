@@ -21,7 +21,7 @@ export interface Begun {
 }
 
 /**
- * `GET /auth/sso/redirect` sends the browser to the provider, with state, nonce and PKCE (decisions.md 2, SSO legs).
+ * `GET /auth/sso/redirect` sends the browser to the provider, with state, nonce and PKCE (contract 4.13).
  */
 export async function beginSso(
   deps: SsoDeps,

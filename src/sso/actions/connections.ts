@@ -33,7 +33,7 @@ export function listConnections(
   return queries.listConnections(db, companyId, page);
 }
 
-/** A malformed id is a 404 like a missing one (decisions.md 1). */
+/** A malformed id is a 404 like a missing one (contract 2.6). */
 export async function findConnection(
   { db }: Pick<ConnectionDeps, "db">,
   id: string,
@@ -63,7 +63,7 @@ export async function connectionFaults(
   };
 }
 
-/** The platform's own people never sign in through somebody else (decisions.md 2, SSO legs). */
+/** The platform's own people never sign in through somebody else (contract 4.13). */
 async function companyFault(db: Db, id: number): Promise<string | undefined> {
   const type = await queries.findCompanyType(db, id);
   const isFit = type === "partner" || type === "account";

@@ -12,7 +12,7 @@ import * as queries from "../queries/sign-ins.ts";
 import { SsoRefusal } from "../refusal.ts";
 import { auditRefusal, type AttemptedLeg, type SsoDeps } from "./deps.ts";
 
-/** `GET /auth/sso/exchange` takes the one-time code for a session; every failure is the same 400 (decisions.md 2). */
+/** `GET /auth/sso/exchange` takes the one-time code for a session; every failure is the same 400 (contract 4.13). */
 export async function exchangeCode(
   deps: SsoDeps,
   { code = "", code_verifier: verifier }: ExchangeQuery,

@@ -21,7 +21,7 @@ import { errorOf, redeemAtProvider, type Redeemed } from "../redeem-code.ts";
 import { SsoRefusal } from "../refusal.ts";
 import { auditRefusal, clientSecretContext, type AttemptedLeg, type SsoDeps } from "./deps.ts";
 
-/** decisions.md 2, SSO legs. */
+/** See contract 4.13. */
 const CODE_TTL_MS = 60_000;
 
 interface ProviderAnswer {
@@ -145,7 +145,7 @@ async function withEmail({ identity, readUserinfo }: Redeemed): Promise<Identity
   return identity.email === undefined ? { ...identity, ...(await readUserinfo()) } : identity;
 }
 
-/** decisions.md 2, SSO legs: finds the user of a verified email, in a domain and in the company of the connection. */
+/** Contract 4.13: finds the user of a verified email, in a domain and in the company of the connection. */
 async function findNewcomer(
   tx: Tx,
   { issuer, domains, companyId }: LiveConnection,

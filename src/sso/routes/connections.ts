@@ -28,7 +28,7 @@ export interface ConnectionRouteDeps extends actions.ConnectionDeps {
 
 const access = superAdmin();
 
-/** decisions.md 2, SSO legs; 7, administration. */
+/** See contract 4.13 and 10.2. */
 export function connectionRoutes(deps: ConnectionRouteDeps) {
   return new Elysia().use(collectionRoutes(deps)).use(singleRoutes(deps));
 }

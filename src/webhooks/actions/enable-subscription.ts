@@ -10,7 +10,7 @@ import type { Caller } from "../../http/principal.ts";
 export type Held = "deliver" | "skip";
 
 /**
- * The manual re-enable (decisions.md 3, enable). The locks are taken in the order of every other writer: sequence,
+ * The manual re-enable (contract 6.16). The locks are taken in the order of every other writer: sequence,
  * entries, subscription. What is held stays as it is or is settled; an overdue batch runs as soon as the dispatcher
  * looks.
  */
@@ -52,7 +52,7 @@ function hours({ config }: Pick<WebhookDeps, "config">) {
   return { hourMs: config.batchHourMs };
 }
 
-/** decisions.md 4, batch: skip moves the cursor to now, and what waited for the next batch is dropped. */
+/** Contract 7.14: skip moves the cursor to now, and what waited for the next batch is dropped. */
 async function skipBatch(
   tx: Tx,
   current: Subscription,

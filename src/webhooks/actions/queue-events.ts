@@ -20,7 +20,7 @@ const DAY_MS = 86_400_000;
 /** One call holds back the writers of the partner's events for as long as it takes, so it takes no more. */
 export const RECOVER_LIMIT = 10_000;
 
-/** Queues a `webhook.test`; answers its event id (decisions.md 3, test event). */
+/** Queues a `webhook.test`; answers its event id (contract 6.12). */
 export async function sendTest(
   deps: WebhookDeps,
   { principal, call }: Caller,
@@ -38,7 +38,7 @@ export async function sendTest(
   return eventId;
 }
 
-/** Queues a settled event again at the tail, as a new round of attempts under its old id (decisions.md 3, redeliver). */
+/** Queues a settled event again at the tail, as a new round of attempts under its old id (contract 6.14). */
 export async function redeliver(
   deps: WebhookDeps,
   { principal, call }: Caller,
@@ -84,7 +84,7 @@ export function recoverFaults(
   return windowFaults(window, { now: clock.now(), retentionMs: config.retentionDays * DAY_MS });
 }
 
-/** Queues what a window lost (decisions.md 3, recover); answers how many events, `RECOVER_LIMIT` at most. */
+/** Queues what a window lost (contract 6.15); answers how many events, `RECOVER_LIMIT` at most. */
 export async function recover(
   deps: WebhookDeps,
   { principal, call }: Caller,
@@ -137,7 +137,7 @@ async function holdActive(
   return { subscription, lastSequence };
 }
 
-/** What matches: the filter of immediate; every review-impacting event for batch (interface.md 6.4). */
+/** What matches: the filter of immediate; every review-impacting event for batch (contract 7.6 and 7.14). */
 function wantedEvents({ deliveryKind, events }: Subscription): readonly string[] {
   if (deliveryKind === "immediate") return events ?? SUBSCRIBABLE_EVENTS;
   return CATALOG.filter((one) => one.in_batch).map((one) => one.value);

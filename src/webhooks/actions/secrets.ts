@@ -11,7 +11,7 @@ import type { Caller } from "../../http/principal.ts";
 const HOUR_MS = 3_600_000;
 
 /**
- * Replaces the secret (interface.md 4.5). With a grace period the one until now keeps signing beside it; a secret that
+ * Replaces the secret (contract 6.11). With a grace period the one until now keeps signing beside it; a secret that
  * was in its own grace period ends at once, for there is room for one.
  */
 export async function rotateSecret(

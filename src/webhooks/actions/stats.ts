@@ -16,7 +16,7 @@ const QUEUE_COUNTED = 100_000;
 
 type Deps = Pick<WebhookDeps, "db" | "clock">;
 
-/** decisions.md 3, health. */
+/** See contract 6.17. */
 export async function showHealth(deps: Deps, subscription: Subscription): Promise<Health> {
   const now = deps.clock.now();
   const { db } = deps;
@@ -48,7 +48,7 @@ function ageS(at: Date, now: Date): number {
   return Math.max(0, Math.floor((now.getTime() - at.getTime()) / 1000));
 }
 
-/** decisions.md 3, charts: one point per step, also where nothing happened. */
+/** Contract 6.18: one point per step, also where nothing happened. */
 export async function showStats(
   { db }: Pick<Deps, "db">,
   { id }: Pick<Subscription, "id">,

@@ -28,7 +28,7 @@ export function listSubscriptions(
   return queries.subscriptionsOf(db, tenantOf(principal), page);
 }
 
-/** Malformed, missing, foreign and deleted ids are one and the same 404 (decisions.md 1; interface.md 5.4). */
+/** Malformed, missing, foreign and deleted ids are one and the same 404 (contract 2.6 and 3.5). */
 export async function findSubscription(
   { db }: Pick<WebhookDeps, "db">,
   principal: Principal,
@@ -41,7 +41,7 @@ export async function findSubscription(
   return found;
 }
 
-/** The unique index of the slot decides between parallel creates (interface.md 3.1). */
+/** The unique index of the slot decides between parallel creates (contract 6.2). */
 export async function createSubscription(
   deps: WebhookDeps,
   { principal, call }: Caller,

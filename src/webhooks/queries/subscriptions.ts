@@ -76,7 +76,7 @@ export async function deleteSequence(tx: Tx, subscriptionId: string): Promise<bo
   return count === 1;
 }
 
-/** interface.md 3.1: deleted_at set and is_active false; why it was disabled before stays readable. */
+/** Contract 6.3: deleted_at set and is_active false; why it was disabled before stays readable. */
 export async function markDeleted(tx: Tx, subscriptionId: string, now: Date): Promise<void> {
   await tx
     .update(webhookSubscriptions)
@@ -121,7 +121,7 @@ interface RotatedSecret {
   readonly previous: { readonly sealedSecret: string; readonly expiresAt: Date } | null;
 }
 
-/** Ciphertext and fingerprint in one statement (interface.md 4.5). */
+/** Ciphertext and fingerprint in one statement (contract 6.11). */
 export async function replaceSecret(
   tx: Tx,
   id: string,

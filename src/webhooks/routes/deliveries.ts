@@ -21,7 +21,7 @@ import {
 } from "../delivery-model.ts";
 import { reading, webhookRoutesBase, writing, type WebhookRouteDeps } from "./base.ts";
 
-/** interface.md 4.5, see recent deliveries; decisions.md 3, attempts and one delivery. */
+/** See contract 6.13. */
 export function deliveryRoutes(deps: WebhookRouteDeps) {
   return webhookRoutesBase(deps)
     .macro(
@@ -63,7 +63,7 @@ export function deliveryRoutes(deps: WebhookRouteDeps) {
     });
 }
 
-/** decisions.md 3, redeliver and recover. */
+/** See contract 6.14 and 6.15. */
 export function queueingRoutes(deps: WebhookRouteDeps) {
   return webhookRoutesBase(deps)
     .macro(

@@ -14,7 +14,7 @@ import {
 } from "../model.ts";
 import { webhookRoutesBase, writing, type WebhookRouteDeps } from "./base.ts";
 
-/** decisions.md 3, rotate and show secret. */
+/** See contract 6.11. */
 export function secretRoutes(deps: WebhookRouteDeps) {
   return webhookRoutesBase(deps)
     .post(
@@ -53,7 +53,7 @@ export function secretRoutes(deps: WebhookRouteDeps) {
     );
 }
 
-/** decisions.md 3, test event and enable. */
+/** See contract 6.12 and 6.16. */
 export function stateRoutes(deps: WebhookRouteDeps) {
   return webhookRoutesBase(deps)
     .post(

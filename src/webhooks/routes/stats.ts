@@ -10,7 +10,7 @@ import { watchSubscription } from "../actions/watch.ts";
 import * as model from "../stats-model.ts";
 import { reading, webhookRoutesBase, type WebhookRouteDeps } from "./base.ts";
 
-/** decisions.md 3, health and charts. */
+/** See contract 6.17 and 6.18. */
 export function statsRoutes(deps: WebhookRouteDeps) {
   return webhookRoutesBase(deps)
     .get(
@@ -45,7 +45,7 @@ export function statsRoutes(deps: WebhookRouteDeps) {
     );
 }
 
-/** decisions.md 3, live. */
+/** See contract 6.18. */
 export function streamRoute(deps: WebhookRouteDeps) {
   return webhookRoutesBase(deps).get(
     "/:id/stream",

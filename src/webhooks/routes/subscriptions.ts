@@ -20,7 +20,7 @@ import {
 } from "../model.ts";
 import { reading, webhookRoutesBase, writing, type WebhookRouteDeps } from "./base.ts";
 
-/** interface.md 4.5, decisions.md 3: list, create, and what may be subscribed to. */
+/** Contract 6.9: list, create, and what may be subscribed to. */
 export function collectionRoutes(deps: WebhookRouteDeps) {
   return webhookRoutesBase(deps)
     .get(
@@ -73,7 +73,7 @@ export function collectionRoutes(deps: WebhookRouteDeps) {
     );
 }
 
-/** interface.md 4.5, decisions.md 3: one subscription. */
+/** Contract 6.9: one subscription. */
 export function subscriptionRoutes(deps: WebhookRouteDeps) {
   const update = async (
     caller: Parameters<typeof updateSubscription>[1],
@@ -118,7 +118,7 @@ export function subscriptionRoutes(deps: WebhookRouteDeps) {
           },
         },
       )
-      // `POST` is the documented method (interface.md 4.5); `PATCH` does the same.
+      // `POST` is the documented method (contract 6.9); `PATCH` does the same.
       .post(
         "/:id",
         ({ principal, call, subscription, body }) =>

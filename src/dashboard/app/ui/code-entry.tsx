@@ -7,7 +7,7 @@ import { ErrorNotice } from "./states.tsx";
 import { useCountdown } from "./time.tsx";
 
 const DIGITS = 6;
-/** Within it the server sends no other code (decisions.md 2, email OTP). */
+/** Within it the server sends no other code (contract 4.14). */
 const COOLDOWN_MS = 60_000;
 
 interface CodeEntryProps {

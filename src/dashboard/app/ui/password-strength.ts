@@ -1,4 +1,4 @@
-/** The length is the only rule (decisions.md 2, passwords); the strength is a hint. */
+/** The length is the only rule (contract 4.17); the strength is a hint. */
 export const PASSWORD_LENGTH = { min: 8, max: 128 } as const;
 
 interface Strength {

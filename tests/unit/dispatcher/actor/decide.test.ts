@@ -14,7 +14,7 @@ const delivered = { kind: "delivered" } as const;
 const failed = { kind: "failed" } as const;
 const interrupted = { kind: "interrupted" } as const;
 
-/** Ending → what follows after attempts 1, 2, 3 and 4 (interface.md 6.4, decisions.md 4). */
+/** Ending → what follows after attempts 1, 2, 3 and 4 (contract 7.7). */
 const TABLE: Record<Ending, readonly unknown[]> = {
   accepted: [delivered, delivered, delivered, delivered],
   rejected: [after(60_000), after(300_000), after(1_800_000), failed],

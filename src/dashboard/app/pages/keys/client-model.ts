@@ -3,7 +3,7 @@ import { isScope, type Scope } from "./scopes.ts";
 export type ClientsPath = "/sso/clients" | "/partner/oauth-clients";
 
 /**
- * Answers the path at which a role manages OAuth clients (interface.md 5.2); undefined for a role that manages none.
+ * Answers the path at which a role manages OAuth clients (contract 3.3); undefined for a role that manages none.
  */
 export function clientsPathOf(role: string): ClientsPath | undefined {
   if (role === "super_admin") return "/sso/clients";

@@ -1,4 +1,4 @@
-/** Scope (decisions.md 2, `/oauth/token`) → its words for people. */
+/** Scope (contract 5.1) → its words for people. */
 export const SCOPE_WORDS = {
   "*": "Everything that the user may",
   "reviews:read": "See reviews",

@@ -5,7 +5,7 @@ import { useSessionState } from "../../session/session.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { ErrorNotice } from "../../ui/states.tsx";
 
-/** A 403 means that the role may, but the kind of sign-in may not (decisions.md 2, dashboard personal access token). */
+/** A 403 means that the role may, but the kind of sign-in may not (contract 4.18). */
 export function TokenError({ error }: { readonly error: unknown }) {
   const { signOut } = useSessionState();
   if (apiErrorOf(error)?.status !== 403) return <ErrorNotice error={error} />;

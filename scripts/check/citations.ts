@@ -1,8 +1,8 @@
-// Holds the citations in code, tests and documents to the contract: `bun scripts/citations.ts`, part of `bun run check`.
+// Holds the citations in code, tests and documents to the contract: part of `bun run check`.
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-const ROOT = join(import.meta.dir, "..");
+const ROOT = join(import.meta.dir, "../..");
 const SOURCES =
   "{.ci,.github,db,dispatcher,docs,scripts,src,tests}/**/*.{ts,tsx,js,css,sql,json,md,sh,yml}";
 

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 
-import { citationFaults, sectionsOf } from "../../scripts/citations.ts";
+import { citationFaults, sectionsOf } from "../../../scripts/check/citations.ts";
 
 // Put together here, because the check reads this file, too.
 const WORD = "contract";
