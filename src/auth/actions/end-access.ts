@@ -8,10 +8,10 @@ import { forgetLock } from "../queries/locks.ts";
  * revocation). Part of the transaction that deactivates them, after their rows are held. Answers how many tokens.
  */
 export async function endAccess(tx: Tx, userIds: readonly number[], now: Date): Promise<number> {
-  await queries.consumeCodesOfAll(tx, userIds, now);
-  await queries.consumeSsoCodesOfAll(tx, userIds, now);
-  await queries.deleteAuthorizationCodesOfAll(tx, userIds);
-  return queries.deleteTokensOfAll(tx, userIds);
+  await queries.consumeCodesOf(tx, userIds, now);
+  await queries.consumeSsoCodesOf(tx, userIds, now);
+  await queries.deleteAuthorizationCodesOf(tx, userIds);
+  return queries.deleteTokensOf(tx, userIds);
 }
 
 /** `endAccess` of everybody in these companies. */
