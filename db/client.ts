@@ -32,7 +32,7 @@ const CONNECT_TIMEOUT_S = 10;
 /** Between two tries to connect; the driver's own waits grow to 20 s, so that a database that is back goes unnoticed. */
 const RECONNECT_MAX_S = 1;
 
-export interface ConnectOptions {
+interface ConnectOptions {
   readonly max: number;
   readonly name: string;
   /** Of the server, for each of the connections. */

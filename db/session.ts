@@ -1,3 +1,4 @@
+import { DrizzleQueryError } from "drizzle-orm";
 import { PgDialect, type PgPreparedQuery, type PreparedQueryConfig } from "drizzle-orm/pg-core";
 import { PostgresJsDatabase, PostgresJsSession } from "drizzle-orm/postgres-js";
 import type postgres from "postgres";
@@ -62,8 +63,16 @@ class PreparingSession extends PostgresJsSession<postgres.Sql, NoRelations, NoRe
     ...[query, fields, name, ...rest]: BuiltQuery
   ): PgPreparedQuery<T> {
     const byText = query.params.length > MAX_PREPARED_PARAMETERS ? undefined : "";
-    return super.prepareQuery<T>(query, fields, name ?? byText, ...rest);
+    const prepared = super.prepareQuery<T>(query, fields, name ?? byText, ...rest);
+    const execute = prepared.execute.bind(prepared);
+    prepared.execute = (given) => execute(given).catch(throwCause);
+    return prepared;
   }
+}
+
+/** Drizzle's own error names the values of the parameters, hashes and addresses among them, and would be logged. */
+function throwCause(error: unknown): never {
+  throw error instanceof DrizzleQueryError ? error.cause : error;
 }
 
 export function sessionOver(
