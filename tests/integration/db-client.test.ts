@@ -159,7 +159,7 @@ test("a statement that fails tells the server's error, and no value of a paramet
     await insertion(one, { name });
     const again = [
       () => insertion(one, { name }),
-      () => one.insert(plans).values({ name, features: [] }).then(),
+      async () => one.insert(plans).values({ name, features: [] }),
       () => one.transaction((tx) => insertion(tx, { name })),
     ];
     for (const run of again) {
