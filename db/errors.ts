@@ -21,7 +21,5 @@ export function violatesUnique(error: unknown, index: string): boolean {
 }
 
 function fieldOf(error: unknown, name: string): unknown {
-  // The query builder wraps the driver's error.
-  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-  return cause instanceof Error ? Reflect.get(cause, name) : undefined;
+  return error instanceof Error ? Reflect.get(error, name) : undefined;
 }

@@ -1,5 +1,3 @@
-import { isDate } from "node:util/types";
-
 import { sql, type SQL } from "drizzle-orm";
 
 import type { DbOrTx } from "../../db/client.ts";
@@ -214,14 +212,15 @@ function lineOf(record: AttemptRecord): string {
 function fieldOf(record: AttemptRecord, field: Field) {
   const { decision } = record;
   if (field === "outcome") return decision.kind;
-  if (field === "nextAttemptAt") return decision.kind === "retry" ? decision.dueAt : null;
+  if (field === "nextAttemptAt")
+    return decision.kind === "retry" ? decision.dueAt.toISOString() : null;
+  if (field === "startedAt") return record.startedAt.toISOString();
   if (field === "responseExcerpt") return storable(record.responseExcerpt);
   return record[field];
 }
 
 function textOf(field: ReturnType<typeof fieldOf>): string {
   if (field === null) return "";
-  if (isDate(field)) return field.toISOString();
   return typeof field === "object" ? JSON.stringify(field) : String(field);
 }
 

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { eq, sql } from "drizzle-orm";
 
 import { connect, type DbOrTx, type RawDb } from "../../db/client.ts";
+import { violatesUnique } from "../../db/errors.ts";
 import { prepared } from "../../db/prepared.ts";
 import { companies, plans } from "../../db/schema/companies.ts";
 import { instant } from "../../db/statement.ts";
@@ -146,5 +147,27 @@ test("a query that is built once takes null, lists and instants, in a transactio
     expect(await renamed(one, { ...given, brand: "after" })).toEqual([
       { name: "after", features: ["a", 'b,"c'] },
     ]);
+  });
+});
+
+test("a statement that fails tells the server's error, and no value of a parameter", async () => {
+  const insertion = prepared({ name: plans.name }, (db, { name }) =>
+    db.insert(plans).values({ name, features: [] }),
+  );
+  const name = "a name that nobody is told";
+  await withOne(async (one) => {
+    await insertion(one, { name });
+    const again = [
+      () => insertion(one, { name }),
+      async () => one.insert(plans).values({ name, features: [] }),
+      () => one.transaction((tx) => insertion(tx, { name })),
+    ];
+    for (const run of again) {
+      const error: unknown = await run().catch((reason: unknown) => reason);
+      expect(violatesUnique(error, "plans_name_key")).toBe(true);
+      expect(String(error)).toBe(
+        'PostgresError: duplicate key value violates unique constraint "plans_name_key"',
+      );
+    }
   });
 });

@@ -9,10 +9,10 @@ import { forgetLock } from "../queries/locks.ts";
  * tokens.
  */
 export async function endAccess(tx: Tx, userIds: readonly number[], now: Date): Promise<number> {
-  await queries.consumeCodesOfAll(tx, userIds, now);
-  await queries.consumeSsoCodesOfAll(tx, userIds, now);
-  await queries.deleteAuthorizationCodesOfAll(tx, userIds);
-  return queries.deleteTokensOfAll(tx, userIds);
+  await queries.consumeCodesOf(tx, userIds, now);
+  await queries.consumeSsoCodesOf(tx, userIds, now);
+  await queries.deleteAuthorizationCodesOf(tx, userIds);
+  return queries.deleteTokensOf(tx, userIds);
 }
 
 /** Ends the access of everybody in these companies, whose rows it holds. */

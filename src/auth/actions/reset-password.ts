@@ -13,10 +13,9 @@ import type { KeyRing } from "../key-ring.ts";
 import { passwordChangedMail } from "../mails.ts";
 import type { Caller } from "../../http/principal.ts";
 import type { ResetAnswer } from "../password-model.ts";
-import { consumeCodesOf, deleteAuthorizationCodesOf } from "../queries/codes.ts";
+import * as access from "../queries/access.ts";
 import { forgetLock } from "../queries/locks.ts";
-import { consumeSsoCodesOf } from "../queries/sso.ts";
-import { deleteToken, deleteTokensOf } from "../queries/tokens.ts";
+import { deleteToken } from "../queries/tokens.ts";
 import { changePassword, type PersonRow } from "../queries/users.ts";
 import { openOwnSession } from "./open-session.ts";
 
@@ -64,10 +63,10 @@ async function endEverything(
   { id, email, companyId }: PersonRow,
   { principal, call, now }: Reset,
 ): Promise<void> {
-  const revoked = 1 + (await deleteTokensOf(tx, id));
-  await consumeCodesOf(tx, id, now);
-  await consumeSsoCodesOf(tx, id, now);
-  await deleteAuthorizationCodesOf(tx, id);
+  const revoked = 1 + (await access.deleteTokensOf(tx, [id]));
+  await access.consumeCodesOf(tx, [id], now);
+  await access.consumeSsoCodesOf(tx, [id], now);
+  await access.deleteAuthorizationCodesOf(tx, [id]);
   await forgetLock(tx, emailDigest(email));
   await recordAudit(tx, {
     at: now,

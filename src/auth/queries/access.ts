@@ -21,8 +21,8 @@ export async function holdUsersOf(tx: Tx, companyIds: readonly number[]): Promis
   return rows.map(({ id }) => id);
 }
 
-/** All that the users have or are behind, in the order of `deleteTokensOf`. */
-export async function deleteTokensOfAll(tx: Tx, userIds: readonly number[]): Promise<number> {
+/** All that the users have or are behind. In one order, so that two such deletions do not wait for each other. */
+export async function deleteTokensOf(tx: Tx, userIds: readonly number[]): Promise<number> {
   const held = tx
     .select({ jti: tokens.jti })
     .from(tokens)
@@ -33,11 +33,8 @@ export async function deleteTokensOfAll(tx: Tx, userIds: readonly number[]): Pro
   return count;
 }
 
-export async function consumeCodesOfAll(
-  tx: Tx,
-  userIds: readonly number[],
-  now: Date,
-): Promise<void> {
+/** The rows stay for the cooldown. */
+export async function consumeCodesOf(tx: Tx, userIds: readonly number[], now: Date): Promise<void> {
   await tx
     .update(emailCodes)
     .set({ consumedAt: now })
@@ -45,7 +42,7 @@ export async function consumeCodesOfAll(
 }
 
 /** What is pending at the authorize page, and between it and a client. */
-export async function deleteAuthorizationCodesOfAll(
+export async function deleteAuthorizationCodesOf(
   tx: Tx,
   userIds: readonly number[],
 ): Promise<void> {
@@ -53,7 +50,7 @@ export async function deleteAuthorizationCodesOfAll(
 }
 
 /** Sign-ins that an identity provider has confirmed, waiting for their exchange. */
-export async function consumeSsoCodesOfAll(
+export async function consumeSsoCodesOf(
   tx: Tx,
   userIds: readonly number[],
   now: Date,

@@ -1,8 +1,7 @@
-import { and, eq, isNull, sql } from "drizzle-orm";
+import { and, eq, sql } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { emailCodeLimits, emailCodes } from "../../../db/schema/sign-in.ts";
-import { authorizationCodes } from "../../../db/schema/tokens.ts";
 import { statement } from "../../../db/statement.ts";
 import type { CodeLimits } from "../decide.ts";
 import type { CodeType } from "../password-model.ts";
@@ -71,19 +70,6 @@ export async function consumeCode(
     .update(emailCodes)
     .set({ consumedAt: code.now })
     .where(ofPurpose(code.digest, code.type));
-}
-
-/** The rows stay for the cooldown. */
-export async function consumeCodesOf(tx: Tx, userId: number, now: Date): Promise<void> {
-  await tx
-    .update(emailCodes)
-    .set({ consumedAt: now })
-    .where(and(eq(emailCodes.userId, userId), isNull(emailCodes.consumedAt)));
-}
-
-/** Ends what is pending at the authorize page and between it and the client. */
-export async function deleteAuthorizationCodesOf(tx: Tx, userId: number): Promise<void> {
-  await tx.delete(authorizationCodes).where(eq(authorizationCodes.userId, userId));
 }
 
 const savepoint = (name: string, text: string) =>

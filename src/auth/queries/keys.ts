@@ -44,7 +44,7 @@ export async function activateNextKey(tx: Tx, now: Date): Promise<string | undef
 }
 
 /** A key as an operator sees it: nothing that signs. */
-export interface KeyUse extends Omit<SigningKey, "publicJwk" | "sealedPrivateKey"> {
+interface KeyUse extends Omit<SigningKey, "publicJwk" | "sealedPrivateKey"> {
   /** How many tokens that have not ended carry it. */
   readonly tokens: number;
 }

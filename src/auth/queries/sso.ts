@@ -1,9 +1,9 @@
-import { and, eq, isNull } from "drizzle-orm";
+import { and, eq } from "drizzle-orm";
 
-import type { DbOrTx, Tx } from "../../../db/client.ts";
+import type { DbOrTx } from "../../../db/client.ts";
 import { prepared } from "../../../db/prepared.ts";
 import { companies } from "../../../db/schema/companies.ts";
-import { ssoCodes, ssoConnections, ssoDomains } from "../../../db/schema/sso.ts";
+import { ssoConnections, ssoDomains } from "../../../db/schema/sso.ts";
 import { isPartnerOfCompany, isTenantActive, partners } from "../../../db/tenancy.ts";
 
 interface DomainPolicy {
@@ -28,12 +28,4 @@ export async function findDomainPolicy(
 ): Promise<DomainPolicy | undefined> {
   const [policy] = await domainPolicies(db, { domain });
   return policy;
-}
-
-/** One-time codes of single sign-on that wait for their exchange. */
-export async function consumeSsoCodesOf(tx: Tx, userId: number, now: Date): Promise<void> {
-  await tx
-    .update(ssoCodes)
-    .set({ consumedAt: now })
-    .where(and(eq(ssoCodes.userId, userId), isNull(ssoCodes.consumedAt)));
 }

@@ -1,5 +1,5 @@
 // One raw statement (db/statement.ts): the look-up of the bearer check, which is measured hot.
-import { and, desc, eq, gt, inArray, isNull, or, sql } from "drizzle-orm";
+import { and, desc, eq, getTableColumns, gt, isNull, sql } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { instantBefore } from "../../../db/conditions.ts";
@@ -18,24 +18,12 @@ export type TokenRow = Omit<Token, "name" | "sealedToken" | "lastUsedAt" | "rede
 /** With what only the two kinds of personal access token have. */
 type NewToken = Omit<Token, "lastUsedAt" | "redeemedAt">;
 
-const { jti, userId, name, scope, issuedAt, expiresAt, lastUsedAt } = tokens;
-const { kind, clientId, familyId, impersonatorId, kid, sealedToken, redeemedAt } = tokens;
-const issued = {
-  jti,
-  kind,
-  userId,
-  clientId,
-  familyId,
-  impersonatorId,
-  scope,
-  kid,
-  issuedAt,
-  expiresAt,
-};
+const { lastUsedAt, redeemedAt, ...written } = getTableColumns(tokens);
+const { name, sealedToken, ...issued } = written;
+const { jti, kind, userId, clientId, familyId, impersonatorId, scope, issuedAt, expiresAt } =
+  issued;
 
-const insertion = prepared({ ...issued, name, sealedToken }, (db, given) =>
-  db.insert(tokens).values(given),
-);
+const insertion = prepared(written, (db, given) => db.insert(tokens).values(given));
 
 export async function insertToken(tx: DbOrTx, row: NewToken): Promise<void> {
   await insertion(tx, row);
@@ -114,18 +102,6 @@ export async function stampLastUse(
 export async function isTokenAlive(db: DbOrTx, id: string): Promise<boolean> {
   const rows = await db.select({ jti }).from(tokens).where(eq(jti, id));
   return rows.length > 0;
-}
-
-/** All that the user has or is behind. In one order, so that two such deletions do not wait for each other. */
-export async function deleteTokensOf(tx: Tx, ownerId: number): Promise<number> {
-  const held = tx
-    .select({ jti })
-    .from(tokens)
-    .where(or(eq(userId, ownerId), eq(impersonatorId, ownerId)))
-    .orderBy(jti)
-    .for("update");
-  const { count } = await tx.delete(tokens).where(inArray(jti, held));
-  return count;
 }
 
 export type DashboardToken = NonNullable<Awaited<ReturnType<typeof findDashboardToken>>>;

@@ -1,0 +1,96 @@
+import { DrizzleQueryError } from "drizzle-orm";
+import { PgDialect, type PgPreparedQuery, type PreparedQueryConfig } from "drizzle-orm/pg-core";
+import { PostgresJsDatabase, PostgresJsSession } from "drizzle-orm/postgres-js";
+import type postgres from "postgres";
+
+import type { BuiltQuery } from "./prepared.ts";
+import {
+  runStatement,
+  type Rows,
+  type Shapes,
+  type Statement,
+  type ValuesOf,
+} from "./statement.ts";
+
+type Builder = Pick<
+  PostgresJsDatabase,
+  | "select"
+  | "selectDistinct"
+  | "selectDistinctOn"
+  | "insert"
+  | "update"
+  | "delete"
+  | "with"
+  | "$with"
+  | "$count"
+>;
+
+/** Conversions that are not the driver's own. */
+type DriverTypes = { bigint: number };
+export type Transaction = postgres.TransactionSql<DriverTypes>;
+
+/**
+ * Drizzle's query builder, and beside it, on the same connection, what is declared as SQL. Either runs when it is
+ * awaited, and not before.
+ */
+export interface Session extends Builder {
+  /** Runs a declared statement. */
+  run<P extends Shapes, C extends Shapes>(
+    statement: Statement<P, C>,
+    given: ValuesOf<P>,
+  ): Promise<Rows<C>>;
+  /** Runs what `prepared` has built. */
+  runBuilt<R>(query: BuiltQuery, given: Readonly<Record<string, unknown>>): Promise<R>;
+}
+
+/** The driver itself beside it: for scripts and tests, and for partitions, which no builder makes. */
+export interface Raw {
+  readonly sql: postgres.ISql<DriverTypes>;
+}
+export type OnRows = (statement: Statement, rows: readonly unknown[]) => void;
+
+const dialect = new PgDialect();
+
+/** More parameters than this are a list of rows, whose text is hardly ever the same twice. */
+const MAX_PREPARED_PARAMETERS = 64;
+
+type NoRelations = Record<string, never>;
+type Answer<R> = { execute: R; all: unknown; values: unknown };
+
+/** Has the server prepare what the builder makes: once per connection, by its text, as the driver does with `sql`. */
+class PreparingSession extends PostgresJsSession<postgres.Sql, NoRelations, NoRelations> {
+  override prepareQuery<T extends PreparedQueryConfig>(
+    ...[query, fields, name, ...rest]: BuiltQuery
+  ): PgPreparedQuery<T> {
+    const byText = query.params.length > MAX_PREPARED_PARAMETERS ? undefined : "";
+    const prepared = super.prepareQuery<T>(query, fields, name ?? byText, ...rest);
+    const execute = prepared.execute.bind(prepared);
+    prepared.execute = (given) => execute(given).catch(throwCause);
+    return prepared;
+  }
+}
+
+/** Drizzle's own error names the values of the parameters, hashes and addresses among them, and would be logged. */
+function throwCause(error: unknown): never {
+  throw error instanceof DrizzleQueryError ? error.cause : error;
+}
+
+export function sessionOver(
+  sql: postgres.Sql<DriverTypes> | Transaction,
+  onRows?: OnRows,
+): Session & Raw {
+  // Drizzle's types ask for a pool; it only calls `unsafe`, which a transaction of the driver has as well.
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  const client = sql as postgres.Sql;
+  const session = new PreparingSession(client, dialect, undefined);
+  const plain: Session["run"] = (declared, given) => runStatement(sql, declared, given);
+  const seen: Session["run"] = async (declared, given) => {
+    const rows = await plain(declared, given);
+    onRows?.(declared, rows);
+    return rows;
+  };
+  const run = onRows === undefined ? plain : seen;
+  const runBuilt: Session["runBuilt"] = <R>(query: BuiltQuery, given: Record<string, unknown>) =>
+    session.prepareQuery<Answer<R>>(...query).execute(given);
+  return Object.assign(new PostgresJsDatabase(dialect, session, undefined), { run, runBuilt, sql });
+}
