@@ -15,7 +15,7 @@ export interface DeliveryRequest {
   readonly body: string | Uint8Array;
 }
 
-export type DeliveryErrorCode = Exclude<TransportErrorCode, "proxy"> | "invalid_url";
+type DeliveryErrorCode = Exclude<TransportErrorCode, "proxy"> | "invalid_url";
 
 interface Measured {
   readonly durationMs: number;

@@ -8,13 +8,13 @@ import { ConnectionPool, IDLE_MS, MAX_CONNECTION_AGE_MS } from "./pool.ts";
 import { encodeRequest } from "./encode.ts";
 
 /** How long look-up, connection, TLS, request and answer headers may take together (`decisions.md` 4). */
-export const DELIVERY_TIMEOUT_MS = 15_000;
+const DELIVERY_TIMEOUT_MS = 15_000;
 
 /** How long the body is read after that, at most (`decisions.md` 4). */
-export const BODY_TIMEOUT_MS = 2000;
+const BODY_TIMEOUT_MS = 2000;
 
 /** How long one address of several is waited for before the next is tried (our choice). */
-export const ADDRESS_TIMEOUT_MS = 3000;
+const ADDRESS_TIMEOUT_MS = 3000;
 
 export interface HttpClientOptions {
   readonly policy: EgressPolicy;

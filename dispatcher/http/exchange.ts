@@ -11,7 +11,7 @@ import { ResponseParser } from "./response-parser.ts";
 import { ProxyRefusal } from "./tunnel.ts";
 
 /** How many addresses of one name are tried within the deadline (our choice). */
-export const MAX_ADDRESSES_TRIED = 4;
+const MAX_ADDRESSES_TRIED = 4;
 
 /** How much of a failure's detail is kept (our choice): a receiver's certificate can put a long list of names into it. */
 export const MAX_DETAIL_CHARS = 300;

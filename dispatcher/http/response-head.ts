@@ -1,5 +1,5 @@
 /** How the end of the body is found (RFC 9112, 6.3). */
-export type BodyFraming =
+type BodyFraming =
   | { kind: "none" }
   | { kind: "length"; bytes: number }
   | { kind: "chunked" }
@@ -26,7 +26,7 @@ const LENGTH = /^\d{1,15}$/;
  * where it is not HTTP. Stricter than RFC 9112 obliges where two readers could disagree: no folded
  * lines, no bare CR or LF, no repeated Content-Length, no transfer coding other than chunked.
  */
-export function parseHead(text: string): ResponseHead | string {
+function parseHead(text: string): ResponseHead | string {
   let end = lineEnd(text, 0);
   const status = STATUS_LINE.exec(text.slice(0, end));
   if (status === null) return "the answer does not start with an HTTP/1 status line";

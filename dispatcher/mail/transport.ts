@@ -8,9 +8,9 @@ import type { MailFault, MailOutcome } from "./decide.ts";
 /** Mails under way at once, each on a connection of its own: the most that a hanging server can hold up. */
 export const MAIL_CONNECTIONS = 8;
 /** How long one mail may take, from the connection to the answer after its last byte. */
-export const MAIL_TIMEOUT_MS = 30_000;
+const MAIL_TIMEOUT_MS = 30_000;
 
-export interface OutgoingMail {
+interface OutgoingMail {
   readonly id: string;
   readonly createdAt: Date;
   readonly message: MailMessage;

@@ -48,7 +48,7 @@ export interface SubscriptionState {
   readonly waiting: readonly string[];
 }
 
-export interface ShardState {
+interface ShardState {
   readonly shard: number;
   readonly owner: string | null;
   readonly epoch: number;

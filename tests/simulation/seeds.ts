@@ -17,7 +17,7 @@ export interface Tally {
   failures: Failure[];
 }
 
-export function createTally(): Tally {
+function createTally(): Tally {
   return { seeds: 0, virtualMs: 0, faults: 0, posts: 0, failures: [] };
 }
 

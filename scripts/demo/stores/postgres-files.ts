@@ -25,7 +25,7 @@ import { fileURLToPath } from "node:url";
 import { errorCode } from "./processes.ts";
 
 /** The account that the server runs as; undefined means our own. */
-export type Owner = { uid: number; gid: number } | undefined;
+type Owner = { uid: number; gid: number } | undefined;
 
 export interface PostgresFiles {
   owner: Owner;

