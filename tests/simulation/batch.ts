@@ -51,7 +51,7 @@ async function dispatch(
   const taken = visibleEvents(subscription);
   await session.pass(random.latency(2, 80));
   await session.pass(random.latency(1, 20));
-  // The real statement holds the row of the subscription: a disabling would wait. Here it wins.
+  // The real statement holds the row of the subscription, and a disabling waits for it. Here the disabling wins.
   if (subscription.state !== "active") return NOTHING;
   const entries = toEntries(world, subscription, taken);
   subscription.batch = subscription.batch.filter((event) => !taken.includes(event));
@@ -71,7 +71,7 @@ export function visibleEvents({ batch }: SubscriptionRow): HistoryRow[] {
   return [...batch];
 }
 
-/** Review by review, in the order of the first event of each. */
+/** The entries of a batch: review by review, in the order of the first event of each. */
 function toEntries(
   world: World,
   subscription: SubscriptionRow,

@@ -11,17 +11,17 @@ export interface CheckDeps {
   readonly watch: Watch;
 }
 
-/** What the actor allows; it does not export this one. */
+/** How many tests the actor allows at once, said here again, so that a change of it is noticed. */
 const PARALLEL_TESTS = 4;
 /** SETTINGS_MAX_AGE_MS of the actor, and the rounding of instants to the millisecond. */
 const SETTINGS_AGE_MS = 1_001;
 /** A clock that jumped excuses a decision made with the time before. */
 const JUMP_EXCUSE_MS = 20_000;
-/** So long nothing must have gone wrong before lateness counts. */
+/** For how long nothing must have gone wrong before lateness counts. */
 const CALM_MS = 20_000;
-/** A shard in which a request hangs moves so long after a process came or went: PATIENCE_MS of the dispatcher, and a bit. */
+/** How long after a process came or went a shard may still move in which a request hangs: PATIENCE_MS and a bit. */
 const LATE_MOVE_MS = 25_000;
-/** issue 3, Build 3: late by at most 250 ms idle; and after a change there is a load before it. */
+/** How late an idle dispatcher may be; what was changed has to be loaded within this time too. */
 const RETRY_LATE_MS = 250;
 const FRESH_LATE_MS = 250;
 
@@ -38,7 +38,7 @@ function say({ world }: CheckDeps, post: Post, invariant: string, what: string):
   world.violate(invariant, `${which} ${what}`, subscription.id);
 }
 
-/** Only who holds the shard at this very instant: an owner stops before anybody can take over. */
+/** Only the holder of the shard sends: an owner stops before anybody can take over. */
 const checkOwner: Check = (deps, post) => {
   const owner = deps.tables.owners[post.subscription.shard];
   if (owner !== post.dispatcherId)
@@ -61,7 +61,7 @@ const checkEntry: Check = (deps, post) => {
     say(deps, post, "never early", `${earlyMs} ms before it is due`);
 };
 
-/** Deleted, disabled or changed: only what a load before it answered may still be sent, and not for long. */
+/** After a delete, a disabling or a change, only what a load from before has answered is sent, and not for long. */
 const checkSettings: Check = (deps, post) => {
   const { subscription, process } = post;
   const read = deps.watch.settings.get(process);
@@ -88,7 +88,7 @@ const checkOverlap: Check = (deps, post) => {
   if (running >= limit) say(deps, post, "bounded requests", `beside ${running} others`);
 };
 
-/** All that stand before it in its lane are settled, or this very process was told of their 2xx. */
+/** Every entry before it in its lane is settled, or was answered 2xx to this very process. */
 const checkOrder: Check = (deps, post) => {
   const { entry, subscription, dispatcherId } = post;
   if (entry.isTest) return;
@@ -104,7 +104,7 @@ const checkOrder: Check = (deps, post) => {
     say(deps, post, "bounded send-ahead", `ahead of ${ahead} uncommitted entries`);
 };
 
-/** The same attempt again is for others to make, after a death, and of few entries. */
+/** Nobody makes the same attempt twice; after a death others repeat it, and of few entries. */
 const checkRepeat: Check = (deps, post) => {
   const { entry, attempt } = post;
   for (const earlier of deps.watch.posts.get(entry.sequence) ?? []) {
@@ -120,14 +120,14 @@ const checkRepeat: Check = (deps, post) => {
   }
 };
 
-/** Where nothing went wrong for a while, whatever is the head of the one lane comes on time. */
+/** Where nothing has gone wrong for a while, the head of a lane is sent on time. */
 const checkPunctual: Check = (deps, post) => {
   const { entry, process, subscription } = post;
-  // Whoever sleeps until an instant of a clock that then jumps is woken by the sweep.
+  // A process whose clock jumps while it sleeps until an instant is woken by the sweep.
   if (entry.isTest || process.jumpedMs > 0) return;
   const isRetry = entry.dueAtMs !== null;
   const dueMs = isRetry ? (entry.dueAtMs ?? 0) - EPOCH_MS - process.skewMs : entry.visibleMs;
-  // It became the head when the one before it ended.
+  // The entry became the head when the one before it ended.
   const headMs =
     post.ordering === "review"
       ? Math.max(deps.watch.laneProgressMs.get(laneOf("review", entry)) ?? 0, deps.watch.crowdedMs)
@@ -135,7 +135,7 @@ const checkPunctual: Check = (deps, post) => {
   const readyMs = Math.max(dueMs, headMs, subscription.changedMs);
   const lateMs = deps.world.nowMs - readyMs;
   const [invariant, limitMs] = isRetry ? ["punctual", RETRY_LATE_MS] : ["prompt", FRESH_LATE_MS];
-  // Another ordering begins when everything of the old one has ended.
+  // The new ordering holds once everything that was sent in the old one has ended.
   const { troubleMs, movedMs } = deps.world;
   const calmSinceMs = Math.max(troubleMs, movedMs + LATE_MOVE_MS, deps.watch.reorderedMs + CALM_MS);
   if (lateMs > limitMs && calmSinceMs < readyMs - CALM_MS)

@@ -10,11 +10,11 @@ interface Commit {
   readonly subscription: SubscriptionRow;
   /** The entry is there, and at the attempt that the record is about. */
   readonly moves: boolean;
-  /** The record is there already: its answer was lost. */
+  /** The record is there already: the answer to its commit was lost. */
   readonly isRepeat: boolean;
 }
 
-/** What one commit writes about one POST: that there was one, what came of it, and that it is not in vain. */
+/** Of the record of a POST: there was such a POST, the decision follows from it, and its entry was still there. */
 export function checkRecord(deps: CheckDeps, commit: Commit): void {
   const { record, subscription, moves, isRepeat, dispatcherId } = commit;
   const which = `${dispatcherId} commits ${subscription.id}#${record.sequence}/${record.attempt}`;

@@ -12,16 +12,19 @@ interface RunDeps {
 }
 
 /**
- * So long after the last trouble everything that is due must be under way: a lease that runs out (4 s), one more
- * for those who could not watch, the sweep (3 s), and a shard that moves once more.
+ * How long after the last trouble everything that is due must be under way: a lease that runs out (4 s), one more for
+ * those who could not watch, the sweep (3 s), and a shard that moves once more.
  */
 const STARVED_MS = 30_000;
-/** Without trouble no subscription waits longer than this, though shards move and requests hang: CLOSING_MS of the dispatcher, a claim, and the sweep. */
+/**
+ * How long a subscription may wait without any trouble, though shards move and requests hang: CLOSING_MS of the
+ * dispatcher, a claim, and the sweep.
+ */
 const PAUSE_MS = 8_000;
-/** issue 3, Build 1: takeover after a crash within 10 s. */
+/** How long after a crash another dispatcher must have taken over. */
 const TAKEOVER_MS = 10_000;
 
-/** What has to be true at any time, looked at every second. */
+/** Checks what has to be true at any time; called every second. */
 export function checkRun(deps: RunDeps): void {
   checkTakeover(deps);
   for (const subscription of deps.tables.subscriptions.values()) {
@@ -78,7 +81,7 @@ function readyMs({ dueAtMs, visibleMs }: OutboxRow): number {
   return dueAtMs === null ? visibleMs : dueAtMs - EPOCH_MS;
 }
 
-/** What has to be true once everything has settled. */
+/** Checks what has to be true once everything has settled. */
 export function checkEnd({ world, tables, monitor }: RunDeps): void {
   for (const subscription of tables.subscriptions.values()) {
     if (subscription.state === "deleted") continue;

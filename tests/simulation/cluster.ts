@@ -17,7 +17,7 @@ interface Running {
   stopping: boolean;
 }
 
-/** DRAIN_MS and RECORD_MS of the dispatcher, its polling, and the calls on the way out. */
+/** How long a stop may take: DRAIN_MS and RECORD_MS of the dispatcher, its polling, and the calls on the way out. */
 const STOP_LIMIT_MS = 7_500;
 /** Mails are not simulated: without a transport nobody looks for any. */
 const NO_MAIL: DispatcherDeps["mail"] = {
@@ -37,7 +37,7 @@ export class Cluster {
     this.#deps = deps;
   }
 
-  /** Those that neither died nor were told to stop. */
+  /** The processes that neither died nor were told to stop. */
   get serving(): readonly Process[] {
     return this.running
       .filter((one) => one.process.alive && !one.stopping)
@@ -70,7 +70,7 @@ export class Cluster {
     );
   }
 
-  /** SIGTERM: it drains, and must be gone in time; if not, something kills it. */
+  /** Sends SIGTERM: the process drains, and is killed if it is not gone in time. */
   stop(running: Running): void {
     const { world } = this.#deps;
     if (running.stopping || !running.process.alive) return;

@@ -36,7 +36,7 @@ export async function commitAttempts(commit: Commit, session: Session): Promise<
   lease.holders += 1;
   try {
     await session.work(world.random.latency(3, 60));
-    // One that might disable is a transaction of its own, with the mail in it.
+    // A commit that might disable is a transaction, with the mail in it.
     if (records.some((record) => record.decision.kind === "failed"))
       await session.pass(world.random.latency(2, 30));
     const settled = moveEntries(commit);

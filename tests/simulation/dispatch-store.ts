@@ -31,7 +31,7 @@ export function createStore(deps: StoreDeps, process: Process): DispatchStore {
         return read();
       };
       monitor.loading(process, requests);
-      // Two statements on two connections: each sees another state.
+      // The two statements run on two connections, so each may see another state.
       const [subscriptions, entries] = await Promise.all([
         network.call(process, { server, name: "load subscriptions" }, () =>
           at(() => requests.map((one) => activeSubscription(tables, one.id))),
@@ -77,7 +77,7 @@ function activeSubscription(tables: Tables, id: string): Subscription | undefine
   };
 }
 
-/** The path says whose it is, and which version of the settings it belongs to. */
+/** The path names the subscription and the version of the settings, so that a POST tells them. */
 function urlOf(row: SubscriptionRow): string {
   return `http://${row.host}/${row.id}/${row.version}`;
 }
@@ -113,7 +113,7 @@ function toEntry(row: OutboxRow): Entry {
     round: row.round,
     attempt: row.attempt,
     dueAt: row.dueAtMs === null ? null : new Date(row.dueAtMs),
-    // What the body says beyond the event is of no concern here.
+    // Nobody looks at what the body says beyond the event.
     source: { kind: "test", eventId, partnerId: 1, occurredAt: new Date(row.recordedAtMs) },
   };
 }

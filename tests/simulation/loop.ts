@@ -7,15 +7,15 @@ interface Timer {
 }
 
 /**
- * Virtual time. It moves only from one timer to the next, and only after every promise that could go on has gone on;
- * so a run is a plain synchronous computation, and the same one every time.
+ * Virtual time. It moves only from one timer to the next, and only after every promise that could go on has gone on.
+ * So a run is a plain synchronous computation, and the same one every time.
  */
 export class Loop {
   nowMs = 0;
   #order = 0;
   readonly #heap: Timer[] = [];
 
-  /** Those of one instant run in the order in which they were set. Answers how to call it off. */
+  /** Sets a timer; what is answered calls it off. Timers of one instant run in the order in which they were set. */
   after(ms: number, run: () => void): () => void {
     const timer: Timer = { atMs: this.nowMs + Math.max(0, ms), order: this.#order++, run };
     this.#push(timer);

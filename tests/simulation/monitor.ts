@@ -10,9 +10,9 @@ import type { HistoryRow, OutboxRow, SubscriptionRow, Tables } from "./tables.ts
 import { createWatch, laneOf, type Post, type Watch } from "./watch.ts";
 import type { World } from "./world.ts";
 
-/** Of how many lanes whoever ends a lease tells. */
+/** Of how many lanes the dispatcher that ends a lease tells. */
 const LANES_TOLD = 2 * PARALLEL_REVIEWS;
-/** For so long entries may be under way that a change of the ordering made strangers of. */
+/** For how long after a change of the ordering entries may still be under way in lanes of the old one. */
 const REORDER_EXCUSE_MS = 60_000;
 
 /** Sees everything that happens at the edges of the dispatchers, and holds it against the invariants. */
@@ -32,7 +32,7 @@ export class Monitor {
     return watch;
   }
 
-  /** A request leaves a process. Undefined if it does not: the process died in the same breath, or it is about nothing. */
+  /** A request leaves a process. Undefined if the process is dead already, or nobody recorded the event. */
   posting(process: Process, request: DeliveryRequest): Post | undefined {
     if (!process.alive) return undefined;
     const [, , , id = "", version] = request.url.split("/");
@@ -104,7 +104,7 @@ export class Monitor {
       const queued = outbox.filter(
         (row) => !row.isTest && row.sequence > last && row.sequence <= after,
       ).length;
-      // One more may wait for its slot.
+      // One more entry may wait for its slot.
       if (queued + limit > MAX_QUEUED + 1)
         this.#world.violate("bounded memory", `${id}: ${queued} queued, ${limit} more asked`, id);
       this.#world.trace(process.name, `loads ${limit} of ${id} after ${after}`);
@@ -162,7 +162,7 @@ export class Monitor {
         ?.find((post) => post.dispatcherId === dispatcherId && post.attempt === row.attempt);
       // A known gap: while a commit is slow, more lanes can have something unrecorded than are looked at.
       if (lanes.size >= LANES_TOLD && !lanes.has(laneOf(subscription.ordering, row))) continue;
-      // With another clock than that of Postgres it may have sent what Postgres holds for not due yet.
+      // A process with another clock than that of Postgres may have sent what is not due yet for Postgres.
       if (sent === undefined || sent.process.skewMs !== 0) continue;
       if (sent.outcome === "aborted" || sent.outcome === "unsent") continue;
       const what = `${subscription.id}#${row.sequence}/${row.attempt} of ${dispatcherId}`;
@@ -185,7 +185,7 @@ export class Monitor {
     this.watch(id).expected.delete(eventId);
   }
 
-  /** Other entries than before are heads now. */
+  /** The ordering was changed, so other entries than before are heads. */
   reordered(id: string): void {
     const watch = this.watch(id);
     watch.reorderedMs = this.#world.nowMs;

@@ -4,10 +4,10 @@ import type { World } from "./world.ts";
 /** A store as the network sees it. */
 export class Server {
   readonly name: string;
-  /** How long a request and its answer take each: usually, and at worst. */
+  /** How long a request takes, and its answer too: usually, and at worst. */
   readonly typicalMs: number;
   readonly worstMs: number;
-  /** By process: when its last request arrives. Undefined where requests go over many connections, in any order. */
+  /** When the last request of each process arrives. Undefined where requests go over many connections, in any order. */
   readonly arrivals: Map<Process, number> | undefined;
   up = true;
   /** Counts the restarts: what was under way in an earlier life is lost. */
@@ -26,20 +26,20 @@ export class Server {
 
 /** One connection as the server sees it. */
 export interface Session {
-  /** A statement takes its time; throws if the server died meanwhile. */
+  /** Waits as long as a statement takes; throws if the server died meanwhile. */
   work(ms: number): Promise<void>;
-  /** From one statement of a transaction to the next: the death of the client ends it too. */
+  /** Waits from one statement of a transaction to the next; throws if the client died meanwhile, too. */
   pass(ms: number): Promise<void>;
 }
 
 class NetworkError extends Error {}
 
-/** What may befall one request. */
+/** What becomes of one request. */
 type Fate = "fine" | "unsent" | "answer lost" | "late";
 
 const CONNECTION_ERROR_MS = 5;
 const LONG_LATE_MS = 30_000;
-/** Shards seldom move; with the chances of the others these would hardly ever fail. */
+/** Calls that are rare, because shards seldom move: with the chances of the others they would hardly ever fail. */
 const RARE = new Set(["claim", "release"]);
 const RARE_FACTOR = 50;
 
@@ -76,7 +76,7 @@ export class Network {
       const extraMs = fate === "late" && server.arrivals === undefined ? this.#delay() : 0;
       const wasAlive = process.alive;
       loop.after(thereMs + extraMs, () => {
-        // Of a process that died meanwhile, what had left it arrives.
+        // What a process has sent before it died arrives, but for some.
         if (wasAlive && !process.alive && random.chance(0.3)) return;
         void this.#serve(process, server, serve).then(
           (value) => {
@@ -90,7 +90,7 @@ export class Network {
     });
   }
 
-  /** A session of a client that this simulation does not take apart: the API. */
+  /** A session of the API, whose processes the simulation leaves out. */
   session(server: Server): Session {
     return this.#open(server, () => true);
   }
@@ -120,7 +120,7 @@ export class Network {
     };
   }
 
-  /** Of what was on its way when its connection broke; a statement that waits for a lock does not notice that for long. */
+  /** How much later a request is carried out whose connection broke: one that waits for a lock does not notice for long. */
   #delay(): number {
     const { random, settings } = this.#world;
     const ms = random.between(1, random.chance(settings.faults.longLate) ? LONG_LATE_MS : 400);

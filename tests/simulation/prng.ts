@@ -42,7 +42,7 @@ export class Prng {
     return one;
   }
 
-  /** Mostly short, now and then long: how latencies are. */
+  /** A duration as latencies are: mostly short, now and then long. */
   latency(typical: number, worst: number): number {
     return this.chance(0.02) ? this.between(typical, worst) : this.between(0.1, typical);
   }
@@ -52,7 +52,7 @@ export class Prng {
     return list.flatMap(() => left.splice(this.int(0, left.length - 1), 1));
   }
 
-  /** One of its own, for a part of the run that is not to depend on how often another part draws. */
+  /** Numbers of its own for a part of the run, so that it does not depend on how often another part draws. */
   fork(): Prng {
     return new Prng(this.int(0, 2 ** 31));
   }

@@ -8,14 +8,14 @@ import { EPOCH_MS, type World } from "./world.ts";
 export class Process {
   readonly name: string;
   readonly clock: Clock;
-  /** Of its lease: the last one under which it asked Postgres for anything. */
+  /** The id of its last lease. */
   dispatcherId = "";
   alive = true;
   /** How far its wall clock is ahead of the right one. */
   skewMs: number;
   /** When its wall clock last jumped. */
   jumpedMs = Number.NEGATIVE_INFINITY;
-  /** Until then nothing passes between it and Postgres. */
+  /** Nothing passes between it and Postgres until then. */
   cutOffUntilMs = 0;
   #pausedUntilMs = 0;
   #waiting: (() => void)[] = [];
@@ -74,7 +74,7 @@ export class Process {
     this.#waiting = [];
   }
 
-  /** Everything that came meanwhile is there at once, and no order among it is promised. */
+  /** Lets in at once everything that came meanwhile, in any order. */
   #goOn(): void {
     if (!this.alive) return;
     this.#world.trace(this.name, "goes on");
@@ -88,7 +88,7 @@ export class Process {
     const { loop, random } = this.#world;
     return new Promise((resolve) => {
       if (signal?.aborted) return resolve();
-      // A timer of a busy process is late, and one may be early by the rounding.
+      // A timer of a busy process is late; another may be early by the rounding.
       const jitter = ms > 2 ? random.between(-0.9, 1.5) : random.next();
       const done = () => {
         signal?.removeEventListener("abort", done);

@@ -18,7 +18,7 @@ interface Receiver {
   untilMs: number;
 }
 
-/** All receivers, and the way there: a mood each, which lasts for a while. */
+/** All receivers and the way to them. Each has a mood, which lasts for a while. */
 export class Receivers {
   readonly #world: World;
   readonly #monitor: Monitor;
@@ -59,7 +59,7 @@ export class Receivers {
   }
 
   #receive(post: Post, answer: Answer): void {
-    // Broken off, or dead, before it was sent; or just after.
+    // The POST was broken off, or its process died: half of these before they were sent, half after.
     if ((post.ended || !post.process.alive) && this.#world.random.chance(0.5)) return;
     if (answer === "well" || answer === "slow" || answer === "deaf") this.#monitor.accepted(post);
   }

@@ -6,7 +6,7 @@
 type AnyFunction = (...args: never[]) => unknown;
 type Setters = Map<AnyFunction, (by: AnyFunction) => void>;
 
-/** Where the modules find the map below; they know nothing else of it. */
+/** The name under which the modules find the map below. */
 const REGISTRY = "reviewrelay.replaceable";
 const setters: Setters = new Map();
 

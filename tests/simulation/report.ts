@@ -8,7 +8,7 @@ export function formatLine({ atMs, who, what }: TraceLine): string {
   return `${(atMs / 1_000).toFixed(4).padStart(10)} s  ${who.padEnd(22)} ${what}`;
 }
 
-/** What led to the violation: faults, leases, and everything about the subscription that it is of. */
+/** Tells what led to a violation: faults, leases, and everything about the subscription that it is of. */
 export function formatFailure(result: RunResult): string {
   const { seed, violation, trace, settings } = result;
   if (violation === undefined) return `Seed ${seed}: nothing is wrong.`;

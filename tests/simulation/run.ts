@@ -28,7 +28,7 @@ export interface RunResult {
  *   Of two that would wait for each other's rows either may come first. Deadlocks do not happen.
  * - A batch dispatch that races with a disabling gives way; the real one makes the disabling wait.
  * - A request whose connection broke is carried out within 30 s, or never.
- * - Ids of history rows follow the statements; a review's rows are written by one transaction at a time anyway.
+ * - Ids of history rows follow the statements; the rows of a review are written by one transaction at a time anyway.
  * - Bodies, signatures and addresses are real code but not looked at; mails, retention, `recover`, rotation and the
  *   expiry of held entries are left out.
  * - A process stops only between two tasks of its event loop, and its monotonic clock runs on while it stands still.
@@ -38,7 +38,7 @@ const CHECK_MS = 1_000;
 /** How long settling may take beyond the longest wait for a retry and a batch. */
 const SETTLE_MS = 90_000;
 
-/** One whole run: everything in it follows from the seed. */
+/** Runs one seed: everything in it follows from the seed. */
 export function runSeed(seed: number, { traced = false } = {}): RunResult {
   const random = new Prng(seed);
   const settings = drawSettings(random);
@@ -143,7 +143,7 @@ class Simulation {
     });
   }
 
-  /** A transaction of the API that failed was rolled back; its user was told. */
+  /** A transaction of the API that fails is rolled back, and its user is told: nothing else follows. */
   #ignoringErrors(transaction: Promise<void>): void {
     transaction.catch((error: Error) => this.#world.trace("api", `rolls back: ${error.message}`));
   }
@@ -154,7 +154,7 @@ class Simulation {
     this.#world.loop.after(CHECK_MS, () => this.#check());
   }
 
-  /** No more faults, no more events; everybody is there, every receiver is well, and most of the disabled come back. */
+  /** Ends faults and events, brings back every process and most of the disabled, and makes every receiver well. */
   #calmDown(): void {
     this.#world.trace("-", "calm from here on");
     this.#world.faulty = false;

@@ -8,7 +8,7 @@ export interface Failure {
   readonly message: string;
 }
 
-/** Sums over seeds, as the children report them. */
+/** Sums over some seeds, as the children report them. */
 export interface Tally {
   seeds: number;
   virtualMs: number;
@@ -29,7 +29,7 @@ export interface SeedRange {
   readonly stopAtFailure: boolean;
 }
 
-/** A promise that nobody looks after would have ended the real process. */
+/** Rejections that nobody handled: each would have ended the real process. */
 const unhandled: unknown[] = [];
 
 export function watchRejections(): void {

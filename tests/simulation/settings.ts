@@ -18,11 +18,11 @@ interface Faults {
   readonly stop: number;
   readonly kill: number;
   readonly join: number;
-  /** Of a wake: never sent, sent twice, heard late. */
+  /** Chances that a wake is never sent, sent twice, or heard late. */
   readonly lostWake: number;
   readonly repeatedWake: number;
   readonly lateWake: number;
-  /** How wrong the wall clocks are at the most. */
+  /** How wrong wall clocks are at the most. */
   readonly skewMs: number;
 }
 
@@ -39,7 +39,7 @@ export interface Settings {
   readonly eventsPerWrite: number;
   /** Mean ms between two actions on the subscriptions of one partner. */
   readonly changeEveryMs: number;
-  /** Chance that a receiver's next while is a bad one. */
+  /** Chance that the next mood of a receiver is a bad one. */
   readonly badReceivers: number;
   readonly faults: Faults;
 }
@@ -82,12 +82,12 @@ export function drawSettings(random: Prng): Settings {
   };
 }
 
-/** Shards move between the living without any fault, too. */
+/** Processes join without any fault too, and shards move to them. */
 function drawJoins(random: Prng): number {
   return random.chance(0.4) ? random.between(0.005, 0.2) : 0;
 }
 
-/** The real delays are rare: half an hour of waiting costs a run its time. */
+/** The real delays are rare, because waiting for half an hour makes a run long. */
 function drawDelays(random: Prng, slow: boolean): number[] {
   if (slow) return [60_000, 300_000, 1_800_000];
   return random.pick([
@@ -97,10 +97,10 @@ function drawDelays(random: Prng, slow: boolean): number[] {
   ]);
 }
 
-/** Shards move all the time, and what was to move them comes late. */
+/** Faults that move shards all the time, and delay what was to move them. */
 const RESTLESS = { request: 0.01, longLate: 1, stop: 0.15, join: 0.3 };
 
-/** Some kinds of faults in each run, not all: they would hide each other. */
+/** Draws some kinds of faults for a run; all of them together would hide each other. */
 function drawFaults(random: Prng): Faults {
   const some = (low: number, high: number) => (random.chance(0.4) ? random.between(low, high) : 0);
   const faults = {

@@ -21,7 +21,7 @@ export interface OutboxRow {
   attempt: number;
   dueAtMs: number | null;
   readonly recordedAtMs: number;
-  /** In virtual time, for the bounds on lateness. */
+  /** When it was committed, in virtual time, for the bounds on lateness. */
   readonly visibleMs: number;
 }
 
@@ -51,7 +51,7 @@ export interface SubscriptionRow {
   readonly createdAtMs: number;
   /** Counts the changes of its settings; part of the URL, so that a POST shows which ones it was made with. */
   version: number;
-  /** By version. */
+  /** The ordering of each version. */
   readonly orderings: Ordering[];
   ordering: Ordering;
   state: "active" | "disabled" | "deleted";
@@ -84,7 +84,7 @@ export interface DispatcherRow {
 export class Tables {
   readonly subscriptions = new Map<string, SubscriptionRow>();
   readonly dispatchers = new Map<string, DispatcherRow>();
-  /** By shard: who holds it, and how often it has been claimed. */
+  /** Who holds each shard, and how often it has been claimed. */
   readonly owners: (string | null)[] = Array.from({ length: SHARDS }, () => null);
   readonly epochs: number[] = Array.from({ length: SHARDS }, () => 0);
   #historyId = 0;
@@ -99,7 +99,7 @@ export class Tables {
     return row;
   }
 
-  /** The one that fills the slot, if any. */
+  /** The subscription that fills the slot; undefined if it is free. */
   slot(partnerId: number, kind: SubscriptionRow["kind"]): SubscriptionRow | undefined {
     for (const row of this.subscriptions.values())
       if (row.partnerId === partnerId && row.kind === kind && row.state !== "deleted") return row;

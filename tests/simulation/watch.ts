@@ -7,16 +7,16 @@ export interface Post {
   readonly process: Process;
   readonly dispatcherId: string;
   readonly subscription: SubscriptionRow;
-  /** As it stood in Postgres when the POST began. */
+  /** The entry as it stood in Postgres when the POST began. */
   readonly entry: OutboxRow;
   readonly attempt: number;
-  /** Of the settings that it was made with. */
+  /** The ordering of the settings that it was made with. */
   readonly ordering: Ordering;
   readonly startedMs: number;
   readonly startedWallMs: number;
   ended: boolean;
   endedWallMs: number;
-  /** What the process was told. */
+  /** The outcome that the process was told. */
   outcome: Outcome["kind"] | undefined;
 }
 
@@ -25,17 +25,17 @@ export interface Watch {
   readonly inFlight: Set<Post>;
   /** By sequence. */
   readonly posts: Map<number, Post[]>;
-  /** Which incarnations were told of a 2xx, by sequence. */
+  /** The dispatcher ids that were told of a 2xx, by sequence. */
   readonly acceptedBy: Map<number, Set<string>>;
   /** When a receiver first answered 2xx, by sequence. */
   readonly firstAccepted: Map<number, number>;
-  /** By incarnation and lane: the entries that somebody else sent again. */
+  /** By dispatcher id and lane: the entries that somebody else sent again. */
   readonly repeated: Map<string, Set<number>>;
-  /** By process: of its last load, when Postgres was read and when the answer came. */
+  /** Of the last load of each process: when Postgres was read, and when the answer came. */
   readonly settings: Map<Process, { readonly snapshotMs: number; readonly handedMs: number }>;
-  /** By incarnation: the last entry that it sent from the main lane. */
+  /** By dispatcher id: the last entry that it sent from the main lane. */
   readonly lastPosted: Map<string, number>;
-  /** The model of the counter: it replays outcomes one by one. */
+  /** What the counter should be: the monitor replays outcomes one by one. */
   failures: number;
   disabled: boolean;
   /** When the last POST ended or the last outcome was committed. */

@@ -23,13 +23,13 @@ export interface TraceLine {
 export class World {
   readonly loop = new Loop();
   readonly random: Prng;
-  /** For the workload, so that it stays what it is when something else asks more or less often. */
+  /** The numbers of the workload, which stays the same when something else draws more or less often. */
   readonly workload: Prng;
   readonly settings: Settings;
   /** Undefined unless this run is traced. */
   readonly lines: TraceLine[] | undefined;
   violation: Violation | undefined;
-  /** Off in the last part of a run, when everything has to settle. */
+  /** False in the last part of a run, when everything has to settle. */
   faulty = true;
   faults = 0;
   posts = 0;
@@ -49,7 +49,7 @@ export class World {
     return this.loop.nowMs;
   }
 
-  /** On the wall clock that is right. */
+  /** The time on a wall clock that is right. */
   get wallMs(): number {
     return EPOCH_MS + Math.floor(this.loop.nowMs);
   }
@@ -62,14 +62,14 @@ export class World {
     this.lines?.push({ atMs: this.loop.nowMs, who, what });
   }
 
-  /** Something went wrong on purpose; until `forMs` from now it excuses lateness. */
+  /** Notes that something goes wrong on purpose; until `forMs` from now it excuses lateness. */
   fault(what: string, forMs = 0): void {
     this.faults += 1;
     this.troubleMs = Math.max(this.troubleMs, this.nowMs + forMs);
     this.trace("FAULT", what);
   }
 
-  /** The first one counts: what follows may be its consequence. */
+  /** Notes a violation. Only the first one counts, because what follows may be its consequence. */
   violate(invariant: string, message: string, subscriptionId?: string): void {
     if (this.violation !== undefined) return;
     this.violation = { invariant, message, atMs: this.nowMs, subscriptionId };

@@ -1,0 +1,71 @@
+// The stores of a start: those that the user gave, else embedded ones that are kept up.
+import { join } from "node:path";
+
+import { cutLog } from "./children.ts";
+import { waitForPostgres, waitForRedis } from "./reachable.ts";
+import type { Settings } from "./settings.ts";
+import { StartError } from "./start-error.ts";
+import { type Stores, startStores } from "./stores/keep.ts";
+
+const STORE_RESTARTS = 5;
+const STORE_SETTLED_MS = 60_000;
+
+interface BroughtUp {
+  databaseUrl: string;
+  redisUrl: string;
+  /** Undefined if the user gave both. */
+  embedded: Stores | undefined;
+}
+
+/** `folder` holds the embedded stores; `fail` hears of it when they keep ending. */
+export async function bringUpStores(
+  { folder, given }: { folder: string; given: Settings["given"] },
+  end: AbortSignal,
+  fail: (error: unknown) => void,
+): Promise<BroughtUp> {
+  const waits: Promise<void>[] = [];
+  if (given.databaseUrl !== undefined)
+    waits.push(waitForPostgres(given.databaseUrl, { stop: end }));
+  if (given.redisUrl !== undefined) waits.push(waitForRedis(given.redisUrl, { stop: end }));
+  // Both are named if both are missing.
+  const faults = (await Promise.allSettled(waits)).filter((wait) => wait.status === "rejected");
+  if (faults.length > 0) throw new StartError(...faults.map(({ reason }) => messageOf(reason)));
+  let embedded: Stores | undefined;
+  if (waits.length < 2) {
+    const logFile = join(folder, "logs", "stores.log");
+    cutLog(logFile);
+    embedded = await startStores({
+      folder,
+      logFile,
+      postgres: given.databaseUrl === undefined ? { durable: true } : undefined,
+      redis: given.redisUrl === undefined,
+    }).catch((error: unknown) => {
+      throw new StartError(`The embedded stores did not start: ${messageOf(error)}`);
+    });
+    void keepStoresUp(embedded, end).catch(fail);
+  }
+  return {
+    databaseUrl: given.databaseUrl ?? embedded?.databaseUrl ?? "",
+    redisUrl: given.redisUrl ?? embedded?.redisUrl ?? "",
+    embedded,
+  };
+}
+
+/** Starts the stores again, at the same addresses, if their keeper ends: the parts then reconnect. */
+async function keepStoresUp(stores: Stores, end: AbortSignal): Promise<void> {
+  for (let restarts = 1; ; restarts++) {
+    const upAt = performance.now();
+    await stores.exited;
+    if (end.aborted) return;
+    if (performance.now() - upAt > STORE_SETTLED_MS) restarts = 1;
+    if (restarts > STORE_RESTARTS) {
+      throw new StartError("The embedded stores keep ending: see stores.log in DATA_DIR/logs.");
+    }
+    console.error("The embedded stores ended unexpectedly: starting them again.");
+    await stores.restart();
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,81 @@
+// The parts of the service: the API and the dispatchers, each a supervised process.
+import { get } from "node:http";
+import { join } from "node:path";
+
+import { type Child, type ChildSpec, superviseChild } from "./children.ts";
+import type { Settings } from "./settings.ts";
+import { StartError } from "./start-error.ts";
+
+const HEALTHY_WITHIN_MS = 45_000;
+
+export function childSpecs(
+  settings: Settings,
+  dataDir: string,
+  env: Record<string, string>,
+): ChildSpec[] {
+  const spec = (name: string, command: ChildSpec["command"], offset: number): ChildSpec => ({
+    name,
+    command,
+    logFile: join(dataDir, "logs", `${name}.log`),
+    env:
+      settings.metricsPort === undefined
+        ? env
+        : { ...env, METRICS_PORT: String(settings.metricsPort + offset) },
+  });
+  const dispatchers = Array.from({ length: settings.dispatchers }, (_, i) =>
+    spec(
+      i === 0 ? "dispatcher" : `dispatcher-${i + 1}`,
+      ["dispatcher/main.ts", "dispatcher"],
+      i + 1,
+    ),
+  );
+  return [spec("api", ["src/main.ts", "api"], 0), ...dispatchers];
+}
+
+export function watchChild(
+  spec: ChildSpec,
+  changed: () => void,
+  fail: (error: unknown) => void,
+): Child {
+  return superviseChild(spec, {
+    // Not at once: the first life begins before the caller knows the child.
+    started: () => queueMicrotask(changed),
+    died(how, delayMs) {
+      console.error(
+        `${spec.name} ended (${how}): starting again in ${delayMs / 1_000} s; its log is ${spec.logFile}`,
+      );
+    },
+    refused() {
+      fail(
+        new StartError(
+          `${spec.name} refused its settings (see above): correct them and start again.`,
+        ),
+      );
+    },
+  });
+}
+
+export async function waitUntilHealthy(root: string, end: AbortSignal): Promise<void> {
+  const deadline = performance.now() + HEALTHY_WITHIN_MS;
+  while (!(await isHealthy(root))) {
+    end.throwIfAborted();
+    if (performance.now() > deadline) {
+      throw new StartError(
+        `The API does not answer at ${root}/healthz: see api.log in DATA_DIR/logs.`,
+      );
+    }
+    await Bun.sleep(50);
+  }
+}
+
+/** Not by fetch, which would ask a proxy (HTTP_PROXY) for an address of our own. */
+function isHealthy(root: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const request = get(`${root}/healthz`, { agent: false, timeout: 1_000 }, (response) => {
+      response.resume();
+      resolve(response.statusCode === 200);
+    });
+    request.once("timeout", () => request.destroy(new Error("timeout")));
+    request.once("error", () => resolve(false));
+  });
+}
