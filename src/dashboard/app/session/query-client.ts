@@ -1,6 +1,9 @@
-import { QueryClient } from "@tanstack/react-query";
+import { notifyManager, QueryClient } from "@tanstack/react-query";
 
 import { apiErrorOf } from "../api/api-error.ts";
+
+// By default what a click has begun is shown a moment later, and a second click in between would begin it again.
+notifyManager.setScheduler(queueMicrotask);
 
 const STALE_MS = 5_000;
 const TRIES = 2;
