@@ -28,7 +28,7 @@ export class Value<T> {
 
 interface ValueOptions {
   readonly isNullable: boolean;
-  /** What the statement shows of the schema, if it is that. */
+  /** The table column that a value comes from, if any. */
   readonly column?: PgColumn;
   /** All that a text may be. */
   readonly values?: readonly string[];

@@ -18,7 +18,7 @@ export const reviewSites = pgTable("review_sites", {
   id: id(),
   slug: text("slug").notNull().unique("review_sites_slug_key"),
   name: text("name").notNull(),
-  /** Sealed with the slug as context. */
+  /** It is sealed with the slug as context, so that it opens for no other provider. */
   sealedSecret: text("sealed_secret").notNull(),
 });
 

@@ -1,7 +1,10 @@
 import type { Decision } from "./decide.ts";
 import type { Entry, Subscription } from "./entry.ts";
 
-/** In a lane, at most this many outcomes may wait for their commit while the next entry is sent (contract 7.4). */
+/**
+ * A lane with this many uncommitted outcomes sends nothing more (contract 7.4). So while an entry is under way, at most
+ * one fewer wait for their commit, and a crash repeats no more entries than this.
+ */
 export const SEND_AHEAD = 16;
 
 /** Entries that go strictly one after the other: all of a subscription, those of one review, or one test event. */

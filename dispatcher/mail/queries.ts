@@ -22,7 +22,7 @@ export interface QueuedMailRow {
   readonly createdAt: Date;
 }
 
-/** Literals, for the partial indexes of what is queued and what is not. */
+/** The states are literals, because Postgres uses a partial index only where it can see that its condition holds. */
 const isQueued = sql`${mails.state} = 'queued'`;
 const isSettled = sql`${mails.state} <> 'queued'`;
 

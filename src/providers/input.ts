@@ -138,7 +138,7 @@ function isBadAddress(email: unknown): boolean {
   return typeof email === "string" && !isMailAddress(email);
 }
 
-/** No review site is older than 1970, and Postgres knows no year 0. */
+/** Refuses instants before 1970: no review is that old, and Postgres refuses year 0. */
 function ageFault(text: unknown): string | undefined {
   const at = instantOf(text);
   return at !== undefined && at.getTime() < 0 ? "lies before 1970" : undefined;

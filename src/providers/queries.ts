@@ -202,7 +202,7 @@ const locking = statement({
        for no key update of r`,
 });
 
-/** Holds the reviews that exist of these, in the order of their ids, until the commit. */
+/** Locks those of these reviews that exist until the commit, by id, so that no two requests deadlock. */
 export function lockReviews(
   tx: Tx,
   keys: readonly Pick<ReviewState, "siteId" | "externalReviewId">[],

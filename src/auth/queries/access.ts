@@ -7,10 +7,7 @@ import { ssoCodes } from "../../../db/schema/sso.ts";
 import { authorizationCodes, tokens } from "../../../db/schema/tokens.ts";
 import { users } from "../../../db/schema/users.ts";
 
-/**
- * The users of companies, each held as `holdUser` does: whoever issues a token for one of them has committed it by
- * now, or waits until this transaction ends.
- */
+/** Locks these users' rows until the commit, so that no token can be issued to them meanwhile. */
 export async function holdUsersOf(tx: Tx, companyIds: readonly number[]): Promise<number[]> {
   const rows = await tx
     .select({ id: users.id })

@@ -17,7 +17,7 @@ export interface SsoDeps {
   readonly config: Pick<Config, "serverRoot" | "ssoReturnTo" | "accessTokenTtlS">;
 }
 
-/** One leg of a sign-in, as far as it is known, for the audit row of its refusal. */
+/** What the audit row says if the leg is refused. The leg fills it in as it finds out. */
 export interface AttemptedLeg {
   readonly leg: "redirect" | "callback" | "exchange";
   readonly call: Call;

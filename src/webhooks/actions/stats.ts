@@ -130,7 +130,7 @@ async function sumUp(tx: Tx, since: Date, until: Date): Promise<void> {
   }
 }
 
-/** Keeps the buckets counted until the signal aborts. */
+/** Counts what the buckets lack, in rounds until the signal aborts. A round that fails is logged and made again. */
 export async function keepStats(
   deps: Parameters<typeof countStats>[0] & { readonly clock: Clock; readonly log: Log },
   signal: AbortSignal,

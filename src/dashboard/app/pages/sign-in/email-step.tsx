@@ -43,7 +43,7 @@ export function EmailStep({ email, onDiscovered }: EmailStepProps) {
         required
         withAsterisk={false}
         maxLength={254}
-        // The page has one purpose.
+        // The page asks for nothing else, so the focus skips nothing that somebody might want first.
         // oxlint-disable-next-line jsx-a11y/no-autofocus
         autoFocus
         {...form.text("email")}
