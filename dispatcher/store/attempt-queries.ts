@@ -206,7 +206,9 @@ type Field = keyof typeof ATTEMPT_FIELDS;
 const FIELDS = Object.keys(ATTEMPT_FIELDS) as Field[];
 
 function lineOf(record: AttemptRecord): string {
-  return FIELDS.map((field) => textOf(fieldOf(record, field))).join(BETWEEN_FIELDS);
+  let line = "";
+  for (const field of FIELDS) line += textOf(fieldOf(record, field)) + BETWEEN_FIELDS;
+  return line.slice(0, -1);
 }
 
 function fieldOf(record: AttemptRecord, field: Field) {
@@ -220,8 +222,9 @@ function fieldOf(record: AttemptRecord, field: Field) {
 }
 
 function textOf(field: ReturnType<typeof fieldOf>): string {
+  if (typeof field === "string") return field;
   if (field === null) return "";
-  return typeof field === "object" ? JSON.stringify(field) : String(field);
+  return typeof field === "object" ? JSON.stringify(field) : `${field}`;
 }
 
 /**
