@@ -41,7 +41,7 @@ interface BridgeOptions {
   onFailure: (error: unknown) => void;
 }
 
-/** Listens on 127.0.0.1. */
+/** Starts a Valkey that listens on 127.0.0.1. */
 export function startValkeyBridge(options: BridgeOptions): ValkeyServer {
   const bridge = new Bridge(options);
   return { port: bridge.port, stop: () => bridge.stop() };
@@ -55,7 +55,7 @@ class Bridge {
   readonly #clients = new Map<number, Client>();
   /** The clients that the engine has not accepted yet. */
   readonly #waiting: Client[] = [];
-  // Freed ones are given out again: the engine's tables are sized for a few thousand descriptors, not for a count that
+  // Descriptors that were freed are given out again: the engine's tables are sized for a few thousand descriptors, not for a count that
   // grows with every connection ever made.
   readonly #free: number[] = [];
   #nextDescriptor = FIRST_DESCRIPTOR;
