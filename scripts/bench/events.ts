@@ -110,7 +110,7 @@ export async function insertBacklog(
   await db.sql`analyze review_history`;
 }
 
-/** How many entries there are: 0 or 1. It asks the primary key, because a walk of the table would load what is measured. */
+/** 1 while any entry is unsettled, else 0. It asks the primary key, because a walk of the table would load what is measured. */
 export async function unsettled(db: Db): Promise<number> {
   const rows = await db.sql`
     select from outbox order by shard, subscription_id, sequence limit 1`;
