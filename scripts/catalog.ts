@@ -94,7 +94,7 @@ async function reportEverything(siteId: number, provider: Provider, owner: Signe
         connected,
         error_code: connected ? null : "E-002",
       });
-    // From whatever an earlier run has left.
+    // An earlier run may have left the axis in either state.
     await change("", true);
     await change(`${event}_disconnected`, false);
     await change(`${event}_connected`, true);
@@ -112,7 +112,7 @@ async function logIn({ email, password }: Demo["users"][number]): Promise<Signed
   return { userId: Number(Object(user)["id"]), token: String(token) };
 }
 
-/** At the first partner whose slot is free. */
+/** Subscribes for the first partner whose slot is free. */
 async function subscribe() {
   for (const owner of demo.users.filter(({ role }) => role === "partner_owner")) {
     const { token } = await logIn(owner);
@@ -164,7 +164,7 @@ async function cause(
   await call(method, path, given);
 }
 
-/** Throws for anything but a success, with what was said. */
+/** Calls the API; throws for anything but a success, with the answer. */
 async function call(
   method: string,
   path: string,
@@ -189,7 +189,7 @@ async function untilArrived(): Promise<void> {
   while (bodies.size < CATALOG.length && performance.now() < end) await Bun.sleep(50);
 }
 
-/** The rows of the delivered events, as the database holds them; a connection's are in no answer of the API. */
+/** The rows of the delivered events, read from the database: no answer of the API shows those of a connection. */
 async function historyRows(): Promise<Map<string, string>> {
   const url = process.env["DATABASE_URL"] ?? runState().database_url;
   const db = connect(url, { max: 1, name: "reviewrelay-catalog" });

@@ -38,7 +38,7 @@ const DISPATCHERS = 2;
 const REDIS_DOWN_MS = 20_000;
 const ROUND_MS = 25_000;
 const SETTLES_WITHIN_MS = 90_000;
-/** Per crash and subscription: one request under way, and 16 answers whose commit had not come back. */
+/** How many repeats a crash may cause per subscription: one request under way, and 16 answers not yet committed. */
 const REPEATS = 17;
 
 const folder = mkdtempSync(join(tmpdir(), "reviewrelay-chaos-"));
@@ -168,7 +168,7 @@ async function write(expected: Map<string, string[]>): Promise<void> {
   );
 }
 
-/** The commit order is what Postgres says it is. */
+/** Puts the expected events into the order of their commits, which Postgres knows. */
 async function readExpected(expected: Map<string, string[]>): Promise<void> {
   for (const [n, subscription] of subscriptions.entries()) {
     const host = hosts[n] ?? "";
@@ -200,7 +200,7 @@ async function trouble(): Promise<void> {
   ]);
 }
 
-/** Somewhere in the later four fifths of a time. */
+/** Sleeps until some moment in the later four fifths of a time. */
 async function sometimeIn(ms: number): Promise<void> {
   await Bun.sleep(ms * (0.2 + random() * 0.8));
 }
@@ -244,7 +244,7 @@ function startDispatcher(): { child: ChildProcess } {
     },
   });
   const holder = { child };
-  // A supervisor would start it again: so it is here, when it could not live without a store.
+  // A dispatcher that cannot live without a store ends; here, as under a supervisor, it is started again.
   child.once("exit", (_, signal) => {
     if (signal === null && child.exitCode !== 0 && holder.child === child)
       setTimeout(() => (holder.child = startDispatcher().child), 500);
@@ -252,7 +252,7 @@ function startDispatcher(): { child: ChildProcess } {
   return holder;
 }
 
-/** What a client of the API does when it got an error: it tries again. A commit whose answer was lost is known by its events. */
+/** Tries again after an error, as a client of the API does. If the answer to a commit was lost, its events are there. */
 async function insist(work: () => Promise<void>): Promise<void> {
   for (;;) {
     try {

@@ -54,7 +54,7 @@ function range(): SeedRange {
   };
 }
 
-/** The plant goes in before the dispatcher is imported, so nothing here imports it on top. */
+/** The plant has to be there before the dispatcher is imported, so this file imports that only afterwards. */
 async function prepare(): Promise<void> {
   if (values.plant !== undefined) await grow(findPlant(values.plant));
 }
@@ -121,7 +121,7 @@ function describe({ seeds, virtualMs, faults, posts }: Total, startedMs: number)
   return `${seeds} seeds, ${(seeds / seconds).toFixed(0)} a second; ${hours} virtual hours, ${faults} faults, ${posts} POSTs`;
 }
 
-/** Every plant has to be found, and by an invariant that it breaks. */
+/** Searches for every plant: each has to be found, and by an invariant that it breaks. */
 async function findPlants(): Promise<number> {
   let missed = 0;
   for (const plant of PLANTS) {
@@ -138,7 +138,7 @@ async function findPlants(): Promise<number> {
   return missed === 0 ? 0 : 1;
 }
 
-/** From the seed that is known to show it, so that a search is short. */
+/** Searches from the seed that is known to show the plant, so that the search is short. */
 async function search({
   name,
   seed,

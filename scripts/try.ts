@@ -110,7 +110,7 @@ async function reportReview(partnerId: number | null): Promise<void> {
   console.log(`3. POST ${path} with a signed review: 200, ${JSON.stringify(answer)}.`);
 }
 
-/** Calls the API and throws for anything but a success, with what it said. */
+/** Calls the API; throws for anything but a success, with the answer. */
 async function call(
   method: string,
   path: string,

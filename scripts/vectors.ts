@@ -14,7 +14,7 @@ import { reasonOf } from "../src/providers/model.ts";
 export interface Vector {
   readonly name: string;
   readonly valid: boolean;
-  /** Why not, where it is not. */
+  /** Why a receiver must not trust it. */
   readonly reason?: string;
   readonly secret: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -163,7 +163,7 @@ function goodVectors(): Vector[] {
   );
 }
 
-/** Each of them differs from a good delivery in one thing. */
+/** Deliveries that differ from a good one in one thing each. */
 function badVectors(): Vector[] {
   const good = { valid: false, secret: SECRET, ...delivery("review_received", "full") };
   const signature = good.headers["X-SVC-Signature"] ?? "";

@@ -42,7 +42,7 @@ async function run({ db, config, apiRoot, emails }: AuthRig): Promise<void> {
   });
   const id = String(made["id"]);
   await fill(db, id);
-  // The API has counted too, while the days were filled in: from the beginning, then.
+  // The API has counted while the days were filled in, so it has to begin anew.
   await db.sql`delete from stats_progress`;
   await timed("counted into figures", () => countAll(db, config));
   const rare = await rareOf(db, id);
@@ -52,7 +52,7 @@ async function run({ db, config, apiRoot, emails }: AuthRig): Promise<void> {
 }
 
 async function countAll(db: RawDb, config: AuthRig["config"]): Promise<void> {
-  // Undefined: the API is counting.
+  // It is undefined while the API counts.
   while ((await countStats({ db, clock: systemClock, config })) === undefined) await Bun.sleep(200);
 }
 

@@ -29,7 +29,7 @@ export interface AuthRig {
   stop(): Promise<void>;
 }
 
-/** `users` partner-admins of one partner. */
+/** Starts everything, with so many partner admins of one partner. */
 export async function startAuthRig(users: number): Promise<AuthRig> {
   const folder = mkdtempSync(join(tmpdir(), "reviewrelay-bench-"));
   chmodSync(folder, 0o711);

@@ -141,7 +141,7 @@ async function throughput(rig: AuthRig): Promise<Row[]> {
       "p50 ms": round(median((one) => one.get(what)?.p50Ms)),
       "p99 ms": round(median((one) => one.get(what)?.p99Ms)),
     }),
-    // Of each round by itself.
+    // The ratio is taken in each round by itself.
     ratio: round(
       median((one) => (one.get(what)?.perSecond ?? 0) / (one.get(beside)?.perSecond ?? 1)),
     ),
@@ -172,7 +172,7 @@ async function timed(what: string, run: () => Promise<unknown>): Promise<Row> {
   for (let i = 0; i < CHECKS; i++) {
     const before = performance.now();
     await run();
-    // The first ones warm up.
+    // The first ones only warm up.
     if (i >= CHECKS / 10) times.push(performance.now() - before);
   }
   return {

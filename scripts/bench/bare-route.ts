@@ -1,7 +1,7 @@
 // The bare cost of an Elysia route: no check, no database, one small JSON answer.
 import { Elysia } from "elysia";
 
-/** To be started as a process of its own, which says where it listens and ends with its parent. */
+/** This file: started as a process of its own, it says where it listens and ends with its parent. */
 export const BARE_ROUTE = import.meta.path;
 
 if (import.meta.main) {

@@ -110,14 +110,14 @@ export async function insertBacklog(
   await db.sql`analyze review_history`;
 }
 
-/** 0 or 1. By the primary key, which forgets what is gone: a walk of the table would be work for what is measured. */
+/** 1 while any entry is unsettled, else 0. It asks the primary key, because a walk of the table would load what is measured. */
 export async function unsettled(db: RawDb): Promise<number> {
   const rows = await db.sql`
     select from outbox order by shard, subscription_id, sequence limit 1`;
   return rows.length;
 }
 
-/** Out of the way of the next scenario. */
+/** Removes what is left, out of the way of the next scenario. */
 export async function dropSubscriptions(
   db: RawDb,
   subscriptions: readonly BenchSubscription[],

@@ -5,7 +5,7 @@ export function quantile(values: readonly number[], q: number): number {
   return round(sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))] ?? Number.NaN, 2);
 }
 
-/** Microseconds of each, of a total in ms. */
+/** Microseconds per delivery, between two readings of CPU time in ms. */
 export function perDelivery(
   before: number | undefined,
   after: number | undefined,

@@ -167,7 +167,7 @@ async function takeRows({ name, perRequest, requests }: Scenario): Promise<strin
     );
   }
   await db.transaction(async (tx) => {
-    // Without looking for rows that refer to each of them: all of those go too.
+    // It does not look for rows that refer to each of them, because all of those go too.
     await tx.sql`set local session_replication_role = replica`;
     for (const [table, key] of TABLES.toReversed())
       await tx.sql.unsafe(`delete from ${table} t where ${key} like $1`, [`${name}-%`]);
@@ -182,7 +182,7 @@ async function takeRows({ name, perRequest, requests }: Scenario): Promise<strin
   return chunks;
 }
 
-/** One statement per table and chunk, in one transaction. */
+/** Inserts with one statement per table and chunk, in one transaction. */
 async function bare(pool: RawDb, chunks: readonly (readonly string[])[]): Promise<Timed> {
   return inParallel(chunks.length, (n) =>
     pool.transaction(async (tx) => {

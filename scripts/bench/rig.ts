@@ -27,7 +27,7 @@ export interface Rig {
   readonly sink: Sink;
   /** Starts a dispatcher and waits until it holds its shards. */
   startDispatcher(env?: Record<string, string>): Promise<ChildProcess>;
-  /** Subscriptions of a partner each, one per URL. */
+  /** Makes a subscription for each URL, each of a partner of its own. */
   subscribe(urls: readonly string[]): Promise<BenchSubscription[]>;
   /** User and system time of all processes of the database so far, in ms; undefined where /proc does not tell. */
   postgresCpuMs(): number | undefined;
@@ -76,7 +76,7 @@ export async function startRig(): Promise<Rig> {
     schedule: createSchedule(redis, "rr:", log),
     sink,
     async startDispatcher(env = {}) {
-      // Whatever the scenario before asked of the receivers is over.
+      // What the scenario before asked of the receivers no longer holds.
       await sink.reset();
       const child = spawn(process.execPath, ["dispatcher/main.ts", "dispatcher"], {
         cwd: ROOT,
@@ -147,7 +147,7 @@ async function startSink(
   };
 }
 
-/** Where openssl is there; without it the https scenario is left out. */
+/** A certificate for the hosts; undefined without openssl, and then the https scenario is left out. */
 function selfSigned(folder: string): { cert: string; key: string; certFile: string } | undefined {
   const certFile = join(folder, "cert.pem");
   const keyFile = join(folder, "key.pem");
@@ -179,7 +179,8 @@ function selfSigned(folder: string): { cert: string; key: string; certFile: stri
   return { cert: readFileSync(certFile, "utf8"), key: readFileSync(keyFile, "utf8"), certFile };
 }
 
-const GROUP = 5_000;
+/** Subscriptions per statement. */
+const SUBSCRIPTIONS_AT_ONCE = 5_000;
 
 export async function subscribe(
   db: RawDb,
@@ -188,8 +189,8 @@ export async function subscribe(
 ): Promise<BenchSubscription[]> {
   const box = createSecretBox({ current: key });
   const made: BenchSubscription[] = [];
-  for (let from = 0; from < urls.length; from += GROUP) {
-    const part = urls.slice(from, from + GROUP);
+  for (let from = 0; from < urls.length; from += SUBSCRIPTIONS_AT_ONCE) {
+    const part = urls.slice(from, from + SUBSCRIPTIONS_AT_ONCE);
     const partners = await db.sql<{ id: number }[]>`
       insert into companies (type, name, primary_color, created_at)
       select 'partner', 'Bench', '#000000', now() from generate_series(1, ${part.length}::int) returning id`;

@@ -19,7 +19,7 @@ interface Throughput {
 }
 
 export async function throughputs(rig: Rig, place: Place): Promise<Throughput[]> {
-  // Some ten seconds each, so that what the compiler does to a young process hardly counts.
+  // Each takes some ten seconds, so that what the compiler does to a young process hardly counts.
   const cases: [count: number, each: number, scheme: "http" | "https"][] = [
     [1, 60_000, "http"],
     [100, 2_000, "http"],
@@ -43,7 +43,7 @@ async function throughput(
 ): Promise<Throughput> {
   const deliveries = urls.length * each;
   await sink.reset();
-  // Half before and half after, since the machine is slower at one time than at another.
+  // The bare loop runs half before and half after, since the machine is slower at one time than at another.
   const bareBefore = fetchLoop(deliveries / 2, urls);
   const subscriptions = await subscribe(urls);
   const dispatcher = await startDispatcher();

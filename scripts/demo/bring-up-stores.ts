@@ -17,7 +17,7 @@ interface BroughtUp {
   embedded: Stores | undefined;
 }
 
-/** `folder` holds the embedded stores; `fail` hears of it when they keep ending. */
+/** Waits for the stores that were given, and starts the others in `folder`; `fail` is called if those keep ending. */
 export async function bringUpStores(
   { folder, given }: { folder: string; given: Settings["given"] },
   end: AbortSignal,
@@ -27,7 +27,7 @@ export async function bringUpStores(
   if (given.databaseUrl !== undefined)
     waits.push(waitForPostgres(given.databaseUrl, { stop: end }));
   if (given.redisUrl !== undefined) waits.push(waitForRedis(given.redisUrl, { stop: end }));
-  // Both are named if both are missing.
+  // If both are missing, the error names both.
   const faults = (await Promise.allSettled(waits)).filter((wait) => wait.status === "rejected");
   if (faults.length > 0) throw new StartError(...faults.map(({ reason }) => messageOf(reason)));
   let embedded: Stores | undefined;

@@ -7,7 +7,7 @@ import { commandLine, isAlive, signal, waitUntil } from "./stores/processes.ts";
 import { ROOT } from "../install/install.ts";
 
 export interface ChildSpec {
-  /** As it is called on the screen. */
+  /** What the screen calls it. */
   name: string;
   /** The script and its role, as they show in the process list. */
   command: [script: string, role: string];
@@ -27,14 +27,14 @@ export interface Child {
   role: string;
   /** The part's process now; undefined between two lives. */
   pid(): number | undefined;
-  /** SIGTERM, then SIGKILL when the time is up. */
+  /** Sends SIGTERM, and SIGKILL when the time is up. */
   stop(withinMs: number): Promise<void>;
   kill(): void;
 }
 
 const FIRST_DELAY_MS = 200;
 const LONGEST_DELAY_MS = 4_000;
-/** Who lived this long begins anew with the shortest delay. */
+/** A part that lived this long is started again after the shortest delay. */
 const SETTLED_MS = 30_000;
 const LARGEST_LOG = 50_000_000;
 const LOG_CHECK_MS = 60_000;
@@ -104,7 +104,7 @@ function launch(spec: ChildSpec): ChildProcess {
 export function cutLog(path: string): void {
   if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) < LARGEST_LOG) return;
   copyFileSync(path, `${path}.1`);
-  // In place: a running part keeps its file open, and appends to what is left.
+  // It is cut in place, because a running part keeps its file open and appends to what is left.
   truncateSync(path, 0);
 }
 
@@ -129,7 +129,7 @@ async function sleep(ms: number, end: AbortSignal): Promise<void> {
 
 const DRAIN_MS = 9_000;
 
-/** Parts of a start that was killed see that and drain; who does not end in time is ended here. */
+/** Waits for the parts of a start that was killed, which see that and drain, and ends those that do not end in time. */
 export async function endLeftovers(
   children: readonly { pid: number; role: string }[],
 ): Promise<void> {

@@ -72,7 +72,7 @@ export function openDataDir(path: string): DataDir {
   };
 }
 
-/** Readers see the old content or the new, never half; nobody else reads it at all. */
+/** Replaces a file: readers see the old content or the new, never half of it, and other users none of it. */
 export function writeFileWhole(path: string, content: string): void {
   const aside = `${path}.${process.pid}.tmp`;
   writeFileSync(aside, content, { mode: 0o600 });
@@ -89,7 +89,7 @@ function refuseForeign(path: string): void {
   );
 }
 
-/** Root's PostgreSQL runs as another user, who passes through; each file in there has its own rights. */
+/** Keeps other users out, but for root's PostgreSQL, which runs as another user and has to pass through. */
 function setRights(path: string): void {
   const us = process.getuid?.();
   // A mounted volume may be writable for us and still belong to somebody else.

@@ -38,7 +38,7 @@ export function watchChild(
   fail: (error: unknown) => void,
 ): Child {
   return superviseChild(spec, {
-    // Not at once: the first life begins before the caller knows the child.
+    // It waits a moment, because the first life begins before the caller knows the child.
     started: () => queueMicrotask(changed),
     died(how, delayMs) {
       console.error(
@@ -68,7 +68,7 @@ export async function waitUntilHealthy(root: string, end: AbortSignal): Promise<
   }
 }
 
-/** Not by fetch, which would ask a proxy (HTTP_PROXY) for an address of our own. */
+/** Asks without fetch, which would ask a proxy (HTTP_PROXY) for an address of our own. */
 function isHealthy(root: string): Promise<boolean> {
   return new Promise((resolve) => {
     const request = get(`${root}/healthz`, { agent: false, timeout: 1_000 }, (response) => {

@@ -8,7 +8,7 @@ import { createSecretBox } from "../../src/lib/secret-box.ts";
 import { type Demo, seedDemo } from "./seed/seed-demo.ts";
 import { writeFileWhole } from "./data-dir.ts";
 
-/** Generated once: with another key the secrets in the database can no longer be read. */
+/** The key of this folder, generated once: with another one the secrets in the database could not be read. */
 export function masterKey(dataDir: string): string {
   const path = join(dataDir, "master.key");
   if (!existsSync(path)) writeFileWhole(path, `${randomBytes(32).toString("base64")}\n`);
@@ -44,7 +44,7 @@ export async function prepareDemo(options: DemoOptions): Promise<Demo | undefine
   return refresh(options);
 }
 
-/** The addresses may be others than at the start that wrote the file. */
+/** Brings demo.json up to date: the addresses may be others than at the start that wrote it. */
 function refresh({ dataDir, serverRoot, smtp }: DemoOptions): Demo | undefined {
   const path = join(dataDir, "demo.json");
   if (!existsSync(path)) return undefined;

@@ -38,7 +38,7 @@ export function waitForRedis(url: string, limits: Limits): Promise<void> {
       retryStrategy: () => null,
     });
     const failed = new Promise<never>((_, reject) => redis.once("error", reject));
-    // The first event tells the reason; the command only that the connection is closed.
+    // The error event tells the reason; the command would only tell that the connection is closed.
     try {
       await Promise.race([redis.connect().then(() => redis.ping()), failed]);
     } finally {
@@ -53,7 +53,7 @@ async function waitFor(
   { stop, patienceMs = PATIENCE_MS }: Limits,
   reach: () => Promise<void>,
 ): Promise<void> {
-  // Without user and password.
+  // The address is shown without user and password.
   const { hostname, port, pathname } = new URL(url);
   const address = `${hostname}${port && `:${port}`}${pathname}`;
   const deadline = performance.now() + patienceMs;

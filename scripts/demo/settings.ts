@@ -1,5 +1,5 @@
-// The start command's own settings; everything else goes to the parts as it came, and is checked here
-// by the parts' own rules, so that every fault is named before anything is started.
+// Reads the start command's own settings. Everything else goes to the parts as it came, and is checked here by the
+// parts' own rules, so that every fault is named before anything is started.
 import { join, resolve } from "node:path";
 
 import { ConfigError, readConfig } from "../../src/lib/config.ts";
@@ -32,7 +32,7 @@ const MOST_DISPATCHERS = 16;
 const LAST_PORT = 65_535;
 // Receivers on this machine are the point of a demo; production refuses both.
 const DEMO_DEFAULTS = { WEBHOOK_ALLOW_HTTP: "1", WEBHOOK_ALLOWED_NETWORKS: "127.0.0.0/8,::1/128" };
-// For the check only; the real ones are not known yet.
+// Stand-ins for the check, because the real values are not known yet.
 const STAND_INS = {
   DATABASE_URL: "postgres://embedded",
   REDIS_URL: "redis://embedded",
@@ -67,7 +67,7 @@ export function readSettings(environment: Env): Settings {
       "Correct these settings and start again; the README lists them all.",
     );
   }
-  // As an origin, which leaves out port 80.
+  // The origin of a URL leaves out port 80.
   const localRoot = new URL(`http://${localName(config.host)}:${config.port}`).origin;
   return {
     dataDir: given["DATA_DIR"] === undefined ? join(ROOT, ".data") : resolve(given["DATA_DIR"]),

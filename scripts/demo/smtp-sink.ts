@@ -47,7 +47,7 @@ export async function startSmtpSink(mailDir: string, port = 0): Promise<SmtpSink
   };
 }
 
-/** Undefined when the mail is on disk under its name, complete: only then is it accepted. */
+/** Writes a mail; answers undefined once it is on disk, complete and under its name, for only then it is accepted. */
 async function keep(
   mailDir: string,
   stream: Readable,

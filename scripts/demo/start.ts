@@ -16,7 +16,7 @@ import type { Stores } from "./stores/keep.ts";
 import { errorCode } from "./stores/processes.ts";
 import { welcome } from "./welcome.ts";
 
-/** Leaves two of the ten seconds that a stop may take for the stores. */
+/** How long the parts may drain: it leaves two of the ten seconds that a stop may take to the stores. */
 const DRAIN_MS = 7_500;
 
 /** What is up, in the order in which it came up. */
@@ -174,7 +174,7 @@ async function refuseOccupiedPort({ host, port }: Settings): Promise<void> {
   }
 }
 
-/** The parts first, while the stores are still there to drain into. */
+/** Stops the parts first, while the stores are still there to drain into. */
 async function takeDown(running: Running): Promise<void> {
   await Promise.all(running.children.map((child) => child.stop(DRAIN_MS)));
   await Promise.all([running.sink?.stop(), running.stores?.stop()]);

@@ -65,7 +65,7 @@ function withoutDemo(): string[] {
   ];
 }
 
-/** As short as it can be and still be pasted into a shell. */
+/** A path as short as it can be and still be pasted into a shell. */
 function shellPath(path: string): string {
   const short = relative(process.cwd(), path);
   const shown = short.startsWith("..") ? path : short;

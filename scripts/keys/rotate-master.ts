@@ -2,9 +2,9 @@ import type { RawDb } from "../../db/client.ts";
 import type { SecretBox } from "../../src/lib/secret-box.ts";
 import { SEALED_COLUMNS, type SealedColumn } from "../../src/outbox/sealed-columns.ts";
 
-/** Rows per statement: each is locked for as long as that takes, and nobody notices. */
+/** Rows per statement: so few that nobody notices how long they are locked. */
 const BATCH = 200;
-/** Codes that were mailed before the change, and what a code was exchanged for, still need the old key for so long. */
+/** For so long codes that were mailed before the change, and what they were exchanged for, still need the old key. */
 const CODES_MINUTES = 15;
 
 interface Resealed {

@@ -111,8 +111,8 @@ export interface TestedStore {
   tables(): Promise<TablesState>;
 }
 
-/** A store as the test asks it: the answers of both are alike, name by name. */
-export class Asked {
+/** A store that is asked by names and answers by names, so that the answers of both can be compared. */
+export class NamedStore {
   readonly on: TestedStore;
 
   constructor(on: TestedStore) {

@@ -4,7 +4,7 @@ import type { Postgres } from "./postgres-store.ts";
 import { SimulatedStore } from "./simulated-store.ts";
 import type { SubscriptionState, TablesState } from "./tables.ts";
 import {
-  Asked,
+  NamedStore,
   type Load,
   type NewEvent,
   type NewSubscription,
@@ -13,17 +13,17 @@ import {
 
 /** Both stores, which are asked the same and have to answer and to hold the same. */
 export class TwoStores {
-  readonly #real: Asked;
-  readonly #simulated = new Asked(new SimulatedStore());
+  readonly #real: NamedStore;
+  readonly #simulated = new NamedStore(new SimulatedStore());
   #tables: TablesState = { subscriptions: [], dispatchers: [], shards: [] };
   #named = 0;
 
-  constructor(real: Asked) {
+  constructor(real: NamedStore) {
     this.#real = real;
   }
 
   static async on(postgres: Postgres): Promise<TwoStores> {
-    return new TwoStores(new Asked(await postgres.empty()));
+    return new TwoStores(new NamedStore(await postgres.empty()));
   }
 
   /** What both hold since the last comparison. */
@@ -108,7 +108,7 @@ export class TwoStores {
   }
 
   /** Asks both, and compares their answers and then their tables. */
-  async #both<Answer>(ask: (store: Asked) => Promise<Answer>): Promise<Answer> {
+  async #both<Answer>(ask: (store: NamedStore) => Promise<Answer>): Promise<Answer> {
     const real = await ask(this.#real);
     const simulated = await ask(this.#simulated);
     expect(simulated, "the answer of the simulated store").toEqual(real as never);

@@ -50,7 +50,7 @@ interface SeedOptions {
   readonly smtp: { readonly url: string; readonly mailDir: string } | undefined;
 }
 
-/** The same for every process, so that two seeds at once are one after the other. */
+/** The lock under which processes that seed at the same time go one after the other. */
 const SEED_LOCK = "reviewrelay:seed";
 
 /**
@@ -219,7 +219,7 @@ async function connectStores(
   return connected;
 }
 
-/** Atomic, and readable by its owner only. */
+/** Writes demo.json in one step, readable by its owner only. */
 function writeDemo(dataDir: string, demo: Demo): void {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const target = join(dataDir, "demo.json");

@@ -71,7 +71,7 @@ export async function startEmbeddedPostgres(options: PostgresOptions): Promise<R
 }
 
 function childOptions(files: PostgresFiles) {
-  // Only what the server needs: the user's PG* variables and loader settings must not steer it.
+  // The server gets only what it needs: the user's PG* variables and loader settings must not steer it.
   return { cwd: files.home, env: { PATH: process.env.PATH ?? "", LC_ALL: "C", TZ: "UTC" } };
 }
 
@@ -82,7 +82,7 @@ function createCluster(files: PostgresFiles, data: string, durable: boolean): st
   const password = randomBytes(24).toString("hex");
   writeFileSync(passwordFile, password, { mode: 0o600 });
   if (files.owner !== undefined) chownSync(passwordFile, files.owner.uid, files.owner.gid);
-  // Made aside, so that an initdb that was cut off leaves no cluster that looks whole; one that
+  // The cluster is made aside, so that an initdb that was cut off leaves no cluster that looks whole; one that
   // outlived its killed keeper may still be writing there.
   for (const pid of processesIn(files.home)) signal(pid, "SIGKILL");
   const partial = `${data}.partial`;

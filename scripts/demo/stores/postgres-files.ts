@@ -143,7 +143,7 @@ function libraryLinks(native: string): { target: string; source: string }[] {
   }));
 }
 
-/** The clone may lie where the server's account may not enter, or be read-only: 60 MB, once per version. */
+/** Copies the programs, 60 MB once per version, where the clone is read-only or the server's account may not enter it. */
 function copyPrograms(native: string, home: string, owner: Owner): string {
   const manifest = JSON.parse(readFileSync(join(dirname(native), "package.json"), "utf8")) as {
     version: string;

@@ -12,7 +12,7 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-/** Dead, but nobody has asked how it ended: in a container the first process often asks nobody. */
+/** Whether it is dead and nobody has asked how it ended; in a container the first process often asks for none. */
 function isZombie(pid: number): boolean {
   if (process.platform !== "linux") return false;
   try {
@@ -68,7 +68,7 @@ function findProcesses(matches: (pid: number) => boolean): number[] {
       try {
         return pid > 0 && pid !== process.pid && matches(pid);
       } catch {
-        // Ended meanwhile, or somebody else's.
+        // It has ended meanwhile, or belongs to somebody else.
         return false;
       }
     });

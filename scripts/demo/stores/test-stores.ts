@@ -6,11 +6,11 @@ import { join } from "node:path";
 import { startStores } from "./keep.ts";
 
 export interface TestStores {
-  /** Says to the reader which ones were taken. */
+  /** Which ones were taken, in words. */
   kind: string;
   databaseUrl: string;
   redisUrl: string;
-  /** For whatever a test writes; gone after stop(), even if the runner is killed. */
+  /** Holds whatever a test writes; it is gone after stop(), even if the runner is killed. */
   folder: string;
   stop(): Promise<void>;
 }
@@ -37,7 +37,7 @@ export async function startTestStores(given: Given): Promise<TestStores> {
   // Root's PostgreSQL runs as another user, who passes through here.
   chmodSync(folder, 0o711);
   try {
-    // Also when nothing is left to embed: the keeper removes the folder whatever becomes of us.
+    // The keeper runs even where nothing is left to embed, because it removes the folder whatever becomes of us.
     const embedded = await startStores({
       folder,
       temporary: true,
@@ -76,7 +76,10 @@ type Containers = {
   stop(): Promise<void>;
 };
 
-/** Undefined, with a printed word why, wherever containers do not work: no engine, no right to use it, no image. */
+/**
+ * Starts what was not given in containers; undefined, with a printed word why, where these do not work: no engine, no
+ * right to use it, no image.
+ */
 async function startContainers(given: Given): Promise<Containers | undefined> {
   if (given.databaseUrl !== undefined && given.redisUrl !== undefined) return undefined;
   const started: { stop(): Promise<unknown> }[] = [];
