@@ -7,6 +7,7 @@ import { auditLog } from "../../db/schema/audit.ts";
 import { authenticationEvents, tokens } from "../../db/schema/tokens.ts";
 import type { TokenGrant } from "../../src/auth/actions/issue-token.ts";
 import { everyPage } from "../support/api.ts";
+import { until } from "../support/receiver.ts";
 import { startSignInWorld } from "../support/sign-in.ts";
 
 const world = await startSignInWorld();
@@ -38,6 +39,8 @@ describe("the list of sessions", () => {
     clock.advance(5);
     const second = await api.login(user.email);
     await api.login(tenants.partners[0].owner.email);
+    // The stamp of a use is written beside the request that made it.
+    await until("the stamp", async () => (await sessions(second))[0]?.last_used_at !== null);
     const list = await sessions(second);
     expect(list.map((one) => one.is_current)).toEqual([true, false]);
     expect(list[0]).toEqual({

@@ -267,6 +267,8 @@ describe.skipIf(chromium === undefined)("OAuth clients", () => {
       const { page, faults } = await openKeys(email);
       await page.waitForLoadState("networkidle");
       const heading = page.getByRole("heading", { name: "OAuth clients", exact: true });
+      if (isShown) await heading.waitFor();
+      if (seesOther) await page.getByText("Of the other").waitFor();
       expect([email, await heading.count()]).toEqual([email, Number(isShown)]);
       expect([email, await page.getByText("Of the other").count()]).toEqual([
         email,
