@@ -19,6 +19,7 @@ interface Session {
   readonly method: string;
   readonly is_current: boolean;
   readonly user_agent: string | null;
+  readonly last_used_at: string | null;
 }
 async function sessions(token: string, query = ""): Promise<Session[]> {
   const { status, body, text } = await api.call("GET", `/account/sessions${query}`, { token });
