@@ -64,7 +64,7 @@ export function readSettings(environment: Env): Settings {
   if (config === undefined || faults.length > 0) {
     throw new StartError(
       ...faults,
-      "Correct these settings and start again; the README lists them all.",
+      "Correct these settings and start again; docs/operations/settings.md lists them all.",
     );
   }
   // The origin of a URL leaves out port 80.
