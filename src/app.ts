@@ -8,7 +8,7 @@ import { edge } from "./http/edge.ts";
 import { servedFiles } from "./http/files.ts";
 import { health } from "./http/health.ts";
 import { refuseOtherMethods } from "./http/method-not-allowed.ts";
-import { requestMetrics, type CountRequest } from "./http/metrics.ts";
+import { answerCounter, type CountRequest } from "./http/metrics.ts";
 import { apiDescription } from "./http/openapi/description.ts";
 import type { RateLimiter } from "./http/rate-limit.ts";
 import { trustAnswers } from "./http/trusted-answers.ts";
@@ -36,9 +36,9 @@ const GET_HAS_EFFECT = new Set([...SIGN_OUT_PATHS, EXCHANGE_PATH]);
 export function createApp(deps: AppDeps) {
   const { clock, config, countRequest = () => {}, limiter, log } = deps;
   const { serverRoot, trustedProxies } = config;
+  const answered = answerCounter(clock, countRequest);
   const app = new Elysia({ normalize: false })
-    .use(edge({ clock, log, limiter, trustedProxies, looks: OAUTH_ERRORS }))
-    .use(requestMetrics(clock, countRequest))
+    .use(edge({ clock, log, limiter, trustedProxies, answered, looks: OAUTH_ERRORS }))
     .use(apiRoutes(deps))
     .use(wellKnown(deps.keys, serverRoot))
     .use(health(() => readiness(deps)))

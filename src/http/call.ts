@@ -1,6 +1,6 @@
 import { BlockList, isIP } from "node:net";
 
-import { ulid } from "ulid";
+import { monotonicFactory } from "ulid";
 
 /** What is known of a request before anybody is signed in. It goes into audit rows as it is. */
 export interface Call {
@@ -9,6 +9,9 @@ export interface Call {
   readonly userAgent: string | null;
   readonly headers: Headers;
 }
+
+/** It counts on within a millisecond, which costs a fifth of new randomness; an id of a request is no secret. */
+const nextId = monotonicFactory();
 
 const SANE_TOKEN = /^[A-Za-z0-9._-]{1,128}$/;
 const USER_AGENT_LIMIT = 256;
@@ -21,7 +24,7 @@ export function readCall(
 ): Call {
   const given = headers.get("x-request-id") ?? "";
   return {
-    requestId: SANE_TOKEN.test(given) ? given : ulid(),
+    requestId: SANE_TOKEN.test(given) ? given : nextId(),
     ip: clientAddress(headers.get("x-forwarded-for"), peer, isProxy),
     userAgent: headers.get("user-agent")?.slice(0, USER_AGENT_LIMIT) ?? null,
     headers,

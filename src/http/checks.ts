@@ -54,9 +54,9 @@ export function checks(authenticator: Authenticator) {
           const exchange = exchangeOf(request);
           exchange.principal = await admit(authenticator, access, { exchange, request, route });
           Object.assign(context.set.headers, exchange.meter.headers);
-          exchange.schemas = declared.of();
-          context.body = readJson(exchange, declared.of());
-          context.query = readParameters(request, declared.of());
+          const { body, query } = readFields(request, exchange, declared.of());
+          context.body = body;
+          context.query = query;
         },
         resolve: ({ request }: Pick<CheckContext, "request">) => signedIn(exchangeOf(request)),
       };
@@ -75,9 +75,9 @@ export function checks(authenticator: Authenticator) {
           await countAddress(exchange, declared.of());
           Object.assign(context.set.headers, exchange.meter.headers);
           await options.verify?.({ call: exchange.call, params, raw: exchange.raw });
-          exchange.schemas = declared.of();
-          context.body = readJson(exchange, declared.of());
-          context.query = readParameters(request, declared.of());
+          const { body, query } = readFields(request, exchange, declared.of());
+          context.body = body;
+          context.query = query;
         },
         resolve({ request }: Pick<CheckContext, "request">) {
           const { call, raw } = exchangeOf(request);
@@ -198,6 +198,17 @@ async function admit(
     reason: refusal,
   });
   throw new Problem(refusal);
+}
+
+/**
+ * Body and query as the route's schemas ask for them, kept for `onError` too (errors.ts). The context itself is not
+ * handed on: Elysia would take it that cookies and headers are wanted, and parse them for every request.
+ */
+function readFields(request: Request, exchange: Exchange, declared: Declared): Fields {
+  exchange.schemas = declared;
+  exchange.body = readJson(exchange, declared);
+  exchange.query = readParameters(request, declared);
+  return exchange;
 }
 
 /** The body as JSON; whether it is what the schema asks for is for the validation to say. */

@@ -6,6 +6,7 @@ import { BASE_PATH } from "./base-path.ts";
 import { proxyTest } from "./call.ts";
 import { errors, type ErrorLook } from "./errors.ts";
 import { exchange, exchangeOf } from "./exchange.ts";
+import type { Answered } from "./metrics.ts";
 import type { RateLimiter } from "./rate-limit.ts";
 
 interface EdgeOptions {
@@ -16,18 +17,23 @@ interface EdgeOptions {
   /** Absent with `RATE_LIMITS=off`. */
   readonly limiter: RateLimiter | undefined;
   readonly looks: readonly ErrorLook[];
+  /** Absent where nobody counts. */
+  readonly answered?: Answered;
 }
 
 /** What every request meets, whatever its route: its exchange, and one way of telling what went wrong. */
-export function edge({ clock, log, trustedProxies, limiter, looks }: EdgeOptions) {
+export function edge(options: EdgeOptions) {
+  const { clock, log, trustedProxies, limiter, looks, answered = () => {} } = options;
   return new Elysia({ name: "edge" })
     .use(exchange({ clock, isProxy: proxyTest(trustedProxies), limiter }))
-    .use(errors({ log, looks }))
+    .use(errors({ log, looks, answered }))
     .onAfterHandle({ as: "global" }, ({ request, route, responseValue, set }) => {
       refuseUnchecked(request, route);
       // Without this Bun adds a charset, which RFC 8259 does not know for JSON. A `mapResponse` would be the place, but
       // Elysia takes what it does not return for the answer of an unknown path.
       if (isPlain(bodyOf(responseValue))) set.headers["content-type"] ??= "application/json";
+      // `onAfterResponse` would be the place, but it is a timer of its own for each request.
+      answered(request, route, statusOf(responseValue, set.status));
     });
 }
 
@@ -40,6 +46,11 @@ function refuseUnchecked(request: Request, route: string): void {
 /** What `status(201, body)` wraps, or the value itself. */
 function bodyOf(value: unknown): unknown {
   return value instanceof ElysiaCustomStatusResponse ? value.response : value;
+}
+
+function statusOf(value: unknown, set: number | string | undefined): number {
+  if (value instanceof Response) return value.status;
+  return Number(value instanceof ElysiaCustomStatusResponse ? value.code : (set ?? 200));
 }
 
 function isPlain(value: unknown): boolean {

@@ -6,6 +6,7 @@ import type { Call } from "./call.ts";
 import { exchangeOf, type Exchange } from "./exchange.ts";
 import { examine, examineQuery, NO_FIELDS, soundPartsOf } from "./fields.ts";
 import { runRules } from "./judge.ts";
+import type { Answered } from "./metrics.ts";
 
 /** How the errors below a path look; the longest path that fits decides. */
 export interface ErrorLook {
@@ -13,18 +14,30 @@ export interface ErrorLook {
   render(refusal: Refusal): Response;
 }
 
+interface ErrorOptions {
+  readonly log: Log;
+  readonly looks: readonly ErrorLook[];
+  readonly answered: Answered;
+}
+
 /** Turns every error into its answer, once: a refusal as it is, anything else as a bare `internal_error`. */
-export function errors({ log, looks }: { log: Log; looks: readonly ErrorLook[] }) {
+export function errors({ log, looks, answered }: ErrorOptions) {
   const byLength = looks.toSorted((a, b) => b.path.length - a.path.length);
   return new Elysia({ name: "errors" }).onError(
     { as: "global" },
-    async ({ error, code, request, path, set, ...fields }) => {
+    // Elysia reads whatever a hook names, for every request: to name the rest here would parse cookies that nobody wants.
+    async ({ error, code, request, route, path, set }) => {
       const exchange = exchangeOf(request);
-      const refusal = await refusalOf({ error, code, fields, exchange, log });
+      const refusal = await refusalOf({ error, code, exchange, log });
       Object.assign(set.headers, exchange.meter.headers);
       const look = byLength.find((one) => path === one.path || path.startsWith(`${one.path}/`));
-      if (look !== undefined) return look.render(refusal);
+      if (look !== undefined) {
+        const response = look.render(refusal);
+        answered(request, route, response.status);
+        return response;
+      }
       const problem = refusal instanceof Problem ? refusal : bug(refusal, exchange, log);
+      answered(request, route, problem.status);
       set.status = problem.status;
       set.headers["content-type"] = "application/json";
       // RFC 9110, 15.5.2: every 401 names a way to authenticate.
@@ -49,19 +62,17 @@ function bodyOf(problem: Problem, call: Call) {
 interface Thrown {
   readonly error: unknown;
   readonly code: number | string;
-  readonly fields: object;
   readonly exchange: Exchange;
   readonly log: Log;
 }
 
-async function refusalOf({ error, code, fields, exchange, log }: Thrown): Promise<Refusal> {
+async function refusalOf({ error, code, exchange, log }: Thrown): Promise<Refusal> {
   // Elysia wraps what a parser throws.
   const cause = code === "PARSE" && error instanceof Error ? error.cause : error;
   if (cause instanceof Refusal) return cause;
   if (code === "NOT_FOUND") return new Problem("not_found");
   try {
-    if (code === "VALIDATION" && isOfRequest(error))
-      return invalid(await faultsOf(exchange, Object(fields)));
+    if (code === "VALIDATION" && isOfRequest(error)) return invalid(await faultsOf(exchange));
   } catch (ofRules) {
     if (ofRules instanceof Refusal) return ofRules;
     return bug(ofRules, exchange, log);
@@ -82,13 +93,13 @@ function isOfRequest(error: unknown): boolean {
 /**
  * Every bad field of body and query at once, by schemas and rules together (contract 2.5); Elysia stops at the first.
  */
-async function faultsOf(
-  exchange: Exchange,
-  { body: givenBody, query: givenQuery }: Partial<Record<"body" | "query", unknown>>,
-): Promise<FieldErrors> {
+async function faultsOf(exchange: Exchange): Promise<FieldErrors> {
   const { schemas, rules } = exchange;
-  const body = examine(schemas?.body ?? NO_FIELDS, schemas?.body ? givenBody : {});
-  const query = examineQuery(schemas?.query ?? NO_FIELDS, schemas?.query ? Object(givenQuery) : {});
+  const body = examine(schemas?.body ?? NO_FIELDS, schemas?.body ? exchange.body : {});
+  const query = examineQuery(
+    schemas?.query ?? NO_FIELDS,
+    schemas?.query ? Object(exchange.query) : {},
+  );
   const sound = soundPartsOf(body);
   const said =
     sound === undefined

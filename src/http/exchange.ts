@@ -24,10 +24,15 @@ export interface Exchange {
   principal: Principal | undefined;
   /** Undefined until the checks of the route that was found began. */
   schemas: Schemas | undefined;
+  /** What was sent, as far as it was read: the validation may still refuse it. */
+  body: unknown;
+  query: unknown;
   rules: FieldRules | undefined;
   /** The records that the path names, by the name of the macro that looked them up. */
   readonly found: Record<string, unknown>;
 }
+
+const NOTHING = new Uint8Array();
 
 // Elysia's context has no place that every hook sees and types, errors included; the request itself has.
 const exchanges = new WeakMap<Request, Exchange>();
@@ -60,9 +65,11 @@ export function exchange({ clock, isProxy, limiter }: ExchangeOptions) {
       call,
       meter: new Meter(limiter),
       startedMs: clock.monotonicMs(),
-      raw: new Uint8Array(),
+      raw: NOTHING,
       principal: undefined,
       schemas: undefined,
+      body: undefined,
+      query: undefined,
       rules: undefined,
       found: {},
     });

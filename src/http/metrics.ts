@@ -1,7 +1,5 @@
-import { Elysia } from "elysia";
-
 import type { Clock } from "../lib/clock.ts";
-import { DURATION_BUCKETS_S, type Metrics } from "../lib/metrics.ts";
+import { DURATION_BUCKETS_S, type Histogram, type Metrics } from "../lib/metrics.ts";
 import type { PasswordLoad } from "../lib/password.ts";
 import { BASE_PATH } from "./base-path.ts";
 import { exchangeOf } from "./exchange.ts";
@@ -9,7 +7,7 @@ import { exchangeOf } from "./exchange.ts";
 /** Counts one answered request. */
 export type CountRequest = (request: {
   readonly method: string;
-  /** The pattern of the path: the ids in it would be labels without end. */
+  /** The pattern of the path: the ids in it would be labels without end. The base path may stand before it. */
   readonly route: string;
   readonly status: number;
   readonly durationMs: number;
@@ -60,23 +58,34 @@ function countRequests(metrics: Metrics): CountRequest {
     },
     DURATION_BUCKETS_S,
   );
+  // To render the labels costs more than to count.
+  const known = new Map<string, Histogram>();
   return ({ method, route, status, durationMs }) => {
-    const labels = { method, route, status: `${Math.floor(status / 100)}xx` };
-    durations(labels).observe(durationMs / 1_000);
+    const key = `${status} ${method} ${route}`;
+    let one = known.get(key);
+    if (one === undefined) {
+      one = durations({
+        method,
+        route: withoutBase(route),
+        status: `${Math.floor(status / 100)}xx`,
+      });
+      known.set(key, one);
+    }
+    one.observe(durationMs / 1_000);
   };
 }
 
-/** Counts every request that a route answered; a wrong method has no route of its own, and its name may be anything. */
-export function requestMetrics(clock: Clock, count: CountRequest) {
-  return new Elysia({ name: "request-metrics" }).onAfterResponse(
-    { as: "global" },
-    ({ request, route, set, responseValue }) => {
-      const status = responseValue instanceof Response ? responseValue.status : Number(set.status);
-      if (route === undefined || status === METHOD_NOT_ALLOWED) return;
-      const durationMs = clock.monotonicMs() - exchangeOf(request).startedMs;
-      count({ method: request.method, route: withoutBase(route), status, durationMs });
-    },
-  );
+/** Takes note of an answer, just before it is sent. */
+export type Answered = (request: Request, route: string | undefined, status: number) => void;
+
+/** Counts every request that a route answered, refused or not. */
+export function answerCounter(clock: Clock, count: CountRequest): Answered {
+  return (request, route, status) => {
+    // A wrong method has no route of its own, and its name may be anything.
+    if (route === undefined || status === METHOD_NOT_ALLOWED) return;
+    const durationMs = clock.monotonicMs() - exchangeOf(request).startedMs;
+    count({ method: request.method, route, status, durationMs });
+  };
 }
 
 const METHOD_NOT_ALLOWED = 405;

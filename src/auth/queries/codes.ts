@@ -1,75 +1,111 @@
-import { and, eq, sql } from "drizzle-orm";
+import { and, eq, getTableColumns, sql, type SQL } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
+import { prepared } from "../../../db/prepared.ts";
 import { emailCodeLimits, emailCodes } from "../../../db/schema/sign-in.ts";
-import { statement } from "../../../db/statement.ts";
+import { statement, type ValuesOf } from "../../../db/statement.ts";
 import type { CodeLimits } from "../decide.ts";
 import type { CodeType } from "../password-model.ts";
+
+const { emailDigest, issuedAt, wrongAt, touchedAt } = emailCodeLimits;
+
+const heldLimits = prepared({ emailDigest, touchedAt }, (db, given) =>
+  db
+    .insert(emailCodeLimits)
+    .values({ ...given, issuedAt: [], wrongAt: [] })
+    .onConflictDoUpdate({
+      target: emailDigest,
+      set: { touchedAt: sql`greatest(${touchedAt}, excluded.touched_at)` },
+    })
+    .returning({ issuedAt, wrongAt }),
+);
 
 /**
  * Holds the email until the commit, known or not, and answers what was asked for it lately: whoever issues or tries a
  * code does so one after the other.
  */
 export async function holdCodeLimits(tx: Tx, digest: string, now: Date): Promise<CodeLimits> {
-  const latest = sql`greatest(${emailCodeLimits.touchedAt}, excluded.touched_at)`;
-  const [row] = await tx
-    .insert(emailCodeLimits)
-    .values({ emailDigest: digest, issuedAt: [], wrongAt: [], touchedAt: now })
-    .onConflictDoUpdate({ target: emailCodeLimits.emailDigest, set: { touchedAt: latest } })
-    .returning({ issuedAt: emailCodeLimits.issuedAt, wrongAt: emailCodeLimits.wrongAt });
+  const [row] = await heldLimits(tx, { emailDigest: digest, touchedAt: now });
   return row ?? { issuedAt: [], wrongAt: [] };
 }
 
-export async function saveIssues(tx: Tx, digest: string, issuedAt: Date[]): Promise<void> {
-  await tx.update(emailCodeLimits).set({ issuedAt }).where(eq(emailCodeLimits.emailDigest, digest));
+const savedIssues = prepared({ emailDigest, issuedAt }, (db, given) =>
+  db
+    .update(emailCodeLimits)
+    .set({ issuedAt: given.issuedAt })
+    .where(eq(emailDigest, given.emailDigest)),
+);
+
+export async function saveIssues(tx: Tx, digest: string, instants: Date[]): Promise<void> {
+  await savedIssues(tx, { emailDigest: digest, issuedAt: instants });
 }
 
-export async function saveWrongTries(tx: Tx, digest: string, wrongAt: Date[]): Promise<void> {
-  await tx.update(emailCodeLimits).set({ wrongAt }).where(eq(emailCodeLimits.emailDigest, digest));
+const savedWrongTries = prepared({ emailDigest, wrongAt }, (db, given) =>
+  db
+    .update(emailCodeLimits)
+    .set({ wrongAt: given.wrongAt })
+    .where(eq(emailDigest, given.emailDigest)),
+);
+
+export async function saveWrongTries(tx: Tx, digest: string, instants: Date[]): Promise<void> {
+  await savedWrongTries(tx, { emailDigest: digest, wrongAt: instants });
 }
 
-export type CodeRow = Omit<typeof emailCodes.$inferSelect, "emailDigest" | "type">;
+const { tries, consumedAt, ...issued } = getTableColumns(emailCodes);
+const purpose = { emailDigest: issued.emailDigest, type: issued.type };
 
-const ofPurpose = (digest: string, type: CodeType) =>
-  and(eq(emailCodes.emailDigest, digest), eq(emailCodes.type, type));
+const isOfPurpose = (given: Readonly<Record<keyof typeof purpose, SQL>>) =>
+  and(eq(purpose.emailDigest, given.emailDigest), eq(purpose.type, given.type));
+
+export type CodeRow = Omit<typeof emailCodes.$inferSelect, keyof typeof purpose>;
+
+const codesOfPurpose = prepared(purpose, (db, given) =>
+  db.select().from(emailCodes).where(isOfPurpose(given)),
+);
 
 export async function findCode(
   db: DbOrTx,
   digest: string,
   type: CodeType,
 ): Promise<CodeRow | undefined> {
-  const [row] = await db.select().from(emailCodes).where(ofPurpose(digest, type));
+  const [row] = await codesOfPurpose(db, { emailDigest: digest, type });
   return row;
 }
 
-/** Takes the place of the last code, which works no more. */
-export async function saveCode(
-  tx: Tx,
-  code: Omit<typeof emailCodes.$inferInsert, "tries" | "consumedAt">,
-): Promise<void> {
-  const { userId, codeMac, issuedAt, expiresAt } = code;
-  const fresh = { userId, codeMac, tries: 0, issuedAt, expiresAt, consumedAt: null };
-  await tx
+const savedCodes = prepared(issued, (db, given) => {
+  const { userId, codeMac, issuedAt: at, expiresAt } = given;
+  const fresh = { userId, codeMac, tries: 0, issuedAt: at, expiresAt, consumedAt: null };
+  return db
     .insert(emailCodes)
-    .values({ ...code, ...fresh })
-    .onConflictDoUpdate({ target: [emailCodes.emailDigest, emailCodes.type], set: fresh });
+    .values({ ...given, ...fresh })
+    .onConflictDoUpdate({ target: [purpose.emailDigest, purpose.type], set: fresh });
+});
+
+/** Takes the place of the last code, which works no more. */
+export async function saveCode(tx: Tx, code: ValuesOf<typeof issued>): Promise<void> {
+  await savedCodes(tx, code);
 }
 
-export async function countTry(tx: Tx, digest: string, type: CodeType): Promise<void> {
-  await tx
+const countedTries = prepared(purpose, (db, given) =>
+  db
     .update(emailCodes)
-    .set({ tries: sql`${emailCodes.tries} + 1` })
-    .where(ofPurpose(digest, type));
+    .set({ tries: sql`${tries} + 1` })
+    .where(isOfPurpose(given)),
+);
+
+export async function countTry(tx: Tx, digest: string, type: CodeType): Promise<void> {
+  await countedTries(tx, { emailDigest: digest, type });
 }
+
+const consumedCodes = prepared({ ...purpose, consumedAt }, (db, given) =>
+  db.update(emailCodes).set({ consumedAt: given.consumedAt }).where(isOfPurpose(given)),
+);
 
 export async function consumeCode(
   tx: Tx,
-  code: { digest: string; type: CodeType; now: Date },
+  { digest, type, now }: { digest: string; type: CodeType; now: Date },
 ): Promise<void> {
-  await tx
-    .update(emailCodes)
-    .set({ consumedAt: code.now })
-    .where(ofPurpose(code.digest, code.type));
+  await consumedCodes(tx, { emailDigest: digest, type, consumedAt: now });
 }
 
 const savepoint = (name: string, text: string) =>
