@@ -1,6 +1,7 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, setSystemTime, test } from "bun:test";
 
 import { serverTime } from "../../db/server-time.ts";
+import { addMs } from "../../src/lib/clock.ts";
 import { createProcessMetrics } from "../../src/lib/metrics-server.ts";
 import { PostgresClock } from "../../src/lib/postgres-clock.ts";
 import { startApi } from "../support/api.ts";
@@ -15,6 +16,7 @@ import { insertSubscription, insertTenant, record, reviewAction } from "../suppo
 import { attemptsByPartition, partitionOf } from "../support/partitions.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
 import { Receiver, until } from "../support/receiver.ts";
+import { addTenants } from "../support/tenants.ts";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -70,6 +72,23 @@ describe("a machine whose clock is wrong", () => {
       }
     },
   );
+
+  test("by a day, ahead or behind, lets its users in and knows them again", async () => {
+    const tenants = await addTenants(database.db);
+    for (const aheadMs of [DAY_MS, -DAY_MS])
+      try {
+        // The library that signs tokens has no other clock.
+        setSystemTime(addMs(new Date(), aheadMs));
+        const clock = await openClock(0);
+        expect(Math.round(clock.skewMs / HOUR_MS)).toBe(aheadMs / HOUR_MS);
+        const api = await startApi({ db: database.db, clock });
+        const token = await api.login(tenants.superAdmin.email);
+        expect((await api.call("GET", "/verify-token", { token })).status).toBe(200);
+        await api.stop();
+      } finally {
+        setSystemTime();
+      }
+  });
 
   test("is told by /readyz, which stays 200, and by the metrics", async () => {
     const clock = await openClock(60_000);
