@@ -13,7 +13,7 @@ const DAY_MS = 86_400_000;
 const PARTITION_DAYS_AHEAD = 7;
 
 /** Rows that one statement takes out of a default partition, and all that may be taken out to make one partition. */
-export const MOVED_AT_ONCE = 5_000;
+const MOVED_AT_ONCE = 5_000;
 export const MOVED_AT_MOST = 100_000;
 
 /** The smallest ULID of an instant: ULIDs are ordered by time, so a day is a range of them. */

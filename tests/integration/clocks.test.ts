@@ -21,6 +21,8 @@ import { addTenants } from "../support/tenants.ts";
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
+/** All processes of a database have one. */
+const box = createTestBox();
 let database: TestDatabase;
 beforeAll(async () => {
   database = await createDatabase();
@@ -41,7 +43,6 @@ describe("a machine whose clock is wrong", () => {
     async (aheadMs) => {
       const { db } = database;
       await db.sql`delete from delivery_attempts`;
-      const box = createTestBox();
       const tenant = await insertTenant(db);
       const redis = await createTestSchedule();
       const receiver = await Receiver.start(() => 500);
@@ -81,7 +82,7 @@ describe("a machine whose clock is wrong", () => {
         setSystemTime(addMs(new Date(), aheadMs));
         const clock = await openClock(0);
         expect(Math.round(clock.skewMs / HOUR_MS)).toBe(aheadMs / HOUR_MS);
-        const api = await startApi({ db: database.db, clock });
+        const api = await startApi({ db: database.db, box, clock });
         const token = await api.login(tenants.superAdmin.email);
         expect((await api.call("GET", "/verify-token", { token })).status).toBe(200);
         await api.stop();
@@ -92,7 +93,7 @@ describe("a machine whose clock is wrong", () => {
 
   test("is told by /readyz, which stays 200, and by the metrics", async () => {
     const clock = await openClock(60_000);
-    const api = await startApi({ db: database.db, clock, clockSkewMs: () => clock.skewMs });
+    const api = await startApi({ db: database.db, box, clock, clockSkewMs: () => clock.skewMs });
     const answer = await api.call("GET", "/readyz", { root: true });
     expect(answer.status).toBe(200);
     const skewMs = Number(answer.body["clock_skew_ms"]);

@@ -124,16 +124,16 @@ describe("making the days ahead", () => {
   test("shows each row to readers all the time, and once", async () => {
     await insertAttempt(db, inDays(10), 20_000);
     const seen = new Set<number>();
-    let isMade = false;
+    const made = new AbortController();
     const reader = database.connect();
     const reading = (async () => {
-      while (!isMade) {
+      while (!made.signal.aborted) {
         const rows = await reader.sql<{ count: number }[]>`select count(*) from delivery_attempts`;
         seen.add(rows[0]?.count ?? -1);
       }
     })();
     await ensurePartitions(db, inDays(5));
-    isMade = true;
+    made.abort();
     await reading;
     expect([...seen]).toEqual([20_000]);
   });
