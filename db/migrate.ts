@@ -5,6 +5,7 @@ import postgres from "postgres";
 
 import { connect } from "./client.ts";
 import { ensurePartitions } from "./partitions.ts";
+import { serverTime } from "./server-time.ts";
 
 const FOLDER = { migrationsFolder: `${import.meta.dir}/migrations` };
 
@@ -36,7 +37,7 @@ export async function migrate(databaseUrl: string): Promise<void> {
   }
   const db = connect(databaseUrl, { max: 1, name: "reviewrelay-migrate" });
   try {
-    await ensurePartitions(db, new Date());
+    await ensurePartitions(db, await serverTime(db));
   } finally {
     await db.close();
   }

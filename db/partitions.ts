@@ -2,21 +2,24 @@
 import { sql } from "drizzle-orm";
 import { encodeTime } from "ulid";
 
-import type { DbOrTx, RawDb } from "./client.ts";
-import { isLockTimeout } from "./errors.ts";
-import { instant, statement, value } from "./statement.ts";
+import type { DbOrTx, RawDb, RawTx } from "./client.ts";
+import { LOCK_LIMITS, patiently, underLocks } from "./lock-limits.ts";
+import { deliveryAttempts } from "./schema/attempts.ts";
+import { settledEntries } from "./schema/outbox.ts";
+import { rows, statement, value } from "./statement.ts";
 
 const DAY_MS = 86_400_000;
 /** Days from today for which partitions exist at the least. */
 const PARTITION_DAYS_AHEAD = 7;
 
+/** Rows that one statement takes out of a default partition, and all that may be taken out to make one partition. */
+const MOVED_AT_ONCE = 5_000;
+export const MOVED_AT_MOST = 100_000;
+
 /** The smallest ULID of an instant: ULIDs are ordered by time, so a day is a range of them. */
 export function ulidFloor(at: Date): string {
   return encodeTime(at.getTime(), 10) + "0".repeat(16);
 }
-
-/** How long dropping a partition may wait for a lock: whoever inserts meanwhile waits behind it. */
-const DROP_LOCK_MS = 200;
 
 interface DayPartition {
   readonly name: string;
@@ -24,6 +27,9 @@ interface DayPartition {
   readonly from: string;
   readonly to: string;
 }
+
+/** The column that says of which day a row is. */
+const KEYS = { settled_entries: "settled_at", delivery_attempts: "id" } as const;
 
 /** The daily partitions of both records from the day of `now` on; names end in the UTC day, `_20260601`. */
 export function partitionsAhead(now: Date, days: number): DayPartition[] {
@@ -50,32 +56,131 @@ export function partitionsAhead(now: Date, days: number): DayPartition[] {
 }
 
 /**
- * Makes the partitions that are missing. Each is built apart and attached, which takes no lock that stops readers or
- * writers of the parent; the default partitions, there for a clock that jumps, stay empty otherwise.
+ * Makes the partitions of the week ahead that are missing, and those of the last `pastDays` of which a default partition
+ * holds rows; the rows move in. Each is made alone: the first failure is thrown when all were tried. A partition whose
+ * locks are not to be had stays for the next time, and so does one with too many rows in the default partition, where
+ * they are read, written and in the end removed as well. Answers the names of those made.
  */
-export async function ensurePartitions(db: RawDb, now: Date): Promise<string[]> {
+export async function ensurePartitions(db: RawDb, now: Date, pastDays = 0): Promise<string[]> {
+  const first = new Date(now.getTime() - pastDays * DAY_MS);
+  const there = new Set((await db.run(dailyPartitions, {})).map(({ name }) => name));
+  const missing = partitionsAhead(first, pastDays + PARTITION_DAYS_AHEAD).filter(
+    ({ name }) => !there.has(name),
+  );
+  if (missing.length === 0) return [];
+  const strays = await countStrays(db, missing);
+  const today = partitionsAhead(now, 0)[0]?.name.slice(-8) ?? "";
+  const due = missing.filter(({ name }) => {
+    const count = strays.get(name) ?? 0;
+    return count <= MOVED_AT_MOST && (count > 0 || name.slice(-8) >= today);
+  });
   const made: string[] = [];
-  for (const partition of partitionsAhead(now, PARTITION_DAYS_AHEAD))
-    if (await ensurePartition(db, partition)) made.push(partition.name);
+  const failures: unknown[] = [];
+  for (const partition of due)
+    try {
+      if (await makePartition(db, partition)) made.push(partition.name);
+    } catch (error) {
+      failures.push(error);
+    }
+  if (failures.length > 0) throw failures[0];
   return made;
 }
 
-async function ensurePartition(
+const strayReason = "The builder knows the whole table, not its default partition.";
+const strayAttempts = statement({
+  name: "partitions.strayAttempts",
+  reason: strayReason,
+  params: {
+    days: rows({ name: value("text"), low: deliveryAttempts.id, high: deliveryAttempts.id }),
+  },
+  columns: { name: value("text"), count: value("bigint") },
+  text: ({ days }) => sql`
+    select days.name, count(*) as count
+      from delivery_attempts_default d join ${days} on d.id >= days.low and d.id < days.high
+     group by days.name`,
+});
+const strayEntries = statement({
+  name: "partitions.strayEntries",
+  reason: strayReason,
+  params: {
+    days: rows({
+      name: value("text"),
+      low: settledEntries.settledAt,
+      high: settledEntries.settledAt,
+    }),
+  },
+  columns: { name: value("text"), count: value("bigint") },
+  text: ({ days }) => sql`
+    select days.name, count(*) as count
+      from settled_entries_default d join ${days} on d.settled_at >= days.low and d.settled_at < days.high
+     group by days.name`,
+});
+
+/** How many rows of each of these days are in a default partition, by the name of the partition that they belong in. */
+async function countStrays(
   db: RawDb,
-  { name, parent, from, to }: DayPartition,
-): Promise<boolean> {
-  if (await isAttached(db, name)) return false;
-  return db.transaction(async (tx) => {
-    // Several dispatchers may look at the same time.
+  partitions: readonly DayPartition[],
+): Promise<Map<string, number>> {
+  const of = (parent: DayPartition["parent"]) =>
+    partitions.filter((partition) => partition.parent === parent);
+  const attempts = of("delivery_attempts").map(({ name, from, to }) => ({
+    name,
+    low: from,
+    high: to,
+  }));
+  const entries = of("settled_entries").map(({ name, from, to }) => ({
+    name,
+    low: new Date(from),
+    high: new Date(to),
+  }));
+  const found = [
+    ...(await db.run(strayAttempts, { days: attempts })),
+    ...(await db.run(strayEntries, { days: entries })),
+  ];
+  return new Map(found.map(({ name, count }) => [name, count]));
+}
+
+/**
+ * Makes one partition, with what the default partition holds of its day; false if somebody else did, or if the locks are
+ * not to be had. It is built and filled apart, which stops nobody; to everybody else the rows stay where they were until
+ * the commit. To be attached it needs the default partition for itself, where those who read the whole table wait for it.
+ */
+async function makePartition(db: RawDb, partition: DayPartition): Promise<boolean> {
+  const { name, parent, from, to } = partition;
+  const made = await underLocks(db, async (tx) => {
+    // Several processes may look at the same time.
     await tx.run(turn, {});
     if (await isAttached(tx, name)) return false;
+    await tx.sql.unsafe(LOCK_LIMITS);
     // Names and bounds come from the clock, never from a caller.
     await tx.sql.unsafe(`create table if not exists ${name} (like ${parent} including all)`);
+    await moveStrays(tx, partition);
+    await tx.sql.unsafe(
+      patiently(`lock table only ${parent} in share update exclusive mode;
+                 lock table ${parent}_default in access exclusive mode;`),
+    );
+    // What came in meanwhile.
+    await moveStrays(tx, partition);
     await tx.sql.unsafe(
       `alter table ${parent} attach partition ${name} for values from ('${from}') to ('${to}')`,
     );
     return true;
   });
+  return made ?? false;
+}
+
+/** Moves what the default partition holds of this day, statement by statement, in the transaction of the caller. */
+async function moveStrays(tx: RawTx, { name, parent, from, to }: DayPartition): Promise<void> {
+  const key = KEYS[parent];
+  for (let moved = MOVED_AT_ONCE; moved === MOVED_AT_ONCE;) {
+    const { count } = await tx.sql.unsafe(`
+      with taken as (
+        delete from ${parent}_default where ctid = any (array(
+          select ctid from ${parent}_default where ${key} >= '${from}' and ${key} < '${to}' limit ${MOVED_AT_ONCE}))
+        returning *
+      ) insert into ${name} select * from taken`);
+    moved = count;
+  }
 }
 
 const turn = statement({
@@ -95,8 +200,8 @@ const attached = statement({
 });
 
 async function isAttached(db: DbOrTx, name: string): Promise<boolean> {
-  const rows = await db.run(attached, { name });
-  return rows.length > 0;
+  const found = await db.run(attached, { name });
+  return found.length > 0;
 }
 
 const dailyPartitions = statement({
@@ -109,49 +214,3 @@ const dailyPartitions = statement({
      where inhparent in ('settled_entries'::regclass, 'delivery_attempts'::regclass)
        and inhrelid::regclass::text ~ '_[0-9]{8}$'`,
 });
-
-const strayReason = "The builder knows the whole table, not its default partition.";
-const straySettledEntries = statement({
-  name: "deleteStraySettledEntries",
-  reason: strayReason,
-  params: { cutoff: instant },
-  columns: {},
-  text: ({ cutoff }) => sql`delete from settled_entries_default where settled_at < ${cutoff}`,
-});
-const strayAttempts = statement({
-  name: "deleteStrayAttempts",
-  reason: strayReason,
-  params: { floor: value("text") },
-  columns: {},
-  text: ({ floor }) => sql`delete from delivery_attempts_default where id < ${floor}`,
-});
-
-/**
- * Drops the daily partitions that ended more than `days` ago. A partition whose lock is not to be had at once stays for
- * the next time, because writers would queue behind the wait. What a jumped clock left in the default partitions goes
- * with them, row by row: it is next to nothing.
- */
-export async function dropExpiredPartitions(db: RawDb, now: Date, days: number): Promise<string[]> {
-  const cutoff = new Date(now.getTime() - days * DAY_MS);
-  const last = cutoff.toISOString().slice(0, 10).replaceAll("-", "");
-  const partitions = await db.run(dailyPartitions, {});
-  const dropped: string[] = [];
-  for (const { name } of partitions)
-    if (name.slice(-8) < last && (await dropPartition(db, name))) dropped.push(name);
-  await db.run(straySettledEntries, { cutoff });
-  await db.run(strayAttempts, { floor: ulidFloor(cutoff) });
-  return dropped;
-}
-
-async function dropPartition(db: RawDb, name: string): Promise<boolean> {
-  try {
-    await db.transaction(async (tx) => {
-      await tx.sql.unsafe(`set local lock_timeout = ${DROP_LOCK_MS}`);
-      await tx.sql.unsafe(`drop table if exists ${name}`);
-    });
-    return true;
-  } catch (error) {
-    if (isLockTimeout(error)) return false;
-    throw error;
-  }
-}

@@ -1,9 +1,11 @@
 import { connect, ping } from "../db/client.ts";
+import { serverTime } from "../db/server-time.ts";
 import { systemClock } from "../src/lib/clock.ts";
 import { collectWhenIdle, processMemory } from "../src/lib/idle-memory.ts";
 import { configOrExit, reachableOrExit, stopSignal, unreachable } from "../src/lib/lifecycle.ts";
 import { createLog } from "../src/lib/log.ts";
 import { createProcessMetrics, serveMetrics } from "../src/lib/metrics-server.ts";
+import { PostgresClock } from "../src/lib/postgres-clock.ts";
 import { openRedis } from "../src/lib/redis.ts";
 import { createSecretBox } from "../src/lib/secret-box.ts";
 import { masterKeyOrExit } from "../src/outbox/master-key.ts";
@@ -34,8 +36,7 @@ const PLANNER = {
 };
 
 const config = configOrExit();
-const clock = systemClock;
-const log = createLog({ level: config.logLevel, role: "dispatcher", clock });
+const log = createLog({ level: config.logLevel, role: "dispatcher", clock: systemClock });
 const stop = stopSignal(config.parentPid);
 
 const db = connect(config.databaseUrl, {
@@ -43,7 +44,9 @@ const db = connect(config.databaseUrl, {
   name: "reviewrelay-dispatcher",
   settings: PLANNER,
 });
-await reachableOrExit("DATABASE_URL", () => ping(db), clock);
+await reachableOrExit("DATABASE_URL", () => ping(db), systemClock);
+const clock = await PostgresClock.open({ machine: systemClock, log, ask: () => serverTime(db) });
+void clock.follow(stop);
 const redis = openRedis(config.redisUrl, log, () =>
   unreachable("REDIS_URL", "no connection for a minute."),
 );
@@ -64,6 +67,7 @@ const transport =
 const metrics = createProcessMetrics({
   clock,
   stores: { postgres: () => ping(db), redis: () => redis.ping() },
+  clockSkewMs: () => clock.skewMs,
 });
 const measured = new DispatcherMetrics(metrics, clock);
 const dispatcher = new Dispatcher({
@@ -87,7 +91,8 @@ if (config.metricsPort !== undefined) serveMetrics(metrics, config.metricsPort);
 
 const isIdle = () => dispatcher.workload.actors === 0 && client.counts().open === 0;
 void collectWhenIdle({ clock, memory: processMemory, isIdle }, stop);
-void keepHouse({ db, clock, log, retentionDays: config.retentionDays }, stop);
+const mayKeep = () => clock.agrees;
+void keepHouse({ db, clock, log, mayKeep, retentionDays: config.retentionDays }, stop);
 log.info("dispatcher.started", { pid: process.pid });
 await dispatcher.run(stop);
 client.close();

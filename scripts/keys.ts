@@ -2,6 +2,7 @@
 // seals everything stored with the present master key. The settings of the server say which database and which master
 // keys. Running API processes follow within seconds.
 import { connect, type RawDb } from "../db/client.ts";
+import { serverTime } from "../db/server-time.ts";
 import { rotateKeys } from "../src/auth/actions/rotate-keys.ts";
 import { listKeyUse } from "../src/auth/queries/keys.ts";
 import { isoInstant, systemClock } from "../src/lib/clock.ts";
@@ -33,7 +34,10 @@ async function main([command = "list", ...more]: readonly string[]): Promise<num
 }
 
 async function rotate(db: RawDb, box: SecretBox): Promise<void> {
-  const { retired, current, next } = await rotateKeys({ db, box, clock: systemClock });
+  // By the same clock the API judges how long a retired key is kept.
+  const now = await serverTime(db);
+  const clock = { ...systemClock, now: () => now };
+  const { retired, current, next } = await rotateKeys({ db, box, clock });
   console.log(`Rotated: ${current} signs now, ${retired} is retired, ${next} comes next.\n`);
 }
 
@@ -44,7 +48,7 @@ async function resealAll(db: RawDb, box: SecretBox): Promise<number> {
 }
 
 async function list(db: RawDb): Promise<void> {
-  const keys = await listKeyUse(db, systemClock.now());
+  const keys = await listKeyUse(db, await serverTime(db));
   if (keys.length === 0) {
     console.log("The ring is empty: the API makes its keys at its first start.");
     return;

@@ -20,6 +20,8 @@ import { EXCHANGE_PATH } from "./sso/routes.ts";
 export interface AppDeps extends ApiDeps {
   /** Store → a call that rejects while the store is away. */
   readonly stores: Readonly<Record<string, () => Promise<unknown>>>;
+  /** What this machine's clock is ahead of Postgres'; absent where nobody compares them. */
+  readonly clockSkewMs?: () => number;
   /** Absent with `RATE_LIMITS=off`. */
   readonly limiter?: RateLimiter | undefined;
   /** Absent where nobody counts. */
@@ -58,7 +60,8 @@ async function readiness(deps: AppDeps) {
     })),
   );
   const ready = states.every(({ state }) => state === "ok");
-  return { ready, checks: Object.fromEntries(states.map(({ name, state }) => [name, state])) };
+  const checks = Object.fromEntries(states.map(({ name, state }) => [name, state]));
+  return { ready, checks, clockSkewMs: deps.clockSkewMs?.() };
 }
 
 async function stateOf(

@@ -1,4 +1,5 @@
 import { connect, ping } from "../db/client.ts";
+import { serverTime } from "../db/server-time.ts";
 import { createApp } from "./app.ts";
 import { runPurge } from "./auth/actions/purge.ts";
 import { openKeyRing } from "./auth/key-ring.ts";
@@ -9,6 +10,7 @@ import { configOrExit, reachableOrExit, stopSignal, unreachable } from "./lib/li
 import { createLog } from "./lib/log.ts";
 import { createProcessMetrics, serveMetrics } from "./lib/metrics-server.ts";
 import { createPasswords } from "./lib/password.ts";
+import { PostgresClock } from "./lib/postgres-clock.ts";
 import { openRedis } from "./lib/redis.ts";
 import { createSecretBox } from "./lib/secret-box.ts";
 import { masterKeyOrExit } from "./outbox/master-key.ts";
@@ -20,12 +22,13 @@ const CONNECTIONS = 16;
 const DRAIN_MS = 4_000;
 
 const config = configOrExit();
-const clock = systemClock;
-const log = createLog({ level: config.logLevel, role: "api", clock });
+const log = createLog({ level: config.logLevel, role: "api", clock: systemClock });
 const stop = stopSignal(config.parentPid);
 
 const db = connect(config.databaseUrl, { max: CONNECTIONS, name: "reviewrelay-api" });
-await reachableOrExit("DATABASE_URL", () => ping(db), clock);
+await reachableOrExit("DATABASE_URL", () => ping(db), systemClock);
+const clock = await PostgresClock.open({ machine: systemClock, log, ask: () => serverTime(db) });
+void clock.follow(stop);
 const redis = openRedis(config.redisUrl, log, () =>
   unreachable("REDIS_URL", "no connection for a minute."),
 );
@@ -33,14 +36,16 @@ const box = createSecretBox({ current: config.masterKey, previous: config.master
 await masterKeyOrExit(db, box);
 const keys = await openKeyRing({ db, box, clock, log, config });
 void keys.watch(stop);
-void runPurge({ db, clock, log, config }, stop);
+const mayKeep = () => clock.agrees;
+void runPurge({ db, clock, log, config, mayKeep }, stop);
 
 const stores = { postgres: () => ping(db), redis: () => redis.ping() };
 const passwords = createPasswords();
 const limiter = config.rateLimits
   ? createRateLimiter({ redis, prefix: config.redisPrefix, clock, log, limits: config.rateLimit })
   : undefined;
-const metrics = createProcessMetrics({ clock, stores });
+const clockSkewMs = () => clock.skewMs;
+const metrics = createProcessMetrics({ clock, stores, clockSkewMs });
 const app = createApp({
   config,
   db,
@@ -52,11 +57,12 @@ const app = createApp({
   schedule: createSchedule(redis, config.redisPrefix, log),
   stores,
   limiter,
+  clockSkewMs,
   stopping: stop,
   ...apiMetrics(metrics, { passwords, limiter }),
 });
 if (config.metricsPort !== undefined) serveMetrics(metrics, config.metricsPort);
-void keepStats({ db, clock, log, config }, stop);
+void keepStats({ db, clock, log, config, mayKeep }, stop);
 app.listen({ port: config.port, hostname: config.host });
 log.info("api.started", { pid: process.pid, server_root: config.serverRoot });
 

@@ -1,4 +1,4 @@
-import { and, asc, eq, lt, not, sql } from "drizzle-orm";
+import { and, asc, eq, inArray, lt, not, sql } from "drizzle-orm";
 
 import type { Db, DbOrTx } from "../../db/client.ts";
 import { anyOf } from "../../db/conditions.ts";
@@ -110,10 +110,25 @@ export async function commitMail(
   return row?.held === 1;
 }
 
-/** Forgets mails that were settled before `before`; answers how many. */
-export async function purgeMails(db: Db, before: Date): Promise<number> {
-  const { count } = await db.delete(mails).where(and(isSettled, lt(mails.settledAt, before)));
-  return count;
+/** How many mails one statement forgets. */
+const PURGED_AT_ONCE = 1_000;
+
+/** Forgets mails that were settled more than `days` ago by Postgres' clock, chunk by chunk; answers how many. */
+export async function purgeMails(db: Db, days: number): Promise<number> {
+  const isOld = lt(mails.settledAt, sql`now() - make_interval(days => ${days}::integer)`);
+  let purged = 0;
+  for (;;) {
+    const old = db
+      .select({ id: mails.id })
+      .from(mails)
+      .where(and(isSettled, isOld))
+      .orderBy(mails.settledAt)
+      .limit(PURGED_AT_ONCE)
+      .for("update", { skipLocked: true });
+    const { count } = await db.delete(mails).where(inArray(mails.id, old));
+    purged += count;
+    if (count < PURGED_AT_ONCE) return purged;
+  }
 }
 
 /** Whom to tell of a disabled subscription: the active owners of its partner. */

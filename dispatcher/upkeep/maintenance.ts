@@ -1,48 +1,105 @@
 import type { RawDb } from "../../db/client.ts";
-import { dropExpiredPartitions, ensurePartitions } from "../../db/partitions.ts";
-import { addMs, type Clock } from "../../src/lib/clock.ts";
+import { ensurePartitions } from "../../db/partitions.ts";
+import { deleteExpiredStrays, dropExpiredPartition } from "../../db/retention.ts";
+import { serverTime } from "../../db/server-time.ts";
+import type { Clock } from "../../src/lib/clock.ts";
 import { errorFields, type Log } from "../../src/lib/log.ts";
 import { purgeMails } from "../mail/queries.ts";
-import { expireHeldBatchEntries, expireHeldEntries } from "./queries.ts";
+import { expireHeldBatchEntries, expireHeldEntries, takePass } from "./queries.ts";
 
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
-/** How many held entries one statement settles, so that it does not hold its locks for long. */
-export const EXPIRE_GROUP = 1_000;
+/** How often a process looks whether a pass is due: one an hour is, of all processes together. */
+const LOOK_MS = 600_000;
+/** Rows that one pass deletes from each default partition, and in one statement. */
+const STRAYS_AT_MOST = 100_000;
+const STRAYS_AT_ONCE = 1_000;
 
 interface MaintenanceDeps {
   readonly db: RawDb;
-  readonly clock: Clock;
   readonly log: Log;
   readonly retentionDays: number;
 }
 
+interface HouseDeps extends MaintenanceDeps {
+  readonly clock: Clock;
+  /** Whether this machine's clock and Postgres' agree (`PostgresClock`): if not, one of them is wrong. */
+  readonly mayKeep: () => boolean;
+}
+
 /**
- * Once an hour makes the partitions of the week ahead, and ends what is older than the retention time. A missed hour
- * costs nothing.
+ * Once an hour, of all processes together, makes the partitions of the week ahead, and ends what is older than the
+ * retention time. A missed hour costs nothing.
  */
-export async function keepHouse(deps: MaintenanceDeps, stop: AbortSignal): Promise<void> {
+export async function keepHouse(deps: HouseDeps, stop: AbortSignal): Promise<void> {
   while (!stop.aborted) {
-    try {
-      await maintain(deps);
-    } catch (error) {
-      deps.log.warn("maintenance.failed", errorFields(error));
-    }
-    await deps.clock.sleep(HOUR_MS, stop);
+    await keepOnce(deps);
+    await deps.clock.sleep(LOOK_MS, stop);
   }
 }
 
-/** One round of it. Several dispatchers may do it at the same time. */
-export async function maintain({ db, clock, log, retentionDays }: MaintenanceDeps): Promise<void> {
-  const now = clock.now();
-  const cutoff = addMs(now, -retentionDays * DAY_MS);
-  const made = await ensurePartitions(db, now);
-  const dropped = await dropExpiredPartitions(db, now, retentionDays);
-  let expired = 0;
-  for (let count = EXPIRE_GROUP; count === EXPIRE_GROUP; expired += count)
-    count = await expireHeldEntries(db, cutoff, now, EXPIRE_GROUP);
-  expired += await expireHeldBatchEntries(db, cutoff);
-  await purgeMails(db, cutoff);
-  if (made.length + dropped.length + expired > 0)
-    log.info("house.kept", { made, dropped, expired });
+/** A pass, if it is due, and if the clocks leave no doubt of what is old. */
+export async function keepOnce(deps: HouseDeps): Promise<void> {
+  const { db, log, mayKeep } = deps;
+  try {
+    if (!mayKeep()) return log.warn("upkeep.skipped", { reason: "clock_skewed" });
+    const pass = await takePass(db);
+    if (pass === undefined) return;
+    await prepare(deps);
+    if (pass.isSteady) await remove(deps);
+    else log.info("upkeep.deferred", { reason: "no_pass_within_two_hours" });
+  } catch (error) {
+    log.warn("upkeep.failed", errorFields(error));
+  }
+}
+
+/** Makes room for what is to come. */
+export async function prepare(deps: MaintenanceDeps): Promise<void> {
+  const { db, log, retentionDays } = deps;
+  await step(deps, "partitions", async () => {
+    const made = await ensurePartitions(db, await serverTime(db), retentionDays);
+    if (made.length > 0) log.info("partitions.made", { partitions: made });
+  });
+}
+
+/** Ends what is older than the retention time by Postgres' clock. */
+export async function remove(deps: MaintenanceDeps): Promise<void> {
+  const { db, log, retentionDays } = deps;
+  await step(deps, "retention", async () => {
+    const dropped = await dropExpiredPartition(db, retentionDays);
+    if (dropped === undefined) return;
+    const { name, rows, isCounted } = dropped;
+    log.warn("partition.dropped", { partition: name, rows, rows_counted: isCounted });
+  });
+  await step(deps, "strays", async () => {
+    const removed = await removeStrays(db, retentionDays);
+    if (removed > 0) log.warn("strays.removed", { rows: removed });
+  });
+  const chunked = { expireHeldEntries, expireHeldBatchEntries, purgeMails };
+  for (const [name, removeOld] of Object.entries(chunked))
+    await step(deps, name, async () => {
+      const removed = await removeOld(db, retentionDays);
+      if (removed > 0) log.info("house.kept", { step: name, rows: removed });
+    });
+}
+
+/** A step that fails keeps none of the others from their work: a user who may not make tables can still delete rows. */
+async function step(
+  { log }: MaintenanceDeps,
+  name: string,
+  work: () => Promise<void>,
+): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    log.warn("upkeep.failed", { step: name, ...errorFields(error) });
+  }
+}
+
+async function removeStrays(db: RawDb, days: number): Promise<number> {
+  let removed = 0;
+  while (removed < STRAYS_AT_MOST) {
+    const count = await deleteExpiredStrays(db, days, STRAYS_AT_ONCE);
+    removed += count;
+    if (count === 0) break;
+  }
+  return removed;
 }

@@ -1,24 +1,89 @@
-import { and, eq, exists, lt, sql } from "drizzle-orm";
+import { eq, sql } from "drizzle-orm";
+
 import type { Db } from "../../db/client.ts";
-
-import { batchEntries } from "../../db/schema/outbox.ts";
-import { reviewHistory } from "../../db/schema/reviews.ts";
+import { outbox } from "../../db/schema/outbox.ts";
+import { upkeepProgress } from "../../db/schema/upkeep.ts";
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
-import { instant, statement, value } from "../../db/statement.ts";
+import { statement, value } from "../../db/statement.ts";
 
-// What moves rows from table to table is SQL.
+// Postgres' clock decides what is old: no statement here is told the time. What moves rows from table to table is SQL.
+
+/** How many held entries one statement settles, so that it does not hold its locks for long. */
+export const EXPIRE_GROUP = 1_000;
+/** The subscriptions of one pass; what others hold waits for the next. */
+const EXPIRE_SUBSCRIPTIONS = 1_000;
+
+const turn = statement({
+  name: "upkeep.lastPass",
+  reason: "Compares with the time after the wait for the row.",
+  params: {},
+  columns: { isDue: value("boolean"), isSteady: value("boolean") },
+  text: () => sql`
+    select passed_at not between clock_timestamp() - interval '55 minutes' and clock_timestamp() + interval '1 second'
+             as "isDue",
+           passed_at between clock_timestamp() - interval '2 hours' and clock_timestamp() + interval '1 second'
+             as "isSteady"
+      from upkeep_progress for update`,
+});
+
+/**
+ * Takes the pass of this hour; undefined if somebody has. `isSteady`: the last one was an hour ago, by Postgres' clock. If
+ * it was not, upkeep stood still or that clock was set, and what looks old may not be.
+ */
+export function takePass(db: Db): Promise<{ readonly isSteady: boolean } | undefined> {
+  return db.transaction(async (tx) => {
+    const [last] = await tx.run(turn, {});
+    if (!last?.isDue) return undefined;
+    await tx
+      .update(upkeepProgress)
+      .set({ passedAt: sql`clock_timestamp()` })
+      .where(eq(upkeepProgress.id, 1));
+    return { isSteady: last.isSteady };
+  });
+}
+
+const HOLDER = { id: webhookSubscriptions.id, shard: webhookSubscriptions.shard };
+
+const holdersOfOldEntries = statement({
+  name: "upkeep.holdersOfOldEntries",
+  reason:
+    "Looks at the head of each by one probe of an index, whatever the planner thinks of the outbox.",
+  params: { days: value("integer"), limit: value("bigint") },
+  columns: HOLDER,
+  text: ({ days, limit }) => sql`
+    select s.id, s.shard
+      from webhook_subscriptions s cross join lateral (
+             select recorded_at from outbox o where o.shard = s.shard and o.subscription_id = s.id
+              order by o.sequence limit 1) head
+     where s.state = 'disabled' and head.recorded_at < now() - make_interval(days => ${days})
+     order by head.recorded_at limit ${limit}`,
+});
 
 const expiry = statement({
-  name: "maintenance.expireHeldEntries",
+  name: "upkeep.expireHeldEntries",
   reason: "Skips what is locked, and moves the rest from table to table in one statement.",
-  params: { cutoff: instant, now: instant, limit: value("bigint") },
+  params: {
+    id: outbox.subscriptionId,
+    shard: outbox.shard,
+    days: value("integer"),
+    span: value("bigint"),
+  },
   columns: {},
-  text: ({ cutoff, now, limit }) => sql`
-    with old as (
-      select o.shard, o.subscription_id, o.sequence
-        from outbox o join webhook_subscriptions s on s.id = o.subscription_id and s.shard = o.shard
-       where s.state = 'disabled' and o.recorded_at < ${cutoff}
-       limit ${limit} for update of o skip locked
+  text: ({ id, shard, days, span }) => sql`
+    with holder as materialized (
+      -- Nobody enables it meanwhile. It is the last lock in the order of a subscription's locks, and none waits here.
+      select shard, id from webhook_subscriptions
+       where id = ${id} and state = 'disabled' for share skip locked
+    ), head as (
+      select first.sequence from holder h cross join lateral (
+        select o.sequence from outbox o where o.shard = h.shard and o.subscription_id = h.id
+         order by o.sequence limit 1) first
+    ), old as materialized (
+      select o.shard, o.subscription_id, o.sequence from outbox o
+       where o.shard = ${shard} and o.subscription_id = ${id}
+         and o.sequence >= (select sequence from head) and o.sequence < (select sequence from head) + ${span}::bigint
+         and o.recorded_at < now() - make_interval(days => ${days})
+       order by o.sequence for update skip locked
     ), gone as (
       delete from outbox o using old
        where o.shard = old.shard and o.subscription_id = old.subscription_id and o.sequence = old.sequence
@@ -27,41 +92,78 @@ const expiry = statement({
     insert into settled_entries (subscription_id, sequence, event_id, event, is_test, payload_mode, review_history_id,
                                  review_id, batch_job_id, round, reason, recorded_at, settled_at)
     select subscription_id, sequence, event_id, event, is_test, payload_mode, review_history_id, review_id,
-           batch_job_id, round, 'expired', recorded_at, ${now}
+           batch_job_id, round, 'expired', recorded_at, now()
       from gone`,
 });
 
 /**
- * Settles entries of disabled subscriptions that are older than the retention time as skipped, at most `limit`
- * (contract 7.9). An entry that somebody else has locked is left for the next time.
+ * Settles entries of disabled subscriptions that are older than the retention time as skipped (contract 7.9): from the
+ * head on, chunk by chunk. Entries are recorded in the order of their sequence, so a young head ends it, and a pass reads
+ * one entry of each disabled subscription besides those that it settles. What somebody has locked is left for the next.
  */
-export async function expireHeldEntries(
-  db: Db,
-  cutoff: Date,
-  now: Date,
-  limit: number,
-): Promise<number> {
-  const { count } = await db.run(expiry, { cutoff, now, limit });
-  return count;
+export async function expireHeldEntries(db: Db, days: number): Promise<number> {
+  const holders = await db.run(holdersOfOldEntries, { days, limit: EXPIRE_SUBSCRIPTIONS });
+  let expired = 0;
+  for (const holder of holders)
+    expired += await untilNone(() => db.run(expiry, { ...holder, days, span: EXPIRE_GROUP }));
+  return expired;
 }
 
+const holdersOfOldBatches = statement({
+  name: "upkeep.holdersOfOldBatches",
+  reason:
+    "Looks at the first of each by one probe of an index, whatever the planner thinks of the tables.",
+  params: { days: value("integer"), limit: value("bigint") },
+  columns: { id: webhookSubscriptions.id },
+  text: ({ days, limit }) => sql`
+    select s.id
+      from webhook_subscriptions s
+     cross join lateral (
+             select b.review_history_id from batch_entries b where b.subscription_id = s.id
+              order by b.review_history_id limit 1) first
+     cross join lateral (
+             select recorded_at from review_history where id = first.review_history_id offset 0) told
+     where s.state = 'disabled' and told.recorded_at < now() - make_interval(days => ${days})
+     order by told.recorded_at limit ${limit}`,
+});
+
+const batchExpiry = statement({
+  name: "upkeep.expireHeldBatchEntries",
+  reason: "Skips what is locked, and looks up each event by its key.",
+  params: { id: webhookSubscriptions.id, days: value("integer"), limit: value("bigint") },
+  columns: {},
+  text: ({ id, days, limit }) => sql`
+    with holder as materialized (
+      select id from webhook_subscriptions where id = ${id} and state = 'disabled' for share skip locked
+    ), first as materialized (
+      select b.subscription_id, b.review_history_id from batch_entries b
+       where b.subscription_id = (select id from holder)
+       order by b.review_history_id limit ${limit} for update skip locked
+    ), old as (
+      select f.subscription_id, f.review_history_id
+        from first f cross join lateral (
+               select recorded_at from review_history where id = f.review_history_id offset 0) told
+       where told.recorded_at < now() - make_interval(days => ${days})
+    )
+    delete from batch_entries b using old
+     where b.subscription_id = old.subscription_id and b.review_history_id = old.review_history_id`,
+});
+
 /** Events that wait for the batch of a disabled subscription for longer than that. */
-export async function expireHeldBatchEntries(db: Db, cutoff: Date): Promise<number> {
-  const disabled = db
-    .select({ id: webhookSubscriptions.id })
-    .from(webhookSubscriptions)
-    .where(
-      and(
-        eq(webhookSubscriptions.id, batchEntries.subscriptionId),
-        eq(webhookSubscriptions.state, "disabled"),
-      ),
-    );
-  const old = db
-    .select({ id: reviewHistory.id })
-    .from(reviewHistory)
-    .where(
-      and(eq(reviewHistory.id, batchEntries.reviewHistoryId), lt(reviewHistory.recordedAt, cutoff)),
-    );
-  const { count } = await db.delete(batchEntries).where(and(exists(disabled), exists(old)));
-  return count;
+export async function expireHeldBatchEntries(db: Db, days: number): Promise<number> {
+  const holders = await db.run(holdersOfOldBatches, { days, limit: EXPIRE_SUBSCRIPTIONS });
+  let expired = 0;
+  for (const { id } of holders)
+    expired += await untilNone(() => db.run(batchExpiry, { id, days, limit: EXPIRE_GROUP }));
+  return expired;
+}
+
+/** Each chunk is a transaction of its own. */
+async function untilNone(removeChunk: () => Promise<{ readonly count: number }>): Promise<number> {
+  let removed = 0;
+  for (;;) {
+    const { count } = await removeChunk();
+    if (count === 0) return removed;
+    removed += count;
+  }
 }

@@ -53,7 +53,7 @@ async function run({ db, config, apiRoot, emails }: AuthRig): Promise<void> {
 
 async function countAll(db: RawDb, config: AuthRig["config"]): Promise<void> {
   // It is undefined while the API counts.
-  while ((await countStats({ db, clock: systemClock, config })) === undefined) await Bun.sleep(200);
+  while ((await countStats({ db, config }, systemClock.now())) === undefined) await Bun.sleep(200);
 }
 
 interface Rare {

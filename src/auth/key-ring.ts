@@ -1,7 +1,7 @@
 import { errors, jwtVerify, type JWK, type JWTHeaderParameters } from "jose";
 
 import type { Db } from "../../db/client.ts";
-import type { Clock } from "../lib/clock.ts";
+import { systemClock, type Clock } from "../lib/clock.ts";
 import type { Config } from "../lib/config.ts";
 import { errorFields, type Log } from "../lib/log.ts";
 import type { SecretBox } from "../lib/secret-box.ts";
@@ -91,7 +91,9 @@ class LoadedKeys implements KeyRing {
         currentDate: now,
         clockTolerance: TOLERANCE_S,
       });
-      return readClaims(payload, now);
+      // The signer stamps `iat` by its machine's clock, which may be ahead of ours: it must take its own tokens.
+      const machine = systemClock.now();
+      return readClaims(payload, machine > now ? machine : now);
     } catch (error) {
       if (error instanceof errors.JOSEError) return undefined;
       throw error;

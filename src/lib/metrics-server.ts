@@ -8,8 +8,10 @@ export function createProcessMetrics(deps: {
   readonly clock: Clock;
   /** Store → a call that rejects while the store is away. */
   readonly stores: Readonly<Record<string, () => Promise<unknown>>>;
+  /** What this machine's clock is ahead of Postgres'; absent where nobody compares them. */
+  readonly clockSkewMs?: () => number;
 }): Metrics {
-  const { clock, stores } = deps;
+  const { clock, stores, clockSkewMs } = deps;
   const metrics = new Metrics();
   metrics.read(
     "gauge",
@@ -26,6 +28,15 @@ export function createProcessMetrics(deps: {
         }),
       ),
   );
+  if (clockSkewMs !== undefined)
+    metrics.read(
+      "gauge",
+      {
+        name: "reviewrelay_clock_skew_seconds",
+        help: "What this machine's clock is ahead of Postgres'; negative if it is behind.",
+      },
+      () => [[{}, clockSkewMs() / 1_000]],
+    );
   metrics.read(
     "gauge",
     { name: "process_resident_memory_bytes", help: "Resident memory size in bytes." },

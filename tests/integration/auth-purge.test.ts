@@ -63,14 +63,14 @@ describe("the purge", () => {
       await grant({ kind: "dashboard_pat", ttlS: null, box: api.deps.box }),
     ];
     clock.advance(100_000 + PURGE_MARGIN_MS - 1);
-    expect(await purge(api.deps)).toMatchObject({ tokens: 0 });
+    expect(await purge(api.deps, clock.now())).toMatchObject({ tokens: 0 });
     expect(await isThere(short.jti)).toBe(true);
     clock.advance(1);
-    expect(await purge(api.deps)).toMatchObject({ tokens: 1 });
+    expect(await purge(api.deps, clock.now())).toMatchObject({ tokens: 1 });
     expect(await isThere(short.jti)).toBe(false);
     expect([await isThere(long.jti), await isThere(endless.jti)]).toEqual([true, true]);
     clock.advance(3650 * DAY_MS);
-    await purge(api.deps);
+    await purge(api.deps, clock.now());
     expect([await isThere(long.jti), await isThere(endless.jti)]).toEqual([false, true]);
     await database.db.delete(tokens);
   });
@@ -85,14 +85,14 @@ describe("the purge", () => {
     });
     await cooling.call("POST", "/email-otp/resend", { body });
     clock.advance(300_000 + PURGE_MARGIN_MS - 1);
-    expect(await purge(cooling.deps)).toMatchObject({ codes: 0, codeLimits: 0 });
+    expect(await purge(cooling.deps, clock.now())).toMatchObject({ codes: 0, codeLimits: 0 });
     clock.advance(1);
-    expect(await purge(cooling.deps)).toMatchObject({ codes: 1, codeLimits: 0 });
+    expect(await purge(cooling.deps, clock.now())).toMatchObject({ codes: 1, codeLimits: 0 });
     expect(await database.db.select().from(emailCodes)).toEqual([]);
     clock.advance(DAY_MS - 300_000 - 1);
-    expect(await purge(cooling.deps)).toMatchObject({ codeLimits: 0 });
+    expect(await purge(cooling.deps, clock.now())).toMatchObject({ codeLimits: 0 });
     clock.advance(1);
-    expect(await purge(cooling.deps)).toMatchObject({ codeLimits: 1 });
+    expect(await purge(cooling.deps, clock.now())).toMatchObject({ codeLimits: 1 });
     expect(await database.db.select().from(emailCodeLimits)).toEqual([]);
   });
 
@@ -108,9 +108,9 @@ describe("the purge", () => {
       .insert(signInLocks)
       .values([lock("open", null), lock("past", 1000), lock("long", 2 * DAY_MS)]);
     clock.advance(DAY_MS + PURGE_MARGIN_MS - 1);
-    expect(await purge(api.deps)).toMatchObject({ locks: 0 });
+    expect(await purge(api.deps, clock.now())).toMatchObject({ locks: 0 });
     clock.advance(1);
-    expect(await purge(api.deps)).toMatchObject({ locks: 2 });
+    expect(await purge(api.deps, clock.now())).toMatchObject({ locks: 2 });
     const left = await database.db.select().from(signInLocks);
     expect(left.map((row) => row.emailDigest)).toEqual(["long"]);
   });
@@ -122,9 +122,9 @@ describe("the purge", () => {
     const { retired: idle } = await rotateKeys(api.deps);
     const kids = async () => (await database.db.select().from(signingKeys)).map((key) => key.kid);
     clock.advance(KEEP_RETIRED_KEY_MS - 1);
-    expect(await purge(api.deps)).toMatchObject({ keys: 0 });
+    expect(await purge(api.deps, clock.now())).toMatchObject({ keys: 0 });
     clock.advance(1);
-    expect(await purge(api.deps)).toMatchObject({ keys: 1 });
+    expect(await purge(api.deps, clock.now())).toMatchObject({ keys: 1 });
     expect(await kids()).toContain(kept);
     expect(await kids()).not.toContain(idle);
     const rows = await database.db
@@ -133,7 +133,7 @@ describe("the purge", () => {
       .where(eq(auditLog.action, "KEY_DROPPED"));
     expect(rows.map((row) => row.details)).toEqual([{ kid: idle }]);
     await database.db.delete(tokens).where(eq(tokens.jti, endless.jti));
-    expect(await purge(api.deps)).toMatchObject({ keys: 1 });
+    expect(await purge(api.deps, clock.now())).toMatchObject({ keys: 1 });
     expect(await kids()).toHaveLength(2);
     // Nobody watches the ring here, as the process does.
     api = await startApi({ db: database.db, clock, config: api.deps.config });
@@ -148,9 +148,11 @@ describe("the purge", () => {
       select 'dead-' || n, 'access', ${tenants.superAdmin.id}, '*', ${key?.kid ?? ""}, now(), '2020-01-01'
       from generate_series(1, ${dead}::int) n`;
     const processes = [db, database.connect(), database.connect(), database.connect()];
-    const counts = await Promise.all(processes.map((one) => purge({ ...api.deps, db: one })));
+    const counts = await Promise.all(
+      processes.map((one) => purge({ ...api.deps, db: one }, clock.now())),
+    );
     const first = counts.reduce((sum, one) => sum + one.tokens, 0);
-    const rest = await purge(api.deps);
+    const rest = await purge(api.deps, clock.now());
     expect(first + rest.tokens).toBe(dead);
     expect(await db.sql`select 1 from tokens where jti like 'dead-%'`).toHaveLength(0);
   });
@@ -160,16 +162,18 @@ describe("the purge", () => {
     clock.advance(1_000 + PURGE_MARGIN_MS);
     await database.db.transaction(async (tx) => {
       await tx.sql`select 1 from tokens where jti = ${held.jti} for update`;
-      expect(await purge({ ...api.deps, db: database.connect() })).toMatchObject({ tokens: 0 });
+      expect(await purge({ ...api.deps, db: database.connect() }, clock.now())).toMatchObject({
+        tokens: 0,
+      });
     });
-    expect(await purge(api.deps)).toMatchObject({ tokens: 1 });
+    expect(await purge(api.deps, clock.now())).toMatchObject({ tokens: 1 });
   });
 
   test("breaks no sign-in that goes on beside it", async () => {
     const live = await startApi({ db: database.connect(), config: api.deps.config });
     const stop = new AbortController();
     const purging = (async () => {
-      while (!stop.signal.aborted) await purge(live.deps);
+      while (!stop.signal.aborted) await purge(live.deps, live.deps.clock.now());
     })();
     const statuses = new Set<number>();
     for (let i = 0; i < 10; i++) {
@@ -203,6 +207,7 @@ test("the loop purges once a minute, goes on after a failure, and ends with the 
     clock: ticking,
     log,
     config: api.deps.config,
+    mayKeep: () => true,
   };
   const stop = new AbortController();
   const running = runPurge(deps, stop.signal);

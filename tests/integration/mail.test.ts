@@ -554,10 +554,14 @@ test("forgets settled mails after their retention, and never a queued one", asyn
   mailer.wake();
   await until("sent", () => allIn("sent"));
   await mailer.drain(0);
-  const settledAt = (await rows())[0]?.settled_at ?? old;
   await queue({}, old);
-  expect(await purgeMails(database.db, settledAt)).toBe(0);
-  expect(await purgeMails(database.db, addMs(settledAt, 1))).toBe(1);
+  const age = (by: string) =>
+    database.db
+      .sql`update mails set settled_at = now() - ${by}::text::interval where state = 'sent'`;
+  await age("29 days 23 hours");
+  expect(await purgeMails(database.db, 30)).toBe(0);
+  await age("30 days 1 second");
+  expect(await purgeMails(database.db, 30)).toBe(1);
   expect(await states()).toEqual(["queued"]);
 });
 

@@ -1,91 +1,237 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 
-import { dropExpiredPartitions, ensurePartitions, ulidFloor } from "../../db/partitions.ts";
-import { EXPIRE_GROUP, maintain } from "../../dispatcher/upkeep/maintenance.ts";
-import { createFakeClock } from "../support/clock.ts";
-import { createTestBox, silentLog } from "../support/dispatch.ts";
-import { insertSubscription, insertTenant, record, reviewAction } from "../support/outbox.ts";
+import { connect, type RawDb } from "../../db/client.ts";
+import { ensurePartitions, MOVED_AT_MOST } from "../../db/partitions.ts";
+import { deleteExpiredStrays, dropExpiredPartition } from "../../db/retention.ts";
+import { keepOnce, prepare, remove } from "../../dispatcher/upkeep/maintenance.ts";
+import { addMs, systemClock } from "../../src/lib/clock.ts";
+import {
+  attemptsByPartition,
+  fakeServerClock,
+  insertAttempt,
+  partitionOf,
+  partitions,
+} from "../support/partitions.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
 
 const DAY_MS = 86_400_000;
-const box = createTestBox();
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createDatabase();
-});
-afterAll(() => database.drop());
+const DAYS = 30;
+const NOW = new Date();
+const inDays = (days: number) => addMs(NOW, days * DAY_MS);
 
-async function partitions(): Promise<string[]> {
-  const rows = await database.db.sql<{ name: string }[]>`
-    select inhrelid::regclass::text as name from pg_inherits where inhparent = 'delivery_attempts'::regclass order by 1`;
-  return rows.map((row) => row.name);
+let database: TestDatabase;
+let db: RawDb;
+beforeEach(async () => {
+  database = await createDatabase();
+  db = database.db;
+});
+afterEach(() => database.drop());
+
+/** Another session that reads a table and stays in its transaction, as a dump does. */
+async function holdTable(table: string): Promise<() => Promise<void>> {
+  const { promise: reading, resolve: read } = Promise.withResolvers<void>();
+  const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+  const holder = database.connect().transaction(async (tx) => {
+    await tx.sql.unsafe(`select count(*) from ${table}`);
+    read();
+    await ended;
+  });
+  await reading;
+  return async () => {
+    end();
+    await holder;
+  };
 }
 
-test("drops the partitions of days that ended before the retention time, and no other", async () => {
-  const first = new Date("2020-01-01T12:00:00Z");
-  await ensurePartitions(database.db, first);
-  const now = new Date("2020-01-04T00:00:00.000Z");
-  const dropped = await dropExpiredPartitions(database.db, now, 2);
-  expect(dropped.toSorted()).toEqual(["delivery_attempts_20200101", "settled_entries_20200101"]);
-  expect(await partitions()).toContain("delivery_attempts_20200102");
-});
+function memoryLog() {
+  const lines: { event: string; fields: Record<string, unknown> }[] = [];
+  const note = (event: string, fields: Record<string, unknown> = {}) =>
+    void lines.push({ event, fields });
+  return { lines, debug: note, info: note, warn: note, error: note };
+}
 
-test("leaves a partition that somebody uses for the next time, instead of stopping the writers behind it", async () => {
-  await ensurePartitions(database.db, new Date("2021-01-01T12:00:00Z"));
-  const now = new Date("2021-01-03T00:00:00.000Z");
-  const used = Promise.withResolvers<void>();
-  const release = Promise.withResolvers<void>();
-  const reader = database.db.transaction(async (tx) => {
-    await tx.sql`select count(*) from delivery_attempts_20210101`;
-    used.resolve();
-    await release.promise;
+describe("dropping", () => {
+  test("takes the oldest day that ended before the retention time, one a pass, and says how many rows it had", async () => {
+    await ensurePartitions(db, new Date("2020-01-01T12:00:00Z"));
+    await insertAttempt(db, new Date("2020-01-01T12:00:00Z"), 3);
+    await db.sql`analyze settled_entries_20200101`;
+    const before = await partitions(db);
+    const log = memoryLog();
+    for (let i = 0; i < 2; i++) await remove({ db, log, retentionDays: DAYS });
+    expect(log.lines.filter(({ event }) => event === "partition.dropped")).toEqual([
+      {
+        event: "partition.dropped",
+        fields: { partition: "delivery_attempts_20200101", rows: 3, rows_counted: true },
+      },
+      {
+        event: "partition.dropped",
+        fields: { partition: "settled_entries_20200101", rows: 0, rows_counted: false },
+      },
+    ]);
+    expect(await partitions(db)).toHaveLength(before.length - 2);
   });
-  await used.promise;
-  expect(await dropExpiredPartitions(database.db, now, 1)).not.toContain(
-    "delivery_attempts_20210101",
-  );
-  release.resolve();
-  await reader;
-  expect(await dropExpiredPartitions(database.db, now, 1)).toContain("delivery_attempts_20210101");
+
+  test("leaves a day that ended within the retention time by Postgres' clock", async () => {
+    await insertAttempt(db, inDays(-31));
+    await insertAttempt(db, inDays(-30));
+    await insertAttempt(db, inDays(-29));
+    await ensurePartitions(db, NOW, 31);
+    expect((await dropExpiredPartition(db, DAYS))?.name).toBe(partitionOf(inDays(-31)));
+    expect(await dropExpiredPartition(db, DAYS)).toBeUndefined();
+  });
+
+  test("leaves a partition that somebody reads for the next time", async () => {
+    await ensurePartitions(db, new Date("2021-01-01T12:00:00Z"));
+    const release = await holdTable("delivery_attempts_20210101");
+    expect(await dropExpiredPartition(db, DAYS)).toBeUndefined();
+    expect(await partitions(db)).toContain("delivery_attempts_20210101");
+    await release();
+    expect((await dropExpiredPartition(db, DAYS))?.name).toBe("delivery_attempts_20210101");
+  });
+
+  test("removes old rows from a default partition, so many at once", async () => {
+    await insertAttempt(db, inDays(-31), 3);
+    await insertAttempt(db, inDays(-29));
+    const removed = [];
+    for (let i = 0; i < 3; i++) removed.push(await deleteExpiredStrays(db, DAYS, 2));
+    expect(removed).toEqual([2, 1, 0]);
+    expect(await attemptsByPartition(db)).toEqual({ delivery_attempts_default: 1 });
+  });
 });
 
-test("removes old rows that a jumped clock left in the default partition", async () => {
-  const insert = (at: Date) => database.db.sql`
-    insert into delivery_attempts (id, subscription_id, sequence, event_id, event, round, attempt, started_at,
-      duration_ms, outcome, request_headers, request_body, response_truncated)
-    values (${ulidFloor(at)}, 'S', 1, 'E', 'review_received', 1, 1, ${at}, 1, 'delivered', '{}', '{}', false)`;
-  const now = new Date("2019-06-01T00:00:00Z");
-  await insert(new Date(now.getTime() - 30 * DAY_MS - 1));
-  await insert(new Date(now.getTime() - 30 * DAY_MS));
-  await dropExpiredPartitions(database.db, now, 30);
-  const rows = await database.db.sql`select from delivery_attempts where subscription_id = 'S'`;
-  expect(rows).toHaveLength(1);
+describe("making the days ahead", () => {
+  test("takes along what the default partition holds of them", async () => {
+    await insertAttempt(db, inDays(10), 2);
+    expect(await attemptsByPartition(db)).toEqual({ delivery_attempts_default: 2 });
+    await ensurePartitions(db, inDays(5));
+    expect(await attemptsByPartition(db)).toEqual({ [partitionOf(inDays(10))]: 2 });
+  });
+
+  test("makes a past day of which the default partition holds rows, and no other", async () => {
+    await insertAttempt(db, inDays(-3));
+    expect(await ensurePartitions(db, NOW, DAYS)).toEqual([partitionOf(inDays(-3))]);
+    expect(await attemptsByPartition(db)).toEqual({ [partitionOf(inDays(-3))]: 1 });
+  });
+
+  test("leaves a day alone of which the default partition holds too many rows, and makes the others", async () => {
+    await insertAttempt(db, inDays(9), MOVED_AT_MOST + 1);
+    const made = await ensurePartitions(db, inDays(4));
+    expect(made).not.toContain(partitionOf(inDays(9)));
+    expect(made).toContain(partitionOf(inDays(10)));
+    expect(await attemptsByPartition(db)).toEqual({ delivery_attempts_default: MOVED_AT_MOST + 1 });
+  });
+
+  test("shows each row to readers all the time, and once", async () => {
+    await insertAttempt(db, inDays(10), 20_000);
+    const seen = new Set<number>();
+    const made = new AbortController();
+    const reader = database.connect();
+    const reading = (async () => {
+      while (!made.signal.aborted) {
+        const rows = await reader.sql<{ count: number }[]>`select count(*) from delivery_attempts`;
+        seen.add(rows[0]?.count ?? -1);
+      }
+    })();
+    await ensurePartitions(db, inDays(5));
+    made.abort();
+    await reading;
+    expect([...seen]).toEqual([20_000]);
+  });
+
+  test("gives up behind a dump, keeps no reader waiting, and does it the next time", async () => {
+    const release = await holdTable("delivery_attempts_default");
+    const name = partitionOf(inDays(8));
+    expect(await ensurePartitions(db, inDays(1))).not.toContain(name);
+    expect(await db.sql`select from delivery_attempts`).toHaveLength(0);
+    await release();
+    expect(await ensurePartitions(db, inDays(1))).toContain(name);
+  });
+
+  test("makes the others when one cannot be made, and tells of that one", async () => {
+    const name = partitionOf(inDays(8));
+    await db.sql.unsafe(`create view ${name} as select 1`);
+    const failure: unknown = await ensurePartitions(db, inDays(3)).catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(Error);
+    expect(await partitions(db)).toContain(partitionOf(inDays(10)));
+  });
 });
 
-test("settles what a disabled subscription holds for longer than the retention time, and keeps the rest", async () => {
-  const tenant = await insertTenant(database.db);
-  const options = { partnerId: tenant.partnerId, url: "http://127.0.0.1:1/" };
-  const { subscriptionId } = await insertSubscription({ db: database.db, box }, options);
-  await record(
-    database.db,
-    Array.from({ length: EXPIRE_GROUP + 1 }, () => reviewAction(tenant)),
-  );
-  const old = new Date(Date.now() - 31 * DAY_MS);
-  await database.db
-    .sql`update outbox set recorded_at = ${old} where subscription_id = ${subscriptionId}`;
-  await record(database.db, [reviewAction(tenant)]);
-  const round = () =>
-    maintain({ db: database.db, clock: createFakeClock(), log: silentLog, retentionDays: 30 });
-  await round();
-  const count = async () =>
-    (await database.db.sql`select from outbox where subscription_id = ${subscriptionId}`).length;
-  expect(await count()).toBe(EXPIRE_GROUP + 2);
-  await database.db.sql`
-    update webhook_subscriptions set state = 'disabled', disabled_at = now(), disabled_reason = 'consecutive_failures'
-     where id = ${subscriptionId}`;
-  await round();
-  expect(await count()).toBe(1);
-  const settled = await database.db.sql`
-    select distinct reason from settled_entries where subscription_id = ${subscriptionId}`;
-  expect([...settled]).toEqual([{ reason: "expired" }]);
+describe("a pass", () => {
+  const house = (over: { db?: RawDb; mayKeep?: () => boolean } = {}) => {
+    const log = memoryLog();
+    const deps = { db, log, clock: systemClock, mayKeep: () => true, retentionDays: DAYS, ...over };
+    return { deps, log };
+  };
+  const anHourLater = () =>
+    db.sql`update upkeep_progress set passed_at = passed_at - interval '1 hour'`;
+
+  test("is one an hour of all processes, and the first removes nothing", async () => {
+    await ensurePartitions(db, new Date("2020-01-01T12:00:00Z"));
+    const all = async () => {
+      const { deps, log } = house();
+      await Promise.all([1, 2, 3].map(() => keepOnce(deps)));
+      return log.lines.map(({ event }) => event);
+    };
+    expect(await all()).toEqual(["upkeep.deferred"]);
+    expect(await all()).toEqual([]);
+    await anHourLater();
+    expect(await all()).toEqual(["partition.dropped"]);
+    expect(await all()).toEqual([]);
+  });
+
+  test("removes nothing in the hour after Postgres' clock went 40 days ahead, then a day, and nothing when it is back", async () => {
+    for (const days of [-25, -20, -15]) await insertAttempt(db, inDays(days));
+    await ensurePartitions(db, NOW, DAYS);
+    const setClock = await fakeServerClock(db);
+    const { deps, log } = house({ db: database.connect() });
+    await keepOnce(deps);
+    await setClock("40 days");
+    await keepOnce(deps);
+    expect(Object.values(await attemptsByPartition(db))).toEqual([1, 1, 1]);
+    await anHourLater();
+    await keepOnce(deps);
+    expect(Object.values(await attemptsByPartition(db))).toEqual([1, 1]);
+    await setClock("0");
+    await keepOnce(deps);
+    await anHourLater();
+    await keepOnce(deps);
+    expect(Object.values(await attemptsByPartition(db))).toEqual([1, 1]);
+    const dropped = log.lines.filter(({ event }) => event === "partition.dropped");
+    expect(dropped.map(({ fields }) => fields["partition"])).toEqual([partitionOf(inDays(-25))]);
+    expect(log.lines.filter(({ event }) => event === "upkeep.failed")).toEqual([]);
+  });
+
+  test("is not made by a process whose clock is wrong, which says so", async () => {
+    await ensurePartitions(db, new Date("2020-01-01T12:00:00Z"));
+    await keepOnce(house().deps);
+    await anHourLater();
+    const { deps, log } = house({ mayKeep: () => false });
+    await keepOnce(deps);
+    expect(log.lines.map(({ event }) => event)).toEqual(["upkeep.skipped"]);
+    expect(await partitions(db)).toContain("delivery_attempts_20200101");
+  });
+
+  test("does what a user may who has no right to make or drop tables", async () => {
+    await db.sql.unsafe(`drop table ${partitionOf(inDays(7))}`);
+    await ensurePartitions(db, new Date("2020-01-01T12:00:00Z"));
+    await insertAttempt(db, inDays(-31));
+    const role = `plain_${crypto.randomUUID().slice(0, 8)}`;
+    const url = new URL(database.url);
+    url.username = role;
+    url.password = role;
+    await db.sql.unsafe(`create role ${role} login password '${role}';
+      grant all on all tables in schema public to ${role}`);
+    const plain = connect(url.href, { max: 2, name: "test" });
+    try {
+      const { deps, log } = house({ db: plain });
+      await prepare(deps);
+      await remove(deps);
+      const failed = log.lines.filter(({ event }) => event === "upkeep.failed");
+      expect(failed.map(({ fields }) => fields["step"])).toEqual(["partitions", "retention"]);
+      expect(log.lines.at(-1)).toEqual({ event: "strays.removed", fields: { rows: 1 } });
+    } finally {
+      await plain.close();
+      await db.sql.unsafe(`drop owned by ${role}; drop role ${role}`);
+    }
+  });
 });

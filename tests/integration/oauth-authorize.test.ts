@@ -247,7 +247,7 @@ describe("a code", () => {
   });
 
   test("is stored as a hash only, and purged when it is over; a used one a day later", async () => {
-    await purge(api.deps);
+    await purge(api.deps, clock.now());
     const [user, pkce] = [await freshUser(), newPkce()];
     const code = await obtainCode(api, authorizeParams(client, pkce), user.email);
     const rows = await database.db
@@ -255,12 +255,12 @@ describe("a code", () => {
     expect(JSON.stringify(rows)).not.toContain(code);
     await redeem(code, pkce);
     clock.advance(12 * 60_000);
-    expect((await purge(api.deps)).authorizationCodes).toBeGreaterThan(0);
+    expect((await purge(api.deps, clock.now())).authorizationCodes).toBeGreaterThan(0);
     const left = await database.db.sql<{ state: string }[]>`
       select state from authorization_codes where user_id = ${user.id}`;
     expect(left.map(({ state }) => state)).toEqual(["redeemed"]);
     clock.advance(24 * 3_600_000);
-    await purge(api.deps);
+    await purge(api.deps, clock.now());
     expect(
       await database.db.sql`select 1 from authorization_codes where user_id = ${user.id}`,
     ).toHaveLength(0);

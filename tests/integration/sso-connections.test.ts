@@ -218,8 +218,8 @@ test("states and codes are purged once they are over", async () => {
     await sql`insert into sso_codes (code_hash, user_id, connection_id, created_at, expires_at)
       values (${name}, ${tenants.superAdmin.id}, ${id}, ${over}, ${expires})`;
   }
-  expect(await purge(api.deps)).toMatchObject({ ssoStates: 1, ssoCodes: 1 });
+  expect(await purge(api.deps, clock.now())).toMatchObject({ ssoStates: 1, ssoCodes: 1 });
   expect(await sql`select state_hash from sso_states`).toMatchObject([{ state_hash: "live" }]);
   expect(await sql`select code_hash from sso_codes`).toMatchObject([{ code_hash: "live" }]);
-  expect(await purge(api.deps)).toMatchObject({ ssoStates: 0, ssoCodes: 0 });
+  expect(await purge(api.deps, clock.now())).toMatchObject({ ssoStates: 0, ssoCodes: 0 });
 });

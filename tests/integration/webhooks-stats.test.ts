@@ -40,7 +40,7 @@ async function attempt(id: string, made: Made): Promise<Date> {
 const toNextBucket = () => world.clock.advance(300_000 - (world.clock.now().getTime() % 300_000));
 
 const health = async (id: string) => (await world.ask("GET", `/${id}/health`)).body;
-const count = () => countStats(world.api.deps);
+const count = () => countStats(world.api.deps, world.clock.now());
 
 describe("the health", () => {
   test("of a new subscription says that nothing has happened", async () => {

@@ -1,4 +1,4 @@
-import { addMs, type Clock } from "../../src/lib/clock.ts";
+import { addMs, systemClock, type Clock } from "../../src/lib/clock.ts";
 
 export interface FakeClock extends Clock {
   /** Jumps to an instant; who sleeps until then or earlier wakes. */
@@ -6,6 +6,11 @@ export interface FakeClock extends Clock {
   advance(ms: number): void;
   /** How many sleep at the moment. */
   readonly sleepers: number;
+}
+
+/** The clock of a machine that is set wrong by so much, and goes right otherwise. */
+export function wrongClock(aheadMs: number): Clock {
+  return { ...systemClock, now: () => addMs(systemClock.now(), aheadMs) };
 }
 
 interface Sleeper {

@@ -8,7 +8,7 @@ import type { MailTransport } from "../../dispatcher/mail/transport.ts";
 import { createStore } from "../../dispatcher/store/store.ts";
 import { createUlids } from "../../dispatcher/store/ulids.ts";
 import type { RawDb } from "../../db/client.ts";
-import { systemClock } from "../../src/lib/clock.ts";
+import { systemClock, type Clock } from "../../src/lib/clock.ts";
 import { parseNetworks } from "../../src/lib/egress.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { connectRedis } from "../../src/lib/redis.ts";
@@ -56,6 +56,7 @@ export function startDispatcher(deps: {
   db: RawDb;
   box: SecretBox;
   schedule: Schedule;
+  clock?: Clock;
   retryDelaysMs?: readonly number[];
   timeoutMs?: number;
   /** Other bounds, look-up, certificates or policy of its HTTP client. */
@@ -66,7 +67,7 @@ export function startDispatcher(deps: {
   wrap?: (deliver: Deliver) => Deliver;
 }): RunningDispatcher {
   const log = deps.log ?? silentLog;
-  const clock = systemClock;
+  const clock = deps.clock ?? systemClock;
   const client = new HttpClient({
     policy: { allowHttp: true, allowedNetworks: parseNetworks("127.0.0.0/8") },
     timeoutMs: deps.timeoutMs ?? 60_000,

@@ -13,12 +13,12 @@ import {
   deleteForgottenLocks,
   deleteIdleKeys,
   deleteOldCodeLimits,
+  purgeTime,
   tryPurgeTurn,
 } from "../queries/purge.ts";
 
 interface PurgeDeps {
   readonly db: Db;
-  readonly clock: Clock;
   readonly config: Pick<Config, "otpCooldownS">;
 }
 
@@ -44,9 +44,8 @@ interface Purged {
   readonly keys: number;
 }
 
-/** Removes rows that have ended, batch by batch; removes none while another process does it. */
-export async function purge(deps: PurgeDeps): Promise<Purged> {
-  const now = deps.clock.now();
+/** Removes rows that have ended by `now`, batch by batch; removes none while another process does it. */
+export async function purge(deps: PurgeDeps, now: Date): Promise<Purged> {
   const before = addMs(now, -PURGE_MARGIN_MS);
   const issuedBefore = addMs(before, -deps.config.otpCooldownS * 1000);
   const inBatches = (remove: (tx: Tx) => Promise<number>) => removeInBatches(deps, remove);
@@ -102,16 +101,22 @@ async function dropKeys(tx: Tx, now: Date): Promise<number> {
   return kids.length;
 }
 
-/** Purges once a minute until the signal aborts. */
+/** Purges once a minute until the signal aborts, by Postgres' clock. */
 export async function runPurge(
-  deps: PurgeDeps & { readonly log: Log },
+  deps: PurgeDeps & {
+    readonly clock: Clock;
+    readonly log: Log;
+    /** Whether this machine's clock and Postgres' agree: of two that differ one is wrong. */
+    readonly mayKeep: () => boolean;
+  },
   signal: AbortSignal,
 ): Promise<void> {
   for (;;) {
     await deps.clock.sleep(EVERY_MS, signal);
     if (signal.aborted) return;
+    if (!deps.mayKeep()) continue;
     try {
-      const purged = await purge(deps);
+      const purged = await purge(deps, await purgeTime(deps.db));
       const total = Object.values(purged).reduce((sum, count) => sum + count, 0);
       if (total > 0) deps.log.info("auth.purged", { ...purged });
     } catch (error) {

@@ -7,6 +7,7 @@ import { signingKeys } from "../../../db/schema/keys.ts";
 import { emailCodeLimits, emailCodes, signInLocks } from "../../../db/schema/sign-in.ts";
 import { ssoCodes, ssoStates } from "../../../db/schema/sso.ts";
 import { authorizationCodes, tokens } from "../../../db/schema/tokens.ts";
+import { serverTime } from "../../../db/server-time.ts";
 import { statement, value } from "../../../db/statement.ts";
 
 const purgeTurn = statement({
@@ -21,6 +22,11 @@ const purgeTurn = statement({
 export async function tryPurgeTurn(tx: Tx): Promise<boolean> {
   const [turn] = await tx.run(purgeTurn, {});
   return turn?.isMine ?? false;
+}
+
+/** By when a row must have ended to be removed: Postgres' time, not that of the machine that asks. */
+export function purgeTime(db: DbOrTx): Promise<Date> {
+  return serverTime(db);
 }
 
 interface Oldest {

@@ -86,11 +86,11 @@ const COUNT_AFTER_MS = 60_000;
 /** Of a long past, so much per transaction. */
 const CHUNK_MS = 6 * HOUR_MS;
 
-/** Counts all buckets that are over; answers up to when. Any number of processes may do it: one works. */
+/** Counts all buckets that are over by `now`; answers up to when. Any number of processes may do it: one works. */
 export async function countStats(
-  deps: Deps & { readonly config: Pick<WebhookDeps["config"], "retentionDays"> },
+  deps: Pick<Deps, "db"> & { readonly config: Pick<WebhookDeps["config"], "retentionDays"> },
+  now: Date,
 ): Promise<Date | undefined> {
-  const now = deps.clock.now();
   const end = bucketFloor(addMs(now, -COUNT_AFTER_MS));
   const oldest = addMs(bucketFloor(now), -deps.config.retentionDays * DAY_MS);
   let until: Date | undefined;
@@ -130,14 +130,18 @@ async function sumUp(tx: Tx, since: Date, until: Date): Promise<void> {
   }
 }
 
-/** Counts what the buckets lack, in rounds until the signal aborts. A round that fails is logged and made again. */
+/** Counts what the buckets lack by Postgres' clock, in rounds until the signal aborts. A round that fails is logged and made again. */
 export async function keepStats(
-  deps: Parameters<typeof countStats>[0] & { readonly clock: Clock; readonly log: Log },
+  deps: Parameters<typeof countStats>[0] & {
+    readonly clock: Clock;
+    readonly log: Log;
+    readonly mayKeep: () => boolean;
+  },
   signal: AbortSignal,
 ): Promise<void> {
   while (!signal.aborted) {
     try {
-      await countStats(deps);
+      if (deps.mayKeep()) await countStats(deps, await counting.countingTime(deps.db));
     } catch (error) {
       deps.log.warn("stats.failed", errorFields(error));
     }

@@ -1,10 +1,11 @@
 import { asc, count, eq, min, sql } from "drizzle-orm";
 
-import type { Tx } from "../../../db/client.ts";
+import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import { outbox } from "../../../db/schema/outbox.ts";
 import { attemptStats, backlogStats, statsProgress } from "../../../db/schema/stats.ts";
 import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
+import { serverTime } from "../../../db/server-time.ts";
 import { instant, statement, value } from "../../../db/statement.ts";
 import type { Range } from "../stats.ts";
 import { BIN, binned, idsWithin, STEP, WITHIN } from "./buckets.ts";
@@ -25,6 +26,11 @@ const holding = statement({
 export async function holdCounting(tx: Tx): Promise<boolean> {
   const [row] = await tx.run(holding, {});
   return row?.held ?? false;
+}
+
+/** Which buckets are over, and which are too old to keep: Postgres' time, not that of the machine that asks. */
+export function countingTime(db: DbOrTx): Promise<Date> {
+  return serverTime(db);
 }
 
 export async function firstAttemptAt(tx: Tx): Promise<Date | undefined> {

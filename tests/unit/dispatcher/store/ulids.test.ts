@@ -21,6 +21,13 @@ test("rise within an instant, from one to the next, and when the clock runs back
   expect(ids).toEqual([...new Set(ids)].toSorted());
 });
 
+test("are of their own instant again after a clock that had jumped ahead for days", () => {
+  const newUlid = createUlids();
+  const jumped = newUlid(AT + 10 * 86_400_000);
+  expect([AT, AT + 1, AT - 15_000].map(newUlid).map(decodeTime)).toEqual([AT, AT + 1, AT + 1]);
+  expect(decodeTime(jumped)).toBe(AT + 10 * 86_400_000);
+});
+
 test("rise past what their last two characters hold", () => {
   const newUlid = createUlids();
   const ids = Array.from({ length: 3 * 32 ** 2 }, () => newUlid(AT));

@@ -1,0 +1,124 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+
+import { ulid } from "ulid";
+
+import { purgeMails } from "../../dispatcher/mail/queries.ts";
+import {
+  EXPIRE_GROUP,
+  expireHeldBatchEntries,
+  expireHeldEntries,
+} from "../../dispatcher/upkeep/queries.ts";
+import { createTestBox } from "../support/dispatch.ts";
+import {
+  insertSubscription,
+  insertTenant,
+  record,
+  reviewAction,
+  type Tenant,
+} from "../support/outbox.ts";
+import { createDatabase, type TestDatabase } from "../support/postgres.ts";
+
+const DAYS = 30;
+const box = createTestBox();
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createDatabase();
+});
+afterAll(() => database.drop());
+
+/** A subscription with `old` events of 31 days ago and a young one behind them. */
+async function subscribe(old: number, batch?: { intervalHours: number; nextAt: Date }) {
+  const { db } = database;
+  const tenant = await insertTenant(db);
+  const made = { partnerId: tenant.partnerId, url: "http://127.0.0.1:1/", ...(batch && { batch }) };
+  const { subscriptionId } = await insertSubscription({ db, box }, made);
+  await record(
+    db,
+    Array.from({ length: old }, () => reviewAction(tenant)),
+  );
+  await db.sql`
+    update outbox set recorded_at = now() - interval '31 days' where subscription_id = ${subscriptionId}`;
+  await db.sql`
+    update review_history set recorded_at = now() - interval '31 days' where partner_id = ${tenant.partnerId}`;
+  await recordOne(tenant);
+  return subscriptionId;
+}
+
+const recordOne = (tenant: Tenant) => record(database.db, [reviewAction(tenant)]);
+
+const disable = (id: string) => database.db.sql`
+  update webhook_subscriptions set state = 'disabled', disabled_at = now(), disabled_reason = 'consecutive_failures'
+   where id = ${id}`;
+
+async function count(table: "outbox" | "batch_entries", id: string): Promise<number> {
+  const rows = await database.db.sql`
+    select from ${database.db.sql(table)} where subscription_id = ${id}`;
+  return rows.length;
+}
+
+describe("held entries older than the retention time", () => {
+  test("are settled as expired while the subscription is disabled, and the rest is kept", async () => {
+    const id = await subscribe(EXPIRE_GROUP + 1);
+    expect(await expireHeldEntries(database.db, DAYS)).toBe(0);
+    await disable(id);
+    expect(await expireHeldEntries(database.db, DAYS)).toBe(EXPIRE_GROUP + 1);
+    expect(await count("outbox", id)).toBe(1);
+    const settled = await database.db.sql`
+      select distinct reason from settled_entries where subscription_id = ${id}`;
+    expect([...settled]).toEqual([{ reason: "expired" }]);
+  });
+
+  test("are each settled once by several processes at the same time", async () => {
+    const ids = [await subscribe(EXPIRE_GROUP + 1), await subscribe(3)];
+    for (const id of ids) await disable(id);
+    const processes = [database.db, database.connect(), database.connect()];
+    const counts = await Promise.all(processes.map((db) => expireHeldEntries(db, DAYS)));
+    const rest = await expireHeldEntries(database.db, DAYS);
+    expect([...counts, rest].reduce((sum, one) => sum + one, 0)).toBe(EXPIRE_GROUP + 4);
+  });
+
+  test("stay if the subscription is being enabled, and it waits for nobody", async () => {
+    const id = await subscribe(3);
+    await disable(id);
+    await database.connect().transaction(async (tx) => {
+      await tx.sql`update webhook_subscriptions set state = 'active', disabled_at = null, disabled_reason = null
+                    where id = ${id}`;
+      expect(await expireHeldEntries(database.db, DAYS)).toBe(0);
+    });
+    expect(await expireHeldEntries(database.db, DAYS)).toBe(0);
+    expect(await count("outbox", id)).toBe(4);
+  });
+
+  test("go from the head on, past none that somebody holds", async () => {
+    const id = await subscribe(3);
+    await disable(id);
+    await database.connect().transaction(async (tx) => {
+      await tx.sql`select from outbox where subscription_id = ${id} order by sequence limit 3 for update`;
+      expect(await expireHeldEntries(database.db, DAYS)).toBe(0);
+    });
+    expect(await expireHeldEntries(database.db, DAYS)).toBe(3);
+  });
+
+  test("are no longer collected for a batch", async () => {
+    const batch = { intervalHours: 1, nextAt: new Date(Date.now() + 3_600_000) };
+    const id = await subscribe(EXPIRE_GROUP + 1, batch);
+    expect(await expireHeldBatchEntries(database.db, DAYS)).toBe(0);
+    await disable(id);
+    expect(await expireHeldBatchEntries(database.db, DAYS)).toBe(EXPIRE_GROUP + 1);
+    expect(await count("batch_entries", id)).toBe(1);
+  });
+});
+
+test("mails are forgotten when they were settled before the retention time, any number of them", async () => {
+  const { sql } = database.db;
+  const insert = (state: "sent" | "queued", age: string, number: number) => sql`
+    insert into mails (id, kind, state, sealed_message, due_at, created_at, settled_at)
+    select ${ulid()} || n, 'otp', ${state}, ${state === "queued" ? "x" : null}::text,
+           case when ${state} = 'queued' then now() end, now(), case when ${state} = 'sent' then now() - ${age}::text::interval end
+      from generate_series(1, ${number}::int) n`;
+  await insert("sent", "31 days", 2_001);
+  await insert("sent", "29 days", 1);
+  await insert("queued", "31 days", 1);
+  expect(await purgeMails(database.db, DAYS)).toBe(2_001);
+  expect(await sql`select from mails`).toHaveLength(2);
+});

@@ -1,0 +1,88 @@
+import { describe, expect, test } from "bun:test";
+
+import { addMs } from "../../../src/lib/clock.ts";
+import { LOOK_MS, MAX_SKEW_MS, PostgresClock } from "../../../src/lib/postgres-clock.ts";
+import { createFakeClock } from "../../support/clock.ts";
+
+const AT = new Date("2026-06-01T12:00:00.000Z");
+const DAY_MS = 86_400_000;
+
+/** A machine and a server whose clocks go alike and may be set apart from each other; an answer takes no time. */
+async function open(machineAheadMs: number) {
+  const machine = createFakeClock(addMs(AT, machineAheadMs));
+  const lines: string[] = [];
+  const note = (event: string) => void lines.push(event);
+  const log = { debug: note, info: note, warn: note, error: note };
+  const server = { aheadMs: 0, latencyMs: 0, isAway: false };
+  const ask = async () => {
+    if (server.isAway) throw new Error("away");
+    const told = addMs(AT, machine.monotonicMs() + server.aheadMs);
+    machine.advance(server.latencyMs);
+    return told;
+  };
+  const clock = await PostgresClock.open({ machine, log, ask });
+  return { clock, machine, server, lines };
+}
+
+describe("the time of a process", () => {
+  test.each([0, 40 * DAY_MS, -40 * DAY_MS])(
+    "is Postgres' time on a machine that is %d ms ahead",
+    async (aheadMs) => {
+      const { clock, machine } = await open(aheadMs);
+      machine.advance(1_234);
+      expect(clock.now()).toEqual(addMs(AT, 1_234));
+      expect(clock.skewMs).toBe(aheadMs);
+    },
+  );
+
+  test("does not move when the machine's clock is set", async () => {
+    const { clock, machine } = await open(0);
+    const before = clock.now();
+    machine.set(addMs(machine.now(), -3_600_000));
+    expect(clock.now()).toEqual(before);
+    expect(clock.skewMs).toBe(-3_600_000);
+  });
+
+  test("follows Postgres' clock when that is set, forwards and back, at the next look", async () => {
+    const { clock, server } = await open(0);
+    for (const aheadMs of [10 * DAY_MS, 0]) {
+      server.aheadMs = aheadMs;
+      await clock.look();
+      expect(clock.now()).toEqual(addMs(AT, aheadMs));
+    }
+  });
+
+  test("is not moved by an answer that took long and is right within that", async () => {
+    const { clock, machine, server } = await open(0);
+    server.latencyMs = 3_000;
+    await clock.look();
+    expect(clock.now()).toEqual(addMs(AT, machine.monotonicMs()));
+  });
+
+  test("goes on while Postgres is away", async () => {
+    const { clock, machine, server, lines } = await open(0);
+    const stop = new AbortController();
+    const following = clock.follow(stop.signal);
+    server.isAway = true;
+    machine.advance(LOOK_MS);
+    while (!lines.includes("clock.unread")) await Promise.resolve();
+    expect(clock.now()).toEqual(addMs(AT, LOOK_MS));
+    stop.abort();
+    await following;
+  });
+});
+
+describe("a difference of the clocks", () => {
+  test("is told from the bound on, once when it begins and once when it ends", async () => {
+    const { clock, server, lines } = await open(MAX_SKEW_MS);
+    expect([clock.agrees, lines]).toEqual([true, []]);
+    server.aheadMs = -2;
+    await clock.look();
+    await clock.look();
+    expect([clock.agrees, lines]).toEqual([false, ["clock.skewed"]]);
+    server.aheadMs = MAX_SKEW_MS;
+    await clock.look();
+    await clock.look();
+    expect([clock.agrees, lines]).toEqual([true, ["clock.skewed", "clock.agreed"]]);
+  });
+});
