@@ -20,19 +20,33 @@ interface QueueCounts {
   readonly oldestRecordedAt: Date | null;
 }
 
+/** Above every sequence. */
+const NO_END = sql.raw("9223372036854775807");
+
 const queue = statement({
   name: "stats.queue",
   reason: "Both counts are of one moment.",
   params: { id: outbox.subscriptionId, shard: outbox.shard, limit: value("bigint") },
   columns: { queued: value("integer"), oldestRecordedAt: nullable(outbox.recordedAt) },
   text: ({ id, shard, limit }) => sql`
-    select (select count(*)::int from (select from outbox
-             where shard = ${shard} and subscription_id = ${id} limit ${limit}) q) as queued,
-           (select recorded_at from outbox where shard = ${shard} and subscription_id = ${id}
-             order by sequence limit 1) as "oldestRecordedAt"`,
+    with queued as materialized (
+      select sequence, recorded_at from outbox
+       where (shard, subscription_id, sequence) > (${shard}, ${id}, 0)
+         and (shard, subscription_id, sequence) < (${shard}, ${id}, ${NO_END})
+       order by shard, subscription_id, sequence limit ${limit}
+    ), last as (
+      select sequence from outbox
+       where (shard, subscription_id, sequence) > (${shard}, ${id}, 0)
+         and (shard, subscription_id, sequence) < (${shard}, ${id}, ${NO_END})
+       order by shard desc, subscription_id desc, sequence desc limit 1
+    )
+    select case when count(*) < ${limit}::bigint then count(*)
+                else (select sequence from last) - min(sequence) + 1 end::int as queued,
+           (select recorded_at from queued order by sequence limit 1) as "oldestRecordedAt"
+      from queued`,
 });
 
-/** How much is queued, counted up to `limit`, and since when the first of it is. */
+/** How much is queued, from `limit` on by the numbers of the first and the last, and since when the first of it is. */
 export async function queueOf(db: DbOrTx, { id, shard }: Key, limit: number): Promise<QueueCounts> {
   const [row] = await db.run(queue, { id, shard, limit });
   return row ?? { queued: 0, oldestRecordedAt: null };
