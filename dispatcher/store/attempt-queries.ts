@@ -143,8 +143,7 @@ const commitOf = ({ isSmooth, isRepeated }: { isSmooth: boolean; isRepeated: boo
       select o.place
         from ended e cross join lateral (
                select ctid as place from outbox
-                where (shard, subscription_id, sequence) >= (e.shard, e.subscription_id, e.first)
-                  and (shard, subscription_id, sequence) <= (e.shard, e.subscription_id, e.last)
+                where shard = e.shard and subscription_id = e.subscription_id and sequence between e.first and e.last
                   and attempt = e.attempt offset 0) o
     ), removed as (
       delete from outbox where ctid = any(array(select place from found))

@@ -1,4 +1,4 @@
-import { sql } from "drizzle-orm";
+import { sql, type SQL } from "drizzle-orm";
 
 import type { DbOrTx } from "../../db/client.ts";
 import { outbox } from "../../db/schema/outbox.ts";
@@ -72,18 +72,17 @@ export type EntryRow = Pick<LoadedRow, "ord" | keyof typeof ENTRY> &
   >;
 
 const TESTS_LIMIT = sql.raw("16");
-/**
- * More than any request asks for. It stands in the text because the planner expects a tenth of a table where it does not
- * know a limit, and has a plan that it believes to be so dear compiled each time.
- */
-const MOST = sql.raw(`${MAX_QUEUED}`);
+/** As many numbers of the sequence are read at once as an actor has room for. */
+const PART = sql.raw(`${MAX_QUEUED}`);
 
-/** Above every sequence. */
-const NO_END = sql.raw("9223372036854775807");
+/** The first number behind `after` that has an entry. */
+const FIRST = (after: SQL): SQL => sql`
+                       (select sequence from outbox where shard = a.shard and subscription_id = a.id and sequence > ${after}
+                         order by sequence limit 1)`;
 
 const load = statement({
   name: "load.active",
-  reason: "Hot; walks the primary key by bounds that are rows, one walk per request of a table.",
+  reason: "Hot; walks the primary key in bounded parts, for each request of a table.",
   params: {
     given: rows({
       ord: value("integer"),
@@ -98,7 +97,8 @@ const load = statement({
   columns: LOADED,
   text: ({ given }) => sql`
     with asked as materialized (
-      select * from ${given}
+      -- The condition holds for all: it has the planner expect fewer, and so not compile the plan.
+      select * from ${given} where ord >= 0
     ), active as materialized (
       select a.*, s.*
         from asked a cross join lateral (
@@ -116,14 +116,19 @@ const load = statement({
            null::text as "sealedSecret", null::text as "sealedPreviousSecret", null::timestamptz as "nextBatchAt"
       from active a
      cross join lateral (
-             (select *
-                from (select * from outbox o
-                       where (o.shard, o.subscription_id, o.sequence) > (a.shard, a.id, a.after)
-                         and (o.shard, o.subscription_id, o.sequence) < (a.shard, a.id, ${NO_END})
-                         and not o.is_test
-                         and (cardinality(a."except") = 0 or o.review_id is null or o.review_id <> all(a."except"))
-                         and not (a.except_none and o.review_id is null)
-                       order by o.shard, o.subscription_id, o.sequence limit ${MOST}) most
+             (with recursive part as (
+                select ${FIRST(sql`a.after`)} as first
+                union all
+                select ${FIRST(sql`p.first + ${PART} - 1`)} from part p where p.first is not null
+              )
+              select o.*
+                from part p cross join lateral (
+                       select * from outbox
+                        where shard = a.shard and subscription_id = a.id
+                          and sequence between p.first and p.first + ${PART} - 1 and not is_test
+                          and (cardinality(a."except") = 0 or review_id is null or review_id <> all(a."except"))
+                          and not (a.except_none and review_id is null)
+                        order by sequence offset 0) o
                limit a."limit")
              union all
              (select * from outbox o
@@ -148,10 +153,10 @@ export interface LoadedRows {
  * its test events that are due first, all as they are at one moment, so that no entry that was skipped before comes with
  * settings from before. A previous secret is answered only while its grace period runs.
  *
- * The bounds are rows, because the planner takes those for wide and so walks the primary key up to the limit: of bounds
- * on single columns it expects a few rows, and then reads and sorts all that a subscription has queued. What is looked
- * up by a key is behind `offset 0`, because a plain join becomes a hash over all of its table while the planner has no
- * statistics.
+ * It walks a queue by parts of its numbers, so that no plan can read more of it: without an end the planner, where it
+ * expects a few rows, reads and sorts all that a subscription has queued, and an end that is a row does not end the walk
+ * before PostgreSQL 18. What is looked up by a key is behind `offset 0`, because a plain join becomes a hash over all of
+ * its table while the planner has no statistics.
  */
 export async function loadActive(
   db: DbOrTx,

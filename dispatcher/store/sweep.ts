@@ -47,19 +47,20 @@ const sweep = statement({
       select * from unnest((select ${of}::smallint[]), (select ${from}::text[]), (select ${after}::bigint[]),
                            (select ${until}::text[])) as t(shard, from_id, after, until_id)
     ), found as (
+      -- The end of a stretch is looked at outside: before PostgreSQL 18 a bound that is a row ends no walk.
       select t.until_id, head.*
         from stretch t cross join lateral (
                select o.shard, o.subscription_id, o.sequence, o.is_test, o.recorded_at, o.due_at from outbox o
                 where (o.shard, o.subscription_id, o.sequence) > (t.shard, t.from_id, t.after)
-                  and (o.shard, o.subscription_id) < (t.shard, t.until_id)
                 order by o.shard, o.subscription_id, o.sequence limit 1) head
+       where head.shard = t.shard and head.subscription_id < t.until_id
       union all
       select f.until_id, head.*
         from found f cross join lateral (
                select o.shard, o.subscription_id, o.sequence, o.is_test, o.recorded_at, o.due_at from outbox o
                 where (o.shard, o.subscription_id) > (f.shard, f.subscription_id)
-                  and (o.shard, o.subscription_id) < (f.shard, f.until_id)
                 order by o.shard, o.subscription_id, o.sequence limit 1) head
+       where head.shard = f.shard and head.subscription_id < f.until_id
     ), due as (
       select f.*, least(
                case when s.ordering = 'review' then now()
@@ -72,9 +73,9 @@ const sweep = statement({
                 where id = f.subscription_id and state = 'active' offset 0) s
         left join lateral (
                select coalesce(o.due_at, now()) as due_at from outbox o
-                where f.is_test and (o.shard, o.subscription_id, o.sequence) > (f.shard, f.subscription_id, f.sequence)
-                  and (o.shard, o.subscription_id) <= (f.shard, f.subscription_id) and not o.is_test
-                order by o.shard, o.subscription_id, o.sequence limit 1) behind on true
+                where f.is_test and o.shard = f.shard and o.subscription_id = f.subscription_id
+                  and o.sequence > f.sequence and not o.is_test
+                order by o.sequence limit 1) behind on true
         left join lateral (
                select coalesce(o.due_at, now()) as due_at from outbox o
                 where o.shard = f.shard and o.subscription_id = f.subscription_id and o.is_test

@@ -10,6 +10,7 @@ export interface Reading {
   readonly blocks: number;
   /** The highest that the planner expected; JIT begins at 100,000. */
   readonly cost: number;
+  readonly ms: number;
   /** Of each statement, as text. */
   readonly plans: readonly string[];
 }
@@ -34,7 +35,7 @@ export async function readingOf(
   one: PlanCase,
   mode: PlanMode,
 ): Promise<Reading> {
-  let blocks = 0;
+  let [blocks, ms] = [0, 0];
   let ran: Sent[] = [];
   // What a session reads once, the catalog and the height of each index, belongs to no statement.
   await runOnce(db, one, mode);
@@ -42,7 +43,9 @@ export async function readingOf(
     await tx.sql.unsafe(`set local plan_cache_mode = ${mode}`);
     const before = await blocksRead(tx);
     sent.length = 0;
+    const startedMs = performance.now();
     await one.run(within(tx));
+    ms = performance.now() - startedMs;
     ran = sent.filter(({ text }) => !/^savepoint/i.test(text));
     blocks = (await blocksRead(tx)) - before;
   });
@@ -53,6 +56,7 @@ export async function readingOf(
   });
   return {
     blocks,
+    ms,
     cost: Math.max(0, ...explained.map(({ cost }) => cost)),
     plans: explained.map(({ text }) => text),
   };

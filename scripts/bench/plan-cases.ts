@@ -20,7 +20,7 @@ import { showHealth, showStats } from "../../src/webhooks/actions/stats.ts";
 import { attemptsOf, attemptsOfEvent, attemptsSince } from "../../src/webhooks/queries/attempts.ts";
 import { deliveryOf } from "../../src/webhooks/queries/entries.ts";
 import { subscriptionById, subscriptionsOf } from "../../src/webhooks/queries/subscriptions.ts";
-import { eventId, HOT, HOT_BATCH, other, type PlanSizes } from "./plan-data.ts";
+import { eventId, HOT, HOT_BATCH, NEIGHBOUR, other, type PlanSizes } from "./plan-data.ts";
 
 export interface PlanCase {
   readonly name: string;
@@ -61,6 +61,7 @@ function loads(): PlanCase[] {
     load("64 of the long queue", 450, [request(HOT)]),
     load("64 from the 40,000th on", 450, [request(HOT, { after: 40_000 })]),
     load("64 but for 8 reviews", 450, [request(HOT, { exceptReviews: reviews })]),
+    load("the neighbour of the long queue", 40, [request(NEIGHBOUR)]),
     load("settings alone", 30, [request(HOT, { limit: 0 })]),
     load(`${LOADS} subscriptions`, LOADS * 20, Array.from({ length: LOADS }, (_, n) => request(other(n + 1)))),
   ];

@@ -34,14 +34,26 @@ export interface PlanKey {
 const keyOf = (n: number): PlanKey => ({ id: idOf("SUB", n), shard: n % SHARDS, partnerId: n + 1 });
 
 /** The one with the long queue; its partner has the batch slot that is due, too. */
-export const HOT = keyOf(1);
-export const HOT_BATCH: PlanKey = { ...HOT, id: idOf("BAT", 1) };
+const HOT_N = SHARDS + 1;
+export const HOT = keyOf(HOT_N);
+export const HOT_BATCH: PlanKey = { ...HOT, id: idOf("BAT", HOT_N) };
+/** Of the same shard, just before it in the index. */
+export const NEIGHBOUR = keyOf(HOT_N - SHARDS);
 export const eventId = (n: number) => idOf("EVENT", n);
-export const other = (n: number) => keyOf(n + 1);
+export const other = (n: number) => keyOf(n < HOT_N ? n : n + 1);
+
+/** What follows is not to be analysed by the server itself. */
+const UNATTENDED = `
+  do $$ declare name regclass; begin
+    for name in select oid from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r' loop
+      execute format('alter table %s set (autovacuum_enabled = false)', name);
+    end loop;
+  end $$`;
 
 /** Partners, subscriptions and a handful of rows in each table, as after a first day. */
 export async function seedPlans(db: RawDb, { others, batches }: PlanSizes): Promise<void> {
   const subscriptions = Math.max(others + 1, batches);
+  await db.sql.unsafe(UNATTENDED);
   await apart(db, async (tx) => {
     await tx.sql.unsafe(`
       insert into companies (id, type, name, primary_color, created_at) overriding system value
@@ -70,7 +82,7 @@ export async function seedPlans(db: RawDb, { others, batches }: PlanSizes): Prom
       union all
       select ${idSql("BAT", "n")}, n + 1, n % ${SHARDS}, 'Bench', 'http://127.0.0.1/hook', 'batch', 'full', false,
              'subscription', 'active', '', '0000000000000000', now(), now(), 24,
-             case when n = 1 then now() else now() + interval '20 hours' end
+             case when n = ${HOT_N} then now() else now() + interval '20 hours' end
         from generate_series(1, ${batches}) n;
       insert into outbox_sequences (subscription_id, last_sequence) select id, 0 from webhook_subscriptions`);
     await addRows(tx, 1, SEED_ROWS);
@@ -84,9 +96,9 @@ export async function fillPlans(db: RawDb, sizes: PlanSizes): Promise<void> {
     await tx.sql.unsafe(`
       insert into outbox (shard, subscription_id, sequence, event_id, event, payload_mode, review_history_id, review_id,
                           recorded_at)
-      select (n + 1) % ${SHARDS}, ${idSql("SUB", "n + 1")}, s, ${idSql("EVENT", `n % ${SEED_ROWS} + 1`)},
+      select n % ${SHARDS}, ${idSql("SUB", "n")}, s, ${idSql("EVENT", `n % ${SEED_ROWS} + 1`)},
              'review_received', 'full', n % ${SEED_ROWS} + 1, 1, now()
-        from generate_series(1, ${sizes.others}) n, generate_series(1, ${QUEUED_BY_OTHERS}) s`);
+        from (select n from generate_series(1, ${sizes.others + 1}) n where n <> ${HOT_N}) n, generate_series(1, ${QUEUED_BY_OTHERS}) s`);
   });
   for (let day = 0; day < DAYS; day++) await fillDay(db, sizes, day);
 }
@@ -97,7 +109,7 @@ async function addRows(tx: RawTx, from: number, to: number): Promise<void> {
   await tx.sql.unsafe(`
     insert into review_history (id, event_id, partner_id, account_id, store_id, review_id, store_review_site_id, event,
                                 actor, review, metadata, occurred_at, recorded_at) overriding system value
-    select n, ${idSql("EVENT", "n")}, 2, 1, 1, n % 1000 + 1, 1, ${kind},
+    select n, ${idSql("EVENT", "n")}, ${HOT.partnerId}, 1, 1, n % 1000 + 1, 1, ${kind},
            '{"type":"system","id":null,"name":"google"}', '{"id":1,"rate":4,"reviewer":"Ada"}', '{"rate":4}', now(), now()
       from generate_series(${from}::int, ${to}::int) n;
     select setval(pg_get_serial_sequence('review_history', 'id'), ${to});
@@ -132,7 +144,7 @@ async function fillDay(db: RawDb, { attempts, others }: PlanSizes, back: number)
       insert into ${day.name} (id, subscription_id, sequence, event_id, event, round, attempt, started_at, duration_ms,
                                outcome, status_code, request_headers, request_body, response_truncated, next_attempt_at)
       select prefix || lpad(n::text, 16, '0'),
-             case when n % 10 = 0 then '${HOT.id}' else ${idSql("SUB", `(n * 7919 + ms / 60000) % ${others} + 2`)} end,
+             case when n % 10 = 0 then '${HOT.id}' else ${idSql("SUB", `(n * 7919 + ms / 60000) % ${others} + 1`)} end,
              n, ${idSql("OLD", "ms / 60000 * 1000 + n % 1000")},
              case when n % 970 = 0 then 'review_removed' else 'review_received' end, 1, 1,
              to_timestamp(ms / 1000.0), n % 200, case when n % 100 = 0 then 'retry' else 'delivered' end, 200, '{}', '',

@@ -20,33 +20,30 @@ interface QueueCounts {
   readonly oldestRecordedAt: Date | null;
 }
 
-/** Above every sequence. */
-const NO_END = sql.raw("9223372036854775807");
-
 const queue = statement({
   name: "stats.queue",
   reason: "Both counts are of one moment.",
   params: { id: outbox.subscriptionId, shard: outbox.shard, limit: value("bigint") },
   columns: { queued: value("integer"), oldestRecordedAt: nullable(outbox.recordedAt) },
   text: ({ id, shard, limit }) => sql`
-    with queued as materialized (
-      select sequence, recorded_at from outbox
-       where (shard, subscription_id, sequence) > (${shard}, ${id}, 0)
-         and (shard, subscription_id, sequence) < (${shard}, ${id}, ${NO_END})
-       order by shard, subscription_id, sequence limit ${limit}
-    ), last as (
-      select sequence from outbox
-       where (shard, subscription_id, sequence) > (${shard}, ${id}, 0)
-         and (shard, subscription_id, sequence) < (${shard}, ${id}, ${NO_END})
-       order by shard desc, subscription_id desc, sequence desc limit 1
+    with first as materialized (
+      select sequence, recorded_at from outbox where shard = ${shard} and subscription_id = ${id}
+       order by sequence limit 1
+    ), last as materialized (
+      select sequence from outbox where shard = ${shard} and subscription_id = ${id} order by sequence desc limit 1
+    ), counted as (
+      -- Between two numbers, so that no plan can read more.
+      select count(*) as queued from outbox
+       where shard = ${shard} and subscription_id = ${id}
+         and sequence between (select sequence from first) and (select sequence + ${limit}::bigint - 1 from first)
     )
-    select case when count(*) < ${limit}::bigint then count(*)
-                else (select sequence from last) - min(sequence) + 1 end::int as queued,
-           (select recorded_at from queued order by sequence limit 1) as "oldestRecordedAt"
-      from queued`,
+    select (queued + greatest(0, coalesce((select sequence from last) - (select sequence from first) - ${limit}::bigint + 1,
+                                          0)))::int as queued,
+           (select recorded_at from first) as "oldestRecordedAt"
+      from counted`,
 });
 
-/** How much is queued, from `limit` on by the numbers of the first and the last, and since when the first of it is. */
+/** How much is queued: within the first `limit` numbers counted, behind them all of the numbers; and since when. */
 export async function queueOf(db: DbOrTx, { id, shard }: Key, limit: number): Promise<QueueCounts> {
   const [row] = await db.run(queue, { id, shard, limit });
   return row ?? { queued: 0, oldestRecordedAt: null };
