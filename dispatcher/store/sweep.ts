@@ -47,20 +47,20 @@ const sweep = statement({
       select * from unnest((select ${of}::smallint[]), (select ${from}::text[]), (select ${after}::bigint[]),
                            (select ${until}::text[])) as t(shard, from_id, after, until_id)
     ), found as (
-      -- The end of a stretch is looked at outside: before PostgreSQL 18 a bound that is a row ends no walk.
-      select t.until_id, head.*
-        from stretch t cross join lateral (
-               select o.shard, o.subscription_id, o.sequence, o.is_test, o.recorded_at, o.due_at from outbox o
-                where (o.shard, o.subscription_id, o.sequence) > (t.shard, t.from_id, t.after)
-                order by o.shard, o.subscription_id, o.sequence limit 1) head
-       where head.shard = t.shard and head.subscription_id < t.until_id
+      -- A head that is known, if it is still there, and from it on always the next subscription. The bounds are single
+      -- columns: one that is a row ends no walk before PostgreSQL 18.
+      select t.shard, t.until_id, t.from_id collate "C" as subscription_id, head.*
+        from stretch t
+        left join lateral (
+               select o.sequence, o.is_test, o.recorded_at, o.due_at from outbox o
+                where o.shard = t.shard and o.subscription_id = t.from_id and o.sequence > t.after
+                order by o.sequence limit 1) head on true
       union all
-      select f.until_id, head.*
+      select f.shard, f.until_id, head.*
         from found f cross join lateral (
-               select o.shard, o.subscription_id, o.sequence, o.is_test, o.recorded_at, o.due_at from outbox o
-                where (o.shard, o.subscription_id) > (f.shard, f.subscription_id)
-                order by o.shard, o.subscription_id, o.sequence limit 1) head
-       where head.shard = f.shard and head.subscription_id < f.until_id
+               select o.subscription_id, o.sequence, o.is_test, o.recorded_at, o.due_at from outbox o
+                where o.shard = f.shard and o.subscription_id > f.subscription_id and o.subscription_id < f.until_id
+                order by o.subscription_id, o.sequence limit 1) head
     ), due as (
       select f.*, least(
                case when s.ordering = 'review' then now()
@@ -80,6 +80,7 @@ const sweep = statement({
                select coalesce(o.due_at, now()) as due_at from outbox o
                 where o.shard = f.shard and o.subscription_id = f.subscription_id and o.is_test
                 order by o.due_at nulls first, o.sequence limit 1) test on true
+       where f.sequence is not null
     )
     select d.subscription_id as "subscriptionId", d.shard,
            (extract(epoch from d.at - now()) * 1000)::float8 as "dueInMs",
