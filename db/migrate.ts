@@ -4,6 +4,7 @@ import { migrate as applyMigrations } from "drizzle-orm/postgres-js/migrator";
 import postgres from "postgres";
 
 import { connect } from "./client.ts";
+import { ensurePages } from "./pages.ts";
 import { ensurePartitions } from "./partitions.ts";
 import { serverTime } from "./server-time.ts";
 
@@ -37,6 +38,7 @@ export async function migrate(databaseUrl: string): Promise<void> {
   }
   const db = connect(databaseUrl, { max: 1, name: "reviewrelay-migrate" });
   try {
+    await ensurePages(db);
     await ensurePartitions(db, await serverTime(db));
   } finally {
     await db.close();

@@ -23,27 +23,12 @@ import { createStore } from "./store/store.ts";
 import { createUlids } from "./store/ulids.ts";
 
 const CONNECTIONS = 6;
-/**
- * The outbox is empty at one moment and holds a backlog at the next, and a plan that was made for the one must serve
- * the other. So statements are planned once, and go by keys, never by a walk through all of a table.
- */
-const PLANNER = {
-  plan_cache_mode: "force_generic_plan",
-  enable_seqscan: "off",
-  enable_bitmapscan: "off",
-  // Memoizing cannot help: no two entries of a load have their event in common.
-  enable_memoize: "off",
-};
 
 const config = configOrExit();
 const log = createLog({ level: config.logLevel, role: "dispatcher", clock: systemClock });
 const stop = stopSignal(config.parentPid);
 
-const db = connect(config.databaseUrl, {
-  max: CONNECTIONS,
-  name: "reviewrelay-dispatcher",
-  settings: PLANNER,
-});
+const db = connect(config.databaseUrl, { max: CONNECTIONS, name: "reviewrelay-dispatcher" });
 await reachableOrExit("DATABASE_URL", () => ping(db), systemClock);
 const clock = await PostgresClock.open({ machine: systemClock, log, ask: () => serverTime(db) });
 void clock.follow(stop);

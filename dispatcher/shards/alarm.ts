@@ -140,11 +140,11 @@ export class Alarm {
     const now = this.#deps.clock.now();
     const later: (Wake & { at: Date })[] = [];
     this.lagMs = 0;
-    for (const { subscriptionId, shard, dueAt, headSince } of found) {
-      if (headSince) this.lagMs = Math.max(this.lagMs, now.getTime() - headSince.getTime());
+    for (const { subscriptionId, shard, dueInMs, waitedMs } of found) {
+      this.lagMs = Math.max(this.lagMs, waitedMs ?? 0);
       const wake = { subscriptionId, shard };
-      if (dueAt <= now) this.#ring(wake);
-      else later.push({ ...wake, at: dueAt });
+      if (dueInMs <= 0) this.#ring(wake);
+      else later.push({ ...wake, at: addMs(now, Math.ceil(dueInMs)) });
     }
     for (const { shard, at } of later) this.#lookAt(shard, at);
     await this.#deps.schedule.plan(later);

@@ -127,17 +127,23 @@ const commitOf = ({ isSmooth, isRepeated }: { isSmooth: boolean; isRepeated: boo
       select ord, ${NUMBERED}
         from lines
     ), subscriptions as materialized (
-      select id, state, consecutive_failure_count from webhook_subscriptions
-       where id = any(string_to_array(${subscriptionIds}, chr(30)))
+      select s.*
+        from string_to_table(${subscriptionIds}, chr(30)) as given(id) cross join lateral (
+               select id, state, consecutive_failure_count from webhook_subscriptions
+                where id = given.id offset 0) s
     ), ended as (
-      select shard, subscription_id, attempt, array_agg(sequence) as sequences
-        from input where outcome in ('delivered', 'failed') group by shard, subscription_id, attempt
+      -- A run without gaps is one walk; by a list of numbers the planner may walk over all that is queued.
+      select shard, subscription_id, attempt, min(sequence) as first, max(sequence) as last
+        from (select shard, subscription_id, attempt, sequence,
+                     sequence - row_number() over (partition by shard, subscription_id, attempt order by sequence) as run
+                from input where outcome in ('delivered', 'failed')) i
+       group by shard, subscription_id, attempt, run
     ), found as materialized (
-      -- The offset keeps this a look-up per subscription, whatever the planner thinks of the size of the outbox.
+      -- The offset keeps this a look-up per run, whatever the planner thinks of the size of the outbox.
       select o.place
         from ended e cross join lateral (
                select ctid as place from outbox
-                where shard = e.shard and subscription_id = e.subscription_id and sequence = any(e.sequences)
+                where shard = e.shard and subscription_id = e.subscription_id and sequence between e.first and e.last
                   and attempt = e.attempt offset 0) o
     ), removed as (
       delete from outbox where ctid = any(array(select place from found))
@@ -172,8 +178,8 @@ const COMMITS = {
  * its lease, whose row is locked meanwhile. Sending the same records again changes nothing more: an entry moves only
  * from the attempt that the record is about, and counters follow the entries that moved.
  *
- * An entry that ends leaves the outbox, and its last attempt says how it ended. The entries of a subscription go in
- * one walk of the index each group.
+ * An entry that ends leaves the outbox, and its last attempt says how it ended. The entries of a subscription that follow
+ * one another go in one walk of the index.
  *
  * All records come as one text: taking that apart costs Postgres half of what json_to_recordset does, and in a small
  * group half of what a parameter for each column does.

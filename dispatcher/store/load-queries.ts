@@ -1,76 +1,41 @@
-import { sql } from "drizzle-orm";
+import { sql, type SQL } from "drizzle-orm";
 
-import type { Db } from "../../db/client.ts";
+import type { DbOrTx } from "../../db/client.ts";
 import { outbox } from "../../db/schema/outbox.ts";
 import { reviewHistory } from "../../db/schema/reviews.ts";
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
-import {
-  instant,
-  list,
-  nullable,
-  rows,
-  statement,
-  value,
-  type ValuesOf,
-} from "../../db/statement.ts";
+import { nullable, rows, statement, value, type ValuesOf } from "../../db/statement.ts";
 import type { LoadRequest } from "../actor/event.ts";
+import { MAX_QUEUED } from "../actor/state.ts";
 
-// Every load of an actor runs the first two statements: they are SQL because they are measured (`bun run bench
-// dispatch`).
-
-const ACTIVE = {
-  id: webhookSubscriptions.id,
-  shard: webhookSubscriptions.shard,
-  partnerId: webhookSubscriptions.partnerId,
-  webhookUrl: webhookSubscriptions.webhookUrl,
-  ordering: webhookSubscriptions.ordering,
-  sealedSecret: webhookSubscriptions.sealedSecret,
-  nextBatchAt: webhookSubscriptions.nextBatchAt,
-  sealedPreviousSecret: webhookSubscriptions.sealedPreviousSecret,
-};
-
-/** A subscription that may be delivered to, as stored. */
-export type SubscriptionRow = ValuesOf<typeof ACTIVE>;
-
-const active = statement({
-  name: "load.activeSubscriptions",
-  reason: "Hot: once per load, beside the entries.",
-  params: { ids: list(webhookSubscriptions.id), now: instant },
-  columns: ACTIVE,
-  text: ({ ids, now }) => sql`
-    select id, shard, partner_id as "partnerId", webhook_url as "webhookUrl", ordering,
-           sealed_secret as "sealedSecret", next_batch_at as "nextBatchAt",
-           case when previous_secret_expires_at > ${now} then sealed_previous_secret end as "sealedPreviousSecret"
-      from webhook_subscriptions
-     where id = any(${ids}::text[]) and state = 'active'`,
-});
-
-/** Those of the given subscriptions that are active. A previous secret is answered only while its grace period runs. */
-export function activeSubscriptions(
-  db: Db,
-  ids: readonly string[],
-  now: Date,
-): Promise<SubscriptionRow[]> {
-  return db.run(active, { ids, now });
-}
+// Every load of an actor runs it: it is SQL because it is measured (`bun run bench dispatch`), and shaped so that no state
+// of the planner's statistics makes it read a table (`bun run bench plans`).
 
 /** JSON is loaded as the text that was stored: it goes into the body as it is. */
 const jsonText = value("text");
 
+const SUBSCRIPTION = {
+  partnerId: nullable(webhookSubscriptions.partnerId),
+  webhookUrl: nullable(webhookSubscriptions.webhookUrl),
+  ordering: nullable(webhookSubscriptions.ordering),
+  sealedSecret: nullable(webhookSubscriptions.sealedSecret),
+  sealedPreviousSecret: webhookSubscriptions.sealedPreviousSecret,
+  nextBatchAt: webhookSubscriptions.nextBatchAt,
+};
+
 const ENTRY = {
-  subscriptionId: outbox.subscriptionId,
-  sequence: outbox.sequence,
-  eventId: outbox.eventId,
-  event: outbox.event,
-  isTest: outbox.isTest,
-  payloadMode: outbox.payloadMode,
+  sequence: nullable(outbox.sequence),
+  eventId: nullable(outbox.eventId),
+  event: nullable(outbox.event),
+  isTest: nullable(outbox.isTest),
+  payloadMode: nullable(outbox.payloadMode),
   reviewId: outbox.reviewId,
-  round: outbox.round,
-  attempt: outbox.attempt,
+  round: nullable(outbox.round),
+  attempt: nullable(outbox.attempt),
   dueAt: outbox.dueAt,
   reviewHistoryId: outbox.reviewHistoryId,
   /** Of a test event when it was asked for. */
-  occurredAt: outbox.recordedAt,
+  occurredAt: nullable(outbox.recordedAt),
   storeId: nullable(reviewHistory.storeId),
   storeReviewSiteId: nullable(reviewHistory.storeReviewSiteId),
   axis: reviewHistory.axis,
@@ -80,19 +45,47 @@ const ENTRY = {
   metadataJson: nullable(jsonText),
 };
 
+/** A row is an entry, or else the subscription. */
+const LOADED = { ord: value("integer"), ...ENTRY, ...SUBSCRIPTION };
+
+type LoadedRow = ValuesOf<typeof LOADED>;
+type NotNull<T> = { readonly [K in keyof T]: NonNullable<T[K]> };
+
+/** A subscription that may be delivered to, as stored. */
+export type SubscriptionRow = Pick<LoadedRow, "ord" | keyof typeof SUBSCRIPTION> &
+  NotNull<Pick<LoadedRow, "partnerId" | "webhookUrl" | "ordering" | "sealedSecret">>;
+
 /** An entry with the facts of its event; the facts are null for a test event. */
-export type EntryRow = ValuesOf<typeof ENTRY>;
+export type EntryRow = Pick<LoadedRow, "ord" | keyof typeof ENTRY> &
+  NotNull<
+    Pick<
+      LoadedRow,
+      | "sequence"
+      | "eventId"
+      | "event"
+      | "isTest"
+      | "payloadMode"
+      | "round"
+      | "attempt"
+      | "occurredAt"
+    >
+  >;
 
-const TESTS_LIMIT = 16;
+const TESTS_LIMIT = sql.raw("16");
+/** As many numbers of the sequence are read at once as an actor has room for. */
+const PART = sql.raw(`${MAX_QUEUED}`);
 
-/** Above every sequence. */
-const NO_END = "9223372036854775807";
+/** The first number behind `after` that has an entry. */
+const FIRST = (after: SQL): SQL => sql`
+                       (select sequence from outbox where shard = a.shard and subscription_id = a.id and sequence > ${after}
+                         order by sequence limit 1)`;
 
-const next = statement({
-  name: "load.nextEntries",
-  reason: "Hot; walks the primary key by bounds that are rows, one walk per request of a table.",
+const load = statement({
+  name: "load.active",
+  reason: "Hot; walks the primary key in bounded parts, for each request of a table.",
   params: {
     given: rows({
+      ord: value("integer"),
       id: outbox.subscriptionId,
       shard: outbox.shard,
       after: outbox.sequence,
@@ -101,42 +94,76 @@ const next = statement({
       except_none: value("boolean"),
     }),
   },
-  columns: ENTRY,
+  columns: LOADED,
   text: ({ given }) => sql`
     with asked as materialized (
-      select * from ${given}
+      -- The condition holds for all: it has the planner expect fewer, and so not compile the plan.
+      select * from ${given} where ord >= 0
+    ), active as materialized (
+      select a.*, s.*
+        from asked a cross join lateral (
+               select partner_id, webhook_url, ordering, sealed_secret, next_batch_at,
+                      case when previous_secret_expires_at > now() then sealed_previous_secret end as previous_secret
+                 from webhook_subscriptions where id = a.id and state = 'active' offset 0) s
     )
-    select e.subscription_id as "subscriptionId", e.sequence, e.event_id as "eventId", e.event,
+    select a.ord, e.sequence, e.event_id as "eventId", e.event,
            e.is_test as "isTest", e.payload_mode as "payloadMode", e.review_id as "reviewId", e.round, e.attempt,
            e.due_at as "dueAt", e.review_history_id as "reviewHistoryId",
            coalesce(h.occurred_at, e.recorded_at) as "occurredAt", h.store_id as "storeId",
            h.store_review_site_id as "storeReviewSiteId", h.axis, h.actor::text as "actorJson",
-           h.review::text as "reviewJson", h.site::text as "siteJson", h.metadata::text as "metadataJson"
-      from asked a
+           h.review::text as "reviewJson", h.site::text as "siteJson", h.metadata::text as "metadataJson",
+           null::integer as "partnerId", null::text as "webhookUrl", null::text as ordering,
+           null::text as "sealedSecret", null::text as "sealedPreviousSecret", null::timestamptz as "nextBatchAt"
+      from active a
      cross join lateral (
-             (select * from outbox o
-               where (o.shard, o.subscription_id, o.sequence) > (a.shard, a.id, a.after)
-                 and (o.shard, o.subscription_id, o.sequence) < (a.shard, a.id, ${NO_END}::bigint) and not o.is_test
-                 and (cardinality(a."except") = 0 or o.review_id is null or o.review_id <> all(a."except"))
-                 and not (a.except_none and o.review_id is null)
-               order by o.shard, o.subscription_id, o.sequence limit a."limit")
+             (with recursive part as (
+                select ${FIRST(sql`a.after`)} as first
+                union all
+                select ${FIRST(sql`p.first + ${PART} - 1`)} from part p where p.first is not null
+              )
+              select o.*
+                from part p cross join lateral (
+                       select * from outbox
+                        where shard = a.shard and subscription_id = a.id
+                          and sequence between p.first and p.first + ${PART} - 1 and not is_test
+                          and (cardinality(a."except") = 0 or review_id is null or review_id <> all(a."except"))
+                          and not (a.except_none and review_id is null)
+                        order by sequence offset 0) o
+               limit a."limit")
              union all
              (select * from outbox o
                where o.shard = a.shard and o.subscription_id = a.id and o.is_test
-               order by o.sequence limit ${TESTS_LIMIT})
+               order by o.due_at nulls first, o.sequence limit ${TESTS_LIMIT})
            ) e
       left join lateral (select * from review_history where id = e.review_history_id offset 0) h on true
-     order by e.subscription_id, e.sequence`,
+     union all
+    select a.ord, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null,
+           a.partner_id, a.webhook_url, a.ordering, a.sealed_secret, a.previous_secret, a.next_batch_at
+      from active a`,
 });
 
+export interface LoadedRows {
+  readonly subscription: SubscriptionRow;
+  /** In the order of the sequence. */
+  readonly entries: readonly EntryRow[];
+}
+
 /**
- * The next entries of several subscriptions, each in the order of its sequence, and their test events. The bounds are
- * rows, because the planner takes those for wide and so walks the primary key up to the limit: of bounds on single
- * columns it expects a few rows, and then reads and sorts all that a subscription has queued. The event is looked up
- * behind `offset 0`, because a plain join becomes a hash over all of review_history while the planner has no statistics.
+ * Answers each request in its place, and undefined where the subscription is not active: its next entries, and the 16 of
+ * its test events that are due first, all as they are at one moment, so that no entry that was skipped before comes with
+ * settings from before. A previous secret is answered only while its grace period runs.
+ *
+ * It walks a queue by parts of its numbers, so that no plan can read more of it: without an end the planner, where it
+ * expects a few rows, reads and sorts all that a subscription has queued, and an end that is a row does not end the walk
+ * before PostgreSQL 18. What is looked up by a key is behind `offset 0`, because a plain join becomes a hash over all of
+ * its table while the planner has no statistics.
  */
-export function nextEntries(db: Db, requests: readonly LoadRequest[]): Promise<EntryRow[]> {
-  const given = requests.map(({ id, shard, after, limit, exceptReviews }) => ({
+export async function loadActive(
+  db: DbOrTx,
+  requests: readonly LoadRequest[],
+): Promise<(LoadedRows | undefined)[]> {
+  const given = requests.map(({ id, shard, after, limit, exceptReviews }, ord) => ({
+    ord,
     id,
     shard,
     after,
@@ -144,5 +171,20 @@ export function nextEntries(db: Db, requests: readonly LoadRequest[]): Promise<E
     except: exceptReviews.filter((review) => review !== null),
     except_none: exceptReviews.includes(null),
   }));
-  return db.run(next, { given });
+  const found = Map.groupBy(await db.run(load, { given }), (row) => row.ord);
+  return requests.map((_, ord) => {
+    const own = found.get(ord) ?? [];
+    const subscription = own.find(isSubscription);
+    const entries = own.filter(isEntry).toSorted((a, b) => a.sequence - b.sequence);
+    return subscription && { subscription, entries };
+  });
+}
+
+/** What no entry lacks is null only where its sequence is: the columns of the table say so. */
+function isEntry(row: LoadedRow): row is LoadedRow & EntryRow {
+  return row.sequence !== null;
+}
+
+function isSubscription(row: LoadedRow): row is LoadedRow & SubscriptionRow {
+  return row.sequence === null;
 }

@@ -12,7 +12,8 @@ import { mailOwners } from "../mail/disable-mail.ts";
 import type { BodySource, Entry, Subscription } from "../actor/entry.ts";
 import { nextMailAt } from "../mail/queries.ts";
 import * as queries from "./load-queries.ts";
-import type { EntryRow, SubscriptionRow } from "./load-queries.ts";
+import type { EntryRow, LoadedRows, SubscriptionRow } from "./load-queries.ts";
+import { RecentHeads } from "./heads.ts";
 import { sweepShards, type SweptSubscription } from "./sweep.ts";
 
 /** Postgres as the dispatcher sees it; the simulation has its own. */
@@ -39,30 +40,21 @@ interface StoreDeps {
 
 export function createStore(deps: StoreDeps): DispatchStore {
   const { db, clock } = deps;
+  const heads = new RecentHeads(clock);
   return {
-    async load(requests) {
-      const ids = requests.map((request) => request.id);
-      const [subscriptions, entries] = await Promise.all([
-        queries.activeSubscriptions(db, ids, clock.now()),
-        queries.nextEntries(db, requests),
-      ]);
-      const known = new Map(subscriptions.map((row) => [row.id, row]));
-      const entriesOf = Map.groupBy(entries, (row) => row.subscriptionId);
-      return requests.map((request) => {
-        const row = known.get(request.id);
-        const subscription = row && openSubscription(deps, row);
-        if (subscription === undefined) return { request, found: undefined };
-        const own = (entriesOf.get(request.id) ?? []).map((entry) => toEntry(entry, subscription));
-        return {
-          request,
-          found: {
-            subscription,
-            entries: own.filter((entry) => !entry.isTest),
-            tests: own.filter((entry) => entry.isTest),
-          },
-        };
-      });
-    },
+    load: (requests) =>
+      heads.use(async (known) => {
+        const asked = requests.map((one) => ({
+          ...one,
+          after: Math.max(one.after, known.settledOf(one.id)),
+        }));
+        const found = await queries.loadActive(db, asked);
+        return requests.map((request, i) => {
+          const head = headSeen(request, found[i]);
+          if (head !== undefined) known.saw(request, head - 1);
+          return toLoaded(deps, request, found[i]);
+        });
+      }),
     async commit(dispatcherId, records, repeated) {
       const group = { records, repeated, now: clock.now() };
       // Only a permanent failure can disable, and only then is there a mail to write in the same transaction.
@@ -75,10 +67,39 @@ export function createStore(deps: StoreDeps): DispatchStore {
       });
     },
     dispatchBatch: (batch) => dispatchBatch(db, { ...batch, hourMs: deps.config.batchHourMs }),
-    async sweep(shards) {
-      const found = await sweepShards(db, shards, clock.now());
-      const mailAt = shards.includes(MAIL_WAKE.shard) ? await nextMailAt(db) : undefined;
-      return mailAt === undefined ? found : [...found, { ...MAIL_WAKE, dueAt: mailAt }];
+    sweep: (shards) =>
+      heads.use(async (known) => {
+        const found = await sweepShards(db, shards, known.stretches(shards));
+        for (const { subscriptionId: id, shard, sequence } of found)
+          if (sequence !== null) known.saw({ id, shard }, sequence - 1);
+        const mailAt = shards.includes(MAIL_WAKE.shard) ? await nextMailAt(db) : undefined;
+        if (mailAt === undefined) return found;
+        return [...found, { ...MAIL_WAKE, dueInMs: mailAt.getTime() - clock.now().getTime() }];
+      }),
+  };
+}
+
+/** The first entry that the subscription has, if this load shows it: what it asked for may lie behind that. */
+function headSeen(
+  { after, limit, exceptReviews }: LoadRequest,
+  rows: LoadedRows | undefined,
+): number | undefined {
+  const [first] = rows?.entries ?? [];
+  const isWhole = after === 0 && limit > 0 && exceptReviews.length === 0;
+  // Test events come by the time that they are due, so there may be earlier ones.
+  return isWhole && !rows?.entries.some((entry) => entry.isTest) ? first?.sequence : undefined;
+}
+
+function toLoaded(deps: StoreDeps, request: LoadRequest, rows: LoadedRows | undefined): Loaded {
+  const subscription = rows && openSubscription(deps, request, rows.subscription);
+  if (rows === undefined || subscription === undefined) return { request, found: undefined };
+  const own = rows.entries.map((entry) => toEntry(entry, subscription));
+  return {
+    request,
+    found: {
+      subscription,
+      entries: own.filter((entry) => !entry.isTest),
+      tests: own.filter((entry) => entry.isTest),
     },
   };
 }
@@ -89,13 +110,14 @@ export function createStore(deps: StoreDeps): DispatchStore {
  */
 function openSubscription(
   { box, log }: { box: SecretBox; log: Log },
+  { id, shard }: Pick<LoadRequest, "id" | "shard">,
   row: SubscriptionRow,
 ): Subscription | undefined {
-  const context = webhookSecretContext(row.partnerId, row.id);
+  const context = webhookSecretContext(row.partnerId, id);
   try {
     return {
-      id: row.id,
-      shard: row.shard,
+      id,
+      shard,
       partnerId: row.partnerId,
       webhookUrl: row.webhookUrl,
       ordering: row.ordering,
@@ -105,7 +127,7 @@ function openSubscription(
       nextBatchAt: row.nextBatchAt,
     };
   } catch (error) {
-    log.error("subscription.unusable", { subscription_id: row.id, ...errorFields(error) });
+    log.error("subscription.unusable", { subscription_id: id, ...errorFields(error) });
     return undefined;
   }
 }

@@ -5,7 +5,7 @@ import { anyOf } from "../../db/conditions.ts";
 import { outboxSequences } from "../../db/schema/outbox.ts";
 import { reviewHistory } from "../../db/schema/reviews.ts";
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
-import { instant, rows, statement, value } from "../../db/statement.ts";
+import { instant, list, rows, statement, value } from "../../db/statement.ts";
 import { isInBatch, type RecordedAction } from "./event.ts";
 import type { Wake } from "./schedule.ts";
 
@@ -28,7 +28,7 @@ export async function recordActions(
   const partners = [...new Set(actions.map((action) => action.partnerId))];
   // One partner has one immediate subscription; of several, all must be taken in one order, or two writers deadlock.
   if (partners.length > 1) await lockSequences(tx, partners);
-  return tx.run(append, { given: actions.map(toInput), now });
+  return tx.run(append, { given: actions.map(toInput), partners, now });
 }
 
 async function lockSequences(tx: Tx, partnerIds: readonly number[]): Promise<void> {
@@ -68,18 +68,24 @@ const append = statement({
       metadata: reviewHistory.metadata,
       occurred_at: reviewHistory.occurredAt,
     }),
+    partners: list(webhookSubscriptions.partnerId),
     now: instant,
   },
   columns: { subscriptionId: webhookSubscriptions.id, shard: webhookSubscriptions.shard },
-  text: ({ given, now }) => sql`
+  text: ({ given, partners, now }) => sql`
     with input as materialized (
       select * from ${given}
+    ), slots as materialized (
+      -- A look-up per partner, behind an offset: a join would read all subscriptions while they seem to be few.
+      select s.*
+        from unnest(${partners}::integer[]) as p(id) cross join lateral (
+               select id, partner_id, shard, delivery_kind, payload_mode, events from webhook_subscriptions
+                where partner_id = p.id and state <> 'deleted' offset 0) s
     ), wanted as (
       select s.id, s.shard, s.payload_mode, i.ord, row_number() over (partition by s.id order by i.ord) as nth
         from input i
-        join webhook_subscriptions s on s.partner_id = i.partner_id
-       where s.delivery_kind = 'immediate' and s.state <> 'deleted'
-         and (s.events is null or i.event = any(s.events))
+        join slots s on s.partner_id = i.partner_id
+       where s.delivery_kind = 'immediate' and (s.events is null or i.event = any(s.events))
     ), numbered as (
       update outbox_sequences q set last_sequence = q.last_sequence + w.entries
         from (select id, count(*) as entries from wanted group by id) w
@@ -105,10 +111,9 @@ const append = statement({
     ), batches as (
       -- A share lock: it waits for a delete of the subscription, and not for anything else.
       select q.subscription_id, s.partner_id
-        from outbox_sequences q join webhook_subscriptions s on s.id = q.subscription_id
-       where s.delivery_kind = 'batch' and s.state <> 'deleted'
-         and s.partner_id in (select partner_id from input where in_batch)
-         for key share of q
+        from slots s cross join lateral (
+               select subscription_id from outbox_sequences where subscription_id = s.id for key share) q
+       where s.delivery_kind = 'batch' and s.partner_id in (select partner_id from input where in_batch)
     ), batched as (
       insert into batch_entries (subscription_id, review_history_id)
       select b.subscription_id, h.id

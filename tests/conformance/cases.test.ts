@@ -83,6 +83,20 @@ describe("a load", () => {
     );
   });
 
+  test("shows the tests that are due first, however many wait", async () => {
+    await subscribed();
+    await stores.join("dispatcher");
+    await sendTests(17);
+    const waits = Array.from({ length: 16 }, (_, n) => outcome(n + 1, "retry", 60_000 - n));
+    await stores.commit("dispatcher", waits);
+    const ask = { subscription: "one", after: 0, limit: 64, exceptReviews: [] };
+    const loaded = await stores.load(ask);
+    // The 17th, which is due now, and the 15 whose turn comes first.
+    expect(loaded?.tests.map((one) => one.event)).toEqual(
+      Array.from({ length: 16 }, (_, n) => `T${n + 2}`),
+    );
+  });
+
   test("leaves out reviews, and events without one", async () => {
     await subscribed({ ordering: "review" });
     await append([0, 1, null, 2]);
@@ -258,24 +272,52 @@ test("a test that is delivered again was asked for when it was first", async () 
   expect(entry).toMatchObject({ event: "T1", isTest: true, round: 2, recordedAtMs: 0 });
 });
 
-test("a sweep finds what can be sent now, what waits, and the batch to come", async () => {
-  await subscribed();
-  await stores.create({
-    name: "two",
-    partner: 0,
-    kind: "batch",
-    ordering: "subscription",
-    shard: 8,
-    failures: 0,
-    intervalHours: 2,
+describe("a sweep", () => {
+  async function subscribedTwice(): Promise<void> {
+    await subscribed();
+    await stores.create({
+      name: "two",
+      partner: 0,
+      kind: "batch",
+      ordering: "subscription",
+      shard: 8,
+      failures: 0,
+      intervalHours: 2,
+    });
+  }
+
+  test("finds what can be sent now, what waits, and the batch to come", async () => {
+    await subscribedTwice();
+    await append([0, 0]);
+    await stores.join("dispatcher");
+    await stores.commit("dispatcher", [outcome(1, "retry", 500)]);
+    const waiting = { subscription: "one", shard: 7, dueInMs: 500, waitedMs: -500 };
+    const batch = { subscription: "two", shard: 8, dueInMs: 2_000, waitedMs: null };
+    expect(await stores.sweep([7, 8])).toEqual([waiting, batch]);
+    expect(await stores.sweep([8])).toEqual([batch]);
+    await stores.sendTest("one", "T1");
+    expect(await stores.sweep([7])).toEqual([{ ...waiting, dueInMs: 0 }]);
   });
-  await append([0, 0]);
-  await stores.join("dispatcher");
-  await stores.commit("dispatcher", [outcome(1, "retry", 500)]);
-  const waiting = { subscription: "one", shard: 7, dueAtMs: 500, headSinceMs: 500 };
-  const batch = { subscription: "two", shard: 8, dueAtMs: 2_000, headSinceMs: null };
-  expect(await stores.sweep([7, 8])).toEqual([waiting, batch]);
-  expect(await stores.sweep([8])).toEqual([batch]);
-  await stores.sendTest("one", "T1");
-  expect(await stores.sweep([7])).toEqual([{ ...waiting, dueAtMs: 0 }]);
+
+  test("leaves for a later one what is due after the next", async () => {
+    await subscribedTwice();
+    await append([0]);
+    await stores.join("dispatcher");
+    await stores.commit("dispatcher", [outcome(1, "retry", 60_000)]);
+    expect(await stores.sweep([7])).toEqual([]);
+    await stores.pass(54_000);
+    const found = { subscription: "one", shard: 7, dueInMs: 6_000, waitedMs: -6_000 };
+    expect(await stores.sweep([7])).toEqual([found]);
+  });
+
+  test("goes by the test that is due first, and by what stands behind a test that waits", async () => {
+    await subscribed();
+    await stores.join("dispatcher");
+    await sendTests(2);
+    await stores.commit("dispatcher", [outcome(1, "retry", 60_000), outcome(2, "retry", 5_000)]);
+    const found = { subscription: "one", shard: 7, waitedMs: -60_000 };
+    expect(await stores.sweep([7])).toEqual([{ ...found, dueInMs: 5_000 }]);
+    await append([0]);
+    expect(await stores.sweep([7])).toEqual([{ ...found, dueInMs: 0 }]);
+  });
 });

@@ -208,13 +208,13 @@ export class NamedStore {
     const found = await this.on.settle(this.on.store.sweep(shards));
     const swept = found
       .filter(({ subscriptionId }) => this.on.subscriptions.has(subscriptionId))
-      .map(({ subscriptionId, shard, dueAt, headSince }) => ({
+      .map(({ subscriptionId, shard, dueInMs, waitedMs = null }) => ({
         subscription: this.on.subscriptions.nameOf(subscriptionId),
         shard,
-        dueAtMs: this.#ms(dueAt),
-        headSinceMs: this.#ms(headSince ?? null),
+        dueInMs,
+        waitedMs,
       }));
-    return inOrder(swept, ({ subscription, headSinceMs }) => `${subscription} ${headSinceMs}`);
+    return inOrder(swept, ({ subscription, waitedMs }) => `${subscription} ${waitedMs}`);
   }
 
   async renew(dispatcher: string, watchful: boolean) {

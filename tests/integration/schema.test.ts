@@ -51,14 +51,16 @@ test("what the query builder cannot say is in the migrations alone, and is this"
     union all select 'type ' || typname from pg_type where typnamespace = 'public'::regnamespace and typtype in ('d', 'e')
     order by 1`;
   expect(lines.map(({ line }) => line)).toEqual([
-    "batch_entries fillfactor=90 autovacuum_vacuum_scale_factor=0.02",
+    "batch_entries fillfactor=90 autovacuum_vacuum_scale_factor=0.02 vacuum_truncate=false",
     "delivery_attempts partition by RANGE (id)",
     "delivery_attempts_default DEFAULT",
     "mails fillfactor=80",
-    "outbox fillfactor=80 autovacuum_vacuum_scale_factor=0.02 autovacuum_vacuum_cost_delay=0",
-    "outbox_sequences fillfactor=50",
+    "outbox fillfactor=80 autovacuum_vacuum_scale_factor=0.02 autovacuum_vacuum_cost_delay=0 vacuum_truncate=false",
+    "outbox_sequences fillfactor=50 vacuum_truncate=false",
+    "review_history vacuum_truncate=false",
     "settled_entries partition by RANGE (settled_at)",
     "settled_entries_default DEFAULT",
+    "webhook_subscriptions vacuum_truncate=false",
   ]);
 });
 

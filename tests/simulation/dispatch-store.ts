@@ -25,24 +25,18 @@ export function createStore(deps: StoreDeps, process: Process): DispatchStore {
   const { network, postgres: server, tables, world, monitor } = deps;
   return {
     async load(requests) {
-      let snapshotMs = Number.POSITIVE_INFINITY;
-      const at = <T>(read: () => T) => {
-        snapshotMs = Math.min(snapshotMs, world.nowMs);
-        return read();
-      };
       monitor.loading(process, requests);
-      // The two statements run on two connections, so each may see another state.
-      const [subscriptions, entries] = await Promise.all([
-        network.call(process, { server, name: "load subscriptions" }, () =>
-          at(() => requests.map((one) => activeSubscription(tables, one.id))),
-        ),
-        network.call(process, { server, name: "load entries" }, () =>
-          at(() => requests.map((one) => nextEntries(tables, one))),
-        ),
-      ]);
+      const { snapshotMs, found } = await network.call(process, { server, name: "load" }, () => ({
+        snapshotMs: world.nowMs,
+        found: requests.map((one) => [
+          activeSubscription(tables, one.id),
+          nextEntries(tables, one),
+        ] as const),
+      }));
       return requests.map((request, i) => {
         monitor.loaded(process, request.id, snapshotMs);
-        return toLoaded(request, subscriptions[i], entries[i] ?? []);
+        const [subscription, entries = []] = found[i] ?? [];
+        return toLoaded(request, subscription, entries);
       });
     },
     commit: (dispatcherId, records) =>
@@ -53,12 +47,10 @@ export function createStore(deps: StoreDeps, process: Process): DispatchStore {
       network.call(process, { server, name: "dispatch batch" }, (session) =>
         dispatchBatch(deps, batch, session),
       ),
-    sweep(shards) {
-      const nowMs = process.wallMs;
-      return network.call(process, { server, name: "sweep" }, () =>
-        sweepShards(tables, shards, nowMs),
-      );
-    },
+    sweep: (shards) =>
+      network.call(process, { server, name: "sweep" }, () =>
+        sweepShards(tables, shards, world.wallMs),
+      ),
   };
 }
 
@@ -84,21 +76,19 @@ function urlOf(row: SubscriptionRow): string {
 
 function nextEntries(tables: Tables, request: LoadRequest): Entry[] {
   const { outbox } = tables.subscription(request.id);
-  const found: OutboxRow[] = [];
-  let [entries, tests] = [0, 0];
-  for (const row of outbox) {
-    if (row.isTest) {
-      if (tests++ < TESTS_LIMIT) found.push(row);
-    } else if (
-      entries < request.limit &&
-      row.sequence > request.after &&
-      !request.exceptReviews.includes(row.reviewId)
-    ) {
-      entries += 1;
-      found.push(row);
-    }
-  }
-  return found.map(toEntry);
+  const entries = outbox
+    .filter(
+      (row) =>
+        !row.isTest &&
+        row.sequence > request.after &&
+        !request.exceptReviews.includes(row.reviewId),
+    )
+    .slice(0, request.limit);
+  const tests = outbox
+    .filter((row) => row.isTest)
+    .toSorted((a, b) => (a.dueAtMs ?? 0) - (b.dueAtMs ?? 0))
+    .slice(0, TESTS_LIMIT);
+  return [...entries, ...tests].toSorted((a, b) => a.sequence - b.sequence).map(toEntry);
 }
 
 function toEntry(row: OutboxRow): Entry {
@@ -134,31 +124,35 @@ function toLoaded(
   };
 }
 
+/** What is due now or so soon that the next sweep may be late for it. */
+const SOON_MS = 6_000;
+
 export function sweepShards(
   tables: Tables,
   shards: readonly number[],
   nowMs: number,
 ): SweptSubscription[] {
   const found: SweptSubscription[] = [];
-  for (const {
-    id,
-    shard,
-    state,
-    outbox,
-    ordering,
-    nextBatchAtMs,
-  } of tables.subscriptions.values()) {
+  for (const row of tables.subscriptions.values()) {
+    const { id, shard, state, outbox, nextBatchAtMs } = row;
     if (state !== "active" || !shards.includes(shard)) continue;
     const swept = { subscriptionId: id, shard };
     const [head] = outbox;
-    const always = ordering === "review" || outbox.some((row) => row.isTest);
     if (head !== undefined) {
-      const dueAt = new Date(always ? nowMs : (head.dueAtMs ?? nowMs));
-      const headSince = new Date(Math.max(head.recordedAtMs, head.dueAtMs ?? 0));
-      found.push({ ...swept, dueAt, headSince });
+      const waitedMs = nowMs - Math.max(head.recordedAtMs, head.dueAtMs ?? 0);
+      found.push({ ...swept, dueInMs: dueAtMs(row, nowMs) - nowMs, waitedMs });
     }
     if (nextBatchAtMs !== null)
-      found.push({ ...swept, dueAt: new Date(nextBatchAtMs), headSince: null });
+      found.push({ ...swept, dueInMs: nextBatchAtMs - nowMs, waitedMs: null });
   }
-  return found;
+  return found.filter(({ dueInMs }) => dueInMs <= SOON_MS);
+}
+
+/** When one of its lanes may be due; with lanes by review any of them may be. */
+function dueAtMs({ outbox, ordering }: SubscriptionRow, nowMs: number): number {
+  const due = (row: OutboxRow) => row.dueAtMs ?? nowMs;
+  const main = outbox.find((row) => !row.isTest);
+  const tests = outbox.filter((row) => row.isTest).map(due);
+  if (ordering === "review") return nowMs;
+  return Math.min(...tests, main === undefined ? Number.POSITIVE_INFINITY : due(main));
 }

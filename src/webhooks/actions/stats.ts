@@ -11,8 +11,8 @@ import type { WebhookDeps } from "./deps.ts";
 
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
-/** A longer queue is shown as this: counting millions for every look would cost more than the figure is worth. */
-const QUEUE_COUNTED = 100_000;
+/** A longer queue is not counted: that would cost more than the figure is worth. */
+const QUEUE_COUNTED = 10_000;
 
 type Deps = Pick<WebhookDeps, "db" | "clock">;
 

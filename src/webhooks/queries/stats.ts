@@ -26,13 +26,24 @@ const queue = statement({
   params: { id: outbox.subscriptionId, shard: outbox.shard, limit: value("bigint") },
   columns: { queued: value("integer"), oldestRecordedAt: nullable(outbox.recordedAt) },
   text: ({ id, shard, limit }) => sql`
-    select (select count(*)::int from (select from outbox
-             where shard = ${shard} and subscription_id = ${id} limit ${limit}) q) as queued,
-           (select recorded_at from outbox where shard = ${shard} and subscription_id = ${id}
-             order by sequence limit 1) as "oldestRecordedAt"`,
+    with first as materialized (
+      select sequence, recorded_at from outbox where shard = ${shard} and subscription_id = ${id}
+       order by sequence limit 1
+    ), last as materialized (
+      select sequence from outbox where shard = ${shard} and subscription_id = ${id} order by sequence desc limit 1
+    ), counted as (
+      -- Between two numbers, so that no plan can read more.
+      select count(*) as queued from outbox
+       where shard = ${shard} and subscription_id = ${id}
+         and sequence between (select sequence from first) and (select sequence + ${limit}::bigint - 1 from first)
+    )
+    select (queued + greatest(0, coalesce((select sequence from last) - (select sequence from first) - ${limit}::bigint + 1,
+                                          0)))::int as queued,
+           (select recorded_at from first) as "oldestRecordedAt"
+      from counted`,
 });
 
-/** How much is queued, counted up to `limit`, and since when the first of it is. */
+/** How much is queued: within the first `limit` numbers counted, behind them all of the numbers; and since when. */
 export async function queueOf(db: DbOrTx, { id, shard }: Key, limit: number): Promise<QueueCounts> {
   const [row] = await db.run(queue, { id, shard, limit });
   return row ?? { queued: 0, oldestRecordedAt: null };

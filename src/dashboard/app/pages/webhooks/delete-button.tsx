@@ -9,7 +9,7 @@ import { notify } from "../../ui/notify.ts";
 import { useHealth } from "./data/data.ts";
 import type { Subscription } from "./data/reads.ts";
 import { useSubscriptionActions } from "./data/use-subscription-actions.ts";
-import { queueLength } from "./stats/health-summary.tsx";
+import { number } from "../../ui/format.ts";
 
 interface DeleteButtonProps {
   readonly subscription: Subscription;
@@ -83,7 +83,7 @@ function Losses({ id }: { readonly id: string }) {
         <li>
           {waiting === undefined
             ? "the events that are queued"
-            : `${queueLength(waiting)} queued ${waiting === 1 ? "event" : "events"}`}
+            : `${number(waiting)} queued ${waiting === 1 ? "event" : "events"}`}
           , which will never be sent
         </li>
         <li>the secret: a new subscription gets another one</li>

@@ -12,7 +12,6 @@ import { useHealth } from "./data/data.ts";
 import type { Subscription } from "./data/reads.ts";
 import { useSubscriptionActions, type Held } from "./data/use-subscription-actions.ts";
 import { Choice } from "./form/choice.tsx";
-import { queueLength } from "./stats/health-summary.tsx";
 import { disabledBecause } from "./subscription-words.ts";
 
 interface BannerProps {
@@ -50,7 +49,7 @@ export function DisabledBanner({ subscription }: BannerProps) {
 
 function heldInWords(held: number | undefined): string {
   if (held === undefined || held === 0) return "New events are held, for up to 30 days.";
-  return `${queueLength(held)} ${held === 1 ? "event is" : "events are"} held, for up to 30 days.`;
+  return `${number(held)} ${held === 1 ? "event is" : "events are"} held, for up to 30 days.`;
 }
 
 interface EnableDialogProps extends BannerProps {

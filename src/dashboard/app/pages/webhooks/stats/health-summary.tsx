@@ -4,8 +4,6 @@ import { Time } from "../../../ui/time.tsx";
 import type { Health } from "../data/reads.ts";
 
 const PERCENT = new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: 1 });
-/** The API counts no further than this. */
-const COUNTED_TO = 100_000;
 
 interface HealthSummaryProps {
   readonly health: Health;
@@ -20,7 +18,7 @@ export function HealthSummary({ health, isActive }: HealthSummaryProps) {
         {rate === null ? "–" : PERCENT.format(rate)}
       </NamedValue>
       <NamedValue name={isActive ? "Pending" : "Held"} hint="events in the queue">
-        {queueLength(isActive ? pending : held)}
+        {number(isActive ? pending : held)}
       </NamedValue>
       <NamedValue
         name="Oldest in queue"
@@ -34,7 +32,3 @@ export function HealthSummary({ health, isActive }: HealthSummaryProps) {
     </dl>
   );
 }
-
-/** Writes a number of queued events, as far as the API counts them. */
-export const queueLength = (count: number): string =>
-  count >= COUNTED_TO ? `${number(COUNTED_TO)}+` : number(count);

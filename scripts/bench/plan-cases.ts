@@ -1,0 +1,221 @@
+// The hot statements, as the product sends them, and how many blocks each may read.
+import { ulid } from "ulid";
+
+import type { Db } from "../../db/client.ts";
+import { ulidFloor } from "../../db/partitions.ts";
+import type { Decision } from "../../dispatcher/actor/decide.ts";
+import type { LoadRequest } from "../../dispatcher/actor/event.ts";
+import { createLeases } from "../../dispatcher/shards/leases.ts";
+import { commitAttempts } from "../../dispatcher/store/attempt-queries.ts";
+import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
+import { createStore } from "../../dispatcher/store/store.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import type { Log } from "../../src/lib/log.ts";
+import { createSecretBox } from "../../src/lib/secret-box.ts";
+import type { RecordedAction } from "../../src/outbox/event.ts";
+import { recordActions } from "../../src/outbox/queries.ts";
+import { SHARDS } from "../../src/outbox/schedule.ts";
+import type { AttemptFilter } from "../../src/webhooks/delivery-model.ts";
+import { showHealth, showStats } from "../../src/webhooks/actions/stats.ts";
+import { attemptsOf, attemptsOfEvent, attemptsSince } from "../../src/webhooks/queries/attempts.ts";
+import { deliveryOf } from "../../src/webhooks/queries/entries.ts";
+import { subscriptionById, subscriptionsOf } from "../../src/webhooks/queries/subscriptions.ts";
+import { eventId, HOT, HOT_BATCH, NEIGHBOUR, other, type PlanSizes } from "./plan-data.ts";
+
+export interface PlanCase {
+  readonly name: string;
+  /** Blocks, however many rows there are. */
+  readonly bound: number;
+  readonly run: (db: Db) => Promise<unknown>;
+}
+
+const DISPATCHER = "DISPATCHER0000000000000001";
+const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
+const LOADS = 128;
+const GROUP = 64;
+
+const quiet: Log = { debug() {}, info() {}, warn() {}, error() {} };
+const box = createSecretBox({ current: new Uint8Array(32) });
+
+function storeOn(db: Db) {
+  return createStore({ db, clock: systemClock, box, log: quiet, config: { batchHourMs: HOUR_MS } });
+}
+
+export function planCases(sizes: PlanSizes): PlanCase[] {
+  return [...loads(), ...commits(), ...appends(), ...shards(sizes), ...reads()];
+}
+
+function request(one: Pick<LoadRequest, "id" | "shard">, more: Partial<LoadRequest> = {}): LoadRequest {
+  return { id: one.id, shard: one.shard, generation: 1, after: 0, limit: 64, exceptReviews: [], ...more };
+}
+
+function loads(): PlanCase[] {
+  const load = (name: string, bound: number, requests: readonly LoadRequest[]): PlanCase => ({
+    name: `load, ${name}`,
+    bound,
+    run: (db) => storeOn(db).load(requests),
+  });
+  const reviews = Array.from({ length: 8 }, (_, n) => n + 1);
+  return [
+    load("64 of the long queue", 450, [request(HOT)]),
+    load("64 from the 40,000th on", 450, [request(HOT, { after: 40_000 })]),
+    load("64 but for 8 reviews", 450, [request(HOT, { exceptReviews: reviews })]),
+    load("the neighbour of the long queue", 40, [request(NEIGHBOUR)]),
+    load("settings alone", 30, [request(HOT, { limit: 0 })]),
+    load(`${LOADS} subscriptions`, LOADS * 20, Array.from({ length: LOADS }, (_, n) => request(other(n + 1)))),
+  ];
+}
+
+function record(sequence: number, decision: Decision): AttemptRecord {
+  return {
+    id: ulidFloor(new Date()).slice(0, 10) + String(sequence).padStart(16, "0"),
+    shard: HOT.shard,
+    subscriptionId: HOT.id,
+    sequence,
+    eventId: eventId(sequence),
+    event: "review_received",
+    round: 1,
+    attempt: 1,
+    startedAt: new Date(),
+    durationMs: 3,
+    statusCode: decision.kind === "delivered" ? 200 : 500,
+    errorCode: decision.kind === "delivered" ? null : "http_status",
+    requestHeaders: {},
+    requestBody: "{}",
+    responseHeaders: {},
+    responseExcerpt: "",
+    responseTruncated: false,
+    resent: false,
+    decision,
+  };
+}
+
+function commits(): PlanCase[] {
+  const commit = (name: string, bound: number, records: readonly AttemptRecord[], repeated = false): PlanCase => ({
+    name: `commit, ${name}`,
+    bound,
+    run: (db) => commitAttempts(db, DISPATCHER, { records, repeated, now: new Date() }),
+  });
+  const delivered = Array.from({ length: GROUP }, (_, n) => record(n + 1, { kind: "delivered" }));
+  const retry: Decision = { kind: "retry", dueAt: new Date(Date.now() + 60_000) };
+  const mixed = delivered.map((one, n) => (n % 2 === 0 ? one : record(n + 1, retry)));
+  return [
+    commit("one", 90, delivered.slice(0, 1)),
+    commit(`smooth, ${GROUP}`, GROUP * 40, delivered),
+    commit(`mixed, ${GROUP}`, GROUP * 50, mixed),
+    commit(`repeated, ${GROUP}`, GROUP * 60, mixed, true),
+  ];
+}
+
+function action(n: number): RecordedAction {
+  return {
+    eventId: ulid(),
+    event: "review_received",
+    partnerId: HOT.partnerId,
+    accountId: 1,
+    storeId: 1,
+    storeReviewSiteId: 1,
+    reviewId: n + 1,
+    actor: { type: "system", id: null, name: "google" },
+    about: {
+      review: {
+        id: n + 1,
+        external_review_id: "ext",
+        store_id: 1,
+        review_site_id: 1,
+        source_platform: "google",
+        rate: 4,
+        reviewer: "Ada",
+      },
+    },
+    metadata: {},
+    occurredAt: new Date(),
+  };
+}
+
+function appends(): PlanCase[] {
+  const append = (count: number, bound: number): PlanCase => ({
+    name: `append, ${count}`,
+    bound,
+    run: (db) =>
+      db.transaction((tx) =>
+        recordActions(tx, Array.from({ length: count }, (_, n) => action(n)), new Date()),
+      ),
+  });
+  return [append(1, 150), append(100, 100 * 90)];
+}
+
+function shards({ others, batches }: PlanSizes): PlanCase[] {
+  const all = Array.from({ length: SHARDS }, (_, shard) => shard);
+  const batch = { id: ulid(), dispatcherId: DISPATCHER, subscriptionId: HOT_BATCH.id };
+  return [
+    {
+      name: "lease, renewed and claimed",
+      bound: 120,
+      run: (db) => createLeases(db, quiet).renew(DISPATCHER, true),
+    },
+    {
+      name: `sweep, ${others} with entries, ${batches} batches`,
+      bound: 200 + 20 * others,
+      run: (db) => storeOn(db).sweep(all),
+    },
+    {
+      name: "batch of 50 moved",
+      bound: 50 * 60,
+      run: (db) => storeOn(db).dispatchBatch({ ...batch, now: new Date() }),
+    },
+  ];
+}
+
+const UNFILTERED: AttemptFilter = {
+  event: undefined,
+  eventId: undefined,
+  outcome: undefined,
+  since: undefined,
+  until: undefined,
+};
+
+function reads(): PlanCase[] {
+  const page = { limit: 50, after: undefined };
+  const since = new Date(Date.now() - DAY_MS);
+  const list = (name: string, filter: Partial<AttemptFilter>): PlanCase => ({
+    name: `deliveries, ${name}`,
+    bound: 400,
+    run: (db) => attemptsOf(db, HOT.id, { ...UNFILTERED, ...filter }, page),
+  });
+  const subscription = async (db: Db) => {
+    const found = await subscriptionById(db, HOT.partnerId, HOT.id);
+    if (found === undefined) throw new Error("The subscription is gone.");
+    return found;
+  };
+  const hours = { since, until: new Date(), stepMs: HOUR_MS, origin: since };
+  return [
+    list("all", {}),
+    list("of an event value", { event: "review_removed" }),
+    list("of none", { event: "note_added" }),
+    list("of an event", { eventId: eventId(7) }),
+    list("failed", { outcome: "failed" }),
+    list("retried, since yesterday", { outcome: "retry", since }),
+    {
+      name: "one delivery",
+      bound: 400,
+      run: async (db) => {
+        await deliveryOf(db, HOT.id, eventId(7));
+        await attemptsOfEvent(db, HOT.id, eventId(7), 100);
+      },
+    },
+    { name: "subscriptions", bound: 20, run: (db) => subscriptionsOf(db, HOT.partnerId, page) },
+    {
+      name: "attempts for the stream",
+      bound: 400,
+      run: (db) => attemptsSince(db, HOT.id, new Date(Date.now() - 30_000), 100),
+    },
+    {
+      name: "health",
+      bound: 2_000,
+      run: async (db) => showHealth({ db, clock: systemClock }, await subscription(db)),
+    },
+    { name: "stats of a day", bound: 2_000, run: (db) => showStats({ db }, HOT, hours) },
+  ];
+}

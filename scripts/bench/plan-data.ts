@@ -1,0 +1,186 @@
+// The rows that `bun run bench plans` and tests/integration/plans.test.ts read: one subscription with nearly all of the
+// outbox and a tenth of the attempts, beside many with a few, and a slot for batches.
+import type { RawDb, RawTx } from "../../db/client.ts";
+import { partitionsAhead } from "../../db/partitions.ts";
+import { SHARDS } from "../../src/outbox/schedule.ts";
+
+export interface PlanSizes {
+  /** Rows of review_history, and as many queued for one subscription. */
+  readonly queued: number;
+  readonly attempts: number;
+  /** Subscriptions beside that one. */
+  readonly others: number;
+  /** Batch slots, of which one is due. */
+  readonly batches: number;
+}
+
+const DAY_MS = 86_400_000;
+const SEED_ROWS = 50;
+/** What each of the others has queued. */
+export const QUEUED_BY_OTHERS = 2;
+/** Days of attempts, of which today is the last. */
+const DAYS = 5;
+
+/** Ids are as long as ULIDs. */
+const idOf = (kind: string, n: number) => `${kind}${String(n).padStart(26 - kind.length, "0")}`;
+const idSql = (kind: string, n: string) => `'${kind}' || lpad((${n})::text, ${26 - kind.length}, '0')`;
+
+export interface PlanKey {
+  readonly id: string;
+  readonly shard: number;
+  readonly partnerId: number;
+}
+
+const keyOf = (n: number): PlanKey => ({ id: idOf("SUB", n), shard: n % SHARDS, partnerId: n + 1 });
+
+/** The one with the long queue; its partner has the batch slot that is due, too. */
+const HOT_N = SHARDS + 1;
+export const HOT = keyOf(HOT_N);
+export const HOT_BATCH: PlanKey = { ...HOT, id: idOf("BAT", HOT_N) };
+/** Of the same shard, just before it in the index. */
+export const NEIGHBOUR = keyOf(HOT_N - SHARDS);
+export const eventId = (n: number) => idOf("EVENT", n);
+export const other = (n: number) => keyOf(n < HOT_N ? n : n + 1);
+
+/** What follows is not to be analysed by the server itself. */
+const UNATTENDED = `
+  do $$ declare name regclass; begin
+    for name in select oid from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r' loop
+      execute format('alter table %s set (autovacuum_enabled = false)', name);
+    end loop;
+  end $$`;
+
+/** Partners, subscriptions and a handful of rows in each table, as after a first day. */
+export async function seedPlans(db: RawDb, { others, batches }: PlanSizes): Promise<void> {
+  const subscriptions = Math.max(others + 1, batches);
+  await db.sql.unsafe(UNATTENDED);
+  await apart(db, async (tx) => {
+    await tx.sql.unsafe(`
+      insert into companies (id, type, name, primary_color, created_at) overriding system value
+        values (1, 'platform', 'Platform', '#000000', now());
+      insert into companies (id, type, name, primary_color, created_at) overriding system value
+        select n + 1, 'partner', 'Partner', '#000000', now() from generate_series(1, ${subscriptions}) n;
+      insert into plans (name, features) values ('Plan', '{}');
+      insert into stores (id, account_id, partner_id, name) overriding system value values (1, 1, 2, 'Store');
+      insert into review_sites (id, slug, name, sealed_secret) overriding system value values (1, 'site', 'Site', '');
+      insert into store_review_sites (id, store_id, review_site_id, account_id, partner_id, pull_connected, post_connected)
+        overriding system value values (1, 1, 1, 1, 2, true, true);
+      insert into reviews (id, partner_id, account_id, store_id, store_review_site_id, external_review_id, rate, content,
+                           reviewed_at, created_at, updated_at) overriding system value
+        select n, 2, 1, 1, 1, 'ext-' || n, 5, 'Fine', now(), now(), now() from generate_series(1, 1000) n;
+      insert into dispatchers (id, started_at, renewed_at)
+        select ${idSql("DISPATCHER", "n")}, now(), now() + interval '1 day' from generate_series(1, 4) n;
+      update shards set dispatcher_id = ${idSql("DISPATCHER", "id / 16 + 1")}, epoch = 1 where id >= 4;
+      insert into stats_progress (counted_until) values (date_bin('5 minutes', now() - interval '1 minute', 'epoch'))`);
+    await tx.sql.unsafe(`
+      insert into webhook_subscriptions (id, partner_id, shard, label, webhook_url, delivery_kind, payload_mode,
+        suppress_native_notifications, ordering, state, sealed_secret, secret_fingerprint, created_at, updated_at,
+        batch_interval_hours, next_batch_at)
+      select ${idSql("SUB", "n")}, n + 1, n % ${SHARDS}, 'Bench', 'http://127.0.0.1/hook', 'immediate', 'full', false,
+             'subscription', 'active', '', '0000000000000000', now(), now(), null::int, null::timestamptz
+        from generate_series(1, ${others + 1}) n
+      union all
+      select ${idSql("BAT", "n")}, n + 1, n % ${SHARDS}, 'Bench', 'http://127.0.0.1/hook', 'batch', 'full', false,
+             'subscription', 'active', '', '0000000000000000', now(), now(), 24,
+             case when n = ${HOT_N} then now() else now() + interval '20 hours' end
+        from generate_series(1, ${batches}) n;
+      insert into outbox_sequences (subscription_id, last_sequence) select id, 0 from webhook_subscriptions`);
+    await addRows(tx, 1, SEED_ROWS);
+  });
+}
+
+/** Fills up to the sizes. Nothing analyses the tables. */
+export async function fillPlans(db: RawDb, sizes: PlanSizes): Promise<void> {
+  await apart(db, async (tx) => {
+    await addRows(tx, SEED_ROWS + 1, sizes.queued);
+    await tx.sql.unsafe(`
+      insert into outbox (shard, subscription_id, sequence, event_id, event, payload_mode, review_history_id, review_id,
+                          recorded_at)
+      select n % ${SHARDS}, ${idSql("SUB", "n")}, s, ${idSql("EVENT", `n % ${SEED_ROWS} + 1`)},
+             'review_received', 'full', n % ${SEED_ROWS} + 1, 1, now()
+        from (select n from generate_series(1, ${sizes.others + 1}) n where n <> ${HOT_N}) n, generate_series(1, ${QUEUED_BY_OTHERS}) s`);
+  });
+  for (let day = 0; day < DAYS; day++) await fillDay(db, sizes, day);
+}
+
+/** Rows `from` to `to` of history, queued for the hot subscription and in its batch. */
+async function addRows(tx: RawTx, from: number, to: number): Promise<void> {
+  const kind = "case when n % 97 = 0 then 'review_removed' else 'review_received' end";
+  await tx.sql.unsafe(`
+    insert into review_history (id, event_id, partner_id, account_id, store_id, review_id, store_review_site_id, event,
+                                actor, review, metadata, occurred_at, recorded_at) overriding system value
+    select n, ${idSql("EVENT", "n")}, ${HOT.partnerId}, 1, 1, n % 1000 + 1, 1, ${kind},
+           '{"type":"system","id":null,"name":"google"}', '{"id":1,"rate":4,"reviewer":"Ada"}', '{"rate":4}', now(), now()
+      from generate_series(${from}::int, ${to}::int) n;
+    select setval(pg_get_serial_sequence('review_history', 'id'), ${to});
+    insert into outbox (shard, subscription_id, sequence, event_id, event, payload_mode, review_history_id, review_id,
+                        recorded_at)
+    select ${HOT.shard}, '${HOT.id}', n, ${idSql("EVENT", "n")}, ${kind}, 'full', n, n % 1000 + 1, now()
+      from generate_series(${from}::int, ${to}::int) n;
+    insert into batch_entries (subscription_id, review_history_id)
+    select case when n <= ${SEED_ROWS} then '${HOT_BATCH.id}' else ${idSql("BAT", "2")} end, n
+      from generate_series(${from}::int, ${Math.min(to, SEED_ROWS * 1000)}::int) n;
+    update outbox_sequences set last_sequence = ${to} where subscription_id = '${HOT.id}'`);
+}
+
+/** One day of attempts, in a partition that is built before its indexes are, as nothing else takes so long. */
+async function fillDay(db: RawDb, { attempts, others }: PlanSizes, back: number): Promise<void> {
+  const dayMs = Math.floor(Date.now() / DAY_MS) * DAY_MS - back * DAY_MS;
+  const day = partitionsAhead(new Date(dayMs), 0).find((one) => one.parent === "delivery_attempts");
+  if (day === undefined) throw new Error("A day has a partition of attempts.");
+  // Of today, what has passed of it.
+  const spanMs = Math.min(Date.now() - dayMs, DAY_MS);
+  const steps = Math.max(1, Math.floor(spanMs / 60_000));
+  const perStep = Math.ceil(attempts / DAYS / steps);
+  const character = (shift: number) =>
+    `substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', ((ms >> ${shift}) & 31)::int + 1, 1)`;
+  const time = [45, 40, 35, 30, 25, 20, 15, 10, 5, 0].map(character).join(" || ");
+  await apart(db, async (tx) => {
+    await tx.sql.unsafe(`
+      create table if not exists ${day.name} partition of delivery_attempts for values from ('${day.from}') to ('${day.to}');
+      alter table delivery_attempts detach partition ${day.name};
+      drop table ${day.name};
+      create table ${day.name} (like delivery_attempts including defaults including constraints);
+      insert into ${day.name} (id, subscription_id, sequence, event_id, event, round, attempt, started_at, duration_ms,
+                               outcome, status_code, request_headers, request_body, response_truncated, next_attempt_at)
+      select prefix || lpad(n::text, 16, '0'),
+             case when n % 10 = 0 then '${HOT.id}' else ${idSql("SUB", `(n * 7919 + ms / 60000) % ${others} + 1`)} end,
+             n, ${idSql("OLD", "ms / 60000 * 1000 + n % 1000")},
+             case when n % 970 = 0 then 'review_removed' else 'review_received' end, 1, 1,
+             to_timestamp(ms / 1000.0), n % 200, case when n % 100 = 0 then 'retry' else 'delivered' end, 200, '{}', '',
+             false, case when n % 100 = 0 then now() end
+        from (select ms, ${time} as prefix
+                from (select ${dayMs}::bigint + step * 60000::bigint as ms from generate_series(0, ${steps - 1}) step) m) t,
+             generate_series(1, ${perStep}) n;
+      alter table delivery_attempts attach partition ${day.name} for values from ('${day.from}') to ('${day.to}')`);
+  });
+}
+
+/** Without the checks of foreign keys, which would take most of the time. */
+async function apart(db: RawDb, work: (tx: RawTx) => Promise<void>): Promise<void> {
+  await db.transaction(async (tx) => {
+    await tx.sql.unsafe("set local session_replication_role = replica; set local maintenance_work_mem = '256MB'");
+    await work(tx);
+  });
+}
+
+const TABLES = `(select oid from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'p', 'i', 'I'))`;
+
+/** What the planner knows of the tables. */
+export const STATISTICS = {
+  /** Of the seeds, when nothing else was there. */
+  early: async () => {},
+  /** Nothing: never analysed. */
+  none: (db: RawDb) => forget(db, -1),
+  /** Analysed while they were empty. */
+  empty: (db: RawDb) => forget(db, 0),
+  fresh: async (db: RawDb) => {
+    await db.sql.unsafe("analyze");
+  },
+} as const satisfies Record<string, (db: RawDb) => Promise<void>>;
+
+async function forget(db: RawDb, tuples: number): Promise<void> {
+  await db.sql.unsafe(`
+    delete from pg_statistic where starelid in ${TABLES};
+    update pg_class set reltuples = ${tuples}, relpages = 0 where oid in ${TABLES}`);
+}
