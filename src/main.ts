@@ -5,14 +5,20 @@ import { openKeyRing } from "./auth/key-ring.ts";
 import { apiMetrics } from "./http/metrics.ts";
 import { createRateLimiter } from "./http/rate-limit.ts";
 import { systemClock } from "./lib/clock.ts";
-import { configOrExit, reachableOrExit, stopSignal, unreachable } from "./lib/lifecycle.ts";
+import {
+  configOrExit,
+  reachableOrExit,
+  stopSignal,
+  unreachable,
+  unsuitableRedis,
+} from "./lib/lifecycle.ts";
 import { createLog } from "./lib/log.ts";
 import { createProcessMetrics, serveMetrics } from "./lib/metrics-server.ts";
 import { createPasswords } from "./lib/password.ts";
 import { openRedis } from "./lib/redis.ts";
 import { createSecretBox } from "./lib/secret-box.ts";
 import { masterKeyOrExit } from "./outbox/master-key.ts";
-import { createSchedule } from "./outbox/schedule.ts";
+import { createSchedule, probeRedis, refuseCluster } from "./outbox/schedule.ts";
 import { keepStats } from "./webhooks/actions/stats.ts";
 
 const CONNECTIONS = 16;
@@ -29,13 +35,14 @@ await reachableOrExit("DATABASE_URL", () => ping(db), clock);
 const redis = openRedis(config.redisUrl, log, () =>
   unreachable("REDIS_URL", "no connection for a minute."),
 );
+refuseCluster(redis, config.redisPrefix, unsuitableRedis);
 const box = createSecretBox({ current: config.masterKey, previous: config.masterKeyPrevious });
 await masterKeyOrExit(db, box);
 const keys = await openKeyRing({ db, box, clock, log, config });
 void keys.watch(stop);
 void runPurge({ db, clock, log, config }, stop);
 
-const stores = { postgres: () => ping(db), redis: () => redis.ping() };
+const stores = { postgres: () => ping(db), redis: () => probeRedis(redis, config.redisPrefix) };
 const passwords = createPasswords();
 const limiter = config.rateLimits
   ? createRateLimiter({ redis, prefix: config.redisPrefix, clock, log, limits: config.rateLimit })
