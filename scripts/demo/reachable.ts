@@ -1,8 +1,8 @@
 // Waits for stores that the user gave: they may be starting at the same time.
-import Redis, { type RedisOptions } from "ioredis";
+import Redis from "ioredis";
 import postgres from "postgres";
 
-import { sentinelOptions } from "../../src/lib/redis-url.ts";
+import { type RedisSettings, sentinelOptions } from "../../src/lib/redis-url.ts";
 import { StartError } from "./start-error.ts";
 
 const PATIENCE_MS = 20_000;
@@ -32,7 +32,7 @@ export function waitForPostgres(url: string, limits: Limits): Promise<void> {
 
 export function waitForRedis(url: string, limits: Limits): Promise<void> {
   return waitFor("REDIS_URL", url, limits, async () => {
-    const options: RedisOptions = {
+    const options: RedisSettings = {
       lazyConnect: true,
       connectTimeout: TRY_MS,
       commandTimeout: TRY_MS,

@@ -1,5 +1,8 @@
 import type { RedisOptions } from "ioredis";
 
+/** What the constructor takes, whatever shape it gives to answers. */
+export type RedisSettings = Omit<RedisOptions, "replyMapping">;
+
 const SENTINEL_PORT = 26_379;
 /** A Sentinel that takes longer is passed over for the next one. */
 const SENTINEL_TIMEOUT_MS = 1_000;
@@ -22,7 +25,7 @@ export function checkRedisUrl(text: string): void {
 }
 
 /** Nothing for a URL of one server. */
-export function sentinelOptions(text: string): RedisOptions | undefined {
+export function sentinelOptions(text: string): RedisSettings | undefined {
   const [, tls, user, hosts = "", path = "", query] =
     /^redis(s?)\+sentinel:\/\/(?:([^@/?]*)@)?([^/?]+)(?:\/([^?]*))?(?:\?(.*))?$/.exec(text) ?? [];
   if (!/^rediss?\+sentinel:/.test(text)) return undefined;

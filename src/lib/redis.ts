@@ -1,8 +1,8 @@
-import { Redis, type RedisOptions } from "ioredis";
+import { Redis } from "ioredis";
 import { createHash } from "node:crypto";
 
 import { errorFields, type Log } from "./log.ts";
-import { sentinelOptions } from "./redis-url.ts";
+import { type RedisSettings, sentinelOptions } from "./redis-url.ts";
 
 /** A command that takes longer has failed: Redis only hints, nobody waits for it. */
 const COMMAND_TIMEOUT_MS = 1_000;
@@ -92,7 +92,7 @@ export function script(text: string): Script {
   return { text, sha: createHash("sha1").update(text).digest("hex") };
 }
 
-function options(): RedisOptions {
+function options(): RedisSettings {
   return {
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
@@ -105,7 +105,7 @@ function options(): RedisOptions {
 }
 
 /** A server that was made a replica cannot be written to; its name, or the Sentinels, may know its successor. */
-function readOnlyOptions(): Pick<RedisOptions, "reconnectOnError"> {
+function readOnlyOptions(): Pick<RedisSettings, "reconnectOnError"> {
   let lastMs = Number.NEGATIVE_INFINITY;
   return {
     reconnectOnError(error) {

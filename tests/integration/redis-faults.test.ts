@@ -118,7 +118,7 @@ describe("the probe", () => {
   test("passes where all works, and leaves nothing behind", async () => {
     await direct.zadd(SET, 0, WAKE.subscriptionId);
     await probeRedis(direct, PREFIX);
-    expect(await direct.zrange(SET, 0, -1)).toEqual([WAKE.subscriptionId]);
+    expect(await direct.zrange(SET, "0", "-1")).toEqual([WAKE.subscriptionId]);
     await until("the probe gone", async () => (await direct.dbsize()) === 1);
   });
 

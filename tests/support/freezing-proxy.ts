@@ -7,6 +7,8 @@ export interface FreezingProxy {
   readonly port: number;
   /** How many connections there were. */
   readonly accepted: number;
+  /** The port that new connections lead to. */
+  target: number;
   /** Whether new connections are half-open from their first byte on. */
   deaf: boolean;
   /** Freezes the connections of this moment. */
@@ -24,7 +26,7 @@ export async function startFreezingProxy(port: number): Promise<FreezingProxy> {
   const pairs = new Set<Pair>();
   const server = createServer((client) => {
     proxy.accepted += 1;
-    const upstream = connect({ host: "127.0.0.1", port });
+    const upstream = connect({ host: "127.0.0.1", port: proxy.target });
     const pair: Pair = { client, upstream, frozen: proxy.deaf };
     pairs.add(pair);
     join(pair, client, upstream);
@@ -34,6 +36,7 @@ export async function startFreezingProxy(port: number): Promise<FreezingProxy> {
   const proxy = {
     port: await listen(server, "127.0.0.1"),
     accepted: 0,
+    target: port,
     deaf: false,
     freeze() {
       for (const pair of pairs) pair.frozen = true;
