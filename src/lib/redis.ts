@@ -62,6 +62,7 @@ export function openListener(redis: Redis): Redis {
   });
   // The other connection says it already.
   listener.on("error", () => {});
+  redis.setMaxListeners(redis.getMaxListeners() + 1);
   redis.once("end", () => listener.disconnect());
   keepAsking(listener);
   return listener;
