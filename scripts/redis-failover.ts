@@ -14,10 +14,10 @@ import { createLog } from "../src/lib/log.ts";
 import { connectRedis } from "../src/lib/redis.ts";
 import { recordActions } from "../src/outbox/queries.ts";
 import { createSchedule } from "../src/outbox/schedule.ts";
-import { hasRedisServer, startSentinels } from "../tests/support/redis-servers.ts";
 import { actionOf, insertPlace } from "./bench/events.ts";
 import { subscribe, until } from "./bench/rig.ts";
 import { startStores } from "./demo/stores/keep.ts";
+import { hasRedisServer, startSentinels } from "./demo/stores/redis-servers.ts";
 
 const { values } = parseArgs({
   options: {
@@ -140,7 +140,6 @@ async function write(n: number): Promise<void> {
 async function tell(failedAt: number): Promise<void> {
   for (const event of events.values()) event.arrivedAt = early.get(event.id);
   const all = [...events.values()].toSorted((a, b) => a.acceptedAt - b.acceptedAt);
-  const delayOf = (event: Event) => (event.arrivedAt ?? Number.NaN) - event.acceptedAt;
   const after = all.filter(({ acceptedAt }) => acceptedAt >= failedAt);
   const slow = after.filter((event) => delayOf(event) > AT_ONCE_MS);
   const first = Math.min(...after.map(({ arrivedAt }) => arrivedAt ?? Number.NaN));
@@ -163,6 +162,10 @@ async function tell(failedAt: number): Promise<void> {
       `  second ${second}: ${part.length} events, p50 ${percentile(delays, 0.5)} ms, p99 ${percentile(delays, 0.99)} ms`,
     );
   }
+}
+
+function delayOf({ acceptedAt, arrivedAt = Number.NaN }: Event): number {
+  return arrivedAt - acceptedAt;
 }
 
 /** How many subscriptions got their events in another order than that of their commits. */

@@ -1,5 +1,12 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 
+import {
+  hasRedisServer,
+  startCluster,
+  startRedisServer,
+  startSentinels,
+  type Sentinels,
+} from "../../scripts/demo/stores/redis-servers.ts";
 import { connectRedis } from "../../src/lib/redis.ts";
 import { createSchedule, probeRedis, refuseCluster, type Wake } from "../../src/outbox/schedule.ts";
 import { silentLog } from "../support/dispatch.ts";
@@ -7,13 +14,6 @@ import { DispatcherProcess } from "../support/dispatcher-process.ts";
 import { startFreezingProxy } from "../support/freezing-proxy.ts";
 import { createDatabase } from "../support/postgres.ts";
 import { until } from "../support/receiver.ts";
-import {
-  hasRedisServer,
-  startCluster,
-  startRedisServer,
-  startSentinels,
-  type Sentinels,
-} from "../support/redis-servers.ts";
 
 const PREFIX = "servers:";
 const WAKE: Wake = { subscriptionId: "01JYZ0000000000000000000AA", shard: 7 };

@@ -51,11 +51,12 @@ export function streamRoute(deps: WebhookRouteDeps) {
   const watched = new WatchedSubscriptions(deps);
   return webhookRoutesBase(deps).get(
     "/:id/stream",
-    ({ principal, call, subscription }) =>
-      deps.streams.open(principal.userId, (sink, signal) => {
-        const mayRead = () => stillMayRead(deps, principal, call);
-        return watchSubscription({ clock, watched }, subscription, { sink, mayRead }, signal);
-      }),
+    ({ principal, call, subscription }) => {
+      const mayRead = () => stillMayRead(deps, principal, call);
+      return deps.streams.open(principal.userId, (sink, signal) =>
+        watchSubscription({ clock, watched }, subscription, { sink, mayRead }, signal),
+      );
+    },
     {
       access: reading,
       subscription: true,
