@@ -1,3 +1,4 @@
+// Debian's redis-server alone, under Sentinels or as a cluster: what users have, for the tests and redis-failover.ts.
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
