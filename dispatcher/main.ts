@@ -2,14 +2,20 @@ import { connect, ping } from "../db/client.ts";
 import { serverTime } from "../db/server-time.ts";
 import { systemClock } from "../src/lib/clock.ts";
 import { collectWhenIdle, processMemory } from "../src/lib/idle-memory.ts";
-import { configOrExit, reachableOrExit, stopSignal, unreachable } from "../src/lib/lifecycle.ts";
+import {
+  configOrExit,
+  reachableOrExit,
+  stopSignal,
+  unreachable,
+  unsuitableRedis,
+} from "../src/lib/lifecycle.ts";
 import { createLog } from "../src/lib/log.ts";
 import { createProcessMetrics, serveMetrics } from "../src/lib/metrics-server.ts";
 import { PostgresClock } from "../src/lib/postgres-clock.ts";
 import { openRedis } from "../src/lib/redis.ts";
 import { createSecretBox } from "../src/lib/secret-box.ts";
 import { masterKeyOrExit } from "../src/outbox/master-key.ts";
-import { createSchedule } from "../src/outbox/schedule.ts";
+import { createSchedule, probeRedis, refuseCluster } from "../src/outbox/schedule.ts";
 import { createDeliver } from "./delivery/deliver.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { HttpClient } from "./http/client.ts";
@@ -35,6 +41,7 @@ void clock.follow(stop);
 const redis = openRedis(config.redisUrl, log, () =>
   unreachable("REDIS_URL", "no connection for a minute."),
 );
+refuseCluster(redis, config.redisPrefix, unsuitableRedis);
 const box = createSecretBox({ current: config.masterKey, previous: config.masterKeyPrevious });
 await masterKeyOrExit(db, box);
 const client = new HttpClient({
@@ -51,7 +58,7 @@ const transport =
 
 const metrics = createProcessMetrics({
   clock,
-  stores: { postgres: () => ping(db), redis: () => redis.ping() },
+  stores: { postgres: () => ping(db), redis: () => probeRedis(redis, config.redisPrefix) },
   clockSkewMs: () => clock.skewMs,
 });
 const measured = new DispatcherMetrics(metrics, clock);

@@ -1,5 +1,5 @@
 // The test command: `npx -y bun@1.4.4 scripts/test.ts [file filters] [-t name] [flags of bun test]`.
-// Starts the stores, makes one migrated template database, and runs the test files in parallel.
+// Starts the stores (`TEST_POSTGRES=15` to 18 chooses PostgreSQL's version, 18 if absent), makes one migrated template database, and runs the test files in parallel.
 // Its own imports are built-ins only: the dependencies may not be installed yet.
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -33,9 +33,11 @@ let interrupted = false;
 async function main(): Promise<number> {
   await ensureInstalled("all");
   const { startTestStores } = await import("./demo/stores/test-stores.ts");
+  const { postgresMajor } = await import("./demo/stores/postgres-versions.ts");
   const stores = await startTestStores({
     databaseUrl: process.env.DATABASE_URL || undefined,
     redisUrl: process.env.REDIS_URL || undefined,
+    major: postgresMajor(process.env.TEST_POSTGRES),
   });
   const template = `test_${randomBytes(4).toString("hex")}`;
   try {

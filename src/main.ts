@@ -6,7 +6,13 @@ import { openKeyRing } from "./auth/key-ring.ts";
 import { apiMetrics } from "./http/metrics.ts";
 import { createRateLimiter } from "./http/rate-limit.ts";
 import { systemClock } from "./lib/clock.ts";
-import { configOrExit, reachableOrExit, stopSignal, unreachable } from "./lib/lifecycle.ts";
+import {
+  configOrExit,
+  reachableOrExit,
+  stopSignal,
+  unreachable,
+  unsuitableRedis,
+} from "./lib/lifecycle.ts";
 import { createLog } from "./lib/log.ts";
 import { createProcessMetrics, serveMetrics } from "./lib/metrics-server.ts";
 import { createPasswords } from "./lib/password.ts";
@@ -14,7 +20,7 @@ import { PostgresClock } from "./lib/postgres-clock.ts";
 import { openRedis } from "./lib/redis.ts";
 import { createSecretBox } from "./lib/secret-box.ts";
 import { masterKeyOrExit } from "./outbox/master-key.ts";
-import { createSchedule } from "./outbox/schedule.ts";
+import { createSchedule, probeRedis, refuseCluster } from "./outbox/schedule.ts";
 import { keepStats } from "./webhooks/actions/stats.ts";
 
 const CONNECTIONS = 16;
@@ -32,6 +38,7 @@ void clock.follow(stop);
 const redis = openRedis(config.redisUrl, log, () =>
   unreachable("REDIS_URL", "no connection for a minute."),
 );
+refuseCluster(redis, config.redisPrefix, unsuitableRedis);
 const box = createSecretBox({ current: config.masterKey, previous: config.masterKeyPrevious });
 await masterKeyOrExit(db, box);
 const keys = await openKeyRing({ db, box, clock, log, config });
@@ -39,7 +46,7 @@ void keys.watch(stop);
 const mayKeep = () => clock.agrees;
 void runPurge({ db, clock, log, config, mayKeep }, stop);
 
-const stores = { postgres: () => ping(db), redis: () => redis.ping() };
+const stores = { postgres: () => ping(db), redis: () => probeRedis(redis, config.redisPrefix) };
 const passwords = createPasswords();
 const limiter = config.rateLimits
   ? createRateLimiter({ redis, prefix: config.redisPrefix, clock, log, limits: config.rateLimit })

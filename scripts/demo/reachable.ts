@@ -2,6 +2,7 @@
 import Redis from "ioredis";
 import postgres from "postgres";
 
+import { type RedisSettings, sentinelOptions } from "../../src/lib/redis-url.ts";
 import { StartError } from "./start-error.ts";
 
 const PATIENCE_MS = 20_000;
@@ -31,12 +32,15 @@ export function waitForPostgres(url: string, limits: Limits): Promise<void> {
 
 export function waitForRedis(url: string, limits: Limits): Promise<void> {
   return waitFor("REDIS_URL", url, limits, async () => {
-    const redis = new Redis(url, {
+    const options: RedisSettings = {
       lazyConnect: true,
       connectTimeout: TRY_MS,
       commandTimeout: TRY_MS,
       retryStrategy: () => null,
-    });
+      sentinelRetryStrategy: () => null,
+    };
+    const sentinels = sentinelOptions(url);
+    const redis = sentinels ? new Redis({ ...sentinels, ...options }) : new Redis(url, options);
     const failed = new Promise<never>((_, reject) => redis.once("error", reject));
     // The error event tells the reason; the command would only tell that the connection is closed.
     try {
@@ -54,8 +58,7 @@ async function waitFor(
   reach: () => Promise<void>,
 ): Promise<void> {
   // The address is shown without user and password.
-  const { hostname, port, pathname } = new URL(url);
-  const address = `${hostname}${port && `:${port}`}${pathname}`;
+  const address = url.replace(/\?.*$/, "").replace(/^[^:]+:\/\/(?:.*@)?/, "");
   const deadline = performance.now() + patienceMs;
   for (;;) {
     try {

@@ -38,7 +38,10 @@ export class EventStreams {
       start: (controller) => {
         const sink = sinkOf(controller, () => gone.abort());
         void produce(sink, AbortSignal.any(signals))
-          .catch((error: unknown) => this.#deps.log.warn("stream.failed", errorFields(error)))
+          .catch((error: unknown) => {
+            // What is left undone for a client that has left is no failure.
+            if (!gone.signal.aborted) this.#deps.log.warn("stream.failed", errorFields(error));
+          })
           .finally(() => {
             this.#leave(userId);
             // Throws if the client has closed it already.
@@ -77,8 +80,13 @@ function sinkOf(
 ): EventSink {
   const encoder = new TextEncoder();
   const write = (text: string) => {
-    if ((controller.desiredSize ?? -UNREAD_LIMIT) <= -UNREAD_LIMIT) letGo();
-    else controller.enqueue(encoder.encode(text));
+    if ((controller.desiredSize ?? -UNREAD_LIMIT) <= -UNREAD_LIMIT) return letGo();
+    try {
+      controller.enqueue(encoder.encode(text));
+    } catch {
+      // The client has left, and the stream is closed: it may be heard of here first.
+      letGo();
+    }
   };
   return {
     send(event, data, id) {

@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import { isIP } from "node:net";
 
 import type { Redis } from "ioredis";
@@ -6,6 +5,7 @@ import type { Redis } from "ioredis";
 import type { Clock } from "../lib/clock.ts";
 import { errorFields, type Log } from "../lib/log.ts";
 import { Problem } from "../lib/problem.ts";
+import { runScript, script } from "../lib/redis.ts";
 
 /** A bucket that holds `burst` requests and gets `perMinute` back. */
 interface RateLimit {
@@ -39,19 +39,23 @@ export interface RateLimiter {
 }
 
 /** One key and the clock of Redis, so that all processes share a bucket whatever their own clocks say. */
-const TAKE = `
+const TAKE = script(`
 local rate, burst = tonumber(ARGV[1]), tonumber(ARGV[2])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + time[2] / 1000
-local bucket = redis.call('HMGET', KEYS[1], 'left', 'at')
+local bucket = redis.pcall('HMGET', KEYS[1], 'left', 'at')
+-- What somebody else put there is dropped: it would switch off the limits of everybody, again and again.
+if bucket.err then
+  redis.call('DEL', KEYS[1])
+  bucket = {}
+end
 local left, at = tonumber(bucket[1]) or burst, tonumber(bucket[2]) or now
 left = math.min(burst, left + math.max(0, now - at) * rate)
 local allowed = 0
 if left >= 1 then left, allowed = left - 1, 1 end
 redis.call('HSET', KEYS[1], 'left', string.format('%.6f', left), 'at', string.format('%.3f', now))
 redis.call('PEXPIRE', KEYS[1], math.ceil(burst / rate))
-return {allowed, string.format('%.6f', left)}`;
-const TAKE_SHA = createHash("sha1").update(TAKE).digest("hex");
+return {allowed, string.format('%.6f', left)}`);
 
 const MINUTE_MS = 60_000;
 /** After a failure Redis is left alone for so long, so that one that hangs costs one request its patience, not all. */
@@ -79,30 +83,19 @@ class RedisRateLimiter implements RateLimiter {
   }
 
   async take({ kind, id }: Subject): Promise<Taken | undefined> {
-    const { clock, limits, prefix } = this.#deps;
+    const { clock, limits, prefix, redis } = this.#deps;
     const limit = limits[kind];
     const key = `${prefix}rate:${kind}:${kind === "ip" ? networkOf(id) : id}`;
     if (clock.monotonicMs() >= this.#awayUntilMs) {
       try {
-        return takenOf(limit, await this.#run(key, limit));
+        const args = [limit.perMinute / MINUTE_MS, limit.burst];
+        return takenOf(limit, await runScript(redis, TAKE, key, args));
       } catch (error) {
         this.#leaveAlone(error);
       }
     }
     this.unchecked += 1;
     return undefined;
-  }
-
-  async #run(key: string, { perMinute, burst }: RateLimit): Promise<unknown> {
-    const { redis } = this.#deps;
-    const args = [key, perMinute / MINUTE_MS, burst] as const;
-    try {
-      return await redis.evalsha(TAKE_SHA, 1, ...args);
-    } catch (error) {
-      // Redis keeps scripts in memory only: after a restart it has to be told again.
-      if (!(error instanceof Error) || !error.message.startsWith("NOSCRIPT")) throw error;
-      return redis.eval(TAKE, 1, ...args);
-    }
   }
 
   #leaveAlone(error: unknown): void {

@@ -2,6 +2,7 @@ import { readCertificates } from "./certificates.ts";
 import { parseProxyUrl, type EgressProxy } from "./egress-proxy.ts";
 import { parseNetworks, type EgressPolicy } from "./egress.ts";
 import { LOG_LEVELS, type LogLevel } from "./log.ts";
+import { checkRedisUrl } from "./redis-url.ts";
 
 /** Who mails come from, as a reader sees it. */
 export interface Mailbox {
@@ -80,7 +81,7 @@ export function readConfig(env: Env = process.env): Config {
   const port = read.integer("PORT", 3000, [1, 65_535]);
   const config: Config = {
     databaseUrl: read.url("DATABASE_URL", ["postgres:", "postgresql:"]),
-    redisUrl: read.url("REDIS_URL", ["redis:", "rediss:"]),
+    redisUrl: read.redisUrl("REDIS_URL"),
     redisPrefix: read.text("REDIS_PREFIX", "rr:"),
     smtpUrl: read.optional("SMTP_URL", () => read.url("SMTP_URL", ["smtp:", "smtps:"])),
     mailFrom: read.mailbox("MAIL_FROM", "ReviewRelay <no-reply@localhost>"),
@@ -222,7 +223,13 @@ class Reader {
     return text ?? "";
   }
 
-  /** A default port may be written out or left out. */
+  redisUrl(name: string): string {
+    const text = this.#get(name);
+    if (text === undefined) this.#fault(name, "is required (redis://… or redis+sentinel://…)");
+    else this.parsed(name, checkRedisUrl);
+    return text ?? "";
+  }
+
   /** `Name <address>`, or the address alone. */
   mailbox(name: string, fallback: string): Mailbox {
     const text = this.#get(name) ?? fallback;
@@ -232,6 +239,7 @@ class Reader {
     return { name: title.trim().replace(/^"(.*)"$/, "$1"), address };
   }
 
+  /** A default port may be written out or left out. */
   origin(name: string, fallback: string): string {
     const text = this.#get(name) ?? fallback;
     const url = URL.canParse(text) ? new URL(text) : undefined;

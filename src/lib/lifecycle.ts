@@ -68,6 +68,14 @@ export function unreachable(name: string, reason: string): never {
   process.exit(1);
 }
 
+/** Ends the process: another start against the same Redis cannot help. */
+export function unsuitableRedis(reason: string): never {
+  console.error(
+    `REDIS_URL names one server of a Redis Cluster (${reason}), and the keys are on all of them: use one Redis server, or Sentinels by redis+sentinel://host:26379,…/master-name.`,
+  );
+  process.exit(EXIT_CONFIG);
+}
+
 function reasonOf(error: unknown): string {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
   return cause instanceof Error ? `${cause.message}.` : String(cause);

@@ -2,6 +2,7 @@ import type { ChainableCommander, Redis } from "ioredis";
 
 import { fromMs } from "../lib/clock.ts";
 import { errorFields, type Log } from "../lib/log.ts";
+import { openListener, runScript, script } from "../lib/redis.ts";
 
 /** Subscriptions are spread over this many shards; a shard belongs to one dispatcher at a time. */
 export const SHARDS = 64;
@@ -33,7 +34,7 @@ export interface Schedule extends Waker {
     now: Date,
     limit: number,
   ): Promise<{ due: string[]; nextAt: Date | undefined }>;
-  /** Calls back for every wake by any process from now on. */
+  /** Calls back for every wake by any process while Redis can be reached; resolves once it can. */
   onWake(listener: (wake: Wake) => void): Promise<void>;
 }
 
@@ -41,16 +42,51 @@ export interface Schedule extends Waker {
 const AT_ONCE = 0;
 
 /** One key, so it runs on Redis Cluster; the score is the due time in ms since the epoch. */
-const TAKE_DUE = `
-local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1], 'LIMIT', 0, ARGV[2])
+const TAKE_DUE = script(`
+local due = redis.pcall('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1], 'LIMIT', 0, ARGV[2])
+-- What somebody else put there is dropped: it would stand in the way for ever.
+if due.err then
+  redis.call('DEL', KEYS[1])
+  due = {}
+end
 if #due > 0 then redis.call('ZREM', KEYS[1], unpack(due)) end
 local first = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')
-return {due, first[2] or ''}`;
+return {due, first[2] or ''}`);
+
+const PROBE = script("return redis.call('SET', KEYS[1], '', 'PX', 1000)");
+
+/**
+ * Rejects unless Redis does what the processes ask of it: it runs a script that writes, for every shard. A PING is
+ * answered by one that refuses scripts, is full, is a replica or has only a part of the keys, too.
+ */
+export async function probeRedis(redis: Redis, prefix: string): Promise<void> {
+  const shards = Array.from({ length: SHARDS }, (_, shard) => shard);
+  await Promise.all(
+    shards.map((shard) => runScript(redis, PROBE, `${prefix}{${shard}}:probe`, [])),
+  );
+}
+
+/**
+ * Calls `refuse` if the first connection leads to a Redis Cluster of several servers, which answers MOVED for the shards
+ * of the others. Later it is only warned of: a process that works by its sweeps is not ended for a hint.
+ */
+export function refuseCluster(
+  redis: Redis,
+  prefix: string,
+  refuse: (reason: string) => void,
+): void {
+  redis.once("ready", () => {
+    probeRedis(redis, prefix).catch((error: unknown) => {
+      if (error instanceof Error && error.message.startsWith("MOVED")) refuse(error.message);
+    });
+  });
+}
 
 export function createSchedule(redis: Redis, prefix: string, log: Log): Schedule {
-  // The braces are a hash tag: the keys of one shard live on one node of a cluster.
   const key = (shard: number) => `${prefix}{${shard}}:due`;
   const channel = `${prefix}wake`;
+  const take = (shard: number, now: number, limit: number) =>
+    runScript(redis, TAKE_DUE, key(shard), [now, limit]);
   const run = async (wakes: readonly Wake[], add: (pipeline: ChainableCommander) => void) => {
     if (wakes.length === 0) return;
     try {
@@ -61,6 +97,10 @@ export function createSchedule(redis: Redis, prefix: string, log: Log): Schedule
       if (failed) throw failed;
     } catch (error) {
       log.warn("schedule.failed", { wakes: wakes.length, ...errorFields(error) });
+      if (!(error instanceof Error) || !error.message.startsWith("WRONGTYPE")) return;
+      // Taking nothing drops what has the wrong type.
+      const shards = new Set(wakes.map(({ shard }) => shard));
+      await Promise.allSettled([...shards].map((shard) => take(shard, 0, 0)));
     }
   };
   return {
@@ -82,25 +122,25 @@ export function createSchedule(redis: Redis, prefix: string, log: Log): Schedule
         for (const { shard, subscriptionId } of wakes) pipeline.zrem(key(shard), subscriptionId);
       }),
     async takeDue(shard, now, limit) {
-      const answer: unknown = await redis.eval(TAKE_DUE, 1, key(shard), now.getTime(), limit);
+      const answer = await take(shard, now.getTime(), limit);
       const [due, score]: unknown[] = Array.isArray(answer) ? answer : [];
       const ids = Array.isArray(due) ? due.map(String) : [];
       return { due: ids, nextAt: score === "" ? undefined : fromMs(Number(score)) };
     },
-    async onWake(listener) {
-      // A subscriber waits for Redis to come back instead of failing, and subscribes again by itself.
-      const subscriber = redis.duplicate({
-        enableOfflineQueue: true,
-        maxRetriesPerRequest: null,
-        lazyConnect: false,
-      });
-      // The other connection says it already.
-      subscriber.on("error", () => {});
+    onWake(listener) {
+      const subscriber = openListener(redis);
       subscriber.on("message", (_channel: string, message: string) => {
         const [shard, subscriptionId] = message.split(" ");
         if (subscriptionId !== undefined) listener({ shard: Number(shard), subscriptionId });
       });
-      await subscriber.subscribe(channel);
+      return new Promise((resolve) => {
+        subscriber.on("ready", () => {
+          subscriber.subscribe(channel).then(
+            () => resolve(),
+            (error: unknown) => log.warn("schedule.unheard", errorFields(error)),
+          );
+        });
+      });
     },
   };
 }

@@ -2,9 +2,12 @@ import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 
 import { ulid } from "ulid";
 
+import { connect } from "../../db/client.ts";
 import { EventStreams } from "../../src/http/event-stream.ts";
 import { BASE_PATH } from "../../src/http/base-path.ts";
 import { Problem } from "../../src/lib/problem.ts";
+import { watchSubscription, WatchedSubscriptions } from "../../src/webhooks/actions/watch.ts";
+import { subscriptionById } from "../../src/webhooks/queries/subscriptions.ts";
 import { until } from "../support/receiver.ts";
 import { disable, startWebhooks, type WebhookWorld } from "../support/webhooks.ts";
 
@@ -111,6 +114,58 @@ test("tells the state at once, then each new attempt once, and what changes", as
   expect(stream.messages[3]).toMatchObject({ event: "subscription", data: { is_active: false } });
   expect(stream.messages[4]?.event).toBe("health");
   expect(stream.state.beats).toBeGreaterThan(0);
+});
+
+test("ten watchers read a subscription once a second, and each is told everything", async () => {
+  const { id } = await world.subscribe();
+  const { clock, database, tenants } = world;
+  let reads = 0;
+  const onStatement = (text: string) => {
+    if (/from "(delivery_attempts|webhook_subscriptions)"/.test(text)) reads += 1;
+  };
+  const db = connect(database.url, { max: 4, name: "test", onStatement });
+  const found = await subscriptionById(db, tenants.partners[0].id, id);
+  if (found === undefined) throw new Error("There is no subscription.");
+  const watched = new WatchedSubscriptions({ db, clock });
+  const end = new AbortController();
+  const told = Array.from({ length: 10 }, (): (string | undefined)[] => []);
+  const watchers = told.map((list) => {
+    const sink = {
+      send: (event: string, _: unknown, attemptId?: string) => void list.push(attemptId ?? event),
+      beat: () => {},
+    };
+    const mayRead = async () => true;
+    return watchSubscription({ clock, watched }, found, { sink, mayRead }, end.signal);
+  });
+  await until("all asleep", () => clock.sleepers >= 10);
+  const made = await attempt(id);
+  reads = 0;
+  clock.advance(1_000);
+  await until("the attempt", () => told.every((list) => list.includes(made)));
+  expect(reads).toBe(2);
+  end.abort();
+  await Promise.all(watchers);
+  expect(new Set(told.map(String))).toEqual(new Set([`subscription,health,${made}`]));
+  await db.close();
+});
+
+test("a client that leaves is no failure, whatever is still told to it", async () => {
+  const warned: string[] = [];
+  const log = { ...world.api.deps.log, warn: (event: string) => void warned.push(event) };
+  const streams = new EventStreams({ log });
+  const left = Promise.withResolvers<void>();
+  const told = Promise.withResolvers<void>();
+  const { body } = streams.open(1, async (sink) => {
+    await left.promise;
+    sink.send("late", {});
+    told.resolve();
+    throw new Error("A statement that was under way failed.");
+  });
+  await body?.cancel();
+  left.resolve();
+  await told.promise;
+  await Bun.sleep(0);
+  expect(warned).toEqual([]);
 });
 
 test("ends when the token is revoked", async () => {

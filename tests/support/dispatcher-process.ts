@@ -25,6 +25,14 @@ export class DispatcherProcess {
     this.#child = child;
   }
 
+  /** Its exit status, once it ended by itself. */
+  async exited(): Promise<number | null> {
+    const child = this.#child;
+    if (child !== undefined && child.exitCode === null)
+      await new Promise((resolve) => child.once("exit", resolve));
+    return child?.exitCode ?? null;
+  }
+
   /** SIGKILL: no chance to finish or to say anything. */
   async kill(): Promise<void> {
     await this.#end("SIGKILL");

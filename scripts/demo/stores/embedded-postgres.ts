@@ -13,6 +13,8 @@ export interface PostgresOptions {
   port: number;
   /** False for tests: faster, and lost when the machine (not the server) crashes. */
   durable: boolean;
+  /** The folder of another server's programs than the demo's. */
+  native?: string | undefined;
   /** File descriptor that takes the server's log. */
   log: number;
 }
@@ -28,10 +30,12 @@ const READY_WITHIN_MS = 60_000;
 const STOP_WITHIN_MS = 4_000;
 // Names of the superuser and of the database that every server begins with.
 const NAME = "postgres";
+// The first version with a locale of its own.
+const BUILTIN_LOCALE = 17;
 const FAST = ["fsync=off", "synchronous_commit=off", "full_page_writes=off"];
 
 export async function startEmbeddedPostgres(options: PostgresOptions): Promise<RunningStore> {
-  const files = preparePostgresFiles(options.folder);
+  const files = preparePostgresFiles(options.folder, options.native);
   const data = join(files.home, "data");
   await clearLeftovers(data);
   const password = createCluster(files, data, options.durable);
@@ -95,10 +99,7 @@ function createCluster(files: PostgresFiles, data: string, durable: boolean): st
       `--pwfile=${passwordFile}`,
       "--auth=scram-sha-256",
       "--encoding=UTF8",
-      // The same order of text on every machine, whatever is installed there.
-      "--locale=C",
-      "--locale-provider=builtin",
-      "--builtin-locale=C.UTF-8",
+      ...locale(files.major),
       ...(durable ? [] : ["--no-sync"]),
     ],
     { ...files.owner, ...childOptions(files), encoding: "utf8" },
@@ -110,6 +111,14 @@ function createCluster(files: PostgresFiles, data: string, durable: boolean): st
   }
   renameSync(partial, data);
   return password;
+}
+
+/** The same order of text on every machine, whatever is installed there. */
+function locale(major: number): string[] {
+  if (major >= BUILTIN_LOCALE)
+    return ["--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"];
+  // Before, case beyond ASCII is the system's to know.
+  return ["--locale=C", `--lc-ctype=${process.platform === "linux" ? "C.UTF-8" : "UTF-8"}`];
 }
 
 /**

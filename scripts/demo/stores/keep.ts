@@ -9,7 +9,7 @@ import { join } from "node:path";
 export interface KeeperOrder {
   folder: string;
   temporary: boolean;
-  postgres?: { port: number; durable: boolean };
+  postgres?: { port: number; durable: boolean; native?: string | undefined };
   redis?: { port: number; password: string };
 }
 
@@ -27,7 +27,8 @@ export interface StoresWanted {
   logFile: string;
   /** The keeper removes the folder, with all that anyone put there, when it ends. */
   temporary?: boolean;
-  postgres?: { durable: boolean } | undefined;
+  /** `native`: the folder of another server's programs than the demo's. */
+  postgres?: { durable: boolean; native?: string | undefined } | undefined;
   redis?: boolean | undefined;
 }
 

@@ -29,21 +29,26 @@ type Owner = { uid: number; gid: number } | undefined;
 
 export interface PostgresFiles {
   owner: Owner;
+  /** The server's major version. */
+  major: number;
   /** Folder of initdb and postgres. */
   programs: string;
   /** The server's own folder: real path, owned by `owner`. */
   home: string;
 }
 
-/** Creates what is missing. `folder` holds the data, or becomes a link to where they had to go. */
-export function preparePostgresFiles(folder: string): PostgresFiles {
+/**
+ * Creates what is missing. `folder` holds the data, or becomes a link to where they had to go. `native` is the folder of
+ * another server than the one of our dependencies.
+ */
+export function preparePostgresFiles(folder: string, native = packageFiles()): PostgresFiles {
   const owner = process.getuid?.() === 0 ? unprivilegedOwner() : undefined;
   const home = prepareHome(folder, owner);
-  const native = packageFiles();
+  const major = Number.parseInt(versionOf(native), 10);
   if (linkLibraries(native) && mayReach(owner, join(native, "bin"), "postgres")) {
-    return { owner, programs: join(native, "bin"), home };
+    return { owner, major, programs: join(native, "bin"), home };
   }
-  return { owner, programs: join(copyPrograms(native, home, owner), "bin"), home };
+  return { owner, major, programs: join(copyPrograms(native, home, owner), "bin"), home };
 }
 
 /** PostgreSQL refuses to run as root, so root starts it as the account that owns nothing. */
@@ -145,10 +150,7 @@ function libraryLinks(native: string): { target: string; source: string }[] {
 
 /** Copies the programs, 60 MB once per version, where the clone is read-only or the server's account may not enter it. */
 function copyPrograms(native: string, home: string, owner: Owner): string {
-  const manifest = JSON.parse(readFileSync(join(dirname(native), "package.json"), "utf8")) as {
-    version: string;
-  };
-  const copy = join(home, `programs-${manifest.version}`);
+  const copy = join(home, `programs-${versionOf(native)}`);
   if (existsSync(copy)) return copy;
   const partial = `${copy}.partial`;
   rmSync(partial, { recursive: true, force: true });
@@ -162,4 +164,11 @@ function copyPrograms(native: string, home: string, owner: Owner): string {
   }
   renameSync(partial, copy);
   return copy;
+}
+
+function versionOf(native: string): string {
+  const manifest: { version: string } = JSON.parse(
+    readFileSync(join(dirname(native), "package.json"), "utf8"),
+  );
+  return manifest.version;
 }

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { startStores } from "./keep.ts";
+import { installPostgres } from "./postgres-versions.ts";
 
 export interface TestStores {
   /** Which ones were taken, in words. */
@@ -18,6 +19,8 @@ export interface TestStores {
 interface Given {
   databaseUrl: string | undefined;
   redisUrl: string | undefined;
+  /** Of the PostgreSQL that is started where none was given. */
+  major: number;
 }
 
 const TEST_SETTINGS = [
@@ -42,7 +45,10 @@ export async function startTestStores(given: Given): Promise<TestStores> {
       folder,
       temporary: true,
       logFile: join(folder, "stores.log"),
-      postgres: databaseUrl === undefined ? { durable: false } : undefined,
+      postgres:
+        databaseUrl === undefined
+          ? { durable: false, native: installPostgres(given.major) }
+          : undefined,
       redis: redisUrl === undefined,
     });
     const stores = {
@@ -52,7 +58,7 @@ export async function startTestStores(given: Given): Promise<TestStores> {
     return {
       ...stores,
       folder,
-      kind: `PostgreSQL ${origin(given.databaseUrl, databaseUrl)}, Redis ${origin(given.redisUrl, redisUrl)}`,
+      kind: `PostgreSQL ${given.databaseUrl === undefined ? `${given.major} ` : ""}${origin(given.databaseUrl, databaseUrl)}, Redis ${origin(given.redisUrl, redisUrl)}`,
       async stop() {
         await embedded.stop();
         await containers?.stop();
@@ -90,9 +96,10 @@ async function startContainers(given: Given): Promise<Containers | undefined> {
     const { GenericContainer, Wait, getContainerRuntimeClient } = await import("testcontainers");
     await within(PROBE_MS, getContainerRuntimeClient());
     const password = crypto.randomUUID();
-    const postgres = new GenericContainer("postgres:18-alpine")
+    const postgres = new GenericContainer(`postgres:${given.major}-alpine`)
       .withEnvironment({ POSTGRES_PASSWORD: password })
-      .withTmpFs({ "/var/lib/postgresql": "rw" })
+      // The image declares a volume, since 18 for the folder above the data.
+      .withTmpFs({ [`/var/lib/postgresql${given.major < 18 ? "/data" : ""}`]: "rw" })
       .withCommand(["postgres", ...TEST_SETTINGS.flatMap((setting) => ["-c", setting])])
       // The image starts the server once to set it up, and then for good.
       .withWaitStrategy(Wait.forLogMessage(/ready to accept connections/, 2))

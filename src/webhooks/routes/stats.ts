@@ -6,7 +6,7 @@ import { problem } from "../../http/problem-schema.ts";
 import type { Judged } from "../../http/rules.ts";
 import { Problem } from "../../lib/problem.ts";
 import { showHealth, showStats } from "../actions/stats.ts";
-import { watchSubscription } from "../actions/watch.ts";
+import { watchSubscription, WatchedSubscriptions } from "../actions/watch.ts";
 import * as model from "../stats-model.ts";
 import { reading, webhookRoutesBase, type WebhookRouteDeps } from "./base.ts";
 
@@ -47,13 +47,16 @@ export function statsRoutes(deps: WebhookRouteDeps) {
 
 /** See contract 6.18. */
 export function streamRoute(deps: WebhookRouteDeps) {
+  const { clock } = deps;
+  const watched = new WatchedSubscriptions(deps);
   return webhookRoutesBase(deps).get(
     "/:id/stream",
-    ({ principal, call, subscription }) =>
-      deps.streams.open(principal.userId, (sink, signal) => {
-        const mayRead = () => stillMayRead(deps, principal, call);
-        return watchSubscription(deps, subscription, { sink, mayRead }, signal);
-      }),
+    ({ principal, call, subscription }) => {
+      const mayRead = () => stillMayRead(deps, principal, call);
+      return deps.streams.open(principal.userId, (sink, signal) =>
+        watchSubscription({ clock, watched }, subscription, { sink, mayRead }, signal),
+      );
+    },
     {
       access: reading,
       subscription: true,

@@ -1,0 +1,191 @@
+// Debian's redis-server alone, under Sentinels or as a cluster: what users have, for the tests and redis-failover.ts.
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { Redis } from "ioredis";
+
+const PROGRAM = Bun.which("redis-server");
+const PATIENCE_MS = 60_000;
+
+/** Whether Debian's redis-server, which is a Sentinel too, is here; says so where it is not. */
+export function hasRedisServer(): boolean {
+  if (PROGRAM === null)
+    console.log("Skipped, because there is no redis-server: Sentinels, a cluster and replicas.");
+  return PROGRAM !== null;
+}
+
+export interface RedisServer {
+  readonly port: number;
+  readonly url: string;
+  /** An answer of the server; null while it is away. */
+  ask(...command: [string, ...string[]]): Promise<unknown>;
+  /** Starts it, on the port that it has; it begins empty. */
+  start(): Promise<void>;
+  signal(name: NodeJS.Signals): void;
+  stop(): Promise<void>;
+}
+
+/** A server of one's own on loopback, without persistence; `settings` are lines of its configuration. */
+export async function startRedisServer(
+  settings: readonly string[] = [],
+  kind: "server" | "sentinel" = "server",
+): Promise<RedisServer> {
+  const folder = mkdtempSync(join(tmpdir(), "reviewrelay-redis-"));
+  const port = await freePort();
+  const file = join(folder, "redis.conf");
+  const lines = [`port ${port}`, "bind 127.0.0.1", `dir ${folder}`, ...settings];
+  if (kind === "server") lines.push('save ""', "appendonly no", "repl-diskless-sync-delay 0");
+  writeFileSync(file, `${lines.join("\n")}\n`);
+  let child: ChildProcess | undefined;
+  const server: RedisServer = {
+    port,
+    url: `redis://127.0.0.1:${port}`,
+    ask: (name, ...rest) => ask(port, name, rest),
+    async start() {
+      child = spawn(PROGRAM ?? "", [file, ...(kind === "sentinel" ? ["--sentinel"] : [])], {
+        stdio: "ignore",
+      });
+      await eventually("a Redis server", async () => (await server.ask("PING")) === "PONG");
+    },
+    signal: (name) => void child?.kill(name),
+    async stop() {
+      await end(child);
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+  await server.start();
+  return server;
+}
+
+export interface Sentinels {
+  /** For `REDIS_URL`. */
+  readonly url: string;
+  /** Both servers: first the one that is the master at the start. */
+  readonly servers: readonly [RedisServer, RedisServer];
+  /** Who is the master, as the Sentinels say. */
+  master(): Promise<RedisServer>;
+  /** Resolves when each Sentinel knows a replica that could take over, and the others. */
+  settled(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** A master, a replica and three Sentinels, of which two decide after a second of silence. */
+export async function startSentinels(): Promise<Sentinels> {
+  const first = await startRedisServer();
+  const second = await startRedisServer([`replicaof 127.0.0.1 ${first.port}`]);
+  const watching = await Promise.all(
+    [1, 2, 3].map(() =>
+      startRedisServer(
+        [
+          `sentinel monitor main 127.0.0.1 ${first.port} 2`,
+          "sentinel down-after-milliseconds main 1000",
+          "sentinel failover-timeout main 3000",
+        ],
+        "sentinel",
+      ),
+    ),
+  );
+  const servers = [first, second] as const;
+  const field = async (sentinel: RedisServer, name: string) => {
+    const answer = await sentinel.ask("SENTINEL", "MASTER", "main");
+    const fields = Array.isArray(answer) ? answer.map(String) : [];
+    return fields[fields.indexOf(name) + 1];
+  };
+  const sentinels: Sentinels = {
+    url: `redis+sentinel://${watching.map(({ port }) => `127.0.0.1:${port}`).join(",")}/main`,
+    servers,
+    async master() {
+      const ports = await Promise.all(watching.map((one) => field(one, "port")));
+      return servers.find((one) => ports.every((port) => port === String(one.port))) ?? first;
+    },
+    async settled() {
+      for (const one of watching)
+        await eventually("what a Sentinel knows", async () => {
+          const replicas = await one.ask("SENTINEL", "REPLICAS", "main");
+          const text = JSON.stringify(replicas);
+          const isReady = text.includes('"slave"') && text.includes('"master-link-status","ok"');
+          return (
+            isReady &&
+            (await field(one, "flags")) === "master" &&
+            (await field(one, "num-other-sentinels")) === "2"
+          );
+        });
+    },
+    async stop() {
+      for (const one of [...watching, ...servers]) await one.stop();
+    },
+  };
+  await sentinels.settled();
+  return sentinels;
+}
+
+/** Three masters that share the slots. */
+export async function startCluster(): Promise<{ url: string; stop(): Promise<void> }> {
+  const nodes = await Promise.all([1, 2, 3].map(() => startRedisServer(["cluster-enabled yes"])));
+  const last = 16_383;
+  const share = Math.ceil((last + 1) / nodes.length);
+  for (const [n, node] of nodes.entries()) {
+    const to = Math.min(last, (n + 1) * share - 1);
+    await node.ask("CLUSTER", "ADDSLOTSRANGE", String(n * share), String(to));
+    await node.ask("CLUSTER", "SET-CONFIG-EPOCH", String(n + 1));
+    await node.ask("CLUSTER", "MEET", "127.0.0.1", String(nodes[0]?.port));
+  }
+  for (const node of nodes)
+    await eventually("a cluster", async () =>
+      String(await node.ask("CLUSTER", "INFO")).includes("cluster_state:ok"),
+    );
+  return {
+    url: nodes[0]?.url ?? "",
+    async stop() {
+      for (const node of nodes) await node.stop();
+    },
+  };
+}
+
+async function ask(port: number, name: string, rest: readonly string[]): Promise<unknown> {
+  const redis = new Redis({
+    port,
+    protocol: 2,
+    lazyConnect: true,
+    connectTimeout: 1_000,
+    commandTimeout: 1_000,
+    enableReadyCheck: false,
+    retryStrategy: () => null,
+  });
+  redis.on("error", () => {});
+  try {
+    return await redis.call(name, ...rest);
+  } catch {
+    return null;
+  } finally {
+    redis.disconnect();
+  }
+}
+
+async function end(child: ChildProcess | undefined): Promise<void> {
+  if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+  const ended = new Promise((resolve) => child.once("exit", resolve));
+  child.kill("SIGKILL");
+  await ended;
+}
+
+async function eventually(what: string, holds: () => Promise<boolean>): Promise<void> {
+  const until = performance.now() + PATIENCE_MS;
+  while (!(await holds())) {
+    if (performance.now() > until) throw new Error(`Not within ${PATIENCE_MS} ms: ${what}`);
+    await Bun.sleep(50);
+  }
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve) => {
+    const probe = createServer().listen(0, "127.0.0.1", () => {
+      const address = probe.address();
+      const port = typeof address === "object" && address !== null ? address.port : 0;
+      probe.close(() => resolve(port));
+    });
+  });
+}
