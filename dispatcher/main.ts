@@ -12,6 +12,7 @@ import { createDeliver } from "./delivery/deliver.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { HttpClient } from "./http/client.ts";
 import { createLeases } from "./shards/leases.ts";
+import { PostgresClock } from "./shards/postgres-clock.ts";
 import { MAIL_RETRY_DELAYS_MS } from "./mail/decide.ts";
 import { createMailStore } from "./mail/store.ts";
 import { createMailTransport } from "./mail/transport.ts";
@@ -21,6 +22,8 @@ import { createStore } from "./store/store.ts";
 import { createUlids } from "./store/ulids.ts";
 
 const CONNECTIONS = 6;
+/** Renewals wait for nothing else: they have a connection of their own. */
+const LEASE_CONNECTIONS = 1;
 /**
  * The outbox is empty at one moment and holds a backlog at the next, and a plan that was made for the one must serve
  * the other. So statements are planned once, and go by keys, never by a walk through all of a table.
@@ -34,14 +37,18 @@ const PLANNER = {
 };
 
 const config = configOrExit();
-const clock = systemClock;
-const log = createLog({ level: config.logLevel, role: "dispatcher", clock });
+const clock = new PostgresClock(systemClock);
+const log = createLog({ level: config.logLevel, role: "dispatcher", clock: systemClock });
 const stop = stopSignal(config.parentPid);
 
 const db = connect(config.databaseUrl, {
   max: CONNECTIONS,
   name: "reviewrelay-dispatcher",
   settings: PLANNER,
+});
+const leaseDb = connect(config.databaseUrl, {
+  max: LEASE_CONNECTIONS,
+  name: "reviewrelay-dispatcher-lease",
 });
 await reachableOrExit("DATABASE_URL", () => ping(db), clock);
 const redis = openRedis(config.redisUrl, log, () =>
@@ -70,7 +77,7 @@ const dispatcher = new Dispatcher({
   clock,
   log,
   schedule: createSchedule(redis, config.redisPrefix, log),
-  leases: createLeases(db, log),
+  leases: createLeases(db, leaseDb),
   store: measured.store(createStore({ db, clock, box, log, config })),
   deliver: measured.deliver(createDeliver({ clock, client })),
   retryDelaysMs: config.retryDelaysMs,
@@ -93,6 +100,6 @@ await dispatcher.run(stop);
 client.close();
 transport?.close();
 redis.disconnect();
-await db.close();
+await Promise.all([db.close(), leaseDb.close()]);
 log.info("dispatcher.stopped");
 process.exit(0);

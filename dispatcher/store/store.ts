@@ -11,6 +11,7 @@ import { dispatchBatch, type BatchDispatch, type BatchResult } from "./batch.ts"
 import { mailOwners } from "../mail/disable-mail.ts";
 import type { BodySource, Entry, Subscription } from "../actor/entry.ts";
 import { nextMailAt } from "../mail/queries.ts";
+import { lastSequencesOf } from "./inheritance-queries.ts";
 import * as queries from "./load-queries.ts";
 import type { EntryRow, SubscriptionRow } from "./load-queries.ts";
 import { sweepShards, type SweptSubscription } from "./sweep.ts";
@@ -31,6 +32,7 @@ export interface DispatchStore {
 
 interface StoreDeps {
   readonly db: Db;
+  /** The clock of Postgres. */
   readonly clock: Clock;
   readonly box: SecretBox;
   readonly log: Log;
@@ -42,9 +44,11 @@ export function createStore(deps: StoreDeps): DispatchStore {
   return {
     async load(requests) {
       const ids = requests.map((request) => request.id);
-      const [subscriptions, entries] = await Promise.all([
+      const heirs = requests.filter((request) => request.inherits).map((request) => request.id);
+      const [subscriptions, entries, lastSequences] = await Promise.all([
         queries.activeSubscriptions(db, ids, clock.now()),
         queries.nextEntries(db, requests),
+        lastSequencesOf(db, heirs),
       ]);
       const known = new Map(subscriptions.map((row) => [row.id, row]));
       const entriesOf = Map.groupBy(entries, (row) => row.subscriptionId);
@@ -59,12 +63,14 @@ export function createStore(deps: StoreDeps): DispatchStore {
             subscription,
             entries: own.filter((entry) => !entry.isTest),
             tests: own.filter((entry) => entry.isTest),
+            lastSequence: lastSequences.get(request.id),
           },
         };
       });
     },
     async commit(dispatcherId, records, repeated) {
-      const group = { records, repeated, now: clock.now() };
+      const monotonicMs = clock.monotonicMs();
+      const group = { records, repeated, now: clock.now(), monotonicMs };
       // Only a permanent failure can disable, and only then is there a mail to write in the same transaction.
       if (records.every((record) => record.decision.kind !== "failed"))
         return commitAttempts(db, dispatcherId, group);

@@ -2,6 +2,7 @@ import { createDeliver, type Deliver } from "../../dispatcher/delivery/deliver.t
 import { Dispatcher } from "../../dispatcher/dispatcher.ts";
 import { HttpClient, type HttpClientOptions } from "../../dispatcher/http/client.ts";
 import { createLeases } from "../../dispatcher/shards/leases.ts";
+import { PostgresClock } from "../../dispatcher/shards/postgres-clock.ts";
 import { MAIL_RETRY_DELAYS_MS } from "../../dispatcher/mail/decide.ts";
 import { createMailStore } from "../../dispatcher/mail/store.ts";
 import type { MailTransport } from "../../dispatcher/mail/transport.ts";
@@ -66,7 +67,7 @@ export function startDispatcher(deps: {
   wrap?: (deliver: Deliver) => Deliver;
 }): RunningDispatcher {
   const log = deps.log ?? silentLog;
-  const clock = systemClock;
+  const clock = new PostgresClock(systemClock);
   const client = new HttpClient({
     policy: { allowHttp: true, allowedNetworks: parseNetworks("127.0.0.0/8") },
     timeoutMs: deps.timeoutMs ?? 60_000,
@@ -77,7 +78,7 @@ export function startDispatcher(deps: {
     clock,
     log,
     schedule: deps.schedule,
-    leases: createLeases(deps.db, log),
+    leases: createLeases(deps.db, deps.db),
     store: createStore({
       db: deps.db,
       clock,
