@@ -1,6 +1,12 @@
 import { errorFields, type Log } from "../../src/lib/log.ts";
 import { Waiter } from "../../src/lib/waiter.ts";
-import { LEASE_RENEW_MS, LEASE_SAFE_MS, LEASE_WATCH_MS, type Claim, type Leases } from "./leases.ts";
+import {
+  LEASE_RENEW_MS,
+  LEASE_SAFE_MS,
+  LEASE_WATCH_MS,
+  type Claim,
+  type Leases,
+} from "./leases.ts";
 import type { PostgresClock } from "./postgres-clock.ts";
 import { Undertaker } from "./undertaker.ts";
 
@@ -37,6 +43,9 @@ interface HoldingsDeps {
 const PATIENCE_MS = 20_000;
 /** How long the requests of a closed shard may take: it begins no new ones, and breaks these off afterwards. */
 const CLOSING_MS = 2_000;
+
+/** The clocks of the process may tell of times since a renewal that differ by less than this. */
+const CLOCKS_APART_MS = 500;
 
 /** When a renewal began, by the two clocks of the process. */
 interface Renewal {
@@ -90,17 +99,17 @@ export class Holdings {
   }
 
   /**
-   * Whether something may be sent: only while nobody else can have taken over. A machine that was suspended knows it by
-   * the wall clock alone; where that was only set, sending pauses until the next renewal.
+   * Whether something may be sent: only while nobody else can have taken over. Over a suspension of the machine the
+   * monotonic clock may stand still, and the wall clock may be set: unless both tell of the same time since the renewal,
+   * sending pauses until the next one.
    */
   get safe(): boolean {
     if (this.#renewed === undefined) return false;
     const { clock } = this.#deps;
     const { monotonicMs, ownMs } = this.#renewed;
-    return (
-      clock.monotonicMs() - monotonicMs < LEASE_SAFE_MS &&
-      Math.abs(clock.ownMs() - ownMs) < LEASE_SAFE_MS
-    );
+    const passedMs = clock.monotonicMs() - monotonicMs;
+    const ownPassedMs = clock.ownMs() - ownMs;
+    return passedMs < LEASE_SAFE_MS && Math.abs(ownPassedMs - passedMs) < CLOCKS_APART_MS;
   }
 
   /** Renews the lease until `ended`, then gives everything back. Without Postgres the lease runs out by itself. */

@@ -31,24 +31,33 @@ export function createStore(deps: StoreDeps, process: Process): DispatchStore {
         return read();
       };
       monitor.loading(process, requests);
-      // The two statements run on two connections, so each may see another state.
-      const [subscriptions, entries] = await Promise.all([
+      // The statements run on connections of their own, so each may see another state.
+      const [subscriptions, entries, lastSequences] = await Promise.all([
         network.call(process, { server, name: "load subscriptions" }, () =>
           at(() => requests.map((one) => activeSubscription(tables, one.id))),
         ),
         network.call(process, { server, name: "load entries" }, () =>
           at(() => requests.map((one) => nextEntries(tables, one))),
         ),
+        network.call(process, { server, name: "load sequences" }, () =>
+          requests.map((one) => lastSequence(tables, one)),
+        ),
       ]);
       return requests.map((request, i) => {
-        monitor.loaded(process, request.id, snapshotMs);
-        return toLoaded(request, subscriptions[i], entries[i] ?? []);
+        monitor.loaded(process, request, snapshotMs);
+        return toLoaded(request, subscriptions[i], {
+          entries: entries[i] ?? [],
+          lastSequence: lastSequences[i],
+        });
       });
     },
-    commit: (dispatcherId, records) =>
-      network.call(process, { server, name: "commit" }, (session) =>
-        commitAttempts({ world, tables, monitor, dispatcherId, records }, session),
-      ),
+    commit(dispatcherId, records) {
+      const monotonicMs = process.clock.monotonicMs();
+      const commit = { world, tables, monitor, dispatcherId, records, monotonicMs };
+      return network.call(process, { server, name: "commit" }, (session) =>
+        commitAttempts(commit, session),
+      );
+    },
     dispatchBatch: (batch) =>
       network.call(process, { server, name: "dispatch batch" }, (session) =>
         dispatchBatch(deps, batch, session),
@@ -101,6 +110,12 @@ function nextEntries(tables: Tables, request: LoadRequest): Entry[] {
   return found.map(toEntry);
 }
 
+/** `lastSequencesOf`. */
+function lastSequence(tables: Tables, { id, inherits }: LoadRequest): number | undefined {
+  const row = tables.subscription(id);
+  return inherits && row.open ? row.lastSequence : undefined;
+}
+
 function toEntry(row: OutboxRow): Entry {
   const { eventId } = row;
   return {
@@ -121,7 +136,7 @@ function toEntry(row: OutboxRow): Entry {
 function toLoaded(
   request: LoadRequest,
   subscription: Subscription | undefined,
-  entries: readonly Entry[],
+  { entries, lastSequence: last }: { entries: readonly Entry[]; lastSequence: number | undefined },
 ): Loaded {
   if (subscription === undefined) return { request, found: undefined };
   return {
@@ -130,6 +145,7 @@ function toLoaded(
       subscription,
       entries: entries.filter((entry) => !entry.isTest),
       tests: entries.filter((entry) => entry.isTest),
+      lastSequence: last,
     },
   };
 }

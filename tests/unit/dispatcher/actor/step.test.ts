@@ -192,7 +192,10 @@ describe("one lane", () => {
     const moved = { ...subscription, webhookUrl: "https://elsewhere.example/hook" };
     const next = tell({
       kind: "loaded",
-      loaded: { request, found: { subscription: moved, entries: [], tests: [], lastSequence: undefined } },
+      loaded: {
+        request,
+        found: { subscription: moved, entries: [], tests: [], lastSequence: undefined },
+      },
     });
     expect(next).toContainEqual(expect.objectContaining({ kind: "send", subscription: moved }));
   });
@@ -213,7 +216,15 @@ describe("one lane", () => {
     now = later(100);
     const late = tell({
       kind: "loaded",
-      loaded: { request, found: { subscription, entries: [entry(MAX_QUEUED + 1)], tests: [] } },
+      loaded: {
+        request,
+        found: {
+          subscription,
+          entries: [entry(MAX_QUEUED + 1)],
+          tests: [],
+          lastSequence: undefined,
+        },
+      },
     });
     expect(sent(late)).toEqual([]);
     expect(load(late).after).toBe(0);
@@ -227,7 +238,12 @@ describe("several causes at once", () => {
       kind: "loaded",
       loaded: {
         request,
-        found: { subscription: { ...subscription, ...overrides }, entries, tests: [] },
+        found: {
+          subscription: { ...subscription, ...overrides },
+          entries,
+          tests: [],
+          lastSequence: undefined,
+        },
       },
     });
   const commit = (lane: string, decision: Decision = delivered) =>
@@ -327,7 +343,10 @@ describe("a test event", () => {
     tell({ kind: "committed", lane: "test:2", decision: delivered, active: true });
     const effects = tell({
       kind: "loaded",
-      loaded: { request, found: { subscription, entries: [], tests: [probe] } },
+      loaded: {
+        request,
+        found: { subscription, entries: [], tests: [probe], lastSequence: undefined },
+      },
     });
     expect(sent(effects)).toEqual([]);
   });
@@ -337,7 +356,10 @@ describe("a test event", () => {
     const request = load(tell({ kind: "woken" }));
     const again = tell({
       kind: "loaded",
-      loaded: { request, found: { subscription, entries: [], tests: [probe] } },
+      loaded: {
+        request,
+        found: { subscription, entries: [], tests: [probe], lastSequence: undefined },
+      },
     });
     expect(sent(again)).toEqual([]);
   });
@@ -364,7 +386,12 @@ describe("a lane per review", () => {
       kind: "loaded",
       loaded: {
         request,
-        found: { subscription: { ...subscription, ...byReview }, entries: [], tests: [], lastSequence: undefined },
+        found: {
+          subscription: { ...subscription, ...byReview },
+          entries: [],
+          tests: [],
+          lastSequence: undefined,
+        },
       },
     });
     tell({ kind: "answered", lane: "review:1", decision: delivered });
