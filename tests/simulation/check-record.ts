@@ -79,8 +79,8 @@ function checkTold(
   if (possiblyRepeated && !watch.mayRepeat.has(sequence))
     say("possible repeats told", "as a possible repeat, which it cannot be");
   if (possiblyRepeated || world.nowMs - watch.reorderedMs < REORDER_EXCUSE_MS) return;
-  // What is disabled when its shard is taken over is not seen by the sweep; it is told no repeat of when it is enabled.
-  if (world.nowMs - subscription.changedMs < REORDER_EXCUSE_MS) return;
+  // What is disabled while its shard is taken over is not seen by the first sweep.
+  if (!watch.wasActive || subscription.changedMs > watch.buriedMs) return;
   const unrecorded = watch.posts
     .get(sequence)
     ?.find(

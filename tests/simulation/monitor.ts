@@ -168,8 +168,13 @@ export class Monitor {
     const wellMs = nowMs - Math.max(process.troubledMs, postgresDownMs);
     if (process.alive && process.dispatcherId === id && wellMs > RENEWED_MS)
       this.#world.violate("no burial of the living", `${id} renews its lease and is buried`);
-    for (const subscription of this.#tables.subscriptions.values())
-      if (shards.includes(subscription.shard)) this.#allowRepeats(subscription);
+    for (const subscription of this.#tables.subscriptions.values()) {
+      if (!shards.includes(subscription.shard)) continue;
+      const watch = this.watch(subscription.id);
+      watch.buriedMs = nowMs;
+      watch.wasActive = subscription.state === "active";
+      this.#allowRepeats(subscription);
+    }
   }
 
   /** Whoever claimed an orphaned shard looks for the first time at what it has to do there. */

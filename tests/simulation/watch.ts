@@ -54,6 +54,9 @@ export interface Watch {
   readonly recorded: Set<string>;
   /** The entries that a dead holder of the shard may have sent, and a record may say so of. */
   readonly mayRepeat: Set<number>;
+  /** When a holder of its shard was last buried, and whether it was active then. */
+  buriedMs: number;
+  wasActive: boolean;
   /** When the ordering last changed; minus infinity if it never did. */
   reorderedMs: number;
 }
@@ -76,6 +79,8 @@ export function createWatch(): Watch {
     dispatched: new Set(),
     recorded: new Set(),
     mayRepeat: new Set(),
+    buriedMs: Number.POSITIVE_INFINITY,
+    wasActive: true,
     reorderedMs: Number.NEGATIVE_INFINITY,
   };
 }
