@@ -1,12 +1,7 @@
+import type { Claim } from "./claim.ts";
 import { errorFields, type Log } from "../../src/lib/log.ts";
 import { Waiter } from "../../src/lib/waiter.ts";
-import {
-  LEASE_RENEW_MS,
-  LEASE_SAFE_MS,
-  LEASE_WATCH_MS,
-  type Claim,
-  type Leases,
-} from "./leases.ts";
+import { LEASE_RENEW_MS, LEASE_SAFE_MS, LEASE_WATCH_MS, type Leases } from "./leases.ts";
 import type { PostgresClock } from "./postgres-clock.ts";
 import { Undertaker } from "./undertaker.ts";
 

@@ -3,8 +3,8 @@ import { and, asc, eq, exists, inArray, isNull, sql } from "drizzle-orm";
 import type { Db, DbOrTx, Tx } from "../../db/client.ts";
 import { dispatchers, shards } from "../../db/schema/dispatchers.ts";
 import { rows, statement } from "../../db/statement.ts";
+import type { Claim } from "./claim.ts";
 import type { Heartbeat } from "./heartbeats.ts";
-import type { Claim } from "./leases.ts";
 
 // What updates by a list is SQL.
 

@@ -1,5 +1,6 @@
 import type { Db } from "../../db/client.ts";
 import { SHARDS } from "../../src/outbox/schedule.ts";
+import type { Claim } from "./claim.ts";
 import type { Heartbeat } from "./heartbeats.ts";
 import * as queries from "./lease-queries.ts";
 
@@ -23,15 +24,7 @@ export const LEASE_WATCH_MS = 500;
 /** A look that comes later than this after the one before it begins anew: the others may not have reached Postgres either. */
 export const LEASE_BLIND_MS = 2_000;
 
-/** One holding of a shard. */
-export interface Claim {
-  /** How often the shard has been claimed. */
-  readonly epoch: number;
-  /** An earlier holder died, and the first entries of its lanes may have been sent already. */
-  readonly orphaned: boolean;
-}
-
-export interface Assignment {
+interface Assignment {
   /** All shards that are ours now, those just claimed included. */
   readonly owned: ReadonlyMap<number, Claim>;
   /** How many shards are to be given up for the others. */

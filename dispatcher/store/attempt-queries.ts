@@ -37,11 +37,11 @@ const COLUMNS = Object.values(ATTEMPT_FIELDS);
 const NUMBERED = sql.raw(
   COLUMNS.map((column, i) => {
     const field = `f[${i + 1}]`;
-    const value =
+    const typed =
       column === ATTEMPT_FIELDS.nextAttemptAt
         ? `(now() + ${field}::double precision * interval '1 millisecond')`
         : field;
-    return `${value}::${typeOf(column)} as ${column.name}`;
+    return `${typed}::${typeOf(column)} as ${column.name}`;
   }).join(", "),
 );
 
@@ -111,7 +111,7 @@ function waitAndCount(now: SQL): SQL {
              updated_at = case when ${REACHED} then ${now}::timestamptz else w.updated_at end
         from runs r
        where w.id = r.subscription_id and w.state = 'active'
-         and (r.leading > 0 or r.trailing > 0 or w.consecutive_failure_count > 0)
+         and (r.leading > 0 or r.longest > 0 or w.consecutive_failure_count > 0)
       returning w.id, w.state
     )`;
 }

@@ -1,4 +1,5 @@
-import { fairShare, type Claim, type Leases } from "../../dispatcher/shards/leases.ts";
+import type { Claim } from "../../dispatcher/shards/claim.ts";
+import { fairShare, type Leases } from "../../dispatcher/shards/leases.ts";
 import { bury, heartbeatsOf } from "./bury.ts";
 import type { StoreDeps } from "./dispatch-store.ts";
 import type { Session } from "./network.ts";

@@ -5,7 +5,7 @@ import { replaceFunction, replaceMethod } from "./replace.ts";
 export const PLANTS_IN_LEASES: readonly Plant[] = [
   {
     name: "early-takeover",
-    seed: 2,
+    seed: 1,
     bug: "A lease is taken over before it has run out.",
     async grow() {
       const { Heartbeats } = await import("../../dispatcher/shards/heartbeats.ts");
@@ -22,7 +22,7 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
   },
   {
     name: "lease-by-store-clock",
-    seed: 2,
+    seed: 4,
     bug: "A lease has run out when its last renewal is long ago by the clock of Postgres.",
     async grow() {
       const { Heartbeats } = await import("../../dispatcher/shards/heartbeats.ts");
@@ -36,7 +36,7 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
   },
   {
     name: "walked-dead",
-    seed: 2,
+    seed: 5,
     bug: "The renewal waits for a burial, which walks through all that the dead had to do.",
     async grow() {
       const { createLeases } = await import("./leases.ts");
@@ -62,7 +62,7 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
   },
   {
     name: "record-of-the-dead",
-    seed: 2,
+    seed: 3,
     bug: "Whoever ends a lease records what the dead may have sent, as if it had been.",
     async grow() {
       const { orphanShards } = await import("./bury.ts");
@@ -89,7 +89,7 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
   },
   {
     name: "untold-repeat",
-    seed: 2,
+    seed: 8,
     bug: "The record of a possible repeat does not say that it is one.",
     async grow() {
       const { recordAttempt } = await import("../../dispatcher/delivery/record.ts");
@@ -101,7 +101,7 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
   },
   {
     name: "unmarked-lanes",
-    seed: 2,
+    seed: 8,
     bug: "Only the lanes that the first load shows are taken for sent from by the dead.",
     async grow() {
       const { inherit } = await import("../../dispatcher/actor/inheritance.ts");
@@ -113,7 +113,7 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
   },
   {
     name: "endless-inheritance",
-    seed: 2,
+    seed: 3,
     bug: "What comes long after a takeover is told as a possible repeat, too.",
     async grow() {
       const { inherit } = await import("../../dispatcher/actor/inheritance.ts");
@@ -128,7 +128,7 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
   },
   {
     name: "forgotten-orphan",
-    seed: 2,
+    seed: 13,
     bug: "A claim clears what the burial has noted, and its answer is lost.",
     async grow() {
       const { claimOf } = await import("./leases.ts");
@@ -142,7 +142,7 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
   },
   {
     name: "own-clock",
-    seed: 2,
+    seed: 8,
     bug: "The clock of the process says when a retry is due.",
     async grow() {
       const { PostgresClock } = await import("../../dispatcher/shards/postgres-clock.ts");
@@ -156,8 +156,15 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
     bug: "A process that was suspended goes by its monotonic clock alone, and sends before it looks at its lease.",
     async grow() {
       const { PostgresClock } = await import("../../dispatcher/shards/postgres-clock.ts");
-      replaceMethod(PostgresClock.prototype, "ownMs", () => () => 0);
+      replaceMethod(
+        PostgresClock.prototype,
+        "ownMs",
+        () =>
+          function (this: InstanceType<typeof PostgresClock>) {
+            return this.monotonicMs();
+          },
+      );
     },
-    breaks: ["one owner", "one request per lane"],
+    breaks: ["one owner", "one request per lane", "settings of the moment"],
   },
 ];
