@@ -1,5 +1,6 @@
 import { createActor, type Actor } from "./actor/state.ts";
 import type { Wake } from "../src/outbox/schedule.ts";
+import type { Inheritance } from "./actor/inheritance.ts";
 
 /** The actors in memory: one for each subscription that has something to do. */
 export class Actors {
@@ -9,11 +10,11 @@ export class Actors {
     return this.#byId.size;
   }
 
-  /** The actor of a subscription; a new one if there is none. */
-  of({ subscriptionId, shard }: Wake): Actor {
+  /** The actor of a subscription; a new one, with what it inherits, if there is none. */
+  of({ subscriptionId, shard }: Wake, inherited?: Inheritance): Actor {
     let actor = this.#byId.get(subscriptionId);
     if (actor === undefined) {
-      actor = createActor(subscriptionId, shard);
+      actor = createActor(subscriptionId, shard, inherited);
       this.#byId.set(subscriptionId, actor);
     }
     return actor;

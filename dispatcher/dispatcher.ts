@@ -1,4 +1,3 @@
-import type { Clock } from "../src/lib/clock.ts";
 import { errorFields, type Log } from "../src/lib/log.ts";
 import { MAIL_WAKE } from "../src/outbox/mail.ts";
 import type { Schedule, Wake } from "../src/outbox/schedule.ts";
@@ -9,8 +8,10 @@ import { Actors } from "./actors.ts";
 import { Alarm } from "./shards/alarm.ts";
 import { Committer } from "./store/committer.ts";
 import type { Deliver } from "./delivery/deliver.ts";
+import { Inheritances } from "./inheritances.ts";
 import { Holdings } from "./shards/holdings.ts";
 import type { Leases } from "./shards/leases.ts";
+import type { PostgresClock } from "../src/lib/postgres-clock.ts";
 import { Loader } from "./store/loader.ts";
 import { Mailer } from "./mail/mailer.ts";
 import type { MailStore } from "./mail/store.ts";
@@ -19,7 +20,7 @@ import { Sender } from "./delivery/sender.ts";
 import type { DispatchStore } from "./store/store.ts";
 
 export interface DispatcherDeps {
-  readonly clock: Clock;
+  readonly clock: PostgresClock;
   readonly log: Log;
   readonly schedule: Schedule;
   readonly leases: Leases;
@@ -54,6 +55,7 @@ type Effects = {
 export class Dispatcher {
   readonly #deps: DispatcherDeps;
   readonly #actors = new Actors();
+  readonly #inheritances = new Inheritances();
   readonly #holdings: Holdings;
   readonly #alarm: Alarm;
   readonly #loader: Loader;
@@ -67,7 +69,8 @@ export class Dispatcher {
     this.#holdings = new Holdings(
       { ...deps, newId },
       {
-        claimed: (shards) => this.#alarm.claimed(shards),
+        claimed: (shards, orphaned) => this.#takeOver(shards, orphaned),
+        inherits: (shard) => this.#inheritances.isOpen(shard),
         lingers: (shard) =>
           this.#sender.lingers(shard) || (shard === MAIL_WAKE.shard && this.#mailer.busy),
         closed: (shard) => this.#close(shard),
@@ -77,11 +80,11 @@ export class Dispatcher {
         lost: () => this.#startOver(),
       },
     );
-    this.#alarm = new Alarm(
-      deps,
-      () => this.#holdings.shards,
-      (wake) => this.#wake(wake),
-    );
+    this.#alarm = new Alarm(deps, {
+      shards: () => this.#holdings.shards,
+      ring: (wake) => this.#wake(wake),
+      swept: (shards) => this.#inheritances.swept(shards),
+    });
     this.#mailer = new Mailer(
       { ...deps, ...deps.mail },
       {
@@ -128,7 +131,13 @@ export class Dispatcher {
   #wake(wake: Wake): void {
     if (!this.#holdings.serves(wake.shard)) return;
     if (wake.subscriptionId === MAIL_WAKE.subscriptionId) return this.#mailer.wake();
-    this.#tell(this.#actors.of(wake), { kind: "woken" });
+    this.#tell(this.#actors.of(wake, this.#inheritances.of(wake)), { kind: "woken" });
+  }
+
+  #takeOver(shards: readonly number[], orphaned: readonly number[]): void {
+    this.#inheritances.forget(shards);
+    this.#inheritances.begin(orphaned, this.#deps.clock.now());
+    this.#alarm.claimed(shards);
   }
 
   #tell(actor: Actor, event: ActorEvent): void {
@@ -163,6 +172,7 @@ export class Dispatcher {
       void this.#alarm.plan({ subscriptionId: id, shard }, until),
     drop: (actor) => {
       this.#actors.drop(actor);
+      this.#inheritances.dropped(actor);
       this.#holdings.actorGone(actor.shard);
     },
   };
@@ -198,6 +208,7 @@ export class Dispatcher {
   /** Throws away everything in memory: others deliver it now. */
   #startOver(): void {
     this.#actors.clear();
+    this.#inheritances.clear();
     this.#sender.startOver();
     this.#loader.clear();
     this.#committer.clear();

@@ -29,15 +29,20 @@ import { createStore } from "./store/store.ts";
 import { createUlids } from "./store/ulids.ts";
 
 const CONNECTIONS = 6;
+/** Renewals wait for nothing else: they have a connection of their own. */
+const LEASE_CONNECTIONS = 1;
 
 const config = configOrExit();
 const log = createLog({ level: config.logLevel, role: "dispatcher", clock: systemClock });
 const stop = stopSignal(config.parentPid);
 
 const db = connect(config.databaseUrl, { max: CONNECTIONS, name: "reviewrelay-dispatcher" });
+const leaseDb = connect(config.databaseUrl, {
+  max: LEASE_CONNECTIONS,
+  name: "reviewrelay-dispatcher-lease",
+});
 await reachableOrExit("DATABASE_URL", () => ping(db), systemClock);
 const clock = await PostgresClock.open({ machine: systemClock, log, ask: () => serverTime(db) });
-void clock.follow(stop);
 const redis = openRedis(config.redisUrl, log, () =>
   unreachable("REDIS_URL", "no connection for a minute."),
 );
@@ -66,7 +71,7 @@ const dispatcher = new Dispatcher({
   clock,
   log,
   schedule: createSchedule(redis, config.redisPrefix, log),
-  leases: createLeases(db, log),
+  leases: createLeases(db, leaseDb),
   store: measured.store(createStore({ db, clock, box, log, config })),
   deliver: measured.deliver(createDeliver({ clock, client })),
   retryDelaysMs: config.retryDelaysMs,
@@ -90,6 +95,6 @@ await dispatcher.run(stop);
 client.close();
 transport?.close();
 redis.disconnect();
-await db.close();
+await Promise.all([db.close(), leaseDb.close()]);
 log.info("dispatcher.stopped");
 process.exit(0);

@@ -7,6 +7,7 @@ const BENCHMARKS: Record<string, () => Promise<unknown>> = {
   dispatch: () => import("./bench/dispatch.ts"),
   ingest: () => import("./bench/ingest.ts"),
   plans: () => import("./bench/plans.ts"),
+  takeover: () => import("./bench/takeover.ts"),
 };
 /** EX_USAGE of sysexits.h. */
 const EXIT_USAGE = 64;

@@ -47,6 +47,10 @@ export const deliveryAttempts = pgTable(
      * the attempt (contract 7.10): the receiver may have got it twice, so the record says so.
      */
     resent: boolean("resent").notNull().default(false),
+    /**
+     * A dead process may have begun the same attempt, which then has no record: this one says so for it (contract 7.4).
+     */
+    possiblyRepeated: boolean("possibly_repeated").notNull().default(false),
     payloadMode: text("payload_mode", { enum: ["full", "minimal"] }),
     batchJobId: bytewise("batch_job_id"),
     recordedAt: instant("recorded_at"),

@@ -1,10 +1,11 @@
 import { sql } from "drizzle-orm";
-import { bigint, check, index, pgTable, smallint } from "drizzle-orm/pg-core";
+import { bigint, boolean, check, index, pgTable, smallint } from "drizzle-orm/pg-core";
 
 import { bytewise, instant } from "./columns.ts";
 
 /**
- * A row is a lease: it lives while its process renews `renewed_at`, on the clock of this database. Whoever takes over
+ * A row is a lease: it lives while its process renews it. Each renewal moves `renewed_at` on, whatever the clock of this
+ * database does; others only see that it moved, and how long it did not they measure themselves. Whoever takes over
  * deletes the row of the dead, and every write of a dispatcher first locks its own row: a process that was declared dead
  * can write nothing more.
  */
@@ -24,6 +25,11 @@ export const shards = pgTable(
     }),
     /** Counts the owners that this shard has had. */
     epoch: bigint("epoch", { mode: "number" }).notNull().default(0),
+    /**
+     * Its holder was declared dead, and may have sent the first entries of its lanes without a record. Cleared when a
+     * later holder, who has repeated them, gives it up in good order.
+     */
+    orphaned: boolean("orphaned").notNull().default(false),
   },
   (t) => [
     index("shards_dispatcher").on(t.dispatcherId),

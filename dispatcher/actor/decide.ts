@@ -8,7 +8,8 @@ export const DISABLE_AFTER_FAILURES = 20;
 /** What one attempt means for its entry. */
 export type Decision =
   | { readonly kind: "delivered" }
-  | { readonly kind: "retry"; readonly dueAt: Date }
+  /** Due so long after its end: the instant is for Postgres' clock to say. */
+  | { readonly kind: "retry"; readonly delayMs: number }
   | { readonly kind: "failed" }
   /** We broke it off: that is no failure, and the same attempt is made again. */
   | { readonly kind: "interrupted" };
@@ -23,7 +24,6 @@ export type Ending = "accepted" | "gone" | "rejected" | "failed" | "aborted";
 export function decideNext(
   ending: Ending,
   state: { readonly attempt: number; readonly retryDelaysMs: readonly number[] },
-  endedAt: Date,
 ): Decision {
   switch (ending) {
     case "accepted":
@@ -35,9 +35,7 @@ export function decideNext(
     case "rejected":
     case "failed": {
       const delay = state.attempt < ATTEMPTS ? state.retryDelaysMs[state.attempt - 1] : undefined;
-      return delay === undefined
-        ? { kind: "failed" }
-        : { kind: "retry", dueAt: addMs(endedAt, delay) };
+      return delay === undefined ? { kind: "failed" } : { kind: "retry", delayMs: delay };
     }
   }
 }

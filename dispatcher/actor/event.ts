@@ -14,6 +14,8 @@ export interface LoadRequest {
   readonly limit: number;
   /** Reviews with a lane in memory; null stands for the lane of events without a review. */
   readonly exceptReviews: readonly (number | null)[];
+  /** Whether the last sequence is asked for. */
+  readonly inherits: boolean;
 }
 
 /** The answer to a load; `found` is absent if the subscription is not active. */
@@ -24,6 +26,8 @@ export interface Loaded {
         readonly subscription: Subscription;
         readonly entries: readonly Entry[];
         readonly tests: readonly Entry[];
+        /** The last sequence given out; undefined if it was not asked for. */
+        readonly lastSequence: number | undefined;
       }
     | undefined;
 }
@@ -60,6 +64,8 @@ export type Effect =
       readonly lane: string;
       readonly entry: Entry;
       readonly subscription: Subscription;
+      /** A dead process may have made this attempt before. */
+      readonly possiblyRepeated: boolean;
       /** When the subscription was read: see `isFresh`. */
       readonly readAt: Date;
     }

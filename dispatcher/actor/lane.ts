@@ -1,3 +1,4 @@
+import { addMs } from "../../src/lib/clock.ts";
 import type { Decision } from "./decide.ts";
 import type { Entry, Subscription } from "./entry.ts";
 
@@ -13,10 +14,14 @@ export interface Lane {
   readonly reviewId: number | null;
   readonly queue: Entry[];
   sending: boolean;
+  /** The sequence of the entry under way, or of the last one that was. */
+  sent: number;
   /** How many of its entries were answered and are not yet committed. */
   uncommitted: number;
   /** The last answer was no 2xx: nothing is sent before that outcome is committed. */
   halted: boolean;
+  /** When the entry that halted it is tried again, if it is. */
+  retryAt: Date | undefined;
   /** The head waits for its retry until then; what stands behind it is read again afterwards. */
   waitingUntil: Date | undefined;
   /** A load left this lane out while it was busy: Postgres may hold more of it. */
@@ -40,8 +45,10 @@ export function createLane(name: string, entry: Entry): Lane {
     reviewId: entry.reviewId,
     queue: [],
     sending: false,
+    sent: 0,
     uncommitted: 0,
     halted: false,
+    retryAt: undefined,
     waitingUntil: undefined,
     unseen: false,
   };
@@ -63,8 +70,9 @@ export function isBlocked(lane: Lane): boolean {
 }
 
 /** Takes in what was decided of the entry under way. */
-export function takeDecision(lane: Lane, decision: Decision): void {
+export function takeDecision(lane: Lane, decision: Decision, now: Date): void {
   lane.sending = false;
   lane.uncommitted += 1;
   if (decision.kind !== "delivered") lane.halted = true;
+  if (decision.kind === "retry") lane.retryAt = addMs(now, decision.delayMs);
 }

@@ -1,4 +1,5 @@
 import type { Subscription } from "./entry.ts";
+import type { Inheritance } from "./inheritance.ts";
 import type { Lane } from "./lane.ts";
 
 /** Entries that an actor holds in memory, at the most. */
@@ -29,11 +30,13 @@ export interface Actor {
   postponed: number;
   /** A wake is planned for this instant; undefined once one came. */
   plannedFor: Date | undefined;
+  /** What a dead process has left; undefined if its shard came from none. */
+  readonly inheritance: Inheritance | undefined;
   /** Nothing new is sent any more: the process stops, or the shard is given up. */
   stopping: boolean;
 }
 
-export function createActor(id: string, shard: number): Actor {
+export function createActor(id: string, shard: number, inheritance?: Inheritance): Actor {
   return {
     id,
     shard,
@@ -49,6 +52,7 @@ export function createActor(id: string, shard: number): Actor {
     more: false,
     postponed: 0,
     plannedFor: undefined,
+    inheritance,
     stopping: false,
   };
 }

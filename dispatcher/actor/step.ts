@@ -1,4 +1,5 @@
 import type { ActorEvent, Effect, Loaded } from "./event.ts";
+import { inherit, type Inheritance } from "./inheritance.ts";
 import { isOutdated, planLoad } from "./load.ts";
 import { isForeign, isFresh, PARALLEL_REVIEWS, type Actor } from "./state.ts";
 import type { Entry, Subscription } from "./entry.ts";
@@ -34,7 +35,7 @@ export function step(actor: Actor, event: ActorEvent, now: Date): Effect[] {
       takePostponed(actor, event.lane, event.until);
       break;
     case "answered":
-      takeAnswer(actor, event);
+      takeAnswer(actor, event, now);
       break;
     case "committed":
       takeCommit(actor, event);
@@ -75,8 +76,18 @@ function takeLoaded(actor: Actor, { request, found }: Loaded, now: Date): void {
     return;
   }
   if (request.limit > 0) actor.more = found.entries.length >= request.limit;
+  if (actor.inheritance) actor.inheritance.lastSequence ??= found.lastSequence;
   for (const entry of [...found.entries, ...found.tests])
     enqueue(actor, found.subscription.ordering, entry);
+  if (actor.inheritance) takeEnd(actor.inheritance, actor, { request, found });
+}
+
+/** Whether that load showed the last of the lanes that a dead process can have sent from. */
+function takeEnd(inheritance: Inheritance, { more }: Actor, { request, found }: Loaded): void {
+  if (request.limit === 0 || request.after > 0 || request.exceptReviews.length > 0) return;
+  const last = found?.entries.at(-1)?.sequence ?? 0;
+  const isAll = !more || last >= (inheritance.lastSequence ?? 0);
+  if (isAll || found?.subscription.ordering === "subscription") inheritance.isComplete = true;
 }
 
 function enqueue(actor: Actor, ordering: Subscription["ordering"], entry: Entry): void {
@@ -87,6 +98,7 @@ function enqueue(actor: Actor, ordering: Subscription["ordering"], entry: Entry)
   else if (lane.kind === "test") return;
   if (lane.waitingUntil !== undefined) return;
   if (lane.kind === MAIN) actor.cursor = Math.max(actor.cursor, entry.sequence);
+  if (actor.inheritance) inherit(actor.inheritance, name, entry);
   lane.queue.push(entry);
 }
 
@@ -105,10 +117,12 @@ function takePostponed(actor: Actor, name: string, until: Date): void {
   actor.postponed += 1;
 }
 
-function takeAnswer(actor: Actor, event: ActorEvent & { kind: "answered" }): void {
+function takeAnswer(actor: Actor, event: ActorEvent & { kind: "answered" }, now: Date): void {
   actor.postponed = 0;
   const lane = actor.lanes.get(event.lane);
-  if (lane !== undefined) takeDecision(lane, event.decision);
+  if (lane === undefined) return;
+  takeDecision(lane, event.decision, now);
+  actor.inheritance?.marked.delete(lane.sent);
 }
 
 function takeCommit(actor: Actor, event: ActorEvent & { kind: "committed" }): void {
@@ -116,7 +130,7 @@ function takeCommit(actor: Actor, event: ActorEvent & { kind: "committed" }): vo
   if (lane === undefined) return;
   lane.uncommitted -= 1;
   if (event.decision.kind !== "delivered") lane.halted = false;
-  if (event.decision.kind === "retry") wait(actor, lane, event.decision.dueAt);
+  if (event.decision.kind === "retry" && lane.retryAt) wait(actor, lane, lane.retryAt);
   if (event.decision.kind === "interrupted") forget(actor);
   if (event.active) return;
   actor.subscription = undefined;
@@ -197,8 +211,17 @@ function sendHeads(actor: Actor, now: Date, effects: Effect[]): void {
     const entry = lane.queue.shift();
     if (entry === undefined) continue;
     lane.sending = true;
+    lane.sent = entry.sequence;
     free[lane.kind] -= 1;
-    effects.push({ kind: "send", lane: name, entry, subscription, readAt: loadedAt });
+    const possiblyRepeated = actor.inheritance?.marked.has(entry.sequence) ?? false;
+    effects.push({
+      kind: "send",
+      lane: name,
+      entry,
+      subscription,
+      possiblyRepeated,
+      readAt: loadedAt,
+    });
   }
 }
 

@@ -8,6 +8,9 @@ interface Posted {
   readonly entry: Entry;
   readonly host: string;
   readonly startedAt: Date;
+  /** By the monotonic clock. */
+  readonly endedMs: number;
+  readonly possiblyRepeated: boolean;
   readonly request: DeliveryRequest & { readonly body: string };
 }
 
@@ -16,7 +19,7 @@ type Identity = Pick<AttemptRecord, "id" | "shard" | "subscriptionId">;
 /** Makes the record of a POST that ended with this outcome, for which this was decided. */
 export function recordAttempt(
   { id, shard, subscriptionId }: Identity,
-  { entry, host, startedAt, request }: Posted,
+  { entry, host, startedAt, endedMs, request, possiblyRepeated }: Posted,
   outcome: Outcome,
   decision: Decision,
 ): AttemptRecord {
@@ -31,6 +34,7 @@ export function recordAttempt(
     round: entry.round,
     attempt: entry.attempt,
     startedAt,
+    endedMs,
     durationMs: outcome.durationMs,
     statusCode: answer?.statusCode ?? null,
     errorCode: "errorCode" in outcome ? outcome.errorCode : null,
@@ -44,6 +48,7 @@ export function recordAttempt(
     responseExcerpt: answer?.responseExcerpt ?? null,
     responseTruncated: answer?.responseTruncated ?? false,
     resent: outcome.resent,
+    possiblyRepeated,
     decision,
   };
 }

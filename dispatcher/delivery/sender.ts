@@ -125,23 +125,25 @@ export class Sender {
     { host, startedAt }: { host: string; startedAt: Date },
   ): Promise<void> {
     const { clock, deliver, holdings, retryDelaysMs } = this.#deps;
-    const { entry, lane, subscription } = effect;
+    const { entry, lane, subscription, possiblyRepeated } = effect;
     const { id } = holdings;
     const request = composeRequest(entry, subscription, startedAt);
     const underWay = this.#inFlight.begin(actor.shard, clock.monotonicMs());
     const outcome = await deliver(request, underWay.signal);
+    const endedMs = clock.monotonicMs();
     this.#inFlight.end(underWay);
     // Whoever took over makes the attempt again.
     if (id !== holdings.id) return;
     if (outcome.kind === "unsent") return this.#postpone(actor, effect, host, outcome.detail);
     const state = { attempt: entry.attempt, retryDelaysMs };
-    const decision = decideNext(outcome.kind, state, clock.now());
+    const decision = decideNext(outcome.kind, state);
     const identity = {
       id: this.#deps.newUlid(startedAt.getTime()),
       shard: actor.shard,
       subscriptionId: actor.id,
     };
-    const record = recordAttempt(identity, { entry, host, startedAt, request }, outcome, decision);
+    const posted = { entry, host, startedAt, endedMs, request, possiblyRepeated };
+    const record = recordAttempt(identity, posted, outcome, decision);
     this.#commit(actor, lane, record, id);
     this.#slots.release(host);
     this.regulate();
@@ -199,6 +201,7 @@ export class Sender {
       error_code: record.errorCode,
       duration_ms: record.durationMs,
       resent: record.resent || undefined,
+      possibly_repeated: record.possiblyRepeated || undefined,
       detail: outcome.kind === "failed" ? outcome.detail : undefined,
     };
     if (record.decision.kind === "delivered") log.debug("webhook.attempted", fields);

@@ -19,14 +19,22 @@ interface AlarmDeps {
   readonly store: DispatchStore;
 }
 
+/** What the alarm asks and tells the process that it is part of. */
+interface AlarmListener {
+  /** Those that we hold, each with the claim that it is held by. */
+  shards(): ReadonlyMap<number, unknown>;
+  ring(wake: Wake): void;
+  /** A sweep of these shards has rung for all that it found due. */
+  swept(shards: readonly number[]): void;
+}
+
 /**
  * Tells which subscription to look at, and when. It learns that from wakes as they are published, from the sorted sets
  * when their next score comes, and from the sweep, which needs nothing but Postgres.
  */
 export class Alarm {
   readonly #deps: AlarmDeps;
-  readonly #shards: () => ReadonlyMap<number, unknown>;
-  readonly #ring: (wake: Wake) => void;
+  readonly #listener: AlarmListener;
   /** When each of our shards has to be looked at. These times hold even if the sorted sets are lost. */
   readonly #nextAt = new Map<number, Date>();
   readonly #take = new Waiter();
@@ -35,14 +43,9 @@ export class Alarm {
   /** How long the oldest due entry had waited at the last sweep. */
   lagMs = 0;
 
-  constructor(
-    deps: AlarmDeps,
-    shards: () => ReadonlyMap<number, unknown>,
-    ring: (wake: Wake) => void,
-  ) {
+  constructor(deps: AlarmDeps, listener: AlarmListener) {
     this.#deps = deps;
-    this.#shards = shards;
-    this.#ring = ring;
+    this.#listener = listener;
   }
 
   async run(ended: AbortSignal): Promise<void> {
@@ -72,7 +75,7 @@ export class Alarm {
   }
 
   #hear(wake: Wake): void {
-    if (!this.#shards().has(wake.shard)) return;
+    if (!this.#listener.shards().has(wake.shard)) return;
     if (this.#heard.push(wake) === 1) queueMicrotask(() => this.#ringHeard());
   }
 
@@ -82,7 +85,7 @@ export class Alarm {
     // Otherwise the sorted set would tell the same again in a moment. It is cleared before the actors hear of the wakes,
     // because what they plan anew has to stay.
     void this.#deps.schedule.clear(heard);
-    for (const wake of heard) this.#ring(wake);
+    for (const wake of heard) this.#listener.ring(wake);
   }
 
   #lookAt(shard: number, at: Date): void {
@@ -100,7 +103,7 @@ export class Alarm {
       let next = addMs(now, LONG_SLEEP_MS);
       const due: number[] = [];
       for (const [shard, at] of this.#nextAt) {
-        if (!this.#shards().has(shard)) this.#nextAt.delete(shard);
+        if (!this.#listener.shards().has(shard)) this.#nextAt.delete(shard);
         else if (at <= now) due.push(shard);
         else if (at < next) next = at;
       }
@@ -113,7 +116,7 @@ export class Alarm {
     this.#nextAt.delete(shard);
     try {
       const { due, nextAt } = await this.#deps.schedule.takeDue(shard, now, TAKE_LIMIT);
-      for (const subscriptionId of due) this.#ring({ subscriptionId, shard });
+      for (const subscriptionId of due) this.#listener.ring({ subscriptionId, shard });
       if (nextAt !== undefined) this.#lookAt(shard, nextAt);
     } catch (error) {
       this.#deps.log.warn("schedule.unreadable", { shard, ...errorFields(error) });
@@ -125,28 +128,31 @@ export class Alarm {
   async #sweepLoop(ended: AbortSignal): Promise<void> {
     while (!ended.aborted) {
       await this.#sweep.wait(this.#deps.clock, SWEEP_MS);
-      const shards = this.#shards();
-      if (ended.aborted || shards.size === 0) continue;
+      const claims = new Map(this.#listener.shards());
+      if (ended.aborted || claims.size === 0) continue;
       try {
-        await this.#sweepOnce([...shards.keys()]);
+        await this.#sweepOnce(claims);
       } catch (error) {
         this.#deps.log.warn("sweep.failed", errorFields(error));
       }
     }
   }
 
-  async #sweepOnce(shards: readonly number[]): Promise<void> {
-    const found = await this.#deps.store.sweep(shards);
+  async #sweepOnce(claims: ReadonlyMap<number, unknown>): Promise<void> {
+    const found = await this.#deps.store.sweep([...claims.keys()]);
     const now = this.#deps.clock.now();
     const later: (Wake & { at: Date })[] = [];
     this.lagMs = 0;
     for (const { subscriptionId, shard, dueInMs, waitedMs } of found) {
       this.lagMs = Math.max(this.lagMs, waitedMs ?? 0);
       const wake = { subscriptionId, shard };
-      if (dueInMs <= 0) this.#ring(wake);
+      if (dueInMs <= 0) this.#listener.ring(wake);
       else later.push({ ...wake, at: addMs(now, Math.ceil(dueInMs)) });
     }
     for (const { shard, at } of later) this.#lookAt(shard, at);
+    // A shard that was lost and claimed anew meanwhile was not swept under that claim.
+    const present = this.#listener.shards();
+    this.#listener.swept([...claims.keys()].filter((id) => present.get(id) === claims.get(id)));
     await this.#deps.schedule.plan(later);
   }
 }

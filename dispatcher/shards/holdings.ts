@@ -1,12 +1,16 @@
-import type { Clock } from "../../src/lib/clock.ts";
+import type { Claim } from "./claim.ts";
 import { errorFields, type Log } from "../../src/lib/log.ts";
 import { Waiter } from "../../src/lib/waiter.ts";
-import { LEASE_RENEW_MS, LEASE_SAFE_MS, LEASE_TTL_MS, type Leases } from "./leases.ts";
+import { LEASE_RENEW_MS, LEASE_SAFE_MS, LEASE_WATCH_MS, type Leases } from "./leases.ts";
+import type { PostgresClock } from "../../src/lib/postgres-clock.ts";
+import { Undertaker } from "./undertaker.ts";
 
 /** What the rest of the process hears from the holder of the shards, and is asked by it. */
 export interface HoldingsListener {
-  /** These shards are ours from now on. */
-  claimed(shards: readonly number[]): void;
+  /** These shards are ours from now on; of the orphaned ones a dead process may have sent the first entries. */
+  claimed(shards: readonly number[], orphaned: readonly number[]): void;
+  /** Whether first entries of this orphaned shard may still have to be repeated. */
+  inherits(shard: number): boolean;
   /** Whether something of this shard has been under way for so long that a handover would have to wait for it. */
   lingers(shard: number): boolean;
   /** The actors of this shard have to end: it is given up when `busyShards` no longer names it. */
@@ -21,7 +25,7 @@ export interface HoldingsListener {
 }
 
 interface HoldingsDeps {
-  readonly clock: Clock;
+  readonly clock: PostgresClock;
   readonly log: Log;
   readonly leases: Leases;
   readonly newId: () => string;
@@ -35,28 +39,42 @@ const PATIENCE_MS = 20_000;
 /** How long the requests of a closed shard may take: it begins no new ones, and breaks these off afterwards. */
 const CLOSING_MS = 2_000;
 
-/** The lease of this process and the shards that it holds under it. */
+/** The clocks of the process may tell of times since a renewal that differ by less than this. */
+const CLOCKS_APART_MS = 500;
+
+/** When a renewal began, by the two clocks of the process. */
+interface Renewal {
+  readonly monotonicMs: number;
+  readonly ownMs: number;
+}
+
+/**
+ * The lease of this process and the shards that it holds under it. Three loops: one renews the lease and waits for
+ * nothing else, one claims and gives up shards, one looks for the dead.
+ */
 export class Holdings {
   readonly #deps: HoldingsDeps;
   readonly #listener: HoldingsListener;
-  /** By shard, its epoch. */
-  readonly #shards = new Map<number, number>();
+  readonly #shards = new Map<number, Claim>();
   /** The shards that are to be given up and still served, with the time since when. */
   readonly #leaving = new Map<number, number>();
   /** The shards that are given up as soon as nothing of them is under way. */
   readonly #closed = new Set<number>();
-  /** The shards whose release Postgres has not answered yet, with their epochs: in these they are not taken back. */
-  readonly #releasing = new Map<number, number>();
+  /** The shards whose release Postgres has not answered yet: under these epochs they are not taken back. */
+  readonly #releasing = new Map<number, Claim>();
+  readonly #undertaker: Undertaker;
+  readonly #renewal = new Waiter();
   readonly #tick = new Waiter();
+  readonly #watch = new Waiter();
   #id: string;
-  #renewedMs = Number.NEGATIVE_INFINITY;
-  #healthySinceMs: number | undefined;
+  #renewed: Renewal | undefined;
   #stopping = false;
   #abandoned = false;
 
   constructor(deps: HoldingsDeps, listener: HoldingsListener) {
     this.#deps = deps;
     this.#listener = listener;
+    this.#undertaker = new Undertaker(deps, () => this.#tick.nudge());
     this.#id = deps.newId();
   }
 
@@ -65,8 +83,8 @@ export class Holdings {
     return this.#id;
   }
 
-  /** All shards that we hold, with their epochs. */
-  get shards(): ReadonlyMap<number, number> {
+  /** All shards that we hold. */
+  get shards(): ReadonlyMap<number, Claim> {
     return this.#shards;
   }
 
@@ -75,31 +93,42 @@ export class Holdings {
     return !this.#stopping && this.#shards.has(shard) && !this.#closed.has(shard);
   }
 
-  /** Whether something may be sent: only while nobody else can have taken over. */
+  /**
+   * Whether something may be sent: only while nobody else can have taken over. Over a suspension of the machine the
+   * monotonic clock may stand still, and the wall clock may be set: unless both tell of the same time since the renewal,
+   * sending pauses until the next one.
+   */
   get safe(): boolean {
-    return this.#deps.clock.monotonicMs() - this.#renewedMs < LEASE_SAFE_MS;
+    if (this.#renewed === undefined) return false;
+    const { clock } = this.#deps;
+    const { monotonicMs, ownMs } = this.#renewed;
+    const passedMs = clock.monotonicMs() - monotonicMs;
+    const ownPassedMs = clock.ownMs() - ownMs;
+    return passedMs < LEASE_SAFE_MS && Math.abs(ownPassedMs - passedMs) < CLOCKS_APART_MS;
   }
 
   /** Renews the lease until `ended`, then gives everything back. Without Postgres the lease runs out by itself. */
   async run(ended: AbortSignal): Promise<void> {
-    const { clock, leases, log } = this.#deps;
-    ended.addEventListener("abort", () => this.#tick.nudge());
+    const { clock, leases } = this.#deps;
+    const loop = async (waiter: Waiter, everyMs: number, work: () => Promise<void>) => {
+      ended.addEventListener("abort", () => waiter.nudge());
+      while (!ended.aborted) {
+        await work();
+        await waiter.wait(clock, everyMs);
+      }
+    };
     await leases.join(this.#id);
-    while (!ended.aborted) {
-      await this.#renew();
-      await this.#tick.wait(clock, LEASE_RENEW_MS);
-    }
-    if (this.#abandoned) return;
-    try {
-      await leases.leave(this.#id);
-    } catch (error) {
-      log.warn("lease.unreturned", errorFields(error));
-    }
+    await Promise.all([
+      loop(this.#renewal, LEASE_RENEW_MS, () => this.#renew()),
+      loop(this.#tick, LEASE_RENEW_MS, () => this.#assign()),
+      loop(this.#watch, LEASE_WATCH_MS, () => this.#undertaker.look(this.#id)),
+    ]);
+    await this.#leave();
   }
 
   /**
-   * Lets the lease run out instead of giving it back: something was sent whose record is not written, and whoever ends
-   * the lease records that.
+   * Lets the lease run out instead of giving it back: something was sent whose record is not written, and whoever takes
+   * over has to know that it may repeat something.
    */
   abandon(): void {
     this.#abandoned = true;
@@ -124,66 +153,91 @@ export class Holdings {
     this.#leaving.clear();
     this.#closed.clear();
     this.#releasing.clear();
-    this.#renewedMs = Number.NEGATIVE_INFINITY;
-    this.#healthySinceMs = undefined;
+    this.#renewed = undefined;
     this.#listener.lost();
-    this.#tick.nudge();
+    this.#renewal.nudge();
   }
 
   async #renew(): Promise<void> {
     const { clock, leases, log } = this.#deps;
     const id = this.#id;
-    const startedMs = clock.monotonicMs();
+    const began = { monotonicMs: clock.monotonicMs(), ownMs: clock.ownMs() };
     try {
-      const { alive, owned, surplus } = await leases.renew(id, this.#isWatchful(startedMs));
-      if (id !== this.#id || !alive) {
+      const now = await leases.renew(id);
+      if (id !== this.#id || now === undefined) {
         this.lose(id);
         return await leases.join(this.#id);
       }
-      this.#healthySinceMs ??= startedMs;
-      this.#renewedMs = startedMs;
-      if (!this.#stopping) this.#adopt(owned);
-      await this.#giveUp(surplus);
+      clock.heard(now, began.monotonicMs);
+      if (this.#renewed === undefined) this.#tick.nudge();
+      this.#renewed = began;
     } catch (error) {
-      this.#healthySinceMs = undefined;
       log.warn("lease.unrenewed", errorFields(error));
     }
     this.#listener.checked();
-    this.#checkWhenUnsafe(startedMs);
+    this.#checkWhenUnsafe(began);
   }
 
-  /** A process that could not see the others for a while must not conclude that they are dead. */
-  #isWatchful(nowMs: number): boolean {
-    return (
-      !this.#stopping &&
-      this.#healthySinceMs !== undefined &&
-      nowMs - this.#healthySinceMs >= LEASE_TTL_MS
+  /** Claims what is missing to the fair share, and gives up what is above it. */
+  async #assign(): Promise<void> {
+    const { leases, log } = this.#deps;
+    const id = this.#id;
+    if (this.#renewed === undefined) return;
+    try {
+      const { owned, surplus } = await leases.assign(id);
+      if (id !== this.#id) return;
+      if (!this.#stopping) this.#adopt(owned);
+      await this.#giveUp(surplus);
+    } catch (error) {
+      log.warn("shards.unassigned", errorFields(error));
+    }
+  }
+
+  async #leave(): Promise<void> {
+    if (this.#abandoned) return;
+    const { leases, log } = this.#deps;
+    const held = Array.from(
+      this.#shards,
+      ([shard, claim]) => [shard, this.#asLeft(shard, claim)] as const,
     );
+    try {
+      await leases.leave(this.#id, new Map([...this.#releasing, ...held]));
+    } catch (error) {
+      log.warn("lease.unreturned", errorFields(error));
+    }
   }
 
-  #adopt(owned: ReadonlyMap<number, number>): void {
+  /** A shard is an orphan to its next holder, too, until everything that the dead may have sent was repeated. */
+  #asLeft(shard: number, { epoch, orphaned }: Claim): Claim {
+    return { epoch, orphaned: orphaned && this.#listener.inherits(shard) };
+  }
+
+  #adopt(owned: ReadonlyMap<number, Claim>): void {
     const added: number[] = [];
-    for (const [shard, epoch] of owned) {
-      if (this.#shards.has(shard) || this.#releasing.get(shard) === epoch) continue;
+    const orphaned: number[] = [];
+    for (const [shard, claim] of owned) {
+      if (this.#shards.has(shard) || this.#releasing.get(shard)?.epoch === claim.epoch) continue;
       // Its epoch is a new one, so its release was carried out, whatever we heard of it.
       this.#releasing.delete(shard);
-      this.#shards.set(shard, epoch);
+      this.#shards.set(shard, claim);
       added.push(shard);
+      if (claim.orphaned) orphaned.push(shard);
     }
     if (added.length === 0) return;
-    this.#deps.log.info("shards.claimed", { shards: added.length, owned: this.#shards.size });
-    this.#listener.claimed(added);
+    const counts = { shards: added.length, orphaned: orphaned.length, owned: this.#shards.size };
+    this.#deps.log.info("shards.claimed", counts);
+    this.#listener.claimed(added, orphaned);
   }
 
   async #giveUp(surplus: number): Promise<void> {
     this.#choose(surplus - this.#closed.size - this.#releasing.size);
     this.#close();
     const busy = this.#listener.busyShards();
-    for (const [shard, epoch] of this.#shards) {
+    for (const [shard, claim] of this.#shards) {
       if (!this.#closed.has(shard) || busy.has(shard)) continue;
+      this.#releasing.set(shard, this.#asLeft(shard, claim));
       this.#shards.delete(shard);
       this.#closed.delete(shard);
-      this.#releasing.set(shard, epoch);
     }
     if (this.#releasing.size === 0) return;
     const released = new Map(this.#releasing);
@@ -220,9 +274,10 @@ export class Holdings {
   }
 
   /** Has the listener look again when sending becomes unsafe, unless a later renewal has succeeded by then. */
-  #checkWhenUnsafe(startedMs: number): void {
+  #checkWhenUnsafe({ monotonicMs }: Renewal): void {
     void this.#deps.clock.sleep(LEASE_SAFE_MS).then(() => {
-      if (this.#renewedMs <= startedMs) this.#listener.checked();
+      const renewedMs = this.#renewed?.monotonicMs ?? monotonicMs;
+      if (renewedMs <= monotonicMs) this.#listener.checked();
     });
   }
 }

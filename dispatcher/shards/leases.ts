@@ -1,30 +1,32 @@
 import type { Db } from "../../db/client.ts";
-import { ulidFloor } from "../../db/partitions.ts";
-import type { Log } from "../../src/lib/log.ts";
 import { SHARDS } from "../../src/outbox/schedule.ts";
-import { SEND_AHEAD } from "../actor/lane.ts";
-import { PARALLEL_REVIEWS } from "../actor/state.ts";
+import type { Claim } from "./claim.ts";
+import type { Heartbeat } from "./heartbeats.ts";
 import * as queries from "./lease-queries.ts";
 
 /*
- * Leases say who delivers what. A dispatcher's row is its lease, on the clock of Postgres; shards refer to the row of
- * their owner. Whoever is found dead loses the row, its shards are free at once, and because every commit first locks
- * the writer's own row, the dead can write nothing more. Shards that move between the living are given up by
- * their owner after its last request for them has ended.
+ * Leases say who delivers what. A dispatcher's row is its lease; shards refer to the row of their owner. Each renewal
+ * moves the row on, and who stands still for too long before the eyes of another is declared dead by it: the row is
+ * deleted, its shards are free at once, and because every commit first locks the writer's own row, the dead can write
+ * nothing more. Nothing that the dead had to do is looked at for that: whoever claims the shards finds them orphaned, and
+ * marks what it repeats. Shards that move between the living are given up by their owner after its last request for them
+ * has ended.
  */
 
-/** A lease that was not renewed for so long may be taken over. */
+/** Who saw for so long, by its own clock, that a lease was not renewed may end it. */
 export const LEASE_TTL_MS = 4_000;
 /** How often a lease is renewed. */
 export const LEASE_RENEW_MS = 1_000;
 /** How long after a renewal something new may be sent: it ends well before anybody else may take over. */
 export const LEASE_SAFE_MS = 3_000;
+/** How often each dispatcher looks at the heartbeats of the others. */
+export const LEASE_WATCH_MS = 500;
+/** A look that comes later than this after the one before it begins anew: the others may not have reached Postgres either. */
+export const LEASE_BLIND_MS = 2_000;
 
-export interface Assignment {
-  /** False if the row is gone, and with it everything that this process held. */
-  readonly alive: boolean;
-  /** All shards that are ours now, those just claimed included, with their epochs: each claim begins a new one. */
-  readonly owned: ReadonlyMap<number, number>;
+interface Assignment {
+  /** All shards that are ours now, those just claimed included. */
+  readonly owned: ReadonlyMap<number, Claim>;
   /** How many shards are to be given up for the others. */
   readonly surplus: number;
 }
@@ -32,60 +34,50 @@ export interface Assignment {
 /** What the dispatcher needs of the leases; the simulation has its own. */
 export interface Leases {
   join(id: string): Promise<void>;
-  /** Renews the lease and claims free shards up to the fair share; if `watchful`, also declares others dead. */
-  renew(id: string, watchful: boolean): Promise<Assignment>;
-  /** Gives up shards, each only if this is still its epoch. */
-  release(id: string, epochs: ReadonlyMap<number, number>): Promise<void>;
-  leave(id: string): Promise<void>;
+  /** Renews the lease, and answers the time by the clock of Postgres; undefined if it was ended by another. */
+  renew(id: string): Promise<Date | undefined>;
+  /** Claims free shards up to the fair share. */
+  assign(id: string): Promise<Assignment>;
+  heartbeats(): Promise<readonly Heartbeat[]>;
+  /**
+   * Ends the lease of the dead if its heartbeat still is the one that was seen, frees its shards and answers how many
+   * these were; undefined if it lives or is buried already.
+   */
+  bury(dead: Heartbeat): Promise<number | undefined>;
+  /** Gives up shards, each only if this is still its epoch, as orphaned as is said here. */
+  release(id: string, claims: ReadonlyMap<number, Claim>): Promise<void>;
+  /** Gives up these shards like `release`, all others as they are, and the lease. */
+  leave(id: string, claims: ReadonlyMap<number, Claim>): Promise<void>;
 }
 
-export function createLeases(db: Db, log: Log): Leases {
+/** `renewals` is for the renewals alone: they must not wait for a connection that does anything else. */
+export function createLeases(db: Db, renewals: Db): Leases {
   return {
-    join: (id) => queries.insertDispatcher(db, id),
-    async renew(id, watchful) {
-      if (!(await queries.renewDispatcher(db, id)))
-        return { alive: false, owned: new Map(), surplus: 0 };
-      if (watchful) await buryTheDead(db, log);
+    join: (id) => queries.insertDispatcher(renewals, id),
+    renew: (id) => queries.renewDispatcher(renewals, id),
+    async assign(id) {
       const [living, owned] = await Promise.all([
         queries.dispatcherIds(db),
         queries.shardsOf(db, id),
       ]);
       const missing = fairShare(living, id) - owned.length;
       const claimed = missing > 0 ? await queries.claimShards(db, id, missing) : [];
-      return {
-        alive: true,
-        owned: new Map([...owned, ...claimed]),
-        surplus: Math.max(0, -missing),
-      };
+      return { owned: new Map([...owned, ...claimed]), surplus: Math.max(0, -missing) };
     },
-    release: (id, epochs) => queries.releaseShards(db, id, epochs),
-    leave: (id) => queries.deleteDispatcher(db, id),
+    heartbeats: () => queries.heartbeats(db),
+    bury: (dead) =>
+      db.transaction(async (tx) => {
+        if (!(await queries.lockDispatcher(tx, dead))) return undefined;
+        const freed = await queries.orphanShards(tx, dead.id);
+        await queries.deleteDispatcher(tx, dead.id);
+        return freed;
+      }),
+    release: (id, claims) => queries.releaseShards(db, id, claims),
+    async leave(id, claims) {
+      if (claims.size > 0) await queries.releaseShards(db, id, claims);
+      await queries.deleteDispatcher(db, id);
+    },
   };
-}
-
-/** Per lane one request under way and the answers whose commit had not come back; twice the lanes that run at once. */
-const BOUNDS = {
-  safeMs: LEASE_SAFE_MS,
-  perLane: SEND_AHEAD + 1,
-  lanes: 2 * PARALLEL_REVIEWS,
-  window: 1_000,
-} as const;
-
-/** Ends the leases that ran out, and records in the same transaction what their holders may have sent. */
-async function buryTheDead(db: Db, log: Log): Promise<void> {
-  for (const dead of await queries.expiredDispatchers(db, LEASE_TTL_MS)) {
-    const interrupted = await db.transaction(async (tx) => {
-      if (!(await queries.deleteExpiredDispatcher(tx, dead))) return undefined;
-      const idPrefix = ulidFloor(dead.renewedAt).slice(0, 10);
-      return queries.recordInterrupted(tx, { ...dead, ...BOUNDS, idPrefix });
-    });
-    if (interrupted !== undefined)
-      log.warn("dispatcher.lost", {
-        dispatcher_id: dead.id,
-        shards: dead.shards.length,
-        interrupted,
-      });
-  }
 }
 
 /** How many shards a dispatcher should hold. All compute the same: of a remainder the first ones by id get one each. */

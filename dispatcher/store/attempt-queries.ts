@@ -24,13 +24,25 @@ export interface CommitGroup {
   /** They may have been written before: looking for that in each index is paid by such a group alone. */
   readonly repeated: boolean;
   readonly now: Date;
+  /** The same instant by the monotonic clock of the process. */
+  readonly monotonicMs: number;
 }
 
 const COLUMNS = Object.values(ATTEMPT_FIELDS);
 
-/** The fields of a line as columns. */
+/**
+ * The fields of a line as columns. When a retry is due is for the clock of Postgres to say: a line has the ms until then,
+ * so the wrong clock of one process neither blocks an entry nor sends it early.
+ */
 const NUMBERED = sql.raw(
-  COLUMNS.map((column, i) => `f[${i + 1}]::${typeOf(column)} as ${column.name}`).join(", "),
+  COLUMNS.map((column, i) => {
+    const field = `f[${i + 1}]`;
+    const typed =
+      column === ATTEMPT_FIELDS.nextAttemptAt
+        ? `(now() + ${field}::double precision * interval '1 millisecond')`
+        : field;
+    return `${typed}::${typeOf(column)} as ${column.name}`;
+  }).join(", "),
 );
 
 /** The shard is of the entry alone. */
@@ -57,6 +69,10 @@ const RESET = sql`
       returning w.id, w.state
     )`;
 
+/** Some run of failures reaches the 20th, whatever comes behind it. */
+const REACHED = sql`
+    (w.consecutive_failure_count + r.leading >= ${DISABLE_AFTER_FAILURES} or r.longest >= ${DISABLE_AFTER_FAILURES})`;
+
 /** Entries that wait for their next attempt, and the runs of failures with what follows from them. */
 function waitAndCount(now: SQL): SQL {
   return sql`
@@ -65,38 +81,37 @@ function waitAndCount(now: SQL): SQL {
         from input i
        where i.outcome = 'retry' and o.shard = i.shard and o.subscription_id = i.subscription_id
          and o.sequence = i.sequence and o.attempt = i.attempt
-    ), bounded as (
-      select i.subscription_id, i.outcome, i.ord,
-             min(i.ord) filter (where i.outcome = 'delivered') over of_subscription as first_success,
-             max(i.ord) filter (where i.outcome = 'delivered') over of_subscription as last_success
+    ), placed as (
+      -- A run of failures lasts to the next success: these are counted up to each record.
+      select i.subscription_id, i.outcome,
+             count(*) filter (where i.outcome = 'delivered') over (partition by i.subscription_id order by i.ord) as run
         from input i
         join removed r on r.subscription_id = i.subscription_id and r.sequence = i.sequence
                       and i.outcome in ('delivered', 'failed')
-      window of_subscription as (partition by i.subscription_id)
+    ), counts as (
+      select subscription_id, run, count(*) filter (where outcome = 'failed') as failures
+        from placed group by subscription_id, run
     ), runs as (
-      -- Failures before the first success continue the stored run; those after the last one are the new run.
-      select subscription_id, bool_or(outcome = 'delivered') as succeeded,
-             count(*) filter (where outcome = 'failed' and ord < coalesce(first_success, ord + 1)) as leading,
-             count(*) filter (where outcome = 'failed' and ord > last_success) as trailing
-        from bounded group by subscription_id
+      -- Failures before the first success continue the stored run; every other run begins anew.
+      select subscription_id, max(run) > 0 as succeeded,
+             coalesce(max(failures) filter (where run = 0), 0) as leading,
+             coalesce(max(failures) filter (where run > 0), 0) as longest,
+             (array_agg(failures order by run desc))[1] as trailing
+        from counts group by subscription_id
     ), counted as (
       -- Only w is the row as it is now, should an enable have come in between; so the rule looks at w alone.
       update webhook_subscriptions w
          set consecutive_failure_count = case
-               when w.consecutive_failure_count + r.leading >= ${DISABLE_AFTER_FAILURES} then ${DISABLE_AFTER_FAILURES}
+               when ${REACHED} then ${DISABLE_AFTER_FAILURES}
                when r.succeeded then r.trailing
                else w.consecutive_failure_count + r.leading end,
-             state = case when w.consecutive_failure_count + r.leading >= ${DISABLE_AFTER_FAILURES}
-                          then 'disabled' else 'active' end,
-             disabled_at = case when w.consecutive_failure_count + r.leading >= ${DISABLE_AFTER_FAILURES}
-                                then ${now}::timestamptz end,
-             disabled_reason = case when w.consecutive_failure_count + r.leading >= ${DISABLE_AFTER_FAILURES}
-                                    then 'consecutive_failures' end,
-             updated_at = case when w.consecutive_failure_count + r.leading >= ${DISABLE_AFTER_FAILURES}
-                               then ${now}::timestamptz else w.updated_at end
+             state = case when ${REACHED} then 'disabled' else 'active' end,
+             disabled_at = case when ${REACHED} then ${now}::timestamptz end,
+             disabled_reason = case when ${REACHED} then 'consecutive_failures' end,
+             updated_at = case when ${REACHED} then ${now}::timestamptz else w.updated_at end
         from runs r
        where w.id = r.subscription_id and w.state = 'active'
-         and (r.leading > 0 or r.trailing > 0 or w.consecutive_failure_count > 0)
+         and (r.leading > 0 or r.longest > 0 or w.consecutive_failure_count > 0)
       returning w.id, w.state
     )`;
 }
@@ -187,12 +202,12 @@ const COMMITS = {
 export async function commitAttempts(
   db: DbOrTx,
   dispatcherId: string,
-  { records, repeated, now }: CommitGroup,
+  { records, repeated, now, monotonicMs }: CommitGroup,
 ): Promise<CommitResult> {
   const isSmooth = records.every((record) => record.decision.kind === "delivered");
   const ids = new Set(records.map((record) => record.subscriptionId));
   const commit = COMMITS[repeated ? "repeated" : "first"][isSmooth ? "smooth" : "mixed"];
-  const lines = records.map(lineOf).join(BETWEEN_RECORDS);
+  const lines = records.map((record) => lineOf(record, monotonicMs)).join(BETWEEN_RECORDS);
   const subscriptionIds = [...ids].join(BETWEEN_RECORDS);
   const [row] = await db.run(commit, { dispatcherId, lines, subscriptionIds, now });
   if (row === undefined) throw new Error("A commit answers one row.");
@@ -211,17 +226,17 @@ type Field = keyof typeof ATTEMPT_FIELDS;
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion
 const FIELDS = Object.keys(ATTEMPT_FIELDS) as Field[];
 
-function lineOf(record: AttemptRecord): string {
+function lineOf(record: AttemptRecord, nowMs: number): string {
   let line = "";
-  for (const field of FIELDS) line += textOf(fieldOf(record, field)) + BETWEEN_FIELDS;
+  for (const field of FIELDS) line += textOf(fieldOf(record, field, nowMs)) + BETWEEN_FIELDS;
   return line.slice(0, -1);
 }
 
-function fieldOf(record: AttemptRecord, field: Field) {
-  const { decision } = record;
+function fieldOf(record: AttemptRecord, field: Field, nowMs: number) {
+  const { decision, endedMs } = record;
   if (field === "outcome") return decision.kind;
   if (field === "nextAttemptAt")
-    return decision.kind === "retry" ? decision.dueAt.toISOString() : null;
+    return decision.kind === "retry" ? endedMs + decision.delayMs - nowMs : null;
   if (field === "startedAt") return record.startedAt.toISOString();
   if (field === "responseExcerpt") return storable(record.responseExcerpt);
   return record[field];

@@ -26,6 +26,8 @@ export const ATTEMPT_FIELDS = {
   errorCode: written.errorCode,
   /** Sent twice within this attempt: the first went into a connection that had died. */
   resent: written.resent,
+  /** A dead process may have made this attempt before. */
+  possiblyRepeated: written.possiblyRepeated,
   responseTruncated: written.responseTruncated,
   requestHeaders: written.requestHeaders,
   requestBody: written.requestBody,
@@ -38,4 +40,6 @@ type Decided = "outcome" | "nextAttemptAt";
 /** One POST and what it means for its entry: everything that one commit writes about it. */
 export interface AttemptRecord extends Omit<ValuesOf<typeof ATTEMPT_FIELDS>, Decided> {
   readonly decision: Decision;
+  /** When the POST ended, by the monotonic clock of the process: a retry is due so long after it as is decided. */
+  readonly endedMs: number;
 }

@@ -11,6 +11,7 @@ import { dispatchBatch, type BatchDispatch, type BatchResult } from "./batch.ts"
 import { mailOwners } from "../mail/disable-mail.ts";
 import type { BodySource, Entry, Subscription } from "../actor/entry.ts";
 import { nextMailAt } from "../mail/queries.ts";
+import { lastSequencesOf } from "./inheritance-queries.ts";
 import * as queries from "./load-queries.ts";
 import type { EntryRow, LoadedRows, SubscriptionRow } from "./load-queries.ts";
 import { RecentHeads } from "./heads.ts";
@@ -32,6 +33,7 @@ export interface DispatchStore {
 
 interface StoreDeps {
   readonly db: Db;
+  /** The clock of Postgres. */
   readonly clock: Clock;
   readonly box: SecretBox;
   readonly log: Log;
@@ -48,15 +50,23 @@ export function createStore(deps: StoreDeps): DispatchStore {
           ...one,
           after: Math.max(one.after, known.settledOf(one.id)),
         }));
-        const found = await queries.loadActive(db, asked);
+        const heirs = requests.filter((one) => one.inherits).map((one) => one.id);
+        const [found, lastSequences] = await Promise.all([
+          queries.loadActive(db, asked),
+          lastSequencesOf(db, heirs),
+        ]);
         return requests.map((request, i) => {
           const head = headSeen(request, found[i]);
           if (head !== undefined) known.saw(request, head - 1);
-          return toLoaded(deps, request, found[i]);
+          return toLoaded(deps, request, {
+            rows: found[i],
+            lastSequence: lastSequences.get(request.id),
+          });
         });
       }),
     async commit(dispatcherId, records, repeated) {
-      const group = { records, repeated, now: clock.now() };
+      const monotonicMs = clock.monotonicMs();
+      const group = { records, repeated, now: clock.now(), monotonicMs };
       // Only a permanent failure can disable, and only then is there a mail to write in the same transaction.
       if (records.every((record) => record.decision.kind !== "failed"))
         return commitAttempts(db, dispatcherId, group);
@@ -90,7 +100,12 @@ function headSeen(
   return isWhole && !rows?.entries.some((entry) => entry.isTest) ? first?.sequence : undefined;
 }
 
-function toLoaded(deps: StoreDeps, request: LoadRequest, rows: LoadedRows | undefined): Loaded {
+interface Found {
+  readonly rows: LoadedRows | undefined;
+  readonly lastSequence: number | undefined;
+}
+
+function toLoaded(deps: StoreDeps, request: LoadRequest, { rows, lastSequence }: Found): Loaded {
   const subscription = rows && openSubscription(deps, request, rows.subscription);
   if (rows === undefined || subscription === undefined) return { request, found: undefined };
   const own = rows.entries.map((entry) => toEntry(entry, subscription));
@@ -100,6 +115,7 @@ function toLoaded(deps: StoreDeps, request: LoadRequest, rows: LoadedRows | unde
       subscription,
       entries: own.filter((entry) => !entry.isTest),
       tests: own.filter((entry) => entry.isTest),
+      lastSequence,
     },
   };
 }

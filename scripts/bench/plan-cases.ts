@@ -46,8 +46,20 @@ export function planCases(sizes: PlanSizes): PlanCase[] {
   return [...loads(), ...commits(), ...appends(), ...shards(sizes), ...reads()];
 }
 
-function request(one: Pick<LoadRequest, "id" | "shard">, more: Partial<LoadRequest> = {}): LoadRequest {
-  return { id: one.id, shard: one.shard, generation: 1, after: 0, limit: 64, exceptReviews: [], ...more };
+function request(
+  one: Pick<LoadRequest, "id" | "shard">,
+  more: Partial<LoadRequest> = {},
+): LoadRequest {
+  return {
+    id: one.id,
+    shard: one.shard,
+    generation: 1,
+    after: 0,
+    limit: 64,
+    exceptReviews: [],
+    inherits: false,
+    ...more,
+  };
 }
 
 function loads(): PlanCase[] {
@@ -63,7 +75,11 @@ function loads(): PlanCase[] {
     load("64 but for 8 reviews", 450, [request(HOT, { exceptReviews: reviews })]),
     load("the neighbour of the long queue", 40, [request(NEIGHBOUR)]),
     load("settings alone", 30, [request(HOT, { limit: 0 })]),
-    load(`${LOADS} subscriptions`, LOADS * 20, Array.from({ length: LOADS }, (_, n) => request(other(n + 1)))),
+    load(
+      `${LOADS} subscriptions`,
+      LOADS * 20,
+      Array.from({ length: LOADS }, (_, n) => request(other(n + 1))),
+    ),
   ];
 }
 
@@ -79,6 +95,7 @@ function record(sequence: number, decision: Decision): AttemptRecord {
     attempt: 1,
     startedAt: new Date(),
     durationMs: 3,
+    endedMs: 0,
     statusCode: decision.kind === "delivered" ? 200 : 500,
     errorCode: decision.kind === "delivered" ? null : "http_status",
     requestHeaders: {},
@@ -87,18 +104,25 @@ function record(sequence: number, decision: Decision): AttemptRecord {
     responseExcerpt: "",
     responseTruncated: false,
     resent: false,
+    possiblyRepeated: false,
     decision,
   };
 }
 
 function commits(): PlanCase[] {
-  const commit = (name: string, bound: number, records: readonly AttemptRecord[], repeated = false): PlanCase => ({
+  const commit = (
+    name: string,
+    bound: number,
+    records: readonly AttemptRecord[],
+    repeated = false,
+  ): PlanCase => ({
     name: `commit, ${name}`,
     bound,
-    run: (db) => commitAttempts(db, DISPATCHER, { records, repeated, now: new Date() }),
+    run: (db) =>
+      commitAttempts(db, DISPATCHER, { records, repeated, now: new Date(), monotonicMs: 0 }),
   });
   const delivered = Array.from({ length: GROUP }, (_, n) => record(n + 1, { kind: "delivered" }));
-  const retry: Decision = { kind: "retry", dueAt: new Date(Date.now() + 60_000) };
+  const retry: Decision = { kind: "retry", delayMs: 60_000 };
   const mixed = delivered.map((one, n) => (n % 2 === 0 ? one : record(n + 1, retry)));
   return [
     commit("one", 90, delivered.slice(0, 1)),
@@ -140,7 +164,11 @@ function appends(): PlanCase[] {
     bound,
     run: (db) =>
       db.transaction((tx) =>
-        recordActions(tx, Array.from({ length: count }, (_, n) => action(n)), new Date()),
+        recordActions(
+          tx,
+          Array.from({ length: count }, (_, n) => action(n)),
+          new Date(),
+        ),
       ),
   });
   return [append(1, 150), append(100, 100 * 90)];
@@ -153,7 +181,11 @@ function shards({ others, batches }: PlanSizes): PlanCase[] {
     {
       name: "lease, renewed and claimed",
       bound: 120,
-      run: (db) => createLeases(db, quiet).renew(DISPATCHER, true),
+      run: async (db) => {
+        const leases = createLeases(db, db);
+        await leases.renew(DISPATCHER);
+        await leases.assign(DISPATCHER);
+      },
     },
     {
       name: `sweep, ${others} with entries, ${batches} batches`,

@@ -8,9 +8,7 @@ export const LOOK_MS = 5_000;
 /** Instants come in whole milliseconds, so two that are equal may seem this far apart. */
 const ROUNDING_MS = 1;
 
-interface PostgresClockDeps {
-  /** The clock of this machine: its wall time is compared, its durations are used. */
-  readonly machine: Clock;
+interface Source {
   readonly log: Log;
   /** What time it is for Postgres (db/server-time.ts). */
   readonly ask: () => Promise<Date>;
@@ -18,40 +16,50 @@ interface PostgresClockDeps {
 
 /**
  * Postgres' clock, as a process knows it: the time that Postgres told, and on from there by a clock that never jumps. So
- * all processes have one time, whatever their machines believe, and a machine whose clock is set moves nothing.
+ * all processes have one time, whatever their machines believe, and a machine whose clock is set moves nothing. It is
+ * never ahead of Postgres. Until Postgres was heard it shows the time of the machine.
  */
 export class PostgresClock implements Clock {
-  readonly #deps: PostgresClockDeps;
-  /** What Postgres' time is ahead of the machine's clock of durations. */
-  #aheadMs: number | undefined;
+  readonly #machine: Clock;
+  readonly #source: Source | undefined;
+  /** Its time, less the monotonic one. */
+  #offsetMs: number | undefined;
   #isSkewed = false;
 
-  private constructor(deps: PostgresClockDeps) {
-    this.#deps = deps;
+  /** The wall time of `machine` is compared, its durations are used. Without a source it only hears what it is told. */
+  constructor(machine: Clock, source?: Source) {
+    this.#machine = machine;
+    this.#source = source;
   }
 
   /** Rejects if Postgres does not answer: without it there is no time. */
-  static async open(deps: PostgresClockDeps): Promise<PostgresClock> {
-    const clock = new PostgresClock(deps);
+  static async open({ machine, ...source }: Source & { machine: Clock }): Promise<PostgresClock> {
+    const clock = new PostgresClock(machine, source);
     await clock.look();
     return clock;
   }
 
   now(): Date {
-    return fromMs((this.#aheadMs ?? 0) + this.monotonicMs());
+    if (this.#offsetMs === undefined) return this.#machine.now();
+    return fromMs(Math.floor(this.#offsetMs + this.monotonicMs()));
   }
 
   monotonicMs(): number {
-    return this.#deps.machine.monotonicMs();
+    return this.#machine.monotonicMs();
   }
 
   sleep(ms: number, signal?: AbortSignal): Promise<void> {
-    return this.#deps.machine.sleep(ms, signal);
+    return this.#machine.sleep(ms, signal);
+  }
+
+  /** The time that the machine itself believes in: it may be wrong, and jump. */
+  ownMs(): number {
+    return this.#machine.now().getTime();
   }
 
   /** What this machine's wall time is ahead of Postgres' at this moment; negative if it is behind. */
   get skewMs(): number {
-    return Math.round(this.#deps.machine.now().getTime() - this.now().getTime());
+    return Math.round(this.ownMs() - this.now().getTime());
   }
 
   /** Whether the machine and Postgres hold the same time to be true: only then may what is old be removed. */
@@ -59,16 +67,21 @@ export class PostgresClock implements Clock {
     return Math.abs(this.skewMs) <= MAX_SKEW_MS;
   }
 
-  /** Asks once more. An answer took some time, so it says less than a quick one, and changes nothing that it allows. */
-  async look(): Promise<void> {
-    const askedMs = this.monotonicMs();
-    const told = await this.#deps.ask();
-    const doubtMs = (this.monotonicMs() - askedMs) / 2;
-    const aheadMs = told.getTime() - (askedMs + doubtMs);
-    const isConsistent =
-      this.#aheadMs !== undefined && Math.abs(aheadMs - this.#aheadMs) <= doubtMs + ROUNDING_MS;
-    if (!isConsistent) this.#aheadMs = aheadMs;
+  /** Takes in what Postgres answered just now, as its time, to what was asked at `askedMs` of the monotonic clock. */
+  heard(at: Date, askedMs: number): void {
+    const least = at.getTime() - this.monotonicMs();
+    const most = at.getTime() - askedMs;
+    // A slow answer says little: what was known before stays while it can be right.
+    const offset = this.#offsetMs;
+    const fits = offset !== undefined && offset >= least - ROUNDING_MS && offset <= most;
+    if (!fits) this.#offsetMs = least;
     this.#report();
+  }
+
+  async look(): Promise<void> {
+    if (this.#source === undefined) throw new Error("This clock has nobody to ask.");
+    const askedMs = this.monotonicMs();
+    this.heard(await this.#source.ask(), askedMs);
   }
 
   /** Looks again and again until the signal aborts. While Postgres is away the time goes on as it was. */
@@ -78,7 +91,7 @@ export class PostgresClock implements Clock {
       try {
         if (!stop.aborted) await this.look();
       } catch (error) {
-        this.#deps.log.debug("clock.unread", errorFields(error));
+        this.#source?.log.debug("clock.unread", errorFields(error));
       }
     }
   }
@@ -87,6 +100,6 @@ export class PostgresClock implements Clock {
     if (this.agrees !== this.#isSkewed) return;
     this.#isSkewed = !this.agrees;
     const fields = { skew_ms: this.skewMs, limit_ms: MAX_SKEW_MS };
-    this.#deps.log.warn(this.#isSkewed ? "clock.skewed" : "clock.agreed", fields);
+    this.#source?.log.warn(this.#isSkewed ? "clock.skewed" : "clock.agreed", fields);
   }
 }

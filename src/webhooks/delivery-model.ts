@@ -32,6 +32,8 @@ export interface Attempt {
   readonly responseExcerpt: string | null;
   readonly responseTruncated: boolean;
   readonly nextAttemptAt: Date | null;
+  readonly possiblyRepeated: boolean;
+  readonly resent: boolean;
 }
 
 const headers = Type.Record(Type.String(), Type.Union([Type.String(), Type.Array(Type.String())]));
@@ -61,6 +63,13 @@ export const AttemptObject = Type.Object(
     response_excerpt: orNull(Type.String()),
     response_truncated: Type.Boolean(),
     next_attempt_at: orNull(instantAnswer()),
+    possibly_repeated: Type.Boolean({
+      description:
+        "A dispatcher that died may have made the same attempt, which then has no record.",
+    }),
+    resent: Type.Boolean({
+      description: "Sent twice: a kept connection was closed before any byte of an answer.",
+    }),
   },
   { title: "Attempt" },
 );
@@ -85,11 +94,13 @@ export function showAttemptSummary(one: AttemptSummary) {
     status_code: one.statusCode,
     error_code: one.errorCode,
     next_attempt_at: instantOrNull(one.nextAttemptAt),
+    possibly_repeated: one.possiblyRepeated,
+    resent: one.resent,
   };
 }
 
 export function showAttempt(one: Attempt): Static<typeof AttemptObject> {
-  const { next_attempt_at, ...summary } = showAttemptSummary(one);
+  const { next_attempt_at, possibly_repeated, resent, ...summary } = showAttemptSummary(one);
   return {
     ...summary,
     request_headers: one.requestHeaders,
@@ -98,6 +109,8 @@ export function showAttempt(one: Attempt): Static<typeof AttemptObject> {
     response_excerpt: one.responseExcerpt,
     response_truncated: one.responseTruncated,
     next_attempt_at,
+    possibly_repeated,
+    resent,
   };
 }
 

@@ -4,11 +4,6 @@ import { startPostgres, type Postgres } from "./postgres-store.ts";
 import type { NewSubscription, Outcome } from "./tested-store.ts";
 import { TwoStores } from "./two-stores.ts";
 
-/** Entries of a lane, lanes of a subscription, that whoever ends a lease tells of. */
-const [TOLD_PER_LANE, TOLD_LANES] = [17, 16];
-/** After so long a lease has run out. */
-const LEASE_MS = 4_001;
-
 let postgres: Postgres;
 let stores: TwoStores;
 
@@ -56,18 +51,29 @@ function outcome(sequence: number, kind: Outcome["kind"], delayMs = 0): Outcome 
   };
 }
 
-/** The holder of every shard dies, and another one finds out. */
-async function takeOver(): Promise<void> {
-  await stores.join("survivor");
-  await stores.pass(LEASE_MS);
-  await stores.renew("survivor", true);
+/** Makes it the holder of all free shards. */
+async function holds(dispatcher: string): Promise<void> {
+  await stores.join(dispatcher);
+  await stores.assign(dispatcher);
 }
 
-function interrupted(): number[] {
-  return stores
-    .subscription("one")
-    .attempts.filter((one) => one.outcome === "interrupted")
-    .map((one) => one.sequence);
+/** The holder of every shard dies, and another one ends its lease and claims them. */
+async function takeOver(): Promise<void> {
+  const [dead] = await stores.heartbeats();
+  if (dead === undefined) throw new Error("Nobody is there.");
+  await stores.join("survivor");
+  expect(await stores.bury(dead)).toBe(64);
+  await stores.assign("survivor");
+}
+
+/** How many shards each dispatcher holds, and how many of them are orphaned. */
+function holdings(): Record<string, [held: number, orphaned: number]> {
+  const held: Record<string, [number, number]> = {};
+  for (const { owner, orphaned } of stores.tables.shards) {
+    const [count, orphans] = held[owner ?? "nobody"] ?? [0, 0];
+    held[owner ?? "nobody"] = [count + 1, orphans + (orphaned ? 1 : 0)];
+  }
+  return held;
 }
 
 describe("a load", () => {
@@ -120,79 +126,90 @@ describe("a load", () => {
 });
 
 describe("whoever ends a lease", () => {
-  test(`tells of the first ${TOLD_PER_LANE} entries of a lane`, async () => {
+  test("finds the shards orphaned and records nothing", async () => {
     await subscribed();
-    await append(Array.from({ length: 20 }, () => 0));
-    await stores.join("holder");
-    await stores.renew("holder", false);
-    await takeOver();
-    expect(interrupted()).toEqual(Array.from({ length: TOLD_PER_LANE }, (_, n) => n + 1));
-  });
-
-  test(`tells of the first ${TOLD_LANES} lanes, each test being one`, async () => {
-    await subscribed();
-    await sendTests(20);
-    await stores.join("holder");
-    await stores.renew("holder", false);
-    await takeOver();
-    expect(interrupted()).toEqual(Array.from({ length: TOLD_LANES }, (_, n) => n + 1));
-  });
-
-  test("tells nothing of what stands behind a wait, but of other lanes", async () => {
-    await subscribed({ ordering: "review" });
-    await append([0, 0, 1]);
-    await stores.join("holder");
-    await stores.renew("holder", false);
-    await stores.commit("holder", [outcome(1, "retry", 10_000)]);
-    await takeOver();
-    expect(interrupted()).toEqual([3]);
-  });
-
-  test("tells nothing of what was recorded when the dead could no longer send", async () => {
-    await subscribed();
-    await append([0]);
-    await stores.join("holder");
-    await stores.renew("holder", false);
-    await stores.pass(3_001);
-    await stores.sendTest("one", "T1");
-    await takeOver();
-    expect(interrupted()).toEqual([1]);
-  });
-
-  test("frees its shards for itself, and fences its commits", async () => {
-    await subscribed();
-    await append([0]);
-    await stores.join("holder");
-    await stores.renew("holder", false);
+    await append([0, 0]);
+    await holds("holder");
     await takeOver();
     expect(stores.tables.dispatchers).toEqual(["survivor"]);
-    expect(new Set(stores.tables.shards.map((one) => one.owner))).toEqual(new Set(["survivor"]));
-    const { fenced } = await stores.commit("holder", [outcome(1, "delivered")]);
-    expect(fenced).toBe(true);
+    expect(holdings()).toEqual({ survivor: [64, 64] });
+    expect(stores.subscription("one").attempts).toEqual([]);
   });
 
-  test("leaves alone whoever renewed in time", async () => {
+  test("fences the commits of the dead", async () => {
     await subscribed();
-    await stores.join("holder");
-    await stores.join("survivor");
-    await stores.pass(LEASE_MS - 1_000);
-    await stores.renew("holder", false);
-    await stores.pass(1_000);
-    const { owned } = await stores.renew("survivor", true);
-    expect(stores.tables.dispatchers).toEqual(["holder", "survivor"]);
-    expect(owned).toHaveLength(32);
+    await append([0]);
+    await holds("holder");
+    await takeOver();
+    const { fenced } = await stores.commit("holder", [outcome(1, "delivered")]);
+    expect(fenced).toBe(true);
+    expect(await stores.renew("holder")).toBeNull();
+  });
+
+  test("leaves alone whoever renewed since it was seen", async () => {
+    await subscribed();
+    await holds("holder");
+    const [seen] = await stores.heartbeats();
+    if (seen === undefined) throw new Error("Nobody is there.");
+    expect(await stores.renew("holder")).toBe(0);
+    expect(await stores.bury(seen)).toBeUndefined();
+    expect(holdings()).toEqual({ holder: [64, 0] });
+  });
+
+  test("comes too late where somebody else was faster", async () => {
+    await subscribed();
+    await holds("holder");
+    const [seen] = await stores.heartbeats();
+    if (seen === undefined) throw new Error("Nobody is there.");
+    expect([await stores.bury(seen), await stores.bury(seen)]).toEqual([64, undefined]);
+  });
+});
+
+test("a renewal moves the heartbeat on although the clock of Postgres stands still", async () => {
+  await subscribed();
+  await stores.join("holder");
+  const seen: number[] = [];
+  for (let n = 0; n < 3; n++) {
+    expect(await stores.renew("holder")).toBe(0);
+    seen.push(...(await stores.heartbeats()).map(({ renewedMs }) => renewedMs));
+  }
+  expect(seen).toEqual([1, 2, 3]);
+});
+
+describe("an orphaned shard", () => {
+  test("stays one when it is given up before its entries were repeated, and is none afterwards", async () => {
+    await subscribed();
+    await holds("holder");
+    await takeOver();
+    const { owned } = await stores.assign("survivor");
+    const left = Array.from(
+      owned,
+      ([shard, claim]) => [shard, { ...claim, orphaned: shard < 10 }] as const,
+    );
+    await stores.release("survivor", new Map(left));
+    expect(holdings()).toEqual({ nobody: [64, 10] });
+    await stores.assign("survivor");
+    expect(holdings()).toEqual({ survivor: [64, 10] });
+  });
+
+  test("stays one when its holder leaves without having taken it in", async () => {
+    await subscribed();
+    await holds("holder");
+    await takeOver();
+    await stores.leave("survivor");
+    expect(holdings()).toEqual({ nobody: [64, 64] });
   });
 });
 
 test("a release that comes late leaves alone what was claimed again", async () => {
   await subscribed();
   await stores.join("one");
-  const { owned } = await stores.renew("one", false);
-  await stores.release("one", new Map(owned));
-  const { owned: again } = await stores.renew("one", false);
-  await stores.release("one", new Map(owned));
-  expect(again).toHaveLength(64);
-  expect(stores.tables.shards.filter((one) => one.owner === "one")).toHaveLength(64);
+  const { owned } = await stores.assign("one");
+  await stores.release("one", owned);
+  const { owned: again } = await stores.assign("one");
+  await stores.release("one", owned);
+  expect(again.size).toBe(64);
+  expect(holdings()).toEqual({ one: [64, 0] });
 });
 
 describe("a batch", () => {

@@ -90,7 +90,7 @@ async function emptyTables({ sql }: RawDb): Promise<void> {
   await sql`
     truncate webhook_subscriptions, review_history, outbox, settled_entries, delivery_attempts cascade`;
   await sql`delete from dispatchers`;
-  await sql`update shards set epoch = 0`;
+  await sql`update shards set epoch = 0, orphaned = false`;
 }
 
 class PostgresStore implements TestedStore {
@@ -114,7 +114,7 @@ class PostgresStore implements TestedStore {
     const { clock } = world;
     const config = { batchHourMs: BATCH_HOUR_MS };
     this.store = createStore({ db, clock, box: world.api.deps.box, log: silentLog, config });
-    this.leases = createLeases(db, silentLog);
+    this.leases = createLeases(db, db);
     for (const partner of PARTNERS)
       this.#tenant(partner).reviewIds.forEach((id, review) =>
         this.reviews.set(`p${partner} r${review}`, id),
@@ -123,6 +123,10 @@ class PostgresStore implements TestedStore {
 
   now(): Date {
     return this.#world.clock.now();
+  }
+
+  monotonicMs(): number {
+    return this.#world.clock.monotonicMs();
   }
 
   shardOf(name: string): number {

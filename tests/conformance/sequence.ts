@@ -1,3 +1,5 @@
+import type { Claim } from "../../dispatcher/shards/claim.ts";
+import { LEASE_TTL_MS } from "../../dispatcher/shards/leases.ts";
 import { SHARDS } from "../../src/outbox/schedule.ts";
 import type { Draw, DrawnOutcome, Slot, Step } from "./steps.ts";
 import type { QueuedEntry } from "./tables.ts";
@@ -157,20 +159,39 @@ export class Sequence {
     if (dispatcher === undefined) return undefined;
     switch (step.kind) {
       case "renew":
-        return this.#stores.renew(dispatcher, step.watchful);
+        return this.#renew(dispatcher, step.watchful);
       case "leave":
-        return this.#stores.leave(dispatcher);
+        return this.#stores.leave(dispatcher, this.#claimsOf(dispatcher, { count: 40, late: 0 }));
       case "release":
         return this.#release(dispatcher, step);
     }
   }
 
+  async #renew(dispatcher: string, isWatchful: boolean): Promise<void> {
+    const now = await this.#stores.renew(dispatcher);
+    if (isWatchful)
+      for (const other of await this.#stores.heartbeats())
+        if ((now ?? 0) - other.renewedMs >= LEASE_TTL_MS) await this.#stores.bury(other);
+    await this.#stores.assign(dispatcher);
+  }
+
   async #release(dispatcher: string, { count, isLate }: Step & { kind: "release" }): Promise<void> {
+    const claims = this.#claimsOf(dispatcher, { count, late: isLate ? 1 : 0 });
+    await this.#stores.release(dispatcher, claims);
+  }
+
+  /** The first ones, or claims of these before the present ones; of the orphaned every other one is repeated by now. */
+  #claimsOf(
+    dispatcher: string,
+    { count, late }: { count: number; late: number },
+  ): ReadonlyMap<number, Claim> {
     const own = this.#stores.tables.shards.filter(({ owner }) => owner === dispatcher);
-    const claims = own
-      .slice(0, count)
-      .map(({ shard, epoch }) => [shard, epoch - (isLate ? 1 : 0)] as const);
-    await this.#stores.release(dispatcher, new Map(claims));
+    return new Map(
+      own.slice(0, count).map(({ shard, epoch, orphaned }) => {
+        const claim = { epoch: epoch - late, orphaned: orphaned && shard % 2 === 0 };
+        return [shard, claim];
+      }),
+    );
   }
 }
 

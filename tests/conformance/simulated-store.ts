@@ -67,6 +67,7 @@ export class SimulatedStore implements TestedStore {
   readonly reviews = new Names<number>();
   readonly startMs = EPOCH_MS;
   readonly #deps: ApiDeps;
+  readonly #process: Process;
   readonly #changes: Changes;
 
   constructor() {
@@ -83,9 +84,9 @@ export class SimulatedStore implements TestedStore {
       redis: new Redis(world),
     };
     this.#changes = new Changes(this.#deps, new Writers(this.#deps));
-    const process = new Process(world, "D", 0);
-    this.store = createStore(this.#deps, process);
-    this.leases = createLeases(this.#deps, process);
+    this.#process = new Process(world, "D", 0);
+    this.store = createStore(this.#deps, this.#process);
+    this.leases = createLeases(this.#deps, this.#process);
     for (const partner of PARTNERS)
       for (let review = 0; review < REVIEWS; review++)
         this.reviews.set(`p${partner} r${review}`, reviewId(partner, review));
@@ -93,6 +94,10 @@ export class SimulatedStore implements TestedStore {
 
   now(): Date {
     return new Date(this.#deps.world.wallMs);
+  }
+
+  monotonicMs(): number {
+    return this.#process.clock.monotonicMs();
   }
 
   shardOf(name: string): number {
@@ -205,6 +210,7 @@ function stateOf(tables: Tables, reviews: Names<number>): TablesState {
       shard,
       owner: tables.owners[shard] ?? null,
       epoch: tables.epochs[shard] ?? 0,
+      orphaned: tables.orphaned[shard] ?? false,
     })).filter(({ epoch }) => epoch > 0),
   };
 }

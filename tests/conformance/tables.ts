@@ -52,6 +52,7 @@ interface ShardState {
   readonly shard: number;
   readonly owner: string | null;
   readonly epoch: number;
+  readonly orphaned: boolean;
 }
 
 export interface TablesState {

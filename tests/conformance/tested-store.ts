@@ -1,5 +1,6 @@
 import type { Decision } from "../../dispatcher/actor/decide.ts";
-import type { Assignment, Leases } from "../../dispatcher/shards/leases.ts";
+import type { Claim } from "../../dispatcher/shards/claim.ts";
+import type { Leases } from "../../dispatcher/shards/leases.ts";
 import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
 import type { DispatchStore } from "../../dispatcher/store/store.ts";
 import { TEST_EVENT } from "../../src/outbox/event.ts";
@@ -91,6 +92,7 @@ export interface TestedStore {
   readonly reviews: Names<number>;
   shardOf(subscription: string): number;
   now(): Date;
+  monotonicMs(): number;
   /** When the test began. */
   readonly startMs: number;
   /** Moves the clock of the processes and that of Postgres. */
@@ -134,6 +136,7 @@ export class NamedStore {
       after,
       limit,
       exceptReviews: exceptReviews.map((name) => (name === null ? null : reviews.idOf(name))),
+      inherits: true,
     };
     const [loaded] = await this.on.settle(store.load([request]));
     const found = loaded?.found;
@@ -158,6 +161,7 @@ export class NamedStore {
       nextBatchAtMs: this.#ms(found.subscription.nextBatchAt),
       entries: found.entries.map(entry),
       tests: found.tests.map(entry),
+      lastSequence: found.lastSequence,
     };
   }
 
@@ -193,7 +197,9 @@ export class NamedStore {
       responseExcerpt: isAnswered ? "" : null,
       responseTruncated: false,
       resent: false,
-      decision: kind === "retry" ? { kind, dueAt: new Date(now.getTime() + delayMs) } : { kind },
+      possiblyRepeated: false,
+      endedMs: this.on.monotonicMs(),
+      decision: kind === "retry" ? { kind, delayMs } : { kind },
     };
   }
 
@@ -217,16 +223,35 @@ export class NamedStore {
     return inOrder(swept, ({ subscription, waitedMs }) => `${subscription} ${waitedMs}`);
   }
 
-  async renew(dispatcher: string, watchful: boolean) {
-    const assignment = await this.on.settle(this.on.leases.renew(dispatcher, watchful));
-    return { ...assignment, owned: ownedOf(assignment) };
+  async renew(dispatcher: string) {
+    return this.#ms((await this.on.settle(this.on.leases.renew(dispatcher))) ?? null);
+  }
+
+  async assign(dispatcher: string) {
+    const { owned, surplus } = await this.on.settle(this.on.leases.assign(dispatcher));
+    return { owned: new Map([...owned].toSorted(([a], [b]) => a - b)), surplus };
+  }
+
+  async heartbeats() {
+    const rows = await this.on.settle(this.on.leases.heartbeats());
+    const named = rows.map(({ id, renewedAt }) => ({ id, renewedMs: this.#ms(renewedAt) ?? 0 }));
+    return inOrder(named, ({ id }) => id);
+  }
+
+  bury({ id, renewedMs }: { readonly id: string; readonly renewedMs: number }) {
+    const renewedAt = new Date(this.on.startMs + renewedMs);
+    return this.on.settle(this.on.leases.bury({ id, renewedAt }));
+  }
+
+  release(dispatcher: string, claims: ReadonlyMap<number, Claim>) {
+    return this.on.settle(this.on.leases.release(dispatcher, claims));
+  }
+
+  leave(dispatcher: string, claims: ReadonlyMap<number, Claim>) {
+    return this.on.settle(this.on.leases.leave(dispatcher, claims));
   }
 
   #ms(at: Date | null): number | null {
     return at === null ? null : at.getTime() - this.on.startMs;
   }
-}
-
-function ownedOf({ owned }: Assignment): (readonly [shard: number, epoch: number])[] {
-  return [...owned].toSorted(([a], [b]) => a - b);
 }

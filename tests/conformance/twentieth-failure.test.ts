@@ -26,6 +26,13 @@ const CASES: [before: number, outcomes: string, after: number, state: "active" |
   [10, "f".repeat(9) + "d" + "f".repeat(19), 19, "active"],
   [10, "f".repeat(10) + "d", 20, "disabled"],
   [0, "dfdff", 2, "active"],
+  // A run after a success counts like one before it, also if another success follows.
+  [0, "d" + "f".repeat(19), 19, "active"],
+  [0, "d" + "f".repeat(20), 20, "disabled"],
+  [0, "d" + "f".repeat(20) + "d", 20, "disabled"],
+  [0, "d" + "f".repeat(21) + "dff", 20, "disabled"],
+  [19, "df".repeat(3) + "f".repeat(19) + "d", 20, "disabled"],
+  [5, "f".repeat(14) + "d" + "f".repeat(19) + "d" + "f".repeat(3), 3, "active"],
   // Neither a retry nor what we broke off counts, in either direction.
   [19, "r", 19, "active"],
   [19, "i", 19, "active"],

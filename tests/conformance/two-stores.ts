@@ -1,5 +1,6 @@
 import { expect } from "bun:test";
 
+import type { Claim } from "../../dispatcher/shards/claim.ts";
 import type { Postgres } from "./postgres-store.ts";
 import { SimulatedStore } from "./simulated-store.ts";
 import type { SubscriptionState, TablesState } from "./tables.ts";
@@ -91,16 +92,29 @@ export class TwoStores {
     return this.#both(({ on }) => on.settle(on.leases.join(dispatcher)));
   }
 
-  leave(dispatcher: string) {
-    return this.#both(({ on }) => on.settle(on.leases.leave(dispatcher)));
+  leave(dispatcher: string, claims: ReadonlyMap<number, Claim> = new Map()) {
+    return this.#both((store) => store.leave(dispatcher, claims));
   }
 
-  renew(dispatcher: string, watchful: boolean) {
-    return this.#both((store) => store.renew(dispatcher, watchful));
+  /** Answers the time by the clock of Postgres, from the beginning; null for the dead. */
+  renew(dispatcher: string) {
+    return this.#both((store) => store.renew(dispatcher));
   }
 
-  release(dispatcher: string, epochs: ReadonlyMap<number, number>) {
-    return this.#both(({ on }) => on.settle(on.leases.release(dispatcher, epochs)));
+  assign(dispatcher: string) {
+    return this.#both((store) => store.assign(dispatcher));
+  }
+
+  heartbeats() {
+    return this.#both((store) => store.heartbeats());
+  }
+
+  bury(dead: { readonly id: string; readonly renewedMs: number }) {
+    return this.#both((store) => store.bury(dead));
+  }
+
+  release(dispatcher: string, claims: ReadonlyMap<number, Claim>) {
+    return this.#both((store) => store.release(dispatcher, claims));
   }
 
   pass(ms: number) {

@@ -110,6 +110,8 @@ function recordOf({ subscriptionId, shard }: TestSubscription): AttemptRecord {
     responseExcerpt: null,
     responseTruncated: false,
     resent: false,
+    possiblyRepeated: false,
+    endedMs: 0,
     decision: { kind: "failed" },
   };
 }
@@ -408,6 +410,7 @@ test("takes over from a dispatcher that died, and what it still writes does not 
     records: [recordOf(subscription)],
     repeated: false,
     now: new Date(),
+    monotonicMs: 0,
   });
   expect(result.fenced).toBe(true);
   expect(await stateOf(subscription.subscriptionId)).toMatchObject({ failures: 0 });
@@ -423,6 +426,7 @@ test("changes nothing by a commit that is repeated because its answer was lost",
       records: [recordOf(subscription)],
       repeated,
       now: new Date(),
+      monotonicMs: 0,
     });
   const seen = async () => [
     await stateOf(subscription.subscriptionId),

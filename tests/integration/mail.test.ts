@@ -6,6 +6,7 @@ import { ulid } from "ulid";
 
 import { Holdings } from "../../dispatcher/shards/holdings.ts";
 import { createLeases } from "../../dispatcher/shards/leases.ts";
+import { PostgresClock } from "../../src/lib/postgres-clock.ts";
 import { nextMailAt, purgeMails } from "../../dispatcher/mail/queries.ts";
 import { createMailStore, type MailStore } from "../../dispatcher/mail/store.ts";
 import {
@@ -67,7 +68,7 @@ interface Sender {
 /** A mailer as a dispatcher runs it, holding the shard of mail unless told otherwise. */
 async function sender(options: SenderOptions): Promise<Sender> {
   const id = ulid();
-  if (options.holder === undefined) await createLeases(database.db, silentLog).join(id);
+  if (options.holder === undefined) await createLeases(database.db, database.db).join(id);
   const store = createMailStore({ db: database.db, box: options.box ?? box });
   const transport = options.server && transportTo(options.server, options.deadlines);
   const ended = new AbortController();
@@ -341,7 +342,7 @@ test("commits as soon as Postgres answers again, and does not repeat the mail", 
 test("writes nothing for a dispatcher that was declared dead", async () => {
   const server = await mailServer();
   const { id, mailer, fenced } = await sender({ server });
-  await createLeases(database.db, silentLog).leave(id);
+  await createLeases(database.db, database.db).leave(id, new Map());
   await queue();
   mailer.wake();
   await until("the fence", () => fenced.length > 0);
@@ -590,15 +591,17 @@ function collecting(lines: string[]): Log {
 async function dispatcherWithMail(server: MailServer) {
   const ended = new AbortController();
   const shard = MAIL_WAKE.shard;
+  const db = database.connect();
   const holdings: Holdings = new Holdings(
     {
-      clock: systemClock,
+      clock: new PostgresClock(systemClock),
       log: silentLog,
-      leases: createLeases(database.connect(), silentLog),
+      leases: createLeases(db, db),
       newId: ulid,
     },
     {
       claimed: () => mailer.wake(),
+      inherits: () => false,
       lingers: () => false,
       overdue() {},
       closed: () => undefined,

@@ -8,6 +8,8 @@ interface ChaosDeps extends StoreDeps {
 }
 
 const TICK_MS = 1_000;
+/** How wrong the clock of Postgres is at the most. */
+const MAX_STEP_MS = 20_000;
 
 /** What goes wrong by itself, not at a request: once a second each kind may strike. */
 export class Chaos {
@@ -38,8 +40,13 @@ export class Chaos {
       world.fault(`Redis is down for ${Math.round(ms)} ms`, ms + 2_000);
       redis.stop(ms);
     }
+    if (random.chance(faults.clockStep)) {
+      const target = random.between(-MAX_STEP_MS, MAX_STEP_MS);
+      world.step(target - world.stepMs);
+    }
     if (postgres.up && random.chance(faults.postgresDown)) {
       const ms = random.between(200, 8_000);
+      world.postgresDownMs = world.nowMs + ms;
       world.fault(`Postgres is down for ${Math.round(ms)} ms`, ms);
       postgres.up = false;
       postgres.life += 1;
@@ -62,12 +69,13 @@ export class Chaos {
         const ms = random.between(500, 10_000);
         world.fault(`${process.name} does not reach Postgres for ${Math.round(ms)} ms`, ms);
         process.cutOffUntilMs = world.nowMs + ms;
+        process.trouble(ms);
       }
       if (random.chance(faults.clockJump)) {
-        const ms = random.between(-30_000, 30_000);
+        const mostMs = random.pick([30_000, 3_600_000]);
+        const ms = random.between(-mostMs, mostMs);
         world.fault(`the clock of ${process.name} jumps by ${Math.round(ms)} ms`);
         process.skewMs += ms;
-        process.jumpedMs = world.nowMs;
       }
     }
     if (cluster.serving.length < settings.processes && random.chance(0.3)) cluster.start();

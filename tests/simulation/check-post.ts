@@ -13,10 +13,10 @@ export interface CheckDeps {
 
 /** How many tests the actor allows at once, said here again, so that a change of it is noticed. */
 const PARALLEL_TESTS = 4;
-/** SETTINGS_MAX_AGE_MS of the actor, and the rounding of instants to the millisecond. */
-const SETTINGS_AGE_MS = 1_001;
-/** A clock that jumped excuses a decision made with the time before. */
-const JUMP_EXCUSE_MS = 20_000;
+/** SETTINGS_MAX_AGE_MS of the actor, CLOCKS_APART_MS of a suspension, and the rounding to the millisecond. */
+const SETTINGS_AGE_MS = 1_501;
+/** A step of Postgres' clock excuses a decision made with the time before. */
+const STEP_EXCUSE_MS = 20_000;
 /** For how long nothing must have gone wrong before lateness counts. */
 const CALM_MS = 20_000;
 /** How long after a process came or went a shard may still move in which a request hangs: PATIENCE_MS and a bit. */
@@ -56,8 +56,8 @@ const checkEntry: Check = (deps, post) => {
     return;
   }
   if (attempt !== entry.attempt) say(deps, post, "right attempt", `instead of ${entry.attempt}`);
-  const earlyMs = (entry.dueAtMs ?? 0) - post.startedWallMs;
-  if (earlyMs > 0 && deps.world.nowMs - process.jumpedMs > JUMP_EXCUSE_MS)
+  const earlyMs = (entry.dueAtMs ?? 0) - deps.world.postgresMs;
+  if (earlyMs > 0 && deps.world.nowMs - deps.world.steppedMs > STEP_EXCUSE_MS)
     say(deps, post, "never early", `${earlyMs} ms before it is due`);
 };
 
@@ -66,7 +66,7 @@ const checkSettings: Check = (deps, post) => {
   const { subscription, process } = post;
   const read = deps.watch.settings.get(process);
   const ageMs = deps.world.nowMs - (read?.handedMs ?? Number.NEGATIVE_INFINITY);
-  if (ageMs > SETTINGS_AGE_MS && deps.world.nowMs - process.jumpedMs > JUMP_EXCUSE_MS)
+  if (ageMs > SETTINGS_AGE_MS && deps.world.nowMs - deps.world.steppedMs > STEP_EXCUSE_MS)
     say(deps, post, "settings of the moment", `with settings ${Math.round(ageMs)} ms old`);
   if (subscription.state !== "active" && subscription.changedMs <= (read?.snapshotMs ?? 0))
     say(deps, post, "only to the active", `which is ${subscription.state}`);
@@ -122,11 +122,10 @@ const checkRepeat: Check = (deps, post) => {
 
 /** Where nothing has gone wrong for a while, the head of a lane is sent on time. */
 const checkPunctual: Check = (deps, post) => {
-  const { entry, process, subscription } = post;
-  // A process whose clock jumps while it sleeps until an instant is woken by the sweep.
-  if (entry.isTest || process.jumpedMs > 0) return;
+  const { entry, subscription } = post;
+  if (entry.isTest) return;
   const isRetry = entry.dueAtMs !== null;
-  const dueMs = isRetry ? (entry.dueAtMs ?? 0) - EPOCH_MS - process.skewMs : entry.visibleMs;
+  const dueMs = isRetry ? (entry.dueAtMs ?? 0) - EPOCH_MS - deps.world.stepMs : entry.visibleMs;
   // The entry became the head when the one before it ended.
   const headMs =
     post.ordering === "review"

@@ -3,6 +3,7 @@ import { ATTEMPTS } from "../../dispatcher/actor/decide.ts";
 import type { CheckDeps } from "./check-post.ts";
 import type { OutboxRow, SubscriptionRow } from "./tables.ts";
 import type { Post } from "./watch.ts";
+import { EPOCH_MS } from "./world.ts";
 
 interface Commit {
   readonly dispatcherId: string;
@@ -12,7 +13,12 @@ interface Commit {
   readonly moves: boolean;
   /** The record is there already: the answer to its commit was lost. */
   readonly isRepeat: boolean;
+  /** When the retry is due, if one is. */
+  readonly dueAtMs: number | null;
 }
+
+/** Entries may still be under way in lanes of the old ordering for so long after it was changed. */
+const REORDER_EXCUSE_MS = 60_000;
 
 /** Of the record of a POST: there was such a POST, the decision follows from it, and its entry was still there. */
 export function checkRecord(deps: CheckDeps, commit: Commit): void {
@@ -25,9 +31,12 @@ export function checkRecord(deps: CheckDeps, commit: Commit): void {
   if (post === undefined || post.outcome === "unsent")
     return say("no invented record", "without a POST");
   const expected = expectedDecision(post, deps.world.settings.retryDelaysMs);
-  const dueAtMs = record.decision.kind === "retry" ? record.decision.dueAt.getTime() : undefined;
-  if (record.decision.kind !== expected.kind || dueAtMs !== expected.dueAtMs)
-    say("schedule", `due ${dueAtMs}; it should be ${expected.kind} due ${expected.dueAtMs}`);
+  const delayMs = record.decision.kind === "retry" ? record.decision.delayMs : undefined;
+  if (record.decision.kind !== expected.kind || delayMs !== expected.delayMs)
+    say("schedule", `after ${delayMs}; it should be ${expected.kind} after ${expected.delayMs}`);
+  if (commit.dueAtMs !== null) checkDue(deps, { ...commit, post, dueAtMs: commit.dueAtMs }, say);
+  if (!isRepeat) checkTold(deps, { ...commit, post }, say);
+  post.recorded = true;
   const isVain = !moves && !isRepeat && record.decision.kind !== "interrupted";
   const state = subscription.settled.get(record.sequence)?.state;
   if (isVain && state !== "skipped") say("no outcome in vain", `of an entry that is ${state}`);
@@ -45,16 +54,56 @@ function findPost({ watch }: CheckDeps, { record, dispatcherId }: Commit): Post 
     );
 }
 
+type Say = (invariant: string, what: string) => void;
+
+/** A retry is due its delay after the end of the POST, by the clock of Postgres; the way of the commit may add to it. */
+function checkDue(
+  { world }: CheckDeps,
+  { record, post, dueAtMs }: Commit & { post: Post; dueAtMs: number },
+  say: Say,
+): void {
+  const delayMs = record.decision.kind === "retry" ? record.decision.delayMs : 0;
+  if (world.steppedMs > post.endedMs) return;
+  const earliestMs = EPOCH_MS + world.stepMs + post.endedMs + delayMs;
+  if (dueAtMs < earliestMs - 2 || dueAtMs > world.postgresMs + delayMs + 1)
+    say("schedule", `due at ${dueAtMs}, ${Math.round(dueAtMs - earliestMs)} ms from its delay`);
+}
+
+/** The record of a repeat says that it may be one; no other says so but of what a dead process may have sent. */
+function checkTold(
+  { world, watch }: CheckDeps,
+  { record, post, subscription }: Commit & { post: Post },
+  say: Say,
+): void {
+  const { sequence, attempt, round, possiblyRepeated } = record;
+  if (possiblyRepeated && !watch.mayRepeat.has(sequence))
+    say("possible repeats told", "as a possible repeat, which it cannot be");
+  if (possiblyRepeated || world.nowMs - watch.reorderedMs < REORDER_EXCUSE_MS) return;
+  // What is disabled while its shard is taken over is not seen by the first sweep.
+  if (!watch.wasActive || subscription.changedMs > watch.buriedMs) return;
+  const unrecorded = watch.posts
+    .get(sequence)
+    ?.find(
+      (one) =>
+        one.dispatcherId !== post.dispatcherId &&
+        one.attempt === attempt &&
+        one.entry.round === round &&
+        one.outcome !== "unsent" &&
+        !one.recorded,
+    );
+  if (unrecorded !== undefined)
+    say("possible repeats told", `as if ${unrecorded.dispatcherId} had not sent it`);
+}
+
 function expectedDecision(
   post: Post,
   retryDelaysMs: readonly number[],
-): { kind: string; dueAtMs: number | undefined } {
-  if (post.outcome === "accepted") return { kind: "delivered", dueAtMs: undefined };
-  if (post.outcome === "aborted") return { kind: "interrupted", dueAtMs: undefined };
+): { kind: string; delayMs: number | undefined } {
+  if (post.outcome === "accepted") return { kind: "delivered", delayMs: undefined };
+  if (post.outcome === "aborted") return { kind: "interrupted", delayMs: undefined };
   if (post.outcome === "gone" || post.attempt >= ATTEMPTS)
-    return { kind: "failed", dueAtMs: undefined };
-  const delayMs = retryDelaysMs[post.attempt - 1] ?? 0;
-  return { kind: "retry", dueAtMs: post.endedWallMs + delayMs };
+    return { kind: "failed", delayMs: undefined };
+  return { kind: "retry", delayMs: retryDelaysMs[post.attempt - 1] ?? 0 };
 }
 
 /** A batch has each event once, review by review, and in order within each. */

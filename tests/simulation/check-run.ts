@@ -22,13 +22,14 @@ const STARVED_MS = 30_000;
  */
 const PAUSE_MS = 8_000;
 /** How long after a crash another dispatcher must have taken over. */
-const TAKEOVER_MS = 10_000;
+const TAKEOVER_MS = 8_000;
 
 /** Checks what has to be true at any time; called every second. */
 export function checkRun(deps: RunDeps): void {
   checkTakeover(deps);
   for (const subscription of deps.tables.subscriptions.values()) {
     deps.monitor.checkCounter(subscription);
+    deps.monitor.checkRecords(subscription);
     if (subscription.state === "active") checkStarvation(deps, subscription);
   }
 }
@@ -48,9 +49,8 @@ function checkStarvation(deps: RunDeps, subscription: SubscriptionRow): void {
   const sinceMs = Math.max(watch.progressMs, subscription.changedMs, watch.reorderedMs);
   if (world.nowMs - world.troubleMs <= STARVED_MS || world.nowMs - sinceMs <= PAUSE_MS) return;
   if (deps.cluster.serving.length === 0 || isUnderWay(deps, watch)) return;
-  const slowestMs = Math.min(...deps.cluster.serving.map((process) => process.skewMs));
-  const limitMs = world.nowMs - PAUSE_MS + slowestMs;
-  const starved = headsOf(subscription).find((head) => readyMs(head) < limitMs);
+  const limitMs = world.nowMs - PAUSE_MS;
+  const starved = headsOf(subscription).find((head) => readyMs(world, head) < limitMs);
   if (starved !== undefined)
     world.violate(
       "no starvation",
@@ -58,7 +58,7 @@ function checkStarvation(deps: RunDeps, subscription: SubscriptionRow): void {
       subscription.id,
     );
   const batchMs = subscription.nextBatchAtMs;
-  if (batchMs !== null && batchMs - EPOCH_MS < limitMs)
+  if (batchMs !== null && batchMs - EPOCH_MS - world.stepMs < limitMs)
     world.violate("no starvation", `the batch of ${subscription.id} is due`, subscription.id);
 }
 
@@ -77,8 +77,8 @@ function headsOf(subscription: SubscriptionRow): OutboxRow[] {
   return [...heads.values()];
 }
 
-function readyMs({ dueAtMs, visibleMs }: OutboxRow): number {
-  return dueAtMs === null ? visibleMs : dueAtMs - EPOCH_MS;
+function readyMs({ stepMs }: World, { dueAtMs, visibleMs }: OutboxRow): number {
+  return dueAtMs === null ? visibleMs : dueAtMs - EPOCH_MS - stepMs;
 }
 
 /** Checks what has to be true once everything has settled. */

@@ -19,6 +19,8 @@ interface Commit {
   readonly monitor: Monitor;
   readonly dispatcherId: string;
   readonly records: readonly AttemptRecord[];
+  /** When the process sent them, by its monotonic clock. */
+  readonly monotonicMs: number;
 }
 
 const NOTHING: CommitResult = { fenced: true, inactive: [], disabled: [] };
@@ -34,12 +36,14 @@ export async function commitAttempts(commit: Commit, session: Session): Promise<
   const touched = subscriptionsOf(commit);
   const inactive = touched.filter((one) => one.state !== "active").map((one) => one.id);
   lease.holders += 1;
+  // What `now()` answers in the whole transaction.
+  const nowMs = world.postgresMs;
   try {
     await session.work(world.random.latency(3, 60));
     // A commit that might disable is a transaction, with the mail in it.
     if (records.some((record) => record.decision.kind === "failed"))
       await session.pass(world.random.latency(2, 30));
-    const settled = moveEntries(commit);
+    const settled = moveEntries(commit, nowMs);
     const disabled = countFailures(world, settled);
     world.trace(dispatcherId, `commits ${records.map(describe).join(", ")}`);
     return { fenced: false, inactive: [...inactive, ...disabled], disabled };
@@ -61,59 +65,64 @@ function subscriptionsOf({ tables, records }: Commit): SubscriptionRow[] {
 }
 
 interface Settled {
-  readonly ord: number;
   readonly subscription: SubscriptionRow;
   readonly row: SettledRow;
 }
 
-function moveEntries(commit: Commit): Settled[] {
+function moveEntries(commit: Commit, nowMs: number): Settled[] {
   const { tables, records, world, monitor, dispatcherId } = commit;
   const settled: Settled[] = [];
-  records.forEach((record, ord) => {
+  records.forEach((record) => {
     const subscription = tables.subscription(record.subscriptionId);
     const isRepeat = subscription.attempts.has(record.id);
-    if (!isRepeat) subscription.attempts.set(record.id, attemptRow(record));
+    const dueAtMs = dueAt(record, commit.monotonicMs, nowMs);
+    if (!isRepeat) subscription.attempts.set(record.id, attemptRow(record, dueAtMs));
     const entry = subscription.outbox.find((row) => row.sequence === record.sequence);
     const moves = entry?.attempt === record.attempt;
-    monitor.committing({ dispatcherId, record, subscription, moves, isRepeat });
+    monitor.committing({ dispatcherId, record, subscription, moves, isRepeat, dueAtMs });
     if (!moves) return;
     const { decision } = record;
     if (decision.kind === "retry") {
       entry.attempt += 1;
-      entry.dueAtMs = decision.dueAt.getTime();
+      entry.dueAtMs = dueAtMs;
     } else if (decision.kind !== "interrupted") {
       const end = { state: decision.kind, reason: null };
       const row = settle(subscription, record.sequence, end, world.nowMs);
-      if (row !== undefined) settled.push({ ord, subscription, row });
+      if (row !== undefined) settled.push({ subscription, row });
     }
   });
   return settled;
 }
 
-function attemptRow({ sequence, round, attempt, decision }: AttemptRecord): AttemptRow {
-  const nextAttemptAtMs = decision.kind === "retry" ? decision.dueAt.getTime() : null;
+/** By the clock of Postgres, when a retry is due: the rest of its delay from now on. Null where none follows. */
+function dueAt(record: AttemptRecord, monotonicMs: number, nowMs: number): number | null {
+  const { decision, endedMs } = record;
+  if (decision.kind !== "retry") return null;
+  return Math.round(nowMs + endedMs + decision.delayMs - monotonicMs);
+}
+
+function attemptRow(record: AttemptRecord, nextAttemptAtMs: number | null): AttemptRow {
+  const { sequence, round, attempt, decision } = record;
   return { sequence, round, attempt, outcome: decision.kind, nextAttemptAtMs };
 }
 
-/** The counters of the statement, computed the way it does: from the bounds of the successes. */
+/** The counters of the statement, computed the way it does: by runs of failures, each to the next success. */
 export function countFailures(world: World, settled: readonly Settled[]): string[] {
   const disabled: string[] = [];
   for (const [subscription, own] of Map.groupBy(settled, (one) => one.subscription)) {
-    const successes = own.filter((one) => one.row.state === "delivered").map((one) => one.ord);
-    const failures = own.filter((one) => one.row.state === "failed").map((one) => one.ord);
-    const firstSuccess = Math.min(...successes);
-    const lastSuccess = Math.max(...successes);
-    const succeeded = successes.length > 0;
-    const leading = failures.filter((ord) => ord < firstSuccess).length;
-    const trailing = succeeded ? failures.filter((ord) => ord > lastSuccess).length : 0;
+    const runs = [0];
+    for (const { row } of own)
+      if (row.state === "delivered") runs.push(0);
+      else runs.push((runs.pop() ?? 0) + 1);
+    const [leading = 0, ...later] = runs;
     if (subscription.state !== "active") continue;
     const run = subscription.failures + leading;
-    if (run >= DISABLE_AFTER_FAILURES) {
+    if (Math.max(run, ...later) >= DISABLE_AFTER_FAILURES) {
       subscription.failures = DISABLE_AFTER_FAILURES;
       subscription.state = "disabled";
       subscription.changedMs = world.nowMs;
       disabled.push(subscription.id);
-    } else subscription.failures = succeeded ? trailing : run;
+    } else subscription.failures = later.at(-1) ?? run;
   }
   return disabled;
 }

@@ -26,23 +26,31 @@ export function createStore(deps: StoreDeps, process: Process): DispatchStore {
   return {
     async load(requests) {
       monitor.loading(process, requests);
-      const { snapshotMs, found } = await network.call(process, { server, name: "load" }, () => ({
-        snapshotMs: world.nowMs,
-        found: requests.map((one) => [
-          activeSubscription(tables, one.id),
-          nextEntries(tables, one),
-        ] as const),
-      }));
+      const [{ snapshotMs, found }, lastSequences] = await Promise.all([
+        network.call(process, { server, name: "load" }, () => ({
+          snapshotMs: world.nowMs,
+          found: requests.map(
+            (one) => [activeSubscription(tables, one.id), nextEntries(tables, one)] as const,
+          ),
+        })),
+        // A statement of its own, which may see another state.
+        network.call(process, { server, name: "load sequences" }, () =>
+          requests.map((one) => lastSequence(tables, one)),
+        ),
+      ]);
       return requests.map((request, i) => {
-        monitor.loaded(process, request.id, snapshotMs);
+        monitor.loaded(process, request, snapshotMs);
         const [subscription, entries = []] = found[i] ?? [];
-        return toLoaded(request, subscription, entries);
+        return toLoaded(request, subscription, { entries, lastSequence: lastSequences[i] });
       });
     },
-    commit: (dispatcherId, records) =>
-      network.call(process, { server, name: "commit" }, (session) =>
-        commitAttempts({ world, tables, monitor, dispatcherId, records }, session),
-      ),
+    commit(dispatcherId, records) {
+      const monotonicMs = process.clock.monotonicMs();
+      const commit = { world, tables, monitor, dispatcherId, records, monotonicMs };
+      return network.call(process, { server, name: "commit" }, (session) =>
+        commitAttempts(commit, session),
+      );
+    },
     dispatchBatch: (batch) =>
       network.call(process, { server, name: "dispatch batch" }, (session) =>
         dispatchBatch(deps, batch, session),
@@ -91,6 +99,12 @@ function nextEntries(tables: Tables, request: LoadRequest): Entry[] {
   return [...entries, ...tests].toSorted((a, b) => a.sequence - b.sequence).map(toEntry);
 }
 
+/** `lastSequencesOf`. */
+function lastSequence(tables: Tables, { id, inherits }: LoadRequest): number | undefined {
+  const row = tables.subscription(id);
+  return inherits && row.open ? row.lastSequence : undefined;
+}
+
 function toEntry(row: OutboxRow): Entry {
   const { eventId } = row;
   return {
@@ -111,7 +125,7 @@ function toEntry(row: OutboxRow): Entry {
 function toLoaded(
   request: LoadRequest,
   subscription: Subscription | undefined,
-  entries: readonly Entry[],
+  { entries, lastSequence: last }: { entries: readonly Entry[]; lastSequence: number | undefined },
 ): Loaded {
   if (subscription === undefined) return { request, found: undefined };
   return {
@@ -120,6 +134,7 @@ function toLoaded(
       subscription,
       entries: entries.filter((entry) => !entry.isTest),
       tests: entries.filter((entry) => entry.isTest),
+      lastSequence: last,
     },
   };
 }

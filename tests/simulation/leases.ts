@@ -1,83 +1,94 @@
-import { fairShare, LEASE_TTL_MS, type Leases } from "../../dispatcher/shards/leases.ts";
-import { bury, expiredDispatchers } from "./bury.ts";
+import type { Claim } from "../../dispatcher/shards/claim.ts";
+import { fairShare, type Leases } from "../../dispatcher/shards/leases.ts";
+import { bury, heartbeatsOf } from "./bury.ts";
 import type { StoreDeps } from "./dispatch-store.ts";
 import type { Session } from "./network.ts";
 import type { Process } from "./process.ts";
 import type { Tables } from "./tables.ts";
 
-type ClaimedShard = [shard: number, epoch: number];
+type ClaimedShard = [shard: number, claim: Claim];
 
 /** The leases as `createLeases` keeps them, statement by statement; the share is computed by the real rule. */
 export function createLeases(deps: StoreDeps, process: Process): Leases {
   const { world, network, postgres: server, tables } = deps;
   const ask = <T>(name: string, serve: (session: Session) => T | Promise<T>) =>
     network.call(process, { server, name }, serve);
-
-  const buryTheDead = async () => {
-    for (const dead of await ask("expired", () => expiredDispatchers(deps, LEASE_TTL_MS)))
-      await ask("bury", (session) => bury(deps, dead, session));
-  };
+  const release = (id: string, claims: ReadonlyMap<number, Claim>) =>
+    ask("release", () => releaseShards(tables, id, claims));
 
   return {
     join(id) {
       process.dispatcherId = id;
       return ask("join", () => {
         if (tables.dispatchers.has(id)) throw new Error("duplicate key");
-        tables.dispatchers.set(id, { id, renewedMs: world.nowMs, holders: 0 });
+        tables.dispatchers.set(id, { id, process, renewedMs: world.postgresMs, holders: 0 });
       });
     },
-    async renew(id, watchful) {
-      const alive = await ask("renew", () => {
+    renew: (id) =>
+      ask("renew", () => {
         const row = tables.dispatchers.get(id);
-        if (row !== undefined) row.renewedMs = world.nowMs;
-        return row !== undefined;
-      });
-      if (!alive) return { alive: false, owned: new Map(), surplus: 0 };
-      if (watchful) await buryTheDead();
+        if (row === undefined) return undefined;
+        row.renewedMs = Math.max(world.postgresMs, row.renewedMs + 1);
+        return new Date(world.postgresMs);
+      }),
+    async assign(id) {
       const [living, owned] = await Promise.all([
         ask("living", () => [...tables.dispatchers.keys()]),
         ask("owned", () => shardsOf(tables, id)),
       ]);
       const missing = fairShare(living, id) - owned.length;
-      const claimed = missing > 0 ? await ask("claim", () => claimShards(tables, id, missing)) : [];
-      return {
-        alive: true,
-        owned: new Map([...owned, ...claimed]),
-        surplus: Math.max(0, -missing),
-      };
+      const claim = () => claimShards(tables, id, { limit: missing, nowMs: world.nowMs });
+      const claimed = missing > 0 ? await ask("claim", claim) : [];
+      return { owned: new Map([...owned, ...claimed]), surplus: Math.max(0, -missing) };
     },
-    release: (id, epochs) => ask("release", () => releaseShards(tables, id, epochs)),
-    leave: (id) =>
-      ask("leave", async (session) => {
+    heartbeats: () => ask("heartbeats", () => heartbeatsOf(tables)),
+    bury: (dead) => ask("bury", (session) => bury(deps, dead, session)),
+    release,
+    async leave(id, claims) {
+      if (claims.size > 0) await release(id, claims);
+      await ask("leave", async (session) => {
         // A commit that is under way holds the row.
         while ((tables.dispatchers.get(id)?.holders ?? 0) > 0) await session.work(1);
         tables.deleteDispatcher(id);
-      }),
+      });
+    },
   };
 }
 
 function shardsOf(tables: Tables, holder: string | null): ClaimedShard[] {
   return tables.owners.flatMap((owner, shard): ClaimedShard[] =>
-    owner === holder ? [[shard, tables.epochs[shard] ?? 0]] : [],
+    owner === holder ? [[shard, claimOf(tables, shard)]] : [],
   );
 }
 
-function claimShards(tables: Tables, id: string, limit: number): ClaimedShard[] {
+export function claimOf({ epochs, orphaned }: Tables, shard: number): Claim {
+  return { epoch: epochs[shard] ?? 0, orphaned: orphaned[shard] ?? false };
+}
+
+function claimShards(
+  tables: Tables,
+  id: string,
+  { limit, nowMs }: { limit: number; nowMs: number },
+): ClaimedShard[] {
   if (!tables.dispatchers.has(id)) return [];
   return shardsOf(tables, null)
     .slice(0, limit)
-    .map(([shard, before]) => {
+    .map(([shard, { epoch }]) => {
       tables.owners[shard] = id;
-      tables.epochs[shard] = before + 1;
-      return [shard, before + 1];
+      tables.epochs[shard] = epoch + 1;
+      tables.claimedMs[shard] = nowMs;
+      return [shard, claimOf(tables, shard)];
     });
 }
 
 export function releaseShards(
   tables: Tables,
   id: string,
-  epochs: ReadonlyMap<number, number>,
+  claims: ReadonlyMap<number, Claim>,
 ): void {
-  for (const [shard, epoch] of epochs)
-    if (tables.owners[shard] === id && tables.epochs[shard] === epoch) tables.owners[shard] = null;
+  for (const [shard, { epoch, orphaned }] of claims) {
+    if (tables.owners[shard] !== id || tables.epochs[shard] !== epoch) continue;
+    tables.owners[shard] = null;
+    tables.orphaned[shard] = orphaned;
+  }
 }

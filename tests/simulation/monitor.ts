@@ -1,3 +1,4 @@
+import { SEND_AHEAD } from "../../dispatcher/actor/lane.ts";
 import { MAX_QUEUED, PARALLEL_REVIEWS } from "../../dispatcher/actor/state.ts";
 import type { LoadRequest } from "../../dispatcher/actor/event.ts";
 import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
@@ -6,14 +7,16 @@ import type { DeliveryRequest, Outcome } from "../../dispatcher/delivery/deliver
 import { checkPost } from "./check-post.ts";
 import { checkDispatch, checkRecord } from "./check-record.ts";
 import type { Process } from "./process.ts";
-import type { HistoryRow, OutboxRow, SubscriptionRow, Tables } from "./tables.ts";
+import type { DispatcherRow, HistoryRow, OutboxRow, SubscriptionRow, Tables } from "./tables.ts";
 import { createWatch, laneOf, type Post, type Watch } from "./watch.ts";
 import type { World } from "./world.ts";
 
-/** Of how many lanes the dispatcher that ends a lease tells. */
-const LANES_TOLD = 2 * PARALLEL_REVIEWS;
-/** For how long after a change of the ordering entries may still be under way in lanes of the old one. */
-const REORDER_EXCUSE_MS = 60_000;
+/** Of one lane a process can have sent so many entries without a record. */
+const MAY_REPEAT = SEND_AHEAD + 1;
+/** How long after a claim, or after the last trouble, the first sweep of an orphaned shard may still be under way. */
+const FIRST_SWEEP_MS = 10_000;
+/** By then a process that nothing troubles any more has renewed its lease. */
+const RENEWED_MS = 3_000;
 
 /** Sees everything that happens at the edges of the dispatchers, and holds it against the invariants. */
 export class Monitor {
@@ -53,8 +56,11 @@ export class Monitor {
       ordering: subscription.orderings[Number(version)] ?? subscription.ordering,
       startedMs: this.#world.nowMs,
       startedWallMs: process.wallMs,
+      startedMonotonicMs: process.clock.monotonicMs(),
       ended: false,
-      endedWallMs: 0,
+      endedMs: 0,
+      endedMonotonicMs: 0,
+      recorded: false,
       outcome: undefined,
     };
     this.#world.posts += 1;
@@ -86,7 +92,8 @@ export class Monitor {
     const { id } = post.subscription;
     const watch = this.watch(id);
     post.ended = true;
-    post.endedWallMs = post.process.wallMs;
+    post.endedMs = this.#world.nowMs;
+    post.endedMonotonicMs = post.process.clock.monotonicMs();
     post.outcome = outcome;
     if (watch.inFlight.size >= PARALLEL_REVIEWS) watch.crowdedMs = this.#world.nowMs;
     watch.inFlight.delete(post);
@@ -98,7 +105,9 @@ export class Monitor {
   }
 
   loading(process: Process, requests: readonly LoadRequest[]): void {
-    for (const { id, limit, after } of requests) {
+    for (const request of requests) {
+      const { id, limit, after } = request;
+      this.#inheriting(request);
       const last = this.watch(id).lastPosted.get(process.dispatcherId) ?? 0;
       const { outbox } = this.#tables.subscription(id);
       const queued = outbox.filter(
@@ -111,8 +120,9 @@ export class Monitor {
     }
   }
 
-  loaded(process: Process, id: string, snapshotMs: number): void {
-    this.watch(id).settings.set(process, { snapshotMs, handedMs: this.#world.nowMs });
+  loaded(process: Process, request: LoadRequest, snapshotMs: number): void {
+    this.#inheriting(request);
+    this.watch(request.id).settings.set(process, { snapshotMs, handedMs: this.#world.nowMs });
   }
 
   /** Called at the instant of the commit, before the entry moves. */
@@ -122,6 +132,7 @@ export class Monitor {
     readonly subscription: SubscriptionRow;
     readonly moves: boolean;
     readonly isRepeat: boolean;
+    readonly dueAtMs: number | null;
   }): void {
     const { id } = commit.subscription;
     const watch = this.watch(id);
@@ -131,6 +142,7 @@ export class Monitor {
     if (entry !== undefined)
       watch.laneProgressMs.set(laneOf(commit.subscription.ordering, entry), this.#world.nowMs);
     checkRecord({ world: this.#world, tables: this.#tables, watch }, commit);
+    watch.recorded.add(commit.record.id);
     if (!commit.moves || watch.disabled) return;
     const { kind } = commit.record.decision;
     if (kind === "delivered") watch.failures = 0;
@@ -150,24 +162,42 @@ export class Monitor {
     );
   }
 
-  /** A dispatcher was declared dead, and these of its entries were told as interrupted: all that it may have sent. */
-  buried(dispatcherId: string, subscription: SubscriptionRow, told: readonly OutboxRow[]): void {
-    const { posts, reorderedMs } = this.watch(subscription.id);
-    if (this.#world.nowMs - reorderedMs < REORDER_EXCUSE_MS) return;
-    const lanes = new Set(told.map((row) => laneOf(subscription.ordering, row)));
-    for (const row of subscription.outbox) {
-      if (told.includes(row)) continue;
-      const sent = posts
-        .get(row.sequence)
-        ?.find((post) => post.dispatcherId === dispatcherId && post.attempt === row.attempt);
-      // A known gap: while a commit is slow, more lanes can have something unrecorded than are looked at.
-      if (lanes.size >= LANES_TOLD && !lanes.has(laneOf(subscription.ordering, row))) continue;
-      // A process with another clock than that of Postgres may have sent what is not due yet for Postgres.
-      if (sent === undefined || sent.process.skewMs !== 0) continue;
-      if (sent.outcome === "aborted" || sent.outcome === "unsent") continue;
-      const what = `${subscription.id}#${row.sequence}/${row.attempt} of ${dispatcherId}`;
-      this.#world.violate("every POST has its record", `nobody tells of ${what}`, subscription.id);
+  /** A dispatcher is declared dead: of these shards it may have sent the first entries of each lane. */
+  buried({ id, process }: DispatcherRow, shards: readonly number[]): void {
+    const { nowMs, postgresDownMs } = this.#world;
+    const wellMs = nowMs - Math.max(process.troubledMs, postgresDownMs);
+    if (process.alive && process.dispatcherId === id && wellMs > RENEWED_MS)
+      this.#world.violate("no burial of the living", `${id} renews its lease and is buried`);
+    for (const subscription of this.#tables.subscriptions.values()) {
+      if (!shards.includes(subscription.shard)) continue;
+      const watch = this.watch(subscription.id);
+      watch.buriedMs = nowMs;
+      watch.wasActive = subscription.state === "active";
+      this.#allowRepeats(subscription);
     }
+  }
+
+  /** Whoever claimed an orphaned shard looks for the first time at what it has to do there. */
+  #inheriting({ id, shard, inherits }: LoadRequest): void {
+    const { nowMs, troubleMs } = this.#world;
+    const sinceMs = Math.max(this.#tables.claimedMs[shard] ?? 0, troubleMs);
+    if (inherits && this.#tables.orphaned[shard] && nowMs - sinceMs < FIRST_SWEEP_MS)
+      this.#allowRepeats(this.#tables.subscription(id));
+  }
+
+  #allowRepeats({ id, ordering, outbox }: SubscriptionRow): void {
+    const { mayRepeat } = this.watch(id);
+    const due = outbox.filter(({ dueAtMs }) => (dueAtMs ?? 0) <= this.#world.postgresMs);
+    for (const lane of Map.groupBy(due, (row) => laneOf(ordering, row)).values())
+      for (const { sequence } of lane.slice(0, MAY_REPEAT)) mayRepeat.add(sequence);
+  }
+
+  /** Every attempt in the tables is one that was committed, which is held against its POST. */
+  checkRecords({ id, attempts }: SubscriptionRow): void {
+    const { recorded } = this.watch(id);
+    for (const attempt of attempts.keys())
+      if (!recorded.has(attempt))
+        this.#world.violate("no invented record", `${attempt} of ${id} is of no POST`, id);
   }
 
   enabled(id: string): void {

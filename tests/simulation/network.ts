@@ -156,6 +156,7 @@ export class Network {
     const chance = RARE.has(name) ? Math.min(0.5, RARE_FACTOR * faults.request) : faults.request;
     if (!random.chance(chance)) return "fine";
     const fate = random.pick(["unsent", "answer lost", "late"] as const);
+    process.trouble();
     this.#world.fault(`${process.name} ${name}: ${fate}`);
     return fate;
   }

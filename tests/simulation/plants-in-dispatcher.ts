@@ -1,4 +1,3 @@
-import { addMs } from "../../src/lib/clock.ts";
 import type { Plant } from "./plant.ts";
 import { replaceFunction, replaceMethod } from "./replace.ts";
 
@@ -22,8 +21,8 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
       const { recordAttempt } = await import("../../dispatcher/delivery/record.ts");
       replaceFunction(recordAttempt, (real) => (identity, posted, outcome, decision) => {
         if (decision.kind !== "retry") return real(identity, posted, outcome, decision);
-        const dueAt = addMs(decision.dueAt, -outcome.durationMs);
-        return real(identity, posted, outcome, { ...decision, dueAt });
+        const delayMs = decision.delayMs - outcome.durationMs;
+        return real(identity, posted, outcome, { ...decision, delayMs });
       });
     },
     breaks: ["schedule"],
@@ -44,8 +43,8 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
     bug: "An actor sends the next entry before a failure is committed.",
     async grow() {
       const { takeDecision } = await import("../../dispatcher/actor/lane.ts");
-      replaceFunction(takeDecision, (real) => (lane, decision) => {
-        real(lane, decision);
+      replaceFunction(takeDecision, (real) => (lane, decision, now) => {
+        real(lane, decision, now);
         lane.halted = false;
       });
     },

@@ -11,7 +11,8 @@ export const PLANTS_IN_STORES: readonly Plant[] = [
     async grow() {
       const { leaseOf } = await import("./commit.ts");
       replaceFunction(leaseOf, (real) => (tables, id) => {
-        return real(tables, id) ?? { id, renewedMs: 0, holders: 0 };
+        const [any] = tables.dispatchers.values();
+        return real(tables, id) ?? (any && { ...any, id, holders: 0 });
       });
     },
     breaks: ["fencing"],
@@ -22,10 +23,10 @@ export const PLANTS_IN_STORES: readonly Plant[] = [
     bug: "The release of a shard that comes late takes away what the same dispatcher has claimed again.",
     async grow() {
       const { releaseShards } = await import("./leases.ts");
-      replaceFunction(releaseShards, (real) => (tables, id, epochs) => {
+      replaceFunction(releaseShards, (real) => (tables, id, claims) => {
         const present = Array.from(
-          epochs.keys(),
-          (shard) => [shard, tables.epochs[shard] ?? 0] as const,
+          claims,
+          ([shard, claim]) => [shard, { ...claim, epoch: tables.epochs[shard] ?? 0 }] as const,
         );
         real(tables, id, new Map(present));
       });
@@ -105,15 +106,5 @@ export const PLANTS_IN_STORES: readonly Plant[] = [
       });
     },
     breaks: ["no loss", "batch"],
-  },
-  {
-    name: "early-takeover",
-    seed: 2,
-    bug: "A lease is taken over before it has run out.",
-    async grow() {
-      const { expiredDispatchers } = await import("./bury.ts");
-      replaceFunction(expiredDispatchers, (real) => (deps) => real(deps, 900));
-    },
-    breaks: ["one owner"],
   },
 ];

@@ -1,4 +1,4 @@
-import type { Clock } from "../../src/lib/clock.ts";
+import { PostgresClock } from "../../src/lib/postgres-clock.ts";
 import { EPOCH_MS, type World } from "./world.ts";
 
 /**
@@ -7,17 +7,19 @@ import { EPOCH_MS, type World } from "./world.ts";
  */
 export class Process {
   readonly name: string;
-  readonly clock: Clock;
+  readonly clock: PostgresClock;
   /** The id of its last lease. */
   dispatcherId = "";
   alive = true;
   /** How far its wall clock is ahead of the right one. */
   skewMs: number;
-  /** When its wall clock last jumped. */
-  jumpedMs = Number.NEGATIVE_INFINITY;
+  /** Until when it was last kept from renewing its lease. */
+  troubledMs = Number.NEGATIVE_INFINITY;
   /** Nothing passes between it and Postgres until then. */
   cutOffUntilMs = 0;
   #pausedUntilMs = 0;
+  /** How long it was suspended in all: so far its monotonic clock is behind. */
+  #suspendedMs = 0;
   #waiting: (() => void)[] = [];
   readonly #world: World;
   #lastUlidMs = 0;
@@ -27,15 +29,16 @@ export class Process {
     this.#world = world;
     this.name = name;
     this.skewMs = skewMs;
-    this.clock = {
-      now: () => new Date(this.wallMs),
-      monotonicMs: () => world.nowMs,
+    this.clock = new PostgresClock({
+      now: () => new Date(EPOCH_MS + Math.floor(world.nowMs + this.skewMs)),
+      monotonicMs: () => world.nowMs - this.#suspendedMs,
       sleep: (ms, signal) => this.#sleep(ms, signal),
-    };
+    });
   }
 
+  /** The time that it goes by. */
   get wallMs(): number {
-    return EPOCH_MS + Math.floor(this.#world.nowMs + this.skewMs);
+    return this.clock.now().getTime();
   }
 
   get paused(): boolean {
@@ -55,12 +58,22 @@ export class Process {
     else run();
   }
 
+  /** Stands still; half of the times its monotonic clock does, too, as when the machine is suspended. */
   pause(ms: number): void {
     if (!this.alive || this.paused) return;
-    const { loop } = this.#world;
-    this.#world.fault(`${this.name} stands still for ${Math.round(ms)} ms`, ms);
+    const { loop, random } = this.#world;
+    const isSuspended = random.chance(0.5);
+    const how = isSuspended ? "is suspended" : "stands still";
+    this.#world.fault(`${this.name} ${how} for ${Math.round(ms)} ms`, ms);
+    this.trouble(ms);
+    if (isSuspended) this.#suspendedMs += ms;
     this.#pausedUntilMs = loop.nowMs + ms;
     loop.after(ms, () => this.#goOn());
+  }
+
+  /** Something keeps it from renewing its lease for so long. */
+  trouble(ms = 0): void {
+    this.troubledMs = Math.max(this.troubledMs, this.#world.nowMs + ms);
   }
 
   crash(why: string): void {
@@ -95,7 +108,16 @@ export class Process {
         cancel();
         resolve();
       };
-      const cancel = loop.after(Math.max(0, ms) + jitter, () => this.enter(done));
+      const { clock } = this;
+      const endMs = clock.monotonicMs() + Math.max(0, ms) + jitter;
+      let cancel = () => {};
+      // A timer goes by the monotonic clock, so it rings later by as long as the process was suspended.
+      const wake = () => {
+        const restMs = endMs - clock.monotonicMs();
+        if (restMs > 0.001) cancel = loop.after(restMs, wake);
+        else this.enter(done);
+      };
+      cancel = loop.after(endMs - clock.monotonicMs(), wake);
       signal?.addEventListener("abort", done);
     });
   }

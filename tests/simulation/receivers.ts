@@ -92,7 +92,7 @@ export class Receivers {
 }
 
 function measured(process: Process, post: Post) {
-  const durationMs = Math.round(process.clock.monotonicMs() - post.startedMs);
+  const durationMs = Math.round(process.clock.monotonicMs() - post.startedMonotonicMs);
   return { durationMs, resent: false };
 }
 

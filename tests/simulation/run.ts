@@ -31,7 +31,8 @@ export interface RunResult {
  * - Ids of history rows follow the statements; the rows of a review are written by one transaction at a time anyway.
  * - Bodies, signatures and addresses are real code but not looked at; mails, retention, `recover`, rotation and the
  *   expiry of held entries are left out.
- * - A process stops only between two tasks of its event loop, and its monotonic clock runs on while it stands still.
+ * - A process stops only between two tasks of its event loop; suspended, its monotonic clock stops with it.
+ * - The clock of Postgres steps by at most 20 s, and what was decided by the time before is excused for as long.
  */
 
 const CHECK_MS = 1_000;

@@ -15,6 +15,8 @@ interface Faults {
   readonly postgresDown: number;
   readonly cutOff: number;
   readonly clockJump: number;
+  /** The same of Postgres' clock. */
+  readonly clockStep: number;
   readonly stop: number;
   readonly kill: number;
   readonly join: number;
@@ -55,6 +57,7 @@ export const NO_FAULTS: Faults = {
   postgresDown: 0,
   cutOff: 0,
   clockJump: 0,
+  clockStep: 0,
   stop: 0,
   kill: 0,
   join: 0,
@@ -112,13 +115,14 @@ function drawFaults(random: Prng): Faults {
     postgresDown: some(0.003, 0.02),
     cutOff: some(0.005, 0.03),
     clockJump: some(0.005, 0.03),
+    clockStep: some(0.005, 0.05),
     stop: some(0.005, 0.2),
     kill: some(0.005, 0.05),
     join: drawJoins(random),
     lostWake: some(0.05, 1),
     repeatedWake: some(0.05, 0.5),
     lateWake: some(0.05, 0.5),
-    skewMs: some(5, 2_000),
+    skewMs: some(5, random.pick([2_000, 3_600_000])),
     longLate: some(0.2, 1),
     unsent: random.chance(0.2) ? random.between(0.01, 0.5) : 0,
   };

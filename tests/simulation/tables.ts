@@ -1,6 +1,7 @@
 import type { Decision } from "../../dispatcher/actor/decide.ts";
 import { SHARDS } from "../../src/outbox/schedule.ts";
 import { Lock } from "./lock.ts";
+import type { Process } from "./process.ts";
 
 export interface HistoryRow {
   readonly id: number;
@@ -75,6 +76,7 @@ export interface SubscriptionRow {
 
 export interface DispatcherRow {
   readonly id: string;
+  readonly process: Process;
   renewedMs: number;
   /** Statements that hold the row for key share. */
   holders: number;
@@ -87,6 +89,9 @@ export class Tables {
   /** Who holds each shard, and how often it has been claimed. */
   readonly owners: (string | null)[] = Array.from({ length: SHARDS }, () => null);
   readonly epochs: number[] = Array.from({ length: SHARDS }, () => 0);
+  readonly orphaned: boolean[] = Array.from({ length: SHARDS }, () => false);
+  /** When each shard was last claimed, in virtual time. */
+  readonly claimedMs: number[] = Array.from({ length: SHARDS }, () => 0);
   #historyId = 0;
 
   nextHistoryId(): number {

@@ -14,8 +14,12 @@ export interface Post {
   readonly ordering: Ordering;
   readonly startedMs: number;
   readonly startedWallMs: number;
+  readonly startedMonotonicMs: number;
   ended: boolean;
-  endedWallMs: number;
+  endedMs: number;
+  endedMonotonicMs: number;
+  /** Its record was committed. */
+  recorded: boolean;
   /** The outcome that the process was told. */
   outcome: Outcome["kind"] | undefined;
 }
@@ -46,6 +50,13 @@ export interface Watch {
   /** Events that a batch is to have, and those that one had. */
   readonly expected: Set<string>;
   readonly dispatched: Set<string>;
+  /** The records that were committed, by id. */
+  readonly recorded: Set<string>;
+  /** The entries that a dead holder of the shard may have sent, and a record may say so of. */
+  readonly mayRepeat: Set<number>;
+  /** When a holder of its shard was last buried, and whether it was active then. */
+  buriedMs: number;
+  wasActive: boolean;
   /** When the ordering last changed; minus infinity if it never did. */
   reorderedMs: number;
 }
@@ -66,6 +77,10 @@ export function createWatch(): Watch {
     crowdedMs: 0,
     expected: new Set(),
     dispatched: new Set(),
+    recorded: new Set(),
+    mayRepeat: new Set(),
+    buriedMs: Number.POSITIVE_INFINITY,
+    wasActive: true,
     reorderedMs: Number.NEGATIVE_INFINITY,
   };
 }

@@ -35,6 +35,11 @@ export class World {
   posts = 0;
   /** When anything last happened that excuses lateness. */
   troubleMs = Number.NEGATIVE_INFINITY;
+  /** How far the clock of Postgres has stepped away from the right one, and when it last did. */
+  stepMs = 0;
+  steppedMs = Number.NEGATIVE_INFINITY;
+  /** Until when Postgres was last down. */
+  postgresDownMs = Number.NEGATIVE_INFINITY;
   /** When a process last came or went: shards move then. */
   movedMs = 0;
 
@@ -54,6 +59,11 @@ export class World {
     return EPOCH_MS + Math.floor(this.loop.nowMs);
   }
 
+  /** The time on the clock of Postgres. */
+  get postgresMs(): number {
+    return this.wallMs + this.stepMs;
+  }
+
   get traced(): boolean {
     return this.lines !== undefined;
   }
@@ -67,6 +77,13 @@ export class World {
     this.faults += 1;
     this.troubleMs = Math.max(this.troubleMs, this.nowMs + forMs);
     this.trace("FAULT", what);
+  }
+
+  /** Sets the clock of Postgres. */
+  step(ms: number): void {
+    this.fault(`the clock of Postgres steps by ${Math.round(ms)} ms`);
+    this.stepMs += Math.round(ms);
+    this.steppedMs = this.nowMs;
   }
 
   /** Notes a violation. Only the first one counts, because what follows may be its consequence. */

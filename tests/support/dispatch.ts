@@ -2,13 +2,14 @@ import { createDeliver, type Deliver } from "../../dispatcher/delivery/deliver.t
 import { Dispatcher } from "../../dispatcher/dispatcher.ts";
 import { HttpClient, type HttpClientOptions } from "../../dispatcher/http/client.ts";
 import { createLeases } from "../../dispatcher/shards/leases.ts";
+import { PostgresClock } from "../../src/lib/postgres-clock.ts";
 import { MAIL_RETRY_DELAYS_MS } from "../../dispatcher/mail/decide.ts";
 import { createMailStore } from "../../dispatcher/mail/store.ts";
 import type { MailTransport } from "../../dispatcher/mail/transport.ts";
 import { createStore } from "../../dispatcher/store/store.ts";
 import { createUlids } from "../../dispatcher/store/ulids.ts";
 import type { RawDb } from "../../db/client.ts";
-import { systemClock, type Clock } from "../../src/lib/clock.ts";
+import { systemClock } from "../../src/lib/clock.ts";
 import { parseNetworks } from "../../src/lib/egress.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { connectRedis } from "../../src/lib/redis.ts";
@@ -56,7 +57,7 @@ export function startDispatcher(deps: {
   db: RawDb;
   box: SecretBox;
   schedule: Schedule;
-  clock?: Clock;
+  clock?: PostgresClock;
   retryDelaysMs?: readonly number[];
   timeoutMs?: number;
   /** Other bounds, look-up, certificates or policy of its HTTP client. */
@@ -67,7 +68,7 @@ export function startDispatcher(deps: {
   wrap?: (deliver: Deliver) => Deliver;
 }): RunningDispatcher {
   const log = deps.log ?? silentLog;
-  const clock = deps.clock ?? systemClock;
+  const clock = deps.clock ?? new PostgresClock(systemClock);
   const client = new HttpClient({
     policy: { allowHttp: true, allowedNetworks: parseNetworks("127.0.0.0/8") },
     timeoutMs: deps.timeoutMs ?? 60_000,
@@ -78,7 +79,7 @@ export function startDispatcher(deps: {
     clock,
     log,
     schedule: deps.schedule,
-    leases: createLeases(deps.db, log),
+    leases: createLeases(deps.db, deps.db),
     store: createStore({
       db: deps.db,
       clock,

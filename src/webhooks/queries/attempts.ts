@@ -21,6 +21,8 @@ const SUMMARY = {
   statusCode: deliveryAttempts.statusCode,
   errorCode: deliveryAttempts.errorCode,
   nextAttemptAt: deliveryAttempts.nextAttemptAt,
+  possiblyRepeated: deliveryAttempts.possiblyRepeated,
+  resent: deliveryAttempts.resent,
 };
 
 const WHOLE = {

@@ -6,6 +6,7 @@ import { createFakeClock } from "../../support/clock.ts";
 
 const AT = new Date("2026-06-01T12:00:00.000Z");
 const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
 
 /** A machine and a server whose clocks go alike and may be set apart from each other; an answer takes no time. */
 async function open(machineAheadMs: number) {
@@ -84,5 +85,47 @@ describe("a difference of the clocks", () => {
     await clock.look();
     await clock.look();
     expect([clock.agrees, lines]).toEqual([true, ["clock.skewed", "clock.agreed"]]);
+  });
+});
+
+describe("what it hears", () => {
+  test.each([HOUR_MS, -HOUR_MS])(
+    "a clock that is wrong by %d ms is not heard any more",
+    (skewMs) => {
+      const own = createFakeClock(addMs(AT, skewMs));
+      const clock = new PostgresClock(own);
+      expect(clock.now()).toEqual(addMs(AT, skewMs));
+      clock.heard(AT, own.monotonicMs());
+      own.advance(500);
+      expect(clock.now()).toEqual(addMs(AT, 500));
+    },
+  );
+
+  test("it follows a step of Postgres in either direction", () => {
+    const own = createFakeClock(AT);
+    const clock = new PostgresClock(own);
+    for (const stepMs of [0, HOUR_MS, -HOUR_MS]) {
+      clock.heard(addMs(AT, stepMs), own.monotonicMs());
+      expect(clock.now()).toEqual(addMs(AT, stepMs));
+    }
+  });
+
+  test("it is never ahead of Postgres: an answer that took long is as old as it may be", () => {
+    const own = createFakeClock(AT);
+    const clock = new PostgresClock(own);
+    const askedMs = own.monotonicMs();
+    own.advance(300);
+    clock.heard(addMs(AT, 100), askedMs);
+    expect(clock.now()).toEqual(addMs(AT, 100));
+  });
+
+  test("a slow answer does not move it while it can be right", () => {
+    const own = createFakeClock(AT);
+    const clock = new PostgresClock(own);
+    clock.heard(AT, own.monotonicMs());
+    const askedMs = own.monotonicMs();
+    own.advance(2_000);
+    clock.heard(addMs(AT, 100), askedMs);
+    expect(clock.now()).toEqual(addMs(AT, 2_000));
   });
 });

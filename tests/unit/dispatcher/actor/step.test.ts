@@ -65,7 +65,15 @@ function loaded(
   const request = load(tell({ kind: "woken" }));
   return tell({
     kind: "loaded",
-    loaded: { request, found: { subscription: { ...subscription, ...overrides }, entries, tests } },
+    loaded: {
+      request,
+      found: {
+        subscription: { ...subscription, ...overrides },
+        entries,
+        tests,
+        lastSequence: undefined,
+      },
+    },
   });
 }
 
@@ -126,15 +134,15 @@ describe("one lane", () => {
 
   test("reads from the head again when the wait is over", () => {
     loaded([entry(1), entry(2)]);
-    const retry: Decision = { kind: "retry", dueAt: later(60_000) };
+    const retry: Decision = { kind: "retry", delayMs: 60_000 };
     tell({ kind: "answered", lane: "main", decision: retry });
     const effects = tell({ kind: "committed", lane: "main", decision: retry, active: true });
-    expect(effects).toContainEqual({ kind: "sleep", until: retry.dueAt });
+    expect(effects).toContainEqual({ kind: "sleep", until: later(60_000) });
     now = later(59_999);
     expect(load(tell({ kind: "woken" }))).toMatchObject({ limit: 0 });
     now = later(60_000);
     actor = createActor("S", 1);
-    expect(sent(loaded([entry(1, { attempt: 2, dueAt: retry.dueAt }), entry(2)]))).toEqual([1]);
+    expect(sent(loaded([entry(1, { attempt: 2, dueAt: later(60_000) }), entry(2)]))).toEqual([1]);
   });
 
   test("drops itself when nothing is left, and only then", () => {
@@ -161,7 +169,7 @@ describe("one lane", () => {
     expect(tell({ kind: "woken" })).toEqual([]);
     const effects = tell({
       kind: "loaded",
-      loaded: { request, found: { subscription, entries: [], tests: [] } },
+      loaded: { request, found: { subscription, entries: [], tests: [], lastSequence: undefined } },
     });
     expect(kinds(effects)).toEqual(["load"]);
   });
@@ -184,7 +192,10 @@ describe("one lane", () => {
     const moved = { ...subscription, webhookUrl: "https://elsewhere.example/hook" };
     const next = tell({
       kind: "loaded",
-      loaded: { request, found: { subscription: moved, entries: [], tests: [] } },
+      loaded: {
+        request,
+        found: { subscription: moved, entries: [], tests: [], lastSequence: undefined },
+      },
     });
     expect(next).toContainEqual(expect.objectContaining({ kind: "send", subscription: moved }));
   });
@@ -199,13 +210,21 @@ describe("one lane", () => {
     const request = load(effects);
     expect(request.after).toBe(MAX_QUEUED);
     tell({ kind: "committed", lane: "main", decision: delivered, active: true });
-    const retry: Decision = { kind: "retry", dueAt: later(50) };
+    const retry: Decision = { kind: "retry", delayMs: 50 };
     tell({ kind: "answered", lane: "main", decision: retry });
     tell({ kind: "committed", lane: "main", decision: retry, active: true });
     now = later(100);
     const late = tell({
       kind: "loaded",
-      loaded: { request, found: { subscription, entries: [entry(MAX_QUEUED + 1)], tests: [] } },
+      loaded: {
+        request,
+        found: {
+          subscription,
+          entries: [entry(MAX_QUEUED + 1)],
+          tests: [],
+          lastSequence: undefined,
+        },
+      },
     });
     expect(sent(late)).toEqual([]);
     expect(load(late).after).toBe(0);
@@ -219,7 +238,12 @@ describe("several causes at once", () => {
       kind: "loaded",
       loaded: {
         request,
-        found: { subscription: { ...subscription, ...overrides }, entries, tests: [] },
+        found: {
+          subscription: { ...subscription, ...overrides },
+          entries,
+          tests: [],
+          lastSequence: undefined,
+        },
       },
     });
   const commit = (lane: string, decision: Decision = delivered) =>
@@ -248,7 +272,7 @@ describe("several causes at once", () => {
   test("does not let a lane of another ordering wait, nor leaves its review out", () => {
     loaded([entry(1), entry(2, { reviewId: 2 })], [], byReview);
     answer(load(tell({ kind: "woken" })), []);
-    const retry: Decision = { kind: "retry", dueAt: later(60_000) };
+    const retry: Decision = { kind: "retry", delayMs: 60_000 };
     tell({ kind: "answered", lane: "review:1", decision: retry });
     commit("review:1", retry);
     tell({ kind: "answered", lane: "review:2", decision: delivered });
@@ -319,7 +343,10 @@ describe("a test event", () => {
     tell({ kind: "committed", lane: "test:2", decision: delivered, active: true });
     const effects = tell({
       kind: "loaded",
-      loaded: { request, found: { subscription, entries: [], tests: [probe] } },
+      loaded: {
+        request,
+        found: { subscription, entries: [], tests: [probe], lastSequence: undefined },
+      },
     });
     expect(sent(effects)).toEqual([]);
   });
@@ -329,7 +356,10 @@ describe("a test event", () => {
     const request = load(tell({ kind: "woken" }));
     const again = tell({
       kind: "loaded",
-      loaded: { request, found: { subscription, entries: [], tests: [probe] } },
+      loaded: {
+        request,
+        found: { subscription, entries: [], tests: [probe], lastSequence: undefined },
+      },
     });
     expect(sent(again)).toEqual([]);
   });
@@ -356,7 +386,12 @@ describe("a lane per review", () => {
       kind: "loaded",
       loaded: {
         request,
-        found: { subscription: { ...subscription, ...byReview }, entries: [], tests: [] },
+        found: {
+          subscription: { ...subscription, ...byReview },
+          entries: [],
+          tests: [],
+          lastSequence: undefined,
+        },
       },
     });
     tell({ kind: "answered", lane: "review:1", decision: delivered });

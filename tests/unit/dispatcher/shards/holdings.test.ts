@@ -1,36 +1,58 @@
-import { afterEach, beforeEach, expect, test } from "bun:test";
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 
 import { Holdings } from "../../../../dispatcher/shards/holdings.ts";
+import type { Heartbeat } from "../../../../dispatcher/shards/heartbeats.ts";
 import type { Leases } from "../../../../dispatcher/shards/leases.ts";
+import { PostgresClock } from "../../../../src/lib/postgres-clock.ts";
+import { addMs, type Clock } from "../../../../src/lib/clock.ts";
 import { createFakeClock, type FakeClock } from "../../../support/clock.ts";
 
 const SHARD = 7;
 let clock: FakeClock;
+let suspendedMs: number;
 let ended: AbortController;
 let said: string[];
 let surplus: number;
 let lingering: boolean;
 let busy: boolean;
 let hasPostgres: boolean;
+let inherits: boolean;
+let rows: Heartbeat[];
+/** While set, Postgres does not answer a renewal, or anything about shards. */
+let isRenewing: Promise<void> | undefined;
+let isAssigning: Promise<void> | undefined;
 let running: Promise<void>;
 let holdings: Holdings;
 
 beforeEach(async () => {
   clock = createFakeClock();
+  suspendedMs = 0;
+  const own: Clock = { ...clock, now: () => addMs(clock.now(), suspendedMs) };
   ended = new AbortController();
   said = [];
   [surplus, lingering, busy, hasPostgres] = [0, false, true, true];
+  [inherits, rows, isRenewing, isAssigning] = [false, [], undefined, undefined];
   let epoch = 1;
   let isOurs = true;
   const leases: Leases = {
     join: async () => undefined,
-    renew: async () => ({
-      alive: true,
-      owned: new Map(isOurs ? [[SHARD, epoch]] : []),
-      surplus: isOurs ? surplus : 0,
-    }),
-    async release(_, epochs) {
-      said.push(`released ${epochs.get(SHARD)}`);
+    async renew() {
+      if (isRenewing !== undefined) await isRenewing;
+      return clock.now();
+    },
+    async assign() {
+      if (isAssigning !== undefined) await isAssigning;
+      const owned = new Map(isOurs ? [[SHARD, { epoch, orphaned: true }]] : []);
+      return { owned, surplus: isOurs ? surplus : 0 };
+    },
+    heartbeats: async () => rows,
+    async bury({ id }) {
+      said.push(`buries ${id}`);
+      return new Promise(() => {});
+    },
+    async release(_, claims) {
+      const claim = claims.get(SHARD);
+      said.push(`released ${claim?.epoch}${claim?.orphaned ? " as an orphan" : ""}`);
       isOurs = false;
       epoch += 1;
     },
@@ -46,9 +68,10 @@ beforeEach(async () => {
     error() {},
   };
   holdings = new Holdings(
-    { clock, log, leases, newId: () => "one" },
+    { clock: new PostgresClock(own), log, leases, newId: () => "one" },
     {
       claimed: () => undefined,
+      inherits: () => inherits,
       lingers: () => lingering,
       closed: () => void said.push("closed"),
       overdue: () => void said.push("overdue"),
@@ -125,4 +148,44 @@ test("a lease that cannot be given back does not keep the process from ending in
   ended.abort();
   await running;
   expect(said).toEqual(["lease.unreturned"]);
+});
+
+test("a shard goes as an orphan while what the dead have sent of it is not all repeated", async () => {
+  surplus = 1;
+  busy = false;
+  inherits = true;
+  await pass(1);
+  expect(said).toEqual(["closed", "released 1 as an orphan"]);
+});
+
+test("the lease is renewed while a burial, or the giving out of shards, waits for Postgres", async () => {
+  rows = [{ id: "other", renewedAt: clock.now() }];
+  const { promise, resolve } = Promise.withResolvers<void>();
+  await pass(1);
+  isAssigning = promise;
+  await pass(20);
+  expect(said).toEqual(["buries other"]);
+  expect(holdings.safe).toBe(true);
+  resolve();
+});
+
+describe("sending is unsafe", () => {
+  test("when the lease was not renewed for three seconds", async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    await pass(1);
+    isRenewing = promise;
+    await pass(3);
+    expect(holdings.safe).toBe(false);
+    isRenewing = undefined;
+    resolve();
+  });
+
+  test("after a suspension, which the monotonic clock does not show", async () => {
+    await pass(1);
+    expect(holdings.safe).toBe(true);
+    suspendedMs = 60_000;
+    expect(holdings.safe).toBe(false);
+    await pass(1);
+    expect(holdings.safe).toBe(true);
+  });
 });

@@ -84,6 +84,13 @@ function Request({ attempt }: AttemptProps) {
   return (
     <Direction title="Request">
       <HttpMessage name="Request" headers={attempt.request_headers} body={attempt.request_body} />
+      {(attempt.possibly_repeated || attempt.resent) && (
+        <Text size="xs" c="dimmed" mt={4}>
+          {attempt.resent
+            ? "It went out twice, because the connection was closed without an answer."
+            : "It may have reached you once before: a process of ours was lost at that time."}
+        </Text>
+      )}
     </Direction>
   );
 }

@@ -1,0 +1,70 @@
+import type { Wake } from "../src/outbox/schedule.ts";
+import { createInheritance, isResolved, type Inheritance } from "./actor/inheritance.ts";
+import type { Actor } from "./actor/state.ts";
+
+interface Orphan {
+  readonly at: Date;
+  /** What is woken before the first sweep was done was there at the takeover; later it is not, or known. */
+  swept: boolean;
+  readonly bySubscription: Map<string, Inheritance>;
+}
+
+/** What was taken over from dead processes, by shard: it outlives the actors, which come and go while their heads wait. */
+export class Inheritances {
+  readonly #orphans = new Map<number, Orphan>();
+
+  /** These shards were taken over at that instant. */
+  begin(shards: readonly number[], at: Date): void {
+    for (const shard of shards)
+      this.#orphans.set(shard, { at, swept: false, bySubscription: new Map() });
+  }
+
+  forget(shards: readonly number[]): void {
+    for (const shard of shards) this.#orphans.delete(shard);
+  }
+
+  clear(): void {
+    this.#orphans.clear();
+  }
+
+  /** A sweep has woken everything in these shards that there is something to do for. */
+  swept(shards: readonly number[]): void {
+    for (const shard of shards) {
+      const orphan = this.#orphans.get(shard);
+      if (orphan !== undefined) orphan.swept = true;
+      this.#prune(shard);
+    }
+  }
+
+  /** What the actor of this subscription inherits, if it does. */
+  of({ subscriptionId, shard }: Wake): Inheritance | undefined {
+    const orphan = this.#orphans.get(shard);
+    if (orphan === undefined) return undefined;
+    let own = orphan.bySubscription.get(subscriptionId);
+    if (own === undefined && !orphan.swept)
+      orphan.bySubscription.set(subscriptionId, (own = createInheritance(orphan.at)));
+    return own;
+  }
+
+  /** An actor is dropped: what it has left nothing of is done. */
+  dropped({ id, shard, inheritance, lanes, subscription, stopping }: Actor): void {
+    if (inheritance === undefined) return;
+    const isDone = lanes.size === 0 && subscription !== undefined && !stopping;
+    if (!isDone && !isResolved(inheritance)) return;
+    this.#orphans.get(shard)?.bySubscription.delete(id);
+    this.#prune(shard);
+  }
+
+  /** Whether first entries of this shard may still have to be repeated. */
+  isOpen(shard: number): boolean {
+    for (const [id, one] of this.#orphans.get(shard)?.bySubscription ?? [])
+      if (isResolved(one)) this.#orphans.get(shard)?.bySubscription.delete(id);
+    this.#prune(shard);
+    return this.#orphans.has(shard);
+  }
+
+  #prune(shard: number): void {
+    const orphan = this.#orphans.get(shard);
+    if (orphan?.swept && orphan.bySubscription.size === 0) this.#orphans.delete(shard);
+  }
+}

@@ -1,0 +1,55 @@
+import type { Clock } from "../../src/lib/clock.ts";
+import { errorFields, type Log } from "../../src/lib/log.ts";
+import { Heartbeats, type Heartbeat } from "./heartbeats.ts";
+import { LEASE_BLIND_MS, LEASE_TTL_MS, type Leases } from "./leases.ts";
+
+interface UndertakerDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly leases: Leases;
+}
+
+/** Finds the dead among the other dispatchers and ends their leases. */
+export class Undertaker {
+  readonly #deps: UndertakerDeps;
+  /** Hears that shards were freed. */
+  readonly #freed: () => void;
+  readonly #heartbeats = new Heartbeats({ ttlMs: LEASE_TTL_MS, maxGapMs: LEASE_BLIND_MS });
+  /** Those whose burial has begun. */
+  readonly #burying = new Set<string>();
+
+  constructor(deps: UndertakerDeps, freed: () => void) {
+    this.#deps = deps;
+    this.#freed = freed;
+  }
+
+  /** Looks at all heartbeats, and buries who stood still for too long; `ownId` is never among them. */
+  async look(ownId: string): Promise<void> {
+    const { clock, leases, log } = this.#deps;
+    const askedMs = clock.monotonicMs();
+    try {
+      const rows = await leases.heartbeats();
+      const silent = this.#heartbeats.look(rows, { askedMs, answeredMs: clock.monotonicMs() });
+      // A burial waits for what is under way in the name of the dead, and nothing waits for a burial.
+      for (const dead of silent)
+        if (dead.id !== ownId && !this.#burying.has(dead.id)) void this.#bury(dead);
+    } catch (error) {
+      log.warn("leases.unseen", errorFields(error));
+    }
+  }
+
+  async #bury(dead: Heartbeat): Promise<void> {
+    const { leases, log } = this.#deps;
+    this.#burying.add(dead.id);
+    try {
+      const shards = await leases.bury(dead);
+      if (shards !== undefined) {
+        log.warn("dispatcher.lost", { dispatcher_id: dead.id, shards });
+        this.#freed();
+      }
+    } catch (error) {
+      log.warn("dispatcher.unburied", { dispatcher_id: dead.id, ...errorFields(error) });
+    }
+    this.#burying.delete(dead.id);
+  }
+}

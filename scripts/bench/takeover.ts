@@ -1,0 +1,137 @@
+// `bun run bench takeover`: two dispatchers with a large backlog, of which one is killed. How long its shards stand still,
+// what is recorded of requests that never were, and what the survivor needs.
+//   --subscriptions N   (100000)    --each N   entries of each (10)
+import { parseArgs } from "node:util";
+
+import type { RawDb } from "../../db/client.ts";
+import { SHARDS } from "../../src/outbox/schedule.ts";
+import { insertBacklog, insertPlace } from "./events.ts";
+import { quantile, round } from "./figures.ts";
+import { hostsOf, memoryOf, startRig, until, writeResult, type BenchSubscription } from "./rig.ts";
+import type { Arrival } from "./sink.ts";
+
+const { values } = parseArgs({
+  args: process.argv.slice(2),
+  options: {
+    subscriptions: { type: "string", default: "100000" },
+    each: { type: "string", default: "10" },
+  },
+});
+const COUNT = Number(values.subscriptions);
+const EACH = Number(values.each);
+const HOSTS = 100;
+/** How long both deliver before one is killed, and how long the survivor is looked at. */
+const BEFORE_MS = 5_000;
+const AFTER_MS = 30_000;
+
+const say = (text: string) => console.log(text);
+say("Starting durable stores and the receivers …");
+const rig = await startRig();
+try {
+  say(`Seeding ${COUNT * EACH} entries of ${COUNT} subscriptions …`);
+  const hosts = hostsOf(rig.sink.port, HOSTS);
+  const urls = Array.from({ length: COUNT }, (_, n) => hosts[n % HOSTS] ?? "");
+  const subscriptions = await rig.subscribe(urls);
+  await queue(rig.db, subscriptions);
+  const one = await rig.startDispatcher();
+  const other = await rig.startDispatcher();
+  await until("equal shares", async () => (await sharesOf(rig.db)).every((n) => n === SHARDS / 2));
+  await Bun.sleep(BEFORE_MS);
+  const dead = await shardsOfFirst(rig.db);
+  say(`Killing one with ${dead.size} shards …`);
+  one.kill("SIGKILL");
+  const killedAt = performance.timeOrigin + performance.now();
+  const memory: number[] = [];
+  while (performance.timeOrigin + performance.now() < killedAt + AFTER_MS) {
+    memory.push((memoryOf(other.pid) ?? 0) / 2 ** 20);
+    await Bun.sleep(200);
+  }
+  const { arrivals } = await rig.sink.report();
+  const result = {
+    entries: COUNT * EACH,
+    ...takeover(arrivals, { dead, killedAt, subscriptions }),
+    ...(await told(rig.db)),
+    repeats: arrivals.length - new Set(arrivals.map(([id, attempt]) => `${id} ${attempt}`)).size,
+    survivor_mib: Math.round(Math.max(...memory)),
+  };
+  console.table(result);
+  say(`Written to ${writeResult("takeover", result)}`);
+} finally {
+  await rig.stop();
+}
+process.exit(0);
+
+/** A few events serve all entries: what is measured is the outbox. */
+async function queue(db: RawDb, subscriptions: readonly BenchSubscription[]): Promise<void> {
+  const place = await insertPlace(db);
+  await insertBacklog(db, place, subscriptions.slice(0, 1), EACH);
+  await db.sql`
+    insert into outbox (shard, subscription_id, sequence, event_id, event, payload_mode, review_history_id, review_id,
+                        recorded_at)
+    select s.shard, s.id, n, lpad(upper(to_hex(s.partner_id)), 8, '0') || lpad(n::text, 18, '0'), 'review_received',
+           'full', h.id, h.review_id, now()
+      from webhook_subscriptions s
+     cross join (select id, review_id, row_number() over (order by id) as n from review_history) h
+     where not exists (select from outbox o where o.shard = s.shard and o.subscription_id = s.id)
+     order by s.shard, s.id, n`;
+  await db.sql`update outbox_sequences set last_sequence = ${EACH}`;
+  await db.sql`vacuum analyze outbox`;
+  await db.sql`analyze webhook_subscriptions`;
+}
+
+async function sharesOf(db: RawDb): Promise<number[]> {
+  const rows = await db.sql<{ held: number }[]>`
+    select count(*)::int as held from shards where dispatcher_id is not null group by dispatcher_id`;
+  return rows.length === 2 ? rows.map(({ held }) => held) : [0];
+}
+
+/** Those of the dispatcher that was started first: ids sort by time. */
+async function shardsOfFirst(db: RawDb): Promise<Set<number>> {
+  const rows = await db.sql<{ id: number }[]>`
+    select id from shards where dispatcher_id = (select min(id) from dispatchers)`;
+  return new Set(rows.map(({ id }) => id));
+}
+
+/** When the shards of the dead delivered again, in seconds after the kill. */
+function takeover(
+  arrivals: readonly Arrival[],
+  {
+    dead,
+    killedAt,
+    subscriptions,
+  }: {
+    dead: ReadonlySet<number>;
+    killedAt: number;
+    subscriptions: readonly BenchSubscription[];
+  },
+) {
+  const shardOf = new Map(subscriptions.map(({ partnerId, shard }) => [partnerId, shard]));
+  const again = new Map<number, number>();
+  let before = 0;
+  for (const [id, , , at] of arrivals) {
+    const shard = shardOf.get(Number.parseInt(id.slice(0, 8), 16)) ?? -1;
+    if (at < killedAt) before += 1;
+    // What was on its way when it was killed still arrives.
+    else if (at > killedAt + 1_000 && dead.has(shard) && !again.has(shard))
+      again.set(shard, (at - killedAt) / 1_000);
+  }
+  const seconds = [...again.values()].toSorted((a, b) => a - b);
+  return {
+    delivered_before: before,
+    delivered_after: arrivals.length - before,
+    dead_shards: dead.size,
+    shards_back: seconds.length,
+    first_back_s: round(seconds[0] ?? Number.NaN, 1),
+    median_back_s: round(quantile(seconds, 0.5), 1),
+    last_back_s: round(seconds.at(-1) ?? Number.NaN, 1),
+  };
+}
+
+/** Records without a request, and of possible repeats; an older version has no column for these. */
+async function told(db: RawDb) {
+  const [row] = await db.sql<{ interrupted: number; repeated: number }[]>`
+    select count(*) filter (where outcome = 'interrupted')::int as interrupted,
+           count(*) filter (where (to_jsonb(a) ->> 'possibly_repeated')::boolean)::int as repeated
+      from (select * from delivery_attempts) a`;
+  return { interrupted_records: row?.interrupted, possibly_repeated_records: row?.repeated };
+}
