@@ -119,7 +119,10 @@ const commitOf = ({ isSmooth, isRepeated }: { isSmooth: boolean; isRepeated: boo
     },
     text: ({ dispatcherId, lines, subscriptionIds, now }) => sql`
     with lease as materialized (
-      select id from dispatchers where id = ${dispatcherId} for key share
+      -- For this statement alone: who waits longer for a row is split from the others (commit-line.ts).
+      select id from dispatchers
+       where id = ${dispatcherId} and set_config('lock_timeout', '100ms', true) is not null
+         for key share
     ), lines as materialized (
       select string_to_array(line, chr(31), '') as f, ord
         from lease, string_to_table(${lines}, chr(30)) with ordinality as t(line, ord)
@@ -134,11 +137,14 @@ const commitOf = ({ isSmooth, isRepeated }: { isSmooth: boolean; isRepeated: boo
         from input where outcome in ('delivered', 'failed') group by shard, subscription_id, attempt
     ), found as materialized (
       -- The offset keeps this a look-up per subscription, whatever the planner thinks of the size of the outbox.
+      -- What is marked counts as settled, whatever becomes of its last POST.
       select o.place
-        from ended e cross join lateral (
+        from ended e
+        left join outbox_marks m on m.subscription_id = e.subscription_id
+       cross join lateral (
                select ctid as place from outbox
                 where shard = e.shard and subscription_id = e.subscription_id and sequence = any(e.sequences)
-                  and attempt = e.attempt offset 0) o
+                  and sequence > coalesce(m.through, 0) and attempt = e.attempt offset 0) o
     ), removed as (
       delete from outbox where ctid = any(array(select place from found))
       returning subscription_id, sequence, payload_mode, batch_job_id, recorded_at

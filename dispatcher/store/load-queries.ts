@@ -1,6 +1,7 @@
 import { sql } from "drizzle-orm";
 
 import type { Db } from "../../db/client.ts";
+import { markedThrough } from "../../db/marks.ts";
 import { outbox } from "../../db/schema/outbox.ts";
 import { reviewHistory } from "../../db/schema/reviews.ts";
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
@@ -104,7 +105,10 @@ const next = statement({
   columns: ENTRY,
   text: ({ given }) => sql`
     with asked as materialized (
-      select * from ${given}
+      -- Of one moment with the entries: what an enable skips is left out, whichever of the two came first.
+      select given.*, ${markedThrough(sql`given.id`)} as marked
+        from ${given} cross join lateral (
+               select from webhook_subscriptions where id = given.id and state = 'active' offset 0) active
     )
     select e.subscription_id as "subscriptionId", e.sequence, e.event_id as "eventId", e.event,
            e.is_test as "isTest", e.payload_mode as "payloadMode", e.review_id as "reviewId", e.round, e.attempt,
@@ -115,14 +119,14 @@ const next = statement({
       from asked a
      cross join lateral (
              (select * from outbox o
-               where (o.shard, o.subscription_id, o.sequence) > (a.shard, a.id, a.after)
+               where (o.shard, o.subscription_id, o.sequence) > (a.shard, a.id, greatest(a.after, a.marked))
                  and (o.shard, o.subscription_id, o.sequence) < (a.shard, a.id, ${NO_END}::bigint) and not o.is_test
                  and (cardinality(a."except") = 0 or o.review_id is null or o.review_id <> all(a."except"))
                  and not (a.except_none and o.review_id is null)
                order by o.shard, o.subscription_id, o.sequence limit a."limit")
              union all
              (select * from outbox o
-               where o.shard = a.shard and o.subscription_id = a.id and o.is_test
+               where o.shard = a.shard and o.subscription_id = a.id and o.sequence > a.marked and o.is_test
                order by o.sequence limit ${TESTS_LIMIT})
            ) e
       left join lateral (select * from review_history where id = e.review_history_id offset 0) h on true

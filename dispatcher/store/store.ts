@@ -1,4 +1,5 @@
 import type { Db } from "../../db/client.ts";
+import { endMark, openMarks, settleChunk } from "../../db/marks.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import { errorFields, type Log } from "../../src/lib/log.ts";
 import type { SecretBox } from "../../src/lib/secret-box.ts";
@@ -13,6 +14,7 @@ import type { BodySource, Entry, Subscription } from "../actor/entry.ts";
 import { nextMailAt } from "../mail/queries.ts";
 import * as queries from "./load-queries.ts";
 import type { EntryRow, SubscriptionRow } from "./load-queries.ts";
+import type { MarkStore } from "./settle-marks.ts";
 import { sweepShards, type SweptSubscription } from "./sweep.ts";
 
 /** Postgres as the dispatcher sees it; the simulation has its own. */
@@ -27,6 +29,7 @@ export interface DispatchStore {
   ): Promise<CommitResult>;
   dispatchBatch(batch: Omit<BatchDispatch, "hourMs">): Promise<BatchResult>;
   sweep(shards: readonly number[]): Promise<SweptSubscription[]>;
+  readonly marks: MarkStore;
 }
 
 interface StoreDeps {
@@ -79,6 +82,11 @@ export function createStore(deps: StoreDeps): DispatchStore {
       const found = await sweepShards(db, shards, clock.now());
       const mailAt = shards.includes(MAIL_WAKE.shard) ? await nextMailAt(db) : undefined;
       return mailAt === undefined ? found : [...found, { ...MAIL_WAKE, dueAt: mailAt }];
+    },
+    marks: {
+      open: (shards) => openMarks(db, shards),
+      settle: (mark, after) => settleChunk(db, mark, after),
+      end: (mark) => endMark(db, mark),
     },
   };
 }

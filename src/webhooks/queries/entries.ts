@@ -1,10 +1,12 @@
-import { and, eq, sql, type SQL } from "drizzle-orm";
+import { and, eq, gt, sql, type SQL } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
+import { markedThrough } from "../../../db/marks.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import {
   batchEntries,
+  batchWindows,
   outbox,
   outboxSequences,
   settledEntries,
@@ -34,47 +36,9 @@ export async function lockSequence(tx: Tx, subscriptionId: string): Promise<numb
   return row?.last;
 }
 
-const settlement = statement({
-  name: "webhooks.settleQueued",
-  reason:
-    "Locks in one order, in a materialized CTE, and moves the rows from table to table: the builder has no `delete … using`.",
-  params: {
-    shard: outbox.shard,
-    id: outbox.subscriptionId,
-    reason: settledEntries.reason,
-    now: instant,
-  },
-  columns: {},
-  text: ({ shard, id, reason, now }) => sql`
-    with held as materialized (
-      select shard, subscription_id, sequence from outbox
-       where shard = ${shard} and subscription_id = ${id}
-       order by sequence for update
-    ), taken as (
-      delete from outbox o using held h
-       where o.shard = h.shard and o.subscription_id = h.subscription_id and o.sequence = h.sequence
-      returning o.*
-    )
-    insert into settled_entries
-      (subscription_id, sequence, event_id, event, is_test, payload_mode, review_history_id, review_id,
-       batch_job_id, round, reason, recorded_at, settled_at)
-    select subscription_id, sequence, event_id, event, is_test, payload_mode, review_history_id, review_id,
-           batch_job_id, round, ${reason}, recorded_at, ${now}
-      from taken`,
-});
-
-/** Settles all that is queued as skipped, in the order of its sequence, which is the order in which others lock it. */
-export async function settleQueued(
-  tx: Tx,
-  { id, shard }: Pick<Subscription, "id" | "shard">,
-  reason: "deleted" | "skipped",
-  now: Date,
-): Promise<void> {
-  await tx.run(settlement, { shard, id, reason, now });
-}
-
-/** What waits for the next batch goes without a trace: it was never queued. */
+/** What waits for the next batch goes without a trace: it was never queued. So does what a dispatch has left of it. */
 export async function dropBatchEntries(tx: Tx, subscriptionId: string): Promise<void> {
+  await tx.delete(batchWindows).where(eq(batchWindows.subscriptionId, subscriptionId));
   await tx.delete(batchEntries).where(eq(batchEntries.subscriptionId, subscriptionId));
 }
 
@@ -106,17 +70,24 @@ export async function appendTest(
 }
 
 export async function isQueued(tx: Tx, subscriptionId: string, eventId: string): Promise<boolean> {
+  const marked = markedThrough(sql`${subscriptionId}`);
   const rows = await tx
     .select({ sequence: outbox.sequence })
     .from(outbox)
-    .where(and(eq(outbox.eventId, eventId), eq(outbox.subscriptionId, subscriptionId)))
+    .where(
+      and(
+        eq(outbox.eventId, eventId),
+        eq(outbox.subscriptionId, subscriptionId),
+        gt(outbox.sequence, marked),
+      ),
+    )
     .limit(1);
   return rows.length > 0;
 }
 
 /**
- * The rounds of an event that have ended since then: skipped, or with the attempt that was their last. `firstAttempt` is
- * the smallest id of an attempt of that time.
+ * The rounds of an event that have ended since then: skipped, or marked as such, or with the attempt that was their last.
+ * `firstAttempt` is the smallest id of an attempt of that time.
  */
 function endedRounds(
   subscription: SQL,
@@ -128,6 +99,11 @@ function endedRounds(
            'skipped' as state, recorded_at, settled_at
       from settled_entries
      where event_id = ${eventId} and subscription_id = ${subscription} and settled_at >= ${since}
+     union all
+    select o.event_id, o.event, o.sequence, o.round, o.is_test, o.payload_mode, o.review_history_id, o.review_id,
+           o.batch_job_id, 'skipped', o.recorded_at, m.settled_at
+      from outbox o join outbox_marks m on m.subscription_id = o.subscription_id and o.sequence <= m.through
+     where o.event_id = ${eventId} and o.subscription_id = ${subscription}
      union all
     select a.event_id, a.event, a.sequence, a.round, a.event = ${TEST_EVENT}, a.payload_mode, told.id, told.review_id,
            a.batch_job_id, a.outcome, a.recorded_at, a.started_at + a.duration_ms * interval '1 millisecond'
@@ -221,7 +197,8 @@ const recovery = statement({
         from review_history h
        where h.partner_id = ${partnerId} and h.recorded_at >= ${since} and h.recorded_at < ${until}
          and h.event = any(${the.events}::text[])
-         and not exists (select from outbox o where o.event_id = h.event_id and o.subscription_id = ${id})
+         and not exists (select from outbox o where o.event_id = h.event_id and o.subscription_id = ${id}
+                            and o.sequence > ${markedThrough(id)})
          and not exists (select from batch_entries b where b.subscription_id = ${id} and b.review_history_id = h.id)
          and not exists (select from (${endedRounds(id, sql`h.event_id`, ended)}) d where d.state = 'delivered')
        order by h.id limit ${the.limit}
@@ -276,7 +253,8 @@ const delivery = statement({
            coalesce(h.recorded_at, e.recorded_at) as "createdAt"
       from (select event_id, event, sequence, round, state, null::timestamptz as settled_at, review_history_id,
                    recorded_at
-              from outbox where event_id = ${eventId} and subscription_id = ${id}
+              from outbox
+             where event_id = ${eventId} and subscription_id = ${id} and sequence > ${markedThrough(id)}
              union all
             select event_id, event, sequence, round, state, settled_at, review_history_id, recorded_at
               from (${endedRounds(id, eventId, EVER)}) ended) e
