@@ -3,7 +3,7 @@
 -- Entries up to `through` are skipped, for `reason`, since `settled_at`: every answer shows them so, although they
 -- still stand in the outbox. Upkeep moves them to settled_entries, and then deletes the mark.
 create table outbox_marks (
-  subscription_id text collate "C" primary key references webhook_subscriptions (id),
+  subscription_id text collate "C" primary key,
   shard smallint not null,
   through bigint not null,
   reason text not null check (reason in ('deleted', 'skipped')),
@@ -18,6 +18,8 @@ create table batch_windows (
   id text collate "C" not null,
   opened_at timestamptz(3) not null,
   through bigint not null,
+  -- How far it is. No event below this one is left, so that no chunk walks over what others have deleted.
+  first_id bigint not null default 0,
   -- Whose events the last chunk ended with: those that are left of it come next.
   review_id integer
 );

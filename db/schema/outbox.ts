@@ -103,6 +103,8 @@ export const batchWindows = pgTable("batch_windows", {
   id: bytewise("id").notNull(),
   openedAt: instant("opened_at").notNull(),
   through: bigint("through", { mode: "number" }).notNull(),
+  /** How far it is. No event below this one is left, so that no chunk walks over what others have deleted. */
+  firstId: bigint("first_id", { mode: "number" }).notNull().default(0),
   /** Whose events the last chunk ended with: those that are left of it come next. */
   reviewId: integer("review_id"),
 });
@@ -112,9 +114,7 @@ export const batchWindows = pgTable("batch_windows", {
  * stand in the outbox. Upkeep moves them to settled_entries, and then deletes the mark.
  */
 export const outboxMarks = pgTable("outbox_marks", {
-  subscriptionId: bytewise("subscription_id")
-    .primaryKey()
-    .references(() => webhookSubscriptions.id),
+  subscriptionId: bytewise("subscription_id").primaryKey(),
   shard: smallint("shard").notNull(),
   through: bigint("through", { mode: "number" }).notNull(),
   reason: text("reason", { enum: ["deleted", "skipped"] }).notNull(),
