@@ -1,6 +1,7 @@
 import { sql, type SQL } from "drizzle-orm";
 
 import type { DbOrTx } from "../../db/client.ts";
+import { markedThrough } from "../../db/marks.ts";
 import { dispatchers } from "../../db/schema/dispatchers.ts";
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 import { instant, list, statement, typeOf, value } from "../../db/statement.ts";
@@ -65,6 +66,7 @@ function waitAndCount(now: SQL): SQL {
         from input i
        where i.outcome = 'retry' and o.shard = i.shard and o.subscription_id = i.subscription_id
          and o.sequence = i.sequence and o.attempt = i.attempt
+         and o.sequence > ${markedThrough(sql`i.subscription_id`)}
     ), bounded as (
       select i.subscription_id, i.outcome, i.ord,
              min(i.ord) filter (where i.outcome = 'delivered') over of_subscription as first_success,

@@ -107,7 +107,7 @@ export class CommitLine {
 }
 
 /** The records of half of the subscriptions, and those of the others, each in order; the second is empty for a single one. */
-function halvesOf(group: readonly Pending[]): readonly [Pending[], Pending[]] {
+export function halvesOf(group: readonly Pending[]): readonly [Pending[], Pending[]] {
   const ids = [...new Set(group.map(({ record }) => record.subscriptionId))];
   const firsts = new Set(ids.slice(0, Math.ceil(ids.length / 2)));
   const isFirst = ({ record }: Pending) => firsts.has(record.subscriptionId);
