@@ -107,6 +107,45 @@ export const PLANTS_IN_STORES: readonly Plant[] = [
     breaks: ["no loss", "batch"],
   },
   {
+    name: "unmarked-skip",
+    seed: 2,
+    bug: "A skip of a long queue settles its first entries and leaves no mark for the rest.",
+    async grow() {
+      const { setMark } = await import("./tables.ts");
+      replaceFunction(setMark, () => () => {});
+    },
+    breaks: ["nothing after settled", "no loss"],
+  },
+  {
+    name: "two-snapshots",
+    seed: 2,
+    bug: "A load reads the entries of what is disabled, and the settings after an enable that skipped them.",
+    async grow() {
+      const { nextEntries } = await import("./dispatch-store.ts");
+      replaceFunction(nextEntries, (real) => (tables, request) => {
+        const row = tables.subscription(request.id);
+        const { state } = row;
+        row.state = "active";
+        const entries = real(tables, request);
+        row.state = state;
+        return entries;
+      });
+    },
+    breaks: ["nothing after settled"],
+  },
+  {
+    name: "forgetful-chunk",
+    seed: 2,
+    bug: "The next chunk of a batch does not go on with the review that the last one was cut in.",
+    async grow() {
+      const { chunkOf } = await import("./batch.ts");
+      replaceFunction(chunkOf, (real) => (subscription, window, limit) => {
+        return real(subscription, { ...window, reviewId: null }, limit);
+      });
+    },
+    breaks: ["batch"],
+  },
+  {
     name: "early-takeover",
     seed: 2,
     bug: "A lease is taken over before it has run out.",

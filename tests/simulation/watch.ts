@@ -20,6 +20,20 @@ export interface Post {
   outcome: Outcome["kind"] | undefined;
 }
 
+interface WatchedWindow {
+  readonly id: string;
+  readonly openedMs: number;
+  readonly seen: Set<number | null>;
+  last: OutboxRow | undefined;
+}
+
+interface Read {
+  /** Settings and entries come from two statements: when the first was carried out, and when the last. */
+  readonly snapshotMs: number;
+  readonly lastMs: number;
+  readonly handedMs: number;
+}
+
 /** What the monitor remembers of one subscription. */
 export interface Watch {
   readonly inFlight: Set<Post>;
@@ -32,7 +46,7 @@ export interface Watch {
   /** By dispatcher id and lane: the entries that somebody else sent again. */
   readonly repeated: Map<string, Set<number>>;
   /** Of the last load of each process: when Postgres was read, and when the answer came. */
-  readonly settings: Map<Process, { readonly snapshotMs: number; readonly handedMs: number }>;
+  readonly settings: Map<Process, Read>;
   /** By dispatcher id: the last entry that it sent from the main lane. */
   readonly lastPosted: Map<string, number>;
   /** What the counter should be: the monitor replays outcomes one by one. */
@@ -46,6 +60,15 @@ export interface Watch {
   /** Events that a batch is to have, and those that one had. */
   readonly expected: Set<string>;
   readonly dispatched: Set<string>;
+  /** Of the last batch: its reviews and its last entry so far. */
+  window: WatchedWindow | undefined;
+  /** When each event began to wait for a batch. */
+  readonly batchedMs: Map<string, number>;
+  /** Up to which sequence all was skipped, and when. */
+  skippedThrough: number;
+  skippedMs: number;
+  /** Until when its commits could not be made, and a while to make up for it. */
+  hinderedMs: number;
   /** When the ordering last changed; minus infinity if it never did. */
   reorderedMs: number;
 }
@@ -66,6 +89,11 @@ export function createWatch(): Watch {
     crowdedMs: 0,
     expected: new Set(),
     dispatched: new Set(),
+    window: undefined,
+    batchedMs: new Map(),
+    skippedThrough: 0,
+    skippedMs: 0,
+    hinderedMs: 0,
     reorderedMs: Number.NEGATIVE_INFINITY,
   };
 }

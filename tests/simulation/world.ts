@@ -35,6 +35,8 @@ export class World {
   posts = 0;
   /** When anything last happened that excuses lateness. */
   troubleMs = Number.NEGATIVE_INFINITY;
+  /** When somebody last locked a row, or a record was refused. */
+  hinderedMs = Number.NEGATIVE_INFINITY;
   /** When a process last came or went: shards move then. */
   movedMs = 0;
 
