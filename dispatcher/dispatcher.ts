@@ -70,7 +70,9 @@ export class Dispatcher {
       {
         claimed: (shards) => this.#alarm.claimed(shards),
         lingers: (shard) =>
-          this.#sender.lingers(shard) || (shard === MAIL_WAKE.shard && this.#mailer.busy),
+          this.#sender.lingers(shard) ||
+          this.#committer.holds(shard) ||
+          (shard === MAIL_WAKE.shard && this.#mailer.busy),
         closed: (shard) => this.#close(shard),
         overdue: (shard) => this.#breakOff(shard),
         busyShards: () => this.#busyShards(),

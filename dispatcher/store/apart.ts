@@ -58,6 +58,11 @@ export class Apart {
     return this.#waiting.size;
   }
 
+  /** Whether something of this shard is apart. */
+  holds(shard: number): boolean {
+    return this.#waiting.values().some(({ pending: [first] }) => first?.record.shard === shard);
+  }
+
   /** Takes a record of a subscription that is apart; false if it is not. */
   take(one: Pending): boolean {
     const waiting = this.#waiting.get(one.record.subscriptionId);

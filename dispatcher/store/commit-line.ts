@@ -41,6 +41,10 @@ export class CommitLine {
     return this.#apart.size;
   }
 
+  holds(shard: number): boolean {
+    return this.#apart.holds(shard);
+  }
+
   commit(pending: Pending): void {
     this.#queue.push(pending);
     if (!this.#running) void this.#run();

@@ -26,6 +26,11 @@ export class Committer {
     return this.#lines.reduce((sum, line) => sum + line.apart, 0);
   }
 
+  /** Whether outcomes of this shard are apart: it is better given up once they are committed. */
+  holds(shard: number): boolean {
+    return this.#lines.some((line) => line.holds(shard));
+  }
+
   commit(dispatcherId: string, record: AttemptRecord, done: (active: boolean) => void): void {
     this.#lines[record.shard % COMMITS_AT_ONCE]?.commit({ dispatcherId, record, done });
   }
