@@ -21,6 +21,8 @@ let stores: Awaited<ReturnType<typeof createTestSchedule>>;
 let receiver: Receiver;
 let dispatcher: RunningDispatcher;
 let stuck: unknown[] = [];
+/** How many of the next deliveries throw, which no receiver can make them do. */
+let bugs = 0;
 const cleanUps: (() => Promise<unknown>)[] = [];
 
 beforeAll(async () => {
@@ -33,7 +35,16 @@ beforeAll(async () => {
       if (event === "attempt.stuck") stuck.push(fields["subscription_id"]);
     },
   };
-  dispatcher = startDispatcher({ db: database.connect(), box, schedule: stores.schedule, log });
+  dispatcher = startDispatcher({
+    db: database.connect(),
+    box,
+    schedule: stores.schedule,
+    log,
+    wrap: (deliver) => async (request, signal) => {
+      if (bugs-- > 0) throw new TypeError("undefined is not an object");
+      return deliver(request, signal);
+    },
+  });
 });
 afterEach(async () => {
   for (const cleanUp of cleanUps.splice(0)) await cleanUp();
@@ -136,4 +147,16 @@ test("a record that Postgres refuses stops its subscription alone, and nothing o
   expect(await delivered(one.id)).toEqual(events);
   const posts = receiver.received.filter(({ path }) => path.endsWith(`/${one.tenant.partnerId}`));
   expect(posts).toHaveLength(EVENTS);
+});
+
+test("a bug in the making of a request is no failure of the receiver: the entry is sent later", async () => {
+  const one = await subscribed();
+  bugs = 2;
+  const events = await emit([one]);
+  await until("all delivered", () => allDelivered([one]));
+  const attempts = await database.db.sql<{ event_id: string; attempt: number }[]>`
+    select event_id, attempt from delivery_attempts where subscription_id = ${one.id} order by id`;
+  expect(attempts.map((row) => ({ ...row }))).toEqual(
+    events.map((event_id) => ({ event_id, attempt: 1 })),
+  );
 });

@@ -127,7 +127,7 @@ function urlOf(row: SubscriptionRow): string {
   return `http://${row.host}/${row.id}/${row.version}`;
 }
 
-export function nextEntries(tables: Tables, request: LoadRequest): Entry[] {
+function nextEntries(tables: Tables, request: LoadRequest): Entry[] {
   const subscription = tables.subscription(request.id);
   if (subscription.state !== "active") return [];
   const found: OutboxRow[] = [];

@@ -117,23 +117,6 @@ export const PLANTS_IN_STORES: readonly Plant[] = [
     breaks: ["nothing after settled", "no loss"],
   },
   {
-    name: "two-snapshots",
-    seed: 2,
-    bug: "A load reads the entries of what is disabled, and the settings after an enable that skipped them.",
-    async grow() {
-      const { nextEntries } = await import("./dispatch-store.ts");
-      replaceFunction(nextEntries, (real) => (tables, request) => {
-        const row = tables.subscription(request.id);
-        const { state } = row;
-        row.state = "active";
-        const entries = real(tables, request);
-        row.state = state;
-        return entries;
-      });
-    },
-    breaks: ["nothing after settled"],
-  },
-  {
     name: "forgetful-chunk",
     seed: 2,
     bug: "The next chunk of a batch does not go on with the review that the last one was cut in.",
