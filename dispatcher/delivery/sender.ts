@@ -34,7 +34,9 @@ interface SenderListener {
 
 type Send = Effect & { readonly kind: "send" };
 
-type Posted = { readonly record: AttemptRecord; readonly outcome: Outcome } | { readonly unsent: string };
+type Posted =
+  | { readonly record: AttemptRecord; readonly outcome: Outcome }
+  | { readonly unsent: string };
 
 /** Outcomes that may wait for Postgres, over all actors. Past it nothing new is sent, so a slow database slows sending. */
 const MAX_BACKLOG = 2_048;

@@ -30,7 +30,7 @@ type Step = BatchResult & {
  * comes after a crash goes on with the same window. A subscription that is no longer due, active or there changes nothing.
  */
 export async function dispatchBatch(db: Db, batch: BatchDispatch): Promise<BatchResult> {
-  for (let jobs = 0; ; ) {
+  for (let jobs = 0; ;) {
     const step = await db.transaction((tx) => dispatchChunk(tx, batch));
     jobs += step.jobs;
     if (!step.more) return { fenced: step.fenced, jobs };

@@ -48,7 +48,7 @@ async function settle(
 ): Promise<void> {
   let settled = 0;
   try {
-    for (let after: number | null = 0; after !== null && !signal.aborted; ) {
+    for (let after: number | null = 0; after !== null && !signal.aborted;) {
       const { taken, last } = await marks.settle(mark, after);
       settled += taken;
       after = last;

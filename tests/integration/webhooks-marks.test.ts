@@ -79,10 +79,7 @@ describe("an enable that skips a long queue", () => {
     const { sql } = world.database.db;
     expect(await sql`select from backlog_stats where subscription_id = ${id}`).toHaveLength(0);
     await settleAll();
-    expect([await left(id), await skipped(id)]).toEqual([
-      0,
-      { reasons: ["skipped"], count: MANY },
-    ]);
+    expect([await left(id), await skipped(id)]).toEqual([0, { reasons: ["skipped"], count: MANY }]);
   });
 
   test("lets through what is recorded after it, and what is asked for again", async () => {
@@ -121,10 +118,7 @@ describe("a delete of a subscription with a long queue", () => {
     expect((await world.ask("DELETE", `/${id}`)).status).toBe(204);
     expect(await left(id)).toBe(MANY - CHUNK);
     await settleAll();
-    expect([await left(id), await skipped(id)]).toEqual([
-      0,
-      { reasons: ["deleted"], count: MANY },
-    ]);
+    expect([await left(id), await skipped(id)]).toEqual([0, { reasons: ["deleted"], count: MANY }]);
   });
 
   test("goes round an entry that somebody has locked, which is settled later", async () => {

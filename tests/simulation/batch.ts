@@ -23,7 +23,7 @@ export async function dispatchBatch(
   batch: Batch,
   session: Session,
 ): Promise<BatchResult> {
-  for (let jobs = 0; ; ) {
+  for (let jobs = 0; ;) {
     const step = await dispatchChunk(deps, batch, session);
     jobs += step.jobs;
     if (!step.more) return { fenced: step.fenced, jobs };

@@ -32,7 +32,8 @@ export function checkRecord(deps: CheckDeps, commit: Commit): void {
     say("committed in order", "before those that it was sent after");
   const isVain = !moves && !isRepeat && record.decision.kind !== "interrupted";
   const isMarked = record.sequence <= deps.watch.skippedThrough;
-  const state = subscription.settled.get(record.sequence)?.state ?? (isMarked ? "skipped" : undefined);
+  const state =
+    subscription.settled.get(record.sequence)?.state ?? (isMarked ? "skipped" : undefined);
   if (isVain && state !== "skipped") say("no outcome in vain", `of an entry that is ${state}`);
 }
 

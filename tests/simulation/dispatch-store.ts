@@ -48,7 +48,10 @@ export function createStore(deps: StoreDeps, process: Process): DispatchStore {
       ]);
       return requests.map((request, i) => {
         const snapshotMs = Math.min(settingsMs, entriesMs);
-        monitor.loaded(process, request.id, { snapshotMs, lastMs: Math.max(settingsMs, entriesMs) });
+        monitor.loaded(process, request.id, {
+          snapshotMs,
+          lastMs: Math.max(settingsMs, entriesMs),
+        });
         return toLoaded(request, subscriptions[i], entries[i] ?? []);
       });
     },

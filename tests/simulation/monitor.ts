@@ -212,11 +212,7 @@ export class Monitor {
     watch.progressMs = this.#world.nowMs;
   }
 
-  dispatched(
-    subscription: SubscriptionRow,
-    entries: readonly OutboxRow[],
-    windowId: string,
-  ): void {
+  dispatched(subscription: SubscriptionRow, entries: readonly OutboxRow[], windowId: string): void {
     const watch = this.watch(subscription.id);
     watch.progressMs = this.#world.nowMs;
     const deps = { world: this.#world, tables: this.#tables, watch };
