@@ -17,6 +17,7 @@ import { Mailer } from "./mail/mailer.ts";
 import type { MailStore } from "./mail/store.ts";
 import type { MailTransport } from "./mail/transport.ts";
 import { Sender } from "./delivery/sender.ts";
+import { settleMarks } from "./store/settle-marks.ts";
 import type { DispatchStore } from "./store/store.ts";
 
 export interface DispatcherDeps {
@@ -72,7 +73,9 @@ export class Dispatcher {
         claimed: (shards, orphaned) => this.#takeOver(shards, orphaned),
         inherits: (shard) => this.#inheritances.isOpen(shard),
         lingers: (shard) =>
-          this.#sender.lingers(shard) || (shard === MAIL_WAKE.shard && this.#mailer.busy),
+          this.#sender.lingers(shard) ||
+          this.#committer.holds(shard) ||
+          (shard === MAIL_WAKE.shard && this.#mailer.busy),
         closed: (shard) => this.#close(shard),
         overdue: (shard) => this.#breakOff(shard),
         busyShards: () => this.#busyShards(),
@@ -114,6 +117,7 @@ export class Dispatcher {
       shards: this.#holdings.shards.size,
       actors: this.#actors.size,
       backlog: this.#committer.backlog,
+      apart: this.#committer.apart,
       lagMs: this.#alarm.lagMs,
     };
   }
@@ -121,7 +125,11 @@ export class Dispatcher {
   /** Delivers until the signal aborts, then finishes what is under way and gives the shards back. */
   async run(signal: AbortSignal): Promise<void> {
     const ended = new AbortController();
-    const working = Promise.all([this.#holdings.run(ended.signal), this.#alarm.run(ended.signal)]);
+    const working = Promise.all([
+      this.#holdings.run(ended.signal),
+      this.#alarm.run(ended.signal),
+      settleMarks(this.#deps, () => [...this.#holdings.shards.keys()], ended.signal),
+    ]);
     await Promise.race([working, aborted(signal)]);
     await this.#drain();
     ended.abort();

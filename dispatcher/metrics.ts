@@ -99,6 +99,11 @@ export class DispatcherMetrics {
       () => dispatcher.workload.backlog,
     );
     gauge(
+      "commit_apart",
+      "Subscriptions whose outcomes cannot be committed: they stand still, the others go on.",
+      () => dispatcher.workload.apart,
+    );
+    gauge(
       "lag_seconds",
       "How long the oldest due entry had waited at the last sweep.",
       () => dispatcher.workload.lagMs / 1_000,

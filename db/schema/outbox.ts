@@ -92,6 +92,36 @@ export const batchEntries = pgTable(
   (t) => [primaryKey({ columns: [t.subscriptionId, t.reviewHistoryId] })],
 );
 
+/**
+ * A batch that is being dispatched: the waiting events up to `through` become entries, chunk by chunk. The last chunk
+ * moves the cursor to `opened_at` and deletes the row; a delete of the subscription and a skip delete it, too.
+ */
+export const batchWindows = pgTable("batch_windows", {
+  subscriptionId: bytewise("subscription_id")
+    .primaryKey()
+    .references(() => outboxSequences.subscriptionId, { onDelete: "cascade" }),
+  /** The jobs of the dispatch are named after it. */
+  id: bytewise("id").notNull(),
+  openedAt: instant("opened_at").notNull(),
+  through: bigint("through", { mode: "number" }).notNull(),
+  /** How far it is. No event below this one is left, so that no chunk walks over what others have deleted. */
+  firstId: bigint("first_id", { mode: "number" }).notNull().default(0),
+  /** Whose events the last chunk ended with: those that are left of it come next. */
+  reviewId: integer("review_id"),
+});
+
+/**
+ * Entries up to `through` are skipped, for `reason`, since `settled_at`: every answer shows them so, although they still
+ * stand in the outbox. Upkeep moves them to settled_entries, and then deletes the mark.
+ */
+export const outboxMarks = pgTable("outbox_marks", {
+  subscriptionId: bytewise("subscription_id").primaryKey(),
+  shard: smallint("shard").notNull(),
+  through: bigint("through", { mode: "number" }).notNull(),
+  reason: text("reason", { enum: ["deleted", "skipped"] }).notNull(),
+  settledAt: instant("settled_at").notNull(),
+});
+
 /** Entries that are never to be sent, because of `reason`. Partitioned by the day of settled_at. */
 export const settledEntries = pgTable(
   "settled_entries",

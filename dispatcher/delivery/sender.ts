@@ -34,6 +34,10 @@ interface SenderListener {
 
 type Send = Effect & { readonly kind: "send" };
 
+type Posted =
+  | { readonly record: AttemptRecord; readonly outcome: Outcome }
+  | { readonly unsent: string };
+
 /** Outcomes that may wait for Postgres, over all actors. Past it nothing new is sent, so a slow database slows sending. */
 const MAX_BACKLOG = 2_048;
 /** A request under way for longer than this would keep others waiting if its shard were given up now. */
@@ -124,17 +128,42 @@ export class Sender {
     effect: Send,
     { host, startedAt }: { host: string; startedAt: Date },
   ): Promise<void> {
-    const { clock, deliver, holdings, retryDelaysMs } = this.#deps;
-    const { entry, lane, subscription, possiblyRepeated } = effect;
+    const { holdings } = this.#deps;
     const { id } = holdings;
-    const request = composeRequest(entry, subscription, startedAt);
-    const underWay = this.#inFlight.begin(actor.shard, clock.monotonicMs());
-    const outcome = await deliver(request, underWay.signal);
-    const endedMs = clock.monotonicMs();
-    this.#inFlight.end(underWay);
+    let posted: Posted;
+    try {
+      posted = await this.#post(actor, effect, { host, startedAt });
+    } catch (error) {
+      // A bug of ours is no failure of the receiver: the entry stays as it is.
+      posted = { unsent: String(error) };
+    }
     // Whoever took over makes the attempt again.
     if (id !== holdings.id) return;
-    if (outcome.kind === "unsent") return this.#postpone(actor, effect, host, outcome.detail);
+    if ("unsent" in posted) return this.#postpone(actor, effect, host, posted.unsent);
+    const { record, outcome } = posted;
+    this.#commit(actor, effect.lane, record, id);
+    this.#slots.release(host);
+    this.regulate();
+    this.#report(record, outcome);
+    this.#listener.tell(actor, { kind: "answered", lane: effect.lane, decision: record.decision });
+  }
+
+  async #post(
+    actor: Actor,
+    { entry, subscription, possiblyRepeated }: Send,
+    { host, startedAt }: { host: string; startedAt: Date },
+  ): Promise<Posted> {
+    const { clock, deliver, retryDelaysMs } = this.#deps;
+    const request = composeRequest(entry, subscription, startedAt);
+    const underWay = this.#inFlight.begin(actor.shard, clock.monotonicMs());
+    let outcome: Outcome;
+    try {
+      outcome = await deliver(request, underWay.signal);
+    } finally {
+      this.#inFlight.end(underWay);
+    }
+    const endedMs = clock.monotonicMs();
+    if (outcome.kind === "unsent") return { unsent: outcome.detail };
     const state = { attempt: entry.attempt, retryDelaysMs };
     const decision = decideNext(outcome.kind, state);
     const identity = {
@@ -143,12 +172,7 @@ export class Sender {
       subscriptionId: actor.id,
     };
     const posted = { entry, host, startedAt, endedMs, request, possiblyRepeated };
-    const record = recordAttempt(identity, posted, outcome, decision);
-    this.#commit(actor, lane, record, id);
-    this.#slots.release(host);
-    this.regulate();
-    this.#report(record, outcome);
-    this.#listener.tell(actor, { kind: "answered", lane, decision });
+    return { record: recordAttempt(identity, posted, outcome, decision), outcome };
   }
 
   #commit(actor: Actor, lane: string, record: AttemptRecord, id: string): void {

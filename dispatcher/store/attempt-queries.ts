@@ -1,6 +1,7 @@
 import { sql, type SQL } from "drizzle-orm";
 
 import type { DbOrTx } from "../../db/client.ts";
+import { markedThrough } from "../../db/marks.ts";
 import { dispatchers } from "../../db/schema/dispatchers.ts";
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 import { instant, list, statement, typeOf, value } from "../../db/statement.ts";
@@ -81,6 +82,7 @@ function waitAndCount(now: SQL): SQL {
         from input i
        where i.outcome = 'retry' and o.shard = i.shard and o.subscription_id = i.subscription_id
          and o.sequence = i.sequence and o.attempt = i.attempt
+          and o.sequence > ${markedThrough(sql`i.subscription_id`)}
     ), placed as (
       -- A run of failures lasts to the next success: these are counted up to each record.
       select i.subscription_id, i.outcome,
@@ -134,7 +136,10 @@ const commitOf = ({ isSmooth, isRepeated }: { isSmooth: boolean; isRepeated: boo
     },
     text: ({ dispatcherId, lines, subscriptionIds, now }) => sql`
     with lease as materialized (
-      select id from dispatchers where id = ${dispatcherId} for key share
+      -- For this statement alone: who waits longer for a row is split from the others (commit-line.ts).
+      select id from dispatchers
+       where id = ${dispatcherId} and set_config('lock_timeout', '100ms', true) is not null
+         for key share
     ), lines as materialized (
       select string_to_array(line, chr(31), '') as f, ord
         from lease, string_to_table(${lines}, chr(30)) with ordinality as t(line, ord)
@@ -155,11 +160,13 @@ const commitOf = ({ isSmooth, isRepeated }: { isSmooth: boolean; isRepeated: boo
        group by shard, subscription_id, attempt, run
     ), found as materialized (
       -- The offset keeps this a look-up per run, whatever the planner thinks of the size of the outbox.
+      -- What is marked counts as settled, whatever becomes of its last POST.
       select o.place
-        from ended e cross join lateral (
+        from (select ended.*, ${markedThrough(sql`ended.subscription_id`)} as marked from ended) e
+       cross join lateral (
                select ctid as place from outbox
-                where shard = e.shard and subscription_id = e.subscription_id and sequence between e.first and e.last
-                  and attempt = e.attempt offset 0) o
+               where shard = e.shard and subscription_id = e.subscription_id and sequence between e.first and e.last
+                 and sequence > e.marked and attempt = e.attempt offset 0) o
     ), removed as (
       delete from outbox where ctid = any(array(select place from found))
       returning subscription_id, sequence, payload_mode, batch_job_id, recorded_at

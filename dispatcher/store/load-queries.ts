@@ -1,6 +1,7 @@
 import { sql, type SQL } from "drizzle-orm";
 
 import type { DbOrTx } from "../../db/client.ts";
+import { markedThrough } from "../../db/marks.ts";
 import { outbox } from "../../db/schema/outbox.ts";
 import { reviewHistory } from "../../db/schema/reviews.ts";
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
@@ -100,7 +101,8 @@ const load = statement({
       -- The condition holds for all: it has the planner expect fewer, and so not compile the plan.
       select * from ${given} where ord >= 0
     ), active as materialized (
-      select a.*, s.*
+      -- Of one moment with the entries: what an enable skips is left out.
+      select a.*, s.*, ${markedThrough(sql`a.id`)} as marked
         from asked a cross join lateral (
                select partner_id, webhook_url, ordering, sealed_secret, next_batch_at,
                       case when previous_secret_expires_at > now() then sealed_previous_secret end as previous_secret
@@ -117,7 +119,7 @@ const load = statement({
       from active a
      cross join lateral (
              (with recursive part as (
-                select ${FIRST(sql`a.after`)} as first
+                select ${FIRST(sql`greatest(a.after, a.marked)`)} as first
                 union all
                 select ${FIRST(sql`p.first + ${PART} - 1`)} from part p where p.first is not null
               )
@@ -132,7 +134,7 @@ const load = statement({
                limit a."limit")
              union all
              (select * from outbox o
-               where o.shard = a.shard and o.subscription_id = a.id and o.is_test
+               where o.shard = a.shard and o.subscription_id = a.id and o.sequence > a.marked and o.is_test
                order by o.due_at nulls first, o.sequence limit ${TESTS_LIMIT})
            ) e
       left join lateral (select * from review_history where id = e.review_history_id offset 0) h on true

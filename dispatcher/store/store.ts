@@ -1,4 +1,5 @@
 import type { Db } from "../../db/client.ts";
+import { endMark, openMarks, settleChunk } from "../../db/marks.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import { errorFields, type Log } from "../../src/lib/log.ts";
 import type { SecretBox } from "../../src/lib/secret-box.ts";
@@ -15,6 +16,7 @@ import { lastSequencesOf } from "./inheritance-queries.ts";
 import * as queries from "./load-queries.ts";
 import type { EntryRow, LoadedRows, SubscriptionRow } from "./load-queries.ts";
 import { RecentHeads } from "./heads.ts";
+import type { MarkStore } from "./settle-marks.ts";
 import { sweepShards, type SweptSubscription } from "./sweep.ts";
 
 /** Postgres as the dispatcher sees it; the simulation has its own. */
@@ -29,6 +31,7 @@ export interface DispatchStore {
   ): Promise<CommitResult>;
   dispatchBatch(batch: Omit<BatchDispatch, "hourMs">): Promise<BatchResult>;
   sweep(shards: readonly number[]): Promise<SweptSubscription[]>;
+  readonly marks: MarkStore;
 }
 
 interface StoreDeps {
@@ -86,6 +89,11 @@ export function createStore(deps: StoreDeps): DispatchStore {
         if (mailAt === undefined) return found;
         return [...found, { ...MAIL_WAKE, dueInMs: mailAt.getTime() - clock.now().getTime() }];
       }),
+    marks: {
+      open: (shards) => openMarks(db, shards),
+      settle: (mark, after) => settleChunk(db, mark, after),
+      end: (mark) => endMark(db, mark),
+    },
   };
 }
 

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 
+import { CHUNK } from "../../db/marks.ts";
 import { startPostgres, type Postgres } from "./postgres-store.ts";
 import type { NewSubscription, Outcome } from "./tested-store.ts";
 import { TwoStores } from "./two-stores.ts";
@@ -225,6 +226,17 @@ describe("a batch", () => {
     expect(cursor).toMatchObject({ lastBatchAtMs: 2_300, nextBatchAtMs: 3_000 });
   });
 
+  test("of more than a chunk goes on with the review that the chunk was cut in", async () => {
+    await subscribed({ kind: "batch" });
+    await append(Array.from({ length: CHUNK + 30 }, (_, n) => n % 3));
+    await stores.join("dispatcher");
+    await stores.pass(1_000);
+    expect(await stores.dispatchBatch("dispatcher", "one")).toEqual({ fenced: false, jobs: 3 });
+    const reviews = stores.subscription("one").queued.map((one) => one.review);
+    const changes = reviews.filter((review, n) => review !== reviews[n - 1]);
+    expect([reviews.length, changes.length]).toEqual([CHUNK + 30, 3]);
+  });
+
   test("is not dispatched before it is due, nor for somebody who is dead", async () => {
     await subscribed({ kind: "batch" });
     await append([0]);
@@ -250,6 +262,51 @@ describe("a batch", () => {
     const { waiting, ...cursor } = stores.subscription("one");
     expect(waiting).toEqual([]);
     expect(cursor).toMatchObject({ lastBatchAtMs: passedMs, nextBatchAtMs });
+  });
+});
+
+describe("a skip of more than a chunk", () => {
+  const MORE = 30;
+
+  async function skipped(): Promise<void> {
+    await subscribed({ failures: 19 });
+    await append(Array.from({ length: CHUNK + MORE }, () => 0));
+    await stores.join("dispatcher");
+    await stores.commit("dispatcher", [outcome(1, "failed")]);
+    await stores.enable("one", "skip");
+  }
+
+  test("settles a chunk at once, and the rest by its mark", async () => {
+    await skipped();
+    expect(stores.subscription("one").queued).toHaveLength(MORE - 1);
+    expect(await stores.settleMarks()).toEqual([MORE - 1]);
+    expect(await stores.settleMarks()).toEqual([]);
+    const { queued, ended } = stores.subscription("one");
+    expect([queued.length, new Set(ended.slice(1).map((one) => one.reason))]).toEqual([
+      0,
+      new Set(["skipped"]),
+    ]);
+  });
+
+  test("shows a load only what was appended after it", async () => {
+    await skipped();
+    await stores.append([{ name: "late", partner: 0, review: 1 }]);
+    const ask = { subscription: "one", after: 0, limit: 64, exceptReviews: [] };
+    const loaded = await stores.load(ask);
+    expect(loaded?.entries.map((one) => one.event)).toEqual(["late"]);
+  });
+
+  test("leaves it skipped, whatever becomes of a POST that was under way", async () => {
+    await skipped();
+    const [marked] = stores.subscription("one").queued;
+    if (marked === undefined) throw new Error("Something is marked.");
+    const { sequence } = marked;
+    await stores.commit("dispatcher", [outcome(sequence, "delivered")]);
+    await stores.commit("dispatcher", [outcome(sequence + 1, "retry", 500)]);
+    await stores.settleMarks();
+    const { ended } = stores.subscription("one");
+    const states = ended.filter((one) => one.sequence >= sequence).map((one) => one.state);
+    expect(new Set(states)).toEqual(new Set(["skipped"]));
   });
 });
 

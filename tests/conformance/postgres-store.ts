@@ -88,7 +88,7 @@ async function tenantOf(world: WebhookWorld, partner: 0 | 1): Promise<Tenant> {
 
 async function emptyTables({ sql }: RawDb): Promise<void> {
   await sql`
-    truncate webhook_subscriptions, review_history, outbox, settled_entries, delivery_attempts cascade`;
+    truncate webhook_subscriptions, review_history, outbox, outbox_marks, settled_entries, delivery_attempts cascade`;
   await sql`delete from dispatchers`;
   await sql`update shards set epoch = 0, orphaned = false`;
 }

@@ -1,3 +1,4 @@
+import { CHUNK } from "../../db/marks.ts";
 import type { Leases } from "../../dispatcher/shards/leases.ts";
 import type { DispatchStore } from "../../dispatcher/store/store.ts";
 import { SHARDS, type Wake } from "../../src/outbox/schedule.ts";
@@ -54,6 +55,7 @@ const SETTINGS: Settings = {
   writeEveryMs: 0,
   eventsPerWrite: 0,
   changeEveryMs: 0,
+  chunk: CHUNK,
   badReceivers: 0,
   faults: NO_FAULTS,
 };

@@ -4,11 +4,13 @@ import type { Leases } from "../../dispatcher/shards/leases.ts";
 import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
 import type { DispatchStore } from "../../dispatcher/store/store.ts";
 import { TEST_EVENT } from "../../src/outbox/event.ts";
-import type { Wake } from "../../src/outbox/schedule.ts";
+import { SHARDS, type Wake } from "../../src/outbox/schedule.ts";
 import { inOrder, type TablesState } from "./tables.ts";
 
 /** How long an hour of a batch interval is, in both stores. */
 export const BATCH_HOUR_MS = 1_000;
+
+const ALL_SHARDS = Array.from({ length: SHARDS }, (_, shard) => shard);
 
 export type Partner = 0 | 1;
 export const PARTNERS: readonly Partner[] = [0, 1];
@@ -208,6 +210,18 @@ export class NamedStore {
     const subscriptionId = this.on.subscriptions.idOf(subscription);
     const batch = { id, dispatcherId: dispatcher, subscriptionId, now };
     return this.on.settle(this.on.store.dispatchBatch(batch));
+  }
+
+  /** One chunk of each mark; answers how many entries each one took. */
+  async settleMarks() {
+    const { marks } = this.on.store;
+    const open = await this.on.settle(marks.open(ALL_SHARDS));
+    const taken: number[] = [];
+    for (const mark of open) {
+      taken.push((await this.on.settle(marks.settle(mark, 0))).taken);
+      await this.on.settle(marks.end(mark));
+    }
+    return taken;
   }
 
   async sweep(shards: readonly number[]) {

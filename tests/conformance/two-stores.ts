@@ -88,6 +88,10 @@ export class TwoStores {
     return this.#both((store) => store.dispatchBatch(dispatcher, name, id));
   }
 
+  settleMarks() {
+    return this.#both((store) => store.settleMarks());
+  }
+
   join(dispatcher: string) {
     return this.#both(({ on }) => on.settle(on.leases.join(dispatcher)));
   }

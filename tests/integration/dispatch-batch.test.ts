@@ -1,5 +1,7 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 
+import type { Db } from "../../db/client.ts";
+import { CHUNK } from "../../db/marks.ts";
 import { dispatchBatch } from "../../dispatcher/store/batch.ts";
 import { recordActions } from "../../src/outbox/queries.ts";
 import { createTestBox, createTestSchedule, startDispatcher } from "../support/dispatch.ts";
@@ -47,11 +49,11 @@ function start() {
 }
 
 /** Dispatches directly, as a dispatcher that holds its lease. */
-async function dispatchNow(subscriptionId: string, now: Date) {
+async function dispatchNow(subscriptionId: string, now: Date, db: Db = database.db) {
   await database.db.sql`
     insert into dispatchers (id, started_at, renewed_at) values ('D', now(), now()) on conflict do nothing`;
   const id = `B${now.getTime()}`;
-  return dispatchBatch(database.db, {
+  return dispatchBatch(db, {
     id,
     dispatcherId: "D",
     subscriptionId,
@@ -193,4 +195,65 @@ test("writes nothing for a dispatcher that was declared dead", async () => {
   });
   expect(result).toEqual({ fenced: true, jobs: 0 });
   expect(await queued(subscription.subscriptionId)).toEqual([]);
+});
+
+/** So many events of three reviews by turns wait for the batch; their ids in the order of a batch. */
+async function waiting(count: number) {
+  const { tenant, subscription } = await batched(3);
+  const { subscriptionId } = subscription;
+  const { db } = database;
+  await record(db, [reviewAction(tenant)]);
+  await db.sql`
+    with more as (
+      insert into review_history (event_id, partner_id, account_id, store_id, review_id, store_review_site_id, event,
+                                  actor, review, metadata, occurred_at, recorded_at)
+      select 'W' || ${subscriptionId}::text || n, partner_id, account_id, store_id, (${tenant.reviewIds}::int[])[1 + n % 3],
+             store_review_site_id, event, actor, review, metadata, occurred_at, recorded_at
+        from (select * from review_history where partner_id = ${tenant.partnerId} limit 1) h,
+             generate_series(1, ${count - 1}::int) n order by n returning id
+    )
+    insert into batch_entries (subscription_id, review_history_id) select ${subscriptionId}, id from more`;
+  const rows = await db.sql<{ event_id: string }[]>`
+    select h.event_id from batch_entries b join review_history h on h.id = b.review_history_id
+     where b.subscription_id = ${subscriptionId}
+     order by min(h.id) over (partition by h.review_id), h.id`;
+  return { subscriptionId, order: rows.map((row) => row.event_id) };
+}
+
+async function jobsOf(subscriptionId: string): Promise<number> {
+  const [row] = await database.db.sql<{ jobs: number }[]>`
+    select count(distinct batch_job_id)::int as jobs from outbox where subscription_id = ${subscriptionId}`;
+  return row?.jobs ?? 0;
+}
+
+test("queues more than a chunk in order, one job per review, and moves the cursor with the last", async () => {
+  const { subscriptionId, order } = await waiting(2 * CHUNK + 300);
+  const due = new Date(Date.now() + HOUR_MS);
+  expect(await dispatchNow(subscriptionId, due)).toEqual({ fenced: false, jobs: 3 });
+  expect(await queued(subscriptionId)).toEqual(order);
+  expect(await jobsOf(subscriptionId)).toBe(3);
+  expect((await cursorOf(subscriptionId))?.last).toEqual(due);
+});
+
+test("goes on with the window of a dispatcher that died between two chunks", async () => {
+  const { subscriptionId, order } = await waiting(2 * CHUNK + 300);
+  const { db } = database;
+  let transactions = 0;
+  const dying: typeof db = {
+    ...db,
+    transaction: (work) => {
+      if (++transactions > 1) throw new Error("died");
+      return db.transaction(work);
+    },
+  };
+  const due = new Date(Date.now() + HOUR_MS);
+  await expect(dispatchNow(subscriptionId, due, dying)).rejects.toThrow("died");
+  expect(await queued(subscriptionId)).toEqual(order.slice(0, CHUNK));
+  expect((await cursorOf(subscriptionId))?.last).toBeNull();
+  const later = new Date(due.getTime() + 10);
+  await dispatchNow(subscriptionId, later);
+  expect(await queued(subscriptionId)).toEqual(order);
+  expect(await jobsOf(subscriptionId)).toBe(3);
+  // The window is that of the first.
+  expect((await cursorOf(subscriptionId))?.last).toEqual(due);
 });

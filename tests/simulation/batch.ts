@@ -3,8 +3,8 @@ import { nextBatchAt } from "../../dispatcher/actor/decide.ts";
 import type { DispatchStore } from "../../dispatcher/store/store.ts";
 import type { Monitor } from "./monitor.ts";
 import type { Session } from "./network.ts";
-import type { HistoryRow, OutboxRow, SubscriptionRow, Tables } from "./tables.ts";
-import type { World } from "./world.ts";
+import type { HistoryRow, OutboxRow, SubscriptionRow, Tables, WindowRow } from "./tables.ts";
+import { EPOCH_MS, type World } from "./world.ts";
 
 interface BatchDeps {
   readonly world: World;
@@ -13,18 +13,29 @@ interface BatchDeps {
 }
 
 type Batch = Parameters<DispatchStore["dispatchBatch"]>[0];
+type Step = BatchResult & { readonly more: boolean };
 
-const NOTHING: BatchResult = { fenced: false, jobs: 0 };
+const NOTHING: Step = { fenced: false, jobs: 0, more: false };
 
-/** `dispatchBatch`, statement by statement: it holds its lease and the sequence until its commit. */
+/** `dispatchBatch`, a transaction for each chunk. */
 export async function dispatchBatch(
   deps: BatchDeps,
   batch: Batch,
   session: Session,
 ): Promise<BatchResult> {
+  for (let jobs = 0; ;) {
+    const step = await dispatchChunk(deps, batch, session);
+    jobs += step.jobs;
+    if (!step.more) return { fenced: step.fenced, jobs };
+    await session.pass(deps.world.random.latency(1, 20));
+  }
+}
+
+/** Statement by statement: it holds its lease and the sequence until its commit. */
+async function dispatchChunk(deps: BatchDeps, batch: Batch, session: Session): Promise<Step> {
   const { tables, world } = deps;
   const lease = tables.dispatchers.get(batch.dispatcherId);
-  if (lease === undefined) return { fenced: true, jobs: 0 };
+  if (lease === undefined) return { ...NOTHING, fenced: true };
   lease.holders += 1;
   try {
     await session.pass(world.random.latency(1, 20));
@@ -40,59 +51,92 @@ async function dispatch(
   subscription: SubscriptionRow,
   batch: Batch,
   session: Session,
-): Promise<BatchResult> {
-  const { random, settings } = world;
+): Promise<Step> {
+  const { random } = world;
   await session.pass(random.latency(1, 20));
-  const nowMs = batch.now.getTime();
-  const dueAtMs = subscription.nextBatchAtMs;
-  const isDue = subscription.state === "active" && dueAtMs !== null && dueAtMs <= nowMs;
-  if (!subscription.open || !isDue) return NOTHING;
+  if (!subscription.open || subscription.state !== "active") return NOTHING;
+  const window = windowOf(subscription, batch);
+  if (window === undefined) return NOTHING;
   await session.pass(random.latency(1, 20));
-  const taken = visibleEvents(subscription);
+  const taken = chunkOf(subscription, window, world.settings.chunk);
   await session.pass(random.latency(2, 80));
   await session.pass(random.latency(1, 20));
   // The real statement holds the row of the subscription, and a disabling waits for it. Here the disabling wins.
-  if (subscription.state !== "active") return NOTHING;
+  if (!subscription.open || subscription.state !== "active") return NOTHING;
   const entries = toEntries(world, subscription, taken);
   subscription.batch = subscription.batch.filter((event) => !taken.includes(event));
   subscription.outbox.push(...entries);
   subscription.lastSequence += entries.length;
-  const intervalMs = subscription.intervalHours * settings.hourMs;
-  const next = nextBatchAt(new Date(dueAtMs), intervalMs, batch.now);
-  subscription.lastBatchAtMs = nowMs;
-  subscription.nextBatchAtMs = next.getTime();
   world.trace(batch.dispatcherId, `dispatches ${entries.length} events of ${subscription.id}`);
-  monitor.dispatched(subscription, entries);
-  return { fenced: false, jobs: new Set(taken.map((event) => event.reviewId)).size };
+  monitor.dispatched(subscription, entries, window.id);
+  const begun = new Set(taken.map((event) => event.reviewId));
+  begun.delete(window.reviewId);
+  const more = taken.length === world.settings.chunk;
+  if (more) subscription.window = { ...window, reviewId: taken.at(-1)?.reviewId ?? null };
+  else closeWindow(world, subscription, { window, now: batch.now });
+  return { fenced: false, jobs: begun.size, more };
 }
 
-/** The events that a dispatch takes: all that wait, whenever they were recorded. */
+/** The window that somebody has begun, or else a new one, if the batch is due. */
+function windowOf(subscription: SubscriptionRow, { id, now }: Batch): WindowRow | undefined {
+  const { nextBatchAtMs, window } = subscription;
+  if (nextBatchAtMs === null) return undefined;
+  if (window !== undefined || nextBatchAtMs > now.getTime()) return window;
+  const through = Math.max(0, ...visibleEvents(subscription).map((event) => event.id));
+  return { id, openedAtMs: now.getTime(), through, reviewId: null };
+}
+
+/** The events that a window takes: all that wait, whenever they were recorded. */
 export function visibleEvents({ batch }: SubscriptionRow): HistoryRow[] {
   return [...batch];
 }
 
-/** The entries of a batch: review by review, in the order of the first event of each. */
+function closeWindow(
+  { settings }: World,
+  subscription: SubscriptionRow,
+  { window, now }: { readonly window: WindowRow; readonly now: Date },
+): void {
+  const dueAt = new Date(subscription.nextBatchAtMs ?? EPOCH_MS);
+  const next =
+    dueAt > now ? dueAt : nextBatchAt(dueAt, subscription.intervalHours * settings.hourMs, now);
+  subscription.window = undefined;
+  subscription.lastBatchAtMs = window.openedAtMs;
+  subscription.nextBatchAtMs = next.getTime();
+}
+
+/**
+ * The next events of a window: review by review, in the order of the first event of each, and first the review that the
+ * last chunk was cut in.
+ */
+export function chunkOf(
+  subscription: SubscriptionRow,
+  { through, reviewId: begun }: WindowRow,
+  limit: number,
+): HistoryRow[] {
+  const left = visibleEvents(subscription).filter((event) => event.id <= through);
+  const firstOf = new Map<number | null, number>();
+  for (const { reviewId, id } of left)
+    firstOf.set(reviewId, Math.min(id, firstOf.get(reviewId) ?? id));
+  const first = ({ reviewId }: HistoryRow) =>
+    reviewId === begun ? 0 : (firstOf.get(reviewId) ?? 0);
+  return left.toSorted((a, b) => first(a) - first(b) || a.id - b.id).slice(0, limit);
+}
+
 function toEntries(
   world: World,
   subscription: SubscriptionRow,
   taken: readonly HistoryRow[],
 ): OutboxRow[] {
-  const firstOf = new Map<number | null, number>();
-  for (const { reviewId, id } of taken)
-    firstOf.set(reviewId, Math.min(id, firstOf.get(reviewId) ?? id));
-  const first = (event: HistoryRow) => firstOf.get(event.reviewId) ?? 0;
-  return taken
-    .toSorted((a, b) => first(a) - first(b) || a.id - b.id)
-    .map((event, at) => ({
-      sequence: subscription.lastSequence + at + 1,
-      eventId: event.eventId,
-      isTest: false,
-      history: event,
-      reviewId: event.reviewId,
-      round: 1,
-      attempt: 1,
-      dueAtMs: null,
-      recordedAtMs: world.wallMs,
-      visibleMs: world.nowMs,
-    }));
+  return taken.map((event, at) => ({
+    sequence: subscription.lastSequence + at + 1,
+    eventId: event.eventId,
+    isTest: false,
+    history: event,
+    reviewId: event.reviewId,
+    round: 1,
+    attempt: 1,
+    dueAtMs: null,
+    recordedAtMs: world.wallMs,
+    visibleMs: world.nowMs,
+  }));
 }

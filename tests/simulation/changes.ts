@@ -2,10 +2,11 @@ import { nextBatchAt } from "../../dispatcher/actor/decide.ts";
 import type { Session } from "./network.ts";
 import {
   newSubscription,
-  settle,
+  skipQueued,
   type OutboxRow,
   type SettledRow,
   type SubscriptionRow,
+  unmarked,
 } from "./tables.ts";
 import type { ApiDeps, Writers } from "./writers.ts";
 import { SHARDS } from "../../src/outbox/schedule.ts";
@@ -106,8 +107,10 @@ export class Changes {
   }
 
   #skipAll(target: SubscriptionRow, reason: "deleted" | "skipped"): void {
-    for (const { sequence } of target.outbox.slice())
-      settle(target, sequence, { state: "skipped", reason }, this.#deps.world.nowMs);
+    const { world, monitor } = this.#deps;
+    skipQueued(target, reason, { settledMs: world.nowMs, chunk: world.settings.chunk });
+    monitor.skippedThrough(target);
+    target.window = undefined;
     for (const { eventId } of target.batch) this.#deps.monitor.skipped(target.id, eventId);
     target.batch = [];
   }
@@ -135,7 +138,7 @@ export class Changes {
       await session.work(world.workload.latency(3, 50));
       if (target.state !== "active") return;
       const row = choose([...target.settled.values()]);
-      if (row === undefined || target.outbox.some((one) => one.eventId === row.eventId)) return;
+      if (row === undefined || unmarked(target).some((one) => one.eventId === row.eventId)) return;
       // The body of a test says when it was asked for.
       const recordedAtMs = row.isTest ? row.recordedAtMs : world.wallMs;
       this.#append(target, { ...row, round: row.round + 1, recordedAtMs });

@@ -10,6 +10,9 @@ interface ChaosDeps extends StoreDeps {
 const TICK_MS = 1_000;
 /** How wrong the clock of Postgres is at the most. */
 const MAX_STEP_MS = 20_000;
+/** How long after it became possible again a commit may still be left alone (apart.ts). */
+const LOCK_BACKOFF_MS = 3_000;
+const REFUSAL_BACKOFF_MS = 32_000;
 
 /** What goes wrong by itself, not at a request: once a second each kind may strike. */
 export class Chaos {
@@ -24,6 +27,7 @@ export class Chaos {
     if (!world.faulty) return;
     this.#strikeStores();
     this.#strikeProcesses();
+    this.#strikeRows();
     world.loop.after(world.workload.between(0.5, 1.5) * TICK_MS, () => this.run());
   }
 
@@ -52,6 +56,32 @@ export class Chaos {
       postgres.life += 1;
       world.loop.after(ms, () => {
         postgres.up = true;
+      });
+    }
+  }
+
+  /** Not a fault that excuses lateness: only the one subscription may be late. */
+  #strikeRows(): void {
+    const { world, tables, monitor } = this.#deps;
+    const { workload: random, settings } = world;
+    const strikesLock = random.chance(settings.faults.lock);
+    const strikesRecord = random.chance(settings.faults.refusal);
+    if (!strikesLock && !strikesRecord) return;
+    const row = random.pick([...tables.subscriptions.values()]);
+    const ms = random.between(300, 15_000);
+    world.faults += 1;
+    if (strikesLock) {
+      world.trace("FAULT", `${row.id} is locked for ${Math.round(ms)} ms`);
+      row.lockedUntilMs = world.nowMs + ms;
+      monitor.hindered(row, ms + LOCK_BACKOFF_MS);
+    } else {
+      const [head] = row.outbox;
+      if (head === undefined || row.refused !== undefined) return;
+      world.trace("FAULT", `${row.id}#${head.sequence} is refused for ${Math.round(ms)} ms`);
+      row.refused = head.sequence;
+      monitor.hindered(row, ms + REFUSAL_BACKOFF_MS);
+      world.loop.after(ms, () => {
+        row.refused = undefined;
       });
     }
   }

@@ -1,7 +1,7 @@
 import { SEND_AHEAD } from "../../dispatcher/actor/lane.ts";
 import { PARALLEL_REVIEWS } from "../../dispatcher/actor/state.ts";
 import { ATTEMPTS } from "../../dispatcher/actor/decide.ts";
-import type { Tables } from "./tables.ts";
+import { unmarked, type Tables } from "./tables.ts";
 import { laneOf, shareLane, type Post, type Watch } from "./watch.ts";
 import { EPOCH_MS, type World } from "./world.ts";
 
@@ -24,6 +24,9 @@ const LATE_MOVE_MS = 25_000;
 /** How late an idle dispatcher may be; what was changed has to be loaded within this time too. */
 const RETRY_LATE_MS = 250;
 const FRESH_LATE_MS = 250;
+/** How long the splitting may take, and for how long after a row was locked or a record refused that counts. */
+const SPLIT_MS = 1_500;
+const SPLIT_EXCUSE_MS = 4_000;
 
 type Check = (deps: CheckDeps, post: Post) => void;
 
@@ -48,11 +51,16 @@ const checkOwner: Check = (deps, post) => {
 const checkEntry: Check = (deps, post) => {
   const { entry, subscription, attempt, process } = post;
   if (attempt < 1 || attempt > ATTEMPTS) say(deps, post, "right attempt", "which no entry has");
+  // Decided to be skipped, whether it stands in the outbox or not.
+  const { watch } = deps;
+  const isSkipped = entry.sequence <= watch.skippedThrough;
   const settled = subscription.settled.get(entry.sequence);
-  if (settled !== undefined) {
-    const snapshotMs = deps.watch.settings.get(process)?.snapshotMs ?? 0;
-    if (settled.state !== "skipped" || settled.settledMs <= snapshotMs)
-      say(deps, post, "nothing after settled", `which is ${settled.state}`);
+  if (settled !== undefined || isSkipped) {
+    const state = settled?.state ?? "skipped";
+    const settledMs = settled?.settledMs ?? watch.skippedMs;
+    const read = watch.settings.get(process);
+    if (state !== "skipped" || settledMs <= (read?.snapshotMs ?? 0))
+      say(deps, post, "nothing after settled", `which is ${state}`);
     return;
   }
   if (attempt !== entry.attempt) say(deps, post, "right attempt", `instead of ${entry.attempt}`);
@@ -93,7 +101,7 @@ const checkOrder: Check = (deps, post) => {
   const { entry, subscription, dispatcherId } = post;
   if (entry.isTest) return;
   let ahead = 0;
-  for (const before of subscription.outbox) {
+  for (const before of unmarked(subscription)) {
     if (before.sequence >= entry.sequence) break;
     if (before.isTest || !shareLane(post.ordering, before, entry)) continue;
     ahead += 1;
@@ -131,13 +139,15 @@ const checkPunctual: Check = (deps, post) => {
     post.ordering === "review"
       ? Math.max(deps.watch.laneProgressMs.get(laneOf("review", entry)) ?? 0, deps.watch.crowdedMs)
       : deps.watch.progressMs;
-  const readyMs = Math.max(dueMs, headMs, subscription.changedMs);
+  const readyMs = Math.max(dueMs, headMs, subscription.changedMs, deps.watch.hinderedMs);
   const lateMs = deps.world.nowMs - readyMs;
+  // A commit that waited for a row of another subscription is split until that one is alone.
+  const splitMs = deps.world.nowMs - deps.world.hinderedMs < SPLIT_EXCUSE_MS ? SPLIT_MS : 0;
   const [invariant, limitMs] = isRetry ? ["punctual", RETRY_LATE_MS] : ["prompt", FRESH_LATE_MS];
   // The new ordering holds once everything that was sent in the old one has ended.
   const { troubleMs, movedMs } = deps.world;
   const calmSinceMs = Math.max(troubleMs, movedMs + LATE_MOVE_MS, deps.watch.reorderedMs + CALM_MS);
-  if (lateMs > limitMs && calmSinceMs < readyMs - CALM_MS)
+  if (lateMs > limitMs + splitMs && calmSinceMs < readyMs - CALM_MS)
     say(deps, post, invariant, `${Math.round(lateMs)} ms late`);
 };
 

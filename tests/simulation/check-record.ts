@@ -1,8 +1,8 @@
 import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
 import { ATTEMPTS } from "../../dispatcher/actor/decide.ts";
 import type { CheckDeps } from "./check-post.ts";
-import type { OutboxRow, SubscriptionRow } from "./tables.ts";
-import type { Post } from "./watch.ts";
+import { unmarked, type OutboxRow, type SubscriptionRow } from "./tables.ts";
+import { shareLane, type Post } from "./watch.ts";
 import { EPOCH_MS } from "./world.ts";
 
 interface Commit {
@@ -37,9 +37,25 @@ export function checkRecord(deps: CheckDeps, commit: Commit): void {
   if (commit.dueAtMs !== null) checkDue(deps, { ...commit, post, dueAtMs: commit.dueAtMs }, say);
   if (!isRepeat) checkTold(deps, { ...commit, post }, say);
   post.recorded = true;
+  if (moves && isEnd(record) && overtakes(commit, post))
+    say("committed in order", "before those that it was sent after");
   const isVain = !moves && !isRepeat && record.decision.kind !== "interrupted";
-  const state = subscription.settled.get(record.sequence)?.state;
+  const isMarked = record.sequence <= deps.watch.skippedThrough;
+  const state =
+    subscription.settled.get(record.sequence)?.state ?? (isMarked ? "skipped" : undefined);
   if (isVain && state !== "skipped") say("no outcome in vain", `of an entry that is ${state}`);
+}
+
+function isEnd({ decision }: AttemptRecord): boolean {
+  return decision.kind === "delivered" || decision.kind === "failed";
+}
+
+/** Whether an entry before it in its lane is not settled. */
+function overtakes({ record, subscription }: Commit, { entry, ordering }: Post): boolean {
+  if (entry.isTest) return false;
+  return unmarked(subscription).some(
+    (row) => row.sequence < record.sequence && !row.isTest && shareLane(ordering, row, entry),
+  );
 }
 
 function findPost({ watch }: CheckDeps, { record, dispatcherId }: Commit): Post | undefined {
@@ -106,23 +122,30 @@ function expectedDecision(
   return { kind: "retry", delayMs: retryDelaysMs[post.attempt - 1] ?? 0 };
 }
 
-/** A batch has each event once, review by review, and in order within each. */
+/** A batch has each event once, review by review, and in order within each, whatever its chunks. */
 export function checkDispatch(
   deps: CheckDeps,
   subscription: SubscriptionRow,
-  entries: readonly OutboxRow[],
+  { entries, windowId }: { readonly entries: readonly OutboxRow[]; readonly windowId: string },
 ): void {
   const say = (what: string) =>
     deps.world.violate("batch", `${subscription.id}: ${what}`, subscription.id);
   if (subscription.state !== "active") say(`dispatched while ${subscription.state}`);
-  const seen = new Set<number | null>();
-  let last: OutboxRow | undefined;
+  const { watch } = deps;
+  if (watch.window?.id !== windowId)
+    watch.window = { id: windowId, openedMs: deps.world.nowMs, seen: new Set(), last: undefined };
+  const { openedMs } = watch.window;
+  const { seen } = watch.window;
+  let { last } = watch.window;
   for (const entry of entries) {
     if (deps.watch.dispatched.has(entry.eventId)) say(`${entry.eventId} a second time`);
+    // What commits while the chunks follow may still be taken; real rows of one review never overtake each other.
+    if ((watch.batchedMs.get(entry.eventId) ?? 0) > openedMs) continue;
     if (entry.reviewId === last?.reviewId) {
       if ((entry.history?.id ?? 0) <= (last.history?.id ?? 0)) say(`${entry.eventId} out of order`);
     } else if (seen.has(entry.reviewId)) say(`review ${entry.reviewId} in two jobs`);
     seen.add(entry.reviewId);
     last = entry;
   }
+  watch.window.last = last;
 }

@@ -1,6 +1,6 @@
 import type { Cluster } from "./cluster.ts";
 import type { Monitor } from "./monitor.ts";
-import type { OutboxRow, SubscriptionRow, Tables } from "./tables.ts";
+import { unmarked, type OutboxRow, type SubscriptionRow, type Tables } from "./tables.ts";
 import { laneOf, type Watch } from "./watch.ts";
 import { EPOCH_MS, type World } from "./world.ts";
 
@@ -46,7 +46,8 @@ function checkTakeover({ world, tables, cluster }: RunDeps): void {
 function checkStarvation(deps: RunDeps, subscription: SubscriptionRow): void {
   const { world, monitor } = deps;
   const watch = monitor.watch(subscription.id);
-  const sinceMs = Math.max(watch.progressMs, subscription.changedMs, watch.reorderedMs);
+  const { progressMs, reorderedMs, hinderedMs } = watch;
+  const sinceMs = Math.max(progressMs, subscription.changedMs, reorderedMs, hinderedMs);
   if (world.nowMs - world.troubleMs <= STARVED_MS || world.nowMs - sinceMs <= PAUSE_MS) return;
   if (deps.cluster.serving.length === 0 || isUnderWay(deps, watch)) return;
   const limitMs = world.nowMs - PAUSE_MS;
@@ -70,7 +71,7 @@ function isUnderWay({ tables }: RunDeps, { inFlight }: Watch): boolean {
 
 function headsOf(subscription: SubscriptionRow): OutboxRow[] {
   const heads = new Map<string, OutboxRow>();
-  for (const row of subscription.outbox) {
+  for (const row of unmarked(subscription)) {
     const lane = laneOf(subscription.ordering, row);
     if (!heads.has(lane)) heads.set(lane, row);
   }
@@ -117,11 +118,12 @@ function checkArrivals(world: World, subscription: SubscriptionRow, watch: Watch
   }
 }
 
-/** Whether nothing is left to do for any active subscription. */
+/** Whether nothing is left to do for any active subscription, nor of a deleted one. */
 export function isSettled({ tables }: Pick<RunDeps, "tables">): boolean {
-  for (const { state, outbox, nextBatchAtMs, batch } of tables.subscriptions.values()) {
-    if (state !== "active") continue;
-    if (outbox.length > 0) return false;
+  for (const { state, outbox, mark, nextBatchAtMs, batch } of tables.subscriptions.values()) {
+    if (state === "disabled") continue;
+    if (outbox.length > 0 || mark !== undefined) return false;
+    if (state === "deleted") continue;
     if (batch.length > 0 && nextBatchAtMs !== null) return false;
   }
   return true;

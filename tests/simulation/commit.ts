@@ -2,7 +2,7 @@ import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
 import { DISABLE_AFTER_FAILURES } from "../../dispatcher/actor/decide.ts";
 import type { CommitResult } from "../../dispatcher/store/attempt-queries.ts";
 import type { Monitor } from "./monitor.ts";
-import type { Session } from "./network.ts";
+import { SqlError, type Session } from "./network.ts";
 import {
   settle,
   type AttemptRow,
@@ -23,6 +23,9 @@ interface Commit {
   readonly monotonicMs: number;
 }
 
+/** Of the real statement. */
+const LOCK_TIMEOUT_MS = 100;
+
 const NOTHING: CommitResult = { fenced: true, inactive: [], disabled: [] };
 
 /**
@@ -40,6 +43,7 @@ export async function commitAttempts(commit: Commit, session: Session): Promise<
   const nowMs = world.postgresMs;
   try {
     await session.work(world.random.latency(3, 60));
+    await waitForRows(commit, touched, session);
     // A commit that might disable is a transaction, with the mail in it.
     if (records.some((record) => record.decision.kind === "failed"))
       await session.pass(world.random.latency(2, 30));
@@ -51,6 +55,24 @@ export async function commitAttempts(commit: Commit, session: Session): Promise<
     lease.holders -= 1;
     for (const one of touched) commit.monitor.checkCounter(one);
   }
+}
+
+/** Fails as the real statement does: after its lock_timeout, or for a record that Postgres refuses. */
+async function waitForRows(
+  { world, records }: Commit,
+  touched: readonly SubscriptionRow[],
+  session: Session,
+): Promise<void> {
+  const untilMs = Math.max(...touched.map((one) => one.lockedUntilMs));
+  const waitMs = untilMs - world.nowMs;
+  if (waitMs > 0) {
+    await session.work(Math.min(waitMs, LOCK_TIMEOUT_MS));
+    if (waitMs > LOCK_TIMEOUT_MS) throw new SqlError("55P03");
+  }
+  const refused = touched.find(({ id, refused: sequence }) =>
+    records.some((one) => one.subscriptionId === id && one.sequence === sequence),
+  );
+  if (refused !== undefined) throw new SqlError("22P05");
 }
 
 /** The row that a commit locks; undefined if its dispatcher was declared dead. */
@@ -78,7 +100,8 @@ function moveEntries(commit: Commit, nowMs: number): Settled[] {
     const dueAtMs = dueAt(record, commit.monotonicMs, nowMs);
     if (!isRepeat) subscription.attempts.set(record.id, attemptRow(record, dueAtMs));
     const entry = subscription.outbox.find((row) => row.sequence === record.sequence);
-    const moves = entry?.attempt === record.attempt;
+    const marked = subscription.mark?.through ?? 0;
+    const moves = entry?.attempt === record.attempt && entry.sequence > marked;
     monitor.committing({ dispatcherId, record, subscription, moves, isRepeat, dueAtMs });
     if (!moves) return;
     const { decision } = record;

@@ -1,5 +1,7 @@
 import type { Loaded, LoadRequest } from "../../dispatcher/actor/event.ts";
 import type { Entry, Subscription } from "../../dispatcher/actor/entry.ts";
+import type { Mark } from "../../db/marks.ts";
+import type { MarkStore } from "../../dispatcher/store/settle-marks.ts";
 import type { DispatchStore } from "../../dispatcher/store/store.ts";
 import type { SweptSubscription } from "../../dispatcher/store/sweep.ts";
 import { dispatchBatch } from "./batch.ts";
@@ -7,8 +9,14 @@ import { commitAttempts } from "./commit.ts";
 import type { Monitor } from "./monitor.ts";
 import type { Network, Server } from "./network.ts";
 import type { Process } from "./process.ts";
-import type { OutboxRow, SubscriptionRow, Tables } from "./tables.ts";
-import type { World } from "./world.ts";
+import {
+  settleChunk,
+  unmarked,
+  type OutboxRow,
+  type SubscriptionRow,
+  type Tables,
+} from "./tables.ts";
+import { EPOCH_MS, type World } from "./world.ts";
 
 export interface StoreDeps {
   readonly world: World;
@@ -59,7 +67,45 @@ export function createStore(deps: StoreDeps, process: Process): DispatchStore {
       network.call(process, { server, name: "sweep" }, () =>
         sweepShards(tables, shards, world.wallMs),
       ),
+    marks: createMarks(deps, process),
   };
+}
+
+function createMarks({ network, postgres: server, tables, world }: StoreDeps, process: Process) {
+  const ask = <T>(name: string, serve: () => T) =>
+    network.call(process, { server, name }, async (session) => {
+      await session.work(world.random.latency(1, 30));
+      return serve();
+    });
+  const marks: MarkStore = {
+    open: (shards) => ask("open marks", () => openMarks(tables, shards)),
+    settle: (mark) =>
+      ask("settle marked", () => {
+        const target = tables.subscription(mark.subscriptionId);
+        // Others may have ended it, or marked more.
+        const { mark: row } = target;
+        if (row === undefined) return { taken: 0, last: null };
+        return settleChunk(target, { ...row, through: mark.through }, world.settings.chunk);
+      }),
+    end: (mark) =>
+      ask("end mark", () => {
+        const target = tables.subscription(mark.subscriptionId);
+        const isSame = target.mark?.through === mark.through;
+        if (isSame && target.outbox.every((row) => row.sequence > mark.through))
+          target.mark = undefined;
+      }),
+  };
+  return marks;
+}
+
+function openMarks(tables: Tables, shards: readonly number[]): Mark[] {
+  const found: Mark[] = [];
+  for (const { id, shard, mark } of tables.subscriptions.values())
+    if (mark !== undefined && shards.includes(shard)) {
+      const { settledMs, ...rest } = mark;
+      found.push({ ...rest, subscriptionId: id, shard, settledAt: new Date(EPOCH_MS + settledMs) });
+    }
+  return found;
 }
 
 function activeSubscription(tables: Tables, id: string): Subscription | undefined {
@@ -83,7 +129,9 @@ function urlOf(row: SubscriptionRow): string {
 }
 
 function nextEntries(tables: Tables, request: LoadRequest): Entry[] {
-  const { outbox } = tables.subscription(request.id);
+  const subscription = tables.subscription(request.id);
+  if (subscription.state !== "active") return [];
+  const outbox = unmarked(subscription);
   const entries = outbox
     .filter(
       (row) =>

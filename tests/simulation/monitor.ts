@@ -42,7 +42,7 @@ export class Monitor {
     const subscription = this.#tables.subscription(id);
     const eventId = request.headers["X-SVC-Delivery"] ?? "";
     const attempt = Number(request.headers["X-SVC-Attempt"]);
-    const entry = findEntry(subscription, eventId);
+    const entry = findEntry(subscription, eventId, this.watch(id));
     if (entry === undefined) {
       this.#world.violate("no invented delivery", `${id}: nobody recorded ${eventId}`, id);
       return undefined;
@@ -208,11 +208,27 @@ export class Monitor {
 
   /** An event waits for the next batch. */
   batched(id: string, event: HistoryRow): void {
-    this.watch(id).expected.add(event.eventId);
+    const watch = this.watch(id);
+    watch.expected.add(event.eventId);
+    watch.batchedMs.set(event.eventId, this.#world.nowMs);
   }
 
   skipped(id: string, eventId: string): void {
     this.watch(id).expected.delete(eventId);
+  }
+
+  /** All that is queued is skipped from now on. */
+  skippedThrough({ id, lastSequence }: SubscriptionRow): void {
+    const watch = this.watch(id);
+    watch.skippedThrough = lastSequence;
+    watch.skippedMs = this.#world.nowMs;
+  }
+
+  /** Its commits cannot be made for a while. */
+  hindered({ id }: SubscriptionRow, forMs: number): void {
+    this.#world.hinderedMs = this.#world.nowMs;
+    const watch = this.watch(id);
+    watch.hinderedMs = Math.max(watch.hinderedMs, this.#world.nowMs + forMs);
   }
 
   /** The ordering was changed, so other entries than before are heads. */
@@ -222,10 +238,11 @@ export class Monitor {
     watch.progressMs = this.#world.nowMs;
   }
 
-  dispatched(subscription: SubscriptionRow, entries: readonly OutboxRow[]): void {
+  dispatched(subscription: SubscriptionRow, entries: readonly OutboxRow[], windowId: string): void {
     const watch = this.watch(subscription.id);
     watch.progressMs = this.#world.nowMs;
-    checkDispatch({ world: this.#world, tables: this.#tables, watch }, subscription, entries);
+    const deps = { world: this.#world, tables: this.#tables, watch };
+    checkDispatch(deps, subscription, { entries, windowId });
     for (const { eventId } of entries) watch.dispatched.add(eventId);
   }
 }
@@ -237,8 +254,16 @@ function tellAccepted({ acceptedBy }: Watch, { entry, dispatcherId }: Post): voi
 }
 
 /** The unsettled entry of an event, or else the last settled one. */
-function findEntry(subscription: SubscriptionRow, eventId: string): OutboxRow | undefined {
-  const unsettled = subscription.outbox.find((row) => row.eventId === eventId);
+function findEntry(
+  subscription: SubscriptionRow,
+  eventId: string,
+  watch: Watch,
+): OutboxRow | undefined {
+  const { skippedThrough } = watch;
+  const isOf = (row: OutboxRow) => row.eventId === eventId;
+  const unsettled =
+    subscription.outbox.find((row) => isOf(row) && row.sequence > skippedThrough) ??
+    subscription.outbox.find(isOf);
   if (unsettled !== undefined) return unsettled;
   let last: OutboxRow | undefined;
   for (const row of subscription.settled.values()) if (row.eventId === eventId) last = row;

@@ -32,7 +32,19 @@ export interface Session {
   pass(ms: number): Promise<void>;
 }
 
-class NetworkError extends Error {}
+class NetworkError extends Error {
+  readonly code = "CONNECTION_CLOSED";
+}
+
+/** What the server answers instead of doing what it was told. */
+export class SqlError extends Error {
+  readonly code: string;
+
+  constructor(code: string) {
+    super(code);
+    this.code = code;
+  }
+}
 
 /** What becomes of one request. */
 type Fate = "fine" | "unsent" | "answer lost" | "late";
@@ -84,7 +96,11 @@ export class Network {
             if (fate === "answer lost") return fail(this.#latency(process, server), "answer lost");
             loop.after(this.#latency(process, server), () => process.enter(() => resolve(value)));
           },
-          (error: Error) => fail(this.#latency(process, server), error.message),
+          (error: Error) => {
+            if (!(error instanceof SqlError) || fate !== "fine")
+              return fail(this.#latency(process, server), error.message);
+            loop.after(this.#latency(process, server), () => process.enter(() => reject(error)));
+          },
         );
       });
     });

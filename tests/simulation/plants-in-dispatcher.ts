@@ -190,6 +190,51 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
     breaks: ["punctual", "prompt"],
   },
   {
+    name: "joined-wait",
+    seed: 2,
+    bug: "A commit that waits for a row of one subscription is not split: all of it waits.",
+    async grow() {
+      const { halvesOf } = await import("../../dispatcher/store/commit-line.ts");
+      replaceFunction(halvesOf, () => (group) => [[...group], []]);
+    },
+    breaks: ["prompt", "punctual", "no starvation", "no loss", "committed in order"],
+  },
+  {
+    name: "lossy-split",
+    seed: 2,
+    bug: "A record gets lost when its group is split.",
+    async grow() {
+      const { halvesOf } = await import("../../dispatcher/store/commit-line.ts");
+      replaceFunction(halvesOf, (real) => (group) => {
+        const [first, second] = real(group);
+        return [first, second.slice(1)];
+      });
+    },
+    breaks: ["prompt", "punctual", "no starvation", "no loss"],
+  },
+  {
+    name: "overtaking-split",
+    seed: 2,
+    bug: "The next records of a subscription do not wait for those of it that are set apart.",
+    async grow() {
+      const { Apart } = await import("../../dispatcher/store/apart.ts");
+      replaceMethod(Apart.prototype, "take", () => () => false);
+    },
+    breaks: ["committed in order", "no repeat", "order", "no starvation", "no loss"],
+  },
+  {
+    name: "skipped-poison",
+    seed: 2,
+    bug: "A record that Postgres refuses is given up as if it were committed.",
+    async grow() {
+      const { Apart } = await import("../../dispatcher/store/apart.ts");
+      replaceMethod(Apart.prototype, "begin", () => (group) => {
+        for (const { done } of group) done(true);
+      });
+    },
+    breaks: ["committed in order", "no repeat", "order", "bounded send-ahead", "no starvation"],
+  },
+  {
     name: "ghost-actor",
     seed: 75,
     bug: "An actor that was dropped still hears of the timer that it had set, and goes on beside its successor.",

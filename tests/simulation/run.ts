@@ -24,8 +24,8 @@ export interface RunResult {
 
 /*
  * Where the model is coarser than the real stores:
- * - A statement changes everything at one instant and, but for the leases and the sequences, waits for no row lock.
- *   Of two that would wait for each other's rows either may come first. Deadlocks do not happen.
+ * - A statement changes everything at one instant. It waits for leases and sequences, a commit also for rows that
+ *   somebody from outside has locked; of two others that would wait for each other's rows either may come first. Deadlocks do not happen.
  * - A batch dispatch that races with a disabling gives way; the real one makes the disabling wait.
  * - A request whose connection broke is carried out within 30 s, or never.
  * - Ids of history rows follow the statements; the rows of a review are written by one transaction at a time anyway.
@@ -169,7 +169,7 @@ class Simulation {
   #describeUnsettled(): string {
     const left: string[] = [];
     for (const { id, state, outbox, batch } of this.#tables.subscriptions.values())
-      if (state === "active" && outbox.length + batch.length > 0)
+      if (state !== "disabled" && outbox.length + batch.length > 0)
         left.push(
           `${id} ${outbox.length} entries from #${outbox[0]?.sequence}, ${batch.length} for the batch`,
         );

@@ -26,6 +26,9 @@ interface Faults {
   readonly lateWake: number;
   /** How wrong wall clocks are at the most. */
   readonly skewMs: number;
+  /** Chances per second that somebody locks a row for long, and that Postgres begins to refuse a record. */
+  readonly lock: number;
+  readonly refusal: number;
 }
 
 export interface Settings {
@@ -41,6 +44,8 @@ export interface Settings {
   readonly eventsPerWrite: number;
   /** Mean ms between two actions on the subscriptions of one partner. */
   readonly changeEveryMs: number;
+  /** How many entries one statement settles or appends. */
+  readonly chunk: number;
   /** Chance that the next mood of a receiver is a bad one. */
   readonly badReceivers: number;
   readonly faults: Faults;
@@ -65,6 +70,8 @@ export const NO_FAULTS: Faults = {
   repeatedWake: 0,
   lateWake: 0,
   skewMs: 0,
+  lock: 0,
+  refusal: 0,
 };
 
 /** A quarter of the runs is calm: there the schedule has to be kept to the millisecond. */
@@ -80,6 +87,7 @@ export function drawSettings(random: Prng): Settings {
     writeEveryMs: slow ? random.between(5_000, 30_000) : random.between(300, 4_000),
     eventsPerWrite: random.chance(0.12) ? random.int(35, 100) : random.int(1, 8),
     changeEveryMs: random.between(4_000, 30_000),
+    chunk: random.pick([2, 3, 7, 1_000]),
     badReceivers: random.pick([0, 0.2, 0.5, 0.8]),
     faults: random.chance(0.25) ? { ...NO_FAULTS, join: drawJoins(random) } : drawFaults(random),
   };
@@ -125,6 +133,8 @@ function drawFaults(random: Prng): Faults {
     skewMs: some(5, random.pick([2_000, 3_600_000])),
     longLate: some(0.2, 1),
     unsent: random.chance(0.2) ? random.between(0.01, 0.5) : 0,
+    lock: some(0.01, 0.1),
+    refusal: some(0.01, 0.05),
   };
   return random.chance(0.1) ? { ...faults, ...RESTLESS } : faults;
 }

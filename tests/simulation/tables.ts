@@ -43,6 +43,22 @@ export interface AttemptRow {
 
 export type Ordering = "subscription" | "review";
 
+/** A row of outbox_marks. */
+export interface MarkRow {
+  readonly through: number;
+  readonly reason: "deleted" | "skipped";
+  readonly settledMs: number;
+}
+
+/** A row of batch_windows. */
+export interface WindowRow {
+  readonly id: string;
+  readonly openedAtMs: number;
+  readonly through: number;
+  /** Whose events the last chunk ended with. */
+  readonly reviewId: number | null;
+}
+
 export interface SubscriptionRow {
   readonly id: string;
   readonly partnerId: number;
@@ -71,7 +87,13 @@ export interface SubscriptionRow {
   /** By id. */
   readonly attempts: Map<string, AttemptRow>;
   batch: HistoryRow[];
+  mark: MarkRow | undefined;
+  window: WindowRow | undefined;
   readonly sequenceLock: Lock;
+  /** Until when somebody else holds its rows, in virtual time. */
+  lockedUntilMs: number;
+  /** The sequence whose records Postgres refuses, until it is mended. */
+  refused: number | undefined;
 }
 
 export interface DispatcherRow {
@@ -139,8 +161,44 @@ export function newSubscription(
     settled: new Map(),
     attempts: new Map(),
     batch: [],
+    mark: undefined,
+    window: undefined,
     sequenceLock: new Lock(),
+    lockedUntilMs: 0,
+    refused: undefined,
   };
+}
+
+/** The entries that no mark settles. */
+export function unmarked({ outbox, mark }: SubscriptionRow): OutboxRow[] {
+  return mark === undefined ? outbox : outbox.filter((row) => row.sequence > mark.through);
+}
+
+/** `skipQueued`: few entries at once, the rest by a mark. */
+export function skipQueued(
+  target: SubscriptionRow,
+  reason: MarkRow["reason"],
+  { settledMs, chunk }: { readonly settledMs: number; readonly chunk: number },
+): void {
+  const mark = { through: target.lastSequence, reason, settledMs };
+  settleChunk(target, mark, chunk);
+  if (target.outbox.length > 0) setMark(target, mark);
+}
+
+export function setMark(target: SubscriptionRow, mark: MarkRow): void {
+  target.mark = mark;
+}
+
+/** Settles the first marked entries; answers how many, and the last of them. */
+export function settleChunk(
+  target: SubscriptionRow,
+  { through, reason, settledMs }: MarkRow,
+  chunk: number,
+): { taken: number; last: number | null } {
+  const taken = target.outbox.filter((row) => row.sequence <= through).slice(0, chunk);
+  for (const { sequence } of taken)
+    settle(target, sequence, { state: "skipped", reason }, settledMs);
+  return { taken: taken.length, last: taken.at(-1)?.sequence ?? null };
 }
 
 /** Settles an entry; undefined if it is no longer there. */

@@ -24,6 +24,19 @@ export interface Post {
   outcome: Outcome["kind"] | undefined;
 }
 
+interface WatchedWindow {
+  readonly id: string;
+  readonly openedMs: number;
+  readonly seen: Set<number | null>;
+  last: OutboxRow | undefined;
+}
+
+interface Read {
+  /** When the statement was carried out that settings and entries come from. */
+  readonly snapshotMs: number;
+  readonly handedMs: number;
+}
+
 /** What the monitor remembers of one subscription. */
 export interface Watch {
   readonly inFlight: Set<Post>;
@@ -36,7 +49,7 @@ export interface Watch {
   /** By dispatcher id and lane: the entries that somebody else sent again. */
   readonly repeated: Map<string, Set<number>>;
   /** Of the last load of each process: when Postgres was read, and when the answer came. */
-  readonly settings: Map<Process, { readonly snapshotMs: number; readonly handedMs: number }>;
+  readonly settings: Map<Process, Read>;
   /** By dispatcher id: the last entry that it sent from the main lane. */
   readonly lastPosted: Map<string, number>;
   /** What the counter should be: the monitor replays outcomes one by one. */
@@ -57,6 +70,15 @@ export interface Watch {
   /** When a holder of its shard was last buried, and whether it was active then. */
   buriedMs: number;
   wasActive: boolean;
+  /** Of the last batch: its reviews and its last entry so far. */
+  window: WatchedWindow | undefined;
+  /** When each event began to wait for a batch. */
+  readonly batchedMs: Map<string, number>;
+  /** Up to which sequence all was skipped, and when. */
+  skippedThrough: number;
+  skippedMs: number;
+  /** Until when its commits could not be made, and a while to make up for it. */
+  hinderedMs: number;
   /** When the ordering last changed; minus infinity if it never did. */
   reorderedMs: number;
 }
@@ -81,6 +103,11 @@ export function createWatch(): Watch {
     mayRepeat: new Set(),
     buriedMs: Number.POSITIVE_INFINITY,
     wasActive: true,
+    window: undefined,
+    batchedMs: new Map(),
+    skippedThrough: 0,
+    skippedMs: 0,
+    hinderedMs: 0,
     reorderedMs: Number.NEGATIVE_INFINITY,
   };
 }

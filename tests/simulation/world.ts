@@ -40,6 +40,8 @@ export class World {
   steppedMs = Number.NEGATIVE_INFINITY;
   /** Until when Postgres was last down. */
   postgresDownMs = Number.NEGATIVE_INFINITY;
+  /** When somebody last locked a row, or a record was refused. */
+  hinderedMs = Number.NEGATIVE_INFINITY;
   /** When a process last came or went: shards move then. */
   movedMs = 0;
 

@@ -1,7 +1,8 @@
 // One raw statement (db/statement.ts): the walk over the heads of the outbox, which recurses.
-import { and, asc, desc, eq, not, sql } from "drizzle-orm";
+import { and, asc, desc, eq, gt, not, sql } from "drizzle-orm";
 
 import type { DbOrTx } from "../../../db/client.ts";
+import { markedThrough } from "../../../db/marks.ts";
 import { neverNull } from "../../../db/never-null.ts";
 import {
   dispatchers as dispatcherTable,
@@ -72,6 +73,7 @@ const headsOfOutbox = statement({
      cross join lateral (
              select state, recorded_at from outbox
               where shard = f.shard and subscription_id = f.subscription_id
+                and sequence > ${markedThrough(sql`f.subscription_id`)}
               order by sequence limit 1) e`,
 });
 
@@ -90,7 +92,7 @@ export async function blockedHeads(db: DbOrTx): Promise<BlockedRow[]> {
     .select({ ...entry, partnerId })
     .from(outbox)
     .innerJoin(webhookSubscriptions, eq(id, subscriptionId))
-    .where(and(isWaiting, not(outbox.isTest), isActive))
+    .where(and(isWaiting, not(outbox.isTest), isActive, gt(sequence, markedThrough(sql`${id}`))))
     .orderBy(subscriptionId, sequence)
     .limit(rows + 1);
   return found.map((one) => ({ ...one, dueAt: neverNull(one.dueAt) }));

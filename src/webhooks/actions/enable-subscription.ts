@@ -1,8 +1,9 @@
 import type { Tx } from "../../../db/client.ts";
+import { skipQueued } from "../../../db/marks.ts";
 import { recordAudit } from "../../audit/actions.ts";
 import { nextBatchAfter } from "../decide.ts";
 import type { Subscription } from "../model.ts";
-import { dropBatchEntries, lockSequence, settleQueued } from "../queries/entries.ts";
+import { dropBatchEntries, lockSequence } from "../queries/entries.ts";
 import * as queries from "../queries/subscriptions.ts";
 import { stillThere, wake, type WebhookDeps } from "./deps.ts";
 import type { Caller } from "../../http/principal.ts";
@@ -23,13 +24,14 @@ export async function enableSubscription(
   const now = deps.clock.now();
   const { partnerId, id } = found;
   const enabled = await deps.db.transaction(async (tx) => {
-    stillThere(await lockSequence(tx, id));
+    const through = stillThere(await lockSequence(tx, id));
     const current = stillThere(await queries.subscriptionById(tx, partnerId, id));
     // Nothing if it was disabled since it was read: then it is enabled like any other.
     const updatedAt = await queries.forgetFailures(tx, id, now);
     if (updatedAt !== undefined) return { ...current, ...ENABLED, updatedAt };
     // Only an enable ends the disabled state, and this one holds the sequence: what is settled here is held.
-    if (held === "skip") await settleQueued(tx, current, "skipped", now);
+    const skipped = { subscriptionId: id, shard: current.shard, through, settledAt: now };
+    if (held === "skip") await skipQueued(tx, { ...skipped, reason: "skipped" });
     stillThere(await queries.lockSubscription(tx, current));
     await queries.markEnabled(tx, id, now);
     const batch = held === "skip" ? await skipBatch(tx, current, { now, ...hours(deps) }) : {};

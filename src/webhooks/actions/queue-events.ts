@@ -1,6 +1,7 @@
 import { ulid } from "ulid";
 
 import type { Tx } from "../../../db/client.ts";
+import { CHUNK } from "../../../db/marks.ts";
 import { recordAudit } from "../../audit/actions.ts";
 import type { SoundParts } from "../../http/fields.ts";
 import type { FieldFaults } from "../../http/rules.ts";
@@ -12,12 +13,13 @@ import { windowFaults } from "../decide.ts";
 import type { RecoverAsked } from "../delivery-model.ts";
 import type { Subscription } from "../model.ts";
 import * as entries from "../queries/entries.ts";
+import { appendUndelivered, undelivered } from "../queries/recovery.ts";
 import { subscriptionById } from "../queries/subscriptions.ts";
 import { stillThere, wake, type WebhookDeps } from "./deps.ts";
 import type { Caller } from "../../http/principal.ts";
 
 const DAY_MS = 86_400_000;
-/** One call holds back the writers of the partner's events for as long as it takes, so it takes no more. */
+/** What one call looks for in the history and answers; the next call takes the rest. */
 export const RECOVER_LIMIT = 10_000;
 
 /** Queues a `webhook.test`; answers its event id (contract 6.12). */
@@ -84,57 +86,84 @@ export function recoverFaults(
   return windowFaults(window, { now: clock.now(), retentionMs: config.retentionDays * DAY_MS });
 }
 
-/** Queues what a window lost (contract 6.15); answers how many events, `RECOVER_LIMIT` at most. */
+/**
+ * Queues what a window lost (contract 6.15); answers how many events, `RECOVER_LIMIT` at most. What is missing is looked
+ * up without a lock, and queued in chunks: each holds back the writers of the partner's events for some tens of
+ * milliseconds, and looks again at what is missing. So two calls at once share the work, and a call that a crash ended
+ * is made again by its caller, who had no answer.
+ */
 export async function recover(
   deps: WebhookDeps,
-  { principal, call }: Caller,
+  caller: Caller,
   found: Subscription,
   asked: { readonly since: Date; readonly until: Date | undefined },
 ): Promise<number> {
   const now = deps.clock.now();
   const window = { since: asked.since, until: asked.until ?? now };
-  const queued = await deps.db.transaction(async (tx) => {
-    const { subscription, lastSequence } = await holdActive(tx, found);
-    const { createdAt } = subscription;
-    // What happened before the subscription existed was never for it.
-    const since = window.since < createdAt ? createdAt : window.since;
-    const count = await entries.appendUndelivered(tx, subscription, {
-      since,
-      until: window.until,
-      // The clocks of two processes may differ, though not by a day.
-      settledSince: addMs(since, -DAY_MS),
-      limit: RECOVER_LIMIT,
-      events: wantedEvents(subscription),
-      lastSequence,
-      now,
-    });
-    await recordAudit(tx, {
-      at: now,
-      action: "WEBHOOK_RECOVERED",
-      actor: principal,
-      call,
-      details: {
-        subscription_id: found.id,
-        since: isoInstant(window.since),
-        until: isoInstant(window.until),
-        queued: count,
-      },
-    });
-    return count;
+  // What happened before the subscription existed was never for it.
+  const since = window.since < found.createdAt ? found.createdAt : window.since;
+  // The clocks of two processes may differ, though not by a day.
+  const settledSince = addMs(since, -DAY_MS);
+  const missed = await undelivered(deps.db, found, {
+    since,
+    until: window.until,
+    settledSince,
+    events: wantedEvents(found),
+    limit: RECOVER_LIMIT,
   });
+  const append = async (tx: Tx, held: Held, from: number) => {
+    const chunk = { missed: missed.slice(from, from + CHUNK), settledSince, now };
+    const { subscription, lastSequence } = held;
+    return appendUndelivered(tx, subscription, { ...chunk, lastSequence });
+  };
+  let queued = await deps.db.transaction(async (tx) => {
+    const held = await holdActive(tx, found);
+    await auditRecovery(tx, caller, { id: found.id, ...window, found: missed.length, now });
+    return append(tx, held, 0);
+  });
+  for (let from = CHUNK; from < missed.length; from += CHUNK)
+    queued += await deps.db.transaction(async (tx) => append(tx, await hold(tx, found), from));
   if (queued > 0) await wake(deps, found);
   return queued;
 }
 
-/** The sequence, and the subscription as it is while nobody else appends; 409 if it is disabled. */
-async function holdActive(
+/** With the first chunk; what the others queue is counted already. */
+async function auditRecovery(
   tx: Tx,
-  { id, partnerId }: Subscription,
-): Promise<{ subscription: Subscription; lastSequence: number }> {
+  { principal, call }: Caller,
+  one: { id: string; since: Date; until: Date; found: number; now: Date },
+): Promise<void> {
+  const details = {
+    subscription_id: one.id,
+    since: isoInstant(one.since),
+    until: isoInstant(one.until),
+    queued: one.found,
+  };
+  await recordAudit(tx, {
+    at: one.now,
+    action: "WEBHOOK_RECOVERED",
+    actor: principal,
+    call,
+    details,
+  });
+}
+
+interface Held {
+  readonly subscription: Subscription;
+  readonly lastSequence: number;
+}
+
+/** The sequence, and the subscription as it is while nobody else appends. */
+async function hold(tx: Tx, { id, partnerId }: Subscription): Promise<Held> {
   const lastSequence = stillThere(await entries.lockSequence(tx, id));
-  const subscription = stillThere(await subscriptionById(tx, partnerId, id));
-  if (subscription.state !== "active") throw new Problem("subscription_disabled");
-  return { subscription, lastSequence };
+  return { subscription: stillThere(await subscriptionById(tx, partnerId, id)), lastSequence };
+}
+
+/** The same; 409 if it is disabled. */
+async function holdActive(tx: Tx, found: Subscription): Promise<Held> {
+  const held = await hold(tx, found);
+  if (held.subscription.state !== "active") throw new Problem("subscription_disabled");
+  return held;
 }
 
 /** What matches: the filter of immediate; every review-impacting event for batch (contract 7.6 and 7.14). */

@@ -3,6 +3,7 @@ import { randomInt } from "node:crypto";
 import { ulid } from "ulid";
 
 import { violatesUnique } from "../../../db/errors.ts";
+import { skipQueued } from "../../../db/marks.ts";
 import { recordAudit } from "../../audit/actions.ts";
 import type { Principal } from "../../http/principal.ts";
 import { isUlid, type Page } from "../../http/list.ts";
@@ -13,7 +14,6 @@ import { SHARDS } from "../../outbox/schedule.ts";
 import { webhookSecretContext } from "../../outbox/secret-context.ts";
 import { firstBatchAt } from "../decide.ts";
 import type { Subscription, SubscriptionSettings } from "../model.ts";
-import { settleQueued } from "../queries/entries.ts";
 import * as queries from "../queries/subscriptions.ts";
 import { tenantOf, wake, type WebhookDeps } from "./deps.ts";
 import type { Caller } from "../../http/principal.ts";
@@ -102,8 +102,7 @@ function newSubscription(
 
 /**
  * The sequence goes first: whoever appends holds it until their commit, so that after it no entry can come that
- * would be left behind when the queued ones are settled. The entries go before the subscription, because the commit
- * of an attempt takes them in this order too, and the two would wait for each other.
+ * would be left behind when the queued ones are settled. Many of them are only marked here, and settled after the answer.
  */
 export async function deleteSubscription(
   deps: Pick<WebhookDeps, "db" | "clock">,
@@ -112,10 +111,12 @@ export async function deleteSubscription(
 ): Promise<void> {
   const now = deps.clock.now();
   await deps.db.transaction(async (tx) => {
-    if (!(await queries.deleteSequence(tx, subscription.id))) throw new Problem("not_found");
-    await settleQueued(tx, subscription, "deleted", now);
-    await queries.markDeleted(tx, subscription.id, now);
-    const { id, deliveryKind } = subscription;
+    const { id, shard, deliveryKind } = subscription;
+    const through = await queries.deleteSequence(tx, id);
+    if (through === undefined) throw new Problem("not_found");
+    const reason = "deleted" as const;
+    await skipQueued(tx, { subscriptionId: id, shard, through, reason, settledAt: now });
+    await queries.markDeleted(tx, id, now);
     const details = { subscription_id: id, delivery_kind: deliveryKind };
     await recordAudit(tx, { at: now, action: "WEBHOOK_DELETED", actor: principal, call, details });
   });

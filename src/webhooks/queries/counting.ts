@@ -1,8 +1,8 @@
-import { asc, count, eq, min, sql } from "drizzle-orm";
+import { asc, count, eq, gt, isNull, min, or, sql } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
-import { outbox } from "../../../db/schema/outbox.ts";
+import { outbox, outboxMarks } from "../../../db/schema/outbox.ts";
 import { attemptStats, backlogStats, statsProgress } from "../../../db/schema/stats.ts";
 import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
 import { serverTime } from "../../../db/server-time.ts";
@@ -129,6 +129,9 @@ export async function countBacklogs(tx: Tx, bucketAt: Date): Promise<void> {
           entries: count().as("entries"),
         })
         .from(outbox)
+        // What is marked counts as settled.
+        .leftJoin(outboxMarks, eq(outboxMarks.subscriptionId, subscriptionId))
+        .where(or(isNull(outboxMarks.through), gt(outbox.sequence, outboxMarks.through)))
         .groupBy(subscriptionId),
     )
     .onConflictDoUpdate({

@@ -1,17 +1,16 @@
-import { and, eq, sql, type SQL } from "drizzle-orm";
+import { and, eq, gt, sql, type SQL } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
+import { markedThrough } from "../../../db/marks.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
-import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import {
   batchEntries,
+  batchWindows,
   outbox,
   outboxSequences,
   settledEntries,
 } from "../../../db/schema/outbox.ts";
-import { reviewHistory } from "../../../db/schema/reviews.ts";
-import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
-import { instant, list, nullable, oneOf, statement, value } from "../../../db/statement.ts";
+import { nullable, oneOf, statement } from "../../../db/statement.ts";
 import { fromMs } from "../../lib/clock.ts";
 import { TEST_EVENT } from "../../outbox/event.ts";
 import type { DeliveryRow, SettledEntry } from "../delivery-model.ts";
@@ -34,47 +33,9 @@ export async function lockSequence(tx: Tx, subscriptionId: string): Promise<numb
   return row?.last;
 }
 
-const settlement = statement({
-  name: "webhooks.settleQueued",
-  reason:
-    "Locks in one order, in a materialized CTE, and moves the rows from table to table: the builder has no `delete … using`.",
-  params: {
-    shard: outbox.shard,
-    id: outbox.subscriptionId,
-    reason: settledEntries.reason,
-    now: instant,
-  },
-  columns: {},
-  text: ({ shard, id, reason, now }) => sql`
-    with held as materialized (
-      select shard, subscription_id, sequence from outbox
-       where shard = ${shard} and subscription_id = ${id}
-       order by sequence for update
-    ), taken as (
-      delete from outbox o using held h
-       where o.shard = h.shard and o.subscription_id = h.subscription_id and o.sequence = h.sequence
-      returning o.*
-    )
-    insert into settled_entries
-      (subscription_id, sequence, event_id, event, is_test, payload_mode, review_history_id, review_id,
-       batch_job_id, round, reason, recorded_at, settled_at)
-    select subscription_id, sequence, event_id, event, is_test, payload_mode, review_history_id, review_id,
-           batch_job_id, round, ${reason}, recorded_at, ${now}
-      from taken`,
-});
-
-/** Settles all that is queued as skipped, in the order of its sequence, which is the order in which others lock it. */
-export async function settleQueued(
-  tx: Tx,
-  { id, shard }: Pick<Subscription, "id" | "shard">,
-  reason: "deleted" | "skipped",
-  now: Date,
-): Promise<void> {
-  await tx.run(settlement, { shard, id, reason, now });
-}
-
-/** What waits for the next batch goes without a trace: it was never queued. */
+/** What waits for the next batch goes without a trace: it was never queued. So does what a dispatch has left of it. */
 export async function dropBatchEntries(tx: Tx, subscriptionId: string): Promise<void> {
+  await tx.delete(batchWindows).where(eq(batchWindows.subscriptionId, subscriptionId));
   await tx.delete(batchEntries).where(eq(batchEntries.subscriptionId, subscriptionId));
 }
 
@@ -106,20 +67,27 @@ export async function appendTest(
 }
 
 export async function isQueued(tx: Tx, subscriptionId: string, eventId: string): Promise<boolean> {
+  const marked = markedThrough(sql`${subscriptionId}`);
   const rows = await tx
     .select({ sequence: outbox.sequence })
     .from(outbox)
-    .where(and(eq(outbox.eventId, eventId), eq(outbox.subscriptionId, subscriptionId)))
+    .where(
+      and(
+        eq(outbox.eventId, eventId),
+        eq(outbox.subscriptionId, subscriptionId),
+        gt(outbox.sequence, marked),
+      ),
+    )
     .limit(1);
   return rows.length > 0;
 }
 
 /**
- * The rounds of an event that have ended since then: skipped, or with the attempt that was their last. `firstAttempt` is
- * the smallest id of an attempt of that time. Of the few that an event has, the subscription's are picked in a form that
- * no index knows, or the planner might read the index of all that the subscription has.
+ * The rounds of an event that have ended since then: skipped, or marked as such, or with the attempt that was their last.
+ * `firstAttempt` is the smallest id of an attempt of that time. Of the few that an event has, the subscription's are
+ * picked in a form that no index knows, or the planner might read the index of all that the subscription has.
  */
-function endedRounds(
+export function endedRounds(
   subscription: SQL,
   eventId: SQL,
   { since, firstAttempt }: { since: SQL; firstAttempt: SQL },
@@ -129,6 +97,11 @@ function endedRounds(
            'skipped' as state, recorded_at, settled_at
       from settled_entries
      where event_id = ${eventId} and subscription_id || '' = ${subscription} and settled_at >= ${since}
+     union all
+    select o.event_id, o.event, o.sequence, o.round, o.is_test, o.payload_mode, o.review_history_id, o.review_id,
+           o.batch_job_id, 'skipped', o.recorded_at, mark.settled_at
+      from outbox o join outbox_marks mark on mark.subscription_id = o.subscription_id and o.sequence <= mark.through
+     where o.event_id = ${eventId} and o.subscription_id || '' = ${subscription}
      union all
     select a.event_id, a.event, a.sequence, a.round, a.event = ${TEST_EVENT}, a.payload_mode, told.id, told.review_id,
            a.batch_job_id, a.outcome, a.recorded_at, a.started_at + a.duration_ms * interval '1 millisecond'
@@ -144,7 +117,7 @@ const EVER: { since: SQL; firstAttempt: SQL } = {
 
 const lastRound = statement({
   name: "webhooks.lastSettled",
-  reason: "Of the ended rounds, whose SQL `webhooks.appendUndelivered` needs as well.",
+  reason: "Of the ended rounds, whose SQL recovery.ts needs as well.",
   params: { id: outbox.subscriptionId, eventId: outbox.eventId },
   columns: {
     event: settledEntries.event,
@@ -183,86 +156,9 @@ export async function appendRound(
   await appendEntry(tx, subscription, { ...settled, ...entry, round: round + 1 });
 }
 
-export interface Recovery {
-  readonly since: Date;
-  readonly until: Date;
-  /** Nothing of the window was settled earlier: spares a look at the days before. */
-  readonly settledSince: Date;
-  /** At most so many, the oldest first. */
-  readonly limit: number;
-  /** The event values that the subscription is to get. */
-  readonly events: readonly string[];
-  readonly lastSequence: number;
-  readonly now: Date;
-}
-
-const recovery = statement({
-  name: "webhooks.appendUndelivered",
-  reason: "Numbers up to 10,000 events while the sequence is held, from a join of what is missing.",
-  params: {
-    id: webhookSubscriptions.id,
-    shard: webhookSubscriptions.shard,
-    partnerId: webhookSubscriptions.partnerId,
-    payloadMode: webhookSubscriptions.payloadMode,
-    since: instant,
-    until: instant,
-    settledSince: instant,
-    firstAttempt: deliveryAttempts.id,
-    limit: value("bigint"),
-    events: list(reviewHistory.event),
-    lastSequence: outboxSequences.lastSequence,
-    now: instant,
-  },
-  columns: { queued: value("integer") },
-  text: ({ id, shard, partnerId, payloadMode, since, until, ...the }) => {
-    const ended = { since: the.settledSince, firstAttempt: the.firstAttempt };
-    return sql`
-    with missed as materialized (
-      select h.id, h.event_id, h.event, h.review_id
-        from review_history h
-       where h.partner_id = ${partnerId} and h.recorded_at >= ${since} and h.recorded_at < ${until}
-         and h.event = any(${the.events}::text[])
-         and not exists (select from outbox o where o.event_id = h.event_id and o.subscription_id = ${id})
-         and not exists (select from batch_entries b where b.subscription_id = ${id} and b.review_history_id = h.id)
-         and not exists (select from (${endedRounds(id, sql`h.event_id`, ended)}) d where d.state = 'delivered')
-       order by h.id limit ${the.limit}
-    ), entries as (
-      insert into outbox (shard, subscription_id, sequence, event_id, event, payload_mode, review_history_id,
-                          review_id, batch_job_id, round, recorded_at)
-      select ${shard}, ${id}, ${the.lastSequence}::bigint + row_number() over (order by m.id), m.event_id, m.event,
-             coalesce(s.payload_mode, ${payloadMode}), m.id, m.review_id, s.batch_job_id, coalesce(s.round, 0) + 1,
-             ${the.now}
-        from missed m
-        left join lateral (
-               select payload_mode, batch_job_id, round
-                 from (${endedRounds(id, sql`m.event_id`, ended)}) d order by round desc limit 1) s on true
-      returning 1
-    ), counted as (
-      update outbox_sequences set last_sequence = last_sequence + (select count(*) from entries)
-       where subscription_id = ${id}
-    )
-    select count(*)::int as queued from entries`;
-  },
-});
-
-/**
- * Queues the events of a window that were neither delivered nor are queued, in the order of the audit trail; answers
- * how many. An event that was tried before is queued as its next round, with the body that it had. Under the lock of
- * the sequence.
- */
-export async function appendUndelivered(
-  tx: Tx,
-  subscription: Pick<Subscription, "id" | "shard" | "partnerId" | "payloadMode">,
-  window: Recovery,
-): Promise<number> {
-  const firstAttempt = ulidFloor(window.settledSince);
-  const [row] = await tx.run(recovery, { ...subscription, ...window, firstAttempt });
-  return row?.queued ?? 0;
-}
-
 const delivery = statement({
   name: "webhooks.deliveryOf",
-  reason: "Of the ended rounds, whose SQL `webhooks.appendUndelivered` needs as well.",
+  reason: "Of the ended rounds, whose SQL recovery.ts needs as well.",
   params: { id: outbox.subscriptionId, eventId: outbox.eventId },
   columns: {
     eventId: outbox.eventId,
@@ -277,7 +173,8 @@ const delivery = statement({
            coalesce(h.recorded_at, e.recorded_at) as "createdAt"
       from (select event_id, event, sequence, round, state, null::timestamptz as settled_at, review_history_id,
                    recorded_at
-              from outbox where event_id = ${eventId} and subscription_id = ${id}
+              from outbox
+             where event_id = ${eventId} and subscription_id = ${id} and sequence > ${markedThrough(id)}
              union all
             select event_id, event, sequence, round, state, settled_at, review_history_id, recorded_at
               from (${endedRounds(id, eventId, EVER)}) ended) e

@@ -1,6 +1,7 @@
-import { and, asc, count, desc, eq, gte, sql } from "drizzle-orm";
+import { and, asc, count, desc, eq, gt, gte, sql } from "drizzle-orm";
 
 import type { DbOrTx } from "../../../db/client.ts";
+import { markedThrough } from "../../../db/marks.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import { outbox, settledEntries } from "../../../db/schema/outbox.ts";
 import { attemptStats, backlogStats, statsProgress } from "../../../db/schema/stats.ts";
@@ -28,6 +29,7 @@ const queue = statement({
   text: ({ id, shard, limit }) => sql`
     with first as materialized (
       select sequence, recorded_at from outbox where shard = ${shard} and subscription_id = ${id}
+         and sequence > ${markedThrough(id)}
        order by sequence limit 1
     ), last as materialized (
       select sequence from outbox where shard = ${shard} and subscription_id = ${id} order by sequence desc limit 1
@@ -66,6 +68,7 @@ export async function blockingEntry(db: DbOrTx, { id, shard }: Key): Promise<Blo
         eq(outbox.shard, shard),
         // Literals: the plan for all parameters would not use the partial index of what waits.
         sql`${outbox.state} = 'waiting' and not ${outbox.isTest}`,
+        gt(outbox.sequence, markedThrough(sql`${id}`)),
       ),
     )
     .orderBy(asc(outbox.sequence))

@@ -67,13 +67,14 @@ export async function insertSequence(tx: Tx, subscriptionId: string): Promise<vo
 
 /**
  * Ends appending: waits for whoever appends now, and nobody can afterwards. What waits for the next batch goes with
- * it. False if somebody else has done it.
+ * it. Answers the last number given out, or nothing if somebody else has done it.
  */
-export async function deleteSequence(tx: Tx, subscriptionId: string): Promise<boolean> {
-  const { count } = await tx
+export async function deleteSequence(tx: Tx, subscriptionId: string): Promise<number | undefined> {
+  const [row] = await tx
     .delete(outboxSequences)
-    .where(eq(outboxSequences.subscriptionId, subscriptionId));
-  return count === 1;
+    .where(eq(outboxSequences.subscriptionId, subscriptionId))
+    .returning({ last: outboxSequences.lastSequence });
+  return row?.last;
 }
 
 /** Contract 6.3: deleted_at set and is_active false; why it was disabled before stays readable. */

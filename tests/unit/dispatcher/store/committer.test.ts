@@ -1,0 +1,165 @@
+import { describe, expect, test } from "bun:test";
+
+import type { AttemptRecord } from "../../../../dispatcher/store/attempt.ts";
+import { commitFailureOf } from "../../../../dispatcher/store/commit-failure.ts";
+import { Committer } from "../../../../dispatcher/store/committer.ts";
+import { createFakeClock } from "../../../support/clock.ts";
+
+const FENCED = { fenced: true, inactive: [], disabled: [] };
+const FINE = { fenced: false, inactive: [], disabled: [] };
+
+function failure(code: string): Error {
+  return Object.assign(new Error(code), { code });
+}
+
+const record = (id: string): AttemptRecord =>
+  // A committer looks at nothing else of it.
+  ({ shard: 0, subscriptionId: id.slice(0, 1), id }) as unknown as AttemptRecord;
+
+/**
+ * A committer over a store whose commits are told to `answer`, which fails by throwing. `done` has the records in the order
+ * in which their actors heard of them, `stuck` those that were logged as errors.
+ */
+function committing(answer: (ids: readonly string[]) => typeof FINE) {
+  const clock = createFakeClock();
+  const done: string[] = [];
+  const tried: string[] = [];
+  const errors: string[] = [];
+  const committer = new Committer(
+    {
+      store: {
+        commit: async (_id, records) => {
+          const ids = records.map(({ id }) => id);
+          tried.push(ids.join(" "));
+          return answer(ids);
+        },
+      },
+      clock: {
+        ...clock,
+        monotonicMs: () => clock.monotonicMs(),
+        async sleep(ms) {
+          await Bun.sleep(0);
+          clock.advance(ms);
+        },
+      },
+      log: { debug() {}, info() {}, warn() {}, error: (event) => void errors.push(event) },
+    },
+    { fenced: () => committer.clear(), disabled: () => {} },
+  );
+  const commit = (...ids: string[]) => {
+    for (const id of ids) committer.commit("D", record(id), () => void done.push(id));
+  };
+  return { committer, commit, done, tried, errors };
+}
+
+async function turns(count: number): Promise<void> {
+  for (let n = 0; n < count; n++) await Bun.sleep(0);
+}
+
+describe("a group that waits for the row of one subscription", () => {
+  test("is split until that one is alone, and the others are committed at once", async () => {
+    let isLocked = true;
+    const { committer, commit, done } = committing((ids) => {
+      if (isLocked && ids.some((id) => id.startsWith("B"))) throw failure("55P03");
+      return FINE;
+    });
+    commit("A0");
+    // While the first is under way these come together.
+    commit("A1", "B1", "C1", "D1", "B2");
+    await turns(3);
+    expect(done.toSorted()).toEqual(["A0", "A1", "C1", "D1"]);
+    expect([committer.apart, committer.backlog]).toEqual([1, 0]);
+    commit("B3", "C2");
+    await turns(20);
+    expect(done.at(-1)).toBe("C2");
+    isLocked = false;
+    await turns(60);
+    expect(done.filter((id) => id.startsWith("B"))).toEqual(["B1", "B2", "B3"]);
+    expect(committer.apart).toBe(0);
+  });
+
+  test("is tried apart as a whole, with what came meanwhile behind it", async () => {
+    let failures = 1;
+    const { commit, done } = committing(() => {
+      if (failures-- > 0) throw failure("57014");
+      return FINE;
+    });
+    commit("B1");
+    commit("B2", "B3");
+    await turns(40);
+    expect(done).toEqual(["B1", "B2", "B3"]);
+  });
+});
+
+describe("a record that cannot be committed", () => {
+  test("stops its subscription alone, once what is before it is committed, and says so", async () => {
+    let isPoison = true;
+    const { committer, commit, done, errors } = committing((ids) => {
+      if (isPoison && ids.includes("B4")) throw failure("22P05");
+      return FINE;
+    });
+    commit("A0");
+    commit("B1", "B2", "A1", "B3", "B4", "B5", "C1");
+    await turns(60);
+    expect(done.filter((id) => !id.startsWith("B"))).toEqual(["A0", "A1", "C1"]);
+    expect(done.filter((id) => id.startsWith("B"))).toEqual(["B1", "B2", "B3"]);
+    expect(committer.apart).toBe(1);
+    expect(new Set(errors)).toEqual(new Set(["attempt.stuck"]));
+    isPoison = false;
+    await turns(400);
+    expect(done.filter((id) => id.startsWith("B"))).toEqual(["B1", "B2", "B3", "B4", "B5"]);
+    expect(committer.apart).toBe(0);
+  });
+});
+
+test("a group is not split while Postgres cannot be had", async () => {
+  let failures = 3;
+  const { commit, done, tried } = committing(() => {
+    if (failures-- > 0) throw failure("ECONNREFUSED");
+    return FINE;
+  });
+  commit("A0");
+  commit("A1", "B1");
+  await turns(20);
+  expect(tried).toEqual(["A0", "A0", "A0", "A0", "A1 B1"]);
+  expect(done).toEqual(["A0", "A1", "B1"]);
+});
+
+test("what is apart is forgotten with the lease", async () => {
+  let isDead = false;
+  const { committer, commit, done } = committing((ids) => {
+    if (isDead) return FENCED;
+    if (ids.includes("B1")) throw failure("55P03");
+    return FINE;
+  });
+  commit("B1");
+  await turns(5);
+  expect(committer.apart).toBe(1);
+  isDead = true;
+  commit("C1");
+  await turns(20);
+  expect([committer.apart, done]).toEqual([0, []]);
+});
+
+test.each([
+  ["55P03", "waits"],
+  ["57014", "waits"],
+  ["57P01", "store"],
+  ["53100", "store"],
+  ["25006", "store"],
+  ["40P01", "store"],
+  ["42703", "store"],
+  ["ECONNRESET", "store"],
+  ["EPIPE", "store"],
+  ["CONNECTION_CLOSED", "store"],
+  ["DEADLINE_EXCEEDED", "store"],
+  ["22P05", "records"],
+  ["23514", "records"],
+  ["XX000", "records"],
+])("a commit that fails with %s fails for: %s", (code, kind) => {
+  expect(commitFailureOf(failure(code))).toBe(kind as "waits");
+});
+
+test("an error of the code itself is about the records", () => {
+  expect(commitFailureOf(new TypeError("undefined is not an object"))).toBe("records");
+});
