@@ -1,4 +1,6 @@
 import { connect, ping } from "../db/client.ts";
+import { isPoolerFound } from "../db/errors.ts";
+import { LIMITS } from "../db/limits.ts";
 import { systemClock } from "../src/lib/clock.ts";
 import { collectWhenIdle, processMemory } from "../src/lib/idle-memory.ts";
 import { configOrExit, reachableOrExit, stopSignal, unreachable } from "../src/lib/lifecycle.ts";
@@ -20,7 +22,8 @@ import { DispatcherMetrics } from "./metrics.ts";
 import { createStore } from "./store/store.ts";
 import { createUlids } from "./store/ulids.ts";
 
-const CONNECTIONS = 6;
+/** A connection that only some moments need is closed after so long. */
+const IDLE_S = 30;
 /**
  * The outbox is empty at one moment and holds a backlog at the next, and a plan that was made for the one must serve
  * the other. So statements are planned once, and go by keys, never by a walk through all of a table.
@@ -38,12 +41,32 @@ const clock = systemClock;
 const log = createLog({ level: config.logLevel, role: "dispatcher", clock });
 const stop = stopSignal(config.parentPid);
 
+// Apart, so that a lease is renewed while everything else waits.
 const db = connect(config.databaseUrl, {
-  max: CONNECTIONS,
+  max: config.connections.dispatcher,
   name: "reviewrelay-dispatcher",
+  limits: LIMITS.dispatch,
   settings: PLANNER,
 });
-await reachableOrExit("DATABASE_URL", () => ping(db), clock);
+const leasesDb = connect(config.databaseUrl, {
+  max: 2,
+  name: "reviewrelay-leases",
+  limits: LIMITS.leases,
+  settings: PLANNER,
+});
+const upkeepDb = connect(config.databaseUrl, {
+  max: 1,
+  name: "reviewrelay-upkeep",
+  limits: LIMITS.upkeep,
+  idleS: IDLE_S,
+});
+const readinessDb = connect(config.databaseUrl, {
+  max: 1,
+  name: "reviewrelay-ready",
+  limits: LIMITS.readiness,
+  idleS: IDLE_S,
+});
+await reachableOrExit("DATABASE_URL", () => ping(db), { clock, isFatal: isPoolerFound });
 const redis = openRedis(config.redisUrl, log, () =>
   unreachable("REDIS_URL", "no connection for a minute."),
 );
@@ -63,14 +86,14 @@ const transport =
 
 const metrics = createProcessMetrics({
   clock,
-  stores: { postgres: () => ping(db), redis: () => redis.ping() },
+  stores: { postgres: () => ping(readinessDb), redis: () => redis.ping() },
 });
 const measured = new DispatcherMetrics(metrics, clock);
 const dispatcher = new Dispatcher({
   clock,
   log,
   schedule: createSchedule(redis, config.redisPrefix, log),
-  leases: createLeases(db, log),
+  leases: createLeases(leasesDb, log),
   store: measured.store(createStore({ db, clock, box, log, config })),
   deliver: measured.deliver(createDeliver({ clock, client })),
   retryDelaysMs: config.retryDelaysMs,
@@ -87,12 +110,12 @@ if (config.metricsPort !== undefined) serveMetrics(metrics, config.metricsPort);
 
 const isIdle = () => dispatcher.workload.actors === 0 && client.counts().open === 0;
 void collectWhenIdle({ clock, memory: processMemory, isIdle }, stop);
-void keepHouse({ db, clock, log, retentionDays: config.retentionDays }, stop);
+void keepHouse({ db: upkeepDb, clock, log, retentionDays: config.retentionDays }, stop);
 log.info("dispatcher.started", { pid: process.pid });
 await dispatcher.run(stop);
 client.close();
 transport?.close();
 redis.disconnect();
-await db.close();
+await Promise.all([db, leasesDb, upkeepDb, readinessDb].map((pool) => pool.close()));
 log.info("dispatcher.stopped");
 process.exit(0);

@@ -12,6 +12,8 @@ export interface Mailbox {
 /** What one process needs to know, read once at start. Defaults are the production ones; `scripts/start.ts` sets the demo's. */
 export interface Config {
   readonly databaseUrl: string;
+  /** To Postgres at the most, by one process, besides those for leases, readiness and upkeep. */
+  readonly connections: Readonly<Record<"api" | "intake" | "dispatcher", number>>;
   readonly redisUrl: string;
   readonly redisPrefix: string;
   /** Without it mails stay queued. */
@@ -80,6 +82,11 @@ export function readConfig(env: Env = process.env): Config {
   const port = read.integer("PORT", 3000, [1, 65_535]);
   const config: Config = {
     databaseUrl: read.url("DATABASE_URL", ["postgres:", "postgresql:"]),
+    connections: {
+      api: read.integer("API_CONNECTIONS", 8, [1, 1_000]),
+      intake: read.integer("INTAKE_CONNECTIONS", 6, [1, 1_000]),
+      dispatcher: read.integer("DISPATCHER_CONNECTIONS", 4, [1, 1_000]),
+    },
     redisUrl: read.url("REDIS_URL", ["redis:", "rediss:"]),
     redisPrefix: read.text("REDIS_PREFIX", "rr:"),
     smtpUrl: read.optional("SMTP_URL", () => read.url("SMTP_URL", ["smtp:", "smtps:"])),

@@ -7,6 +7,7 @@ import { problem } from "../http/problem-schema.ts";
 import { takeEvents, verifySignature, type ProviderDeps } from "./actions.ts";
 import { providerEventsBody } from "./input.ts";
 import { AcceptedAnswer, BODY_LIMIT } from "./model.ts";
+import { createPartnerFinder } from "./partners.ts";
 import { createProfanityFinder } from "./profanity.ts";
 
 interface ProviderRouteDeps extends ProviderDeps {
@@ -22,12 +23,16 @@ interface SignedRequest {
 
 /** Contract 9.1: what review sites' pullers report. */
 export function providerRoutes(deps: ProviderRouteDeps) {
-  const withProfanity = { ...deps, profanity: createProfanityFinder() };
+  const own = {
+    ...deps,
+    profanity: createProfanityFinder(),
+    partners: createPartnerFinder(deps.db),
+  };
   return new Elysia({ prefix: `${BASE_PATH}/providers`, tags: ["Review sites"] })
     .use(deps.checks)
     .post(
       "/:provider/events",
-      ({ params, body }) => takeEvents(withProfanity, params.provider, body),
+      ({ params, body }) => takeEvents(own, params.provider, body),
       {
         public: {
           bodyLimit: BODY_LIMIT,

@@ -28,7 +28,7 @@ export async function sendTest(
 ): Promise<string> {
   const now = deps.clock.now();
   const eventId = ulid(now.getTime());
-  await deps.db.transaction(async (tx) => {
+  await deps.intake.transaction([found.partnerId], async (tx) => {
     const { subscription, lastSequence } = await holdActive(tx, found);
     await entries.appendTest(tx, subscription, { sequence: lastSequence + 1, eventId, now });
     const details = { subscription_id: found.id, event_id: eventId };
@@ -46,7 +46,7 @@ export async function redeliver(
   eventId: string,
 ): Promise<void> {
   const now = deps.clock.now();
-  await deps.db.transaction(async (tx) => {
+  await deps.intake.transaction([found.partnerId], async (tx) => {
     const { subscription, lastSequence } = await holdActive(tx, found);
     if (await entries.isQueued(tx, found.id, eventId)) throw new Problem("already_queued");
     const settled = stillThere(await entries.lastSettled(tx, found.id, eventId));
@@ -93,7 +93,7 @@ export async function recover(
 ): Promise<number> {
   const now = deps.clock.now();
   const window = { since: asked.since, until: asked.until ?? now };
-  const queued = await deps.db.transaction(async (tx) => {
+  const queued = await deps.intake.transaction([found.partnerId], async (tx) => {
     const { subscription, lastSequence } = await holdActive(tx, found);
     const { createdAt } = subscription;
     // What happened before the subscription existed was never for it.

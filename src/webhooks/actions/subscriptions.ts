@@ -106,12 +106,12 @@ function newSubscription(
  * of an attempt takes them in this order too, and the two would wait for each other.
  */
 export async function deleteSubscription(
-  deps: Pick<WebhookDeps, "db" | "clock">,
+  deps: Pick<WebhookDeps, "intake" | "clock">,
   { principal, call }: Caller,
   subscription: Subscription,
 ): Promise<void> {
   const now = deps.clock.now();
-  await deps.db.transaction(async (tx) => {
+  await deps.intake.transaction([subscription.partnerId], async (tx) => {
     if (!(await queries.deleteSequence(tx, subscription.id))) throw new Problem("not_found");
     await settleQueued(tx, subscription, "deleted", now);
     await queries.markDeleted(tx, subscription.id, now);
