@@ -63,7 +63,13 @@ function limitsOf(url: string, { limits, settings, name }: ConnectOptions) {
   const session = { application_name: name, TimeZone: "UTC" };
   const isOurs = !isPooled(url);
   return {
-    connection: { ...session, ...(isOurs && limits && startSettings(limits)), ...(isOurs && settings) },
+    connection: {
+      ...session,
+      ...(isOurs && limits && startSettings(limits)),
+      ...(isOurs && settings),
+    },
+    // A standby takes no writes, and most of what we do is one.
+    ...(!/[?&]target_session_attrs=/.test(url) && { target_session_attrs: "read-write" as const }),
     // Nobody waits behind a statement that hangs while another connection is free.
     max_pipeline: 0,
     ...(limits && { deadline: limits.deadlineMs / 1_000 }),

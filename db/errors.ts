@@ -20,7 +20,19 @@ export function isDeadlock(error: unknown): boolean {
  * role or database, conflict with another transaction, resources (disk full, too many connections), shutdown and
  * cancellation, its own trouble; besides a lock not had, a read-only server, a transaction left alone.
  */
-const STORE_STATES = ["08", "28", "3D000", "40", "53", "57", "58", "55P03", "25006", "25P03", "25P04"];
+const STORE_STATES = [
+  "08",
+  "28",
+  "3D000",
+  "40",
+  "53",
+  "57",
+  "58",
+  "55P03",
+  "25006",
+  "25P03",
+  "25P04",
+];
 
 /** Codes of the driver and of its socket. */
 const STORE_CODES = new Set([

@@ -5,7 +5,8 @@ import { statement, value } from "./statement.ts";
 
 const write = statement({
   name: "ready.write",
-  reason: "Writes to the log alone, where nothing is left to be cleaned up; the builder has no such word.",
+  reason:
+    "Writes to the log alone, where nothing is left to be cleaned up; the builder has no such word.",
   params: {},
   columns: { readOnly: value("text") },
   text: () => sql`
@@ -23,7 +24,8 @@ const littleMemory = statement({
 
 const spill = statement({
   name: "ready.spill",
-  reason: "Is more than the memory that it may have, so that it goes through a file: a full disk refuses that.",
+  reason:
+    "Is more than the memory that it may have, so that it goes through a file: a full disk refuses that.",
   params: {},
   columns: { rows: value("bigint") },
   text: () => sql`

@@ -24,7 +24,15 @@ interface EdgeOptions {
 
 /** What every request meets, whatever its route: its exchange, and one way of telling what went wrong. */
 export function edge(options: EdgeOptions) {
-  const { clock, log, trustedProxies, limiter, looks, isStoreFailure, answered = () => {} } = options;
+  const {
+    clock,
+    log,
+    trustedProxies,
+    limiter,
+    looks,
+    isStoreFailure,
+    answered = () => {},
+  } = options;
   return new Elysia({ name: "edge" })
     .use(exchange({ clock, isProxy: proxyTest(trustedProxies), limiter }))
     .use(errors({ log, looks, answered, isStoreFailure }))

@@ -81,7 +81,7 @@ export function readConfig(env: Env = process.env): Config {
   const host = read.text("HOST", "127.0.0.1");
   const port = read.integer("PORT", 3000, [1, 65_535]);
   const config: Config = {
-    databaseUrl: read.url("DATABASE_URL", ["postgres:", "postgresql:"]),
+    databaseUrl: read.url("DATABASE_URL", ["postgres:", "postgresql:"], firstHost),
     connections: {
       api: read.integer("API_CONNECTIONS", 8, [1, 1_000]),
       intake: read.integer("INTAKE_CONNECTIONS", 6, [1, 1_000]),
@@ -221,10 +221,15 @@ class Reader {
     return items.filter((item) => !bad.includes(item));
   }
 
-  url(name: string, protocols: readonly string[]): string {
+  /** `plain` makes a URL of a text that is more than one. */
+  url(
+    name: string,
+    protocols: readonly string[],
+    plain: (text: string) => string = (text) => text,
+  ): string {
     const text = this.#get(name);
     if (text === undefined) this.#fault(name, `is required (${protocols.join("// or ")}//…)`);
-    else if (!protocols.includes(protocolOf(text) ?? ""))
+    else if (!protocols.includes(protocolOf(plain(text)) ?? ""))
       this.#fault(name, `must be a URL with ${protocols.join("// or ")}//`);
     return text ?? "";
   }
@@ -271,6 +276,11 @@ class Reader {
   #fault(name: string, what: string): void {
     this.faults.push(`${name} ${what}.`);
   }
+}
+
+/** `postgres://user@one:5432,two:5432/name` names several hosts, of which a URL has one. */
+function firstHost(text: string): string {
+  return text.replace(/^([a-z]+:\/\/(?:[^/?]*@)?[^/?,]*)(?:,[^/?,]+)+/, "$1");
 }
 
 function protocolOf(text: string): string | undefined {

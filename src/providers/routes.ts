@@ -30,23 +30,19 @@ export function providerRoutes(deps: ProviderRouteDeps) {
   };
   return new Elysia({ prefix: `${BASE_PATH}/providers`, tags: ["Review sites"] })
     .use(deps.checks)
-    .post(
-      "/:provider/events",
-      ({ params, body }) => takeEvents(own, params.provider, body),
-      {
-        public: {
-          bodyLimit: BODY_LIMIT,
-          verify: ({ call, params, raw }: SignedRequest) =>
-            verifySignature(deps, params["provider"] ?? "", {
-              raw,
-              signature: call.headers.get("x-provider-signature"),
-            }),
-        },
-        // A review site may report as fast as it can (contract 2.9).
-        uncounted: true,
-        body: providerEventsBody,
-        response: { 200: AcceptedAnswer, 401: problem("invalid_signature") },
-        detail: { summary: "Report reviews, postings and connections of a review site" },
+    .post("/:provider/events", ({ params, body }) => takeEvents(own, params.provider, body), {
+      public: {
+        bodyLimit: BODY_LIMIT,
+        verify: ({ call, params, raw }: SignedRequest) =>
+          verifySignature(deps, params["provider"] ?? "", {
+            raw,
+            signature: call.headers.get("x-provider-signature"),
+          }),
       },
-    );
+      // A review site may report as fast as it can (contract 2.9).
+      uncounted: true,
+      body: providerEventsBody,
+      response: { 200: AcceptedAnswer, 401: problem("invalid_signature") },
+      detail: { summary: "Report reviews, postings and connections of a review site" },
+    });
 }
