@@ -19,7 +19,7 @@ export const LIMITS = {
   /** Whatever takes the sequence of a subscription, for which all of its partner waits. */
   intake: { lockMs: 2_000, statementMs: 5_000, idleMs: 5_000, deadlineMs: 6_000 },
   readiness: { lockMs: 1_000, statementMs: 1_500, idleMs: 2_000, deadlineMs: 2_000 },
-  dispatch: { lockMs: 2_000, statementMs: 15_000, idleMs: 10_000, deadlineMs: 17_000 },
+  dispatch: { lockMs: 2_000, statementMs: 10_000, idleMs: 10_000, deadlineMs: 12_000 },
   /** All of it ends before a lease that is not renewed does. */
   leases: { lockMs: 1_000, statementMs: 2_000, idleMs: 2_000, deadlineMs: 2_500 },
   /** Cleaning up may take long, and hinders nobody by waiting. */

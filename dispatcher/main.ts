@@ -52,7 +52,6 @@ const leasesDb = connect(config.databaseUrl, {
   max: 2,
   name: "reviewrelay-leases",
   limits: LIMITS.leases,
-  settings: PLANNER,
 });
 const upkeepDb = connect(config.databaseUrl, {
   max: 1,

@@ -82,6 +82,19 @@ test("a pool of which every connection went silent works again, for statements a
   );
 });
 
+test("one deadline is enough for all connections that are idle", async () => {
+  await withPool(
+    { deadlineMs: 500 },
+    async (db) => {
+      await Promise.all([1, 2, 3].map((n) => db.sql`select ${n}::int, pg_sleep(0.1)`));
+      proxy.freeze();
+      expect(codeOf(await endOf(db.sql`select 1`))).toBe("DEADLINE_EXCEEDED");
+      for (let i = 0; i < 3; i++) expect(await endOf(db.sql`select 1`)).toBe("done");
+    },
+    { max: 3 },
+  );
+});
+
 test("the server ends the session of a client that is gone, and the row that it held is free", async () => {
   await withPool({ deadlineMs: 500, idleMs: 1_000 }, async (db) => {
     const end = await endOf(
