@@ -82,11 +82,7 @@ export function readConfig(env: Env = process.env): Config {
   const port = read.integer("PORT", 3000, [1, 65_535]);
   const config: Config = {
     databaseUrl: read.url("DATABASE_URL", ["postgres:", "postgresql:"], firstHost),
-    connections: {
-      api: read.integer("API_CONNECTIONS", 8, [1, 1_000]),
-      intake: read.integer("INTAKE_CONNECTIONS", 6, [1, 1_000]),
-      dispatcher: read.integer("DISPATCHER_CONNECTIONS", 4, [1, 1_000]),
-    },
+    connections: connectionsOf(read),
     redisUrl: read.url("REDIS_URL", ["redis:", "rediss:"]),
     redisPrefix: read.text("REDIS_PREFIX", "rr:"),
     smtpUrl: read.optional("SMTP_URL", () => read.url("SMTP_URL", ["smtp:", "smtps:"])),
@@ -115,16 +111,7 @@ export function readConfig(env: Env = process.env): Config {
     deliveryTimeoutMs: read.integer("DELIVERY_TIMEOUT_MS", 15_000, [50, 60_000]),
     retentionDays: read.integer("RETENTION_DAYS", 30, [1, 3_650]),
     rateLimits: read.choice("RATE_LIMITS", "on", ["on", "off"]) === "on",
-    rateLimit: {
-      token: {
-        perMinute: read.integer("RATE_LIMIT_TOKEN_PER_MINUTE", 600, [1, 1_000_000]),
-        burst: read.integer("RATE_LIMIT_TOKEN_BURST", 300, [1, 1_000_000]),
-      },
-      ip: {
-        perMinute: read.integer("RATE_LIMIT_IP_PER_MINUTE", 1_200, [1, 1_000_000]),
-        burst: read.integer("RATE_LIMIT_IP_BURST", 600, [1, 1_000_000]),
-      },
-    },
+    rateLimit: rateLimitOf(read),
     trustedProxies: read.networks("TRUSTED_PROXIES"),
     ssoReturnTo: read.places("SSO_RETURN_TO"),
     egress: {
@@ -140,6 +127,27 @@ export function readConfig(env: Env = process.env): Config {
   };
   if (read.faults.length > 0) throw new ConfigError(read.faults);
   return Object.freeze(config);
+}
+
+function connectionsOf(read: Reader): Config["connections"] {
+  return {
+    api: read.integer("API_CONNECTIONS", 8, [1, 1_000]),
+    intake: read.integer("INTAKE_CONNECTIONS", 6, [1, 1_000]),
+    dispatcher: read.integer("DISPATCHER_CONNECTIONS", 4, [1, 1_000]),
+  };
+}
+
+function rateLimitOf(read: Reader): Config["rateLimit"] {
+  return {
+    token: {
+      perMinute: read.integer("RATE_LIMIT_TOKEN_PER_MINUTE", 600, [1, 1_000_000]),
+      burst: read.integer("RATE_LIMIT_TOKEN_BURST", 300, [1, 1_000_000]),
+    },
+    ip: {
+      perMinute: read.integer("RATE_LIMIT_IP_PER_MINUTE", 1_200, [1, 1_000_000]),
+      burst: read.integer("RATE_LIMIT_IP_BURST", 600, [1, 1_000_000]),
+    },
+  };
 }
 
 /** Each method answers a usable value even for a bad setting, and notes the fault, so that all are found in one go. */

@@ -52,9 +52,9 @@ test("when every connection to Postgres goes silent, both processes work again b
   // Whoever holds the sequence when the network goes away keeps it until the server notices.
   let serial = 0;
   const accepted: string[] = [];
-  let isOver = false;
+  const over = new AbortController();
   const send = async () => {
-    while (!isOver) {
+    while (!over.signal.aborted) {
       const name = `r-${++serial}`;
       const answer = await api.report(provider, [created(site, name)]);
       expect([200, 503]).toContain(answer.status);
@@ -69,7 +69,7 @@ test("when every connection to Postgres goes silent, both processes work again b
   await until("deliveries flow again", () => receiver.received.length > before.received + 20);
   expect((await api.login(partner.owner.email, PASSWORD)).status).toBe(200);
   await until("the API is ready", () => api.isReady());
-  isOver = true;
+  over.abort();
   await Promise.all(senders);
   const history = await db.sql<{ event_id: string; name: string }[]>`
     select h.event_id, r.external_review_id as name

@@ -35,8 +35,8 @@ afterAll(async () => {
 const METHODS = ["get", "post", "put", "patch", "delete"];
 
 test("without Postgres every route that asks for a token is 503, with the time to come back", async () => {
-  const { body } = await api.call("GET", "/openapi.json", { root: true });
-  const paths = Object.entries<object>(Object(body["paths"])).flatMap(([path, item]) =>
+  const description = await api.call("GET", "/openapi.json", { root: true });
+  const paths = Object.entries<object>(Object(description.body["paths"])).flatMap(([path, item]) =>
     Object.entries<object>({ ...item })
       .filter(([method, operation]) => METHODS.includes(method) && "security" in operation)
       .map(([method]) => [method.toUpperCase(), path] as const),
@@ -46,9 +46,9 @@ test("without Postgres every route that asks for a token is 503, with the time t
     paths.map(async ([method, path]) => {
       const url = path.replace(/\{\w+\}/g, "1");
       const root = url.startsWith("/api/");
-      const body = method === "GET" ? {} : { body: {} };
-      const { status, body: said, headers } = await api.call(method, url, { root, token, ...body });
-      return [method, path, status, said["code"], Number(headers.get("retry-after")) > 0];
+      const sent = method === "GET" ? {} : { body: {} };
+      const { status, body, headers } = await api.call(method, url, { root, token, ...sent });
+      return [method, path, status, body["code"], Number(headers.get("retry-after")) > 0];
     }),
   );
   expect(answers).toEqual(paths.map((one) => [...one, 503, "unavailable", true]));
