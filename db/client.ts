@@ -2,6 +2,7 @@ import { sql as fragment } from "drizzle-orm";
 import postgres from "postgres";
 
 import { isDeadlock } from "./errors.ts";
+import { beginSettings, startSettings, type Limits } from "./limits.ts";
 import { sessionOver, type OnRows, type Raw, type Session, type Transaction } from "./session.ts";
 import { statement } from "./statement.ts";
 
@@ -28,14 +29,20 @@ export interface RawTx extends Tx, Raw {}
 /** For statements that need no transaction of their own and run just as well inside one. */
 export type DbOrTx = Session;
 
-const CONNECT_TIMEOUT_S = 10;
+/** For each of the hosts, where nothing says less. */
+const CONNECT_TIMEOUT_S = 5;
+const KEEP_ALIVE_S = 10;
 /** Between two tries to connect; the driver's own waits grow to 20 s, so that a database that is back goes unnoticed. */
 const RECONNECT_MAX_S = 1;
 
 interface ConnectOptions {
   readonly max: number;
   readonly name: string;
-  /** Of the server, for each of the connections. */
+  /** Absent where nobody waits: in scripts and tests. */
+  readonly limits?: Limits;
+  /** A connection that is not used for so long is closed; kept if absent. */
+  readonly idleS?: number;
+  /** Of the server, for each of the connections; not behind a pooler, whose sessions are not ours. */
   readonly settings?: Readonly<Record<string, string>>;
   /** Sees the answer of each declared statement before its caller does. */
   readonly onRows?: OnRows;
@@ -51,13 +58,42 @@ const jsonAsText = (oid: number): postgres.PostgresType<string> => ({
   serialize: (text) => text,
 });
 
+/** Options that the types of the driver do not name; `deadline` and `at_begin` are those of its patch (db/patches). */
+function limitsOf(url: string, { limits, settings, name }: ConnectOptions) {
+  const session = { application_name: name, TimeZone: "UTC" };
+  const isOurs = !isPooled(url);
+  return {
+    connection: {
+      ...session,
+      ...(isOurs && limits && startSettings(limits)),
+      ...(isOurs && settings),
+    },
+    // A standby takes no writes, and most of what we do is one.
+    ...(!/[?&]target_session_attrs=/.test(url) && { target_session_attrs: "read-write" as const }),
+    // Nobody waits behind a statement that hangs while another connection is free.
+    max_pipeline: 0,
+    ...(limits && { deadline: limits.deadlineMs / 1_000 }),
+    connect_timeout: Math.min(CONNECT_TIMEOUT_S, (limits?.deadlineMs ?? Infinity) / 1_000),
+    ...(!isOurs && limits && { at_begin: beginSettings(limits) }),
+  };
+}
+
+/**
+ * Whether the address says that a pooler is behind it, which hands out another session with each transaction. One that is
+ * not announced is found when it is connected to, and refused.
+ */
+function isPooled(url: string): boolean {
+  return /[?&]prepare=false(&|$)/.test(url);
+}
+
 export function connect(url: string, options: ConnectOptions): RawDb {
-  const { onRows, onStatement } = options;
+  const { onRows, onStatement, idleS } = options;
   const client = postgres(url, {
+    ...limitsOf(url, options),
     max: options.max,
-    connect_timeout: CONNECT_TIMEOUT_S,
+    keep_alive: KEEP_ALIVE_S,
+    ...(idleS !== undefined && { idle_timeout: idleS }),
     backoff: (retries) => Math.min(2 ** retries / 50, RECONNECT_MAX_S),
-    connection: { application_name: options.name, TimeZone: "UTC", ...options.settings },
     onnotice: () => {},
     ...(onStatement && { debug: (_, text, parameters) => onStatement(text, parameters) }),
     types: {

@@ -1,9 +1,7 @@
 import { readMigrationFiles } from "drizzle-orm/migrator";
-import { drizzle } from "drizzle-orm/postgres-js";
-import { migrate as applyMigrations } from "drizzle-orm/postgres-js/migrator";
-import postgres from "postgres";
 
-import { connect } from "./client.ts";
+import { connect, type RawDb, type RawTx } from "./client.ts";
+import { isLockTimeout } from "./errors.ts";
 import { ensurePages } from "./pages.ts";
 import { ensurePartitions } from "./partitions.ts";
 import { serverTime } from "./server-time.ts";
@@ -23,21 +21,18 @@ export class ForeignSchemaError extends Error {
 }
 
 /**
- * Brings a database to the current schema. Any number of processes may call it at once: one works, the rest wait.
- * Throws a ForeignSchemaError where it cannot.
+ * Brings a database to the current schema, behind a pooler too. Any number of processes may call it at once: one works,
+ * the rest wait. Throws a ForeignSchemaError where it cannot.
  */
 export async function migrate(databaseUrl: string): Promise<void> {
-  const sql = postgres(databaseUrl, { max: 1, onnotice: () => {} });
-  try {
-    await sql`select pg_advisory_lock(hashtext('reviewrelay:migrate'))`;
-    await refuseForeignSchema(sql);
-    await applyMigrations(drizzle(sql), FOLDER);
-  } finally {
-    // Ending the session gives the lock back.
-    await sql.end();
-  }
   const db = connect(databaseUrl, { max: 1, name: "reviewrelay-migrate" });
   try {
+    await withPatience(db, async (tx) => {
+      // Of the transaction, because a pooler's session is not ours to keep.
+      await tx.sql`select pg_advisory_xact_lock(hashtext('reviewrelay:migrate'))`;
+      await refuseForeignSchema(tx);
+      await applyMigrations(tx);
+    });
     await ensurePages(db);
     await ensurePartitions(db, await serverTime(db));
   } finally {
@@ -45,7 +40,37 @@ export async function migrate(databaseUrl: string): Promise<void> {
   }
 }
 
-async function refuseForeignSchema(sql: postgres.Sql): Promise<void> {
+/** Whoever comes after a change that waits for its lock waits as well: after so long it gives up its place. */
+const LOCK_MS = 1_000;
+const FIRST_PAUSE_MS = 500;
+const LONGEST_PAUSE_MS = 10_000;
+/** A reader of hours is not waited for. */
+const PATIENCE_MS = 300_000;
+
+/**
+ * Runs `work` in a transaction; if a lock cannot be had, all of it again after a pause in which others get their turn.
+ * Fails like the last try after five minutes.
+ */
+export async function withPatience<T>(
+  db: RawDb,
+  work: (tx: RawTx) => Promise<T>,
+  patienceMs = PATIENCE_MS,
+): Promise<T> {
+  const endMs = performance.now() + patienceMs;
+  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
+    try {
+      return await db.transaction(async (tx) => {
+        await tx.sql.unsafe(`set local lock_timeout = ${LOCK_MS}; set local statement_timeout = 0`);
+        return work(tx);
+      });
+    } catch (error) {
+      if (!isLockTimeout(error) || performance.now() + pauseMs > endMs) throw error;
+      await Bun.sleep(pauseMs);
+    }
+  }
+}
+
+async function refuseForeignSchema({ sql }: RawTx): Promise<void> {
   const [known] =
     await sql`select from pg_tables where schemaname = 'drizzle' and tablename = '__drizzle_migrations'`;
   if (known === undefined) return;
@@ -53,4 +78,20 @@ async function refuseForeignSchema(sql: postgres.Sql): Promise<void> {
   const foreign = await sql`
     select from drizzle.__drizzle_migrations where created_at <> all(${ours}::bigint[]) limit 1`;
   if (foreign.length > 0) throw new ForeignSchemaError();
+}
+
+/** As drizzle-orm's own migrator does, which wants a session for itself. */
+async function applyMigrations({ sql }: RawTx): Promise<void> {
+  await sql`create schema if not exists drizzle`;
+  await sql`
+    create table if not exists drizzle.__drizzle_migrations
+      (id serial primary key, hash text not null, created_at bigint)`;
+  const [last] = await sql<{ at: number | null }[]>`
+    select max(created_at) as at from drizzle.__drizzle_migrations`;
+  for (const { sql: statements, hash, folderMillis } of readMigrationFiles(FOLDER)) {
+    if (folderMillis <= (last?.at ?? 0)) continue;
+    for (const one of statements) await sql.unsafe(one);
+    await sql`
+      insert into drizzle.__drizzle_migrations (hash, created_at) values (${hash}, ${folderMillis})`;
+  }
 }

@@ -1,4 +1,6 @@
 import { connect, ping } from "../db/client.ts";
+import { isPoolerFound } from "../db/errors.ts";
+import { LIMITS } from "../db/limits.ts";
 import { serverTime } from "../db/server-time.ts";
 import { systemClock } from "../src/lib/clock.ts";
 import { collectWhenIdle, processMemory } from "../src/lib/idle-memory.ts";
@@ -28,20 +30,46 @@ import { DispatcherMetrics } from "./metrics.ts";
 import { createStore } from "./store/store.ts";
 import { createUlids } from "./store/ulids.ts";
 
-const CONNECTIONS = 6;
-/** Renewals wait for nothing else: they have a connection of their own. */
-const LEASE_CONNECTIONS = 1;
+/** A connection that only some moments need is closed after so long. */
+const IDLE_S = 30;
 
 const config = configOrExit();
 const log = createLog({ level: config.logLevel, role: "dispatcher", clock: systemClock });
 const stop = stopSignal(config.parentPid);
 
-const db = connect(config.databaseUrl, { max: CONNECTIONS, name: "reviewrelay-dispatcher" });
-const leaseDb = connect(config.databaseUrl, {
-  max: LEASE_CONNECTIONS,
-  name: "reviewrelay-dispatcher-lease",
+// Apart, so that a lease is renewed while everything else waits.
+const db = connect(config.databaseUrl, {
+  max: config.connections.dispatcher,
+  name: "reviewrelay-dispatcher",
+  limits: LIMITS.dispatch,
 });
-await reachableOrExit("DATABASE_URL", () => ping(db), systemClock);
+const leasesDb = connect(config.databaseUrl, {
+  max: 1,
+  name: "reviewrelay-leases",
+  limits: LIMITS.leases,
+});
+// Renewals wait for nothing else, not for the rest of what leases are about either.
+const renewalsDb = connect(config.databaseUrl, {
+  max: 1,
+  name: "reviewrelay-renewals",
+  limits: LIMITS.leases,
+});
+const upkeepDb = connect(config.databaseUrl, {
+  max: 1,
+  name: "reviewrelay-upkeep",
+  limits: LIMITS.upkeep,
+  idleS: IDLE_S,
+});
+const readinessDb = connect(config.databaseUrl, {
+  max: 1,
+  name: "reviewrelay-ready",
+  limits: LIMITS.readiness,
+  idleS: IDLE_S,
+});
+await reachableOrExit("DATABASE_URL", () => ping(db), {
+  clock: systemClock,
+  isFatal: isPoolerFound,
+});
 const clock = await PostgresClock.open({ machine: systemClock, log, ask: () => serverTime(db) });
 const redis = openRedis(config.redisUrl, log, () =>
   unreachable("REDIS_URL", "no connection for a minute."),
@@ -63,7 +91,10 @@ const transport =
 
 const metrics = createProcessMetrics({
   clock,
-  stores: { postgres: () => ping(db), redis: () => probeRedis(redis, config.redisPrefix) },
+  stores: {
+    postgres: () => ping(readinessDb),
+    redis: () => probeRedis(redis, config.redisPrefix),
+  },
   clockSkewMs: () => clock.skewMs,
 });
 const measured = new DispatcherMetrics(metrics, clock);
@@ -71,7 +102,7 @@ const dispatcher = new Dispatcher({
   clock,
   log,
   schedule: createSchedule(redis, config.redisPrefix, log),
-  leases: createLeases(db, leaseDb),
+  leases: createLeases(leasesDb, renewalsDb),
   store: measured.store(createStore({ db, clock, box, log, config })),
   deliver: measured.deliver(createDeliver({ clock, client })),
   retryDelaysMs: config.retryDelaysMs,
@@ -89,12 +120,13 @@ if (config.metricsPort !== undefined) serveMetrics(metrics, config.metricsPort);
 const isIdle = () => dispatcher.workload.actors === 0 && client.counts().open === 0;
 void collectWhenIdle({ clock, memory: processMemory, isIdle }, stop);
 const mayKeep = () => clock.agrees;
-void keepHouse({ db, clock, log, mayKeep, retentionDays: config.retentionDays }, stop);
+void keepHouse({ db: upkeepDb, clock, log, mayKeep, retentionDays: config.retentionDays }, stop);
 log.info("dispatcher.started", { pid: process.pid });
 await dispatcher.run(stop);
 client.close();
 transport?.close();
 redis.disconnect();
-await Promise.all([db.close(), leaseDb.close()]);
+const pools = [db, leasesDb, renewalsDb, upkeepDb, readinessDb];
+await Promise.all(pools.map((pool) => pool.close()));
 log.info("dispatcher.stopped");
 process.exit(0);

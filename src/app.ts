@@ -1,5 +1,6 @@
 import { Elysia } from "elysia";
 
+import { isStoreFailure } from "../db/errors.ts";
 import { apiRoutes, type ApiDeps } from "./api/routes.ts";
 import { SIGN_OUT_PATHS } from "./auth/routes/sign-in.ts";
 import { dashboardSite } from "./dashboard/site.ts";
@@ -40,7 +41,9 @@ export function createApp(deps: AppDeps) {
   const { serverRoot, trustedProxies } = config;
   const answered = answerCounter(clock, countRequest);
   const app = new Elysia({ normalize: false })
-    .use(edge({ clock, log, limiter, trustedProxies, answered, looks: OAUTH_ERRORS }))
+    .use(
+      edge({ clock, log, limiter, trustedProxies, answered, looks: OAUTH_ERRORS, isStoreFailure }),
+    )
     .use(apiRoutes(deps))
     .use(wellKnown(deps.keys, serverRoot))
     .use(health(() => readiness(deps)))

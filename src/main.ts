@@ -1,5 +1,8 @@
 import { connect, ping } from "../db/client.ts";
+import { isPoolerFound } from "../db/errors.ts";
+import { LIMITS } from "../db/limits.ts";
 import { serverTime } from "../db/server-time.ts";
+import { writable } from "../db/writable.ts";
 import { createApp } from "./app.ts";
 import { runPurge } from "./auth/actions/purge.ts";
 import { openKeyRing } from "./auth/key-ring.ts";
@@ -20,10 +23,12 @@ import { PostgresClock } from "./lib/postgres-clock.ts";
 import { openRedis } from "./lib/redis.ts";
 import { createSecretBox } from "./lib/secret-box.ts";
 import { masterKeyOrExit } from "./outbox/master-key.ts";
+import { createIntake } from "./outbox/intake.ts";
 import { createSchedule, probeRedis, refuseCluster } from "./outbox/schedule.ts";
 import { keepStats } from "./webhooks/actions/stats.ts";
 
-const CONNECTIONS = 16;
+/** A connection that only some moments need is closed after so long. */
+const IDLE_S = 30;
 /** Requests under way at a stop have this long to end; kept connections have no say. */
 const DRAIN_MS = 4_000;
 
@@ -31,10 +36,34 @@ const config = configOrExit();
 const log = createLog({ level: config.logLevel, role: "api", clock: systemClock });
 const stop = stopSignal(config.parentPid);
 
-const db = connect(config.databaseUrl, { max: CONNECTIONS, name: "reviewrelay-api" });
-await reachableOrExit("DATABASE_URL", () => ping(db), systemClock);
+// Apart, so that what waits in one keeps nobody waiting in another.
+const db = connect(config.databaseUrl, {
+  max: config.connections.api,
+  name: "reviewrelay-api",
+  limits: LIMITS.requests,
+});
+const intakeDb = connect(config.databaseUrl, {
+  max: config.connections.intake,
+  name: "reviewrelay-intake",
+  limits: LIMITS.intake,
+});
+const readinessDb = connect(config.databaseUrl, {
+  max: 1,
+  name: "reviewrelay-ready",
+  limits: LIMITS.readiness,
+  idleS: IDLE_S,
+});
+await reachableOrExit("DATABASE_URL", () => ping(db), {
+  clock: systemClock,
+  isFatal: isPoolerFound,
+});
 const clock = await PostgresClock.open({ machine: systemClock, log, ask: () => serverTime(db) });
 void clock.follow(stop);
+const intake = createIntake(intakeDb, clock, {
+  connections: config.connections.intake,
+  share: Math.ceil(config.connections.intake / 3),
+  waitMs: LIMITS.intake.lockMs,
+});
 const redis = openRedis(config.redisUrl, log, () =>
   unreachable("REDIS_URL", "no connection for a minute."),
 );
@@ -46,7 +75,10 @@ void keys.watch(stop);
 const mayKeep = () => clock.agrees;
 void runPurge({ db, clock, log, config, mayKeep }, stop);
 
-const stores = { postgres: () => ping(db), redis: () => probeRedis(redis, config.redisPrefix) };
+const stores = {
+  postgres: writable(readinessDb),
+  redis: () => probeRedis(redis, config.redisPrefix),
+};
 const passwords = createPasswords();
 const limiter = config.rateLimits
   ? createRateLimiter({ redis, prefix: config.redisPrefix, clock, log, limits: config.rateLimit })
@@ -56,6 +88,7 @@ const metrics = createProcessMetrics({ clock, stores, clockSkewMs });
 const app = createApp({
   config,
   db,
+  intake,
   clock,
   log,
   box,
@@ -80,7 +113,7 @@ async function drain(): Promise<void> {
   await Promise.race([app.server?.stop(), clock.sleep(DRAIN_MS)]);
   await app.stop(true);
   redis.disconnect();
-  await db.close();
+  await Promise.all([db.close(), intakeDb.close(), readinessDb.close()]);
   log.info("api.stopped");
   process.exit(0);
 }

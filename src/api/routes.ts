@@ -19,12 +19,14 @@ import type { Config } from "../lib/config.ts";
 import type { Log } from "../lib/log.ts";
 import type { Passwords } from "../lib/password.ts";
 import type { SecretBox } from "../lib/secret-box.ts";
+import type { Intake } from "../outbox/intake.ts";
 import type { Waker } from "../outbox/schedule.ts";
 
 /** All that the API is made of. Each domain takes the part of it that it needs. */
 export interface ApiDeps {
   readonly config: Config;
   readonly db: Db;
+  readonly intake: Intake;
   readonly clock: Clock;
   readonly log: Log;
   readonly box: SecretBox;

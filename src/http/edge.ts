@@ -17,16 +17,25 @@ interface EdgeOptions {
   /** Absent with `RATE_LIMITS=off`. */
   readonly limiter: RateLimiter | undefined;
   readonly looks: readonly ErrorLook[];
+  readonly isStoreFailure: (error: unknown) => boolean;
   /** Absent where nobody counts. */
   readonly answered?: Answered;
 }
 
 /** What every request meets, whatever its route: its exchange, and one way of telling what went wrong. */
 export function edge(options: EdgeOptions) {
-  const { clock, log, trustedProxies, limiter, looks, answered = () => {} } = options;
+  const {
+    clock,
+    log,
+    trustedProxies,
+    limiter,
+    looks,
+    isStoreFailure,
+    answered = () => {},
+  } = options;
   return new Elysia({ name: "edge" })
     .use(exchange({ clock, isProxy: proxyTest(trustedProxies), limiter }))
-    .use(errors({ log, looks, answered }))
+    .use(errors({ log, looks, answered, isStoreFailure }))
     .onAfterHandle({ as: "global" }, ({ request, route, responseValue, set }) => {
       refuseUnchecked(request, route);
       // Without this Bun adds a charset, which RFC 8259 does not know for JSON. A `mapResponse` would be the place, but

@@ -1,7 +1,7 @@
 import { Elysia } from "elysia";
 
 import { errorFields, type Log } from "../lib/log.ts";
-import { invalid, Problem, Refusal, type FieldErrors } from "../lib/problem.ts";
+import { invalid, Problem, Refusal, unavailable, type FieldErrors } from "../lib/problem.ts";
 import type { Call } from "./call.ts";
 import { exchangeOf, type Exchange } from "./exchange.ts";
 import { examine, examineQuery, NO_FIELDS, soundPartsOf } from "./fields.ts";
@@ -18,17 +18,22 @@ interface ErrorOptions {
   readonly log: Log;
   readonly looks: readonly ErrorLook[];
   readonly answered: Answered;
+  /** Tells what a store that is away throws from a bug. */
+  readonly isStoreFailure: (error: unknown) => boolean;
 }
 
-/** Turns every error into its answer, once: a refusal as it is, anything else as a bare `internal_error`. */
-export function errors({ log, looks, answered }: ErrorOptions) {
+/**
+ * Turns every error into its answer, once: a refusal as it is, the failure of a store as `unavailable`, anything else as
+ * a bare `internal_error`.
+ */
+export function errors({ log, looks, answered, isStoreFailure }: ErrorOptions) {
   const byLength = looks.toSorted((a, b) => b.path.length - a.path.length);
   return new Elysia({ name: "errors" }).onError(
     { as: "global" },
     // Elysia reads whatever a hook names, for every request: to name the rest here would parse cookies that nobody wants.
     async ({ error, code, request, route, path, set }) => {
       const exchange = exchangeOf(request);
-      const refusal = await refusalOf({ error, code, exchange, log });
+      const refusal = await refusalOf({ error, code, exchange, log, isStoreFailure });
       Object.assign(set.headers, exchange.meter.headers);
       const look = byLength.find((one) => path === one.path || path.startsWith(`${one.path}/`));
       if (look !== undefined) {
@@ -36,7 +41,7 @@ export function errors({ log, looks, answered }: ErrorOptions) {
         answered(request, route, response.status);
         return response;
       }
-      const problem = refusal instanceof Problem ? refusal : bug(refusal, exchange, log);
+      const problem = refusal instanceof Problem ? refusal : bug(refusal, { exchange, log });
       answered(request, route, problem.status);
       set.status = problem.status;
       set.headers["content-type"] = "application/json";
@@ -59,14 +64,14 @@ function bodyOf(problem: Problem, call: Call) {
   };
 }
 
-interface Thrown {
+interface Thrown extends Pick<ErrorOptions, "log" | "isStoreFailure"> {
   readonly error: unknown;
   readonly code: number | string;
   readonly exchange: Exchange;
-  readonly log: Log;
 }
 
-async function refusalOf({ error, code, exchange, log }: Thrown): Promise<Refusal> {
+async function refusalOf(thrown: Thrown): Promise<Refusal> {
+  const { error, code, exchange } = thrown;
   // Elysia wraps what a parser throws.
   const cause = code === "PARSE" && error instanceof Error ? error.cause : error;
   if (cause instanceof Refusal) return cause;
@@ -75,12 +80,21 @@ async function refusalOf({ error, code, exchange, log }: Thrown): Promise<Refusa
     if (code === "VALIDATION" && isOfRequest(error)) return invalid(await faultsOf(exchange));
   } catch (ofRules) {
     if (ofRules instanceof Refusal) return ofRules;
-    return bug(ofRules, exchange, log);
+    return failureOf(ofRules, thrown);
   }
-  return bug(cause, exchange, log);
+  return failureOf(cause, thrown);
 }
 
-function bug(error: unknown, { call }: Exchange, log: Log): Problem {
+function failureOf(error: unknown, thrown: Thrown): Problem {
+  const { exchange, log, isStoreFailure } = thrown;
+  if (!isStoreFailure(error)) return bug(error, thrown);
+  const { requestId } = exchange.call;
+  log.warn("request.unavailable", { request_id: requestId, ...errorFields(error) });
+  return unavailable();
+}
+
+function bug(error: unknown, { exchange, log }: Pick<Thrown, "exchange" | "log">): Problem {
+  const { call } = exchange;
   log.error("request.failed", { request_id: call.requestId, ...errorFields(error) });
   return new Problem("internal_error");
 }

@@ -13,6 +13,8 @@ export interface Mailbox {
 /** What one process needs to know, read once at start. Defaults are the production ones; `scripts/start.ts` sets the demo's. */
 export interface Config {
   readonly databaseUrl: string;
+  /** To Postgres at the most, by one process, besides those for leases, readiness and upkeep. */
+  readonly connections: Readonly<Record<"api" | "intake" | "dispatcher", number>>;
   readonly redisUrl: string;
   readonly redisPrefix: string;
   /** Without it mails stay queued. */
@@ -80,7 +82,8 @@ export function readConfig(env: Env = process.env): Config {
   const host = read.text("HOST", "127.0.0.1");
   const port = read.integer("PORT", 3000, [1, 65_535]);
   const config: Config = {
-    databaseUrl: read.url("DATABASE_URL", ["postgres:", "postgresql:"]),
+    databaseUrl: read.url("DATABASE_URL", ["postgres:", "postgresql:"], firstHost),
+    connections: connectionsOf(read),
     redisUrl: read.redisUrl("REDIS_URL"),
     redisPrefix: read.text("REDIS_PREFIX", "rr:"),
     smtpUrl: read.optional("SMTP_URL", () => read.url("SMTP_URL", ["smtp:", "smtps:"])),
@@ -109,16 +112,7 @@ export function readConfig(env: Env = process.env): Config {
     deliveryTimeoutMs: read.integer("DELIVERY_TIMEOUT_MS", 15_000, [50, 60_000]),
     retentionDays: read.integer("RETENTION_DAYS", 30, [1, 3_650]),
     rateLimits: read.choice("RATE_LIMITS", "on", ["on", "off"]) === "on",
-    rateLimit: {
-      token: {
-        perMinute: read.integer("RATE_LIMIT_TOKEN_PER_MINUTE", 600, [1, 1_000_000]),
-        burst: read.integer("RATE_LIMIT_TOKEN_BURST", 300, [1, 1_000_000]),
-      },
-      ip: {
-        perMinute: read.integer("RATE_LIMIT_IP_PER_MINUTE", 1_200, [1, 1_000_000]),
-        burst: read.integer("RATE_LIMIT_IP_BURST", 600, [1, 1_000_000]),
-      },
-    },
+    rateLimit: rateLimitOf(read),
     trustedProxies: read.networks("TRUSTED_PROXIES"),
     ssoReturnTo: read.places("SSO_RETURN_TO"),
     egress: {
@@ -134,6 +128,27 @@ export function readConfig(env: Env = process.env): Config {
   };
   if (read.faults.length > 0) throw new ConfigError(read.faults);
   return Object.freeze(config);
+}
+
+function connectionsOf(read: Reader): Config["connections"] {
+  return {
+    api: read.integer("API_CONNECTIONS", 8, [1, 1_000]),
+    intake: read.integer("INTAKE_CONNECTIONS", 6, [1, 1_000]),
+    dispatcher: read.integer("DISPATCHER_CONNECTIONS", 4, [1, 1_000]),
+  };
+}
+
+function rateLimitOf(read: Reader): Config["rateLimit"] {
+  return {
+    token: {
+      perMinute: read.integer("RATE_LIMIT_TOKEN_PER_MINUTE", 600, [1, 1_000_000]),
+      burst: read.integer("RATE_LIMIT_TOKEN_BURST", 300, [1, 1_000_000]),
+    },
+    ip: {
+      perMinute: read.integer("RATE_LIMIT_IP_PER_MINUTE", 1_200, [1, 1_000_000]),
+      burst: read.integer("RATE_LIMIT_IP_BURST", 600, [1, 1_000_000]),
+    },
+  };
 }
 
 /** Each method answers a usable value even for a bad setting, and notes the fault, so that all are found in one go. */
@@ -215,10 +230,15 @@ class Reader {
     return items.filter((item) => !bad.includes(item));
   }
 
-  url(name: string, protocols: readonly string[]): string {
+  /** `plain` makes a URL of a text that is more than one. */
+  url(
+    name: string,
+    protocols: readonly string[],
+    plain: (text: string) => string = (text) => text,
+  ): string {
     const text = this.#get(name);
     if (text === undefined) this.#fault(name, `is required (${protocols.join("// or ")}//…)`);
-    else if (!protocols.includes(protocolOf(text) ?? ""))
+    else if (!protocols.includes(protocolOf(plain(text)) ?? ""))
       this.#fault(name, `must be a URL with ${protocols.join("// or ")}//`);
     return text ?? "";
   }
@@ -272,6 +292,11 @@ class Reader {
   #fault(name: string, what: string): void {
     this.faults.push(`${name} ${what}.`);
   }
+}
+
+/** `postgres://user@one:5432,two:5432/name` names several hosts, of which a URL has one. */
+function firstHost(text: string): string {
+  return text.replace(/^([a-z]+:\/\/(?:[^/?]*@)?[^/?,]*)(?:,[^/?,]+)+/, "$1");
 }
 
 function protocolOf(text: string): string | undefined {

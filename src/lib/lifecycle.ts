@@ -7,6 +7,9 @@ const END_WITHIN_MS = 8_000;
 /** A store that is starting at the same time is waited for; one that is not there in this time has the wrong address. */
 const REACHABLE_WITHIN_MS = 20_000;
 const RETRY_MS = 1_000;
+const BEHIND_A_POOLER =
+  "a pooler is in front of the database. Add prepare=false to the address (postgres://…/name?prepare=false), " +
+  "so that nothing is kept in its sessions; without it, accepted events could be lost.";
 
 /** The settings, or the end of the process with one line per fault. */
 export function configOrExit(): Config {
@@ -39,11 +42,14 @@ export function stopSignal(parentPid: number | undefined): AbortSignal {
   return stop.signal;
 }
 
-/** Waits until a store answers, saying so; ends the process if it does not within 20 seconds. */
+/**
+ * Waits until a store answers, saying so; ends the process if it does not within 20 seconds, and at once for what no
+ * waiting mends.
+ */
 export async function reachableOrExit(
   name: string,
   ask: () => Promise<unknown>,
-  clock: Clock,
+  { clock, isFatal = () => false }: { clock: Clock; isFatal?: (error: unknown) => boolean },
 ): Promise<void> {
   const endMs = clock.monotonicMs() + REACHABLE_WITHIN_MS;
   for (let said = false; ;) {
@@ -51,6 +57,10 @@ export async function reachableOrExit(
       await ask();
       return;
     } catch (error) {
+      if (isFatal(error)) {
+        console.error(`${name}: ${BEHIND_A_POOLER}`);
+        process.exit(EXIT_CONFIG);
+      }
       const reason = reasonOf(error);
       if (clock.monotonicMs() >= endMs) unreachable(name, reason);
       if (!said) console.error(`Waiting for ${name}: ${reason}`);

@@ -28,6 +28,7 @@ const PROBLEMS = {
   rate_limited: [429, "Too many requests."],
   internal_error: [500, "Something went wrong on our side."],
   overloaded: [503, "Too much is going on at the moment; try again soon."],
+  unavailable: [503, "A store is out of reach at the moment; try again soon."],
 } as const satisfies Record<string, readonly [number, string]>;
 
 export type ProblemCode = keyof typeof PROBLEMS;
@@ -67,6 +68,14 @@ export class Problem extends Refusal {
     this.code = code;
     this.errors = errors;
   }
+}
+
+/** How soon a store that failed is worth another try. */
+const RETRY_AFTER_S = 2;
+
+/** A store or a lock could not be had in time, and nothing was committed that we know of (contract 2.10). */
+export function unavailable(): Problem {
+  return new Problem("unavailable", { headers: { "Retry-After": String(RETRY_AFTER_S) } });
 }
 
 export function invalid(errors: FieldErrors): Problem {

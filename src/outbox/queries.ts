@@ -31,7 +31,19 @@ export async function recordActions(
   return tx.run(append, { given: actions.map(toInput), partners, now });
 }
 
+const boundWait = statement({
+  name: "outbox.boundWait",
+  reason: "The builder selects from tables; a setting is in none.",
+  params: { ms: value("text") },
+  columns: {},
+  text: ({ ms }) => sql`select from set_config('lock_timeout', ${ms}, true)`,
+});
+
+/** Whoever waits here may hold the sequences of other partners, and nobody of those is to wait for long. */
+const SEVERAL_LOCK_MS = "1000";
+
 async function lockSequences(tx: Tx, partnerIds: readonly number[]): Promise<void> {
+  await tx.run(boundWait, { ms: SEVERAL_LOCK_MS });
   await tx
     .select({ subscriptionId: outboxSequences.subscriptionId })
     .from(outboxSequences)

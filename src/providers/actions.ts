@@ -8,6 +8,7 @@ import { equalInConstantTime, type SecretBox } from "../lib/secret-box.ts";
 import { queueHomeownerNotices, suppressingPartners } from "../notifications/actions.ts";
 import type { RecordedAction } from "../outbox/event.ts";
 import { MAIL_WAKE } from "../outbox/mail.ts";
+import type { Intake } from "../outbox/intake.ts";
 import { recordActions } from "../outbox/queries.ts";
 import type { Waker } from "../outbox/schedule.ts";
 import { decideEvents, referenceFaults, type Known, type Outcome } from "./decide.ts";
@@ -20,6 +21,7 @@ import {
   type ReviewState,
   type Site,
 } from "./model.ts";
+import type { PartnerFinder } from "./partners.ts";
 import type { ProfanityFinder } from "./profanity.ts";
 import * as queries from "./queries.ts";
 import { toAction } from "./record.ts";
@@ -27,6 +29,7 @@ import { providerSecretContext } from "./secret.ts";
 
 export interface ProviderDeps {
   readonly db: Db;
+  readonly intake: Intake;
   readonly clock: Clock;
   readonly box: SecretBox;
   readonly schedule: Waker;
@@ -57,13 +60,14 @@ export async function verifySignature(
  * partners' sequences last), so that none waits for another in a circle.
  */
 export async function takeEvents(
-  deps: ProviderDeps & { readonly profanity: ProfanityFinder },
+  deps: ProviderDeps & { readonly profanity: ProfanityFinder; readonly partners: PartnerFinder },
   slug: string,
   body: unknown,
 ): Promise<{ accepted: number; duplicates: number }> {
   const now = deps.clock.now();
   const read = readEvents(body, now);
-  const { accepted, wakes } = await deps.db.transaction(async (tx) => {
+  const partners = await deps.partners(read.references.flatMap(({ siteId }) => siteId ?? []));
+  const { accepted, wakes } = await deps.intake.transaction(partners, async (tx) => {
     const fresh = await claim(tx, slug, read, now);
     if (fresh.references.length === 0) {
       refuse(read.faults);

@@ -1,6 +1,7 @@
 import { eq, sql } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "../../db/client.ts";
+import { anyOf } from "../../db/conditions.ts";
 import { prepared } from "../../db/prepared.ts";
 import { providerEvents, reviewSites, storeReviewSites } from "../../db/schema/providers.ts";
 import { reviews } from "../../db/schema/reviews.ts";
@@ -20,6 +21,17 @@ const secretOf = prepared({ slug: reviewSites.slug }, (db, { slug }) =>
 export async function sealedSecretOf(db: DbOrTx, slug: string): Promise<string | undefined> {
   const [row] = await secretOf(db, { slug });
   return row?.sealedSecret;
+}
+
+/** To whom connections belong. */
+export function partnersOf(
+  db: DbOrTx,
+  ids: readonly number[],
+): Promise<{ id: number; partnerId: number }[]> {
+  return db
+    .select({ id: storeReviewSites.id, partnerId: storeReviewSites.partnerId })
+    .from(storeReviewSites)
+    .where(anyOf(storeReviewSites.id, ids));
 }
 
 const sites = statement({

@@ -7,6 +7,7 @@ import { problem } from "../http/problem-schema.ts";
 import { takeEvents, verifySignature, type ProviderDeps } from "./actions.ts";
 import { providerEventsBody } from "./input.ts";
 import { AcceptedAnswer, BODY_LIMIT } from "./model.ts";
+import { createPartnerFinder } from "./partners.ts";
 import { createProfanityFinder } from "./profanity.ts";
 
 interface ProviderRouteDeps extends ProviderDeps {
@@ -22,26 +23,26 @@ interface SignedRequest {
 
 /** Contract 9.1: what review sites' pullers report. */
 export function providerRoutes(deps: ProviderRouteDeps) {
-  const withProfanity = { ...deps, profanity: createProfanityFinder() };
+  const own = {
+    ...deps,
+    profanity: createProfanityFinder(),
+    partners: createPartnerFinder(deps.db),
+  };
   return new Elysia({ prefix: `${BASE_PATH}/providers`, tags: ["Review sites"] })
     .use(deps.checks)
-    .post(
-      "/:provider/events",
-      ({ params, body }) => takeEvents(withProfanity, params.provider, body),
-      {
-        public: {
-          bodyLimit: BODY_LIMIT,
-          verify: ({ call, params, raw }: SignedRequest) =>
-            verifySignature(deps, params["provider"] ?? "", {
-              raw,
-              signature: call.headers.get("x-provider-signature"),
-            }),
-        },
-        // A review site may report as fast as it can (contract 2.9).
-        uncounted: true,
-        body: providerEventsBody,
-        response: { 200: AcceptedAnswer, 401: problem("invalid_signature") },
-        detail: { summary: "Report reviews, postings and connections of a review site" },
+    .post("/:provider/events", ({ params, body }) => takeEvents(own, params.provider, body), {
+      public: {
+        bodyLimit: BODY_LIMIT,
+        verify: ({ call, params, raw }: SignedRequest) =>
+          verifySignature(deps, params["provider"] ?? "", {
+            raw,
+            signature: call.headers.get("x-provider-signature"),
+          }),
       },
-    );
+      // A review site may report as fast as it can (contract 2.9).
+      uncounted: true,
+      body: providerEventsBody,
+      response: { 200: AcceptedAnswer, 401: problem("invalid_signature") },
+      detail: { summary: "Report reviews, postings and connections of a review site" },
+    });
 }

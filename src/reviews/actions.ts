@@ -11,6 +11,7 @@ import type { SecretBox } from "../lib/secret-box.ts";
 import { planFlagNotice, queueFlagNotice } from "../notifications/actions.ts";
 import type { RecordedAction } from "../outbox/event.ts";
 import { MAIL_WAKE } from "../outbox/mail.ts";
+import type { Intake } from "../outbox/intake.ts";
 import { recordActions } from "../outbox/queries.ts";
 import type { Waker } from "../outbox/schedule.ts";
 import * as decide from "./decide.ts";
@@ -28,6 +29,7 @@ import * as queries from "./queries.ts";
 
 export interface ReviewDeps {
   readonly db: Db;
+  readonly intake: Intake;
   readonly clock: Clock;
   readonly box: SecretBox;
   readonly schedule: Waker;
@@ -148,7 +150,8 @@ async function act(
   rule: Rule,
 ): Promise<Review> {
   const now = deps.clock.now();
-  const { review, wakes } = await deps.db.transaction(async (tx) => {
+  const partners = principal.partnerId === null ? [] : [principal.partnerId];
+  const { review, wakes } = await deps.intake.transaction(partners, async (tx) => {
     const current = await queries.lockReview(tx, id);
     if (current === undefined) throw new Problem("not_found");
     const decision = await rule(current, now, tx);

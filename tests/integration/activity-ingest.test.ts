@@ -62,7 +62,8 @@ async function startProcess(): Promise<{ root: string; child: ChildProcess }> {
     cwd: ROOT,
     env: {
       PATH: process.env["PATH"] ?? "",
-      DATABASE_URL: database.url,
+      // Whatever waits here does so for as long as the test wants.
+      DATABASE_URL: `${database.url}?lock_timeout=0`,
       REDIS_URL: process.env["TEST_REDIS_URL"] ?? "",
       MASTER_KEY: KEY.toString("base64"),
       PORT: String(port),
@@ -127,7 +128,7 @@ async function inTheMiddle(work: (waiting: () => Promise<void>) => Promise<void>
       until("the request waits", async () => {
         const blocked = await db.sql`
           select 1 from pg_stat_activity
-           where application_name = 'reviewrelay-api' and wait_event_type = 'Lock'
+           where application_name = 'reviewrelay-intake' and wait_event_type = 'Lock'
              and datname = current_database()`;
         return blocked.length > 0;
       }),
@@ -138,7 +139,7 @@ async function inTheMiddle(work: (waiting: () => Promise<void>) => Promise<void>
 const noBackends = async () => {
   const [row] = await database.db.sql<{ n: number }[]>`
     select count(*)::int as n from pg_stat_activity
-     where application_name = 'reviewrelay-api' and datname = current_database()`;
+     where application_name like 'reviewrelay-%' and datname = current_database()`;
   return row?.n === 0;
 };
 

@@ -9,6 +9,7 @@ import { readConfig, type Config } from "../../src/lib/config.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { createPasswords } from "../../src/lib/password.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";
+import { createIntake } from "../../src/outbox/intake.ts";
 
 /** The password of every user that the tests make. */
 export const PASSWORD = "correct horse battery staple";
@@ -74,6 +75,7 @@ export async function startApi({
   const deps: TestApi["deps"] = {
     config,
     db,
+    intake: createIntake(db, clock, { connections: 10, share: 10, waitMs: 60_000 }),
     clock,
     log,
     box,

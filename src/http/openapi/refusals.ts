@@ -36,7 +36,7 @@ function codesOfChecks({ path, method, hooks, isBearer, isCounted }: Checked): P
     [isBearer && path.includes("{"), ["not_found"]],
     [takesBody || hooks.query !== undefined, ["validation_failed"]],
     [isCounted, ["rate_limited"]],
-    [true, ["internal_error"]],
+    [true, ["internal_error", "unavailable"]],
   ];
   return codes.flatMap(([applies, some]) => (applies ? some : []));
 }

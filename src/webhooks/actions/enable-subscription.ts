@@ -23,7 +23,7 @@ export async function enableSubscription(
 ): Promise<Subscription> {
   const now = deps.clock.now();
   const { partnerId, id } = found;
-  const enabled = await deps.db.transaction(async (tx) => {
+  const enabled = await deps.intake.transaction([partnerId], async (tx) => {
     const through = stillThere(await lockSequence(tx, id));
     const current = stillThere(await queries.subscriptionById(tx, partnerId, id));
     // Nothing if it was disabled since it was read: then it is enabled like any other.

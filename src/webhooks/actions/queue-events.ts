@@ -30,7 +30,7 @@ export async function sendTest(
 ): Promise<string> {
   const now = deps.clock.now();
   const eventId = ulid(now.getTime());
-  await deps.db.transaction(async (tx) => {
+  await deps.intake.transaction([found.partnerId], async (tx) => {
     const { subscription, lastSequence } = await holdActive(tx, found);
     await entries.appendTest(tx, subscription, { sequence: lastSequence + 1, eventId, now });
     const details = { subscription_id: found.id, event_id: eventId };
@@ -48,7 +48,7 @@ export async function redeliver(
   eventId: string,
 ): Promise<void> {
   const now = deps.clock.now();
-  await deps.db.transaction(async (tx) => {
+  await deps.intake.transaction([found.partnerId], async (tx) => {
     const { subscription, lastSequence } = await holdActive(tx, found);
     if (await entries.isQueued(tx, found.id, eventId)) throw new Problem("already_queued");
     const settled = stillThere(await entries.lastSettled(tx, found.id, eventId));
@@ -116,13 +116,15 @@ export async function recover(
     const { subscription, lastSequence } = held;
     return appendUndelivered(tx, subscription, { ...chunk, lastSequence });
   };
-  let queued = await deps.db.transaction(async (tx) => {
+  let queued = await deps.intake.transaction([found.partnerId], async (tx) => {
     const held = await holdActive(tx, found);
     await auditRecovery(tx, caller, { id: found.id, ...window, found: missed.length, now });
     return append(tx, held, 0);
   });
   for (let from = CHUNK; from < missed.length; from += CHUNK)
-    queued += await deps.db.transaction(async (tx) => append(tx, await hold(tx, found), from));
+    queued += await deps.intake.transaction([found.partnerId], async (tx) =>
+      append(tx, await hold(tx, found), from),
+    );
   if (queued > 0) await wake(deps, found);
   return queued;
 }

@@ -105,12 +105,12 @@ function newSubscription(
  * would be left behind when the queued ones are settled. Many of them are only marked here, and settled after the answer.
  */
 export async function deleteSubscription(
-  deps: Pick<WebhookDeps, "db" | "clock">,
+  deps: Pick<WebhookDeps, "intake" | "clock">,
   { principal, call }: Caller,
   subscription: Subscription,
 ): Promise<void> {
   const now = deps.clock.now();
-  await deps.db.transaction(async (tx) => {
+  await deps.intake.transaction([subscription.partnerId], async (tx) => {
     const { id, shard, deliveryKind } = subscription;
     const through = await queries.deleteSequence(tx, id);
     if (through === undefined) throw new Problem("not_found");

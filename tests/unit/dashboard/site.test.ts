@@ -56,7 +56,16 @@ describe("the dashboard's files", () => {
     const note = (event: string, fields?: object) => void logged.push({ event, ...fields });
     const log = { debug: note, info: note, warn: note, error: note };
     const app = new Elysia({ normalize: false })
-      .use(edge({ clock: systemClock, log, limiter: undefined, trustedProxies: [], looks: [] }))
+      .use(
+        edge({
+          clock: systemClock,
+          log,
+          limiter: undefined,
+          trustedProxies: [],
+          looks: [],
+          isStoreFailure: () => false,
+        }),
+      )
       .use(dashboardSite(() => Promise.reject(new Error("There is no room."))));
     const answer = await app.handle(new Request("http://localhost/dashboard"));
     expect(answer.status).toBe(500);

@@ -78,7 +78,16 @@ interface Thing {
 }
 
 const app = new Elysia({ normalize: false })
-  .use(edge({ clock: systemClock, log, trustedProxies: [], limiter: undefined, looks: [] }))
+  .use(
+    edge({
+      clock: systemClock,
+      log,
+      trustedProxies: [],
+      limiter: undefined,
+      looks: [],
+      isStoreFailure: () => false,
+    }),
+  )
   .use(things)
   .use(health(async () => ({ ready: false, checks: { postgres: "ok", redis: "failed" } })));
 refuseOtherMethods(app, new Set());

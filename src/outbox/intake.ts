@@ -1,0 +1,124 @@
+import type { Db, Tx } from "../../db/client.ts";
+import { isLockTimeout } from "../../db/errors.ts";
+import type { Clock } from "../lib/clock.ts";
+import { unavailable } from "../lib/problem.ts";
+
+/**
+ * The transactions that take the sequence of a subscription, on connections of their own. Whoever appends for a partner
+ * waits for the partner's other appends, so that of these connections a partner has a share alone: one whose sequence
+ * is held keeps the others from nothing.
+ */
+export interface Intake {
+  /**
+   * Runs `work` in a transaction, as `Db` does, once all of these partners have room. Throws `unavailable` if they
+   * have none in time.
+   */
+  transaction<T>(partnerIds: readonly number[], work: (tx: Tx) => Promise<T>): Promise<T>;
+}
+
+interface IntakeOptions {
+  /** All of the pool's. */
+  readonly connections: number;
+  /** Of one partner. */
+  readonly share: number;
+  readonly waitMs: number;
+}
+
+export function createIntake(db: Db, clock: Clock, options: IntakeOptions): Intake {
+  const gate = new Gate(clock, options);
+  return {
+    async transaction(partnerIds, work) {
+      const partners = [...new Set(partnerIds)];
+      await gate.enter(partners);
+      try {
+        const result = await db.transaction(work);
+        gate.unstick(partners);
+        return result;
+      } catch (error) {
+        if (isLockTimeout(error)) gate.stick(partners);
+        throw error;
+      } finally {
+        gate.leave(partners);
+      }
+    },
+  };
+}
+
+interface Waiting {
+  readonly partners: readonly number[];
+  readonly settle: (isAdmitted: boolean) => void;
+}
+
+class Gate {
+  readonly #clock: Clock;
+  readonly #options: IntakeOptions;
+  #free: number;
+  readonly #under = new Map<number, number>();
+  /** Of these somebody waited in vain for a lock, until when that counts if nobody comes through. */
+  readonly #stuckUntilMs = new Map<number, number>();
+  readonly #waiting = new Set<Waiting>();
+
+  constructor(clock: Clock, options: IntakeOptions) {
+    this.#clock = clock;
+    this.#options = options;
+    this.#free = options.connections;
+  }
+
+  async enter(partners: readonly number[]): Promise<void> {
+    // Whoever appends for several would hold the sequences of the others while it waits for the stuck one.
+    if (partners.length > 1 && partners.some((one) => this.#isStuck(one))) throw unavailable();
+    if (this.#admit(partners)) return;
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    const waiting = { partners, settle: resolve };
+    this.#waiting.add(waiting);
+    const settled = new AbortController();
+    void this.#clock.sleep(this.#options.waitMs, settled.signal).then(() => {
+      if (this.#waiting.delete(waiting)) resolve(false);
+    });
+    const isAdmitted = await promise;
+    settled.abort();
+    if (!isAdmitted) throw unavailable();
+  }
+
+  leave(partners: readonly number[]): void {
+    this.#free++;
+    for (const one of partners) {
+      const left = (this.#under.get(one) ?? 1) - 1;
+      if (left > 0) this.#under.set(one, left);
+      else this.#under.delete(one);
+    }
+    for (const waiting of this.#waiting) {
+      if (this.#free === 0) return;
+      if (!this.#admit(waiting.partners)) continue;
+      this.#waiting.delete(waiting);
+      waiting.settle(true);
+    }
+  }
+
+  /** Nobody knows for whose sequence it was if they are several. */
+  stick([partner, ...others]: readonly number[]): void {
+    if (partner === undefined || others.length > 0) return;
+    this.#stuckUntilMs.set(partner, this.#clock.monotonicMs() + this.#options.waitMs);
+  }
+
+  unstick(partners: readonly number[]): void {
+    for (const one of partners) this.#stuckUntilMs.delete(one);
+  }
+
+  #isStuck(partnerId: number): boolean {
+    return (this.#stuckUntilMs.get(partnerId) ?? 0) > this.#clock.monotonicMs();
+  }
+
+  /** All of them at once or none: whoever held room of one while waiting for another would hold it back. */
+  #admit(partners: readonly number[]): boolean {
+    if (this.#free === 0 || !partners.every((one) => this.#hasRoom(one))) return false;
+    this.#free--;
+    for (const one of partners) this.#under.set(one, (this.#under.get(one) ?? 0) + 1);
+    return true;
+  }
+
+  #hasRoom(partnerId: number): boolean {
+    const share = this.#isStuck(partnerId) ? 1 : this.#options.share;
+    return (this.#under.get(partnerId) ?? 0) < share;
+  }
+}

@@ -1,0 +1,106 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { createHmac } from "node:crypto";
+import { createServer, type AddressInfo } from "node:net";
+import { join } from "node:path";
+
+import { BASE_PATH } from "../../src/http/base-path.ts";
+import type { TestProvider } from "./factory.ts";
+import { until } from "./receiver.ts";
+
+const ROOT = join(import.meta.dir, "../..");
+const READY_MS = 60_000;
+
+export interface ProcessAnswer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: Readonly<Record<string, unknown>>;
+}
+
+/** The API as a process of its own, with its real connections and limits. */
+export class ApiProcess {
+  readonly root: string;
+  readonly #child: ChildProcess;
+  #said = "";
+
+  private constructor(port: number, env: Readonly<Record<string, string>>) {
+    this.root = `http://127.0.0.1:${port}`;
+    this.#child = spawn(process.execPath, ["src/main.ts", "api"], {
+      cwd: ROOT,
+      env: {
+        PATH: process.env["PATH"] ?? "",
+        REDIS_URL: process.env["TEST_REDIS_URL"] ?? "",
+        RATE_LIMITS: "off",
+        LOG_LEVEL: "warn",
+        ...env,
+        PORT: String(port),
+        PARENT_PID: String(process.pid),
+      },
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    const take = (chunk: Buffer) => void (this.#said += chunk.toString());
+    this.#child.stdout?.on("data", take);
+    this.#child.stderr?.on("data", take);
+  }
+
+  /** Needs `DATABASE_URL` and `MASTER_KEY`; comes back once it is ready. */
+  static async start(env: Readonly<Record<string, string>>): Promise<ApiProcess> {
+    const api = new ApiProcess(await freePort(), env);
+    await until("the API is ready", () => api.isReady(), READY_MS);
+    return api;
+  }
+
+  /** The exit status and what it said, of one that does not start. */
+  static async fail(env: Readonly<Record<string, string>>): Promise<[number | null, string]> {
+    const api = new ApiProcess(await freePort(), env);
+    const status = await new Promise<number | null>((resolve) => api.#child.once("exit", resolve));
+    return [status, api.#said];
+  }
+
+  get said(): string {
+    return this.#said;
+  }
+
+  async isReady(): Promise<boolean> {
+    return (await this.call("GET", `${this.root}/readyz`).catch(() => undefined))?.status === 200;
+  }
+
+  async call(method: string, url: string, init: RequestInit = {}): Promise<ProcessAnswer> {
+    const response = await fetch(url, { method, ...init });
+    const body: unknown = await response.json();
+    return { status: response.status, headers: response.headers, body: { ...Object(body) } };
+  }
+
+  async login(email: string, password: string): Promise<ProcessAnswer> {
+    return this.call("POST", `${this.root}${BASE_PATH}/login`, {
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify({ email, password }),
+    });
+  }
+
+  /** Reports as the provider's puller does. */
+  async report(
+    { slug, secret }: TestProvider,
+    events: readonly unknown[],
+    signal?: AbortSignal,
+  ): Promise<ProcessAnswer> {
+    const body = JSON.stringify({ events });
+    const digest = createHmac("sha256", secret).update(body).digest("hex");
+    return this.call("POST", `${this.root}${BASE_PATH}/providers/${slug}/events`, {
+      headers: { "Content-Type": "application/json", "X-Provider-Signature": `sha256=${digest}` },
+      body,
+      ...(signal && { signal }),
+    });
+  }
+
+  kill(): void {
+    this.#child.kill("SIGKILL");
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
