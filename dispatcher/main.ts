@@ -11,6 +11,7 @@ import { createSchedule } from "../src/outbox/schedule.ts";
 import { createDeliver } from "./delivery/deliver.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { HttpClient } from "./http/client.ts";
+import { setClock } from "./shards/lease-queries.ts";
 import { createLeases } from "./shards/leases.ts";
 import { PostgresClock } from "./shards/postgres-clock.ts";
 import { MAIL_RETRY_DELAYS_MS } from "./mail/decide.ts";
@@ -50,7 +51,7 @@ const leaseDb = connect(config.databaseUrl, {
   max: LEASE_CONNECTIONS,
   name: "reviewrelay-dispatcher-lease",
 });
-await reachableOrExit("DATABASE_URL", () => ping(db), clock);
+await reachableOrExit("DATABASE_URL", () => setClock(leaseDb, clock), clock);
 const redis = openRedis(config.redisUrl, log, () =>
   unreachable("REDIS_URL", "no connection for a minute."),
 );

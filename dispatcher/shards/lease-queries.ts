@@ -2,9 +2,10 @@ import { and, asc, eq, exists, inArray, isNull, sql } from "drizzle-orm";
 
 import type { Db, DbOrTx, Tx } from "../../db/client.ts";
 import { dispatchers, shards } from "../../db/schema/dispatchers.ts";
-import { rows, statement } from "../../db/statement.ts";
+import { instant, rows, statement } from "../../db/statement.ts";
 import type { Claim } from "./claim.ts";
 import type { Heartbeat } from "./heartbeats.ts";
+import type { PostgresClock } from "./postgres-clock.ts";
 
 // What updates by a list is SQL.
 
@@ -26,6 +27,21 @@ export async function renewDispatcher(db: Db, id: string): Promise<Date | undefi
     .where(eq(dispatchers.id, id))
     .returning({ now: NOW.mapWith(renewedAt) });
   return renewed?.now;
+}
+
+const time = statement({
+  name: "leases.time",
+  reason: "It is of no table.",
+  params: {},
+  columns: { now: instant },
+  text: () => sql`select now() as now`,
+});
+
+/** Sets the clock before anything is named or decided by it: a renewal would be too late. */
+export async function setClock(db: Db, clock: PostgresClock): Promise<void> {
+  const askedMs = clock.monotonicMs();
+  const [row] = await db.run(time, {});
+  if (row !== undefined) clock.heard(row.now, askedMs);
 }
 
 /** In the order of the key, which a plan can walk without reading the table as a whole. */

@@ -9,7 +9,7 @@ import type { MailTransport } from "../../dispatcher/mail/transport.ts";
 import { createStore } from "../../dispatcher/store/store.ts";
 import { createUlids } from "../../dispatcher/store/ulids.ts";
 import type { RawDb } from "../../db/client.ts";
-import { systemClock } from "../../src/lib/clock.ts";
+import { systemClock, type Clock } from "../../src/lib/clock.ts";
 import { parseNetworks } from "../../src/lib/egress.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { connectRedis } from "../../src/lib/redis.ts";
@@ -65,9 +65,11 @@ export function startDispatcher(deps: {
   mailTransport?: MailTransport;
   log?: Log;
   wrap?: (deliver: Deliver) => Deliver;
+  /** That of the process; the machine's if none is given. */
+  clock?: Clock;
 }): RunningDispatcher {
   const log = deps.log ?? silentLog;
-  const clock = new PostgresClock(systemClock);
+  const clock = new PostgresClock(deps.clock ?? systemClock);
   const client = new HttpClient({
     policy: { allowHttp: true, allowedNetworks: parseNetworks("127.0.0.0/8") },
     timeoutMs: deps.timeoutMs ?? 60_000,
