@@ -57,11 +57,11 @@ async function insertAttempt(subscription: string, one: Attempt, sequence: numbe
     insert into delivery_attempts
       (id, subscription_id, sequence, event_id, event, round, attempt, started_at, duration_ms, outcome, status_code,
        error_code, request_headers, request_body, response_headers, response_excerpt, response_truncated,
-       next_attempt_at)
+       next_attempt_at, possibly_repeated)
     values
       (${one.id}, ${subscription}, ${sequence}, ${one.eventId}, ${one.event}, 1, 1, ${one.startedAt}, 12,
        ${one.outcome}, 500, 'http_status', '{"X-SVC-Attempt":"1"}', '{"a":1}', '{"Server":["x","y"]}', 'oops', false,
-       ${nextAttemptAt})`;
+       ${nextAttemptAt}, ${one.outcome === "retry"})`;
 }
 
 const list = (query = "") =>
@@ -94,6 +94,8 @@ describe("the attempts of a subscription", () => {
       response_excerpt: "oops",
       response_truncated: false,
       next_attempt_at: new Date(start + 60_000).toISOString().replace("Z", "+00:00"),
+      possibly_repeated: true,
+      resent: false,
     });
   });
 

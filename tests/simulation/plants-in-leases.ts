@@ -152,7 +152,7 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
   },
   {
     name: "unsafe-after-suspension",
-    seed: 2,
+    seed: 49,
     bug: "A process that was suspended goes by its monotonic clock alone, and sends before it looks at its lease.",
     async grow() {
       const { PostgresClock } = await import("../../src/lib/postgres-clock.ts");

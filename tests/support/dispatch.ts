@@ -9,7 +9,7 @@ import type { MailTransport } from "../../dispatcher/mail/transport.ts";
 import { createStore } from "../../dispatcher/store/store.ts";
 import { createUlids } from "../../dispatcher/store/ulids.ts";
 import type { RawDb } from "../../db/client.ts";
-import { systemClock } from "../../src/lib/clock.ts";
+import { systemClock, type Clock } from "../../src/lib/clock.ts";
 import { parseNetworks } from "../../src/lib/egress.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { connectRedis } from "../../src/lib/redis.ts";
@@ -57,7 +57,6 @@ export function startDispatcher(deps: {
   db: RawDb;
   box: SecretBox;
   schedule: Schedule;
-  clock?: PostgresClock;
   retryDelaysMs?: readonly number[];
   timeoutMs?: number;
   /** Other bounds, look-up, certificates or policy of its HTTP client. */
@@ -66,9 +65,12 @@ export function startDispatcher(deps: {
   mailTransport?: MailTransport;
   log?: Log;
   wrap?: (deliver: Deliver) => Deliver;
+  /** That of the process; the machine's if none is given. */
+  clock?: Clock;
 }): RunningDispatcher {
   const log = deps.log ?? silentLog;
-  const clock = deps.clock ?? new PostgresClock(systemClock);
+  const given = deps.clock ?? systemClock;
+  const clock = given instanceof PostgresClock ? given : new PostgresClock(given);
   const client = new HttpClient({
     policy: { allowHttp: true, allowedNetworks: parseNetworks("127.0.0.0/8") },
     timeoutMs: deps.timeoutMs ?? 60_000,
