@@ -46,8 +46,19 @@ export function planCases(sizes: PlanSizes): PlanCase[] {
   return [...loads(), ...commits(), ...appends(), ...shards(sizes), ...reads()];
 }
 
-function request(one: Pick<LoadRequest, "id" | "shard">, more: Partial<LoadRequest> = {}): LoadRequest {
-  return { id: one.id, shard: one.shard, generation: 1, after: 0, limit: 64, exceptReviews: [], ...more };
+function request(
+  one: Pick<LoadRequest, "id" | "shard">,
+  more: Partial<LoadRequest> = {},
+): LoadRequest {
+  return {
+    id: one.id,
+    shard: one.shard,
+    generation: 1,
+    after: 0,
+    limit: 64,
+    exceptReviews: [],
+    ...more,
+  };
 }
 
 function loads(): PlanCase[] {
@@ -63,7 +74,11 @@ function loads(): PlanCase[] {
     load("64 but for 8 reviews", 450, [request(HOT, { exceptReviews: reviews })]),
     load("the neighbour of the long queue", 40, [request(NEIGHBOUR)]),
     load("settings alone", 30, [request(HOT, { limit: 0 })]),
-    load(`${LOADS} subscriptions`, LOADS * 20, Array.from({ length: LOADS }, (_, n) => request(other(n + 1)))),
+    load(
+      `${LOADS} subscriptions`,
+      LOADS * 20,
+      Array.from({ length: LOADS }, (_, n) => request(other(n + 1))),
+    ),
   ];
 }
 
@@ -92,7 +107,12 @@ function record(sequence: number, decision: Decision): AttemptRecord {
 }
 
 function commits(): PlanCase[] {
-  const commit = (name: string, bound: number, records: readonly AttemptRecord[], repeated = false): PlanCase => ({
+  const commit = (
+    name: string,
+    bound: number,
+    records: readonly AttemptRecord[],
+    repeated = false,
+  ): PlanCase => ({
     name: `commit, ${name}`,
     bound,
     run: (db) => commitAttempts(db, DISPATCHER, { records, repeated, now: new Date() }),
@@ -140,7 +160,11 @@ function appends(): PlanCase[] {
     bound,
     run: (db) =>
       db.transaction((tx) =>
-        recordActions(tx, Array.from({ length: count }, (_, n) => action(n)), new Date()),
+        recordActions(
+          tx,
+          Array.from({ length: count }, (_, n) => action(n)),
+          new Date(),
+        ),
       ),
   });
   return [append(1, 150), append(100, 100 * 90)];

@@ -25,7 +25,10 @@ const latency = Type.Object({ p50: milliseconds, p95: milliseconds, p99: millise
 /** Contract 6.17; `expired_24h` is how health tells of what was held for too long (contract 7.9). */
 export const HealthObject = Type.Object(
   {
-    pending: Type.Integer({ description: "Events queued. Behind the first 10,000 numbers each counts, also of an event that went ahead of its turn." }),
+    pending: Type.Integer({
+      description:
+        "Events queued. Behind the first 10,000 numbers each counts, also of an event that went ahead of its turn.",
+    }),
     held: Type.Integer({ description: "The same while the subscription is disabled." }),
     oldest_pending_age_s: orNull(Type.Integer(), {
       description: "How long the first queued event has been waiting.",

@@ -28,14 +28,10 @@ export function createStore(deps: StoreDeps, process: Process): DispatchStore {
       monitor.loading(process, requests);
       const { snapshotMs, found } = await network.call(process, { server, name: "load" }, () => ({
         snapshotMs: world.nowMs,
-        found: requests.map((one) => [
-          activeSubscription(tables, one.id),
-          nextEntries(tables, one),
-        ] as const),
+        found: readAll(tables, requests),
       }));
-      return requests.map((request, i) => {
+      return found.map(({ request, subscription, entries }) => {
         monitor.loaded(process, request.id, snapshotMs);
-        const [subscription, entries = []] = found[i] ?? [];
         return toLoaded(request, subscription, entries);
       });
     },
@@ -52,6 +48,15 @@ export function createStore(deps: StoreDeps, process: Process): DispatchStore {
         sweepShards(tables, shards, world.wallMs),
       ),
   };
+}
+
+/** Subscriptions and entries as they are at one moment. */
+export function readAll(tables: Tables, requests: readonly LoadRequest[]) {
+  return requests.map((request) => ({
+    request,
+    subscription: activeSubscription(tables, request.id),
+    entries: nextEntries(tables, request),
+  }));
 }
 
 function activeSubscription(tables: Tables, id: string): Subscription | undefined {

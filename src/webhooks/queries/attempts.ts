@@ -86,12 +86,7 @@ export async function attemptsOfEvent(
   const rows = await db
     .select(WHOLE)
     .from(deliveryAttempts)
-    .where(
-      and(
-        eq(deliveryAttempts.eventId, eventId),
-        isAmongFew(subscriptionId),
-      ),
-    )
+    .where(and(eq(deliveryAttempts.eventId, eventId), isAmongFew(subscriptionId)))
     .orderBy(desc(deliveryAttempts.id))
     .limit(limit);
   return rows.toReversed();
