@@ -97,7 +97,7 @@ export async function fillPlans(db: RawDb, sizes: PlanSizes): Promise<void> {
     await tx.sql.unsafe(`
       insert into outbox (shard, subscription_id, sequence, event_id, event, payload_mode, review_history_id, review_id,
                           recorded_at)
-      select n % ${SHARDS}, ${idSql("SUB", "n")}, s, ${idSql("EVENT", `n % ${SEED_ROWS} + 1`)},
+      select n % ${SHARDS}, ${idSql("SUB", "n")}, s, ${idSql("OTHER", "n")},
              'review_received', 'full', n % ${SEED_ROWS} + 1, 1, now()
         from (select n from generate_series(1, ${sizes.others + 1}) n where n <> ${HOT_N}) n, generate_series(1, ${QUEUED_BY_OTHERS}) s`);
   });
