@@ -17,6 +17,7 @@ import { recordActions } from "../../src/outbox/queries.ts";
 import { SHARDS } from "../../src/outbox/schedule.ts";
 import type { AttemptFilter } from "../../src/webhooks/delivery-model.ts";
 import { showHealth, showStats } from "../../src/webhooks/actions/stats.ts";
+import { bucketFloor } from "../../src/webhooks/stats.ts";
 import { attemptsOf, attemptsOfEvent, attemptsSince } from "../../src/webhooks/queries/attempts.ts";
 import { deliveryOf } from "../../src/webhooks/queries/entries.ts";
 import { subscriptionById, subscriptionsOf } from "../../src/webhooks/queries/subscriptions.ts";
@@ -221,7 +222,8 @@ function reads(): PlanCase[] {
     if (found === undefined) throw new Error("The subscription is gone.");
     return found;
   };
-  const hours = { since, until: new Date(), stepMs: HOUR_MS, origin: since };
+  const hour = bucketFloor(since, HOUR_MS);
+  const hours = { since: hour, until: new Date(), stepMs: HOUR_MS, origin: hour };
   return [
     list("all", {}),
     list("of an event value", { event: "review_removed" }),

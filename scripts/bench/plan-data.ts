@@ -23,7 +23,8 @@ const DAYS = 5;
 
 /** Ids are as long as ULIDs. */
 const idOf = (kind: string, n: number) => `${kind}${String(n).padStart(26 - kind.length, "0")}`;
-const idSql = (kind: string, n: string) => `'${kind}' || lpad((${n})::text, ${26 - kind.length}, '0')`;
+const idSql = (kind: string, n: string) =>
+  `'${kind}' || lpad((${n})::text, ${26 - kind.length}, '0')`;
 
 export interface PlanKey {
   readonly id: string;
@@ -96,7 +97,7 @@ export async function fillPlans(db: RawDb, sizes: PlanSizes): Promise<void> {
     await tx.sql.unsafe(`
       insert into outbox (shard, subscription_id, sequence, event_id, event, payload_mode, review_history_id, review_id,
                           recorded_at)
-      select n % ${SHARDS}, ${idSql("SUB", "n")}, s, ${idSql("EVENT", `n % ${SEED_ROWS} + 1`)},
+      select n % ${SHARDS}, ${idSql("SUB", "n")}, s, ${idSql("OTHER", "n")},
              'review_received', 'full', n % ${SEED_ROWS} + 1, 1, now()
         from (select n from generate_series(1, ${sizes.others + 1}) n where n <> ${HOT_N}) n, generate_series(1, ${QUEUED_BY_OTHERS}) s`);
   });
@@ -159,7 +160,9 @@ async function fillDay(db: RawDb, { attempts, others }: PlanSizes, back: number)
 /** Without the checks of foreign keys, which would take most of the time. */
 async function apart(db: RawDb, work: (tx: RawTx) => Promise<void>): Promise<void> {
   await db.transaction(async (tx) => {
-    await tx.sql.unsafe("set local session_replication_role = replica; set local maintenance_work_mem = '256MB'");
+    await tx.sql.unsafe(
+      "set local session_replication_role = replica; set local maintenance_work_mem = '256MB'",
+    );
     await work(tx);
   });
 }

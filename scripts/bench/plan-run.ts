@@ -1,6 +1,12 @@
 // Fills a migrated database and reads every hot statement in each state of the planner's statistics.
 import { connect, type RawDb } from "../../db/client.ts";
-import { keepPlans, readingOf, type PlanMode, type Reading, type WatchedDb } from "./plan-blocks.ts";
+import {
+  keepPlans,
+  readingOf,
+  type PlanMode,
+  type Reading,
+  type WatchedDb,
+} from "./plan-blocks.ts";
 import { planCases, type PlanCase } from "./plan-cases.ts";
 import { fillPlans, seedPlans, STATISTICS, type PlanSizes } from "./plan-data.ts";
 

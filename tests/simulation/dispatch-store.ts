@@ -37,18 +37,15 @@ export function createStore(deps: StoreDeps, process: Process): DispatchStore {
       const [{ snapshotMs, found }, lastSequences] = await Promise.all([
         network.call(process, { server, name: "load" }, () => ({
           snapshotMs: world.nowMs,
-          found: requests.map(
-            (one) => [activeSubscription(tables, one.id), nextEntries(tables, one)] as const,
-          ),
+          found: readAll(tables, requests),
         })),
         // A statement of its own, which may see another state.
         network.call(process, { server, name: "load sequences" }, () =>
           requests.map((one) => lastSequence(tables, one)),
         ),
       ]);
-      return requests.map((request, i) => {
+      return found.map(({ request, subscription, entries }, i) => {
         monitor.loaded(process, request, snapshotMs);
-        const [subscription, entries = []] = found[i] ?? [];
         return toLoaded(request, subscription, { entries, lastSequence: lastSequences[i] });
       });
     },
@@ -106,6 +103,15 @@ function openMarks(tables: Tables, shards: readonly number[]): Mark[] {
       found.push({ ...rest, subscriptionId: id, shard, settledAt: new Date(EPOCH_MS + settledMs) });
     }
   return found;
+}
+
+/** Subscriptions and entries as they are at one moment. */
+export function readAll(tables: Tables, requests: readonly LoadRequest[]) {
+  return requests.map((request) => ({
+    request,
+    subscription: activeSubscription(tables, request.id),
+    entries: nextEntries(tables, request),
+  }));
 }
 
 function activeSubscription(tables: Tables, id: string): Subscription | undefined {
