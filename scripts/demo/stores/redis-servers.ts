@@ -89,11 +89,6 @@ export async function startSentinels(): Promise<Sentinels> {
     ),
   );
   const servers = [first, second] as const;
-  const field = async (sentinel: RedisServer, name: string) => {
-    const answer = await sentinel.ask("SENTINEL", "MASTER", "main");
-    const fields = Array.isArray(answer) ? answer.map(String) : [];
-    return fields[fields.indexOf(name) + 1];
-  };
   const sentinels: Sentinels = {
     url: `redis+sentinel://${watching.map(({ port }) => `127.0.0.1:${port}`).join(",")}/main`,
     servers,
@@ -120,6 +115,13 @@ export async function startSentinels(): Promise<Sentinels> {
   };
   await sentinels.settled();
   return sentinels;
+}
+
+/** What a Sentinel says of the master. */
+async function field(sentinel: RedisServer, name: string): Promise<string | undefined> {
+  const answer = await sentinel.ask("SENTINEL", "MASTER", "main");
+  const fields = Array.isArray(answer) ? answer.map(String) : [];
+  return fields[fields.indexOf(name) + 1];
 }
 
 /** Three masters that share the slots. */
