@@ -25,6 +25,12 @@ const SHOWN = 3;
 
 const folder = mkdtempSync(join(tmpdir(), "reviewrelay-chaos-"));
 chmodSync(folder, 0o711);
+// Whoever ends this ends what it started, by the way that a round ends.
+const ended = new Promise<never>((_, reject) => {
+  for (const name of ["SIGINT", "SIGTERM"] as const)
+    process.once(name, () => reject(new Error(`Ended by ${name}.`)));
+});
+ended.catch(() => undefined);
 let failed = 0;
 console.log(`Seed ${values.seed}, ${values.rounds} rounds, ${moods}.`);
 for (let round = 1; round <= Number(values.rounds); round++) {
@@ -35,6 +41,7 @@ for (let round = 1; round <= Number(values.rounds); round++) {
     seed,
     moods,
     folder: home,
+    ended,
     troubleMs: Number(values.seconds) * 1_000,
   });
   const findings = judge(played.facts);

@@ -29,6 +29,8 @@ export interface RoundOptions {
   readonly folder: string;
   /** How long things are written, asked for and broken. */
   readonly troubleMs: number;
+  /** Rejects when somebody ends the whole. */
+  readonly ended: Promise<never>;
 }
 
 const PARTNERS = 8;
@@ -95,7 +97,10 @@ export async function playRound(options: RoundOptions): Promise<Played> {
     });
     const db = connect(postgres.url, { max: 2, name: "chaos" });
     stops.push(() => db.close());
-    return await play({ ...options, key, random }, { stage, db, hosts });
+    return await Promise.race([
+      play({ ...options, key, random }, { stage, db, hosts }),
+      options.ended,
+    ]);
   } finally {
     for (const stop of stops.toReversed()) await stop();
   }

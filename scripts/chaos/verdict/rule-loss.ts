@@ -90,11 +90,19 @@ export const wantedIsQueued: Rule = (facts) =>
           (one.state === "deleted" || skips.some((skip) => skip.committedMs >= row.recordedMs));
         if (verdict === "wanted" && !isQueued && !isDropped)
           return [finding("nothing lost", `${row.eventId} never came to ${one.id}`, [one, row])];
-        if (verdict === "unwanted" && isQueued)
+        if (verdict === "unwanted" && isQueued && !isRecovered(row, operations))
           return [finding("only what is wanted", `${row.eventId} came to ${one.id}`, [one, row])];
         return [];
       });
   });
+
+/** A recovery goes by the filter of its own time, whatever the filter was when the event was recorded. */
+function isRecovered(row: HistoryRow, operations: readonly Operation[]): boolean {
+  return operations.some(
+    ({ kind, endedMs, status }) =>
+      kind === "recover" && (status === undefined || (status < 300 && endedMs >= row.recordedMs)),
+  );
+}
 
 function queuedEvents(facts: Facts, id: string): Set<string> {
   const rows = [...facts.queued, ...facts.settled, ...facts.attempts, ...facts.batchEntries];

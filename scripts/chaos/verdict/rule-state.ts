@@ -50,8 +50,12 @@ export function replay(
   );
   const disabled: Span[] = [];
   let possible: State[] = [{ state: "active", failures: 0 }];
+  let fromMs = 0;
   for (const change of changes) {
-    const next = withReset(possible, enables, change.atMs).map((state) => after(state, change));
+    const next = withReset(possible, enables, { fromMs, untilMs: change.atMs }).map((state) =>
+      after(state, change),
+    );
+    fromMs = change.atMs;
     const [wasDown, isDown] = [possible, next].map((all) =>
       all.every(({ state }) => state === "disabled"),
     );
@@ -61,7 +65,10 @@ export function replay(
     if (wasDown && !isDown && open !== undefined) open.untilMs = change.atMs;
     possible = distinct(next);
   }
-  return { possible: distinct(withReset(possible, enables, Number.POSITIVE_INFINITY)), disabled };
+  return {
+    possible: distinct(withReset(possible, enables, { fromMs, untilMs: Number.POSITIVE_INFINITY })),
+    disabled,
+  };
 }
 
 /** One commit writes the records of a subscription in the order of their ids. */
@@ -72,11 +79,11 @@ function orderOf(change: Change): string {
 function withReset(
   possible: readonly State[],
   enables: readonly Operation[],
-  atMs: number,
+  { fromMs, untilMs }: Span,
 ): readonly State[] {
   const isAsked = enables.some(
     ({ startedMs, endedMs, status }) =>
-      startedMs <= atMs && (status === undefined || atMs <= endedMs + CLOCKS_MS),
+      startedMs <= untilMs && (status === undefined || endedMs + CLOCKS_MS >= fromMs),
   );
   const active = possible.some(({ state }) => state === "active");
   return isAsked && active ? [...possible, { state: "active", failures: 0 }] : possible;
