@@ -1,4 +1,4 @@
-// `bun run chaos [--rounds 5] [--seed N] [--moods calm|full]`: in each round real stores behind proxies, two API
+// `bun run chaos [--rounds 5] [--seed N] [--moods calm|full] [--pooler never|sometimes|always]`: in each round real stores behind proxies, two API
 // processes, two or three dispatchers and receivers of every mood, all on loopback, all of them mistreated while clients
 // write and owners change their subscriptions. Then the tables and what the receivers got are judged. The first round
 // that has something wrong ends it; its folder is kept, with the logs of all processes and the facts.
@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 
+import { hasPooler } from "./chaos/pooler.ts";
 import { type Played, playRound } from "./chaos/round.ts";
 import type { Facts, Finding } from "./chaos/verdict/facts.ts";
 import { judge } from "./chaos/verdict/verdict.ts";
@@ -16,11 +17,17 @@ const { values } = parseArgs({
     rounds: { type: "string", default: "5" },
     seed: { type: "string", default: String(Date.now() % 1_000_000) },
     moods: { type: "string", default: "full" },
+    pooler: { type: "string", default: "never" },
     seconds: { type: "string", default: "30" },
     "keep-going": { type: "boolean", default: false },
   },
 });
 const moods = values.moods === "calm" ? "calm" : "full";
+const pooler = (["sometimes", "always"] as const).find((one) => one === values.pooler) ?? "never";
+if (pooler !== "never" && !hasPooler()) {
+  console.log("There is no pgbouncer on this machine: install it, or leave --pooler out.");
+  process.exit(1);
+}
 const SHOWN = 3;
 
 const folder = mkdtempSync(join(tmpdir(), "reviewrelay-chaos-"));
@@ -42,6 +49,7 @@ for (let round = 1; round <= Number(values.rounds); round++) {
     moods,
     folder: home,
     ended,
+    pooler,
     troubleMs: Number(values.seconds) * 1_000,
   });
   const findings = judge(played.facts);

@@ -1,7 +1,8 @@
 import type { Prng } from "../../tests/simulation/prng.ts";
 import { nowMs } from "./now.ts";
 import type { Supervised } from "./processes.ts";
-import type { ChaosPostgres, ChaosRedis } from "./stores.ts";
+import type { ChaosPostgres } from "./postgres.ts";
+import type { ChaosRedis } from "./redis.ts";
 import type { Fault } from "./verdict/facts.ts";
 
 export type Moods = "calm" | "full";
@@ -90,6 +91,11 @@ const KINDS: readonly Kind[] = [
     target: "postgres",
     play: ({ random, postgres }) => postgres.proxy.slow(random.int(20, 250), 5_000),
   },
+  {
+    kind: "full disk",
+    target: "postgres",
+    play: ({ random, postgres }) => postgres.fillDisk?.(random.between(...PAUSE_MS)),
+  },
   { kind: "connections reset", target: "postgres", play: ({ postgres }) => postgres.proxy.reset() },
   { kind: "FLUSHALL", target: "redis", isCalm: true, play: ({ redis }) => redis.flush() },
   {
@@ -119,7 +125,11 @@ const KINDS: readonly Kind[] = [
 /** Plays some faults at random moments of a time, no two of them at one process or store. */
 export async function playFaults(deps: FaultDeps, forMs: number): Promise<void> {
   const { random, moods } = deps;
-  const kinds = KINDS.filter(({ isCalm }) => moods === "full" || isCalm);
+  const kinds = KINDS.filter(
+    ({ kind, isCalm }) =>
+      (moods === "full" || isCalm) &&
+      (kind !== "full disk" || deps.postgres.fillDisk !== undefined),
+  );
   const stores = { isBusy: false };
   const plan = Array.from({ length: random.int(LEAST, MOST) }, () => ({
     kind: random.pick(kinds),

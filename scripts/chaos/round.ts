@@ -5,20 +5,16 @@ import { join } from "node:path";
 import { connect, type RawDb } from "../../db/client.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";
 import { Prng } from "../../tests/simulation/prng.ts";
+import { freePort } from "./addresses.ts";
 import { Client } from "./client.ts";
 import { type Moods, playFaults } from "./faults.ts";
 import { nowMs } from "./now.ts";
 import { Operator } from "./operations.ts";
+import { type ChaosPostgres, type PostgresWishes, startPostgres } from "./postgres.ts";
 import { type Supervised, supervise } from "./processes.ts";
 import { countLeft, readTables } from "./read-facts.ts";
+import { type ChaosRedis, startRedis } from "./redis.ts";
 import { type Mood, type Receivers, startReceivers } from "./receivers.ts";
-import {
-  type ChaosPostgres,
-  type ChaosRedis,
-  freePort,
-  startPostgres,
-  startRedis,
-} from "./stores.ts";
 import { addTenants } from "./tenants.ts";
 import type { Fault, Facts, Operation } from "./verdict/facts.ts";
 import { type Written, write } from "./writers.ts";
@@ -26,6 +22,8 @@ import { type Written, write } from "./writers.ts";
 export interface RoundOptions {
   readonly seed: number;
   readonly moods: Moods;
+  /** Whether PgBouncer stands in the path. */
+  readonly pooler: "never" | "sometimes" | "always";
   readonly folder: string;
   /** How long things are written, asked for and broken. */
   readonly troubleMs: number;
@@ -84,7 +82,7 @@ export async function playRound(options: RoundOptions): Promise<Played> {
   const key = randomBytes(32);
   const stops: (() => Promise<void> | void)[] = [];
   try {
-    const postgres = await startPostgres(folder);
+    const postgres = await startPostgres(folder, wishesOf(options, random));
     stops.push(() => postgres.stop());
     const redis = await startRedis(folder);
     stops.push(() => redis.stop());
@@ -104,6 +102,15 @@ export async function playRound(options: RoundOptions): Promise<Played> {
   } finally {
     for (const stop of stops.toReversed()) await stop();
   }
+}
+
+function wishesOf({ moods, pooler }: RoundOptions, random: Prng): PostgresWishes {
+  const [drawn, hasSmallDisk] = [random.chance(1 / 3), random.chance(1 / 4)];
+  const isFull = moods === "full";
+  return {
+    hasPooler: pooler === "always" || (pooler === "sometimes" && isFull && drawn),
+    hasSmallDisk: isFull && hasSmallDisk,
+  };
 }
 
 type Drawn = RoundOptions & { readonly key: Uint8Array; readonly random: Prng };
