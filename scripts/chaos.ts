@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 
-import { hasPooler } from "./chaos/pooler.ts";
+import { findPooler } from "./chaos/pooler.ts";
 import { type Played, playRound } from "./chaos/round.ts";
 import type { Facts, Finding } from "./chaos/verdict/facts.ts";
 import { judge } from "./chaos/verdict/verdict.ts";
@@ -24,7 +24,7 @@ const { values } = parseArgs({
 });
 const moods = values.moods === "calm" ? "calm" : "full";
 const pooler = (["sometimes", "always"] as const).find((one) => one === values.pooler) ?? "never";
-if (pooler !== "never" && !hasPooler()) {
+if (pooler !== "never" && findPooler() === null) {
   console.log("There is no pgbouncer on this machine: install it, or leave --pooler out.");
   process.exit(1);
 }
@@ -51,6 +51,9 @@ for (let round = 1; round <= Number(values.rounds); round++) {
     ended,
     pooler,
     troubleMs: Number(values.seconds) * 1_000,
+  }).catch((error: unknown) => {
+    console.log(`Round ${round} (seed ${seed}) could not be played; its logs are in ${home}.`);
+    throw error;
   });
   const findings = judge(played.facts);
   report(played, { round, seed, seconds: (performance.now() - startedMs) / 1_000 });

@@ -96,6 +96,11 @@ const KINDS: readonly Kind[] = [
     target: "postgres",
     play: ({ random, postgres }) => postgres.fillDisk?.(random.between(...PAUSE_MS)),
   },
+  {
+    kind: "row locked",
+    target: "lock",
+    play: ({ random, postgres }) => postgres.lockRow(random.between(...PAUSE_MS)),
+  },
   { kind: "connections reset", target: "postgres", play: ({ postgres }) => postgres.proxy.reset() },
   { kind: "FLUSHALL", target: "redis", isCalm: true, play: ({ redis }) => redis.flush() },
   {
@@ -143,7 +148,7 @@ export async function playFaults(deps: FaultDeps, forMs: number): Promise<void> 
       const from = kind.target === "api" ? deps.apis : deps.dispatchers;
       const idle = from.filter((one) => !one.isBusy);
       const one = idle[Math.floor(which * idle.length)];
-      const isStore = kind.target === "postgres" || kind.target === "redis";
+      const isStore = kind.target !== "api" && kind.target !== "dispatcher";
       if (one === undefined || (isStore && stores.isBusy)) return;
       const busy = isStore ? stores : one;
       busy.isBusy = true;

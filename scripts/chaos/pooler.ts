@@ -12,8 +12,9 @@ const READY_WITHIN_MS = 5_000;
 /** Debian's unprivileged account: PgBouncer does not run as root. */
 const NOBODY = { uid: 65_534, gid: 65_534 };
 
-export function hasPooler(): boolean {
-  return Bun.which("pgbouncer") !== null;
+/** Where it is installed. */
+export function findPooler(): string | null {
+  return Bun.which("pgbouncer");
 }
 
 /** PgBouncer in transaction mode, in front of one database. */
@@ -47,7 +48,11 @@ export async function startPooler(
     for (const path of [home, config, users]) chownSync(path, owner.uid, owner.gid);
   chmodSync(home, 0o700);
   const log = openSync(join(folder, "pgbouncer.log"), "a");
-  const child = spawn("pgbouncer", [config], { ...owner, cwd: "/", stdio: ["ignore", log, log] });
+  const child = spawn(findPooler() ?? "", [config], {
+    ...owner,
+    cwd: "/",
+    stdio: ["ignore", log, log],
+  });
   const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
   const stop = async () => {
     child.kill("SIGKILL");

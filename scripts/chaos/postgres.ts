@@ -26,6 +26,8 @@ export interface ChaosPostgres {
   pause(ms: number): Promise<void>;
   /** Ends the sessions of the product. */
   terminate(): Promise<void>;
+  /** Somebody holds a row of a subscription for so long, as a slow transaction does. */
+  lockRow(ms: number): Promise<void>;
   /** Undefined where it has no disk of its own. */
   readonly fillDisk: ((ms: number) => Promise<void>) | undefined;
   stop(): Promise<void>;
@@ -138,7 +140,7 @@ async function fillDisk(disk: SmallDisk, server: Server, ms: number): Promise<vo
 
 function faultsOf(
   server: Server,
-): Pick<ChaosPostgres, "kill" | "immediate" | "pause" | "terminate"> {
+): Pick<ChaosPostgres, "kill" | "immediate" | "pause" | "terminate" | "lockRow"> {
   return {
     async kill(downMs) {
       server.signalAll("SIGKILL");
@@ -153,6 +155,7 @@ function faultsOf(
       await Bun.sleep(ms);
       server.signalAll("SIGCONT");
     },
+    lockRow: (ms) => withDb(server.url, (db) => lockRow(db, ms)),
     async terminate() {
       await withDb(
         server.url,
@@ -163,7 +166,18 @@ function faultsOf(
   };
 }
 
-export async function withDb<T>(url: string, work: (db: RawDb) => Promise<T>): Promise<T> {
+async function lockRow(db: RawDb, ms: number): Promise<void> {
+  await db.transaction(async (tx) => {
+    const [row] = await tx.sql<{ id: string }[]>`
+      select subscription_id as id from outbox_sequences order by random() limit 1`;
+    const id = row?.id ?? "";
+    await tx.sql`select from outbox_sequences where subscription_id = ${id} for update`;
+    await tx.sql`select from webhook_subscriptions where id = ${id} for update`;
+    await Bun.sleep(ms);
+  });
+}
+
+async function withDb<T>(url: string, work: (db: RawDb) => Promise<T>): Promise<T> {
   const db = connect(url, { max: 1, name: "chaos" });
   try {
     return await work(db);

@@ -1,11 +1,13 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { openSync } from "node:fs";
+import { openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { nowMs } from "./now.ts";
+import type { Exit } from "./verdict/facts.ts";
 
 const ROOT = join(import.meta.dir, "../..");
 const RESTART_MS = 500;
+const LAST_LINES = 12;
 const STOPS_WITHIN_MS = 12_000;
 
 /** A process of the product, which its supervisor starts again whenever it ends. */
@@ -24,12 +26,13 @@ interface Command {
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly folder: string;
-  /** It ended by itself, at this instant. */
-  readonly ended: (atMs: number, how: string) => void;
+  /** It ended by itself. */
+  readonly ended: (exit: Exit) => void;
 }
 
 export function supervise({ name, args, env, folder, ended }: Command): Supervised {
-  const log = openSync(join(folder, `${name}.log`), "a");
+  const path = join(folder, `${name}.log`);
+  const log = openSync(path, "a");
   let child: ChildProcess | undefined;
   let isWanted = true;
   let isKilled = false;
@@ -44,7 +47,8 @@ export function supervise({ name, args, env, folder, ended }: Command): Supervis
     child = started;
     started.once("exit", (status, by) => {
       if (!isWanted || isKilled) return;
-      ended(nowMs(), `${name} ended with ${by ?? status}`);
+      const lastWords = readFileSync(path, "utf8").trimEnd().split("\n").slice(-LAST_LINES);
+      ended({ name, how: String(by ?? status), atMs: nowMs(), lastWords });
       setTimeout(start, RESTART_MS);
     });
   };

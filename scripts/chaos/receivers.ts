@@ -110,7 +110,8 @@ async function answer(socket: Socket, post: Post, mood: Mood): Promise<void> {
     post.status = status;
   };
   const say = (status: number) => {
-    if (socket.destroyed) return;
+    // After its own end it still hears what was on the way, and can answer nothing.
+    if (!socket.writable) return;
     end(status);
     socket.write(`HTTP/1.1 ${status} Said\r\nContent-Length: 2\r\n\r\nok`);
   };

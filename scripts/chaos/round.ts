@@ -16,7 +16,7 @@ import { countLeft, readTables } from "./read-facts.ts";
 import { type ChaosRedis, startRedis } from "./redis.ts";
 import { type Mood, type Receivers, startReceivers } from "./receivers.ts";
 import { addTenants } from "./tenants.ts";
-import type { Fault, Facts, Operation } from "./verdict/facts.ts";
+import type { Exit, Fault, Facts, Operation } from "./verdict/facts.ts";
 import { type Written, write } from "./writers.ts";
 
 export interface RoundOptions {
@@ -36,7 +36,7 @@ const HOSTS = 48;
 const WRITERS = 6;
 const APIS = 2;
 const RETRY_DELAYS_MS = [200, 400, 800];
-const DELIVERY_TIMEOUT_MS = 1_500;
+const DELIVERY_TIMEOUT_MS = 2_000;
 const BATCH_HOUR_MS = 3_000;
 const DRAINS_WITHIN_MS = 45_000;
 /** Wrong clocks, in ms: an hour ahead and behind, a few seconds behind, and past the retention time. */
@@ -63,6 +63,7 @@ interface Stage {
   readonly dispatchers: readonly Supervised[];
   readonly client: Client;
   readonly faults: Fault[];
+  readonly exits: Exit[];
 }
 
 export interface Played {
@@ -120,6 +121,7 @@ async function startProduct(
   stores: Pick<Stage, "postgres" | "redis" | "receivers">,
 ): Promise<Stage> {
   const faults: Fault[] = [];
+  const exits: Exit[] = [];
   const ports = await Promise.all(Array.from({ length: APIS }, freePort));
   const env = {
     // Both take the tokens that the other has signed.
@@ -140,7 +142,11 @@ async function startProduct(
       folder,
       args: [...(command.preload ?? []), ...command.args],
       env: { ...env, ...command.env },
-      ended: (atMs, kind) => void faults.push({ kind, target, startedMs: atMs, endedMs: atMs }),
+      ended(exit) {
+        exits.push(exit);
+        const kind = `${name} ended by itself`;
+        faults.push({ kind, target, startedMs: exit.atMs, endedMs: exit.atMs });
+      },
     });
   const apis = ports.map((port, n) =>
     begin("api", `api-${n + 1}`, { args: ["src/main.ts", "api"], env: { PORT: String(port) } }),
@@ -156,7 +162,7 @@ async function startProduct(
     return begin("dispatcher", name, { preload, args, env: { CLOCK_OFFSET_MS: String(offsetMs) } });
   });
   const client = new Client(ports.map((port) => `http://127.0.0.1:${port}`));
-  return { ...stores, apis, dispatchers, client, faults };
+  return { ...stores, apis, dispatchers, client, faults, exits };
 }
 
 interface Command {
@@ -204,6 +210,7 @@ async function play(
     ...operators.map((operator) => operate(operator, random.fork(), isOver)),
     changeMoods({ receivers, hosts, random: random.fork(), moods }, isOver),
     playFaults({ ...stage, random: random.fork(), moods }, troubleMs),
+    endWrongClocks(stage, troubleMs),
   ]);
   for (const host of hosts) receivers.setMood(host, "healthy");
   const drainedMs = await drain(db);
@@ -215,9 +222,25 @@ async function play(
     posts: receivers.posts,
     operations: operations.toSorted((a, b) => a.startedMs - b.startedMs),
     faults: faults.toSorted((a, b) => a.startedMs - b.startedMs),
+    exits: stage.exits,
     accepted: written.accepted,
   };
   return { facts, sent: written.sent, drainedMs, answers: client.counts };
+}
+
+/** Whoever takes over from a process with a wrong clock reads what that one wrote. */
+async function endWrongClocks({ dispatchers, faults }: Stage, troubleMs: number): Promise<void> {
+  const last = dispatchers.at(-1);
+  if (last === undefined || !faults.some(({ target }) => target === "clock")) return;
+  await Bun.sleep(troubleMs * 0.8);
+  while (last.isBusy) await Bun.sleep(100);
+  last.isBusy = true;
+  const startedMs = nowMs();
+  // It stays away for longer than the others need.
+  await last.kill(troubleMs * 0.5);
+  last.isBusy = false;
+  const kind = `${last.name}: kill -9`;
+  faults.push({ kind, target: "dispatcher", startedMs, endedMs: startedMs });
 }
 
 async function operate(operator: Operator, random: Prng, isOver: () => boolean): Promise<void> {

@@ -87,14 +87,7 @@ export interface Post {
   endedMs: number | null;
 }
 
-export type OperationKind =
-  | "create"
-  | "delete"
-  | "rotate"
-  | "enable"
-  | "update"
-  | "recover"
-  | "test";
+type OperationKind = "create" | "delete" | "rotate" | "enable" | "update" | "recover" | "test";
 
 export interface Operation {
   readonly kind: OperationKind;
@@ -119,9 +112,17 @@ export interface AuditRow {
 
 export interface Fault {
   readonly kind: string;
-  readonly target: "dispatcher" | "api" | "postgres" | "redis" | "clock";
+  readonly target: "dispatcher" | "api" | "postgres" | "redis" | "clock" | "lock";
   readonly startedMs: number;
   readonly endedMs: number;
+}
+
+/** A process that ended and that nobody had ended. */
+export interface Exit {
+  readonly name: string;
+  readonly how: string;
+  readonly atMs: number;
+  readonly lastWords: readonly string[];
 }
 
 export interface Facts {
@@ -136,6 +137,7 @@ export interface Facts {
   readonly posts: readonly Post[];
   readonly operations: readonly Operation[];
   readonly faults: readonly Fault[];
+  readonly exits: readonly Exit[];
   /** The markers of the events whose request was answered 200. */
   readonly accepted: readonly string[];
   /** What the subscriptions were signed with at the end, where that could be asked for. */
@@ -154,7 +156,7 @@ export type Rule = (facts: Facts) => Finding[];
 /** Two clocks of one machine, and the rounding to milliseconds. */
 export const CLOCKS_MS = 25;
 /** For how long after a fault leases may still be lost, commits repeated and entries sent again. */
-export const AFTERMATH_MS = 12_000;
+const AFTERMATH_MS = 12_000;
 /** Settings may be a second old when a request begins; the rest is what a loaded machine takes. */
 export const SETTINGS_MS = 5_000;
 /** Entries of one lane that one crash may repeat: one under way and 16 that wait for their commit. */

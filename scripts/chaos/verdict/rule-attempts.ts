@@ -3,6 +3,7 @@ import {
   CLOCKS_MS,
   crashesIn,
   endOf,
+  type Facts,
   type Finding,
   groupBy,
   type Rule,
@@ -61,7 +62,7 @@ export const delaysAreKept: Rule = (facts) => {
 export const recordsHavePosts: Rule = (facts) => {
   const { postsOf } = matchPosts(facts);
   return facts.attempts
-    .filter((row) => (postsOf.get(row) ?? []).length === 0 && !mayBeUnseen(row))
+    .filter((row) => (postsOf.get(row) ?? []).length === 0 && !mayBeUnseen(row, facts))
     .map((row) => ({
       rule: "no record without a POST",
       what: `${row.subscriptionId}#${row.sequence}/${row.attempt} is ${row.outcome} (${row.errorCode ?? row.statusCode})`,
@@ -72,8 +73,12 @@ export const recordsHavePosts: Rule = (facts) => {
 /** Errors before the request was read: of the connection, or of one that its receiver closed meanwhile. */
 const UNSEEN = new Set(["dns", "connect", "tls", "reset", "blocked_address", "invalid_url"]);
 
-function mayBeUnseen({ statusCode, errorCode, outcome, signature }: AttemptRow): boolean {
+function mayBeUnseen(row: AttemptRow, facts: Pick<Facts, "faults">): boolean {
+  const { statusCode, errorCode, outcome, signature, committedMs } = row;
   if (statusCode !== null) return false;
+  // A process that stood still finds its deadline passed before it is connected.
+  if (errorCode === "timeout")
+    return crashesIn(facts, { fromMs: committedMs, untilMs: committedMs }).length > 0;
   // A living process broke it off, maybe before it was connected.
   if (outcome === "interrupted") return signature !== null;
   return errorCode !== null && UNSEEN.has(errorCode);

@@ -142,8 +142,8 @@ export const repeatsAreBounded: Rule = (facts) => {
       findings.push(found(`${lane}: ${repeats.length} repeats after ${crashes} crashes`, repeats));
   }
   return findings;
-
-  function found(what: string, rows: readonly PlacedPost[]): Finding {
-    return { rule: "repeats are bounded", what, rows: rows.slice(0, 6) };
-  }
 };
+
+function found(what: string, rows: readonly PlacedPost[]): Finding {
+  return { rule: "repeats are bounded", what, rows: rows.slice(0, 6) };
+}

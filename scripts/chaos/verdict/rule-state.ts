@@ -33,7 +33,7 @@ type Change =
  * What the subscription can be after all of its records in the order of their commits. An enable of an active one sets
  * the counter to 0 and leaves no row, so while one is asked for, both are possible.
  */
-export function replay(
+function replay(
   one: Subscription,
   facts: Pick<Facts, "attempts" | "audit" | "operations">,
 ): { readonly possible: readonly State[]; readonly disabled: readonly Span[] } {
@@ -148,3 +148,16 @@ function lateFor(
   const what = `${one.id} got ${post.eventId} ${Math.round(post.atMs - fromMs)} ms after it was disabled or deleted`;
   return [{ rule: "only to the active", what, rows: [one, shown(post)] }];
 }
+
+/** What a process says that gives up because a store was away for too long. */
+const GIVES_UP = "cannot be reached";
+
+/** No process ends by itself, but for one that could not reach a store for a long time and says so. */
+export const processesLive: Rule = ({ exits }) =>
+  exits
+    .filter(({ lastWords }) => !lastWords.some((line) => line.includes(GIVES_UP)))
+    .map((exit) => ({
+      rule: "processes live",
+      what: `${exit.name} ended by itself with ${exit.how}`,
+      rows: [exit],
+    }));

@@ -22,6 +22,7 @@ const RULES: readonly Rule[] = [
   attempts.repeatsAreTold,
   state.countersFollowRecords,
   state.onlyToTheActive,
+  state.processesLive,
   signature.signaturesAreValid,
 ];
 

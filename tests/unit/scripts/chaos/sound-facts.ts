@@ -134,6 +134,7 @@ export function facts(changes: Partial<Facts> = {}): Facts {
       },
     ],
     faults: [],
+    exits: [],
     accepted: ["m1", "m2", "m3"],
     finalSecrets: new Map([[SUBSCRIPTION, SECRET]]),
     ...changes,

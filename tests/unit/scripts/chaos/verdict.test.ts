@@ -254,6 +254,15 @@ const PLANTS: readonly [rule: string, what: string, changes: Partial<Facts>][] =
   ],
 ];
 
+test("no process ends by itself, unless it says which store is away", () => {
+  const exit = { name: "api-1", how: "1", atMs: at(1) };
+  expect(rulesOf({ exits: [{ ...exit, lastWords: ["error: read ECONNRESET"] }] })).toEqual([
+    "processes live",
+  ]);
+  const lastWords = ["DATABASE_URL cannot be reached: connect ECONNREFUSED."];
+  expect(rulesOf({ exits: [{ ...exit, lastWords }] })).toEqual([]);
+});
+
 test.each(PLANTS)("%s: %s", (rule, _what, changes) => {
   expect(rulesOf(changes)).toContain(rule);
 });
