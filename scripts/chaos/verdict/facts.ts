@@ -175,6 +175,16 @@ export function crashesIn(
   );
 }
 
+const LEASE_MS = 4_000;
+
+/** How often these can have taken a lane from its process: a store that is away for longer does so again and again. */
+export function lossesOf(crashes: readonly Fault[]): number {
+  return crashes.reduce((sum, { target, startedMs, endedMs }) => {
+    const times = target === "postgres" ? 1 + Math.floor((endedMs - startedMs) / LEASE_MS) : 1;
+    return sum + times;
+  }, 0);
+}
+
 /** The sender cannot have known of an end earlier; that of a request without an answer the receiver sees too late. */
 export function endOf({ atMs, endedMs, status }: Post): number {
   return status === null ? atMs : (endedMs ?? atMs);

@@ -6,6 +6,7 @@ import {
   type Finding,
   groupBy,
   laneOf,
+  lossesOf,
   REPEATS,
   type Rule,
   type Subscription,
@@ -104,11 +105,11 @@ export const repeatsInOrder: Rule = (facts) => {
       const before = placed[n - 1];
       if (before === undefined || before.sequence <= sequence) continue;
       steps += 1;
-      const crashes = crashesIn(facts, { fromMs, untilMs: post.atMs });
-      if (steps > crashes.length)
+      const losses = lossesOf(crashesIn(facts, { fromMs, untilMs: post.atMs }));
+      if (steps > losses)
         findings.push({
           rule: "repeats in order",
-          what: `${lane}: #${sequence} follows #${before.sequence}, the ${steps}th step back after ${crashes.length} crashes`,
+          what: `${lane}: #${sequence} follows #${before.sequence}, step back ${steps} after ${losses} losses of a lease`,
           rows: placed.slice(Math.max(0, n - 3), n + 3),
         });
     }
@@ -137,9 +138,9 @@ export const repeatsAreBounded: Rule = (facts) => {
           findings.push(found(`${lane}: #${key} was sent again and nothing had crashed`, same));
       }
     }
-    const crashes = crashesIn(facts, { fromMs: 0, untilMs: Number.POSITIVE_INFINITY }).length;
-    if (repeats.length > crashes * REPEATS)
-      findings.push(found(`${lane}: ${repeats.length} repeats after ${crashes} crashes`, repeats));
+    const losses = lossesOf(crashesIn(facts, { fromMs: 0, untilMs: Number.POSITIVE_INFINITY }));
+    if (repeats.length > losses * REPEATS)
+      findings.push(found(`${lane}: ${repeats.length} repeats after ${losses} losses`, repeats));
   }
   return findings;
 };
