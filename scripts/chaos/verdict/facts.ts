@@ -156,7 +156,7 @@ export type Rule = (facts: Facts) => Finding[];
 /** Two clocks of one machine, and the rounding to milliseconds. */
 export const CLOCKS_MS = 25;
 /** For how long after a fault leases may still be lost, commits repeated and entries sent again. */
-const AFTERMATH_MS = 12_000;
+const AFTERMATH_MS = 8_000;
 /** Settings may be a second old when a request begins; the rest is what a loaded machine takes. */
 export const SETTINGS_MS = 5_000;
 /** Entries of one lane that one crash may repeat: one under way and 16 that wait for their commit. */

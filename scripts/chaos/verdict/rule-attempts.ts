@@ -101,7 +101,7 @@ export const postsHaveRecords: Rule = (facts) => {
 };
 
 /** How long after a request a crash can take its record along: its own time, and the wait for the commit. */
-const LOSES_WITHIN_MS = 8_000;
+const LOSES_WITHIN_MS = 5_000;
 
 /** What was sent to a subscription was queued for it. */
 export const postsHaveEntries: Rule = (facts) => {
