@@ -1,0 +1,166 @@
+import type { Prng } from "../../tests/simulation/prng.ts";
+import { nowMs } from "./now.ts";
+import type { Supervised } from "./processes.ts";
+import type { ChaosPostgres } from "./postgres.ts";
+import type { ChaosRedis } from "./redis.ts";
+import type { Fault } from "./verdict/facts.ts";
+
+export type Moods = "calm" | "full";
+
+interface FaultDeps {
+  readonly random: Prng;
+  readonly moods: Moods;
+  readonly postgres: ChaosPostgres;
+  readonly redis: ChaosRedis;
+  readonly dispatchers: readonly Supervised[];
+  readonly apis: readonly Supervised[];
+  readonly faults: Fault[];
+}
+
+interface Kind {
+  readonly kind: string;
+  readonly target: Fault["target"];
+  readonly isCalm?: boolean;
+  /** Nobody tells those who hang on it that it is over. */
+  readonly lastsMs?: number;
+  readonly play: (deps: FaultDeps, one: Supervised) => Promise<void> | void;
+}
+
+const LEAST = 5;
+const MOST = 8;
+/** A lease lasts four seconds: shorter pauses keep it, longer ones lose it. */
+const PAUSE_MS = [500, 8_000] as const;
+const DOWN_MS = [0, 3_000] as const;
+
+const KINDS: readonly Kind[] = [
+  {
+    kind: "kill -9",
+    target: "dispatcher",
+    isCalm: true,
+    play: ({ random }, one) => one.kill(random.between(...DOWN_MS)),
+  },
+  {
+    kind: "SIGSTOP",
+    target: "dispatcher",
+    play: ({ random }, one) => one.pause(random.between(...PAUSE_MS)),
+  },
+  {
+    kind: "kill -9",
+    target: "api",
+    play: ({ random }, one) => one.kill(random.between(...DOWN_MS)),
+  },
+  {
+    kind: "SIGSTOP",
+    target: "api",
+    play: ({ random }, one) => one.pause(random.between(...PAUSE_MS)),
+  },
+  {
+    kind: "kill -9",
+    target: "postgres",
+    play: ({ random, postgres }) => postgres.kill(random.between(...DOWN_MS)),
+  },
+  {
+    kind: "immediate shutdown",
+    target: "postgres",
+    play: ({ random, postgres }) => postgres.immediate(random.between(...DOWN_MS)),
+  },
+  {
+    kind: "SIGSTOP",
+    target: "postgres",
+    play: ({ random, postgres }) => postgres.pause(random.between(...PAUSE_MS)),
+  },
+  {
+    kind: "backends terminated",
+    target: "postgres",
+    isCalm: true,
+    play: ({ postgres }) => postgres.terminate(),
+  },
+  {
+    kind: "half-open",
+    target: "postgres",
+    lastsMs: 45_000,
+    play: ({ postgres }) => postgres.proxy.halfOpen(),
+  },
+  {
+    kind: "hanging network",
+    target: "postgres",
+    play: ({ random, postgres }) => postgres.proxy.hang(random.between(...PAUSE_MS)),
+  },
+  {
+    kind: "slow network",
+    target: "postgres",
+    play: ({ random, postgres }) => postgres.proxy.slow(random.int(20, 250), 5_000),
+  },
+  {
+    kind: "full disk",
+    target: "postgres",
+    play: ({ random, postgres }) => postgres.fillDisk?.(random.between(...PAUSE_MS)),
+  },
+  {
+    kind: "row locked",
+    target: "lock",
+    play: ({ random, postgres }) => postgres.lockRow(random.between(...PAUSE_MS)),
+  },
+  { kind: "connections reset", target: "postgres", play: ({ postgres }) => postgres.proxy.reset() },
+  { kind: "FLUSHALL", target: "redis", isCalm: true, play: ({ redis }) => redis.flush() },
+  {
+    kind: "kill",
+    target: "redis",
+    isCalm: true,
+    play: ({ random, redis }) => redis.kill(random.between(...PAUSE_MS)),
+  },
+  {
+    kind: "CLIENT PAUSE",
+    target: "redis",
+    play: ({ random, redis }) => redis.pause(random.between(...PAUSE_MS)),
+  },
+  {
+    kind: "half-open",
+    target: "redis",
+    lastsMs: 45_000,
+    play: ({ redis }) => redis.proxy.halfOpen(),
+  },
+  {
+    kind: "slow network",
+    target: "redis",
+    play: ({ random, redis }) => redis.proxy.slow(random.int(20, 250), 5_000),
+  },
+];
+
+/** Plays some faults at random moments of a time, no two of them at one process or store. */
+export async function playFaults(deps: FaultDeps, forMs: number): Promise<void> {
+  const { random, moods } = deps;
+  const kinds = KINDS.filter(
+    ({ kind, isCalm }) =>
+      (moods === "full" || isCalm) &&
+      (kind !== "full disk" || deps.postgres.fillDisk !== undefined),
+  );
+  const stores = { isBusy: false };
+  const plan = Array.from({ length: random.int(LEAST, MOST) }, () => ({
+    kind: random.pick(kinds),
+    atMs: random.between(0.05, 0.95) * forMs,
+    which: random.next(),
+  })).toSorted((a, b) => a.atMs - b.atMs);
+  const startedMs = nowMs();
+  await Promise.all(
+    plan.map(async ({ kind, atMs, which }) => {
+      await Bun.sleep(startedMs + atMs - nowMs());
+      const from = kind.target === "api" ? deps.apis : deps.dispatchers;
+      const idle = from.filter((one) => !one.isBusy);
+      const one = idle[Math.floor(which * idle.length)];
+      const isStore = kind.target !== "api" && kind.target !== "dispatcher";
+      if (one === undefined || (isStore && stores.isBusy)) return;
+      const busy = isStore ? stores : one;
+      busy.isBusy = true;
+      const began = nowMs();
+      try {
+        await kind.play(deps, one);
+      } finally {
+        busy.isBusy = false;
+        const { lastsMs = 0, target } = kind;
+        const name = isStore ? `${target}: ${kind.kind}` : `${one.name}: ${kind.kind}`;
+        deps.faults.push({ kind: name, target, startedMs: began, endedMs: nowMs() + lastsMs });
+      }
+    }),
+  );
+}

@@ -1,0 +1,150 @@
+import type { Prng } from "../../tests/simulation/prng.ts";
+import type { Client } from "./client.ts";
+import { nowMs } from "./now.ts";
+import type { Partner } from "./tenants.ts";
+import type { Operation } from "./verdict/facts.ts";
+
+interface OperatorDeps {
+  readonly client: Client;
+  readonly random: Prng;
+  readonly operations: Operation[];
+  /** At a host that no subscription has had; undefined once there is none left. */
+  readonly newUrl: () => string | undefined;
+}
+
+type Kind = "immediate" | "batch";
+
+/** Filters that the writers' events fall into and out of. */
+const FILTERS: readonly (readonly string[] | null)[] = [
+  null,
+  ["review_received", "profanity_detected"],
+  ["review_updated", "review_pull_disconnected"],
+];
+
+/** One partner's owner: makes a subscription and does to it what owners do. */
+export class Operator {
+  readonly #deps: OperatorDeps;
+  readonly #partner: Partner;
+  readonly #kind: Kind;
+  #id: string | undefined;
+  #url = "";
+
+  constructor(deps: OperatorDeps, partner: Partner, kind: Kind) {
+    this.#deps = deps;
+    this.#partner = partner;
+    this.#kind = kind;
+  }
+
+  /** False if that is not known, or it was refused; an unknown one occupies the slot, so the partner goes without. */
+  async create(): Promise<boolean> {
+    const { random, newUrl } = this.#deps;
+    const url = newUrl();
+    if (url === undefined) return false;
+    const isBatch = this.#kind === "batch";
+    const filter = isBatch || random.chance(0.6) ? null : random.pick(FILTERS);
+    const body = {
+      label: "Chaos",
+      webhook_url: url,
+      delivery_kind: this.#kind,
+      ...(isBatch
+        ? { batch_interval_hours: random.pick([1, 2]) }
+        : {
+            events: filter,
+            ordering: random.pick(["subscription", "review"]),
+            payload_mode: random.pick(["full", "full", "minimal"]),
+          }),
+    };
+    const startedMs = nowMs();
+    const { status, body: told } = await this.#ask("POST", "", body);
+    if (status !== 201) return false;
+    this.#id = String(told["id"]);
+    this.#url = url;
+    this.#note("create", { startedMs, status, filter, secret: String(told["secret"]) });
+    return true;
+  }
+
+  /** One of the things that an owner does. */
+  async act(): Promise<void> {
+    if (this.#id === undefined) return;
+    const { random } = this.#deps;
+    const { status, body } = await this.#ask("GET", `/${this.#id}`);
+    if (status !== 200) return;
+    if (body["is_active"] === false) return this.#enable();
+    const act = random.pick([
+      () => this.#rotate(),
+      () => this.#rotate(),
+      () => this.#update(),
+      () => this.#update(),
+      () => this.#recover(),
+      () => this.#plain("test", "/test"),
+      () => this.#plain("test", "/test"),
+      ...(random.chance(0.3) ? [() => this.#replace()] : []),
+    ]);
+    await act();
+  }
+
+  async #enable(): Promise<void> {
+    const held = this.#deps.random.pick(["deliver", "deliver", "skip"] as const);
+    const startedMs = nowMs();
+    const { status } = await this.#ask("POST", `/${this.#id}/enable`, { held });
+    this.#note("enable", { startedMs, status, held });
+  }
+
+  async #rotate(): Promise<void> {
+    const startedMs = nowMs();
+    const grace_period_hours = this.#deps.random.pick([0, 1]);
+    const { status, body } = await this.#ask("POST", `/${this.#id}/rotate-secret`, {
+      grace_period_hours,
+    });
+    const secret = status === 200 ? { secret: String(body["secret"]) } : {};
+    this.#note("rotate", { startedMs, status, ...secret });
+  }
+
+  async #update(): Promise<void> {
+    const { random } = this.#deps;
+    const filter = random.pick(FILTERS);
+    const isFilter = this.#kind === "immediate" && random.chance(0.7);
+    const webhook_url = `${this.#url}/${random.int(1, 99)}`;
+    const startedMs = nowMs();
+    const body = isFilter ? { events: filter } : { webhook_url };
+    const { status } = await this.#ask("PATCH", `/${this.#id}`, body);
+    this.#note("update", { startedMs, status, ...(isFilter && { filter }) });
+  }
+
+  async #recover(): Promise<void> {
+    const since = new Date(nowMs() - 20_000).toISOString();
+    await this.#plain("recover", "/recover", { since });
+  }
+
+  /** Deletes it and makes another one, of which the partner hears at another address. */
+  async #replace(): Promise<void> {
+    const startedMs = nowMs();
+    const { status } = await this.#ask("DELETE", `/${this.#id}`);
+    this.#note("delete", { startedMs, status });
+    if (status !== 204) return;
+    this.#id = undefined;
+    await this.create();
+  }
+
+  async #plain(kind: "test" | "recover", path: string, body?: unknown): Promise<void> {
+    const startedMs = nowMs();
+    const { status } = await this.#ask("POST", `/${this.#id}${path}`, body);
+    this.#note(kind, { startedMs, status });
+  }
+
+  #ask(method: string, path: string, body?: unknown) {
+    const { token } = this.#partner;
+    return this.#deps.client.call(method, `/partner/webhooks${path}`, {
+      token,
+      ...(body !== undefined && { body }),
+    });
+  }
+
+  #note(
+    kind: Operation["kind"],
+    told: Omit<Operation, "kind" | "subscriptionId" | "endedMs">,
+  ): void {
+    const subscriptionId = this.#id ?? "";
+    this.#deps.operations.push({ kind, subscriptionId, endedMs: nowMs(), ...told });
+  }
+}

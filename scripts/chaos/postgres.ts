@@ -1,0 +1,187 @@
+import { chmodSync, mkdirSync, openSync, readFileSync, realpathSync } from "node:fs";
+import { join } from "node:path";
+
+import { connect, type RawDb } from "../../db/client.ts";
+import { migrate } from "../../db/migrate.ts";
+import { type RunningStore, startEmbeddedPostgres } from "../demo/stores/embedded-postgres.ts";
+import { processesIn, signal, waitUntil } from "../demo/stores/processes.ts";
+import { freePort, withPort } from "./addresses.ts";
+import { startPooler } from "./pooler.ts";
+import { mountSmallDisk, type SmallDisk } from "./small-disk.ts";
+import { startTcpProxy, type TcpProxy } from "./tcp-proxy.ts";
+
+const GONE_WITHIN_MS = 10_000;
+
+/** A Postgres with durable settings, which can be treated badly. */
+export interface ChaosPostgres {
+  /** Past the proxy: for the judge, and for setting things up. */
+  readonly url: string;
+  readonly proxiedUrl: string;
+  readonly proxy: TcpProxy;
+  /** The postmaster and all its children at once, as when a machine loses power; then it is started again. */
+  kill(downMs: number): Promise<void>;
+  /** Stops without a checkpoint, so that it recovers as after a crash. */
+  immediate(downMs: number): Promise<void>;
+  /** All its processes stand still. */
+  pause(ms: number): Promise<void>;
+  /** Ends the sessions of the product. */
+  terminate(): Promise<void>;
+  /** Somebody holds a row of a subscription for so long, as a slow transaction does. */
+  lockRow(ms: number): Promise<void>;
+  /** Undefined where it has no disk of its own. */
+  readonly fillDisk: ((ms: number) => Promise<void>) | undefined;
+  stop(): Promise<void>;
+}
+
+export interface PostgresWishes {
+  /** Between the product and the database. */
+  readonly hasPooler: boolean;
+  /** A disk that can be filled, if this machine allows it. */
+  readonly hasSmallDisk: boolean;
+}
+
+/** A server with all of its processes, which can be started again after each end. */
+class Server {
+  readonly #data: string;
+  readonly #start: () => Promise<RunningStore>;
+  #running: RunningStore;
+
+  constructor(data: string, start: () => Promise<RunningStore>, running: RunningStore) {
+    this.#data = data;
+    this.#start = start;
+    this.#running = running;
+  }
+
+  get url(): string {
+    return this.#running.url;
+  }
+
+  get isGone(): boolean {
+    return processesIn(this.#data).length === 0;
+  }
+
+  signalAll(name: NodeJS.Signals): void {
+    for (const pid of processesIn(this.#data)) signal(pid, name);
+  }
+
+  signalPostmaster(name: NodeJS.Signals): void {
+    const [pid] = readFileSync(join(this.#data, "postmaster.pid"), "utf8").split("\n");
+    signal(Number(pid), name);
+  }
+
+  /** Waits until it is gone, and starts it a while later. */
+  async again(downMs: number): Promise<void> {
+    await waitUntil(() => this.isGone, GONE_WITHIN_MS);
+    await this.#running.exited;
+    await Bun.sleep(downMs);
+    this.#running = await this.#start();
+  }
+
+  stop(): Promise<void> {
+    return this.#running.stop();
+  }
+}
+
+async function startServer(folder: string, home: string): Promise<Server> {
+  const log = openSync(join(folder, "postgres.log"), "a");
+  const port = await freePort();
+  const start = () => startEmbeddedPostgres({ folder: home, port, durable: true, log });
+  const running = await start();
+  const server = new Server(join(realpathSync(home), "data"), start, running);
+  // The order of the commits is what the judge goes by; the setting takes a new start.
+  await withDb(server.url, (db) => db.sql`alter system set track_commit_timestamp = on`);
+  await server.stop();
+  await server.again(0);
+  await migrate(server.url);
+  return server;
+}
+
+export async function startPostgres(
+  folder: string,
+  { hasPooler, hasSmallDisk }: PostgresWishes,
+): Promise<ChaosPostgres> {
+  const home = join(folder, "postgres");
+  mkdirSync(home);
+  const disk = hasSmallDisk ? mountSmallDisk(home) : undefined;
+  chmodSync(home, 0o711);
+  const server = await startServer(folder, home);
+  const { url } = server;
+  const stop = async () => {
+    await server.stop();
+    disk?.stop();
+  };
+  const pooler = hasPooler
+    ? await startPooler(folder, { url, port: await freePort() }).catch(async (error: unknown) => {
+        await stop();
+        throw error;
+      })
+    : undefined;
+  const proxy = await startTcpProxy(pooler?.port ?? Number(new URL(url).port));
+  return {
+    url,
+    proxiedUrl: withPort(url, proxy.port) + (pooler === undefined ? "" : "?prepare=false"),
+    proxy,
+    fillDisk: disk && ((ms) => fillDisk(disk, server, ms)),
+    ...faultsOf(server),
+    async stop() {
+      proxy.stop();
+      server.signalAll("SIGCONT");
+      await pooler?.stop();
+      await stop();
+    },
+  };
+}
+
+async function fillDisk(disk: SmallDisk, server: Server, ms: number): Promise<void> {
+  await disk.fill(ms);
+  // Without room for its log it may have given up.
+  if (server.isGone) await server.again(0);
+}
+
+function faultsOf(
+  server: Server,
+): Pick<ChaosPostgres, "kill" | "immediate" | "pause" | "terminate" | "lockRow"> {
+  return {
+    async kill(downMs) {
+      server.signalAll("SIGKILL");
+      await server.again(downMs);
+    },
+    async immediate(downMs) {
+      server.signalPostmaster("SIGQUIT");
+      await server.again(downMs);
+    },
+    async pause(ms) {
+      server.signalAll("SIGSTOP");
+      await Bun.sleep(ms);
+      server.signalAll("SIGCONT");
+    },
+    lockRow: (ms) => withDb(server.url, (db) => lockRow(db, ms)),
+    async terminate() {
+      await withDb(
+        server.url,
+        (db) => db.sql`
+          select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'reviewrelay-%'`,
+      );
+    },
+  };
+}
+
+async function lockRow(db: RawDb, ms: number): Promise<void> {
+  await db.transaction(async (tx) => {
+    const [row] = await tx.sql<{ id: string }[]>`
+      select subscription_id as id from outbox_sequences order by random() limit 1`;
+    const id = row?.id ?? "";
+    await tx.sql`select from outbox_sequences where subscription_id = ${id} for update`;
+    await tx.sql`select from webhook_subscriptions where id = ${id} for update`;
+    await Bun.sleep(ms);
+  });
+}
+
+async function withDb<T>(url: string, work: (db: RawDb) => Promise<T>): Promise<T> {
+  const db = connect(url, { max: 1, name: "chaos" });
+  try {
+    return await work(db);
+  } finally {
+    await db.close();
+  }
+}

@@ -1,0 +1,93 @@
+import type { RawDb } from "../../db/client.ts";
+import { CATALOG } from "../../src/outbox/event.ts";
+import type { SecretBox } from "../../src/lib/secret-box.ts";
+import { webhookSecretContext } from "../../src/outbox/secret-context.ts";
+import type * as facts from "./verdict/facts.ts";
+
+type Tables = Pick<
+  facts.Facts,
+  | "subscriptions"
+  | "history"
+  | "queued"
+  | "settled"
+  | "attempts"
+  | "batchEntries"
+  | "audit"
+  | "finalSecrets"
+>;
+
+const IN_BATCH: string[] = CATALOG.filter((one) => one.in_batch).map((one) => one.value);
+
+/** Reads all tables that the judge looks at, past every proxy. */
+export async function readTables({ db, box }: { db: RawDb; box: SecretBox }): Promise<Tables> {
+  const subscriptions = await readSubscriptions(db);
+  return {
+    subscriptions,
+    finalSecrets: new Map(
+      subscriptions.map(({ id, partnerId, sealedSecret }) => [
+        id,
+        box.open(sealedSecret, webhookSecretContext(partnerId, id)),
+      ]),
+    ),
+    history: await readHistory(db),
+    queued: await db.sql<facts.QueuedRow[]>`
+      select subscription_id as "subscriptionId", sequence, event_id as "eventId", is_test as "isTest",
+             review_id as "reviewId", round, attempt, state
+        from outbox order by subscription_id, sequence`,
+    settled: await db.sql<facts.SettledRow[]>`
+      select subscription_id as "subscriptionId", sequence, event_id as "eventId", is_test as "isTest",
+             review_id as "reviewId", round, reason, extract(epoch from recorded_at)::float8 * 1000 as "recordedMs",
+             extract(epoch from settled_at)::float8 * 1000 as "settledMs"
+        from settled_entries order by subscription_id, sequence`,
+    attempts: await readAttempts(db),
+    batchEntries: await db.sql<facts.BatchEntry[]>`
+      select b.subscription_id as "subscriptionId", h.event_id as "eventId"
+        from batch_entries b join review_history h on h.id = b.review_history_id`,
+    audit: await db.sql<facts.AuditRow[]>`
+      select action, details->>'subscription_id' as "subscriptionId", details->>'held' as held,
+             extract(epoch from pg_xact_commit_timestamp(xmin))::float8 * 1000 as "committedMs"
+        from audit_log where action like 'WEBHOOK%' order by id`,
+  };
+}
+
+function readSubscriptions(db: RawDb) {
+  return db.sql<(facts.Subscription & { readonly sealedSecret: string })[]>`
+    select s.id, s.partner_id as "partnerId", substring(s.webhook_url from '//([^:/]+)') as host,
+           s.delivery_kind as kind, s.ordering, s.state, s.consecutive_failure_count as failures, s.events as filter,
+           extract(epoch from s.created_at)::float8 * 1000 as "createdMs",
+           q.last_sequence as "lastSequence", s.sealed_secret as "sealedSecret"
+      from webhook_subscriptions s left join outbox_sequences q on q.subscription_id = s.id order by s.id`;
+}
+
+async function readHistory(db: RawDb): Promise<facts.HistoryRow[]> {
+  const rows = await db.sql<Omit<facts.HistoryRow, "inBatch">[]>`
+    select id, event_id as "eventId", event, partner_id as "partnerId", review->>'reviewer' as marker,
+           extract(epoch from recorded_at)::float8 * 1000 as "recordedMs",
+           extract(epoch from pg_xact_commit_timestamp(xmin))::float8 * 1000 as "committedMs"
+      from review_history order by id`;
+  return rows.map((row) => ({ ...row, inBatch: IN_BATCH.includes(row.event) }));
+}
+
+async function readAttempts(db: RawDb): Promise<facts.AttemptRow[]> {
+  // The row as JSON: a column that this version does not have is then simply not in it.
+  const rows = await db.sql<(facts.AttemptRow & { readonly told: boolean | null })[]>`
+    select a.id, a.subscription_id as "subscriptionId", a.sequence, a.event_id as "eventId",
+           a.event = 'webhook.test' as "isTest", h.review_id as "reviewId", a.round, a.attempt, a.outcome,
+           a.status_code as "statusCode", a.error_code as "errorCode", a.resent, a.recorded_at is not null as ended,
+           a.request_headers->>'X-SVC-Signature' as signature,
+           (to_jsonb(a)->>'possibly_repeated')::boolean as told,
+           extract(epoch from pg_xact_commit_timestamp(a.xmin))::float8 * 1000 as "committedMs"
+      from delivery_attempts a left join review_history h on h.event_id = a.event_id
+     order by a.subscription_id, a.sequence, a.id`;
+  return rows.map(({ told, ...row }) => ({ ...row, possiblyRepeated: told ?? undefined }));
+}
+
+/** Entries that are left for subscriptions that are active. */
+export async function countLeft(db: RawDb): Promise<number> {
+  const [row] = await db.sql<{ count: number }[]>`
+    select (select count(*) from outbox o join webhook_subscriptions s on s.id = o.subscription_id
+             where s.state = 'active')
+         + (select count(*) from batch_entries b join webhook_subscriptions s on s.id = b.subscription_id
+             where s.state = 'active') as count`;
+  return row?.count ?? 0;
+}

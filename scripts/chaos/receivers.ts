@@ -1,0 +1,141 @@
+import { createServer, type Server, type Socket } from "node:net";
+
+import { nowMs } from "./now.ts";
+import type { Post } from "./verdict/facts.ts";
+
+/** What a receiver does with a request. */
+export type Mood =
+  | "healthy"
+  | "failing"
+  | "gone"
+  | "slow"
+  | "hanging"
+  /** Hangs up before it has read the body. */
+  | "resetting-early"
+  /** Reads all, and hangs up instead of an answer. */
+  | "resetting-late"
+  /** Answers, and closes the connection a little later without having said so. */
+  | "closing";
+
+const SLOW_MS = 300;
+const CLOSING_MS = 30;
+
+export interface Receivers {
+  readonly port: number;
+  /** Everything that ever came, in the order in which it did. */
+  readonly posts: readonly Post[];
+  setMood(host: string, mood: Mood): void;
+  stop(): void;
+}
+
+interface Heard {
+  readonly posts: Post[];
+  readonly moods: ReadonlyMap<string, Mood>;
+  readonly sockets: Set<Socket>;
+}
+
+/** One receiver for each host, each on its own address of loopback and all on one port. */
+export async function startReceivers(hosts: readonly string[]): Promise<Receivers> {
+  const moods = new Map<string, Mood>();
+  const heard: Heard = { posts: [], moods, sockets: new Set() };
+  const servers: Server[] = [];
+  let port = 0;
+  for (const host of hosts) {
+    const server = createServer((socket) => serve(socket, host, heard));
+    servers.push(server);
+    await new Promise<void>((resolve) => server.listen(port, host, resolve));
+    const address = server.address();
+    if (address !== null && typeof address === "object") port = address.port;
+  }
+  return {
+    port,
+    posts: heard.posts,
+    setMood: (host, mood) => void moods.set(host, mood),
+    stop() {
+      for (const server of servers) server.close();
+      for (const socket of heard.sockets) socket.destroy();
+    },
+  };
+}
+
+function serve(socket: Socket, host: string, heard: Heard): void {
+  let text = "";
+  heard.sockets.add(socket);
+  socket.on("error", () => undefined);
+  socket.on("close", () => heard.sockets.delete(socket));
+  socket.on("data", (chunk: Buffer) => {
+    text += chunk.toString("latin1");
+    const head = text.indexOf("\r\n\r\n");
+    if (head === -1) return;
+    const mood = heard.moods.get(host) ?? "healthy";
+    const headers = headersOf(text.slice(0, head));
+    const length = Number(headers.get("content-length") ?? 0);
+    const isWhole = text.length >= head + 4 + length;
+    if (!isWhole && mood !== "resetting-early") return;
+    const raw = Buffer.from(text.slice(head + 4, head + 4 + length), "latin1");
+    text = text.slice(head + 4 + length);
+    const post: Post = {
+      atMs: nowMs(),
+      host,
+      eventId: headers.get("x-svc-delivery") ?? "",
+      event: headers.get("x-svc-event") ?? "",
+      attempt: Number(headers.get("x-svc-attempt")),
+      signature: headers.get("x-svc-signature") ?? "",
+      previousSignature: headers.get("x-svc-signature-previous") ?? null,
+      body: isWhole ? raw.toString("utf8") : undefined,
+      status: null,
+      endedMs: null,
+    };
+    heard.posts.push(post);
+    void answer(socket, post, mood);
+  });
+}
+
+function headersOf(head: string): Map<string, string> {
+  return new Map(
+    head
+      .split("\r\n")
+      .slice(1)
+      .map((line): [string, string] => {
+        const colon = line.indexOf(":");
+        return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()];
+      }),
+  );
+}
+
+async function answer(socket: Socket, post: Post, mood: Mood): Promise<void> {
+  // An end is noted before it is made, so that it is no later than what follows from it.
+  const end = (status: number | null) => {
+    post.endedMs = nowMs();
+    post.status = status;
+  };
+  const say = (status: number) => {
+    // After its own end it still hears what was on the way, and can answer nothing.
+    if (!socket.writable) return;
+    end(status);
+    socket.write(`HTTP/1.1 ${status} Said\r\nContent-Length: 2\r\n\r\nok`);
+  };
+  switch (mood) {
+    case "healthy":
+      return say(200);
+    case "failing":
+      return say(500);
+    case "gone":
+      return say(410);
+    case "hanging":
+      socket.once("close", () => end(null));
+      return;
+    case "resetting-early":
+    case "resetting-late":
+      end(null);
+      socket.resetAndDestroy();
+      return;
+    case "slow":
+      await Bun.sleep(SLOW_MS);
+      return say(200);
+    case "closing":
+      say(200);
+      await Bun.sleep(CLOSING_MS);
+      socket.end();
+  }
+}

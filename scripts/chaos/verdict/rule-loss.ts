@@ -1,0 +1,178 @@
+import {
+  type Facts,
+  type Finding,
+  type HistoryRow,
+  type Operation,
+  type Rule,
+  type Subscription,
+} from "./facts.ts";
+
+/** Each event whose request was answered 200 stands in the history. */
+export const acceptedIsRecorded: Rule = ({ accepted, history }) => {
+  const markers = new Set(history.map(({ marker }) => marker));
+  return accepted
+    .filter((marker) => !markers.has(marker))
+    .map((marker) => ({
+      rule: "accepted is recorded",
+      what: `${marker} was answered 200 and is nowhere`,
+      rows: [marker],
+    }));
+};
+
+interface PossibleFilter {
+  readonly filter: readonly string[] | null;
+  readonly fromMs: number;
+  untilMs: number;
+}
+
+/** The filters that a subscription may have had: one whose update got no answer may hold to the end. */
+function filtersOf(one: Subscription, operations: readonly Operation[]): PossibleFilter[] {
+  // Its creation got no answer, so nobody could change it.
+  if (!operations.some(({ kind }) => kind === "create"))
+    return [{ filter: one.filter, fromMs: 0, untilMs: Number.POSITIVE_INFINITY }];
+  const possible: (PossibleFilter & { readonly sure: boolean })[] = [];
+  for (const { filter, startedMs, endedMs, status } of operations) {
+    if (filter === undefined || (status !== undefined && status >= 300)) continue;
+    const sure = status !== undefined;
+    if (sure)
+      for (const before of possible)
+        if (before.sure) before.untilMs = Math.min(before.untilMs, endedMs);
+    possible.push({ filter, fromMs: startedMs, untilMs: Number.POSITIVE_INFINITY, sure });
+  }
+  return possible;
+}
+
+type Verdict = "wanted" | "unwanted" | "either";
+
+function isWanted(row: HistoryRow, one: Subscription, facts: OfSubscription): Verdict {
+  if (row.committedMs < one.createdMs) return "unwanted";
+  const deleted = facts.operations.find(
+    ({ kind, status }) => kind === "delete" && (status === undefined || status < 300),
+  );
+  if (row.recordedMs <= facts.existsFromMs) return "either";
+  if (deleted !== undefined && row.committedMs >= deleted.startedMs) return "either";
+  if (one.kind === "batch") return row.inBatch ? "wanted" : "unwanted";
+  const answers = facts.filters
+    .filter(({ fromMs, untilMs }) => fromMs <= row.committedMs && untilMs >= row.recordedMs)
+    .map(({ filter }) => filter === null || filter.includes(row.event));
+  if (answers.every(Boolean)) return "wanted";
+  return answers.some(Boolean) ? "either" : "unwanted";
+}
+
+interface OfSubscription {
+  readonly operations: readonly Operation[];
+  readonly filters: readonly PossibleFilter[];
+  /** When its creation was committed: whoever began to record before that may not have seen it. */
+  readonly existsFromMs: number;
+}
+
+/** What a subscription wanted is delivered, failed, skipped, or still queued; and nothing else is. */
+export const wantedIsQueued: Rule = (facts) =>
+  facts.subscriptions.flatMap((one) => {
+    const operations = facts.operations.filter(({ subscriptionId }) => subscriptionId === one.id);
+    const created = facts.audit.find(
+      ({ subscriptionId, action }) => subscriptionId === one.id && action === "WEBHOOK_CREATED",
+    );
+    const existsFromMs = created?.committedMs ?? Number.POSITIVE_INFINITY;
+    const of = { operations, filters: filtersOf(one, operations), existsFromMs };
+    const queued = queuedEvents(facts, one.id);
+    const skips = facts.audit.filter(
+      ({ subscriptionId, held }) => subscriptionId === one.id && held === "skip",
+    );
+    return facts.history
+      .filter(({ partnerId }) => partnerId === one.partnerId)
+      .flatMap((row) => {
+        const verdict = isWanted(row, one, of);
+        const isQueued = queued.has(row.eventId);
+        // Enabling without what was held drops what waits for the next batch, and a delete does so too.
+        const isDropped =
+          one.kind === "batch" &&
+          (one.state === "deleted" || skips.some((skip) => skip.committedMs >= row.recordedMs));
+        if (verdict === "wanted" && !isQueued && !isDropped)
+          return [finding("nothing lost", `${row.eventId} never came to ${one.id}`, [one, row])];
+        if (verdict === "unwanted" && isQueued && !isRecovered(row, operations))
+          return [finding("only what is wanted", `${row.eventId} came to ${one.id}`, [one, row])];
+        return [];
+      });
+  });
+
+/** A recovery goes by the filter of its own time, whatever the filter was when the event was recorded. */
+function isRecovered(row: HistoryRow, operations: readonly Operation[]): boolean {
+  return operations.some(
+    ({ kind, endedMs, status }) =>
+      kind === "recover" && (status === undefined || (status < 300 && endedMs >= row.recordedMs)),
+  );
+}
+
+function queuedEvents(facts: Facts, id: string): Set<string> {
+  const rows = [...facts.queued, ...facts.settled, ...facts.attempts, ...facts.batchEntries];
+  return new Set(
+    rows.flatMap(({ subscriptionId, eventId }) => (subscriptionId === id ? [eventId] : [])),
+  );
+}
+
+/** Each number of a sequence is queued, skipped or ended by an attempt: exactly one of them. */
+export const sequenceHasNoGap: Rule = (facts) =>
+  facts.subscriptions.flatMap((one) => {
+    const places = new Map<number, string[]>();
+    const put = (subscriptionId: string, sequence: number, place: string) => {
+      if (subscriptionId === one.id) places.set(sequence, [...(places.get(sequence) ?? []), place]);
+    };
+    for (const row of facts.queued) put(row.subscriptionId, row.sequence, "queued");
+    for (const row of facts.settled) put(row.subscriptionId, row.sequence, row.reason);
+    for (const row of facts.attempts)
+      if (row.ended) put(row.subscriptionId, row.sequence, row.outcome);
+    const last = one.lastSequence ?? Math.max(0, ...places.keys());
+    const wrong = Array.from({ length: last }, (_, n) => n + 1).filter(
+      (sequence) => places.get(sequence)?.length !== 1,
+    );
+    const beyond = [...places.keys()].filter((sequence) => sequence > last);
+    return [...wrong, ...beyond].map((sequence) =>
+      finding(
+        "sequence without a gap",
+        `${one.id}#${sequence} of ${last} is ${places.get(sequence)?.join(" and ") ?? "nowhere"}`,
+        facts.attempts.filter((row) => row.subscriptionId === one.id && row.sequence === sequence),
+      ),
+    );
+  });
+
+/** What was skipped was queued before an operation that skips began to end. */
+export const skipsAreAskedFor: Rule = (facts) =>
+  facts.settled
+    .filter((row) => {
+      const kind = row.reason === "deleted" ? "delete" : "enable";
+      return !facts.operations.some(
+        (operation) =>
+          operation.subscriptionId === row.subscriptionId &&
+          operation.kind === kind &&
+          (kind === "delete" || operation.held === "skip") &&
+          operation.startedMs <= row.settledMs + 1 &&
+          (operation.status === undefined || row.recordedMs <= operation.endedMs),
+      );
+    })
+    .map((row) =>
+      finding("skips are asked for", `${row.subscriptionId}#${row.sequence} is ${row.reason}`, [
+        row,
+      ]),
+    );
+
+/** At the end nothing is left to do for a subscription that is active. */
+export const allIsDrained: Rule = ({ subscriptions, queued, batchEntries }) =>
+  subscriptions
+    .filter(({ state }) => state === "active")
+    .flatMap((one) => {
+      const left = [...queued, ...batchEntries].filter((row) => row.subscriptionId === one.id);
+      return left.length === 0
+        ? []
+        : [
+            finding(
+              "all is drained",
+              `${left.length} entries of ${one.id} are left`,
+              left.slice(0, 5),
+            ),
+          ];
+    });
+
+function finding(rule: string, what: string, rows: readonly unknown[]): Finding {
+  return { rule, what, rows };
+}

@@ -1,0 +1,150 @@
+import {
+  CLOCKS_MS,
+  crashesIn,
+  endOf,
+  type Facts,
+  type Finding,
+  groupBy,
+  laneOf,
+  lossesOf,
+  REPEATS,
+  type Rule,
+  type Subscription,
+} from "./facts.ts";
+import { matchPosts, type PlacedPost, postsByLane } from "./match.ts";
+
+function lanesOf(facts: Facts): (subscriptionId: string, sequence: number) => string {
+  const subscriptions = new Map(facts.subscriptions.map((one) => [one.id, one]));
+  const entries = new Map(
+    [...facts.attempts, ...facts.queued, ...facts.settled].map((entry) => [
+      `${entry.subscriptionId} ${entry.sequence}`,
+      entry,
+    ]),
+  );
+  return (id, sequence) => {
+    const one: Pick<Subscription, "ordering"> | undefined = subscriptions.get(id);
+    const entry = entries.get(`${id} ${sequence}`);
+    return one === undefined || entry === undefined ? "unknown" : laneOf(one, entry);
+  };
+}
+
+/** An entry is sent first only after the one before it in its lane has ended: was accepted, failed or was skipped. */
+export const firstDeliveriesInOrder: Rule = (facts) => {
+  const laneOfEntry = lanesOf(facts);
+  const endings = endingsOf(facts);
+  const findings: Finding[] = [];
+  for (const [lane, placed] of postsByLane(facts, laneOfEntry)) {
+    const [subscriptionId = ""] = lane.split(" ");
+    const first = firstPosts(placed);
+    const entries = [...endings]
+      .filter(([key]) => key.startsWith(`${subscriptionId} `))
+      .map(([key, endedMs]) => ({ sequence: Number(key.split(" ")[1]), endedMs }))
+      .filter(
+        ({ sequence }) => lane === `${subscriptionId} ${laneOfEntry(subscriptionId, sequence)}`,
+      )
+      .toSorted((a, b) => a.sequence - b.sequence);
+    let latest: (typeof entries)[number] | undefined;
+    for (const entry of entries) {
+      const sentMs = first.get(entry.sequence)?.atMs;
+      if (latest !== undefined && sentMs !== undefined && sentMs < latest.endedMs)
+        findings.push({
+          rule: "first deliveries in order",
+          what: `${lane}: #${entry.sequence} was sent before #${latest.sequence} had ended`,
+          rows: placed.filter(({ sequence }) =>
+            [entry.sequence, latest?.sequence].includes(sequence),
+          ),
+        });
+      if (latest === undefined || entry.endedMs > latest.endedMs) latest = entry;
+    }
+  }
+  return findings;
+};
+
+function firstPosts(placed: readonly PlacedPost[]): Map<number, PlacedPost["post"]> {
+  const first = new Map<number, PlacedPost["post"]>();
+  for (const { sequence, post } of placed) if (!first.has(sequence)) first.set(sequence, post);
+  return first;
+}
+
+/** When each entry ended at the earliest, by `subscription sequence`; never, for what is still queued. */
+function endingsOf(facts: Facts): Map<string, number> {
+  const { postsOf } = matchPosts(facts);
+  const endings = new Map<string, number>();
+  const end = (key: string, atMs: number) =>
+    endings.set(key, Math.min(endings.get(key) ?? Number.POSITIVE_INFINITY, atMs));
+  for (const entry of facts.queued)
+    end(`${entry.subscriptionId} ${entry.sequence}`, Number.POSITIVE_INFINITY);
+  for (const row of facts.settled)
+    end(`${row.subscriptionId} ${row.sequence}`, row.settledMs - CLOCKS_MS);
+  for (const row of facts.attempts) {
+    const key = `${row.subscriptionId} ${row.sequence}`;
+    for (const post of postsOf.get(row) ?? [])
+      if (isEnd(row.attempt, post.status)) end(key, endOf(post));
+    // A last attempt that its receiver knows nothing of had ended before it was written.
+    if (row.ended && (postsOf.get(row) ?? []).length === 0) end(key, 0);
+  }
+  const { recordOf } = matchPosts(facts);
+  for (const [lane, placed] of postsByLane(facts, lanesOf(facts)))
+    for (const { post, sequence } of placed)
+      if (!recordOf.has(post) && isEnd(post.attempt, post.status))
+        end(`${lane.split(" ")[0]} ${sequence}`, endOf(post));
+  return endings;
+}
+
+function isEnd(attempt: number, status: number | null): boolean {
+  return attempt >= 4 || status === 410 || (status !== null && status >= 200 && status < 300);
+}
+
+/** Within a lane the requests go forwards; one step back for each crash, from which on they go forwards again. */
+export const repeatsInOrder: Rule = (facts) => {
+  const findings: Finding[] = [];
+  for (const [lane, placed] of postsByLane(facts, lanesOf(facts))) {
+    const fromMs = placed[0]?.post.atMs ?? 0;
+    let steps = 0;
+    for (const [n, { sequence, post }] of placed.entries()) {
+      const before = placed[n - 1];
+      if (before === undefined || before.sequence <= sequence) continue;
+      steps += 1;
+      const losses = lossesOf(crashesIn(facts, { fromMs, untilMs: post.atMs }));
+      if (steps > losses)
+        findings.push({
+          rule: "repeats in order",
+          what: `${lane}: #${sequence} follows #${before.sequence}, step back ${steps} after ${losses} losses of a lease`,
+          rows: placed.slice(Math.max(0, n - 3), n + 3),
+        });
+    }
+  }
+  return findings;
+};
+
+/** The same attempt goes out again only after a crash, and of each lane no more than can have been under way. */
+export const repeatsAreBounded: Rule = (facts) => {
+  const { recordOf } = matchPosts(facts);
+  const findings: Finding[] = [];
+  for (const [lane, placed] of postsByLane(facts, lanesOf(facts))) {
+    const repeats: PlacedPost[] = [];
+    for (const [key, same] of groupBy(
+      placed,
+      ({ sequence, post }) => `${sequence}/${post.attempt}`,
+    )) {
+      for (const [n, one] of same.entries()) {
+        const before = same[n - 1]?.post;
+        if (before === undefined) continue;
+        const record = recordOf.get(before);
+        // Sent again within its attempt, or after an interruption that the record tells.
+        if (record?.resent === true || record?.outcome === "interrupted") continue;
+        repeats.push(one);
+        if (crashesIn(facts, { fromMs: before.atMs, untilMs: one.post.atMs }).length === 0)
+          findings.push(found(`${lane}: #${key} was sent again and nothing had crashed`, same));
+      }
+    }
+    const losses = lossesOf(crashesIn(facts, { fromMs: 0, untilMs: Number.POSITIVE_INFINITY }));
+    if (repeats.length > losses * REPEATS)
+      findings.push(found(`${lane}: ${repeats.length} repeats after ${losses} losses`, repeats));
+  }
+  return findings;
+};
+
+function found(what: string, rows: readonly PlacedPost[]): Finding {
+  return { rule: "repeats are bounded", what, rows: rows.slice(0, 6) };
+}

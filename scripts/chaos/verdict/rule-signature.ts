@@ -1,0 +1,68 @@
+import { createHmac } from "node:crypto";
+
+import { CLOCKS_MS, crashesIn, type Facts, type Post, type Rule, SETTINGS_MS } from "./facts.ts";
+import { shown } from "./rule-attempts.ts";
+
+interface Secret {
+  readonly secret: string;
+  readonly fromMs: number;
+  untilMs: number;
+}
+
+interface Secrets {
+  readonly known: readonly Secret[];
+  /** From when on a secret may have held that nobody was told of. */
+  readonly unknownFromMs: number;
+}
+
+function secretsOf(facts: Facts, subscriptionId: string): Secrets {
+  const known: Secret[] = [];
+  const unanswered: number[] = [];
+  for (const { kind, secret, status, startedMs, endedMs, ...rest } of facts.operations) {
+    if (rest.subscriptionId !== subscriptionId || (kind !== "create" && kind !== "rotate"))
+      continue;
+    if (status === undefined) unanswered.push(startedMs);
+    if (secret === undefined) continue;
+    for (const before of known) before.untilMs = Math.min(before.untilMs, endedMs);
+    known.push({ secret, fromMs: startedMs, untilMs: Number.POSITIVE_INFINITY });
+  }
+  const final = facts.finalSecrets.get(subscriptionId);
+  const [firstUnanswered = Number.POSITIVE_INFINITY] = unanswered;
+  if (final !== undefined && !known.some(({ secret }) => secret === final))
+    known.push({ secret: final, fromMs: firstUnanswered, untilMs: Number.POSITIVE_INFINITY });
+  // One that was not answered is known by what held at the end; of two, one is not.
+  const isKnown = unanswered.length === 0 || (unanswered.length === 1 && final !== undefined);
+  return { known, unknownFromMs: isKnown ? Number.POSITIVE_INFINITY : firstUnanswered };
+}
+
+/** Each request is signed over its very bytes, with a secret that held at its time. */
+export const signaturesAreValid: Rule = (facts) =>
+  facts.subscriptions.flatMap((one) => {
+    const secrets = secretsOf(facts, one.id);
+    return facts.posts
+      .filter((post) => post.host === one.host && !isSigned(facts, post, secrets))
+      .map((post) => ({
+        rule: "signatures are valid",
+        what: `${one.id} got ${post.eventId}/${post.attempt} signed with no secret of that time`,
+        rows: [shown(post)],
+      }));
+  });
+
+function isSigned(facts: Facts, post: Post, { known, unknownFromMs }: Secrets): boolean {
+  const { body, atMs } = post;
+  if (body === undefined || atMs >= unknownFromMs) return true;
+  const isOf = (secret: string, signature: string) =>
+    signature === `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`;
+  const inTime = known.some(
+    ({ secret, fromMs, untilMs }) =>
+      isOf(secret, post.signature) &&
+      atMs >= fromMs - CLOCKS_MS &&
+      (atMs <= untilMs + SETTINGS_MS ||
+        crashesIn(facts, { fromMs: untilMs, untilMs: atMs }).length > 0),
+  );
+  const { previousSignature } = post;
+  return (
+    inTime &&
+    (previousSignature === null || known.some(({ secret }) => isOf(secret, previousSignature)))
+  );
+}

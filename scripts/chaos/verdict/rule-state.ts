@@ -1,0 +1,163 @@
+import {
+  type AttemptRow,
+  type AuditRow,
+  CLOCKS_MS,
+  crashesIn,
+  type Facts,
+  type Finding,
+  type Operation,
+  type Post,
+  type Rule,
+  SETTINGS_MS,
+  type Subscription,
+} from "./facts.ts";
+import { shown } from "./rule-attempts.ts";
+
+const DISABLED_AT = 20;
+
+interface State {
+  readonly state: "active" | "disabled" | "deleted";
+  readonly failures: number;
+}
+
+interface Span {
+  readonly fromMs: number;
+  untilMs: number;
+}
+
+type Change =
+  | { readonly kind: "attempt"; readonly row: AttemptRow; readonly atMs: number }
+  | { readonly kind: "audit"; readonly row: AuditRow; readonly atMs: number };
+
+/**
+ * What the subscription can be after all of its records in the order of their commits. An enable of an active one sets
+ * the counter to 0 and leaves no row, so while one is asked for, both are possible.
+ */
+function replay(
+  one: Subscription,
+  facts: Pick<Facts, "attempts" | "audit" | "operations">,
+): { readonly possible: readonly State[]; readonly disabled: readonly Span[] } {
+  const changes: Change[] = [
+    ...facts.attempts
+      .filter((row) => row.ended && row.subscriptionId === one.id)
+      .map((row) => ({ kind: "attempt" as const, row, atMs: row.committedMs })),
+    ...facts.audit
+      .filter((row) => row.subscriptionId === one.id)
+      .map((row) => ({ kind: "audit" as const, row, atMs: row.committedMs })),
+  ].toSorted((a, b) => a.atMs - b.atMs || orderOf(a).localeCompare(orderOf(b)));
+  const enables = facts.operations.filter(
+    ({ subscriptionId, kind }) => subscriptionId === one.id && kind === "enable",
+  );
+  const disabled: Span[] = [];
+  let possible: State[] = [{ state: "active", failures: 0 }];
+  let fromMs = 0;
+  for (const change of changes) {
+    const next = withReset(possible, enables, { fromMs, untilMs: change.atMs }).map((state) =>
+      after(state, change),
+    );
+    fromMs = change.atMs;
+    const [wasDown, isDown] = [possible, next].map((all) =>
+      all.every(({ state }) => state === "disabled"),
+    );
+    if (isDown && !wasDown)
+      disabled.push({ fromMs: change.atMs, untilMs: Number.POSITIVE_INFINITY });
+    const open = disabled.at(-1);
+    if (wasDown && !isDown && open !== undefined) open.untilMs = change.atMs;
+    possible = distinct(next);
+  }
+  return {
+    possible: distinct(withReset(possible, enables, { fromMs, untilMs: Number.POSITIVE_INFINITY })),
+    disabled,
+  };
+}
+
+/** One commit writes the records of a subscription in the order of their ids. */
+function orderOf(change: Change): string {
+  return change.kind === "attempt" ? change.row.id : "";
+}
+
+function withReset(
+  possible: readonly State[],
+  enables: readonly Operation[],
+  { fromMs, untilMs }: Span,
+): readonly State[] {
+  const isAsked = enables.some(
+    ({ startedMs, endedMs, status }) =>
+      startedMs <= untilMs && (status === undefined || endedMs + CLOCKS_MS >= fromMs),
+  );
+  const active = possible.some(({ state }) => state === "active");
+  return isAsked && active ? [...possible, { state: "active", failures: 0 }] : possible;
+}
+
+function after(state: State, change: Change): State {
+  if (change.kind === "audit") {
+    if (change.row.action === "WEBHOOK_ENABLED") return { state: "active", failures: 0 };
+    return change.row.action === "WEBHOOK_DELETED" ? { ...state, state: "deleted" } : state;
+  }
+  if (state.state !== "active") return state;
+  if (change.row.outcome === "delivered") return { state: "active", failures: 0 };
+  const failures = state.failures + 1;
+  return failures >= DISABLED_AT ? { state: "disabled", failures } : { state: "active", failures };
+}
+
+function distinct(states: readonly State[]): State[] {
+  return [...new Map(states.map((one) => [`${one.state} ${one.failures}`, one])).values()];
+}
+
+/** State and counter are what the records say, in the order of their commits. */
+export const countersFollowRecords: Rule = (facts) =>
+  facts.subscriptions.flatMap((one) => {
+    const { possible } = replay(one, facts);
+    if (possible.some(({ state, failures }) => state === one.state && failures === one.failures))
+      return [];
+    const told = possible.map(({ state, failures }) => `${state} with ${failures}`).join(" or ");
+    const what = `${one.id} is ${one.state} with ${one.failures} failures; its records say ${told}`;
+    return [{ rule: "counters follow the records", what, rows: [one] }];
+  });
+
+/** After the answer to a delete, and while it is disabled, nothing goes out but what was under way. */
+export const onlyToTheActive: Rule = (facts) =>
+  facts.subscriptions.flatMap((one) => {
+    const deleted = facts.operations.find(
+      ({ subscriptionId, kind, status }) =>
+        subscriptionId === one.id && kind === "delete" && status !== undefined && status < 300,
+    );
+    const enables = facts.operations.filter(
+      ({ subscriptionId, kind }) => subscriptionId === one.id && kind === "enable",
+    );
+    const spans: Span[] = replay(one, facts).disabled.map(({ fromMs, untilMs }) => {
+      // The commit comes before its answer, and may be as old as its request.
+      const begun = enables.findLast(({ startedMs }) => startedMs <= untilMs)?.startedMs;
+      return { fromMs, untilMs: untilMs < Number.POSITIVE_INFINITY ? (begun ?? untilMs) : untilMs };
+    });
+    if (deleted !== undefined)
+      spans.push({ fromMs: deleted.endedMs, untilMs: Number.POSITIVE_INFINITY });
+    return facts.posts
+      .filter(({ host }) => host === one.host)
+      .flatMap((post) => spans.flatMap((span) => lateFor(facts, post, { one, span })));
+  });
+
+function lateFor(
+  facts: Facts,
+  post: Post,
+  { one, span }: { readonly one: Subscription; readonly span: Span },
+): Finding[] {
+  const { fromMs, untilMs } = span;
+  if (post.atMs <= fromMs + SETTINGS_MS || post.atMs >= untilMs) return [];
+  if (crashesIn(facts, { fromMs, untilMs: post.atMs }).length > 0) return [];
+  const what = `${one.id} got ${post.eventId} ${Math.round(post.atMs - fromMs)} ms after it was disabled or deleted`;
+  return [{ rule: "only to the active", what, rows: [one, shown(post)] }];
+}
+
+/** What a process says that gives up because a store was away for too long. */
+const GIVES_UP = "cannot be reached";
+
+/** No process ends by itself, but for one that could not reach a store for a long time and says so. */
+export const processesLive: Rule = ({ exits }) =>
+  exits
+    .filter(({ lastWords }) => !lastWords.some((line) => line.includes(GIVES_UP)))
+    .map((exit) => ({
+      rule: "processes live",
+      what: `${exit.name} ended by itself with ${exit.how}`,
+      rows: [exit],
+    }));

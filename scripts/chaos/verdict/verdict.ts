@@ -1,0 +1,32 @@
+import type { Facts, Finding, Rule } from "./facts.ts";
+import * as attempts from "./rule-attempts.ts";
+import * as loss from "./rule-loss.ts";
+import * as order from "./rule-order.ts";
+import * as signature from "./rule-signature.ts";
+import * as state from "./rule-state.ts";
+
+const RULES: readonly Rule[] = [
+  loss.acceptedIsRecorded,
+  loss.wantedIsQueued,
+  loss.sequenceHasNoGap,
+  loss.skipsAreAskedFor,
+  loss.allIsDrained,
+  order.firstDeliveriesInOrder,
+  order.repeatsInOrder,
+  order.repeatsAreBounded,
+  attempts.attemptsAreNumbered,
+  attempts.delaysAreKept,
+  attempts.recordsHavePosts,
+  attempts.postsHaveRecords,
+  attempts.postsHaveEntries,
+  attempts.repeatsAreTold,
+  state.countersFollowRecords,
+  state.onlyToTheActive,
+  state.processesLive,
+  signature.signaturesAreValid,
+];
+
+/** Everything that is wrong with what a round left. It knows the contract, and nothing of how a dispatcher works. */
+export function judge(facts: Facts): Finding[] {
+  return RULES.flatMap((rule) => rule(facts));
+}

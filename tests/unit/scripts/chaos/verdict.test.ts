@@ -1,0 +1,356 @@
+import { expect, test } from "bun:test";
+
+import type { Facts, Operation } from "../../../../scripts/chaos/verdict/facts.ts";
+import { judge } from "../../../../scripts/chaos/verdict/verdict.ts";
+import {
+  at,
+  crash,
+  facts,
+  history,
+  post,
+  POSTS,
+  queued,
+  record,
+  RECORDS,
+  settled,
+  sign,
+  subscription,
+  SUBSCRIPTION,
+} from "./sound-facts.ts";
+
+const rulesOf = (changes: Partial<Facts>) => [
+  ...new Set(judge(facts(changes)).map(({ rule }) => rule)),
+];
+const asked = (operation: Partial<Operation> & Pick<Operation, "kind">): Operation => ({
+  subscriptionId: SUBSCRIPTION,
+  startedMs: at(0),
+  endedMs: at(0) + 20,
+  status: 200,
+  ...operation,
+});
+const operations = facts().operations;
+const audit = facts().audit;
+const without = (sequence: number) => ({
+  posts: POSTS.filter(({ eventId }) => eventId !== `E${sequence}`),
+  attempts: RECORDS.filter((row) => row.sequence !== sequence),
+});
+/** An attempt that was answered 500, and the one after it, this long after its end. */
+function retried(waitedMs: number): Partial<Facts> {
+  const failed = post(3, { status: 500 });
+  const again = post(3, { attempt: 2, atMs: at(3) + 10 + waitedMs });
+  return {
+    posts: [...POSTS.slice(0, 2), failed, again],
+    attempts: [
+      ...RECORDS.slice(0, 2),
+      record(3, failed, { outcome: "retry", statusCode: 500, ended: false }),
+      record(3, again),
+    ],
+  };
+}
+/** Twenty failures with 410, each settled at once. */
+function run(failures: number): Partial<Facts> {
+  const sequences = Array.from({ length: failures }, (_, n) => n + 1);
+  const posts = sequences.map((sequence) => post(sequence, { status: 410 }));
+  return {
+    history: sequences.map((sequence) => history(sequence)),
+    posts,
+    attempts: posts.map((one, n) => record(n + 1, one, { outcome: "failed" })),
+  };
+}
+const down = { ...subscription, state: "disabled", failures: 20, lastSequence: 20 } as const;
+
+test("finds nothing where nothing is wrong", () => {
+  expect(judge(facts())).toEqual([]);
+  expect(judge(facts(retried(200)))).toEqual([]);
+  expect(judge(facts({ ...run(20), subscriptions: [down] }))).toEqual([]);
+});
+
+const PLANTS: readonly [rule: string, what: string, changes: Partial<Facts>][] = [
+  ["accepted is recorded", "an accepted event is nowhere", { accepted: ["m1", "m4"] }],
+  [
+    "nothing lost",
+    "an event never came to its subscription",
+    { history: [...facts().history, history(4)] },
+  ],
+  [
+    "only what is wanted",
+    "the filter does not name an event that came",
+    { operations: operations.map((one) => ({ ...one, filter: ["review_updated"] })) },
+  ],
+  ["sequence without a gap", "an entry vanished", without(2)],
+  ["sequence without a gap", "an entry ended twice", { settled: [settled(2, "skipped")] }],
+  [
+    "skips are asked for",
+    "nobody asked for a skip",
+    { ...without(2), settled: [settled(2, "skipped")] },
+  ],
+  ["all is drained", "an entry is left", { ...without(3), queued: [queued(3)] }],
+  [
+    "first deliveries in order",
+    "the third came before the second",
+    (() => {
+      const early = post(3, { atMs: at(2) - 500 });
+      return {
+        posts: [POSTS[0], early, POSTS[1]],
+        attempts: [RECORDS[0], RECORDS[1], record(3, early)].flatMap((one) => one ?? []),
+      };
+    })(),
+  ],
+  [
+    "first deliveries in order",
+    "the third came while the second is held",
+    { ...without(2), queued: [queued(2)] },
+  ],
+  [
+    "repeats in order",
+    "after one crash the lane went back twice",
+    {
+      posts: [
+        ...POSTS,
+        post(2, { atMs: at(4) }),
+        post(3, { atMs: at(4) + 50 }),
+        post(2, { atMs: at(4) + 100 }),
+      ],
+      faults: [crash(at(3))],
+    },
+  ],
+  [
+    "repeats are bounded",
+    "an attempt was repeated and only Redis had failed",
+    {
+      posts: [...POSTS, post(3, { atMs: at(4) })],
+      faults: [crash(at(3), { target: "redis" })],
+    },
+  ],
+  [
+    "repeats are bounded",
+    "one crash repeated an entry 18 times",
+    {
+      posts: [...POSTS, ...Array.from({ length: 18 }, (_, n) => post(3, { atMs: at(4) + n }))],
+      faults: [crash(at(3))],
+    },
+  ],
+  [
+    "attempts are numbered",
+    "the first attempt has no record",
+    { attempts: [...RECORDS.slice(0, 2), record(3, POSTS[2], { attempt: 2 })] },
+  ],
+  [
+    "attempts are numbered",
+    "an answer of 500 is told as delivered",
+    { attempts: [...RECORDS.slice(0, 2), record(3, POSTS[2], { statusCode: 500 })] },
+  ],
+  ["delays are kept", "the second attempt came too early", retried(100)],
+  [
+    "no record without a POST",
+    "an interruption is told that never began",
+    {
+      attempts: [
+        ...RECORDS,
+        record(3, POSTS[2], {
+          attempt: 1,
+          outcome: "interrupted",
+          errorCode: "process_lost",
+          statusCode: null,
+          signature: null,
+          ended: false,
+        }),
+      ],
+    },
+  ],
+  ["no record without a POST", "a delivery was never received", { posts: POSTS.slice(0, 2) }],
+  [
+    "no POST without a record",
+    "a request has no record",
+    { posts: [...POSTS, post(3, { atMs: at(4) })] },
+  ],
+  [
+    "no POST without an entry",
+    "a request is about an event of somebody else",
+    { posts: [...POSTS, post(4)], faults: [crash(at(4))] },
+  ],
+  [
+    "repeats are told",
+    "a repeat does not say so",
+    {
+      posts: [...POSTS, post(3, { atMs: at(4) })],
+      attempts: [
+        ...RECORDS.slice(0, 2),
+        record(3, post(3, { atMs: at(4) }), { possiblyRepeated: false }),
+      ],
+      faults: [crash(at(3) + 100)],
+    },
+  ],
+  [
+    "repeats are told",
+    "a record says that it may repeat and nothing had crashed",
+    { attempts: [...RECORDS.slice(0, 2), record(3, POSTS[2], { possiblyRepeated: true })] },
+  ],
+  [
+    "counters follow the records",
+    "the counter is one too high",
+    { subscriptions: [{ ...subscription, failures: 1 }] },
+  ],
+  [
+    "counters follow the records",
+    "20 failures did not disable it",
+    { ...run(20), subscriptions: [{ ...down, state: "active" }] },
+  ],
+  [
+    "counters follow the records",
+    "19 failures disabled it",
+    { ...run(19), subscriptions: [{ ...down, lastSequence: 19 }] },
+  ],
+  [
+    "only to the active",
+    "a request went out long after the disabling",
+    (() => {
+      const { history: told = [], posts = [], attempts = [] } = run(20);
+      const late = post(30, { status: 200 });
+      return {
+        history: [...told, history(30)],
+        posts: [...posts, late],
+        attempts: [...attempts, record(21, late)],
+        subscriptions: [{ ...down, lastSequence: 21 }],
+      };
+    })(),
+  ],
+  [
+    "only to the active",
+    "a request went out long after the delete",
+    {
+      subscriptions: [{ ...subscription, state: "deleted", lastSequence: null }],
+      operations: [
+        ...operations,
+        asked({ kind: "delete", startedMs: at(-6), endedMs: at(-6), status: 204 }),
+      ],
+      audit: [
+        ...audit,
+        { action: "WEBHOOK_DELETED", subscriptionId: SUBSCRIPTION, held: null, committedMs: at(4) },
+      ],
+    },
+  ],
+  [
+    "signatures are valid",
+    "the body was signed with another secret",
+    (() => {
+      const forged = post(3, { signature: sign("x", "other") });
+      return {
+        posts: [...POSTS.slice(0, 2), forged],
+        attempts: [...RECORDS.slice(0, 2), record(3, forged)],
+      };
+    })(),
+  ],
+  [
+    "signatures are valid",
+    "a rotation was forgotten long after its answer",
+    {
+      operations: [
+        ...operations,
+        asked({ kind: "rotate", startedMs: at(-4), endedMs: at(-4), secret: "new" }),
+      ],
+      finalSecrets: new Map([[SUBSCRIPTION, "new"]]),
+    },
+  ],
+];
+
+test("no process ends by itself, unless it says which store is away", () => {
+  const exit = { name: "api-1", how: "1", atMs: at(1) };
+  expect(rulesOf({ exits: [{ ...exit, lastWords: ["error: read ECONNRESET"] }] })).toEqual([
+    "processes live",
+  ]);
+  const lastWords = ["DATABASE_URL cannot be reached: connect ECONNREFUSED."];
+  expect(rulesOf({ exits: [{ ...exit, lastWords }] })).toEqual([]);
+});
+
+test.each(PLANTS)("%s: %s", (rule, _what, changes) => {
+  expect(rulesOf(changes)).toContain(rule);
+});
+
+const EXCUSED: readonly [what: string, changes: Partial<Facts>][] = [
+  [
+    "after a crash the last entries are repeated, in order",
+    {
+      posts: [...POSTS, post(2, { atMs: at(4) }), post(3, { atMs: at(4) + 50 })],
+      attempts: [
+        ...RECORDS.slice(0, 1),
+        record(2, post(2, { atMs: at(4) }), { possiblyRepeated: true }),
+        record(3, post(3, { atMs: at(4) + 50 }), { possiblyRepeated: true }),
+      ],
+      faults: [crash(at(3) + 500)],
+    },
+  ],
+  [
+    "an update without an answer may hold or not",
+    {
+      operations: [
+        ...operations,
+        asked({ kind: "update", filter: ["review_updated"], status: undefined }),
+      ],
+      history: [...facts().history, history(4)],
+    },
+  ],
+  [
+    "what is queued when it is deleted is skipped",
+    {
+      ...without(3),
+      settled: [settled(3, "deleted")],
+      subscriptions: [{ ...subscription, state: "deleted", lastSequence: null }],
+      operations: [
+        ...operations,
+        asked({ kind: "delete", startedMs: at(3) + 400, endedMs: at(3) + 600, status: 204 }),
+      ],
+      audit: [
+        ...audit,
+        {
+          action: "WEBHOOK_DELETED",
+          subscriptionId: SUBSCRIPTION,
+          held: null,
+          committedMs: at(3) + 550,
+        },
+      ],
+    },
+  ],
+  [
+    "a rotation without an answer is known by the secret of the end",
+    {
+      posts: [
+        ...POSTS.slice(0, 2),
+        post(3, { signature: sign("new body", "new"), body: "new body" }),
+      ],
+      attempts: [
+        ...RECORDS.slice(0, 2),
+        record(3, post(3, { signature: sign("new body", "new"), body: "new body" })),
+      ],
+      operations: [...operations, asked({ kind: "rotate", startedMs: at(2), status: undefined })],
+      finalSecrets: new Map([[SUBSCRIPTION, "new"]]),
+    },
+  ],
+  [
+    "an enable of an active one sets the counter to 0 and leaves no row",
+    {
+      ...run(3),
+      operations: [...operations, asked({ kind: "enable", startedMs: at(4), endedMs: at(4) + 20 })],
+    },
+  ],
+  [
+    "a connection that failed needs no request",
+    {
+      posts: [...POSTS.slice(0, 2), post(3, { attempt: 2, atMs: at(3) + 500 })],
+      attempts: [
+        ...RECORDS.slice(0, 2),
+        record(3, post(3), {
+          outcome: "retry",
+          statusCode: null,
+          errorCode: "connect",
+          ended: false,
+        }),
+        record(3, post(3, { attempt: 2, atMs: at(3) + 500 })),
+      ],
+    },
+  ],
+];
+
+test.each(EXCUSED)("excuses: %s", (_what, changes) => {
+  expect(judge(facts(changes))).toEqual([]);
+});
