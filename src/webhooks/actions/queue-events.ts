@@ -1,7 +1,6 @@
 import { ulid } from "ulid";
 
 import type { Tx } from "../../../db/client.ts";
-import { CHUNK } from "../../../db/marks.ts";
 import { recordAudit } from "../../audit/actions.ts";
 import type { SoundParts } from "../../http/fields.ts";
 import type { FieldFaults } from "../../http/rules.ts";
@@ -21,6 +20,8 @@ import type { Caller } from "../../http/principal.ts";
 const DAY_MS = 86_400_000;
 /** What one call looks for in the history and answers; the next call takes the rest. */
 export const RECOVER_LIMIT = 10_000;
+/** Events queued while the sequence is held: each takes a look through all rounds that it had. */
+const CHUNK = 100;
 
 /** Queues a `webhook.test`; answers its event id (contract 6.12). */
 export async function sendTest(
