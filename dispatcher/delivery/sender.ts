@@ -2,9 +2,10 @@ import { addMs, type Clock } from "../../src/lib/clock.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { remember } from "../../src/lib/remember.ts";
 import { decideNext, postponeMs, type Decision } from "../actor/decide.ts";
-import type { ActorEvent, Effect } from "../actor/event.ts";
+import type { ActorEvent, Effect, Loaded } from "../actor/event.ts";
 import { settingsRequest } from "../actor/load.ts";
 import { isFresh, type Actor } from "../actor/state.ts";
+import type { Limits } from "../limits.ts";
 import type { Holdings } from "../shards/holdings.ts";
 import type { AttemptRecord } from "../store/attempt.ts";
 import type { Committer } from "../store/committer.ts";
@@ -12,8 +13,9 @@ import type { Loader } from "../store/loader.ts";
 import { composeRequest } from "./compose.ts";
 import type { Deliver, Outcome } from "./deliver.ts";
 import { InFlight } from "./in-flight.ts";
+import { isUnreached, Reach } from "./reach.ts";
 import { recordAttempt } from "./record.ts";
-import { Slots } from "./slots.ts";
+import { SLOW_CROWD, Slots, type Slot } from "./slots.ts";
 
 interface SenderDeps {
   readonly clock: Clock;
@@ -24,15 +26,26 @@ interface SenderDeps {
   readonly holdings: Holdings;
   readonly loader: Loader;
   readonly committer: Committer;
+  readonly limits: Limits;
 }
 
 interface SenderListener {
   tell(actor: Actor, event: ActorEvent): void;
   /** Tells the actor unless the lease of this id is lost or the actor was dropped. */
   tellIfCurrent(id: string, actor: Actor, event: ActorEvent): void;
+  /** So many already wait for the host of this actor that it has to wait by its name alone. */
+  crowded(actor: Actor, crowd: string): void;
+  /** Some of these crowds may come again. */
+  thinned(crowds: readonly string[]): void;
 }
 
 type Send = Effect & { readonly kind: "send" };
+
+/** A POST that has its slot. */
+interface Begun {
+  readonly slot: Slot;
+  readonly startedAt: Date;
+}
 
 /** Outcomes that may wait for Postgres, over all actors. Past it nothing new is sent, so a slow database slows sending. */
 const MAX_BACKLOG = 2_048;
@@ -45,17 +58,32 @@ const MAX_HOSTS_KEPT = 10_000;
 export class Sender {
   readonly #deps: SenderDeps;
   readonly #listener: SenderListener;
-  readonly #slots = new Slots();
+  readonly #slots: Slots;
+  readonly #reach = new Reach();
+  /** How many sends of an actor wait for a slot or are under way. */
+  #begun = new WeakMap<Actor, number>();
   readonly #inFlight = new InFlight();
   readonly #hostOf = remember(hostOf, MAX_HOSTS_KEPT);
 
   constructor(deps: SenderDeps, listener: SenderListener) {
     this.#deps = deps;
     this.#listener = listener;
+    this.#slots = new Slots(deps.clock, deps.limits);
   }
 
   send(actor: Actor, effect: Send): void {
-    this.#awaitSlot(actor, effect, this.#hostOf(effect.subscription.webhookUrl));
+    const host = this.#hostOf(effect.subscription.webhookUrl);
+    const begun = this.#begun.get(actor) ?? 0;
+    const crowd = this.#slots.crowdOf(host);
+    if (crowd !== undefined && begun === 0) this.#listener.crowded(actor, crowd);
+    this.#begun.set(actor, begun + 1);
+    if (actor.stopping) this.#withhold(actor, effect.lane);
+    else this.#awaitSlot(actor, effect, host);
+  }
+
+  /** Whether those in a crowd may come and wait for their slots again. */
+  hasThinned(crowd: string): boolean {
+    return this.#slots.hasThinned(crowd);
   }
 
   /** Lets sends begin only while nobody else can have taken over and Postgres keeps up with the outcomes. */
@@ -89,51 +117,70 @@ export class Sender {
     this.#inFlight.breakOffAll();
     this.#slots.pause();
     this.#slots.clear();
+    this.#begun = new WeakMap();
   }
 
   #awaitSlot(actor: Actor, effect: Send, host: string): void {
+    let send = effect;
+    const { clock } = this.#deps;
     this.#slots.acquire(host, {
       shard: actor.shard,
-      start: () => this.#start(actor, effect, host),
-      cancel: () => this.#listener.tell(actor, { kind: "unsent", lane: effect.lane }),
+      isReady: () => obstacleTo(send, actor, { isSafe: true, now: clock.now() }) !== "stale",
+      prepare: (done) =>
+        this.#refresh(actor, send, (refreshed) => {
+          if (refreshed === undefined) this.#withhold(actor, send.lane);
+          else send = refreshed;
+          done(refreshed !== undefined);
+        }),
+      start: (slot) => this.#start(actor, send, slot),
+      cancel: () => this.#withhold(actor, send.lane),
     });
   }
 
   /** Uses the slot that a send was given, unless something came in between. */
-  #start(actor: Actor, effect: Send, host: string): void {
+  #start(actor: Actor, effect: Send, slot: Slot): void {
     const { clock, holdings } = this.#deps;
     const now = clock.now();
-    switch (obstacleTo(effect, actor, { isSafe: holdings.safe, now })) {
+    const obstacle = obstacleTo(effect, actor, { isSafe: holdings.safe, now });
+    switch (obstacle) {
       case undefined:
-        return void this.#attempt(actor, effect, { host, startedAt: now });
+        return void this.#attempt(actor, effect, { slot, startedAt: now }).catch(
+          (error: unknown) => this.#postpone(actor, effect, slot, String(error)),
+        );
       case "stopped":
-        this.#slots.release(host);
-        return this.#listener.tell(actor, { kind: "unsent", lane: effect.lane });
+        this.#slots.release(slot);
+        return this.#withhold(actor, effect.lane);
       case "unsafe":
-        this.#slots.pause();
-        this.#slots.release(host);
-        return this.#awaitSlot(actor, effect, host);
       case "stale":
-        return this.#refresh(actor, effect, host);
+        if (obstacle === "unsafe") this.#slots.pause();
+        this.#slots.release(slot);
+        return this.#awaitSlot(actor, effect, slot.host);
     }
   }
 
   /** One POST, from its beginning to the commit of its record. */
-  async #attempt(
-    actor: Actor,
-    effect: Send,
-    { host, startedAt }: { host: string; startedAt: Date },
-  ): Promise<void> {
+  async #attempt(actor: Actor, effect: Send, { slot, startedAt }: Begun): Promise<void> {
     const { clock, deliver, holdings, retryDelaysMs } = this.#deps;
     const { entry, lane, subscription } = effect;
     const { id } = holdings;
+    const { host } = slot;
     const request = composeRequest(entry, subscription, startedAt);
     const underWay = this.#inFlight.begin(actor.shard, clock.monotonicMs());
-    const outcome = await deliver(request, underWay.signal);
+    const outcome = await deliver(request, {
+      signal: underWay.signal,
+      mayBegin: () => mayLeave(id, actor, holdings),
+    });
     this.#inFlight.end(underWay);
     // Whoever took over makes the attempt again.
     if (id !== holdings.id) return;
-    if (outcome.kind === "unsent") return this.#postpone(actor, effect, host, outcome.detail);
+    if (outcome.kind === "withheld") {
+      this.#release(slot);
+      this.regulate();
+      return this.#withhold(actor, lane);
+    }
+    if (outcome.kind === "unsent") return this.#postpone(actor, effect, slot, outcome.detail);
+    if (this.#isOurs(outcome, subscription.partnerId, host))
+      return this.#postpone(actor, effect, slot, "most receivers cannot be reached");
     const state = { attempt: entry.attempt, retryDelaysMs };
     const decision = decideNext(outcome.kind, state, clock.now());
     const identity = {
@@ -143,10 +190,39 @@ export class Sender {
     };
     const record = recordAttempt(identity, { entry, host, startedAt, request }, outcome, decision);
     this.#commit(actor, lane, record, id);
-    this.#slots.release(host);
+    this.#release(slot);
     this.regulate();
     this.#report(record, outcome);
-    this.#listener.tell(actor, { kind: "answered", lane, decision });
+    this.#tell(actor, { kind: "answered", lane, decision });
+  }
+
+  /** Whether an attempt did not fail because of its receiver: then it does not count (contract 7.8). */
+  #isOurs(outcome: Outcome, partnerId: number, host: string): boolean {
+    if (outcome.kind === "aborted") return false;
+    const unreached = isUnreached(outcome);
+    const before = this.#reach.isOurs;
+    const atMs = this.#deps.clock.monotonicMs();
+    const isOurs = this.#reach.note(host, { atMs, partnerId, unreached });
+    if (isOurs && !before) this.#deps.log.warn("network.lost");
+    if (!isOurs && before) this.#deps.log.info("network.back");
+    return unreached && isOurs;
+  }
+
+  #release(slot: Slot): void {
+    this.#slots.release(slot);
+    const crowds = [slot.host, SLOW_CROWD].filter((crowd) => this.#slots.hasThinned(crowd));
+    if (crowds.length > 0) this.#listener.thinned(crowds);
+  }
+
+  /** Tells the actor that its send was not begun. */
+  #withhold(actor: Actor, lane: string): void {
+    this.#tell(actor, { kind: "unsent", lane });
+  }
+
+  /** Tells the actor of the end of a send. */
+  #tell(actor: Actor, event: ActorEvent): void {
+    this.#begun.set(actor, (this.#begun.get(actor) ?? 1) - 1);
+    this.#listener.tell(actor, event);
   }
 
   #commit(actor: Actor, lane: string, record: AttemptRecord, id: string): void {
@@ -158,33 +234,34 @@ export class Sender {
   }
 
   /** Our own failure: no POST was made, so there is no record of one, and the entry keeps its attempt. */
-  #postpone(actor: Actor, { entry, lane }: Send, host: string, detail: string): void {
-    this.#slots.release(host);
+  #postpone(actor: Actor, { entry, lane }: Send, slot: Slot, detail: string): void {
+    this.#release(slot);
     this.#deps.log.warn("webhook.unsent", {
       subscription_id: actor.id,
       event_id: entry.eventId,
       detail,
     });
     const until = addMs(this.#deps.clock.now(), postponeMs(actor.postponed));
-    this.#listener.tell(actor, { kind: "postponed", lane, until });
+    this.#tell(actor, { kind: "postponed", lane, until });
   }
 
-  /** Reads the settings of a send again that waited long for its slot; the slot stays its own meanwhile. */
-  #refresh(actor: Actor, effect: Send, host: string): void {
-    const { id } = this.#deps.holdings;
-    this.#deps.loader.load(settingsRequest(actor), ({ found }) => {
-      if (id !== this.#deps.holdings.id) return;
+  /**
+   * Reads the settings of a send again that waited long for its slot, ahead of all loads; undefined if they now are for
+   * another host or ordering.
+   */
+  #refresh(actor: Actor, effect: Send, done: (refreshed: Send | undefined) => void): void {
+    const { clock, holdings, loader } = this.#deps;
+    const { id } = holdings;
+    const { webhookUrl, ordering } = effect.subscription;
+    const take = ({ found }: Loaded) => {
+      if (id !== holdings.id) return;
       const subscription = found?.subscription;
-      if (
-        subscription?.ordering === effect.subscription.ordering &&
-        this.#hostOf(subscription.webhookUrl) === host
-      ) {
-        const refreshed = { ...effect, subscription, readAt: this.#deps.clock.now() };
-        return this.#start(actor, refreshed, host);
-      }
-      this.#slots.release(host);
-      this.#listener.tell(actor, { kind: "unsent", lane: effect.lane });
-    });
+      const isSame =
+        subscription?.ordering === ordering &&
+        this.#hostOf(subscription.webhookUrl) === this.#hostOf(webhookUrl);
+      done(isSame ? { ...effect, subscription, readAt: clock.now() } : undefined);
+    };
+    loader.load(settingsRequest(actor), take, "first");
   }
 
   #report(record: AttemptRecord, outcome: Outcome): void {
@@ -219,6 +296,18 @@ export function obstacleTo(
   if (actor.stopping || actor.subscription === undefined) return "stopped";
   if (!isSafe) return "unsafe";
   return isFresh(readAt, now) ? undefined : "stale";
+}
+
+/**
+ * Whether a request that began under this id may leave, asked right before its first byte: a look-up or a connection
+ * can take longer than the lease (contract 7.4).
+ */
+export function mayLeave(
+  id: string,
+  { stopping }: Pick<Actor, "stopping">,
+  holdings: Pick<Holdings, "id" | "safe">,
+): boolean {
+  return id === holdings.id && holdings.safe && !stopping;
 }
 
 /** Host and port as the `Host` header names them. */

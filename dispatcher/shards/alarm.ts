@@ -26,7 +26,7 @@ interface AlarmDeps {
 export class Alarm {
   readonly #deps: AlarmDeps;
   readonly #shards: () => ReadonlyMap<number, unknown>;
-  readonly #ring: (wake: Wake) => void;
+  readonly #ring: (wake: Wake, isSwept: boolean) => void;
   /** When each of our shards has to be looked at. These times hold even if the sorted sets are lost. */
   readonly #nextAt = new Map<number, Date>();
   readonly #take = new Waiter();
@@ -38,7 +38,7 @@ export class Alarm {
   constructor(
     deps: AlarmDeps,
     shards: () => ReadonlyMap<number, unknown>,
-    ring: (wake: Wake) => void,
+    ring: (wake: Wake, isSwept: boolean) => void,
   ) {
     this.#deps = deps;
     this.#shards = shards;
@@ -82,7 +82,7 @@ export class Alarm {
     // Otherwise the sorted set would tell the same again in a moment. It is cleared before the actors hear of the wakes,
     // because what they plan anew has to stay.
     void this.#deps.schedule.clear(heard);
-    for (const wake of heard) this.#ring(wake);
+    for (const wake of heard) this.#ring(wake, false);
   }
 
   #lookAt(shard: number, at: Date): void {
@@ -113,7 +113,7 @@ export class Alarm {
     this.#nextAt.delete(shard);
     try {
       const { due, nextAt } = await this.#deps.schedule.takeDue(shard, now, TAKE_LIMIT);
-      for (const subscriptionId of due) this.#ring({ subscriptionId, shard });
+      for (const subscriptionId of due) this.#ring({ subscriptionId, shard }, false);
       if (nextAt !== undefined) this.#lookAt(shard, nextAt);
     } catch (error) {
       this.#deps.log.warn("schedule.unreadable", { shard, ...errorFields(error) });
@@ -143,7 +143,7 @@ export class Alarm {
     for (const { subscriptionId, shard, dueAt, headSince } of found) {
       if (headSince) this.lagMs = Math.max(this.lagMs, now.getTime() - headSince.getTime());
       const wake = { subscriptionId, shard };
-      if (dueAt <= now) this.#ring(wake);
+      if (dueAt <= now) this.#ring(wake, true);
       else later.push({ ...wake, at: dueAt });
     }
     for (const { shard, at } of later) this.#lookAt(shard, at);

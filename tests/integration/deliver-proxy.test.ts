@@ -341,7 +341,7 @@ test("our shutdown gives up a tunnel that is being asked for", async () => {
   const proxy = await proxied(() => () => {});
   const { client, deliver } = through(proxy, { timeoutMs: 1500 });
   const controller = new AbortController();
-  const aborted = deliver(message("http://hook.test/"), controller.signal);
+  const aborted = deliver(message("http://hook.test/"), { signal: controller.signal });
   const closed = deliver(message("https://hook.test/"));
   await until("both ask", () => proxy.requests.length === 2);
   controller.abort();

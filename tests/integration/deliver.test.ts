@@ -672,13 +672,13 @@ describe("our own shutdown", () => {
       receiver.url,
       receiver.url.replace("http:", "https:"),
     ];
-    const deliveries = urls.map((url) => deliver(message(url), controller.signal));
+    const deliveries = urls.map((url) => deliver(message(url), { signal: controller.signal }));
     await until(() => receiver.requests.length === 2);
     controller.abort();
     for (const outcome of await Promise.all(deliveries))
       expect(outcome).toMatchObject({ kind: "aborted" });
     expect(client.counts().open).toBe(0);
-    const late = await deliver(message(receiver.url), controller.signal);
+    const late = await deliver(message(receiver.url), { signal: controller.signal });
     expect(late).toMatchObject({ kind: "aborted" });
     expect(receiver.requests).toHaveLength(2);
   });
@@ -686,7 +686,7 @@ describe("our own shutdown", () => {
   test("keeps an answer that is decided, and cuts its body", async () => {
     const receiver = await receive("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\npart");
     const controller = new AbortController();
-    const delivery = start({ bodyMs: 1500 }).deliver(message(receiver.url), controller.signal);
+    const delivery = start({ bodyMs: 1500 }).deliver(message(receiver.url), { signal: controller.signal });
     await until(() => receiver.requests.length === 1);
     await Bun.sleep(50);
     controller.abort();

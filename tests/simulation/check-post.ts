@@ -27,23 +27,23 @@ const FRESH_LATE_MS = 250;
 
 type Check = (deps: CheckDeps, post: Post) => void;
 
-/** Everything that has to be true when a POST leaves a process. */
+/** Only the holder of the shard sends: an owner stops before anybody can take over. */
+export function checkLeaving({ world, tables }: Pick<CheckDeps, "world" | "tables">, post: Post) {
+  const owner = tables.owners[post.subscription.shard];
+  if (owner !== post.dispatcherId)
+    say({ world }, post, "one owner", `as ${post.dispatcherId}, but the shard is of ${owner}`);
+}
+
+/** Everything that has to be true when a POST begins. */
 export function checkPost(deps: CheckDeps, post: Post): void {
   for (const check of CHECKS) check(deps, post);
 }
 
-function say({ world }: CheckDeps, post: Post, invariant: string, what: string): void {
+function say({ world }: Pick<CheckDeps, "world">, post: Post, invariant: string, what: string): void {
   const { subscription, entry, attempt, process } = post;
   const which = `${process.name} POSTs ${subscription.id}#${entry.sequence}/${attempt}`;
   world.violate(invariant, `${which} ${what}`, subscription.id);
 }
-
-/** Only the holder of the shard sends: an owner stops before anybody can take over. */
-const checkOwner: Check = (deps, post) => {
-  const owner = deps.tables.owners[post.subscription.shard];
-  if (owner !== post.dispatcherId)
-    say(deps, post, "one owner", `as ${post.dispatcherId}, but the shard is of ${owner}`);
-};
 
 const checkEntry: Check = (deps, post) => {
   const { entry, subscription, attempt, process } = post;
@@ -108,7 +108,7 @@ const checkOrder: Check = (deps, post) => {
 const checkRepeat: Check = (deps, post) => {
   const { entry, attempt } = post;
   for (const earlier of deps.watch.posts.get(entry.sequence) ?? []) {
-    if (earlier.attempt !== attempt || earlier.outcome === "unsent") continue;
+    if (earlier.attempt !== attempt || earlier.leftMs === undefined) continue;
     if (earlier.dispatcherId === post.dispatcherId && earlier.outcome !== "aborted")
       say(deps, post, "no repeat", "a second time");
     const key = `${earlier.dispatcherId} ${laneOf(earlier.ordering, entry)}`;
@@ -143,7 +143,6 @@ const checkPunctual: Check = (deps, post) => {
 };
 
 const CHECKS: readonly Check[] = [
-  checkOwner,
   checkEntry,
   checkSettings,
   checkOverlap,

@@ -22,7 +22,7 @@ export function checkRecord(deps: CheckDeps, commit: Commit): void {
     deps.world.violate(invariant, `${which} ${record.decision.kind} ${what}`, subscription.id);
   if (!deps.tables.dispatchers.has(dispatcherId)) say("fencing", "after it was declared dead");
   const post = findPost(deps, commit);
-  if (post === undefined || post.outcome === "unsent")
+  if (post?.leftMs === undefined)
     return say("no invented record", "without a POST");
   const expected = expectedDecision(post, deps.world.settings.retryDelaysMs);
   const dueAtMs = record.decision.kind === "retry" ? record.decision.dueAt.getTime() : undefined;

@@ -84,21 +84,20 @@ function urlOf(row: SubscriptionRow): string {
 
 function nextEntries(tables: Tables, request: LoadRequest): Entry[] {
   const { outbox } = tables.subscription(request.id);
-  const found: OutboxRow[] = [];
-  let [entries, tests] = [0, 0];
-  for (const row of outbox) {
-    if (row.isTest) {
-      if (tests++ < TESTS_LIMIT) found.push(row);
-    } else if (
-      entries < request.limit &&
-      row.sequence > request.after &&
-      !request.exceptReviews.includes(row.reviewId)
-    ) {
-      entries += 1;
-      found.push(row);
-    }
-  }
-  return found.map(toEntry);
+  const entries = outbox
+    .filter((row) => !row.isTest && row.sequence > request.after)
+    .filter((row) => !request.exceptReviews.includes(row.reviewId))
+    .slice(0, request.limit);
+  return [...entries, ...nextTests(outbox)].map(toEntry);
+}
+
+/** Those that are due first: tests that wait for a retry take no place from the others. */
+export function nextTests(outbox: readonly OutboxRow[]): OutboxRow[] {
+  return outbox
+    .filter((row) => row.isTest)
+    .toSorted((a, b) => (a.dueAtMs ?? 0) - (b.dueAtMs ?? 0) || a.sequence - b.sequence)
+    .slice(0, TESTS_LIMIT)
+    .toSorted((a, b) => a.sequence - b.sequence);
 }
 
 function toEntry(row: OutboxRow): Entry {

@@ -3,7 +3,7 @@ import type { LoadRequest } from "../../dispatcher/actor/event.ts";
 import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
 import { DISABLE_AFTER_FAILURES } from "../../dispatcher/actor/decide.ts";
 import type { DeliveryRequest, Outcome } from "../../dispatcher/delivery/deliver.ts";
-import { checkPost } from "./check-post.ts";
+import { checkLeaving, checkPost } from "./check-post.ts";
 import { checkDispatch, checkRecord } from "./check-record.ts";
 import type { Process } from "./process.ts";
 import type { HistoryRow, OutboxRow, SubscriptionRow, Tables } from "./tables.ts";
@@ -53,6 +53,7 @@ export class Monitor {
       ordering: subscription.orderings[Number(version)] ?? subscription.ordering,
       startedMs: this.#world.nowMs,
       startedWallMs: process.wallMs,
+      leftMs: undefined,
       ended: false,
       endedWallMs: 0,
       outcome: undefined,
@@ -75,6 +76,12 @@ export class Monitor {
     if (!isTest) watch.lastPosted.set(post.dispatcherId, sequence);
   }
 
+  /** The first byte of a POST leaves its process. */
+  leaving(post: Post): void {
+    post.leftMs = this.#world.nowMs;
+    checkLeaving({ world: this.#world, tables: this.#tables }, post);
+  }
+
   /** The receiver took it. */
   accepted({ subscription, entry }: Post): void {
     const { firstAccepted } = this.watch(subscription.id);
@@ -93,6 +100,8 @@ export class Monitor {
     watch.laneProgressMs.set(laneOf(post.ordering, post.entry), this.#world.nowMs);
     watch.progressMs = this.#world.nowMs;
     if (outcome === "accepted") tellAccepted(watch, post);
+    if (outcome === "accepted" && post.leftMs === undefined)
+      this.#world.violate("no invented answer", `${id}: to what never left`, id);
     const what = `${id}#${post.entry.sequence}/${post.attempt} ${outcome}`;
     this.#world.trace(post.process.name, `answer ${what}`);
   }
@@ -164,7 +173,7 @@ export class Monitor {
       if (lanes.size >= LANES_TOLD && !lanes.has(laneOf(subscription.ordering, row))) continue;
       // A process with another clock than that of Postgres may have sent what is not due yet for Postgres.
       if (sent === undefined || sent.process.skewMs !== 0) continue;
-      if (sent.outcome === "aborted" || sent.outcome === "unsent") continue;
+      if (sent.outcome === "aborted" || sent.leftMs === undefined) continue;
       const what = `${subscription.id}#${row.sequence}/${row.attempt} of ${dispatcherId}`;
       this.#world.violate("every POST has its record", `nobody tells of ${what}`, subscription.id);
     }

@@ -77,6 +77,16 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
     breaks: ["one owner"],
   },
   {
+    name: "slow-look-up",
+    seed: 1,
+    bug: "The lease is looked at before the look-up of the host, and not when the first byte leaves.",
+    async grow() {
+      const { mayLeave } = await import("../../dispatcher/delivery/sender.ts");
+      replaceFunction(mayLeave, () => () => true);
+    },
+    breaks: ["one owner"],
+  },
+  {
     name: "stale-settings",
     seed: 40,
     bug: "What waited for its slot is sent with the settings of long ago.",

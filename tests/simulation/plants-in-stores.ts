@@ -44,10 +44,10 @@ export const PLANTS_IN_STORES: readonly Plant[] = [
         (real) =>
           function (this: Receivers, process) {
             const deliver = real.call(this, process);
-            return async (request, signal) => {
-              const outcome = await deliver(request, signal);
+            return async (request, leave) => {
+              const outcome = await deliver(request, leave);
               return outcome.kind === "unsent"
-                ? { ...outcome, kind: "failed", errorCode: "connect" }
+                ? { ...outcome, kind: "failed", errorCode: "connect", reached: false }
                 : outcome;
             };
           },

@@ -30,7 +30,7 @@ export class Receivers {
   }
 
   deliverFor(process: Process): Deliver {
-    return (request, signal) =>
+    return (request, leave = {}) =>
       new Promise((resolve) => {
         const { loop, random, settings, faulty } = this.#world;
         const post = this.#monitor.posting(process, request);
@@ -39,29 +39,48 @@ export class Receivers {
         else if (faulty && random.chance(settings.faults.pause))
           process.pause(random.between(200, 12_000));
         const answer = this.#answer(post);
-        const connectMs = random.latency(2, 100);
-        const answerMs = connectMs + this.#answerMs(answer);
+        const connectMs = this.#connectMs();
+        const answerMs = Math.min(connectMs + this.#answerMs(answer), DEADLINE_MS);
         const end = (outcome: Outcome) => {
           // A process that stood still hears of the abort and of the answer at once: the first counts.
           if (post.ended) return;
-          signal?.removeEventListener("abort", abort);
+          leave.signal?.removeEventListener("abort", abort);
           cancel();
           this.#monitor.answered(post, outcome.kind);
           resolve(outcome);
         };
-        const abort = () => end({ kind: "aborted", ...measured(process, post) });
-        loop.after(connectMs, () => this.#receive(post, answer));
+        const breakOff = () => {
+          const kind = post.leftMs === undefined ? "withheld" : "aborted";
+          end({ kind, ...measured(process, post) });
+        };
+        const abort = () => breakOff();
+        // The first byte leaves: a process that is dead or stands still sends none.
+        loop.after(connectMs, () =>
+          process.enter(() => {
+            if (post.ended || answer === "unsent") return;
+            if (leave.mayBegin?.() === false) return breakOff();
+            this.#monitor.leaving(post);
+            loop.after(random.latency(1, 50), () => this.#receive(post, answer));
+          }),
+        );
         const cancel = loop.after(answerMs, () =>
           process.enter(() => end(toOutcome(answer, measured(process, post)))),
         );
-        signal?.addEventListener("abort", abort);
+        leave.signal?.addEventListener("abort", abort);
       });
   }
 
   #receive(post: Post, answer: Answer): void {
-    // The POST was broken off, or its process died: half of these before they were sent, half after.
-    if ((post.ended || !post.process.alive) && this.#world.random.chance(0.5)) return;
     if (answer === "well" || answer === "slow" || answer === "deaf") this.#monitor.accepted(post);
+  }
+
+  /** How long the look-up and the connection take. */
+  #connectMs(): number {
+    const { random, settings, faulty } = this.#world;
+    if (!faulty || !random.chance(settings.faults.slowLookup)) return random.latency(2, 100);
+    const ms = random.between(500, 11_000);
+    this.#world.fault("a look-up takes long", ms);
+    return ms;
   }
 
   #answerMs(answer: Answer): number {
@@ -115,9 +134,9 @@ function toOutcome(answer: Answer, measure: ReturnType<typeof measured>): Outcom
     case "fails":
       return { kind: "rejected", errorCode: "http_status", ...answered(500) };
     case "hangs":
-      return { kind: "failed", errorCode: "timeout", detail: "", ...measure };
+      return { kind: "failed", errorCode: "timeout", detail: "", reached: true, ...measure };
     case "resets":
     case "deaf":
-      return { kind: "failed", errorCode: "connect", detail: "", ...measure };
+      return { kind: "failed", errorCode: "reset", detail: "", reached: true, ...measure };
   }
 }

@@ -9,6 +9,8 @@ interface Faults {
   readonly longLate: number;
   /** Chance that a POST does not get past our own proxy. */
   readonly unsent: number;
+  /** Chance that a look-up takes seconds. */
+  readonly slowLookup: number;
   /** Chances per second. */
   readonly flush: number;
   readonly redisDown: number;
@@ -50,6 +52,7 @@ export const NO_FAULTS: Faults = {
   request: 0,
   longLate: 0,
   unsent: 0,
+  slowLookup: 0,
   flush: 0,
   redisDown: 0,
   postgresDown: 0,
@@ -121,6 +124,7 @@ function drawFaults(random: Prng): Faults {
     skewMs: some(5, 2_000),
     longLate: some(0.2, 1),
     unsent: random.chance(0.2) ? random.between(0.01, 0.5) : 0,
+    slowLookup: random.chance(0.3) ? random.between(0.005, 0.1) : 0,
   };
   return random.chance(0.1) ? { ...faults, ...RESTLESS } : faults;
 }

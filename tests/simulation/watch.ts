@@ -14,6 +14,8 @@ export interface Post {
   readonly ordering: Ordering;
   readonly startedMs: number;
   readonly startedWallMs: number;
+  /** When its first byte left; undefined until then. */
+  leftMs: number | undefined;
   ended: boolean;
   endedWallMs: number;
   /** The outcome that the process was told. */
