@@ -10,6 +10,8 @@ const DEADLINE_MS = 15_000;
 const BAD = ["fails", "gone", "hangs", "resets", "deaf", "slow", "mixed"] as const;
 type Mood = "well" | (typeof BAD)[number];
 type Answer = Exclude<Mood, "mixed"> | "unsent";
+/** Who takes the POST, whatever it answers. */
+const TAKES: ReadonlySet<Answer> = new Set(["well", "slow", "deaf"]);
 /** The longest wait after a failure of our own. */
 const POSTPONE_MAX_MS = 30_000;
 
@@ -39,39 +41,34 @@ export class Receivers {
         else if (faulty && random.chance(settings.faults.pause))
           process.pause(random.between(200, 12_000));
         const answer = this.#answer(post);
-        const connectMs = this.#connectMs();
-        const answerMs = Math.min(connectMs + this.#answerMs(answer), DEADLINE_MS);
         const end = (outcome: Outcome) => {
           // A process that stood still hears of the abort and of the answer at once: the first counts.
           if (post.ended) return;
-          leave.signal?.removeEventListener("abort", abort);
+          leave.signal?.removeEventListener("abort", breakOff);
           cancel();
           this.#monitor.answered(post, outcome.kind);
           resolve(outcome);
         };
         const breakOff = () => {
           const kind = post.leftMs === undefined ? "withheld" : "aborted";
-          end({ kind, ...measured(process, post) });
+          end({ kind, ...measured(post) });
         };
-        const abort = () => breakOff();
+        const answerIn = (ms: number, as: Answer) =>
+          loop.after(ms, () => process.enter(() => end(toOutcome(as, post))));
+        const cancel = answerIn(DEADLINE_MS, "hangs");
         // The first byte leaves: a process that is dead or stands still sends none.
-        loop.after(connectMs, () =>
+        loop.after(this.#connectMs(), () =>
           process.enter(() => {
-            if (post.ended || answer === "unsent") return;
+            if (post.ended) return;
+            if (answer === "unsent") return end(toOutcome(answer, post));
             if (leave.mayBegin?.() === false) return breakOff();
             this.#monitor.leaving(post);
-            loop.after(random.latency(1, 50), () => this.#receive(post, answer));
+            if (TAKES.has(answer)) this.#monitor.accepted(post);
+            if (answer !== "hangs") answerIn(this.#answerMs(answer), answer);
           }),
         );
-        const cancel = loop.after(answerMs, () =>
-          process.enter(() => end(toOutcome(answer, measured(process, post)))),
-        );
-        leave.signal?.addEventListener("abort", abort);
+        leave.signal?.addEventListener("abort", breakOff);
       });
-  }
-
-  #receive(post: Post, answer: Answer): void {
-    if (answer === "well" || answer === "slow" || answer === "deaf") this.#monitor.accepted(post);
   }
 
   /** How long the look-up and the connection take. */
@@ -85,7 +82,6 @@ export class Receivers {
 
   #answerMs(answer: Answer): number {
     const { random } = this.#world;
-    if (answer === "hangs") return DEADLINE_MS;
     if (answer === "slow") return random.between(100, 3_000);
     return random.latency(4, 200);
   }
@@ -110,12 +106,14 @@ export class Receivers {
   }
 }
 
-function measured(process: Process, post: Post) {
-  const durationMs = Math.round(process.clock.monotonicMs() - post.startedMs);
+function measured({ process, startedMs }: Post) {
+  const durationMs = Math.round(process.clock.monotonicMs() - startedMs);
   return { durationMs, resent: false };
 }
 
-function toOutcome(answer: Answer, measure: ReturnType<typeof measured>): Outcome {
+function toOutcome(answer: Answer, post: Post): Outcome {
+  const measure = measured(post);
+  const reached = post.leftMs !== undefined;
   const answered = (statusCode: number) => ({
     statusCode,
     responseHeaders: {},
@@ -134,9 +132,9 @@ function toOutcome(answer: Answer, measure: ReturnType<typeof measured>): Outcom
     case "fails":
       return { kind: "rejected", errorCode: "http_status", ...answered(500) };
     case "hangs":
-      return { kind: "failed", errorCode: "timeout", detail: "", reached: true, ...measure };
+      return { kind: "failed", errorCode: "timeout", detail: "", reached, ...measure };
     case "resets":
     case "deaf":
-      return { kind: "failed", errorCode: "reset", detail: "", reached: true, ...measure };
+      return { kind: "failed", errorCode: "reset", detail: "", reached, ...measure };
   }
 }
