@@ -8,6 +8,8 @@ import { openRedis } from "../src/lib/redis.ts";
 import { createSecretBox } from "../src/lib/secret-box.ts";
 import { masterKeyOrExit } from "../src/outbox/master-key.ts";
 import { createSchedule } from "../src/outbox/schedule.ts";
+import { EXIT_CONFIG } from "../src/lib/config.ts";
+import { budgetOf, countDescriptors, MIN_DESCRIPTORS, WANTED_DESCRIPTORS } from "./descriptors.ts";
 import { createDeliver } from "./delivery/deliver.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { HttpClient } from "./http/client.ts";
@@ -36,6 +38,19 @@ const PLANNER = {
 const config = configOrExit();
 const clock = systemClock;
 const log = createLog({ level: config.logLevel, role: "dispatcher", clock });
+const descriptors = countDescriptors();
+const budget = budgetOf(descriptors);
+if (budget === undefined) {
+  const bounds = `at least ${MIN_DESCRIPTORS}, better ${WANTED_DESCRIPTORS}`;
+  console.error(`ulimit -n is ${descriptors}: a dispatcher needs ${bounds}.`);
+  process.exit(EXIT_CONFIG);
+}
+if (descriptors < WANTED_DESCRIPTORS)
+  log.warn("descriptors.few", {
+    descriptors,
+    wanted: WANTED_DESCRIPTORS,
+    requests: 2 * budget.limits.requests,
+  });
 const stop = stopSignal(config.parentPid);
 
 const db = connect(config.databaseUrl, {
@@ -54,6 +69,7 @@ const client = new HttpClient({
   timeoutMs: config.deliveryTimeoutMs,
   ca: config.webhookCa,
   proxy: config.webhookProxy,
+  maxIdle: budget.maxIdle,
 });
 
 const transport =
@@ -80,6 +96,7 @@ const dispatcher = new Dispatcher({
     retryDelaysMs: MAIL_RETRY_DELAYS_MS,
   },
   newUlid: createUlids(),
+  limits: budget.limits,
 });
 
 measured.watch(dispatcher);

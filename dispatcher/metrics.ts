@@ -94,6 +94,11 @@ export class DispatcherMetrics {
       () => dispatcher.workload.actors,
     );
     gauge(
+      "subscriptions_waiting",
+      "Subscriptions that have something to do and wait for their turn, known by name alone.",
+      () => dispatcher.workload.waiting,
+    );
+    gauge(
       "commit_backlog",
       "Outcomes that wait for their commit.",
       () => dispatcher.workload.backlog,

@@ -9,6 +9,7 @@ import { Network, Server } from "../simulation/network.ts";
 import { Prng } from "../simulation/prng.ts";
 import { Process } from "../simulation/process.ts";
 import { Redis } from "../simulation/redis.ts";
+import { LIMITS } from "../../dispatcher/limits.ts";
 import { NO_FAULTS, type Settings } from "../simulation/settings.ts";
 import {
   newSubscription,
@@ -56,6 +57,7 @@ const SETTINGS: Settings = {
   changeEveryMs: 0,
   badReceivers: 0,
   faults: NO_FAULTS,
+  limits: LIMITS,
 };
 
 /** The store that the dispatcher is simulated on, without the simulation. */

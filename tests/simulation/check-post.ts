@@ -1,3 +1,4 @@
+import { LIMITS } from "../../dispatcher/limits.ts";
 import { SEND_AHEAD } from "../../dispatcher/actor/lane.ts";
 import { PARALLEL_REVIEWS } from "../../dispatcher/actor/state.ts";
 import { ATTEMPTS } from "../../dispatcher/actor/decide.ts";
@@ -124,13 +125,13 @@ const checkRepeat: Check = (deps, post) => {
 const checkPunctual: Check = (deps, post) => {
   const { entry, process, subscription } = post;
   // A process whose clock jumps while it sleeps until an instant is woken by the sweep.
-  if (entry.isTest || process.jumpedMs > 0) return;
+  if (process.jumpedMs > 0 || deps.world.settings.limits !== LIMITS) return;
   const isRetry = entry.dueAtMs !== null;
   const dueMs = isRetry ? (entry.dueAtMs ?? 0) - EPOCH_MS - process.skewMs : entry.visibleMs;
   // The entry became the head when the one before it ended.
   const headMs =
-    post.ordering === "review"
-      ? Math.max(deps.watch.laneProgressMs.get(laneOf("review", entry)) ?? 0, deps.watch.crowdedMs)
+    post.ordering === "review" || entry.isTest
+      ? Math.max(deps.watch.laneProgressMs.get(laneOf(post.ordering, entry)) ?? 0, deps.watch.crowdedMs)
       : deps.watch.progressMs;
   const readyMs = Math.max(dueMs, headMs, subscription.changedMs);
   const lateMs = deps.world.nowMs - readyMs;

@@ -1,3 +1,4 @@
+import { LIMITS } from "../../dispatcher/limits.ts";
 import type { Cluster } from "./cluster.ts";
 import type { Monitor } from "./monitor.ts";
 import type { OutboxRow, SubscriptionRow, Tables } from "./tables.ts";
@@ -21,6 +22,8 @@ const STARVED_MS = 30_000;
  * dispatcher, a claim, and the sweep.
  */
 const PAUSE_MS = 8_000;
+/** The same where few requests may be under way at once, and each may hang for 15 s. */
+const CROWDED_PAUSE_MS = 120_000;
 /** How long after a crash another dispatcher must have taken over. */
 const TAKEOVER_MS = 10_000;
 
@@ -46,10 +49,11 @@ function checkStarvation(deps: RunDeps, subscription: SubscriptionRow): void {
   const { world, monitor } = deps;
   const watch = monitor.watch(subscription.id);
   const sinceMs = Math.max(watch.progressMs, subscription.changedMs, watch.reorderedMs);
-  if (world.nowMs - world.troubleMs <= STARVED_MS || world.nowMs - sinceMs <= PAUSE_MS) return;
+  const pauseMs = world.settings.limits === LIMITS ? PAUSE_MS : CROWDED_PAUSE_MS;
+  if (world.nowMs - world.troubleMs <= STARVED_MS || world.nowMs - sinceMs <= pauseMs) return;
   if (deps.cluster.serving.length === 0 || isUnderWay(deps, watch)) return;
   const slowestMs = Math.min(...deps.cluster.serving.map((process) => process.skewMs));
-  const limitMs = world.nowMs - PAUSE_MS + slowestMs;
+  const limitMs = world.nowMs - pauseMs + slowestMs;
   const starved = headsOf(subscription).find((head) => readyMs(head) < limitMs);
   if (starved !== undefined)
     world.violate(

@@ -1,3 +1,4 @@
+import { LIMITS, type Limits } from "../../dispatcher/limits.ts";
 import type { Prng } from "./prng.ts";
 
 /** What may go wrong in a run, and how often. The first three are chances per request. */
@@ -44,6 +45,7 @@ export interface Settings {
   /** Chance that the next mood of a receiver is a bad one. */
   readonly badReceivers: number;
   readonly faults: Faults;
+  readonly limits: Limits;
 }
 
 export const NO_FAULTS: Faults = {
@@ -82,6 +84,19 @@ export function drawSettings(random: Prng): Settings {
     changeEveryMs: random.between(4_000, 30_000),
     badReceivers: random.pick([0, 0.2, 0.5, 0.8]),
     faults: random.chance(0.25) ? { ...NO_FAULTS, join: drawJoins(random) } : drawFaults(random),
+    limits: random.chance(0.2) ? drawLimits(random) : LIMITS,
+  };
+}
+
+/** Bounds that a few subscriptions reach: then most wait for their turn, known by name alone. */
+function drawLimits(random: Prng): Limits {
+  return {
+    requests: random.int(2, 6),
+    requestsPerHost: random.int(1, 3),
+    waitingPerHost: random.int(1, 3),
+    waitingSlow: random.int(1, 4),
+    actors: random.int(1, 8),
+    entries: random.int(4, 200),
   };
 }
 
