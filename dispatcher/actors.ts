@@ -3,7 +3,7 @@ import type { Wake } from "../src/outbox/schedule.ts";
 import type { ActorEvent } from "./actor/event.ts";
 import { createActor, FIRST_LOAD, MAX_QUEUED, type Actor } from "./actor/state.ts";
 import { Aside } from "./aside.ts";
-import type { Limits } from "./limits.ts";
+import type { Limits } from "./delivery/limits.ts";
 
 /**
  * How long an actor may stay while others wait for their turn. Its settings would have to be read again by then anyway,

@@ -1,6 +1,7 @@
+import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 
-import { LIMITS, type Limits } from "./limits.ts";
+import { LIMITS, type Limits } from "./delivery/limits.ts";
 
 /** Descriptors for the stores, the resolver, metrics, logs and whatever is opened for a moment. */
 const OWN = 128;
@@ -43,6 +44,6 @@ function readLimit(): string {
     return line?.[1] ?? "unlimited";
   } catch {
     // Other systems have no such file, and a shell has our limits.
-    return Bun.spawnSync(["sh", "-c", "ulimit -n"]).stdout.toString().trim();
+    return spawnSync("sh", ["-c", "ulimit -n"], { encoding: "utf8" }).stdout.trim();
   }
 }

@@ -11,7 +11,7 @@ import { Committer } from "./store/committer.ts";
 import type { Deliver } from "./delivery/deliver.ts";
 import { Holdings } from "./shards/holdings.ts";
 import type { Leases } from "./shards/leases.ts";
-import { LIMITS, type Limits } from "./limits.ts";
+import { LIMITS, type Limits } from "./delivery/limits.ts";
 import { Loader } from "./store/loader.ts";
 import { Mailer } from "./mail/mailer.ts";
 import type { MailStore } from "./mail/store.ts";

@@ -5,7 +5,8 @@ import { remember } from "../../src/lib/remember.ts";
 import type { HttpClient } from "../http/client.ts";
 import { readExcerpt } from "../http/excerpt.ts";
 import type { Excerpt } from "../http/excerpt.ts";
-import type { ExchangeResult, Leave, TransportErrorCode } from "../http/exchange.ts";
+import type { TransportErrorCode } from "../http/ending.ts";
+import type { ExchangeResult, Leave } from "../http/exchange.ts";
 
 export interface DeliveryRequest {
   readonly url: string;

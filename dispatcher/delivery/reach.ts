@@ -26,9 +26,7 @@ const BEFORE_CONNECTION: ReadonlySet<string> = new Set(["dns", "connect", "tls",
 
 /** Whether an attempt failed before the request left; what comes later is about the receiver. */
 export function isUnreached(outcome: Outcome): boolean {
-  return (
-    outcome.kind === "failed" && !outcome.reached && BEFORE_CONNECTION.has(outcome.errorCode)
-  );
+  return outcome.kind === "failed" && !outcome.reached && BEFORE_CONNECTION.has(outcome.errorCode);
 }
 
 interface Seen {

@@ -4,8 +4,8 @@ import { remember } from "../../src/lib/remember.ts";
 import { decideNext, postponeMs, type Decision } from "../actor/decide.ts";
 import type { ActorEvent, Effect, Loaded } from "../actor/event.ts";
 import { settingsRequest } from "../actor/load.ts";
-import { isFresh, type Actor } from "../actor/state.ts";
-import type { Limits } from "../limits.ts";
+import type { Actor } from "../actor/state.ts";
+import type { Limits } from "./limits.ts";
 import type { Holdings } from "../shards/holdings.ts";
 import type { AttemptRecord } from "../store/attempt.ts";
 import type { Committer } from "../store/committer.ts";
@@ -13,6 +13,7 @@ import type { Loader } from "../store/loader.ts";
 import { composeRequest } from "./compose.ts";
 import type { Deliver, Outcome } from "./deliver.ts";
 import { InFlight } from "./in-flight.ts";
+import { mayLeave, obstacleTo } from "./obstacle.ts";
 import { isUnreached, Reach } from "./reach.ts";
 import { recordAttempt } from "./record.ts";
 import { SLOW_CROWD, Slots, type Slot } from "./slots.ts";
@@ -144,8 +145,8 @@ export class Sender {
     const obstacle = obstacleTo(effect, actor, { isSafe: holdings.safe, now });
     switch (obstacle) {
       case undefined:
-        return void this.#attempt(actor, effect, { slot, startedAt: now }).catch(
-          (error: unknown) => this.#postpone(actor, effect, slot, String(error)),
+        return void this.#attempt(actor, effect, { slot, startedAt: now }).catch((error: unknown) =>
+          this.#postpone(actor, effect, slot, String(error)),
         );
       case "stopped":
         this.#slots.release(slot);
@@ -281,33 +282,6 @@ export class Sender {
     if (record.decision.kind === "delivered") log.debug("webhook.attempted", fields);
     else log.info("webhook.attempted", fields);
   }
-}
-
-/**
- * What keeps a send from beginning although it has its slot. `stopped`: the actor stops, or its subscription has ended.
- * `unsafe`: the lease may be over; a process that stood still learns it here, before any timer tells it. `stale`: the
- * settings that it would be sent with are too old.
- */
-export function obstacleTo(
-  { readAt }: Pick<Send, "readAt">,
-  actor: Pick<Actor, "stopping" | "subscription">,
-  { isSafe, now }: { readonly isSafe: boolean; readonly now: Date },
-): "stopped" | "unsafe" | "stale" | undefined {
-  if (actor.stopping || actor.subscription === undefined) return "stopped";
-  if (!isSafe) return "unsafe";
-  return isFresh(readAt, now) ? undefined : "stale";
-}
-
-/**
- * Whether a request that began under this id may leave, asked right before its first byte: a look-up or a connection
- * can take longer than the lease (contract 7.4).
- */
-export function mayLeave(
-  id: string,
-  { stopping }: Pick<Actor, "stopping">,
-  holdings: Pick<Holdings, "id" | "safe">,
-): boolean {
-  return id === holdings.id && holdings.safe && !stopping;
 }
 
 /** Host and port as the `Host` header names them. */

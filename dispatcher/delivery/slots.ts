@@ -1,5 +1,5 @@
 import type { Clock } from "../../src/lib/clock.ts";
-import type { Limits } from "../limits.ts";
+import type { Limits } from "./limits.ts";
 
 /** A request under way for longer is slow. A host is swift if its last request was not. */
 const SLOW_MS = 1_000;
@@ -101,7 +101,7 @@ export class Slots {
     }
     for (const { waiting } of this.#ready) if (waiting.shard === shard) withdrawn.push(waiting);
     this.#ready = this.#ready.filter(({ waiting }) => waiting.shard !== shard);
-    for (const { cancel } of withdrawn) cancel();
+    for (const one of withdrawn) one.cancel();
   }
 
   release(slot: Slot): void {
@@ -150,11 +150,11 @@ export class Slots {
     return (this.#runningPerHost.get(host) ?? 0) < this.#limits.requestsPerHost;
   }
 
-  #begin(host: string, { start }: Waiting): void {
+  #begin(host: string, waiting: Waiting): void {
     const slot = { host, startedMs: this.#clock.monotonicMs() };
     (this.#swiftHosts.has(host) ? this.#swift : this.#slow).add(slot);
     this.#runningPerHost.set(host, (this.#runningPerHost.get(host) ?? 0) + 1);
-    start(slot);
+    waiting.start(slot);
   }
 
   #startWaiting(): void {

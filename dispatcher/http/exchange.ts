@@ -6,32 +6,14 @@ import type { Abortable, AbortWatch } from "./abort-watch.ts";
 import type { BodyRecord } from "./body-record.ts";
 import type { Connection, ConnectionPhase, ConnectionUser } from "./connection.ts";
 import type { ConnectionPool } from "./pool.ts";
+import { awaited, closeCode, closeDetail, isAboutAddress, saysGoodbye } from "./ending.ts";
+import type { TransportErrorCode } from "./ending.ts";
 import { isOurOwn } from "./own-failure.ts";
 import type { HeadReader } from "./response-head.ts";
 import { ResponseParser } from "./response-parser.ts";
-import { ProxyRefusal } from "./tunnel.ts";
 
 /** How many addresses of one name are tried within the deadline (our choice). */
 const MAX_ADDRESSES_TRIED = 4;
-
-/** How much of a failure's detail is kept (our choice): a receiver's certificate can put a long list of names into it. */
-export const MAX_DETAIL_CHARS = 300;
-
-/** With `Connection: close`, what some servers say before they end a connection that idles. */
-const REQUEST_TIMEOUT = 408;
-
-export type TransportErrorCode =
-  | "timeout"
-  | "dns"
-  | "blocked_address"
-  /** The egress proxy, which is ours, is not there or refuses us. Where it does not reach the receiver, that is `connect`. */
-  | "proxy"
-  /** This machine had no descriptor, port or buffer for it. */
-  | "local"
-  | "connect"
-  | "tls"
-  | "reset"
-  | "protocol";
 
 /** A kept connection that dies later than this after the start of a request has its request sent no second time (contract 7.10). */
 const RESEND_WITHIN_MS = 1_000;
@@ -278,44 +260,4 @@ export class Exchange implements ConnectionUser, Expiring, Abortable {
     this.#connection?.destroy();
     resolve(result);
   }
-}
-
-/** Whether this was said to a connection that idled, just when the request was sent: it answers nothing. */
-function saysGoodbye({ head }: ResponseParser): boolean {
-  return head?.statusCode === REQUEST_TIMEOUT && !head.keepAlive;
-}
-
-/** Whether the next address of the name may fare better. */
-function isAboutAddress(phase: ConnectionPhase, error: Error | undefined): boolean {
-  if (phase === "tunnelling") return error instanceof ProxyRefusal && error.isAboutAddress;
-  return phase === "connecting";
-}
-
-function awaited(connection: Connection | undefined): string {
-  if (connection === undefined) return "address";
-  if (connection.phase === "tunnelling") return "tunnel through the proxy";
-  if (connection.phase === "connecting") return "connection";
-  return connection.phase === "handshaking" ? "TLS handshake" : "answer";
-}
-
-function closeCode(phase: ConnectionPhase, error: Error | undefined): TransportErrorCode {
-  if (phase === "connecting" || isAboutAddress(phase, error)) return "connect";
-  if (phase === "tunnelling") return "proxy";
-  if (phase === "handshaking") return "tls";
-  // TLS 1.3 reports a refused client only after the handshake.
-  return codeOf(error)?.startsWith("ERR_SSL") === true ? "tls" : "reset";
-}
-
-/** What to say about an end. The code of an error says what a message such as "unable to verify" only hints at. */
-function closeDetail(phase: ConnectionPhase, error: Error | undefined): string {
-  if (error === undefined)
-    return `the ${phase === "tunnelling" ? "proxy" : "receiver"} closed the connection`;
-  const code = codeOf(error);
-  const { message } = error;
-  const text = code === undefined || message.includes(code) ? message : `${code}: ${message}`;
-  return text.slice(0, MAX_DETAIL_CHARS).toWellFormed();
-}
-
-function codeOf(error: Error | undefined): string | undefined {
-  return error !== undefined && "code" in error ? String(error.code) : undefined;
 }

@@ -1,5 +1,5 @@
 /** How much the kept TLS sessions may take together (our choice). One is 1 to 5 KB, most of it the receiver's certificates. */
-export const MAX_SESSION_BYTES = 32 * 1024 * 1024;
+const MAX_SESSION_BYTES = 32 * 1024 * 1024;
 
 /**
  * The last TLS session of each origin. A new connection that resumes one spares both sides the

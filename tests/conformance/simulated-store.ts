@@ -9,7 +9,7 @@ import { Network, Server } from "../simulation/network.ts";
 import { Prng } from "../simulation/prng.ts";
 import { Process } from "../simulation/process.ts";
 import { Redis } from "../simulation/redis.ts";
-import { LIMITS } from "../../dispatcher/limits.ts";
+import { LIMITS } from "../../dispatcher/delivery/limits.ts";
 import { NO_FAULTS, type Settings } from "../simulation/settings.ts";
 import {
   newSubscription,

@@ -789,7 +789,9 @@ describe("our own shutdown", () => {
   test("keeps an answer that is decided, and cuts its body", async () => {
     const receiver = await receive("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\npart");
     const controller = new AbortController();
-    const delivery = start({ bodyMs: 1500 }).deliver(message(receiver.url), { signal: controller.signal });
+    const delivery = start({ bodyMs: 1500 }).deliver(message(receiver.url), {
+      signal: controller.signal,
+    });
     await until(() => receiver.requests.length === 1);
     await Bun.sleep(50);
     controller.abort();

@@ -1,4 +1,4 @@
-import { LIMITS } from "../../dispatcher/limits.ts";
+import { LIMITS } from "../../dispatcher/delivery/limits.ts";
 import { SEND_AHEAD } from "../../dispatcher/actor/lane.ts";
 import { PARALLEL_REVIEWS } from "../../dispatcher/actor/state.ts";
 import { ATTEMPTS } from "../../dispatcher/actor/decide.ts";
@@ -13,7 +13,7 @@ export interface CheckDeps {
 }
 
 /** How many tests the actor allows at once, said here again, so that a change of it is noticed. */
-const PARALLEL_TESTS = 4;
+export const PARALLEL_TESTS = 4;
 /** SETTINGS_MAX_AGE_MS of the actor, and the rounding of instants to the millisecond. */
 const SETTINGS_AGE_MS = 1_001;
 /** A clock that jumped excuses a decision made with the time before. */
@@ -40,7 +40,12 @@ export function checkPost(deps: CheckDeps, post: Post): void {
   for (const check of CHECKS) check(deps, post);
 }
 
-function say({ world }: Pick<CheckDeps, "world">, post: Post, invariant: string, what: string): void {
+function say(
+  { world }: Pick<CheckDeps, "world">,
+  post: Post,
+  invariant: string,
+  what: string,
+): void {
   const { subscription, entry, attempt, process } = post;
   const which = `${process.name} POSTs ${subscription.id}#${entry.sequence}/${attempt}`;
   world.violate(invariant, `${which} ${what}`, subscription.id);
@@ -121,6 +126,13 @@ const checkRepeat: Check = (deps, post) => {
   }
 };
 
+/** When the entry became the head of its lane, or when one more request was allowed. */
+function headSinceMs({ watch }: CheckDeps, { ordering, entry }: Post): number {
+  const laneMs = watch.laneProgressMs.get(laneOf(ordering, entry)) ?? 0;
+  if (entry.isTest) return Math.max(laneMs, watch.testsCrowdedMs);
+  return ordering === "review" ? Math.max(laneMs, watch.crowdedMs) : watch.progressMs;
+}
+
 /** Where nothing has gone wrong for a while, the head of a lane is sent on time. */
 const checkPunctual: Check = (deps, post) => {
   const { entry, process, subscription } = post;
@@ -128,11 +140,7 @@ const checkPunctual: Check = (deps, post) => {
   if (process.jumpedMs > 0 || deps.world.settings.limits !== LIMITS) return;
   const isRetry = entry.dueAtMs !== null;
   const dueMs = isRetry ? (entry.dueAtMs ?? 0) - EPOCH_MS - process.skewMs : entry.visibleMs;
-  // The entry became the head when the one before it ended.
-  const headMs =
-    post.ordering === "review" || entry.isTest
-      ? Math.max(deps.watch.laneProgressMs.get(laneOf(post.ordering, entry)) ?? 0, deps.watch.crowdedMs)
-      : deps.watch.progressMs;
+  const headMs = headSinceMs(deps, post);
   const readyMs = Math.max(dueMs, headMs, subscription.changedMs);
   const lateMs = deps.world.nowMs - readyMs;
   const [invariant, limitMs] = isRetry ? ["punctual", RETRY_LATE_MS] : ["prompt", FRESH_LATE_MS];

@@ -1,4 +1,4 @@
-import { LIMITS } from "../../dispatcher/limits.ts";
+import { LIMITS } from "../../dispatcher/delivery/limits.ts";
 import type { Cluster } from "./cluster.ts";
 import type { Monitor } from "./monitor.ts";
 import type { OutboxRow, SubscriptionRow, Tables } from "./tables.ts";

@@ -3,7 +3,7 @@ import type { LoadRequest } from "../../dispatcher/actor/event.ts";
 import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
 import { DISABLE_AFTER_FAILURES } from "../../dispatcher/actor/decide.ts";
 import type { DeliveryRequest, Outcome } from "../../dispatcher/delivery/deliver.ts";
-import { checkLeaving, checkPost } from "./check-post.ts";
+import { checkLeaving, checkPost, PARALLEL_TESTS } from "./check-post.ts";
 import { checkDispatch, checkRecord } from "./check-record.ts";
 import type { Process } from "./process.ts";
 import type { HistoryRow, OutboxRow, SubscriptionRow, Tables } from "./tables.ts";
@@ -96,6 +96,8 @@ export class Monitor {
     post.endedWallMs = post.process.wallMs;
     post.outcome = outcome;
     if (watch.inFlight.size >= PARALLEL_REVIEWS) watch.crowdedMs = this.#world.nowMs;
+    const tests = watch.inFlight.values().filter((one) => one.entry.isTest);
+    if ([...tests].length >= PARALLEL_TESTS) watch.testsCrowdedMs = this.#world.nowMs;
     watch.inFlight.delete(post);
     watch.laneProgressMs.set(laneOf(post.ordering, post.entry), this.#world.nowMs);
     watch.progressMs = this.#world.nowMs;

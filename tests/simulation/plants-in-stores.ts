@@ -56,6 +56,16 @@ export const PLANTS_IN_STORES: readonly Plant[] = [
     breaks: ["no invented record"],
   },
   {
+    name: "crowded-tests",
+    seed: 1,
+    bug: "Tests that wait for a retry keep those that are due from being read.",
+    async grow() {
+      const { nextTests } = await import("./dispatch-store.ts");
+      replaceFunction(nextTests, () => (outbox) => outbox.filter((row) => row.isTest).slice(0, 16));
+    },
+    breaks: ["prompt", "punctual", "no starvation"],
+  },
+  {
     name: "missing-sweep",
     seed: 1,
     bug: "The sweep finds nothing, so a lost wake is lost for good.",

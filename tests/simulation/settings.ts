@@ -1,4 +1,4 @@
-import { LIMITS, type Limits } from "../../dispatcher/limits.ts";
+import { LIMITS, type Limits } from "../../dispatcher/delivery/limits.ts";
 import type { Prng } from "./prng.ts";
 
 /** What may go wrong in a run, and how often. The first three are chances per request. */

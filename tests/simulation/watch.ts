@@ -45,6 +45,8 @@ export interface Watch {
   /** The same by lane; and when all requests that a subscription may have at once were last under way. */
   readonly laneProgressMs: Map<string, number>;
   crowdedMs: number;
+  /** The same for its tests. */
+  testsCrowdedMs: number;
   /** Events that a batch is to have, and those that one had. */
   readonly expected: Set<string>;
   readonly dispatched: Set<string>;
@@ -66,6 +68,7 @@ export function createWatch(): Watch {
     progressMs: 0,
     laneProgressMs: new Map(),
     crowdedMs: 0,
+    testsCrowdedMs: 0,
     expected: new Set(),
     dispatched: new Set(),
     reorderedMs: Number.NEGATIVE_INFINITY,

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from "bun:test";
 
 import { FIRST_LOAD, MAX_QUEUED, type Actor } from "../../../dispatcher/actor/state.ts";
 import { Actors } from "../../../dispatcher/actors.ts";
-import { LIMITS } from "../../../dispatcher/limits.ts";
+import { LIMITS } from "../../../dispatcher/delivery/limits.ts";
 import { createFakeClock, type FakeClock } from "../../support/clock.ts";
 
 const wake = (subscriptionId: string) => ({ subscriptionId, shard: 1 });

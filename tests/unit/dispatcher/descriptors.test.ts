@@ -6,7 +6,7 @@ import {
   MIN_DESCRIPTORS,
   WANTED_DESCRIPTORS,
 } from "../../../dispatcher/descriptors.ts";
-import { LIMITS } from "../../../dispatcher/limits.ts";
+import { LIMITS } from "../../../dispatcher/delivery/limits.ts";
 
 test.each([
   [Number.POSITIVE_INFINITY, LIMITS.requests],

@@ -14,12 +14,18 @@ test.each([
   [true, 20, 10, 11, true],
   [true, 1, 1, 1, true],
   [true, 2, 2, 1, false],
-])("lasting %p, %i hosts of %i partners, %i unreached: ours %p", (lasts, hosts, partners, unreached, ours) => {
-  expect(isOurNetwork(lasts, { hosts, partners, unreached })).toBe(ours);
-});
+])(
+  "lasting %p, %i hosts of %i partners, %i unreached: ours %p",
+  (...[lasts, hosts, partners, unreached, ours]) => {
+    expect(isOurNetwork(lasts, { hosts, partners, unreached })).toBe(ours);
+  },
+);
 
 const measured = { durationMs: 1, resent: false };
-const failed = (errorCode: "dns" | "connect" | "tls" | "timeout" | "reset" | "blocked_address", reached: boolean): Outcome => ({
+const failed = (
+  errorCode: "dns" | "connect" | "tls" | "timeout" | "reset" | "blocked_address",
+  reached: boolean,
+): Outcome => ({
   kind: "failed",
   errorCode,
   detail: "",

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 
 import { SLOW_CROWD, Slots, type Slot } from "../../../../dispatcher/delivery/slots.ts";
-import { LIMITS } from "../../../../dispatcher/limits.ts";
+import { LIMITS } from "../../../../dispatcher/delivery/limits.ts";
 import { createFakeClock, type FakeClock } from "../../../support/clock.ts";
 
 const LOOK_MS = 250;
