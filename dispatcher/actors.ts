@@ -1,23 +1,100 @@
-import { createActor, type Actor } from "./actor/state.ts";
+import type { Clock } from "../src/lib/clock.ts";
 import type { Wake } from "../src/outbox/schedule.ts";
+import type { ActorEvent } from "./actor/event.ts";
 import type { Inheritance } from "./actor/inheritance.ts";
+import { createActor, FIRST_LOAD, MAX_QUEUED, type Actor } from "./actor/state.ts";
+import { Aside } from "./aside.ts";
+import type { Limits } from "./delivery/limits.ts";
 
-/** The actors in memory: one for each subscription that has something to do. */
+/**
+ * How long an actor may stay while others wait for their turn. Its settings would have to be read again by then anyway,
+ * so that going away and coming back costs no more.
+ */
+const TURN_MS = 1_000;
+
+/**
+ * The actors in memory: one for each subscription that has something to do, up to a bound. The other subscriptions that
+ * were woken wait for their turn, and those whose host is crowded stand aside; of both it knows the name alone.
+ */
 export class Actors {
+  readonly #clock: Clock;
+  readonly #limits: Limits;
   readonly #byId = new Map<string, Actor>();
+  readonly #sinceMs = new WeakMap<Actor, number>();
+  /** In the order in which they were woken. */
+  readonly #waiting = new Map<string, Wake>();
+  /** Those that wait because something happened, not because a sweep found them: they go first. */
+  readonly #waitingFirst = new Map<string, Wake>();
+  readonly #aside = new Aside();
+  /** Those that have to come again when what they have under way has ended, and in which crowd they then stand. */
+  readonly #leaving = new Map<Actor, string | undefined>();
+
+  constructor(clock: Clock, limits: Limits) {
+    this.#clock = clock;
+    this.#limits = limits;
+  }
 
   get size(): number {
     return this.#byId.size;
   }
 
-  /** The actor of a subscription; a new one, with what it inherits, if there is none. */
-  of({ subscriptionId, shard }: Wake, inherited?: Inheritance): Actor {
-    let actor = this.#byId.get(subscriptionId);
-    if (actor === undefined) {
-      actor = createActor(subscriptionId, shard, inherited);
-      this.#byId.set(subscriptionId, actor);
+  /** How many subscriptions are known by name alone. */
+  get waiting(): number {
+    return this.#waitingFirst.size + this.#waiting.size + this.#aside.size;
+  }
+
+  /** How many entries each actor may hold, so that all together are within the bound. */
+  get share(): number {
+    const share = Math.floor(this.#limits.entries / Math.max(1, this.#byId.size));
+    return Math.max(FIRST_LOAD, Math.min(MAX_QUEUED, share));
+  }
+
+  /** The actor of a woken subscription; a new one, with what it inherits, if there is none; undefined while it has to wait for its turn. */
+  wake(wake: Wake, isSwept: boolean, inherited?: Inheritance): Actor | undefined {
+    const { subscriptionId, shard } = wake;
+    const known = this.#byId.get(subscriptionId);
+    if (known !== undefined) return known;
+    if (this.#byId.size >= this.#limits.actors) {
+      const queue = isSwept ? this.#waiting : this.#waitingFirst;
+      if (!queue.has(subscriptionId)) queue.set(subscriptionId, wake);
+      return undefined;
     }
+    const actor = createActor(subscriptionId, shard, inherited);
+    this.#forget(subscriptionId);
+    this.#byId.set(subscriptionId, actor);
+    this.#sinceMs.set(actor, this.#clock.monotonicMs());
     return actor;
+  }
+
+  /** The subscription whose turn it is, if there is room for one. */
+  next(): Wake | undefined {
+    if (this.#byId.size >= this.#limits.actors) return undefined;
+    const [next] = (this.#waitingFirst.size > 0 ? this.#waitingFirst : this.#waiting).values();
+    if (next !== undefined) this.#forget(next.subscriptionId);
+    return next;
+  }
+
+  /** The crowd in which a subscription stands aside. */
+  crowdOf({ subscriptionId }: Wake): string | undefined {
+    return this.#aside.crowdOf(subscriptionId);
+  }
+
+  /** Takes so many out of a crowd, those first that have stood there the longest. */
+  takeFrom(crowd: string, count: number): Wake[] {
+    return this.#aside.take(crowd, count);
+  }
+
+  /** Whether an actor's turn ends with this event, because others wait for theirs. */
+  endsTurn(actor: Actor, { kind }: ActorEvent): boolean {
+    if (this.#waiting.size + this.#waitingFirst.size === 0 || actor.stopping) return false;
+    if (kind === "postponed") return true;
+    const sinceMs = this.#sinceMs.get(actor) ?? 0;
+    return kind === "answered" && this.#clock.monotonicMs() - sinceMs >= TURN_MS;
+  }
+
+  /** Has a subscription come again after its actor was dropped: in a crowd, or in turn. */
+  comeAgain(actor: Actor, crowd?: string): void {
+    this.#leaving.set(actor, crowd);
   }
 
   /** False once the actor was dropped: another one may stand in its place. */
@@ -26,14 +103,30 @@ export class Actors {
   }
 
   drop(actor: Actor): void {
-    if (this.#byId.get(actor.id) === actor) this.#byId.delete(actor.id);
+    if (!this.isCurrent(actor)) return;
+    this.#byId.delete(actor.id);
+    if (!this.#leaving.has(actor)) return;
+    const crowd = this.#leaving.get(actor);
+    this.#leaving.delete(actor);
+    const wake = { subscriptionId: actor.id, shard: actor.shard };
+    if (crowd === undefined) this.#waiting.set(actor.id, wake);
+    else this.#aside.put(wake, crowd);
   }
 
   clear(): void {
     this.#byId.clear();
+    this.#waiting.clear();
+    this.#waitingFirst.clear();
+    this.#aside.clear();
+    this.#leaving.clear();
   }
 
   all(): Actor[] {
     return [...this.#byId.values()];
+  }
+
+  #forget(subscriptionId: string): void {
+    this.#waiting.delete(subscriptionId);
+    this.#waitingFirst.delete(subscriptionId);
   }
 }

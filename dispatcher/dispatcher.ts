@@ -12,6 +12,7 @@ import { Inheritances } from "./inheritances.ts";
 import { Holdings } from "./shards/holdings.ts";
 import type { Leases } from "./shards/leases.ts";
 import type { PostgresClock } from "../src/lib/postgres-clock.ts";
+import { LIMITS, type Limits } from "./delivery/limits.ts";
 import { Loader } from "./store/loader.ts";
 import { Mailer } from "./mail/mailer.ts";
 import type { MailStore } from "./mail/store.ts";
@@ -36,6 +37,8 @@ export interface DispatcherDeps {
   };
   /** A new ULID for an instant in ms since the epoch, above all that it made before. */
   readonly newUlid: (atMs: number) => string;
+  /** Others than `LIMITS`. */
+  readonly limits?: Limits;
 }
 
 /** How long a stopping process waits for the requests under way, and then for the records of those that it broke off. */
@@ -55,7 +58,7 @@ type Effects = {
  */
 export class Dispatcher {
   readonly #deps: DispatcherDeps;
-  readonly #actors = new Actors();
+  readonly #actors: Actors;
   readonly #inheritances = new Inheritances();
   readonly #holdings: Holdings;
   readonly #alarm: Alarm;
@@ -66,6 +69,8 @@ export class Dispatcher {
 
   constructor(deps: DispatcherDeps) {
     this.#deps = deps;
+    const { limits = LIMITS } = deps;
+    this.#actors = new Actors(deps.clock, limits);
     const newId = () => deps.newUlid(deps.clock.now().getTime());
     this.#holdings = new Holdings(
       { ...deps, newId },
@@ -85,7 +90,7 @@ export class Dispatcher {
     );
     this.#alarm = new Alarm(deps, {
       shards: () => this.#holdings.shards,
-      ring: (wake) => this.#wake(wake),
+      ring: (wake, isSwept) => this.#wake(wake, isSwept),
       swept: (shards) => this.#inheritances.swept(shards),
     });
     this.#mailer = new Mailer(
@@ -103,8 +108,16 @@ export class Dispatcher {
       disabled: (ids) => this.#reportDisabled(ids),
     });
     this.#sender = new Sender(
-      { ...deps, holdings: this.#holdings, loader: this.#loader, committer: this.#committer },
       {
+        ...deps,
+        limits,
+        holdings: this.#holdings,
+        loader: this.#loader,
+        committer: this.#committer,
+      },
+      {
+        crowded: (actor, crowd) => this.#leave(actor, crowd),
+        thinned: (crowds) => this.#recall(crowds),
         tell: (actor, event) => this.#tell(actor, event),
         tellIfCurrent: (id, actor, event) => this.#tellIfCurrent(id, actor, event),
       },
@@ -116,6 +129,7 @@ export class Dispatcher {
     return {
       shards: this.#holdings.shards.size,
       actors: this.#actors.size,
+      waiting: this.#actors.waiting,
       backlog: this.#committer.backlog,
       apart: this.#committer.apart,
       lagMs: this.#alarm.lagMs,
@@ -136,10 +150,15 @@ export class Dispatcher {
     await working;
   }
 
-  #wake(wake: Wake): void {
+  #wake(wake: Wake, isSwept: boolean): void {
     if (!this.#holdings.serves(wake.shard)) return;
     if (wake.subscriptionId === MAIL_WAKE.subscriptionId) return this.#mailer.wake();
-    this.#tell(this.#actors.of(wake, this.#inheritances.of(wake)), { kind: "woken" });
+    // Even of one that has to wait for its turn it is noted what it may repeat.
+    const inherited = this.#inheritances.of(wake);
+    const crowd = this.#actors.crowdOf(wake);
+    if (isSwept && crowd !== undefined && !this.#sender.hasThinned(crowd)) return;
+    const actor = this.#actors.wake(wake, isSwept, inherited);
+    if (actor !== undefined) this.#tell(actor, { kind: "woken" });
   }
 
   #takeOver(shards: readonly number[], orphaned: readonly number[]): void {
@@ -148,7 +167,21 @@ export class Dispatcher {
     this.#alarm.claimed(shards);
   }
 
+  /** Has an actor end what it has under way, and come again later. */
+  #leave(actor: Actor, crowd?: string): void {
+    this.#actors.comeAgain(actor, crowd);
+    this.#tell(actor, { kind: "stopped" });
+  }
+
+  #recall(crowds: readonly string[]): void {
+    // Each request that has ended makes room for two, so that a crowd goes as fast as its host answers.
+    for (const crowd of crowds)
+      for (const wake of this.#actors.takeFrom(crowd, 2)) this.#wake(wake, false);
+  }
+
   #tell(actor: Actor, event: ActorEvent): void {
+    if (this.#actors.endsTurn(actor, event)) this.#leave(actor);
+    actor.capacity = this.#actors.share;
     for (const effect of step(actor, event, this.#deps.clock.now())) this.#carryOut(actor, effect);
   }
 
@@ -182,6 +215,8 @@ export class Dispatcher {
       this.#actors.drop(actor);
       this.#inheritances.dropped(actor);
       this.#holdings.actorGone(actor.shard);
+      for (let wake = this.#actors.next(); wake !== undefined; wake = this.#actors.next())
+        this.#wake(wake, false);
     },
   };
 

@@ -18,6 +18,8 @@ import { openRedis } from "../src/lib/redis.ts";
 import { createSecretBox } from "../src/lib/secret-box.ts";
 import { masterKeyOrExit } from "../src/outbox/master-key.ts";
 import { createSchedule, probeRedis, refuseCluster } from "../src/outbox/schedule.ts";
+import { EXIT_CONFIG } from "../src/lib/config.ts";
+import { budgetOf, countDescriptors, MIN_DESCRIPTORS, WANTED_DESCRIPTORS } from "./descriptors.ts";
 import { createDeliver } from "./delivery/deliver.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { HttpClient } from "./http/client.ts";
@@ -35,6 +37,19 @@ const IDLE_S = 30;
 
 const config = configOrExit();
 const log = createLog({ level: config.logLevel, role: "dispatcher", clock: systemClock });
+const descriptors = countDescriptors();
+const budget = budgetOf(descriptors);
+if (budget === undefined) {
+  const bounds = `at least ${MIN_DESCRIPTORS}, better ${WANTED_DESCRIPTORS}`;
+  console.error(`ulimit -n is ${descriptors}: a dispatcher needs ${bounds}.`);
+  process.exit(EXIT_CONFIG);
+}
+if (descriptors < WANTED_DESCRIPTORS)
+  log.warn("descriptors.few", {
+    descriptors,
+    wanted: WANTED_DESCRIPTORS,
+    requests: 2 * budget.limits.requests,
+  });
 const stop = stopSignal(config.parentPid);
 
 // Apart, so that a lease is renewed while everything else waits.
@@ -82,6 +97,7 @@ const client = new HttpClient({
   timeoutMs: config.deliveryTimeoutMs,
   ca: config.webhookCa,
   proxy: config.webhookProxy,
+  maxIdle: budget.maxIdle,
 });
 
 const transport =
@@ -112,6 +128,7 @@ const dispatcher = new Dispatcher({
     retryDelaysMs: MAIL_RETRY_DELAYS_MS,
   },
   newUlid: createUlids(),
+  limits: budget.limits,
 });
 
 measured.watch(dispatcher);

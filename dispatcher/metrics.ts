@@ -22,14 +22,14 @@ export class DispatcherMetrics {
     const durations = this.#metrics.histogram(
       {
         name: "reviewrelay_post_duration_seconds",
-        help: "POSTs to receivers by what came of them: accepted, rejected, gone, failed, aborted, unsent.",
+        help: "POSTs to receivers by what came of them: accepted, rejected, gone, failed, aborted, unsent, withheld.",
       },
       DURATION_BUCKETS_S,
     );
     // Finding a series by its labels costs more than counting in it, so each is kept.
     const durationsOf = remember((result: string) => durations({ result }));
-    return async (request, signal) => {
-      const outcome = await deliver(request, signal);
+    return async (request, leave) => {
+      const outcome = await deliver(request, leave);
       durationsOf(outcome.kind).observe(outcome.durationMs / 1_000);
       return outcome;
     };
@@ -92,6 +92,11 @@ export class DispatcherMetrics {
       "actors",
       "Subscriptions in memory, because they have something to do.",
       () => dispatcher.workload.actors,
+    );
+    gauge(
+      "subscriptions_waiting",
+      "Subscriptions that have something to do and wait for their turn, known by name alone.",
+      () => dispatcher.workload.waiting,
     );
     gauge(
       "commit_backlog",

@@ -1,6 +1,6 @@
 import type { Effect, LoadRequest } from "./event.ts";
 import { hasWork, MAIN } from "./lane.ts";
-import { isForeign, isFresh, MAX_QUEUED, PARALLEL_REVIEWS, type Actor } from "./state.ts";
+import { FIRST_LOAD, isForeign, isFresh, PARALLEL_REVIEWS, type Actor } from "./state.ts";
 
 /** A subscription that waits for the retries of this many reviews waits as a whole: its endpoint is down. */
 const MAX_WAITING_LANES = 256;
@@ -17,6 +17,8 @@ export interface LoadState {
   readonly more: boolean;
   /** Entries in the queues of all lanes. */
   readonly queued: number;
+  /** How many of them there may be. */
+  readonly capacity: number;
   /** Reviews that may be sent beside those with a lane. */
   readonly freeReviews: number;
   /** The endpoint is down: what stands behind the waits is read when they are over. */
@@ -78,7 +80,7 @@ export function decideLoad(state: LoadState): LoadPlan {
   if (state.repeats) return { kind: "none", more: state.more, limit: 0 };
   const { waits, stale, wanted } = state;
   const more = state.more && !waits;
-  const hasRoom = !waits && (state.queued <= MAX_QUEUED / 2 || state.freeReviews > 0);
+  const hasRoom = !waits && (state.queued <= state.capacity / 2 || state.freeReviews > 0);
   if (!stale && !wanted && !(more && hasRoom)) return { kind: "none", more, limit: 0 };
   const isFull = !hasRoom && !waits;
   if (!stale && isFull && state.recent) return { kind: "recheck", more, limit: 0 };
@@ -86,7 +88,7 @@ export function decideLoad(state: LoadState): LoadPlan {
     kind: "load",
     // What the wake announced stands behind a full queue: it is read when there is room.
     more: more || (wanted && isFull),
-    limit: hasRoom ? Math.max(MAX_QUEUED - state.queued, state.freeReviews) : 0,
+    limit: hasRoom ? Math.max(state.capacity - state.queued, state.freeReviews) : 0,
   };
 }
 
@@ -106,6 +108,7 @@ function loadState(actor: Actor, now: Date): LoadState {
     wanted: actor.wanted,
     more: actor.more,
     queued,
+    capacity: loadedAt === undefined ? Math.min(FIRST_LOAD, actor.capacity) : actor.capacity,
     freeReviews,
     waits: actor.lanes.get(MAIN)?.waitingUntil !== undefined || waiting >= MAX_WAITING_LANES,
     stale: queued > 0 && (loadedAt === undefined || !isFresh(loadedAt, now)),

@@ -4,6 +4,11 @@ import type { Lane } from "./lane.ts";
 
 /** Entries that an actor holds in memory, at the most. */
 export const MAX_QUEUED = 64;
+/**
+ * Entries that it reads first. Often its head waits or its subscription is disabled, so that the rest would be read in
+ * vain.
+ */
+export const FIRST_LOAD = 4;
 /** Requests at once per subscription where reviews have lanes of their own. */
 export const PARALLEL_REVIEWS = 8;
 /** A URL or secret older than this is read again before it is used (contract 7.12: read at each attempt). */
@@ -15,6 +20,8 @@ export interface Actor {
   subscription: Subscription | undefined;
   loadedAt: Date | undefined;
   readonly lanes: Map<string, Lane>;
+  /** Entries that it may hold at the moment: its share of the memory. */
+  capacity: number;
   /** The highest sequence taken into the main lane. */
   cursor: number;
   /** Counts the times that the queues were thrown away: an answer to an older load is not used. */
@@ -43,6 +50,7 @@ export function createActor(id: string, shard: number, inheritance?: Inheritance
     subscription: undefined,
     loadedAt: undefined,
     lanes: new Map(),
+    capacity: MAX_QUEUED,
     cursor: 0,
     generation: 0,
     loading: false,

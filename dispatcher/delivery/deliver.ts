@@ -5,7 +5,8 @@ import { remember } from "../../src/lib/remember.ts";
 import type { HttpClient } from "../http/client.ts";
 import { readExcerpt } from "../http/excerpt.ts";
 import type { Excerpt } from "../http/excerpt.ts";
-import type { ExchangeResult, TransportErrorCode } from "../http/exchange.ts";
+import type { TransportErrorCode } from "../http/ending.ts";
+import type { ExchangeResult, Leave } from "../http/exchange.ts";
 
 export interface DeliveryRequest {
   readonly url: string;
@@ -15,7 +16,7 @@ export interface DeliveryRequest {
   readonly body: string | Uint8Array;
 }
 
-type DeliveryErrorCode = Exclude<TransportErrorCode, "proxy"> | "invalid_url";
+type DeliveryErrorCode = Exclude<TransportErrorCode, "proxy" | "local"> | "invalid_url";
 
 interface Measured {
   readonly durationMs: number;
@@ -32,8 +33,9 @@ interface Answered extends Measured {
 }
 
 /**
- * What became of one attempt (contract 7.5). Two are no failures of the receiver: `aborted`, which is our own doing,
- * and `unsent`, where our egress proxy is not there or refuses us.
+ * What became of one attempt (contract 7.5). Three are no failures of the receiver. `aborted` is our own doing, and so
+ * is `withheld`, of which not a byte has left; in `unsent` our proxy is not there or refuses us, or this machine has no
+ * descriptor for a connection.
  */
 export type Outcome =
   | ({ readonly kind: "accepted" } & Answered)
@@ -43,12 +45,15 @@ export type Outcome =
       readonly kind: "failed";
       readonly errorCode: DeliveryErrorCode;
       readonly detail: string;
+      /** Whether the request left. */
+      readonly reached: boolean;
     } & Measured)
   | ({ readonly kind: "unsent"; readonly detail: string } & Measured)
+  | ({ readonly kind: "withheld" } & Measured)
   | ({ readonly kind: "aborted" } & Measured);
 
-/** Makes one POST. Whatever the receiver does is an outcome, and never thrown. */
-export type Deliver = (request: DeliveryRequest, signal?: AbortSignal) => Promise<Outcome>;
+/** Makes one POST, if it may. Whatever the receiver does is an outcome, and never thrown. */
+export type Deliver = (request: DeliveryRequest, leave?: Leave) => Promise<Outcome>;
 
 /** How many URLs are kept checked (our choice). */
 const MAX_URLS_KEPT = 10_000;
@@ -61,32 +66,33 @@ interface DeliverDeps {
 export function createDeliver(deps: DeliverDeps): Deliver {
   // The verdict on the form of a URL never changes within a process; its addresses are checked at each connection.
   const check = remember((url: string) => checkWebhookUrl(url, deps.client.policy), MAX_URLS_KEPT);
-  return (request, signal) => deliverTo(deps, check(request.url), request, signal);
+  return (request, leave) => deliverTo(deps, check(request.url), request, leave);
 }
 
 async function deliverTo(
   deps: DeliverDeps,
   check: UrlCheck,
   request: DeliveryRequest,
-  signal: AbortSignal | undefined,
+  leave: Leave | undefined,
 ): Promise<Outcome> {
   const { clock, client } = deps;
   const startedMs = clock.monotonicMs();
   if (check.kind === "refused") {
-    const { code, reason } = check;
-    return { kind: "failed", errorCode: code, detail: reason, durationMs: 0, resent: false };
+    const { code: errorCode, reason: detail } = check;
+    return { kind: "failed", errorCode, detail, reached: false, durationMs: 0, resent: false };
   }
-  const result = await client.post(check.target, request, signal);
+  const result = await client.post(check.target, request, leave);
   const measured = {
     durationMs: Math.round(clock.monotonicMs() - startedMs),
     resent: result.resent,
   };
-  if (result.kind === "aborted") return { kind: "aborted", ...measured };
+  if (result.kind === "aborted" || result.kind === "withheld")
+    return { kind: result.kind, ...measured };
   if (result.kind === "failed") {
-    const { errorCode, detail } = result;
-    return errorCode === "proxy"
+    const { errorCode, detail, reached } = result;
+    return errorCode === "proxy" || errorCode === "local"
       ? { kind: "unsent", detail, ...measured }
-      : { kind: "failed", errorCode, detail, ...measured };
+      : { kind: "failed", errorCode, detail, reached, ...measured };
   }
   const excerpt = await readExcerpt(result.body, result.headers);
   return judgeAnswer(result, excerpt, measured);

@@ -2,9 +2,10 @@ import { addMs, type Clock } from "../../src/lib/clock.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { remember } from "../../src/lib/remember.ts";
 import { decideNext, postponeMs, type Decision } from "../actor/decide.ts";
-import type { ActorEvent, Effect } from "../actor/event.ts";
+import type { ActorEvent, Effect, Loaded } from "../actor/event.ts";
 import { settingsRequest } from "../actor/load.ts";
-import { isFresh, type Actor } from "../actor/state.ts";
+import type { Actor } from "../actor/state.ts";
+import type { Limits } from "./limits.ts";
 import type { Holdings } from "../shards/holdings.ts";
 import type { AttemptRecord } from "../store/attempt.ts";
 import type { Committer } from "../store/committer.ts";
@@ -12,8 +13,10 @@ import type { Loader } from "../store/loader.ts";
 import { composeRequest } from "./compose.ts";
 import type { Deliver, Outcome } from "./deliver.ts";
 import { InFlight } from "./in-flight.ts";
+import { mayLeave, obstacleTo } from "./obstacle.ts";
+import { isUnreached, Reach } from "./reach.ts";
 import { recordAttempt } from "./record.ts";
-import { Slots } from "./slots.ts";
+import { SLOW_CROWD, Slots, type Slot } from "./slots.ts";
 
 interface SenderDeps {
   readonly clock: Clock;
@@ -24,19 +27,31 @@ interface SenderDeps {
   readonly holdings: Holdings;
   readonly loader: Loader;
   readonly committer: Committer;
+  readonly limits: Limits;
 }
 
 interface SenderListener {
   tell(actor: Actor, event: ActorEvent): void;
   /** Tells the actor unless the lease of this id is lost or the actor was dropped. */
   tellIfCurrent(id: string, actor: Actor, event: ActorEvent): void;
+  /** So many already wait for the host of this actor that it has to wait by its name alone. */
+  crowded(actor: Actor, crowd: string): void;
+  /** Some of these crowds may come again. */
+  thinned(crowds: readonly string[]): void;
 }
 
 type Send = Effect & { readonly kind: "send" };
 
+/** A POST that has its slot. */
+interface Begun {
+  readonly slot: Slot;
+  readonly startedAt: Date;
+}
+
 type Posted =
   | { readonly record: AttemptRecord; readonly outcome: Outcome }
-  | { readonly unsent: string };
+  | { readonly unsent: string }
+  | "withheld";
 
 /** Outcomes that may wait for Postgres, over all actors. Past it nothing new is sent, so a slow database slows sending. */
 const MAX_BACKLOG = 2_048;
@@ -49,17 +64,32 @@ const MAX_HOSTS_KEPT = 10_000;
 export class Sender {
   readonly #deps: SenderDeps;
   readonly #listener: SenderListener;
-  readonly #slots = new Slots();
+  readonly #slots: Slots;
+  readonly #reach = new Reach();
+  /** How many sends of an actor wait for a slot or are under way. */
+  #begun = new WeakMap<Actor, number>();
   readonly #inFlight = new InFlight();
   readonly #hostOf = remember(hostOf, MAX_HOSTS_KEPT);
 
   constructor(deps: SenderDeps, listener: SenderListener) {
     this.#deps = deps;
     this.#listener = listener;
+    this.#slots = new Slots(deps.clock, deps.limits);
   }
 
   send(actor: Actor, effect: Send): void {
-    this.#awaitSlot(actor, effect, this.#hostOf(effect.subscription.webhookUrl));
+    const host = this.#hostOf(effect.subscription.webhookUrl);
+    const begun = this.#begun.get(actor) ?? 0;
+    const crowd = this.#slots.crowdOf(host);
+    if (crowd !== undefined && begun === 0) this.#listener.crowded(actor, crowd);
+    this.#begun.set(actor, begun + 1);
+    if (actor.stopping) this.#withhold(actor, effect.lane);
+    else this.#awaitSlot(actor, effect, host);
+  }
+
+  /** Whether those in a crowd may come and wait for their slots again. */
+  hasThinned(crowd: string): boolean {
+    return this.#slots.hasThinned(crowd);
   }
 
   /** Lets sends begin only while nobody else can have taken over and Postgres keeps up with the outcomes. */
@@ -93,77 +123,96 @@ export class Sender {
     this.#inFlight.breakOffAll();
     this.#slots.pause();
     this.#slots.clear();
+    this.#begun = new WeakMap();
   }
 
   #awaitSlot(actor: Actor, effect: Send, host: string): void {
+    let send = effect;
+    const { clock } = this.#deps;
     this.#slots.acquire(host, {
       shard: actor.shard,
-      start: () => this.#start(actor, effect, host),
-      cancel: () => this.#listener.tell(actor, { kind: "unsent", lane: effect.lane }),
+      isReady: () => obstacleTo(send, actor, { isSafe: true, now: clock.now() }) !== "stale",
+      prepare: (done) =>
+        this.#refresh(actor, send, (refreshed) => {
+          if (refreshed === undefined) this.#withhold(actor, send.lane);
+          else send = refreshed;
+          done(refreshed !== undefined);
+        }),
+      start: (slot) => this.#start(actor, send, slot),
+      cancel: () => this.#withhold(actor, send.lane),
     });
   }
 
   /** Uses the slot that a send was given, unless something came in between. */
-  #start(actor: Actor, effect: Send, host: string): void {
+  #start(actor: Actor, effect: Send, slot: Slot): void {
     const { clock, holdings } = this.#deps;
     const now = clock.now();
-    switch (obstacleTo(effect, actor, { isSafe: holdings.safe, now })) {
+    const obstacle = obstacleTo(effect, actor, { isSafe: holdings.safe, now });
+    switch (obstacle) {
       case undefined:
-        return void this.#attempt(actor, effect, { host, startedAt: now });
+        return void this.#attempt(actor, effect, { slot, startedAt: now });
       case "stopped":
-        this.#slots.release(host);
-        return this.#listener.tell(actor, { kind: "unsent", lane: effect.lane });
+        this.#slots.release(slot);
+        return this.#withhold(actor, effect.lane);
       case "unsafe":
-        this.#slots.pause();
-        this.#slots.release(host);
-        return this.#awaitSlot(actor, effect, host);
       case "stale":
-        return this.#refresh(actor, effect, host);
+        if (obstacle === "unsafe") this.#slots.pause();
+        this.#slots.release(slot);
+        return this.#awaitSlot(actor, effect, slot.host);
     }
   }
 
   /** One POST, from its beginning to the commit of its record. */
-  async #attempt(
-    actor: Actor,
-    effect: Send,
-    { host, startedAt }: { host: string; startedAt: Date },
-  ): Promise<void> {
+  async #attempt(actor: Actor, effect: Send, begun: Begun): Promise<void> {
     const { holdings } = this.#deps;
     const { id } = holdings;
     let posted: Posted;
     try {
-      posted = await this.#post(actor, effect, { host, startedAt });
+      posted = await this.#post(actor, effect, begun);
     } catch (error) {
       // A bug of ours is no failure of the receiver: the entry stays as it is.
       posted = { unsent: String(error) };
     }
     // Whoever took over makes the attempt again.
     if (id !== holdings.id) return;
-    if ("unsent" in posted) return this.#postpone(actor, effect, host, posted.unsent);
+    const { slot } = begun;
+    if (posted === "withheld") {
+      this.#release(slot);
+      this.regulate();
+      return this.#withhold(actor, effect.lane);
+    }
+    if ("unsent" in posted) return this.#postpone(actor, effect, slot, posted.unsent);
     const { record, outcome } = posted;
     this.#commit(actor, effect.lane, record, id);
-    this.#slots.release(host);
+    this.#release(slot);
     this.regulate();
     this.#report(record, outcome);
-    this.#listener.tell(actor, { kind: "answered", lane: effect.lane, decision: record.decision });
+    this.#tell(actor, { kind: "answered", lane: effect.lane, decision: record.decision });
   }
 
   async #post(
     actor: Actor,
     { entry, subscription, possiblyRepeated }: Send,
-    { host, startedAt }: { host: string; startedAt: Date },
+    { slot: { host }, startedAt }: Begun,
   ): Promise<Posted> {
-    const { clock, deliver, retryDelaysMs } = this.#deps;
+    const { clock, deliver, holdings, retryDelaysMs } = this.#deps;
+    const { id } = holdings;
     const request = composeRequest(entry, subscription, startedAt);
     const underWay = this.#inFlight.begin(actor.shard, clock.monotonicMs());
     let outcome: Outcome;
     try {
-      outcome = await deliver(request, underWay.signal);
+      outcome = await deliver(request, {
+        signal: underWay.signal,
+        mayBegin: () => mayLeave(id, actor, holdings),
+      });
     } finally {
       this.#inFlight.end(underWay);
     }
     const endedMs = clock.monotonicMs();
+    if (outcome.kind === "withheld") return "withheld";
     if (outcome.kind === "unsent") return { unsent: outcome.detail };
+    if (this.#isOurs(outcome, subscription.partnerId, host))
+      return { unsent: "most receivers cannot be reached" };
     const state = { attempt: entry.attempt, retryDelaysMs };
     const decision = decideNext(outcome.kind, state);
     const identity = {
@@ -175,6 +224,35 @@ export class Sender {
     return { record: recordAttempt(identity, posted, outcome, decision), outcome };
   }
 
+  /** Whether an attempt did not fail because of its receiver: then it does not count (contract 7.8). */
+  #isOurs(outcome: Outcome, partnerId: number, host: string): boolean {
+    if (outcome.kind === "aborted") return false;
+    const unreached = isUnreached(outcome);
+    const before = this.#reach.isOurs;
+    const atMs = this.#deps.clock.monotonicMs();
+    const isOurs = this.#reach.note(host, { atMs, partnerId, unreached });
+    if (isOurs && !before) this.#deps.log.warn("network.lost");
+    if (!isOurs && before) this.#deps.log.info("network.back");
+    return unreached && isOurs;
+  }
+
+  #release(slot: Slot): void {
+    this.#slots.release(slot);
+    const crowds = [slot.host, SLOW_CROWD].filter((crowd) => this.#slots.hasThinned(crowd));
+    if (crowds.length > 0) this.#listener.thinned(crowds);
+  }
+
+  /** Tells the actor that its send was not begun. */
+  #withhold(actor: Actor, lane: string): void {
+    this.#tell(actor, { kind: "unsent", lane });
+  }
+
+  /** Tells the actor of the end of a send. */
+  #tell(actor: Actor, event: ActorEvent): void {
+    this.#begun.set(actor, (this.#begun.get(actor) ?? 1) - 1);
+    this.#listener.tell(actor, event);
+  }
+
   #commit(actor: Actor, lane: string, record: AttemptRecord, id: string): void {
     const decision: Decision = record.decision;
     this.#deps.committer.commit(id, record, (active) => {
@@ -184,33 +262,34 @@ export class Sender {
   }
 
   /** Our own failure: no POST was made, so there is no record of one, and the entry keeps its attempt. */
-  #postpone(actor: Actor, { entry, lane }: Send, host: string, detail: string): void {
-    this.#slots.release(host);
+  #postpone(actor: Actor, { entry, lane }: Send, slot: Slot, detail: string): void {
+    this.#release(slot);
     this.#deps.log.warn("webhook.unsent", {
       subscription_id: actor.id,
       event_id: entry.eventId,
       detail,
     });
     const until = addMs(this.#deps.clock.now(), postponeMs(actor.postponed));
-    this.#listener.tell(actor, { kind: "postponed", lane, until });
+    this.#tell(actor, { kind: "postponed", lane, until });
   }
 
-  /** Reads the settings of a send again that waited long for its slot; the slot stays its own meanwhile. */
-  #refresh(actor: Actor, effect: Send, host: string): void {
-    const { id } = this.#deps.holdings;
-    this.#deps.loader.load(settingsRequest(actor), ({ found }) => {
-      if (id !== this.#deps.holdings.id) return;
+  /**
+   * Reads the settings of a send again that waited long for its slot, ahead of all loads; undefined if they now are for
+   * another host or ordering.
+   */
+  #refresh(actor: Actor, effect: Send, done: (refreshed: Send | undefined) => void): void {
+    const { clock, holdings, loader } = this.#deps;
+    const { id } = holdings;
+    const { webhookUrl, ordering } = effect.subscription;
+    const take = ({ found }: Loaded) => {
+      if (id !== holdings.id) return;
       const subscription = found?.subscription;
-      if (
-        subscription?.ordering === effect.subscription.ordering &&
-        this.#hostOf(subscription.webhookUrl) === host
-      ) {
-        const refreshed = { ...effect, subscription, readAt: this.#deps.clock.now() };
-        return this.#start(actor, refreshed, host);
-      }
-      this.#slots.release(host);
-      this.#listener.tell(actor, { kind: "unsent", lane: effect.lane });
-    });
+      const isSame =
+        subscription?.ordering === ordering &&
+        this.#hostOf(subscription.webhookUrl) === this.#hostOf(webhookUrl);
+      done(isSame ? { ...effect, subscription, readAt: clock.now() } : undefined);
+    };
+    loader.load(settingsRequest(actor), take, "first");
   }
 
   #report(record: AttemptRecord, outcome: Outcome): void {
@@ -231,21 +310,6 @@ export class Sender {
     if (record.decision.kind === "delivered") log.debug("webhook.attempted", fields);
     else log.info("webhook.attempted", fields);
   }
-}
-
-/**
- * What keeps a send from beginning although it has its slot. `stopped`: the actor stops, or its subscription has ended.
- * `unsafe`: the lease may be over; a process that stood still learns it here, before any timer tells it. `stale`: the
- * settings that it would be sent with are too old.
- */
-export function obstacleTo(
-  { readAt }: Pick<Send, "readAt">,
-  actor: Pick<Actor, "stopping" | "subscription">,
-  { isSafe, now }: { readonly isSafe: boolean; readonly now: Date },
-): "stopped" | "unsafe" | "stale" | undefined {
-  if (actor.stopping || actor.subscription === undefined) return "stopped";
-  if (!isSafe) return "unsafe";
-  return isFresh(readAt, now) ? undefined : "stale";
 }
 
 /** Host and port as the `Host` header names them. */

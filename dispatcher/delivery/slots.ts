@@ -1,31 +1,91 @@
-/** Requests under way at once, over all receivers. A hanging receiver holds one for 15 s at the most. */
-export const MAX_REQUESTS = 1_024;
-/** Requests under way at once to one host and port, however many subscriptions point there. */
-export const MAX_REQUESTS_PER_HOST = 64;
+import type { Clock } from "../../src/lib/clock.ts";
+import type { Limits } from "./limits.ts";
+
+/** A request under way for longer is slow. A host is swift if its last request was not. */
+const SLOW_MS = 1_000;
+/** How often the requests under way are looked at while others wait for them. */
+const LOOK_MS = 250;
+/** How many swift hosts are remembered (our choice). */
+const MAX_SWIFT_HOSTS = 100_000;
+/** How many requests are made ready beyond those that there is room for. */
+const READY_AHEAD = 32;
+/** The crowd of all hosts that are not known to be swift; any other is named by its host. */
+export const SLOW_CROWD = "";
+
+/** A request under way. */
+export interface Slot {
+  readonly host: string;
+  readonly startedMs: number;
+}
 
 /** A request that waits for its slot. */
-interface Waiting {
+export interface Waiting {
   readonly shard: number;
-  readonly start: () => void;
-  readonly cancel: () => void;
+  /** Whether it could start now. */
+  isReady(): boolean;
+  /** Makes it ready, while it holds no slot; `done` says whether it still wants one. */
+  prepare(done: (wants: boolean) => void): void;
+  start(slot: Slot): void;
+  cancel(): void;
+}
+
+interface ForHost {
+  readonly host: string;
+  readonly waiting: Waiting;
 }
 
 /**
- * Shares the requests out fairly: hosts that wait take turns, and within a host it is first come, first served.
- * While paused nothing starts.
+ * Shares the requests out fairly: hosts that wait take turns, and within a host it is first come, first served. Hosts
+ * that are known to be swift have slots of their own, and a request to them that turns out to be slow gives up its
+ * place among them, so that those that hang take nothing from those that answer. While paused nothing starts.
  */
 export class Slots {
-  #running = 0;
+  readonly #clock: Clock;
+  readonly #limits: Limits;
   #paused = true;
+  /** Under way, in the order in which they began. */
+  readonly #swift = new Set<Slot>();
+  readonly #slow = new Set<Slot>();
   readonly #runningPerHost = new Map<string, number>();
+  readonly #swiftHosts = new Set<string>();
   readonly #waiting = new Map<string, Waiting[]>();
+  #waitingCount = 0;
+  /** Made ready, to start before all others. */
+  #ready: ForHost[] = [];
+  #preparing = 0;
+  #looking = false;
 
-  /** Calls `start` once there is room; the host must be released when the request has ended. */
+  constructor(clock: Clock, limits: Limits) {
+    this.#clock = clock;
+    this.#limits = limits;
+  }
+
+  /** Starts it once there is room; its slot must be released when the request has ended. */
   acquire(host: string, waiting: Waiting): void {
     const queue = this.#waiting.get(host);
-    if (queue !== undefined) queue.push(waiting);
-    else if (this.#hasRoom(host)) this.#begin(host, waiting);
-    else this.#waiting.set(host, [waiting]);
+    if (queue === undefined && this.#hasRoom(host) && waiting.isReady())
+      return this.#begin(host, waiting);
+    if (queue === undefined) this.#waiting.set(host, [waiting]);
+    else queue.push(waiting);
+    this.#waitingCount += 1;
+    if (this.#hasRoom(host)) this.#startWaiting();
+    this.#lookLater();
+  }
+
+  /** The crowd in which a request to this host would have to wait by its name alone. */
+  crowdOf(host: string): string | undefined {
+    const { waitingPerHost, waitingSlow } = this.#limits;
+    if ((this.#waiting.get(host)?.length ?? 0) >= waitingPerHost) return host;
+    const isCrowded = !this.#swiftHosts.has(host) && this.#waitingCount >= waitingSlow;
+    return isCrowded ? SLOW_CROWD : undefined;
+  }
+
+  /** Whether those in a crowd may come and wait as requests again. */
+  hasThinned(crowd: string): boolean {
+    const { waitingPerHost, waitingSlow } = this.#limits;
+    if (this.#paused) return false;
+    if (crowd === SLOW_CROWD) return this.#waitingCount < waitingSlow / 2;
+    return (this.#waiting.get(crowd)?.length ?? 0) < waitingPerHost / 2;
   }
 
   /** Cancels the requests of a shard that wait. */
@@ -35,17 +95,23 @@ export class Slots {
       const left = queue.filter((one) => one.shard !== shard);
       if (left.length === queue.length) continue;
       withdrawn.push(...queue.filter((one) => one.shard === shard));
+      this.#waitingCount -= queue.length - left.length;
       if (left.length > 0) this.#waiting.set(host, left);
       else this.#waiting.delete(host);
     }
-    for (const { cancel } of withdrawn) cancel();
+    for (const { waiting } of this.#ready) if (waiting.shard === shard) withdrawn.push(waiting);
+    this.#ready = this.#ready.filter(({ waiting }) => waiting.shard !== shard);
+    for (const one of withdrawn) one.cancel();
   }
 
-  release(host: string): void {
-    this.#running -= 1;
+  release(slot: Slot): void {
+    const { host } = slot;
+    if (!this.#swift.delete(slot) && !this.#slow.delete(slot)) return;
     const left = (this.#runningPerHost.get(host) ?? 1) - 1;
     if (left > 0) this.#runningPerHost.set(host, left);
     else this.#runningPerHost.delete(host);
+    if (this.#isOld(slot)) this.#swiftHosts.delete(host);
+    else this.#callSwift(host);
     this.#startWaiting();
   }
 
@@ -60,33 +126,105 @@ export class Slots {
     this.#startWaiting();
   }
 
-  /** Forgets what waits, which is then never started, and what runs, which must not be released any more. */
+  /** Forgets what waits, which is then never started, and what runs; the speed of the hosts stays known. */
   clear(): void {
-    this.#running = 0;
+    this.#swift.clear();
+    this.#slow.clear();
     this.#runningPerHost.clear();
     this.#waiting.clear();
+    this.#waitingCount = 0;
+    this.#ready = [];
+    this.#preparing = 0;
+  }
+
+  /** How many more requests to a host of this speed may start. */
+  #room(isSwift: boolean): number {
+    const { requests } = this.#limits;
+    // Requests that turn out to be slow can come to be more than their slots, but all together are no more than both.
+    const left = 2 * requests - this.#swift.size - this.#slow.size;
+    return Math.min(left, requests - (isSwift ? this.#swift : this.#slow).size);
   }
 
   #hasRoom(host: string): boolean {
-    if (this.#paused || this.#running >= MAX_REQUESTS) return false;
-    return (this.#runningPerHost.get(host) ?? 0) < MAX_REQUESTS_PER_HOST;
+    if (this.#paused || this.#room(this.#swiftHosts.has(host)) <= 0) return false;
+    return (this.#runningPerHost.get(host) ?? 0) < this.#limits.requestsPerHost;
   }
 
-  #begin(host: string, { start }: Waiting): void {
-    this.#running += 1;
+  #begin(host: string, waiting: Waiting): void {
+    const slot = { host, startedMs: this.#clock.monotonicMs() };
+    (this.#swiftHosts.has(host) ? this.#swift : this.#slow).add(slot);
     this.#runningPerHost.set(host, (this.#runningPerHost.get(host) ?? 0) + 1);
-    start();
+    waiting.start(slot);
   }
 
   #startWaiting(): void {
+    this.#startReady();
     for (const [host, queue] of this.#waiting) {
-      if (this.#paused || this.#running >= MAX_REQUESTS) return;
+      if (this.#paused || (this.#room(true) <= 0 && this.#room(false) <= 0)) return;
       if (!this.#hasRoom(host)) continue;
+      const [first] = queue;
+      const isReady = first === undefined || first.isReady();
+      if (!isReady && !this.#mayPrepare(host)) continue;
       // The host goes to the end of the line, so that the next slot goes to another one.
       this.#waiting.delete(host);
-      const first = queue.shift();
+      queue.shift();
       if (queue.length > 0) this.#waiting.set(host, queue);
-      if (first !== undefined) this.#begin(host, first);
+      if (first === undefined) continue;
+      this.#waitingCount -= 1;
+      if (isReady) this.#begin(host, first);
+      else this.#prepare(host, first);
     }
+  }
+
+  #startReady(): void {
+    const blocked: ForHost[] = [];
+    for (let one = this.#ready.shift(); one !== undefined; one = this.#ready.shift()) {
+      if (!this.#hasRoom(one.host)) blocked.push(one);
+      else if (one.waiting.isReady()) this.#begin(one.host, one.waiting);
+      else this.#prepare(one.host, one.waiting);
+    }
+    this.#ready = [...blocked, ...this.#ready];
+  }
+
+  /** So many are made ready as will soon start, because they do not stay ready for long. */
+  #mayPrepare(host: string): boolean {
+    const room = this.#room(this.#swiftHosts.has(host));
+    return this.#preparing + this.#ready.length < room + READY_AHEAD;
+  }
+
+  #prepare(host: string, waiting: Waiting): void {
+    this.#preparing += 1;
+    waiting.prepare((wants) => {
+      this.#preparing -= 1;
+      if (wants) this.#ready.push({ host, waiting });
+      this.#startWaiting();
+    });
+  }
+
+  #isOld({ startedMs }: Slot): boolean {
+    return this.#clock.monotonicMs() - startedMs >= SLOW_MS;
+  }
+
+  #callSwift(host: string): void {
+    if (this.#swiftHosts.has(host)) return;
+    if (this.#swiftHosts.size >= MAX_SWIFT_HOSTS) this.#swiftHosts.clear();
+    this.#swiftHosts.add(host);
+  }
+
+  /** Finds out which requests are slow, for as long as others wait. */
+  #lookLater(): void {
+    if (this.#looking || this.#waitingCount === 0) return;
+    this.#looking = true;
+    void this.#clock.sleep(LOOK_MS).then(() => {
+      this.#looking = false;
+      for (const slot of this.#swift) {
+        if (!this.#isOld(slot)) break;
+        this.#swift.delete(slot);
+        this.#slow.add(slot);
+        this.#swiftHosts.delete(slot.host);
+      }
+      this.#startWaiting();
+      this.#lookLater();
+    });
   }
 }

@@ -3,8 +3,8 @@ import { systemLookup } from "../../src/lib/egress.ts";
 import type { EgressPolicy, Lookup, WebhookTarget } from "../../src/lib/egress.ts";
 import { AbortWatch } from "./abort-watch.ts";
 import { Exchange } from "./exchange.ts";
-import type { ExchangeDeps, ExchangeResult, WireRequest } from "./exchange.ts";
-import { ConnectionPool, IDLE_MS, MAX_CONNECTION_AGE_MS } from "./pool.ts";
+import type { ExchangeDeps, ExchangeResult, Leave, WireRequest } from "./exchange.ts";
+import { ConnectionPool, IDLE_MS, MAX_CONNECTION_AGE_MS, MAX_IDLE } from "./pool.ts";
 import { encodeRequest } from "./encode.ts";
 
 /** How long look-up, connection, TLS, request and answer headers may take together (contract 7.10). */
@@ -28,6 +28,8 @@ export interface HttpClientOptions {
   readonly addressMs?: number;
   readonly idleMs?: number;
   readonly maxConnectionAgeMs?: number;
+  /** How many connections may idle, over all receivers. */
+  readonly maxIdle?: number;
 }
 
 /** Speaks HTTP/1.1 over connections to checked addresses. The caller bounds how many requests run at once. */
@@ -41,6 +43,7 @@ export class HttpClient {
     this.#pool = new ConnectionPool({
       idleMs: options.idleMs ?? IDLE_MS,
       maxAgeMs: options.maxConnectionAgeMs ?? MAX_CONNECTION_AGE_MS,
+      maxIdle: options.maxIdle ?? MAX_IDLE,
       monotonicMs: () => performance.now(),
       ca: options.ca ?? [],
       proxy: options.proxy,
@@ -53,6 +56,7 @@ export class HttpClient {
       timeoutMs: options.timeoutMs ?? DELIVERY_TIMEOUT_MS,
       bodyMs: options.bodyMs ?? BODY_TIMEOUT_MS,
       addressMs: options.addressMs ?? ADDRESS_TIMEOUT_MS,
+      monotonicMs: () => performance.now(),
     };
   }
 
@@ -60,11 +64,11 @@ export class HttpClient {
   post(
     target: WebhookTarget,
     message: { headers: Readonly<Record<string, string>>; body: string | Uint8Array },
-    signal?: AbortSignal,
+    leave: Leave = {},
   ): Promise<ExchangeResult> {
     const encoded = encodeRequest(target, message.headers, message.body);
     const request: WireRequest = { target, message: encoded };
-    return new Exchange(this.#deps, request, signal).run();
+    return new Exchange(this.#deps, request, leave).run();
   }
 
   counts(): { open: number; idle: number } {

@@ -39,6 +39,8 @@ export class Connection implements TunnelUser {
   readonly bornMs: number;
   /** When its last answer ended. */
   idleSinceMs = 0;
+  /** How long its receiver lets it idle, as far as we dare. */
+  keptForMs = Number.POSITIVE_INFINITY;
   /** Undefined while it idles. What arrives then was not asked for, and ends the connection. */
   user: ConnectionUser | undefined;
   readonly origin: string;

@@ -6,26 +6,19 @@ import type { Abortable, AbortWatch } from "./abort-watch.ts";
 import type { BodyRecord } from "./body-record.ts";
 import type { Connection, ConnectionPhase, ConnectionUser } from "./connection.ts";
 import type { ConnectionPool } from "./pool.ts";
+import { awaited, closeCode, closeDetail, isAboutAddress, saysGoodbye } from "./ending.ts";
+import type { TransportErrorCode } from "./ending.ts";
+import { isOurOwn } from "./own-failure.ts";
 import type { HeadReader } from "./response-head.ts";
 import { ResponseParser } from "./response-parser.ts";
-import { ProxyRefusal } from "./tunnel.ts";
 
 /** How many addresses of one name are tried within the deadline (our choice). */
 const MAX_ADDRESSES_TRIED = 4;
 
-/** How much of a failure's detail is kept (our choice): a receiver's certificate can put a long list of names into it. */
-export const MAX_DETAIL_CHARS = 300;
-
-export type TransportErrorCode =
-  | "timeout"
-  | "dns"
-  | "blocked_address"
-  /** The egress proxy, which is ours, is not there or refuses us. Where it does not reach the receiver, that is `connect`. */
-  | "proxy"
-  | "connect"
-  | "tls"
-  | "reset"
-  | "protocol";
+/** A kept connection that dies later than this after the start of a request has its request sent no second time (contract 7.10). */
+const RESEND_WITHIN_MS = 1_000;
+/** A connection idle for so long is listened to for a turn before it is written to: its receiver may have said goodbye. */
+const LISTEN_AFTER_MS = 1_000;
 
 /** `resent`: a kept connection died unanswered, and the request went out once more on a fresh one. */
 export type ExchangeResult = { resent: boolean } & (
@@ -35,9 +28,20 @@ export type ExchangeResult = { resent: boolean } & (
       headers: Readonly<Record<string, string>>;
       body: BodyRecord;
     }
-  | { kind: "failed"; errorCode: TransportErrorCode; detail: string }
+  /** `reached`: the request left, so that whatever went wrong then is about the receiver. */
+  | { kind: "failed"; errorCode: TransportErrorCode; detail: string; reached: boolean }
   | { kind: "aborted" }
+  /** Broken off, or refused by `mayBegin`, before its first byte left. */
+  | { kind: "withheld" }
 );
+
+/** What its owner has to say about a request. */
+export interface Leave {
+  /** Breaks the request off. */
+  readonly signal?: AbortSignal | undefined;
+  /** Asked each time that the request is about to leave, right before its first byte does. */
+  readonly mayBegin?: (() => boolean) | undefined;
+}
 
 export interface ExchangeDeps {
   readonly pool: ConnectionPool;
@@ -47,6 +51,7 @@ export interface ExchangeDeps {
   readonly timeoutMs: number;
   readonly bodyMs: number;
   readonly addressMs: number;
+  readonly monotonicMs: () => number;
 }
 
 export interface WireRequest {
@@ -59,35 +64,46 @@ export interface WireRequest {
 export class Exchange implements ConnectionUser, Expiring, Abortable {
   readonly #deps: ExchangeDeps;
   readonly #request: WireRequest;
-  readonly #signal: AbortSignal | undefined;
-  readonly #parser = new ResponseParser();
+  readonly #leave: Leave;
+  readonly #startedMs: number;
+  #parser = new ResponseParser();
   #resolve: ((result: ExchangeResult) => void) | undefined;
   #connection: Connection | undefined;
   /** The deadline of everything up to the final head; after that, the deadline of the body. */
   #deadline: Deadline | undefined;
   #addressDeadline: Deadline | undefined;
   #addresses: string[] = [];
+  /** The one that is being connected to. */
+  #address = "";
+  /** On a kept connection, so that its death may say nothing about the receiver. */
   #isReused = false;
   #isAnswering = false;
-  #resent = false;
+  /** How often the request was written. */
+  #sent = 0;
 
-  constructor(deps: ExchangeDeps, request: WireRequest, signal: AbortSignal | undefined) {
+  constructor(deps: ExchangeDeps, request: WireRequest, leave: Leave) {
     this.#deps = deps;
     this.#request = request;
-    this.#signal = signal;
+    this.#leave = leave;
+    this.#startedMs = deps.monotonicMs();
   }
 
   run(): Promise<ExchangeResult> {
     return new Promise((resolve) => {
       this.#resolve = resolve;
-      if (this.#signal?.aborted) return this.abort();
-      if (this.#signal !== undefined) this.#deps.aborts.add(this.#signal, this);
+      const { signal } = this.#leave;
+      if (signal?.aborted) return this.abort();
+      if (signal !== undefined) this.#deps.aborts.add(signal, this);
       this.#deadline = startDeadline(this.#deps.timeoutMs, this);
       const kept = this.#deps.pool.take(this.#request.target.origin);
       if (kept === undefined) return this.#connect();
       this.#isReused = true;
       kept.user = this;
-      this.connectionReady(kept);
+      this.#connection = kept;
+      if (this.#startedMs - kept.idleSinceMs < LISTEN_AFTER_MS) return this.connectionReady(kept);
+      setImmediate(() => {
+        if (this.#connection === kept) this.connectionReady(kept);
+      });
     });
   }
 
@@ -100,21 +116,26 @@ export class Exchange implements ConnectionUser, Expiring, Abortable {
 
   /** The signal aborted, or the client was closed. An answer that is already decided is not thrown away. */
   abort(): void {
-    if (this.#parser.head === undefined) this.#settle({ kind: "aborted", resent: this.#resent });
+    if (this.#parser.head === undefined) this.#breakOff();
     else this.#cutBody();
   }
 
   connectionReady(connection: Connection): void {
     cancelDeadline(this.#addressDeadline);
     this.#connection = connection;
+    if (this.#leave.mayBegin?.() === false) return this.#breakOff();
+    this.#sent += 1;
     connection.write(this.#request.message);
   }
 
   connectionData(chunk: Buffer, heads: HeadReader): void {
     const parser = this.#parser;
+    // It was said before anything was asked.
+    if (this.#sent === 0) return this.#replace();
     const hadHead = parser.head !== undefined;
     this.#isAnswering = true;
     parser.feed(chunk, heads);
+    if (this.#mayResend() && saysGoodbye(parser)) return this.#replace();
     if (parser.state === "complete") return this.#answer();
     if (parser.state === "invalid") {
       if (parser.head === undefined) this.#fail("protocol", parser.problem);
@@ -133,12 +154,37 @@ export class Exchange implements ConnectionUser, Expiring, Abortable {
       return this.#answer();
     }
     if (this.#deps.pool.isClosed) return this.abort();
+    if (isAboutAddress(phase, error)) this.#deps.pool.blame(this.#request.target, this.#address);
     if (this.#addresses.length > 0 && isAboutAddress(phase, error)) return this.#openNext();
-    if (this.#isReused && !this.#isAnswering && !this.#resent) {
-      this.#resent = true;
-      return this.#connect();
-    }
-    this.#fail(closeCode(phase, error), closeDetail(phase, error));
+    if (this.#sent === 0 && this.#isReused) return this.#replace();
+    if (this.#mayResend() && !this.#isAnswering) return this.#replace();
+    const code = isOurOwn(phase, error) ? "local" : closeCode(phase, error);
+    this.#fail(code, closeDetail(phase, error));
+  }
+
+  /** Whether the request may leave a second time, if the kept connection turns out to have been dead (contract 7.10). */
+  #mayResend(): boolean {
+    if (!this.#isReused || this.#sent > 1) return false;
+    return this.#deps.monotonicMs() - this.#startedMs < RESEND_WITHIN_MS;
+  }
+
+  /** Goes on with a fresh connection in the place of a kept one that was of no use any more. */
+  #replace(): void {
+    this.#connection?.destroy();
+    this.#connection = undefined;
+    this.#isReused = false;
+    this.#isAnswering = false;
+    this.#parser = new ResponseParser();
+    this.#connect();
+  }
+
+  /** Ends it on our own account: if its first byte has left, the receiver may have it. */
+  #breakOff(): void {
+    this.#settle({ kind: this.#sent === 0 ? "withheld" : "aborted", resent: this.#resent });
+  }
+
+  get #resent(): boolean {
+    return this.#sent > 1;
   }
 
   #connect(): void {
@@ -152,9 +198,12 @@ export class Exchange implements ConnectionUser, Expiring, Abortable {
   #onResolved(resolution: Resolution): void {
     if (this.#resolve === undefined) return;
     if (this.#deps.pool.isClosed) return this.abort();
-    if (resolution.kind === "unresolved") return this.#fail("dns", resolution.reason);
+    if (resolution.kind === "unresolved")
+      return this.#fail(isOurOwn("connecting") ? "local" : "dns", resolution.reason);
     if (resolution.kind === "refused") return this.#fail("blocked_address", resolution.reason);
-    this.#addresses = resolution.addresses.slice(0, MAX_ADDRESSES_TRIED);
+    const { pool } = this.#deps;
+    const addresses = pool.inOrder(this.#request.target, resolution.addresses);
+    this.#addresses = addresses.slice(0, MAX_ADDRESSES_TRIED);
     this.#openNext();
   }
 
@@ -162,6 +211,7 @@ export class Exchange implements ConnectionUser, Expiring, Abortable {
   #openNext(): void {
     const address = this.#addresses.shift();
     if (address === undefined) return;
+    this.#address = address;
     cancelDeadline(this.#addressDeadline);
     const connection = this.#deps.pool.open(address, this.#request.target, this);
     this.#connection = connection;
@@ -169,6 +219,7 @@ export class Exchange implements ConnectionUser, Expiring, Abortable {
     const giveUp = () => {
       if (connection.phase !== "connecting" && connection.phase !== "tunnelling") return;
       connection.destroy();
+      this.#deps.pool.blame(this.#request.target, address);
       this.#openNext();
     };
     this.#addressDeadline = startDeadline(this.#deps.addressMs, { expire: giveUp });
@@ -185,6 +236,7 @@ export class Exchange implements ConnectionUser, Expiring, Abortable {
     if (head === undefined) return;
     if (connection !== undefined && isReusable && connection.isDrained) {
       this.#connection = undefined;
+      connection.keptForMs = head.keptForMs;
       this.#deps.pool.release(connection);
     }
     const { statusCode, headers } = head;
@@ -192,7 +244,8 @@ export class Exchange implements ConnectionUser, Expiring, Abortable {
   }
 
   #fail(errorCode: TransportErrorCode, detail: string): void {
-    this.#settle({ kind: "failed", errorCode, detail, resent: this.#resent });
+    const reached = this.#sent > 0;
+    this.#settle({ kind: "failed", errorCode, detail, reached, resent: this.#resent });
   }
 
   /** A connection that was not released before this is not fit for another request. */
@@ -202,43 +255,9 @@ export class Exchange implements ConnectionUser, Expiring, Abortable {
     this.#resolve = undefined;
     cancelDeadline(this.#deadline);
     cancelDeadline(this.#addressDeadline);
-    if (this.#signal !== undefined) this.#deps.aborts.delete(this.#signal, this);
+    const { signal } = this.#leave;
+    if (signal !== undefined) this.#deps.aborts.delete(signal, this);
     this.#connection?.destroy();
     resolve(result);
   }
-}
-
-/** Whether the next address of the name may fare better. */
-function isAboutAddress(phase: ConnectionPhase, error: Error | undefined): boolean {
-  if (phase === "tunnelling") return error instanceof ProxyRefusal && error.isAboutAddress;
-  return phase === "connecting";
-}
-
-function awaited(connection: Connection | undefined): string {
-  if (connection === undefined) return "address";
-  if (connection.phase === "tunnelling") return "tunnel through the proxy";
-  if (connection.phase === "connecting") return "connection";
-  return connection.phase === "handshaking" ? "TLS handshake" : "answer";
-}
-
-function closeCode(phase: ConnectionPhase, error: Error | undefined): TransportErrorCode {
-  if (phase === "connecting" || isAboutAddress(phase, error)) return "connect";
-  if (phase === "tunnelling") return "proxy";
-  if (phase === "handshaking") return "tls";
-  // TLS 1.3 reports a refused client only after the handshake.
-  return codeOf(error)?.startsWith("ERR_SSL") === true ? "tls" : "reset";
-}
-
-/** What to say about an end. The code of an error says what a message such as "unable to verify" only hints at. */
-function closeDetail(phase: ConnectionPhase, error: Error | undefined): string {
-  if (error === undefined)
-    return `the ${phase === "tunnelling" ? "proxy" : "receiver"} closed the connection`;
-  const code = codeOf(error);
-  const { message } = error;
-  const text = code === undefined || message.includes(code) ? message : `${code}: ${message}`;
-  return text.slice(0, MAX_DETAIL_CHARS).toWellFormed();
-}
-
-function codeOf(error: Error | undefined): string | undefined {
-  return error !== undefined && "code" in error ? String(error.code) : undefined;
 }

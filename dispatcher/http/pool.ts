@@ -3,6 +3,7 @@ import { cancelDeadline, startDeadline } from "../../src/lib/deadline.ts";
 import type { Deadline, Expiring } from "../../src/lib/deadline.ts";
 import type { EgressProxy } from "../../src/lib/egress-proxy.ts";
 import type { WebhookTarget } from "../../src/lib/egress.ts";
+import { AddressMemory } from "./address-memory.ts";
 import { Connection } from "./connection.ts";
 import type { ConnectionUser, Dialling } from "./connection.ts";
 import { SessionCache } from "./sessions.ts";
@@ -16,9 +17,13 @@ export const IDLE_MS = 4000;
  */
 export const MAX_CONNECTION_AGE_MS = 60_000;
 
+/** How many connections may idle, over all receivers (our choice): each is a descriptor, here and there. */
+export const MAX_IDLE = 1_024;
+
 export interface PoolOptions {
   readonly idleMs: number;
   readonly maxAgeMs: number;
+  readonly maxIdle: number;
   readonly monotonicMs: () => number;
   /** PEM certificates trusted besides those that the platform trusts. */
   readonly ca: readonly string[];
@@ -35,7 +40,10 @@ export class ConnectionPool implements Expiring {
   isClosed = false;
   readonly #options: PoolOptions;
   readonly #dialling: Dialling;
+  /** By origin; that which was given back last stands last. */
   readonly #idle = new Map<string, Connection[]>();
+  #idling = 0;
+  readonly #addresses: AddressMemory;
   /** Every connection that is not closed yet, idle and half-open ones included. */
   readonly #open = new Set<Connection>();
   #sweepDeadline: Deadline | undefined;
@@ -43,7 +51,8 @@ export class ConnectionPool implements Expiring {
 
   constructor(options: PoolOptions) {
     this.#options = options;
-    const { ca, proxy } = options;
+    const { ca, proxy, monotonicMs } = options;
+    this.#addresses = new AddressMemory(monotonicMs);
     // A list replaces the platform's own certificates, so those have to be in it.
     const trust = ca.length === 0 ? {} : { ca: [...getCACertificates("default"), ...ca] };
     const context = createSecureContext(trust);
@@ -56,6 +65,7 @@ export class ConnectionPool implements Expiring {
     if (idle === undefined) return undefined;
     const now = this.#options.monotonicMs();
     for (let last = idle.pop(); last !== undefined; last = idle.pop()) {
+      this.#idling -= 1;
       if (this.#isUsable(last, now)) return last;
       last.destroy();
     }
@@ -67,10 +77,23 @@ export class ConnectionPool implements Expiring {
     if (this.isClosed) return connection.destroy();
     connection.user = undefined;
     connection.idleSinceMs = this.#options.monotonicMs();
-    const idle = this.#idle.get(connection.origin);
-    if (idle === undefined) this.#idle.set(connection.origin, [connection]);
-    else idle.push(connection);
+    const idle = this.#idle.get(connection.origin) ?? [];
+    idle.push(connection);
+    this.#idle.delete(connection.origin);
+    this.#idle.set(connection.origin, idle);
+    this.#idling += 1;
+    if (this.#idling > this.#options.maxIdle) this.#endOldest();
     this.#sweepDeadline ??= startDeadline(this.#options.idleMs, this);
+  }
+
+  /** The addresses of a receiver in the order in which to try them: those that failed lately come last. */
+  inOrder(target: WebhookTarget, addresses: readonly string[]): readonly string[] {
+    return this.#addresses.inOrder(target.origin, addresses);
+  }
+
+  /** Remembers that an address could not be connected to. */
+  blame(target: WebhookTarget, address: string): void {
+    this.#addresses.blame(target.origin, address);
   }
 
   open(address: string, target: WebhookTarget, user: ConnectionUser): Connection {
@@ -93,6 +116,7 @@ export class ConnectionPool implements Expiring {
     this.isClosed = true;
     cancelDeadline(this.#sweepDeadline);
     this.#idle.clear();
+    this.#idling = 0;
     for (const connection of this.#open) connection.close();
   }
 
@@ -105,6 +129,7 @@ export class ConnectionPool implements Expiring {
         if (this.#isUsable(connection, now)) kept.push(connection);
         else connection.destroy();
       }
+      this.#idling -= connections.length - kept.length;
       if (kept.length > 0) this.#idle.set(origin, kept);
       else this.#idle.delete(origin);
     }
@@ -112,9 +137,18 @@ export class ConnectionPool implements Expiring {
     this.#sweepDeadline = isEmpty ? undefined : startDeadline(this.#options.idleMs / 4, this);
   }
 
+  #endOldest(): void {
+    for (const [origin, connections] of this.#idle) {
+      connections.shift()?.destroy();
+      this.#idling -= 1;
+      if (connections.length === 0) this.#idle.delete(origin);
+      return;
+    }
+  }
+
   #isUsable(connection: Connection, now: number): boolean {
     if (connection.phase !== "open") return false;
     if (now - connection.bornMs > this.#options.maxAgeMs) return false;
-    return now - connection.idleSinceMs <= this.#options.idleMs;
+    return now - connection.idleSinceMs <= Math.min(this.#options.idleMs, connection.keptForMs);
   }
 }

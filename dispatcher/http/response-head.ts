@@ -12,12 +12,15 @@ export interface ResponseHead {
   readonly framing: BodyFraming;
   /** Whether the receiver lets the connection serve another request. */
   readonly keepAlive: boolean;
+  /** How long the connection may idle before that: a second less than the receiver says, for the way. */
+  readonly keptForMs: number;
 }
 
 /** It has no capitals, because names are lower-cased before the test. */
 const FIELD_NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/;
 const FORBIDDEN_IN_LINE = /[\0\r\n]/;
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [^\0\r\n]*)?$/;
+const KEPT_FOR = /(?:^|[,\s])timeout\s*=\s*"?(\d{1,9})/i;
 /** At most 15 digits, which stay exact in a double. */
 const LENGTH = /^\d{1,15}$/;
 
@@ -41,7 +44,7 @@ function parseHead(text: string): ResponseHead | string {
   const framing = decideFraming(statusCode, status[1] === "1", headers);
   if (typeof framing === "string") return framing;
   const keepAlive = status[1] === "1" && !hasClose(headers["connection"]);
-  return { statusCode, headers, framing, keepAlive };
+  return { statusCode, headers, framing, keepAlive, keptForMs: keptFor(headers["keep-alive"]) };
 }
 
 /** Remembers the last head of a connection: most receivers repeat theirs, at least for the second in which `Date` stays. */
@@ -122,6 +125,11 @@ function decideFraming(
   if (coding !== undefined) return { kind: "chunked" };
   if (length === undefined) return { kind: "until_close" };
   return { kind: "length", bytes: Number(length) };
+}
+
+function keptFor(keepAlive: string | undefined): number {
+  const seconds = keepAlive === undefined ? undefined : KEPT_FOR.exec(keepAlive)?.[1];
+  return seconds === undefined ? Number.POSITIVE_INFINITY : (Number(seconds) - 1) * 1_000;
 }
 
 function hasClose(connection: string | undefined): boolean {

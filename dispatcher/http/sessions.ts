@@ -1,5 +1,5 @@
-/** How many origins a TLS session is kept for (our choice). A session is 1 to 5 KB, most of it the receiver's certificates. */
-export const MAX_SESSIONS = 2000;
+/** How much the kept TLS sessions may take together (our choice). One is 1 to 5 KB, most of it the receiver's certificates. */
+const MAX_SESSION_BYTES = 32 * 1024 * 1024;
 
 /**
  * The last TLS session of each origin. A new connection that resumes one spares both sides the
@@ -7,17 +7,30 @@ export const MAX_SESSIONS = 2000;
  */
 export class SessionCache {
   readonly #sessions = new Map<string, Buffer>();
+  readonly #maxBytes: number;
+  #bytes = 0;
+
+  constructor(maxBytes: number = MAX_SESSION_BYTES) {
+    this.#maxBytes = maxBytes;
+  }
 
   get(origin: string): Buffer | undefined {
     return this.#sessions.get(origin);
   }
 
-  /** An origin that renews its session moves to the end; the one renewed the longest ago is forgotten first. */
+  /** An origin that renews its session moves to the end; those renewed the longest ago are forgotten first. */
   set(origin: string, session: Buffer): void {
-    this.#sessions.delete(origin);
+    this.#forget(origin);
     this.#sessions.set(origin, session);
-    if (this.#sessions.size <= MAX_SESSIONS) return;
-    const [oldest] = this.#sessions.keys();
-    if (oldest !== undefined) this.#sessions.delete(oldest);
+    this.#bytes += session.length;
+    for (const oldest of this.#sessions.keys()) {
+      if (this.#bytes <= this.#maxBytes) return;
+      this.#forget(oldest);
+    }
+  }
+
+  #forget(origin: string): void {
+    this.#bytes -= this.#sessions.get(origin)?.length ?? 0;
+    this.#sessions.delete(origin);
   }
 }

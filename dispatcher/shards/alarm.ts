@@ -23,7 +23,8 @@ interface AlarmDeps {
 interface AlarmListener {
   /** Those that we hold, each with the claim that it is held by. */
   shards(): ReadonlyMap<number, unknown>;
-  ring(wake: Wake): void;
+  /** `isSwept`: a sweep has found it; nothing happened to it just now. */
+  ring(wake: Wake, isSwept: boolean): void;
   /** A sweep of these shards has rung for all that it found due. */
   swept(shards: readonly number[]): void;
 }
@@ -85,7 +86,7 @@ export class Alarm {
     // Otherwise the sorted set would tell the same again in a moment. It is cleared before the actors hear of the wakes,
     // because what they plan anew has to stay.
     void this.#deps.schedule.clear(heard);
-    for (const wake of heard) this.#listener.ring(wake);
+    for (const wake of heard) this.#listener.ring(wake, false);
   }
 
   #lookAt(shard: number, at: Date): void {
@@ -116,7 +117,7 @@ export class Alarm {
     this.#nextAt.delete(shard);
     try {
       const { due, nextAt } = await this.#deps.schedule.takeDue(shard, now, TAKE_LIMIT);
-      for (const subscriptionId of due) this.#listener.ring({ subscriptionId, shard });
+      for (const subscriptionId of due) this.#listener.ring({ subscriptionId, shard }, false);
       if (nextAt !== undefined) this.#lookAt(shard, nextAt);
     } catch (error) {
       this.#deps.log.warn("schedule.unreadable", { shard, ...errorFields(error) });
@@ -146,7 +147,7 @@ export class Alarm {
     for (const { subscriptionId, shard, dueInMs, waitedMs } of found) {
       this.lagMs = Math.max(this.lagMs, waitedMs ?? 0);
       const wake = { subscriptionId, shard };
-      if (dueInMs <= 0) this.#listener.ring(wake);
+      if (dueInMs <= 0) this.#listener.ring(wake, true);
       else later.push({ ...wake, at: addMs(now, Math.ceil(dueInMs)) });
     }
     for (const { shard, at } of later) this.#lookAt(shard, at);

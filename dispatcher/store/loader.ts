@@ -8,9 +8,16 @@ const QUERIES_AT_ONCE = 2;
 /** How long a query that failed is left alone. */
 const RETRY_MS = 250;
 
+interface Asked {
+  readonly request: LoadRequest;
+  readonly take: (loaded: Loaded) => void;
+}
+
 /** Answers the loads of many actors with few queries: what is asked for while one runs goes into the next. */
 export class Loader {
-  #queue: { request: LoadRequest; take: (loaded: Loaded) => void }[] = [];
+  #queue: Asked[] = [];
+  /** What a send waits for: it goes ahead of everything else, and in queries of its own. */
+  #urgent: Asked[] = [];
   #running = 0;
   /** Counts the calls of `clear`. */
   #clearings = 0;
@@ -21,14 +28,15 @@ export class Loader {
     this.#deps = deps;
   }
 
-  load(request: LoadRequest, take: (loaded: Loaded) => void): void {
-    this.#queue.push({ request, take });
+  load(request: LoadRequest, take: Asked["take"], turn: "first" | "in turn" = "in turn"): void {
+    (turn === "first" ? this.#urgent : this.#queue).push({ request, take });
     if (this.#running < QUERIES_AT_ONCE) void this.#run();
   }
 
   /** Forgets what was asked for and not yet answered, because nobody waits for it any more. */
   clear(): void {
     this.#queue = [];
+    this.#urgent = [];
     this.#clearings += 1;
   }
 
@@ -36,8 +44,9 @@ export class Loader {
     this.#running += 1;
     // Actors that ask in the same tick share a query.
     await Promise.resolve();
-    while (this.#queue.length > 0) {
-      const group = this.#queue.splice(0, SUBSCRIPTIONS_PER_QUERY);
+    while (this.#urgent.length + this.#queue.length > 0) {
+      const queue = this.#urgent.length > 0 ? this.#urgent : this.#queue;
+      const group = queue.splice(0, SUBSCRIPTIONS_PER_QUERY);
       const loaded = await this.#loadUntilAnswered(group.map(({ request }) => request));
       loaded.forEach((one, i) => group[i]?.take(one));
     }

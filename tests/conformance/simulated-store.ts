@@ -10,6 +10,7 @@ import { Network, Server } from "../simulation/network.ts";
 import { Prng } from "../simulation/prng.ts";
 import { Process } from "../simulation/process.ts";
 import { Redis } from "../simulation/redis.ts";
+import { LIMITS } from "../../dispatcher/delivery/limits.ts";
 import { NO_FAULTS, type Settings } from "../simulation/settings.ts";
 import {
   newSubscription,
@@ -58,6 +59,7 @@ const SETTINGS: Settings = {
   chunk: CHUNK,
   badReceivers: 0,
   faults: NO_FAULTS,
+  limits: LIMITS,
 };
 
 /** The store that the dispatcher is simulated on, without the simulation. */

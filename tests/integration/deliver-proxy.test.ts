@@ -341,13 +341,13 @@ test("our shutdown gives up a tunnel that is being asked for", async () => {
   const proxy = await proxied(() => () => {});
   const { client, deliver } = through(proxy, { timeoutMs: 1500 });
   const controller = new AbortController();
-  const aborted = deliver(message("http://hook.test/"), controller.signal);
+  const aborted = deliver(message("http://hook.test/"), { signal: controller.signal });
   const closed = deliver(message("https://hook.test/"));
   await until("both ask", () => proxy.requests.length === 2);
   controller.abort();
-  expect(await aborted).toMatchObject({ kind: "aborted" });
+  expect(await aborted).toMatchObject({ kind: "withheld" });
   client.close();
-  expect(await closed).toMatchObject({ kind: "aborted" });
+  expect(await closed).toMatchObject({ kind: "withheld" });
   expect(client.counts().open).toBe(0);
   await until("the proxy is left", () => proxy.connections.size === 0);
 });

@@ -7,7 +7,7 @@ import { createDeliver } from "../../dispatcher/delivery/deliver.ts";
 import type { Deliver } from "../../dispatcher/delivery/deliver.ts";
 import { HttpClient } from "../../dispatcher/http/client.ts";
 import type { HttpClientOptions } from "../../dispatcher/http/client.ts";
-import { MAX_DETAIL_CHARS } from "../../dispatcher/http/exchange.ts";
+import { MAX_DETAIL_CHARS } from "../../dispatcher/http/ending.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { ConfigError, readConfig } from "../../src/lib/config.ts";
 import { parseNetworks } from "../../src/lib/egress.ts";

@@ -454,6 +454,58 @@ describe("a kept connection", () => {
     expect(receiver.requests).toHaveLength(2);
   });
 
+  test("that dies later than a second after the start is not sent to again", async () => {
+    const receiver = await receive((socket, _request, nth) => {
+      if (nth === 1) socket.write(OK);
+      else setTimeout(() => socket.end(), 1_100);
+    });
+    const { deliver } = start();
+    await deliver(message(receiver.url));
+    expect(await deliver(message(receiver.url))).toMatchObject({
+      errorCode: "reset",
+      resent: false,
+    });
+    expect(receiver.requests).toHaveLength(2);
+  });
+
+  test("on which the receiver says goodbye with a 408 has not answered", async () => {
+    const goodbye = "HTTP/1.1 408 Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+    const receiver = await receive((socket, _request, nth) => {
+      if (nth === 2) socket.end(goodbye);
+      else socket.write(OK);
+    });
+    const { deliver } = start();
+    await deliver(message(receiver.url));
+    expect(await deliver(message(receiver.url))).toMatchObject({ kind: "accepted", resent: true });
+    const honest = await receive(goodbye);
+    expect(await deliver(message(honest.url))).toMatchObject({ statusCode: 408, resent: false });
+  });
+
+  test("is not used for longer than its receiver keeps it, less a second", async () => {
+    for (const [seconds, accepted] of [
+      [1, 2],
+      [60, 1],
+    ] as const) {
+      const answer = OK.replace("\r\n", `\r\nKeep-Alive: timeout=${seconds}, max=100\r\n`);
+      const receiver = await receive(answer);
+      const { deliver } = start();
+      await deliver(message(receiver.url));
+      await Bun.sleep(5);
+      await deliver(message(receiver.url));
+      expect(receiver.accepted).toBe(accepted);
+    }
+  });
+
+  test("is ended when too many idle, that which idles the longest first", async () => {
+    const receivers = await Promise.all([receive(OK), receive(OK), receive(OK)]);
+    const { client, deliver } = start({ maxIdle: 2 });
+    for (const { url } of receivers) await deliver(message(url));
+    expect(client.counts()).toEqual({ open: 2, idle: 2 });
+    await until(() => receivers[0].connections.size === 0);
+    for (const { url } of receivers.slice(1)) await deliver(message(url));
+    expect(receivers.map((one) => one.accepted)).toEqual([1, 1, 1]);
+  });
+
   test("that the receiver closed while it idled is not tried", async () => {
     const receiver = await receive(OK);
     const { client, deliver } = start();
@@ -537,6 +589,56 @@ describe("a kept connection", () => {
   });
 });
 
+describe("what may not leave", () => {
+  test("is withheld after its look-up, though it might leave when it began", async () => {
+    const receiver = await receive(OK);
+    const { promise, resolve } = Promise.withResolvers<string[]>();
+    const { client, deliver } = start({ lookup: () => promise });
+    let mayLeave = true;
+    const url = `http://hook.test:${receiver.port}/`;
+    const delivery = deliver(message(url), { mayBegin: () => mayLeave });
+    mayLeave = false;
+    resolve(["127.0.0.1"]);
+    expect(await delivery).toMatchObject({ kind: "withheld", resent: false });
+    await until(() => client.counts().open === 0);
+    expect(receiver.requests).toEqual([]);
+  });
+
+  test("does not leave on a kept connection either", async () => {
+    const receiver = await receive(OK);
+    const { deliver } = start();
+    await deliver(message(receiver.url));
+    const withheld = await deliver(message(receiver.url), { mayBegin: () => false });
+    expect(withheld).toMatchObject({ kind: "withheld" });
+    expect(receiver.requests).toHaveLength(1);
+  });
+
+  test("a second time is broken off, because the receiver may have the first", async () => {
+    const receiver = await receive((socket, _request, nth) => {
+      if (nth === 2) socket.end();
+      else socket.write(OK);
+    });
+    const { deliver } = start();
+    await deliver(message(receiver.url));
+    const answers = [true, false];
+    const delivery = deliver(message(receiver.url), { mayBegin: () => answers.shift() ?? false });
+    expect(await delivery).toMatchObject({ kind: "aborted", resent: false });
+    expect(receiver.requests).toHaveLength(2);
+    expect(answers).toEqual([]);
+  });
+});
+
+describe("our own lack", () => {
+  test("of descriptors is unsent, at the connection and at the look-up", async () => {
+    const receiver = await receive((socket) => void setTimeout(() => socket.write(OK), 300));
+    const run = `exec "${process.execPath}" tests/support/without-descriptors.ts ${receiver.port}`;
+    const child = Bun.spawn(["sh", "-c", `ulimit -n 64; ${run}`], { stdout: "pipe" });
+    const said = await new Response(child.stdout).text();
+    const kinds = JSON.parse(said) as Record<string, number>;
+    expect(Object.keys(kinds).toSorted()).toEqual(["accepted", "unsent"]);
+  });
+});
+
 describe("an address", () => {
   test("that is blocked is never connected to, written in the URL or resolved", async () => {
     const receiver = await receive(OK);
@@ -568,7 +670,7 @@ describe("an address", () => {
     await deliver(message(url));
     expect(await deliver(message(url))).toMatchObject({
       errorCode: "blocked_address",
-      resent: true,
+      resent: false,
     });
   });
 
@@ -672,21 +774,24 @@ describe("our own shutdown", () => {
       receiver.url,
       receiver.url.replace("http:", "https:"),
     ];
-    const deliveries = urls.map((url) => deliver(message(url), controller.signal));
+    const deliveries = urls.map((url) => deliver(message(url), { signal: controller.signal }));
     await until(() => receiver.requests.length === 2);
     controller.abort();
-    for (const outcome of await Promise.all(deliveries))
-      expect(outcome).toMatchObject({ kind: "aborted" });
+    const kinds = (await Promise.all(deliveries)).map(({ kind }) => kind);
+    // Of those that were still looked up or shaking hands, no byte has left.
+    expect(kinds).toEqual(["withheld", "aborted", "aborted", "withheld"]);
     expect(client.counts().open).toBe(0);
-    const late = await deliver(message(receiver.url), controller.signal);
-    expect(late).toMatchObject({ kind: "aborted" });
+    const late = await deliver(message(receiver.url), { signal: controller.signal });
+    expect(late).toMatchObject({ kind: "withheld" });
     expect(receiver.requests).toHaveLength(2);
   });
 
   test("keeps an answer that is decided, and cuts its body", async () => {
     const receiver = await receive("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\npart");
     const controller = new AbortController();
-    const delivery = start({ bodyMs: 1500 }).deliver(message(receiver.url), controller.signal);
+    const delivery = start({ bodyMs: 1500 }).deliver(message(receiver.url), {
+      signal: controller.signal,
+    });
     await until(() => receiver.requests.length === 1);
     await Bun.sleep(50);
     controller.abort();
@@ -704,7 +809,7 @@ describe("our own shutdown", () => {
     await until(() => receiver.requests.length === 1);
     client.close();
     expect(await delivery).toMatchObject({ kind: "aborted" });
-    expect(await deliver(message(receiver.url))).toMatchObject({ kind: "aborted" });
+    expect(await deliver(message(receiver.url))).toMatchObject({ kind: "withheld" });
     expect(receiver.accepted).toBe(1);
   });
 });

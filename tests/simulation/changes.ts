@@ -11,6 +11,8 @@ import {
 import type { ApiDeps, Writers } from "./writers.ts";
 import { SHARDS } from "../../src/outbox/schedule.ts";
 
+const MANY_TESTS = 20;
+
 /** What partners do with their subscriptions: the transactions of the API that change them. */
 export class Changes {
   readonly #deps: ApiDeps;
@@ -53,7 +55,7 @@ export class Changes {
     if (target.state === "disabled" && draw < 0.6)
       return this.enable(target, world.workload.chance(0.7));
     if (draw < 0.08) return this.#replace(target);
-    if (draw < 0.35) return this.sendTest(target, this.#writers.nextEventId());
+    if (draw < 0.35) return this.#sendTests(target);
     if (draw < 0.55) return this.redeliver(target, (done) => this.#pickUnskipped(done));
     if (draw < 0.75 && target.kind === "immediate") return this.reorder(target);
     return this.#change(target);
@@ -113,6 +115,12 @@ export class Changes {
     target.window = undefined;
     for (const { eventId } of target.batch) this.#deps.monitor.skipped(target.id, eventId);
     target.batch = [];
+  }
+
+  /** One test, or more than are loaded at once. */
+  async #sendTests(target: SubscriptionRow): Promise<void> {
+    const count = this.#deps.world.workload.chance(0.1) ? MANY_TESTS : 1;
+    for (let n = 0; n < count; n++) await this.sendTest(target, this.#writers.nextEventId());
   }
 
   async sendTest(target: SubscriptionRow, eventId: string): Promise<void> {

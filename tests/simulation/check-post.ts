@@ -1,3 +1,4 @@
+import { LIMITS } from "../../dispatcher/delivery/limits.ts";
 import { SEND_AHEAD } from "../../dispatcher/actor/lane.ts";
 import { PARALLEL_REVIEWS } from "../../dispatcher/actor/state.ts";
 import { ATTEMPTS } from "../../dispatcher/actor/decide.ts";
@@ -12,7 +13,7 @@ export interface CheckDeps {
 }
 
 /** How many tests the actor allows at once, said here again, so that a change of it is noticed. */
-const PARALLEL_TESTS = 4;
+export const PARALLEL_TESTS = 4;
 /** SETTINGS_MAX_AGE_MS of the actor, CLOCKS_APART_MS of a suspension, and the rounding to the millisecond. */
 const SETTINGS_AGE_MS = 1_501;
 /** A step of Postgres' clock excuses a decision made with the time before. */
@@ -30,23 +31,28 @@ const SPLIT_EXCUSE_MS = 4_000;
 
 type Check = (deps: CheckDeps, post: Post) => void;
 
-/** Everything that has to be true when a POST leaves a process. */
+/** Only the holder of the shard sends: an owner stops before anybody can take over. */
+export function checkLeaving({ world, tables }: Pick<CheckDeps, "world" | "tables">, post: Post) {
+  const owner = tables.owners[post.subscription.shard];
+  if (owner !== post.dispatcherId)
+    say({ world }, post, "one owner", `as ${post.dispatcherId}, but the shard is of ${owner}`);
+}
+
+/** Everything that has to be true when a POST begins. */
 export function checkPost(deps: CheckDeps, post: Post): void {
   for (const check of CHECKS) check(deps, post);
 }
 
-function say({ world }: CheckDeps, post: Post, invariant: string, what: string): void {
+function say(
+  { world }: Pick<CheckDeps, "world">,
+  post: Post,
+  invariant: string,
+  what: string,
+): void {
   const { subscription, entry, attempt, process } = post;
   const which = `${process.name} POSTs ${subscription.id}#${entry.sequence}/${attempt}`;
   world.violate(invariant, `${which} ${what}`, subscription.id);
 }
-
-/** Only the holder of the shard sends: an owner stops before anybody can take over. */
-const checkOwner: Check = (deps, post) => {
-  const owner = deps.tables.owners[post.subscription.shard];
-  if (owner !== post.dispatcherId)
-    say(deps, post, "one owner", `as ${post.dispatcherId}, but the shard is of ${owner}`);
-};
 
 const checkEntry: Check = (deps, post) => {
   const { entry, subscription, attempt, process } = post;
@@ -116,7 +122,7 @@ const checkOrder: Check = (deps, post) => {
 const checkRepeat: Check = (deps, post) => {
   const { entry, attempt } = post;
   for (const earlier of deps.watch.posts.get(entry.sequence) ?? []) {
-    if (earlier.attempt !== attempt || earlier.outcome === "unsent") continue;
+    if (earlier.attempt !== attempt || earlier.leftMs === undefined) continue;
     if (earlier.dispatcherId === post.dispatcherId && earlier.outcome !== "aborted")
       say(deps, post, "no repeat", "a second time");
     const key = `${earlier.dispatcherId} ${laneOf(earlier.ordering, entry)}`;
@@ -128,17 +134,20 @@ const checkRepeat: Check = (deps, post) => {
   }
 };
 
+/** When the entry became the head of its lane, or when one more request was allowed. */
+function headSinceMs({ watch }: CheckDeps, { ordering, entry }: Post): number {
+  const laneMs = watch.laneProgressMs.get(laneOf(ordering, entry)) ?? 0;
+  if (entry.isTest) return Math.max(laneMs, watch.testsCrowdedMs);
+  return ordering === "review" ? Math.max(laneMs, watch.crowdedMs) : watch.progressMs;
+}
+
 /** Where nothing has gone wrong for a while, the head of a lane is sent on time. */
 const checkPunctual: Check = (deps, post) => {
   const { entry, subscription } = post;
-  if (entry.isTest) return;
+  if (deps.world.settings.limits !== LIMITS) return;
   const isRetry = entry.dueAtMs !== null;
   const dueMs = isRetry ? (entry.dueAtMs ?? 0) - EPOCH_MS - deps.world.stepMs : entry.visibleMs;
-  // The entry became the head when the one before it ended.
-  const headMs =
-    post.ordering === "review"
-      ? Math.max(deps.watch.laneProgressMs.get(laneOf("review", entry)) ?? 0, deps.watch.crowdedMs)
-      : deps.watch.progressMs;
+  const headMs = headSinceMs(deps, post);
   const readyMs = Math.max(dueMs, headMs, subscription.changedMs, deps.watch.hinderedMs);
   const lateMs = deps.world.nowMs - readyMs;
   // A commit that waited for a row of another subscription is split until that one is alone.
@@ -152,7 +161,6 @@ const checkPunctual: Check = (deps, post) => {
 };
 
 const CHECKS: readonly Check[] = [
-  checkOwner,
   checkEntry,
   checkSettings,
   checkOverlap,

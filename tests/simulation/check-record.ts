@@ -28,7 +28,8 @@ export function checkRecord(deps: CheckDeps, commit: Commit): void {
     deps.world.violate(invariant, `${which} ${record.decision.kind} ${what}`, subscription.id);
   if (!deps.tables.dispatchers.has(dispatcherId)) say("fencing", "after it was declared dead");
   const post = findPost(deps, commit);
-  if (post === undefined || post.outcome === "unsent")
+  // An attempt that failed before its first byte left was one all the same.
+  if (post === undefined || (post.leftMs === undefined && post.outcome !== "failed"))
     return say("no invented record", "without a POST");
   const expected = expectedDecision(post, deps.world.settings.retryDelaysMs);
   const delayMs = record.decision.kind === "retry" ? record.decision.delayMs : undefined;

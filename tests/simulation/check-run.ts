@@ -1,3 +1,4 @@
+import { LIMITS } from "../../dispatcher/delivery/limits.ts";
 import type { Cluster } from "./cluster.ts";
 import type { Monitor } from "./monitor.ts";
 import { unmarked, type OutboxRow, type SubscriptionRow, type Tables } from "./tables.ts";
@@ -21,6 +22,8 @@ const STARVED_MS = 30_000;
  * dispatcher, a claim, and the sweep.
  */
 const PAUSE_MS = 8_000;
+/** The same where few requests may be under way at once, and each may hang for 15 s. */
+const CROWDED_PAUSE_MS = 120_000;
 /** How long after a crash another dispatcher must have taken over. */
 const TAKEOVER_MS = 8_000;
 
@@ -48,9 +51,10 @@ function checkStarvation(deps: RunDeps, subscription: SubscriptionRow): void {
   const watch = monitor.watch(subscription.id);
   const { progressMs, reorderedMs, hinderedMs } = watch;
   const sinceMs = Math.max(progressMs, subscription.changedMs, reorderedMs, hinderedMs);
-  if (world.nowMs - world.troubleMs <= STARVED_MS || world.nowMs - sinceMs <= PAUSE_MS) return;
+  const pauseMs = world.settings.limits === LIMITS ? PAUSE_MS : CROWDED_PAUSE_MS;
+  if (world.nowMs - world.troubleMs <= STARVED_MS || world.nowMs - sinceMs <= pauseMs) return;
   if (deps.cluster.serving.length === 0 || isUnderWay(deps, watch)) return;
-  const limitMs = world.nowMs - PAUSE_MS;
+  const limitMs = world.nowMs - pauseMs;
   const starved = headsOf(subscription).find((head) => readyMs(world, head) < limitMs);
   if (starved !== undefined)
     world.violate(

@@ -63,6 +63,7 @@ export class Cluster {
       retryDelaysMs: settings.retryDelaysMs,
       mail: NO_MAIL,
       newUlid: (atMs) => process.newUlid(atMs),
+      limits: settings.limits,
     });
     void dispatcher.run(running.stop.signal).then(
       () => this.#exited(running, "stopped"),

@@ -139,18 +139,20 @@ function nextEntries(tables: Tables, request: LoadRequest): Entry[] {
   if (subscription.state !== "active") return [];
   const outbox = unmarked(subscription);
   const entries = outbox
-    .filter(
-      (row) =>
-        !row.isTest &&
-        row.sequence > request.after &&
-        !request.exceptReviews.includes(row.reviewId),
-    )
+    .filter((row) => !row.isTest && row.sequence > request.after)
+    .filter((row) => !request.exceptReviews.includes(row.reviewId))
     .slice(0, request.limit);
-  const tests = outbox
+  return [...entries, ...nextTests(outbox)]
+    .toSorted((a, b) => a.sequence - b.sequence)
+    .map(toEntry);
+}
+
+/** Those that are due first: tests that wait for a retry take no place from the others. */
+export function nextTests(outbox: readonly OutboxRow[]): OutboxRow[] {
+  return outbox
     .filter((row) => row.isTest)
-    .toSorted((a, b) => (a.dueAtMs ?? 0) - (b.dueAtMs ?? 0))
+    .toSorted((a, b) => (a.dueAtMs ?? 0) - (b.dueAtMs ?? 0) || a.sequence - b.sequence)
     .slice(0, TESTS_LIMIT);
-  return [...entries, ...tests].toSorted((a, b) => a.sequence - b.sequence).map(toEntry);
 }
 
 /** `lastSequencesOf`. */

@@ -4,7 +4,7 @@ import type { LoadRequest } from "../../dispatcher/actor/event.ts";
 import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
 import { DISABLE_AFTER_FAILURES } from "../../dispatcher/actor/decide.ts";
 import type { DeliveryRequest, Outcome } from "../../dispatcher/delivery/deliver.ts";
-import { checkPost } from "./check-post.ts";
+import { checkLeaving, checkPost, PARALLEL_TESTS } from "./check-post.ts";
 import { checkDispatch, checkRecord } from "./check-record.ts";
 import type { Process } from "./process.ts";
 import type { DispatcherRow, HistoryRow, OutboxRow, SubscriptionRow, Tables } from "./tables.ts";
@@ -57,6 +57,7 @@ export class Monitor {
       startedMs: this.#world.nowMs,
       startedWallMs: process.wallMs,
       startedMonotonicMs: process.clock.monotonicMs(),
+      leftMs: undefined,
       ended: false,
       endedMs: 0,
       endedMonotonicMs: 0,
@@ -81,6 +82,12 @@ export class Monitor {
     if (!isTest) watch.lastPosted.set(post.dispatcherId, sequence);
   }
 
+  /** The first byte of a POST leaves its process. */
+  leaving(post: Post): void {
+    post.leftMs = this.#world.nowMs;
+    checkLeaving({ world: this.#world, tables: this.#tables }, post);
+  }
+
   /** The receiver took it. */
   accepted({ subscription, entry }: Post): void {
     const { firstAccepted } = this.watch(subscription.id);
@@ -96,10 +103,14 @@ export class Monitor {
     post.endedMonotonicMs = post.process.clock.monotonicMs();
     post.outcome = outcome;
     if (watch.inFlight.size >= PARALLEL_REVIEWS) watch.crowdedMs = this.#world.nowMs;
+    const tests = watch.inFlight.values().filter((one) => one.entry.isTest);
+    if ([...tests].length >= PARALLEL_TESTS) watch.testsCrowdedMs = this.#world.nowMs;
     watch.inFlight.delete(post);
     watch.laneProgressMs.set(laneOf(post.ordering, post.entry), this.#world.nowMs);
     watch.progressMs = this.#world.nowMs;
     if (outcome === "accepted") tellAccepted(watch, post);
+    if (outcome === "accepted" && post.leftMs === undefined)
+      this.#world.violate("no invented answer", `${id}: to what never left`, id);
     const what = `${id}#${post.entry.sequence}/${post.attempt} ${outcome}`;
     this.#world.trace(post.process.name, `answer ${what}`);
   }

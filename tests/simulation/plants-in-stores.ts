@@ -46,16 +46,26 @@ export const PLANTS_IN_STORES: readonly Plant[] = [
         (real) =>
           function (this: Receivers, process) {
             const deliver = real.call(this, process);
-            return async (request, signal) => {
-              const outcome = await deliver(request, signal);
+            return async (request, leave) => {
+              const outcome = await deliver(request, leave);
               return outcome.kind === "unsent"
-                ? { ...outcome, kind: "failed", errorCode: "connect" }
+                ? { ...outcome, kind: "failed", errorCode: "connect", reached: false }
                 : outcome;
             };
           },
       );
     },
     breaks: ["no invented record"],
+  },
+  {
+    name: "crowded-tests",
+    seed: 1,
+    bug: "Tests that wait for a retry keep those that are due from being read.",
+    async grow() {
+      const { nextTests } = await import("./dispatch-store.ts");
+      replaceFunction(nextTests, () => (outbox) => outbox.filter((row) => row.isTest).slice(0, 16));
+    },
+    breaks: ["prompt", "punctual", "no starvation"],
   },
   {
     name: "missing-sweep",

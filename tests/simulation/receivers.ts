@@ -10,6 +10,8 @@ const DEADLINE_MS = 15_000;
 const BAD = ["fails", "gone", "hangs", "resets", "deaf", "slow", "mixed"] as const;
 type Mood = "well" | (typeof BAD)[number];
 type Answer = Exclude<Mood, "mixed"> | "unsent";
+/** Who takes the POST, whatever it answers. */
+const TAKES: ReadonlySet<Answer> = new Set(["well", "slow", "deaf"]);
 /** The longest wait after a failure of our own. */
 const POSTPONE_MAX_MS = 30_000;
 
@@ -30,7 +32,7 @@ export class Receivers {
   }
 
   deliverFor(process: Process): Deliver {
-    return (request, signal) =>
+    return (request, leave = {}) =>
       new Promise((resolve) => {
         const { loop, random, settings, faulty } = this.#world;
         const post = this.#monitor.posting(process, request);
@@ -39,34 +41,47 @@ export class Receivers {
         else if (faulty && random.chance(settings.faults.pause))
           process.pause(random.between(200, 12_000));
         const answer = this.#answer(post);
-        const connectMs = random.latency(2, 100);
-        const answerMs = connectMs + this.#answerMs(answer);
         const end = (outcome: Outcome) => {
           // A process that stood still hears of the abort and of the answer at once: the first counts.
           if (post.ended) return;
-          signal?.removeEventListener("abort", abort);
+          leave.signal?.removeEventListener("abort", breakOff);
           cancel();
           this.#monitor.answered(post, outcome.kind);
           resolve(outcome);
         };
-        const abort = () => end({ kind: "aborted", ...measured(process, post) });
-        loop.after(connectMs, () => this.#receive(post, answer));
-        const cancel = loop.after(answerMs, () =>
-          process.enter(() => end(toOutcome(answer, measured(process, post)))),
+        const breakOff = () => {
+          const kind = post.leftMs === undefined ? "withheld" : "aborted";
+          end({ kind, ...measured(post) });
+        };
+        const answerIn = (ms: number, as: Answer) =>
+          loop.after(ms, () => process.enter(() => end(toOutcome(as, post))));
+        const cancel = answerIn(DEADLINE_MS, "hangs");
+        // The first byte leaves: a process that is dead or stands still sends none.
+        loop.after(this.#connectMs(), () =>
+          process.enter(() => {
+            if (post.ended) return;
+            if (answer === "unsent") return end(toOutcome(answer, post));
+            if (leave.mayBegin?.() === false) return breakOff();
+            this.#monitor.leaving(post);
+            if (TAKES.has(answer)) this.#monitor.accepted(post);
+            if (answer !== "hangs") answerIn(this.#answerMs(answer), answer);
+          }),
         );
-        signal?.addEventListener("abort", abort);
+        leave.signal?.addEventListener("abort", breakOff);
       });
   }
 
-  #receive(post: Post, answer: Answer): void {
-    // The POST was broken off, or its process died: half of these before they were sent, half after.
-    if ((post.ended || !post.process.alive) && this.#world.random.chance(0.5)) return;
-    if (answer === "well" || answer === "slow" || answer === "deaf") this.#monitor.accepted(post);
+  /** How long the look-up and the connection take. */
+  #connectMs(): number {
+    const { random, settings, faulty } = this.#world;
+    if (!faulty || !random.chance(settings.faults.slowLookup)) return random.latency(2, 100);
+    const ms = random.between(500, 11_000);
+    this.#world.fault("a look-up takes long", ms);
+    return ms;
   }
 
   #answerMs(answer: Answer): number {
     const { random } = this.#world;
-    if (answer === "hangs") return DEADLINE_MS;
     if (answer === "slow") return random.between(100, 3_000);
     return random.latency(4, 200);
   }
@@ -91,12 +106,14 @@ export class Receivers {
   }
 }
 
-function measured(process: Process, post: Post) {
-  const durationMs = Math.round(process.clock.monotonicMs() - post.startedMonotonicMs);
+function measured({ process, startedMonotonicMs }: Post) {
+  const durationMs = Math.round(process.clock.monotonicMs() - startedMonotonicMs);
   return { durationMs, resent: false };
 }
 
-function toOutcome(answer: Answer, measure: ReturnType<typeof measured>): Outcome {
+function toOutcome(answer: Answer, post: Post): Outcome {
+  const measure = measured(post);
+  const reached = post.leftMs !== undefined;
   const answered = (statusCode: number) => ({
     statusCode,
     responseHeaders: {},
@@ -115,9 +132,9 @@ function toOutcome(answer: Answer, measure: ReturnType<typeof measured>): Outcom
     case "fails":
       return { kind: "rejected", errorCode: "http_status", ...answered(500) };
     case "hangs":
-      return { kind: "failed", errorCode: "timeout", detail: "", ...measure };
+      return { kind: "failed", errorCode: "timeout", detail: "", reached, ...measure };
     case "resets":
     case "deaf":
-      return { kind: "failed", errorCode: "connect", detail: "", ...measure };
+      return { kind: "failed", errorCode: "reset", detail: "", reached, ...measure };
   }
 }

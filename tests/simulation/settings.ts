@@ -1,3 +1,4 @@
+import { LIMITS, type Limits } from "../../dispatcher/delivery/limits.ts";
 import type { Prng } from "./prng.ts";
 
 /** What may go wrong in a run, and how often. The first three are chances per request. */
@@ -9,6 +10,8 @@ interface Faults {
   readonly longLate: number;
   /** Chance that a POST does not get past our own proxy. */
   readonly unsent: number;
+  /** Chance that a look-up takes seconds. */
+  readonly slowLookup: number;
   /** Chances per second. */
   readonly flush: number;
   readonly redisDown: number;
@@ -49,6 +52,7 @@ export interface Settings {
   /** Chance that the next mood of a receiver is a bad one. */
   readonly badReceivers: number;
   readonly faults: Faults;
+  readonly limits: Limits;
 }
 
 export const NO_FAULTS: Faults = {
@@ -57,6 +61,7 @@ export const NO_FAULTS: Faults = {
   request: 0,
   longLate: 0,
   unsent: 0,
+  slowLookup: 0,
   flush: 0,
   redisDown: 0,
   postgresDown: 0,
@@ -90,6 +95,19 @@ export function drawSettings(random: Prng): Settings {
     chunk: random.pick([2, 3, 7, 1_000]),
     badReceivers: random.pick([0, 0.2, 0.5, 0.8]),
     faults: random.chance(0.25) ? { ...NO_FAULTS, join: drawJoins(random) } : drawFaults(random),
+    limits: random.chance(0.2) ? drawLimits(random) : LIMITS,
+  };
+}
+
+/** Bounds that a few subscriptions reach: then most wait for their turn, known by name alone. */
+function drawLimits(random: Prng): Limits {
+  return {
+    requests: random.int(2, 6),
+    requestsPerHost: random.int(1, 3),
+    waitingPerHost: random.int(1, 3),
+    waitingSlow: random.int(1, 4),
+    actors: random.int(1, 8),
+    entries: random.int(4, 200),
   };
 }
 
@@ -135,6 +153,7 @@ function drawFaults(random: Prng): Faults {
     unsent: random.chance(0.2) ? random.between(0.01, 0.5) : 0,
     lock: some(0.01, 0.1),
     refusal: some(0.01, 0.05),
+    slowLookup: random.chance(0.3) ? random.between(0.005, 0.1) : 0,
   };
   return random.chance(0.1) ? { ...faults, ...RESTLESS } : faults;
 }

@@ -15,6 +15,8 @@ export interface Post {
   readonly startedMs: number;
   readonly startedWallMs: number;
   readonly startedMonotonicMs: number;
+  /** When its first byte left; undefined until then. */
+  leftMs: number | undefined;
   ended: boolean;
   endedMs: number;
   endedMonotonicMs: number;
@@ -60,6 +62,8 @@ export interface Watch {
   /** The same by lane; and when all requests that a subscription may have at once were last under way. */
   readonly laneProgressMs: Map<string, number>;
   crowdedMs: number;
+  /** The same for its tests. */
+  testsCrowdedMs: number;
   /** Events that a batch is to have, and those that one had. */
   readonly expected: Set<string>;
   readonly dispatched: Set<string>;
@@ -97,6 +101,7 @@ export function createWatch(): Watch {
     progressMs: 0,
     laneProgressMs: new Map(),
     crowdedMs: 0,
+    testsCrowdedMs: 0,
     expected: new Set(),
     dispatched: new Set(),
     recorded: new Set(),

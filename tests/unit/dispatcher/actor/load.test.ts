@@ -65,7 +65,12 @@ const CASES = Array.from({ length: 2 ** FLAGS.length }, (_, bits) =>
 ) as Record<(typeof FLAGS)[number], boolean>[];
 
 function stateOf({ room, ...flags }: (typeof CASES)[number]): LoadState {
-  return { ...flags, queued: room ? QUEUED : MAX_QUEUED, freeReviews: 0 };
+  return {
+    ...flags,
+    queued: room ? QUEUED : MAX_QUEUED,
+    capacity: MAX_QUEUED,
+    freeReviews: 0,
+  };
 }
 
 function planOf({ plan, more }: Line, state: LoadState): LoadPlan {
@@ -93,12 +98,18 @@ describe("what an actor loads next", () => {
     waits: false,
     recent: false,
     queued: 0,
+    capacity: MAX_QUEUED,
     freeReviews: 0,
   };
 
   test("has room until half of its queue is filled", () => {
     const of = (queued: number) => decideLoad({ ...woken, queued }).limit;
     expect([of(MAX_QUEUED / 2), of(MAX_QUEUED / 2 + 1)]).toEqual([MAX_QUEUED / 2, 0]);
+  });
+
+  test("holds no more than its share of the memory", () => {
+    const of = (queued: number) => decideLoad({ ...woken, capacity: 8, queued }).limit;
+    expect([of(0), of(4), of(5), of(60)]).toEqual([8, 4, 0, 0]);
   });
 
   test("has room for each review that could be sent and has nothing in memory", () => {

@@ -1,47 +1,89 @@
-import { beforeEach, expect, test } from "bun:test";
+import { beforeEach, describe, expect, test } from "bun:test";
 
-import {
-  MAX_REQUESTS,
-  MAX_REQUESTS_PER_HOST,
-  Slots,
-} from "../../../../dispatcher/delivery/slots.ts";
+import { SLOW_CROWD, Slots, type Slot } from "../../../../dispatcher/delivery/slots.ts";
+import { LIMITS } from "../../../../dispatcher/delivery/limits.ts";
+import { createFakeClock, type FakeClock } from "../../../support/clock.ts";
 
+const LOOK_MS = 250;
+const limits = { ...LIMITS, requests: 8, requestsPerHost: 3, waitingPerHost: 2, waitingSlow: 4 };
+
+let clock: FakeClock;
 let slots: Slots;
 let started: string[];
+let running: Slot[];
 let cancelled: string[];
+/** What waits to be made ready. */
+let prepared: ((wants: boolean) => void)[];
+/** Whether what waits may start as it is. */
+let fresh: boolean;
 beforeEach(() => {
-  cancelled = [];
-  slots = new Slots();
-  started = [];
+  clock = createFakeClock();
+  slots = new Slots(clock, limits);
+  [started, running, cancelled, prepared, fresh] = [[], [], [], [], true];
   slots.resume();
 });
 
-const acquire = (host: string, count = 1, shard = 0) => {
-  const start = () => void started.push(host);
-  const cancel = () => void cancelled.push(host);
-  for (let n = 0; n < count; n++) slots.acquire(host, { shard, start, cancel });
-};
+function acquire(host: string, count = 1, shard = 0): void {
+  for (let n = 0; n < count; n++) {
+    let isReady = fresh;
+    slots.acquire(host, {
+      shard,
+      isReady: () => isReady,
+      prepare: (done) =>
+        void prepared.push((wants) => {
+          isReady = true;
+          done(wants);
+        }),
+      start: (slot) => {
+        started.push(host);
+        running.push(slot);
+      },
+      cancel: () => void cancelled.push(host),
+    });
+  }
+}
 
-test(`starts ${MAX_REQUESTS_PER_HOST} requests to a host at once and the next one when one has ended`, () => {
-  acquire("a", MAX_REQUESTS_PER_HOST + 1);
-  expect(started).toHaveLength(MAX_REQUESTS_PER_HOST);
-  slots.release("a");
-  expect(started).toHaveLength(MAX_REQUESTS_PER_HOST + 1);
+/** Ends the first request to a host. */
+function end(host: string): void {
+  const at = running.findIndex((slot) => slot.host === host);
+  const [slot] = running.splice(at, 1);
+  if (slot !== undefined) slots.release(slot);
+}
+
+/** Lets hosts answer at once, so that they are known to be swift. */
+function callSwift(...hosts: string[]): void {
+  for (const host of hosts) {
+    acquire(host);
+    end(host);
+  }
+  started = [];
+}
+
+async function pass(ms: number): Promise<void> {
+  clock.advance(ms);
+  await Bun.sleep(0);
+}
+
+test("starts no more requests to a host than its bound, and the next one when one has ended", () => {
+  acquire("a", 4);
+  expect(started).toHaveLength(3);
+  end("a");
+  expect(started).toHaveLength(4);
 });
 
 test("a full host does not hold up another one", () => {
-  acquire("a", MAX_REQUESTS_PER_HOST + 10);
+  acquire("a", 9);
   acquire("b");
   expect(started.at(-1)).toBe("b");
 });
 
-test(`starts ${MAX_REQUESTS} requests at once over all hosts, and lets the waiting hosts take turns`, () => {
-  for (let host = 0; host < MAX_REQUESTS; host++) acquire(`h${host}`);
-  acquire("x", 3);
-  acquire("y", 3);
-  expect(started).toHaveLength(MAX_REQUESTS);
-  for (let host = 0; host < 4; host++) slots.release(`h${host}`);
-  expect(started.slice(MAX_REQUESTS)).toEqual(["x", "y", "x", "y"]);
+test("starts no more requests than its bound over all hosts, and lets the waiting hosts take turns", () => {
+  for (let host = 0; host < 8; host++) acquire(`h${host}`);
+  acquire("x", 2);
+  acquire("y", 2);
+  expect(started).toHaveLength(8);
+  for (let host = 0; host < 4; host++) end(`h${host}`);
+  expect(started.slice(8)).toEqual(["x", "y", "x", "y"]);
 });
 
 test("starts nothing while it is paused", () => {
@@ -53,20 +95,100 @@ test("starts nothing while it is paused", () => {
 });
 
 test("forgets everything when it is cleared", () => {
-  acquire("a", MAX_REQUESTS_PER_HOST + 5);
+  acquire("a", 5);
   slots.clear();
   started = [];
-  acquire("a", MAX_REQUESTS_PER_HOST);
-  expect(started).toHaveLength(MAX_REQUESTS_PER_HOST);
+  acquire("a", 3);
+  expect(started).toHaveLength(3);
+  for (const slot of running) slots.release(slot);
+  expect(started).toHaveLength(3);
 });
 
 test("what waits for a shard can be withdrawn, and the others keep their turns", () => {
-  acquire("a", MAX_REQUESTS_PER_HOST);
+  acquire("a", 3);
   acquire("a", 1, 7);
   acquire("a", 1, 8);
   slots.withdraw(7);
   expect(cancelled).toEqual(["a"]);
-  slots.release("a");
-  slots.release("a");
-  expect(started).toHaveLength(MAX_REQUESTS_PER_HOST + 1);
+  end("a");
+  end("a");
+  expect(started).toHaveLength(4);
+});
+
+describe("a host that hangs", () => {
+  test("takes no slot from those that answer, known to hang or not known", () => {
+    callSwift("well");
+    for (let host = 0; host < 8; host++) acquire(`hanging${host}`);
+    acquire("hanging", 2);
+    acquire("well", 3);
+    expect(started.filter((host) => host === "well")).toHaveLength(3);
+    expect(started).not.toContain("hanging");
+  });
+
+  test("though it answered before, gives up its place among those that answer within about a second", async () => {
+    const hosts = Array.from({ length: 8 }, (_, n) => `h${n}`);
+    callSwift("well", ...hosts);
+    for (const host of hosts) acquire(host);
+    acquire("well");
+    expect(started).not.toContain("well");
+    for (let ms = 0; ms < 1_250; ms += LOOK_MS) await pass(LOOK_MS);
+    expect(started).toContain("well");
+    acquire("h1");
+    expect(started.filter((host) => host === "h1")).toHaveLength(1);
+  });
+
+  test("is swift again with its first answer within a second", async () => {
+    acquire("a");
+    await pass(3_000);
+    end("a");
+    acquire("a");
+    end("a");
+    for (let host = 0; host < 8; host++) acquire(`hanging${host}`);
+    acquire("a");
+    expect(started.at(-1)).toBe("a");
+  });
+});
+
+describe("what waited for long", () => {
+  test("is made ready without a slot, and then goes first", () => {
+    fresh = false;
+    acquire("a", 3);
+    expect([started, prepared.length]).toEqual([[], 3]);
+    fresh = true;
+    for (let host = 0; host < 8; host++) acquire(`h${host}`);
+    expect(started).toHaveLength(8);
+    acquire("b");
+    for (const done of prepared) done(true);
+    end("h0");
+    end("h1");
+    expect(started.slice(8)).toEqual(["a", "a"]);
+  });
+
+  test("and is not wanted any more leaves its place to the next", () => {
+    fresh = false;
+    acquire("a");
+    prepared[0]?.(false);
+    fresh = true;
+    acquire("a");
+    expect(started).toEqual(["a"]);
+  });
+});
+
+describe("a crowd", () => {
+  test("is a host for which enough wait, until half of them are gone", () => {
+    acquire("a", 4);
+    expect(slots.crowdOf("a")).toBeUndefined();
+    acquire("a");
+    expect([slots.crowdOf("a"), slots.crowdOf("b")]).toEqual(["a", undefined]);
+    expect(slots.hasThinned("a")).toBe(false);
+    end("a");
+    end("a");
+    expect(slots.hasThinned("a")).toBe(true);
+  });
+
+  test("is all that is not known to be swift, when enough wait", () => {
+    callSwift("well");
+    for (let host = 0; host < 12; host++) acquire(`h${host}`);
+    expect([slots.crowdOf("other"), slots.crowdOf("well")]).toEqual([SLOW_CROWD, undefined]);
+  });
 });

@@ -54,3 +54,17 @@ test("what nobody wants any more is not asked for again", async () => {
   expect(asked).toEqual([["A"], ["B"]]);
   expect(taken).toEqual([]);
 });
+
+test("what a send waits for is read ahead of the loads, in a query of its own", async () => {
+  const asked: string[][] = [];
+  const loader = loaderWith((ids) => void asked.push([...ids]));
+  const taken = Array.from({ length: 300 }, (_, n) => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    loader.load(ask(`L${n}`), () => resolve());
+    return promise;
+  });
+  await new Promise<void>((resolve) => loader.load(ask("U"), () => resolve(), "first"));
+  await Promise.all(taken);
+  expect(asked[0]).toEqual(["U"]);
+  expect(asked.slice(1).map((ids) => ids.length)).toEqual([128, 128, 44]);
+});

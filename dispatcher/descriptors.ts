@@ -1,0 +1,49 @@
+import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+
+import { LIMITS, type Limits } from "./delivery/limits.ts";
+
+/** Descriptors for the stores, the resolver, metrics, logs and whatever is opened for a moment. */
+const OWN = 128;
+/** Connections that idle, for each request that may be under way. */
+const IDLE_SHARE = 0.5;
+/** With fewer requests at once for each of both kinds of hosts a dispatcher is of no use. */
+const MIN_REQUESTS = 32;
+
+export interface Budget {
+  readonly limits: Limits;
+  /** How many connections may idle. */
+  readonly maxIdle: number;
+}
+
+/** How many descriptors a dispatcher needs for so many requests of each kind and what idles beside them. */
+function needed(requests: number): number {
+  return OWN + Math.ceil(2 * requests * (1 + IDLE_SHARE));
+}
+
+export const WANTED_DESCRIPTORS = needed(LIMITS.requests);
+export const MIN_DESCRIPTORS = needed(MIN_REQUESTS);
+
+/** What a process with so many descriptors may have under way; undefined if they are too few to begin with. */
+export function budgetOf(descriptors: number): Budget | undefined {
+  if (descriptors < MIN_DESCRIPTORS) return undefined;
+  const affordable = Math.floor((descriptors - OWN) / (2 * (1 + IDLE_SHARE)));
+  const requests = Math.min(LIMITS.requests, affordable);
+  return { limits: { ...LIMITS, requests }, maxIdle: Math.floor(2 * requests * IDLE_SHARE) };
+}
+
+/** How many descriptors this process may have. */
+export function countDescriptors(): number {
+  const limit = readLimit();
+  return /^\d+$/.test(limit) ? Number(limit) : Number.POSITIVE_INFINITY;
+}
+
+function readLimit(): string {
+  try {
+    const line = /^Max open files +(\S+)/m.exec(readFileSync("/proc/self/limits", "utf8"));
+    return line?.[1] ?? "unlimited";
+  } catch {
+    // Other systems have no such file, and a shell has our limits.
+    return spawnSync("sh", ["-c", "ulimit -n"], { encoding: "utf8" }).stdout.trim();
+  }
+}

@@ -1,0 +1,86 @@
+import { beforeEach, describe, expect, test } from "bun:test";
+
+import { FIRST_LOAD, MAX_QUEUED, type Actor } from "../../../dispatcher/actor/state.ts";
+import { Actors } from "../../../dispatcher/actors.ts";
+import { LIMITS } from "../../../dispatcher/delivery/limits.ts";
+import { createFakeClock, type FakeClock } from "../../support/clock.ts";
+
+const wake = (subscriptionId: string) => ({ subscriptionId, shard: 1 });
+const answered = { kind: "answered", lane: "main", decision: { kind: "delivered" } } as const;
+
+let clock: FakeClock;
+let actors: Actors;
+beforeEach(() => {
+  clock = createFakeClock();
+  actors = new Actors(clock, { ...LIMITS, actors: 2, entries: 100 });
+});
+
+function admit(id: string): Actor {
+  const actor = actors.wake(wake(id), false);
+  if (actor === undefined) throw new Error(`${id} has to wait`);
+  return actor;
+}
+
+describe("subscriptions beyond the bound", () => {
+  test("wait by name, those of a sweep behind the others, and come in turn when one is dropped", () => {
+    const a = admit("A");
+    admit("B");
+    expect(actors.wake(wake("swept"), true)).toBeUndefined();
+    for (const id of ["C", "D", "C"]) expect(actors.wake(wake(id), false)).toBeUndefined();
+    expect([actors.size, actors.waiting]).toEqual([2, 3]);
+    expect(actors.next()).toBeUndefined();
+    actors.drop(a);
+    const ids: string[] = [];
+    for (let one = actors.next(); one !== undefined; one = actors.next())
+      ids.push(one.subscriptionId);
+    expect(ids).toEqual(["C", "D", "swept"]);
+  });
+
+  test("end the turn of an actor after a second, and at once if it only waits", () => {
+    const a = admit("A");
+    admit("B");
+    clock.advance(5_000);
+    expect(actors.endsTurn(a, answered)).toBe(false);
+    actors.wake(wake("C"), true);
+    expect(actors.endsTurn(a, answered)).toBe(true);
+    expect(actors.endsTurn(a, { kind: "woken" })).toBe(false);
+    actors.drop(a);
+    const c = admit("C");
+    actors.wake(wake("D"), true);
+    expect(actors.endsTurn(c, answered)).toBe(false);
+    expect(actors.endsTurn(c, { kind: "postponed", lane: "main", until: new Date() })).toBe(true);
+  });
+
+  test("let an actor come again behind them", () => {
+    const a = admit("A");
+    admit("B");
+    actors.wake(wake("C"), true);
+    actors.comeAgain(a);
+    actors.drop(a);
+    const [first, second] = [actors.next(), admit("X") && actors.next()];
+    expect([first?.subscriptionId, second]).toEqual(["C", undefined]);
+  });
+});
+
+describe("a crowd", () => {
+  test("is taken from in the order in which its members came, whoever comes to it again", () => {
+    for (const id of ["A", "B", "A"]) {
+      const actor = admit(id);
+      actors.comeAgain(actor, "host");
+      actors.drop(actor);
+    }
+    expect(actors.crowdOf(wake("A"))).toBe("host");
+    expect(actors.takeFrom("host", 5).map((one) => one.subscriptionId)).toEqual(["A", "B"]);
+    expect([actors.crowdOf(wake("A")), actors.waiting]).toEqual([undefined, 0]);
+  });
+});
+
+test("the actors share the memory for entries alike, and each may have a few", () => {
+  expect(actors.share).toBe(MAX_QUEUED);
+  admit("A");
+  admit("B");
+  expect(actors.share).toBe(50);
+  const many = new Actors(clock, { ...LIMITS, actors: 100, entries: 100 });
+  for (let n = 0; n < 100; n++) many.wake(wake(`S${n}`), false);
+  expect(many.share).toBe(FIRST_LOAD);
+});
