@@ -8,6 +8,7 @@ const BENCHMARKS: Record<string, () => Promise<unknown>> = {
   ingest: () => import("./bench/ingest.ts"),
   plans: () => import("./bench/plans.ts"),
   takeover: () => import("./bench/takeover.ts"),
+  locked: () => import("./bench/locked.ts"),
 };
 /** EX_USAGE of sysexits.h. */
 const EXIT_USAGE = 64;

@@ -62,7 +62,7 @@ void clock.follow(stop);
 const intake = createIntake(intakeDb, clock, {
   connections: config.connections.intake,
   share: Math.ceil(config.connections.intake / 3),
-  waitMs: LIMITS.intake.lockMs,
+  waitMs: LIMITS.intake.deadlineMs,
 });
 const redis = openRedis(config.redisUrl, log, () =>
   unreachable("REDIS_URL", "no connection for a minute."),

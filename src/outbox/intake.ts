@@ -99,6 +99,10 @@ class Gate {
   stick([partner, ...others]: readonly number[]): void {
     if (partner === undefined || others.length > 0) return;
     this.#stuckUntilMs.set(partner, this.#clock.monotonicMs() + this.#options.waitMs);
+    // They would wait for the same lock.
+    for (const waiting of this.#waiting)
+      if (waiting.partners.includes(partner) && this.#waiting.delete(waiting))
+        waiting.settle(false);
   }
 
   unstick(partners: readonly number[]): void {

@@ -105,7 +105,7 @@ function checkTold(
         one.dispatcherId !== post.dispatcherId &&
         one.attempt === attempt &&
         one.entry.round === round &&
-        one.outcome !== "unsent" &&
+        one.leftMs !== undefined &&
         !one.recorded,
     );
   if (unrecorded !== undefined)

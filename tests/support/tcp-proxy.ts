@@ -14,7 +14,7 @@ export interface TcpProxy {
   stop(): void;
 }
 
-export async function startTcpProxy(target: { host: string; port: number }): Promise<TcpProxy> {
+async function startTcpProxy(target: { host: string; port: number }): Promise<TcpProxy> {
   const pairs = new Set<readonly [Socket, Socket]>();
   let accepted = 0;
   const server = createServer((client) => {
