@@ -1,6 +1,6 @@
 import type { ActorEvent, Effect, Loaded } from "./event.ts";
 import { isOutdated, planLoad } from "./load.ts";
-import { isForeign, isFresh, PARALLEL_REVIEWS, type Actor } from "./state.ts";
+import { isForeign, isFresh, MAX_TESTS, PARALLEL_REVIEWS, type Actor } from "./state.ts";
 import type { Entry, Subscription } from "./entry.ts";
 import { createLane, hasWork, isBlocked, laneName, MAIN, takeDecision, type Lane } from "./lane.ts";
 
@@ -75,6 +75,8 @@ function takeLoaded(actor: Actor, { request, found }: Loaded, now: Date): void {
     return;
   }
   if (request.limit > 0) actor.more = found.entries.length >= request.limit;
+  const due = found.tests.filter(({ dueAt }) => dueAt === null || dueAt <= now);
+  actor.moreTests = due.length >= MAX_TESTS;
   for (const entry of [...found.entries, ...found.tests])
     enqueue(actor, found.subscription.ordering, entry);
 }
@@ -157,6 +159,7 @@ function next(actor: Actor, now: Date, effects: Effect[]): Effect[] {
     sendHeads(actor, now, effects);
   }
   prune(actor);
+  wantTests(actor);
   if (!actor.stopping) planLoad(actor, now, effects);
   planWake(actor, now, effects);
   if (isIdle(actor)) effects.push({ kind: "drop" });
@@ -212,6 +215,16 @@ function prune(actor: Actor): void {
     if (foreign || (lane.kind === "review" && lane.unseen)) actor.wanted = true;
     actor.lanes.delete(name);
   }
+}
+
+/** Reads further tests when all that were read are under way or done. */
+function wantTests(actor: Actor): void {
+  if (!actor.moreTests) return;
+  const tests = actor.lanes.values().filter(({ kind }) => kind === "test");
+  const left = [...tests].filter(hasWork);
+  if (left.length >= MAX_TESTS || left.some(({ queue }) => queue.length > 0)) return;
+  actor.moreTests = false;
+  actor.wanted = true;
 }
 
 function isIdle(actor: Actor): boolean {
