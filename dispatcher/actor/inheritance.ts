@@ -46,6 +46,11 @@ export function inherit(inheritance: Inheritance, lane: string, entry: Entry): v
   marked.add(entry.sequence);
 }
 
+/** Whether so many of a lane were marked that no more can have been sent. */
+export function isSeen({ lanes }: Inheritance, lane: string): boolean {
+  return (lanes.get(lane)?.marked ?? 0) >= PER_LANE;
+}
+
 /** Whether nothing is left to be repeated. */
 export function isResolved({ isComplete, marked }: Inheritance): boolean {
   return isComplete && marked.size === 0;

@@ -11,6 +11,8 @@ export const MAX_QUEUED = 64;
 export const FIRST_LOAD = 4;
 /** Requests at once per subscription where reviews have lanes of their own. */
 export const PARALLEL_REVIEWS = 8;
+/** Test events that a load answers at the most. */
+export const MAX_TESTS = 16;
 /** A URL or secret older than this is read again before it is used (contract 7.12: read at each attempt). */
 const SETTINGS_MAX_AGE_MS = 1_000;
 
@@ -33,6 +35,8 @@ export interface Actor {
   wanted: boolean;
   /** The last load was cut at its limit. */
   more: boolean;
+  /** The last load answered as many tests as it may, all due: there may be more. */
+  moreTests: boolean;
   /** How often in a row a send failed on our side. */
   postponed: number;
   /** A wake is planned for this instant; undefined once one came. */
@@ -58,6 +62,7 @@ export function createActor(id: string, shard: number, inheritance?: Inheritance
     rechecking: false,
     wanted: false,
     more: false,
+    moreTests: false,
     postponed: 0,
     plannedFor: undefined,
     inheritance,

@@ -1,7 +1,7 @@
 import type { ActorEvent, Effect, Loaded } from "./event.ts";
-import { inherit, type Inheritance } from "./inheritance.ts";
+import { inherit, isSeen, type Inheritance } from "./inheritance.ts";
 import { isOutdated, planLoad } from "./load.ts";
-import { isForeign, isFresh, PARALLEL_REVIEWS, type Actor } from "./state.ts";
+import { isForeign, isFresh, MAX_TESTS, PARALLEL_REVIEWS, type Actor } from "./state.ts";
 import type { Entry, Subscription } from "./entry.ts";
 import { createLane, hasWork, isBlocked, laneName, MAIN, takeDecision, type Lane } from "./lane.ts";
 
@@ -77,17 +77,23 @@ function takeLoaded(actor: Actor, { request, found }: Loaded, now: Date): void {
   }
   if (request.limit > 0) actor.more = found.entries.length >= request.limit;
   if (actor.inheritance) actor.inheritance.lastSequence ??= found.lastSequence;
+  const due = found.tests.filter(({ dueAt }) => dueAt === null || dueAt <= now);
+  actor.moreTests = due.length >= MAX_TESTS;
   for (const entry of [...found.entries, ...found.tests])
     enqueue(actor, found.subscription.ordering, entry);
   if (actor.inheritance) takeEnd(actor.inheritance, actor, { request, found });
 }
 
-/** Whether that load showed the last of the lanes that a dead process can have sent from. */
+/** Notes if this load was the last that can show entries which a dead process may have sent. */
 function takeEnd(inheritance: Inheritance, { more }: Actor, { request, found }: Loaded): void {
-  if (request.limit === 0 || request.after > 0 || request.exceptReviews.length > 0) return;
-  const last = found?.entries.at(-1)?.sequence ?? 0;
+  if (request.limit === 0 || found === undefined) return;
+  const last = found.entries.at(-1)?.sequence ?? 0;
   const isAll = !more || last >= (inheritance.lastSequence ?? 0);
-  if (isAll || found?.subscription.ordering === "subscription") inheritance.isComplete = true;
+  if (found.subscription.ordering === "subscription") {
+    if (isAll || isSeen(inheritance, MAIN)) inheritance.isComplete = true;
+    return;
+  }
+  if (isAll && request.exceptReviews.length === 0) inheritance.isComplete = true;
 }
 
 function enqueue(actor: Actor, ordering: Subscription["ordering"], entry: Entry): void {
@@ -171,6 +177,7 @@ function next(actor: Actor, now: Date, effects: Effect[]): Effect[] {
     sendHeads(actor, now, effects);
   }
   prune(actor);
+  wantTests(actor);
   if (!actor.stopping) planLoad(actor, now, effects);
   planWake(actor, now, effects);
   if (isIdle(actor)) effects.push({ kind: "drop" });
@@ -235,6 +242,16 @@ function prune(actor: Actor): void {
     if (foreign || (lane.kind === "review" && lane.unseen)) actor.wanted = true;
     actor.lanes.delete(name);
   }
+}
+
+/** Reads further tests when all that were read are under way or done. */
+function wantTests(actor: Actor): void {
+  if (!actor.moreTests) return;
+  const tests = actor.lanes.values().filter(({ kind }) => kind === "test");
+  const left = [...tests].filter(hasWork);
+  if (left.length >= MAX_TESTS || left.some(({ queue }) => queue.length > 0)) return;
+  actor.moreTests = false;
+  actor.wanted = true;
 }
 
 function isIdle(actor: Actor): boolean {

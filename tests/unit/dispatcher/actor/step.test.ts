@@ -3,7 +3,12 @@ import { beforeEach, describe, expect, test } from "bun:test";
 import { step } from "../../../../dispatcher/actor/step.ts";
 import type { ActorEvent, Effect, LoadRequest } from "../../../../dispatcher/actor/event.ts";
 import { SEND_AHEAD } from "../../../../dispatcher/actor/lane.ts";
-import { createActor, MAX_QUEUED, type Actor } from "../../../../dispatcher/actor/state.ts";
+import {
+  createActor,
+  MAX_QUEUED,
+  MAX_TESTS,
+  type Actor,
+} from "../../../../dispatcher/actor/state.ts";
 import type { Decision } from "../../../../dispatcher/actor/decide.ts";
 import type { Entry, Subscription } from "../../../../dispatcher/actor/entry.ts";
 
@@ -430,4 +435,17 @@ describe("stopping", () => {
       kinds(tell({ kind: "committed", lane: "main", decision: delivered, active: true })),
     ).toEqual(["drop"]);
   });
+});
+
+test("reads on when all tests that a load had room for are under way or done", () => {
+  const tests = Array.from({ length: MAX_TESTS }, (_, n) => entry(n + 1, { isTest: true }));
+  loaded([], tests);
+  const effects = tests.flatMap(({ sequence }) => {
+    const lane = `test:${sequence}`;
+    return [
+      ...tell({ kind: "answered", lane, decision: delivered }),
+      ...tell({ kind: "committed", lane, decision: delivered, active: true }),
+    ];
+  });
+  expect(kinds(effects).filter((kind) => kind === "load")).toHaveLength(1);
 });
