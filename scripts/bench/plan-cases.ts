@@ -62,12 +62,15 @@ function request(
   };
 }
 
-function loads(): PlanCase[] {
-  const load = (name: string, bound: number, requests: readonly LoadRequest[]): PlanCase => ({
+function load(name: string, bound: number, requests: readonly LoadRequest[]): PlanCase {
+  return {
     name: `load, ${name}`,
     bound,
     run: (db) => storeOn(db).load(requests),
-  });
+  };
+}
+
+function loads(): PlanCase[] {
   const reviews = Array.from({ length: 8 }, (_, n) => n + 1);
   return [
     load("64 of the long queue", 450, [request(HOT)]),
@@ -107,17 +110,20 @@ function record(sequence: number, decision: Decision): AttemptRecord {
   };
 }
 
-function commits(): PlanCase[] {
-  const commit = (
-    name: string,
-    bound: number,
-    records: readonly AttemptRecord[],
-    repeated = false,
-  ): PlanCase => ({
+function commit(
+  name: string,
+  bound: number,
+  records: readonly AttemptRecord[],
+  repeated = false,
+): PlanCase {
+  return {
     name: `commit, ${name}`,
     bound,
     run: (db) => commitAttempts(db, DISPATCHER, { records, repeated, now: new Date() }),
-  });
+  };
+}
+
+function commits(): PlanCase[] {
   const delivered = Array.from({ length: GROUP }, (_, n) => record(n + 1, { kind: "delivered" }));
   const retry: Decision = { kind: "retry", dueAt: new Date(Date.now() + 60_000) };
   const mixed = delivered.map((one, n) => (n % 2 === 0 ? one : record(n + 1, retry)));
@@ -155,8 +161,8 @@ function action(n: number): RecordedAction {
   };
 }
 
-function appends(): PlanCase[] {
-  const append = (count: number, bound: number): PlanCase => ({
+function append(count: number, bound: number): PlanCase {
+  return {
     name: `append, ${count}`,
     bound,
     run: (db) =>
@@ -167,7 +173,10 @@ function appends(): PlanCase[] {
           new Date(),
         ),
       ),
-  });
+  };
+}
+
+function appends(): PlanCase[] {
   return [append(1, 150), append(100, 100 * 90)];
 }
 
@@ -201,6 +210,12 @@ const UNFILTERED: AttemptFilter = {
   until: undefined,
 };
 
+async function hotSubscription(db: Db) {
+  const found = await subscriptionById(db, HOT.partnerId, HOT.id);
+  if (found === undefined) throw new Error("The subscription is gone.");
+  return found;
+}
+
 function reads(): PlanCase[] {
   const page = { limit: 50, after: undefined };
   const since = new Date(Date.now() - DAY_MS);
@@ -209,11 +224,6 @@ function reads(): PlanCase[] {
     bound: 400,
     run: (db) => attemptsOf(db, HOT.id, { ...UNFILTERED, ...filter }, page),
   });
-  const subscription = async (db: Db) => {
-    const found = await subscriptionById(db, HOT.partnerId, HOT.id);
-    if (found === undefined) throw new Error("The subscription is gone.");
-    return found;
-  };
   const hour = bucketFloor(since, HOUR_MS);
   const hours = { since: hour, until: new Date(), stepMs: HOUR_MS, origin: hour };
   return [
@@ -240,7 +250,7 @@ function reads(): PlanCase[] {
     {
       name: "health",
       bound: 2_000,
-      run: async (db) => showHealth({ db, clock: systemClock }, await subscription(db)),
+      run: async (db) => showHealth({ db, clock: systemClock }, await hotSubscription(db)),
     },
     { name: "stats of a day", bound: 2_000, run: (db) => showStats({ db }, HOT, hours) },
   ];
