@@ -80,7 +80,7 @@ function loads(): PlanCase[] {
     load("settings alone", 30, [request(HOT, { limit: 0 })]),
     load(
       `${LOADS} subscriptions`,
-      LOADS * 20,
+      LOADS * 30,
       Array.from({ length: LOADS }, (_, n) => request(other(n + 1))),
     ),
   ];
