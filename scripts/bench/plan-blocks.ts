@@ -125,7 +125,7 @@ async function explain(tx: RawTx, { text, parameters }: Sent, at: number) {
   const execute = `execute ${name}${values && ` (${values})`}`;
   const [row] = await tx.sql.unsafe(`explain (analyze, buffers, format json) ${execute}`);
   await tx.sql.unsafe(`deallocate ${name}`);
-  const [found] = row?.["QUERY PLAN"] as { Plan: Plan }[];
+  const [found] = (row?.["QUERY PLAN"] ?? []) as { Plan: Plan }[];
   if (found === undefined) throw new Error("Explain answers a plan.");
   return { text: outline(found.Plan).join("\n"), cost: found.Plan["Total Cost"] };
 }

@@ -63,12 +63,15 @@ function request(
   };
 }
 
-function loads(): PlanCase[] {
-  const load = (name: string, bound: number, requests: readonly LoadRequest[]): PlanCase => ({
+function load(name: string, bound: number, requests: readonly LoadRequest[]): PlanCase {
+  return {
     name: `load, ${name}`,
     bound,
     run: (db) => storeOn(db).load(requests),
-  });
+  };
+}
+
+function loads(): PlanCase[] {
   const reviews = Array.from({ length: 8 }, (_, n) => n + 1);
   return [
     load("64 of the long queue", 450, [request(HOT)]),
@@ -78,7 +81,7 @@ function loads(): PlanCase[] {
     load("settings alone", 30, [request(HOT, { limit: 0 })]),
     load(
       `${LOADS} subscriptions`,
-      LOADS * 20,
+      LOADS * 30,
       Array.from({ length: LOADS }, (_, n) => request(other(n + 1))),
     ),
   ];
@@ -110,18 +113,21 @@ function record(sequence: number, decision: Decision): AttemptRecord {
   };
 }
 
-function commits(): PlanCase[] {
-  const commit = (
-    name: string,
-    bound: number,
-    records: readonly AttemptRecord[],
-    repeated = false,
-  ): PlanCase => ({
+function commit(
+  name: string,
+  bound: number,
+  records: readonly AttemptRecord[],
+  repeated = false,
+): PlanCase {
+  return {
     name: `commit, ${name}`,
     bound,
     run: (db) =>
       commitAttempts(db, DISPATCHER, { records, repeated, now: new Date(), monotonicMs: 0 }),
-  });
+  };
+}
+
+function commits(): PlanCase[] {
   const delivered = Array.from({ length: GROUP }, (_, n) => record(n + 1, { kind: "delivered" }));
   const retry: Decision = { kind: "retry", delayMs: 60_000 };
   const mixed = delivered.map((one, n) => (n % 2 === 0 ? one : record(n + 1, retry)));
@@ -159,8 +165,8 @@ function action(n: number): RecordedAction {
   };
 }
 
-function appends(): PlanCase[] {
-  const append = (count: number, bound: number): PlanCase => ({
+function append(count: number, bound: number): PlanCase {
+  return {
     name: `append, ${count}`,
     bound,
     run: (db) =>
@@ -171,7 +177,10 @@ function appends(): PlanCase[] {
           new Date(),
         ),
       ),
-  });
+  };
+}
+
+function appends(): PlanCase[] {
   return [append(1, 150), append(100, 100 * 90)];
 }
 
@@ -209,6 +218,12 @@ const UNFILTERED: AttemptFilter = {
   until: undefined,
 };
 
+async function hotSubscription(db: Db) {
+  const found = await subscriptionById(db, HOT.partnerId, HOT.id);
+  if (found === undefined) throw new Error("The subscription is gone.");
+  return found;
+}
+
 function reads(): PlanCase[] {
   const page = { limit: 50, after: undefined };
   const since = new Date(Date.now() - DAY_MS);
@@ -217,11 +232,6 @@ function reads(): PlanCase[] {
     bound: 400,
     run: (db) => attemptsOf(db, HOT.id, { ...UNFILTERED, ...filter }, page),
   });
-  const subscription = async (db: Db) => {
-    const found = await subscriptionById(db, HOT.partnerId, HOT.id);
-    if (found === undefined) throw new Error("The subscription is gone.");
-    return found;
-  };
   const hour = bucketFloor(since, HOUR_MS);
   const hours = { since: hour, until: new Date(), stepMs: HOUR_MS, origin: hour };
   return [
@@ -248,7 +258,7 @@ function reads(): PlanCase[] {
     {
       name: "health",
       bound: 2_000,
-      run: async (db) => showHealth({ db, clock: systemClock }, await subscription(db)),
+      run: async (db) => showHealth({ db, clock: systemClock }, await hotSubscription(db)),
     },
     { name: "stats of a day", bound: 2_000, run: (db) => showStats({ db }, HOT, hours) },
   ];

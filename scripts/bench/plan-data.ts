@@ -26,7 +26,7 @@ const idOf = (kind: string, n: number) => `${kind}${String(n).padStart(26 - kind
 const idSql = (kind: string, n: string) =>
   `'${kind}' || lpad((${n})::text, ${26 - kind.length}, '0')`;
 
-export interface PlanKey {
+interface PlanKey {
   readonly id: string;
   readonly shard: number;
   readonly partnerId: number;
@@ -124,6 +124,10 @@ async function addRows(tx: RawTx, from: number, to: number): Promise<void> {
     update outbox_sequences set last_sequence = ${to} where subscription_id = '${HOT.id}'`);
 }
 
+/** A character of a ULID's time. */
+const character = (shift: number) =>
+  `substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', ((ms >> ${shift}) & 31)::int + 1, 1)`;
+
 /** One day of attempts, in a partition that is built before its indexes are, as nothing else takes so long. */
 async function fillDay(db: RawDb, { attempts, others }: PlanSizes, back: number): Promise<void> {
   const dayMs = Math.floor(Date.now() / DAY_MS) * DAY_MS - back * DAY_MS;
@@ -133,8 +137,6 @@ async function fillDay(db: RawDb, { attempts, others }: PlanSizes, back: number)
   const spanMs = Math.min(Date.now() - dayMs, DAY_MS);
   const steps = Math.max(1, Math.floor(spanMs / 60_000));
   const perStep = Math.ceil(attempts / DAYS / steps);
-  const character = (shift: number) =>
-    `substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', ((ms >> ${shift}) & 31)::int + 1, 1)`;
   const time = [45, 40, 35, 30, 25, 20, 15, 10, 5, 0].map(character).join(" || ");
   await apart(db, async (tx) => {
     await tx.sql.unsafe(`

@@ -13,7 +13,7 @@ import { fillPlans, seedPlans, STATISTICS, type PlanSizes } from "./plan-data.ts
 const MODES: readonly PlanMode[] = ["force_generic_plan", "force_custom_plan"];
 
 /** `kept`: by plans that were made when there was next to nothing. */
-export type PlanState = "kept" | keyof typeof STATISTICS;
+type PlanState = "kept" | keyof typeof STATISTICS;
 
 export interface Measured extends Reading {
   readonly state: PlanState;
@@ -41,8 +41,6 @@ export async function measurePlans(
   for (const [state, prepare] of Object.entries(STATISTICS)) {
     await prepare(db);
     const on = watched(url);
-    // Object.entries forgets the names.
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
     for (const mode of MODES) await measure(on, state as PlanState, mode);
     await on.db.close();
   }

@@ -17,7 +17,7 @@ import { fileURLToPath } from "node:url";
 
 import { connect, ping } from "../../db/client.ts";
 
-export interface PlanServer {
+interface PlanServer {
   readonly url: string;
   stop(): Promise<void>;
 }

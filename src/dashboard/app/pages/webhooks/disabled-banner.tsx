@@ -4,7 +4,7 @@ import { useState } from "react";
 import { Link } from "wouter";
 
 import { Confirm } from "../../ui/confirm.tsx";
-import { counted } from "../../ui/format.ts";
+import { counted, number } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { notify } from "../../ui/notify.ts";
 import { ExactTime, Time } from "../../ui/time.tsx";
