@@ -118,6 +118,25 @@ function waitAndCount(now: SQL): SQL {
     )`;
 }
 
+/** The places of the entries that end. */
+const FOUND = sql`
+    ended as (
+      -- A run without gaps is one walk; by a list of numbers the planner may walk over all that is queued.
+      select shard, subscription_id, attempt, min(sequence) as first, max(sequence) as last
+        from (select shard, subscription_id, attempt, sequence,
+                     sequence - row_number() over (partition by shard, subscription_id, attempt order by sequence) as run
+                from input where outcome in ('delivered', 'failed')) i
+       group by shard, subscription_id, attempt, run
+    ), found as materialized (
+      -- The offset keeps this a look-up per run, whatever the planner thinks of the size of the outbox.
+      -- What is marked counts as settled, whatever becomes of its last POST.
+      select o.place
+        from (select ended.*, ${markedThrough(sql`ended.subscription_id`)} as marked from ended) e
+       cross join lateral (
+               select ctid as place from outbox
+               where shard = e.shard and subscription_id = e.subscription_id and sequence between e.first and e.last
+                 and sequence > e.marked and attempt = e.attempt offset 0) o`;
+
 /** `isSmooth`: every record is delivered. */
 const commitOf = ({ isSmooth, isRepeated }: { isSmooth: boolean; isRepeated: boolean }) =>
   statement({
@@ -151,22 +170,7 @@ const commitOf = ({ isSmooth, isRepeated }: { isSmooth: boolean; isRepeated: boo
         from string_to_table(${subscriptionIds}, chr(30)) as given(id) cross join lateral (
                select id, state, consecutive_failure_count from webhook_subscriptions
                 where id = given.id offset 0) s
-    ), ended as (
-      -- A run without gaps is one walk; by a list of numbers the planner may walk over all that is queued.
-      select shard, subscription_id, attempt, min(sequence) as first, max(sequence) as last
-        from (select shard, subscription_id, attempt, sequence,
-                     sequence - row_number() over (partition by shard, subscription_id, attempt order by sequence) as run
-                from input where outcome in ('delivered', 'failed')) i
-       group by shard, subscription_id, attempt, run
-    ), found as materialized (
-      -- The offset keeps this a look-up per run, whatever the planner thinks of the size of the outbox.
-      -- What is marked counts as settled, whatever becomes of its last POST.
-      select o.place
-        from (select ended.*, ${markedThrough(sql`ended.subscription_id`)} as marked from ended) e
-       cross join lateral (
-               select ctid as place from outbox
-               where shard = e.shard and subscription_id = e.subscription_id and sequence between e.first and e.last
-                 and sequence > e.marked and attempt = e.attempt offset 0) o
+    ), ${FOUND}
     ), removed as (
       delete from outbox where ctid = any(array(select place from found))
       returning subscription_id, sequence, payload_mode, batch_job_id, recorded_at
