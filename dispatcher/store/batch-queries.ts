@@ -73,7 +73,7 @@ const moving = statement({
       select h.id, h.event_id, h.event, h.review_id, ${id} || '-' || h.review_id as job_id,
              min(h.id) over (partition by h.review_id) as first_id
         -- The condition holds for all: it has the planner expect fewer than are there, and so not compile the plan.
-        from (select * from taken where review_history_id >= 0 and review_history_id < 9223372036854775807) t
+        from (select * from taken where review_history_id + 0 >= 0 and review_history_id + 0 < 1000000000000000000) t
        cross join lateral (
                select id, event_id, event, review_id from review_history where id = t.review_history_id offset 0) h
     ), entries as (
