@@ -220,7 +220,7 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
         return [first, second.slice(1)];
       });
     },
-    breaks: ["prompt", "punctual", "no starvation", "no loss"],
+    breaks: ["committed in order", "prompt", "punctual", "no starvation", "no loss"],
   },
   {
     name: "overtaking-split",
