@@ -5,6 +5,7 @@ import type { Inheritance } from "./actor/inheritance.ts";
 import { createActor, FIRST_LOAD, MAX_QUEUED, type Actor } from "./actor/state.ts";
 import { Aside } from "./aside.ts";
 import type { Limits } from "./delivery/limits.ts";
+import { Turns } from "./turns.ts";
 
 /**
  * How long an actor may stay while others wait for their turn. Its settings would have to be read again by then anyway,
@@ -21,10 +22,9 @@ export class Actors {
   readonly #limits: Limits;
   readonly #byId = new Map<string, Actor>();
   readonly #sinceMs = new WeakMap<Actor, number>();
-  /** In the order in which they were woken. */
-  readonly #waiting = new Map<string, Wake>();
+  readonly #waiting = new Turns();
   /** Those that wait because something happened, not because a sweep found them: they go first. */
-  readonly #waitingFirst = new Map<string, Wake>();
+  readonly #waitingFirst = new Turns();
   readonly #aside = new Aside();
   /** Those that have to come again when what they have under way has ended, and in which crowd they then stand. */
   readonly #leaving = new Map<Actor, string | undefined>();
@@ -55,12 +55,11 @@ export class Actors {
     const known = this.#byId.get(subscriptionId);
     if (known !== undefined) return known;
     if (this.#byId.size >= this.#limits.actors) {
-      const queue = isSwept ? this.#waiting : this.#waitingFirst;
-      if (!queue.has(subscriptionId)) queue.set(subscriptionId, wake);
+      (isSwept ? this.#waiting : this.#waitingFirst).add(wake);
       return undefined;
     }
     const actor = createActor(subscriptionId, shard, inherited);
-    this.#forget(subscriptionId);
+    this.#forget(wake);
     this.#byId.set(subscriptionId, actor);
     this.#sinceMs.set(actor, this.#clock.monotonicMs());
     return actor;
@@ -69,8 +68,8 @@ export class Actors {
   /** The subscription whose turn it is, if there is room for one. */
   next(): Wake | undefined {
     if (this.#byId.size >= this.#limits.actors) return undefined;
-    const [next] = (this.#waitingFirst.size > 0 ? this.#waitingFirst : this.#waiting).values();
-    if (next !== undefined) this.#forget(next.subscriptionId);
+    const next = this.#waitingFirst.take() ?? this.#waiting.take();
+    if (next !== undefined) this.#forget(next);
     return next;
   }
 
@@ -109,7 +108,7 @@ export class Actors {
     const crowd = this.#leaving.get(actor);
     this.#leaving.delete(actor);
     const wake = { subscriptionId: actor.id, shard: actor.shard };
-    if (crowd === undefined) this.#waiting.set(actor.id, wake);
+    if (crowd === undefined) this.#waiting.add(wake);
     else this.#aside.put(wake, crowd);
   }
 
@@ -125,8 +124,8 @@ export class Actors {
     return [...this.#byId.values()];
   }
 
-  #forget(subscriptionId: string): void {
-    this.#waiting.delete(subscriptionId);
-    this.#waitingFirst.delete(subscriptionId);
+  #forget(wake: Wake): void {
+    this.#waiting.delete(wake);
+    this.#waitingFirst.delete(wake);
   }
 }

@@ -1,9 +1,9 @@
 import type { Wake } from "../src/outbox/schedule.ts";
+import { Turns } from "./turns.ts";
 
 /** Subscriptions that have something to send to a host for which too many wait already: their names, by crowd. */
 export class Aside {
-  /** In each crowd in the order in which they came. */
-  readonly #crowds = new Map<string, Map<string, Wake>>();
+  readonly #crowds = new Map<string, Turns>();
   readonly #crowdOf = new Map<string, string>();
 
   get size(): number {
@@ -19,16 +19,20 @@ export class Aside {
     const { subscriptionId } = wake;
     const former = this.#crowdOf.get(subscriptionId);
     if (former === crowd) return;
-    if (former !== undefined) this.#leave(subscriptionId, former);
+    if (former !== undefined) this.#leave(wake, former);
     let members = this.#crowds.get(crowd);
-    if (members === undefined) this.#crowds.set(crowd, (members = new Map()));
-    members.set(subscriptionId, wake);
+    if (members === undefined) this.#crowds.set(crowd, (members = new Turns()));
+    members.add(wake);
     this.#crowdOf.set(subscriptionId, crowd);
   }
 
   take(crowd: string, count: number): Wake[] {
-    const taken = [...(this.#crowds.get(crowd)?.values().take(count) ?? [])];
-    for (const { subscriptionId } of taken) this.#leave(subscriptionId, crowd);
+    const taken: Wake[] = [];
+    const members = this.#crowds.get(crowd);
+    for (let wake = members?.take(); wake !== undefined; wake = members?.take()) {
+      this.#leave(wake, crowd);
+      if (taken.push(wake) >= count) break;
+    }
     return taken;
   }
 
@@ -37,10 +41,10 @@ export class Aside {
     this.#crowdOf.clear();
   }
 
-  #leave(subscriptionId: string, crowd: string): void {
+  #leave(wake: Wake, crowd: string): void {
     const members = this.#crowds.get(crowd);
-    members?.delete(subscriptionId);
+    members?.delete(wake);
     if (members?.size === 0) this.#crowds.delete(crowd);
-    this.#crowdOf.delete(subscriptionId);
+    this.#crowdOf.delete(wake.subscriptionId);
   }
 }

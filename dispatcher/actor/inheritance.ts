@@ -1,8 +1,10 @@
-import { SEND_AHEAD } from "./lane.ts";
-import type { Entry } from "./entry.ts";
+import { laneName, SEND_AHEAD } from "./lane.ts";
+import type { Entry, Subscription } from "./entry.ts";
 
 /** Of one lane a process has at most one entry under way, and these many whose answer is not committed (contract 7.4). */
 const PER_LANE = SEND_AHEAD + 1;
+/** So many entries show all of a single lane that can have been sent, behind a head that waits. */
+export const INHERITED = PER_LANE + 1;
 /** Lanes of one subscription that a process can have sent from without a record: fewer than this in all it does. */
 const MAX_LANES = 4_096;
 
@@ -14,6 +16,8 @@ const MAX_LANES = 4_096;
 export interface Inheritance {
   /** When the shard was taken over. */
   readonly at: Date;
+  /** What the lanes were at the first load, and are here whatever becomes of the setting; undefined until then. */
+  ordering: Subscription["ordering"] | undefined;
   /** The last sequence that there was at the first load; undefined until then. */
   lastSequence: number | undefined;
   /** Of each lane that a load showed, how many entries were marked and which was looked at last. */
@@ -25,30 +29,33 @@ export interface Inheritance {
 }
 
 export function createInheritance(at: Date): Inheritance {
-  return { at, lastSequence: undefined, lanes: new Map(), marked: new Set(), isComplete: false };
+  return {
+    at,
+    ordering: undefined,
+    lastSequence: undefined,
+    lanes: new Map(),
+    marked: new Set(),
+    isComplete: false,
+  };
 }
 
 /** Looks at an entry that a load has shown; those of a lane come in their order. */
-export function inherit(inheritance: Inheritance, lane: string, entry: Entry): void {
-  const { at, lastSequence, lanes, marked, isComplete } = inheritance;
-  if (isComplete || entry.sequence > (lastSequence ?? 0)) return;
+export function inherit(inheritance: Inheritance, entry: Entry): void {
+  const { at, ordering, lastSequence, lanes, marked, isComplete } = inheritance;
+  if (isComplete || ordering === undefined || entry.sequence > (lastSequence ?? 0)) return;
+  const lane = laneName(ordering, entry);
   let seen = lanes.get(lane);
   if (seen === undefined) {
     if (lanes.size >= MAX_LANES) return;
     lanes.set(lane, (seen = { marked: 0, last: 0 }));
-    // Behind a head that waited for its retry nothing was sent.
-    if (entry.dueAt !== null && entry.dueAt > at) seen.marked = PER_LANE;
   }
   if (entry.sequence <= seen.last || seen.marked >= PER_LANE) return;
   seen.last = entry.sequence;
+  // It was not under way, but what stands behind it may have been: the wait may be younger than the takeover, by an
+  // attempt of a process that handed the shard on or died.
   if (entry.dueAt !== null && entry.dueAt > at) return;
   seen.marked += 1;
   marked.add(entry.sequence);
-}
-
-/** Whether so many of a lane were marked that no more can have been sent. */
-export function isSeen({ lanes }: Inheritance, lane: string): boolean {
-  return (lanes.get(lane)?.marked ?? 0) >= PER_LANE;
 }
 
 /** Whether nothing is left to be repeated. */

@@ -1,4 +1,5 @@
 import type { Effect, LoadRequest } from "./event.ts";
+import { INHERITED } from "./inheritance.ts";
 import { hasWork, MAIN } from "./lane.ts";
 import { FIRST_LOAD, isForeign, isFresh, PARALLEL_REVIEWS, type Actor } from "./state.ts";
 
@@ -108,12 +109,17 @@ function loadState(actor: Actor, now: Date): LoadState {
     wanted: actor.wanted,
     more: actor.more,
     queued,
-    capacity: loadedAt === undefined ? Math.min(FIRST_LOAD, actor.capacity) : actor.capacity,
+    capacity: loadedAt === undefined ? firstCapacity(actor) : actor.capacity,
     freeReviews,
     waits: actor.lanes.get(MAIN)?.waitingUntil !== undefined || waiting >= MAX_WAITING_LANES,
     stale: queued > 0 && (loadedAt === undefined || !isFresh(loadedAt, now)),
     recent: loadedAt !== undefined && now.getTime() - loadedAt.getTime() < RECHECK_MS,
   };
+}
+
+/** Of a single lane the first load shows all that a dead process may have sent: later the lanes may be others. */
+function firstCapacity({ inheritance, capacity }: Actor): number {
+  return inheritance === undefined ? Math.min(FIRST_LOAD, capacity) : INHERITED;
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { ActorEvent, Effect, Loaded } from "./event.ts";
-import { inherit, isSeen, type Inheritance } from "./inheritance.ts";
+import { inherit, INHERITED, type Inheritance } from "./inheritance.ts";
 import { isOutdated, planLoad } from "./load.ts";
 import { isForeign, isFresh, MAX_TESTS, PARALLEL_REVIEWS, type Actor } from "./state.ts";
 import type { Entry, Subscription } from "./entry.ts";
@@ -76,7 +76,7 @@ function takeLoaded(actor: Actor, { request, found }: Loaded, now: Date): void {
     return;
   }
   if (request.limit > 0) actor.more = found.entries.length >= request.limit;
-  if (actor.inheritance) actor.inheritance.lastSequence ??= found.lastSequence;
+  if (actor.inheritance) takeBegin(actor.inheritance, found);
   const due = found.tests.filter(({ dueAt }) => dueAt === null || dueAt <= now);
   actor.moreTests = due.length >= MAX_TESTS;
   for (const entry of [...found.entries, ...found.tests])
@@ -84,13 +84,18 @@ function takeLoaded(actor: Actor, { request, found }: Loaded, now: Date): void {
   if (actor.inheritance) takeEnd(actor.inheritance, actor, { request, found });
 }
 
+function takeBegin(inheritance: Inheritance, found: NonNullable<Loaded["found"]>): void {
+  inheritance.ordering ??= found.subscription.ordering;
+  inheritance.lastSequence ??= found.lastSequence;
+}
+
 /** Notes if this load was the last that can show entries which a dead process may have sent. */
 function takeEnd(inheritance: Inheritance, { more }: Actor, { request, found }: Loaded): void {
   if (request.limit === 0 || found === undefined) return;
   const last = found.entries.at(-1)?.sequence ?? 0;
   const isAll = !more || last >= (inheritance.lastSequence ?? 0);
-  if (found.subscription.ordering === "subscription") {
-    if (isAll || isSeen(inheritance, MAIN)) inheritance.isComplete = true;
+  if (inheritance.ordering === "subscription") {
+    if (isAll || request.limit >= INHERITED) inheritance.isComplete = true;
     return;
   }
   if (isAll && request.exceptReviews.length === 0) inheritance.isComplete = true;
@@ -104,7 +109,7 @@ function enqueue(actor: Actor, ordering: Subscription["ordering"], entry: Entry)
   else if (lane.kind === "test") return;
   if (lane.waitingUntil !== undefined) return;
   if (lane.kind === MAIN) actor.cursor = Math.max(actor.cursor, entry.sequence);
-  if (actor.inheritance) inherit(actor.inheritance, name, entry);
+  if (actor.inheritance) inherit(actor.inheritance, entry);
   lane.queue.push(entry);
 }
 

@@ -2,7 +2,7 @@ import { sql, type SQL } from "drizzle-orm";
 
 import type { DbOrTx } from "../../db/client.ts";
 import { markedThrough } from "../../db/marks.ts";
-import { outbox } from "../../db/schema/outbox.ts";
+import { outbox, outboxSequences } from "../../db/schema/outbox.ts";
 import { reviewHistory } from "../../db/schema/reviews.ts";
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 import { nullable, rows, statement, value, type ValuesOf } from "../../db/statement.ts";
@@ -22,6 +22,8 @@ const SUBSCRIPTION = {
   sealedSecret: nullable(webhookSubscriptions.sealedSecret),
   sealedPreviousSecret: webhookSubscriptions.sealedPreviousSecret,
   nextBatchAt: webhookSubscriptions.nextBatchAt,
+  /** The last that was given out, of one that was taken over from a dead process; null of others. */
+  lastSequence: nullable(outboxSequences.lastSequence),
 };
 
 const ENTRY = {
@@ -93,6 +95,7 @@ const load = statement({
       limit: value("integer"),
       except: value("integer[]"),
       except_none: value("boolean"),
+      inherits: value("boolean"),
     }),
   },
   columns: LOADED,
@@ -102,7 +105,8 @@ const load = statement({
       select * from ${given} where ord >= 0 and ord < 1000000
     ), active as materialized (
       -- Of one moment with the entries: what an enable skips is left out.
-      select a.*, s.*, ${markedThrough(sql`a.id`)} as marked
+      select a.*, s.*, ${markedThrough(sql`a.id`)} as marked,
+             (select last_sequence from outbox_sequences where subscription_id = a.id and a.inherits) as last_sequence
         from asked a cross join lateral (
                select partner_id, webhook_url, ordering, sealed_secret, next_batch_at,
                       case when previous_secret_expires_at > now() then sealed_previous_secret end as previous_secret
@@ -115,7 +119,8 @@ const load = statement({
            h.store_review_site_id as "storeReviewSiteId", h.axis, h.actor::text as "actorJson",
            h.review::text as "reviewJson", h.site::text as "siteJson", h.metadata::text as "metadataJson",
            null::integer as "partnerId", null::text as "webhookUrl", null::text as ordering,
-           null::text as "sealedSecret", null::text as "sealedPreviousSecret", null::timestamptz as "nextBatchAt"
+           null::text as "sealedSecret", null::text as "sealedPreviousSecret", null::timestamptz as "nextBatchAt",
+           null::bigint as "lastSequence"
       from active a
      cross join lateral (
              (with recursive part as (
@@ -140,7 +145,8 @@ const load = statement({
       left join lateral (select * from review_history where id = e.review_history_id offset 0) h on true
      union all
     select a.ord, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null,
-           a.partner_id, a.webhook_url, a.ordering, a.sealed_secret, a.previous_secret, a.next_batch_at
+           a.partner_id, a.webhook_url, a.ordering, a.sealed_secret, a.previous_secret, a.next_batch_at,
+           a.last_sequence
       from active a`,
 });
 
@@ -164,7 +170,7 @@ export async function loadActive(
   db: DbOrTx,
   requests: readonly LoadRequest[],
 ): Promise<(LoadedRows | undefined)[]> {
-  const given = requests.map(({ id, shard, after, limit, exceptReviews }, ord) => ({
+  const given = requests.map(({ id, shard, after, limit, exceptReviews, inherits }, ord) => ({
     ord,
     id,
     shard,
@@ -172,6 +178,7 @@ export async function loadActive(
     limit,
     except: exceptReviews.filter((review) => review !== null),
     except_none: exceptReviews.includes(null),
+    inherits,
   }));
   const found = Map.groupBy(await db.run(load, { given }), (row) => row.ord);
   return requests.map((_, ord) => {

@@ -12,7 +12,6 @@ import { dispatchBatch, type BatchDispatch, type BatchResult } from "./batch.ts"
 import { mailOwners } from "../mail/disable-mail.ts";
 import type { BodySource, Entry, Subscription } from "../actor/entry.ts";
 import { nextMailAt } from "../mail/queries.ts";
-import { lastSequencesOf } from "./inheritance-queries.ts";
 import * as queries from "./load-queries.ts";
 import type { EntryRow, LoadedRows, SubscriptionRow } from "./load-queries.ts";
 import { RecentHeads } from "./heads.ts";
@@ -53,18 +52,11 @@ export function createStore(deps: StoreDeps): DispatchStore {
           ...one,
           after: Math.max(one.after, known.settledOf(one.id)),
         }));
-        const heirs = requests.filter((one) => one.inherits).map((one) => one.id);
-        const [found, lastSequences] = await Promise.all([
-          queries.loadActive(db, asked),
-          lastSequencesOf(db, heirs),
-        ]);
+        const found = await queries.loadActive(db, asked);
         return requests.map((request, i) => {
           const head = headSeen(request, found[i]);
           if (head !== undefined) known.saw(request, head - 1);
-          return toLoaded(deps, request, {
-            rows: found[i],
-            lastSequence: lastSequences.get(request.id),
-          });
+          return toLoaded(deps, request, found[i]);
         });
       }),
     async commit(dispatcherId, records, repeated) {
@@ -108,12 +100,7 @@ function headSeen(
   return isWhole && !rows?.entries.some((entry) => entry.isTest) ? first?.sequence : undefined;
 }
 
-interface Found {
-  readonly rows: LoadedRows | undefined;
-  readonly lastSequence: number | undefined;
-}
-
-function toLoaded(deps: StoreDeps, request: LoadRequest, { rows, lastSequence }: Found): Loaded {
+function toLoaded(deps: StoreDeps, request: LoadRequest, rows: LoadedRows | undefined): Loaded {
   const subscription = rows && openSubscription(deps, request, rows.subscription);
   if (rows === undefined || subscription === undefined) return { request, found: undefined };
   const own = rows.entries.map((entry) => toEntry(entry, subscription));
@@ -123,7 +110,7 @@ function toLoaded(deps: StoreDeps, request: LoadRequest, { rows, lastSequence }:
       subscription,
       entries: own.filter((entry) => !entry.isTest),
       tests: own.filter((entry) => entry.isTest),
-      lastSequence,
+      lastSequence: rows.subscription.lastSequence ?? undefined,
     },
   };
 }

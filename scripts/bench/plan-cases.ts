@@ -243,7 +243,7 @@ function reads(): PlanCase[] {
     list("retried, since yesterday", { outcome: "retry", since }),
     {
       name: "one delivery",
-      bound: 400,
+      bound: 450,
       run: async (db) => {
         await deliveryOf(db, HOT.id, eventId(7));
         await attemptsOfEvent(db, HOT.id, eventId(7), 100);

@@ -471,17 +471,19 @@ describe("the last use of a token", () => {
   });
 });
 
-test("a signing key of a ring without a database in reach still verifies, and the failure is a 500 without details", async () => {
+test("a signing key of a ring without a database in reach still verifies, and the failure is a 503 without details", async () => {
   const ring = await openKeyRing({ ...api.deps, db: database.db });
   const pool = database.connect();
   const broken = await startApi({ db: pool, clock, keys: ring, config: api.deps.config });
   const { token } = await grant();
   await pool.close();
   const answer = await verify(token, broken);
-  expect(answer.status).toBe(500);
-  expect(answer.body).toMatchObject({
-    code: "internal_error",
-    message: "Something went wrong on our side.",
+  expect(answer.status).toBe(503);
+  expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0);
+  expect(answer.body).toEqual({
+    code: "unavailable",
+    message: expect.any(String),
+    request_id: expect.any(String),
   });
 });
 

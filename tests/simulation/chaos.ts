@@ -101,7 +101,8 @@ export class Chaos {
         process.cutOffUntilMs = world.nowMs + ms;
         process.trouble(ms);
       }
-      if (random.chance(faults.clockJump)) {
+      // A clock that is set back by as much as its machine was suspended tells nobody of either.
+      if (!process.paused && random.chance(faults.clockJump)) {
         const mostMs = random.pick([30_000, 3_600_000]);
         const ms = random.between(-mostMs, mostMs);
         world.fault(`the clock of ${process.name} jumps by ${Math.round(ms)} ms`);

@@ -5,6 +5,9 @@ import { unmarked, type OutboxRow, type SubscriptionRow } from "./tables.ts";
 import { shareLane, type Post } from "./watch.ts";
 import { EPOCH_MS } from "./world.ts";
 
+/** A step of the clock is heard within this time. */
+const STEP_EXCUSE_MS = 20_000;
+
 interface Commit {
   readonly dispatcherId: string;
   readonly record: AttemptRecord;
@@ -93,9 +96,14 @@ function checkTold(
   say: Say,
 ): void {
   const { sequence, attempt, round, possiblyRepeated } = record;
-  if (possiblyRepeated && !watch.mayRepeat.has(sequence))
+  // Whether a retry was due at the takeover, a process and Postgres see differently while its clock steps.
+  const isStepping = world.nowMs - world.steppedMs < STEP_EXCUSE_MS;
+  if (possiblyRepeated && !watch.mayRepeat.has(sequence) && !isStepping)
     say("possible repeats told", "as a possible repeat, which it cannot be");
-  if (possiblyRepeated || world.nowMs - watch.reorderedMs < REORDER_EXCUSE_MS) return;
+  const which = `${sequence}/${round}/${attempt}`;
+  if (possiblyRepeated) watch.told.add(which);
+  // One record tells, also if the attempt that it is about was broken off and is made once more.
+  if (watch.told.has(which) || world.nowMs - watch.reorderedMs < REORDER_EXCUSE_MS) return;
   // What is disabled while its shard is taken over is not seen by the first sweep.
   if (!watch.wasActive || subscription.changedMs > watch.buriedMs) return;
   const unrecorded = watch.posts
@@ -108,8 +116,21 @@ function checkTold(
         one.leftMs !== undefined &&
         !one.recorded,
     );
-  if (unrecorded !== undefined)
+  if (unrecorded === undefined || world.steppedMs > unrecorded.startedMs) return;
+  if (!waitedSince(watch, unrecorded))
     say("possible repeats told", `as if ${unrecorded.dispatcherId} had not sent it`);
+}
+
+/**
+ * What stands behind a head whose repeat failed waits with it, and is forgotten if the shard changes hands once more
+ * meanwhile: a sweep shows nothing of what is not due (docs/decisions.md).
+ */
+function waitedSince({ posts }: CheckDeps["watch"], sent: Post): boolean {
+  const failed = (one: Post) =>
+    one.startedMs > sent.startedMs && one.recorded && one.outcome !== "accepted";
+  return posts
+    .entries()
+    .some(([sequence, own]) => sequence < sent.entry.sequence && own.some(failed));
 }
 
 function expectedDecision(

@@ -34,19 +34,13 @@ export function createStore(deps: StoreDeps, process: Process): DispatchStore {
   return {
     async load(requests) {
       monitor.loading(process, requests);
-      const [{ snapshotMs, found }, lastSequences] = await Promise.all([
-        network.call(process, { server, name: "load" }, () => ({
-          snapshotMs: world.nowMs,
-          found: readAll(tables, requests),
-        })),
-        // A statement of its own, which may see another state.
-        network.call(process, { server, name: "load sequences" }, () =>
-          requests.map((one) => lastSequence(tables, one)),
-        ),
-      ]);
-      return found.map(({ request, subscription, entries }, i) => {
+      const { snapshotMs, found } = await network.call(process, { server, name: "load" }, () => ({
+        snapshotMs: world.nowMs,
+        found: readAll(tables, requests),
+      }));
+      return found.map(({ request, subscription, ...rest }) => {
         monitor.loaded(process, request, snapshotMs);
-        return toLoaded(request, subscription, { entries, lastSequence: lastSequences[i] });
+        return toLoaded(request, subscription, rest);
       });
     },
     commit(dispatcherId, records) {
@@ -62,7 +56,7 @@ export function createStore(deps: StoreDeps, process: Process): DispatchStore {
       ),
     sweep: (shards) =>
       network.call(process, { server, name: "sweep" }, () =>
-        sweepShards(tables, shards, world.wallMs),
+        sweepShards(tables, shards, world.postgresMs),
       ),
     marks: createMarks(deps, process),
   };
@@ -106,11 +100,12 @@ function openMarks(tables: Tables, shards: readonly number[]): Mark[] {
 }
 
 /** Subscriptions and entries as they are at one moment. */
-export function readAll(tables: Tables, requests: readonly LoadRequest[]) {
+function readAll(tables: Tables, requests: readonly LoadRequest[]) {
   return requests.map((request) => ({
     request,
     subscription: activeSubscription(tables, request.id),
     entries: nextEntries(tables, request),
+    lastSequence: lastSequence(tables, request),
   }));
 }
 
@@ -155,7 +150,6 @@ export function nextTests(outbox: readonly OutboxRow[]): OutboxRow[] {
     .slice(0, TESTS_LIMIT);
 }
 
-/** `lastSequencesOf`. */
 function lastSequence(tables: Tables, { id, inherits }: LoadRequest): number | undefined {
   const row = tables.subscription(id);
   return inherits && row.open ? row.lastSequence : undefined;

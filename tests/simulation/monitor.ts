@@ -7,7 +7,14 @@ import type { DeliveryRequest, Outcome } from "../../dispatcher/delivery/deliver
 import { checkLeaving, checkPost, PARALLEL_TESTS } from "./check-post.ts";
 import { checkDispatch, checkRecord } from "./check-record.ts";
 import type { Process } from "./process.ts";
-import type { DispatcherRow, HistoryRow, OutboxRow, SubscriptionRow, Tables } from "./tables.ts";
+import {
+  unmarked,
+  type DispatcherRow,
+  type HistoryRow,
+  type OutboxRow,
+  type SubscriptionRow,
+  type Tables,
+} from "./tables.ts";
 import { createWatch, laneOf, type Post, type Watch } from "./watch.ts";
 import type { World } from "./world.ts";
 
@@ -196,11 +203,15 @@ export class Monitor {
       this.#allowRepeats(this.#tables.subscription(id));
   }
 
-  #allowRepeats({ id, ordering, outbox }: SubscriptionRow): void {
+  #allowRepeats(subscription: SubscriptionRow): void {
+    const { id, ordering } = subscription;
     const { mayRepeat } = this.watch(id);
-    const due = outbox.filter(({ dueAtMs }) => (dueAtMs ?? 0) <= this.#world.postgresMs);
+    const due = unmarked(subscription).filter(
+      ({ dueAtMs }) => (dueAtMs ?? 0) <= this.#world.postgresMs,
+    );
+    // One more, because a head that becomes due in this moment counts here and not there.
     for (const lane of Map.groupBy(due, (row) => laneOf(ordering, row)).values())
-      for (const { sequence } of lane.slice(0, MAY_REPEAT)) mayRepeat.add(sequence);
+      for (const { sequence } of lane.slice(0, MAY_REPEAT + 1)) mayRepeat.add(sequence);
   }
 
   /** Every attempt in the tables is one that was committed, which is held against its POST. */

@@ -61,7 +61,7 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
         return real(actor, event, now);
       });
     },
-    breaks: ["prompt", "punctual", "no starvation", "no loss"],
+    breaks: ["possible repeats told", "prompt", "punctual", "no starvation", "no loss"],
   },
   {
     name: "unsafe-start",
@@ -73,7 +73,7 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
         return real(send, actor, { isSafe: true, now });
       });
     },
-    breaks: ["one owner"],
+    breaks: ["nothing after settled", "one owner"],
   },
   {
     name: "slow-look-up",
@@ -175,7 +175,7 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   },
   {
     name: "crowded-out",
-    seed: 2360,
+    seed: 340,
     bug: "Slow reviews with a long queue keep the other reviews from being read.",
     async grow() {
       const { decideLoad } = await import("../../dispatcher/actor/load.ts");
@@ -197,7 +197,7 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
         return effects.filter((effect) => !isSleep(effect));
       });
     },
-    breaks: ["punctual", "prompt"],
+    breaks: ["possible repeats told", "punctual", "prompt"],
   },
   {
     name: "joined-wait",

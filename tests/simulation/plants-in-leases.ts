@@ -105,8 +105,8 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
     bug: "Only the lanes that the first load shows are taken for sent from by the dead.",
     async grow() {
       const { inherit } = await import("../../dispatcher/actor/inheritance.ts");
-      replaceFunction(inherit, (real) => (inheritance, lane, entry) => {
-        if (inheritance.lanes.size < 2) real(inheritance, lane, entry);
+      replaceFunction(inherit, (real) => (inheritance, entry) => {
+        if (inheritance.lanes.size < 2) real(inheritance, entry);
       });
     },
     breaks: ["possible repeats told"],
@@ -120,7 +120,7 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
       replaceFunction(
         inherit,
         () =>
-          ({ marked }, _, { sequence }) =>
+          ({ marked }, { sequence }) =>
             void marked.add(sequence),
       );
     },

@@ -82,7 +82,7 @@ export const NO_FAULTS: Faults = {
 /** A quarter of the runs is calm: there the schedule has to be kept to the millisecond. */
 export function drawSettings(random: Prng): Settings {
   const slow = random.chance(0.05);
-  return {
+  const drawn = {
     processes: random.int(1, 3),
     retryDelaysMs: drawDelays(random, slow),
     activeMs: slow ? random.between(200_000, 900_000) : random.between(15_000, 60_000),
@@ -97,6 +97,9 @@ export function drawSettings(random: Prng): Settings {
     faults: random.chance(0.25) ? { ...NO_FAULTS, join: drawJoins(random) } : drawFaults(random),
     limits: random.chance(0.2) ? drawLimits(random) : LIMITS,
   };
+  // Two requests at a time take longer for a flood than a run lasts.
+  if (drawn.limits === LIMITS) return drawn;
+  return { ...drawn, eventsPerWrite: Math.min(drawn.eventsPerWrite, 8) };
 }
 
 /** Bounds that a few subscriptions reach: then most wait for their turn, known by name alone. */

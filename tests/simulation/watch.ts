@@ -71,6 +71,8 @@ export interface Watch {
   readonly recorded: Set<string>;
   /** The entries that a dead holder of the shard may have sent, and a record may say so of. */
   readonly mayRepeat: Set<number>;
+  /** The attempts of which a record said so. */
+  readonly told: Set<string>;
   /** When a holder of its shard was last buried, and whether it was active then. */
   buriedMs: number;
   wasActive: boolean;
@@ -106,6 +108,7 @@ export function createWatch(): Watch {
     dispatched: new Set(),
     recorded: new Set(),
     mayRepeat: new Set(),
+    told: new Set(),
     buriedMs: Number.POSITIVE_INFINITY,
     wasActive: true,
     window: undefined,
