@@ -9,8 +9,8 @@ import { SIMULATION_TIMEOUT_MS, testSeeds } from "../support/seeds.ts";
 const PLANT_SEEDS = 1_000;
 
 describe("the dispatcher under a virtual clock", () => {
-  // About two minutes of one core; `bun run simulate --seeds 10000` runs more.
-  testSeeds({ seeds: 3_000, block: 100 });
+  // Two minutes of two cores, so that the whole suite stays below ten; `bun run simulate --seeds 10000` runs more.
+  testSeeds({ seeds: 800, block: 100 });
 });
 
 describe("a bug put in on purpose is found", () => {
