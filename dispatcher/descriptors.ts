@@ -5,8 +5,10 @@ import { LIMITS, type Limits } from "./delivery/limits.ts";
 
 /** Descriptors for the stores, the resolver, metrics, logs and whatever is opened for a moment. */
 const OWN = 128;
-/** Connections that idle, for each request that may be under way. */
+/** Connections that idle, for each request that may be under way, where descriptors are few. */
 const IDLE_SHARE = 0.5;
+/** As many as there are actors: a subscription that goes on finds its connection open. */
+const MAX_IDLE = LIMITS.actors;
 /** With fewer requests at once for each of both kinds of hosts a dispatcher is of no use. */
 const MIN_REQUESTS = 32;
 
@@ -29,7 +31,9 @@ export function budgetOf(descriptors: number): Budget | undefined {
   if (descriptors < MIN_DESCRIPTORS) return undefined;
   const affordable = Math.floor((descriptors - OWN) / (2 * (1 + IDLE_SHARE)));
   const requests = Math.min(LIMITS.requests, affordable);
-  return { limits: { ...LIMITS, requests }, maxIdle: Math.floor(2 * requests * IDLE_SHARE) };
+  // What idles may use what no request can.
+  const spare = descriptors - OWN - 2 * requests;
+  return { limits: { ...LIMITS, requests }, maxIdle: Math.min(MAX_IDLE, spare) };
 }
 
 /** How many descriptors this process may have. */

@@ -34,6 +34,16 @@ interface ForHost {
   readonly waiting: Waiting;
 }
 
+/** What waits for the slots of one kind. */
+interface Line {
+  readonly isSwift: boolean;
+  /** By host; the hosts in the order of their turns. */
+  readonly byHost: Map<string, Waiting[]>;
+  /** Made ready, to start before all others. */
+  ready: ForHost[];
+  preparing: number;
+}
+
 /**
  * Shares the requests out fairly: hosts that wait take turns, and within a host it is first come, first served. Hosts
  * that are known to be swift have slots of their own, and a request to them that turns out to be slow gives up its
@@ -48,11 +58,10 @@ export class Slots {
   readonly #slow = new Set<Slot>();
   readonly #runningPerHost = new Map<string, number>();
   readonly #swiftHosts = new Set<string>();
-  readonly #waiting = new Map<string, Waiting[]>();
+  /** Apart, so that a free slot is found without a look at all the hosts that it is not for. */
+  readonly #swiftLine = createLine(true);
+  readonly #slowLine = createLine(false);
   #waitingCount = 0;
-  /** Made ready, to start before all others. */
-  #ready: ForHost[] = [];
-  #preparing = 0;
   #looking = false;
 
   constructor(clock: Clock, limits: Limits) {
@@ -62,10 +71,11 @@ export class Slots {
 
   /** Starts it once there is room; its slot must be released when the request has ended. */
   acquire(host: string, waiting: Waiting): void {
-    const queue = this.#waiting.get(host);
+    const { byHost } = this.#lineOf(host);
+    const queue = byHost.get(host);
     if (queue === undefined && this.#hasRoom(host) && waiting.isReady())
       return this.#begin(host, waiting);
-    if (queue === undefined) this.#waiting.set(host, [waiting]);
+    if (queue === undefined) byHost.set(host, [waiting]);
     else queue.push(waiting);
     this.#waitingCount += 1;
     if (this.#hasRoom(host)) this.#startWaiting();
@@ -75,7 +85,7 @@ export class Slots {
   /** The crowd in which a request to this host would have to wait by its name alone. */
   crowdOf(host: string): string | undefined {
     const { waitingPerHost, waitingSlow } = this.#limits;
-    if ((this.#waiting.get(host)?.length ?? 0) >= waitingPerHost) return host;
+    if (this.#countWaiting(host) >= waitingPerHost) return host;
     const isCrowded = !this.#swiftHosts.has(host) && this.#waitingCount >= waitingSlow;
     return isCrowded ? SLOW_CROWD : undefined;
   }
@@ -85,22 +95,24 @@ export class Slots {
     const { waitingPerHost, waitingSlow } = this.#limits;
     if (this.#paused) return false;
     if (crowd === SLOW_CROWD) return this.#waitingCount < waitingSlow / 2;
-    return (this.#waiting.get(crowd)?.length ?? 0) < waitingPerHost / 2;
+    return this.#countWaiting(crowd) < waitingPerHost / 2;
   }
 
   /** Cancels the requests of a shard that wait. */
   withdraw(shard: number): void {
     const withdrawn: Waiting[] = [];
-    for (const [host, queue] of this.#waiting) {
-      const left = queue.filter((one) => one.shard !== shard);
-      if (left.length === queue.length) continue;
-      withdrawn.push(...queue.filter((one) => one.shard === shard));
-      this.#waitingCount -= queue.length - left.length;
-      if (left.length > 0) this.#waiting.set(host, left);
-      else this.#waiting.delete(host);
+    for (const line of [this.#swiftLine, this.#slowLine]) {
+      for (const [host, queue] of line.byHost) {
+        const left = queue.filter((one) => one.shard !== shard);
+        if (left.length === queue.length) continue;
+        withdrawn.push(...queue.filter((one) => one.shard === shard));
+        this.#waitingCount -= queue.length - left.length;
+        if (left.length > 0) line.byHost.set(host, left);
+        else line.byHost.delete(host);
+      }
+      for (const { waiting } of line.ready) if (waiting.shard === shard) withdrawn.push(waiting);
+      line.ready = line.ready.filter(({ waiting }) => waiting.shard !== shard);
     }
-    for (const { waiting } of this.#ready) if (waiting.shard === shard) withdrawn.push(waiting);
-    this.#ready = this.#ready.filter(({ waiting }) => waiting.shard !== shard);
     for (const one of withdrawn) one.cancel();
   }
 
@@ -110,7 +122,7 @@ export class Slots {
     const left = (this.#runningPerHost.get(host) ?? 1) - 1;
     if (left > 0) this.#runningPerHost.set(host, left);
     else this.#runningPerHost.delete(host);
-    if (this.#isOld(slot)) this.#swiftHosts.delete(host);
+    if (this.#isOld(slot)) this.#callSlow(host);
     else this.#callSwift(host);
     this.#startWaiting();
   }
@@ -131,10 +143,12 @@ export class Slots {
     this.#swift.clear();
     this.#slow.clear();
     this.#runningPerHost.clear();
-    this.#waiting.clear();
+    for (const line of [this.#swiftLine, this.#slowLine]) {
+      line.byHost.clear();
+      line.ready = [];
+      line.preparing = 0;
+    }
     this.#waitingCount = 0;
-    this.#ready = [];
-    this.#preparing = 0;
   }
 
   /** How many more requests to a host of this speed may start. */
@@ -158,17 +172,23 @@ export class Slots {
   }
 
   #startWaiting(): void {
-    this.#startReady();
-    for (const [host, queue] of this.#waiting) {
-      if (this.#paused || (this.#room(true) <= 0 && this.#room(false) <= 0)) return;
+    this.#startLine(this.#swiftLine);
+    this.#startLine(this.#slowLine);
+  }
+
+  #startLine(line: Line): void {
+    this.#startReady(line);
+    for (const [host, queue] of line.byHost) {
+      if (this.#paused || this.#room(line.isSwift) <= 0) return;
       if (!this.#hasRoom(host)) continue;
       const [first] = queue;
       const isReady = first === undefined || first.isReady();
-      if (!isReady && !this.#mayPrepare(host)) continue;
+      // All room is promised to those that are made ready.
+      if (!isReady && !this.#mayPrepare(line)) return;
       // The host goes to the end of the line, so that the next slot goes to another one.
-      this.#waiting.delete(host);
+      line.byHost.delete(host);
       queue.shift();
-      if (queue.length > 0) this.#waiting.set(host, queue);
+      if (queue.length > 0) line.byHost.set(host, queue);
       if (first === undefined) continue;
       this.#waitingCount -= 1;
       if (isReady) this.#begin(host, first);
@@ -176,27 +196,29 @@ export class Slots {
     }
   }
 
-  #startReady(): void {
+  #startReady(line: Line): void {
+    if (line.ready.length === 0) return;
     const blocked: ForHost[] = [];
-    for (let one = this.#ready.shift(); one !== undefined; one = this.#ready.shift()) {
+    for (let one = line.ready.shift(); one !== undefined; one = line.ready.shift()) {
       if (!this.#hasRoom(one.host)) blocked.push(one);
       else if (one.waiting.isReady()) this.#begin(one.host, one.waiting);
       else this.#prepare(one.host, one.waiting);
     }
-    this.#ready = [...blocked, ...this.#ready];
+    line.ready = [...blocked, ...line.ready];
   }
 
   /** So many are made ready as will soon start, because they do not stay ready for long. */
-  #mayPrepare(host: string): boolean {
-    const room = this.#room(this.#swiftHosts.has(host));
-    return this.#preparing + this.#ready.length < room + READY_AHEAD;
+  #mayPrepare({ isSwift, preparing, ready }: Line): boolean {
+    return preparing + ready.length < this.#room(isSwift) + READY_AHEAD;
   }
 
   #prepare(host: string, waiting: Waiting): void {
-    this.#preparing += 1;
+    const line = this.#lineOf(host);
+    line.preparing += 1;
     waiting.prepare((wants) => {
-      this.#preparing -= 1;
-      if (wants) this.#ready.push({ host, waiting });
+      line.preparing -= 1;
+      // Meanwhile the host may have become swift or slow.
+      if (wants) this.#lineOf(host).ready.push({ host, waiting });
       this.#startWaiting();
     });
   }
@@ -207,8 +229,22 @@ export class Slots {
 
   #callSwift(host: string): void {
     if (this.#swiftHosts.has(host)) return;
-    if (this.#swiftHosts.size >= MAX_SWIFT_HOSTS) this.#swiftHosts.clear();
+    if (this.#swiftHosts.size >= MAX_SWIFT_HOSTS)
+      for (const one of this.#swiftHosts) this.#callSlow(one);
     this.#swiftHosts.add(host);
+    moveTo(this.#swiftLine, this.#slowLine, host);
+  }
+
+  #callSlow(host: string): void {
+    if (this.#swiftHosts.delete(host)) moveTo(this.#slowLine, this.#swiftLine, host);
+  }
+
+  #lineOf(host: string): Line {
+    return this.#swiftHosts.has(host) ? this.#swiftLine : this.#slowLine;
+  }
+
+  #countWaiting(host: string): number {
+    return this.#lineOf(host).byHost.get(host)?.length ?? 0;
   }
 
   /** Finds out which requests are slow, for as long as others wait. */
@@ -221,10 +257,22 @@ export class Slots {
         if (!this.#isOld(slot)) break;
         this.#swift.delete(slot);
         this.#slow.add(slot);
-        this.#swiftHosts.delete(slot.host);
+        this.#callSlow(slot.host);
       }
       this.#startWaiting();
       this.#lookLater();
     });
   }
+}
+
+function createLine(isSwift: boolean): Line {
+  return { isSwift, byHost: new Map(), ready: [], preparing: 0 };
+}
+
+/** The host's turn comes last there. */
+function moveTo(line: Line, from: Line, host: string): void {
+  const queue = from.byHost.get(host);
+  if (queue === undefined) return;
+  from.byHost.delete(host);
+  line.byHost.set(host, queue);
 }

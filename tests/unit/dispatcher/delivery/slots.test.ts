@@ -16,10 +16,12 @@ let cancelled: string[];
 let prepared: ((wants: boolean) => void)[];
 /** Whether what waits may start as it is. */
 let fresh: boolean;
+/** How often that was asked. */
+let asked: number;
 beforeEach(() => {
   clock = createFakeClock();
   slots = new Slots(clock, limits);
-  [started, running, cancelled, prepared, fresh] = [[], [], [], [], true];
+  [started, running, cancelled, prepared, fresh, asked] = [[], [], [], [], true, 0];
   slots.resume();
 });
 
@@ -28,7 +30,10 @@ function acquire(host: string, count = 1, shard = 0): void {
     let isReady = fresh;
     slots.acquire(host, {
       shard,
-      isReady: () => isReady,
+      isReady: () => {
+        asked += 1;
+        return isReady;
+      },
       prepare: (done) =>
         void prepared.push((wants) => {
           isReady = true;
@@ -191,4 +196,21 @@ describe("a crowd", () => {
     for (let host = 0; host < 12; host++) acquire(`h${host}`);
     expect([slots.crowdOf("other"), slots.crowdOf("well")]).toEqual([SLOW_CROWD, undefined]);
   });
+});
+
+test("no host is asked again and again while as many are made ready as there is room for", () => {
+  fresh = false;
+  for (let host = 0; host < 500; host++) acquire(`h${host}`);
+  expect(asked).toBeLessThan(2_000);
+});
+
+test("slow hosts that are made ready keep no swift one from it", () => {
+  const slow = Array.from({ length: 100 }, (_, n) => `s${n}`);
+  callSwift("swift");
+  fresh = false;
+  for (const host of slow) acquire(host);
+  prepared = [];
+  acquire("swift");
+  prepared[0]?.(true);
+  expect(started).toEqual(["swift"]);
 });
