@@ -4,6 +4,7 @@ import type { CommitResult } from "../../dispatcher/store/attempt-queries.ts";
 import type { Monitor } from "./monitor.ts";
 import { SqlError, type Session } from "./network.ts";
 import {
+  entryOf,
   settle,
   type AttemptRow,
   type DispatcherRow,
@@ -99,7 +100,7 @@ function moveEntries(commit: Commit, nowMs: number): Settled[] {
     const isRepeat = subscription.attempts.has(record.id);
     const dueAtMs = dueAt(record, commit.monotonicMs, nowMs);
     if (!isRepeat) subscription.attempts.set(record.id, attemptRow(record, dueAtMs));
-    const entry = subscription.outbox.find((row) => row.sequence === record.sequence);
+    const entry = entryOf(subscription.outbox, record.sequence);
     const marked = subscription.mark?.through ?? 0;
     const moves = entry?.attempt === record.attempt && entry.sequence > marked;
     monitor.committing({ dispatcherId, record, subscription, moves, isRepeat, dueAtMs });

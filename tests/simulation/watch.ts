@@ -69,6 +69,9 @@ export interface Watch {
   readonly dispatched: Set<string>;
   /** The records that were committed, by id. */
   readonly recorded: Set<string>;
+  /** How many attempts in the tables were held against them, and the others. */
+  checked: number;
+  unchecked: Iterator<string, undefined> | undefined;
   /** The entries that a dead holder of the shard may have sent, and a record may say so of. */
   readonly mayRepeat: Set<number>;
   /** The attempts of which a record said so. */
@@ -107,6 +110,8 @@ export function createWatch(): Watch {
     expected: new Set(),
     dispatched: new Set(),
     recorded: new Set(),
+    checked: 0,
+    unchecked: undefined,
     mayRepeat: new Set(),
     told: new Set(),
     buriedMs: Number.POSITIVE_INFINITY,
