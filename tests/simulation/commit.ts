@@ -50,7 +50,7 @@ export async function commitAttempts(commit: Commit, session: Session): Promise<
       await session.pass(world.random.latency(2, 30));
     const settled = moveEntries(commit, nowMs);
     const disabled = countFailures(world, settled);
-    world.trace(dispatcherId, `commits ${records.map(describe).join(", ")}`);
+    if (world.traced) world.trace(dispatcherId, `commits ${records.map(describe).join(", ")}`);
     return { fenced: false, inactive: [...inactive, ...disabled], disabled };
   } finally {
     lease.holders -= 1;

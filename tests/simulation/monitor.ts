@@ -75,8 +75,10 @@ export class Monitor {
       outcome: undefined,
     };
     this.#world.posts += 1;
-    const what = `${id}#${entry.sequence}/${attempt} ${eventId}, settings ${version}`;
-    this.#world.trace(process.name, `POST ${what}`);
+    if (this.#world.traced) {
+      const what = `${id}#${entry.sequence}/${attempt} ${eventId}, settings ${version}`;
+      this.#world.trace(process.name, `POST ${what}`);
+    }
     const watch = this.watch(id);
     checkPost({ world: this.#world, tables: this.#tables, watch }, post);
     this.#remember(watch, post);
@@ -122,6 +124,7 @@ export class Monitor {
     if (outcome === "accepted") tellAccepted(watch, post);
     if (outcome === "accepted" && post.leftMs === undefined)
       this.#world.violate("no invented answer", `${id}: to what never left`, id);
+    if (!this.#world.traced) return;
     const what = `${id}#${post.entry.sequence}/${post.attempt} ${outcome}`;
     this.#world.trace(post.process.name, `answer ${what}`);
   }
@@ -141,7 +144,8 @@ export class Monitor {
       // One more entry may wait for its slot.
       if (queued + limit > MAX_QUEUED + 1)
         this.#world.violate("bounded memory", `${id}: ${queued} queued, ${limit} more asked`, id);
-      this.#world.trace(process.name, `loads ${limit} of ${id} after ${after}`);
+      if (this.#world.traced)
+        this.#world.trace(process.name, `loads ${limit} of ${id} after ${after}`);
     }
   }
 

@@ -60,7 +60,7 @@ export interface Watch {
   /** When the last POST ended or the last outcome was committed. */
   progressMs: number;
   /** The same by lane; and when all requests that a subscription may have at once were last under way. */
-  readonly laneProgressMs: Map<string, number>;
+  readonly laneProgressMs: Map<LaneKey, number>;
   crowdedMs: number;
   /** The same for its tests. */
   testsCrowdedMs: number;
@@ -135,7 +135,10 @@ export function shareLane(
   return ordering === "subscription" || a.reviewId === b.reviewId;
 }
 
-export function laneOf(ordering: Ordering, entry: OutboxRow): string {
+/** A test, all entries together, or those of a review or of none. */
+export type LaneKey = `test ${number}` | "main" | number | null;
+
+export function laneOf(ordering: Ordering, entry: OutboxRow): LaneKey {
   if (entry.isTest) return `test ${entry.sequence}`;
-  return ordering === "subscription" ? "main" : `review ${entry.reviewId}`;
+  return ordering === "subscription" ? "main" : entry.reviewId;
 }
