@@ -232,13 +232,7 @@ export class Holdings {
   async #giveUp(surplus: number): Promise<void> {
     this.#choose(surplus - this.#closed.size - this.#releasing.size);
     this.#close();
-    const busy = this.#listener.busyShards();
-    for (const [shard, claim] of this.#shards) {
-      if (!this.#closed.has(shard) || busy.has(shard)) continue;
-      this.#releasing.set(shard, this.#asLeft(shard, claim));
-      this.#shards.delete(shard);
-      this.#closed.delete(shard);
-    }
+    if (this.#closed.size > 0) this.#letGo();
     if (this.#releasing.size === 0) return;
     const released = new Map(this.#releasing);
     await this.#deps.leases.release(this.#id, released);
@@ -246,13 +240,24 @@ export class Holdings {
     this.#deps.log.info("shards.released", { shards: released.size, owned: this.#shards.size });
   }
 
+  #letGo(): void {
+    const busy = this.#listener.busyShards();
+    for (const [shard, claim] of this.#shards) {
+      if (!this.#closed.has(shard) || busy.has(shard)) continue;
+      this.#releasing.set(shard, this.#asLeft(shard, claim));
+      this.#shards.delete(shard);
+      this.#closed.delete(shard);
+    }
+  }
+
   /** Marks so many shards as leaving: first those that are already marked, then the last ones of the others. */
   #choose(count: number): void {
+    if (count <= 0) return this.#leaving.clear();
     const nowMs = this.#deps.clock.monotonicMs();
     const others = [...this.#shards.keys()].filter(
       (shard) => !this.#leaving.has(shard) && !this.#closed.has(shard),
     );
-    const chosen = [...this.#leaving.keys(), ...others.toReversed()].slice(0, Math.max(0, count));
+    const chosen = [...this.#leaving.keys(), ...others.toReversed()].slice(0, count);
     const since = chosen.map((shard) => [shard, this.#leaving.get(shard) ?? nowMs] as const);
     this.#leaving.clear();
     for (const [shard, sinceMs] of since) this.#leaving.set(shard, sinceMs);

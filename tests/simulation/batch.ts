@@ -3,7 +3,14 @@ import { nextBatchAt } from "../../dispatcher/actor/decide.ts";
 import type { DispatchStore } from "../../dispatcher/store/store.ts";
 import type { Monitor } from "./monitor.ts";
 import type { Session } from "./network.ts";
-import type { HistoryRow, OutboxRow, SubscriptionRow, Tables, WindowRow } from "./tables.ts";
+import {
+  append,
+  type HistoryRow,
+  type OutboxRow,
+  type SubscriptionRow,
+  type Tables,
+  type WindowRow,
+} from "./tables.ts";
 import { EPOCH_MS, type World } from "./world.ts";
 
 interface BatchDeps {
@@ -64,8 +71,9 @@ async function dispatch(
   // The real statement holds the row of the subscription, and a disabling waits for it. Here the disabling wins.
   if (!subscription.open || subscription.state !== "active") return NOTHING;
   const entries = toEntries(world, subscription, taken);
-  subscription.batch = subscription.batch.filter((event) => !taken.includes(event));
-  subscription.outbox.push(...entries);
+  const gone = new Set(taken);
+  subscription.batch = subscription.batch.filter((event) => !gone.has(event));
+  append(subscription, entries);
   subscription.lastSequence += entries.length;
   world.trace(batch.dispatcherId, `dispatches ${entries.length} events of ${subscription.id}`);
   monitor.dispatched(subscription, entries, window.id);
@@ -82,13 +90,14 @@ function windowOf(subscription: SubscriptionRow, { id, now }: Batch): WindowRow 
   const { nextBatchAtMs, window } = subscription;
   if (nextBatchAtMs === null) return undefined;
   if (window !== undefined || nextBatchAtMs > now.getTime()) return window;
-  const through = Math.max(0, ...visibleEvents(subscription).map((event) => event.id));
+  let through = 0;
+  for (const event of visibleEvents(subscription)) through = Math.max(through, event.id);
   return { id, openedAtMs: now.getTime(), through, reviewId: null };
 }
 
 /** The events that a window takes: all that wait, whenever they were recorded. */
-export function visibleEvents({ batch }: SubscriptionRow): HistoryRow[] {
-  return [...batch];
+export function visibleEvents({ batch }: SubscriptionRow): readonly HistoryRow[] {
+  return batch;
 }
 
 function closeWindow(
@@ -117,9 +126,14 @@ export function chunkOf(
   const firstOf = new Map<number | null, number>();
   for (const { reviewId, id } of left)
     firstOf.set(reviewId, Math.min(id, firstOf.get(reviewId) ?? id));
-  const first = ({ reviewId }: HistoryRow) =>
-    reviewId === begun ? 0 : (firstOf.get(reviewId) ?? 0);
-  return left.toSorted((a, b) => first(a) - first(b) || a.id - b.id).slice(0, limit);
+  if (firstOf.has(begun)) firstOf.set(begun, 0);
+  const taken: HistoryRow[] = [];
+  for (const [review] of [...firstOf].toSorted(([, a], [, b]) => a - b)) {
+    if (taken.length >= limit) break;
+    const own = left.filter(({ reviewId }) => reviewId === review);
+    taken.push(...own.toSorted((a, b) => a.id - b.id));
+  }
+  return taken.slice(0, limit);
 }
 
 function toEntries(

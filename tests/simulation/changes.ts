@@ -1,6 +1,7 @@
 import { nextBatchAt } from "../../dispatcher/actor/decide.ts";
 import type { Session } from "./network.ts";
 import {
+  append,
   newSubscription,
   skipQueued,
   type OutboxRow,
@@ -166,7 +167,7 @@ export class Changes {
     const { world } = this.#deps;
     const { eventId, isTest, reviewId, round, recordedAtMs } = entry;
     const sequence = ++target.lastSequence;
-    target.outbox.push({
+    const row: OutboxRow = {
       sequence,
       eventId,
       isTest,
@@ -177,7 +178,8 @@ export class Changes {
       attempt: 1,
       dueAtMs: null,
       visibleMs: world.nowMs,
-    });
+    };
+    append(target, [row]);
     const what = isTest ? "a test" : `${eventId} again`;
     world.trace("api", `commits ${target.id}#${sequence}, ${what}`);
   }

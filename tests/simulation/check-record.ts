@@ -26,9 +26,10 @@ const REORDER_EXCUSE_MS = 60_000;
 /** Of the record of a POST: there was such a POST, the decision follows from it, and its entry was still there. */
 export function checkRecord(deps: CheckDeps, commit: Commit): void {
   const { record, subscription, moves, isRepeat, dispatcherId } = commit;
-  const which = `${dispatcherId} commits ${subscription.id}#${record.sequence}/${record.attempt}`;
-  const say = (invariant: string, what: string) =>
+  const say = (invariant: string, what: string) => {
+    const which = `${dispatcherId} commits ${subscription.id}#${record.sequence}/${record.attempt}`;
     deps.world.violate(invariant, `${which} ${record.decision.kind} ${what}`, subscription.id);
+  };
   if (!deps.tables.dispatchers.has(dispatcherId)) say("fencing", "after it was declared dead");
   const post = findPost(deps, commit);
   // An attempt that failed before its first byte left was one all the same.
@@ -57,9 +58,11 @@ function isEnd({ decision }: AttemptRecord): boolean {
 /** Whether an entry before it in its lane is not settled. */
 function overtakes({ record, subscription }: Commit, { entry, ordering }: Post): boolean {
   if (entry.isTest) return false;
-  return unmarked(subscription).some(
-    (row) => row.sequence < record.sequence && !row.isTest && shareLane(ordering, row, entry),
-  );
+  for (const row of unmarked(subscription)) {
+    if (row.sequence >= record.sequence) break;
+    if (!row.isTest && shareLane(ordering, row, entry)) return true;
+  }
+  return false;
 }
 
 function findPost({ watch }: CheckDeps, { record, dispatcherId }: Commit): Post | undefined {

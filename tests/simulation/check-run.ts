@@ -2,7 +2,7 @@ import { LIMITS } from "../../dispatcher/delivery/limits.ts";
 import type { Cluster } from "./cluster.ts";
 import type { Monitor } from "./monitor.ts";
 import { unmarked, type OutboxRow, type SubscriptionRow, type Tables } from "./tables.ts";
-import { laneOf, type Watch } from "./watch.ts";
+import { laneOf, type LaneKey, type Watch } from "./watch.ts";
 import { EPOCH_MS, type World } from "./world.ts";
 
 interface RunDeps {
@@ -74,7 +74,7 @@ function isUnderWay({ tables }: RunDeps, { inFlight }: Watch): boolean {
 }
 
 function headsOf(subscription: SubscriptionRow): OutboxRow[] {
-  const heads = new Map<string, OutboxRow>();
+  const heads = new Map<LaneKey, OutboxRow>();
   for (const row of unmarked(subscription)) {
     const lane = laneOf(subscription.ordering, row);
     if (!heads.has(lane)) heads.set(lane, row);
@@ -103,7 +103,7 @@ export function checkEnd({ world, tables, monitor }: RunDeps): void {
 /** First arrivals follow the commits, in each lane. */
 function checkArrivals(world: World, subscription: SubscriptionRow, watch: Watch): void {
   const ordering = watch.reorderedMs > 0 ? "review" : subscription.ordering;
-  const latest = new Map<string, { sequence: number; atMs: number }>();
+  const latest = new Map<LaneKey, { sequence: number; atMs: number }>();
   const rows = [...subscription.settled.values()].toSorted((a, b) => a.sequence - b.sequence);
   for (const row of rows) {
     const atMs = watch.firstAccepted.get(row.sequence);

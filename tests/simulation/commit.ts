@@ -4,6 +4,7 @@ import type { CommitResult } from "../../dispatcher/store/attempt-queries.ts";
 import type { Monitor } from "./monitor.ts";
 import { SqlError, type Session } from "./network.ts";
 import {
+  entryOf,
   settle,
   type AttemptRow,
   type DispatcherRow,
@@ -49,7 +50,7 @@ export async function commitAttempts(commit: Commit, session: Session): Promise<
       await session.pass(world.random.latency(2, 30));
     const settled = moveEntries(commit, nowMs);
     const disabled = countFailures(world, settled);
-    world.trace(dispatcherId, `commits ${records.map(describe).join(", ")}`);
+    if (world.traced) world.trace(dispatcherId, `commits ${records.map(describe).join(", ")}`);
     return { fenced: false, inactive: [...inactive, ...disabled], disabled };
   } finally {
     lease.holders -= 1;
@@ -99,7 +100,7 @@ function moveEntries(commit: Commit, nowMs: number): Settled[] {
     const isRepeat = subscription.attempts.has(record.id);
     const dueAtMs = dueAt(record, commit.monotonicMs, nowMs);
     if (!isRepeat) subscription.attempts.set(record.id, attemptRow(record, dueAtMs));
-    const entry = subscription.outbox.find((row) => row.sequence === record.sequence);
+    const entry = entryOf(subscription.outbox, record.sequence);
     const marked = subscription.mark?.through ?? 0;
     const moves = entry?.attempt === record.attempt && entry.sequence > marked;
     monitor.committing({ dispatcherId, record, subscription, moves, isRepeat, dueAtMs });

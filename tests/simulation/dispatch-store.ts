@@ -10,6 +10,7 @@ import type { Monitor } from "./monitor.ts";
 import type { Network, Server } from "./network.ts";
 import type { Process } from "./process.ts";
 import {
+  indexFrom,
   settleChunk,
   unmarked,
   type OutboxRow,
@@ -82,7 +83,8 @@ function createMarks({ network, postgres: server, tables, world }: StoreDeps, pr
       ask("end mark", () => {
         const target = tables.subscription(mark.subscriptionId);
         const isSame = target.mark?.through === mark.through;
-        if (isSame && target.outbox.every((row) => row.sequence > mark.through))
+        const [first] = target.outbox;
+        if (isSame && (first === undefined || first.sequence > mark.through))
           target.mark = undefined;
       }),
   };
@@ -133,13 +135,15 @@ function nextEntries(tables: Tables, request: LoadRequest): Entry[] {
   const subscription = tables.subscription(request.id);
   if (subscription.state !== "active") return [];
   const outbox = unmarked(subscription);
-  const entries = outbox
-    .filter((row) => !row.isTest && row.sequence > request.after)
-    .filter((row) => !request.exceptReviews.includes(row.reviewId))
-    .slice(0, request.limit);
-  return [...entries, ...nextTests(outbox)]
-    .toSorted((a, b) => a.sequence - b.sequence)
-    .map(toEntry);
+  const entries: OutboxRow[] = [];
+  for (let at = indexFrom(outbox, request.after + 1); entries.length < request.limit; at++) {
+    const row = outbox[at];
+    if (row === undefined) break;
+    if (!row.isTest && !request.exceptReviews.includes(row.reviewId)) entries.push(row);
+  }
+  const tests = nextTests(outbox);
+  if (tests.length === 0) return entries.map(toEntry);
+  return [...entries, ...tests].toSorted((a, b) => a.sequence - b.sequence).map(toEntry);
 }
 
 /** Those that are due first: tests that wait for a retry take no place from the others. */
@@ -215,9 +219,9 @@ export function sweepShards(
 
 /** When one of its lanes may be due; with lanes by review any of them may be. */
 function dueAtMs({ outbox, ordering }: SubscriptionRow, nowMs: number): number {
+  if (ordering === "review") return nowMs;
   const due = (row: OutboxRow) => row.dueAtMs ?? nowMs;
   const main = outbox.find((row) => !row.isTest);
   const tests = outbox.filter((row) => row.isTest).map(due);
-  if (ordering === "review") return nowMs;
   return Math.min(...tests, main === undefined ? Number.POSITIVE_INFINITY : due(main));
 }

@@ -56,9 +56,11 @@ export function createLeases(deps: StoreDeps, process: Process): Leases {
 }
 
 function shardsOf(tables: Tables, holder: string | null): ClaimedShard[] {
-  return tables.owners.flatMap((owner, shard): ClaimedShard[] =>
-    owner === holder ? [[shard, claimOf(tables, shard)]] : [],
-  );
+  const found: ClaimedShard[] = [];
+  tables.owners.forEach((owner, shard) => {
+    if (owner === holder) found.push([shard, claimOf(tables, shard)]);
+  });
+  return found;
 }
 
 export function claimOf({ epochs, orphaned }: Tables, shard: number): Claim {

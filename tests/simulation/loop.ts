@@ -62,10 +62,10 @@ export class Loop {
     let at = 0;
     for (;;) {
       let child = 2 * at + 1;
-      const [left, right] = [heap[child], heap[child + 1]];
-      if (left === undefined) break;
-      let least = left;
-      if (right !== undefined && isBefore(right, left)) {
+      let least = heap[child];
+      const right = heap[child + 1];
+      if (least === undefined) break;
+      if (right !== undefined && isBefore(right, least)) {
         least = right;
         child += 1;
       }

@@ -8,10 +8,13 @@ import { checkLeaving, checkPost, PARALLEL_TESTS } from "./check-post.ts";
 import { checkDispatch, checkRecord } from "./check-record.ts";
 import type { Process } from "./process.ts";
 import {
+  entryOf,
+  indexFrom,
   unmarked,
   type DispatcherRow,
   type HistoryRow,
   type OutboxRow,
+  type SettledRow,
   type SubscriptionRow,
   type Tables,
 } from "./tables.ts";
@@ -72,8 +75,10 @@ export class Monitor {
       outcome: undefined,
     };
     this.#world.posts += 1;
-    const what = `${id}#${entry.sequence}/${attempt} ${eventId}, settings ${version}`;
-    this.#world.trace(process.name, `POST ${what}`);
+    if (this.#world.traced) {
+      const what = `${id}#${entry.sequence}/${attempt} ${eventId}, settings ${version}`;
+      this.#world.trace(process.name, `POST ${what}`);
+    }
     const watch = this.watch(id);
     checkPost({ world: this.#world, tables: this.#tables, watch }, post);
     this.#remember(watch, post);
@@ -110,14 +115,16 @@ export class Monitor {
     post.endedMonotonicMs = post.process.clock.monotonicMs();
     post.outcome = outcome;
     if (watch.inFlight.size >= PARALLEL_REVIEWS) watch.crowdedMs = this.#world.nowMs;
-    const tests = watch.inFlight.values().filter((one) => one.entry.isTest);
-    if ([...tests].length >= PARALLEL_TESTS) watch.testsCrowdedMs = this.#world.nowMs;
+    let tests = 0;
+    for (const one of watch.inFlight) if (one.entry.isTest) tests += 1;
+    if (tests >= PARALLEL_TESTS) watch.testsCrowdedMs = this.#world.nowMs;
     watch.inFlight.delete(post);
     watch.laneProgressMs.set(laneOf(post.ordering, post.entry), this.#world.nowMs);
     watch.progressMs = this.#world.nowMs;
     if (outcome === "accepted") tellAccepted(watch, post);
     if (outcome === "accepted" && post.leftMs === undefined)
       this.#world.violate("no invented answer", `${id}: to what never left`, id);
+    if (!this.#world.traced) return;
     const what = `${id}#${post.entry.sequence}/${post.attempt} ${outcome}`;
     this.#world.trace(post.process.name, `answer ${what}`);
   }
@@ -128,13 +135,17 @@ export class Monitor {
       this.#inheriting(request);
       const last = this.watch(id).lastPosted.get(process.dispatcherId) ?? 0;
       const { outbox } = this.#tables.subscription(id);
-      const queued = outbox.filter(
-        (row) => !row.isTest && row.sequence > last && row.sequence <= after,
-      ).length;
+      let queued = 0;
+      for (let at = indexFrom(outbox, last + 1); at < outbox.length; at++) {
+        const row = outbox[at];
+        if (row === undefined || row.sequence > after) break;
+        if (!row.isTest) queued += 1;
+      }
       // One more entry may wait for its slot.
       if (queued + limit > MAX_QUEUED + 1)
         this.#world.violate("bounded memory", `${id}: ${queued} queued, ${limit} more asked`, id);
-      this.#world.trace(process.name, `loads ${limit} of ${id} after ${after}`);
+      if (this.#world.traced)
+        this.#world.trace(process.name, `loads ${limit} of ${id} after ${after}`);
     }
   }
 
@@ -156,7 +167,7 @@ export class Monitor {
     const watch = this.watch(id);
     watch.progressMs = this.#world.nowMs;
     const { sequence } = commit.record;
-    const entry = commit.subscription.outbox.find((row) => row.sequence === sequence);
+    const entry = entryOf(commit.subscription.outbox, sequence);
     if (entry !== undefined)
       watch.laneProgressMs.set(laneOf(commit.subscription.ordering, entry), this.#world.nowMs);
     checkRecord({ world: this.#world, tables: this.#tables, watch }, commit);
@@ -214,12 +225,16 @@ export class Monitor {
       for (const { sequence } of lane.slice(0, MAY_REPEAT + 1)) mayRepeat.add(sequence);
   }
 
-  /** Every attempt in the tables is one that was committed, which is held against its POST. */
+  /** Every new attempt in the tables is one that was committed, which is held against its POST. */
   checkRecords({ id, attempts }: SubscriptionRow): void {
-    const { recorded } = this.watch(id);
-    for (const attempt of attempts.keys())
-      if (!recorded.has(attempt))
+    const watch = this.watch(id);
+    // Attempts are never deleted, and the iterator goes on where it stopped as long as it has not come to its end.
+    watch.unchecked ??= attempts.keys();
+    for (; watch.checked < attempts.size; watch.checked++) {
+      const attempt = watch.unchecked.next().value ?? "";
+      if (!watch.recorded.has(attempt))
         this.#world.violate("no invented record", `${attempt} of ${id} is of no POST`, id);
+    }
   }
 
   enabled(id: string): void {
@@ -282,12 +297,14 @@ function findEntry(
   watch: Watch,
 ): OutboxRow | undefined {
   const { skippedThrough } = watch;
-  const isOf = (row: OutboxRow) => row.eventId === eventId;
-  const unsettled =
-    subscription.outbox.find((row) => isOf(row) && row.sequence > skippedThrough) ??
-    subscription.outbox.find(isOf);
-  if (unsettled !== undefined) return unsettled;
-  let last: OutboxRow | undefined;
-  for (const row of subscription.settled.values()) if (row.eventId === eventId) last = row;
-  return last;
+  let unsettled: OutboxRow | undefined;
+  let last: SettledRow | undefined;
+  for (const sequence of subscription.sequencesOf.get(eventId) ?? []) {
+    const row = entryOf(subscription.outbox, sequence);
+    if (row !== undefined && sequence > skippedThrough) return row;
+    unsettled ??= row;
+    const settled = subscription.settled.get(sequence);
+    if (settled !== undefined && settled.settledMs >= (last?.settledMs ?? 0)) last = settled;
+  }
+  return unsettled ?? last;
 }

@@ -5,7 +5,7 @@ import { replaceFunction, replaceMethod } from "./replace.ts";
 export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   {
     name: "endless-closing",
-    seed: 499,
+    seed: 596,
     bug: "A shard that is to go waits for whatever hangs in it, and so does all else in it.",
     async grow() {
       const { Sender } = await import("../../dispatcher/delivery/sender.ts");
@@ -15,7 +15,7 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   },
   {
     name: "retry-from-start",
-    seed: 1,
+    seed: 2,
     bug: "The delay of a retry counts from the start of the failed attempt.",
     async grow() {
       const { recordAttempt } = await import("../../dispatcher/delivery/record.ts");
@@ -39,7 +39,7 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   },
   {
     name: "ahead-of-failure",
-    seed: 1,
+    seed: 2,
     bug: "An actor sends the next entry before a failure is committed.",
     async grow() {
       const { takeDecision } = await import("../../dispatcher/actor/lane.ts");
@@ -52,7 +52,7 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   },
   {
     name: "lost-wanted",
-    seed: 805,
+    seed: 1184,
     bug: "A wake that comes during a load is dropped.",
     async grow() {
       const { step } = await import("../../dispatcher/actor/step.ts");
@@ -65,7 +65,7 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   },
   {
     name: "unsafe-start",
-    seed: 497,
+    seed: 550,
     bug: "A process that stood still sends before it looks at its lease.",
     async grow() {
       const { obstacleTo } = await import("../../dispatcher/delivery/obstacle.ts");
@@ -77,7 +77,7 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   },
   {
     name: "slow-look-up",
-    seed: 1,
+    seed: 3,
     bug: "The lease is looked at before the look-up of the host, and not when the first byte leaves.",
     async grow() {
       const { mayLeave } = await import("../../dispatcher/delivery/obstacle.ts");
@@ -87,7 +87,7 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   },
   {
     name: "stale-settings",
-    seed: 40,
+    seed: 44,
     bug: "What waited for its slot is sent with the settings of long ago.",
     async grow() {
       const { obstacleTo } = await import("../../dispatcher/delivery/obstacle.ts");
@@ -100,7 +100,7 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   },
   {
     name: "stale-load",
-    seed: 55,
+    seed: 111,
     bug: "The answer to a load is used although the queues were thrown away since it began.",
     async grow() {
       const { isOutdated } = await import("../../dispatcher/actor/load.ts");
@@ -116,7 +116,7 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   },
   {
     name: "repeating-load",
-    seed: 410,
+    seed: 436,
     bug: "A load after the ordering changed shows what is under way again.",
     async grow() {
       const { decideLoad } = await import("../../dispatcher/actor/load.ts");
@@ -132,7 +132,7 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   },
   {
     name: "forgotten-test",
-    seed: 16,
+    seed: 22,
     bug: "A test event that was delivered during a load is sent again.",
     async grow() {
       const { hasWork } = await import("../../dispatcher/actor/lane.ts");
@@ -162,7 +162,7 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   },
   {
     name: "full-queue",
-    seed: 2360,
+    seed: 3049,
     bug: "A wake that comes while the queue is full is forgotten when there is room again.",
     async grow() {
       const { decideLoad } = await import("../../dispatcher/actor/load.ts");
@@ -185,7 +185,7 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   },
   {
     name: "unplanned-wait",
-    seed: 131,
+    seed: 1121,
     bug: "An actor that is busy in one lane plans nothing for a retry in another.",
     async grow() {
       const { step } = await import("../../dispatcher/actor/step.ts");
@@ -201,7 +201,7 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   },
   {
     name: "joined-wait",
-    seed: 2,
+    seed: 49,
     bug: "A commit that waits for a row of one subscription is not split: all of it waits.",
     async grow() {
       const { halvesOf } = await import("../../dispatcher/store/commit-line.ts");
@@ -211,7 +211,7 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   },
   {
     name: "lossy-split",
-    seed: 2,
+    seed: 13,
     bug: "A record gets lost when its group is split.",
     async grow() {
       const { halvesOf } = await import("../../dispatcher/store/commit-line.ts");
@@ -246,7 +246,7 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   },
   {
     name: "ghost-actor",
-    seed: 75,
+    seed: 562,
     bug: "An actor that was dropped still hears of the timer that it had set, and goes on beside its successor.",
     async grow() {
       const { Actors } = await import("../../dispatcher/actors.ts");

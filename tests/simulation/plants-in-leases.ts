@@ -22,7 +22,7 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
   },
   {
     name: "lease-by-store-clock",
-    seed: 4,
+    seed: 72,
     bug: "A lease has run out when its last renewal is long ago by the clock of Postgres.",
     async grow() {
       const { Heartbeats } = await import("../../dispatcher/shards/heartbeats.ts");
@@ -36,7 +36,7 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
   },
   {
     name: "walked-dead",
-    seed: 5,
+    seed: 13,
     bug: "The renewal waits for a burial, which walks through all that the dead had to do.",
     async grow() {
       const { createLeases } = await import("./leases.ts");
@@ -89,7 +89,7 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
   },
   {
     name: "untold-repeat",
-    seed: 8,
+    seed: 13,
     bug: "The record of a possible repeat does not say that it is one.",
     async grow() {
       const { recordAttempt } = await import("../../dispatcher/delivery/record.ts");
@@ -101,7 +101,7 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
   },
   {
     name: "unmarked-lanes",
-    seed: 8,
+    seed: 18,
     bug: "Only the lanes that the first load shows are taken for sent from by the dead.",
     async grow() {
       const { inherit } = await import("../../dispatcher/actor/inheritance.ts");
@@ -113,7 +113,7 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
   },
   {
     name: "endless-inheritance",
-    seed: 3,
+    seed: 6,
     bug: "What comes long after a takeover is told as a possible repeat, too.",
     async grow() {
       const { inherit } = await import("../../dispatcher/actor/inheritance.ts");
@@ -142,7 +142,7 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
   },
   {
     name: "own-clock",
-    seed: 8,
+    seed: 11,
     bug: "The clock of the process says when a retry is due.",
     async grow() {
       const { PostgresClock } = await import("../../src/lib/postgres-clock.ts");
@@ -152,7 +152,7 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
   },
   {
     name: "unsafe-after-suspension",
-    seed: 49,
+    seed: 53,
     bug: "A process that was suspended goes by its monotonic clock alone, and sends before it looks at its lease.",
     async grow() {
       const { PostgresClock } = await import("../../src/lib/postgres-clock.ts");

@@ -6,7 +6,7 @@ import { replaceFunction, replaceMethod } from "./replace.ts";
 export const PLANTS_IN_STORES: readonly Plant[] = [
   {
     name: "dropped-fence",
-    seed: 14,
+    seed: 19,
     bug: "A commit does not look whether its dispatcher was declared dead.",
     async grow() {
       const { leaseOf } = await import("./commit.ts");
@@ -35,7 +35,7 @@ export const PLANTS_IN_STORES: readonly Plant[] = [
   },
   {
     name: "blamed-receiver",
-    seed: 4,
+    seed: 12,
     bug: "What did not get past our own proxy counts as a failure of the receiver.",
     async grow() {
       const { Receivers } = await import("./receivers.ts");
@@ -58,7 +58,7 @@ export const PLANTS_IN_STORES: readonly Plant[] = [
   },
   {
     name: "crowded-tests",
-    seed: 1,
+    seed: 89,
     bug: "Tests that wait for a retry keep those that are due from being read.",
     async grow() {
       const { nextTests } = await import("./dispatch-store.ts");
@@ -78,7 +78,7 @@ export const PLANTS_IN_STORES: readonly Plant[] = [
   },
   {
     name: "sequence-at-statement",
-    seed: 9,
+    seed: 13,
     bug: "Sequences are drawn by the statement and not in commit order: `sequence > last` skips what commits late.",
     async grow() {
       const { drawSequences, holdSequences } = await import("./writers.ts");
@@ -119,7 +119,7 @@ export const PLANTS_IN_STORES: readonly Plant[] = [
   },
   {
     name: "unmarked-skip",
-    seed: 2,
+    seed: 4,
     bug: "A skip of a long queue settles its first entries and leaves no mark for the rest.",
     async grow() {
       const { setMark } = await import("./tables.ts");

@@ -81,8 +81,10 @@ export interface SubscriptionRow {
   lastSequence: number;
   /** Whether its row of outbox_sequences is there: entries can be appended. */
   open: boolean;
-  /** In the order of their sequences. */
-  outbox: OutboxRow[];
+  /** In the order of their sequences; `append` and `settle` keep it. */
+  readonly outbox: OutboxRow[];
+  /** All the sequences that an event ever had, in the order in which they were committed. */
+  readonly sequencesOf: Map<string, number[]>;
   readonly settled: Map<number, SettledRow>;
   /** By id. */
   readonly attempts: Map<string, AttemptRow>;
@@ -158,6 +160,7 @@ export function newSubscription(
     lastSequence: 0,
     open: true,
     outbox: [],
+    sequencesOf: new Map(),
     settled: new Map(),
     attempts: new Map(),
     batch: [],
@@ -169,9 +172,39 @@ export function newSubscription(
   };
 }
 
+/** Adds committed entries; a transaction may commit after one that drew later sequences. */
+export function append({ outbox, sequencesOf }: SubscriptionRow, rows: readonly OutboxRow[]): void {
+  const [first] = rows;
+  if (first === undefined) return;
+  const isLate = (outbox.at(-1)?.sequence ?? 0) > first.sequence;
+  for (const row of rows) {
+    outbox.push(row);
+    const known = sequencesOf.get(row.eventId);
+    if (known === undefined) sequencesOf.set(row.eventId, [row.sequence]);
+    else known.push(row.sequence);
+  }
+  if (isLate) outbox.sort((a, b) => a.sequence - b.sequence);
+}
+
+/** Where the first entry of this sequence or a later one stands. */
+export function indexFrom(outbox: readonly OutboxRow[], sequence: number): number {
+  let [low, high] = [0, outbox.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((outbox[middle]?.sequence ?? 0) < sequence) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+export function entryOf(outbox: readonly OutboxRow[], sequence: number): OutboxRow | undefined {
+  const row = outbox[indexFrom(outbox, sequence)];
+  return row?.sequence === sequence ? row : undefined;
+}
+
 /** The entries that no mark settles. */
-export function unmarked({ outbox, mark }: SubscriptionRow): OutboxRow[] {
-  return mark === undefined ? outbox : outbox.filter((row) => row.sequence > mark.through);
+export function unmarked({ outbox, mark }: SubscriptionRow): readonly OutboxRow[] {
+  return mark === undefined ? outbox : outbox.slice(indexFrom(outbox, mark.through + 1));
 }
 
 /** `skipQueued`: few entries at once, the rest by a mark. */
@@ -195,7 +228,8 @@ export function settleChunk(
   { through, reason, settledMs }: MarkRow,
   chunk: number,
 ): { taken: number; last: number | null } {
-  const taken = target.outbox.filter((row) => row.sequence <= through).slice(0, chunk);
+  const marked = indexFrom(target.outbox, through + 1);
+  const taken = target.outbox.slice(0, Math.min(chunk, marked));
   for (const { sequence } of taken)
     settle(target, sequence, { state: "skipped", reason }, settledMs);
   return { taken: taken.length, last: taken.at(-1)?.sequence ?? null };
@@ -208,9 +242,9 @@ export function settle(
   end: End,
   settledMs: number,
 ): SettledRow | undefined {
-  const at = subscription.outbox.findIndex((row) => row.sequence === sequence);
+  const at = indexFrom(subscription.outbox, sequence);
   const row = subscription.outbox[at];
-  if (row === undefined) return undefined;
+  if (row?.sequence !== sequence) return undefined;
   subscription.outbox.splice(at, 1);
   const settled = { ...row, ...end, settledMs };
   subscription.settled.set(sequence, settled);

@@ -60,7 +60,7 @@ export interface Watch {
   /** When the last POST ended or the last outcome was committed. */
   progressMs: number;
   /** The same by lane; and when all requests that a subscription may have at once were last under way. */
-  readonly laneProgressMs: Map<string, number>;
+  readonly laneProgressMs: Map<LaneKey, number>;
   crowdedMs: number;
   /** The same for its tests. */
   testsCrowdedMs: number;
@@ -69,6 +69,9 @@ export interface Watch {
   readonly dispatched: Set<string>;
   /** The records that were committed, by id. */
   readonly recorded: Set<string>;
+  /** How many attempts in the tables were held against them, and the others. */
+  checked: number;
+  unchecked: Iterator<string, undefined> | undefined;
   /** The entries that a dead holder of the shard may have sent, and a record may say so of. */
   readonly mayRepeat: Set<number>;
   /** The attempts of which a record said so. */
@@ -107,6 +110,8 @@ export function createWatch(): Watch {
     expected: new Set(),
     dispatched: new Set(),
     recorded: new Set(),
+    checked: 0,
+    unchecked: undefined,
     mayRepeat: new Set(),
     told: new Set(),
     buriedMs: Number.POSITIVE_INFINITY,
@@ -130,7 +135,10 @@ export function shareLane(
   return ordering === "subscription" || a.reviewId === b.reviewId;
 }
 
-export function laneOf(ordering: Ordering, entry: OutboxRow): string {
+/** A test, all entries together, or those of a review or of none. */
+export type LaneKey = `test ${number}` | "main" | number | null;
+
+export function laneOf(ordering: Ordering, entry: OutboxRow): LaneKey {
   if (entry.isTest) return `test ${entry.sequence}`;
-  return ordering === "subscription" ? "main" : `review ${entry.reviewId}`;
+  return ordering === "subscription" ? "main" : entry.reviewId;
 }

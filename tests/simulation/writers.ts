@@ -1,7 +1,7 @@
 import type { StoreDeps } from "./dispatch-store.ts";
 import type { Session } from "./network.ts";
 import type { Redis } from "./redis.ts";
-import type { HistoryRow, OutboxRow, SubscriptionRow } from "./tables.ts";
+import { append, type HistoryRow, type OutboxRow, type SubscriptionRow } from "./tables.ts";
 
 /** Chance that a transaction fails after its statements. */
 const ROLLBACK = 0.03;
@@ -111,8 +111,7 @@ function insertEntries(
     recordedAtMs: event.recordedAtMs,
     visibleMs: world.nowMs,
   }));
-  target.outbox.push(...rows);
-  target.outbox.sort((a, b) => a.sequence - b.sequence);
+  append(target, rows);
   const [first, last] = [rows[0]?.sequence, rows.at(-1)?.sequence];
   world.trace("api", `commits ${target.id}#${first} to #${last}`);
 }
