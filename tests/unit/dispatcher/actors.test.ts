@@ -45,6 +45,8 @@ describe("subscriptions beyond the bound", () => {
     }
     expect([actors.size, actors.waiting]).toEqual([256, 344]);
     const [first, second] = admitted;
+    const postponed = { kind: "postponed", lane: "main", until: new Date() } as const;
+    expect(first && actors.endsTurn(first, postponed)).toBe(false);
     if (first === undefined || second === undefined) throw new Error("Nobody was let in.");
     actors.loaded(first);
     expect(actors.next()?.subscriptionId).toBe("S256");
