@@ -14,6 +14,12 @@ import { Turns } from "./turns.ts";
 const TURN_MS = 1_000;
 
 /**
+ * So many actors may wait for their first load: as many as the loader reads at once. Whoever comes next waits by name,
+ * and not behind the loads of thousands.
+ */
+const MAX_FRESH = 256;
+
+/**
  * The actors in memory: one for each subscription that has something to do, up to a bound. The other subscriptions that
  * were woken wait for their turn, and those whose host is crowded stand aside; of both it knows the name alone.
  */
@@ -22,6 +28,8 @@ export class Actors {
   readonly #limits: Limits;
   readonly #byId = new Map<string, Actor>();
   readonly #sinceMs = new WeakMap<Actor, number>();
+  /** Those whose first load has not come. */
+  readonly #fresh = new Set<Actor>();
   readonly #waiting = new Turns();
   /** Those that wait because something happened, not because a sweep found them: they go first. */
   readonly #waitingFirst = new Turns();
@@ -50,24 +58,30 @@ export class Actors {
   }
 
   /** The actor of a woken subscription; a new one, with what it inherits, if there is none; undefined while it has to wait for its turn. */
-  wake(wake: Wake, isSwept: boolean, inherited?: Inheritance): Actor | undefined {
+  wake(wake: Wake, isSwept: boolean, inherited?: () => Inheritance | undefined): Actor | undefined {
     const { subscriptionId, shard } = wake;
     const known = this.#byId.get(subscriptionId);
     if (known !== undefined) return known;
-    if (this.#byId.size >= this.#limits.actors) {
+    if (!this.#hasRoom) {
       (isSwept ? this.#waiting : this.#waitingFirst).add(wake);
       return undefined;
     }
-    const actor = createActor(subscriptionId, shard, inherited);
+    const actor = createActor(subscriptionId, shard, inherited?.());
     this.#forget(wake);
     this.#byId.set(subscriptionId, actor);
+    this.#fresh.add(actor);
     this.#sinceMs.set(actor, this.#clock.monotonicMs());
     return actor;
   }
 
+  /** The first load of an actor, or a later one, has come. */
+  loaded(actor: Actor): void {
+    this.#fresh.delete(actor);
+  }
+
   /** The subscription whose turn it is, if there is room for one. */
   next(): Wake | undefined {
-    if (this.#byId.size >= this.#limits.actors) return undefined;
+    if (!this.#hasRoom) return undefined;
     const next = this.#waitingFirst.take() ?? this.#waiting.take();
     if (next !== undefined) this.#forget(next);
     return next;
@@ -86,7 +100,8 @@ export class Actors {
   /** Whether an actor's turn ends with this event, because others wait for theirs. */
   endsTurn(actor: Actor, { kind }: ActorEvent): boolean {
     if (this.#waiting.size + this.#waitingFirst.size === 0 || actor.stopping) return false;
-    if (kind === "postponed") return true;
+    // Where others wait for their loads alone, it takes no room of theirs, and would come again before its time.
+    if (kind === "postponed") return this.#byId.size >= this.#limits.actors;
     const sinceMs = this.#sinceMs.get(actor) ?? 0;
     return kind === "answered" && this.#clock.monotonicMs() - sinceMs >= TURN_MS;
   }
@@ -104,6 +119,7 @@ export class Actors {
   drop(actor: Actor): void {
     if (!this.isCurrent(actor)) return;
     this.#byId.delete(actor.id);
+    this.#fresh.delete(actor);
     if (!this.#leaving.has(actor)) return;
     const crowd = this.#leaving.get(actor);
     this.#leaving.delete(actor);
@@ -114,6 +130,7 @@ export class Actors {
 
   clear(): void {
     this.#byId.clear();
+    this.#fresh.clear();
     this.#waiting.clear();
     this.#waitingFirst.clear();
     this.#aside.clear();
@@ -122,6 +139,10 @@ export class Actors {
 
   all(): Actor[] {
     return [...this.#byId.values()];
+  }
+
+  get #hasRoom(): boolean {
+    return this.#byId.size < this.#limits.actors && this.#fresh.size < MAX_FRESH;
   }
 
   #forget(wake: Wake): void {

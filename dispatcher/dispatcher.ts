@@ -154,10 +154,10 @@ export class Dispatcher {
     if (!this.#holdings.serves(wake.shard)) return;
     if (wake.subscriptionId === MAIL_WAKE.subscriptionId) return this.#mailer.wake();
     // Even of one that has to wait for its turn it is noted what it may repeat.
-    const inherited = this.#inheritances.of(wake);
+    this.#inheritances.note(wake);
     const crowd = this.#actors.crowdOf(wake);
     if (isSwept && crowd !== undefined && !this.#sender.hasThinned(crowd)) return;
-    const actor = this.#actors.wake(wake, isSwept, inherited);
+    const actor = this.#actors.wake(wake, isSwept, () => this.#inheritances.of(wake));
     if (actor !== undefined) this.#tell(actor, { kind: "woken" });
   }
 
@@ -183,6 +183,15 @@ export class Dispatcher {
     if (this.#actors.endsTurn(actor, event)) this.#leave(actor);
     actor.capacity = this.#actors.share;
     for (const effect of step(actor, event, this.#deps.clock.now())) this.#carryOut(actor, effect);
+    if (event.kind !== "loaded") return;
+    this.#actors.loaded(actor);
+    this.#admit();
+  }
+
+  /** Lets in those whose turn it is, as far as there is room. */
+  #admit(): void {
+    for (let wake = this.#actors.next(); wake !== undefined; wake = this.#actors.next())
+      this.#wake(wake, false);
   }
 
   /** Tells the answer to something that began under `id`, unless the lease was lost since or the actor was dropped. */
@@ -215,8 +224,7 @@ export class Dispatcher {
       this.#actors.drop(actor);
       this.#inheritances.dropped(actor);
       this.#holdings.actorGone(actor.shard);
-      for (let wake = this.#actors.next(); wake !== undefined; wake = this.#actors.next())
-        this.#wake(wake, false);
+      this.#admit();
     },
   };
 

@@ -6,7 +6,8 @@ interface Orphan {
   readonly at: Date;
   /** What is woken before the first sweep was done was there at the takeover; later it is not, or known. */
   swept: boolean;
-  readonly bySubscription: Map<string, Inheritance>;
+  /** Of one that has had no actor yet nothing is known but its name: there may be as many as wait for their turn. */
+  readonly bySubscription: Map<string, Inheritance | undefined>;
 }
 
 /** What was taken over from dead processes, by shard: it outlives the actors, which come and go while their heads wait. */
@@ -36,12 +37,19 @@ export class Inheritances {
     }
   }
 
-  /** What the actor of this subscription inherits, if it does. */
+  /** Notes that this subscription inherits something, if it does. */
+  note({ subscriptionId, shard }: Wake): void {
+    const orphan = this.#orphans.get(shard);
+    if (orphan === undefined || orphan.swept || orphan.bySubscription.has(subscriptionId)) return;
+    orphan.bySubscription.set(subscriptionId, undefined);
+  }
+
+  /** What the actor of this subscription inherits, if that was noted. */
   of({ subscriptionId, shard }: Wake): Inheritance | undefined {
     const orphan = this.#orphans.get(shard);
-    if (orphan === undefined) return undefined;
+    if (!orphan?.bySubscription.has(subscriptionId)) return undefined;
     let own = orphan.bySubscription.get(subscriptionId);
-    if (own === undefined && !orphan.swept)
+    if (own === undefined)
       orphan.bySubscription.set(subscriptionId, (own = createInheritance(orphan.at)));
     return own;
   }
@@ -58,7 +66,7 @@ export class Inheritances {
   /** Whether first entries of this shard may still have to be repeated. */
   isOpen(shard: number): boolean {
     for (const [id, one] of this.#orphans.get(shard)?.bySubscription ?? [])
-      if (isResolved(one)) this.#orphans.get(shard)?.bySubscription.delete(id);
+      if (one !== undefined && isResolved(one)) this.#orphans.get(shard)?.bySubscription.delete(id);
     this.#prune(shard);
     return this.#orphans.has(shard);
   }

@@ -3,7 +3,7 @@ import { isPoolerFound } from "../db/errors.ts";
 import { LIMITS } from "../db/limits.ts";
 import { serverTime } from "../db/server-time.ts";
 import { systemClock } from "../src/lib/clock.ts";
-import { collectWhenIdle, processMemory } from "../src/lib/idle-memory.ts";
+import { collectWhenGrown, collectWhenIdle, processMemory } from "../src/lib/idle-memory.ts";
 import {
   configOrExit,
   reachableOrExit,
@@ -136,6 +136,7 @@ if (config.metricsPort !== undefined) serveMetrics(metrics, config.metricsPort);
 
 const isIdle = () => dispatcher.workload.actors === 0 && client.counts().open === 0;
 void collectWhenIdle({ clock, memory: processMemory, isIdle }, stop);
+void collectWhenGrown({ clock, memory: processMemory }, stop);
 const mayKeep = () => clock.agrees;
 void keepHouse({ db: upkeepDb, clock, log, mayKeep, retentionDays: config.retentionDays }, stop);
 log.info("dispatcher.started", { pid: process.pid });

@@ -5,7 +5,7 @@ import type { Wake } from "../src/outbox/schedule.ts";
  * what was just taken over from a dead process does not wait for the backlog of the others.
  */
 export class Turns {
-  readonly #shards = new Map<number, Map<string, Wake>>();
+  readonly #shards = new Map<number, Set<string>>();
   #size = 0;
 
   get size(): number {
@@ -13,11 +13,11 @@ export class Turns {
   }
 
   /** One that waits already keeps its place. */
-  add(wake: Wake): void {
-    let members = this.#shards.get(wake.shard);
-    if (members === undefined) this.#shards.set(wake.shard, (members = new Map()));
-    if (members.has(wake.subscriptionId)) return;
-    members.set(wake.subscriptionId, wake);
+  add({ subscriptionId, shard }: Wake): void {
+    let members = this.#shards.get(shard);
+    if (members === undefined) this.#shards.set(shard, (members = new Set()));
+    if (members.has(subscriptionId)) return;
+    members.add(subscriptionId);
     this.#size += 1;
   }
 
@@ -33,11 +33,13 @@ export class Turns {
     const [turn] = this.#shards;
     if (turn === undefined) return undefined;
     const [shard, members] = turn;
-    const [wake] = members.values();
+    const [subscriptionId] = members;
     // The shard goes to the end of the line.
     this.#shards.delete(shard);
     this.#shards.set(shard, members);
-    if (wake !== undefined) this.delete(wake);
+    if (subscriptionId === undefined) return undefined;
+    const wake = { subscriptionId, shard };
+    this.delete(wake);
     return wake;
   }
 

@@ -8,6 +8,12 @@ export const INHERITED = PER_LANE + 1;
 /** Lanes of one subscription that a process can have sent from without a record: fewer than this in all it does. */
 const MAX_LANES = 4_096;
 
+/** How many entries of a lane were marked, and which was looked at last. */
+interface SeenLane {
+  marked: number;
+  last: number;
+}
+
 /**
  * What an actor knows of a subscription whose shard a dead process held: which attempts may have been made by it, so that
  * their records say so. These are the first entries of each lane that were due at the takeover and there at the first
@@ -20,8 +26,8 @@ export interface Inheritance {
   ordering: Subscription["ordering"] | undefined;
   /** The last sequence that there was at the first load; undefined until then. */
   lastSequence: number | undefined;
-  /** Of each lane that a load showed, how many entries were marked and which was looked at last. */
-  readonly lanes: Map<string, { marked: number; last: number }>;
+  /** By name, the lanes that a load showed; undefined before the first one, and once every lane was seen. */
+  lanes: Map<string, SeenLane> | undefined;
   /** The sequences of the entries that may have been sent, until their attempt is recorded. */
   readonly marked: Set<number>;
   /** Every lane was seen. */
@@ -33,7 +39,7 @@ export function createInheritance(at: Date): Inheritance {
     at,
     ordering: undefined,
     lastSequence: undefined,
-    lanes: new Map(),
+    lanes: undefined,
     marked: new Set(),
     isComplete: false,
   };
@@ -41,8 +47,9 @@ export function createInheritance(at: Date): Inheritance {
 
 /** Looks at an entry that a load has shown; those of a lane come in their order. */
 export function inherit(inheritance: Inheritance, entry: Entry): void {
-  const { at, ordering, lastSequence, lanes, marked, isComplete } = inheritance;
+  const { at, ordering, lastSequence, marked, isComplete } = inheritance;
   if (isComplete || ordering === undefined || entry.sequence > (lastSequence ?? 0)) return;
+  const lanes = (inheritance.lanes ??= new Map<string, SeenLane>());
   const lane = laneName(ordering, entry);
   let seen = lanes.get(lane);
   if (seen === undefined) {
@@ -56,6 +63,12 @@ export function inherit(inheritance: Inheritance, entry: Entry): void {
   if (entry.dueAt !== null && entry.dueAt > at) return;
   seen.marked += 1;
   marked.add(entry.sequence);
+}
+
+/** Every lane was seen: what is known of them is needed no more. */
+export function complete(inheritance: Inheritance): void {
+  inheritance.isComplete = true;
+  inheritance.lanes = undefined;
 }
 
 /** Whether nothing is left to be repeated. */

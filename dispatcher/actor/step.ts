@@ -1,5 +1,5 @@
 import type { ActorEvent, Effect, Loaded } from "./event.ts";
-import { inherit, INHERITED, type Inheritance } from "./inheritance.ts";
+import { complete, inherit, INHERITED, type Inheritance } from "./inheritance.ts";
 import { isOutdated, planLoad } from "./load.ts";
 import { isForeign, isFresh, MAX_TESTS, PARALLEL_REVIEWS, type Actor } from "./state.ts";
 import type { Entry, Subscription } from "./entry.ts";
@@ -95,10 +95,10 @@ function takeEnd(inheritance: Inheritance, { more }: Actor, { request, found }: 
   const last = found.entries.at(-1)?.sequence ?? 0;
   const isAll = !more || last >= (inheritance.lastSequence ?? 0);
   if (inheritance.ordering === "subscription") {
-    if (isAll || request.limit >= INHERITED) inheritance.isComplete = true;
+    if (isAll || request.limit >= INHERITED) complete(inheritance);
     return;
   }
-  if (isAll && request.exceptReviews.length === 0) inheritance.isComplete = true;
+  if (isAll && request.exceptReviews.length === 0) complete(inheritance);
 }
 
 function enqueue(actor: Actor, ordering: Subscription["ordering"], entry: Entry): void {

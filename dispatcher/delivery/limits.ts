@@ -14,7 +14,10 @@ export interface Limits {
   readonly waitingPerHost: number;
   /** The same for all hosts together that are not known to answer within a second. */
   readonly waitingSlow: number;
-  /** Subscriptions in memory; the others that were woken wait for their turn, known by name alone. */
+  /**
+   * Subscriptions in memory; the others that were woken wait for their turn, known by name alone. There are as many as
+   * there can be requests, and a quarter more that load or wait, so that those that hang leave room for the others.
+   */
   readonly actors: number;
   /** Entries in memory, which the subscriptions share alike. At 1.5 KB each they take 50 MB. */
   readonly entries: number;
@@ -25,6 +28,6 @@ export const LIMITS: Limits = {
   requestsPerHost: 64,
   waitingPerHost: 64,
   waitingSlow: 256,
-  actors: 4_096,
+  actors: 2_560,
   entries: 32_768,
 };

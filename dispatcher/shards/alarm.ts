@@ -3,7 +3,7 @@ import { errorFields, type Log } from "../../src/lib/log.ts";
 import { Waiter } from "../../src/lib/waiter.ts";
 import type { Schedule, Wake } from "../../src/outbox/schedule.ts";
 import type { DispatchStore } from "../store/store.ts";
-import { SWEEP_MS } from "../store/sweep.ts";
+import { Sweeper } from "./sweeper.ts";
 
 /** How many subscriptions are taken from a sorted set at once. */
 const TAKE_LIMIT = 256;
@@ -39,40 +39,45 @@ export class Alarm {
   /** When each of our shards has to be looked at. These times hold even if the sorted sets are lost. */
   readonly #nextAt = new Map<number, Date>();
   readonly #take = new Waiter();
-  readonly #sweep = new Waiter();
+  readonly #sweeper: Sweeper;
   #heard: Wake[] = [];
-  /** How long the oldest due entry had waited at the last sweep. */
-  lagMs = 0;
 
   constructor(deps: AlarmDeps, listener: AlarmListener) {
     this.#deps = deps;
     this.#listener = listener;
+    this.#sweeper = new Sweeper(deps, {
+      shards: () => listener.shards(),
+      due: (wake) => listener.ring(wake, true),
+      later: (shard, at) => this.#lookAt(shard, at),
+      swept: (shards) => listener.swept(shards),
+    });
+  }
+
+  /** How long the oldest due entry had waited at the last sweep. */
+  get lagMs(): number {
+    return this.#sweeper.lagMs;
   }
 
   async run(ended: AbortSignal): Promise<void> {
-    ended.addEventListener("abort", () => this.#nudge());
+    ended.addEventListener("abort", () => this.#take.nudge());
     // If Redis cannot be reached yet, the sweep works meanwhile.
     void this.#deps.schedule
       .onWake((wake) => this.#hear(wake))
       .catch((error: unknown) => this.#deps.log.warn("schedule.unheard", errorFields(error)));
-    await Promise.all([this.#takeLoop(ended), this.#sweepLoop(ended)]);
+    await Promise.all([this.#takeLoop(ended), this.#sweeper.run(ended)]);
   }
 
   /** Looks at shards that were just claimed at once, because they may hold anything. */
   claimed(shards: readonly number[]): void {
     for (const shard of shards) this.#nextAt.set(shard, this.#deps.clock.now());
-    this.#nudge();
+    this.#take.nudge();
+    this.#sweeper.claimed(shards);
   }
 
   /** Plans a look at one of our own subscriptions. */
   async plan(wake: Wake, at: Date): Promise<void> {
     this.#lookAt(wake.shard, at);
     await this.#deps.schedule.plan([{ ...wake, at }]);
-  }
-
-  #nudge(): void {
-    this.#take.nudge();
-    this.#sweep.nudge();
   }
 
   #hear(wake: Wake): void {
@@ -123,37 +128,5 @@ export class Alarm {
       this.#deps.log.warn("schedule.unreadable", { shard, ...errorFields(error) });
       this.#lookAt(shard, addMs(now, REDIS_RETRY_MS));
     }
-  }
-
-  /** Finds in Postgres what a lost wake or an empty Redis would have announced, and rebuilds the sets. */
-  async #sweepLoop(ended: AbortSignal): Promise<void> {
-    while (!ended.aborted) {
-      await this.#sweep.wait(this.#deps.clock, SWEEP_MS);
-      const claims = new Map(this.#listener.shards());
-      if (ended.aborted || claims.size === 0) continue;
-      try {
-        await this.#sweepOnce(claims);
-      } catch (error) {
-        this.#deps.log.warn("sweep.failed", errorFields(error));
-      }
-    }
-  }
-
-  async #sweepOnce(claims: ReadonlyMap<number, unknown>): Promise<void> {
-    const found = await this.#deps.store.sweep([...claims.keys()]);
-    const now = this.#deps.clock.now();
-    const later: (Wake & { at: Date })[] = [];
-    this.lagMs = 0;
-    for (const { subscriptionId, shard, dueInMs, waitedMs } of found) {
-      this.lagMs = Math.max(this.lagMs, waitedMs ?? 0);
-      const wake = { subscriptionId, shard };
-      if (dueInMs <= 0) this.#listener.ring(wake, true);
-      else later.push({ ...wake, at: addMs(now, Math.ceil(dueInMs)) });
-    }
-    for (const { shard, at } of later) this.#lookAt(shard, at);
-    // A shard that was lost and claimed anew meanwhile was not swept under that claim.
-    const present = this.#listener.shards();
-    this.#listener.swept([...claims.keys()].filter((id) => present.get(id) === claims.get(id)));
-    await this.#deps.schedule.plan(later);
   }
 }

@@ -19,8 +19,8 @@ export const LEASE_TTL_MS = 4_000;
 export const LEASE_RENEW_MS = 1_000;
 /** How long after a renewal something new may be sent: it ends well before anybody else may take over. */
 export const LEASE_SAFE_MS = 3_000;
-/** How often each dispatcher looks at the heartbeats of the others. */
-export const LEASE_WATCH_MS = 500;
+/** How often each dispatcher looks at the heartbeats of the others: a death is seen up to twice this after the TTL. */
+export const LEASE_WATCH_MS = 200;
 /** A look that comes later than this after the one before it begins anew: the others may not have reached Postgres either. */
 export const LEASE_BLIND_MS = 2_000;
 

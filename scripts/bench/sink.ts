@@ -20,7 +20,7 @@ interface Connection {
 const OK = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 const FAILED = "HTTP/1.1 500 Failed\r\nContent-Length: 0\r\n\r\n";
 /** Arrivals that are remembered one by one; a throughput run is only counted. */
-const REMEMBERED = 300_000;
+const REMEMBERED = 600_000;
 
 let arrivals: Arrival[] = [];
 let count = 0;

@@ -106,7 +106,7 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
     async grow() {
       const { inherit } = await import("../../dispatcher/actor/inheritance.ts");
       replaceFunction(inherit, (real) => (inheritance, entry) => {
-        if (inheritance.lanes.size < 2) real(inheritance, entry);
+        if ((inheritance.lanes?.size ?? 0) < 2) real(inheritance, entry);
       });
     },
     breaks: ["possible repeats told"],

@@ -20,6 +20,8 @@ export class Process {
   #pausedUntilMs = 0;
   /** How long it was suspended in all: so far its monotonic clock is behind. */
   #suspendedMs = 0;
+  /** What that clock shows for as long as it is suspended. What the last task has left to do may still look at it then. */
+  #stoodStillMs = 0;
   #waiting: (() => void)[] = [];
   readonly #world: World;
   #lastUlidMs = 0;
@@ -31,9 +33,14 @@ export class Process {
     this.skewMs = skewMs;
     this.clock = new PostgresClock({
       now: () => new Date(EPOCH_MS + Math.floor(world.nowMs + this.skewMs)),
-      monotonicMs: () => world.nowMs - this.#suspendedMs,
+      monotonicMs: () => Math.max(this.#monotonicMs, this.#stoodStillMs),
       sleep: (ms, signal) => this.#sleep(ms, signal),
     });
+  }
+
+  /** Once it goes on. */
+  get #monotonicMs(): number {
+    return this.#world.nowMs - this.#suspendedMs;
   }
 
   /** The time that it goes by. */
@@ -66,7 +73,10 @@ export class Process {
     const how = isSuspended ? "is suspended" : "stands still";
     this.#world.fault(`${this.name} ${how} for ${Math.round(ms)} ms`, ms);
     this.trouble(ms);
-    if (isSuspended) this.#suspendedMs += ms;
+    if (isSuspended) {
+      this.#stoodStillMs = this.#monotonicMs;
+      this.#suspendedMs += ms;
+    }
     this.#pausedUntilMs = loop.nowMs + ms;
     loop.after(ms, () => this.#goOn());
   }
@@ -113,11 +123,11 @@ export class Process {
       let cancel = () => {};
       // A timer goes by the monotonic clock, so it rings later by as long as the process was suspended.
       const wake = () => {
-        const restMs = endMs - clock.monotonicMs();
+        const restMs = endMs - this.#monotonicMs;
         if (restMs > 0.001) cancel = loop.after(restMs, wake);
         else this.enter(done);
       };
-      cancel = loop.after(endMs - clock.monotonicMs(), wake);
+      cancel = loop.after(endMs - this.#monotonicMs, wake);
       signal?.addEventListener("abort", done);
     });
   }

@@ -36,6 +36,26 @@ describe("subscriptions beyond the bound", () => {
     expect(ids).toEqual(["C", "D", "swept"]);
   });
 
+  test("wait by name, too, while hundreds wait for their first load", () => {
+    actors = new Actors(clock, LIMITS);
+    let admitted: Actor[] = [];
+    for (let n = 0; n < 600; n++) {
+      const actor = actors.wake(wake(`S${n}`), true);
+      if (actor !== undefined) admitted = [...admitted, actor];
+    }
+    expect([actors.size, actors.waiting]).toEqual([256, 344]);
+    const [first, second] = admitted;
+    const postponed = { kind: "postponed", lane: "main", until: new Date() } as const;
+    expect(first && actors.endsTurn(first, postponed)).toBe(false);
+    if (first === undefined || second === undefined) throw new Error("Nobody was let in.");
+    actors.loaded(first);
+    expect(actors.next()?.subscriptionId).toBe("S256");
+    expect(admit("S256").id).toBe("S256");
+    expect(actors.next()).toBeUndefined();
+    actors.drop(second);
+    expect(actors.next()?.subscriptionId).toBe("S257");
+  });
+
   test("end the turn of an actor after a second, and at once if it only waits", () => {
     const a = admit("A");
     admit("B");

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 
 import { systemClock } from "../../../src/lib/clock.ts";
-import { collectWhenIdle } from "../../../src/lib/idle-memory.ts";
+import { collectWhenGrown, collectWhenIdle } from "../../../src/lib/idle-memory.ts";
 
 /** What is resident at the start and at each look after it, and whether the process is idle then; a collection leaves 100. */
 async function collections(
@@ -59,4 +59,28 @@ test("what stays after a collection is the usual from then on", async () => {
     { resident: 230, idle: true },
   ];
   expect(await collections(looks)).toEqual([1, 4]);
+});
+
+const MIB = 2 ** 20;
+
+test("a busy process collects once it is large and has grown by a fifth", async () => {
+  const stop = new AbortController();
+  const resident = [60, 120, 250, 200, 210, 245, 246, 300];
+  const collected: number[] = [];
+  let at = -1;
+  const sleep = async () => {
+    at += 1;
+    if (at === resident.length) stop.abort();
+  };
+  await collectWhenGrown(
+    {
+      clock: { ...systemClock, sleep },
+      memory: {
+        residentBytes: () => (resident[at] ?? 0) * MIB,
+        collect: () => void collected.push(at),
+      },
+    },
+    stop.signal,
+  );
+  expect(collected).toEqual([2, 5, 7]);
 });

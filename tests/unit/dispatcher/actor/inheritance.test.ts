@@ -1,6 +1,7 @@
 import { beforeEach, expect, test } from "bun:test";
 
 import {
+  complete,
   createInheritance,
   inherit,
   isResolved,
@@ -69,7 +70,7 @@ test("what was appended after the takeover was not sent", () => {
 
 test("nothing is marked once every lane was seen; it is resolved when the last was recorded", () => {
   show(1, [1]);
-  inheritance.isComplete = true;
+  complete(inheritance);
   show(9, [2]);
   expect([...inheritance.marked]).toEqual([1]);
   expect(isResolved(inheritance)).toBe(false);

@@ -1,0 +1,115 @@
+import { beforeEach, describe, expect, test } from "bun:test";
+
+import { Sweeper } from "../../../../dispatcher/shards/sweeper.ts";
+import { SWEEP_MS, type SweptSubscription } from "../../../../dispatcher/store/sweep.ts";
+import { createFakeClock, type FakeClock } from "../../../support/clock.ts";
+
+const claim = { epoch: 1 };
+
+let clock: FakeClock;
+let stop: AbortController;
+let held: Map<number, unknown>;
+let asked: number[][];
+let told: string[];
+/** Before each query answers. */
+let answer: () => Promise<void>;
+let sweeper: Sweeper;
+
+beforeEach(() => {
+  clock = createFakeClock();
+  stop = new AbortController();
+  held = new Map(Array.from({ length: 12 }, (_, shard) => [shard, claim]));
+  asked = [];
+  told = [];
+  answer = async () => {};
+  const sweep = async (shards: readonly number[]): Promise<SweptSubscription[]> => {
+    asked.push([...shards]);
+    await answer();
+    return shards.map((shard) => ({
+      subscriptionId: `of ${shard}`,
+      shard,
+      dueInMs: 0,
+      waitedMs: shard * 100,
+    }));
+  };
+  sweeper = new Sweeper(
+    {
+      clock,
+      log: { debug() {}, info() {}, warn() {}, error() {} },
+      schedule: { plan: async () => {} },
+      store: { sweep },
+    },
+    {
+      shards: () => held,
+      due: ({ subscriptionId }) => void told.push(subscriptionId),
+      later: () => {},
+      swept: (shards) => void told.push(`swept ${shards.join(" ")}`),
+    },
+  );
+});
+
+describe("a sweep", () => {
+  test("asks for a few shards at once, and tells of them before it goes on", async () => {
+    await runFor(SWEEP_MS);
+    expect(asked).toEqual([
+      [0, 1, 2, 3],
+      [4, 5, 6, 7],
+      [8, 9, 10, 11],
+    ]);
+    expect(told.slice(0, 6)).toEqual(["of 0", "of 1", "of 2", "of 3", "swept 0 1 2 3", "of 4"]);
+    expect(sweeper.lagMs).toBe(1_100);
+  });
+
+  test("of a claim is about what was claimed alone, and comes at once", async () => {
+    sweeper.claimed([7, 9]);
+    await runFor(0);
+    expect(asked).toEqual([[7, 9]]);
+    expect(sweeper.lagMs).toBe(0);
+  });
+
+  test("of a claim does not wait for the one of all shards", async () => {
+    const first = Promise.withResolvers<void>();
+    answer = () => first.promise;
+    void sweeper.run(stop.signal);
+    clock.advance(SWEEP_MS);
+    await Bun.sleep(0);
+    answer = async () => {};
+    sweeper.claimed([7, 9]);
+    await Bun.sleep(0);
+    stop.abort();
+    expect(asked).toEqual([
+      [0, 1, 2, 3],
+      [7, 9],
+    ]);
+    expect(told).toEqual(["of 7", "of 9", "swept 7 9"]);
+    first.resolve();
+  });
+
+  test("does not call a shard swept that was claimed anew during the query", async () => {
+    answer = async () => void held.set(7, { epoch: 2 });
+    sweeper.claimed([7, 9]);
+    await runFor(0);
+    expect(told).toEqual(["of 7", "of 9", "swept 9"]);
+  });
+
+  test("that failed is made again in time", async () => {
+    answer = async () => {
+      throw new Error("out of reach");
+    };
+    sweeper.claimed([7]);
+    void sweeper.run(stop.signal);
+    await Bun.sleep(0);
+    answer = async () => {};
+    clock.advance(SWEEP_MS);
+    await Bun.sleep(0);
+    stop.abort();
+    expect(told).toContain("swept 4 5 6 7");
+  });
+});
+
+async function runFor(ms: number): Promise<void> {
+  void sweeper.run(stop.signal);
+  clock.advance(ms);
+  await Bun.sleep(0);
+  stop.abort();
+}
