@@ -9,6 +9,7 @@ const BENCHMARKS: Record<string, () => Promise<unknown>> = {
   plans: () => import("./bench/plans.ts"),
   takeover: () => import("./bench/takeover.ts"),
   locked: () => import("./bench/locked.ts"),
+  live: () => import("./bench/live/live.ts"),
 };
 /** EX_USAGE of sysexits.h. */
 const EXIT_USAGE = 64;

@@ -38,11 +38,13 @@ export interface BenchSubscription extends Wake {
   readonly partnerId: number;
 }
 
-interface Sink {
+export interface Sink {
   readonly port: number;
   readonly tlsPort: number | undefined;
-  reset(options?: { failFirst?: boolean; hang?: readonly string[] }): Promise<void>;
-  report(): Promise<{ arrivals: readonly Arrival[]; count: number }>;
+  reset(options?: Partial<Omit<SinkOrder & { kind: "reset" }, "kind">>): Promise<void>;
+  report(take?: boolean): Promise<{ arrivals: readonly Arrival[]; count: number }>;
+  /** Requests since the last reset, and the CPU time of its process. */
+  count(): Promise<{ count: number; cpuMs: number }>;
 }
 
 /** Hosts 127.1.0.1, 127.1.0.2, … on the sink's port. */
@@ -115,9 +117,10 @@ async function ownedShards(db: RawDb): Promise<number> {
   return row?.count ?? 0;
 }
 
-async function startSink(
-  tls: { cert: string; key: string } | undefined,
-): Promise<Sink & { child: ChildProcess }> {
+export async function startSink(tls?: {
+  cert: string;
+  key: string;
+}): Promise<Sink & { child: ChildProcess }> {
   const child = spawn(process.execPath, [join(import.meta.dir, "sink.ts")], {
     env: {
       PATH: process.env["PATH"] ?? "",
@@ -140,10 +143,11 @@ async function startSink(
     child,
     port,
     tlsPort,
-    reset: async ({ failFirst = false, hang = [] } = {}) => {
-      await ask("done", { kind: "reset", failFirst, hang });
+    reset: async ({ failFirst = false, hang = [], fail = [], keys = false } = {}) => {
+      await ask("done", { kind: "reset", failFirst, hang, fail, keys });
     },
-    report: () => ask("report", { kind: "report" }),
+    report: (take = false) => ask("report", { kind: "report", take }),
+    count: () => ask("count", { kind: "count" }),
   };
 }
 
