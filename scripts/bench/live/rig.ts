@@ -37,7 +37,7 @@ export async function withRig<T>(
   const ends: (() => unknown)[] = [];
   try {
     say("Starting the stores …");
-    const stores = await openStores(options.postgres);
+    const stores = await openStores(options.postgres, options.soakMs !== undefined);
     ends.push(() => stores.stop());
     const sink = await startSink();
     ends.push(() => sink.child.kill("SIGTERM"));

@@ -29,10 +29,10 @@ const STATEMENTS = [
   "shared_preload_libraries=pg_stat_statements",
   "pg_stat_statements.track_planning=on",
 ];
-/** As a busy server is set: what died is looked for every few seconds. */
+/** For a soak: what died is looked for every few seconds. */
 const AUTOVACUUM = ["autovacuum_naptime=5s", "autovacuum_vacuum_cost_delay=0"];
 
-export async function openStores(version: string): Promise<LiveStores> {
+export async function openStores(version: string, soak: boolean): Promise<LiveStores> {
   const folder = mkdtempSync(join(tmpdir(), "reviewrelay-live-"));
   // Root's PostgreSQL runs as another user, who passes through here.
   chmodSync(folder, 0o711);
@@ -47,7 +47,7 @@ export async function openStores(version: string): Promise<LiveStores> {
       : {
           durable: true,
           native: installPostgres(postgresMajor(version)),
-          settings: [...STATEMENTS, ...AUTOVACUUM],
+          settings: [...STATEMENTS, ...(soak ? AUTOVACUUM : [])],
         },
     redis: !given.redis,
   });
