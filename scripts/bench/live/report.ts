@@ -8,6 +8,7 @@ import type { Loaded } from "./throughput.ts";
 import type { TopStatement } from "./usage.ts";
 
 const SHOWN = 5;
+const WATCHED = ["subscriptions", "watchers", "refused", "queriesPerSecond", "postgresMs", "apiMs"];
 
 export interface LiveResult {
   readonly tree: string;
@@ -41,7 +42,7 @@ export function report(result: LiveResult): void {
       tops(`Where ${one.name} spends most time in Postgres, by event`, one.top);
   if (d !== undefined) console.table([d]);
   if (e.length > 0) {
-    console.table(e.map(({ top: _, ...rest }) => rest));
+    console.table(e, WATCHED);
     tops("What watchers ask, by watched subscription and second", e[0]?.top.slice(0, SHOWN) ?? []);
   }
   if (f.length > 0) console.table(f);

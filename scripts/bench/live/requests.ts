@@ -35,10 +35,9 @@ export function prepare(
       },
     };
   };
+  const events = (n: number) => Array.from({ length: perRequest }, (_, i) => event(n, i));
   const bytes = Array.from({ length: count }, (_, n) => {
-    const body = JSON.stringify({
-      events: Array.from({ length: perRequest }, (_, i) => event(n, i)),
-    });
+    const body = JSON.stringify({ events: events(n) });
     const headers = { "Content-Type": "application/json", "X-Provider-Signature": sign(body) };
     return bytesOf("POST", EVENTS_PATH, { headers, body });
   });
