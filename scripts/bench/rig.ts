@@ -126,6 +126,8 @@ export async function startSink(tls?: {
       PATH: process.env["PATH"] ?? "",
       ...(tls && { BENCH_CERT: tls.cert, BENCH_KEY: tls.key }),
     },
+    // A Ctrl-C reaches us alone; it ends with our channel.
+    detached: true,
     stdio: ["ignore", "inherit", "inherit", "ipc"],
   });
   const ask = <K extends SinkAnswer["kind"]>(kind: K, order?: SinkOrder) =>

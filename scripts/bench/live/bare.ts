@@ -22,6 +22,8 @@ const ROW = "x".repeat(400);
 
 export async function bareLoops(rig: LiveRig): Promise<Bare> {
   rig.say("Bare loops: inserts, fetch, our HTTP client …");
+  // What a part before asked of the receivers no longer holds.
+  await rig.sink.reset();
   const insertsPerSecond = await inserts(rig);
   const fetchPerSecond = await posts(rig, "fetch-loop.ts");
   const clientPerSecond = await posts(rig, "client-loop.ts");
@@ -68,7 +70,8 @@ async function posts({ sink, stop }: LiveRig, script: string): Promise<number> {
   let text = "";
   for await (const chunk of child.stdout) text += String(chunk);
   stop.removeEventListener("abort", end);
-  if (stop.aborted) return Number.NaN;
+  // Whoever stopped us may have stopped it, too.
+  if (stop.aborted || text === "") return Number.NaN;
   const { deliveries, seconds } = JSON.parse(text.trim().split("\n").at(-1) ?? "") as {
     deliveries: number;
     seconds: number;

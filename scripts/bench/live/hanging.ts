@@ -22,7 +22,7 @@ export async function partD(rig: LiveRig): Promise<Hanging> {
   rig.say(`(d) half of the receivers hang, ${PER_SECOND}/s over all`);
   const half = rig.tenants.length / 2;
   const healthy = new Set(rig.tenants.slice(0, half).map(({ host }) => host));
-  await p95Of(rig, "d-warm-up", { healthy, hang: [] });
+  await p95Of(rig, "d-warm-up", { healthy, hang: [], seconds: 2 });
   const baseline = await p95Of(rig, "d-alone", { healthy, hang: [] });
   const hang = rig.tenants.slice(half).map(({ host }) => host);
   const beside = await p95Of(rig, "d-beside", { healthy, hang });
@@ -42,9 +42,13 @@ export async function partD(rig: LiveRig): Promise<Hanging> {
 async function p95Of(
   rig: LiveRig,
   name: string,
-  { healthy, hang }: { healthy: ReadonlySet<string>; hang: readonly string[] },
+  {
+    healthy,
+    hang,
+    seconds = rig.options.seconds,
+  }: { healthy: ReadonlySet<string>; hang: readonly string[]; seconds?: number },
 ): Promise<{ p95Ms: number; missing: number }> {
-  const count = PER_SECOND * rig.options.seconds;
+  const count = PER_SECOND * seconds;
   const requests = prepare(rig.sign, rig.tenants, { name, count, perRequest: 1 });
   await rig.sink.reset({ keys: true, hang });
   const offered = await atRate(rig.root, requests, PER_SECOND, rig.stop);
