@@ -131,13 +131,17 @@ export async function startSink(tls?: {
     stdio: ["ignore", "inherit", "inherit", "ipc"],
   });
   const ask = <K extends SinkAnswer["kind"]>(kind: K, order?: SinkOrder) =>
-    new Promise<SinkAnswer & { kind: K }>((resolve) => {
+    new Promise<SinkAnswer & { kind: K }>((resolve, reject) => {
+      const fail = () => reject(new Error("The receivers have ended."));
       const take = (answer: SinkAnswer) => {
         if (answer.kind !== kind) return;
         child.off("message", take);
+        child.off("disconnect", fail);
         resolve(answer as SinkAnswer & { kind: K });
       };
+      if (!child.connected) return fail();
       child.on("message", take);
+      child.once("disconnect", fail);
       if (order) child.send(order);
     });
   const { port, tlsPort } = await ask("listening");
