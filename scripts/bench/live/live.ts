@@ -21,8 +21,9 @@ const UNKNOWN_RATE = 600;
 async function live(wanted: Options): Promise<number> {
   const stop = watchForStop(() => process.exit(EXIT_STOPPED));
   const result = await withRig(wanted, stop, (rig) => run(rig));
-  report(result);
+  // Of a run that was cut off nothing is worth a look.
   if (stop.aborted) return EXIT_STOPPED;
+  report(result);
   const name = wanted.label === undefined ? "live" : `live-${wanted.label}`;
   console.log(`\nWritten to ${writeResult(name, result)}`);
   return 0;
