@@ -9,6 +9,7 @@ const BENCHMARKS: Record<string, () => Promise<unknown>> = {
   plans: () => import("./bench/plans.ts"),
   takeover: () => import("./bench/takeover.ts"),
   locked: () => import("./bench/locked.ts"),
+  live: () => import("./bench/live/live.ts"),
 };
 /** EX_USAGE of sysexits.h. */
 const EXIT_USAGE = 64;
@@ -18,6 +19,7 @@ const [name = ""] = process.argv.splice(2, 1);
 const run = Object.hasOwn(BENCHMARKS, name) ? BENCHMARKS[name] : undefined;
 if (run === undefined) {
   console.error(`Usage: bun run bench <name>, with one of: ${Object.keys(BENCHMARKS).join(", ")}`);
+  console.error("live drives the running product, of any checkout: bun run bench live --help");
   exit(EXIT_USAGE);
 }
 await run();

@@ -38,11 +38,13 @@ export interface BenchSubscription extends Wake {
   readonly partnerId: number;
 }
 
-interface Sink {
+export interface Sink {
   readonly port: number;
   readonly tlsPort: number | undefined;
-  reset(options?: { failFirst?: boolean; hang?: readonly string[] }): Promise<void>;
-  report(): Promise<{ arrivals: readonly Arrival[]; count: number }>;
+  reset(options?: Partial<Omit<SinkOrder & { kind: "reset" }, "kind">>): Promise<void>;
+  report(take?: boolean): Promise<{ arrivals: readonly Arrival[]; count: number }>;
+  /** Requests since the last reset, and the CPU time of its process. */
+  count(): Promise<{ count: number; cpuMs: number }>;
 }
 
 /** Hosts 127.1.0.1, 127.1.0.2, … on the sink's port. */
@@ -115,24 +117,31 @@ async function ownedShards(db: RawDb): Promise<number> {
   return row?.count ?? 0;
 }
 
-async function startSink(
-  tls: { cert: string; key: string } | undefined,
-): Promise<Sink & { child: ChildProcess }> {
+export async function startSink(tls?: {
+  cert: string;
+  key: string;
+}): Promise<Sink & { child: ChildProcess }> {
   const child = spawn(process.execPath, [join(import.meta.dir, "sink.ts")], {
     env: {
       PATH: process.env["PATH"] ?? "",
       ...(tls && { BENCH_CERT: tls.cert, BENCH_KEY: tls.key }),
     },
+    // A Ctrl-C reaches us alone; it ends with our channel.
+    detached: true,
     stdio: ["ignore", "inherit", "inherit", "ipc"],
   });
   const ask = <K extends SinkAnswer["kind"]>(kind: K, order?: SinkOrder) =>
-    new Promise<SinkAnswer & { kind: K }>((resolve) => {
+    new Promise<SinkAnswer & { kind: K }>((resolve, reject) => {
+      const fail = () => reject(new Error("The receivers have ended."));
       const take = (answer: SinkAnswer) => {
         if (answer.kind !== kind) return;
         child.off("message", take);
+        child.off("disconnect", fail);
         resolve(answer as SinkAnswer & { kind: K });
       };
+      if (!child.connected) return fail();
       child.on("message", take);
+      child.once("disconnect", fail);
       if (order) child.send(order);
     });
   const { port, tlsPort } = await ask("listening");
@@ -140,10 +149,11 @@ async function startSink(
     child,
     port,
     tlsPort,
-    reset: async ({ failFirst = false, hang = [] } = {}) => {
-      await ask("done", { kind: "reset", failFirst, hang });
+    reset: async ({ failFirst = false, hang = [], fail = [], keys = false } = {}) => {
+      await ask("done", { kind: "reset", failFirst, hang, fail, keys });
     },
-    report: () => ask("report", { kind: "report" }),
+    report: (take = false) => ask("report", { kind: "report", take }),
+    count: () => ask("count", { kind: "count" }),
   };
 }
 

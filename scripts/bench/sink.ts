@@ -2,16 +2,33 @@
 // cheaply as possible, remember when each delivery came, fail or hang if they are told to.
 //   bun scripts/bench/sink.ts, with an IPC channel
 export type SinkOrder =
-  | { readonly kind: "reset"; readonly failFirst: boolean; readonly hang: readonly string[] }
-  | { readonly kind: "report" };
+  | {
+      readonly kind: "reset";
+      readonly failFirst: boolean;
+      readonly hang: readonly string[];
+      /** Hosts that answer 500 to each 50th first attempt. */
+      readonly fail?: readonly string[];
+      /** Whether arrivals tell the review that the body is about. */
+      readonly keys?: boolean;
+    }
+  /** `take` forgets what it answers. */
+  | { readonly kind: "report"; readonly take?: boolean }
+  | { readonly kind: "count" };
 
 export type SinkAnswer =
   | { readonly kind: "listening"; readonly port: number; readonly tlsPort: number | undefined }
   | { readonly kind: "done" }
+  | { readonly kind: "count"; readonly count: number; readonly cpuMs: number }
   | { readonly kind: "report"; readonly arrivals: readonly Arrival[]; readonly count: number };
 
-/** Delivery id, attempt, host, milliseconds since the epoch. */
-export type Arrival = readonly [id: string, attempt: string, host: string, at: number];
+/** Delivery id, attempt, host, milliseconds since the epoch, external id of the review if it was asked for. */
+export type Arrival = readonly [
+  id: string,
+  attempt: string,
+  host: string,
+  at: number,
+  key?: string,
+];
 
 interface Connection {
   rest: Buffer;
@@ -26,6 +43,10 @@ let arrivals: Arrival[] = [];
 let count = 0;
 let failFirst = false;
 let hang = new Set<string>();
+let fail = new Set<string>();
+let keys = false;
+const KEY = '"external_review_id":"';
+const FAIL_EACH = 50;
 
 const handler = {
   open(socket: Bun.Socket<Connection>) {
@@ -40,7 +61,7 @@ const handler = {
       const head = buffer.toString("latin1", 0, end);
       const total = end + 4 + Number(/content-length: (\d+)/i.exec(head)?.[1] ?? 0);
       if (buffer.length < total) break;
-      answers += answerTo(head);
+      answers += answerTo(head, keys ? keyOf(buffer, end, total) : undefined);
       buffer = buffer.subarray(total);
     }
     socket.data.rest = Buffer.from(buffer);
@@ -48,15 +69,23 @@ const handler = {
   },
 };
 
-function answerTo(head: string): string {
+function keyOf(buffer: Buffer, from: number, to: number): string {
+  const start = buffer.indexOf(KEY, from) + KEY.length;
+  if (start < KEY.length || start > to) return "";
+  return buffer.toString("latin1", start, buffer.indexOf('"', start));
+}
+
+function answerTo(head: string, key: string | undefined): string {
   count += 1;
   const host = /host: ([^\r:]+)/i.exec(head)?.[1] ?? "";
   const attempt = /x-svc-attempt: (\d)/i.exec(head)?.[1] ?? "";
   if (arrivals.length < REMEMBERED) {
     const id = /x-svc-delivery: (\w+)/i.exec(head)?.[1] ?? "";
-    arrivals.push([id, attempt, host, performance.timeOrigin + performance.now()]);
+    const at = performance.timeOrigin + performance.now();
+    arrivals.push(key === undefined ? [id, attempt, host, at] : [id, attempt, host, at, key]);
   }
   if (hang.has(host)) return "";
+  if (attempt === "1" && count % FAIL_EACH === 0 && fail.has(host)) return FAILED;
   return failFirst && attempt === "1" ? FAILED : OK;
 }
 
@@ -73,9 +102,16 @@ process.on("message", (order: SinkOrder) => {
     count = 0;
     failFirst = order.failFirst;
     hang = new Set(order.hang);
+    fail = new Set(order.fail);
+    keys = order.keys ?? false;
     return answer({ kind: "done" });
   }
+  if (order.kind === "count") {
+    const { user, system } = process.cpuUsage();
+    return answer({ kind: "count", count, cpuMs: (user + system) / 1_000 });
+  }
   answer({ kind: "report", arrivals, count });
+  if (order.take === true) arrivals = [];
 });
 process.on("disconnect", () => process.exit(0));
 answer({ kind: "listening", port: plain.port, tlsPort: secure?.port });

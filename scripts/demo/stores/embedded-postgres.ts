@@ -15,6 +15,8 @@ export interface PostgresOptions {
   durable: boolean;
   /** The folder of another server's programs than the demo's. */
   native?: string | undefined;
+  /** Settings besides, as `name=value`. */
+  settings?: readonly string[] | undefined;
   /** File descriptor that takes the server's log. */
   log: number;
 }
@@ -47,6 +49,7 @@ export async function startEmbeddedPostgres(options: PostgresOptions): Promise<R
     "timezone=UTC",
     "log_timezone=UTC",
     ...(options.durable ? [] : FAST),
+    ...(options.settings ?? []),
   ];
   const server = spawn(
     join(files.programs, "postgres"),

@@ -9,7 +9,7 @@ import { join } from "node:path";
 export interface KeeperOrder {
   folder: string;
   temporary: boolean;
-  postgres?: { port: number; durable: boolean; native?: string | undefined };
+  postgres?: PostgresWanted & { port: number };
   redis?: { port: number; password: string };
 }
 
@@ -27,9 +27,16 @@ export interface StoresWanted {
   logFile: string;
   /** The keeper removes the folder, with all that anyone put there, when it ends. */
   temporary?: boolean;
-  /** `native`: the folder of another server's programs than the demo's. */
-  postgres?: { durable: boolean; native?: string | undefined } | undefined;
+  postgres?: PostgresWanted | undefined;
   redis?: boolean | undefined;
+}
+
+interface PostgresWanted {
+  durable: boolean;
+  /** The folder of another server's programs than the demo's. */
+  native?: string | undefined;
+  /** Settings besides ours, as `name=value`. */
+  settings?: readonly string[] | undefined;
 }
 
 export interface Stores {

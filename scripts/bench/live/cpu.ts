@@ -1,0 +1,48 @@
+// User and system time of the processes under load, in ms since their start; NaN where the machine does not tell.
+import { readdirSync, readFileSync } from "node:fs";
+
+const TICKS_PER_S = 100;
+
+/** Fields of /proc/<pid>/stat behind the name. */
+const PARENT = 1;
+const OWN = [11, 12] as const;
+const CHILDREN = [13, 14] as const;
+
+function statOf(pid: number | string): string[] {
+  try {
+    return readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
+  } catch {
+    return [];
+  }
+}
+
+function sum(fields: readonly string[], places: readonly number[]): number {
+  const ticks = places.reduce((all, place) => all + Number(fields[place] ?? Number.NaN), 0);
+  return (ticks * 1_000) / TICKS_PER_S;
+}
+
+export function cpuMsOf(pid: number | undefined): number {
+  return pid === undefined ? Number.NaN : sum(statOf(pid), OWN);
+}
+
+/** A server with all its backends, those that have ended too. */
+export function cpuMsOfTree(root: number | undefined): number {
+  if (root === undefined) return Number.NaN;
+  let total = sum(statOf(root), [...OWN, ...CHILDREN]);
+  for (const name of readdirSync("/proc").filter((one) => /^\d+$/.test(one))) {
+    const fields = statOf(name);
+    // It may have ended meanwhile.
+    if (Number(fields[PARENT]) === root) total += sum(fields, [...OWN, ...CHILDREN]);
+  }
+  return total;
+}
+
+/** The server of a backend, if it runs on this machine. */
+export function postmasterOf(backend: number | undefined): number | undefined {
+  try {
+    const text = readFileSync(`/proc/${backend}/stat`, "utf8");
+    return /\(postgres\) /.test(text) ? Number(text.split(") ")[1]?.split(" ")[PARENT]) : undefined;
+  } catch {
+    return undefined;
+  }
+}

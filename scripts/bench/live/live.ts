@@ -1,0 +1,77 @@
+// `bun run bench live`: the running product, driven from outside. `--help` says what it can be asked for.
+import { spawnSync } from "node:child_process";
+
+import { watchForStop } from "../../install/stop-signal.ts";
+import { bareLoops, meanOf } from "./bare.ts";
+import { partD } from "./hanging.ts";
+import { insertPast } from "./history.ts";
+import { readOptions, USAGE, type Options } from "./options.ts";
+import { partE, partF } from "./reads.ts";
+import { report, type LiveResult } from "./report.ts";
+import { withRig, type LiveRig } from "./rig.ts";
+import { soak } from "./soak.ts";
+import { partA, partB, partC } from "./throughput.ts";
+import { writeResult } from "../rig.ts";
+
+/** As a shell says it of what Ctrl-C has ended. */
+const EXIT_STOPPED = 130;
+/** Where part b has no part a to take half of. */
+const UNKNOWN_RATE = 600;
+
+async function live(wanted: Options): Promise<number> {
+  const stop = watchForStop(() => process.exit(EXIT_STOPPED));
+  const result = await withRig(wanted, stop, (rig) => run(rig));
+  // Of a run that was cut off nothing is worth a look.
+  if (stop.aborted) return EXIT_STOPPED;
+  report(result);
+  const name = wanted.label === undefined ? "live" : `live-${wanted.label}`;
+  console.log(`\nWritten to ${writeResult(name, result)}`);
+  return 0;
+}
+
+async function run(rig: LiveRig): Promise<LiveResult> {
+  const { options: wanted, stores, stop } = rig;
+  const result: LiveResult = {
+    tree: wanted.tree,
+    commit: commitOf(wanted.tree),
+    stores: stores.kind,
+    rows: wanted.rows,
+  };
+  await insertPast(rig);
+  if (wanted.soakMs !== undefined) {
+    result.soak = await soak(rig, wanted.soakMs);
+    return result;
+  }
+  const before = await bareLoops(rig);
+  for (const part of wanted.parts) {
+    if (stop.aborted) return result;
+    await PARTS[part](rig, result);
+  }
+  result.bare = stop.aborted ? before : meanOf(before, await bareLoops(rig));
+  return result;
+}
+
+const PARTS: Record<
+  Options["parts"][number],
+  (rig: LiveRig, result: LiveResult) => Promise<unknown>
+> = {
+  a: async (rig, result) => (result.a = await partA(rig)),
+  b: async (rig, result) =>
+    (result.b = await partB(rig, result.a?.[0]?.acceptedPerSecond ?? UNKNOWN_RATE)),
+  c: async (rig, result) => (result.c = await partC(rig)),
+  d: async (rig, result) => (result.d = await partD(rig)),
+  e: async (rig, result) => (result.e = await partE(rig)),
+  f: async (rig, result) => (result.f = await partF(rig)),
+};
+
+function commitOf(tree: string): string {
+  const { stdout } = spawnSync("git", ["describe", "--always", "--dirty"], {
+    cwd: tree,
+    encoding: "utf8",
+  });
+  return stdout.trim();
+}
+
+const options = readOptions(process.argv.slice(2));
+if (options === undefined) console.log(USAGE);
+else process.exit(await live(options));

@@ -1,0 +1,121 @@
+// How requests are offered: as fast as so many clients are answered, or at a rate whatever the answers.
+import type { Requests } from "./requests.ts";
+import { Wire } from "./wire.ts";
+
+/** By request: when it went out, when it was answered, by which client. Milliseconds since the epoch. */
+export interface Offered {
+  readonly sentAt: Float64Array;
+  readonly answeredAt: Float64Array;
+  readonly client: Uint16Array;
+  /** Requests sent; the later ones were not needed. */
+  readonly count: number;
+  /** Those that were answered otherwise than 2xx. */
+  readonly refused: number;
+  readonly startedAt: number;
+  readonly endedAt: number;
+}
+
+const now = () => performance.timeOrigin + performance.now();
+
+const OK = 200;
+const NOT_OK = 300;
+
+interface Taken {
+  count: number;
+  refused: number;
+  readonly sentAt: Float64Array;
+  readonly answeredAt: Float64Array;
+  readonly client: Uint16Array;
+}
+
+function begin(size: number): Taken {
+  return {
+    count: 0,
+    refused: 0,
+    sentAt: new Float64Array(size),
+    answeredAt: new Float64Array(size),
+    client: new Uint16Array(size),
+  };
+}
+
+function note(taken: Taken, n: number, status: number): void {
+  taken.answeredAt[n] = now();
+  if (status < OK || status >= NOT_OK) taken.refused += 1;
+}
+
+/** Closed loop: each client sends its next request when the one before is answered, until the time or the requests end. */
+export async function asFastAs(
+  root: string,
+  { bytes }: Requests,
+  { clients, ms }: { clients: number; ms: number },
+  stop: AbortSignal,
+): Promise<Offered> {
+  const wires = await Promise.all(Array.from({ length: clients }, () => Wire.open(root)));
+  const taken = begin(bytes.length);
+  const startedAt = now();
+  const endsAt = startedAt + ms;
+  await Promise.all(
+    wires.map(
+      (wire, client) =>
+        new Promise<void>((resolve) => {
+          const next = () => {
+            const request = bytes[taken.count];
+            const at = now();
+            if (request === undefined || at > endsAt || stop.aborted) return resolve();
+            const n = taken.count++;
+            taken.sentAt[n] = at;
+            taken.client[n] = client;
+            wire.send(request, (status) => {
+              note(taken, n, status);
+              if (status === 0) return resolve();
+              next();
+            });
+          };
+          next();
+        }),
+    ),
+  );
+  for (const wire of wires) wire.close();
+  return { ...taken, startedAt, endedAt: now() };
+}
+
+/** Connections that an open loop has at hand; what finds none free waits, and its wait counts. */
+const CONNECTIONS = 64;
+
+/** Open loop: each request goes out when it is due. */
+export async function atRate(
+  root: string,
+  { bytes }: Requests,
+  perSecond: number,
+  stop: AbortSignal,
+): Promise<Offered> {
+  const free = await Promise.all(Array.from({ length: CONNECTIONS }, () => Wire.open(root)));
+  const all = [...free];
+  const taken = begin(bytes.length);
+  const waiting: number[] = [];
+  let answered = 0;
+  const startedAt = now();
+  const { promise: over, resolve: finish } = Promise.withResolvers<void>();
+  const send = (wire: Wire, n: number) =>
+    wire.send(bytes[n] ?? new Uint8Array(), (status) => {
+      note(taken, n, status);
+      answered += 1;
+      const next = waiting.shift();
+      if (next !== undefined) send(wire, next);
+      else free.push(wire);
+      if (answered === bytes.length) finish();
+    });
+  while (taken.count < bytes.length && !stop.aborted) {
+    const due = startedAt + (taken.count * 1_000) / perSecond;
+    const wait = due - now();
+    if (wait > 0.2) await Bun.sleep(wait);
+    const n = taken.count++;
+    taken.sentAt[n] = now();
+    const wire = free.pop();
+    if (wire === undefined) waiting.push(n);
+    else send(wire, n);
+  }
+  if (!stop.aborted) await over;
+  for (const wire of all) wire.close();
+  return { ...taken, startedAt, endedAt: now() };
+}

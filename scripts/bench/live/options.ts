@@ -1,0 +1,80 @@
+// What `bun run bench live` is asked for.
+import { resolve } from "node:path";
+import { parseArgs } from "node:util";
+
+import { ROOT } from "../../install/install.ts";
+
+export const USAGE = `bun run bench live: the running product as processes of their own, on real stores, driven from outside.
+  --only a,b     the parts to run (all): a one event a request, b open loop, c 500 events a request,
+                 d half of the receivers hang, e 200 live watchers, f reads with many pending
+  --rows N       history and attempts that are there before (1000000), written contiguously
+  --pending N    entries pending in part f (1000000)
+  --seconds N    how long each load lasts (8)
+  --tree PATH    the checkout whose API, dispatcher and migrations run (this one)
+  --postgres N   the version of the embedded server, 15 to 18 (18); DATABASE_URL and REDIS_URL take others
+  --label NAME   the result is written to bench-results/live-NAME.json
+  --soak 10m     instead of the parts: events at --rate a second (200) to receivers of which a tenth fails at times`;
+
+/** The parts in the order in which they run: what leaves something behind comes last. */
+const PARTS = ["a", "c", "b", "e", "d", "f"] as const;
+type Part = (typeof PARTS)[number];
+
+export interface Options {
+  readonly parts: readonly Part[];
+  readonly rows: number;
+  readonly pending: number;
+  readonly seconds: number;
+  readonly tree: string;
+  readonly postgres: string;
+  readonly label: string | undefined;
+  readonly soakMs: number | undefined;
+  readonly rate: number;
+}
+
+/** Undefined if help is asked for. */
+export function readOptions(args: readonly string[]): Options | undefined {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      only: { type: "string", default: PARTS.join(",") },
+      rows: { type: "string", default: "1000000" },
+      pending: { type: "string", default: "1000000" },
+      seconds: { type: "string", default: "8" },
+      tree: { type: "string", default: ROOT },
+      postgres: { type: "string", default: "18" },
+      label: { type: "string" },
+      soak: { type: "string" },
+      rate: { type: "string", default: "200" },
+      help: { type: "boolean", default: false },
+    },
+  });
+  if (values.help) return undefined;
+  const wanted = values.only.split(",");
+  const unknown = wanted.filter((one) => !PARTS.some((part) => part === one));
+  if (unknown.length > 0) throw new Error(`There is no part ${unknown.join(", ")}.\n${USAGE}`);
+  return {
+    parts: PARTS.filter((part) => wanted.includes(part)),
+    rows: numberOf("--rows", values.rows),
+    pending: numberOf("--pending", values.pending),
+    seconds: numberOf("--seconds", values.seconds),
+    tree: resolve(values.tree),
+    postgres: values.postgres,
+    label: values.label,
+    soakMs: values.soak === undefined ? undefined : durationMs(values.soak),
+    rate: numberOf("--rate", values.rate),
+  };
+}
+
+function numberOf(name: string, text: string): number {
+  const value = Number(text);
+  if (Number.isInteger(value) && value >= 0) return value;
+  throw new Error(`${name} must be a whole number, not ${text}.`);
+}
+
+function durationMs(text: string): number {
+  const [, count, unit] = /^(\d+)(s|m|h)$/.exec(text) ?? [];
+  const units: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000 };
+  if (count === undefined || unit === undefined)
+    throw new Error(`--soak must be a time such as 90s, 10m or 1h, not ${text}.`);
+  return Number(count) * (units[unit] ?? 0);
+}

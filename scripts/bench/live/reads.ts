@@ -1,0 +1,216 @@
+// Parts e and f: live watchers, and what reads cost while much is pending.
+import { BASE_PATH } from "../../../src/http/base-path.ts";
+import { quantile, round } from "../figures.ts";
+import { asLoader, insertReviews, knownColumns } from "./history.ts";
+import type { LiveRig } from "./rig.ts";
+import { addTenants, addUsers, type Tenant } from "./tenants.ts";
+import { readUsage, resetStatements, topStatements, type TopStatement } from "./usage.ts";
+import { bytesOf, Wire } from "./wire.ts";
+
+export interface Watched {
+  readonly subscriptions: number;
+  readonly watchers: number;
+  /** Those that a stream was refused. */
+  readonly refused: number;
+  /** By each subscription that is watched, beyond what runs without watchers. */
+  readonly queriesPerSecond: number;
+  /** Milliseconds of CPU a second, beyond what runs without watchers. */
+  readonly postgresMs: number;
+  readonly apiMs: number;
+  readonly top: readonly TopStatement[];
+}
+
+const WATCHERS = 200;
+/** The API's own limit. */
+const STREAMS_PER_USER = 5;
+const SETTLE_MS = 2_000;
+const WATCH_MS = 8_000;
+
+export async function partE(rig: LiveRig): Promise<Watched[]> {
+  rig.say(`(e) ${WATCHERS} watchers`);
+  const idle = await secondOf(rig);
+  return [await watch(rig, 1, idle), await watch(rig, 10, idle)];
+}
+
+interface Second {
+  readonly queries: number;
+  readonly postgresMs: number;
+  readonly apiMs: number;
+}
+
+/** What a second costs, whatever runs. */
+async function secondOf(rig: LiveRig): Promise<Second> {
+  await resetStatements(rig);
+  const before = await readUsage(rig);
+  const startedAt = performance.now();
+  await rest(rig, WATCH_MS);
+  const after = await readUsage(rig);
+  const seconds = (performance.now() - startedAt) / 1_000;
+  return {
+    queries: (after.statements - before.statements) / seconds,
+    postgresMs: (after.cpu.postgres - before.cpu.postgres) / seconds,
+    apiMs: (after.cpu.api - before.cpu.api) / seconds,
+  };
+}
+
+async function watch(rig: LiveRig, count: number, idle: Second): Promise<Watched> {
+  const watched = rig.tenants.slice(0, count);
+  const users = WATCHERS / STREAMS_PER_USER;
+  const by = (n: number) => watched[n % count];
+  const partners = Array.from({ length: users }, (_, n) => by(n)?.partnerId ?? 0);
+  const tokens = await addUsers(rig, partners);
+  let refused = 0;
+  const sockets = await Promise.all(
+    Array.from({ length: WATCHERS }, (_, n) =>
+      openStream(rig, { tenant: by(n % users), token: tokens[n % users] ?? "" }, () => {
+        refused += 1;
+      }),
+    ),
+  );
+  await rest(rig, SETTLE_MS);
+  const busy = await secondOf(rig);
+  const top = await topStatements(rig, (WATCH_MS / 1_000) * count);
+  for (const socket of sockets) socket.end();
+  await rest(rig, SETTLE_MS);
+  const row: Watched = {
+    subscriptions: count,
+    watchers: WATCHERS,
+    refused,
+    queriesPerSecond: round((busy.queries - idle.queries) / count, 2),
+    postgresMs: round(busy.postgresMs - idle.postgresMs, 1),
+    apiMs: round(busy.apiMs - idle.apiMs, 1),
+    top,
+  };
+  rig.say(
+    `  ${WATCHERS} watchers of ${count}: ${row.queriesPerSecond} queries/s each, Postgres ${row.postgresMs} ms/s, API ${row.apiMs} ms/s, ${refused} refused`,
+  );
+  return row;
+}
+
+async function openStream(
+  { root }: LiveRig,
+  { tenant, token }: { tenant: Tenant | undefined; token: string },
+  refused: () => void,
+) {
+  const { hostname, port } = new URL(root);
+  const path = `${BASE_PATH}/partner/webhooks/${tenant?.subscriptionId}/stream`;
+  let first = true;
+  return Bun.connect({
+    hostname,
+    port: Number(port),
+    socket: {
+      open: (socket) =>
+        void socket.write(bytesOf("GET", path, { headers: { Authorization: `Bearer ${token}` } })),
+      data: (_, chunk) => {
+        if (first && !chunk.toString("latin1").startsWith("HTTP/1.1 200")) refused();
+        first = false;
+      },
+    },
+  });
+}
+
+async function rest({ stop }: LiveRig, ms: number): Promise<void> {
+  const endsAt = performance.now() + ms;
+  while (performance.now() < endsAt && !stop.aborted) await Bun.sleep(50);
+}
+
+export interface Read {
+  readonly name: string;
+  readonly calls: number;
+  readonly failed: number;
+  readonly p50Ms: number;
+  readonly p95Ms: number;
+}
+
+const CALLS = 60;
+
+/** The entries are of one subscription, whose receiver hangs. */
+export async function partF(rig: LiveRig): Promise<Read[]> {
+  const { options, say, spareUrls, sink } = rig;
+  say(`(f) reads with ${options.pending} entries pending`);
+  const [url = ""] = spareUrls;
+  await sink.reset({ hang: [new URL(url).hostname] });
+  const [tenant] = await addTenants(rig, [url]);
+  if (tenant === undefined) return [];
+  await insertPending(rig, tenant);
+  const path = `/partner/webhooks/${tenant.subscriptionId}`;
+  const paths: [name: string, path: string][] = [
+    ["subscriptions", "/partner/webhooks"],
+    ["subscription", path],
+    ["deliveries", `${path}/deliveries`],
+    ["health", `${path}/health`],
+    ["stats", `${path}/stats`],
+  ];
+  const rows: Read[] = [];
+  for (const [name, one] of paths) rows.push(await timed(rig, name, { path: one, tenant }));
+  return rows;
+}
+
+async function timed(
+  { root, say, stop }: LiveRig,
+  name: string,
+  { path, tenant }: { path: string; tenant: Tenant },
+): Promise<Read> {
+  const headers = { Authorization: `Bearer ${tenant.token}` };
+  const bytes = bytesOf("GET", BASE_PATH + path, { headers });
+  const wire = await Wire.open(root);
+  const times: number[] = [];
+  let failed = 0;
+  for (let n = 0; n < CALLS && !stop.aborted; n++) {
+    const startedAt = performance.now();
+    const { status } = await wire.ask(bytes);
+    times.push(performance.now() - startedAt);
+    if (status !== 200) failed += 1;
+  }
+  wire.close();
+  const row = {
+    name,
+    calls: times.length,
+    failed,
+    p50Ms: round(quantile(times, 0.5), 1),
+    p95Ms: round(quantile(times, 0.95), 1),
+  };
+  say(
+    `  ${name}: p50 ${row.p50Ms} ms, p95 ${row.p95Ms} ms${failed > 0 ? `, ${failed} failed` : ""}`,
+  );
+  return row;
+}
+
+/** A thousand events serve them all: what is measured is the outbox. */
+async function insertPending(rig: LiveRig, tenant: Tenant): Promise<void> {
+  const { db, options } = rig;
+  await insertReviews(db, [tenant]);
+  await db.sql`
+    insert into review_history (event_id, partner_id, account_id, store_id, review_id, store_review_site_id, event,
+      actor, review, metadata, occurred_at, recorded_at)
+    select lpad(upper(to_hex(partner_id)), 8, '0') || 'P' || lpad(n::text, 17, '0'), partner_id, account_id, store_id, id,
+           store_review_site_id, 'review_received', '{"type":"system","id":null,"name":"google"}',
+           '{"id":1,"external_review_id":"pending"}', '{"rate":4}', now(), now()
+      from reviews, generate_series(1, 1000) n where partner_id = ${tenant.partnerId}`;
+  const columns: Record<string, string> = {
+    shard: "s.shard",
+    subscription_id: "s.id",
+    sequence: "n",
+    event_id: "lpad(upper(to_hex(s.partner_id)), 8, '0') || lpad(n::text, 18, '0')",
+    event: "'review_received'",
+    payload_mode: "'full'",
+    review_history_id: "h.id",
+    review_id: "h.review_id",
+    recorded_at: "now()",
+  };
+  const known = await knownColumns(db, "outbox");
+  const used = Object.entries(columns).filter(([name]) => known.has(name));
+  await asLoader(db, async (sql) => {
+    await sql.unsafe(
+      `insert into outbox (${used.map(([name]) => name).join(", ")})
+       select ${used.map(([, value]) => value).join(", ")}
+         from webhook_subscriptions s, generate_series(1, $2::int) n
+         join (select id, review_id, row_number() over (order by id) - 1 as place from review_history
+                where partner_id = $3) h on h.place = n % 1000
+        where s.id = $1 order by n`,
+      [tenant.subscriptionId, options.pending, tenant.partnerId],
+    );
+    await sql`update outbox_sequences set last_sequence = ${options.pending} where subscription_id = ${tenant.subscriptionId}`;
+  });
+  await db.sql`vacuum analyze outbox`;
+}

@@ -1,0 +1,88 @@
+// The tables that a run ends with.
+import { round } from "../figures.ts";
+import type { Bare } from "./bare.ts";
+import type { Hanging } from "./hanging.ts";
+import type { Read, Watched } from "./reads.ts";
+import type { Soak } from "./soak.ts";
+import type { Loaded } from "./throughput.ts";
+import type { TopStatement } from "./usage.ts";
+
+const SHOWN = 5;
+const WATCHED = ["subscriptions", "watchers", "refused", "queriesPerSecond", "postgresMs", "apiMs"];
+
+export interface LiveResult {
+  readonly tree: string;
+  readonly commit: string;
+  readonly stores: string;
+  readonly rows: number;
+  bare?: Bare;
+  a?: Loaded[];
+  b?: Loaded[];
+  c?: Loaded;
+  d?: Hanging;
+  e?: Watched[];
+  f?: Read[];
+  soak?: Soak;
+}
+
+export function report(result: LiveResult): void {
+  const { bare, a = [], b = [], c, d, e = [], f = [], soak } = result;
+  console.log(`\n${result.commit}, ${result.stores}, ${result.rows} rows of history and attempts`);
+  if (bare !== undefined) console.table([bare]);
+  const loads = [...a, ...(c === undefined ? [] : [c]), ...b];
+  if (loads.length > 0) {
+    console.table(loads.map((one) => rates(one, bare)));
+    console.log(
+      "CPU of an event in µs by process; the product is API, dispatcher, Postgres and Redis:",
+    );
+    console.table(loads.map(costs));
+  }
+  for (const one of [a[0], c])
+    if (one !== undefined)
+      tops(`Where ${one.name} spends most time in Postgres, by event`, one.top);
+  if (d !== undefined) console.table([d]);
+  if (e.length > 0) {
+    console.table(e, WATCHED);
+    tops("What watchers ask, by watched subscription and second", e[0]?.top.slice(0, SHOWN) ?? []);
+  }
+  if (f.length > 0) console.table(f);
+  if (soak !== undefined) {
+    console.table(soak.minutes);
+    console.table(soak.slopes);
+  }
+}
+
+function rates(one: Loaded, bare: Bare | undefined) {
+  return {
+    load: one.name,
+    "accepted/s": one.acceptedPerSecond,
+    "delivered/s": one.deliveredPerSecond,
+    inversions: one.inversions,
+    missing: one.missing,
+    refused: one.refused,
+    "publish p50": one.publishToReceipt.p50Ms,
+    "publish p99": one.publishToReceipt.p99Ms,
+    "commit p50": one.answerToReceipt.p50Ms,
+    "commit p99": one.answerToReceipt.p99Ms,
+    ...(bare !== undefined && {
+      "/insert": round(one.acceptedPerSecond / bare.insertsPerSecond, 2),
+      "/fetch": round(one.deliveredPerSecond / bare.fetchPerSecond, 2),
+      "/client": round(one.deliveredPerSecond / bare.clientPerSecond, 2),
+    }),
+  };
+}
+
+function costs({ name, perEvent }: Loaded) {
+  const { cpuUs, productUs, ...rest } = perEvent;
+  return { load: name, product: productUs, ...cpuUs, ...rest };
+}
+
+function tops(title: string, top: readonly TopStatement[]): void {
+  if (top.length === 0) return;
+  console.log(`${title}, in µs of execution and of planning:`);
+  for (const { perEvent, usPerEvent, planUsPerEvent, blocksPerEvent, text } of top) {
+    const times = [usPerEvent.toFixed(1).padStart(8), planUsPerEvent.toFixed(1).padStart(8)];
+    const counts = `${perEvent.toFixed(2).padStart(7)} times  ${blocksPerEvent.toFixed(1).padStart(6)} blocks`;
+    console.log(`  ${times.join(" + ")}  ${counts}  ${text}`);
+  }
+}

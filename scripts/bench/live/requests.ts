@@ -1,0 +1,63 @@
+// Signed requests of a provider, made before the clock starts.
+import { EVENTS_PATH, type Sign, type Tenant } from "./tenants.ts";
+import { bytesOf } from "./wire.ts";
+
+export interface Requests {
+  readonly name: string;
+  readonly bytes: readonly Uint8Array[];
+  readonly perRequest: number;
+  readonly tenants: readonly Tenant[];
+}
+
+const REQUEST = /-(\d+)-(\d+)$/;
+
+/** Reviews that nobody has reported before, one tenant after the other; each is an event of one subscription. */
+export function prepare(
+  sign: Sign,
+  tenants: readonly Tenant[],
+  { name, count, perRequest }: { name: string; count: number; perRequest: number },
+): Requests {
+  const at = new Date().toISOString();
+  const event = (n: number, i: number) => {
+    const key = `${name}-${n}-${i}`;
+    return {
+      id: key,
+      type: "review.created",
+      occurred_at: at,
+      store_review_site_id: tenantOf({ perRequest, tenants }, n, i)?.siteId,
+      review: {
+        external_review_id: key,
+        rate: (i % 5) + 1,
+        reviewer: "Ada Reviewer",
+        reviewer_email: "ada@homeowner.example",
+        content: `Friendly people, clean work, and on time. Number ${n} of many, and ${i} of its own kind.`,
+        reviewed_at: at,
+      },
+    };
+  };
+  const events = (n: number) => Array.from({ length: perRequest }, (_, i) => event(n, i));
+  const bytes = Array.from({ length: count }, (_, n) => {
+    const body = JSON.stringify({ events: events(n) });
+    const headers = { "Content-Type": "application/json", "X-Provider-Signature": sign(body) };
+    return bytesOf("POST", EVENTS_PATH, { headers, body });
+  });
+  return { name, bytes, perRequest, tenants };
+}
+
+function tenantOf(
+  { perRequest, tenants }: Pick<Requests, "perRequest" | "tenants">,
+  n: number,
+  i: number,
+): Tenant | undefined {
+  return tenants[(n * perRequest + i) % tenants.length];
+}
+
+/** The request of an event and its place in there, by the review that a receiver was told of. */
+export function placeOf(
+  { name }: Pick<Requests, "name">,
+  key: string | undefined,
+): { n: number; i: number } | undefined {
+  if (key?.startsWith(`${name}-`) !== true) return undefined;
+  const [, n, i] = REQUEST.exec(key) ?? [];
+  return { n: Number(n), i: Number(i) };
+}

@@ -1,0 +1,116 @@
+// `--soak 10m`: whether anything grows while events come, receivers fail and autovacuum runs.
+import { round } from "../figures.ts";
+import { memoryOf } from "../rig.ts";
+import { judge, latencies } from "./judge.ts";
+import { atRate } from "./offer.ts";
+import { prepare } from "./requests.ts";
+import type { LiveRig } from "./rig.ts";
+
+interface Minute {
+  readonly minute: number;
+  readonly accepted: number;
+  readonly delivered: number;
+  /** Receivers that never fail: from the request's first byte. */
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  readonly inversions: number;
+  readonly apiMb: number;
+  readonly dispatcherMb: number;
+  readonly deadOutboxRows: number;
+}
+
+interface Slope {
+  readonly figure: string;
+  readonly mean: number;
+  readonly perMinute: number;
+  /** Of the mean. */
+  readonly percentPerMinute: number;
+}
+
+export interface Soak {
+  readonly perSecond: number;
+  readonly minutes: readonly Minute[];
+  readonly slopes: readonly Slope[];
+}
+
+const MINUTE_MS = 60_000;
+/** A soak of seconds has steps of its own. */
+const FEWEST_STEPS = 4;
+/** One of so many receivers fails at times. */
+const FAILING_OF = 10;
+const LATEST_MS = 1_000;
+
+export async function soak(rig: LiveRig, totalMs: number): Promise<Soak> {
+  const stepMs = Math.min(MINUTE_MS, totalMs / FEWEST_STEPS);
+  const perSecond = rig.options.rate;
+  const fail = rig.tenants.filter((_, n) => n % FAILING_OF === 0).map(({ host }) => host);
+  rig.say(
+    `Soak: ${perSecond} events/s, ${fail.length} of ${rig.tenants.length} receivers fail at times`,
+  );
+  await rig.sink.reset({ keys: true, fail });
+  const minutes: Minute[] = [];
+  const failing = new Set(fail);
+  for (let at = 0; at < totalMs && !rig.stop.aborted; at += stepMs) {
+    const minute = await step(rig, minutes.length + 1, { stepMs, failing });
+    minutes.push(minute);
+    rig.say(
+      `  ${Object.entries(minute)
+        .map(([name, value]) => `${name} ${value}`)
+        .join(", ")}`,
+    );
+  }
+  return { perSecond, minutes, slopes: slopesOf(minutes) };
+}
+
+async function step(
+  rig: LiveRig,
+  minute: number,
+  { stepMs, failing }: { stepMs: number; failing: ReadonlySet<string> },
+): Promise<Minute> {
+  const perSecond = rig.options.rate;
+  const count = Math.round((perSecond * stepMs) / 1_000);
+  const requests = prepare(rig.sign, rig.tenants, { name: `soak${minute}`, count, perRequest: 1 });
+  const offered = await atRate(rig.root, requests, perSecond, rig.stop);
+  await Bun.sleep(LATEST_MS);
+  const { arrivals } = await rig.sink.report(true);
+  const healthy = arrivals.filter(([, , host]) => !failing.has(host));
+  const { p50Ms, p99Ms } = latencies(judge(requests, offered, healthy).fromPublishMs);
+  const [dead] = await rig.db.sql<{ rows: number }[]>`
+    select coalesce(sum(n_dead_tup), 0)::float8 as rows from pg_stat_user_tables where relname ~ '^outbox'`;
+  return {
+    minute,
+    accepted: offered.count - offered.refused,
+    delivered: new Set(arrivals.map(([id]) => id)).size,
+    p50Ms,
+    p99Ms,
+    inversions: judge(requests, offered, healthy).inversions,
+    apiMb: megabytes(rig.product.api.pid),
+    dispatcherMb: megabytes(rig.product.dispatcher.pid),
+    deadOutboxRows: dead?.rows ?? Number.NaN,
+  };
+}
+
+function megabytes(pid: number | undefined): number {
+  return round((memoryOf(pid) ?? Number.NaN) / 1e6, 1);
+}
+
+const FIGURES = ["p50Ms", "p99Ms", "apiMb", "dispatcherMb", "deadOutboxRows"] as const;
+
+/** Least squares; the first step is left out, because everything warms up in it. */
+function slopesOf(minutes: readonly Minute[]): Slope[] {
+  const later = minutes.slice(1);
+  return FIGURES.map((figure) => {
+    const values = later.map((minute) => minute[figure]);
+    const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
+    const middle = (values.length - 1) / 2;
+    const covariance = values.reduce((sum, value, n) => sum + (n - middle) * (value - mean), 0);
+    const variance = values.reduce((sum, _, n) => sum + (n - middle) ** 2, 0);
+    const slope = covariance / variance;
+    return {
+      figure,
+      mean: round(mean, 2),
+      perMinute: round(slope, 3),
+      percentPerMinute: round((slope * 100) / mean, 2),
+    };
+  });
+}

@@ -1,0 +1,105 @@
+// The stores of a run: embedded ones that keep what is committed, or those given, with a database of our own in them.
+import { randomBytes } from "node:crypto";
+import { chmodSync, mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { connect, type RawDb } from "../../../db/client.ts";
+import { startStores, type Stores } from "../../demo/stores/keep.ts";
+import { installPostgres, postgresMajor } from "../../demo/stores/postgres-versions.ts";
+import { processesIn } from "../../demo/stores/processes.ts";
+import { cpuMsOf, postmasterOf } from "./cpu.ts";
+
+export interface LiveStores {
+  readonly databaseUrl: string;
+  readonly redisUrl: string;
+  readonly redisPrefix: string;
+  readonly folder: string;
+  readonly db: RawDb;
+  /** In words, with the server's version. */
+  readonly kind: string;
+  /** Whether statements are counted by `pg_stat_statements`. */
+  readonly counted: boolean;
+  readonly postmaster: number | undefined;
+  readonly redisCpu: () => number;
+  stop(): Promise<void>;
+}
+
+const STATEMENTS = [
+  "shared_preload_libraries=pg_stat_statements",
+  "pg_stat_statements.track_planning=on",
+];
+/** For a soak: what died is looked for every few seconds. */
+const AUTOVACUUM = ["autovacuum_naptime=5s", "autovacuum_vacuum_cost_delay=0"];
+
+export async function openStores(version: string, soak: boolean): Promise<LiveStores> {
+  const folder = mkdtempSync(join(tmpdir(), "reviewrelay-live-"));
+  // Root's PostgreSQL runs as another user, who passes through here.
+  chmodSync(folder, 0o711);
+  const given = { database: process.env["DATABASE_URL"], redis: process.env["REDIS_URL"] };
+  // The keeper runs even where nothing is left to embed, because it removes the folder whatever becomes of us.
+  const embedded = await startStores({
+    folder,
+    temporary: true,
+    logFile: join(folder, "stores.log"),
+    postgres: given.database
+      ? undefined
+      : {
+          durable: true,
+          native: installPostgres(postgresMajor(version)),
+          settings: [...STATEMENTS, ...(soak ? AUTOVACUUM : [])],
+        },
+    redis: !given.redis,
+  });
+  try {
+    return await reach(embedded, folder, given);
+  } catch (error) {
+    await embedded.stop();
+    throw error;
+  }
+}
+
+async function reach(
+  embedded: Stores,
+  folder: string,
+  given: { database: string | undefined; redis: string | undefined },
+): Promise<LiveStores> {
+  const own = `reviewrelay_live_${randomBytes(4).toString("hex")}`;
+  const serverUrl = given.database || (embedded.databaseUrl ?? "");
+  const redisUrl = given.redis || (embedded.redisUrl ?? "");
+  const admin = connect(serverUrl, { max: 1, name: "bench-admin" });
+  await admin.sql.unsafe(`create database "${own}"`);
+  const url = new URL(serverUrl);
+  url.pathname = `/${own}`;
+  const db = connect(url.href, { max: 2, name: "bench" });
+  const [row] = await db.sql<{ version: string; pid: number }[]>`
+    select current_setting('server_version') as version, pg_backend_pid() as pid`;
+  const native = processesIn(join(folder, "redis"))[0];
+  return {
+    databaseUrl: url.href,
+    redisUrl,
+    redisPrefix: `${own}:`,
+    folder,
+    db,
+    kind: `PostgreSQL ${row?.version.split(" ")[0]} ${given.database ? "as given" : "embedded"}, Redis ${given.redis ? "as given" : "embedded"}`,
+    counted: await countStatements(db),
+    postmaster: postmasterOf(row?.pid),
+    redisCpu: () => cpuMsOf(given.redis ? undefined : (native ?? embedded.pid)),
+    async stop() {
+      await db.close();
+      if (given.database) await admin.sql.unsafe(`drop database "${own}" with (force)`);
+      await admin.close();
+      await embedded.stop();
+    },
+  };
+}
+
+async function countStatements(db: RawDb): Promise<boolean> {
+  try {
+    await db.sql`create extension if not exists pg_stat_statements`;
+    await db.sql`select pg_stat_statements_reset()`;
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,118 @@
+// The tenants of a run, through tables and routes that every version has.
+import { createHmac } from "node:crypto";
+
+import type { RawDb } from "../../../db/client.ts";
+import { BASE_PATH } from "../../../src/http/base-path.ts";
+import { createPasswords } from "../../../src/lib/password.ts";
+import { newSecret } from "../../../src/lib/random-secret.ts";
+import { createSecretBox } from "../../../src/lib/secret-box.ts";
+import { providerSecretContext } from "../../../src/providers/secret.ts";
+
+export interface Tenant {
+  readonly partnerId: number;
+  readonly siteId: number;
+  readonly host: string;
+  readonly subscriptionId: string;
+  /** Of its first user. */
+  readonly token: string;
+}
+
+export interface Place {
+  readonly root: string;
+  readonly db: RawDb;
+  readonly masterKey: Uint8Array;
+}
+
+const PROVIDER = "live";
+export const EVENTS_PATH = `${BASE_PATH}/providers/${PROVIDER}/events`;
+const PASSWORD = "correct horse battery staple";
+const LOGINS_AT_ONCE = 8;
+
+export type Sign = (body: string) => string;
+
+/** A provider, whose signature is answered. */
+export async function addProvider({ db, masterKey }: Place): Promise<Sign> {
+  const secret = newSecret();
+  const sealed = createSecretBox({ current: masterKey }).seal(
+    secret,
+    providerSecretContext(PROVIDER),
+  );
+  await db.sql`insert into review_sites (slug, name, sealed_secret) values (${PROVIDER}, 'Live', ${sealed})`;
+  return (body) => `sha256=${createHmac("sha256", secret).update(body).digest("hex")}`;
+}
+
+/** A partner with a site, a user and a subscription for each URL. */
+export async function addTenants(place: Place, urls: readonly string[]): Promise<Tenant[]> {
+  const rows = await place.db.sql<{ partnerId: number; siteId: number }[]>`
+    with plan as (
+      insert into plans (name, features) values ('live ' || clock_timestamp(), '{}') returning id
+    ), partners as (
+      insert into companies (type, name, primary_color, created_at)
+      select 'partner', 'Live', '#000000', now() from generate_series(1, ${urls.length}::int) returning id
+    ), accounts as (
+      insert into companies (type, name, partner_id, plan_id, primary_color, created_at)
+      select 'account', 'Live', partners.id, plan.id, '#000000', now() from partners, plan returning id, partner_id
+    ), places as (
+      insert into stores (account_id, partner_id, name) select id, partner_id, 'Live' from accounts returning *
+    )
+    insert into store_review_sites (store_id, review_site_id, account_id, partner_id, pull_connected, post_connected)
+    select places.id, review_sites.id, account_id, partner_id, true, true
+      from places, review_sites where slug = ${PROVIDER}
+    returning partner_id as "partnerId", id as "siteId"`;
+  const tokens = await addUsers(
+    place,
+    rows.map(({ partnerId }) => partnerId),
+  );
+  return Promise.all(
+    rows.map(async (row, n) => {
+      const url = urls[n] ?? "";
+      const token = tokens[n] ?? "";
+      const body = { label: "Live", webhook_url: url, delivery_kind: "immediate" };
+      const made = await call(place.root, "POST", "/partner/webhooks", { token, body });
+      return { ...row, host: new URL(url).hostname, subscriptionId: String(made["id"]), token };
+    }),
+  );
+}
+
+let users = 0;
+
+/** A user of each of these partners, signed in: their tokens. */
+export async function addUsers(place: Place, partners: readonly number[]): Promise<string[]> {
+  const hash = await createPasswords().hash(PASSWORD);
+  const made = partners.map((partnerId) => ({ partnerId, email: `user-${users++}@live.example` }));
+  await place.db.sql`
+    insert into users (company_id, email, name, role, password_hash, created_at, updated_at)
+    select company, email, 'Live', 'partner_admin', ${hash}, now(), now()
+      from unnest(${made.map(({ partnerId }) => partnerId)}::int[], ${made.map(({ email }) => email)}::text[])
+        as u(company, email)`;
+  const tokens: string[] = [];
+  for (let from = 0; from < made.length; from += LOGINS_AT_ONCE)
+    tokens.push(
+      ...(await Promise.all(
+        made.slice(from, from + LOGINS_AT_ONCE).map(async ({ email }) => {
+          const body = { email, password: PASSWORD };
+          return String((await call(place.root, "POST", "/login", { body }))["token"]);
+        }),
+      )),
+    );
+  return tokens;
+}
+
+async function call(
+  root: string,
+  method: string,
+  path: string,
+  { token, body }: { token?: string; body?: unknown },
+): Promise<Record<string, unknown>> {
+  const answer = await fetch(`${root}${BASE_PATH}${path}`, {
+    method,
+    headers: {
+      "Content-Type": "application/json",
+      ...(token !== undefined && { Authorization: `Bearer ${token}` }),
+    },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
+  const text = await answer.text();
+  if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`);
+  return JSON.parse(text) as Record<string, unknown>;
+}

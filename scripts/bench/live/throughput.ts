@@ -1,0 +1,156 @@
+// Parts a, b and c: what is accepted and delivered, how soon, and what an event costs.
+import { round } from "../figures.ts";
+import { judge, latencies, sequenceInversions } from "./judge.ts";
+import { asFastAs, atRate, type Offered } from "./offer.ts";
+import { prepare, type Requests } from "./requests.ts";
+import { untilStill, type LiveRig } from "./rig.ts";
+import type { Tenant } from "./tenants.ts";
+import { perEvent, readUsage, resetStatements, topStatements } from "./usage.ts";
+import type { PerEvent, TopStatement } from "./usage.ts";
+
+interface Load {
+  readonly name: string;
+  readonly tenants: readonly Tenant[];
+  readonly perRequest: number;
+  /** Requests that are made ready, at the most that go out. */
+  readonly count: number;
+  readonly offer: (requests: Requests) => Promise<Offered>;
+}
+
+export interface Loaded {
+  readonly name: string;
+  readonly events: number;
+  readonly refused: number;
+  readonly acceptedPerSecond: number;
+  readonly deliveredPerSecond: number;
+  readonly missing: number;
+  readonly repeated: number;
+  readonly inversions: number;
+  readonly publishToReceipt: ReturnType<typeof latencies>;
+  readonly answerToReceipt: ReturnType<typeof latencies>;
+  readonly perEvent: PerEvent;
+  readonly top: readonly TopStatement[];
+}
+
+/** How long nothing may arrive while something is missing. */
+const PATIENCE_MS = 10_000;
+
+async function measure(rig: LiveRig, load: Load): Promise<Loaded> {
+  const requests = prepare(rig.sign, load.tenants, load);
+  await rig.sink.reset({ keys: true });
+  await resetStatements(rig);
+  const before = await readUsage(rig);
+  const offered = await load.offer(requests);
+  const events = (offered.count - offered.refused) * load.perRequest;
+  await untilStill(rig, async () => arrived(rig, events), PATIENCE_MS);
+  const after = await readUsage(rig);
+  const top = await topStatements(rig, events);
+  const { arrivals } = await rig.sink.report(true);
+  const received = judge(requests, offered, arrivals);
+  const took = (offered.endedAt - offered.startedAt) / 1_000;
+  const row: Loaded = {
+    name: load.name,
+    events,
+    refused: offered.refused,
+    acceptedPerSecond: round(events / took),
+    deliveredPerSecond: round(
+      received.fromPublishMs.length / ((received.lastAt - offered.startedAt) / 1_000),
+    ),
+    missing: received.missing - offered.refused * load.perRequest,
+    repeated: received.repeated,
+    inversions: received.inversions + (await sequenceInversions(rig, arrivals)),
+    publishToReceipt: latencies(received.fromPublishMs),
+    answerToReceipt: latencies(received.fromAnswerMs),
+    perEvent: perEvent(before, after, events),
+    top,
+  };
+  rig.say(`  ${describe(row)}`);
+  return row;
+}
+
+async function arrived({ sink }: LiveRig, events: number) {
+  const { count } = await sink.count();
+  return { done: count >= events, progress: count };
+}
+
+function describe(row: Loaded): string {
+  const { p50Ms, p99Ms } = row.publishToReceipt;
+  return (
+    `${row.name}: accepted ${row.acceptedPerSecond}/s, delivered ${row.deliveredPerSecond}/s, ` +
+    `${row.inversions} inversions, ${row.missing} missing; publish to receipt p50 ${p50Ms}, p99 ${p99Ms} ms; ` +
+    `${row.perEvent.productUs} µs of CPU an event`
+  );
+}
+
+const CLIENTS = 16;
+/** More than any version takes in a second: requests must not run out. */
+const MOST_PER_SECOND = 4_000;
+const HOT = 2;
+
+/** Clients in a closed loop, one event a request, for so long; a short one before warms everything up. */
+async function closedLoop(rig: LiveRig, name: string, tenants: readonly Tenant[]): Promise<Loaded> {
+  const once = (label: string, seconds: number) =>
+    measure(rig, {
+      name: label,
+      tenants,
+      perRequest: 1,
+      count: MOST_PER_SECOND * seconds,
+      offer: (requests) =>
+        asFastAs(rig.root, requests, { clients: CLIENTS, ms: seconds * 1_000 }, rig.stop),
+    });
+  await once(`warm-up of ${name}`, 2);
+  return once(name, rig.options.seconds);
+}
+
+export async function partA(rig: LiveRig): Promise<Loaded[]> {
+  rig.say(`(a) ${CLIENTS} clients, one event a request`);
+  return [
+    await closedLoop(rig, "a", rig.tenants),
+    await closedLoop(rig, "a-hot", rig.tenants.slice(0, HOT)),
+  ];
+}
+
+const SLOW_PER_SECOND = 200;
+
+/** `most`: what part a accepts in a second. */
+export async function partB(rig: LiveRig, most: number): Promise<Loaded[]> {
+  const rows: Loaded[] = [];
+  for (const perSecond of [SLOW_PER_SECOND, Math.round(most / 2)]) {
+    rig.say(`(b) open loop at ${perSecond}/s`);
+    rows.push(await openLoop(rig, `b-${perSecond}`, perSecond));
+  }
+  return rows;
+}
+
+/** A short one before, so that what other parts leave behind is over. */
+async function openLoop(rig: LiveRig, name: string, perSecond: number): Promise<Loaded> {
+  const once = (label: string, seconds: number) =>
+    measure(rig, {
+      name: label,
+      tenants: rig.tenants,
+      perRequest: 1,
+      count: perSecond * seconds,
+      offer: (requests) => atRate(rig.root, requests, perSecond, rig.stop),
+    });
+  await once(`warm-up of ${name}`, 2);
+  return once(name, rig.options.seconds);
+}
+
+const LARGE = 500;
+const LARGE_REQUESTS = 60;
+const LARGE_CLIENTS = 4;
+
+export async function partC(rig: LiveRig): Promise<Loaded> {
+  rig.say(`(c) ${LARGE} events a request, ${LARGE_CLIENTS} clients`);
+  const once = (name: string, count: number) =>
+    measure(rig, {
+      name,
+      tenants: rig.tenants,
+      perRequest: LARGE,
+      count,
+      offer: (requests) =>
+        asFastAs(rig.root, requests, { clients: LARGE_CLIENTS, ms: 60_000 }, rig.stop),
+    });
+  await once("warm-up of c", 4);
+  return once("c", LARGE_REQUESTS);
+}

@@ -1,0 +1,114 @@
+// What a load costs: CPU by process, blocks, WAL and statements of the database.
+import { round } from "../figures.ts";
+import { cpuMsOf, cpuMsOfTree } from "./cpu.ts";
+import type { LiveRig } from "./rig.ts";
+
+const PROCESSES = ["api", "dispatcher", "postgres", "redis", "driver", "receivers"] as const;
+type ProcessName = (typeof PROCESSES)[number];
+
+export interface Usage {
+  /** Milliseconds. */
+  readonly cpu: Readonly<Record<ProcessName, number>>;
+  /** Shared blocks that statements asked for; without `pg_stat_statements` what the server says with some delay. */
+  readonly blocks: number;
+  readonly walBytes: number;
+  /** Without those that begin and end transactions. */
+  readonly statements: number;
+  readonly commits: number;
+}
+
+export async function readUsage({ stores, product, sink }: LiveRig): Promise<Usage> {
+  const { user, system } = process.cpuUsage();
+  const cpu = {
+    api: cpuMsOf(product.api.pid),
+    dispatcher: cpuMsOf(product.dispatcher.pid),
+    postgres: cpuMsOfTree(stores.postmaster),
+    redis: stores.redisCpu(),
+    driver: (user + system) / 1_000,
+    receivers: (await sink.count()).cpuMs,
+  };
+  const [row] = await stores.db.sql<{ blocks: number; walBytes: number; commits: number }[]>`
+    select (blks_hit + blks_read)::float8 as blocks, xact_commit::float8 as commits,
+           pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::float8 as "walBytes"
+      from pg_stat_database where datname = current_database()`;
+  const counted = stores.counted ? await countedOf(stores.db) : undefined;
+  return {
+    cpu,
+    blocks: counted?.blocks ?? row?.blocks ?? Number.NaN,
+    walBytes: row?.walBytes ?? Number.NaN,
+    statements: counted?.statements ?? Number.NaN,
+    commits: row?.commits ?? Number.NaN,
+  };
+}
+
+const IS_BRACKET = "query ~* '^\\s*(begin|commit|rollback|set|reset|discard)'";
+
+async function countedOf(db: LiveRig["db"]): Promise<{ blocks: number; statements: number }> {
+  const [row] = await db.sql.unsafe<{ blocks: number; statements: number }[]>(`
+    select sum(shared_blks_hit + shared_blks_read)::float8 as blocks,
+           sum(calls) filter (where not ${IS_BRACKET})::float8 as statements
+      from pg_stat_statements where dbid = (select oid from pg_database where datname = current_database())`);
+  return row ?? { blocks: Number.NaN, statements: Number.NaN };
+}
+
+export interface PerEvent {
+  readonly cpuUs: Readonly<Record<ProcessName, number>>;
+  /** Of the product's processes and stores. */
+  readonly productUs: number;
+  readonly blocks: number;
+  readonly walBytes: number;
+  readonly statements: number;
+  readonly commits: number;
+}
+
+export function perEvent(before: Usage, after: Usage, events: number): PerEvent {
+  const each = (of: (usage: Usage) => number, digits = 1) =>
+    round((of(after) - of(before)) / events, digits);
+  const us = (name: ProcessName) => each((usage) => usage.cpu[name] * 1_000, 0);
+  const cpuUs = Object.fromEntries(PROCESSES.map((name) => [name, us(name)]));
+  const { api = 0, dispatcher = 0, postgres = 0, redis = 0 } = cpuUs;
+  return {
+    cpuUs: cpuUs as Record<ProcessName, number>,
+    productUs: api + dispatcher + postgres + redis,
+    blocks: each((usage) => usage.blocks),
+    walBytes: each((usage) => usage.walBytes, 0),
+    statements: each((usage) => usage.statements, 2),
+    commits: each((usage) => usage.commits, 2),
+  };
+}
+
+export interface TopStatement {
+  readonly perEvent: number;
+  /** Executing, and planning before that. */
+  readonly usPerEvent: number;
+  readonly planUsPerEvent: number;
+  readonly blocksPerEvent: number;
+  readonly text: string;
+}
+
+const TOP = 10;
+const SHOWN_CHARS = 110;
+
+export async function resetStatements({ stores }: LiveRig): Promise<void> {
+  if (stores.counted) await stores.db.sql`select pg_stat_statements_reset()`;
+}
+
+/** The statements that the server spent most time in, since the last reset. */
+export async function topStatements({ stores }: LiveRig, events: number): Promise<TopStatement[]> {
+  if (!stores.counted) return [];
+  const rows = await stores.db.sql<
+    { calls: number; ms: number; planMs: number; blocks: number; query: string }[]
+  >`
+    select calls::float8 as calls, total_exec_time as ms, total_plan_time as "planMs",
+           (shared_blks_hit + shared_blks_read)::float8 as blocks, query
+      from pg_stat_statements
+     where dbid = (select oid from pg_database where datname = current_database())
+     order by total_exec_time + total_plan_time desc limit ${TOP}`;
+  return rows.map(({ calls, ms, planMs, blocks, query }) => ({
+    perEvent: round(calls / events, 2),
+    usPerEvent: round((ms * 1_000) / events, 1),
+    planUsPerEvent: round((planMs * 1_000) / events, 1),
+    blocksPerEvent: round(blocks / events, 1),
+    text: query.replaceAll(/\s+/g, " ").slice(0, SHOWN_CHARS),
+  }));
+}
