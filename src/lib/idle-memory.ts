@@ -3,7 +3,7 @@ import type { Clock } from "./clock.ts";
 const LOOK_MS = 2_000;
 const BUSY_LOOK_MS = 100;
 /** What a busy process may take in ordinary work; only beyond it is anything collected ahead of its time. */
-const ORDINARY_BYTES = 144 * 2 ** 20;
+const ORDINARY_BYTES = 200 * 2 ** 20;
 const BUSY_GROWTH = 1.2;
 /** Collecting everything stops the process for some 20 ms: only what a burst has left behind is worth that. */
 const GROWTH = 1.25;
