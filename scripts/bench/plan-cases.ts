@@ -9,7 +9,7 @@ import { createLeases } from "../../dispatcher/shards/leases.ts";
 import { commitAttempts } from "../../dispatcher/store/attempt-queries.ts";
 import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
 import { createStore } from "../../dispatcher/store/store.ts";
-import { systemClock } from "../../src/lib/clock.ts";
+import { addMs, systemClock } from "../../src/lib/clock.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";
 import type { RecordedAction } from "../../src/outbox/event.ts";
@@ -240,7 +240,9 @@ function reads(): PlanCase[] {
     list("of none", { event: "note_added" }),
     list("of an event", { eventId: eventId(7) }),
     list("failed", { outcome: "failed" }),
+    list("retried", { outcome: "retry" }),
     list("retried, since yesterday", { outcome: "retry", since }),
+    list("retried, until an hour ago", { outcome: "retry", until: addMs(new Date(), -HOUR_MS) }),
     {
       name: "one delivery",
       bound: 450,

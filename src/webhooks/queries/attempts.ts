@@ -1,8 +1,9 @@
 import { and, desc, eq, gte, lt, lte, sql, type SQL } from "drizzle-orm";
 
-import type { DbOrTx } from "../../../db/client.ts";
+import type { Db, DbOrTx } from "../../../db/client.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
+import { statement } from "../../../db/statement.ts";
 import type { Page } from "../../http/list.ts";
 import { addMs } from "../../lib/clock.ts";
 import type { Attempt, AttemptFilter, AttemptSummary } from "../delivery-model.ts";
@@ -39,6 +40,31 @@ const WHOLE = {
  * the bounds are read.
  */
 export function attemptsOf(
+  db: Db,
+  subscriptionId: string,
+  filter: AttemptFilter,
+  page: Page,
+): Promise<Attempt[]> {
+  const { outcome, eventId } = filter;
+  const isRare = outcome !== undefined && outcome !== "delivered" && eventId === undefined;
+  if (!isRare) return listAttempts(db, subscriptionId, filter, page);
+  return db.transaction(async (tx) => {
+    await tx.run(walkInOrder, {});
+    return listAttempts(tx, subscriptionId, filter, page);
+  });
+}
+
+const walkInOrder = statement({
+  name: "attempts.walkInOrder",
+  reason:
+    "The builder selects from tables. Without it the planner, where its statistics are old, expects a few attempts of an outcome, and reads and sorts all that there are.",
+  params: {},
+  columns: {},
+  text: () =>
+    sql`select from set_config('enable_sort', 'off', true) sort, set_config('enable_bitmapscan', 'off', true) bitmap`,
+});
+
+function listAttempts(
   db: DbOrTx,
   subscriptionId: string,
   filter: AttemptFilter,
