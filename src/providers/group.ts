@@ -1,0 +1,167 @@
+import { ulid } from "ulid";
+
+import type { Tx } from "../../db/client.ts";
+import { isDeadlock, isLockTimeout, isStoreFailure } from "../../db/errors.ts";
+import { inGroups } from "../lib/groups.ts";
+import type { RecordedAction } from "../outbox/event.ts";
+import { MAIL_WAKE } from "../outbox/mail.ts";
+import { appendActions, holdSequences } from "../outbox/queries.ts";
+import type { Wake } from "../outbox/schedule.ts";
+import { admit, claimKey, type Admission, type Asking, type Found } from "./admit.ts";
+import { decideEvents } from "./decide.ts";
+import {
+  loadSuppressing,
+  newReview,
+  remembering,
+  writeOutcome,
+  type TakingDeps,
+} from "./effects.ts";
+import type { ReadEvents } from "./input.ts";
+import { reviewKey, type ProviderEvent, type ReviewState } from "./model.ts";
+import type { NewReview } from "./queries.ts";
+import * as queries from "./queries/group.ts";
+import { toAction } from "./record.ts";
+
+/** What became of a request in a group. */
+export type Taken =
+  | { readonly kind: "taken"; readonly accepted: number; readonly woken: Promise<void> }
+  /** Nothing of it is written. It may come again, or is judged alone. */
+  | { readonly kind: "left"; readonly mayComeAgain: boolean };
+
+const LIMITS = { questions: 64, size: 256, waiting: 1_024, waitMs: 6_000 };
+/** A request of more events would keep the others of its group waiting. */
+const MAX_EVENTS = 32;
+
+/**
+ * Whether a request may be one of a group: nothing is to be refused of it as it stands, it is small, and it changes no
+ * connection, whose row it would wait for.
+ */
+export function mayJoin({ events, faults }: ReadEvents): boolean {
+  return (
+    events.length <= MAX_EVENTS &&
+    Object.keys(faults).length === 0 &&
+    events.every(({ type }) => type !== "connection.changed")
+  );
+}
+
+/** Takes requests that come at the same time in one transaction. */
+export function inOneTransaction(deps: TakingDeps): (asking: Asking) => Promise<Taken> {
+  const answer = async (asked: readonly Asking[]): Promise<Taken[]> => {
+    try {
+      return await takeGroup(deps, asked);
+    } catch (error) {
+      // Nothing is known of a commit whose answer was lost. Anything else was rolled back, and may be of one request.
+      if (isStoreFailure(error) && !isLockTimeout(error) && !isDeadlock(error)) throw error;
+      return asked.map(() => ({ kind: "left", mayComeAgain: false }));
+    }
+  };
+  const sizeOf = ({ read }: Asking) => read.events.length;
+  return inGroups(deps.clock, answer, { ...LIMITS, sizeOf });
+}
+
+async function takeGroup(deps: TakingDeps, asked: readonly Asking[]): Promise<Taken[]> {
+  const now = deps.clock.now();
+  const siteIds = distinct(asked.flatMap(({ read }) => read.events.map(({ siteId }) => siteId)));
+  const partners = await deps.partners(siteIds);
+  const { admissions, wakes } = await deps.intake.group(async (tx) => {
+    const found = await findAll(tx, asked, { siteIds, partners });
+    const admissions = admit(asked, found);
+    return { admissions, wakes: await writeAll(tx, deps, { asked, found, admissions, now }) };
+  });
+  // After the commit: earlier, the dispatcher could look before the entries are visible.
+  const woken = deps.schedule.wake(wakes);
+  return admissions.map((one): Taken => {
+    if (one.kind === "admitted") return { kind: "taken", accepted: one.fresh.length, woken };
+    const isStuck = one.kind === "held" && deps.intake.isStuck(one.partners);
+    return { kind: "left", mayComeAgain: one.kind === "held" && !isStuck };
+  });
+}
+
+async function findAll(
+  tx: Tx,
+  asked: readonly Asking[],
+  { siteIds, partners }: Readonly<Record<"siteIds" | "partners", readonly number[]>>,
+): Promise<Found> {
+  const events = asked.flatMap(({ slug, read }) =>
+    read.events.flatMap((event) => (event.type === "connection.changed" ? [] : { ...event, slug })),
+  );
+  const [heldPartners, sites, { seen, known }] = await Promise.all([
+    holdSequences(tx, partners),
+    queries.sitesOfAny(tx, siteIds),
+    queries.knownOf(tx, events),
+  ]);
+  const keys = new Map(known.map((one) => [keyOf(one), one]));
+  const held = keys.size === 0 ? [] : await queries.holdReviews(tx, [...keys.values()]);
+  return {
+    sites: new Map(sites.map((one) => [one.id, one])),
+    heldPartners,
+    seen: new Set(seen.map(({ slug, id }) => claimKey(slug, id))),
+    existing: new Set(keys.keys()),
+    reviews: new Map(held.map((one) => [keyOf(one), one])),
+  };
+}
+
+interface Group {
+  readonly asked: readonly Asking[];
+  readonly found: Found;
+  readonly admissions: readonly Admission[];
+  readonly now: Date;
+}
+
+/** Writes what the admitted requests bring, in their order; answers whom to wake. */
+async function writeAll(
+  tx: Tx,
+  deps: TakingDeps,
+  { asked, found, admissions, now }: Group,
+): Promise<Wake[]> {
+  const fresh = admissions.map((one) => (one.kind === "admitted" ? one.fresh : []));
+  const events = fresh.flat();
+  if (events.length === 0) return [];
+  const profanityIn = remembering((text) => deps.profanity.wordsIn(text));
+  const claims = fresh.flatMap((own, i) =>
+    own.map(({ id }) => ({ slug: asked[i]?.slug ?? "", id })),
+  );
+  const reported = reportedIn(events, found, profanityIn);
+  const created = new Map<string, ReviewState>();
+  for (const row of await queries.writeGroup(tx, claims, [...reported.values()], now)) {
+    const review = reported.get(keyOf(row));
+    if (review !== undefined) created.set(keyOf(row), { ...review, id: row.id, removedAt: null });
+  }
+  const outcome = decideEvents(events, {
+    sites: found.sites,
+    reviews: new Map([...found.reviews, ...created]),
+    created: new Set(created.keys()),
+    suppressing: await loadSuppressing(tx, found.sites, events),
+    profanityIn,
+  });
+  const mailed = await writeOutcome(tx, deps, outcome, now);
+  const actions = outcome.recorded.map((one): RecordedAction => ({
+    ...toAction(one, found.sites.get(one.site.id)?.slug ?? ""),
+    eventId: ulid(now.getTime()),
+  }));
+  const recorded = await appendActions(tx, actions, now);
+  return mailed ? [...recorded, MAIL_WAKE] : recorded;
+}
+
+/** The reviews that these events create, each as its first event describes it. */
+function reportedIn(
+  events: readonly ProviderEvent[],
+  { existing }: Found,
+  profanityIn: (text: string) => readonly string[],
+): Map<string, NewReview> {
+  const reported = new Map<string, NewReview>();
+  for (const event of events) {
+    if (event.type !== "review.created") continue;
+    const key = keyOf(event);
+    if (!existing.has(key) && !reported.has(key)) reported.set(key, newReview(event, profanityIn));
+  }
+  return reported;
+}
+
+function keyOf({ siteId, externalReviewId }: Pick<ReviewState, "siteId" | "externalReviewId">) {
+  return reviewKey(siteId, externalReviewId);
+}
+
+function distinct(values: readonly number[]): number[] {
+  return [...new Set(values)];
+}
