@@ -46,6 +46,7 @@ const intakeDb = connect(config.databaseUrl, {
   max: config.connections.intake,
   name: "reviewrelay-intake",
   limits: LIMITS.intake,
+  isPipelined: true,
 });
 const readinessDb = connect(config.databaseUrl, {
   max: 1,

@@ -19,6 +19,8 @@ export interface Found {
   readonly existing: ReadonlySet<string>;
   /** By `reviewKey`: those of them that this group holds. */
   readonly reviews: ReadonlyMap<string, ReviewState>;
+  /** By `reviewKey`: the ids of those that do not exist and may be created. */
+  readonly newIds: ReadonlyMap<string, number>;
 }
 
 export type Admission =

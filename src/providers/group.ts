@@ -18,7 +18,6 @@ import {
 } from "./effects.ts";
 import type { ReadEvents } from "./input.ts";
 import { reviewKey, type ProviderEvent, type ReviewState } from "./model.ts";
-import type { NewReview } from "./queries.ts";
 import * as queries from "./queries/group.ts";
 import { toAction } from "./record.ts";
 
@@ -83,21 +82,29 @@ async function findAll(
   { siteIds, partners }: Readonly<Record<"siteIds" | "partners", readonly number[]>>,
 ): Promise<Found> {
   const events = asked.flatMap(({ slug, read }) =>
-    read.events.flatMap((event) => (event.type === "connection.changed" ? [] : { ...event, slug })),
+    read.events.flatMap((event) =>
+      event.type === "connection.changed"
+        ? []
+        : { ...event, slug, creates: event.type === "review.created" },
+    ),
   );
-  const [heldPartners, sites, { seen, known }] = await Promise.all([
+  const [heldPartners, sites, known] = await Promise.all([
     holdSequences(tx, partners),
     queries.sitesOfAny(tx, siteIds),
     queries.knownOf(tx, events),
   ]);
-  const keys = new Map(known.map((one) => [keyOf(one), one]));
-  const held = keys.size === 0 ? [] : await queries.holdReviews(tx, [...keys.values()]);
+  const existing = new Map(known.flatMap((one) => (one.isKnown ? [[keyOf(one), one]] : [])));
+  const held = existing.size === 0 ? [] : await queries.holdReviews(tx, [...existing.values()]);
+  const newIds = known.flatMap((one): [string, number][] =>
+    one.newId === null ? [] : [[keyOf(one), one.newId]],
+  );
   return {
     sites: new Map(sites.map((one) => [one.id, one])),
     heldPartners,
-    seen: new Set(seen.map(({ slug, id }) => claimKey(slug, id))),
-    existing: new Set(keys.keys()),
+    seen: new Set(known.flatMap(({ isSeen, slug, id }) => (isSeen ? claimKey(slug, id) : []))),
+    existing: new Set(existing.keys()),
     reviews: new Map(held.map((one) => [keyOf(one), one])),
+    newIds: new Map(newIds),
   };
 }
 
@@ -121,12 +128,7 @@ async function writeAll(
   const claims = fresh.flatMap((own, i) =>
     own.map(({ id }) => ({ slug: asked[i]?.slug ?? "", id })),
   );
-  const reported = reportedIn(events, found, profanityIn);
-  const created = new Map<string, ReviewState>();
-  for (const row of await queries.writeGroup(tx, claims, [...reported.values()], now)) {
-    const review = reported.get(keyOf(row));
-    if (review !== undefined) created.set(keyOf(row), { ...review, id: row.id, removedAt: null });
-  }
+  const created = createdIn(events, found, profanityIn);
   const outcome = decideEvents(events, {
     sites: found.sites,
     reviews: new Map([...found.reviews, ...created]),
@@ -134,28 +136,34 @@ async function writeAll(
     suppressing: await loadSuppressing(tx, found.sites, events),
     profanityIn,
   });
-  const mailed = await writeOutcome(tx, deps, outcome, now);
   const actions = outcome.recorded.map((one): RecordedAction => ({
     ...toAction(one, found.sites.get(one.site.id)?.slug ?? ""),
     eventId: ulid(now.getTime()),
   }));
-  const recorded = await appendActions(tx, actions, now);
+  // Sent one behind the other, and nothing is read of the first but whether it failed.
+  const [, mailed, recorded] = await Promise.all([
+    queries.writeGroup(tx, claims, [...created.values()], now),
+    writeOutcome(tx, deps, outcome, now),
+    appendActions(tx, actions, now),
+  ]);
   return mailed ? [...recorded, MAIL_WAKE] : recorded;
 }
 
 /** The reviews that these events create, each as its first event describes it. */
-function reportedIn(
+function createdIn(
   events: readonly ProviderEvent[],
-  { existing }: Found,
+  { newIds }: Found,
   profanityIn: (text: string) => readonly string[],
-): Map<string, NewReview> {
-  const reported = new Map<string, NewReview>();
+): Map<string, ReviewState> {
+  const created = new Map<string, ReviewState>();
   for (const event of events) {
     if (event.type !== "review.created") continue;
     const key = keyOf(event);
-    if (!existing.has(key) && !reported.has(key)) reported.set(key, newReview(event, profanityIn));
+    const id = newIds.get(key);
+    if (id === undefined || created.has(key)) continue;
+    created.set(key, { ...newReview(event, profanityIn), id, removedAt: null });
   }
-  return reported;
+  return created;
 }
 
 function keyOf({ siteId, externalReviewId }: Pick<ReviewState, "siteId" | "externalReviewId">) {

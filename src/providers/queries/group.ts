@@ -3,7 +3,7 @@ import { sql } from "drizzle-orm";
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { providerEvents, reviewSites, storeReviewSites } from "../../../db/schema/providers.ts";
 import { reviews } from "../../../db/schema/reviews.ts";
-import { instant, list, rows, statement, value } from "../../../db/statement.ts";
+import { instant, list, nullable, rows, statement, value } from "../../../db/statement.ts";
 import type { ReviewState, Site } from "../model.ts";
 import { REPORTED, REVIEW_STATE, reported, type NewReview } from "../queries.ts";
 
@@ -73,7 +73,8 @@ export async function sitesOfAny(tx: Tx, ids: readonly number[]): Promise<SiteOf
 
 const known = statement({
   name: "providers.groupKnown",
-  reason: "Hot; two look-ups for each event, in one statement.",
+  reason:
+    "Hot; two look-ups for each event, and the id of the review that it may create, in one statement.",
   params: {
     given: rows({
       ord: value("integer"),
@@ -81,11 +82,19 @@ const known = statement({
       id: providerEvents.id,
       site_id: reviews.storeReviewSiteId,
       external: reviews.externalReviewId,
+      creates: value("boolean"),
     }),
   },
-  columns: { ord: value("integer"), isSeen: value("boolean"), isKnown: value("boolean") },
+  columns: {
+    ord: value("integer"),
+    isSeen: value("boolean"),
+    isKnown: value("boolean"),
+    newId: nullable(value("integer")),
+  },
   text: ({ given }) => sql`
-    select given.ord, e.id is not null as "isSeen", r.id is not null as "isKnown"
+    select given.ord, e.id is not null as "isSeen", r.id is not null as "isKnown",
+           case when given.creates and e.id is null and r.id is null
+                then nextval('reviews_id_seq')::integer end as "newId"
       from ${given}
       left join lateral (
              select e.id from (select id from review_sites where slug = given.slug offset 0) p
@@ -95,33 +104,43 @@ const known = statement({
       left join lateral (
              select id from reviews
               where store_review_site_id = given.site_id and external_review_id = given.external offset 0
-           ) r on true
-     where e.id is not null or r.id is not null`,
+           ) r on true`,
 });
 
 /** What is looked up of an event. */
 export interface Asked extends Pick<ReviewState, "siteId" | "externalReviewId"> {
   readonly slug: string;
   readonly id: string;
+  readonly creates: boolean;
 }
 
-/** Which of these events have an id that was claimed, and of which the review exists. */
-export async function knownOf(
+export interface Known {
+  /** Whether its id was claimed. */
+  readonly isSeen: boolean;
+  /** Whether the review exists. */
+  readonly isKnown: boolean;
+  /** The id of the review that it may create; nobody else gets it. */
+  readonly newId: number | null;
+}
+
+/** What is known of each of these events. */
+export async function knownOf<A extends Asked>(
   tx: Tx,
-  asked: readonly Asked[],
-): Promise<{ seen: readonly Asked[]; known: readonly Asked[] }> {
-  const given = asked.map(({ slug, id, siteId, externalReviewId }, ord) => ({
+  asked: readonly A[],
+): Promise<(A & Known)[]> {
+  const given = asked.map(({ slug, id, siteId, externalReviewId, creates }, ord) => ({
     ord,
     slug,
     id,
     site_id: siteId,
     external: externalReviewId,
+    creates,
   }));
   const found = await tx.run(known, { given });
-  return {
-    seen: found.flatMap(({ ord, isSeen }) => (isSeen ? (asked[ord] ?? []) : [])),
-    known: found.flatMap(({ ord, isKnown }) => (isKnown ? (asked[ord] ?? []) : [])),
-  };
+  return found.flatMap(({ ord, ...known }) => {
+    const one = asked[ord];
+    return one === undefined ? [] : { ...one, ...known };
+  });
 }
 
 const locking = statement({
@@ -156,17 +175,14 @@ const writing = statement({
   params: {
     claims: rows({ slug: reviewSites.slug, id: providerEvents.id }),
     given: rows({
+      id: reviews.id,
       site_id: reviews.storeReviewSiteId,
       external_review_id: reviews.externalReviewId,
       ...REPORTED,
     }),
     now: instant,
   },
-  columns: {
-    id: reviews.id,
-    siteId: reviews.storeReviewSiteId,
-    externalReviewId: reviews.externalReviewId,
-  },
+  columns: {},
   text: ({ claims, given, now }) => sql`
     with claimed as (
       insert into provider_events (review_site_id, id, received_at)
@@ -174,31 +190,32 @@ const writing = statement({
         from ${claims} cross join lateral (select id from review_sites where slug = claims.slug offset 0) p
        order by p.id, claims.id collate "C"
     )
-    insert into reviews (partner_id, account_id, store_id, store_review_site_id, external_review_id, rate,
+    insert into reviews (id, partner_id, account_id, store_id, store_review_site_id, external_review_id, rate,
                          reviewer, reviewer_email, content, profanity, reviewed_at, created_at, updated_at)
-    select l.partner_id, l.account_id, l.store_id, l.id, given.external_review_id, given.rate,
+    overriding system value
+    select given.id, l.partner_id, l.account_id, l.store_id, l.id, given.external_review_id, given.rate,
            given.reviewer, given.reviewer_email, given.content, given.profanity, given.reviewed_at, ${now}, ${now}
       from ${given} cross join lateral (
              select id, partner_id, account_id, store_id from store_review_sites
               where id = given.site_id offset 0) l
-     order by given.site_id, given.external_review_id collate "C"
-    returning id, store_review_site_id as "siteId", external_review_id as "externalReviewId"`,
+     order by given.site_id, given.external_review_id collate "C"`,
 });
 
 /**
- * Claims event ids for ever and inserts reviews. It fails if somebody else has done either since they were looked up,
- * and with it the transaction.
+ * Claims event ids for ever and inserts reviews under ids of `knownOf`. It fails if somebody else has claimed or
+ * inserted one of them since they were looked up, and with it the transaction.
  */
-export function writeGroup(
+export async function writeGroup(
   tx: Tx,
   claims: readonly { readonly slug: string; readonly id: string }[],
-  created: readonly NewReview[],
+  created: readonly (NewReview & Pick<ReviewState, "id">)[],
   now: Date,
-): Promise<{ id: number; siteId: number; externalReviewId: string }[]> {
+): Promise<void> {
   const given = created.map((one) => ({
+    id: one.id,
     site_id: one.siteId,
     external_review_id: one.externalReviewId,
     ...reported(one),
   }));
-  return tx.run(writing, { claims, given, now });
+  await tx.run(writing, { claims, given, now });
 }
