@@ -6,17 +6,20 @@ interface GroupOptions<Q> {
   readonly questions: number;
   readonly size: number;
   readonly sizeOf: (question: Q) => number;
-  /** How many may wait for the next group. */
+  /** How many may wait for the next group, and for how long. */
   readonly waiting: number;
-  /** How long the answer to one group keeps the next one waiting. */
   readonly waitMs: number;
 }
 
 interface Waiting<Q, A> {
   readonly question: Q;
+  readonly sinceMs: number;
   readonly resolve: (answer: A) => void;
   readonly reject: (reason: unknown) => void;
 }
+
+/** How often it is looked whether somebody has waited for too long: a timer for each would cost more than the wait. */
+const LOOK_MS = 1_000;
 
 /**
  * Answers questions in groups, one group at a time, without a timer: a group is what was asked while the one before was
@@ -29,7 +32,7 @@ export function inGroups<Q, A>(
   options: GroupOptions<Q>,
 ): (question: Q) => Promise<A> {
   const waiting: Waiting<Q, A>[] = [];
-  let isAnswering = false;
+  let [isAnswering, isLooking] = [false, false];
   const next = () => {
     let [count, size] = [0, 0];
     for (const { question } of waiting) {
@@ -41,22 +44,29 @@ export function inGroups<Q, A>(
   };
   const run = async () => {
     isAnswering = true;
-    while (waiting.length > 0) {
-      const group = next();
-      await settleBefore(clock, options.waitMs, answerAll(group, answer), waiting);
-    }
+    while (waiting.length > 0) await settle(next(), answer);
     isAnswering = false;
+  };
+  const look = async () => {
+    isLooking = true;
+    while (waiting.length > 0) {
+      await clock.sleep(LOOK_MS);
+      const sinceMs = clock.monotonicMs() - options.waitMs;
+      while ((waiting[0]?.sinceMs ?? Infinity) < sinceMs) waiting.shift()?.reject(unavailable());
+    }
+    isLooking = false;
   };
   return (question) => {
     if (waiting.length >= options.waiting) return Promise.reject(unavailable());
     const { promise, resolve, reject } = Promise.withResolvers<A>();
-    waiting.push({ question, resolve, reject });
+    waiting.push({ question, sinceMs: clock.monotonicMs(), resolve, reject });
     if (!isAnswering) void run();
+    else if (!isLooking) void look();
     return promise;
   };
 }
 
-async function answerAll<Q, A>(
+async function settle<Q, A>(
   group: readonly Waiting<Q, A>[],
   answer: (questions: readonly Q[]) => Promise<readonly A[]>,
 ): Promise<void> {
@@ -67,21 +77,4 @@ async function answerAll<Q, A>(
   } catch (error) {
     for (const { reject } of group) reject(error);
   }
-}
-
-/** Waits until the group is answered; who has waited all of `waitMs` for that is refused meanwhile. */
-async function settleBefore<Q, A>(
-  clock: Clock,
-  waitMs: number,
-  answered: Promise<void>,
-  waiting: Waiting<Q, A>[],
-): Promise<void> {
-  const settled = new AbortController();
-  const waitedFor = waiting.length;
-  void clock.sleep(waitMs, settled.signal).then(() => {
-    if (settled.signal.aborted) return;
-    for (const { reject } of waiting.splice(0, waitedFor)) reject(unavailable());
-  });
-  await answered;
-  settled.abort();
 }
