@@ -24,7 +24,7 @@ export interface Intake {
 }
 
 interface IntakeOptions {
-  /** All of the pool's; one of several is that of the groups. */
+  /** All of the pool's but that of the groups. */
   readonly connections: number;
   /** Of one partner. */
   readonly share: number;
@@ -70,7 +70,7 @@ class Gate {
   constructor(clock: Clock, options: IntakeOptions) {
     this.#clock = clock;
     this.#options = options;
-    this.#free = Math.max(options.connections - 1, 1);
+    this.#free = options.connections;
   }
 
   async enter(partners: readonly number[]): Promise<void> {

@@ -43,6 +43,10 @@ export async function verifySignature(
   if (!matches || sealed === undefined) throw new Problem("invalid_signature");
 }
 
+interface JoiningDeps extends TakingDeps {
+  readonly join: (asking: Asking) => Promise<Taken>;
+}
+
 /** How often a request that would wait for somebody else joins another group before it waits alone. */
 const GROUPS_TRIED = 3;
 
@@ -51,7 +55,7 @@ const GROUPS_TRIED = 3;
  * same time, where nothing is refused and nobody waited for; alone else.
  */
 export async function takeEvents(
-  deps: TakingDeps & { readonly join: (asking: Asking) => Promise<Taken> },
+  deps: JoiningDeps,
   slug: string,
   body: unknown,
 ): Promise<{ accepted: number; duplicates: number }> {
@@ -62,11 +66,13 @@ export async function takeEvents(
 
 /** How many were accepted; undefined if the request is to be judged alone. */
 async function takeJoined(
-  { join }: { readonly join: (asking: Asking) => Promise<Taken> },
+  { join, partners, intake }: JoiningDeps,
   slug: string,
   read: ReadEvents,
 ): Promise<number | undefined> {
   if (!mayJoin(read)) return undefined;
+  // It would fail every group that it joins, if what it waits for is no sequence.
+  if (intake.isStuck(await partners(read.events.map(({ siteId }) => siteId)))) return undefined;
   for (let tried = 0; tried < GROUPS_TRIED; tried++) {
     const taken = await join({ slug, read });
     if (taken.kind === "taken") {

@@ -27,7 +27,13 @@ export type Taken =
   /** Nothing of it is written. It may come again, or is judged alone. */
   | { readonly kind: "left"; readonly mayComeAgain: boolean };
 
-const LIMITS = { questions: 64, size: 256, waiting: 1_024, waitMs: 6_000 };
+const LIMITS = {
+  questions: 64,
+  size: 256,
+  sizeOf: ({ read }: Asking) => read.events.length,
+  waiting: 1_024,
+  waitMs: 6_000,
+};
 /** A request of more events would keep the others of its group waiting. */
 const MAX_EVENTS = 32;
 
@@ -54,8 +60,7 @@ export function inOneTransaction(deps: TakingDeps): (asking: Asking) => Promise<
       return asked.map(() => ({ kind: "left", mayComeAgain: false }));
     }
   };
-  const sizeOf = ({ read }: Asking) => read.events.length;
-  return inGroups(deps.clock, answer, { ...LIMITS, sizeOf });
+  return inGroups(deps.clock, answer, LIMITS);
 }
 
 async function takeGroup(deps: TakingDeps, asked: readonly Asking[]): Promise<Taken[]> {
@@ -64,8 +69,8 @@ async function takeGroup(deps: TakingDeps, asked: readonly Asking[]): Promise<Ta
   const partners = await deps.partners(siteIds);
   const { admissions, wakes } = await deps.intake.group(async (tx) => {
     const found = await findAll(tx, asked, { siteIds, partners });
-    const admissions = admit(asked, found);
-    return { admissions, wakes: await writeAll(tx, deps, { asked, found, admissions, now }) };
+    const group = { asked, found, admissions: admit(asked, found), now };
+    return { ...group, wakes: await writeAll(tx, deps, group) };
   });
   // After the commit: earlier, the dispatcher could look before the entries are visible.
   const woken = deps.schedule.wake(wakes);

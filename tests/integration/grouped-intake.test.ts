@@ -40,6 +40,8 @@ const subscriptions: string[] = [];
 let around: Intake["group"] | undefined;
 /** How many there were. */
 let groups = 0;
+/** How many secrets were opened: a request that passes its signature joins a group right after. */
+let opened = 0;
 
 beforeAll(async () => {
   database = await createDatabase();
@@ -58,10 +60,12 @@ beforeAll(async () => {
   };
   api = await startApi({
     db,
-    box,
+    box: { ...box, open: (...given) => (opened++, box.open(...given)) },
     config: testConfig({ masterKey: KEY }),
     intake: { ...real, group },
   });
+  // From here on it is known whose sites these are.
+  for (const id of sites) expect((await report([created(id, fresh())])).status).toBe(200);
 });
 afterAll(async () => {
   await api.stop();
@@ -77,25 +81,28 @@ const fresh = () => `r-${++serial}`;
 const site = (partner: number) => sites[partner] ?? 0;
 const report = (events: readonly unknown[]) => send(api, provider, { events });
 
-/** The requests that `ask` makes come while a group is under way, so that they are one group, in this order. */
+/** Makes these requests while a group is under way, one after the other, so that they are one group in this order. */
 async function inOneGroup(
-  ask: () => readonly Promise<Answer>[],
+  requests: readonly (() => Promise<Answer>)[],
 ): Promise<readonly Promise<Answer>[]> {
   const begun = Promise.withResolvers<void>();
-  const opened = Promise.withResolvers<void>();
+  const ready = Promise.withResolvers<void>();
   const inner = around;
   around = async (work) => {
     around = inner;
     begun.resolve();
-    await opened.promise;
+    await ready.promise;
     return database.db.transaction(work);
   };
   const first = report([created(site(1), fresh())]);
   await begun.promise;
-  const asked = ask();
-  // Each of them has its signature checked by a look-up of its own time.
-  await Bun.sleep(100);
-  opened.resolve();
+  const asked: Promise<Answer>[] = [];
+  for (const request of requests) {
+    const before = opened;
+    asked.push(request());
+    await until("it has passed its signature", () => opened > before);
+  }
+  ready.resolve();
   expect((await first).status).toBe(200);
   return asked;
 }
@@ -119,8 +126,8 @@ const heldBy = async (tx: Tx & { sql: TestDatabase["db"]["sql"] }, partner: numb
 describe("requests that come while a group is under way", () => {
   test("are taken by the next transaction, in their order", async () => {
     const names = Array.from({ length: 8 }, fresh);
-    const asked = await inOneGroup(() =>
-      names.map((name, i) => report([created(site(i % 2), name)])),
+    const asked = await inOneGroup(
+      names.map((name, i) => () => report([created(site(i % 2), name)])),
     );
     expect(bodies(await Promise.all(asked))).toEqual(names.map(() => ONE));
     expect(groups).toBe(2);
@@ -141,11 +148,11 @@ describe("requests that come while a group is under way", () => {
       review: { external_review_id: name },
     });
     const posted = providerEvent("response.posted", site(0), { external_review_id: name });
-    const asked = await inOneGroup(() => [
-      report([created(site(0), name)]),
-      report([changed]),
-      report([created(site(0), name, { rate: 1 })]),
-      report([posted, removed]),
+    const asked = await inOneGroup([
+      () => report([created(site(0), name)]),
+      () => report([changed]),
+      () => report([created(site(0), name, { rate: 1 })]),
+      () => report([posted, removed]),
     ]);
     expect(bodies(await Promise.all(asked))).toEqual([
       ONE,
@@ -171,10 +178,10 @@ describe("requests that come while a group is under way", () => {
   test("count an event id once, whichever of them brings it", async () => {
     const event = created(site(0), fresh());
     const other = created(site(0), fresh());
-    const asked = await inOneGroup(() => [
-      report([event]),
-      report([event]),
-      report([event, other, other]),
+    const asked = await inOneGroup([
+      () => report([event]),
+      () => report([event]),
+      () => report([event, other, other]),
     ]);
     expect(bodies(await Promise.all(asked))).toEqual([
       ONE,
@@ -189,13 +196,13 @@ describe("requests that come while a group is under way", () => {
   test("are refused one by one, and nothing of those is kept", async () => {
     const [good, unknown, faulty, orphan, last] = [fresh(), fresh(), fresh(), fresh(), fresh()];
     const update = providerEvent("review.updated", site(0), { review: reportedReview(orphan) });
-    const asked = await inOneGroup(() => [
-      report([created(site(0), good)]),
-      report([created(site(0), unknown), created(999_999, unknown)]),
-      send(api, { ...provider, secret: "another" }, { events: [created(site(0), fresh())] }),
-      report([created(site(0), faulty, { rate: 6 })]),
-      report([update]),
-      report([created(site(0), last)]),
+    const asked = await inOneGroup([
+      () => report([created(site(0), good)]),
+      () => report([created(site(0), unknown), created(999_999, unknown)]),
+      () => send(api, { ...provider, secret: "another" }, { events: [created(site(0), fresh())] }),
+      () => report([created(site(0), faulty, { rate: 6 })]),
+      () => report([update]),
+      () => report([created(site(0), last)]),
     ]);
     const answers = await Promise.all(asked);
     expect(answers.map(({ status }) => status)).toEqual([200, 422, 401, 422, 422, 200]);
@@ -221,11 +228,11 @@ describe("what somebody else holds", () => {
     let waits: Promise<Answer> | undefined;
     await db.transaction(async (tx) => {
       await heldBy(tx, 0);
-      const asked = await inOneGroup(() => [
-        report([created(site(0), fresh())]),
-        report([created(site(1), fresh())]),
-        report([created(site(0), fresh()), created(site(1), fresh())]),
-        report([created(site(1), fresh())]),
+      const asked = await inOneGroup([
+        () => report([created(site(0), fresh())]),
+        () => report([created(site(1), fresh())]),
+        () => report([created(site(0), fresh()), created(site(1), fresh())]),
+        () => report([created(site(1), fresh())]),
       ]);
       waits = asked[0];
       expect((await asked[1])?.body).toEqual(ONE);
@@ -241,9 +248,9 @@ describe("what somebody else holds", () => {
     let waits: Promise<Answer> | undefined;
     await database.db.transaction(async (tx) => {
       await tx.sql`update reviews set rate = 2 where external_review_id = ${name}`;
-      const asked = await inOneGroup(() => [
-        report([created(site(0), name, { rate: 3 })]),
-        report([created(site(0), fresh())]),
+      const asked = await inOneGroup([
+        () => report([created(site(0), name, { rate: 3 })]),
+        () => report([created(site(0), fresh())]),
       ]);
       waits = asked[0];
       expect((await asked[1])?.body).toEqual(ONE);
@@ -260,10 +267,10 @@ describe("what somebody else holds", () => {
       await tx.sql`
         insert into provider_events (review_site_id, id, received_at)
         values (${provider.id}, ${String(event["id"])}, now())`;
-      const asked = await inOneGroup(() => [
-        report([event]),
-        report([created(site(0), fresh())]),
-        report([created(site(1), fresh())]),
+      const asked = await inOneGroup([
+        () => report([event]),
+        () => report([created(site(0), fresh())]),
+        () => report([created(site(1), fresh())]),
       ]);
       waits = asked[0];
       expect(bodies(await Promise.all(asked.slice(1)))).toEqual([ONE, ONE]);
@@ -285,7 +292,7 @@ test("when the connection is lost at the commit all of the group are 503, and ea
       return result;
     });
   };
-  const asked = await inOneGroup(() => events.map((event) => report([event])));
+  const asked = await inOneGroup(events.map((event) => () => report([event])));
   const answers = await Promise.all(asked);
   expect(answers.map(({ status, body }) => [status, body["code"]])).toEqual(
     events.map(() => [503, "unavailable"]),

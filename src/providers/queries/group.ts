@@ -137,9 +137,9 @@ export async function knownOf<A extends Asked>(
     creates,
   }));
   const found = await tx.run(known, { given });
-  return found.flatMap(({ ord, ...known }) => {
+  return found.flatMap(({ ord, ...facts }) => {
     const one = asked[ord];
-    return one === undefined ? [] : { ...one, ...known };
+    return one === undefined ? [] : { ...one, ...facts };
   });
 }
 
