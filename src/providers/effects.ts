@@ -1,5 +1,6 @@
 import type { Db, Tx } from "../../db/client.ts";
 import type { Clock } from "../lib/clock.ts";
+import type { Log } from "../lib/log.ts";
 import type { SecretBox } from "../lib/secret-box.ts";
 import { queueHomeownerNotices, suppressingPartners } from "../notifications/actions.ts";
 import type { Intake } from "../outbox/intake.ts";
@@ -16,6 +17,7 @@ export interface ProviderDeps {
   readonly clock: Clock;
   readonly box: SecretBox;
   readonly schedule: Waker;
+  readonly log: Log;
 }
 
 /** What it takes to take events, alone or in a group. */

@@ -3,6 +3,7 @@ import { ulid } from "ulid";
 import type { Tx } from "../../db/client.ts";
 import { isDeadlock, isLockTimeout, isStoreFailure } from "../../db/errors.ts";
 import { inGroups } from "../lib/groups.ts";
+import { errorFields } from "../lib/log.ts";
 import type { RecordedAction } from "../outbox/event.ts";
 import { MAIL_WAKE } from "../outbox/mail.ts";
 import { appendActions, holdSequences } from "../outbox/queries.ts";
@@ -57,6 +58,7 @@ export function inOneTransaction(deps: TakingDeps): (asking: Asking) => Promise<
     } catch (error) {
       // Nothing is known of a commit whose answer was lost. Anything else was rolled back, and may be of one request.
       if (isStoreFailure(error) && !isLockTimeout(error) && !isDeadlock(error)) throw error;
+      deps.log.warn("group.split", { requests: asked.length, ...errorFields(error) });
       return asked.map(() => ({ kind: "left", mayComeAgain: false }));
     }
   };

@@ -40,6 +40,8 @@ const subscriptions: string[] = [];
 let around: Intake["group"] | undefined;
 /** How many there were. */
 let groups = 0;
+/** How many requests were judged alone. */
+let alone = 0;
 /** How many secrets were opened: a request that passes its signature joins a group right after. */
 let opened = 0;
 
@@ -62,7 +64,14 @@ beforeAll(async () => {
     db,
     box: { ...box, open: (...given) => (opened++, box.open(...given)) },
     config: testConfig({ masterKey: KEY }),
-    intake: { ...real, group },
+    intake: {
+      ...real,
+      group,
+      transaction: (partners, work) => {
+        alone++;
+        return real.transaction(partners, work);
+      },
+    },
   });
   // From here on it is known whose sites these are.
   for (const id of sites) expect((await report([created(id, fresh())])).status).toBe(200);
@@ -74,6 +83,7 @@ afterAll(async () => {
 beforeEach(() => {
   around = undefined;
   groups = 0;
+  alone = 0;
 });
 
 let serial = 0;
@@ -130,7 +140,7 @@ describe("requests that come while a group is under way", () => {
       names.map((name, i) => () => report([created(site(i % 2), name)])),
     );
     expect(bodies(await Promise.all(asked))).toEqual(names.map(() => ONE));
-    expect(groups).toBe(2);
+    expect({ groups, alone }).toEqual({ groups: 2, alone: 0 });
     for (const partner of [0, 1]) {
       const rows = await historyOfSite(database.db, site(partner));
       const own = rows.slice(-4).map(({ review }) => review?.["external_review_id"]);
@@ -160,7 +170,7 @@ describe("requests that come while a group is under way", () => {
       ONE,
       { accepted: 2, duplicates: 0 },
     ]);
-    expect(groups).toBe(2);
+    expect({ groups, alone }).toEqual({ groups: 2, alone: 0 });
     const rows = await historyOfSite(database.db, site(0));
     expect(rows.slice(-5).map(({ event }) => event)).toEqual([
       "review_received",
@@ -188,7 +198,7 @@ describe("requests that come while a group is under way", () => {
       REPEATED,
       { accepted: 1, duplicates: 2 },
     ]);
-    expect(groups).toBe(2);
+    expect({ groups, alone }).toEqual({ groups: 2, alone: 0 });
     expect((await report([event])).body).toEqual(REPEATED);
     await expectNoGap(0);
   });
@@ -206,6 +216,7 @@ describe("requests that come while a group is under way", () => {
     ]);
     const answers = await Promise.all(asked);
     expect(answers.map(({ status }) => status)).toEqual([200, 422, 401, 422, 422, 200]);
+    expect(alone).toBe(3);
     expect(answers[1]?.body["errors"]).toEqual({
       "events.1.store_review_site_id": ["is not a store's connection with this provider"],
     });
