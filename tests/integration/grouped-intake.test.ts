@@ -67,9 +67,9 @@ beforeAll(async () => {
     intake: {
       ...real,
       group,
-      transaction: (partners, work) => {
+      transaction: (partnerIds, work) => {
         alone++;
-        return real.transaction(partners, work);
+        return real.transaction(partnerIds, work);
       },
     },
   });
