@@ -34,6 +34,7 @@ const CONNECT_TIMEOUT_S = 5;
 const KEEP_ALIVE_S = 10;
 /** Between two tries to connect; the driver's own waits grow to 20 s, so that a database that is back goes unnoticed. */
 const RECONNECT_MAX_S = 1;
+const MAX_PIPELINE = 16;
 
 interface ConnectOptions {
   readonly max: number;
@@ -44,6 +45,8 @@ interface ConnectOptions {
   readonly idleS?: number;
   /** Of the server, for each of the connections; not behind a pooler, whose sessions are not ours. */
   readonly settings?: Readonly<Record<string, string>>;
+  /** Of a pool that runs transactions only: their statements are sent without waiting for the one before. */
+  readonly isPipelined?: boolean;
   /** Sees the answer of each declared statement before its caller does. */
   readonly onRows?: OnRows;
   /** Sees each statement before it is sent. */
@@ -59,7 +62,7 @@ const jsonAsText = (oid: number): postgres.PostgresType<string> => ({
 });
 
 /** Options that the types of the driver do not name; `deadline` and `at_begin` are those of its patch (db/patches). */
-function limitsOf(url: string, { limits, settings, name }: ConnectOptions) {
+function limitsOf(url: string, { limits, settings, name, isPipelined }: ConnectOptions) {
   const session = { application_name: name, TimeZone: "UTC" };
   const isOurs = !isPooled(url);
   return {
@@ -70,8 +73,8 @@ function limitsOf(url: string, { limits, settings, name }: ConnectOptions) {
     },
     // A standby takes no writes, and most of what we do is one.
     ...(!/[?&]target_session_attrs=/.test(url) && { target_session_attrs: "read-write" as const }),
-    // Nobody waits behind a statement that hangs while another connection is free.
-    max_pipeline: 0,
+    // Nobody waits behind a statement that hangs while another connection is free; a transaction has its own.
+    max_pipeline: isPipelined ? MAX_PIPELINE : 0,
     ...(limits && { deadline: limits.deadlineMs / 1_000 }),
     connect_timeout: Math.min(CONNECT_TIMEOUT_S, (limits?.deadlineMs ?? Infinity) / 1_000),
     ...(!isOurs && limits && { at_begin: beginSettings(limits) }),

@@ -46,6 +46,7 @@ const intakeDb = connect(config.databaseUrl, {
   max: config.connections.intake,
   name: "reviewrelay-intake",
   limits: LIMITS.intake,
+  isPipelined: true,
 });
 const readinessDb = connect(config.databaseUrl, {
   max: 1,
@@ -60,7 +61,8 @@ await reachableOrExit("DATABASE_URL", () => ping(db), {
 const clock = await PostgresClock.open({ machine: systemClock, log, ask: () => serverTime(db) });
 void clock.follow(stop);
 const intake = createIntake(intakeDb, clock, {
-  connections: config.connections.intake,
+  // One is for the groups, so that whoever waits for a lock never keeps them waiting.
+  connections: Math.max(config.connections.intake - 1, 1),
   share: Math.ceil(config.connections.intake / 3),
   waitMs: LIMITS.intake.deadlineMs,
 });

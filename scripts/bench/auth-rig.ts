@@ -13,6 +13,7 @@ import { migrate } from "../../db/migrate.ts";
 import { insertCompany, insertUser } from "../demo/seed/rows.ts";
 import { startStores } from "../demo/stores/keep.ts";
 import { BARE_ROUTE } from "./bare-route.ts";
+import { cpuMs, postgresCpuMs } from "./rig.ts";
 
 const ROOT = join(import.meta.dir, "../..");
 const READY_WITHIN_MS = 15_000;
@@ -26,6 +27,8 @@ export interface AuthRig {
   readonly bareRoot: string;
   /** Who may sign in, with BENCH_PASSWORD. */
   readonly emails: readonly string[];
+  /** User and system time so far, in ms; undefined where /proc does not tell. */
+  cpuMs(): Readonly<Record<"api" | "postgres", number | undefined>>;
   stop(): Promise<void>;
 }
 
@@ -55,7 +58,8 @@ export async function startAuthRig(users: number): Promise<AuthRig> {
       LOG_LEVEL: "error",
     };
     const config = readConfig(env);
-    children.push(startChild(["src/main.ts", "api"], env));
+    const apiProcess = startChild(["src/main.ts", "api"], env);
+    children.push(apiProcess);
     await untilReady(config.serverRoot);
     const bare = startChild([BARE_ROUTE], {});
     children.push(bare);
@@ -68,6 +72,7 @@ export async function startAuthRig(users: number): Promise<AuthRig> {
       apiRoot: config.serverRoot,
       bareRoot,
       emails,
+      cpuMs: () => ({ api: cpuMs(apiProcess.pid), postgres: postgresCpuMs(folder) }),
       async stop() {
         for (const child of children) child.kill("SIGTERM");
         await db.close();

@@ -9,13 +9,14 @@ import { newSecret } from "../../src/lib/random-secret.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";
 import { insertPlan, insertReviewSite } from "../demo/seed/rows.ts";
 import { startAuthRig } from "./auth-rig.ts";
+import { perDelivery } from "./figures.ts";
 import { subscribe, writeResult } from "./rig.ts";
 
 const { values } = parseArgs({
   options: {
     large: { type: "string", default: "40" },
-    single: { type: "string", default: "2000" },
-    connections: { type: "string", default: "8" },
+    single: { type: "string", default: "6000" },
+    connections: { type: "string", default: "16" },
   },
 });
 const PARTNERS = 1_000;
@@ -200,13 +201,18 @@ interface Result {
   readonly eventsPerSecond: number;
   readonly p50Ms: number;
   readonly p95Ms: number;
+  /** User and system time for an event; undefined where /proc does not tell. */
+  readonly apiCpuUs: number | undefined;
+  readonly postgresCpuUs: number | undefined;
   readonly bareEventsPerSecond: number;
   /** Of the API's throughput to that of the bare INSERT. */
   readonly ratio: number;
 }
 
 async function measure(scenario: Scenario): Promise<Result> {
+  const before = rig.cpuMs();
   const taken = await api(scenario);
+  const after = rig.cpuMs();
   const inserted = await bare(db, await takeRows(scenario));
   const events = scenario.perRequest * scenario.requests;
   const at = (share: number) =>
@@ -217,6 +223,8 @@ async function measure(scenario: Scenario): Promise<Result> {
     eventsPerSecond: Math.round(events / taken.seconds),
     p50Ms: at(0.5),
     p95Ms: at(0.95),
+    apiCpuUs: perDelivery(before.api, after.api, events),
+    postgresCpuUs: perDelivery(before.postgres, after.postgres, events),
     bareEventsPerSecond: Math.round(events / inserted.seconds),
     ratio: inserted.seconds / taken.seconds,
   };
@@ -224,11 +232,13 @@ async function measure(scenario: Scenario): Promise<Result> {
 
 function report(results: readonly Result[]): void {
   console.log(`${CONNECTIONS} connections; each event is one row in ${TABLES.length} tables.\n`);
-  console.log("| Scenario | Events | Events/s | p50 | p95 | Bare INSERT, events/s | Ratio |");
-  console.log("|---|---|---|---|---|---|---|");
+  console.log(
+    "| Scenario | Events | Events/s | p50 | p95 | CPU of API, Postgres | Bare INSERT, events/s | Ratio |",
+  );
+  console.log("|---|---|---|---|---|---|---|---|");
   for (const one of results)
     console.log(
-      `| ${one.name} | ${one.events} | ${one.eventsPerSecond} | ${one.p50Ms.toFixed(1)} ms | ${one.p95Ms.toFixed(1)} ms | ${one.bareEventsPerSecond} | ${one.ratio.toFixed(2)} |`,
+      `| ${one.name} | ${one.events} | ${one.eventsPerSecond} | ${one.p50Ms.toFixed(1)} ms | ${one.p95Ms.toFixed(1)} ms | ${one.apiCpuUs}, ${one.postgresCpuUs} µs | ${one.bareEventsPerSecond} | ${one.ratio.toFixed(2)} |`,
     );
   console.log(`\n${writeResult("ingest", { connections: CONNECTIONS, results })}`);
 }

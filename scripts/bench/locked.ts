@@ -78,7 +78,9 @@ interface Measured {
   readonly latenciesMs: number[];
 }
 
-const none = (): Measured => ({ statuses: {}, latenciesMs: [] });
+function none(): Measured {
+  return { statuses: {}, latenciesMs: [] };
+}
 
 async function measure(
   stuckSite: number,
@@ -136,7 +138,9 @@ async function post(path: string, value: unknown): Promise<number> {
 }
 
 /** Whoever is not answered for so long is counted as 0. */
-const patience = () => AbortSignal.timeout(10_000);
+function patience(): AbortSignal {
+  return AbortSignal.timeout(10_000);
+}
 
 async function statusOf(answer: Promise<Response>): Promise<number> {
   try {

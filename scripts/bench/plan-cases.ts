@@ -13,7 +13,14 @@ import { addMs, systemClock } from "../../src/lib/clock.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";
 import type { RecordedAction } from "../../src/outbox/event.ts";
-import { recordActions } from "../../src/outbox/queries.ts";
+import { holdSequences, recordActions } from "../../src/outbox/queries.ts";
+import {
+  holdReviews,
+  knownOf,
+  sealedSecretsOf,
+  sitesOfAny,
+  writeGroup,
+} from "../../src/providers/queries/group.ts";
 import { SHARDS } from "../../src/outbox/schedule.ts";
 import type { AttemptFilter } from "../../src/webhooks/delivery-model.ts";
 import { showHealth, showStats } from "../../src/webhooks/actions/stats.ts";
@@ -44,7 +51,7 @@ function storeOn(db: Db) {
 }
 
 export function planCases(sizes: PlanSizes): PlanCase[] {
-  return [...loads(), ...commits(), ...appends(), ...shards(sizes), ...reads()];
+  return [...loads(), ...commits(), ...appends(), ...groups(), ...shards(sizes), ...reads()];
 }
 
 function request(
@@ -182,6 +189,42 @@ function append(count: number, bound: number): PlanCase {
 
 function appends(): PlanCase[] {
   return [append(1, 150), append(100, 100 * 90)];
+}
+
+/** The statements of a group of requests that report new reviews, and half of them a known one. */
+function group(count: number, bound: number): PlanCase {
+  const asked = Array.from({ length: count }, (_, n) => ({
+    slug: "site",
+    id: `event-${n}`,
+    siteId: 1,
+    externalReviewId: n % 2 === 0 ? `new-${n}` : `ext-${n}`,
+    creates: false,
+  }));
+  const facts = { rate: 4, reviewer: "Ada", reviewerEmail: null, content: "Fine.", profanity: [] };
+  const created = asked.map((one, n) => ({
+    ...facts,
+    id: 1_000_000_000 + n,
+    siteId: 1,
+    externalReviewId: `new-${one.id}`,
+    reviewedAt: new Date(),
+  }));
+  return {
+    name: `group of ${count}`,
+    bound,
+    run: (db) =>
+      db.transaction(async (tx) => {
+        await sealedSecretsOf(tx, ["site"]);
+        await holdSequences(tx, [HOT.partnerId]);
+        await sitesOfAny(tx, [1]);
+        await knownOf(tx, asked);
+        await holdReviews(tx, asked);
+        await writeGroup(tx, asked, created, new Date());
+      }),
+  };
+}
+
+function groups(): PlanCase[] {
+  return [group(1, 120), group(64, 64 * 60)];
 }
 
 function shards({ others, batches }: PlanSizes): PlanCase[] {

@@ -100,7 +100,7 @@ export async function startRig(): Promise<Rig> {
       return child;
     },
     subscribe: (urls) => subscribe(db, key, urls),
-    postgresCpuMs: () => cpuOfTree(postmasterOf(folder)),
+    postgresCpuMs: () => postgresCpuMs(folder),
     async stop() {
       for (const child of children) child.kill("SIGTERM");
       redis.disconnect();
@@ -266,6 +266,11 @@ export function memoryOf(pid: number | undefined): number | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** User and system time of all processes of the database in this folder so far. */
+export function postgresCpuMs(folder: string): number | undefined {
+  return cpuOfTree(postmasterOf(folder));
 }
 
 function postmasterOf(folder: string): number | undefined {

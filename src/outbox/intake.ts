@@ -14,10 +14,17 @@ export interface Intake {
    * have none in time.
    */
   transaction<T>(partnerIds: readonly number[], work: (tx: Tx) => Promise<T>): Promise<T>;
+  /**
+   * Runs `work` in a transaction that waits for nobody's sequence, so it needs no room. One at a time, and it has a
+   * connection of its own.
+   */
+  group<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
+  /** Whether somebody waited in vain for the sequence of one of these partners, a short time ago. */
+  isStuck(partnerIds: readonly number[]): boolean;
 }
 
 interface IntakeOptions {
-  /** All of the pool's. */
+  /** All of the pool's but that of the groups. */
   readonly connections: number;
   /** Of one partner. */
   readonly share: number;
@@ -41,6 +48,8 @@ export function createIntake(db: Db, clock: Clock, options: IntakeOptions): Inta
         gate.leave(partners);
       }
     },
+    group: (work) => db.transaction(work),
+    isStuck: (partnerIds) => partnerIds.some((one) => gate.isStuck(one)),
   };
 }
 
@@ -66,7 +75,7 @@ class Gate {
 
   async enter(partners: readonly number[]): Promise<void> {
     // Whoever appends for several would hold the sequences of the others while it waits for the stuck one.
-    if (partners.length > 1 && partners.some((one) => this.#isStuck(one))) throw unavailable();
+    if (partners.length > 1 && partners.some((one) => this.isStuck(one))) throw unavailable();
     if (this.#admit(partners)) return;
     const { promise, resolve } = Promise.withResolvers<boolean>();
     const waiting = { partners, settle: resolve };
@@ -109,7 +118,7 @@ class Gate {
     for (const one of partners) this.#stuckUntilMs.delete(one);
   }
 
-  #isStuck(partnerId: number): boolean {
+  isStuck(partnerId: number): boolean {
     return (this.#stuckUntilMs.get(partnerId) ?? 0) > this.#clock.monotonicMs();
   }
 
@@ -122,7 +131,7 @@ class Gate {
   }
 
   #hasRoom(partnerId: number): boolean {
-    const share = this.#isStuck(partnerId) ? 1 : this.#options.share;
+    const share = this.isStuck(partnerId) ? 1 : this.#options.share;
     return (this.#under.get(partnerId) ?? 0) < share;
   }
 }

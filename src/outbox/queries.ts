@@ -28,6 +28,17 @@ export async function recordActions(
   const partners = [...new Set(actions.map((action) => action.partnerId))];
   // One partner has one immediate subscription; of several, all must be taken in one order, or two writers deadlock.
   if (partners.length > 1) await lockSequences(tx, partners);
+  return appendActions(tx, actions, now);
+}
+
+/** As `recordActions`, for who holds the sequences already: by `holdSequences`. */
+export async function appendActions(
+  tx: Tx,
+  actions: readonly RecordedAction[],
+  now: Date,
+): Promise<Wake[]> {
+  if (actions.length === 0) return [];
+  const partners = [...new Set(actions.map((action) => action.partnerId))];
   return tx.run(append, { given: actions.map(toInput), partners, now });
 }
 
@@ -56,6 +67,50 @@ async function lockSequences(tx: Tx, partnerIds: readonly number[]): Promise<voi
     )
     .orderBy(asc(outboxSequences.subscriptionId))
     .for("update", { of: outboxSequences });
+}
+
+const hold = statement({
+  name: "outbox.holdSequences",
+  reason: "Hot; it skips what is held, and says how long the rest of the transaction may wait.",
+  params: { partners: list(webhookSubscriptions.partnerId) },
+  columns: { partnerId: webhookSubscriptions.partnerId },
+  text: ({ partners }) => sql`
+    with bound as materialized (
+      select set_config('lock_timeout', '100ms', true) as ms
+    ), slots as materialized (
+      select s.*
+        from bound, unnest(${partners}::integer[]) as p(id) cross join lateral (
+               select id, partner_id, delivery_kind from webhook_subscriptions
+                where partner_id = p.id and state <> 'deleted' offset 0) s
+       where bound.ms is not null
+    ), held as materialized (
+      select q.subscription_id
+        from slots s cross join lateral (
+               select subscription_id from outbox_sequences where subscription_id = s.id
+                  for no key update skip locked) q
+       where s.delivery_kind = 'immediate'
+    ), shared as materialized (
+      select q.subscription_id
+        from slots s cross join lateral (
+               select subscription_id from outbox_sequences where subscription_id = s.id
+                  for key share skip locked) q
+       where s.delivery_kind = 'batch'
+    )
+    select distinct s.partner_id as "partnerId"
+      from slots s
+     where s.id not in (select subscription_id from held union all select subscription_id from shared)`,
+});
+
+/**
+ * Takes the sequences of these partners until the commit and answers the partners of which somebody else holds one. It
+ * waits for nobody; what the transaction does after it waits for 100 ms at most.
+ */
+export async function holdSequences(
+  tx: Tx,
+  partnerIds: readonly number[],
+): Promise<ReadonlySet<number>> {
+  const others = await tx.run(hold, { partners: partnerIds });
+  return new Set(others.map(({ partnerId }) => partnerId));
 }
 
 const append = statement({

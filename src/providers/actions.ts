@@ -1,39 +1,29 @@
 import { ulid } from "ulid";
 
-import type { Db, Tx } from "../../db/client.ts";
-import type { Clock } from "../lib/clock.ts";
+import type { Tx } from "../../db/client.ts";
 import { hmacSha256Hex } from "../lib/hmac.ts";
 import { invalid, Problem, type FieldErrors } from "../lib/problem.ts";
 import { equalInConstantTime, type SecretBox } from "../lib/secret-box.ts";
-import { queueHomeownerNotices, suppressingPartners } from "../notifications/actions.ts";
 import type { RecordedAction } from "../outbox/event.ts";
 import { MAIL_WAKE } from "../outbox/mail.ts";
-import type { Intake } from "../outbox/intake.ts";
 import { recordActions } from "../outbox/queries.ts";
-import type { Waker } from "../outbox/schedule.ts";
-import { decideEvents, referenceFaults, type Known, type Outcome } from "./decide.ts";
-import { readEvents, type ReadEvents } from "./input.ts";
+import { decideEvents, referenceFaults, type Known } from "./decide.ts";
 import {
-  PROVIDER_SLUG,
-  reviewKey,
-  type ProviderEvent,
-  type Reference,
-  type ReviewState,
-  type Site,
-} from "./model.ts";
-import type { PartnerFinder } from "./partners.ts";
+  loadSuppressing,
+  newReview,
+  remembering,
+  writeOutcome,
+  type TakingDeps,
+} from "./effects.ts";
+import type { Asking } from "./admit.ts";
+import { mayJoin, type Taken } from "./group.ts";
+import { readEvents, type ReadEvents } from "./input.ts";
+import { PROVIDER_SLUG, reviewKey, type Reference, type ReviewState, type Site } from "./model.ts";
 import type { ProfanityFinder } from "./profanity.ts";
 import * as queries from "./queries.ts";
 import { toAction } from "./record.ts";
+import type { SecretFinder } from "./secret-finder.ts";
 import { providerSecretContext } from "./secret.ts";
-
-export interface ProviderDeps {
-  readonly db: Db;
-  readonly intake: Intake;
-  readonly clock: Clock;
-  readonly box: SecretBox;
-  readonly schedule: Waker;
-}
 
 const SLUG = new RegExp(PROVIDER_SLUG);
 /** Signs in place of a provider that does not exist, so that its refusal takes as long as that of one that does. */
@@ -41,11 +31,11 @@ const STAND_IN_SECRET = "there is no such provider";
 
 /** Throws `invalid_signature` unless the provider signed these bytes, and for an unknown provider (contract 9.1). */
 export async function verifySignature(
-  deps: Pick<ProviderDeps, "db" | "box">,
+  deps: { readonly box: SecretBox; readonly secretOf: SecretFinder },
   slug: string,
   { raw, signature }: { raw: Uint8Array; signature: string | null },
 ): Promise<void> {
-  const sealed = SLUG.test(slug) ? await queries.sealedSecretOf(deps.db, slug) : undefined;
+  const sealed = SLUG.test(slug) ? await deps.secretOf(slug) : undefined;
   const secret =
     sealed === undefined ? STAND_IN_SECRET : deps.box.open(sealed, providerSecretContext(slug));
   const expected = `sha256=${hmacSha256Hex(secret, raw)}`;
@@ -53,19 +43,54 @@ export async function verifySignature(
   if (!matches || sealed === undefined) throw new Problem("invalid_signature");
 }
 
+interface JoiningDeps extends TakingDeps {
+  readonly join: (asking: Asking) => Promise<Taken>;
+}
+
+/** How often a request that would wait for somebody else joins another group before it waits alone. */
+const GROUPS_TRIED = 3;
+
 /**
- * Takes all events of one request or none (contract 9.1): domain changes, history and outbox entries in one
- * transaction. One 422 names what is wrong with every event, by itself and by what it refers to; the transaction that
- * looked it up is rolled back. Every request takes its locks in the same order (event ids, sites, reviews, and the
- * partners' sequences last), so that none waits for another in a circle.
+ * Takes all events of one request or none (contract 9.1): in a group, one transaction of the requests that come at the
+ * same time, where nothing is refused and nobody waited for; alone else.
  */
 export async function takeEvents(
-  deps: ProviderDeps & { readonly profanity: ProfanityFinder; readonly partners: PartnerFinder },
+  deps: JoiningDeps,
   slug: string,
   body: unknown,
 ): Promise<{ accepted: number; duplicates: number }> {
+  const read = readEvents(body, deps.clock.now());
+  const accepted = (await takeJoined(deps, slug, read)) ?? (await takeAlone(deps, slug, read));
+  return { accepted, duplicates: read.events.length - accepted };
+}
+
+/** How many were accepted; undefined if the request is to be judged alone. */
+async function takeJoined(
+  { join, partners, intake }: JoiningDeps,
+  slug: string,
+  read: ReadEvents,
+): Promise<number | undefined> {
+  if (!mayJoin(read)) return undefined;
+  // It would fail every group that it joins, if what it waits for is no sequence.
+  if (intake.isStuck(await partners(read.events.map(({ siteId }) => siteId)))) return undefined;
+  for (let tried = 0; tried < GROUPS_TRIED; tried++) {
+    const taken = await join({ slug, read });
+    if (taken.kind === "taken") {
+      await taken.woken;
+      return taken.accepted;
+    }
+    if (!taken.mayComeAgain) return undefined;
+  }
+  return undefined;
+}
+
+/**
+ * Takes the events of one request in a transaction of its own. One 422 names what is wrong with every event, by itself
+ * and by what it refers to; the transaction that looked it up is rolled back. Every such request takes its locks in the
+ * same order (event ids, sites, reviews, and the partners' sequences last), so that none waits for another in a circle.
+ */
+async function takeAlone(deps: TakingDeps, slug: string, read: ReadEvents): Promise<number> {
   const now = deps.clock.now();
-  const read = readEvents(body, now);
   const partners = await deps.partners(read.references.flatMap(({ siteId }) => siteId ?? []));
   const { accepted, wakes } = await deps.intake.transaction(partners, async (tx) => {
     const fresh = await claim(tx, slug, read, now);
@@ -87,7 +112,7 @@ export async function takeEvents(
   });
   // After the commit: earlier, the dispatcher could look before the entries are visible.
   await deps.schedule.wake(wakes);
-  return { accepted, duplicates: read.events.length - accepted };
+  return accepted;
 }
 
 function refuse(faults: FieldErrors): void {
@@ -168,61 +193,6 @@ async function loadKnown(tx: Tx, { sites, fresh, now, profanity }: KnownBy): Pro
 
 async function insertNew(tx: Tx, reviews: readonly queries.NewReview[], now: Date) {
   return reviews.length === 0 ? [] : queries.insertReviews(tx, reviews, now);
-}
-
-function newReview(
-  event: Extract<ProviderEvent, { type: "review.created" | "review.updated" }>,
-  profanityIn: Known["profanityIn"],
-): queries.NewReview {
-  const { siteId, externalReviewId, review } = event;
-  return {
-    siteId,
-    externalReviewId,
-    ...review,
-    reviewerEmail: review.reviewerEmail ?? null,
-    profanity: profanityIn(review.content),
-  };
-}
-
-/** Looked up for posted responses only: no other event leads to a mail of ours. */
-function loadSuppressing(
-  tx: Tx,
-  sites: Sites,
-  events: readonly ProviderEvent[],
-): Promise<ReadonlySet<number>> {
-  const posted = events.filter(({ type }) => type === "response.posted");
-  const partners = posted.flatMap(({ siteId }) => sites.get(siteId)?.partnerId ?? []);
-  return suppressingPartners(tx, distinct(partners));
-}
-
-/** Queues a mail for every homeowner_notified_of_response that says so (contract 9.5); true if there was one. */
-async function writeOutcome(
-  tx: Tx,
-  deps: Pick<ProviderDeps, "box">,
-  outcome: Outcome,
-  now: Date,
-): Promise<boolean> {
-  if (outcome.reviews.length > 0) await queries.updateReviews(tx, outcome.reviews, now);
-  if (outcome.sites.length > 0) await queries.updateSites(tx, outcome.sites);
-  const notices = outcome.recorded.flatMap((one) => {
-    if (one.event !== "homeowner_notified_of_response") return [];
-    const to = one.metadata.native_email === "queued" ? one.review.reviewerEmail : null;
-    return to === null ? [] : [{ reviewId: one.review.id, to }];
-  });
-  await queueHomeownerNotices(tx, deps, notices, now);
-  return notices.length > 0;
-}
-
-/** `find` with a memory: several events of a request often carry the same text. */
-function remembering<T>(find: (text: string) => T): (text: string) => T {
-  const known = new Map<string, T>();
-  return (text) => {
-    const before = known.get(text);
-    if (before !== undefined) return before;
-    const found = find(text);
-    known.set(text, found);
-    return found;
-  };
 }
 
 function distinct(values: readonly number[]): number[] {

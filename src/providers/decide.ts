@@ -78,13 +78,17 @@ interface Draft {
 /** Stands for the site in a `reviewKey` where the event names none that is known. */
 const SOME_SITE = 0;
 
+interface Referable extends Pick<Known, "sites" | "created"> {
+  readonly reviews: { has(key: string): boolean };
+}
+
 /**
  * Field → what is wrong, for every event that refers to something that does not exist. An event with another fault
  * counts as if it had none: a later event may refer to the review that it would have created.
  */
 export function referenceFaults(
   references: readonly Reference[],
-  { sites, reviews, created }: Pick<Known, "sites" | "reviews" | "created">,
+  { sites, reviews, created }: Referable,
 ): Record<string, string[]> {
   const faults: Record<string, string[]> = {};
   const begun = new Set<string>();

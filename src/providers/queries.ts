@@ -1,8 +1,7 @@
-import { eq, sql } from "drizzle-orm";
+import { sql } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "../../db/client.ts";
 import { anyOf } from "../../db/conditions.ts";
-import { prepared } from "../../db/prepared.ts";
 import { providerEvents, reviewSites, storeReviewSites } from "../../db/schema/providers.ts";
 import { reviews } from "../../db/schema/reviews.ts";
 import { instant, list, rows, statement, value } from "../../db/statement.ts";
@@ -10,18 +9,6 @@ import type { ReviewState, Site } from "./model.ts";
 
 // The intake of a provider's events is measured (`bun run bench ingest`): whatever a request of 500 events brings is one
 // parameter of one SQL statement. The query builder would bind 500 rows one column at a time.
-
-const secretOf = prepared({ slug: reviewSites.slug }, (db, { slug }) =>
-  db
-    .select({ sealedSecret: reviewSites.sealedSecret })
-    .from(reviewSites)
-    .where(eq(reviewSites.slug, slug)),
-);
-
-export async function sealedSecretOf(db: DbOrTx, slug: string): Promise<string | undefined> {
-  const [row] = await secretOf(db, { slug });
-  return row?.sealedSecret;
-}
 
 /** To whom connections belong. */
 export function partnersOf(
@@ -119,7 +106,7 @@ export async function claimEventIds(
 }
 
 /** What a provider reports of a review, by the names of its columns. */
-const REPORTED = {
+export const REPORTED = {
   rate: reviews.rate,
   reviewer: reviews.reviewer,
   reviewer_email: reviews.reviewerEmail,
@@ -128,7 +115,7 @@ const REPORTED = {
   reviewed_at: reviews.reviewedAt,
 };
 
-function reported(one: NewReview) {
+export function reported(one: NewReview) {
   return {
     rate: one.rate,
     reviewer: one.reviewer,
@@ -186,24 +173,27 @@ export async function insertReviews(
   return tx.run(insertion, { given, now });
 }
 
+/** A review as it is read to decide what follows for it. */
+export const REVIEW_STATE = {
+  id: reviews.id,
+  siteId: reviews.storeReviewSiteId,
+  externalReviewId: reviews.externalReviewId,
+  rate: reviews.rate,
+  reviewer: reviews.reviewer,
+  reviewerEmail: reviews.reviewerEmail,
+  content: reviews.content,
+  profanity: reviews.profanity,
+  reviewedAt: reviews.reviewedAt,
+  removedAt: reviews.removedAt,
+};
+
 const locking = statement({
   name: "providers.lockReviews",
   reason: "Hot; a parameter that is a table says which reviews.",
   params: {
     given: rows({ site_id: reviews.storeReviewSiteId, external: reviews.externalReviewId }),
   },
-  columns: {
-    id: reviews.id,
-    siteId: reviews.storeReviewSiteId,
-    externalReviewId: reviews.externalReviewId,
-    rate: reviews.rate,
-    reviewer: reviews.reviewer,
-    reviewerEmail: reviews.reviewerEmail,
-    content: reviews.content,
-    profanity: reviews.profanity,
-    reviewedAt: reviews.reviewedAt,
-    removedAt: reviews.removedAt,
-  },
+  columns: REVIEW_STATE,
   text: ({ given }) => sql`
     select r.id, r.store_review_site_id as "siteId", r.external_review_id as "externalReviewId", r.rate,
            r.reviewer, r.reviewer_email as "reviewerEmail", r.content, r.profanity,

@@ -4,11 +4,14 @@ import { BASE_PATH } from "../http/base-path.ts";
 import type { Call } from "../http/call.ts";
 import type { Checks } from "../http/checks.ts";
 import { problem } from "../http/problem-schema.ts";
-import { takeEvents, verifySignature, type ProviderDeps } from "./actions.ts";
+import { takeEvents, verifySignature } from "./actions.ts";
+import type { ProviderDeps } from "./effects.ts";
+import { inOneTransaction } from "./group.ts";
 import { providerEventsBody } from "./input.ts";
 import { AcceptedAnswer, BODY_LIMIT } from "./model.ts";
 import { createPartnerFinder } from "./partners.ts";
 import { createProfanityFinder } from "./profanity.ts";
+import { createSecretFinder } from "./secret-finder.ts";
 
 interface ProviderRouteDeps extends ProviderDeps {
   readonly checks: Checks;
@@ -23,18 +26,20 @@ interface SignedRequest {
 
 /** Contract 9.1: what review sites' pullers report. */
 export function providerRoutes(deps: ProviderRouteDeps) {
-  const own = {
+  const taking = {
     ...deps,
     profanity: createProfanityFinder(),
     partners: createPartnerFinder(deps.db),
   };
+  const own = { ...taking, join: inOneTransaction(taking) };
+  const signing = { ...deps, secretOf: createSecretFinder(deps.db, deps.clock) };
   return new Elysia({ prefix: `${BASE_PATH}/providers`, tags: ["Review sites"] })
     .use(deps.checks)
     .post("/:provider/events", ({ params, body }) => takeEvents(own, params.provider, body), {
       public: {
         bodyLimit: BODY_LIMIT,
         verify: ({ call, params, raw }: SignedRequest) =>
-          verifySignature(deps, params["provider"] ?? "", {
+          verifySignature(signing, params["provider"] ?? "", {
             raw,
             signature: call.headers.get("x-provider-signature"),
           }),

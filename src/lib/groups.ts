@@ -1,0 +1,80 @@
+import type { Clock } from "./clock.ts";
+import { unavailable } from "./problem.ts";
+
+interface GroupOptions<Q> {
+  /** Of one group: questions, and the sum of their sizes; one question alone may be larger. */
+  readonly questions: number;
+  readonly size: number;
+  readonly sizeOf: (question: Q) => number;
+  /** How many may wait for the next group, and for how long. */
+  readonly waiting: number;
+  readonly waitMs: number;
+}
+
+interface Waiting<Q, A> {
+  readonly question: Q;
+  readonly sinceMs: number;
+  readonly resolve: (answer: A) => void;
+  readonly reject: (reason: unknown) => void;
+}
+
+/** How often it is looked whether somebody has waited for too long: a timer for each would cost more than the wait. */
+const LOOK_MS = 1_000;
+
+/**
+ * Answers questions in groups, one group at a time, without a timer: a group is what was asked while the one before was
+ * answered, in the order in which it was asked, and whoever asks while there is none is a group alone. `answer` answers
+ * each question at its place; what it throws is thrown to all of the group. Throws `unavailable` beyond the bounds.
+ */
+export function inGroups<Q, A>(
+  clock: Clock,
+  answer: (questions: readonly Q[]) => Promise<readonly A[]>,
+  options: GroupOptions<Q>,
+): (question: Q) => Promise<A> {
+  const waiting: Waiting<Q, A>[] = [];
+  let [isAnswering, isLooking] = [false, false];
+  const next = () => {
+    let [count, size] = [0, 0];
+    for (const { question } of waiting) {
+      size += options.sizeOf(question);
+      if (count > 0 && (count >= options.questions || size > options.size)) break;
+      count++;
+    }
+    return waiting.splice(0, count);
+  };
+  const run = async () => {
+    isAnswering = true;
+    while (waiting.length > 0) await settle(next(), answer);
+    isAnswering = false;
+  };
+  const look = async () => {
+    isLooking = true;
+    while (waiting.length > 0) {
+      await clock.sleep(LOOK_MS);
+      const sinceMs = clock.monotonicMs() - options.waitMs;
+      while ((waiting[0]?.sinceMs ?? Infinity) < sinceMs) waiting.shift()?.reject(unavailable());
+    }
+    isLooking = false;
+  };
+  return (question) => {
+    if (waiting.length >= options.waiting) return Promise.reject(unavailable());
+    const { promise, resolve, reject } = Promise.withResolvers<A>();
+    waiting.push({ question, sinceMs: clock.monotonicMs(), resolve, reject });
+    if (!isAnswering) void run();
+    else if (!isLooking) void look();
+    return promise;
+  };
+}
+
+async function settle<Q, A>(
+  group: readonly Waiting<Q, A>[],
+  answer: (questions: readonly Q[]) => Promise<readonly A[]>,
+): Promise<void> {
+  try {
+    const answers = await answer(group.map(({ question }) => question));
+    if (answers.length !== group.length) throw new Error("Not every question was answered.");
+    for (const [i, one] of answers.entries()) group[i]?.resolve(one);
+  } catch (error) {
+    for (const { reject } of group) reject(error);
+  }
+}

@@ -1,0 +1,84 @@
+import { expect, test } from "bun:test";
+
+import { inGroups } from "../../../src/lib/groups.ts";
+import { createFakeClock } from "../../support/clock.ts";
+
+const LIMITS = { questions: 3, size: 10, waiting: 5, waitMs: 2_000 };
+
+/** Questions are sizes; each group is answered when the test says so. */
+function createLine() {
+  const clock = createFakeClock();
+  const groups: { questions: readonly number[]; end: PromiseWithResolvers<void> }[] = [];
+  const ask = inGroups(
+    clock,
+    async (questions: readonly number[]) => {
+      const end = Promise.withResolvers<void>();
+      groups.push({ questions, end });
+      await end.promise;
+      return questions.map((one) => `answer ${one}`);
+    },
+    { ...LIMITS, sizeOf: (one) => one },
+  );
+  const seen = async () => {
+    await Bun.sleep(0);
+    return groups.map(({ questions }) => questions);
+  };
+  return { clock, groups, ask, seen };
+}
+
+const UNAVAILABLE = { code: "unavailable" };
+
+test("who asks first is answered alone, and who asks meanwhile together, in order", async () => {
+  const { groups, ask, seen } = createLine();
+  const answers = Promise.all([1, 2, 3].map(ask));
+  expect(await seen()).toEqual([[1]]);
+  groups[0]?.end.resolve();
+  expect(await seen()).toEqual([[1], [2, 3]]);
+  groups[1]?.end.resolve();
+  expect(await answers).toEqual(["answer 1", "answer 2", "answer 3"]);
+  void ask(4);
+  expect(await seen()).toEqual([[1], [2, 3], [4]]);
+});
+
+test("a group has so many questions and no more, of so much together", async () => {
+  const { groups, ask, seen } = createLine();
+  for (const size of [1, 2, 2, 2, 2]) void ask(size);
+  groups[0]?.end.resolve();
+  await seen();
+  groups[1]?.end.resolve();
+  expect(await seen()).toEqual([[1], [2, 2, 2], [2]]);
+  for (const size of [6, 5, 40]) void ask(size);
+  for (const n of [2, 3, 4, 5]) {
+    groups[n]?.end.resolve();
+    await seen();
+  }
+  expect((await seen()).slice(3)).toEqual([[6], [5], [40]]);
+});
+
+test("who finds too many waiting, or waits for too long, is refused", async () => {
+  const { clock, groups, ask, seen } = createLine();
+  const first = ask(1);
+  const waiting = [1, 2, 3, 4, 5].map((size) => ask(size).catch((error: unknown) => error));
+  expect(await ask(6).catch((error: unknown) => error)).toMatchObject(UNAVAILABLE);
+  for (let s = 0; s < 4; s++) {
+    clock.advance(1_000);
+    await Bun.sleep(0);
+  }
+  for (const one of await Promise.all(waiting)) expect(one).toMatchObject(UNAVAILABLE);
+  groups[0]?.end.resolve();
+  expect(await first).toBe("answer 1");
+  expect(await seen()).toEqual([[1]]);
+});
+
+test("what is thrown is thrown to all of the group, and the next one is answered", async () => {
+  const { groups, ask, seen } = createLine();
+  const first = ask(1);
+  const others = [2, 3].map((size) => ask(size).catch((error: unknown) => error));
+  groups[0]?.end.resolve();
+  await first;
+  await seen();
+  groups[1]?.end.reject(new Error("lost"));
+  expect(await Promise.all(others)).toEqual([new Error("lost"), new Error("lost")]);
+  void ask(4);
+  expect(await seen()).toEqual([[1], [2, 3], [4]]);
+});
