@@ -74,7 +74,8 @@ async function readAttempts(db: RawDb): Promise<facts.AttemptRow[]> {
     select a.id, a.subscription_id as "subscriptionId", a.sequence, a.event_id as "eventId",
            a.event = 'webhook.test' as "isTest", h.review_id as "reviewId", a.round, a.attempt, a.outcome,
            a.status_code as "statusCode", a.error_code as "errorCode", a.resent, a.recorded_at is not null as ended,
-           a.request_headers->>'X-SVC-Signature' as signature,
+           coalesce(a.request_headers->>'X-SVC-Signature',
+                    'sha256=' || substr(to_jsonb(a)->>'signature', 3)) as signature,
            (to_jsonb(a)->>'possibly_repeated')::boolean as told,
            extract(epoch from pg_xact_commit_timestamp(a.xmin))::float8 * 1000 as "committedMs"
       from delivery_attempts a left join review_history h on h.event_id = a.event_id

@@ -159,8 +159,9 @@ describe("making the days ahead", () => {
 describe("a pass", () => {
   const house = (over: { db?: RawDb; mayKeep?: () => boolean } = {}) => {
     const log = memoryLog();
-    const deps = { db, log, clock: systemClock, mayKeep: () => true, retentionDays: DAYS, ...over };
-    return { deps, log };
+    const indexDb = over.db ?? db;
+    const house = { db, indexDb, clock: systemClock, mayKeep: () => true, retentionDays: DAYS };
+    return { deps: { ...house, log, ...over }, log };
   };
   const anHourLater = () =>
     db.sql`update upkeep_progress set passed_at = passed_at - interval '1 hour'`;

@@ -6,6 +6,7 @@ import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import type { Page } from "../../http/list.ts";
 import { addMs } from "../../lib/clock.ts";
 import type { Attempt, AttemptFilter, AttemptSummary } from "../delivery-model.ts";
+import { withRequests } from "./requests.ts";
 
 /** Without what was sent and answered, which may be long. */
 const SUMMARY = {
@@ -29,6 +30,11 @@ const WHOLE = {
   ...SUMMARY,
   requestHeaders: deliveryAttempts.requestHeaders,
   requestBody: deliveryAttempts.requestBody,
+  composer: deliveryAttempts.composer,
+  host: deliveryAttempts.host,
+  signature: deliveryAttempts.signature,
+  previousSignature: deliveryAttempts.previousSignature,
+  bodyDigest: deliveryAttempts.bodyDigest,
   responseHeaders: deliveryAttempts.responseHeaders,
   responseExcerpt: deliveryAttempts.responseExcerpt,
   responseTruncated: deliveryAttempts.responseTruncated,
@@ -38,14 +44,14 @@ const WHOLE = {
  * Newest first by id. The ids are ULIDs of the start, so a time is a bound on them, and only the partitions between
  * the bounds are read.
  */
-export function attemptsOf(
+export async function attemptsOf(
   db: DbOrTx,
   subscriptionId: string,
   filter: AttemptFilter,
   page: Page,
 ): Promise<Attempt[]> {
   const { event, eventId, outcome, since, until } = filter;
-  return db
+  const rows = await db
     .select(WHOLE)
     .from(deliveryAttempts)
     .where(
@@ -67,6 +73,7 @@ export function attemptsOf(
     )
     .orderBy(desc(deliveryAttempts.id))
     .limit(page.limit + 1);
+  return withRequests(db, rows);
 }
 
 /**
@@ -104,7 +111,7 @@ export async function attemptsOfEvent(
     .where(and(eq(deliveryAttempts.eventId, eventId), isAmongFew(subscriptionId)))
     .orderBy(desc(deliveryAttempts.id))
     .limit(limit);
-  return rows.toReversed();
+  return withRequests(db, rows.toReversed());
 }
 
 /** The newest attempts since then, the newest first. */
