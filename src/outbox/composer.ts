@@ -1,4 +1,5 @@
 import { isoInstant } from "../lib/clock.ts";
+import { sha256Hex } from "../lib/hmac.ts";
 import type { EventFacts, PayloadMode } from "./event.ts";
 
 // FROZEN. An attempt keeps neither body nor headers: for as long as retention lasts they are composed again, by the
@@ -104,5 +105,5 @@ const DIGEST_DIGITS = 32;
 
 /** What proves a body: hex digits of the first 16 bytes of the SHA-256 of its UTF-8. */
 export function digestOf(body: string): string {
-  return Bun.CryptoHasher.hash("sha256", body, "hex").slice(0, DIGEST_DIGITS);
+  return sha256Hex(body).slice(0, DIGEST_DIGITS);
 }

@@ -11,7 +11,7 @@ import { createTestSchedule, startDispatcher } from "../support/dispatch.ts";
 import { forceHistory } from "../support/history.ts";
 import { insertTenant, record, reviewAction, type Tenant } from "../support/outbox.ts";
 import { createDatabase } from "../support/postgres.ts";
-import { RawReceiver } from "../support/raw-receiver.ts";
+import { ExactReceiver } from "../support/exact-receiver.ts";
 import { until } from "../support/receiver.ts";
 import { startWebhooks, type WebhookWorld } from "../support/webhooks.ts";
 
@@ -31,7 +31,7 @@ const EVENTS = CATALOG.filter(({ subscribable }) => subscribable);
 
 let world: WebhookWorld;
 let stores: Awaited<ReturnType<typeof createTestSchedule>>;
-let receiver: RawReceiver;
+let receiver: ExactReceiver;
 let tenant: Tenant;
 const started: { stop(): Promise<void> }[] = [];
 
@@ -49,7 +49,7 @@ afterAll(async () => {
 });
 
 async function start(fields: Readonly<Record<string, unknown>> = {}) {
-  receiver = await RawReceiver.start();
+  receiver = await ExactReceiver.start();
   const { db } = world.database;
   const { box } = world.api.deps;
   started.push(

@@ -1,56 +1,96 @@
-import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
+import { createServer as createTcp } from "node:net";
+import { createServer as createTls } from "node:tls";
+import type { Server, Socket } from "node:net";
+import type { TLSSocket, TlsOptions } from "node:tls";
 
-/** A partner's endpoint that keeps each request exactly as it came over the line. */
-export class RawReceiver {
-  readonly requests: string[] = [];
-  /** The status by the request and how many of the same event there were before it. */
-  answer: (request: string, before: number) => number = () => 200;
-  readonly #server: Server;
-  readonly #sockets = new Set<Socket>();
+/** What a raw receiver writes to each complete request; nothing at all, if it is empty. */
+export type RawAnswer = string | Buffer | ((socket: Socket, request: string, nth: number) => void);
 
-  private constructor(server: Server) {
-    this.#server = server;
-  }
-
-  static async start(): Promise<RawReceiver> {
-    const server = createServer();
-    const receiver = new RawReceiver(server);
-    server.on("connection", (socket) => receiver.#take(socket));
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    return receiver;
-  }
-
-  get url(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/hook`;
-  }
-
-  async stop(): Promise<void> {
-    for (const socket of this.#sockets) socket.destroy();
-    await new Promise((resolve) => this.#server.close(resolve));
-  }
-
-  #take(socket: Socket): void {
-    this.#sockets.add(socket);
-    let came = Buffer.alloc(0);
-    socket.on("error", () => socket.destroy());
-    socket.on("close", () => this.#sockets.delete(socket));
-    socket.on("data", (chunk: Buffer) => {
-      came = Buffer.concat([came, chunk]);
-      const headEnd = came.indexOf("\r\n\r\n");
-      if (headEnd < 0) return;
-      const length = Number(/content-length: (\d+)/i.exec(came.toString("latin1"))?.[1]);
-      const end = headEnd + 4 + length;
-      if (came.length < end) return;
-      const request = came.subarray(0, end).toString();
-      came = came.subarray(end);
-      const before = this.requests.filter((one) => eventIdOf(one) === eventIdOf(request)).length;
-      this.requests.push(request);
-      const status = this.answer(request, before);
-      socket.write(`HTTP/1.1 ${status} Answer\r\nContent-Length: 0\r\n\r\n`);
-    });
-  }
+/** A receiver below HTTP: it says what it likes, when it likes. */
+export interface RawReceiver {
+  readonly port: number;
+  /** `http://` or `https://`, its address and port, and a path. */
+  readonly url: string;
+  /** The whole text of every request, one character per byte. */
+  readonly requests: readonly string[];
+  readonly connections: ReadonlySet<Socket>;
+  /** How many connections there were. */
+  readonly accepted: number;
+  /** The names asked for in TLS; false where there was none. */
+  readonly serverNames: readonly (string | false)[];
+  /** Whether each TLS connection resumed a session. */
+  readonly resumed: readonly boolean[];
+  stop(): void;
 }
 
-function eventIdOf(request: string): string | undefined {
-  return /X-SVC-Delivery: (\S+)/.exec(request)?.[1];
+export async function startRawReceiver(
+  answer: RawAnswer,
+  options: { address?: string; tls?: TlsOptions; port?: number } = {},
+): Promise<RawReceiver> {
+  const { address = "127.0.0.1", tls } = options;
+  const requests: string[] = [];
+  const connections = new Set<Socket>();
+  const serverNames: (string | false)[] = [];
+  const resumed: boolean[] = [];
+  let accepted = 0;
+  const respond =
+    typeof answer === "function"
+      ? answer
+      : (socket: Socket) =>
+          void socket.write(answer, typeof answer === "string" ? "latin1" : undefined);
+  const serve = (socket: Socket | TLSSocket) => {
+    accepted++;
+    connections.add(socket);
+    if ("servername" in socket) {
+      serverNames.push(nameOf(socket.servername));
+      resumed.push(socket.isSessionReused());
+    }
+    onRequests(socket, (request) => respond(socket, request, requests.push(request)));
+    socket.on("error", () => {});
+    socket.on("close", () => connections.delete(socket));
+  };
+  const server = tls === undefined ? createTcp(serve) : createTls(tls, serve);
+  server.on("tlsClientError", () => {});
+  const port = await listen(server, address, options.port);
+  const host = address.includes(":") ? `[${address}]` : address;
+  return {
+    port,
+    url: `${tls === undefined ? "http" : "https"}://${host}:${port}/hook`,
+    requests,
+    connections,
+    serverNames,
+    resumed,
+    get accepted() {
+      return accepted;
+    },
+    stop() {
+      for (const socket of connections) socket.destroy();
+      server.close();
+    },
+  };
+}
+
+function nameOf(servername: unknown): string | false {
+  return typeof servername === "string" && servername !== "" ? servername : false;
+}
+
+/** Tells of every request with a length once it is whole. */
+function onRequests(socket: Socket, told: (request: string) => void): void {
+  let text = "";
+  socket.on("data", (chunk: Buffer) => {
+    text += chunk.toString("latin1");
+    const head = text.indexOf("\r\n\r\n");
+    const length = Number(/content-length: (\d+)/i.exec(text)?.[1]);
+    if (head === -1 || text.length < head + 4 + length) return;
+    const request = text;
+    text = "";
+    told(request);
+  });
+}
+
+export async function listen(server: Server, address = "127.0.0.1", port = 0): Promise<number> {
+  await new Promise<void>((resolve) => server.listen(port, address, resolve));
+  const bound = server.address();
+  if (bound === null || typeof bound === "string") throw new Error("not listening");
+  return bound.port;
 }
