@@ -43,7 +43,8 @@ export async function indexEndedDays(db: RawDb): Promise<string[]> {
 async function indexDay(db: RawDb, name: string): Promise<boolean> {
   const made = await underLocks(db, async (tx) => {
     await tx.sql.unsafe(LOCK_WAIT);
-    await tx.sql.unsafe(patiently(`lock table ${name} in share mode;`));
+    // Stronger than the index needs: it also keeps out another process that makes the same one.
+    await tx.sql.unsafe(patiently(`lock table ${name} in share row exclusive mode;`));
     // The day is written to no more, so its pages need no room.
     await tx.sql.unsafe(
       `create index if not exists ${name}_of_event on ${name} (subscription_id, event, id) with (fillfactor = 100)`,
