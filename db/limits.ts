@@ -24,6 +24,8 @@ export const LIMITS = {
   leases: { lockMs: 1_000, statementMs: 2_000, idleMs: 2_000, deadlineMs: 2_500 },
   /** Cleaning up may take long, and hinders nobody by waiting. */
   upkeep: { lockMs: 2_000, statementMs: 60_000, idleMs: 10_000, deadlineMs: 65_000 },
+  /** An index over a day of attempts. */
+  indexing: { lockMs: 2_000, statementMs: 3_600_000, idleMs: 10_000, deadlineMs: 3_605_000 },
 } as const satisfies Record<string, Limits>;
 
 /** How soon the server notices that nobody is at the other end, so that a lost session holds no lock for long. */

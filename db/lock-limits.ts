@@ -11,8 +11,9 @@ const PAUSE_S = 0.05;
 /** The longest of one statement here: one of a few thousand rows, on a loaded server. */
 const STATEMENT_MS = 60_000;
 
+export const LOCK_WAIT = `set local lock_timeout = ${LOCK_MS}`;
 /** Of a transaction that makes or drops a partition. */
-export const LOCK_LIMITS = `set local lock_timeout = ${LOCK_MS}; set local statement_timeout = ${STATEMENT_MS}`;
+export const LOCK_LIMITS = `${LOCK_WAIT}; set local statement_timeout = ${STATEMENT_MS}`;
 
 /** Runs `work` in a transaction; undefined if a lock that it needs is not to be had. */
 export async function underLocks<T>(

@@ -75,6 +75,12 @@ const upkeepDb = connect(config.databaseUrl, {
   limits: LIMITS.upkeep,
   idleS: IDLE_S,
 });
+const indexDb = connect(config.databaseUrl, {
+  max: 1,
+  name: "reviewrelay-indexing",
+  limits: LIMITS.indexing,
+  idleS: IDLE_S,
+});
 const readinessDb = connect(config.databaseUrl, {
   max: 1,
   name: "reviewrelay-ready",
@@ -138,13 +144,14 @@ const isIdle = () => dispatcher.workload.actors === 0 && client.counts().open ==
 void collectWhenIdle({ clock, memory: processMemory, isIdle }, stop);
 void collectWhenGrown({ clock, memory: processMemory }, stop);
 const mayKeep = () => clock.agrees;
-void keepHouse({ db: upkeepDb, clock, log, mayKeep, retentionDays: config.retentionDays }, stop);
+const { retentionDays } = config;
+void keepHouse({ db: upkeepDb, indexDb, clock, log, mayKeep, retentionDays }, stop);
 log.info("dispatcher.started", { pid: process.pid });
 await dispatcher.run(stop);
 client.close();
 transport?.close();
 redis.disconnect();
-const pools = [db, leasesDb, renewalsDb, upkeepDb, readinessDb];
+const pools = [db, leasesDb, renewalsDb, upkeepDb, indexDb, readinessDb];
 await Promise.all(pools.map((pool) => pool.close()));
 log.info("dispatcher.stopped");
 process.exit(0);

@@ -4,10 +4,14 @@
 import { readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import type { EventFacts } from "../dispatcher/actor/entry.ts";
 import { composeRequest } from "../dispatcher/delivery/compose.ts";
 import { addMs, fromMs } from "../src/lib/clock.ts";
-import { CATALOG, type EventValue, type PayloadMode } from "../src/outbox/event.ts";
+import {
+  CATALOG,
+  type EventFacts,
+  type EventValue,
+  type PayloadMode,
+} from "../src/outbox/event.ts";
 import { reasonOf } from "../src/providers/model.ts";
 
 /** A delivery as it arrives, and whether a receiver may trust it. */

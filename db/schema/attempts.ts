@@ -12,7 +12,7 @@ import {
   text,
 } from "drizzle-orm/pg-core";
 
-import { bytewise, instant } from "./columns.ts";
+import { bytes, bytewise, instant } from "./columns.ts";
 
 type Headers = Readonly<Record<string, string | string[]>>;
 
@@ -36,8 +36,9 @@ export const deliveryAttempts = pgTable(
     outcome: text("outcome", { enum: ["delivered", "retry", "failed", "interrupted"] }).notNull(),
     statusCode: smallint("status_code"),
     errorCode: text("error_code"),
-    requestHeaders: json("request_headers").$type<Headers>().notNull(),
-    requestBody: text("request_body").notNull(),
+    /** Null where they are composed again (`composer`): kept of test events, and of what was sent before that. */
+    requestHeaders: json("request_headers").$type<Headers>(),
+    requestBody: text("request_body"),
     responseHeaders: json("response_headers").$type<Headers>(),
     responseExcerpt: text("response_excerpt"),
     responseTruncated: boolean("response_truncated").notNull(),
@@ -54,6 +55,16 @@ export const deliveryAttempts = pgTable(
     payloadMode: text("payload_mode", { enum: ["full", "minimal"] }),
     batchJobId: bytewise("batch_job_id"),
     recordedAt: instant("recorded_at"),
+    /**
+     * Which frozen code composes the request again (src/outbox/composer.ts), from the history of the event, started_at,
+     * attempt and the following: what the `Host` header was, the HMACs, and the first 16 bytes of the SHA-256 of the exact
+     * body, without which nothing is shown.
+     */
+    composer: smallint("composer"),
+    host: text("host"),
+    signature: bytes("signature"),
+    previousSignature: bytes("previous_signature"),
+    bodyDigest: bytes("body_digest"),
   },
   (t) => [
     primaryKey({ columns: [t.subscriptionId, t.id] }),
@@ -63,10 +74,15 @@ export const deliveryAttempts = pgTable(
     index("delivery_attempts_trouble")
       .on(t.subscriptionId, t.outcome, t.id)
       .where(sql`outcome <> 'delivered'`),
-    // `deliveries?event=`: an event that is rare, or never came, would cost a walk through all attempts. The price is
-    // one more index entry per attempt, some 4 µs of Postgres in the dispatcher's commit (bench attempts).
-    index("delivery_attempts_of_event").on(t.subscriptionId, t.event, t.id),
+    // `deliveries?event=`: an event that is rare, or never came, would cost a walk through all attempts. Each partition
+    // has an index for it that upkeep makes when its day has ended (db/event-indexes.ts); of today a subscription's
+    // attempts are walked.
     check("delivery_attempts_next", sql`(outcome = 'retry') = (next_attempt_at is not null)`),
     check("delivery_attempts_ended", sql`(recorded_at is null) = (payload_mode is null)`),
+    check(
+      "delivery_attempts_request",
+      sql`case when composer is null then request_headers is not null and request_body is not null
+               else host is not null and signature is not null and body_digest is not null end`,
+    ),
   ],
 );

@@ -9,3 +9,6 @@ export const bigid = () =>
 
 /** Text that is ordered as bytes, as ULIDs must be; the builder has no word for a collation. */
 export const bytewise = customType<{ data: string }>({ dataType: () => 'text collate "C"' });
+
+/** Bytes as they are; the builder has no word for them. */
+export const bytes = customType<{ data: Uint8Array }>({ dataType: () => "bytea" });

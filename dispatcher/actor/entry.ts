@@ -1,21 +1,4 @@
-import type { Axis, PayloadMode } from "../../src/outbox/event.ts";
-
-/** The facts of an event, which never change (contract 7.3). The `Json` fields are texts as stored. */
-export interface EventFacts {
-  readonly eventId: string;
-  readonly event: string;
-  readonly occurredAt: Date;
-  readonly partnerId: number;
-  readonly reviewHistoryId: number;
-  readonly reviewId: number | null;
-  readonly storeId: number;
-  readonly storeReviewSiteId: number;
-  readonly axis: Axis | null;
-  readonly actorJson: string;
-  readonly reviewJson: string | null;
-  readonly siteJson: string | null;
-  readonly metadataJson: string;
-}
+import type { EventFacts, PayloadMode } from "../../src/outbox/event.ts";
 
 /** What the body of an entry is made from; a test event has no facts, its body follows from the entry alone. */
 export type BodySource =

@@ -1,29 +1,26 @@
-import { composeBody } from "./envelope.ts";
-import type { DeliveryRequest } from "./deliver.ts";
+import { requestHeaders } from "../../src/outbox/composer.ts";
 import type { Entry, Subscription } from "../actor/entry.ts";
+import type { DeliveryRequest } from "./deliver.ts";
+import { composeBody } from "./envelope.ts";
 import { signBody } from "./signature.ts";
 
-const USER_AGENT = "ReviewRelay/1.0 (webhooks)";
+/** A request with what its record keeps of it. */
+export interface SignedRequest extends DeliveryRequest {
+  readonly body: string;
+  /** Hex digits. */
+  readonly signature: string;
+  readonly previousSignature: string | null;
+}
 
 /** The signed POST of one attempt (contract 7.1). During the grace period of a rotation it carries both signatures. */
 export function composeRequest(
-  entry: Entry,
-  subscription: Subscription,
+  { source, payloadMode, event, eventId, attempt }: Entry,
+  { webhookUrl, secret, previousSecret }: Subscription,
   deliveredAt: Date,
-): DeliveryRequest & { readonly body: string } {
-  const body = composeBody(entry.source, entry.payloadMode, deliveredAt);
-  const previous = subscription.previousSecret;
-  return {
-    url: subscription.webhookUrl,
-    body,
-    headers: {
-      "Content-Type": "application/json",
-      "User-Agent": USER_AGENT,
-      "X-SVC-Event": entry.event,
-      "X-SVC-Delivery": entry.eventId,
-      "X-SVC-Attempt": String(entry.attempt),
-      "X-SVC-Signature": signBody(subscription.secret, body),
-      ...(previous !== null && { "X-SVC-Signature-Previous": signBody(previous, body) }),
-    },
-  };
+): SignedRequest {
+  const body = composeBody(source, payloadMode, deliveredAt);
+  const signature = signBody(secret, body);
+  const previousSignature = previousSecret === null ? null : signBody(previousSecret, body);
+  const headers = requestHeaders({ event, eventId, attempt, signature, previousSignature });
+  return { url: webhookUrl, body, headers, signature, previousSignature };
 }

@@ -1,37 +1,15 @@
 import { isoInstant } from "../../src/lib/clock.ts";
+import { composeBody as composeRecorded } from "../../src/outbox/composer.ts";
 import type { PayloadMode } from "../../src/outbox/event.ts";
-import type { BodySource, EventFacts } from "../actor/entry.ts";
+import type { BodySource } from "../actor/entry.ts";
 
 /**
- * The JSON body of one attempt, in the field order of contract 8.2 and 8.3. Everything in it is fixed but
- * `delivered_at`, the instant of the attempt, which minimal mode does not have. The stored JSON goes in as it is:
- * the bytes of a repeat differ in `delivered_at` alone.
+ * The JSON body of one attempt: of an event that was recorded as its composer has it (src/outbox/composer.ts), of a test
+ * event from the entry alone.
  */
 export function composeBody(source: BodySource, mode: PayloadMode, deliveredAt: Date): string {
-  if (source.kind === "test")
-    return mode === "full" ? fullTest(source, deliveredAt) : minimalTest(source);
-  return mode === "full" ? full(source.facts, deliveredAt) : minimal(source.facts);
-}
-
-function full(facts: EventFacts, deliveredAt: Date): string {
-  const head = `${identity(facts)},"delivered_at":"${isoInstant(deliveredAt)}","partner":{"id":${facts.partnerId}}`;
-  if (facts.siteJson === null)
-    return `{${head},"actor":${facts.actorJson},"review":${facts.reviewJson},"metadata":${facts.metadataJson}}`;
-  // A posting event is also about a review, without embedding it (contract 8.1).
-  const review =
-    facts.reviewId === null
-      ? ""
-      : `,"review_id":${facts.reviewId},"review_history_id":${facts.reviewHistoryId}`;
-  return `{${head},${facts.siteJson.slice(1, -1)}${review}}`;
-}
-
-function minimal(facts: EventFacts): string {
-  const head = `${identity(facts)},"partner":{"id":${facts.partnerId}}`;
-  const about =
-    facts.siteJson === null
-      ? `"review":{"id":${facts.reviewId}}`
-      : `"store":{"id":${facts.storeId}},"review_site":{"store_review_site_id":${facts.storeReviewSiteId}},"axis":"${facts.axis}"`;
-  return `{${head},${about},"review_history_id":${facts.reviewHistoryId}}`;
+  if (source.kind === "recorded") return composeRecorded(source.facts, mode, deliveredAt);
+  return mode === "full" ? fullTest(source, deliveredAt) : minimalTest(source);
 }
 
 type TestSource = BodySource & { kind: "test" };
@@ -66,9 +44,4 @@ function minimalTest(source: TestSource): string {
     review: { id: 0 },
     review_history_id: 0,
   });
-}
-
-/** The fields that every body begins with. Catalog words and ULIDs need no escaping. */
-function identity(facts: EventFacts): string {
-  return `"event":"${facts.event}","event_id":"${facts.eventId}","occurred_at":"${isoInstant(facts.occurredAt)}"`;
 }

@@ -1,7 +1,9 @@
 import type { Decision } from "../actor/decide.ts";
 import type { Entry } from "../actor/entry.ts";
 import type { AttemptRecord } from "../store/attempt.ts";
-import type { DeliveryRequest, Outcome } from "./deliver.ts";
+import { composerOf, digestOf, framed } from "../../src/outbox/composer.ts";
+import type { SignedRequest } from "./compose.ts";
+import type { Outcome } from "./deliver.ts";
 
 /** A POST as it was made. */
 interface Posted {
@@ -11,7 +13,7 @@ interface Posted {
   /** By the monotonic clock. */
   readonly endedMs: number;
   readonly possiblyRepeated: boolean;
-  readonly request: DeliveryRequest & { readonly body: string };
+  readonly request: SignedRequest;
 }
 
 type Identity = Pick<AttemptRecord, "id" | "shard" | "subscriptionId">;
@@ -38,17 +40,49 @@ export function recordAttempt(
     durationMs: outcome.durationMs,
     statusCode: answer?.statusCode ?? null,
     errorCode: "errorCode" in outcome ? outcome.errorCode : null,
-    requestHeaders: {
-      Host: host,
-      ...request.headers,
-      "Content-Length": String(Buffer.byteLength(request.body)),
-    },
-    requestBody: request.body,
+    ...requestOf(entry, host, request),
     responseHeaders: answer?.responseHeaders ?? null,
     responseExcerpt: answer?.responseExcerpt ?? null,
     responseTruncated: answer?.responseTruncated ?? false,
     resent: outcome.resent,
     possiblyRepeated,
     decision,
+  };
+}
+
+type RequestFields = Pick<
+  AttemptRecord,
+  | "composer"
+  | "host"
+  | "signature"
+  | "previousSignature"
+  | "bodyDigest"
+  | "requestHeaders"
+  | "requestBody"
+>;
+
+/**
+ * What shows the exact request again: what it is composed from, and the proof; or, for a test event, of which there is no
+ * history, the request itself.
+ */
+function requestOf(entry: Entry, host: string, request: SignedRequest): RequestFields {
+  if (entry.source.kind === "test")
+    return {
+      composer: null,
+      host: null,
+      signature: null,
+      previousSignature: null,
+      bodyDigest: null,
+      requestHeaders: framed(host, request.headers, request.body),
+      requestBody: request.body,
+    };
+  return {
+    composer: composerOf(entry.payloadMode),
+    host,
+    signature: request.signature,
+    previousSignature: request.previousSignature,
+    bodyDigest: digestOf(request.body),
+    requestHeaders: null,
+    requestBody: null,
   };
 }

@@ -250,6 +250,8 @@ function fieldOf(record: AttemptRecord, field: Field, nowMs: number) {
     return decision.kind === "retry" ? endedMs + decision.delayMs - nowMs : null;
   if (field === "startedAt") return record.startedAt.toISOString();
   if (field === "responseExcerpt") return storable(record.responseExcerpt);
+  if (field === "signature" || field === "previousSignature" || field === "bodyDigest")
+    return record[field] === null ? null : `\\x${record[field]}`;
   return record[field];
 }
 

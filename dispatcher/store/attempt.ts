@@ -29,6 +29,12 @@ export const ATTEMPT_FIELDS = {
   /** A dead process may have made this attempt before. */
   possiblyRepeated: written.possiblyRepeated,
   responseTruncated: written.responseTruncated,
+  /** What the request is composed from again, and the proof; null for a test event, whose request is kept instead. */
+  composer: written.composer,
+  host: written.host,
+  signature: written.signature,
+  previousSignature: written.previousSignature,
+  bodyDigest: written.bodyDigest,
   requestHeaders: written.requestHeaders,
   requestBody: written.requestBody,
   responseHeaders: written.responseHeaders,
@@ -36,9 +42,14 @@ export const ATTEMPT_FIELDS = {
 };
 
 type Decided = "outcome" | "nextAttemptAt";
+/** Bytes, of which a record has the hex digits: as such they were made, and as such they go to Postgres. */
+type HexField = "signature" | "previousSignature" | "bodyDigest";
 
 /** One POST and what it means for its entry: everything that one commit writes about it. */
-export interface AttemptRecord extends Omit<ValuesOf<typeof ATTEMPT_FIELDS>, Decided> {
+export interface AttemptRecord
+  extends
+    Omit<ValuesOf<typeof ATTEMPT_FIELDS>, Decided | HexField>,
+    Readonly<Record<HexField, string | null>> {
   readonly decision: Decision;
   /** When the POST ended, by the monotonic clock of the process: a retry is due so long after it as is decided. */
   readonly endedMs: number;

@@ -1,4 +1,5 @@
 import type { RawDb } from "../../db/client.ts";
+import { indexEndedDays } from "../../db/event-indexes.ts";
 import { ensurePartitions } from "../../db/partitions.ts";
 import { deleteExpiredStrays, dropExpiredPartition } from "../../db/retention.ts";
 import { serverTime } from "../../db/server-time.ts";
@@ -20,6 +21,8 @@ interface MaintenanceDeps {
 }
 
 interface HouseDeps extends MaintenanceDeps {
+  /** Whose statements may take long. */
+  readonly indexDb: RawDb;
   readonly clock: Clock;
   /** Whether this machine's clock and Postgres' agree (`PostgresClock`): if not, one of them is wrong. */
   readonly mayKeep: () => boolean;
@@ -46,6 +49,7 @@ export async function keepOnce(deps: HouseDeps): Promise<void> {
     await prepare(deps);
     if (pass.isSteady) await remove(deps);
     else log.info("upkeep.deferred", { reason: "no_pass_within_two_hours" });
+    await index(deps);
   } catch (error) {
     log.warn("upkeep.failed", errorFields(error));
   }
@@ -57,6 +61,15 @@ export async function prepare(deps: MaintenanceDeps): Promise<void> {
   await step(deps, "partitions", async () => {
     const made = await ensurePartitions(db, await serverTime(db), retentionDays);
     if (made.length > 0) log.info("partitions.made", { partitions: made });
+  });
+}
+
+/** Makes the indexes of days that have ended, which may take long. */
+export async function index(deps: Pick<HouseDeps, "log" | "indexDb">): Promise<void> {
+  const { indexDb, log } = deps;
+  await step(deps, "indexes", async () => {
+    const made = await indexEndedDays(indexDb);
+    if (made.length > 0) log.info("indexes.made", { partitions: made });
   });
 }
 
@@ -83,7 +96,7 @@ export async function remove(deps: MaintenanceDeps): Promise<void> {
 
 /** A step that fails keeps none of the others from their work: a user who may not make tables can still delete rows. */
 async function step(
-  { log }: MaintenanceDeps,
+  { log }: Pick<MaintenanceDeps, "log">,
   name: string,
   work: () => Promise<void>,
 ): Promise<void> {

@@ -5,6 +5,7 @@ import { parseArgs } from "node:util";
 import { ulid } from "ulid";
 
 import { connect, type Db, type RawDb } from "../../db/client.ts";
+import { indexEndedDays } from "../../db/event-indexes.ts";
 import { ensurePartitions, ulidFloor } from "../../db/partitions.ts";
 import { addMs, systemClock } from "../../src/lib/clock.ts";
 import { countStats, showHealth } from "../../src/webhooks/actions/stats.ts";
@@ -153,6 +154,9 @@ async function fill(db: RawDb, id: string): Promise<void> {
         first: day * perDay,
       });
   });
+  await timed("indexed the days that have ended", async () => {
+    while ((await indexEndedDays(db)).length > 0);
+  });
   await timed("vacuumed and analyzed", () => db.sql`vacuum (analyze) delivery_attempts`);
   const [size] = await db.sql<{ size: string }[]>`
     select pg_size_pretty(sum(pg_total_relation_size(inhrelid))) as size from pg_inherits
@@ -165,23 +169,19 @@ async function fillDay(
   id: string,
   { from, rows, first }: { from: Date; rows: number; first: number },
 ): Promise<void> {
-  const body = JSON.stringify({ event: "review_received", filler: "x".repeat(500) });
-  const headers = JSON.stringify({
-    "X-SVC-Signature": `sha256=${"0".repeat(64)}`,
-    Host: "x.example",
-  });
   await db.sql`
     insert into delivery_attempts (id, subscription_id, sequence, event_id, event, round, attempt, started_at,
-      duration_ms, outcome, status_code, error_code, request_headers, request_body, response_headers,
-      response_excerpt, response_truncated, next_attempt_at)
+      duration_ms, outcome, status_code, error_code, response_headers, response_excerpt, response_truncated,
+      next_attempt_at, composer, host, signature, body_digest)
     select bench_ulid(ms, n), case when n % 10 = 0 then 'OTHER' || n / 10 % ${OTHERS}::int else ${id} end, n,
            bench_ulid(ms - 5, n),
            case when n % 1000003 = 1 then 'review_pull_disconnected' when n % 1000 = 3 then 'review_removed'
                 when n % 3 = 1 then 'review_updated' else 'review_received' end,
            1, 1, to_timestamp(ms / 1000.0), 5 + (random() ^ 8 * 2000)::int, outcome,
            case when outcome = 'delivered' then 200 else 500 end,
-           case when outcome <> 'delivered' then 'http_status' end, ${headers}::text::json, ${body}, '{}', '', false,
-           case when outcome = 'retry' then to_timestamp(ms / 1000.0 + 60) end
+           case when outcome <> 'delivered' then 'http_status' end, '{}', '', false,
+           case when outcome = 'retry' then to_timestamp(ms / 1000.0 + 60) end, 1, 'x.example',
+           sha256(n::text::bytea), substr(sha256(n::text::bytea), 1, 16)
       from (select n, ${from.getTime()}::bigint + (n - ${first}::bigint) * ${DAY_MS}::bigint / ${rows}::bigint as ms,
                    case when n % 100003 = 1 then 'interrupted' when n % 200 = 7 then 'failed'
                         when n % 50 = 9 then 'retry' else 'delivered' end as outcome

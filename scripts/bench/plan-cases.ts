@@ -28,7 +28,15 @@ import { bucketFloor } from "../../src/webhooks/stats.ts";
 import { attemptsOf, attemptsOfEvent, attemptsSince } from "../../src/webhooks/queries/attempts.ts";
 import { deliveryOf } from "../../src/webhooks/queries/entries.ts";
 import { subscriptionById, subscriptionsOf } from "../../src/webhooks/queries/subscriptions.ts";
-import { eventId, HOT, HOT_BATCH, NEIGHBOUR, other, type PlanSizes } from "./plan-data.ts";
+import {
+  eventId,
+  HOT,
+  HOT_BATCH,
+  hotPerDay,
+  NEIGHBOUR,
+  other,
+  type PlanSizes,
+} from "./plan-data.ts";
 
 export interface PlanCase {
   readonly name: string;
@@ -51,7 +59,7 @@ function storeOn(db: Db) {
 }
 
 export function planCases(sizes: PlanSizes): PlanCase[] {
-  return [...loads(), ...commits(), ...appends(), ...groups(), ...shards(sizes), ...reads()];
+  return [...loads(), ...commits(), ...appends(), ...groups(), ...shards(sizes), ...reads(sizes)];
 }
 
 function request(
@@ -109,8 +117,13 @@ function record(sequence: number, decision: Decision): AttemptRecord {
     endedMs: 0,
     statusCode: decision.kind === "delivered" ? 200 : 500,
     errorCode: decision.kind === "delivered" ? null : "http_status",
-    requestHeaders: {},
-    requestBody: "{}",
+    composer: 1,
+    host: "partner.example",
+    signature: "5a".repeat(32),
+    previousSignature: null,
+    bodyDigest: "d1".repeat(16),
+    requestHeaders: null,
+    requestBody: null,
     responseHeaders: {},
     responseExcerpt: "",
     responseTruncated: false,
@@ -267,20 +280,24 @@ async function hotSubscription(db: Db) {
   return found;
 }
 
-function reads(): PlanCase[] {
+function reads(sizes: PlanSizes): PlanCase[] {
   const page = { limit: 50, after: undefined };
   const since = new Date(Date.now() - DAY_MS);
-  const list = (name: string, filter: Partial<AttemptFilter>): PlanCase => ({
+  // Of a page, with the history of each of its attempts.
+  const LISTED = 700;
+  // Of today there is no index by event: what the subscription has of it is walked.
+  const walked = LISTED + 2 * hotPerDay(sizes);
+  const list = (name: string, filter: Partial<AttemptFilter>, bound = LISTED): PlanCase => ({
     name: `deliveries, ${name}`,
-    bound: 400,
+    bound,
     run: (db) => attemptsOf(db, HOT.id, { ...UNFILTERED, ...filter }, page),
   });
   const hour = bucketFloor(since, HOUR_MS);
   const hours = { since: hour, until: new Date(), stepMs: HOUR_MS, origin: hour };
   return [
     list("all", {}),
-    list("of an event value", { event: "review_removed" }),
-    list("of none", { event: "note_added" }),
+    list("of an event value", { event: "review_removed" }, walked),
+    list("of none", { event: "note_added" }, walked),
     list("of an event", { eventId: eventId(7) }),
     list("failed", { outcome: "failed" }),
     list("retried", { outcome: "retry" }),

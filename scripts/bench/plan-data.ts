@@ -1,6 +1,7 @@
 // The rows that `bun run bench plans` and tests/integration/plans.test.ts read: one subscription with nearly all of the
 // outbox and a tenth of the attempts, beside many with a few, and a slot for batches.
 import type { RawDb, RawTx } from "../../db/client.ts";
+import { indexEndedDays } from "../../db/event-indexes.ts";
 import { partitionsAhead } from "../../db/partitions.ts";
 import { SHARDS } from "../../src/outbox/schedule.ts";
 
@@ -20,6 +21,11 @@ const SEED_ROWS = 50;
 export const QUEUED_BY_OTHERS = 2;
 /** Days of attempts, of which today is the last. */
 const DAYS = 5;
+/** Further back the attempts keep their requests, as they did before they were composed again. */
+const OLD_BACK = 2;
+
+/** The attempts that the hot subscription has of one day. */
+export const hotPerDay = ({ attempts }: PlanSizes): number => Math.ceil(attempts / DAYS / 10);
 
 /** Ids are as long as ULIDs. */
 const idOf = (kind: string, n: number) => `${kind}${String(n).padStart(26 - kind.length, "0")}`;
@@ -102,6 +108,7 @@ export async function fillPlans(db: RawDb, sizes: PlanSizes): Promise<void> {
         from (select n from generate_series(1, ${sizes.others + 1}) n where n <> ${HOT_N}) n, generate_series(1, ${QUEUED_BY_OTHERS}) s`);
   });
   for (let day = 0; day < DAYS; day++) await fillDay(db, sizes, day);
+  while ((await indexEndedDays(db)).length > 0);
 }
 
 /** Rows `from` to `to` of history, queued for the hot subscription and in its batch. */
@@ -129,7 +136,12 @@ const character = (shift: number) =>
   `substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', ((ms >> ${shift}) & 31)::int + 1, 1)`;
 
 /** One day of attempts, in a partition that is built before its indexes are, as nothing else takes so long. */
-async function fillDay(db: RawDb, { attempts, others }: PlanSizes, back: number): Promise<void> {
+async function fillDay(
+  db: RawDb,
+  { attempts, others, queued }: PlanSizes,
+  back: number,
+): Promise<void> {
+  const isOld = back > OLD_BACK;
   const dayMs = Math.floor(Date.now() / DAY_MS) * DAY_MS - back * DAY_MS;
   const day = partitionsAhead(new Date(dayMs), 0).find((one) => one.parent === "delivery_attempts");
   if (day === undefined) throw new Error("A day has a partition of attempts.");
@@ -145,13 +157,18 @@ async function fillDay(db: RawDb, { attempts, others }: PlanSizes, back: number)
       drop table ${day.name};
       create table ${day.name} (like delivery_attempts including defaults including constraints);
       insert into ${day.name} (id, subscription_id, sequence, event_id, event, round, attempt, started_at, duration_ms,
-                               outcome, status_code, request_headers, request_body, response_truncated, next_attempt_at)
+                               outcome, status_code, request_headers, request_body, response_truncated, next_attempt_at,
+                               composer, host, signature, body_digest)
       select prefix || lpad(n::text, 16, '0'),
              case when n % 10 = 0 then '${HOT.id}' else ${idSql("SUB", `(n * 7919 + ms / 60000) % ${others} + 1`)} end,
-             n, ${idSql("OLD", "ms / 60000 * 1000 + n % 1000")},
+             n, case when n % 20 = 0 then ${idSql("EVENT", `(ms / 60000 + n) % ${queued} + 1`)}
+                     else ${idSql("OLD", "ms / 60000 * 1000 + n % 1000")} end,
              case when n % 970 = 0 then 'review_removed' else 'review_received' end, 1, 1,
-             to_timestamp(ms / 1000.0), n % 200, case when n % 100 = 0 then 'retry' else 'delivered' end, 200, '{}', '',
-             false, case when n % 100 = 0 then now() end
+             to_timestamp(ms / 1000.0), n % 200, case when n % 100 = 0 then 'retry' else 'delivered' end, 200,
+             case when ${isOld} then '{}'::json end, case when ${isOld} then '' end, false,
+             case when n % 100 = 0 then now() end, case when not ${isOld} then 1 end,
+             case when not ${isOld} then 'partner.example' end, case when not ${isOld} then sha256('') end,
+             case when not ${isOld} then substr(sha256(''), 1, 16) end
         from (select ms, ${time} as prefix
                 from (select ${dayMs}::bigint + step * 60000::bigint as ms from generate_series(0, ${steps - 1}) step) m) t,
              generate_series(1, ${perStep}) n;

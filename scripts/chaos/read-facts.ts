@@ -1,7 +1,9 @@
 import type { RawDb } from "../../db/client.ts";
+import { deliveryAttempts } from "../../db/schema/attempts.ts";
 import { CATALOG } from "../../src/outbox/event.ts";
 import type { SecretBox } from "../../src/lib/secret-box.ts";
 import { webhookSecretContext } from "../../src/outbox/secret-context.ts";
+import { withRequests } from "../../src/webhooks/queries/requests.ts";
 import type * as facts from "./verdict/facts.ts";
 
 type Tables = Pick<
@@ -74,12 +76,27 @@ async function readAttempts(db: RawDb): Promise<facts.AttemptRow[]> {
     select a.id, a.subscription_id as "subscriptionId", a.sequence, a.event_id as "eventId",
            a.event = 'webhook.test' as "isTest", h.review_id as "reviewId", a.round, a.attempt, a.outcome,
            a.status_code as "statusCode", a.error_code as "errorCode", a.resent, a.recorded_at is not null as ended,
-           a.request_headers->>'X-SVC-Signature' as signature,
+           coalesce(a.request_headers->>'X-SVC-Signature',
+                    'sha256=' || substr(to_jsonb(a)->>'signature', 3)) as signature,
            (to_jsonb(a)->>'possibly_repeated')::boolean as told,
            extract(epoch from pg_xact_commit_timestamp(a.xmin))::float8 * 1000 as "committedMs"
       from delivery_attempts a left join review_history h on h.event_id = a.event_id
      order by a.subscription_id, a.sequence, a.id`;
-  return rows.map(({ told, ...row }) => ({ ...row, possiblyRepeated: told ?? undefined }));
+  const bodies = await readBodies(db);
+  return rows.map(({ told, ...row }) => ({
+    ...row,
+    possiblyRepeated: told ?? undefined,
+    body: bodies.get(row.id),
+  }));
+}
+
+/** The body that the API shows for each attempt; of none in a version that keeps it with the attempt. */
+async function readBodies(db: RawDb): Promise<Map<string, string | null>> {
+  const composed = await db.sql`
+    select from pg_attribute where attrelid = 'delivery_attempts'::regclass and attname = 'composer'`;
+  if (composed.length === 0) return new Map();
+  const shown = await withRequests(db, await db.select().from(deliveryAttempts));
+  return new Map(shown.map(({ id, requestBody }) => [id, requestBody]));
 }
 
 /** Entries that are left for subscriptions that are active. */

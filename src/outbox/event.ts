@@ -205,3 +205,20 @@ export interface RecordedAction {
   readonly metadata: Readonly<Record<string, unknown>>;
   readonly occurredAt: Date;
 }
+
+/** The facts of an event, which never change (contract 7.3). The `Json` fields are texts as stored. */
+export interface EventFacts {
+  readonly eventId: string;
+  readonly event: string;
+  readonly occurredAt: Date;
+  readonly partnerId: number;
+  readonly reviewHistoryId: number;
+  readonly reviewId: number | null;
+  readonly storeId: number;
+  readonly storeReviewSiteId: number;
+  readonly axis: Axis | null;
+  readonly actorJson: string;
+  readonly reviewJson: string | null;
+  readonly siteJson: string | null;
+  readonly metadataJson: string;
+}

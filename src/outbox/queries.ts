@@ -79,7 +79,7 @@ const hold = statement({
       select set_config('lock_timeout', '100ms', true) as ms
     ), slots as materialized (
       select s.*
-        from bound, unnest(${partners}::integer[]) as p(id) cross join lateral (
+        from bound, unnest((select ${partners}::integer[])) as p(id) cross join lateral (
                select id, partner_id, delivery_kind from webhook_subscriptions
                 where partner_id = p.id and state <> 'deleted' offset 0) s
        where bound.ms is not null
@@ -143,9 +143,10 @@ const append = statement({
     with input as materialized (
       select * from ${given}
     ), slots as materialized (
-      -- A look-up per partner, behind an offset: a join would read all subscriptions while they seem to be few.
+      -- A look-up per partner, behind an offset: a join would read all subscriptions while they seem to be few. The array
+      -- is a select of its own, so that the plan is the same for any number of partners, and is kept.
       select s.*
-        from unnest(${partners}::integer[]) as p(id) cross join lateral (
+        from unnest((select ${partners}::integer[])) as p(id) cross join lateral (
                select id, partner_id, shard, delivery_kind, payload_mode, events from webhook_subscriptions
                 where partner_id = p.id and state <> 'deleted' offset 0) s
     ), wanted as (

@@ -1,6 +1,7 @@
 import { ulid } from "ulid";
 
 import type { Tx } from "../../db/client.ts";
+import { planLookUps } from "../../db/planning.ts";
 import { isDeadlock, isLockTimeout, isStoreFailure } from "../../db/errors.ts";
 import { inGroups } from "../lib/groups.ts";
 import { errorFields } from "../lib/log.ts";
@@ -95,7 +96,8 @@ async function findAll(
         : { ...event, slug, creates: event.type === "review.created" },
     ),
   );
-  const [heldPartners, sites, known] = await Promise.all([
+  const [, heldPartners, sites, known] = await Promise.all([
+    planLookUps(tx),
     holdSequences(tx, partners),
     queries.sitesOfAny(tx, siteIds),
     queries.knownOf(tx, events),

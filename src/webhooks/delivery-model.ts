@@ -26,8 +26,9 @@ export interface Attempt {
   readonly outcome: Outcome;
   readonly statusCode: number | null;
   readonly errorCode: string | null;
-  readonly requestHeaders: Headers;
-  readonly requestBody: string;
+  /** Both are null where what was sent cannot be proved any more (contract 7.13). */
+  readonly requestHeaders: Headers | null;
+  readonly requestBody: string | null;
   readonly responseHeaders: Headers | null;
   readonly responseExcerpt: string | null;
   readonly responseTruncated: boolean;
@@ -37,7 +38,7 @@ export interface Attempt {
 }
 
 const headers = Type.Record(Type.String(), Type.Union([Type.String(), Type.Array(Type.String())]));
-type Headers = Static<typeof headers>;
+export type Headers = Static<typeof headers>;
 
 const eventId = Type.String({ description: "ULID; the `X-SVC-Delivery` of every attempt." });
 
@@ -57,8 +58,10 @@ export const AttemptObject = Type.Object(
     error_code: orNull(Type.String(), {
       description: "Why it failed: http_status, timeout, dns, connect, tls, blocked_address, …",
     }),
-    request_headers: headers,
-    request_body: Type.String({ description: "The exact text that was sent and signed." }),
+    request_headers: orNull(headers),
+    request_body: orNull(Type.String(), {
+      description: "The exact text that was sent and signed; null if it cannot be proved.",
+    }),
     response_headers: orNull(headers),
     response_excerpt: orNull(Type.String()),
     response_truncated: Type.Boolean(),

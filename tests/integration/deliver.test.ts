@@ -75,7 +75,7 @@ describe("an answered delivery", () => {
         `HTTP/1.1 ${status}\r\nX-Seen: yes\r\nContent-Length: 0\r\n\r\n`,
       );
       const body = '{"reviewer":"Zoë 🦊"}';
-      const signature = signBody("a".repeat(64), body);
+      const signature = `sha256=${signBody("a".repeat(64), body)}`;
       const headers = { "X-SVC-Event": "webhook.test", "X-SVC-Signature": signature };
       const outcome = await start().deliver({ url: `${receiver.url}?k=1`, headers, body });
       expect(outcome).toMatchObject({

@@ -9,6 +9,7 @@ import {
   expireHeldEntries,
 } from "../../dispatcher/upkeep/queries.ts";
 import { createTestBox } from "../support/dispatch.ts";
+import { forceHistory } from "../support/history.ts";
 import {
   insertSubscription,
   insertTenant,
@@ -38,8 +39,11 @@ async function subscribe(old: number, batch?: { intervalHours: number; nextAt: D
   );
   await db.sql`
     update outbox set recorded_at = now() - interval '31 days' where subscription_id = ${subscriptionId}`;
-  await db.sql`
-    update review_history set recorded_at = now() - interval '31 days' where partner_id = ${tenant.partnerId}`;
+  await forceHistory(
+    db,
+    (sql) => sql`
+    update review_history set recorded_at = now() - interval '31 days' where partner_id = ${tenant.partnerId}`,
+  );
   await recordOne(tenant);
   return subscriptionId;
 }

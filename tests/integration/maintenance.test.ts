@@ -1,9 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 
 import { connect, type RawDb } from "../../db/client.ts";
+import { indexEndedDays } from "../../db/event-indexes.ts";
 import { ensurePartitions, MOVED_AT_MOST } from "../../db/partitions.ts";
 import { deleteExpiredStrays, dropExpiredPartition } from "../../db/retention.ts";
-import { keepOnce, prepare, remove } from "../../dispatcher/upkeep/maintenance.ts";
+import { index, keepOnce, prepare, remove } from "../../dispatcher/upkeep/maintenance.ts";
 import { addMs, systemClock } from "../../src/lib/clock.ts";
 import {
   attemptsByPartition,
@@ -156,11 +157,52 @@ describe("making the days ahead", () => {
   });
 });
 
+describe("the index by event value", () => {
+  const daysBack = (...days: number[]) => days.map((one) => partitionOf(inDays(-one)));
+  const indexed = async () => {
+    const rows = await db.sql<{ name: string }[]>`
+      select indrelid::regclass::text as name from pg_index
+       where indexrelid::regclass::text ~ '_[0-9]{8}_of_event$' and indisvalid order by 1 desc`;
+    return rows.map(({ name }) => name);
+  };
+
+  test("is made of days that have ended, the newest first, some at a time, and once", async () => {
+    await ensurePartitions(db, inDays(-10));
+    expect(await indexed()).toEqual([]);
+    expect(await indexEndedDays(db)).toEqual(daysBack(3, 4, 5, 6));
+    expect(await indexEndedDays(db)).toEqual(daysBack(7, 8, 9, 10));
+    expect(await indexEndedDays(db)).toEqual([]);
+    expect(await indexed()).toEqual(daysBack(3, 4, 5, 6, 7, 8, 9, 10));
+    const made = await Promise.all([1, 2].map(() => indexEndedDays(database.connect())));
+    expect(made.flat()).toEqual([]);
+  });
+
+  test("waits for who writes to such a day, without keeping other writers waiting, and for no reader", async () => {
+    await ensurePartitions(db, inDays(-10));
+    const written = partitionOf(inDays(-3));
+    const release = await holdTable(partitionOf(inDays(-4)));
+    await database.connect().transaction(async (tx) => {
+      await insertAttempt(tx, inDays(-3));
+      expect(await indexEndedDays(db)).toEqual(daysBack(4, 5, 6));
+      await insertAttempt(db, addMs(inDays(-3), 1));
+    });
+    await release();
+    expect(await indexEndedDays(db)).toContain(written);
+  });
+
+  test("is made by one of several processes", async () => {
+    await ensurePartitions(db, inDays(-10));
+    await Promise.all([1, 2, 3].map(() => indexEndedDays(database.connect())));
+    expect(await indexed()).toEqual(daysBack(3, 4, 5, 6));
+  });
+});
+
 describe("a pass", () => {
   const house = (over: { db?: RawDb; mayKeep?: () => boolean } = {}) => {
     const log = memoryLog();
-    const deps = { db, log, clock: systemClock, mayKeep: () => true, retentionDays: DAYS, ...over };
-    return { deps, log };
+    const indexDb = over.db ?? db;
+    const own = { db, indexDb, clock: systemClock, mayKeep: () => true, retentionDays: DAYS };
+    return { deps: { ...own, log, ...over }, log };
   };
   const anHourLater = () =>
     db.sql`update upkeep_progress set passed_at = passed_at - interval '1 hour'`;
@@ -170,7 +212,7 @@ describe("a pass", () => {
     const all = async () => {
       const { deps, log } = house();
       await Promise.all([1, 2, 3].map(() => keepOnce(deps)));
-      return log.lines.map(({ event }) => event);
+      return log.lines.map(({ event }) => event).filter((event) => event !== "indexes.made");
     };
     expect(await all()).toEqual(["upkeep.deferred"]);
     expect(await all()).toEqual([]);
@@ -225,9 +267,14 @@ describe("a pass", () => {
     try {
       const { deps, log } = house({ db: plain });
       await prepare(deps);
+      await index(deps);
       await remove(deps);
       const failed = log.lines.filter(({ event }) => event === "upkeep.failed");
-      expect(failed.map(({ fields }) => fields["step"])).toEqual(["partitions", "retention"]);
+      expect(failed.map(({ fields }) => fields["step"])).toEqual([
+        "partitions",
+        "indexes",
+        "retention",
+      ]);
       expect(log.lines.at(-1)).toEqual({ event: "strays.removed", fields: { rows: 1 } });
     } finally {
       await plain.close();

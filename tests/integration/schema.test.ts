@@ -54,12 +54,14 @@ test("what the query builder cannot say is in the migrations alone, and is this"
     "batch_entries fillfactor=90 autovacuum_vacuum_scale_factor=0.02 vacuum_truncate=false",
     "delivery_attempts partition by RANGE (id)",
     "delivery_attempts_default DEFAULT",
+    "function refuse_change",
     "mails fillfactor=80",
     "outbox fillfactor=80 autovacuum_vacuum_scale_factor=0.02 autovacuum_vacuum_cost_delay=0 vacuum_truncate=false",
     "outbox_sequences fillfactor=50 vacuum_truncate=false",
     "review_history vacuum_truncate=false",
     "settled_entries partition by RANGE (settled_at)",
     "settled_entries_default DEFAULT",
+    "trigger review_history_fixed",
     "webhook_subscriptions vacuum_truncate=false",
   ]);
 });

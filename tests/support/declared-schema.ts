@@ -126,7 +126,7 @@ export async function catalogOf(db: RawDb, schema: string): Promise<Record<strin
         left join pg_attrdef d on d.adrelid = t.oid and d.adnum = a.attnum
         left join pg_collation l on l.oid = a.attcollation
       union all
-      select t.table, concat_ws(' ', 'constraint', c.conname, pg_get_constraintdef(c.oid))
+      select t.table, concat_ws(' ', 'constraint', c.conname, replace(pg_get_constraintdef(c.oid), ' NOT VALID', ''))
         from tables t join pg_constraint c on c.conrelid = t.oid and c.contype <> 'n'
       union all
       select t.table, replace(replace(pg_get_indexdef(i.indexrelid), 'ON ONLY ', 'ON '), ${`${schema}.`}, '')

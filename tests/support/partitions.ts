@@ -2,7 +2,7 @@ import type { RawDb } from "../../db/client.ts";
 import { ulidFloor } from "../../db/partitions.ts";
 
 /** The record of an attempt that began then; it goes where its id belongs. */
-export async function insertAttempt(db: RawDb, at: Date, count = 1): Promise<void> {
+export async function insertAttempt(db: Pick<RawDb, "sql">, at: Date, count = 1): Promise<void> {
   const id = ulidFloor(at).slice(0, 16);
   await db.sql`
     insert into delivery_attempts (id, subscription_id, sequence, event_id, event, round, attempt, started_at,

@@ -60,6 +60,8 @@ export interface AttemptRow extends Entry {
   readonly possiblyRepeated: boolean | undefined;
   /** What the record says it was signed with; null where it does not know. */
   readonly signature: string | null;
+  /** What the API shows as the body that was sent, null for none; undefined where that was not asked. */
+  readonly body?: string | null | undefined;
   /** It ended its entry. */
   readonly ended: boolean;
   readonly committedMs: number;

@@ -1,5 +1,6 @@
 import type { Facts, Finding, Rule } from "./facts.ts";
 import * as attempts from "./rule-attempts.ts";
+import * as bytes from "./rule-bytes.ts";
 import * as loss from "./rule-loss.ts";
 import * as order from "./rule-order.ts";
 import * as signature from "./rule-signature.ts";
@@ -24,6 +25,7 @@ const RULES: readonly Rule[] = [
   state.onlyToTheActive,
   state.processesLive,
   signature.signaturesAreValid,
+  bytes.bytesAreShown,
 ];
 
 /** Everything that is wrong with what a round left. It knows the contract, and nothing of how a dispatcher works. */

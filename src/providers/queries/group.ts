@@ -8,7 +8,8 @@ import type { ReviewState, Site } from "../model.ts";
 import { REPORTED, REVIEW_STATE, reported, type NewReview } from "../queries.ts";
 
 // What a group of requests asks of the database, each once for all of them. Every table is read by look-ups behind an
-// offset: a join would read all of it while it seems to be small.
+// offset: a join would read all of it while it seems to be small. An array is a select of its own: the planner takes that
+// for ten, and any other array for as many as it has, so that it would plan each statement anew.
 
 const secrets = statement({
   name: "providers.secrets",
@@ -17,7 +18,7 @@ const secrets = statement({
   columns: { slug: reviewSites.slug, sealedSecret: reviewSites.sealedSecret },
   text: ({ slugs }) => sql`
     select p.slug, p.sealed_secret as "sealedSecret"
-      from unnest(${slugs}::text[]) as given(slug) cross join lateral (
+      from unnest((select ${slugs}::text[])) as given(slug) cross join lateral (
              select slug, sealed_secret from review_sites where slug = given.slug offset 0) p`,
 });
 
@@ -52,7 +53,7 @@ const sites = statement({
            l.account_id as "accountId", l.partner_id as "partnerId", l.pull_connected as "pullConnected",
            l.pull_error_code as "pullErrorCode", l.post_connected as "postConnected",
            l.post_error_code as "postErrorCode"
-      from unnest(${ids}::integer[]) as given(id) cross join lateral (
+      from unnest((select ${ids}::integer[])) as given(id) cross join lateral (
              select * from store_review_sites where id = given.id offset 0) l cross join lateral (
              select slug, name from review_sites where id = l.review_site_id offset 0) p`,
 });

@@ -2,11 +2,12 @@ import { and, desc, eq, gte, lt, lte, sql, type SQL } from "drizzle-orm";
 
 import type { Db, DbOrTx } from "../../../db/client.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
+import { planWalks } from "../../../db/planning.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
-import { statement } from "../../../db/statement.ts";
 import type { Page } from "../../http/list.ts";
 import { addMs } from "../../lib/clock.ts";
 import type { Attempt, AttemptFilter, AttemptSummary } from "../delivery-model.ts";
+import { withRequests } from "./requests.ts";
 
 /** Without what was sent and answered, which may be long. */
 const SUMMARY = {
@@ -30,6 +31,11 @@ const WHOLE = {
   ...SUMMARY,
   requestHeaders: deliveryAttempts.requestHeaders,
   requestBody: deliveryAttempts.requestBody,
+  composer: deliveryAttempts.composer,
+  host: deliveryAttempts.host,
+  signature: deliveryAttempts.signature,
+  previousSignature: deliveryAttempts.previousSignature,
+  bodyDigest: deliveryAttempts.bodyDigest,
   responseHeaders: deliveryAttempts.responseHeaders,
   responseExcerpt: deliveryAttempts.responseExcerpt,
   responseTruncated: deliveryAttempts.responseTruncated,
@@ -49,29 +55,19 @@ export function attemptsOf(
   const isRare = outcome !== undefined && outcome !== "delivered" && eventId === undefined;
   if (!isRare) return listAttempts(db, subscriptionId, filter, page);
   return db.transaction(async (tx) => {
-    await tx.run(walkInOrder, {});
+    await planWalks(tx);
     return listAttempts(tx, subscriptionId, filter, page);
   });
 }
 
-const walkInOrder = statement({
-  name: "attempts.walkInOrder",
-  reason:
-    "The builder selects from tables. Without it the planner, where its statistics are old, expects a few attempts of an outcome, and reads and sorts all that there are.",
-  params: {},
-  columns: {},
-  text: () =>
-    sql`select from set_config('enable_sort', 'off', true) sort, set_config('enable_bitmapscan', 'off', true) bitmap`,
-});
-
-function listAttempts(
+async function listAttempts(
   db: DbOrTx,
   subscriptionId: string,
   filter: AttemptFilter,
   page: Page,
 ): Promise<Attempt[]> {
   const { event, eventId, outcome, since, until } = filter;
-  return db
+  const rows = await db
     .select(WHOLE)
     .from(deliveryAttempts)
     .where(
@@ -93,6 +89,7 @@ function listAttempts(
     )
     .orderBy(desc(deliveryAttempts.id))
     .limit(page.limit + 1);
+  return withRequests(db, rows);
 }
 
 /**
@@ -130,7 +127,7 @@ export async function attemptsOfEvent(
     .where(and(eq(deliveryAttempts.eventId, eventId), isAmongFew(subscriptionId)))
     .orderBy(desc(deliveryAttempts.id))
     .limit(limit);
-  return rows.toReversed();
+  return withRequests(db, rows.toReversed());
 }
 
 /** The newest attempts since then, the newest first. */

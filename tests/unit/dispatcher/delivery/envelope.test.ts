@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 
-import type { BodySource, EventFacts } from "../../../../dispatcher/actor/entry.ts";
+import type { BodySource } from "../../../../dispatcher/actor/entry.ts";
 import { composeBody } from "../../../../dispatcher/delivery/envelope.ts";
-import type { PayloadMode } from "../../../../src/outbox/event.ts";
+import type { EventFacts, PayloadMode } from "../../../../src/outbox/event.ts";
 
 const deliveredAt = new Date("2026-06-01T12:00:01.250Z");
 

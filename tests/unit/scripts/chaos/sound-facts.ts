@@ -84,6 +84,7 @@ export function record(sequence: number, of: Post, changes: Partial<AttemptRow> 
     resent: false,
     possiblyRepeated: undefined,
     signature: of.signature,
+    body: of.body,
     ended: true,
     committedMs: of.atMs + 20,
     ...changes,

@@ -252,6 +252,16 @@ const PLANTS: readonly [rule: string, what: string, changes: Partial<Facts>][] =
       finalSecrets: new Map([[SUBSCRIPTION, "new"]]),
     },
   ],
+  [
+    "an attempt shows what was sent",
+    "other bytes were shown",
+    { attempts: RECORDS.map((row, n) => (n === 0 ? { ...row, body: "other" } : row)) },
+  ],
+  [
+    "an attempt shows what was sent",
+    "nothing was shown",
+    { attempts: RECORDS.map((row, n) => (n === 0 ? { ...row, body: null } : row)) },
+  ],
 ];
 
 test("no process ends by itself, unless it says which store is away", () => {

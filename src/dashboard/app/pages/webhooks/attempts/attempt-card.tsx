@@ -81,9 +81,16 @@ function Advice({ attempt }: AttemptProps) {
 }
 
 function Request({ attempt }: AttemptProps) {
+  const { request_headers: headers, request_body: body } = attempt;
   return (
     <Direction title="Request">
-      <HttpMessage name="Request" headers={attempt.request_headers} body={attempt.request_body} />
+      {headers === null || body === null ? (
+        <Text size="sm" c="dimmed">
+          What was sent cannot be proved any more, so it is not shown.
+        </Text>
+      ) : (
+        <HttpMessage name="Request" headers={headers} body={body} />
+      )}
       {(attempt.possibly_repeated || attempt.resent) && (
         <Text size="xs" c="dimmed" mt={4}>
           {attempt.resent

@@ -1,0 +1,130 @@
+// What a delivered event leaves on disk: rows that the dispatcher's own commit wrote, and their indexes.
+import { ulid } from "ulid";
+
+import type { RawDb } from "../../db/client.ts";
+import { ensurePartitions, partitionsAhead } from "../../db/partitions.ts";
+import { commitAttempts } from "../../dispatcher/store/attempt-queries.ts";
+import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
+import { createUlids } from "../../dispatcher/store/ulids.ts";
+
+const DISPATCHER = "BYTES000000000000000000001";
+const GROUP = 200;
+/** What a receiver answers with, which is not ours to shorten. */
+const ANSWER = {
+  date: "Fri, 20 Nov 2026 23:12:17 GMT",
+  "content-type": "application/json; charset=utf-8",
+  "content-length": "15",
+  connection: "keep-alive",
+};
+const EXCERPT = '{"status":"ok"}';
+
+export interface AttemptBytes {
+  /** What follows is of one attempt, beside the headers and the excerpt of the answer. */
+  readonly row: number;
+  readonly table: number;
+  readonly indexes: number;
+  /** That by event, once its day has ended. */
+  readonly closedDay: number;
+}
+
+/** Delivers so many events, spread over so many subscriptions, as far as the tables know; of none there is a history. */
+export async function measureAttemptBytes(
+  db: RawDb,
+  { rows, subscriptions }: { readonly rows: number; readonly subscriptions: number },
+): Promise<AttemptBytes> {
+  const now = new Date();
+  await ensurePartitions(db, now);
+  await db.sql`
+    insert into dispatchers (id, started_at, renewed_at) values (${DISPATCHER}, now(), now())
+    on conflict do nothing`;
+  const ids = Array.from({ length: subscriptions }, () => ulid());
+  const newUlid = createUlids();
+  for (let first = 0; first < rows; first += GROUP) {
+    const records = Array.from({ length: GROUP }, (_, n) =>
+      recordOf(newUlid, ids[(first + n) % subscriptions] ?? "", first + n),
+    );
+    await queue(db, records);
+    const group = { records, repeated: false, now, monotonicMs: 0 };
+    const { fenced } = await commitAttempts(db, DISPATCHER, group);
+    if (fenced) throw new Error("The lease of the measurement is gone.");
+  }
+  const day = partitionsAhead(now, 0).find(({ parent }) => parent === "delivery_attempts");
+  return sizesOf(db, day?.name ?? "");
+}
+
+function recordOf(newUlid: (ms: number) => string, id: string, n: number): AttemptRecord {
+  const startedAt = new Date();
+  return {
+    id: newUlid(startedAt.getTime()),
+    shard: 1,
+    subscriptionId: id,
+    sequence: n + 1,
+    eventId: newUlid(startedAt.getTime()),
+    event: "review_received",
+    round: 1,
+    attempt: 1,
+    startedAt,
+    durationMs: 12,
+    endedMs: 0,
+    statusCode: 200,
+    errorCode: null,
+    composer: 1,
+    host: "hooks.partner.example",
+    signature: randomHex(32),
+    previousSignature: null,
+    bodyDigest: randomHex(16),
+    requestHeaders: null,
+    requestBody: null,
+    responseHeaders: ANSWER,
+    responseExcerpt: EXCERPT,
+    responseTruncated: false,
+    resent: false,
+    possiblyRepeated: false,
+    decision: { kind: "delivered" },
+  };
+}
+
+function randomHex(bytes: number): string {
+  return Buffer.from(crypto.getRandomValues(new Uint8Array(bytes))).toString("hex");
+}
+
+/** As test events, which need no history. */
+async function queue(db: RawDb, records: readonly AttemptRecord[]): Promise<void> {
+  const entries = records.map(({ shard, subscriptionId, sequence, eventId, event }) => ({
+    shard,
+    subscription_id: subscriptionId,
+    sequence,
+    event_id: eventId,
+    event,
+    is_test: true,
+    payload_mode: "full",
+    recorded_at: new Date(),
+  }));
+  await db.sql`insert into outbox ${db.sql(entries)}`;
+}
+
+async function sizesOf(db: RawDb, day: string): Promise<AttemptBytes> {
+  const sql = db.sql.unsafe.bind(db.sql);
+  const [found] = await sql<{ rows: number; row: number; answer: number }[]>(`
+    select count(*) as rows, avg(pg_column_size(a.*))::float8 as row,
+           avg(pg_column_size(response_headers) + pg_column_size(response_excerpt))::float8 as answer
+      from ${day} a`);
+  const { rows = 1, row = 0, answer = 0 } = found ?? {};
+  const relations = async () => {
+    const [size] = await sql<{ table: number; indexes: number }[]>(
+      `select pg_table_size('${day}') as table, pg_indexes_size('${day}') as indexes`,
+    );
+    return { table: (size?.table ?? 0) / rows, indexes: (size?.indexes ?? 0) / rows };
+  };
+  const open = await relations();
+  await sql(
+    `create index ${day}_of_event on ${day} (subscription_id, event, id) with (fillfactor = 100)`,
+  );
+  const closed = await relations();
+  return {
+    row: row - answer,
+    table: open.table - answer,
+    indexes: open.indexes,
+    closedDay: closed.indexes - open.indexes,
+  };
+}
