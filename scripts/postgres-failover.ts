@@ -144,6 +144,10 @@ async function play(databaseUrl: string): Promise<void> {
   console.log(`Answers: ${[...client.counts].map(([told, n]) => `${n} × ${told}`).join(", ")}`);
 }
 
+function ended({ name, how }: { name: string; how: string }): void {
+  console.log(`${name} ended by itself: ${how}`);
+}
+
 /** Answers a client of the API. */
 async function startProduct(databaseUrl: string, key: Uint8Array): Promise<Client> {
   const redisFolder = mkdtempSync(join(folder, "redis-"));
@@ -161,8 +165,6 @@ async function startProduct(databaseUrl: string, key: Uint8Array): Promise<Clien
     WEBHOOK_ALLOWED_NETWORKS: "127.0.0.0/8",
     LOG_LEVEL: "warn",
   };
-  const ended = ({ name, how }: { name: string; how: string }) =>
-    console.log(`${name} ended by itself: ${how}`);
   for (const [name, path] of [
     ["api", "src/main.ts"],
     ["dispatcher", "dispatcher/main.ts"],

@@ -1,7 +1,7 @@
 // How many blocks the statements of one call read. The counters of the server's transaction count them, so that foreign
 // keys and parts that run at the end belong to it; `explain` gives the plan and its price.
 import type { Db, RawDb, RawTx } from "../../db/client.ts";
-import type { PlanCase } from "./plan-cases.ts";
+import type { PlanCase } from "./plan-reads.ts";
 
 export type PlanMode = "force_generic_plan" | "force_custom_plan";
 

@@ -3,13 +3,14 @@ import { ulid } from "ulid";
 
 import type { Db } from "../../db/client.ts";
 import { ulidFloor } from "../../db/partitions.ts";
+import { planLookUps } from "../../db/planning.ts";
 import type { Decision } from "../../dispatcher/actor/decide.ts";
 import type { LoadRequest } from "../../dispatcher/actor/event.ts";
 import { createLeases } from "../../dispatcher/shards/leases.ts";
 import { commitAttempts } from "../../dispatcher/store/attempt-queries.ts";
 import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
 import { createStore } from "../../dispatcher/store/store.ts";
-import { addMs, systemClock } from "../../src/lib/clock.ts";
+import { systemClock } from "../../src/lib/clock.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";
 import type { RecordedAction } from "../../src/outbox/event.ts";
@@ -22,31 +23,10 @@ import {
   writeGroup,
 } from "../../src/providers/queries/group.ts";
 import { SHARDS } from "../../src/outbox/schedule.ts";
-import type { AttemptFilter } from "../../src/webhooks/delivery-model.ts";
-import { showHealth, showStats } from "../../src/webhooks/actions/stats.ts";
-import { bucketFloor } from "../../src/webhooks/stats.ts";
-import { attemptsOf, attemptsOfEvent, attemptsSince } from "../../src/webhooks/queries/attempts.ts";
-import { deliveryOf } from "../../src/webhooks/queries/entries.ts";
-import { subscriptionById, subscriptionsOf } from "../../src/webhooks/queries/subscriptions.ts";
-import {
-  eventId,
-  HOT,
-  HOT_BATCH,
-  hotPerDay,
-  NEIGHBOUR,
-  other,
-  type PlanSizes,
-} from "./plan-data.ts";
-
-export interface PlanCase {
-  readonly name: string;
-  /** Blocks, however many rows there are. */
-  readonly bound: number;
-  readonly run: (db: Db) => Promise<unknown>;
-}
+import { eventId, HOT, HOT_BATCH, NEIGHBOUR, other, type PlanSizes } from "./plan-data.ts";
+import { readCases, type PlanCase } from "./plan-reads.ts";
 
 const DISPATCHER = "DISPATCHER0000000000000001";
-const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
 const LOADS = 128;
 const GROUP = 64;
@@ -59,7 +39,14 @@ function storeOn(db: Db) {
 }
 
 export function planCases(sizes: PlanSizes): PlanCase[] {
-  return [...loads(), ...commits(), ...appends(), ...groups(), ...shards(sizes), ...reads(sizes)];
+  return [
+    ...loads(),
+    ...commits(),
+    ...appends(),
+    ...groups(),
+    ...shards(sizes),
+    ...readCases(sizes),
+  ];
 }
 
 function request(
@@ -227,6 +214,7 @@ function group(count: number, bound: number): PlanCase {
     run: (db) =>
       db.transaction(async (tx) => {
         await sealedSecretsOf(tx, ["site"]);
+        await planLookUps(tx);
         await holdSequences(tx, [HOT.partnerId]);
         await sitesOfAny(tx, [1]);
         await knownOf(tx, asked);
@@ -263,65 +251,5 @@ function shards({ others, batches }: PlanSizes): PlanCase[] {
       bound: 50 * 60,
       run: (db) => storeOn(db).dispatchBatch({ ...batch, now: new Date() }),
     },
-  ];
-}
-
-const UNFILTERED: AttemptFilter = {
-  event: undefined,
-  eventId: undefined,
-  outcome: undefined,
-  since: undefined,
-  until: undefined,
-};
-
-async function hotSubscription(db: Db) {
-  const found = await subscriptionById(db, HOT.partnerId, HOT.id);
-  if (found === undefined) throw new Error("The subscription is gone.");
-  return found;
-}
-
-function reads(sizes: PlanSizes): PlanCase[] {
-  const page = { limit: 50, after: undefined };
-  const since = new Date(Date.now() - DAY_MS);
-  // Of a page, with the history of each of its attempts.
-  const LISTED = 700;
-  // Of today there is no index by event: what the subscription has of it is walked.
-  const walked = LISTED + 2 * hotPerDay(sizes);
-  const list = (name: string, filter: Partial<AttemptFilter>, bound = LISTED): PlanCase => ({
-    name: `deliveries, ${name}`,
-    bound,
-    run: (db) => attemptsOf(db, HOT.id, { ...UNFILTERED, ...filter }, page),
-  });
-  const hour = bucketFloor(since, HOUR_MS);
-  const hours = { since: hour, until: new Date(), stepMs: HOUR_MS, origin: hour };
-  return [
-    list("all", {}),
-    list("of an event value", { event: "review_removed" }, walked),
-    list("of none", { event: "note_added" }, walked),
-    list("of an event", { eventId: eventId(7) }),
-    list("failed", { outcome: "failed" }),
-    list("retried", { outcome: "retry" }),
-    list("retried, since yesterday", { outcome: "retry", since }),
-    list("retried, until an hour ago", { outcome: "retry", until: addMs(new Date(), -HOUR_MS) }),
-    {
-      name: "one delivery",
-      bound: 450,
-      run: async (db) => {
-        await deliveryOf(db, HOT.id, eventId(7));
-        await attemptsOfEvent(db, HOT.id, eventId(7), 100);
-      },
-    },
-    { name: "subscriptions", bound: 20, run: (db) => subscriptionsOf(db, HOT.partnerId, page) },
-    {
-      name: "attempts for the stream",
-      bound: 400,
-      run: (db) => attemptsSince(db, HOT.id, new Date(Date.now() - 30_000), 100),
-    },
-    {
-      name: "health",
-      bound: 2_000,
-      run: async (db) => showHealth({ db, clock: systemClock }, await hotSubscription(db)),
-    },
-    { name: "stats of a day", bound: 2_000, run: (db) => showStats({ db }, HOT, hours) },
   ];
 }

@@ -7,7 +7,8 @@ import {
   type Reading,
   type WatchedDb,
 } from "./plan-blocks.ts";
-import { planCases, type PlanCase } from "./plan-cases.ts";
+import { planCases } from "./plan-cases.ts";
+import type { PlanCase } from "./plan-reads.ts";
 import { fillPlans, seedPlans, STATISTICS, type PlanSizes } from "./plan-data.ts";
 
 const MODES: readonly PlanMode[] = ["force_generic_plan", "force_custom_plan"];

@@ -65,6 +65,22 @@ test("finds nothing where nothing is wrong", () => {
   expect(judge(facts({ ...run(20), subscriptions: [down] }))).toEqual([]);
 });
 
+test("an unrecorded request before a recovery is no repeat of the recovered one", () => {
+  const lost = post(3);
+  const told = post(3, { atMs: at(3) + 400 });
+  const recovered = post(3, { atMs: at(5) });
+  const found = rulesOf({
+    posts: [...POSTS.slice(0, 2), lost, told, recovered],
+    attempts: [
+      ...RECORDS.slice(0, 2),
+      record(3, told, { possiblyRepeated: true }),
+      record(4, recovered, { eventId: "E3", possiblyRepeated: false }),
+    ],
+    faults: [crash(at(3) + 100)],
+  });
+  expect(found).not.toContain("repeats are told");
+});
+
 const PLANTS: readonly [rule: string, what: string, changes: Partial<Facts>][] = [
   ["accepted is recorded", "an accepted event is nowhere", { accepted: ["m1", "m4"] }],
   [

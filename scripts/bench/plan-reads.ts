@@ -1,0 +1,80 @@
+// What the portal reads, and how many blocks each may.
+import type { Db } from "../../db/client.ts";
+import { addMs, systemClock } from "../../src/lib/clock.ts";
+import { showHealth, showStats } from "../../src/webhooks/actions/stats.ts";
+import type { AttemptFilter } from "../../src/webhooks/delivery-model.ts";
+import { attemptsOf, attemptsOfEvent, attemptsSince } from "../../src/webhooks/queries/attempts.ts";
+import { deliveryOf } from "../../src/webhooks/queries/entries.ts";
+import { subscriptionById, subscriptionsOf } from "../../src/webhooks/queries/subscriptions.ts";
+import { bucketFloor } from "../../src/webhooks/stats.ts";
+import { eventId, HOT, hotPerDay, type PlanSizes } from "./plan-data.ts";
+
+export interface PlanCase {
+  readonly name: string;
+  /** Blocks, however many rows there are. */
+  readonly bound: number;
+  readonly run: (db: Db) => Promise<unknown>;
+}
+
+const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
+
+const UNFILTERED: AttemptFilter = {
+  event: undefined,
+  eventId: undefined,
+  outcome: undefined,
+  since: undefined,
+  until: undefined,
+};
+
+async function hotSubscription(db: Db) {
+  const found = await subscriptionById(db, HOT.partnerId, HOT.id);
+  if (found === undefined) throw new Error("The subscription is gone.");
+  return found;
+}
+
+export function readCases(sizes: PlanSizes): PlanCase[] {
+  const page = { limit: 50, after: undefined };
+  const since = new Date(Date.now() - DAY_MS);
+  // Of a page, with the history of each of its attempts.
+  const LISTED = 700;
+  // Of today there is no index by event: what the subscription has of it is walked.
+  const walked = LISTED + 2 * hotPerDay(sizes);
+  const list = (name: string, filter: Partial<AttemptFilter>, bound = LISTED): PlanCase => ({
+    name: `deliveries, ${name}`,
+    bound,
+    run: (db) => attemptsOf(db, HOT.id, { ...UNFILTERED, ...filter }, page),
+  });
+  const hour = bucketFloor(since, HOUR_MS);
+  const hours = { since: hour, until: new Date(), stepMs: HOUR_MS, origin: hour };
+  return [
+    list("all", {}),
+    list("of an event value", { event: "review_removed" }, walked),
+    list("of none", { event: "note_added" }, walked),
+    list("of an event", { eventId: eventId(7) }),
+    list("failed", { outcome: "failed" }),
+    list("retried", { outcome: "retry" }),
+    list("retried, since yesterday", { outcome: "retry", since }),
+    list("retried, until an hour ago", { outcome: "retry", until: addMs(new Date(), -HOUR_MS) }),
+    {
+      name: "one delivery",
+      bound: 450,
+      run: async (db) => {
+        await deliveryOf(db, HOT.id, eventId(7));
+        await attemptsOfEvent(db, HOT.id, eventId(7), 100);
+      },
+    },
+    { name: "subscriptions", bound: 20, run: (db) => subscriptionsOf(db, HOT.partnerId, page) },
+    {
+      name: "attempts for the stream",
+      bound: 400,
+      run: (db) => attemptsSince(db, HOT.id, new Date(Date.now() - 30_000), 100),
+    },
+    {
+      name: "health",
+      bound: 2_000,
+      run: async (db) => showHealth({ db, clock: systemClock }, await hotSubscription(db)),
+    },
+    { name: "stats of a day", bound: 2_000, run: (db) => showStats({ db }, HOT, hours) },
+  ];
+}
