@@ -134,9 +134,11 @@ export class Monitor {
       const { id, limit, after } = request;
       this.#inheriting(request);
       const last = this.watch(id).lastPosted.get(process.dispatcherId) ?? 0;
-      const { outbox } = this.#tables.subscription(id);
+      const { outbox, mark } = this.#tables.subscription(id);
       let queued = 0;
-      for (let at = indexFrom(outbox, last + 1); at < outbox.length; at++) {
+      // What is marked is settled: no load shows it.
+      const first = Math.max(last, mark?.through ?? 0) + 1;
+      for (let at = indexFrom(outbox, first); at < outbox.length; at++) {
         const row = outbox[at];
         if (row === undefined || row.sequence > after) break;
         if (!row.isTest) queued += 1;
