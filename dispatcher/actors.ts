@@ -100,8 +100,9 @@ export class Actors {
   /** Whether an actor's turn ends with this event, because others wait for theirs. */
   endsTurn(actor: Actor, { kind }: ActorEvent): boolean {
     if (this.#waiting.size + this.#waitingFirst.size === 0 || actor.stopping) return false;
-    // Where others wait for their loads alone, it takes no room of theirs, and would come again before its time.
-    if (kind === "postponed") return this.#byId.size >= this.#limits.actors;
+    // Where others wait for their loads alone, it takes no room of theirs, and what it has read would be read again.
+    if (this.#byId.size < this.#limits.actors) return false;
+    if (kind === "postponed") return true;
     const sinceMs = this.#sinceMs.get(actor) ?? 0;
     return kind === "answered" && this.#clock.monotonicMs() - sinceMs >= TURN_MS;
   }

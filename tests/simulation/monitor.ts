@@ -211,9 +211,13 @@ export class Monitor {
   /** Whoever claimed an orphaned shard looks for the first time at what it has to do there. */
   #inheriting({ id, shard, inherits }: LoadRequest): void {
     const { nowMs, troubleMs } = this.#world;
-    const sinceMs = Math.max(this.#tables.claimedMs[shard] ?? 0, troubleMs);
-    if (inherits && this.#tables.orphaned[shard] && nowMs - sinceMs < FIRST_SWEEP_MS)
-      this.#allowRepeats(this.#tables.subscription(id));
+    if (!inherits || !this.#tables.orphaned[shard]) return;
+    const untilMs = Math.max(this.#tables.claimedMs[shard] ?? 0, troubleMs) + FIRST_SWEEP_MS;
+    const subscription = this.#tables.subscription(id);
+    const [head] = unmarked(subscription);
+    // The sweep has found it, but others had their turn first.
+    const hasWaited = head !== undefined && head.visibleMs < untilMs;
+    if (nowMs < untilMs || hasWaited) this.#allowRepeats(subscription);
   }
 
   #allowRepeats(subscription: SubscriptionRow): void {

@@ -28,10 +28,11 @@ function secretsOf(facts: Facts, subscriptionId: string): Secrets {
   }
   const final = facts.finalSecrets.get(subscriptionId);
   const [firstUnanswered = Number.POSITIVE_INFINITY] = unanswered;
-  if (final !== undefined && !known.some(({ secret }) => secret === final))
+  const isNew = final !== undefined && !known.some(({ secret }) => secret === final);
+  if (isNew)
     known.push({ secret: final, fromMs: firstUnanswered, untilMs: Number.POSITIVE_INFINITY });
-  // One that was not answered is known by what held at the end; of two, one is not.
-  const isKnown = unanswered.length === 0 || (unanswered.length === 1 && final !== undefined);
+  // One that was not answered is known by what held at the end, unless a later one was answered; of two, one is not.
+  const isKnown = unanswered.length === 0 || (unanswered.length === 1 && isNew);
   return { known, unknownFromMs: isKnown ? Number.POSITIVE_INFINITY : firstUnanswered };
 }
 

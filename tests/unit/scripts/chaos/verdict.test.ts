@@ -65,6 +65,26 @@ test("finds nothing where nothing is wrong", () => {
   expect(judge(facts({ ...run(20), subscriptions: [down] }))).toEqual([]);
 });
 
+test("a secret that nobody was told of is accepted also where a later one was told", () => {
+  const rotate = (secret: string | undefined, atMs: number) =>
+    asked({
+      kind: "rotate",
+      startedMs: atMs,
+      endedMs: atMs,
+      secret,
+      status: secret === undefined ? undefined : 200,
+    });
+  const body = "between the two";
+  const between = post(3, { signature: sign(body, "untold"), body });
+  const found = rulesOf({
+    operations: [...operations, rotate(undefined, at(2) + 10), rotate("told", at(9))],
+    finalSecrets: new Map([[SUBSCRIPTION, "told"]]),
+    posts: [...POSTS.slice(0, 2), between],
+    attempts: [...RECORDS.slice(0, 2), record(3, between)],
+  });
+  expect(found).not.toContain("signatures are valid");
+});
+
 test("an unrecorded request before a recovery is no repeat of the recovered one", () => {
   const lost = post(3);
   const told = post(3, { atMs: at(3) + 400 });
