@@ -66,18 +66,16 @@ test("finds nothing where nothing is wrong", () => {
 });
 
 test("a secret that nobody was told of is accepted also where a later one was told", () => {
-  const rotate = (secret: string | undefined, atMs: number) =>
-    asked({
-      kind: "rotate",
-      startedMs: atMs,
-      endedMs: atMs,
-      secret,
-      status: secret === undefined ? undefined : 200,
-    });
+  const rotate = (atMs: number, told: Partial<Operation>) =>
+    asked({ kind: "rotate", startedMs: atMs, endedMs: atMs, ...told });
   const body = "between the two";
   const between = post(3, { signature: sign(body, "untold"), body });
   const found = rulesOf({
-    operations: [...operations, rotate(undefined, at(2) + 10), rotate("told", at(9))],
+    operations: [
+      ...operations,
+      rotate(at(2) + 10, { status: undefined }),
+      rotate(at(9), { secret: "told" }),
+    ],
     finalSecrets: new Map([[SUBSCRIPTION, "told"]]),
     posts: [...POSTS.slice(0, 2), between],
     attempts: [...RECORDS.slice(0, 2), record(3, between)],
