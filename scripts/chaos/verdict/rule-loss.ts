@@ -62,7 +62,10 @@ function isWanted(row: HistoryRow, one: Subscription, facts: OfSubscription): Ve
 interface OfSubscription {
   readonly operations: readonly Operation[];
   readonly filters: readonly PossibleFilter[];
-  /** When its creation was committed: whoever began to record before that may not have seen it. */
+  /**
+   * When its creation was committed, and answered: whoever began to record before that may not have seen it, because the
+   * time of a commit is that of its beginning, and others see it when it is on the disk.
+   */
   readonly existsFromMs: number;
 }
 
@@ -73,7 +76,11 @@ export const wantedIsQueued: Rule = (facts) =>
     const created = facts.audit.find(
       ({ subscriptionId, action }) => subscriptionId === one.id && action === "WEBHOOK_CREATED",
     );
-    const existsFromMs = created?.committedMs ?? Number.POSITIVE_INFINITY;
+    const answer = operations.find(({ kind, status }) => kind === "create" && status === 201);
+    const existsFromMs = Math.max(
+      created?.committedMs ?? Number.POSITIVE_INFINITY,
+      answer?.endedMs ?? 0,
+    );
     const of = { operations, filters: filtersOf(one, operations), existsFromMs };
     const queued = queuedEvents(facts, one.id);
     const skips = facts.audit.filter(
