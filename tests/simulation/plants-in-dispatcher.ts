@@ -5,7 +5,7 @@ import { replaceFunction, replaceMethod } from "./replace.ts";
 export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   {
     name: "endless-closing",
-    seed: 596,
+    seed: 1119,
     bug: "A shard that is to go waits for whatever hangs in it, and so does all else in it.",
     async grow() {
       const { Sender } = await import("../../dispatcher/delivery/sender.ts");
@@ -77,7 +77,7 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   },
   {
     name: "slow-look-up",
-    seed: 3,
+    seed: 11,
     bug: "The lease is looked at before the look-up of the host, and not when the first byte leaves.",
     async grow() {
       const { mayLeave } = await import("../../dispatcher/delivery/obstacle.ts");
@@ -100,7 +100,7 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   },
   {
     name: "stale-load",
-    seed: 111,
+    seed: 124,
     bug: "The answer to a load is used although the queues were thrown away since it began.",
     async grow() {
       const { isOutdated } = await import("../../dispatcher/actor/load.ts");
@@ -116,7 +116,7 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   },
   {
     name: "repeating-load",
-    seed: 436,
+    seed: 468,
     bug: "A load after the ordering changed shows what is under way again.",
     async grow() {
       const { decideLoad } = await import("../../dispatcher/actor/load.ts");
@@ -132,7 +132,7 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   },
   {
     name: "forgotten-test",
-    seed: 22,
+    seed: 29,
     bug: "A test event that was delivered during a load is sent again.",
     async grow() {
       const { hasWork } = await import("../../dispatcher/actor/lane.ts");
@@ -159,29 +159,6 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
       });
     },
     breaks: ["prompt", "punctual", "no starvation", "no loss"],
-  },
-  {
-    name: "full-queue",
-    seed: 3049,
-    bug: "A wake that comes while the queue is full is forgotten when there is room again.",
-    async grow() {
-      const { decideLoad } = await import("../../dispatcher/actor/load.ts");
-      replaceFunction(decideLoad, (real) => (state) => {
-        const plan = real(state);
-        return { ...plan, more: plan.more && state.more };
-      });
-    },
-    breaks: ["prompt", "punctual"],
-  },
-  {
-    name: "crowded-out",
-    seed: 340,
-    bug: "Slow reviews with a long queue keep the other reviews from being read.",
-    async grow() {
-      const { decideLoad } = await import("../../dispatcher/actor/load.ts");
-      replaceFunction(decideLoad, (real) => (state) => real({ ...state, freeReviews: 0 }));
-    },
-    breaks: ["prompt", "punctual"],
   },
   {
     name: "unplanned-wait",
@@ -211,7 +188,7 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   },
   {
     name: "lossy-split",
-    seed: 13,
+    seed: 20,
     bug: "A record gets lost when its group is split.",
     async grow() {
       const { halvesOf } = await import("../../dispatcher/store/commit-line.ts");
@@ -224,7 +201,7 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   },
   {
     name: "overtaking-split",
-    seed: 2,
+    seed: 5,
     bug: "The next records of a subscription do not wait for those of it that are set apart.",
     async grow() {
       const { Apart } = await import("../../dispatcher/store/apart.ts");
@@ -234,7 +211,7 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   },
   {
     name: "skipped-poison",
-    seed: 2,
+    seed: 5,
     bug: "A record that Postgres refuses is given up as if it were committed.",
     async grow() {
       const { Apart } = await import("../../dispatcher/store/apart.ts");
@@ -246,7 +223,7 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   },
   {
     name: "ghost-actor",
-    seed: 562,
+    seed: 643,
     bug: "An actor that was dropped still hears of the timer that it had set, and goes on beside its successor.",
     async grow() {
       const { Actors } = await import("../../dispatcher/actors.ts");

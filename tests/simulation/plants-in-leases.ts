@@ -5,7 +5,7 @@ import { replaceFunction, replaceMethod } from "./replace.ts";
 export const PLANTS_IN_LEASES: readonly Plant[] = [
   {
     name: "early-takeover",
-    seed: 1,
+    seed: 2,
     bug: "A lease is taken over before it has run out.",
     async grow() {
       const { Heartbeats } = await import("../../dispatcher/shards/heartbeats.ts");
@@ -22,7 +22,7 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
   },
   {
     name: "lease-by-store-clock",
-    seed: 72,
+    seed: 101,
     bug: "A lease has run out when its last renewal is long ago by the clock of Postgres.",
     async grow() {
       const { Heartbeats } = await import("../../dispatcher/shards/heartbeats.ts");
@@ -36,7 +36,7 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
   },
   {
     name: "walked-dead",
-    seed: 13,
+    seed: 16,
     bug: "The renewal waits for a burial, which walks through all that the dead had to do.",
     async grow() {
       const { createLeases } = await import("./leases.ts");
@@ -62,7 +62,7 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
   },
   {
     name: "record-of-the-dead",
-    seed: 3,
+    seed: 6,
     bug: "Whoever ends a lease records what the dead may have sent, as if it had been.",
     async grow() {
       const { orphanShards } = await import("./bury.ts");
@@ -89,7 +89,7 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
   },
   {
     name: "untold-repeat",
-    seed: 13,
+    seed: 18,
     bug: "The record of a possible repeat does not say that it is one.",
     async grow() {
       const { recordAttempt } = await import("../../dispatcher/delivery/record.ts");
@@ -101,7 +101,7 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
   },
   {
     name: "unmarked-lanes",
-    seed: 18,
+    seed: 29,
     bug: "Only the lanes that the first load shows are taken for sent from by the dead.",
     async grow() {
       const { inherit } = await import("../../dispatcher/actor/inheritance.ts");
@@ -128,7 +128,7 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
   },
   {
     name: "forgotten-orphan",
-    seed: 13,
+    seed: 24,
     bug: "A claim clears what the burial has noted, and its answer is lost.",
     async grow() {
       const { claimOf } = await import("./leases.ts");
@@ -152,7 +152,7 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
   },
   {
     name: "unsafe-after-suspension",
-    seed: 53,
+    seed: 56,
     bug: "A process that was suspended goes by its monotonic clock alone, and sends before it looks at its lease.",
     async grow() {
       const { PostgresClock } = await import("../../src/lib/postgres-clock.ts");

@@ -6,7 +6,7 @@ import { replaceFunction, replaceMethod } from "./replace.ts";
 export const PLANTS_IN_STORES: readonly Plant[] = [
   {
     name: "dropped-fence",
-    seed: 19,
+    seed: 22,
     bug: "A commit does not look whether its dispatcher was declared dead.",
     async grow() {
       const { leaseOf } = await import("./commit.ts");
@@ -19,7 +19,7 @@ export const PLANTS_IN_STORES: readonly Plant[] = [
   },
   {
     name: "late-release",
-    seed: 687,
+    seed: 1114,
     bug: "The release of a shard that comes late takes away what the same dispatcher has claimed again.",
     async grow() {
       const { releaseShards } = await import("./leases.ts");
@@ -58,7 +58,7 @@ export const PLANTS_IN_STORES: readonly Plant[] = [
   },
   {
     name: "crowded-tests",
-    seed: 89,
+    seed: 4,
     bug: "Tests that wait for a retry keep those that are due from being read.",
     async grow() {
       const { nextTests } = await import("./dispatch-store.ts");
@@ -68,7 +68,7 @@ export const PLANTS_IN_STORES: readonly Plant[] = [
   },
   {
     name: "missing-sweep",
-    seed: 1,
+    seed: 2,
     bug: "The sweep finds nothing, so a lost wake is lost for good.",
     async grow() {
       const { sweepShards } = await import("./dispatch-store.ts");
