@@ -39,24 +39,50 @@ export interface PlacedPost {
   readonly sequence: number;
 }
 
-/** The requests of each lane by time, with the sequence of their entries; those that cannot be told apart are left out. */
+/**
+ * The entry of each request, by its sequence. An event that was recovered has several, with the same attempts: a request
+ * without a record is of the one that was recorded next, or else of the last.
+ */
+export function placePosts(facts: Facts): Map<Post, number> {
+  const { recordOf } = matchPosts(facts);
+  const hosts = new Map(facts.subscriptions.map(({ id, host }) => [id, host]));
+  const sequences = new Map<string, number>();
+  for (const { subscriptionId, eventId, sequence } of [
+    ...facts.attempts,
+    ...facts.queued,
+    ...facts.settled,
+  ]) {
+    const key = `${hosts.get(subscriptionId)} ${eventId}`;
+    sequences.set(key, Math.max(sequences.get(key) ?? 0, sequence));
+  }
+  const records = groupBy(facts.attempts, (row) => keyOf(hosts.get(row.subscriptionId) ?? "", row));
+  const place = (post: Post) => {
+    const told = recordOf.get(post);
+    if (told !== undefined) return told.sequence;
+    const next = (records.get(keyOf(post.host, post)) ?? [])
+      .filter(({ committedMs }) => committedMs > post.atMs)
+      .toSorted((a, b) => a.committedMs - b.committedMs)[0];
+    return next?.sequence ?? sequences.get(`${post.host} ${post.eventId}`);
+  };
+  return new Map(
+    facts.posts.flatMap((post): [Post, number][] => {
+      const sequence = place(post);
+      return sequence === undefined ? [] : [[post, sequence]];
+    }),
+  );
+}
+
+/** The requests of each lane by time, with the sequence of their entries. */
 export function postsByLane(
   facts: Facts,
   laneOfEntry: (subscriptionId: string, sequence: number) => string,
 ): Map<string, PlacedPost[]> {
-  const { recordOf } = matchPosts(facts);
   const idOf = new Map(facts.subscriptions.map(({ id, host }) => [host, id]));
-  const sequences = new Map<string, Set<number>>();
-  for (const entry of [...facts.attempts, ...facts.queued, ...facts.settled]) {
-    const key = `${entry.subscriptionId} ${entry.eventId}`;
-    sequences.set(key, (sequences.get(key) ?? new Set()).add(entry.sequence));
-  }
-  const placed = facts.posts.flatMap((post) => {
-    const subscriptionId = idOf.get(post.host) ?? "";
-    const known = [...(sequences.get(`${subscriptionId} ${post.eventId}`) ?? [])];
-    const sequence = recordOf.get(post)?.sequence ?? (known.length === 1 ? known[0] : undefined);
-    return sequence === undefined ? [] : [{ post, sequence, subscriptionId }];
-  });
+  const placed = [...placePosts(facts)].map(([post, sequence]) => ({
+    post,
+    sequence,
+    subscriptionId: idOf.get(post.host) ?? "",
+  }));
   return groupBy(
     placed.toSorted((a, b) => a.post.atMs - b.post.atMs),
     ({ subscriptionId, sequence }) => `${subscriptionId} ${laneOfEntry(subscriptionId, sequence)}`,

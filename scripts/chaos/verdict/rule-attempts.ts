@@ -8,7 +8,7 @@ import {
   groupBy,
   type Rule,
 } from "./facts.ts";
-import { matchPosts } from "./match.ts";
+import { matchPosts, placePosts } from "./match.ts";
 
 const ATTEMPTS = 4;
 
@@ -124,32 +124,17 @@ export const postsHaveEntries: Rule = (facts) => {
 export const repeatsAreTold: Rule = (facts) => {
   const { postsOf, recordOf } = matchPosts(facts);
   const hosts = new Map(facts.subscriptions.map(({ id, host }) => [id, host]));
+  const places = placePosts(facts);
   const unrecorded = groupBy(
     facts.posts.filter((post) => !recordOf.has(post)),
-    ({ host, eventId, attempt }) => `${host} ${eventId} ${attempt}`,
-  );
-  const keyOf = (row: AttemptRow) =>
-    `${hosts.get(row.subscriptionId)} ${row.eventId} ${row.attempt}`;
-  const lastPostMs = (row: AttemptRow) => (postsOf.get(row) ?? []).at(-1)?.atMs;
-  // An event that was recovered has the same attempts once more: an unrecorded one is of the round that was recorded next.
-  const recordedMs = new Map(
-    [...groupBy(facts.attempts, keyOf)].map(([key, rows]) => [
-      key,
-      rows.flatMap((row) => lastPostMs(row) ?? []),
-    ]),
+    (post) => `${post.host} ${places.get(post)} ${post.attempt}`,
   );
   return facts.attempts.flatMap((row): Finding[] => {
     if (row.possiblyRepeated === undefined) return [];
     const [last] = (postsOf.get(row) ?? []).toReversed();
     if (last === undefined) return [];
-    const key = keyOf(row);
-    const beforeMs = Math.max(
-      ...(recordedMs.get(key) ?? []).filter((atMs) => atMs < last.atMs),
-      Number.NEGATIVE_INFINITY,
-    );
-    const isRepeat = (unrecorded.get(key) ?? []).some(
-      ({ atMs }) => atMs < last.atMs && atMs > beforeMs,
-    );
+    const key = `${hosts.get(row.subscriptionId)} ${row.sequence} ${row.attempt}`;
+    const isRepeat = (unrecorded.get(key) ?? []).some(({ atMs }) => atMs < last.atMs);
     const crashes = crashesIn(facts, { fromMs: 0, untilMs: last.atMs });
     const rule = "repeats are told";
     const which = `${row.subscriptionId}#${row.sequence}/${row.attempt}`;

@@ -83,6 +83,24 @@ test("a secret that nobody was told of is accepted also where a later one was to
   expect(found).not.toContain("signatures are valid");
 });
 
+test("an unrecorded request of a recovered event has its place among those that were sent with it", () => {
+  const event = (sequence: number, atMs: number) =>
+    post(sequence === 4 ? 1 : sequence, { atMs, eventId: sequence === 4 ? "E1" : `E${sequence}` });
+  const [lost, lostNext] = [event(4, at(6)), event(5, at(6) + 50)];
+  const [again, againNext] = [event(4, at(9)), event(5, at(9) + 50)];
+  const found = rulesOf({
+    posts: [...POSTS, lost, lostNext, again, againNext],
+    attempts: [
+      ...RECORDS,
+      record(4, again, { eventId: "E1", possiblyRepeated: true }),
+      record(5, againNext, { possiblyRepeated: true }),
+    ],
+    faults: [crash(at(6) + 100)],
+  });
+  expect(found).not.toContain("first deliveries in order");
+  expect(found).not.toContain("repeats are told");
+});
+
 test("an unrecorded request before a recovery is no repeat of the recovered one", () => {
   const lost = post(3);
   const told = post(3, { atMs: at(3) + 400 });
