@@ -120,6 +120,8 @@ function checkTold(
         !one.recorded,
     );
   if (unrecorded === undefined || world.steppedMs > unrecorded.startedMs) return;
+  // The first of the lanes that there were then may stand behind others in the lanes that there are.
+  if (watch.reorderedMs > unrecorded.startedMs) return;
   if (!waitedSince(watch, unrecorded))
     say("possible repeats told", `as if ${unrecorded.dispatcherId} had not sent it`);
 }
