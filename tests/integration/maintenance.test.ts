@@ -190,10 +190,11 @@ describe("the index by event value", () => {
     expect(await indexEndedDays(db)).toContain(written);
   });
 
-  test("is made by one of several processes", async () => {
+  test("is made once by several processes, the newest days first", async () => {
     await ensurePartitions(db, inDays(-10));
     await Promise.all([1, 2, 3].map(() => indexEndedDays(database.connect())));
-    expect(await indexed()).toEqual(daysBack(3, 4, 5, 6));
+    // Who comes when the first has finished makes those that are left.
+    expect((await indexed()).slice(0, 4)).toEqual(daysBack(3, 4, 5, 6));
   });
 });
 
