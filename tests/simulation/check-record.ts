@@ -119,7 +119,8 @@ function checkTold(
         one.leftMs !== undefined &&
         !one.recorded,
     );
-  if (unrecorded === undefined || world.steppedMs > unrecorded.startedMs) return;
+  // A process that has not heard of a step back yet sends what is not due by the clock of the one that follows it.
+  if (unrecorded === undefined || world.steppedMs + STEP_EXCUSE_MS > unrecorded.startedMs) return;
   // The first of the lanes that there were then may stand behind others in the lanes that there are.
   if (watch.reorderedMs > unrecorded.startedMs) return;
   if (!waitedSince(watch, unrecorded))
