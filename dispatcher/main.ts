@@ -142,7 +142,7 @@ if (config.metricsPort !== undefined) serveMetrics(metrics, config.metricsPort);
 
 const isIdle = () => dispatcher.workload.actors === 0 && client.counts().open === 0;
 void collectWhenIdle({ clock, memory: processMemory, isIdle }, stop);
-const isCrowded = () => dispatcher.workload.waiting > 0;
+const isCrowded = () => dispatcher.workload.waiting > budget.limits.actors;
 void collectWhenCrowded({ clock, memory: processMemory, isCrowded }, stop);
 const mayKeep = () => clock.agrees;
 const { retentionDays } = config;

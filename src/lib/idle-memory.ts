@@ -40,8 +40,8 @@ export async function collectWhenIdle(
 }
 
 /**
- * Collects while many wait for their turn, as after a takeover, once the process is larger than ordinary work makes it,
- * until the signal aborts. By itself the engine lets garbage become several times what is in use: a dispatcher with 60 MB
+ * Collects while far more is due than there is room for, as after a takeover, once the process is larger than ordinary
+ * work makes it, until the signal aborts. By itself the engine lets garbage become several times what is in use: a dispatcher with 60 MB
  * in use came to 440 (`bun run bench takeover`). Otherwise the engine's own pace is left alone, since collecting like this
  * costs an eighth of all deliveries (`bun run bench dispatch`).
  */
