@@ -9,6 +9,11 @@ interface GroupOptions<Q> {
   /** How many may wait for the next group, and for how long. */
   readonly waiting: number;
   readonly waitMs: number;
+  /**
+   * When a group takes longer than `patienceMs`, the next one no longer waits for it, up to so many at a time: one that
+   * is stuck with a dead connection holds nobody up. Without it one group is answered at a time, whatever it takes.
+   */
+  readonly beside?: { readonly groups: number; readonly patienceMs: number };
 }
 
 interface Waiting<Q, A> {
@@ -24,7 +29,8 @@ const LOOK_MS = 1_000;
 /**
  * Answers questions in groups, one group at a time, without a timer: a group is what was asked while the one before was
  * answered, in the order in which it was asked, and whoever asks while there is none is a group alone. `answer` answers
- * each question at its place; what it throws is thrown to all of the group. Throws `unavailable` beyond the bounds.
+ * each question at its place, and is called after it was asked; what it throws is thrown to all of the group. Throws
+ * `unavailable` beyond the bounds.
  */
 export function inGroups<Q, A>(
   clock: Clock,
@@ -32,7 +38,8 @@ export function inGroups<Q, A>(
   options: GroupOptions<Q>,
 ): (question: Q) => Promise<A> {
   const waiting: Waiting<Q, A>[] = [];
-  let [isAnswering, isLooking] = [false, false];
+  const { groups, patienceMs } = options.beside ?? { groups: 1, patienceMs: 0 };
+  let [answering, newestMs, isLooking] = [0, 0, false];
   const next = () => {
     let [count, size] = [0, 0];
     for (const { question } of waiting) {
@@ -43,16 +50,22 @@ export function inGroups<Q, A>(
     return waiting.splice(0, count);
   };
   const run = async () => {
-    isAnswering = true;
-    while (waiting.length > 0) await settle(next(), answer);
-    isAnswering = false;
+    answering += 1;
+    while (waiting.length > 0) {
+      newestMs = clock.monotonicMs();
+      await settle(next(), answer);
+    }
+    answering -= 1;
   };
+  const isFree = () =>
+    answering === 0 || (answering < groups && clock.monotonicMs() - newestMs > patienceMs);
   const look = async () => {
     isLooking = true;
     while (waiting.length > 0) {
       await clock.sleep(LOOK_MS);
       const sinceMs = clock.monotonicMs() - options.waitMs;
       while ((waiting[0]?.sinceMs ?? Infinity) < sinceMs) waiting.shift()?.reject(unavailable());
+      if (waiting.length > 0 && isFree()) void run();
     }
     isLooking = false;
   };
@@ -60,7 +73,7 @@ export function inGroups<Q, A>(
     if (waiting.length >= options.waiting) return Promise.reject(unavailable());
     const { promise, resolve, reject } = Promise.withResolvers<A>();
     waiting.push({ question, sinceMs: clock.monotonicMs(), resolve, reject });
-    if (!isAnswering) void run();
+    if (isFree()) void run();
     else if (!isLooking) void look();
     return promise;
   };

@@ -6,7 +6,7 @@ import { claimsMatch, type Claims } from "../claims.ts";
 import type { KeyRing } from "../key-ring.ts";
 import type { TokenKind } from "../../http/principal.ts";
 import { deleteFamily, deleteRefreshTokens, lockFamily } from "../queries/sessions.ts";
-import { deleteToken, findBearer, findRefreshToken } from "../queries/tokens.ts";
+import { deleteToken, findBearers, findRefreshToken } from "../queries/tokens.ts";
 
 interface InspectDeps {
   readonly db: Db;
@@ -35,7 +35,7 @@ export async function findClientToken(
     (await deps.keys.verify("at+jwt", token)) ?? (await deps.keys.verify("rt+jwt", token));
   if (claims === undefined || claims.client_id !== clientId) return undefined;
   const now = deps.clock.now();
-  const bearer = await findBearer(deps.db, claims.jti);
+  const bearer = (await findBearers(deps.db, [claims.jti])).get(claims.jti);
   const row = bearer?.kind === "refresh" ? await findRefreshToken(deps.db, claims.jti) : bearer;
   if (row === undefined || row.clientId !== clientId || !claimsMatch(claims, row)) return undefined;
   if (row.expiresAt !== null && row.expiresAt <= now) return undefined;

@@ -1,4 +1,4 @@
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 
 import { inGroups } from "../../../src/lib/groups.ts";
 import { createFakeClock } from "../../support/clock.ts";
@@ -6,7 +6,7 @@ import { createFakeClock } from "../../support/clock.ts";
 const LIMITS = { questions: 3, size: 10, waiting: 5, waitMs: 2_000 };
 
 /** Questions are sizes; each group is answered when the test says so. */
-function createLine() {
+function createLine(beside?: { groups: number; patienceMs: number }) {
   const clock = createFakeClock();
   const groups: { questions: readonly number[]; end: PromiseWithResolvers<void> }[] = [];
   const ask = inGroups(
@@ -17,7 +17,7 @@ function createLine() {
       await end.promise;
       return questions.map((one) => `answer ${one}`);
     },
-    { ...LIMITS, sizeOf: (one) => one },
+    { ...LIMITS, sizeOf: (one) => one, ...(beside && { beside }) },
   );
   const seen = async () => {
     await Bun.sleep(0);
@@ -81,4 +81,39 @@ test("what is thrown is thrown to all of the group, and the next one is answered
   expect(await Promise.all(others)).toEqual([new Error("lost"), new Error("lost")]);
   void ask(4);
   expect(await seen()).toEqual([[1], [2, 3], [4]]);
+});
+
+describe("beside a group that takes long", () => {
+  test("the next one begins once its patience is over, and no sooner", async () => {
+    const { clock, groups, ask, seen } = createLine({ groups: 2, patienceMs: 100 });
+    void ask(1);
+    await seen();
+    clock.advance(100);
+    void ask(2);
+    expect(await seen()).toEqual([[1]]);
+    clock.advance(1);
+    const third = ask(3);
+    expect(await seen()).toEqual([[1], [2, 3]]);
+    groups[1]?.end.resolve();
+    expect(await third).toBe("answer 3");
+  });
+
+  test("there are so many and no more", async () => {
+    const { clock, ask, seen } = createLine({ groups: 2, patienceMs: 100 });
+    for (const size of [1, 2, 3]) {
+      void ask(size);
+      await seen();
+      clock.advance(101);
+    }
+    expect(await seen()).toEqual([[1], [2]]);
+  });
+
+  test("it begins although nobody asks any more", async () => {
+    const { clock, ask, seen } = createLine({ groups: 2, patienceMs: 100 });
+    void ask(1);
+    void ask(2);
+    await seen();
+    clock.advance(1_000);
+    expect(await seen()).toEqual([[1], [2]]);
+  });
 });

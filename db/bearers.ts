@@ -1,0 +1,34 @@
+import { sql, type SQL } from "drizzle-orm";
+
+/**
+ * A live token with all that its use depends on (contract 4.3): shared by the bearer check and by whoever looks for what
+ * may change its answer. No row: the token was revoked, the user, the company or its partner is inactive, or the
+ * impersonator is no active admin of the account's partner any more. Every join is by primary key.
+ */
+export function liveBearer(jti: SQL): SQL {
+  return sql`
+    select t.jti, t.kind, t.user_id as "userId", t.client_id as "clientId", t.family_id as "familyId",
+      t.impersonator_id as "impersonatorId", t.scope, t.expires_at as "expiresAt", t.last_used_at as "lastUsedAt",
+      e.method as "signInMethod", o.first_party as "clientIsFirstParty",
+      u.name as "userName", u.role, u.company_id as "companyId",
+      c.type as "companyType", c.partner_id as "companyPartnerId",
+      case when u.role = 'location_user'
+        then array(select store_id from user_stores where user_id = u.id order by store_id) end as "storeIds"
+    from tokens t
+    join users u on u.id = t.user_id
+    join companies c on c.id = u.company_id
+    left join companies p on p.id = c.partner_id
+    left join users i on i.id = t.impersonator_id
+    left join authentication_events e on e.id = t.family_id
+    left join oauth_clients o on o.client_id = t.client_id
+    where t.jti = ${jti} and u.is_active and c.is_active and coalesce(p.is_active, true)
+      and (t.impersonator_id is null or
+        (i.is_active and i.company_id = p.id and i.role in ('partner_owner', 'partner_admin')))`;
+}
+
+/** The same of each token that `jtis`, an array, names. */
+export function liveBearers(jtis: SQL): SQL {
+  return sql`
+    select b.* from unnest((select ${jtis}::text[])) as given(jti)
+     cross join lateral (${liveBearer(sql`given.jti`)} offset 0) b`;
+}
