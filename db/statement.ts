@@ -32,7 +32,7 @@ interface ValueOptions {
   readonly column?: PgColumn;
   /** All that a text may be. */
   readonly values?: readonly string[];
-  /** The fields of the rows that a parameter holds. */
+  /** The fields of the rows that a parameter or a column holds. */
   readonly fields?: Shapes;
 }
 
@@ -59,7 +59,8 @@ export function oneOf<const T extends string>(values: readonly T[]): Value<T> {
   return new Value("text", { isNullable: false, values });
 }
 
-export const instant = value("timestamp with time zone");
+const INSTANT = "timestamp with time zone";
+export const instant = value(INSTANT);
 
 /** Null although its column never is: of the far side of an outer join, or by a condition. */
 export function nullable<S extends Shape>(shape: S): Value<DataOf<S> | null> {
@@ -76,6 +77,24 @@ export function rows<F extends Readonly<Record<string, Shape>>>(
   fields: F,
 ): Value<readonly ValuesOf<F>[]> {
   return new Value("text", { isNullable: false, fields });
+}
+
+/** A column of an answer that is a table: JSON, which is taken apart as the fields say. */
+export function table<F extends Shapes>(fields: F): Value<readonly ValuesOf<F>[]> {
+  return new Value("json", { isNullable: false, fields });
+}
+
+/** What selects columns of the schema as the fields of such a table: under the names that they have in code. */
+export function selected(columns: Readonly<Record<string, PgColumn>>): SQL {
+  const each = Object.entries(columns).map(
+    ([name, column]) => sql`${column} as ${sql.identifier(name)}`,
+  );
+  return sql.join(each, sql`, `);
+}
+
+/** The rows of a query as one value. */
+export function asTable(query: SQL): SQL {
+  return sql`(select coalesce(json_agg(r), '[]') from (${query}) r)`;
 }
 
 export type DataOf<S> = Frozen<
@@ -108,6 +127,13 @@ export interface Statement<P extends Shapes = Shapes, C extends Shapes = Shapes>
   readonly text: string;
   /** What stands for $1, $2, …: the name of a parameter, or a constant of the code. */
   readonly binds: readonly Bind[];
+  /** Of the columns that are tables: their fields that are instants, which JSON has as texts. */
+  readonly tables: readonly Table[];
+}
+
+interface Table {
+  readonly column: string;
+  readonly instants: readonly string[];
 }
 
 export type Bind =
@@ -129,9 +155,18 @@ export function statement<P extends Shapes, C extends Shapes>(
   const { name, reason, params, columns } = declaration;
   const compiled = dialect.sqlToQuery(declaration.text(placeholders(params)));
   const binds = compiled.params.map((param) => bindOf(params, param));
-  const made = { name, reason, params, columns, text: compiled.sql, binds };
+  const tables = tablesOf(columns);
+  const made = { name, reason, params, columns, text: compiled.sql, binds, tables };
   declared.push(made);
   return made;
+}
+
+function tablesOf(columns: Shapes): Table[] {
+  return Object.entries(columns).flatMap(([column, shape]) => {
+    const fields = Object.entries(optionsOf(shape).fields ?? {});
+    const instants = fields.filter(([, one]) => typeOf(one) === INSTANT).map(([field]) => field);
+    return instants.length === 0 ? [] : [{ column, instants }];
+  });
 }
 
 /** Object.fromEntries forgets the names; they are those of `params`. */
@@ -167,10 +202,25 @@ const PREPARED = { prepare: true, simple: false };
 /** Runs a statement on a connection; code that holds a `Db` or `Tx` calls its `run`. */
 export function runStatement<P extends Shapes, C extends Shapes>(
   client: Client,
-  { text, binds }: Statement<P, C>,
+  { text, binds, tables }: Statement<P, C>,
   given: ValuesOf<P>,
 ): Promise<Rows<C>> {
-  return client.unsafe<ValuesOf<C>[]>(text, bindAll(binds, given), PREPARED);
+  const answer = client.unsafe<ValuesOf<C>[]>(text, bindAll(binds, given), PREPARED);
+  return tables.length === 0 ? answer : answer.then((found) => withInstants(found, tables));
+}
+
+function withInstants<A extends readonly object[]>(found: A, tables: readonly Table[]): A {
+  for (const row of found)
+    for (const one of tables) readInstants(Reflect.get(row, one.column), one);
+  return found;
+}
+
+function readInstants(held: Record<string, unknown>[], { instants }: Table): void {
+  for (const row of held)
+    for (const name of instants) {
+      const text = row[name];
+      if (typeof text === "string") row[name] = new Date(text);
+    }
 }
 
 function bindAll(binds: readonly Bind[], given: Readonly<Record<string, unknown>>): Given {

@@ -108,6 +108,7 @@ export async function fillPlans(db: RawDb, sizes: PlanSizes): Promise<void> {
         from (select n from generate_series(1, ${sizes.others + 1}) n where n <> ${HOT_N}) n, generate_series(1, ${QUEUED_BY_OTHERS}) s`);
   });
   for (let day = 0; day < DAYS; day++) await fillDay(db, sizes, day);
+  await fillMinutes(db);
   while ((await indexEndedDays(db)).length > 0);
 }
 
@@ -135,6 +136,26 @@ async function addRows(tx: RawTx, from: number, to: number): Promise<void> {
 const character = (shift: number) =>
   `substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', ((ms >> ${shift}) & 31)::int + 1, 1)`;
 
+/** The milliseconds of a ULID as its first ten characters. */
+const TIME = [45, 40, 35, 30, 25, 20, 15, 10, 5, 0].map(character).join(" || ");
+
+/** Attempts of the neighbour in the minutes that no bucket has counted yet: more than a health may read. */
+const BUSY = 60_000;
+export const BUSY_MS = 420_000;
+
+async function fillMinutes(db: RawDb): Promise<void> {
+  await apart(db, async (tx) => {
+    await tx.sql.unsafe(`
+      insert into delivery_attempts (id, subscription_id, sequence, event_id, event, round, attempt, started_at,
+                                     duration_ms, outcome, status_code, response_truncated, composer, host, signature,
+                                     body_digest)
+      select ${TIME} || lpad(n::text, 16, '0'), '${NEIGHBOUR.id}', n, ${idSql("BUSY", "n")}, 'review_received', 1, 1,
+             to_timestamp(ms / 1000.0), n % 200, 'delivered', 200, false, 1, 'partner.example', sha256(''),
+             substr(sha256(''), 1, 16)
+        from (select n, ${Date.now() - BUSY_MS}::bigint + n * ${BUSY_MS / BUSY} as ms from generate_series(1, ${BUSY}) n) t`);
+  });
+}
+
 /** One day of attempts, in a partition that is built before its indexes are, as nothing else takes so long. */
 async function fillDay(
   db: RawDb,
@@ -149,7 +170,6 @@ async function fillDay(
   const spanMs = Math.min(Date.now() - dayMs, DAY_MS);
   const steps = Math.max(1, Math.floor(spanMs / 60_000));
   const perStep = Math.ceil(attempts / DAYS / steps);
-  const time = [45, 40, 35, 30, 25, 20, 15, 10, 5, 0].map(character).join(" || ");
   await apart(db, async (tx) => {
     await tx.sql.unsafe(`
       create table if not exists ${day.name} partition of delivery_attempts for values from ('${day.from}') to ('${day.to}');
@@ -169,7 +189,7 @@ async function fillDay(
              case when n % 100 = 0 then now() end, case when not ${isOld} then 1 end,
              case when not ${isOld} then 'partner.example' end, case when not ${isOld} then sha256('') end,
              case when not ${isOld} then substr(sha256(''), 1, 16) end
-        from (select ms, ${time} as prefix
+        from (select ms, ${TIME} as prefix
                 from (select ${dayMs}::bigint + step * 60000::bigint as ms from generate_series(0, ${steps - 1}) step) m) t,
              generate_series(1, ${perStep}) n;
       alter table delivery_attempts attach partition ${day.name} for values from ('${day.from}') to ('${day.to}')`);

@@ -3,11 +3,12 @@ import type { Db } from "../../db/client.ts";
 import { addMs, systemClock } from "../../src/lib/clock.ts";
 import { showHealth, showStats } from "../../src/webhooks/actions/stats.ts";
 import type { AttemptFilter } from "../../src/webhooks/delivery-model.ts";
-import { attemptsOf, attemptsOfEvent, attemptsSince } from "../../src/webhooks/queries/attempts.ts";
+import { attemptsOf, attemptsOfEvent } from "../../src/webhooks/queries/attempts.ts";
 import { deliveryOf } from "../../src/webhooks/queries/entries.ts";
 import { subscriptionById, subscriptionsOf } from "../../src/webhooks/queries/subscriptions.ts";
+import { lookAt } from "../../src/webhooks/queries/watch.ts";
 import { bucketFloor } from "../../src/webhooks/stats.ts";
-import { eventId, HOT, hotPerDay, type PlanSizes } from "./plan-data.ts";
+import { BUSY_MS, eventId, HOT, hotPerDay, NEIGHBOUR, other, type PlanSizes } from "./plan-data.ts";
 
 export interface PlanCase {
   readonly name: string;
@@ -45,8 +46,6 @@ export function readCases(sizes: PlanSizes): PlanCase[] {
     bound,
     run: (db) => attemptsOf(db, HOT.id, { ...UNFILTERED, ...filter }, page),
   });
-  const hour = bucketFloor(since, HOUR_MS);
-  const hours = { since: hour, until: new Date(), stepMs: HOUR_MS, origin: hour };
   return [
     list("all", {}),
     list("of an event value", { event: "review_removed" }, walked),
@@ -66,16 +65,44 @@ export function readCases(sizes: PlanSizes): PlanCase[] {
       },
     },
     { name: "subscriptions", bound: 20, run: (db) => subscriptionsOf(db, HOT.partnerId, page) },
+    ...figures(),
+  ];
+}
+
+/** What streams, health and charts read. */
+function figures(): PlanCase[] {
+  const hour = bucketFloor(new Date(Date.now() - DAY_MS), HOUR_MS);
+  const hours = { since: hour, until: new Date(), stepMs: HOUR_MS, origin: hour };
+  return [
     {
-      name: "attempts for the stream",
-      bound: 400,
-      run: (db) => attemptsSince(db, HOT.id, new Date(Date.now() - 30_000), 100),
+      name: "a look for the streams",
+      bound: 700,
+      run: (db) => {
+        const now = new Date();
+        const jtis = Array.from({ length: 40 }, (_, n) => `none-${n}`);
+        const ids = [HOT.id, ...[1, 2, 3].map((n) => other(n).id)];
+        return lookAt(db, { ids, jtis, now, since: addMs(now, -30_000) });
+      },
     },
     {
       name: "health",
       bound: 2_000,
       run: async (db) => showHealth({ db, clock: systemClock }, await hotSubscription(db)),
     },
-    { name: "stats of a day", bound: 2_000, run: (db) => showStats({ db }, HOT, hours) },
+    {
+      name: "health of a busy one",
+      bound: 2_500,
+      run: async (db) => {
+        const { id, partnerId } = NEIGHBOUR;
+        const countedUntil = addMs(systemClock.now(), -BUSY_MS);
+        const found = await subscriptionById(db, partnerId, id);
+        return found && showHealth({ db, clock: systemClock }, found, { countedUntil });
+      },
+    },
+    {
+      name: "stats of a day",
+      bound: 2_000,
+      run: (db) => showStats({ db, clock: systemClock }, HOT, hours),
+    },
   ];
 }

@@ -8,10 +8,19 @@ const RETRY_AFTER_S = 5;
 const UNREAD_LIMIT = 256;
 
 export interface EventSink {
-  /** One message; `data` is sent as JSON. */
-  send(event: string, data: unknown, id?: string): void;
+  /** A message that `messageOf` made, for any number of streams. */
+  send(message: Uint8Array): void;
   /** A line that clients ignore: it keeps proxies and servers from closing a quiet connection. */
   beat(): void;
+}
+
+const encoder = new TextEncoder();
+const BEAT = encoder.encode(": beat\n\n");
+
+/** One message; `data` is sent as JSON. */
+export function messageOf(event: string, data: unknown, id?: string): Uint8Array {
+  const head = id === undefined ? "" : `id: ${id}\n`;
+  return encoder.encode(`${head}event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
 }
 
 /** The open `text/event-stream` answers of this process. */
@@ -78,21 +87,14 @@ function sinkOf(
   controller: ReadableStreamDefaultController<Uint8Array>,
   letGo: () => void,
 ): EventSink {
-  const encoder = new TextEncoder();
-  const write = (text: string) => {
+  const send = (message: Uint8Array) => {
     if ((controller.desiredSize ?? -UNREAD_LIMIT) <= -UNREAD_LIMIT) return letGo();
     try {
-      controller.enqueue(encoder.encode(text));
+      controller.enqueue(message);
     } catch {
       // The client has left, and the stream is closed: it may be heard of here first.
       letGo();
     }
   };
-  return {
-    send(event, data, id) {
-      const head = id === undefined ? "" : `id: ${id}\n`;
-      write(`${head}event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
-    },
-    beat: () => write(": beat\n\n"),
-  };
+  return { send, beat: () => send(BEAT) };
 }

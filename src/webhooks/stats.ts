@@ -96,6 +96,26 @@ function cover(
   ];
 }
 
+/** Attempts that no bucket has counted yet are read in so many slices, and of each the first so many. */
+const SLICES = 8;
+const MIN_SLICE_MS = 60_000;
+export const READ_PER_SLICE = 1_000;
+
+/** What was not counted, in slices that bound how much is read of it. They tell apart no more than where to look. */
+export function slicesOf(
+  { since, until }: Pick<Segment, "since" | "until">,
+  now: Date,
+): Pick<Segment, "since" | "until">[] {
+  // Clocks are not further apart.
+  const latest = now.getTime() + MIN_SLICE_MS;
+  const end = Math.min(until.getTime(), latest);
+  const sliceMs = Math.max(MIN_SLICE_MS, Math.ceil((end - since.getTime()) / SLICES));
+  const slices = [];
+  for (let ms = since.getTime(); ms < end; ms += sliceMs)
+    slices.push({ since: fromMs(ms), until: fromMs(Math.min(ms + sliceMs, end)) });
+  return slices;
+}
+
 export interface CountedAttempts extends BinCount {
   readonly outcome: string;
 }

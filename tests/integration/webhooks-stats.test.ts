@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 
-import { ulid } from "ulid";
+import { encodeTime, ulid } from "ulid";
 
 import { countStats } from "../../src/webhooks/actions/stats.ts";
+import { bucketFloor, READ_PER_SLICE } from "../../src/webhooks/stats.ts";
 import { disable, settle, startWebhooks, type WebhookWorld } from "../support/webhooks.ts";
 
 let world: WebhookWorld;
@@ -103,10 +104,11 @@ describe("the health", () => {
     });
   });
 
-  test.each(["attempts", "buckets"])("counts 24 hours to the millisecond from %s", async (from) => {
+  test.each(["attempts", "buckets"])("counts 24 hours, in whole buckets, from %s", async (from) => {
     const { id } = await world.subscribe();
-    await attempt(id, { agoMs: DAY_MS + 1, outcome: "failed", durationMs: 9 });
-    await attempt(id, { agoMs: DAY_MS, outcome: "retry", durationMs: 4 });
+    const toFirst = DAY_MS + (world.clock.now().getTime() % 300_000);
+    await attempt(id, { agoMs: toFirst + 1, outcome: "failed", durationMs: 9 });
+    await attempt(id, { agoMs: toFirst, outcome: "retry", durationMs: 4 });
     await attempt(id, { agoMs: DAY_MS / 2, durationMs: 1 });
     await attempt(id, { agoMs: DAY_MS / 2, durationMs: 2 });
     await attempt(id, { agoMs: DAY_MS / 2, outcome: "interrupted", durationMs: 15_000 });
@@ -132,6 +134,56 @@ describe("the health", () => {
                 ${settledAt(ago)}, ${settledAt(ago)})`;
     expect(await health(id)).toMatchObject({ expired_24h: 2 });
   });
+
+  test("counts what expired up to 10,000, and tells the rest by their numbers", async () => {
+    const { id } = await world.subscribe();
+    const expire = (from: number, to: number) => world.database.db.sql`
+      insert into settled_entries (subscription_id, sequence, event_id, event, is_test, payload_mode, round, reason,
+                                   recorded_at, settled_at)
+      select ${id}, n * 2, 'E' || n, 'review_received', false, 'full', 1, 'expired', ${world.clock.now()},
+             ${world.clock.now()}
+        from generate_series(${from}::int, ${to}::int) n`;
+    await expire(1, 9_999);
+    expect(await health(id)).toMatchObject({ expired_24h: 9_999 });
+    world.clock.advance(1);
+    await expire(10_000, 10_500);
+    expect(await health(id)).toMatchObject({ expired_24h: 20_999 });
+  });
+});
+
+describe("what no bucket has counted yet", () => {
+  /** So many attempts of one minute, each of the next entry; every fourth failed. */
+  async function burst(id: string, made: number): Promise<void> {
+    const first = encodeTime(world.clock.now().getTime() - 2 * MINUTE_MS, 10);
+    const last = encodeTime(world.clock.now().getTime() - MINUTE_MS - 1_000, 10);
+    await world.database.db.sql`
+      insert into delivery_attempts
+        (id, subscription_id, sequence, event_id, event, round, attempt, started_at, duration_ms, outcome, status_code,
+         request_headers, request_body, response_truncated)
+      select case when n < ${made}::int then ${first} else ${last} end || lpad(n::text, 16, '0'), ${id}, n, 'E' || n,
+             'review_received', 1, 1, ${new Date(world.clock.now().getTime() - 2 * MINUTE_MS)}, 5,
+             case when n % 4 = 0 then 'failed' else 'delivered' end, 200, '{}', '{}', false
+        from generate_series(1, ${made}::int) n`;
+  }
+
+  test.each([READ_PER_SLICE - 4, READ_PER_SLICE, READ_PER_SLICE + 4, 4 * READ_PER_SLICE])(
+    "is told of %d attempts in a minute, of which no more than 1,000 are read",
+    async (made) => {
+      const { id } = await world.subscribe();
+      toNextBucket();
+      world.clock.advance(4 * MINUTE_MS);
+      await world.database.db.sql`
+        insert into stats_progress (counted_until) values (${bucketFloor(world.clock.now())})
+            on conflict (id) do update set counted_until = excluded.counted_until`;
+      await burst(id, made);
+      const { body } = await world.ask("GET", `/${id}/stats?step=300`);
+      const points = body["points"] as { successes: number; failures: number }[];
+      const told = points.map(({ successes, failures }) => [successes, failures]);
+      expect(told.filter(([successes]) => successes !== 0)).toEqual([[made * 0.75, made * 0.25]]);
+      expect(await health(id)).toMatchObject({ success_rate_24h: 0.75 });
+      await world.database.db.sql`delete from stats_progress`;
+    },
+  );
 });
 
 describe("counting", () => {

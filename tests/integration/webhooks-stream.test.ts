@@ -3,10 +3,10 @@ import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 import { ulid } from "ulid";
 
 import { connect } from "../../db/client.ts";
-import { EventStreams } from "../../src/http/event-stream.ts";
+import { EventStreams, messageOf as bytesOf } from "../../src/http/event-stream.ts";
 import { BASE_PATH } from "../../src/http/base-path.ts";
 import { Problem } from "../../src/lib/problem.ts";
-import { watchSubscription, WatchedSubscriptions } from "../../src/webhooks/actions/watch.ts";
+import { WatchedSubscriptions, type Watcher } from "../../src/webhooks/actions/watch.ts";
 import { subscriptionById } from "../../src/webhooks/queries/subscriptions.ts";
 import { until } from "../support/receiver.ts";
 import { disable, startWebhooks, type WebhookWorld } from "../support/webhooks.ts";
@@ -82,10 +82,12 @@ async function attempt(id: string): Promise<string> {
   return attemptId;
 }
 
-/** Lets the stream look again. */
+const LOOK_MS = 1_300;
+
+/** Lets the streams look again. */
 async function poll() {
-  await until("the stream sleeps", () => world.clock.sleepers > 0);
-  world.clock.advance(1_000);
+  await until("the streams sleep", () => world.clock.sleepers > 0);
+  world.clock.advance(LOOK_MS);
 }
 
 test("tells the state at once, then each new attempt once, and what changes", async () => {
@@ -109,44 +111,121 @@ test("tells the state at once, then each new attempt once, and what changes", as
   expect(JSON.stringify(stream.messages)).not.toContain("private");
 
   await disable(world, id);
-  for (let i = 0; i < 4; i++) await poll();
+  for (let i = 0; i < 3; i++) await poll();
   await until("the change and the health", () => stream.messages.length === 5);
   expect(stream.messages[3]).toMatchObject({ event: "subscription", data: { is_active: false } });
   expect(stream.messages[4]?.event).toBe("health");
   expect(stream.state.beats).toBeGreaterThan(0);
 });
 
-test("ten watchers read a subscription once a second, and each is told everything", async () => {
-  const { id } = await world.subscribe();
+/** Watchers of some subscriptions in a process of their own, and what it asks of the database. */
+async function watchInProcess(ids: readonly string[], perSubscription: number) {
   const { clock, database, tenants } = world;
-  let reads = 0;
-  const onStatement = (text: string) => {
-    if (/from "(delivery_attempts|webhook_subscriptions)"/.test(text)) reads += 1;
-  };
+  const queries = { count: 0 };
+  const onStatement = () => void (queries.count += 1);
   const db = connect(database.url, { max: 4, name: "test", onStatement });
-  const found = await subscriptionById(db, tenants.partners[0].id, id);
-  if (found === undefined) throw new Error("There is no subscription.");
   const watched = new WatchedSubscriptions({ db, clock });
   const end = new AbortController();
-  const told = Array.from({ length: 10 }, (): (string | undefined)[] => []);
-  const watchers = told.map((list) => {
-    const sink = {
-      send: (event: string, _: unknown, attemptId?: string) => void list.push(attemptId ?? event),
-      beat: () => {},
-    };
-    const mayRead = async () => true;
-    return watchSubscription({ clock, watched }, found, { sink, mayRead }, end.signal);
-  });
-  await until("all asleep", () => clock.sleepers >= 10);
-  const made = await attempt(id);
-  reads = 0;
-  clock.advance(1_000);
-  await until("the attempt", () => told.every((list) => list.includes(made)));
-  expect(reads).toBe(2);
-  end.abort();
-  await Promise.all(watchers);
-  expect(new Set(told.map(String))).toEqual(new Set([`subscription,health,${made}`]));
-  await db.close();
+  const token = await world.api.login(tenants.partners[0].admin.email);
+  const jti = String(
+    JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString()).jti,
+  );
+  const checks = { made: 0, refuse: false };
+  const told: string[][] = [];
+  const watchers: Promise<void>[] = [];
+  for (const id of ids) {
+    const found = await subscriptionById(database.db, tenants.partners[0].id, id);
+    if (found === undefined) throw new Error("There is no subscription.");
+    for (let n = 0; n < perSubscription; n++) {
+      const list: string[] = [];
+      told.push(list);
+      const sink = {
+        send: (message: Uint8Array) =>
+          void list.push(
+            /^(?:id: (.*)\n)?event: (.*)\n/
+              .exec(String(Buffer.from(message)))
+              ?.slice(1)
+              .join(" ") ?? "",
+          ),
+        beat: () => {},
+      };
+      const mayRead: Watcher["mayRead"] = async () => {
+        checks.made += 1;
+        return !checks.refuse;
+      };
+      watchers.push(watched.follow(found, { jti, sink, mayRead }, end.signal));
+    }
+  }
+  await until("all are greeted", () => told.every(({ length }) => length === 2));
+  const look = async () => {
+    await until("the streams sleep", () => clock.sleepers > 0);
+    const before = queries.count;
+    clock.advance(LOOK_MS);
+    await until("the look", () => queries.count > before && clock.sleepers > 0);
+  };
+  const stop = async () => {
+    end.abort();
+    await Promise.all(watchers);
+    await db.close();
+  };
+  return { queries, checks, told, token, watchers, look, stop };
+}
+
+test("a look is one query, however many watch how many subscriptions, and each is told everything", async () => {
+  const [one, other] = [
+    await world.subscribe(),
+    await world.subscribe({ delivery_kind: "batch", batch_interval_hours: 1 }),
+  ];
+  const process = await watchInProcess([one.id, other.id], 10);
+  await process.look();
+  expect(process.checks.made).toBe(20);
+  const made = await attempt(one.id);
+  process.queries.count = 0;
+  await process.look();
+  await until(
+    "the attempt",
+    () => process.told.filter((list) => list.includes(`${made} attempt`)).length === 10,
+  );
+  expect(process.queries.count).toBe(1);
+  expect(process.checks.made).toBe(20);
+  // Every fourth look reads the health of each, with how far attempts are counted from the look.
+  await process.look();
+  await process.look();
+  await until("the health", () =>
+    process.told.every((list) => list.filter((event) => event === " health").length === 2),
+  );
+  expect(process.queries.count).toBe(1 + 1 + 1 + 2);
+  await process.stop();
+  expect(new Set(process.told.map(String))).toEqual(
+    new Set([` subscription, health,${made} attempt, health`, " subscription, health, health"]),
+  );
+});
+
+test("a bearer check is made when something changes that it depends on, and twice an hour", async () => {
+  const { id } = await world.subscribe();
+  const { sql } = world.database.db;
+  const { admin } = world.tenants.partners[0];
+  const process = await watchInProcess([id], 2);
+  const made = async () => {
+    const before = process.checks.made;
+    await process.look();
+    return process.checks.made - before;
+  };
+  expect([await made(), await made()]).toEqual([2, 0]);
+  await sql`update tokens set last_used_at = now() where user_id = ${admin.id}`;
+  expect(await made()).toBe(0);
+  await sql`update users set role = 'partner_owner' where id = ${admin.id}`;
+  expect([await made(), await made()]).toEqual([2, 0]);
+  await sql`update users set role = 'partner_admin' where id = ${admin.id}`;
+  expect(await made()).toBe(2);
+  world.clock.advance(1_800_000);
+  expect(await made()).toBe(2);
+  await world.api.call("GET", "/logout", { token: process.token });
+  expect(await made()).toBe(2);
+  process.checks.refuse = true;
+  await poll();
+  await Promise.all(process.watchers);
+  await process.stop();
 });
 
 test("a client that leaves is no failure, whatever is still told to it", async () => {
@@ -157,7 +236,7 @@ test("a client that leaves is no failure, whatever is still told to it", async (
   const told = Promise.withResolvers<void>();
   const { body } = streams.open(1, async (sink) => {
     await left.promise;
-    sink.send("late", {});
+    sink.send(bytesOf("late", {}));
     told.resolve();
     throw new Error("A statement that was under way failed.");
   });

@@ -100,6 +100,34 @@ async function insertion(db: RawDb, table: string, columns: Columns): Promise<st
      order by event_id`;
 }
 
+/** Attempts of one subscription, spread over the last seconds, which nothing has counted. */
+export async function insertRecent(
+  db: RawDb,
+  subscriptionId: string,
+  { count, seconds }: { count: number; seconds: number },
+): Promise<void> {
+  const known = await knownColumns(db, "delivery_attempts");
+  const columns = { ...ATTEMPTS, subscription_id: "$4", sequence: "n" };
+  const used = Object.entries(columns).filter(([name]) => known.has(name));
+  const endsAt = Date.now();
+  const instants = Array.from({ length: INSTANTS }, (_, n) =>
+    Math.floor(endsAt - seconds * 1_000 * (1 - n / INSTANTS)),
+  );
+  const ids = instants.map((at) => encodeTime(at, 10));
+  await asLoader(db, (sql) =>
+    sql.unsafe(
+      `insert into delivery_attempts (${used.map(([name]) => name).join(", ")})
+       select ${used.map(([, value]) => value).join(", ")}
+         from (select t.id || lpad(upper(to_hex(n)), 16, '0') as event_id, to_timestamp(t.ms / 1000) as at,
+                      (t.place - 1) * $3::int + n as n
+                 from unnest($1::text[], $2::float8[]) with ordinality as t(id, ms, place), generate_series(1, $3::int) n) r
+        order by event_id`,
+      [ids, instants, Math.ceil(count / INSTANTS), subscriptionId],
+    ),
+  );
+  await db.sql`vacuum analyze delivery_attempts`;
+}
+
 export async function knownColumns(db: RawDb, table: string): Promise<Set<string>> {
   const rows = await db.sql<{ name: string }[]>`
     select column_name as name from information_schema.columns where table_name = ${table}`;

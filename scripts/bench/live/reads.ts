@@ -1,7 +1,7 @@
 // Parts e and f: live watchers, and what reads cost while much is pending.
 import { BASE_PATH } from "../../../src/http/base-path.ts";
 import { quantile, round } from "../figures.ts";
-import { asLoader, insertReviews, knownColumns } from "./history.ts";
+import { asLoader, insertRecent, insertReviews, knownColumns } from "./history.ts";
 import type { LiveRig } from "./rig.ts";
 import { addTenants, addUsers, type Tenant } from "./tenants.ts";
 import { readUsage, resetStatements, topStatements, type TopStatement } from "./usage.ts";
@@ -23,8 +23,9 @@ export interface Watched {
 const WATCHERS = 200;
 /** The API's own limit. */
 const STREAMS_PER_USER = 5;
-const SETTLE_MS = 2_000;
-const WATCH_MS = 8_000;
+const SETTLE_MS = 4_000;
+/** Whole rounds of what is looked at: at most five queries in five seconds. */
+const WATCH_MS = 20_000;
 
 export async function partE(rig: LiveRig): Promise<Watched[]> {
   rig.say(`(e) ${WATCHERS} watchers`);
@@ -124,7 +125,11 @@ export interface Read {
 
 const CALLS = 60;
 
-/** The entries are of one subscription, whose receiver hangs. */
+/** Attempts that the same subscription had lately: more than it could have in the time, none of them counted yet. */
+const RECENT = 250_000;
+const RECENT_S = 420;
+
+/** The entries are of one subscription, whose receiver hangs by now. */
 export async function partF(rig: LiveRig): Promise<Read[]> {
   const { options, say, spareUrls, sink } = rig;
   say(`(f) reads with ${options.pending} entries pending`);
@@ -133,6 +138,7 @@ export async function partF(rig: LiveRig): Promise<Read[]> {
   const [tenant] = await addTenants(rig, [url]);
   if (tenant === undefined) return [];
   await insertPending(rig, tenant);
+  await insertRecent(rig.db, tenant.subscriptionId, { count: RECENT, seconds: RECENT_S });
   const path = `/partner/webhooks/${tenant.subscriptionId}`;
   const paths: [name: string, path: string][] = [
     ["subscriptions", "/partner/webhooks"],

@@ -1,4 +1,4 @@
-import type { EventSink } from "../../http/event-stream.ts";
+import { messageOf, type EventSink } from "../../http/event-stream.ts";
 import { showDispatcher, type DispatcherState } from "../dispatcher-model.ts";
 import * as queries from "../queries/dispatcher.ts";
 import type { AdminDeps } from "./deps.ts";
@@ -28,7 +28,7 @@ export async function watchDispatcher(
   signal: AbortSignal,
 ): Promise<void> {
   while (!signal.aborted && (await mayRead())) {
-    sink.send("dispatcher", showDispatcher(await dispatcherState(deps)));
+    sink.send(messageOf("dispatcher", showDispatcher(await dispatcherState(deps))));
     await deps.clock.sleep(POLL_MS, signal);
   }
 }

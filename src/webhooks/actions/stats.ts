@@ -1,46 +1,46 @@
-import type { Db, Tx } from "../../../db/client.ts";
+import type { Tx } from "../../../db/client.ts";
 import { addMs, type Clock } from "../../lib/clock.ts";
 import { errorFields, type Log } from "../../lib/log.ts";
 import type { Health, StatsPoint } from "../stats-model.ts";
-import { BUCKET_MS, bucketFloor, LEVELS_MS, segmentsOf, tally, type Range } from "../stats.ts";
+import { BUCKET_MS, bucketFloor, LEVELS_MS, tally, type Range } from "../stats.ts";
 import type { Subscription } from "../model.ts";
 import * as counting from "../queries/counting.ts";
+import { countsOf, whereCounted } from "../queries/counts.ts";
+import { healthOf } from "../queries/health.ts";
 import * as queries from "../queries/stats.ts";
-import type { PointCount } from "../queries/stats.ts";
 import type { WebhookDeps } from "./deps.ts";
 
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
-/** A longer queue is not counted: that would cost more than the figure is worth. */
-const QUEUE_COUNTED = 10_000;
 
 type Deps = Pick<WebhookDeps, "db" | "clock">;
 
-/** See contract 6.17. */
-export async function showHealth(deps: Deps, subscription: Subscription): Promise<Health> {
-  const now = deps.clock.now();
-  const { db } = deps;
-  const { id, state } = subscription;
-  const since = addMs(now, -DAY_MS);
-  const [queue, blocking, lastSuccessAt, expired, counts] = await Promise.all([
-    queries.queueOf(db, subscription, QUEUE_COUNTED),
-    queries.blockingEntry(db, subscription),
-    queries.lastSuccessAt(db, id),
-    queries.expiredSince(db, id, since),
-    countsBetween(db, id, { since, until: addMs(now, 1), stepMs: 2 * DAY_MS, origin: since }),
-  ]);
-  const { successes, failures, latency } = tally(counts);
-  const oldest = queue.oldestRecordedAt;
+/** See contract 6.17. Whoever knows how far attempts are counted spares a look-up. */
+export async function showHealth(
+  { db, clock }: Deps,
+  subscription: Subscription,
+  known?: { readonly countedUntil: Date | null },
+): Promise<Health> {
+  const now = clock.now();
+  const dayAgo = addMs(now, -DAY_MS);
+  const since = bucketFloor(dayAgo);
+  const range = { since, until: addMs(now, 1), stepMs: 2 * DAY_MS, origin: since };
+  const counted = known === undefined ? await queries.countedUntil(db) : known.countedUntil;
+  const where = whereCounted(subscription.id, range, counted ?? since, now);
+  const row = await healthOf(db, subscription, where, dayAgo);
+  const isActive = subscription.state === "active";
+  const { successes, failures, latency } = tally(row.counts);
+  const { queued, oldestRecordedAt: oldest, lastStartedAt } = row;
   return {
-    pending: state === "active" ? queue.queued : 0,
-    held: state === "active" ? 0 : queue.queued,
+    pending: isActive ? queued : 0,
+    held: isActive ? 0 : queued,
     oldestPendingAgeS: oldest === null ? null : ageS(oldest, now),
-    blockedBy: blocking?.eventId ?? null,
-    blockedSince: blocking?.since ?? null,
-    lastSuccessAt: lastSuccessAt ?? null,
+    blockedBy: row.blockedBy,
+    blockedSince: row.blockedSince,
+    lastSuccessAt: lastStartedAt && addMs(lastStartedAt, row.lastDurationMs ?? 0),
     successRate24h: successes + failures === 0 ? null : successes / (successes + failures),
     latencyMs24h: latency,
-    expired24h: expired,
+    expired24h: row.expired,
   };
 }
 
@@ -50,12 +50,13 @@ function ageS(at: Date, now: Date): number {
 
 /** Contract 6.18: one point per step, also where nothing happened. */
 export async function showStats(
-  { db }: Pick<Deps, "db">,
+  { db, clock }: Deps,
   { id }: Pick<Subscription, "id">,
   range: Range,
 ): Promise<StatsPoint[]> {
+  const counted = (await queries.countedUntil(db)) ?? range.since;
   const [counts, backlogs] = await Promise.all([
-    countsBetween(db, id, range),
+    countsOf(db, whereCounted(id, range, counted, clock.now())),
     queries.backlogs(db, id, range),
   ]);
   const countsAt = Map.groupBy(counts, (row) => row.at.getTime());
@@ -67,18 +68,6 @@ export async function showStats(
     points.push({ at, successes, failures, latency, backlog });
   }
   return points;
-}
-
-async function countsBetween(db: Db, id: string, range: Range): Promise<PointCount[]> {
-  const counted = (await queries.countedUntil(db)) ?? range.since;
-  const segments = segmentsOf(range, counted);
-  const buckets = segments.filter(({ levelMs }) => levelMs !== null);
-  const rest = segments.filter(({ levelMs }) => levelMs === null);
-  const parts = await Promise.all([
-    buckets.length === 0 ? [] : queries.countsOfBuckets(db, id, buckets, range),
-    ...rest.map((one) => queries.countsOfAttempts(db, id, { ...range, ...one })),
-  ]);
-  return parts.flat();
 }
 
 /** An attempt is committed after its end, so a bucket is counted a while after its own, and once more with the next one. */

@@ -1,99 +1,229 @@
-import type { EventSink } from "../../http/event-stream.ts";
+import { messageOf, type EventSink } from "../../http/event-stream.ts";
 import { addMs, type Clock } from "../../lib/clock.ts";
 import { showAttemptSummary } from "../delivery-model.ts";
 import { showHealth as healthObject } from "../stats-model.ts";
 import { showSubscription, type Subscription } from "../model.ts";
-import { attemptsSince } from "../queries/attempts.ts";
-import { subscriptionById } from "../queries/subscriptions.ts";
+import { lookAt, type Look } from "../queries/watch.ts";
 import { showHealth } from "./stats.ts";
 import type { WebhookDeps } from "./deps.ts";
 
-const POLL_MS = 1_000;
-/** Polls between two looks at the health, and between two beats; servers close what is quiet for 10 s. */
-const HEALTH_EVERY = 5;
-/** For so long a look serves every watcher of a subscription: less than a poll, so that none sees the same one twice. */
-const SHARED_MS = 900;
-const HEALTH_SHARED_MS = 2_500;
+/**
+ * A look of all streams together, and every so many looks the health of each subscription: for a subscription that is
+ * watched, and all that watch it, five queries in 5.2 s.
+ */
+const POLL_MS = 1_300;
+const HEALTH_EVERY = 4;
 /** Attempts are committed after their end, so one may appear behind others that began later. */
 const LOOK_BACK_MS = 30_000;
-/** Attempts per poll; of more, the newest are told. */
-const ATTEMPTS_PER_POLL = 100;
-
-type Deps = Pick<WebhookDeps, "db" | "clock">;
-type Attempts = Awaited<ReturnType<typeof attemptsSince>>;
-
-/** What all watchers of this process look at: a subscription is read once for them, however many they are. */
-export class WatchedSubscriptions {
-  readonly state: (of: Subscription) => Promise<State>;
-  readonly health: (of: Subscription) => ReturnType<typeof showHealth>;
-
-  constructor({ db, clock }: Deps) {
-    this.state = shareLooks(clock, SHARED_MS, async ({ partnerId, id }) => {
-      const since = addMs(clock.now(), -LOOK_BACK_MS);
-      const [subscription, attempts] = await Promise.all([
-        subscriptionById(db, partnerId, id),
-        attemptsSince(db, id, since, ATTEMPTS_PER_POLL),
-      ]);
-      return { subscription, attempts };
-    });
-    this.health = shareLooks(clock, HEALTH_SHARED_MS, (one) => showHealth({ db, clock }, one));
-  }
-}
-
-interface State {
-  readonly subscription: Subscription | undefined;
-  readonly attempts: Attempts;
-}
-
 /**
- * Tells what happens at a subscription: `subscription` when it changes, `attempt` for each one from now on, `health`
- * every few seconds. Ends with the signal, with the subscription, and when the caller may no longer read.
+ * A look tells whether anything has changed that a bearer check depends on, and then the check is made; after so long it is
+ * made again anyway, which tells that the token is in use.
  */
-export async function watchSubscription(
-  deps: { readonly clock: Clock; readonly watched: WatchedSubscriptions },
-  found: Subscription,
-  { sink, mayRead }: { readonly sink: EventSink; readonly mayRead: () => Promise<boolean> },
-  signal: AbortSignal,
-): Promise<void> {
-  const { clock, watched } = deps;
-  let seen = idsOf((await watched.state(found)).attempts);
-  let told = "";
-  for (let poll = 0; !signal.aborted; poll++) {
-    if (!(await mayRead())) return;
-    const { subscription, attempts } = await watched.state(found);
-    if (subscription === undefined) return;
-    const shown = showSubscription(subscription);
-    if (JSON.stringify(shown) !== told) sink.send("subscription", shown);
-    told = JSON.stringify(shown);
-    // Oldest first.
-    for (const one of attempts.filter(({ id }) => !seen.has(id)).toReversed())
-      sink.send("attempt", showAttemptSummary(one), one.id);
-    seen = idsOf(attempts);
-    if (poll % HEALTH_EVERY === 0)
-      sink.send("health", healthObject(await watched.health(subscription)));
-    else sink.beat();
-    await clock.sleep(POLL_MS, signal);
+const CHECK_EVERY_MS = 1_800_000;
+
+type Deps = Pick<WebhookDeps, "db"> & { readonly clock: Clock };
+
+/** Who follows a subscription. */
+export interface Watcher {
+  readonly jti: string;
+  readonly sink: EventSink;
+  /** The bearer check, and whether the caller may still read. */
+  readonly mayRead: () => Promise<boolean>;
+}
+
+/** An open stream. */
+interface Stream extends Watcher {
+  readonly end: PromiseWithResolvers<void>;
+  /** The state of its token when it was checked last. */
+  bearer: string | undefined;
+  /** Whether it has heard what was there when it came: only then it hears what follows. */
+  isGreeted: boolean;
+}
+
+/** What all streams of a subscription have in common. */
+interface Watch {
+  readonly streams: Set<Stream>;
+  readonly ready: Promise<void>;
+  subscription: Subscription;
+  /** The attempts of the last look. */
+  seen: ReadonlySet<string>;
+  /** As they were told last. */
+  told: Uint8Array;
+  health: Uint8Array;
+  looks: number;
+  isReady: boolean;
+}
+
+/** The live streams of this process. However many there are, one look is for all of them. */
+export class WatchedSubscriptions {
+  readonly #deps: Deps;
+  readonly #watches = new Map<string, Watch>();
+  #checkedMs = 0;
+  /** Aborts when nobody watches any more. */
+  #looking: AbortController | undefined;
+
+  constructor(deps: Deps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Tells what happens at a subscription: `subscription` when it changes, `attempt` for each one from now on, `health`
+   * every few seconds. Ends with the signal, with the subscription, and when the caller may no longer read.
+   */
+  async follow(found: Subscription, watcher: Watcher, signal: AbortSignal): Promise<void> {
+    const end = Promise.withResolvers<void>();
+    const stream: Stream = { ...watcher, end, bearer: undefined, isGreeted: false };
+    const watch = this.#watches.get(found.id) ?? this.#begin(found);
+    watch.streams.add(stream);
+    const leave = () => end.resolve();
+    signal.addEventListener("abort", leave);
+    if (signal.aborted) leave();
+    watch.ready.then(() => greet(watch, stream), end.reject);
+    try {
+      await end.promise;
+    } finally {
+      signal.removeEventListener("abort", leave);
+      watch.streams.delete(stream);
+      if (watch.streams.size === 0) this.#forget(watch);
+    }
+  }
+
+  #begin(found: Subscription): Watch {
+    const watch: Watch = {
+      streams: new Set(),
+      ready: Promise.resolve().then(() => this.#prepare(watch)),
+      subscription: found,
+      seen: new Set(),
+      told: NOTHING,
+      health: NOTHING,
+      looks: 0,
+      isReady: false,
+    };
+    this.#watches.set(found.id, watch);
+    if (this.#looking === undefined) void this.#run((this.#looking = new AbortController()));
+    return watch;
+  }
+
+  #forget(watch: Watch): void {
+    const { id } = watch.subscription;
+    if (this.#watches.get(id) === watch) this.#watches.delete(id);
+    if (this.#watches.size > 0) return;
+    this.#looking?.abort();
+    this.#looking = undefined;
+  }
+
+  /** What happened until now is told to nobody. */
+  async #prepare(watch: Watch): Promise<void> {
+    const { id } = watch.subscription;
+    const look = await this.#look([id], []);
+    watch.seen = idsOf(look, id);
+    watch.subscription = look.subscriptions.get(id) ?? watch.subscription;
+    watch.told = messageOf("subscription", showSubscription(watch.subscription));
+    await this.#readHealth(watch, look);
+    watch.isReady = true;
+  }
+
+  #look(ids: readonly string[], jtis: readonly string[]): Promise<Look> {
+    const { db, clock } = this.#deps;
+    const now = clock.now();
+    return lookAt(db, { ids, jtis, now, since: addMs(now, -LOOK_BACK_MS) });
+  }
+
+  async #run({ signal }: AbortController): Promise<void> {
+    const { clock } = this.#deps;
+    this.#checkedMs = clock.monotonicMs();
+    while (!signal.aborted) {
+      const watches = [...this.#watches.values()].filter(({ isReady }) => isReady);
+      const streams = watches.flatMap((one) => [...one.streams]);
+      // Each ends by itself, and its client comes again.
+      if (watches.length > 0)
+        await this.#lookOnce(watches, streams).catch((error: unknown) => {
+          for (const { end } of streams) end.reject(error);
+        });
+      await clock.sleep(POLL_MS, signal);
+    }
+  }
+
+  async #lookOnce(watches: readonly Watch[], streams: readonly Stream[]): Promise<void> {
+    const ids = watches.map(({ subscription }) => subscription.id);
+    const look = await this.#look(ids, [...new Set(streams.map(({ jti }) => jti))]);
+    await this.#checkBearers(streams, look);
+    for (const watch of watches) {
+      if (!tell(watch, look)) continue;
+      if (++watch.looks % HEALTH_EVERY === 0) void this.#tellHealth(watch, look);
+      else for (const { sink } of greeted(watch)) sink.beat();
+    }
+  }
+
+  /** The check itself decides; the look says when it has to be made. */
+  async #checkBearers(streams: readonly Stream[], { bearers }: Look): Promise<void> {
+    const nowMs = this.#deps.clock.monotonicMs();
+    const isTime = nowMs - this.#checkedMs >= CHECK_EVERY_MS;
+    if (isTime) this.#checkedMs = nowMs;
+    const isKnown = ({ jti, bearer }: Stream) =>
+      bearer !== undefined && bearers.get(jti) === bearer;
+    const asked = streams.filter((one) => isTime || !isKnown(one));
+    await Promise.all(
+      asked.map(async (one) => {
+        one.bearer = bearers.get(one.jti);
+        if (await one.mayRead()) return;
+        one.isGreeted = false;
+        one.end.resolve();
+      }),
+    );
+  }
+
+  async #tellHealth(watch: Watch, look: Look): Promise<void> {
+    try {
+      await this.#readHealth(watch, look);
+      for (const { sink } of greeted(watch)) sink.send(watch.health);
+    } catch (error) {
+      for (const { end } of watch.streams) end.reject(error);
+    }
+  }
+
+  async #readHealth(watch: Watch, look: Look): Promise<void> {
+    const health = await showHealth(this.#deps, watch.subscription, look);
+    watch.health = messageOf("health", healthObject(health));
   }
 }
 
-function idsOf(attempts: Attempts): ReadonlySet<string> {
-  return new Set(attempts.map(({ id }) => id));
+const NOTHING = new Uint8Array();
+
+function greet(watch: Watch, stream: Stream): void {
+  if (!watch.streams.has(stream)) return;
+  stream.sink.send(watch.told);
+  stream.sink.send(watch.health);
+  stream.isGreeted = true;
 }
 
-/** Whoever asks for the same subscription within the time gets the same answer, also while it is under way. */
-function shareLooks<T>(
-  clock: Clock,
-  sharedMs: number,
-  look: (of: Subscription) => Promise<T>,
-): (of: Subscription) => Promise<T> {
-  const looks = new Map<string, { readonly endMs: number; readonly answer: Promise<T> }>();
-  return (of) => {
-    const nowMs = clock.monotonicMs();
-    const known = looks.get(of.id);
-    if (known !== undefined && known.endMs > nowMs) return known.answer;
-    for (const [id, { endMs }] of looks) if (endMs <= nowMs) looks.delete(id);
-    const answer = look(of);
-    looks.set(of.id, { endMs: nowMs + sharedMs, answer });
-    return answer;
-  };
+function greeted({ streams }: Watch): Stream[] {
+  return [...streams].filter(({ isGreeted }) => isGreeted);
+}
+
+/** False if the subscription is gone, and its streams with it. */
+function tell(watch: Watch, look: Look): boolean {
+  const { id } = watch.subscription;
+  const subscription = look.subscriptions.get(id);
+  if (subscription === undefined) {
+    for (const { end } of watch.streams) end.resolve();
+    return false;
+  }
+  watch.subscription = subscription;
+  const shown = messageOf("subscription", showSubscription(subscription));
+  // Oldest first.
+  const attempts = (look.attempts.get(id) ?? []).filter((one) => !watch.seen.has(one.id));
+  const news = attempts
+    .toReversed()
+    .map((one) => messageOf("attempt", showAttemptSummary(one), one.id));
+  const isChanged = !Buffer.from(shown).equals(watch.told);
+  watch.told = shown;
+  watch.seen = idsOf(look, id);
+  for (const { sink } of greeted(watch))
+    for (const message of isChanged ? [shown, ...news] : news) sink.send(message);
+  return true;
+}
+
+function idsOf({ attempts }: Look, id: string): ReadonlySet<string> {
+  return new Set(attempts.get(id)?.map((one) => one.id));
 }

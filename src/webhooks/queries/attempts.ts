@@ -7,11 +7,11 @@ import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import type { Page } from "../../http/list.ts";
 import { addMs } from "../../lib/clock.ts";
 import { CATALOG } from "../../outbox/event.ts";
-import type { Attempt, AttemptFilter, AttemptSummary } from "../delivery-model.ts";
+import type { Attempt, AttemptFilter } from "../delivery-model.ts";
 import { withRequests } from "./requests.ts";
 
 /** Without what was sent and answered, which may be long. */
-const SUMMARY = {
+export const SUMMARY = {
   id: deliveryAttempts.id,
   eventId: deliveryAttempts.eventId,
   event: deliveryAttempts.event,
@@ -139,24 +139,4 @@ export async function attemptsOfEvent(
     .orderBy(desc(deliveryAttempts.id))
     .limit(limit);
   return withRequests(db, rows.toReversed());
-}
-
-/** The newest attempts since then, the newest first. */
-export function attemptsSince(
-  db: DbOrTx,
-  subscriptionId: string,
-  since: Date,
-  limit: number,
-): Promise<AttemptSummary[]> {
-  return db
-    .select(SUMMARY)
-    .from(deliveryAttempts)
-    .where(
-      and(
-        eq(deliveryAttempts.subscriptionId, subscriptionId),
-        gte(deliveryAttempts.id, idAt(since)),
-      ),
-    )
-    .orderBy(desc(deliveryAttempts.id))
-    .limit(limit);
 }

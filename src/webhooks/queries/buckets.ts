@@ -32,4 +32,4 @@ export function idsWithin({ since, until }: Pick<Range, "since" | "until">) {
 }
 
 /** Ids never run backwards, so after the clock did they are ahead of their instant; by more than this is lost to stats. */
-const ID_AHEAD_MS = 60_000;
+export const ID_AHEAD_MS = 60_000;

@@ -10,10 +10,12 @@ const {
   sealedSecret,
   sealedPreviousSecret: _sealed,
   previousSecretExpiresAt: _expiry,
-  ...SHOWN
+  ...shown
 } = getTableColumns(webhookSubscriptions);
 
 /** Every column but what is sealed. */
+export const SHOWN = shown;
+
 function selectSubscriptions(db: DbOrTx) {
   return db.select(SHOWN).from(webhookSubscriptions);
 }

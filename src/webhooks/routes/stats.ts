@@ -6,7 +6,7 @@ import { problem } from "../../http/problem-schema.ts";
 import type { Judged } from "../../http/rules.ts";
 import { Problem } from "../../lib/problem.ts";
 import { showHealth, showStats } from "../actions/stats.ts";
-import { watchSubscription, WatchedSubscriptions } from "../actions/watch.ts";
+import { WatchedSubscriptions } from "../actions/watch.ts";
 import * as model from "../stats-model.ts";
 import { reading, webhookRoutesBase, type WebhookRouteDeps } from "./base.ts";
 
@@ -47,14 +47,14 @@ export function statsRoutes(deps: WebhookRouteDeps) {
 
 /** See contract 6.18. */
 export function streamRoute(deps: WebhookRouteDeps) {
-  const { clock } = deps;
   const watched = new WatchedSubscriptions(deps);
   return webhookRoutesBase(deps).get(
     "/:id/stream",
     ({ principal, call, subscription }) => {
       const mayRead = () => stillMayRead(deps, principal, call);
-      return deps.streams.open(principal.userId, (sink, signal) =>
-        watchSubscription({ clock, watched }, subscription, { sink, mayRead }, signal),
+      const { userId, jti } = principal;
+      return deps.streams.open(userId, (sink, signal) =>
+        watched.follow(subscription, { jti, sink, mayRead }, signal),
       );
     },
     {
@@ -67,7 +67,7 @@ export function streamRoute(deps: WebhookRouteDeps) {
       detail: {
         summary: "Follow deliveries live",
         description:
-          "Server-sent events: `subscription` when it changes, `attempt` for each attempt from now on (at most 100 a second), `health` every five seconds. Five streams per user. It ends with the token.",
+          "Server-sent events: `subscription` when it changes, `attempt` for each attempt from now on (the newest 100 of a look every 1.3 s), `health` every five seconds. Five streams per user. It ends with the token.",
       },
     },
   );

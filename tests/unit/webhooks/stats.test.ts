@@ -8,6 +8,7 @@ import {
   EXACT_MS,
   latencyOf,
   segmentsOf,
+  slicesOf,
   tally,
   type Range,
 } from "../../../src/webhooks/stats.ts";
@@ -132,5 +133,24 @@ describe("the range of the charts", () => {
       "1970-01-02T00:00:00.000Z",
       3600,
     ]);
+  });
+});
+
+describe("what is not counted yet", () => {
+  const now = new Date("2026-06-01T12:00:00.000Z");
+  const before = (ms: number) => new Date(now.getTime() - ms);
+  const lengths = (since: Date, until: Date) =>
+    slicesOf({ since, until }, now).map((one) => one.until.getTime() - one.since.getTime());
+
+  test("is read by the minute, in eight slices at the most", () => {
+    expect(lengths(before(150_000), now)).toEqual([60_000, 60_000, 30_000]);
+    expect(lengths(before(480_000), now)).toEqual(Array(8).fill(60_000));
+    expect(lengths(before(480_001), now)).toHaveLength(8);
+    expect(lengths(before(86_400_000), now)).toEqual(Array(8).fill(10_800_000));
+  });
+
+  test("ends a minute ahead, as far as clocks are apart", () => {
+    expect(lengths(before(30_000), before(-86_400_000))).toEqual([60_000, 30_000]);
+    expect(lengths(before(-61_000), before(-86_400_000))).toEqual([]);
   });
 });

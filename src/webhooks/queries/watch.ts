@@ -1,0 +1,92 @@
+import { sql } from "drizzle-orm";
+
+import { liveBearers } from "../../../db/bearers.ts";
+import type { DbOrTx } from "../../../db/client.ts";
+import { ulidFloor } from "../../../db/partitions.ts";
+import { deliveryAttempts } from "../../../db/schema/attempts.ts";
+import { statsProgress } from "../../../db/schema/stats.ts";
+import { tokens } from "../../../db/schema/tokens.ts";
+import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
+import {
+  asTable,
+  instant,
+  list,
+  nullable,
+  selected,
+  statement,
+  table,
+  value,
+} from "../../../db/statement.ts";
+import type { AttemptSummary } from "../delivery-model.ts";
+import type { Subscription } from "../model.ts";
+import { SUMMARY } from "./attempts.ts";
+import { SHOWN } from "./subscriptions.ts";
+
+/**
+ * Attempts of a subscription per look; of more, the newest are told. In the text: as a parameter the planner would not
+ * know it, expect thousands, and plan each look anew.
+ */
+const ATTEMPTS_PER_LOOK = sql.raw("100");
+
+const ATTEMPT = { subscriptionId: deliveryAttempts.subscriptionId, ...SUMMARY };
+
+const looking = statement({
+  name: "webhooks.watch",
+  reason: "All that the live streams of a process look at, in one round trip a look.",
+  params: {
+    ids: list(webhookSubscriptions.id),
+    firstId: deliveryAttempts.id,
+    jtis: list(tokens.jti),
+    now: instant,
+  },
+  columns: {
+    countedUntil: nullable(statsProgress.countedUntil),
+    subscriptions: table(SHOWN),
+    attempts: table(ATTEMPT),
+    bearers: table({ jti: tokens.jti, state: value("text") }),
+  },
+  text: ({ ids, firstId, jtis, now }) => {
+    const given = sql`unnest((select ${ids}::text[])) as given(id)`;
+    return sql`
+    select (select counted_until from stats_progress) as "countedUntil",
+           ${asTable(sql`
+             select s.* from ${given} cross join lateral (
+                    select ${selected(SHOWN)} from webhook_subscriptions
+                     where id = given.id and state <> 'deleted' offset 0) s`)} as subscriptions,
+           ${asTable(sql`
+             select a.* from ${given} cross join lateral (
+                    select ${selected(ATTEMPT)} from delivery_attempts
+                     where subscription_id = given.id and delivery_attempts.id >= (select ${firstId}::text)
+                     order by delivery_attempts.id desc limit ${ATTEMPTS_PER_LOOK}) a`)} as attempts,
+           ${asTable(sql`
+             select b.jti, md5((to_jsonb(b) - 'lastUsedAt')::text) as state from (${liveBearers(jtis)}) b
+              where coalesce(b."expiresAt" > ${now}, true)`)} as bearers`;
+  },
+});
+
+export interface Look {
+  readonly countedUntil: Date | null;
+  /** Those that are not deleted, by id. */
+  readonly subscriptions: ReadonlyMap<string, Subscription>;
+  /** By subscription, the newest first. */
+  readonly attempts: ReadonlyMap<string, readonly AttemptSummary[]>;
+  /** Of each live token, by jti, what changes with anything that its bearer check depends on. */
+  readonly bearers: ReadonlyMap<string, string>;
+}
+
+/** These subscriptions, their attempts since then, and these tokens. */
+export async function lookAt(
+  db: DbOrTx,
+  { since, ...given }: { ids: readonly string[]; jtis: readonly string[]; now: Date; since: Date },
+): Promise<Look> {
+  const [row] = await db.run(looking, { ...given, firstId: ulidFloor(since) });
+  if (row === undefined) throw new Error("The look has no row.");
+  return {
+    countedUntil: row.countedUntil,
+    subscriptions: new Map(
+      row.subscriptions.map((one) => [one.id, { ...one, events: one.events && [...one.events] }]),
+    ),
+    attempts: Map.groupBy(row.attempts, (one) => one.subscriptionId),
+    bearers: new Map(row.bearers.map((one) => [one.jti, one.state])),
+  };
+}
