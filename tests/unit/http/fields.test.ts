@@ -142,8 +142,7 @@ describe("the length of a text", () => {
 });
 
 describe("a query parameter", () => {
-  const read = (schema: TObject, text: string) =>
-    examineQuery(schema, readQuery(schema, text));
+  const read = (schema: TObject, text: string) => examineQuery(schema, readQuery(schema, text));
 
   test("that is an instant may have lost its plus sign when it was pasted", () => {
     const schema = Type.Object({ since: Type.Optional(instantText()) });

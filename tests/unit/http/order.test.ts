@@ -82,6 +82,7 @@ const app = new Elysia({ normalize: false })
     edge({
       clock: systemClock,
       log,
+      serverRoot: "http://localhost:3000",
       trustedProxies: [],
       limiter: undefined,
       looks: [],

@@ -1,0 +1,48 @@
+// `bun run fuzz answers|requests [--inputs 1000000] [--seed 1]`: mutated answers for the dispatcher's HTTP parser, or
+// mutated requests for an API process on stores of its own. What it finds is printed with its seed.
+import { exit } from "node:process";
+import { parseArgs } from "node:util";
+
+import { fuzzAnswers, type Broken } from "../tests/attack/fuzz-answers.ts";
+import { fuzzEdge } from "../tests/attack/fuzz-edge.ts";
+
+const USAGE = "Usage: bun run fuzz answers|requests [--inputs 1000000] [--seed 1]";
+/** EX_USAGE of sysexits.h. */
+const EXIT_USAGE = 64;
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    inputs: { type: "string", default: "1000000" },
+    seed: { type: "string", default: "1" },
+  },
+});
+const asked = { inputs: Number(values.inputs), seed: Number(values.seed) };
+const [what] = positionals;
+
+if ((what !== "answers" && what !== "requests") || !Number.isInteger(asked.inputs + asked.seed)) {
+  console.error(USAGE);
+  exit(EXIT_USAGE);
+}
+const startedAt = performance.now();
+const broken = what === "answers" ? fuzzAnswers(asked) : await fuzzRequests();
+const seconds = ((performance.now() - startedAt) / 1000).toFixed(0);
+if (broken === undefined)
+  console.log(`${asked.inputs} ${what} from seed ${asked.seed} in ${seconds} s: nothing found.`);
+else
+  console.error(
+    `Found from seed ${asked.seed}: that ${JSON.stringify(broken.input)} ${broken.promise}.`,
+  );
+exit(broken === undefined ? 0 : 1);
+
+async function fuzzRequests(): Promise<Broken | undefined> {
+  const { startAuthRig } = await import("./bench/auth-rig.ts");
+  const rig = await startAuthRig(1);
+  try {
+    const report = await fuzzEdge(rig.apiRoot, asked);
+    console.table(report.statuses);
+    return report.broken;
+  } finally {
+    await rig.stop();
+  }
+}
