@@ -65,38 +65,43 @@ export function examineUnder<T extends TSchema>(
   return { ...examined, faults: Object.fromEntries(faults) };
 }
 
-/** The faults of a value and of its parts. It is no deeper than the schema, however deep the value is. */
-interface Faults {
-  isFault: boolean;
-  readonly parts: Map<string, Faults>;
-}
-
-const noFaults = (): Faults => ({ isFault: false, parts: new Map() });
+/** The parts that have a fault, or have parts that do. It is no deeper than the schema, however deep the value is. */
+type Faulty = Map<string, Faulty | "whole">;
 
 /** The value without the parts at these JSON pointers. What has no fault is taken over unseen. */
-function without(value: unknown, pointers: Iterable<string>): unknown {
-  const root = noFaults();
+function without(value: unknown, pointers: ReadonlySet<string>): unknown {
+  if (pointers.has("")) return undefined;
+  const root: Faulty = new Map();
   for (const pointer of pointers) {
-    let part = root;
-    for (const step of pointer.split("/").slice(1)) {
-      const name = step.replaceAll("~1", "/").replaceAll("~0", "~");
-      const known = part.parts.get(name) ?? noFaults();
-      part.parts.set(name, known);
-      part = known;
-    }
-    part.isFault = true;
+    const names = pointer.slice(1).split("/").map(unescaped);
+    const last = names.pop() ?? "";
+    let part: Faulty | undefined = root;
+    for (const name of names) part = partOf(part, name);
+    part?.set(last, "whole");
   }
   return soundOf(value, root);
 }
 
-function soundOf(value: unknown, faults: Faults | undefined): unknown {
-  if (faults === undefined) return value;
-  if (faults.isFault) return undefined;
-  if (typeof value !== "object" || value === null) return value;
-  const { parts } = faults;
-  if (Array.isArray(value)) return value.map((one, i) => soundOf(one, parts.get(String(i))));
+/** Undefined below what is at fault as a whole. */
+function partOf(faulty: Faulty | undefined, name: string): Faulty | undefined {
+  const known = faulty?.get(name);
+  if (known !== undefined) return known === "whole" ? undefined : known;
+  const part: Faulty = new Map();
+  faulty?.set(name, part);
+  return part;
+}
+
+/** RFC 6901, 4. */
+function unescaped(step: string): string {
+  return step.includes("~") ? step.replaceAll("~1", "/").replaceAll("~0", "~") : step;
+}
+
+function soundOf(value: unknown, faulty: Faulty | "whole" | undefined): unknown {
+  if (faulty === "whole") return undefined;
+  if (faulty === undefined || typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) return value.map((one, i) => soundOf(one, faulty.get(String(i))));
   const fields = Object.entries(value);
-  return Object.fromEntries(fields.map(([name, one]) => [name, soundOf(one, parts.get(name))]));
+  return Object.fromEntries(fields.map(([name, one]) => [name, soundOf(one, faulty.get(name))]));
 }
 
 /** A schema may carry `explain`: the sentence for people, where the general one would not help. */

@@ -5,7 +5,7 @@ export const MAX_DEPTH = 64;
 /** As much as the longest text of a schema, of 20,000 characters, may take with each half of a character escaped. */
 export const MAX_STRING_BYTES = 256 * 1024;
 /** How many bytes of the limit of a body there are for each value in it: fuller than this is none that we describe. */
-const BYTES_PER_VALUE = 32;
+const BYTES_PER_VALUE = 64;
 
 /** How many values, in lists and under names, a body of this limit may have. */
 export const maxValues = (bodyLimit: number): number => bodyLimit / BYTES_PER_VALUE;

@@ -4,7 +4,7 @@ import { MAX_DEPTH, MAX_STRING_BYTES, maxValues, parseJson } from "../../../src/
 import { Problem } from "../../../src/lib/problem.ts";
 
 const LIMIT = 64 * 1024;
-const VALUES = 2_048;
+const VALUES = 1_024;
 
 const parse = (text: string, limit = LIMIT) => parseJson(Buffer.from(text), limit);
 function refusalOf(text: string, limit = LIMIT): string | undefined {
@@ -30,15 +30,15 @@ describe("JSON", () => {
     expect(refusalOf(`[${Array.from({ length: 100 }, () => "[[]]").join(",")}]`)).toBeUndefined();
   });
 
-  test("may have a value for every 32 bytes that a body may have, and no more", () => {
-    expect([maxValues(LIMIT), maxValues(1024 * 1024)]).toEqual([VALUES, 32_768]);
+  test("may have a value for every 64 bytes that a body may have, and no more", () => {
+    expect([maxValues(LIMIT), maxValues(1024 * 1024)]).toEqual([VALUES, 16_384]);
     const list = (values: number) => JSON.stringify(Array.from({ length: values }, () => 1));
     const fields = (values: number) =>
       JSON.stringify(Object.fromEntries(Array.from({ length: values }, (_, i) => [`a${i}`, 1])));
     for (const full of [list, fields]) {
       expect(refusalOf(full(VALUES))).toBeUndefined();
       expect(refusalOf(full(VALUES + 1))).toBe(
-        "invalid_json: The request body has more than 2048 values.",
+        "invalid_json: The request body has more than 1024 values.",
       );
       expect(refusalOf(full(VALUES + 1), 2 * LIMIT)).toBeUndefined();
     }
