@@ -5,7 +5,8 @@ import { availableParallelism } from "node:os";
 import { mainThreadMs } from "../../tests/support/thread-time.ts";
 import { worstRequests, type WorstRequest } from "../../tests/attack/worst-requests.ts";
 import { startAuthRig } from "./auth-rig.ts";
-import { bytesOf, LoadConnection, quantile } from "./http-load.ts";
+import { EDGE_PROBE } from "./edge-probe.ts";
+import { quantile } from "./http-load.ts";
 import { writeResult } from "./rig.ts";
 
 const BODY_BYTES = 64 * 1024;
@@ -13,9 +14,8 @@ const TRIES = 7;
 const SHOWN = 12;
 const AT_ONCE = 20;
 const SECONDS = 10;
-/** Between two bursts: the limits of an address let it send 20 a second for ever, and 600 at once. */
+/** Between two bursts: four times what the limits of an address let through for long. */
 const PAUSE_MS = 250;
-const PROBE_EVERY_MS = 5;
 
 const round = (value: number, digits = 2) => Number(value.toFixed(digits));
 
@@ -25,8 +25,9 @@ interface Cost {
   readonly status: number;
 }
 
-async function send(root: string, worst: WorstRequest): Promise<number> {
-  const { path, init } = worst.make(BODY_BYTES);
+type Made = ReturnType<WorstRequest["make"]>;
+
+async function send(root: string, { path, init }: Made): Promise<number> {
   const response = await fetch(root + path, init);
   await response.arrayBuffer();
   return response.status;
@@ -35,31 +36,24 @@ async function send(root: string, worst: WorstRequest): Promise<number> {
 /** The median of several tries, because one alone may meet the engine's collector or compiler. */
 async function costOf(root: string, pid: number, worst: WorstRequest): Promise<Cost> {
   const costs: number[] = [];
-  let status = await send(root, worst);
+  const made = worst.make(BODY_BYTES);
+  let status = await send(root, made);
   for (let i = 0; i < TRIES; i++) {
     const before = mainThreadMs(pid);
-    status = await send(root, worst);
+    status = await send(root, made);
     costs.push(mainThreadMs(pid) - before);
   }
   return { worst, ms: quantile(costs, 0.5), status };
 }
 
-/** The times of `/healthz` while `attack` runs, or for as many seconds. */
+/** The times of `/healthz` while `attack` runs. */
 async function probe(root: string, attack: (isOver: () => boolean) => Promise<unknown>) {
-  const connection = await LoadConnection.open(root);
-  const bytes = bytesOf({ method: "GET", path: "/healthz" });
-  const times: number[] = [];
-  const endsAt = performance.now() + SECONDS * 1000;
-  const isOver = () => performance.now() >= endsAt;
-  const attacking = attack(isOver);
-  while (!isOver()) {
-    const before = performance.now();
-    await connection.send(bytes);
-    times.push(performance.now() - before);
-    await Bun.sleep(PROBE_EVERY_MS);
-  }
+  const child = Bun.spawn([process.execPath, EDGE_PROBE, root, String(SECONDS)], {
+    stdout: "pipe",
+  });
+  const attacking = attack(() => child.exitCode !== null);
+  const times: number[] = JSON.parse(await new Response(child.stdout).text());
   await attacking;
-  connection.close();
   return {
     probes: times.length,
     "p50 ms": round(quantile(times, 0.5)),
@@ -68,18 +62,14 @@ async function probe(root: string, attack: (isOver: () => boolean) => Promise<un
   };
 }
 
-async function inBursts(root: string, requests: readonly WorstRequest[], isOver: () => boolean) {
+async function inBursts(root: string, requests: readonly Made[], isOver: () => boolean) {
   while (!isOver()) {
     await Promise.all(requests.map((one) => send(root, one)));
     await Bun.sleep(PAUSE_MS);
   }
 }
 
-async function withoutPause(
-  root: string,
-  requests: readonly WorstRequest[],
-  isOver: () => boolean,
-) {
+async function withoutPause(root: string, requests: readonly Made[], isOver: () => boolean) {
   await Promise.all(
     requests.map(async (one) => {
       while (!isOver()) await send(root, one);
@@ -103,7 +93,7 @@ try {
     "event loop ms": round(ms),
   }));
   console.table(rows);
-  const worst = byCost.slice(0, AT_ONCE).map((one) => one.worst);
+  const worst = byCost.slice(0, AT_ONCE).map((one) => one.worst.make(BODY_BYTES));
   const waits = {
     quiet: await probe(apiRoot, async () => {}),
     [`${AT_ONCE} of the worst at once, every ${PAUSE_MS} ms`]: await probe(apiRoot, (isOver) =>
