@@ -8,7 +8,7 @@ import { fuzzEdge } from "../tests/attack/fuzz-edge.ts";
 
 const USAGE = "Usage: bun run fuzz answers|requests [--inputs 1000000] [--seed 1]";
 /** A million inputs need a short patience with those that are incomplete. */
-const LEAVE_MS = 30;
+const LEAVE_MS = 100;
 /** EX_USAGE of sysexits.h. */
 const EXIT_USAGE = 64;
 

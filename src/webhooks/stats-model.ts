@@ -78,8 +78,8 @@ const DEFAULT_SPAN_MS = 86_400_000;
 /** Contract 6.18: the most that is asked for at once. */
 const MAX_SPAN_DAYS = 31;
 const MAX_SPAN_MS = MAX_SPAN_DAYS * 86_400_000;
-/** The last day that whole steps may be rounded up to and still have a year of four digits. */
-const LAST_MS = Date.UTC(9999, 11, 31);
+/** 31 December 9999: whole steps are rounded up from it and still have a year of four digits. */
+const LAST_MS = 253_402_214_400_000;
 /** More points than any chart has pixels for. */
 const MAX_POINTS = 1_000;
 

@@ -123,7 +123,7 @@ const CORPUS: Corpus = {
   ],
 };
 
-const WORKERS = 96;
+const WORKERS = 48;
 /** A server that does not answer a sound request for so long hangs. */
 const HANG_MS = 30_000;
 const LOOK_EVERY = 2_000;

@@ -4,12 +4,12 @@ import { randomBytes } from "node:crypto";
 import { isBase64Url } from "../../../src/lib/base64.ts";
 
 test("what base64url makes of any bytes is its one spelling, and no other last character is", () => {
-  const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+  const alphabet = Array.from({ length: 128 }, (_, code) => String.fromCharCode(code));
   for (let length = 1; length <= 300; length++) {
     const bytes = randomBytes(length);
     const text = bytes.toString("base64url");
     expect(isBase64Url(text)).toBe(true);
-    const spellings = [...alphabet]
+    const spellings = alphabet
       .map((last) => text.slice(0, -1) + last)
       .filter((one) => Buffer.from(one, "base64url").equals(bytes));
     expect(spellings.filter(isBase64Url)).toEqual([text]);
