@@ -3,8 +3,8 @@
 import { exit } from "node:process";
 import { parseArgs } from "node:util";
 
-import { fuzzAnswers, type Broken } from "../tests/attack/fuzz-answers.ts";
-import { fuzzEdge } from "../tests/attack/fuzz-edge.ts";
+import { fuzzAnswers, type Broken } from "../tests/hostile/fuzz-answers.ts";
+import { fuzzEdge } from "../tests/hostile/fuzz-edge.ts";
 
 const USAGE = "Usage: bun run fuzz answers|requests [--inputs 1000000] [--seed 1]";
 /** A million inputs need a short patience with those that are incomplete. */

@@ -2,8 +2,8 @@
 // description, and how long others wait while one address sends twenty of the worst at once, again and again.
 import { availableParallelism } from "node:os";
 
-import { mainThreadMs } from "../../tests/support/thread-time.ts";
-import { worstRequests, type WorstRequest } from "../../tests/attack/worst-requests.ts";
+import { mainThreadMs } from "../../tests/hostile/thread-time.ts";
+import { worstRequests, type WorstRequest } from "../../tests/hostile/worst-requests.ts";
 import { startAuthRig } from "./auth-rig.ts";
 import { EDGE_PROBE } from "./edge-probe.ts";
 import { quantile } from "./http-load.ts";

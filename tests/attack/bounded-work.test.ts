@@ -5,8 +5,8 @@ import { ApiProcess } from "../support/api-process.ts";
 import { PASSWORD } from "../support/api.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
 import { addTenants, type Tenants } from "../support/tenants.ts";
-import { mainThreadMs } from "../support/thread-time.ts";
-import { worstRequests, type WorstRequest } from "./worst-requests.ts";
+import { mainThreadMs } from "../hostile/thread-time.ts";
+import { worstRequests, type WorstRequest } from "../hostile/worst-requests.ts";
 
 /*
  * Every route of the description gets the worst shapes of what it reads, small and large. What the event loop spends on

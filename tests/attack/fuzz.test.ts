@@ -4,8 +4,8 @@ import { randomBytes } from "node:crypto";
 import { ApiProcess } from "../support/api-process.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
 import { addTenants } from "../support/tenants.ts";
-import { fuzzAnswers } from "./fuzz-answers.ts";
-import { fuzzEdge } from "./fuzz-edge.ts";
+import { fuzzAnswers } from "../hostile/fuzz-answers.ts";
+import { fuzzEdge } from "../hostile/fuzz-edge.ts";
 
 /* A share of what `bun run fuzz` does with a million inputs, from seeds that stay the same. */
 

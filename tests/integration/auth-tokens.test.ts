@@ -224,8 +224,8 @@ describe("a request without a good token", () => {
       async () => {
         const token = await forge();
         // The last character of 256 bytes has four unused bits.
-        const other = { A: "B", Q: "R", g: "h", w: "x" }[token.at(-1) ?? ""];
-        return token.slice(0, -1) + other;
+        const last = { A: "B", Q: "R", g: "h", w: "x" }[token.at(-1) ?? ""];
+        return token.slice(0, -1) + last;
       },
     ],
     ["whose header is no JSON", async () => "AAAA.BBBB.CCCC"],
