@@ -16,7 +16,8 @@ import { trustAnswers } from "./http/trusted-answers.ts";
 import { errorFields } from "./lib/log.ts";
 import { wellKnown } from "./oauth/well-known.ts";
 import { OAUTH_ERRORS } from "./oauth/routes/answers.ts";
-import { EXCHANGE_PATH } from "./sso/routes.ts";
+import { AUTHORIZE_RETURN } from "./sso/places.ts";
+import { SSO_LEGS } from "./sso/routes.ts";
 
 export interface AppDeps extends ApiDeps {
   /** Store → a call that rejects while the store is away. */
@@ -32,8 +33,8 @@ export interface AppDeps extends ApiDeps {
 /** A store that takes longer is not ready; whoever asks has a deadline too. */
 const PING_TIMEOUT_MS = 2_000;
 
-/** GET of these has an effect, so that HEAD is none of their methods (contract 4). */
-const GET_HAS_EFFECT = new Set([...SIGN_OUT_PATHS, EXCHANGE_PATH]);
+/** GET of these has an effect, so that HEAD is none of their methods (contract 2.6). */
+const GET_HAS_EFFECT = new Set([...SIGN_OUT_PATHS, ...SSO_LEGS, AUTHORIZE_RETURN]);
 
 /** The whole process as one Elysia instance: what every request meets, the API, documents and pages. */
 export function createApp(deps: AppDeps) {
@@ -42,7 +43,16 @@ export function createApp(deps: AppDeps) {
   const answered = answerCounter(clock, countRequest);
   const app = new Elysia({ normalize: false })
     .use(
-      edge({ clock, log, limiter, trustedProxies, answered, looks: OAUTH_ERRORS, isStoreFailure }),
+      edge({
+        clock,
+        log,
+        limiter,
+        serverRoot,
+        trustedProxies,
+        answered,
+        looks: OAUTH_ERRORS,
+        isStoreFailure,
+      }),
     )
     .use(apiRoutes(deps))
     .use(wellKnown(deps.keys, serverRoot))

@@ -24,6 +24,7 @@ export interface AuthRig {
   readonly config: Config;
   /** `{server_root}` of the API. */
   readonly apiRoot: string;
+  readonly apiPid: number;
   readonly bareRoot: string;
   /** Who may sign in, with BENCH_PASSWORD. */
   readonly emails: readonly string[];
@@ -70,6 +71,7 @@ export async function startAuthRig(users: number): Promise<AuthRig> {
       db,
       config,
       apiRoot: config.serverRoot,
+      apiPid: apiProcess.pid ?? 0,
       bareRoot,
       emails,
       cpuMs: () => ({ api: cpuMs(apiProcess.pid), postgres: postgresCpuMs(folder) }),

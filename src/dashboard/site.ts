@@ -38,11 +38,10 @@ export function dashboardSite(bundle: Bundle = () => bundleForBrowser(ENTRY)) {
       building = undefined;
       throw error;
     }));
-  const respond = async ({ request }: { request: Request }) => {
-    const { pathname } = new URL(request.url);
+  const respond = async ({ request, path }: { request: Request; path: string }) => {
     const assets = await built();
-    if (!pathname.startsWith(ASSETS)) return page(assets);
-    const asset = assets.get(pathname.slice(ASSETS.length));
+    if (!path.startsWith(ASSETS)) return page(assets);
+    const asset = assets.get(path.slice(ASSETS.length));
     if (asset === undefined) throw new Problem("not_found");
     return file(asset, request);
   };

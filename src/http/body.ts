@@ -10,10 +10,16 @@ export async function readBody(request: Request, limit: number): Promise<Uint8Ar
   if (declared > limit) throw new Problem("payload_too_large");
   const chunks: Uint8Array[] = [];
   let size = 0;
-  for await (const chunk of request.body) {
-    size += chunk.byteLength;
-    if (size > limit) throw new Problem("payload_too_large");
-    chunks.push(chunk);
+  try {
+    for await (const chunk of request.body) {
+      size += chunk.byteLength;
+      if (size > limit) throw new Problem("payload_too_large");
+      chunks.push(chunk);
+    }
+  } catch (error) {
+    if (error instanceof Problem) throw error;
+    // The client has left or sent what is no HTTP, and the connection is closed: nothing of ours has failed.
+    throw new Problem("invalid_json", { message: "The request body ended early." });
   }
   const [first] = chunks;
   return chunks.length === 1 && first !== undefined ? first : Buffer.concat(chunks);

@@ -7,8 +7,10 @@ import { BASE_PATH } from "./base-path.ts";
 import { BODY_LIMIT, isJson, readBody } from "./body.ts";
 import type { Call } from "./call.ts";
 import { exchangeOf, signedIn, type Exchange, type Schemas } from "./exchange.ts";
-import { parseJson, readQuery } from "./fields.ts";
+import { readQuery } from "./fields.ts";
 import { refuseFaults, runRules } from "./judge.ts";
+import { parseJson } from "./json.ts";
+import { queryOf } from "./parameters.ts";
 import type { FieldRules } from "./rules.ts";
 import type { Principal } from "./principal.ts";
 
@@ -44,7 +46,7 @@ export interface CheckContext extends Fields {
 export function checks(authenticator: Authenticator) {
   return new Elysia({ name: "checks" }).macro({
     access: (access: Access) => {
-      const declared = declaration();
+      const declared = declaration(BODY_LIMIT);
       return {
         introspect: declared.read,
         detail: { security: [{ bearer: [] }] },
@@ -64,11 +66,10 @@ export function checks(authenticator: Authenticator) {
     // `true`, because Elysia takes an empty object for a macro that is switched off.
     public: (asked: true | PublicOptions) => {
       const options = asked === true ? {} : asked;
-      const declared = declaration();
+      const declared = declaration(options.bodyLimit ?? BODY_LIMIT);
       return {
         introspect: declared.read,
-        parse: ({ request }: Pick<CheckContext, "request">) =>
-          readPublic(request, options, declared.of()),
+        parse: ({ request }: Pick<CheckContext, "request">) => readPublic(request, declared.of()),
         async transform(context: CheckContext) {
           const { request, params } = context;
           const exchange = exchangeOf(request);
@@ -114,15 +115,18 @@ interface Fields {
 interface Declared extends Schemas {
   readonly emptyBody: boolean;
   readonly uncounted: boolean;
+  /** In bytes. */
+  readonly bodyLimit: number;
 }
 
 /** What the route that a macro stands in declares besides: Elysia shows it to `introspect` when the route is made. */
-function declaration() {
+function declaration(bodyLimit: number) {
   let declared: Declared = {
     body: undefined,
     query: undefined,
     emptyBody: false,
     uncounted: false,
+    bodyLimit,
   };
   return {
     read: ({ body, query, emptyBody, uncounted }: Introspected) => {
@@ -131,6 +135,7 @@ function declaration() {
         query: TypeGuard.IsObject(query) ? query : undefined,
         emptyBody: emptyBody === true,
         uncounted: uncounted === true,
+        bodyLimit,
       };
     },
     of: () => declared,
@@ -155,14 +160,10 @@ async function readRaw(request: Request, limit: number): Promise<Uint8Array> {
   }
 }
 
-async function readPublic(
-  request: Request,
-  { bodyLimit = BODY_LIMIT }: PublicOptions,
-  declared: Declared,
-): Promise<Uint8Array> {
+async function readPublic(request: Request, declared: Declared): Promise<Uint8Array> {
   const exchange = exchangeOf(request);
   await countAddress(exchange, declared);
-  return (exchange.raw = await readBody(request, bodyLimit));
+  return (exchange.raw = await readBody(request, declared.bodyLimit));
 }
 
 async function countAddress({ meter, call }: Exchange, { uncounted }: Declared): Promise<void> {
@@ -212,16 +213,16 @@ function readFields(request: Request, exchange: Exchange, declared: Declared): F
 }
 
 /** The body as JSON; whether it is what the schema asks for is for the validation to say. */
-function readJson({ call, raw }: Exchange, { body, emptyBody }: Declared): unknown {
+function readJson({ call, raw }: Exchange, { body, emptyBody, bodyLimit }: Declared): unknown {
   // RFC 9110, 9.3.5: what comes with a GET or a DELETE means nothing.
   if (body === undefined) return undefined;
   if (raw.byteLength === 0 && (emptyBody || isNothing(body))) return {};
   if (!isJson(call.headers)) throw new Problem("unsupported_media_type");
-  return parseJson(raw);
+  return parseJson(raw, bodyLimit);
 }
 
 function readParameters(request: Request, { query }: Declared): Record<string, unknown> {
-  return query === undefined ? {} : readQuery(query, new URL(request.url).searchParams);
+  return query === undefined ? {} : readQuery(query, queryOf(request));
 }
 
 /** Whether a route takes no fields at all. */

@@ -12,6 +12,8 @@ import type { RateLimiter } from "./rate-limit.ts";
 interface EdgeOptions {
   readonly clock: Clock;
   readonly log: Log;
+  /** What browsers know this service by. */
+  readonly serverRoot: string;
   /** Networks whose `X-Forwarded-For` counts. */
   readonly trustedProxies: readonly string[];
   /** Absent with `RATE_LIMITS=off`. */
@@ -27,14 +29,16 @@ export function edge(options: EdgeOptions) {
   const {
     clock,
     log,
+    serverRoot,
     trustedProxies,
     limiter,
     looks,
     isStoreFailure,
     answered = () => {},
   } = options;
+  const isSecure = serverRoot.startsWith("https:");
   return new Elysia({ name: "edge" })
-    .use(exchange({ clock, isProxy: proxyTest(trustedProxies), limiter }))
+    .use(exchange({ clock, isSecure, isProxy: proxyTest(trustedProxies), limiter }))
     .use(errors({ log, looks, answered, isStoreFailure }))
     .onAfterHandle({ as: "global" }, ({ request, route, responseValue, set }) => {
       refuseUnchecked(request, route);

@@ -2,7 +2,9 @@ import type { TObject, TSchema } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 
 import type { Clock } from "../lib/clock.ts";
+import { Problem } from "../lib/problem.ts";
 import { readCall, type Call } from "./call.ts";
+import { hasOneHost } from "./host.ts";
 import type { Caller, Principal } from "./principal.ts";
 import { Meter, type RateLimiter } from "./rate-limit.ts";
 import type { FieldRules } from "./rules.ts";
@@ -49,15 +51,20 @@ export function signedIn({ call, principal }: Exchange): Pick<Caller, keyof Call
   return { call, principal };
 }
 
+/** RFC 6797. It names this host alone: what else is under its domain is not ours to decide. */
+const HSTS = "max-age=31536000";
+
 interface ExchangeOptions {
   readonly clock: Clock;
+  /** Whether browsers come by https. */
+  readonly isSecure: boolean;
   readonly isProxy: (address: string) => boolean;
   /** Absent with `RATE_LIMITS=off`. */
   readonly limiter: RateLimiter | undefined;
 }
 
-/** Begins the exchange of each request and gives every answer the headers that all of them have (contract 2.6). */
-export function exchange({ clock, isProxy, limiter }: ExchangeOptions) {
+/** Begins the exchange of each request and gives every answer the headers that all of them have (contract 2.8). */
+export function exchange({ clock, isSecure, isProxy, limiter }: ExchangeOptions) {
   return new Elysia({ name: "exchange" }).onRequest(({ request, server, set }) => {
     const peer = server?.requestIP(request)?.address ?? "127.0.0.1";
     const call = readCall(request.headers, peer, isProxy);
@@ -77,5 +84,7 @@ export function exchange({ clock, isProxy, limiter }: ExchangeOptions) {
     // Most answers carry a tenant's data and several a secret, so none may be stored unless it says otherwise.
     set.headers["cache-control"] = "no-store";
     set.headers["x-content-type-options"] = "nosniff";
+    if (isSecure) set.headers["strict-transport-security"] = HSTS;
+    if (!hasOneHost(request)) throw new Problem("invalid_host");
   });
 }

@@ -1,7 +1,8 @@
 import { Type, type Static, type TObject, type TSchema, type TUnsafe } from "@sinclair/typebox";
 import { TypeCompiler, type TypeCheck, type ValueError } from "@sinclair/typebox/compiler";
 
-import { Problem, type FieldErrors } from "../lib/problem.ts";
+import { invalid, type FieldErrors } from "../lib/problem.ts";
+import { MAX_PARAMETERS, readParameters } from "./parameters.ts";
 
 const compiled = new WeakMap<TSchema, TypeCheck<TSchema>>();
 
@@ -64,17 +65,43 @@ export function examineUnder<T extends TSchema>(
   return { ...examined, faults: Object.fromEntries(faults) };
 }
 
-/** The value without the parts at these JSON pointers. */
-function without(value: unknown, paths: ReadonlySet<string>, path = ""): unknown {
-  if (paths.has(path)) return undefined;
-  if (typeof value !== "object" || value === null) return value;
-  if (Array.isArray(value)) return value.map((one, i) => without(one, paths, `${path}/${i}`));
-  return Object.fromEntries(
-    Object.entries(value).map(([name, one]) => {
-      const pointer = `${path}/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`;
-      return [name, without(one, paths, pointer)];
-    }),
-  );
+/** The parts that have a fault, or have parts that do. It is no deeper than the schema, however deep the value is. */
+type Faulty = Map<string, Faulty | "whole">;
+
+/** The value without the parts at these JSON pointers. What has no fault is taken over unseen. */
+function without(value: unknown, pointers: ReadonlySet<string>): unknown {
+  if (pointers.has("")) return undefined;
+  const root: Faulty = new Map();
+  for (const pointer of pointers) {
+    const names = pointer.slice(1).split("/").map(unescaped);
+    const last = names.pop() ?? "";
+    let part: Faulty | undefined = root;
+    for (const name of names) part = partOf(part, name);
+    part?.set(last, "whole");
+  }
+  return soundOf(value, root);
+}
+
+/** Undefined below what is at fault as a whole. */
+function partOf(faulty: Faulty | undefined, name: string): Faulty | undefined {
+  const known = faulty?.get(name);
+  if (known !== undefined) return known === "whole" ? undefined : known;
+  const part: Faulty = new Map();
+  faulty?.set(name, part);
+  return part;
+}
+
+/** RFC 6901, 4. */
+function unescaped(step: string): string {
+  return step.includes("~") ? step.replaceAll("~1", "/").replaceAll("~0", "~") : step;
+}
+
+function soundOf(value: unknown, faulty: Faulty | "whole" | undefined): unknown {
+  if (faulty === "whole") return undefined;
+  if (faulty === undefined || typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) return value.map((one, i) => soundOf(one, faulty.get(String(i))));
+  const fields = Object.entries(value);
+  return Object.fromEntries(fields.map(([name, one]) => [name, soundOf(one, faulty.get(name))]));
 }
 
 /** A schema may carry `explain`: the sentence for people, where the general one would not help. */
@@ -113,15 +140,19 @@ function lowerFirst(text: string): string {
 
 /**
  * Reads the parameters that the schema knows: integers are converted, an unknown parameter is ignored, a repeated one is
- * a list, which no schema of a parameter takes; where the schema says `repeatable` it counts as absent.
+ * a list, which no schema of a parameter takes; where the schema says `repeatable` it counts as absent. More than the
+ * cap are a 422.
  */
-export function readQuery(schema: TObject, search: URLSearchParams): Record<string, unknown> {
+export function readQuery(schema: TObject, query: string): Record<string, unknown> {
+  const given = readParameters(query);
+  if (given === undefined)
+    throw invalid({ query: [`must have at most ${MAX_PARAMETERS} parameters`] });
   const value: Record<string, unknown> = {};
   for (const [name, property] of Object.entries(schema.properties)) {
-    const given = search.getAll(name);
-    const [text] = given;
-    if (given.length > 1 && !property["repeatable"]) value[name] = given;
-    else if (given.length === 1 && text !== undefined) value[name] = valueOf(property, text);
+    const [text, ...more] = given.get(name) ?? [];
+    if (text === undefined) continue;
+    if (more.length === 0) value[name] = valueOf(property, text);
+    else if (!property["repeatable"]) value[name] = [text, ...more];
   }
   return value;
 }
@@ -146,17 +177,6 @@ function valueOf({ type, format }: TSchema, text: string): unknown {
 
 function toInteger(text: string): unknown {
   return /^-?\d{1,15}$/.test(text) ? Number(text) : text;
-}
-
-const utf8 = new TextDecoder("utf-8", { fatal: true });
-
-/** Bytes → JSON value. Invalid UTF-8 and malformed JSON are the same 400; of duplicate keys the last wins. */
-export function parseJson(raw: Uint8Array): unknown {
-  try {
-    return JSON.parse(utf8.decode(raw));
-  } catch {
-    throw new Problem("invalid_json");
-  }
 }
 
 /**

@@ -180,7 +180,7 @@ export async function checkNewWebhookUrl(
   const signal = AbortSignal.timeout(boundMs);
   const resolution = await resolveChecked(check.target.host, policy, { lookup, signal });
   if (resolution.kind !== "refused") return check;
-  return blocked(`must lead to a public address, but ${resolution.reason}`);
+  return blocked();
 }
 
 export async function systemLookup(host: string): Promise<readonly string[]> {
@@ -194,13 +194,12 @@ function checkHost(url: URL, policy: EgressPolicy): UrlCheck {
   const host = bracketed ? url.hostname.slice(1, -1) : url.hostname.replace(/\.$/, "");
   const isLiteral = bracketed || isIPv4(host);
   if (isLiteral) {
-    const refusal = addressRefusal(host, policy);
-    if (refusal !== undefined) return blocked(`must lead to a public address, but ${refusal}`);
+    if (addressRefusal(host, policy) !== undefined) return blocked();
   } else if (host.length > MAX_NAME_CHARS || !host.split(".").every((label) => LABEL.test(label))) {
     return invalid("must contain a valid host name");
   } else if (/(^|\.)localhost$/.test(host) && !allowsLoopback(policy)) {
     // RFC 6761, 6.3: these names are loopback, whatever a resolver says.
-    return blocked(`must lead to a public address, but ${host} is this machine`);
+    return blocked();
   }
   const secure = url.protocol === "https:";
   const ownPort = secure ? 443 : 80;
@@ -258,6 +257,7 @@ function invalid(reason: string): UrlRefusal {
   return { kind: "refused", code: "invalid_url", reason };
 }
 
-function blocked(reason: string): UrlRefusal {
-  return { kind: "refused", code: "blocked_address", reason };
+/** It does not say where a name leads: whoever asks could map the inside of our network by it. */
+function blocked(): UrlRefusal {
+  return { kind: "refused", code: "blocked_address", reason: "must lead to a public address" };
 }

@@ -1,6 +1,8 @@
 import type { Clock } from "./clock.ts";
 import { Metrics } from "./metrics.ts";
 
+/** No parser of URLs throws here at what somebody writes into `Host`. */
+const METRICS_URL = /^(?:https?:\/\/[^/?#]*)?\/metrics(?:[?#]|$)/;
 const PING_TIMEOUT_MS = 1_000;
 
 /** The metrics of every process: whether it reaches its stores, and what it takes up. */
@@ -59,7 +61,7 @@ export function serveMetrics(metrics: Metrics, port: number): { port: number; st
     hostname: "127.0.0.1",
     port,
     async fetch(request) {
-      if (new URL(request.url).pathname !== "/metrics")
+      if (!METRICS_URL.test(request.url))
         return new Response("Not found: the metrics are at /metrics.\n", { status: 404 });
       if (request.method !== "GET" && request.method !== "HEAD")
         return new Response(null, { status: 405, headers: { Allow: "GET, HEAD" } });

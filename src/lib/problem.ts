@@ -4,6 +4,7 @@
  */
 const PROBLEMS = {
   invalid_json: [400, "The request body is not valid JSON."],
+  invalid_host: [400, "The request needs one Host header, with a name or an address."],
   invalid_code: [400, "The code is invalid, expired or already used."],
   unauthenticated: [401, "Unauthenticated."],
   invalid_credentials: [401, "These credentials do not match our records."],

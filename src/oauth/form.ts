@@ -1,20 +1,32 @@
+import { MAX_PARAMETERS, readParameters, type Parameters } from "../http/parameters.ts";
 import { OAuthError } from "./oauth-error.ts";
 
+const ESCAPES = /(?:%[0-9a-f]{2})+/gi;
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
 /** Parameters of a form or a query. RFC 6749, 3.1: one without a value is absent, none may be repeated. */
 export class Params {
-  readonly #values: URLSearchParams;
+  readonly #values: Parameters;
 
-  constructor(values: URLSearchParams) {
+  /** Throws `invalid_request` if there are too many. */
+  constructor(text: string) {
+    const values = readParameters(text);
+    if (values === undefined)
+      throw new OAuthError("invalid_request", `More than ${MAX_PARAMETERS} parameters are given.`);
     this.#values = values;
   }
 
   /** Throws `invalid_request` if the parameter is given twice. */
   one(name: string): string | undefined {
-    const [value, ...more] = this.#values.getAll(name);
+    const [value, ...more] = this.#values.get(name) ?? [];
     if (more.length > 0) throw new OAuthError("invalid_request", `${name} is given twice.`);
     return value === "" ? undefined : value;
+  }
+
+  /** The value as it was given, an empty one too; undefined where it is not one. */
+  asGiven(name: string): string | undefined {
+    const [value, ...more] = this.#values.get(name) ?? [];
+    return more.length > 0 ? undefined : value;
   }
 
   required(name: string): string {
@@ -24,7 +36,7 @@ export class Params {
   }
 
   refuseRepeated(): void {
-    for (const name of new Set(this.#values.keys())) this.one(name);
+    for (const name of this.#values.keys()) this.one(name);
   }
 }
 
@@ -32,19 +44,19 @@ export class Params {
 export function readForm(headers: Headers, raw: Uint8Array): Params {
   const [type = ""] = (headers.get("content-type") ?? "").split(";");
   // An empty body without a type counts as a form without parameters.
-  if (raw.byteLength === 0 && type === "") return new Params(new URLSearchParams());
+  if (raw.byteLength === 0 && type === "") return new Params("");
   if (type.trim().toLowerCase() !== "application/x-www-form-urlencoded")
     throw new OAuthError("invalid_request", "The body must be application/x-www-form-urlencoded.");
+  return new Params(decodable(raw));
+}
+
+/** The text of a form. URLSearchParams replaces broken UTF-8 behind percent signs; here it is an error. */
+function decodable(raw: Uint8Array): string {
   try {
-    return new Params(new URLSearchParams(decodable(utf8.decode(raw))));
+    const text = utf8.decode(raw);
+    for (const [run] of text.matchAll(ESCAPES)) decodeURIComponent(run);
+    return text;
   } catch {
     throw new OAuthError("invalid_request", "The body is no form in UTF-8.");
   }
-}
-
-/** URLSearchParams replaces broken UTF-8 behind percent signs; here it is an error. */
-function decodable(text: string): string {
-  const escapes = /(?:%[0-9a-f]{2})+/gi;
-  for (const [run] of text.matchAll(escapes)) decodeURIComponent(run);
-  return text;
 }

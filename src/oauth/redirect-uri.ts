@@ -1,5 +1,7 @@
 /** Printable ASCII, but for characters that browsers and parsers read in more than one way. */
 const PLAIN = /^[!$%&'()*+,\-./0-9:;=?@A-Z[\]_a-z~]+$/;
+/** A name of DNS or an address: what URL parsers let pass beyond it, such as `a;b`, means something where it is put later. */
+const ORIGIN = /^https:\/\/(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i;
 const HTTP_LOOPBACK = /^http:\/\/(127\.0\.0\.1|\[::1\]|localhost)(?::(\d{1,5}))?([/?].*)?$/;
 /** RFC 8252, 7.1: a domain of the app's in reverse, so there is a dot in it; `javascript` and `data` have none. */
 const PRIVATE_USE = /^[a-z][a-z0-9+-]*(\.[a-z0-9+-]+)+:\//i;
@@ -12,9 +14,14 @@ export function isRegistrable(uri: string): boolean {
     return false;
   const { username, password, protocol } = new URL(uri);
   if (username !== "" || password !== "") return false;
-  if (protocol === "https:") return /^https:\/\/[^/?@]+(?:[/?]|$)/.test(uri);
+  if (protocol === "https:") return isHttpsOrigin(/^https:\/\/[^/?]+/.exec(uri)?.[0] ?? "");
   if (protocol === "http:") return HTTP_LOOPBACK.test(uri);
   return PRIVATE_USE.test(uri);
+}
+
+/** Whether the text is an origin of https and nothing else, so that it may stand in a header. */
+export function isHttpsOrigin(text: string): boolean {
+  return ORIGIN.test(text);
 }
 
 /**
@@ -39,8 +46,17 @@ export function withParams(uri: string, params: Readonly<Record<string, string |
   return `${uri}${uri.includes("?") ? "&" : "?"}${new URLSearchParams(given).toString()}`;
 }
 
-/** The URI as a source of a content security policy: its origin, or the scheme of an app. */
+/** Where the URI leads, for people: its origin, or the scheme of an app. */
 export function placeOf(uri: string): string {
   const { origin, protocol } = new URL(uri);
   return protocol === "https:" || protocol === "http:" ? origin : protocol;
+}
+
+/**
+ * What a form may lead to in a content security policy besides https, which it may as a whole: many clients lead on from
+ * their callback to another host. Only loopback addresses and schemes are named, which hold no letter of a policy's own.
+ */
+export function formTargetsOf(uri: string): string {
+  const place = placeOf(uri);
+  return place.startsWith("https:") ? "https:" : `https: ${place}`;
 }

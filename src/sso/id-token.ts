@@ -1,5 +1,6 @@
 import { errors, jwtVerify, type JWTPayload, type JWTVerifyGetKey } from "jose";
 
+import { isBase64Url } from "../lib/base64.ts";
 import { equalInConstantTime } from "../lib/secret-box.ts";
 import type { RefusalReason } from "./model.ts";
 import { SsoRefusal } from "./refusal.ts";
@@ -54,6 +55,7 @@ export function readEmail(
 }
 
 async function verifySignature(token: string, expected: Expected): Promise<JWTPayload> {
+  if (!token.split(".").every(isBase64Url)) throw new SsoRefusal("malformed_id_token");
   try {
     const { payload } = await jwtVerify(token, expected.keyFor, {
       issuer: expected.issuer,

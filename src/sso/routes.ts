@@ -23,9 +23,11 @@ interface SsoRouteDeps extends LegRouteDeps, ConnectionRouteDeps {
 }
 
 const PREFIX = `${BASE_PATH}/auth/sso`;
+const REDIRECT = "/redirect";
+const CALLBACK = "/callback/:connection";
 const EXCHANGE = "/exchange";
-/** The GET that uses a one-time code up: a HEAD of it must not. */
-export const EXCHANGE_PATH = `${PREFIX}${EXCHANGE}`;
+/** The GETs that make a state, use it up and use a one-time code up: a HEAD of them must not. */
+export const SSO_LEGS = [REDIRECT, CALLBACK, EXCHANGE].map((leg) => PREFIX + leg);
 
 /** See contract 4.13. */
 export function ssoRoutes(deps: SsoRouteDeps) {
@@ -39,7 +41,7 @@ export function ssoRoutes(deps: SsoRouteDeps) {
 function departureRoute(deps: LegRouteDeps) {
   const browserSecret = browserCookie(deps.config);
   return new Elysia({ prefix: PREFIX, tags: ["Sign-in"] }).use(deps.checks).get(
-    "/redirect",
+    REDIRECT,
     async ({ query, call, set }) => {
       const known = browserSecret.read(call.headers);
       const { location, browser } = await beginSso(deps, { query, known }, call);
@@ -67,7 +69,7 @@ function returnRoutes(deps: LegRouteDeps) {
   return new Elysia({ prefix: PREFIX, tags: ["Sign-in"] })
     .use(deps.checks)
     .get(
-      "/callback/:connection",
+      CALLBACK,
       async ({ params, query, call, set }) => {
         const browser = browserSecret.read(call.headers);
         const answered = { connectionId: params.connection, query, browser };

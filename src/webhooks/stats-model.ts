@@ -75,6 +75,11 @@ const MAX_STEP_S = 86_400;
 const STEP_S = BUCKET_MS / 1000;
 const DEFAULT_STEP_S = 3_600;
 const DEFAULT_SPAN_MS = 86_400_000;
+/** Contract 6.18: the most that is asked for at once. */
+const MAX_SPAN_DAYS = 31;
+const MAX_SPAN_MS = MAX_SPAN_DAYS * 86_400_000;
+/** 31 December 9999: whole steps are rounded up from it and still have a year of four digits. */
+const LAST_MS = 253_402_214_400_000;
 /** More points than any chart has pixels for. */
 const MAX_POINTS = 1_000;
 
@@ -127,8 +132,8 @@ function askedRange(query: SoundParts<StatsQuery>, now: Date): Partial<Range> {
     "since" in query ? parseInstant(query.since) : until && addMs(until, -DEFAULT_SPAN_MS);
   const step = "step" in query ? query.step : DEFAULT_STEP_S;
   return {
-    ...(until && { until }),
     // Nothing is older, and neither ULIDs nor Postgres know the years that an instant may be written with.
+    ...(until && { until: fromMs(Math.min(until.getTime(), LAST_MS)) }),
     ...(asked && { since: fromMs(Math.max(asked.getTime(), 0)) }),
     ...(step !== undefined && { stepMs: step * 1000 }),
   };
@@ -145,9 +150,11 @@ export function statsFaults(query: SoundParts<StatsQuery>, now: Date): FieldFaul
   if (since === undefined || until === undefined) return {};
   const whole = stepMs === undefined ? undefined : wholeSteps({ since, until, stepMs });
   const points = whole && (whole.until.getTime() - whole.since.getTime()) / whole.stepMs;
+  const isLong = until.getTime() - since.getTime() > MAX_SPAN_MS;
+  const tooLong = isLong ? `must be at most ${MAX_SPAN_DAYS} days before until` : undefined;
   const isTooFine = points !== undefined && points > MAX_POINTS;
   return {
-    since: since >= until ? "must be earlier than until" : undefined,
+    since: since >= until ? "must be earlier than until" : tooLong,
     step: isTooFine ? `must leave at most ${MAX_POINTS} points between since and until` : undefined,
   };
 }

@@ -219,6 +219,15 @@ describe("a request without a good token", () => {
       "whose claims are no object",
       async () => `${encode({ alg: "RS256", kid: signing.kid })}.${encode([])}.AAAA`,
     ],
+    [
+      "whose signature is spelled in another way",
+      async () => {
+        const token = await forge();
+        // The last character of 256 bytes has four unused bits.
+        const last = { A: "B", Q: "R", g: "h", w: "x" }[token.at(-1) ?? ""];
+        return token.slice(0, -1) + last;
+      },
+    ],
     ["whose header is no JSON", async () => "AAAA.BBBB.CCCC"],
   ];
 

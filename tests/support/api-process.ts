@@ -56,6 +56,10 @@ export class ApiProcess {
     return [status, api.#said];
   }
 
+  get pid(): number {
+    return this.#child.pid ?? 0;
+  }
+
   get said(): string {
     return this.#said;
   }

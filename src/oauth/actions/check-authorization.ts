@@ -30,19 +30,19 @@ export type CheckedAuthorization =
 /** Checks the client and its redirect URI first: until both are good there is no place to send an error to. */
 export async function checkAuthorization(
   deps: Pick<OAuthDeps, "db">,
-  search: URLSearchParams,
+  query: string,
 ): Promise<CheckedAuthorization> {
-  const params = new Params(search);
+  const params = new Params(query);
   const origin = await findOrigin(deps, params);
   if (typeof origin === "string") return { kind: "shown", message: origin };
   const { redirectUri } = origin;
-  const [state, ...more] = search.getAll("state");
+  const state = params.asGiven("state");
   try {
     const authorization = { ...origin, state, ...readRequest(params, origin.client) };
     return { kind: "good", authorization };
   } catch (error) {
     if (!(error instanceof OAuthError)) throw error;
-    return { kind: "returned", redirectUri, state: more.length === 0 ? state : undefined, error };
+    return { kind: "returned", redirectUri, state, error };
   }
 }
 

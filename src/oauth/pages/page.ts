@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 
 import type { Branding } from "../queries/clients.ts";
-import { placeOf } from "../redirect-uri.ts";
+import { formTargetsOf } from "../redirect-uri.ts";
 import { html, type Html } from "./html.ts";
 import { logoOf, styleSheet } from "./theme.ts";
 
@@ -64,13 +64,10 @@ function document({ branding, title, body, goesOnTo }: PageContent, nonce: strin
   </html> `;
 }
 
-/**
- * Browsers hold a form to its policy through the redirects that answer it, so the client's own place is in it, and
- * https as a whole: many clients lead on from their callback to another host.
- */
+/** Browsers hold a form to its policy through the redirects that answer it, so the client's own place is in it. */
 function contentSecurityPolicy({ branding, redirectUri }: PageContent, nonce: string): string {
   const logo = logoOf(branding);
-  const targets = redirectUri === undefined ? "'none'" : `'self' https: ${placeOf(redirectUri)}`;
+  const targets = redirectUri === undefined ? "'none'" : `'self' ${formTargetsOf(redirectUri)}`;
   return [
     "default-src 'none'",
     `style-src 'nonce-${nonce}'`,

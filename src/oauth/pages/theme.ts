@@ -1,4 +1,5 @@
 import type { Branding } from "../queries/clients.ts";
+import { isHttpsOrigin } from "../redirect-uri.ts";
 import { Html } from "./html.ts";
 
 const DEFAULT_COLOR = "#1f4fd8";
@@ -19,11 +20,11 @@ export function inkOn(color: string): "#000000" | "#ffffff" {
   return 1.05 / (luminance + 0.05) >= (luminance + 0.05) / 0.05 ? "#ffffff" : "#000000";
 }
 
-/** The tenant's logo, if it has an https address. */
+/** The tenant's logo, if it has an https address whose origin may stand in a policy. */
 export function logoOf({ logoUrl }: Branding): { src: string; origin: string } | undefined {
   if (logoUrl === null || !URL.canParse(logoUrl)) return undefined;
-  const { href, origin, protocol } = new URL(logoUrl);
-  return protocol === "https:" ? { src: href, origin } : undefined;
+  const { href, origin } = new URL(logoUrl);
+  return isHttpsOrigin(origin) ? { src: href, origin } : undefined;
 }
 
 /** Light or dark by the reader's own setting; the tenant's colour is on the button and the edge only. */

@@ -6,6 +6,7 @@ import { authorizePlace } from "../../sso/places.ts";
 import { PAGE_TTL_MS, signInByProvider } from "../actions/authorize.ts";
 import { checkAuthorization } from "../actions/check-authorization.ts";
 import type { OAuthDeps } from "../actions/deps.ts";
+import { Params } from "../form.ts";
 import { failurePage } from "../pages/failure.ts";
 import { departurePage } from "../pages/sign-in.ts";
 import { openTicket, sealTicket, type BrowserCookie } from "../ticket.ts";
@@ -23,7 +24,7 @@ export interface ProviderDeps extends OAuthDeps, SsoDeps {
 /** A browser at one of our pages. */
 export interface PageVisit {
   readonly call: Call;
-  readonly url: URL;
+  readonly query: string;
 }
 
 const UNKNOWN = "There is no single sign-on for this address. Sign in with your password.";
@@ -58,21 +59,23 @@ export async function leaveForProvider(
 /** `GET /oauth/authorize/sso`. */
 export async function returnFromProvider(
   deps: ProviderDeps & { readonly cookie: BrowserCookie },
-  { call, url }: PageVisit,
+  visit: PageVisit,
 ): Promise<Response> {
+  const { call } = visit;
+  const params = new Params(visit.query);
   const browser = deps.cookie.read(call.headers);
-  const opened = browser && openTicket(deps, browser, url.searchParams.get("ticket") ?? "");
+  const opened = browser && openTicket(deps, browser, params.one("ticket") ?? "");
   const verifier = opened ? opened.ticket.verifier : undefined;
   if (!browser || !opened || verifier === undefined) return failurePage(STALE, { status: 400 });
   const { query } = opened.ticket;
-  const checked = await checkAuthorization(deps, new URLSearchParams(query));
+  const checked = await checkAuthorization(deps, query);
   if (checked.kind !== "good") return turnAway(deps, checked);
   const { authorization } = checked;
   const asked = { browser, query, authorization, email: undefined };
   if (opened.isExpired) return again(deps, asked, EXPIRED);
-  const code = url.searchParams.get("code");
+  const code = params.one("code");
   const signedIn =
-    code === null
+    code === undefined
       ? undefined
       : await signInByProvider(deps, authorization, { code, verifier, call });
   if (signedIn === undefined) return again(deps, asked, { status: 400, problem: REFUSED });

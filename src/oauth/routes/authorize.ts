@@ -2,6 +2,7 @@ import { Elysia } from "elysia";
 
 import type { Checks } from "../../http/checks.ts";
 import type { Call } from "../../http/call.ts";
+import { queryOf } from "../../http/parameters.ts";
 import { AUTHORIZE_RETURN } from "../../sso/places.ts";
 import { denyConsent, grantConsent, PAGE_TTL_MS, signInAtPage } from "../actions/authorize.ts";
 import { checkAuthorization, type Authorization } from "../actions/check-authorization.ts";
@@ -45,7 +46,7 @@ export function authorizeRoutes(oauth: AuthorizeDeps) {
     .use(oauth.checks)
     .get(
       "/oauth/authorize",
-      ({ call, request }) => begin(deps, { call, url: new URL(request.url) }),
+      ({ call, request }) => begin(deps, { call, query: queryOf(request) }),
       {
         public: true,
         detail: AUTHORIZE_DETAIL,
@@ -57,16 +58,15 @@ export function authorizeRoutes(oauth: AuthorizeDeps) {
     })
     .get(
       AUTHORIZE_RETURN,
-      ({ call, request }) => returnFromProvider(deps, { call, url: new URL(request.url) }),
+      ({ call, request }) => returnFromProvider(deps, { call, query: queryOf(request) }),
       { public: true, detail: AUTHORIZE_RETURN_DETAIL },
     );
 }
 
-async function begin(deps: PageDeps, { call, url }: PageVisit): Promise<Response> {
-  const checked = await checkAuthorization(deps, url.searchParams);
+async function begin(deps: PageDeps, { call, query }: PageVisit): Promise<Response> {
+  const checked = await checkAuthorization(deps, query);
   if (checked.kind !== "good") return turnAway(deps, checked, 302);
   const browser = deps.cookie.read(call.headers) ?? newBrowser();
-  const query = url.searchParams.toString();
   const ticket = sealTicket(deps, browser, { query, signedIn: null, ttlMs: PAGE_TTL_MS });
   const headers = { "Set-Cookie": deps.cookie.write(browser) };
   return signInPage({ authorization: checked.authorization, ticket }, { status: 200, headers });
@@ -95,7 +95,7 @@ async function proceed(deps: PageDeps, { call, raw }: SentForm): Promise<Respons
   const opened = browser && openTicket(deps, browser, form.required("ticket"));
   if (!browser || !opened) return failurePage(STALE, { status: 400 });
   const { ticket, isExpired } = opened;
-  const checked = await checkAuthorization(deps, new URLSearchParams(ticket.query));
+  const checked = await checkAuthorization(deps, ticket.query);
   if (checked.kind !== "good") return turnAway(deps, checked);
   const step = { call, form, browser, ticket, authorization: checked.authorization };
   // Whoever fills the form in without its buttons has one thing to do there before anything is signed in.

@@ -61,6 +61,7 @@ describe("the dashboard's files", () => {
           clock: systemClock,
           log,
           limiter: undefined,
+          serverRoot: "http://localhost:3000",
           trustedProxies: [],
           looks: [],
           isStoreFailure: () => false,

@@ -61,7 +61,7 @@ describe("a body that does not fit", () => {
 
 const listQuery = Type.Object(pageQuery(isRowId));
 const queryErrors = (text: string, schema: TObject = listQuery) =>
-  faultsOf(examineQuery(schema, readQuery(schema, new URLSearchParams(text))));
+  faultsOf(examineQuery(schema, readQuery(schema, text)));
 
 describe("a query", () => {
   test.each(["", "limit=1", "limit=100", "unknown=1", "cursor=Mg"])("%p is taken", (text) => {
@@ -142,8 +142,7 @@ describe("the length of a text", () => {
 });
 
 describe("a query parameter", () => {
-  const read = (schema: TObject, text: string) =>
-    examineQuery(schema, readQuery(schema, new URLSearchParams(text)));
+  const read = (schema: TObject, text: string) => examineQuery(schema, readQuery(schema, text));
 
   test("that is an instant may have lost its plus sign when it was pasted", () => {
     const schema = Type.Object({ since: Type.Optional(instantText()) });

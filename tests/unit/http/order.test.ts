@@ -82,6 +82,7 @@ const app = new Elysia({ normalize: false })
     edge({
       clock: systemClock,
       log,
+      serverRoot: "http://localhost:3000",
       trustedProxies: [],
       limiter: undefined,
       looks: [],
@@ -264,6 +265,20 @@ test.each(["forgotten", "hasty"])(
     expect(answer.text).not.toContain("secret");
   },
 );
+
+test.each([
+  ["https://reviews.example", "max-age=31536000"],
+  ["http://localhost:3000", null],
+])("the service at %s tells browsers how long it is https alone: %p", async (serverRoot, told) => {
+  const options = { clock: systemClock, log, trustedProxies: [], limiter: undefined, looks: [] };
+  const served = new Elysia({ normalize: false })
+    .use(edge({ ...options, serverRoot, isStoreFailure: () => false }))
+    .get("/", () => new Response("a page"));
+  for (const path of ["/", "/nowhere"]) {
+    const { headers } = await served.handle(new Request(`http://localhost${path}`));
+    expect(headers.get("strict-transport-security")).toBe(told);
+  }
+});
 
 const get = (path: string) => app.handle(new Request(`http://localhost${path}`));
 

@@ -146,7 +146,9 @@ describe("parseNetworks", () => {
 
 describe("checkWebhookUrl", () => {
   test.each(PRIVATE_SPELLINGS)("refuses the private address spelled %s", (host) => {
-    expect(refusalOf(`https://${host}/hook`)).toStartWith("blocked_address: must lead to a public");
+    expect(refusalOf(`https://${host}/hook`)).toBe(
+      "blocked_address: must lead to a public address",
+    );
     expect(refusalOf(`https://${host}:8443`)).toStartWith("blocked_address");
   });
 
@@ -230,7 +232,7 @@ describe("checkWebhookUrl", () => {
     expect(refusalOf("http://localhost:3000/hook", LOOPBACK)).toBe("accepted");
     expect(refusalOf("http://hooks.localhost/", LOOPBACK)).toBe("accepted");
     expect(refusalOf("http://example.com/", LOOPBACK)).toBe("accepted");
-    expect(refusalOf("http://10.0.0.1/", LOOPBACK)).toContain("a private address");
+    expect(refusalOf("http://10.0.0.1/", LOOPBACK)).toStartWith("blocked_address");
   });
 });
 

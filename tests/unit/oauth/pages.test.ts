@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 
 import { html } from "../../../src/oauth/pages/html.ts";
 import { inWords } from "../../../src/oauth/pages/sign-in.ts";
-import { inkOn } from "../../../src/oauth/pages/theme.ts";
+import { inkOn, logoOf } from "../../../src/oauth/pages/theme.ts";
 
 test.each([
   [1, "1 second"],
@@ -28,4 +28,15 @@ test("what is put into a page is escaped once, but for markup of the pages' own"
   expect(html`<p title="${`"x"`}">${[inner]}${undefined}${1}</p>`.text).toBe(
     `<p title="&quot;x&quot;"><b>&amp;&quot;&#39;&lt;&gt;</b>1</p>`,
   );
+});
+
+test.each([
+  ["https://cdn.example/logo.png", "https://cdn.example"],
+  ["https://[::1]:8443/logo.png", "https://[::1]:8443"],
+  ["https://a;script-src/logo.png", undefined],
+  ["https://a'unsafe-inline'/logo.png", undefined],
+  ["http://cdn.example/logo.png", undefined],
+  ["//cdn.example/logo.png", undefined],
+])("a logo at %s has its origin in the page's policy: %p", (logoUrl, origin) => {
+  expect(logoOf({ name: "", primaryColor: "", logoUrl })?.origin).toBe(origin);
 });

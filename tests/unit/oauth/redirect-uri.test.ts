@@ -1,6 +1,13 @@
 import { expect, test } from "bun:test";
 
-import { matchesRedirect, placeOf, withParams } from "../../../src/oauth/redirect-uri.ts";
+import {
+  formTargetsOf,
+  isHttpsOrigin,
+  isRegistrable,
+  matchesRedirect,
+  placeOf,
+  withParams,
+} from "../../../src/oauth/redirect-uri.ts";
 
 test.each([
   ["https://app.example/cb?x=1", "https://app.example"],
@@ -33,4 +40,37 @@ test.each([
   ["https://app.example/cb", "https://app.example:4000/cb", false],
 ])("registered as %s, %s matches: %p", (registered, given, isMatch) => {
   expect(matchesRedirect(registered, given)).toBe(isMatch);
+});
+
+test.each([
+  ["https://app.example/cb?x=1", "https:"],
+  ["https://a;sandbox/cb", "https:"],
+  ["http://[::1]:4000/cb", "https: http://[::1]:4000"],
+  ["http://localhost/cb", "https: http://localhost"],
+  ["com.example.app:/cb;sandbox", "https: com.example.app:"],
+])("a form of %s may lead to %s", (uri, targets) => {
+  expect(formTargetsOf(uri)).toBe(targets);
+});
+
+test.each(["https://a", "https://a.example:8443", "https://[::1]", "https://a_b.example."])(
+  "%s is an origin that may stand in a policy, and be registered",
+  (origin) => {
+    expect([isHttpsOrigin(origin), isRegistrable(`${origin}/cb;x`)]).toEqual([true, true]);
+  },
+);
+
+test.each([
+  "https://a;sandbox",
+  "https://a,b",
+  "https://a'b'",
+  "https://*",
+  "https://a b",
+  "https://",
+  "https://[a",
+  "http://a",
+  "https://a:123456",
+  "https://a/b",
+])("%s is no origin", (origin) => {
+  expect(isHttpsOrigin(origin)).toBe(false);
+  if (origin !== "https://a/b") expect(isRegistrable(`${origin}/cb`)).toBe(false);
 });

@@ -1,0 +1,50 @@
+// `bun run fuzz answers|requests [--inputs 1000000] [--seed 1]`: mutated answers for the dispatcher's HTTP parser, or
+// mutated requests for an API process on stores of its own. What it finds is printed with its seed.
+import { exit } from "node:process";
+import { parseArgs } from "node:util";
+
+import { fuzzAnswers, type Broken } from "../tests/hostile/fuzz-answers.ts";
+import { fuzzEdge } from "../tests/hostile/fuzz-edge.ts";
+
+const USAGE = "Usage: bun run fuzz answers|requests [--inputs 1000000] [--seed 1]";
+/** A million inputs need a short patience with those that are incomplete. */
+const LEAVE_MS = 100;
+/** EX_USAGE of sysexits.h. */
+const EXIT_USAGE = 64;
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    inputs: { type: "string", default: "1000000" },
+    seed: { type: "string", default: "1" },
+  },
+});
+const asked = { inputs: Number(values.inputs), seed: Number(values.seed) };
+const [what] = positionals;
+
+if ((what !== "answers" && what !== "requests") || !Number.isInteger(asked.inputs + asked.seed)) {
+  console.error(USAGE);
+  exit(EXIT_USAGE);
+}
+const startedAt = performance.now();
+const broken = what === "answers" ? fuzzAnswers(asked) : await fuzzRequests();
+const seconds = ((performance.now() - startedAt) / 1000).toFixed(0);
+if (broken === undefined)
+  console.log(`${asked.inputs} ${what} from seed ${asked.seed} in ${seconds} s: nothing found.`);
+else
+  console.error(
+    `Found from seed ${asked.seed}: that ${JSON.stringify(broken.input)} ${broken.promise}.`,
+  );
+exit(broken === undefined ? 0 : 1);
+
+async function fuzzRequests(): Promise<Broken | undefined> {
+  const { startAuthRig } = await import("./bench/auth-rig.ts");
+  const rig = await startAuthRig(1);
+  try {
+    const report = await fuzzEdge(rig.apiRoot, { ...asked, leaveMs: LEAVE_MS });
+    console.table(report.statuses);
+    return report.broken;
+  } finally {
+    await rig.stop();
+  }
+}

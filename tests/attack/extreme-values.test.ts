@@ -1,0 +1,123 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+
+import { startWebhooks, type WebhookWorld } from "../support/webhooks.ts";
+
+/* Values that fit their schema and hardly anything behind it: each in each query parameter of each route that reads. */
+
+const EXTREMES: Readonly<Record<string, readonly string[]>> = {
+  "date-time": [
+    "0000-01-01T00:00:00Z",
+    "0000-01-01T00:00:00+23:59",
+    "0001-01-01T00:00:00Z",
+    "1969-12-31T23:59:59.999999999Z",
+    "9999-12-31T23:59:59.999999999Z",
+    "9999-12-31T23:59:59-23:59",
+  ],
+  integer: [
+    "0",
+    "-1",
+    "1",
+    "300",
+    "86400",
+    "2147483647",
+    "2147483648",
+    "9007199254740991",
+    "999999999999999",
+  ],
+  string: [
+    "",
+    "\0",
+    "\ud800",
+    "%",
+    "_",
+    "'",
+    "\\",
+    "0",
+    "-1",
+    "null",
+    "😀",
+    "a".repeat(5_000),
+    "01JWNB9PR0ZV8X2D3F4G5H6J7K",
+    "7ZZZZZZZZZZZZZZZZZZZZZZZZZ",
+    "2147483648",
+    "*",
+  ],
+};
+
+let world: WebhookWorld;
+let id = "";
+let description: Record<string, unknown>;
+beforeAll(async () => {
+  world = await startWebhooks();
+  id = (await world.subscribe()).id;
+  await world.emit(1);
+  description = (await world.api.call("GET", "/openapi.json", { root: true })).body;
+});
+afterAll(() => world.stop());
+
+interface Parameter {
+  readonly name: string;
+  readonly in: string;
+  readonly schema: { readonly type?: string; readonly format?: string };
+}
+
+const BASE = "/api/v1";
+
+/** Of every GET below the base: its path, and its query parameters. */
+function reads(): { path: string; parameters: Parameter[] }[] {
+  return Object.entries(Object(description["paths"])).flatMap(([path, item]) => {
+    const { parameters } = Object(Object(item).get);
+    if (!path.startsWith(BASE) || !Array.isArray(parameters)) return [];
+    return [
+      { path: path.slice(BASE.length), parameters: parameters.filter((one) => one.in === "query") },
+    ];
+  });
+}
+
+test("no value of a query parameter is a 500, for whoever may ask", async () => {
+  let asked = 0;
+  for (const { path, parameters } of reads())
+    for (const { name, schema } of parameters)
+      for (const value of EXTREMES[schema.format ?? ""] ??
+        EXTREMES[schema.type ?? ""] ??
+        EXTREMES["string"] ??
+        [])
+        for (const who of ["owner", "account", "root"] as const) {
+          const filled = path
+            .replace("/partner/webhooks/{id}", `/partner/webhooks/${id}`)
+            .replaceAll(/\{\w+\}/g, "1");
+          const { status, text } = await world.api.call(
+            "GET",
+            `${filled}?${name}=${encodeURIComponent(value.toWellFormed())}`,
+            { token: world.tokens[who] },
+          );
+          expect([path, name, value, status < 500 || text]).toEqual([path, name, value, true]);
+          asked += 1;
+        }
+  expect(asked).toBeGreaterThan(500);
+  expect(world.api.lines.filter((line) => line.includes("request.failed"))).toEqual([]);
+});
+
+test("no id in a path is a 500, for whoever may ask", async () => {
+  const paths = Object.keys(Object(description["paths"])).filter(
+    (path) => path.startsWith(BASE) && path.includes("{"),
+  );
+  expect(paths.length).toBeGreaterThan(20);
+  for (const path of paths)
+    for (const value of [...(EXTREMES["integer"] ?? []), ...(EXTREMES["string"] ?? [])])
+      for (const who of ["owner", "account", "root"] as const) {
+        const segment = value === "" ? "%20" : encodeURIComponent(value.toWellFormed());
+        for (const method of ["GET", "DELETE", "PATCH"]) {
+          const filled = path.slice(BASE.length).replaceAll(/\{\w+\}/g, segment);
+          // An id that is somebody's would be deleted in earnest.
+          if (method === "DELETE" && /^\d+$/.test(value)) continue;
+          const body = method === "GET" ? {} : { body: {} };
+          const { status, text } = await world.api.call(method, filled, {
+            token: world.tokens[who],
+            ...body,
+          });
+          expect([method, path, value, status < 500 || text]).toEqual([method, path, value, true]);
+        }
+      }
+  expect(world.api.lines.filter((line) => line.includes("request.failed"))).toEqual([]);
+});

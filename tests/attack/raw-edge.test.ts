@@ -1,0 +1,319 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { randomBytes } from "node:crypto";
+
+import { ApiProcess } from "../support/api-process.ts";
+import { createDatabase, type TestDatabase } from "../support/postgres.ts";
+import { requestText, sendRaw } from "../support/raw-http.ts";
+import { addTenants } from "../support/tenants.ts";
+
+/* The API process as a stranger meets it on a socket: no fetch stands between, so that any bytes may be sent. */
+
+let database: TestDatabase;
+let api: ApiProcess;
+beforeAll(async () => {
+  database = await createDatabase();
+  await addTenants(database.db);
+  api = await ApiProcess.start({
+    DATABASE_URL: database.url,
+    MASTER_KEY: randomBytes(32).toString("base64"),
+    LOG_LEVEL: "debug",
+  });
+});
+afterAll(async () => {
+  api.kill();
+  await database.drop();
+});
+
+const LOGIN = "POST /api/v1/login HTTP/1.1";
+const JSON_TYPE = "Content-Type: application/json\r\n";
+/** What an attacker hides behind a request; whoever answers it was fooled. */
+const HIDDEN = requestText("GET /healthz HTTP/1.1", "X-Request-Id: hidden\r\n");
+
+describe("framing that two servers could read in two ways", () => {
+  const body = '{"email":"a","password":"b"}';
+  const framed = (lines: string, sent: string) => requestText(LOGIN, JSON_TYPE + lines, sent);
+  const chunks = `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`;
+
+  test.each(
+    Object.entries({
+      "a length and chunks": framed(
+        "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+        "0\r\n\r\n",
+      ),
+      "chunks and a length": framed(
+        "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n",
+        "0\r\n\r\n",
+      ),
+      "two lengths": framed("Content-Length: 0\r\nContent-Length: 5\r\n", ""),
+      "a list of lengths": framed("Content-Length: 0, 0\r\n", ""),
+      "a signed length": framed("Content-Length: +0\r\n", ""),
+      "a negative length": framed("Content-Length: -1\r\n", ""),
+      "a hexadecimal length": framed("Content-Length: 0x0\r\n", ""),
+      "a length of twenty digits": framed("Content-Length: 18446744073709551616\r\n", ""),
+      "a length with a blank in it": framed("Content-Length: 0 0\r\n", ""),
+      "another coding": framed("Transfer-Encoding: xchunked\r\n", chunks),
+      "two codings": framed("Transfer-Encoding: gzip, chunked\r\n", chunks),
+      "chunked twice": framed(
+        "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+        chunks,
+      ),
+      "identity after chunked": framed("Transfer-Encoding: chunked, identity\r\n", chunks),
+      "a coding behind a vertical tab": framed("Transfer-Encoding:\x0bchunked\r\n", chunks),
+      "a blank before the colon": framed("Transfer-Encoding : chunked\r\n", chunks),
+      "a folded coding": framed("Transfer-Encoding:\r\n chunked\r\n", chunks),
+      "a folded line": framed("X: a\r\n b\r\n", ""),
+      "a bare CR": framed("X: a\rContent-Length: 5\r\n", ""),
+      "a NUL": framed("X: a\0b\r\n", ""),
+      "a line without a colon": framed("Content-Length\r\n", ""),
+      "a line without a name": framed(": 5\r\n", ""),
+      "a name with a blank": framed("Content Length: 5\r\n", ""),
+      "lines that end in LF alone": framed("", "").replaceAll("\r\n", "\n"),
+      "a chunk of no size": framed("Transfer-Encoding: chunked\r\n", "\r\n0\r\n\r\n"),
+      "a chunk of a negative size": framed("Transfer-Encoding: chunked\r\n", "-1\r\n\r\n0\r\n\r\n"),
+      "a chunk of seventeen digits": framed(
+        "Transfer-Encoding: chunked\r\n",
+        "10000000000000000\r\n",
+      ),
+      "a chunk with a prefixed size": framed(
+        "Transfer-Encoding: chunked\r\n",
+        `0x5\r\nabcde\r\n0\r\n\r\n`,
+      ),
+      "a chunk longer than its size": framed(
+        "Transfer-Encoding: chunked\r\n",
+        "1\r\nab\r\n0\r\n\r\n",
+      ),
+    }),
+  )("is refused, and what hides behind is no request: %s", async (_, bytes) => {
+    const { statuses, text, isClosed } = await sendRaw(api.root, bytes + HIDDEN);
+    expect([bytes, statuses.length <= 1, isClosed]).toEqual([bytes, true, true]);
+    for (const status of statuses) expect([400, 505]).toContain(status);
+    expect(text).not.toContain("hidden");
+  });
+
+  test("is read one way where it is sound: a body is none of the next request", async () => {
+    const one = framed(`Content-Length: ${HIDDEN.length}\r\n`, HIDDEN);
+    const two = framed(
+      "Transfer-Encoding: chunked\r\n",
+      `${HIDDEN.length.toString(16)};a=b\r\n${HIDDEN}\r\n0\r\n\r\n`,
+    );
+    const { statuses, text } = await sendRaw(
+      api.root,
+      one + two + requestText("GET /healthz HTTP/1.1"),
+      { answers: 3 },
+    );
+    expect(statuses).toEqual([400, 400, 200]);
+    expect(text).not.toContain("hidden");
+  });
+});
+
+describe("a request line", () => {
+  test.each(
+    Object.entries({
+      "of HTTP/2": "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+      "of a later version": requestText("GET /healthz HTTP/2.0"),
+      "without a version": requestText("GET /healthz"),
+      "with two blanks": requestText("GET  /healthz HTTP/1.1"),
+      "with a tab": requestText("GET\t/healthz HTTP/1.1"),
+      "with a target that is no path": requestText("GET healthz HTTP/1.1"),
+      "with an asterisk": requestText("OPTIONS * HTTP/1.1"),
+      "in small letters": requestText("get /healthz HTTP/1.1"),
+      "with a method that nobody knows": requestText("FOO /healthz HTTP/1.1"),
+      "with a NUL": requestText("GET /health\0z HTTP/1.1"),
+      "of TLS": "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + "\0".repeat(64),
+      "of 64 KB": requestText(`GET /${"a".repeat(65_536)} HTTP/1.1`),
+      "with headers of 64 KB": requestText("GET /healthz HTTP/1.1", `X: ${"a".repeat(65_536)}\r\n`),
+      "with ten thousand headers": requestText("GET /healthz HTTP/1.1", "X: a\r\n".repeat(10_000)),
+    }),
+  )("%s ends the connection without an effect", async (_, bytes) => {
+    const { statuses, isClosed, text } = await sendRaw(api.root, bytes + HIDDEN);
+    expect([isClosed, statuses.length <= 1, text.includes("hidden")]).toEqual([true, true, false]);
+    for (const status of statuses) expect([400, 414, 431, 505]).toContain(status);
+  });
+
+  // What the parser of Bun lets through; it ends a connection for any other word.
+  test.each([
+    "PUT",
+    "PATCH",
+    "DELETE",
+    "OPTIONS",
+    "TRACE",
+    "CONNECT",
+    "PROPFIND",
+    "MKCOL",
+    "LINK",
+    "PURGE",
+    "QUERY",
+    "M-SEARCH",
+  ])(
+    "of the method %s is 405 where the path does not have it, and 404 where there is no path",
+    async (method) => {
+      for (const [path, status] of [
+        ["/healthz", 405],
+        ["/oauth/token", 405],
+        ["/nowhere", 404],
+      ] as const) {
+        const { statuses, text } = await sendRaw(
+          api.root,
+          requestText(`${method} ${path} HTTP/1.1`),
+          { answers: 1 },
+        );
+        expect([method, path, statuses]).toEqual([method, path, [status]]);
+        if (status === 405) expect(text).toMatch(/\r\nallow: \w/i);
+      }
+    },
+  );
+
+  test.each([
+    "/api/v1/logout",
+    "/api/v1/sso/revoking-token",
+    "/api/v1/auth/sso/redirect?email=a@b.example",
+    "/api/v1/auth/sso/callback/01JWNB9PR0ZV8X2D3F4G5H6J7K?state=x",
+    "/api/v1/auth/sso/exchange?code=x",
+    "/oauth/authorize/sso?ticket=x",
+  ])("of HEAD is 405 where GET has an effect: %s", async (path) => {
+    const { statuses } = await sendRaw(api.root, requestText(`HEAD ${path} HTTP/1.1`), {
+      answers: 1,
+      isHead: true,
+    });
+    expect(statuses).toEqual([405]);
+  });
+});
+
+describe("a Host", () => {
+  const PATHS = [
+    "/healthz",
+    "/dashboard",
+    "/dashboard/keys",
+    "/oauth/token",
+    "/oauth/authorize?client_id=x",
+    "/api/v1/auth/sso/exchange?code=x",
+    "/api/v1/login",
+    "/nowhere",
+    "/.well-known/oauth-authorization-server",
+  ];
+
+  test.each([
+    "",
+    "a b",
+    "a, b",
+    "a/b",
+    "a?b",
+    "a#b",
+    "a@b",
+    "a\\b",
+    "a;b",
+    "a%00b",
+    "<b>",
+    "a:",
+    "a:b",
+    "a:65536",
+    "a:999999",
+    "[",
+    "[::1",
+    "[::g]",
+    "::1",
+    "\xff",
+    "a:80:80",
+    "http://a",
+    ",",
+    "a".repeat(256),
+  ])("%p is 400, whatever is asked for", async (host) => {
+    for (const path of PATHS) {
+      const { statuses, text } = await sendRaw(
+        api.root,
+        requestText(`GET ${path} HTTP/1.1`, `Host: ${host}\r\n`),
+        { answers: 1 },
+      );
+      expect([host, path, statuses]).toEqual([host, path, [400]]);
+      if (path.startsWith("/api")) expect(text).toContain('"invalid_host"');
+    }
+  });
+
+  test.each([
+    "a",
+    "A.example",
+    "a_b.example.",
+    "127.0.0.1",
+    "[::1]",
+    "a:0",
+    "a:65535",
+    "[::ffff:1.2.3.4]:80",
+    "a".repeat(255),
+  ])("%p is one", async (host) => {
+    const { statuses } = await sendRaw(
+      api.root,
+      requestText("GET /healthz HTTP/1.1", `Host: ${host}\r\n`),
+      { answers: 1 },
+    );
+    expect(statuses).toEqual([200]);
+  });
+
+  test("that comes twice is 400, even where both are the same, and so is none", async () => {
+    for (const headers of [
+      "Host: a\r\nHost: b\r\n",
+      "Host: a\r\nHost: a\r\n",
+      "Host: a\r\nhost: a\r\n",
+    ])
+      for (const path of PATHS) {
+        const { statuses } = await sendRaw(api.root, requestText(`GET ${path} HTTP/1.1`, headers), {
+          answers: 1,
+        });
+        expect([headers, path, statuses]).toEqual([headers, path, [400]]);
+      }
+    for (const version of ["1.0", "1.1"]) {
+      const { statuses } = await sendRaw(api.root, `GET /healthz HTTP/${version}\r\n\r\n`, {
+        answers: 1,
+      });
+      expect(statuses).toEqual([400]);
+    }
+  });
+
+  test("is in no answer: every URL that we make is of our own root", async () => {
+    const evil = "evil.example";
+    for (const path of [
+      ...PATHS,
+      "/",
+      "/openapi.json",
+      "/docs",
+      "/dashboard/",
+      "/api/v1/auth/sso/redirect?email=a@b.example",
+    ])
+      for (const line of [
+        `GET ${path} HTTP/1.1`,
+        `GET http://${evil}${path} HTTP/1.1`,
+        `POST ${path} HTTP/1.1`,
+      ]) {
+        const headers = `Host: ${evil}\r\nX-Forwarded-Host: ${evil}\r\nForwarded: host=${evil}\r\nConnection: close\r\nContent-Length: 0\r\n`;
+        const { text } = await sendRaw(api.root, requestText(line, headers));
+        expect([line, text.length > 0, text.includes(evil)]).toEqual([line, true, false]);
+      }
+  });
+});
+
+describe("a client that leaves", () => {
+  const half = (path: string, type: string) =>
+    requestText(`POST ${path} HTTP/1.1`, `Content-Type: ${type}\r\nContent-Length: 100\r\n`, "{");
+
+  test("in the middle of its body, or ends it with bytes that are no chunk, is no error of ours", async () => {
+    for (const [path, type] of [
+      ["/api/v1/login", "application/json"],
+      ["/oauth/token", "application/x-www-form-urlencoded"],
+      ["/api/v1/providers/x/events", "application/json"],
+      ["/api/v1/partner/webhooks", "application/json"],
+    ] as const) {
+      await sendRaw(api.root, half(path, type), { patienceMs: 50 });
+      await sendRaw(
+        api.root,
+        requestText(
+          `POST ${path} HTTP/1.1`,
+          `Content-Type: ${type}\r\nTransfer-Encoding: chunked\r\n`,
+          "zz\r\n",
+        ),
+      );
+    }
+    expect(
+      (await sendRaw(api.root, requestText("GET /healthz HTTP/1.1"), { answers: 1 })).statuses,
+    ).toEqual([200]);
+    expect(api.said).not.toContain("request.failed");
+  });
+});

@@ -1,0 +1,173 @@
+import { maxValues } from "../../src/http/json.ts";
+import { MAX_PARAMETERS } from "../../src/http/parameters.ts";
+
+/* The worst that a stranger may ask of each route, made from the API's own description. */
+
+/** What a request line and its headers may hold, less what the others of them need. */
+const HEAD_BYTES = 12 * 1024;
+const BODY_LIMIT = 64 * 1024;
+
+export interface WorstRequest {
+  /** Such as `POST /api/v1/login`. */
+  readonly route: string;
+  readonly shape: string;
+  /** A request whose worst part has so many bytes, as far as the part may have them. */
+  make(bytes: number): { readonly path: string; readonly init: RequestInit };
+}
+
+/** An operation of the description, as far as it is looked at. */
+interface Operation {
+  readonly method: string;
+  readonly path: string;
+  readonly parameters: readonly string[];
+  readonly fields: readonly string[];
+  readonly type: "application/json" | "application/x-www-form-urlencoded";
+}
+
+type Shape = (bytes: number, operation: Operation) => string;
+
+/** A piece again and again. */
+const repeat =
+  (piece: string): Shape =>
+  (bytes) =>
+    piece.repeat(Math.ceil(bytes / piece.length)).slice(0, bytes);
+
+/** Pieces that all differ. */
+function distinct(
+  bytes: number,
+  most: number,
+  [piece, joint]: [(i: number) => string, string],
+): string {
+  const pieces: string[] = [];
+  for (let size = 0; size < bytes && pieces.length < most;) {
+    const one = piece(pieces.length);
+    pieces.push(one);
+    size += one.length + joint.length;
+  }
+  return pieces.join(joint);
+}
+
+const padded = (bytes: number, count: number): string =>
+  "x".repeat(Math.max(1, Math.floor(bytes / count) - 8));
+const most = maxValues(BODY_LIMIT) - 8;
+
+const BODIES: Readonly<Record<string, Shape>> = {
+  "plain text": (bytes) => JSON.stringify({ a: "x".repeat(bytes - 8) }),
+  "lists in lists": repeat("["),
+  "lists in an unknown field": (bytes) =>
+    `{"a":${"[".repeat(bytes / 2 - 4)}${"]".repeat(bytes / 2 - 4)}}`,
+  "unknown fields": (bytes) =>
+    `{${distinct(bytes - 16, Number.POSITIVE_INFINITY, [(i) => `"a${i}":1`, ","])}}`,
+  "unknown fields up to the bound": (bytes) =>
+    `{${distinct(bytes - 64, most, [(i) => `"${i}${padded(bytes, most)}":1`, ","])}}`,
+  "lists of the wrong elements in each field": (bytes, { fields }) => {
+    const names = fields.length === 0 ? ["a"] : fields;
+    const each = Math.min(most / names.length / 2, bytes / names.length / 3);
+    const list = Array.from({ length: Math.max(1, Math.floor(each) - 8) }, () => ({}));
+    return JSON.stringify(Object.fromEntries(names.map((name) => [name, list])));
+  },
+  "long texts in each field": (bytes, { fields }) => {
+    const names = fields.length === 0 ? ["a"] : fields;
+    const text = "é ".repeat(Math.max(1, bytes / names.length / 3 - 16));
+    return JSON.stringify(Object.fromEntries(names.map((name) => [name, text])));
+  },
+  escapes: (bytes) => JSON.stringify({ a: "\\".repeat(bytes / 2 - 8) }),
+};
+
+const FORMS: Readonly<Record<string, Shape>> = {
+  "distinct names": (bytes) => distinct(bytes, Number.POSITIVE_INFINITY, [(i) => `a${i}=`, "&"]),
+  "distinct names up to the bound": (bytes) =>
+    distinct(bytes, MAX_PARAMETERS, [(i) => `a${i}=${padded(bytes, MAX_PARAMETERS)}`, "&"]),
+  "one name again and again": repeat("a=1&"),
+  escapes: repeat("%61a"),
+  "long values": (bytes, { parameters, fields }) => {
+    const names = [...parameters, ...fields];
+    return names
+      .map((name) => `${name}=${repeat("+a@")(bytes / names.length - name.length - 2, NONE)}`)
+      .join("&");
+  },
+};
+
+const HEADERS: Readonly<Record<string, Shape>> = {
+  Authorization: (bytes) =>
+    `Bearer ${["a", "b", "c"].map((one) => one.repeat(bytes / 3 - 4)).join(".")}`,
+  Cookie: repeat("a=b; "),
+  "X-Forwarded-For": repeat("::1, "),
+  "Accept-Encoding": repeat("a;q=0,"),
+};
+
+const NONE: Operation = {
+  method: "",
+  path: "",
+  parameters: [],
+  fields: [],
+  type: "application/json",
+};
+
+/** Every route with every shape of the parts that it reads; `token` stands in those that bring no header of their own. */
+export function worstRequests(description: unknown, token?: string): WorstRequest[] {
+  return operationsOf(description).flatMap((operation) => {
+    const route = `${operation.method} ${operation.path}`;
+    const bearer = token === undefined ? {} : { Authorization: `Bearer ${token}` };
+    const path = operation.path.replaceAll(/\{\w+\}/g, "1");
+    const request = (headers: Record<string, string>, more: RequestInit = {}): RequestInit => ({
+      method: operation.method,
+      redirect: "manual",
+      headers: { ...bearer, ...headers },
+      ...more,
+    });
+    const inHead = (bytes: number) => Math.min(bytes, HEAD_BYTES);
+    const queries = Object.entries(FORMS).map(([shape, make]): WorstRequest => ({
+      route,
+      shape: `a query of ${shape}`,
+      make: (bytes) => ({ path: `${path}?${make(inHead(bytes), operation)}`, init: request({}) }),
+    }));
+    const headers = Object.entries(HEADERS).map(([name, make]): WorstRequest => ({
+      route,
+      shape: `a long ${name}`,
+      make: (bytes) => ({ path, init: request({ [name]: make(inHead(bytes), operation) }) }),
+    }));
+    if (operation.method === "GET") return [...queries, ...headers];
+    const isForm = operation.type !== "application/json";
+    const bodies = Object.entries(isForm ? FORMS : BODIES).map(([shape, make]): WorstRequest => ({
+      route,
+      shape: `a body of ${shape}`,
+      make: (bytes) => ({
+        path,
+        init: request({ "Content-Type": operation.type }, { body: make(bytes, operation) }),
+      }),
+    }));
+    return [...bodies, ...queries.slice(0, 1), ...headers.slice(0, 1)];
+  });
+}
+
+const METHODS = ["get", "post", "put", "patch", "delete"];
+
+function operationsOf(description: unknown): Operation[] {
+  const { paths, components } = Object(description);
+  return Object.entries(Object(paths)).flatMap(([path, item]) =>
+    Object.entries(Object(item))
+      .filter(([method]) => METHODS.includes(method))
+      .map(([method, operation]): Operation => {
+        const { parameters = [], requestBody } = Object(operation);
+        const [type = "application/json", media] =
+          Object.entries(Object(requestBody?.content))[0] ?? [];
+        const isForm = type === "application/x-www-form-urlencoded";
+        return {
+          method: method.toUpperCase(),
+          path,
+          parameters: parameters.flatMap(({ name, in: place }: { name?: string; in?: string }) =>
+            place === "query" && name !== undefined ? [name] : [],
+          ),
+          fields: fieldsOf(Object(media).schema, components),
+          type: isForm ? type : "application/json",
+        };
+      }),
+  );
+}
+
+function fieldsOf(schema: unknown, components: unknown): string[] {
+  const { $ref, properties } = Object(schema);
+  if (typeof $ref !== "string") return Object.keys(Object(properties));
+  return fieldsOf(Object(components).schemas[$ref.split("/").at(-1) ?? ""], components);
+}
