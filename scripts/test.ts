@@ -8,7 +8,7 @@ import { availableParallelism } from "node:os";
 import { ROOT, ensureInstalled } from "./install/install.ts";
 import type { TestStores } from "./demo/stores/test-stores.ts";
 
-const FOLDERS = ["tests/unit", "tests/integration", "tests/conformance"];
+const FOLDERS = ["tests/unit", "tests/integration", "tests/conformance", "tests/attack"];
 // Flags whose value is the next argument, which is therefore no file filter.
 const FLAGS_WITH_VALUE = [
   "-t",
