@@ -40,7 +40,8 @@ function grantFault(fields: SoundParts<NewClientBody>, { isPlatform, before }: C
     return "has the password grant, which a public client cannot have";
   if (!isPlatform && !before?.grantTypes.includes("password"))
     return "has the password grant, which only a super-admin gives";
-  return (fields.first_party ?? before?.firstParty)
+  const isMalformed = "first_party" in fields && fields.first_party === undefined;
+  return isMalformed || (fields.first_party ?? before?.firstParty)
     ? undefined
     : "has the password grant, which is for first-party clients only";
 }
