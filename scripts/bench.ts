@@ -4,6 +4,7 @@ import { exit } from "node:process";
 const BENCHMARKS: Record<string, () => Promise<unknown>> = {
   attempts: () => import("./bench/attempts.ts"),
   auth: () => import("./bench/auth.ts"),
+  crowd: () => import("./bench/crowd.ts"),
   dispatch: () => import("./bench/dispatch.ts"),
   ingest: () => import("./bench/ingest.ts"),
   plans: () => import("./bench/plans.ts"),

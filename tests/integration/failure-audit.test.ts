@@ -4,6 +4,7 @@ import { randomUUID } from "node:crypto";
 import { asc, eq } from "drizzle-orm";
 
 import { auditLog } from "../../db/schema/audit.ts";
+import { FailureAudit } from "../../src/audit/failures.ts";
 import { emailDigest } from "../../src/auth/email.ts";
 import { addProvider, send } from "../support/factory.ts";
 import { addClient, basicOf, credentialsOf, postForm } from "../support/oauth.ts";
@@ -130,5 +131,32 @@ describe("repeats of a failure", () => {
       [{ client_id: one }],
       [{ client_id: two }],
     ]);
+  });
+
+  test("are told apart for a thousand of a minute, and what comes beyond is one of nobody", async () => {
+    clock.advance(MINUTE_MS);
+    const failures = new FailureAudit({ db: database.db, clock });
+    const call = { requestId: "flood", ip: "192.0.2.1", userAgent: null, headers: new Headers() };
+    const probe = (provider: string) =>
+      failures.record({ action: "PROVIDER_AUTH_FAILED", details: { provider } }, call);
+    for (let i = 0; i < 1_005; i++) await probe(`site-${i}`);
+    await probe("site-0");
+    const flood = async () =>
+      (await database.db.select().from(auditLog).where(eq(auditLog.requestId, "flood")))
+        .toSorted((a, b) => a.id - b.id)
+        .map(({ details }) => details);
+    expect(await flood()).toHaveLength(1_001);
+    expect((await flood()).slice(-2)).toEqual([{ provider: "site-999" }, { provider: null }]);
+    clock.advance(MINUTE_MS);
+    await probe("site-1004");
+    expect((await flood()).at(-1)).toEqual({ provider: "site-1004" });
+    expect(await detailsOf("PROVIDER_AUTH_FAILED", "site-0")).toEqual([
+      { provider: "site-0" },
+      { provider: "site-0", repeats: 1 },
+    ]);
+    expect(await detailsOf("PROVIDER_AUTH_FAILED", null)).toContainEqual({
+      provider: null,
+      repeats: 4,
+    });
   });
 });
