@@ -3,7 +3,7 @@ import { isPoolerFound } from "../db/errors.ts";
 import { LIMITS } from "../db/limits.ts";
 import { serverTime } from "../db/server-time.ts";
 import { systemClock } from "../src/lib/clock.ts";
-import { collectWhenGrown, collectWhenIdle, processMemory } from "../src/lib/idle-memory.ts";
+import { collectWhenCrowded, collectWhenIdle, processMemory } from "../src/lib/idle-memory.ts";
 import {
   configOrExit,
   reachableOrExit,
@@ -142,7 +142,8 @@ if (config.metricsPort !== undefined) serveMetrics(metrics, config.metricsPort);
 
 const isIdle = () => dispatcher.workload.actors === 0 && client.counts().open === 0;
 void collectWhenIdle({ clock, memory: processMemory, isIdle }, stop);
-void collectWhenGrown({ clock, memory: processMemory }, stop);
+const isCrowded = () => dispatcher.workload.waiting > budget.limits.actors;
+void collectWhenCrowded({ clock, memory: processMemory, isCrowded }, stop);
 const mayKeep = () => clock.agrees;
 const { retentionDays } = config;
 void keepHouse({ db: upkeepDb, indexDb, clock, log, mayKeep, retentionDays }, stop);
