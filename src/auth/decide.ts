@@ -60,8 +60,8 @@ function isForgotten(lock: SignInLock, now: Date): boolean {
 
 /** Contract 4.14: in any 24 h, per email; of wrong codes fewer from one address, so that a stranger leaves some. */
 export const CODES_PER_DAY = 10;
-export const WRONG_CODES_PER_DAY = 50;
-export const WRONG_CODES_PER_ADDRESS = 20;
+const WRONG_CODES_PER_DAY = 50;
+const WRONG_CODES_PER_ADDRESS = 20;
 /** Contract 4.14: per code. */
 export const TRIES_PER_CODE = 5;
 export const CODE_LIMITS_WINDOW_MS = 24 * 60 * 60 * 1000;

@@ -1,6 +1,6 @@
 import type { Clock } from "../lib/clock.ts";
 import { DURATION_BUCKETS_S, type Histogram, type Metrics } from "../lib/metrics.ts";
-import type { Load } from "../lib/turns.ts";
+import type { Load } from "../lib/fair-queue.ts";
 import { BASE_PATH } from "./base-path.ts";
 import { exchangeOf } from "./exchange.ts";
 

@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { availableParallelism } from "node:os";
 
+import { FairQueue, type Load } from "./fair-queue.ts";
 import { networkOf } from "./network.ts";
 import { Problem } from "./problem.ts";
-import { createTurns, type Load } from "./turns.ts";
 
 /** Contract 4.17. Bun computes argon2id with one lane, off the event loop. */
 const ARGON2ID = { algorithm: "argon2id", memoryCost: 19_456, timeCost: 2 } as const;
@@ -32,18 +32,18 @@ export interface Passwords {
 export function createPasswords(
   limits: { running?: number; waiting?: number } = {},
 ): Passwords & { load(): Load } {
-  const { take, load } = createTurns({
+  const queue = new FairQueue({
     running: limits.running ?? defaultRunning(),
     waiting: limits.waiting ?? WAITING_LIMIT,
     refusal: () => new Problem("overloaded", { headers: { "Retry-After": String(RETRY_AFTER_S) } }),
   });
   const nobody = `${HASH_PREFIX}${randomPart()}$${randomPart()}`;
   return {
-    load,
+    load: () => queue.load,
     hash: (password, from = OURSELVES) =>
-      take(networkOf(from), () => Bun.password.hash(password, ARGON2ID)),
+      queue.take(networkOf(from), () => Bun.password.hash(password, ARGON2ID)),
     verify: (password, hash, from = OURSELVES) =>
-      take(
+      queue.take(
         networkOf(from),
         async () => (await Bun.password.verify(password, hash ?? nobody)) && hash !== null,
       ),

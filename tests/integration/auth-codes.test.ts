@@ -18,8 +18,10 @@ type CodeType = "forgot_password" | "change_password" | "signup";
 
 const wakes: unknown[] = [];
 const schedule = { wake: async (wake: unknown) => void wakes.push(wake) };
-const config = { trustedProxies: ["127.0.0.1"] };
-const world = await startSignInWorld({ schedule, config });
+const world = await startSignInWorld({
+  schedule,
+  config: { trustedProxies: ["127.0.0.1"] },
+});
 const { database, tenants, clock, api, other } = world;
 afterAll(() => world.stop());
 

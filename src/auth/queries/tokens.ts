@@ -1,5 +1,5 @@
 // One raw statement (db/statement.ts): the look-up of the bearer check, which is measured hot.
-import { and, count, desc, eq, getTableColumns, gt, isNull, sql } from "drizzle-orm";
+import { and, count as countOf, desc, eq, getTableColumns, gt, isNull, sql } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { instantBefore } from "../../../db/conditions.ts";
@@ -149,14 +149,14 @@ export async function apiTokensOf(
   return rows.map(apiTokenOf);
 }
 
-const hasScopesWithin = (own: ReadonlySet<string>) =>
-  own.has("*")
+const hasScopesWithin = (scopes: ReadonlySet<string>) =>
+  scopes.has("*")
     ? undefined
-    : sql`string_to_array(${scope}, ' ') <@ string_to_array(${[...own].join(" ")}, ' ')`;
+    : sql`string_to_array(${scope}, ' ') <@ string_to_array(${[...scopes].join(" ")}, ' ')`;
 
 export async function countApiTokens(tx: Tx, ownerId: number, now: Date): Promise<number> {
   const [row] = await tx
-    .select({ live: count() })
+    .select({ live: countOf() })
     .from(tokens)
     .where(and(eq(userId, ownerId), isLiveApiToken(now)));
   return row?.live ?? 0;

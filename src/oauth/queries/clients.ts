@@ -1,4 +1,4 @@
-import { and, arrayContained, count, desc, eq, not, sql } from "drizzle-orm";
+import { and, arrayContained, count as countOf, desc, eq, not, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
@@ -112,7 +112,7 @@ export async function holdTenant(tx: Tx, id: number): Promise<void> {
 
 export async function countClients(tx: Tx, tenantId: number): Promise<number> {
   const [row] = await tx
-    .select({ clients: count() })
+    .select({ clients: countOf() })
     .from(oauthClients)
     .where(eq(companyId, tenantId));
   return row?.clients ?? 0;

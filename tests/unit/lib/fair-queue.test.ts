@@ -1,10 +1,10 @@
 import { describe, expect, test } from "bun:test";
 
-import { createTurns } from "../../../src/lib/turns.ts";
+import { FairQueue } from "../../../src/lib/fair-queue.ts";
 
 /** Tasks that end when told to; `order` has the parties in the order in which their tasks began. */
 function stage(limits: { running: number; waiting: number }) {
-  const turns = createTurns({ ...limits, refusal: () => new Error("full") });
+  const queue = new FairQueue({ ...limits, refusal: () => new Error("full") });
   const order: string[] = [];
   const refused: string[] = [];
   const ends: (() => void)[] = [];
@@ -12,12 +12,12 @@ function stage(limits: { running: number; waiting: number }) {
     for (let i = 0; i < 10; i++) await Promise.resolve();
   };
   return {
-    turns,
+    queue,
     order,
     refused,
     async bring(party: string, count = 1) {
       for (let i = 0; i < count; i++)
-        turns
+        queue
           .take(party, () => {
             order.push(party);
             return new Promise<void>((resolve) => ends.push(resolve));
@@ -32,7 +32,7 @@ function stage(limits: { running: number; waiting: number }) {
   };
 }
 
-describe("turns", () => {
+describe("a fair queue", () => {
   test.each([1, 2, 3])(
     "let a party that has 250 tasks, %i of them running, delay another by one task alone",
     async (running) => {
@@ -57,23 +57,23 @@ describe("turns", () => {
   });
 
   test("leave no place free while a party alone has tasks", async () => {
-    const { bring, endOne, turns } = stage({ running: 3, waiting: 256 });
+    const { bring, endOne, queue } = stage({ running: 3, waiting: 256 });
     await bring("a", 6);
-    expect(turns.load()).toEqual({ running: 3, waiting: 3 });
+    expect(queue.load).toEqual({ running: 3, waiting: 3 });
     await endOne();
-    expect(turns.load()).toEqual({ running: 3, waiting: 2 });
+    expect(queue.load).toEqual({ running: 3, waiting: 2 });
     for (let i = 0; i < 5; i++) await endOne();
-    expect(turns.load()).toEqual({ running: 0, waiting: 0 });
+    expect(queue.load).toEqual({ running: 0, waiting: 0 });
   });
 
   test("take the room of a newcomer from whoever has most waiting, and refuse that one's own next", async () => {
-    const { bring, refused, turns } = stage({ running: 1, waiting: 4 });
+    const { bring, refused, queue } = stage({ running: 1, waiting: 4 });
     await bring("crowd", 5);
     await bring("crowd");
     expect(refused).toEqual(["crowd"]);
     await bring("other");
     expect(refused).toEqual(["crowd", "crowd"]);
-    expect(turns.load()).toEqual({ running: 1, waiting: 4 });
+    expect(queue.load).toEqual({ running: 1, waiting: 4 });
     await bring("other");
     expect(refused).toHaveLength(3);
     await bring("other");
@@ -90,11 +90,11 @@ describe("turns", () => {
   });
 
   test("go on after a task that fails", async () => {
-    const { turns } = stage({ running: 1, waiting: 1 });
-    const failing = turns.take("a", () => Promise.reject(new Error("broken")));
-    const next = turns.take("b", () => Promise.resolve("done"));
+    const { queue } = stage({ running: 1, waiting: 1 });
+    const failing = queue.take("a", () => Promise.reject(new Error("broken")));
+    const next = queue.take("b", () => Promise.resolve("done"));
     expect(await failing.catch((error: unknown) => String(error))).toBe("Error: broken");
     expect(await next).toBe("done");
-    expect(turns.load()).toEqual({ running: 0, waiting: 0 });
+    expect(queue.load).toEqual({ running: 0, waiting: 0 });
   });
 });
