@@ -5,6 +5,7 @@ const BENCHMARKS: Record<string, () => Promise<unknown>> = {
   attempts: () => import("./bench/attempts.ts"),
   auth: () => import("./bench/auth.ts"),
   edge: () => import("./bench/edge.ts"),
+  crowd: () => import("./bench/crowd.ts"),
   dispatch: () => import("./bench/dispatch.ts"),
   ingest: () => import("./bench/ingest.ts"),
   plans: () => import("./bench/plans.ts"),

@@ -1,5 +1,14 @@
 import { sql } from "drizzle-orm";
-import { boolean, check, index, integer, pgTable, text, uuid } from "drizzle-orm/pg-core";
+import {
+  boolean,
+  check,
+  index,
+  integer,
+  pgTable,
+  text,
+  uuid,
+  type AnyPgColumn,
+} from "drizzle-orm/pg-core";
 
 import { instant } from "./columns.ts";
 import { companies } from "./companies.ts";
@@ -17,11 +26,18 @@ export const oauthClients = pgTable(
     redirectUris: text("redirect_uris").array().notNull(),
     scopes: text("scopes").array().notNull(),
     grantTypes: text("grant_types").array().notNull(),
+    /** The third-party client by whose token it was made: tokens of that one may touch it, those of others not. */
+    createdBy: uuid("created_by").references((): AnyPgColumn => oauthClients.clientId, {
+      onDelete: "set null",
+    }),
     createdAt: instant("created_at").notNull(),
     updatedAt: instant("updated_at").notNull(),
   },
   (t) => [
     index("oauth_clients_company").on(t.companyId, t.createdAt),
+    index("oauth_clients_created_by")
+      .on(t.createdBy)
+      .where(sql`created_by is not null`),
     check("oauth_clients_secret", sql`confidential = (secret_hash is not null)`),
   ],
 );

@@ -35,6 +35,25 @@ export const emailCodeLimits = pgTable(
   (t) => [index("email_code_limits_age").on(t.touchedAt)],
 );
 
+/**
+ * When wrong codes were tried for an email from one address, in the last 24 h: whoever tries holds the email's row in
+ * `emailCodeLimits`.
+ */
+export const emailCodeTries = pgTable(
+  "email_code_tries",
+  {
+    emailDigest: text("email_digest").notNull(),
+    /** An IPv4 address, or the /64 of an IPv6 address. */
+    network: text("network").notNull(),
+    wrongAt: instant("wrong_at").array().notNull(),
+    touchedAt: instant("touched_at").notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.emailDigest, t.network] }),
+    index("email_code_tries_age").on(t.touchedAt),
+  ],
+);
+
 /** The last code of an email and purpose. A code whose userId is null was sent to nobody, unless it is for a signup. */
 export const emailCodes = pgTable(
   "email_codes",

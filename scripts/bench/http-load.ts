@@ -30,10 +30,12 @@ export class LoadConnection {
     socket.on("data", (chunk: Buffer) => this.#take(chunk));
   }
 
-  static open(root: string): Promise<LoadConnection> {
+  /** `from` is the address of this machine that it comes from, if not any. */
+  static open(root: string, from?: string): Promise<LoadConnection> {
     const { hostname, port } = new URL(root);
+    const place = { port: Number(port), host: hostname, ...(from && { localAddress: from }) };
     return new Promise((resolve, reject) => {
-      const socket = connect(Number(port), hostname, () => resolve(new LoadConnection(socket)));
+      const socket = connect(place, () => resolve(new LoadConnection(socket)));
       socket.setNoDelay(true);
       socket.once("error", reject);
     });

@@ -3,6 +3,7 @@ import { Elysia } from "elysia";
 import type { Db } from "../../db/client.ts";
 import type { CountSignIn } from "../auth/actions/attempt-sign-in.ts";
 import type { KeyRing } from "../auth/key-ring.ts";
+import { FailureAudit } from "../audit/failures.ts";
 import { adminRoutes } from "../admin/routes.ts";
 import { createAuthenticator } from "../auth/authenticator.ts";
 import { authRoutes } from "../auth/routes.ts";
@@ -46,6 +47,7 @@ export function apiRoutes(api: ApiDeps) {
     ...api,
     authenticator,
     checks: checks(authenticator),
+    failures: new FailureAudit(api),
     streams: new EventStreams(api),
     providers: new IdentityProviders(api),
   };

@@ -16,6 +16,13 @@ export const AUDIT_ACTIONS = [
   // Five wrong passwords in a row: method, locked_until.
   "AUTH_LOCKED",
   "AUTH_LOGOUT",
+  // A client that did not prove who it is: client_id, null where the text is none. This action and the next two stand
+  // for repeats as well: a row is written at once, and repeats, how many more came within a minute, is in the next one.
+  "CLIENT_AUTH_FAILED",
+  // A wrong code of a mail, or one too many: email_digest, type, repeats.
+  "OTP_FAILED",
+  // A wrong signature of a review site: provider, null where the text is none; repeats.
+  "PROVIDER_AUTH_FAILED",
   // A refusal by role, scope or tenant: method, path, reason.
   "AUTHZ_DENIED",
   // A sign-in ended from the list of sessions: session_id, revoked.

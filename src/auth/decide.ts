@@ -58,9 +58,10 @@ function isForgotten(lock: SignInLock, now: Date): boolean {
   return addMs(lock.lastFailureAt, FORGET_FAILURES_AFTER_MS) <= now;
 }
 
-/** Contract 4.14: per email, in any 24 h. */
+/** Contract 4.14: in any 24 h, per email; of wrong codes fewer from one address, so that a stranger leaves some. */
 export const CODES_PER_DAY = 10;
-export const WRONG_CODES_PER_DAY = 20;
+const WRONG_CODES_PER_DAY = 50;
+const WRONG_CODES_PER_ADDRESS = 20;
 /** Contract 4.14: per code. */
 export const TRIES_PER_CODE = 5;
 export const CODE_LIMITS_WINDOW_MS = 24 * 60 * 60 * 1000;
@@ -107,14 +108,23 @@ export function isOpenCode(
   return code !== undefined && code.consumedAt === null && code.expiresAt > now;
 }
 
+/** When wrong codes were tried for one email: from anywhere, and from the address that tries now. */
+export interface WrongTries {
+  readonly wrongAt: readonly Date[];
+  readonly wrongHereAt: readonly Date[];
+}
+
 /** Whether a try is compared with the code; if not, it is refused like a wrong one. */
 export function mayTryCode(
-  { wrongAt }: CodeLimits,
+  { wrongAt, wrongHereAt }: WrongTries,
   code: Pick<EmailCode, "expiresAt" | "consumedAt" | "tries">,
   now: Date,
 ): boolean {
-  const isLeft = code.tries < TRIES_PER_CODE;
-  return isOpenCode(code, now) && isLeft && withinWindow(wrongAt, now).length < WRONG_CODES_PER_DAY;
+  const isLeft =
+    code.tries < TRIES_PER_CODE &&
+    withinWindow(wrongAt, now).length < WRONG_CODES_PER_DAY &&
+    withinWindow(wrongHereAt, now).length < WRONG_CODES_PER_ADDRESS;
+  return isOpenCode(code, now) && isLeft;
 }
 
 /** The stored row of a refresh token that a client presents. */

@@ -1,6 +1,8 @@
 import type { Access } from "../http/access.ts";
 import type { Principal, Scope } from "../http/principal.ts";
 import type { ProblemCode } from "../lib/problem.ts";
+import { authorityInPerson, excessOf } from "./authority.ts";
+import { coversScopes } from "./decide.ts";
 
 /** Admits every user of every company; without `scope`, by a token of any scope. */
 export function anyUser(scope?: Scope): Access {
@@ -31,6 +33,17 @@ export function superAdmin(scope: Scope = "*"): Access {
     ({ companyType, role }) => companyType === "platform" && role === "super_admin",
     scope,
   );
+}
+
+/**
+ * Admits whom `access` admits to a route that makes or changes what acts for people in person: users, connections to
+ * identity providers, secrets. A third party that holds a token has less (contract 3.9).
+ */
+export function inPerson(access: Access): Access {
+  return {
+    refuse: (principal) =>
+      access.refuse(principal) ?? excessOf(principal, authorityInPerson(principal)),
+  };
 }
 
 /**
@@ -79,11 +92,8 @@ function allow(admits: (principal: Principal) => boolean, scope: Scope | undefin
     refuse(principal): ProblemCode | undefined {
       // Such a token works for the password reset only (contract 4.15).
       if (principal.tokenKind === "password_reset" || !admits(principal)) return "forbidden";
-      return scope === undefined || hasScope(principal, scope) ? undefined : "insufficient_scope";
+      const isCovered = scope === undefined || coversScopes(principal.scopes, [scope]);
+      return isCovered ? undefined : "insufficient_scope";
     },
   };
-}
-
-function hasScope({ scopes }: Principal, scope: Scope): boolean {
-  return scopes.has("*") || scopes.has(scope);
 }

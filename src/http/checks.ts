@@ -90,6 +90,8 @@ export function checks(authenticator: Authenticator) {
     emptyBody: (_isSet: true) => ({}),
     /** Lets the rate limits pass a public route by (contract 2.9). */
     uncounted: (_isSet: true) => ({}),
+    /** Counts a public route, where passwords, codes or tokens are tried, more tightly (contract 2.9). */
+    signIn: (_isSet: true) => ({}),
     rules: (rules: FieldRules) => ({
       transform({ request }: Pick<CheckContext, "request">) {
         exchangeOf(request).rules = rules;
@@ -117,6 +119,7 @@ interface Declared extends Schemas {
   readonly uncounted: boolean;
   /** In bytes. */
   readonly bodyLimit: number;
+  readonly signIn: boolean;
 }
 
 /** What the route that a macro stands in declares besides: Elysia shows it to `introspect` when the route is made. */
@@ -127,15 +130,17 @@ function declaration(bodyLimit: number) {
     emptyBody: false,
     uncounted: false,
     bodyLimit,
+    signIn: false,
   };
   return {
-    read: ({ body, query, emptyBody, uncounted }: Introspected) => {
+    read: ({ body, query, emptyBody, uncounted, signIn }: Introspected) => {
       declared = {
         body: TypeGuard.IsSchema(body) ? body : undefined,
         query: TypeGuard.IsObject(query) ? query : undefined,
         emptyBody: emptyBody === true,
         uncounted: uncounted === true,
         bodyLimit,
+        signIn: signIn === true,
       };
     },
     of: () => declared,
@@ -147,6 +152,7 @@ interface Introspected {
   readonly query?: unknown;
   readonly emptyBody?: true;
   readonly uncounted?: true;
+  readonly signIn?: true;
 }
 
 /** The body within its limit. Whoever sends more is counted by the address, because no token was looked at yet. */
@@ -166,8 +172,11 @@ async function readPublic(request: Request, declared: Declared): Promise<Uint8Ar
   return (exchange.raw = await readBody(request, declared.bodyLimit));
 }
 
-async function countAddress({ meter, call }: Exchange, { uncounted }: Declared): Promise<void> {
-  if (!uncounted) await meter.count({ kind: "ip", id: call.ip });
+async function countAddress(
+  { meter, call }: Exchange,
+  { signIn, uncounted }: Declared,
+): Promise<void> {
+  if (!uncounted) await meter.count({ kind: signIn ? "signIn" : "ip", id: call.ip });
 }
 
 interface Admission {
@@ -177,8 +186,8 @@ interface Admission {
 }
 
 /**
- * Who sent the request, counted by the rate limits: for the token if it is good, else for the address. A token is known
- * only after it was verified; until then anybody could fill the bucket of another.
+ * Who sent the request, counted by the rate limits: for the user if the token is good, else for the address. A token is
+ * known only after it was verified; until then anybody could fill the bucket of another.
  */
 async function admit(
   authenticator: Authenticator,
@@ -189,7 +198,7 @@ async function admit(
     if (error instanceof Problem) await meter.count({ kind: "ip", id: call.ip });
     throw error;
   });
-  await meter.count({ kind: "token", id: principal.jti });
+  await meter.count({ kind: "user", id: String(principal.impersonatorId ?? principal.userId) });
   const refusal = access.refuse(principal);
   if (refusal === undefined) return principal;
   const path = route.slice(BASE_PATH.length);

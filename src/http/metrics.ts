@@ -1,6 +1,6 @@
 import type { Clock } from "../lib/clock.ts";
 import { DURATION_BUCKETS_S, type Histogram, type Metrics } from "../lib/metrics.ts";
-import type { PasswordLoad } from "../lib/password.ts";
+import type { Load } from "../lib/fair-queue.ts";
 import { BASE_PATH } from "./base-path.ts";
 import { exchangeOf } from "./exchange.ts";
 
@@ -14,7 +14,7 @@ export type CountRequest = (request: {
 }) => void;
 
 interface Measured {
-  readonly passwords: { load(): PasswordLoad };
+  readonly passwords: { load(): Load };
   /** Absent with `RATE_LIMITS=off`. */
   readonly limiter: { readonly unchecked: number } | undefined;
 }

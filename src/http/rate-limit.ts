@@ -1,9 +1,8 @@
-import { isIP } from "node:net";
-
 import type { Redis } from "ioredis";
 
 import type { Clock } from "../lib/clock.ts";
 import { errorFields, type Log } from "../lib/log.ts";
+import { networkOf } from "../lib/network.ts";
 import { Problem } from "../lib/problem.ts";
 import { runScript, script } from "../lib/redis.ts";
 
@@ -14,11 +13,13 @@ interface RateLimit {
 }
 
 interface RateLimits {
-  readonly token: RateLimit;
+  readonly user: RateLimit;
   readonly ip: RateLimit;
+  /** Of an address where it tries passwords, codes and tokens. */
+  readonly signIn: RateLimit;
 }
 
-/** Who a request is counted for: a verified token, or the address of whoever has none. */
+/** Who a request is counted for: the user of a verified token, or the address of whoever has none. */
 export type Subject = { readonly kind: keyof RateLimits; readonly id: string };
 
 export interface Taken {
@@ -85,7 +86,7 @@ class RedisRateLimiter implements RateLimiter {
   async take({ kind, id }: Subject): Promise<Taken | undefined> {
     const { clock, limits, prefix, redis } = this.#deps;
     const limit = limits[kind];
-    const key = `${prefix}rate:${kind}:${kind === "ip" ? networkOf(id) : id}`;
+    const key = `${prefix}rate:${kind}:${kind === "user" ? id : networkOf(id)}`;
     if (clock.monotonicMs() >= this.#awayUntilMs) {
       try {
         const args = [limit.perMinute / MINUTE_MS, limit.burst];
@@ -117,22 +118,6 @@ function takenOf(limit: RateLimit, answer: unknown): Taken {
     fullInS: Math.ceil((limit.burst - left) / perSecond),
     nextInS: Math.max(1, Math.ceil((1 - left) / perSecond)),
   };
-}
-
-/** An IPv6 network of 64 bits belongs to one site: whoever has it has 2^64 addresses to ask from. */
-function networkOf(address: string): string {
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
-  if (mapped !== undefined) return mapped;
-  if (isIP(address) !== 6) return address;
-  const [head = "", tail] = address.toLowerCase().split("::");
-  const before = head === "" ? [] : head.split(":");
-  const after = tail === undefined || tail === "" ? [] : tail.split(":");
-  const zeros = tail === undefined ? 0 : 8 - before.length - after.length;
-  const groups = [...before, ...Array.from({ length: zeros }, () => "0"), ...after];
-  return groups
-    .slice(0, 4)
-    .map((group) => group.replace(/^0+(?=.)/, ""))
-    .join(":");
 }
 
 /** Counts one request, once, and remembers what its answer has to say about it. */

@@ -38,7 +38,7 @@ export interface Config {
   readonly rateLimits: boolean;
   /** Requests per minute, and how many may come at once. */
   readonly rateLimit: Readonly<
-    Record<"token" | "ip", { readonly perMinute: number; readonly burst: number }>
+    Record<"user" | "ip" | "signIn", { readonly perMinute: number; readonly burst: number }>
   >;
   readonly trustedProxies: readonly string[];
   /** Origins, or whole addresses, that single sign-on may end at besides the dashboard. */
@@ -140,13 +140,17 @@ function connectionsOf(read: Reader): Config["connections"] {
 
 function rateLimitOf(read: Reader): Config["rateLimit"] {
   return {
-    token: {
+    user: {
       perMinute: read.integer("RATE_LIMIT_TOKEN_PER_MINUTE", 600, [1, 1_000_000]),
       burst: read.integer("RATE_LIMIT_TOKEN_BURST", 300, [1, 1_000_000]),
     },
     ip: {
       perMinute: read.integer("RATE_LIMIT_IP_PER_MINUTE", 1_200, [1, 1_000_000]),
       burst: read.integer("RATE_LIMIT_IP_BURST", 600, [1, 1_000_000]),
+    },
+    signIn: {
+      perMinute: read.integer("RATE_LIMIT_SIGN_IN_PER_MINUTE", 300, [1, 1_000_000]),
+      burst: read.integer("RATE_LIMIT_SIGN_IN_BURST", 300, [1, 1_000_000]),
     },
   };
 }

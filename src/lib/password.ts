@@ -1,6 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { availableParallelism } from "node:os";
 
+import { FairQueue, type Load } from "./fair-queue.ts";
+import { networkOf } from "./network.ts";
 import { Problem } from "./problem.ts";
 
 /** Contract 4.17. Bun computes argon2id with one lane, off the event loop. */
@@ -11,36 +13,40 @@ const SALT_AND_DIGEST_BYTES = 32;
 /** Contract 4.17: one more is refused. */
 const WAITING_LIMIT = 256;
 const RETRY_AFTER_S = 5;
+/** No address. */
+const OURSELVES = "";
 
 export interface Passwords {
-  /** Throws `overloaded` when too many wait already, as `verify` does. */
-  hash(password: string): Promise<string>;
+  /**
+   * `from` is the address that asks; absent for work of our own. Throws `overloaded` when too many wait already, as
+   * `verify` does.
+   */
+  hash(password: string, from?: string): Promise<string>;
   /** Always one argon2id verification; against a hash that nothing matches where there is none (`null`). */
-  verify(password: string, hash: string | null): Promise<boolean>;
+  verify(password: string, hash: string | null, from?: string): Promise<boolean>;
   /** Whether the hash was made with other parameters than today's. */
   needsRehash(hash: string): boolean;
-}
-
-/** How much of the bounded work is at hand. */
-export interface PasswordLoad {
-  readonly running: number;
-  readonly waiting: number;
 }
 
 /** `running` and `waiting` bound the work at hand: one hash takes 19 MiB and some 40 ms of a core. */
 export function createPasswords(
   limits: { running?: number; waiting?: number } = {},
-): Passwords & { load(): PasswordLoad } {
-  const { take, load } = createQueue(
-    limits.running ?? defaultRunning(),
-    limits.waiting ?? WAITING_LIMIT,
-  );
+): Passwords & { load(): Load } {
+  const queue = new FairQueue({
+    running: limits.running ?? defaultRunning(),
+    waiting: limits.waiting ?? WAITING_LIMIT,
+    refusal: () => new Problem("overloaded", { headers: { "Retry-After": String(RETRY_AFTER_S) } }),
+  });
   const nobody = `${HASH_PREFIX}${randomPart()}$${randomPart()}`;
   return {
-    load,
-    hash: (password) => take(() => Bun.password.hash(password, ARGON2ID)),
-    verify: (password, hash) =>
-      take(async () => (await Bun.password.verify(password, hash ?? nobody)) && hash !== null),
+    load: () => queue.load,
+    hash: (password, from = OURSELVES) =>
+      queue.take(networkOf(from), () => Bun.password.hash(password, ARGON2ID)),
+    verify: (password, hash, from = OURSELVES) =>
+      queue.take(
+        networkOf(from),
+        async () => (await Bun.password.verify(password, hash ?? nobody)) && hash !== null,
+      ),
     needsRehash: (hash) => !hash.startsWith(HASH_PREFIX),
   };
 }
@@ -55,26 +61,4 @@ function defaultRunning(): number {
 
 function randomPart(): string {
   return randomBytes(SALT_AND_DIGEST_BYTES).toString("base64").replaceAll("=", "");
-}
-
-/** Runs at most `running` tasks at once and lets at most `waiting` more wait, first come first served. */
-function createQueue(running: number, waiting: number) {
-  const queue: (() => void)[] = [];
-  let active = 0;
-  const load = () => ({ running: active, waiting: queue.length });
-  return { take, load };
-
-  async function take<T>(task: () => Promise<T>): Promise<T> {
-    if (active < running) active++;
-    else if (queue.length < waiting) await new Promise<void>((resolve) => queue.push(resolve));
-    else throw new Problem("overloaded", { headers: { "Retry-After": String(RETRY_AFTER_S) } });
-    try {
-      return await task();
-    } finally {
-      // The place goes to the next in line without becoming free, so that nobody can take it in between.
-      const next = queue.shift();
-      if (next === undefined) active--;
-      else next();
-    }
-  }
 }

@@ -15,6 +15,7 @@ const PROBLEMS = {
   method_not_allowed: [405, "This path does not support the method."],
   slot_occupied: [409, "This delivery_kind already has a subscription; delete it or update it."],
   token_exists: [409, "You already have a token; regenerate it or delete it."],
+  limit_reached: [409, "You have as many of these as one may have; delete one first."],
   subscription_disabled: [409, "The subscription is disabled; enable it first."],
   already_queued: [409, "The event is queued already."],
   flag_open: [409, "The review already has an open flag."],

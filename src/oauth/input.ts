@@ -32,11 +32,16 @@ function uriFaults(uris: readonly (string | undefined)[]): FieldFaults {
   );
 }
 
+/** The password grant is for trusted servers of the service's own (contract 5.1), before and after a change. */
 function grantFault(fields: SoundParts<NewClientBody>, { isPlatform, before }: ClientEdit) {
-  if (!fields.grant_types?.includes("password")) return undefined;
+  const grants = fields.grant_types ?? before?.grantTypes;
+  if (!grants?.includes("password")) return undefined;
   if ((before ?? fields).confidential === false)
     return "has the password grant, which a public client cannot have";
-  return isPlatform || before?.grantTypes.includes("password")
+  if (!isPlatform && !before?.grantTypes.includes("password"))
+    return "has the password grant, which only a super-admin gives";
+  const isMalformed = "first_party" in fields && fields.first_party === undefined;
+  return isMalformed || (fields.first_party ?? before?.firstParty)
     ? undefined
-    : "has the password grant, which only a super-admin gives";
+    : "has the password grant, which is for first-party clients only";
 }

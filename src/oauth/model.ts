@@ -19,6 +19,8 @@ export interface OAuthClient {
   readonly redirectUris: readonly string[];
   readonly scopes: readonly string[];
   readonly grantTypes: readonly string[];
+  /** The third-party client by whose token it was made. */
+  readonly createdBy: string | null;
   readonly createdAt: Date;
   readonly updatedAt: Date;
 }

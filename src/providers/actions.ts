@@ -1,6 +1,8 @@
 import { ulid } from "ulid";
 
 import type { Tx } from "../../db/client.ts";
+import type { FailureAudit } from "../audit/failures.ts";
+import type { Call } from "../http/call.ts";
 import { hmacSha256Hex } from "../lib/hmac.ts";
 import { invalid, Problem, type FieldErrors } from "../lib/problem.ts";
 import { equalInConstantTime, type SecretBox } from "../lib/secret-box.ts";
@@ -29,18 +31,30 @@ const SLUG = new RegExp(PROVIDER_SLUG);
 /** Signs in place of a provider that does not exist, so that its refusal takes as long as that of one that does. */
 const STAND_IN_SECRET = "there is no such provider";
 
-/** Throws `invalid_signature` unless the provider signed these bytes, and for an unknown provider (contract 9.1). */
+interface VerifyingDeps {
+  readonly box: SecretBox;
+  readonly secretOf: SecretFinder;
+  readonly failures: FailureAudit;
+}
+
+/**
+ * Throws `invalid_signature`, and audits it, unless the provider signed these bytes, and for an unknown provider
+ * (contract 9.1).
+ */
 export async function verifySignature(
-  deps: { readonly box: SecretBox; readonly secretOf: SecretFinder },
+  deps: VerifyingDeps,
   slug: string,
-  { raw, signature }: { raw: Uint8Array; signature: string | null },
+  { call, raw }: { call: Call; raw: Uint8Array },
 ): Promise<void> {
   const sealed = SLUG.test(slug) ? await deps.secretOf(slug) : undefined;
   const secret =
     sealed === undefined ? STAND_IN_SECRET : deps.box.open(sealed, providerSecretContext(slug));
   const expected = `sha256=${hmacSha256Hex(secret, raw)}`;
-  const matches = equalInConstantTime(signature ?? "", expected);
-  if (!matches || sealed === undefined) throw new Problem("invalid_signature");
+  const matches = equalInConstantTime(call.headers.get("x-provider-signature") ?? "", expected);
+  if (matches && sealed !== undefined) return;
+  const details = { provider: SLUG.test(slug) ? slug : null };
+  await deps.failures.record({ action: "PROVIDER_AUTH_FAILED", details }, call);
+  throw new Problem("invalid_signature");
 }
 
 interface JoiningDeps extends TakingDeps {

@@ -1,5 +1,6 @@
 import { Elysia } from "elysia";
 
+import type { FailureAudit } from "../audit/failures.ts";
 import { BASE_PATH } from "../http/base-path.ts";
 import type { Call } from "../http/call.ts";
 import type { Checks } from "../http/checks.ts";
@@ -15,6 +16,7 @@ import { createSecretFinder } from "./secret-finder.ts";
 
 interface ProviderRouteDeps extends ProviderDeps {
   readonly checks: Checks;
+  readonly failures: FailureAudit;
 }
 
 /** Named here because Elysia's inference gives up on the route where a parameter has no type. */
@@ -39,10 +41,7 @@ export function providerRoutes(deps: ProviderRouteDeps) {
       public: {
         bodyLimit: BODY_LIMIT,
         verify: ({ call, params, raw }: SignedRequest) =>
-          verifySignature(signing, params["provider"] ?? "", {
-            raw,
-            signature: call.headers.get("x-provider-signature"),
-          }),
+          verifySignature(signing, params["provider"] ?? "", { call, raw }),
       },
       // A review site may report as fast as it can (contract 2.9).
       uncounted: true,

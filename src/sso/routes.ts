@@ -89,6 +89,7 @@ function returnRoutes(deps: LegRouteDeps) {
     )
     .get(EXCHANGE, ({ query, call }) => exchangeCode(deps, query, call), {
       public: true,
+      signIn: true,
       query: exchangeQuery,
       response: { 200: loginAnswer, 400: problem("invalid_code") },
       detail: {

@@ -18,7 +18,10 @@ type CodeType = "forgot_password" | "change_password" | "signup";
 
 const wakes: unknown[] = [];
 const schedule = { wake: async (wake: unknown) => void wakes.push(wake) };
-const world = await startSignInWorld({ schedule });
+const world = await startSignInWorld({
+  schedule,
+  config: { trustedProxies: ["127.0.0.1"] },
+});
 const { database, tenants, clock, api, other } = world;
 afterAll(() => world.stop());
 
@@ -36,11 +39,15 @@ function resend(email: string, type: CodeType = "forgot_password", on = api): Pr
 function verify(
   email: string,
   otp: string,
-  { type = "forgot_password", on = api }: { type?: CodeType; on?: TestApi } = {},
+  {
+    type = "forgot_password",
+    on = api,
+    from = "192.0.2.1",
+  }: { type?: CodeType; on?: TestApi; from?: string } = {},
 ) {
   return on.call("POST", "/email-otp/verify", {
     body: { email, otp, type },
-    headers: { "X-Request-Id": "r" },
+    headers: { "X-Request-Id": "r", "X-Forwarded-For": from },
   });
 }
 const mails = (email: string) => mailsTo(api.deps, email);
@@ -311,15 +318,20 @@ describe("the limits of a day", () => {
     expect(await mails(email)).toHaveLength(10);
   });
 
-  test("are 20 wrong tries, after which the right code is wrong too, until the first is a day old", async () => {
-    const { email } = await freshUser();
-    const first = clock.now();
-    for (let round = 0; round < 4; round++) {
+  /** Spends codes one after the other, five wrong tries each. */
+  async function spend(email: string, codes: number, from: (round: number) => string) {
+    for (let round = 0; round < codes; round++) {
       await resend(email);
-      const code = await sentCode(email);
-      for (let i = 0; i < 5; i++) await verify(email, otherThan(code));
+      const wrong = otherThan(await sentCode(email));
+      for (let i = 0; i < 5; i++) await verify(email, wrong, { from: from(round) });
       clock.advance(60_000);
     }
+  }
+
+  test("are 20 wrong tries from an address, after which the right code is wrong too, until the first is a day old", async () => {
+    const { email } = await freshUser();
+    const first = clock.now();
+    await spend(email, 4, () => "192.0.2.1");
     await resend(email);
     expect((await verify(email, await sentCode(email))).status).toBe(422);
     clock.set(new Date(first.getTime() + DAY_MS - 1));
@@ -327,6 +339,36 @@ describe("the limits of a day", () => {
     expect((await verify(email, await sentCode(email))).status).toBe(422);
     clock.advance(1);
     expect((await verify(email, await sentCode(email))).status).toBe(200);
+  });
+
+  test("leave the owner's tries alone when a stranger has used up those of another address", async () => {
+    const { email } = await freshUser();
+    await spend(email, 4, (round) => `2001:db8:0:1::${round}`);
+    await resend(email);
+    const code = await sentCode(email);
+    const tried = async (from: string) => (await verify(email, code, { from })).status;
+    expect(await tried("2001:db8:0:1:ffff::1")).toBe(422);
+    expect(await tried("2001:db8:0:2::1")).toBe(200);
+  });
+
+  test("are 50 wrong tries from anywhere", async () => {
+    const { email } = await freshUser();
+    await spend(email, 9, (round) => `192.0.2.${round}`);
+    await resend(email);
+    const code = await sentCode(email);
+    for (let i = 0; i < 4; i++) await verify(email, otherThan(code), { from: "192.0.2.9" });
+    const limits = await limitsOf(email);
+    expect(limits?.wrongAt).toHaveLength(49);
+    expect((await verify(email, code, { from: "192.0.2.9" })).status).toBe(200);
+    const spent = await freshUser();
+    await spend(spent.email, 9, (round) => `192.0.2.${round}`);
+    await resend(spent.email);
+    const last = await sentCode(spent.email);
+    await database.db
+      .update(emailCodeLimits)
+      .set({ wrongAt: Array.from({ length: 50 }, () => clock.now()) })
+      .where(eq(emailCodeLimits.emailDigest, emailDigest(spent.email)));
+    expect((await verify(spent.email, last, { from: "192.0.2.99" })).status).toBe(422);
   });
 
   test("do not count right tries", async () => {

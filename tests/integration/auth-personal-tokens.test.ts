@@ -446,6 +446,24 @@ describe("a personal access token of the API", () => {
     expect((await make(token, { name: "n".repeat(100) })).status).toBe(201);
   });
 
+  test("is one of 100 that live, also where 10 are made at once", async () => {
+    const { user, token } = await freshLogin();
+    for (let i = 0; i < 95; i++) await grant({ userId: user.id, kind: "api_pat", name: "x" });
+    const oneMore = () => make(token, { name: "one more" });
+    const made = await Promise.all(Array.from({ length: 10 }, oneMore));
+    const refused = made.filter(({ status }) => status !== 201);
+    expect(refused.map(({ status, body }) => [status, body["code"]])).toEqual(
+      Array.from({ length: 5 }, () => [409, "limit_reached"]),
+    );
+    const [one] = made.filter(({ status }) => status === 201);
+    const { id } = (one?.body["token"] ?? {}) as { id?: string };
+    expect((await call("DELETE", `${API}/${id}`, token)).status).toBe(204);
+    expect((await oneMore()).status).toBe(201);
+    clock.advance(24 * HOUR_MS);
+    const next = await api.login(user.email);
+    expect((await call("POST", API, next, { body: { name: "a day later" } })).status).toBe(201);
+  });
+
   test("ends with the client through which it was made", async () => {
     const { user } = await freshLogin();
     const { clientId } = await addClient(database.db, { firstParty: true });

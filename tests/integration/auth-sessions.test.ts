@@ -155,15 +155,17 @@ describe("the end of a session", () => {
 });
 
 describe("the call that revokes the token sent", () => {
-  test("ends it and its refresh token in every process, and leaves other sign-ins alone", async () => {
+  test("ends it and its sign-in in every process, and leaves other sign-ins alone", async () => {
     const user = await freshUser();
     const [token, kept] = [await api.login(user.email), await other.login(user.email)];
     const own = (await sessions(token)).find((one) => one.is_current)?.id ?? "";
     await grant({ userId: user.id, kind: "refresh", familyId: own });
+    const sibling = await grant({ userId: user.id, familyId: own });
     const headers = { "X-Request-Id": "revoking" };
     const answer = await api.call("GET", "/sso/revoking-token", { token, headers });
     expect(answer).toMatchObject({ status: 200, body: { message: expect.any(String) } });
     expect(await statusOf(token, other)).toBe(401);
+    expect(await statusOf(sibling, other)).toBe(401);
     expect(await statusOf(kept, other)).toBe(200);
     expect(await database.db.select().from(tokens).where(eq(tokens.familyId, own))).toEqual([]);
     expect(await auditOf("revoking")).toMatchObject([

@@ -98,8 +98,8 @@ const BODIES: readonly Row[] = [
   [
     "POST /sso/clients",
     "root",
-    () => ({ name: "x", confidential: "no", grant_types: ["password"] }),
-    ["confidential"],
+    () => ({ name: "x", confidential: "no", first_party: "no", grant_types: ["password"] }),
+    ["confidential", "first_party"],
   ],
   [
     "PATCH /partner/oauth-clients/:client",

@@ -103,6 +103,19 @@ describe("the authorization code flow", () => {
     expect(await auditOf(user.id)).toEqual(["CONSENT_GRANTED", "AUTH_LOGIN"]);
   });
 
+  test("gives one code for one answer, however often and however parallel it is sent", async () => {
+    const browser = new Browser(api);
+    await browser.open(authorizeParams(client, newPkce()));
+    await browser.signIn((await freshUser()).email);
+    const { ticket } = browser;
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, () => browser.submit({ ticket, action: "allow" })),
+    );
+    answers.push(await browser.submit({ ticket, action: "allow" }));
+    const statuses = answers.map(({ status }) => status).toSorted((a, b) => a - b);
+    expect(statuses).toEqual([303, ...Array<number>(10).fill(400)]);
+  });
+
   test("does not ask for a first-party client", async () => {
     const [user, browser] = [await freshUser(), new Browser(api)];
     await browser.open(authorizeParams(firstParty, newPkce()));

@@ -8,7 +8,7 @@ import { oauthClients } from "../../db/schema/oauth.ts";
 import { everyPage, PASSWORD, startApi, type Answer, type TestApi } from "../support/api.ts";
 import { addClient, postForm } from "../support/oauth.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
-import { addTenants, type Tenants } from "../support/tenants.ts";
+import { addTenants, addUser, type Tenants } from "../support/tenants.ts";
 
 let database: TestDatabase;
 let tenants: Tenants;
@@ -160,19 +160,73 @@ describe("a client", () => {
     });
   });
 
-  test("keeps what a super-admin gave it when its partner changes it", async () => {
+  test("that a super-admin made first-party is seen by its partner, and changed by super-admins", async () => {
     const { body } = await create({ name: "Given" });
     const id = String(body["client_id"]);
     const gift = { first_party: true, grant_types: ["password"] };
     const given = await api.call("PATCH", `${SSO}/${id}`, { token: root, body: gift });
     expect(given.status).toBe(200);
-    const change = { name: "Renamed", ...gift };
-    const path = `${PARTNER}/${id}`;
-    expect((await api.call("PATCH", path, { token: partner, body: change })).status).toBe(200);
+    expect((await api.call("GET", `${PARTNER}/${id}`, { token: partner })).body).toMatchObject(
+      gift,
+    );
+    for (const [method, path, change] of [
+      ["PATCH", id, { name: "Renamed", ...gift }],
+      ["PATCH", id, { first_party: false, grant_types: ["refresh_token"] }],
+      ["POST", `${id}/secret`, {}],
+      ["DELETE", id, undefined],
+    ] as const) {
+      const options = { token: partner, ...(change && { body: change }) };
+      expect((await api.call(method, `${PARTNER}/${path}`, options)).status).toBe(403);
+    }
+    const rename = { name: "Renamed" };
+    expect((await api.call("PATCH", `${SSO}/${id}`, { token: root, body: rename })).status).toBe(
+      200,
+    );
+  });
+
+  test("has the password grant only while it is first-party", async () => {
+    const path = async (first_party: boolean) => {
+      const { body } = await create({ name: "x", first_party }, { path: SSO, token: root });
+      return `${SSO}/${String(body["client_id"])}`;
+    };
+    const change = async (to: string, body: object) => {
+      const { status, body: answer } = await api.call("PATCH", to, { token: root, body });
+      return status === 422 ? Object.keys(answer["errors"] as object) : status;
+    };
+    const [third, first] = [await path(false), await path(true)];
+    const password = { grant_types: ["password"] };
+    expect(await change(third, password)).toEqual(["grant_types"]);
+    expect(await change(first, password)).toBe(200);
+    expect(await change(first, { first_party: false })).toEqual(["grant_types"]);
+    expect(await change(first, { first_party: false, grant_types: ["refresh_token"] })).toBe(200);
+    expect(await change(third, { ...password, first_party: true })).toBe(200);
+    const grants = { name: "x", ...password };
+    expect((await create(grants, { path: SSO, token: root })).status).toBe(422);
+  });
+
+  test("is one of 50 of a partner, also where 10 are made at once", async () => {
+    const path = "/admin/partners";
+    const company = await api.call("POST", path, { token: root, body: { name: "Many" } });
+    const companyId = Number(company.body["id"]);
+    const email = "many@many.test";
+    await addUser(database.db, { companyId, role: "partner_admin", email });
+    const token = await api.login(email);
+    for (let i = 0; i < 45; i++) await addClient(database.db, { companyId });
+    const made = await Promise.all(
+      Array.from({ length: 10 }, () => create({ name: "one more" }, { token })),
+    );
+    const refused = made.filter(({ status }) => status !== 201);
+    expect(refused.map(({ status, body }) => [status, body["code"]])).toEqual(
+      Array.from({ length: 5 }, () => [409, "limit_reached"]),
+    );
+    const [one] = made.filter(({ status }) => status === 201);
+    const last = `${PARTNER}/${String(one?.body["client_id"])}`;
+    expect((await api.call("DELETE", last, { token })).status).toBe(204);
+    expect((await create({ name: "again" }, { token })).status).toBe(201);
   });
 
   test("gets a new secret, and the old one stops at once", async () => {
-    const grants = { grant_types: ["password"] };
+    const grants = { first_party: true, grant_types: ["password"] };
     const { body: old } = await create({ name: "x", ...grants }, { path: SSO, token: root });
     const path = `${SSO}/${String(old["client_id"])}/secret`;
     const { status, body } = await api.call("POST", path, { token: root });
@@ -183,7 +237,7 @@ describe("a client", () => {
   });
 
   test("takes its tokens with it when it is deleted", async () => {
-    const grants = { grant_types: ["password", "refresh_token"] };
+    const grants = { first_party: true, grant_types: ["password", "refresh_token"] };
     const { body } = await create({ name: "x", ...grants }, { path: SSO, token: root });
     const issued = await passwordGrant(body, tenants.partners[0].owner.email);
     const token = String(issued.body["access_token"]);
@@ -270,7 +324,7 @@ describe("revocation and introspection", () => {
     (await postForm(api, "/oauth/introspect", form(client, token))).body;
 
   test("tell a client of its own live tokens", async () => {
-    const client = await addClient(database.db);
+    const client = await addClient(database.db, { firstParty: true });
     const body = await signIn(client);
     const told = await introspect(client, body["access_token"]);
     expect(told).toMatchObject({
@@ -289,7 +343,10 @@ describe("revocation and introspection", () => {
   });
 
   test("answer another client's, a page's, a spent and an invented token alike", async () => {
-    const [client, stranger] = [await addClient(database.db), await addClient(database.db)];
+    const [client, stranger] = [
+      await addClient(database.db, { firstParty: true }),
+      await addClient(database.db, { firstParty: true }),
+    ];
     const body = await signIn(client);
     const refreshed = await postForm(api, "/oauth/token", {
       ...form(client, ""),
@@ -311,7 +368,7 @@ describe("revocation and introspection", () => {
   });
 
   test("end the sign-in with a refresh token, and with an access token its refresh token", async () => {
-    const client = await addClient(database.db);
+    const client = await addClient(database.db, { firstParty: true });
     const [one, two] = [await signIn(client), await signIn(client)];
     const ended = await postForm(api, "/oauth/revoke", {
       ...form(client, one["refresh_token"]),
@@ -328,7 +385,7 @@ describe("revocation and introspection", () => {
   test.each(["/oauth/revoke", "/oauth/introspect"])(
     "of %s need a client and a token",
     async (path) => {
-      const client = await addClient(database.db);
+      const client = await addClient(database.db, { firstParty: true });
       const error = async (fields: Record<string, string>) => {
         const { status, body } = await postForm(api, path, fields);
         return [status, body["error"]];

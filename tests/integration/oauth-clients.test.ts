@@ -18,6 +18,8 @@ let tenants: Tenants;
 let api: TestApi;
 let root: string;
 let client: TestClient;
+/** The service's own: it may take passwords. */
+let trusted: TestClient;
 let user: TestUser;
 
 beforeAll(async () => {
@@ -30,6 +32,7 @@ beforeAll(async () => {
   });
   root = api.listen(port);
   client = await addClient(database.db);
+  trusted = await addClient(database.db, { firstParty: true });
   user = await addUser(database.db, {
     companyId: tenants.partners[0].id,
     role: "partner_owner",
@@ -112,7 +115,7 @@ describe("openid-client", () => {
   );
 
   test("gets tokens by the password grant, and the error of a wrong password", async () => {
-    const config = await discover(client, openid.ClientSecretPost(client.secret));
+    const config = await discover(trusted, openid.ClientSecretPost(trusted.secret));
     const form = { username: user.email, password: PASSWORD, scope: "reviews:read" };
     const tokens = await openid.genericGrantRequest(config, "password", form);
     expect(tokens.scope).toBe("reviews:read");
@@ -226,7 +229,7 @@ describe("oauth4webapi", () => {
 });
 
 describe("simple-oauth2", () => {
-  const settings = () => ({ client: { id: client.clientId, secret: client.secret } });
+  const settings = (as = client) => ({ client: { id: as.clientId, secret: as.secret } });
   const places = () => ({
     tokenHost: root,
     tokenPath: "/oauth/token",
@@ -253,7 +256,7 @@ describe("simple-oauth2", () => {
   );
 
   test("gets tokens by the password grant", async () => {
-    const flow = new ResourceOwnerPassword({ ...settings(), auth: places() });
+    const flow = new ResourceOwnerPassword({ ...settings(trusted), auth: places() });
     const form = { username: user.email, password: PASSWORD, scope: "*" };
     const { token } = await flow.getToken(form);
     expect(await whoHas(token["access_token"])).toBe(user.email);
@@ -261,10 +264,10 @@ describe("simple-oauth2", () => {
 });
 
 describe("client-oauth2", () => {
-  const create = () =>
+  const create = (as = client) =>
     new ClientOAuth2({
-      clientId: client.clientId,
-      clientSecret: client.secret,
+      clientId: as.clientId,
+      clientSecret: as.secret,
       accessTokenUri: `${root}/oauth/token`,
       authorizationUri: `${root}/oauth/authorize`,
       redirectUri: CALLBACK,
@@ -281,7 +284,7 @@ describe("client-oauth2", () => {
   });
 
   test("gets tokens by the password grant, and the error of a wrong password", async () => {
-    const library = create();
+    const library = create(trusted);
     const tokens = await library.owner.getToken(user.email, PASSWORD);
     expect(tokens.data["scope"]).toBe("reviews:read webhooks:read");
     await expect(library.owner.getToken(user.email, "wrong")).rejects.toMatchObject({

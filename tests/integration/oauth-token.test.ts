@@ -78,7 +78,10 @@ describe("the password grant", () => {
 
   test("gives the scope that is asked for, in each other's order, and no more than the client's", async () => {
     const user = await freshUser();
-    const narrow = await addClient(database.db, { scopes: ["reviews:read", "webhooks:read"] });
+    const narrow = await addClient(database.db, {
+      firstParty: true,
+      scopes: ["reviews:read", "webhooks:read"],
+    });
     const asked = (scope?: string) =>
       token(passwordForm(user, { ...credentialsOf(narrow), scope }));
     expect((await asked("webhooks:read reviews:read")).body["scope"]).toBe(
@@ -90,7 +93,7 @@ describe("the password grant", () => {
 
   test("of a partner's client answers users of other tenants like a wrong password", async () => {
     const [p1, p2] = tenants.partners;
-    const own = await addClient(database.db, { companyId: p1.id });
+    const own = await addClient(database.db, { firstParty: true, companyId: p1.id });
     const statuses = await Promise.all(
       [p1.owner, p1.accounts[0].owner, p2.owner, p2.accounts[0].owner, tenants.superAdmin].map(
         async (user) => (await token(passwordForm(user, credentialsOf(own)))).status,
@@ -100,7 +103,7 @@ describe("the password grant", () => {
   });
 
   test("gives no refresh token to a client that may not refresh", async () => {
-    const once = await addClient(database.db, { grantTypes: ["password"] });
+    const once = await addClient(database.db, { firstParty: true, grantTypes: ["password"] });
     const { body } = await token(passwordForm(await freshUser(), credentialsOf(once)));
     expect(body["access_token"]).toBeString();
     expect(body["refresh_token"]).toBeUndefined();
@@ -130,10 +133,12 @@ describe("the error table", () => {
   let user: TestUser;
   let weak: TestClient;
   let open: TestClient;
+  let third: TestClient;
   beforeAll(async () => {
     user = await freshUser();
-    weak = await addClient(database.db, { grantTypes: ["authorization_code"] });
-    open = await addClient(database.db, { confidential: false });
+    weak = await addClient(database.db, { firstParty: true, grantTypes: ["authorization_code"] });
+    open = await addClient(database.db, { firstParty: true, confidential: false });
+    third = await addClient(database.db);
   });
 
   const rows: [name: string, change: () => Form, status: number, error: string][] = [
@@ -161,6 +166,7 @@ describe("the error table", () => {
     ["an unknown scope", () => ({ scope: "reviews:delete" }), 400, "invalid_scope"],
     ["a scope that no grant gives", () => ({ scope: "password:reset" }), 400, "invalid_scope"],
     ["a client without the grant", () => credentialsOf(weak), 400, "unauthorized_client"],
+    ["a third-party client", () => credentialsOf(third), 400, "unauthorized_client"],
     [
       "a public client",
       () => ({ client_id: open.clientId, client_secret: undefined }),
@@ -288,7 +294,7 @@ describe("the error table", () => {
 
   test("answers a client of a tenant that is switched off with invalid_client", async () => {
     const [, p2] = tenants.partners;
-    const own = await addClient(database.db, { companyId: p2.id });
+    const own = await addClient(database.db, { firstParty: true, companyId: p2.id });
     const set = (isActive: boolean) =>
       database.db.update(companies).set({ isActive }).where(eq(companies.id, p2.id));
     await set(false);
@@ -340,7 +346,7 @@ describe("a refresh", () => {
   });
 
   test("follows a client that was given less since", async () => {
-    const shrinking = await addClient(database.db);
+    const shrinking = await addClient(database.db, { firstParty: true });
     const { body } = await token(passwordForm(await freshUser(), credentialsOf(shrinking)));
     await database.db
       .update(oauthClients)
@@ -353,7 +359,7 @@ describe("a refresh", () => {
 
   test("of another client's token is refused and leaves the token as it is", async () => {
     const first = await signIn(await freshUser());
-    const stranger = await addClient(database.db);
+    const stranger = await addClient(database.db, { firstParty: true });
     const form = refreshForm(first["refresh_token"], credentialsOf(stranger));
     expect((await token(form)).body["error"]).toBe("invalid_grant");
     expect((await token(refreshForm(first["refresh_token"]))).status).toBe(200);
@@ -410,7 +416,7 @@ describe("a race of refreshes", () => {
     const root = await api.login(tenants.superAdmin.email);
     for (let round = 0; round < 4; round++) {
       const user = await freshUser();
-      const doomed = await addClient(database.db);
+      const doomed = await addClient(database.db, { firstParty: true });
       const form = passwordForm(user, credentialsOf(doomed));
       const sessions = await Promise.all([token(form), token(form), token(form)]);
       const chases = sessions.map(({ body }, i) =>

@@ -12,7 +12,7 @@ import { addTenants, type Tenants } from "../support/tenants.ts";
 
 type Redis = Awaited<ReturnType<typeof connectRedis>>;
 
-const BURST = { token: 3, ip: 4 };
+const BURST = { user: 3, ip: 4, signIn: 2 };
 let database: TestDatabase;
 let tenants: Tenants;
 let redis: Redis;
@@ -47,8 +47,9 @@ function limiterOf(
     clock: systemClock,
     log: silentLog,
     limits: {
-      token: { perMinute, burst: BURST.token },
+      user: { perMinute, burst: BURST.user },
       ip: { perMinute, burst: BURST.ip },
+      signIn: { perMinute, burst: BURST.signIn },
     },
   });
 }
@@ -61,7 +62,7 @@ const statuses = async (times: number, ask: () => Promise<Answer>) => {
   return seen;
 };
 
-describe("a token", () => {
+describe("a user", () => {
   test("may ask as often as its burst, and is told so every time", async () => {
     const token = await owner();
     const answers = [await list(token), await list(token), await list(token), await list(token)];
@@ -82,8 +83,14 @@ describe("a token", () => {
     ]);
   });
 
-  test("has a bucket of its own, shared by all processes", async () => {
-    const [one, two] = [await owner(), await owner()];
+  test("has one bucket over all tokens, shared by all processes", async () => {
+    const [one, again] = [await owner(), await owner()];
+    const stranger = await free.login(tenants.partners[1].owner.email);
+    const pat = await free.call("POST", "/account/personal-access-tokens", {
+      token: one,
+      body: { name: "another bucket?" },
+    });
+    const owned = [one, again, String(pat.body["access_token"]), again];
     const prefix = `test-${crypto.randomUUID()}:`;
     const processes = await Promise.all(
       [1, 2].map(() =>
@@ -97,23 +104,38 @@ describe("a token", () => {
     const ask = (i: number, token: string) =>
       processes[i % 2]?.call("GET", "/partner/webhooks", { token });
     const seen = [];
-    for (let i = 0; i < 4; i++) seen.push((await ask(i, one))?.status);
+    for (const [i, token] of owned.entries()) seen.push((await ask(i, token))?.status);
     expect(seen).toEqual([200, 200, 200, 429]);
-    expect((await ask(0, two))?.status).toBe(200);
+    expect((await ask(0, stranger))?.status).toBe(200);
+  });
+
+  test("who acts as the owners of accounts is counted with these, too", async () => {
+    const token = await owner();
+    const { accounts } = tenants.partners[0];
+    const acting = await Promise.all(
+      accounts.map(({ id }) =>
+        free.call("POST", "/partner/account-owner/token", { token, body: { account_id: id } }),
+      ),
+    );
+    const [one, two] = acting.map(({ body }) => String(body["access_token"]));
+    const seen = [];
+    for (const each of [one, two, one, two, token])
+      seen.push((await api.call("GET", "/verify-token", { token: each })).status);
+    expect(seen).toEqual([200, 200, 200, 429, 429]);
   });
 
   test("of ten requests at once gets exactly its burst through", async () => {
     const token = await owner();
     const answers = await Promise.all(Array.from({ length: 10 }, () => list(token)));
-    expect(answers.filter(({ status }) => status === 200)).toHaveLength(BURST.token);
-    expect(answers.filter(({ status }) => status === 429)).toHaveLength(10 - BURST.token);
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(BURST.user);
+    expect(answers.filter(({ status }) => status === 429)).toHaveLength(10 - BURST.user);
   });
 
   test("gets requests back with the time", async () => {
     const fast = limiterOf(redis, 60_000);
     api = await startApi({ db: database.db, config: free.deps.config, limiter: fast });
     const token = await owner();
-    await statuses(BURST.token, () => list(token));
+    await statuses(BURST.user, () => list(token));
     let status = 0;
     for (let i = 0; i < 200 && status !== 200; i++) ({ status } = await list(token));
     expect(status).toBe(200);
@@ -130,14 +152,14 @@ describe("an address", () => {
     const asked = [
       () => list(),
       () => list("nonsense"),
-      () => api.call("POST", "/login", { body: { email: "a@b.test", password: "wrong" } }),
+      () => api.call("POST", "/auth/discover", { body: { email: "a@b.test" } }),
       () => list("other nonsense"),
       () => list(),
-      () => api.call("POST", "/login", { body: {} }),
+      () => api.call("POST", "/auth/discover", { body: {} }),
     ];
     const seen: Answer[] = [];
     for (const ask of asked) seen.push(await ask());
-    expect(seen.map(({ status }) => status)).toEqual([401, 401, 401, 401, 429, 429]);
+    expect(seen.map(({ status }) => status)).toEqual([401, 401, 200, 401, 429, 429]);
     expect(seen.map(({ headers }) => headers.get("ratelimit-remaining"))).toEqual([
       "3",
       "2",
@@ -147,6 +169,26 @@ describe("an address", () => {
       "0",
     ]);
     expect((await list(await owner())).status).toBe(200);
+  });
+
+  test("may try passwords, codes and tokens less often, with a bucket over all of them", async () => {
+    const email = "a@b.test";
+    const form = { "Content-Type": "application/x-www-form-urlencoded" };
+    const tries = [
+      () => api.call("POST", "/login", { body: { email, password: "wrong" } }),
+      () => api.call("POST", "/email-otp/verify", { body: { email, otp: "1", type: "signup" } }),
+      () => api.call("POST", "/login", { body: { email, password: "wrong" } }),
+      () => api.call("POST", "/email-otp/verify", { body: { email, otp: "1", type: "signup" } }),
+      () => api.call("POST", "/email-otp/resend", { body: { email, type: "signup" } }),
+      () => api.call("POST", "/oauth/token", { root: true, body: "grant_type=x", headers: form }),
+      () => api.call("POST", "/oauth/authorize", { root: true, body: "a=b", headers: form }),
+      () => api.call("GET", "/auth/sso/exchange?code=x"),
+    ];
+    const seen: Answer[] = [];
+    for (const attempt of tries) seen.push(await attempt());
+    expect(seen.map(({ status }) => status)).toEqual([401, 422, 429, 429, 429, 429, 429, 429]);
+    expect(seen[0]?.headers.get("ratelimit-limit")).toBe("2");
+    expect((await list()).status).toBe(401);
   });
 
   test("is told of a body that is too large by the same count", async () => {
@@ -206,12 +248,13 @@ describe("without Redis", () => {
       eval: () => Promise.reject(new Error("Connection is closed.")),
     } as unknown as Pick<Redis, "eval" | "evalsha">;
     const clock = createFakeClock();
+    const one = { perMinute: 1, burst: 1 };
     const lost = createRateLimiter({
       redis: dead,
       prefix: "x:",
       clock,
       log: silentLog,
-      limits: { token: { perMinute: 1, burst: 1 }, ip: { perMinute: 1, burst: 1 } },
+      limits: { user: one, ip: one, signIn: one },
     });
     api = await startApi({ db: database.db, config: free.deps.config, limiter: lost });
     const token = await owner();

@@ -107,7 +107,7 @@ test("a value of another type at a key is dropped, and the set and the bucket wo
     prefix: PREFIX,
     clock: systemClock,
     log,
-    limits: { token: one, ip: one },
+    limits: { user: one, ip: one, signIn: one },
   });
   await direct.set(`${PREFIX}rate:ip:192.0.2.1`, "no bucket");
   expect((await limiter.take({ kind: "ip", id: "192.0.2.1" }))?.remaining).toBe(2);

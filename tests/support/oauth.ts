@@ -20,6 +20,7 @@ interface ClientSettings {
   readonly scopes?: string[];
   readonly grantTypes?: string[];
   readonly name?: string;
+  readonly createdBy?: string;
 }
 
 /** A confidential client of the platform that may everything, unless said otherwise. */
@@ -37,6 +38,7 @@ export async function addClient(db: RawDb, settings: ClientSettings = {}): Promi
     redirectUris: settings.redirectUris ?? [CALLBACK],
     scopes: settings.scopes ?? ["*"],
     grantTypes: settings.grantTypes ?? ["password", "refresh_token", "authorization_code"],
+    createdBy: settings.createdBy ?? null,
     createdAt: at,
     updatedAt: at,
   });

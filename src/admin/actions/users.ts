@@ -48,7 +48,7 @@ export async function createUser(
 ): Promise<User> {
   const { company_id: companyId, name, role, password, store_ids: storeIds = [] } = body;
   const email = normaliseEmail(body.email);
-  const passwordHash = password === undefined ? null : await deps.passwords.hash(password);
+  const passwordHash = password === undefined ? null : await deps.passwords.hash(password, call.ip);
   const now = deps.clock.now();
   try {
     return await deps.db.transaction(async (tx) => {

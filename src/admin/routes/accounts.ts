@@ -12,7 +12,7 @@ import {
   setCompanyActive,
 } from "../actions/companies.ts";
 import { AccountBody, AccountObject, accountQuery, showAccount } from "../model.ts";
-import { administrating, adminRoutesBase, type AdminRouteDeps } from "./base.ts";
+import { administrating, adminRoutesBase, changing, type AdminRouteDeps } from "./base.ts";
 import { ACTIVATING, DEACTIVATING } from "./companies.ts";
 
 /** Contract 10: accounts. */
@@ -41,7 +41,7 @@ function accountListRoutes(deps: AdminRouteDeps) {
       async ({ principal, call, body, status }) =>
         status(201, showAccount(await createAccount(deps, { principal, call }, body))),
       {
-        access: administrating,
+        access: changing,
         body: AccountBody,
         rules: ({ body }: Judged<typeof AccountBody>) => newAccountFaults(deps, body),
         response: { 201: AccountObject },
@@ -58,7 +58,7 @@ function accountStateRoutes(deps: AdminRouteDeps) {
       async ({ principal, call, account }) =>
         showAccount(await setCompanyActive(deps, { principal, call }, account, true)),
       {
-        access: administrating,
+        access: changing,
         account: true,
         body: NO_FIELDS,
         response: { 200: AccountObject },
@@ -70,7 +70,7 @@ function accountStateRoutes(deps: AdminRouteDeps) {
       async ({ principal, call, account }) =>
         showAccount(await setCompanyActive(deps, { principal, call }, account, false)),
       {
-        access: administrating,
+        access: changing,
         account: true,
         body: NO_FIELDS,
         response: { 200: AccountObject },

@@ -1,6 +1,6 @@
 import { Elysia } from "elysia";
 
-import { superAdmin } from "../../auth/guard.ts";
+import { inPerson, superAdmin } from "../../auth/guard.ts";
 import { BASE_PATH } from "../../http/base-path.ts";
 import type { Checks } from "../../http/checks.ts";
 import type { AdminDeps } from "../actions/deps.ts";
@@ -10,6 +10,8 @@ export interface AdminRouteDeps extends AdminDeps {
 }
 
 export const administrating = superAdmin();
+/** For what makes or changes somebody or something that acts, or whom it acts for (contract 3.9). */
+export const changing = inPerson(administrating);
 
 /** An instance at a path below `/admin`, such as `/users`, or at `/admin` itself. */
 export function adminRoutesBase<const P extends `/${string}` | "">(

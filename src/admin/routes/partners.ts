@@ -12,7 +12,7 @@ import {
   setCompanyActive,
 } from "../actions/companies.ts";
 import { PartnerBody, PartnerObject, partnerQuery, showPartner } from "../model.ts";
-import { administrating, adminRoutesBase, type AdminRouteDeps } from "./base.ts";
+import { administrating, adminRoutesBase, changing, type AdminRouteDeps } from "./base.ts";
 import { ACTIVATING, DEACTIVATING } from "./companies.ts";
 
 /** Contract 10: partners. */
@@ -41,7 +41,7 @@ function partnerListRoutes(deps: AdminRouteDeps) {
       async ({ principal, call, body, status }) =>
         status(201, showPartner(await createPartner(deps, { principal, call }, body))),
       {
-        access: administrating,
+        access: changing,
         body: PartnerBody,
         rules: ({ body }: Judged<typeof PartnerBody>) => newPartnerFaults(deps, body),
         response: { 201: PartnerObject },
@@ -58,7 +58,7 @@ function partnerStateRoutes(deps: AdminRouteDeps) {
       async ({ principal, call, partner }) =>
         showPartner(await setCompanyActive(deps, { principal, call }, partner, true)),
       {
-        access: administrating,
+        access: changing,
         partner: true,
         body: NO_FIELDS,
         response: { 200: PartnerObject },
@@ -70,7 +70,7 @@ function partnerStateRoutes(deps: AdminRouteDeps) {
       async ({ principal, call, partner }) =>
         showPartner(await setCompanyActive(deps, { principal, call }, partner, false)),
       {
-        access: administrating,
+        access: changing,
         partner: true,
         body: NO_FIELDS,
         response: { 200: PartnerObject },

@@ -6,7 +6,7 @@ import { isRowId, listOf, listSchema, pageOf, pageQuery } from "../../http/list.
 import type { Judged } from "../../http/rules.ts";
 import * as actions from "../actions/providers.ts";
 import { ProviderBody, ProviderObject, ProviderWithSecret, showProvider } from "../model.ts";
-import { administrating, adminRoutesBase, type AdminRouteDeps } from "./base.ts";
+import { administrating, adminRoutesBase, changing, type AdminRouteDeps } from "./base.ts";
 
 /** Contract 10.2: the review sites that report events, and the secrets that they sign with. */
 export function providerAdminRoutes(deps: AdminRouteDeps) {
@@ -31,7 +31,7 @@ export function providerAdminRoutes(deps: AdminRouteDeps) {
       async ({ principal, call, body, status }) =>
         status(201, await actions.createProvider(deps, { principal, call }, body)),
       {
-        access: administrating,
+        access: changing,
         body: ProviderBody,
         rules: ({ body }: Judged<typeof ProviderBody>) => actions.newProviderFaults(deps, body),
         response: { 201: ProviderWithSecret },
@@ -43,7 +43,7 @@ export function providerAdminRoutes(deps: AdminRouteDeps) {
       ({ principal, call, provider }) =>
         actions.rotateProviderSecret(deps, { principal, call }, provider),
       {
-        access: administrating,
+        access: changing,
         provider: true,
         body: NO_FIELDS,
         response: { 200: ProviderWithSecret },

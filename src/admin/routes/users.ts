@@ -7,7 +7,7 @@ import { problem } from "../../http/problem-schema.ts";
 import type { Judged } from "../../http/rules.ts";
 import * as actions from "../actions/users.ts";
 import { showUser, UserBody, UserObject, userQuery } from "../model.ts";
-import { administrating, adminRoutesBase, type AdminRouteDeps } from "./base.ts";
+import { administrating, adminRoutesBase, changing, type AdminRouteDeps } from "./base.ts";
 
 /** Contract 10.1: users. */
 export function userRoutes(deps: AdminRouteDeps) {
@@ -41,7 +41,7 @@ function userListRoutes(deps: AdminRouteDeps) {
       async ({ principal, call, body, status }) =>
         status(201, showUser(await actions.createUser(deps, { principal, call }, body))),
       {
-        access: administrating,
+        access: changing,
         body: UserBody,
         rules: ({ body }: Judged<typeof UserBody>) => actions.newUserFaults(deps, body),
         response: { 201: UserObject, 503: problem("overloaded") },
@@ -67,7 +67,7 @@ function userStateRoutes(deps: AdminRouteDeps) {
       async ({ principal, call, user }) =>
         showUser(await actions.deactivateUser(deps, { principal, call }, user)),
       {
-        access: administrating,
+        access: changing,
         user: true,
         body: NO_FIELDS,
         response: { 200: UserObject, 409: problem("last_super_admin") },
@@ -82,7 +82,7 @@ function userStateRoutes(deps: AdminRouteDeps) {
       async ({ principal, call, user }) =>
         showUser(await actions.activateUser(deps, { principal, call }, user)),
       {
-        access: administrating,
+        access: changing,
         user: true,
         body: NO_FIELDS,
         response: { 200: UserObject },
@@ -94,7 +94,7 @@ function userStateRoutes(deps: AdminRouteDeps) {
       async ({ principal, call, user }) =>
         showUser(await actions.unlockUser(deps, { principal, call }, user)),
       {
-        access: administrating,
+        access: changing,
         user: true,
         body: NO_FIELDS,
         response: { 200: UserObject },

@@ -5,13 +5,20 @@ import type { Caller, Principal } from "../../http/principal.ts";
 import { isoInstant, type Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import { Problem } from "../../lib/problem.ts";
-import { coversScopes } from "../decide.ts";
+import { authorityOf } from "../authority.ts";
 import type { KeyRing } from "../key-ring.ts";
-import { apiTokensOf, deleteToken, findApiToken, type ApiTokenRow } from "../queries/tokens.ts";
+import {
+  apiTokensOf,
+  countApiTokens,
+  deleteToken,
+  findApiToken,
+  type ApiTokenRow,
+} from "../queries/tokens.ts";
 import type { ApiTokenBody, NewApiTokenAnswer } from "../token-model.ts";
 import { holdCaller } from "./hold-caller.ts";
 import { issueToken } from "./issue-token.ts";
 import { recordDenial } from "./record-denial.ts";
+import { refuseExcess } from "./refuse-excess.ts";
 
 export interface ApiTokenDeps {
   readonly db: Db;
@@ -21,20 +28,18 @@ export interface ApiTokenDeps {
 }
 
 const KIND = "api_pat";
+/** See contract 3.7. */
+const API_TOKENS_PER_USER = 100;
 
 /** `POST /account/personal-access-tokens`. Without `scopes` the new token has those of the caller's token. */
 export async function makeApiToken(
   deps: ApiTokenDeps,
   { principal, call }: Caller,
-  { name, scopes }: ApiTokenBody,
+  { name, ...body }: ApiTokenBody,
 ): Promise<NewApiTokenAnswer> {
-  if (scopes !== undefined && !coversScopes(principal.scopes, scopes)) {
-    await recordDenial(deps, principal, {
-      call,
-      details: { scopes, reason: "insufficient_scope" },
-    });
-    throw new Problem("insufficient_scope");
-  }
+  const scopes: readonly string[] = body.scopes ?? [...principal.scopes];
+  const made = { ...authorityOf(principal), scopes };
+  await refuseExcess(deps, { principal, call }, made, { scopes });
   const now = deps.clock.now();
   const { userId, clientId } = principal;
   const grant = {
@@ -45,11 +50,13 @@ export async function makeApiToken(
     impersonatorId: null,
     name,
     now,
-    scope: (scopes ?? [...principal.scopes]).join(" "),
+    scope: scopes.join(" "),
     ttlS: deps.config.accessTokenTtlS,
   } as const;
   const issued = await deps.db.transaction(async (tx) => {
     await holdCaller(tx, principal);
+    if ((await countApiTokens(tx, userId, now)) >= API_TOKENS_PER_USER)
+      throw new Problem("limit_reached");
     const one = await issueToken(tx, deps.keys, grant);
     const details = { kind: KIND, jti: one.jti };
     await recordAudit(tx, { at: now, action: "TOKEN_ISSUED", actor: principal, call, details });
@@ -62,10 +69,10 @@ export async function makeApiToken(
 
 export function listApiTokens(
   { db, clock }: Pick<ApiTokenDeps, "db" | "clock">,
-  { userId }: Principal,
+  principal: Principal,
   page: Page,
 ): Promise<ApiTokenRow[]> {
-  return apiTokensOf(db, userId, { now: clock.now(), page });
+  return apiTokensOf(db, principal, { now: clock.now(), page });
 }
 
 /** The key of a token in a list's cursor; `apiTokensOf` reads it. */
@@ -78,7 +85,10 @@ export const isApiTokenKey = (key: string): boolean => /^\d{1,15}\.[\w-]{1,64}$/
 /** The form of a jti of ours; any other text cannot be in the database. */
 const TOKEN_ID = /^[\w-]{1,64}$/;
 
-/** 404 where there is none, 403 and an AUTHZ_DENIED row where it is another user's (contract 2.6). */
+/**
+ * 404 where there is none, 403 and an AUTHZ_DENIED row where it is another user's (contract 2.6), or where the caller's
+ * token could not have made it.
+ */
 export async function findOwnApiToken(
   deps: Pick<ApiTokenDeps, "db" | "clock">,
   { principal, call }: Caller,
@@ -86,12 +96,14 @@ export async function findOwnApiToken(
 ): Promise<ApiTokenRow> {
   const row = TOKEN_ID.test(id) ? await findApiToken(deps.db, id, deps.clock.now()) : undefined;
   if (row === undefined) throw new Problem("not_found");
-  if (row.userId === principal.userId) return row;
-  await recordDenial(deps, principal, {
-    call,
-    details: { token_id: id, reason: "foreign_record" },
-  });
-  throw new Problem("forbidden");
+  if (row.userId !== principal.userId) {
+    const details = { token_id: id, reason: "foreign_record" };
+    await recordDenial(deps, principal, { call, details });
+    throw new Problem("forbidden");
+  }
+  const found = { ...authorityOf(principal), scopes: row.scope.split(" ") };
+  await refuseExcess(deps, { principal, call }, found, { token_id: id });
+  return row;
 }
 
 export async function deleteApiToken(

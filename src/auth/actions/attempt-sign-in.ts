@@ -69,7 +69,7 @@ async function settleAttempt<T>(
   for (;;) {
     const user = await findSignInUser(deps.db, email);
     const hash = user?.isActive && (attempt.admits?.(user) ?? true) ? user.passwordHash : null;
-    const isRight = await deps.passwords.verify(attempt.password, hash);
+    const isRight = await deps.passwords.verify(attempt.password, hash, attempt.call.ip);
     const settled: Settled<T> =
       isRight && user !== undefined && hash !== null
         ? await settleRight(deps, { attempt, digest, user, hash }, onRight)
@@ -94,8 +94,7 @@ async function settleRight<T>(
     const locked = lockedOutcome(await settleRightAttempt(tx, { digest, now }), now);
     return locked ?? { kind: "right", value: await onRight(tx, user, now) };
   });
-  if (settled.kind === "right")
-    await renewHash(deps, { userId: user.id, password: attempt.password, hash });
+  if (settled.kind === "right") await renewHash(deps, attempt, { userId: user.id, hash });
   return settled;
 }
 
@@ -147,11 +146,13 @@ function lockedOutcome(
 /** Hashes the password anew where its hash is outdated. Only a sign-in knows it in plain; it stands if this fails. */
 async function renewHash(
   { db, log, passwords }: AttemptDeps,
-  { userId, password, hash }: { userId: number; password: string; hash: string },
+  { password, call }: Attempt,
+  { userId, hash }: { userId: number; hash: string },
 ): Promise<void> {
   if (!passwords.needsRehash(hash)) return;
   try {
-    await replaceHash(db, { userId, from: hash, to: await passwords.hash(password) });
+    const to = await passwords.hash(password, call.ip);
+    await replaceHash(db, { userId, from: hash, to });
   } catch (error) {
     log.warn("password.rehash_failed", { user_id: userId, ...errorFields(error) });
   }

@@ -7,6 +7,7 @@ import type { Caller, Principal } from "../../http/principal.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import { invalid, Problem } from "../../lib/problem.ts";
+import { authorityOf, excessOf } from "../authority.ts";
 import type { KeyRing } from "../key-ring.ts";
 import { insertAuthenticationEvent } from "../queries/sessions.ts";
 import { findAccountWithOwner, holdUser } from "../queries/users.ts";
@@ -82,7 +83,8 @@ async function findOwner(
 ): Promise<Owner> {
   const account = await findAccountWithOwner(deps.db, accountId);
   if (account === undefined) throw new Problem("not_found");
-  if (account.partnerId !== principal.partnerId) {
+  const made = { ...authorityOf(principal), partnerId: account.partnerId, accountId };
+  if (excessOf(principal, made) !== undefined) {
     const details = { account_id: accountId, reason: "foreign_record" };
     await recordDenial(deps, principal, { call, details });
     throw new Problem("forbidden");

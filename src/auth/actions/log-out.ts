@@ -3,7 +3,7 @@ import { recordAudit } from "../../audit/actions.ts";
 import type { Caller, Principal } from "../../http/principal.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { Problem } from "../../lib/problem.ts";
-import { deleteRefreshTokens, lockFamily, stampLogout } from "../queries/sessions.ts";
+import { deleteFamily, lockFamily, stampLogout } from "../queries/sessions.ts";
 import { deleteToken } from "../queries/tokens.ts";
 
 interface SignOutDeps {
@@ -11,7 +11,7 @@ interface SignOutDeps {
   readonly clock: Clock;
 }
 
-/** `GET /logout` ends the token and the refresh token of its family (contract 4.11). */
+/** `GET /logout` ends the sign-in with all its tokens; a personal access token alone (contract 4.11). */
 export async function logOut(deps: SignOutDeps, { principal, call }: Caller): Promise<void> {
   const { userId, jti, impersonatorId } = principal;
   const at = deps.clock.now();
@@ -23,7 +23,7 @@ export async function logOut(deps: SignOutDeps, { principal, call }: Caller): Pr
   });
 }
 
-/** `GET /sso/revoking-token` ends the same tokens, but is audited as a revocation and not as a logout. */
+/** `GET /sso/revoking-token` ends the same, but is audited as a revocation and not as a logout. */
 export async function revokeOwnToken(
   deps: SignOutDeps,
   { principal, call }: Caller,
@@ -37,9 +37,14 @@ export async function revokeOwnToken(
   });
 }
 
+/** The lock on the family keeps a refresh from leaving a token behind. */
+async function endSignIn(tx: Tx, familyId: string): Promise<boolean> {
+  await lockFamily(tx, familyId);
+  return (await deleteFamily(tx, familyId)) > 0;
+}
+
 async function endToken(tx: Tx, { jti, familyId }: Principal): Promise<void> {
-  if (familyId !== null) await lockFamily(tx, familyId);
+  const isEnded = await (familyId === null ? deleteToken(tx, jti) : endSignIn(tx, familyId));
   // Of two calls with one token the second one finds it deleted.
-  if (!(await deleteToken(tx, jti))) throw new Problem("unauthenticated");
-  if (familyId !== null) await deleteRefreshTokens(tx, familyId);
+  if (!isEnded) throw new Problem("unauthenticated");
 }

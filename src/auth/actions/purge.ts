@@ -13,6 +13,7 @@ import {
   deleteForgottenLocks,
   deleteIdleKeys,
   deleteOldCodeLimits,
+  deleteOldCodeTries,
   purgeTime,
   tryPurgeTurn,
 } from "../queries/purge.ts";
@@ -38,6 +39,7 @@ interface Purged {
   readonly codes: number;
   readonly authorizationCodes: number;
   readonly codeLimits: number;
+  readonly codeTries: number;
   readonly ssoStates: number;
   readonly ssoCodes: number;
   readonly locks: number;
@@ -64,6 +66,9 @@ export async function purge(deps: PurgeDeps, now: Date): Promise<Purged> {
     }),
     codeLimits: await inBatches((tx) =>
       deleteOldCodeLimits(tx, addMs(before, -CODE_LIMITS_WINDOW_MS), PURGE_BATCH),
+    ),
+    codeTries: await inBatches((tx) =>
+      deleteOldCodeTries(tx, addMs(before, -CODE_LIMITS_WINDOW_MS), PURGE_BATCH),
     ),
     ssoStates: await inBatches((tx) => deleteDeadSsoStates(tx, before, PURGE_BATCH)),
     ssoCodes: await inBatches((tx) => deleteDeadSsoCodes(tx, before, PURGE_BATCH)),

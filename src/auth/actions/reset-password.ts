@@ -42,7 +42,7 @@ export async function resetPassword(
   { principal, call }: Caller,
   password: string,
 ): Promise<ResetAnswer> {
-  const hash = await deps.passwords.hash(password);
+  const hash = await deps.passwords.hash(password, call.ip);
   const now = deps.clock.now();
   const answer = await deps.db.transaction(async (tx) => {
     // This comes first: whoever issues a token for the user holds the row, so this waits for it, and the token is ended

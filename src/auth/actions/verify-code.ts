@@ -1,11 +1,13 @@
 import type { Db, Tx } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
+import type { FailureAudit } from "../../audit/failures.ts";
 import type { Call } from "../../http/call.ts";
 import { addMs, type Clock } from "../../lib/clock.ts";
+import { networkOf } from "../../lib/network.ts";
 import { invalid } from "../../lib/problem.ts";
 import type { SecretBox } from "../../lib/secret-box.ts";
 import type { CodeMac } from "../code-mac.ts";
-import { isOpenCode, mayTryCode, withinWindow } from "../decide.ts";
+import { isOpenCode, mayTryCode, withinWindow, type WrongTries } from "../decide.ts";
 import { emailDigest, normaliseEmail } from "../email.ts";
 import type { KeyRing } from "../key-ring.ts";
 import type { CodeType, VerifyBody, VerifyCodeAnswer } from "../password-model.ts";
@@ -13,8 +15,10 @@ import {
   consumeCode,
   countTry,
   findCode,
+  findWrongTriesFrom,
   holdCodeLimits,
   saveWrongTries,
+  saveWrongTriesFrom,
 } from "../queries/codes.ts";
 import { findPerson, holdUserOf } from "../queries/users.ts";
 import { codeContext } from "./issue-code.ts";
@@ -26,6 +30,7 @@ export interface VerifyCodeDeps {
   readonly box: SecretBox;
   readonly codes: CodeMac;
   readonly keys: KeyRing;
+  readonly failures: FailureAudit;
 }
 
 /** Contract 4.14: how long the token for a new password lives, and how long the proof of a signup. */
@@ -42,7 +47,8 @@ const NOBODY = 0;
 interface Try {
   /** Normalised. */
   readonly email: string;
-  readonly digest: string;
+  /** The email's digest, and the address that tries. */
+  readonly place: { readonly emailDigest: string; readonly network: string };
   readonly otp: string;
   readonly type: CodeType;
   readonly now: Date;
@@ -55,15 +61,18 @@ export async function verifyCode(
   call: Call,
 ): Promise<VerifyCodeAnswer> {
   const email = normaliseEmail(typed);
-  const one = { email, digest: emailDigest(email), otp, type, now: deps.clock.now() };
+  const place = { emailDigest: emailDigest(email), network: networkOf(call.ip) };
+  const one = { email, place, otp, type, now: deps.clock.now() };
   // Two transactions: a try stays counted whatever becomes of it, and only a right one touches the user.
   const codeMac = await deps.db.transaction((tx) => tryCode(tx, deps.codes, one));
   const answer =
     codeMac === undefined
       ? undefined
       : await deps.db.transaction((tx) => redeemCode(tx, deps, { ...one, codeMac, call }));
-  if (answer === undefined) throw invalid({ otp: ["is wrong, expired or already used"] });
-  return answer;
+  if (answer !== undefined) return answer;
+  const details = { email_digest: place.emailDigest, type };
+  await deps.failures.record({ action: "OTP_FAILED", details }, call);
+  throw invalid({ otp: ["is wrong, expired or already used"] });
 }
 
 /**
@@ -73,32 +82,52 @@ export async function verifyCode(
 async function tryCode(
   tx: Tx,
   codes: CodeMac,
-  { digest, otp, type, now }: Try,
+  { place, otp, type, now }: Try,
 ): Promise<string | undefined> {
-  const limits = await holdCodeLimits(tx, digest, now);
+  const digest = place.emailDigest;
+  const tries = await holdWrongTries(tx, { place, now });
   const code = await findCode(tx, digest, type);
-  if (code === undefined || !mayTryCode(limits, code, now)) return undefined;
+  if (code === undefined || !mayTryCode(tries, code, now)) return undefined;
   await countTry(tx, digest, type);
-  await saveWrongTries(tx, digest, [...withinWindow(limits.wrongAt, now), now]);
+  await saveTries(tx, { place, now }, tries, (instants) => [...withinWindow(instants, now), now]);
   const isSent = type === "signup" || code.userId !== null;
   const matches = codes.matches(code.codeMac, otp, codeContext(type, digest));
   return matches && isSent ? code.codeMac : undefined;
+}
+
+type Place = Pick<Try, "place" | "now">;
+
+/** Holds the email; the wrong tries from anywhere, and those from here. */
+async function holdWrongTries(tx: Tx, { place, now }: Place): Promise<WrongTries> {
+  const { wrongAt } = await holdCodeLimits(tx, place.emailDigest, now);
+  return { wrongAt, wrongHereAt: await findWrongTriesFrom(tx, place) };
+}
+
+async function saveTries(
+  tx: Tx,
+  { place, now }: Place,
+  { wrongAt, wrongHereAt }: WrongTries,
+  change: (instants: readonly Date[]) => Date[],
+): Promise<void> {
+  await saveWrongTries(tx, place.emailDigest, change(wrongAt));
+  await saveWrongTriesFrom(tx, place, { wrongAt: change(wrongHereAt), now });
 }
 
 /** Consumes the code that a try found right, unless a parallel try, a reset or a new code came in between. */
 async function redeemCode(
   tx: Tx,
   deps: VerifyCodeDeps,
-  { email, digest, type, now, codeMac, call }: Try & { codeMac: string; call: Call },
+  { email, place, type, now, codeMac, call }: Try & { codeMac: string; call: Call },
 ): Promise<VerifyCodeAnswer | undefined> {
   // The user is held before the email's row, because a password reset takes them in this order.
   const userId = type === "signup" ? null : ((await holdUserOf(tx, email)) ?? NOBODY);
-  const limits = await holdCodeLimits(tx, digest, now);
+  const digest = place.emailDigest;
+  const tries = await holdWrongTries(tx, { place, now });
   const code = await findCode(tx, digest, type);
   if (!isOpenCode(code, now) || code?.codeMac !== codeMac || code.userId !== userId)
     return undefined;
   await consumeCode(tx, { digest, type, now });
-  await saveWrongTries(tx, digest, withoutOne(limits.wrongAt, now));
+  await saveTries(tx, { place, now }, tries, (instants) => withoutOne(instants, now));
   if (userId === null) return { verification_token: signupProof(deps.box, email, now) };
   return issueResetToken(tx, deps, { userId, call, now });
 }

@@ -2,7 +2,7 @@ import { and, eq, getTableColumns, sql, type SQL } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { prepared } from "../../../db/prepared.ts";
-import { emailCodeLimits, emailCodes } from "../../../db/schema/sign-in.ts";
+import { emailCodeLimits, emailCodes, emailCodeTries } from "../../../db/schema/sign-in.ts";
 import { statement, type ValuesOf } from "../../../db/statement.ts";
 import type { CodeLimits } from "../decide.ts";
 import type { CodeType } from "../password-model.ts";
@@ -49,6 +49,42 @@ const savedWrongTries = prepared({ emailDigest, wrongAt }, (db, given) =>
 
 export async function saveWrongTries(tx: Tx, digest: string, instants: Date[]): Promise<void> {
   await savedWrongTries(tx, { emailDigest: digest, wrongAt: instants });
+}
+
+const { network } = emailCodeTries;
+const ofAddress = { emailDigest: emailCodeTries.emailDigest, network };
+/** Whose tries are meant: those for one email from one address. */
+type OfAddress = ValuesOf<typeof ofAddress>;
+
+const triesOfAddress = prepared(ofAddress, (db, given) =>
+  db
+    .select({ wrongAt: emailCodeTries.wrongAt })
+    .from(emailCodeTries)
+    .where(and(eq(ofAddress.emailDigest, given.emailDigest), eq(network, given.network))),
+);
+
+/** The caller holds the email's limits, as for `saveWrongTriesFrom`. */
+export async function findWrongTriesFrom(tx: Tx, place: OfAddress): Promise<readonly Date[]> {
+  const [row] = await triesOfAddress(tx, place);
+  return row?.wrongAt ?? [];
+}
+
+const savedTriesOfAddress = prepared(getTableColumns(emailCodeTries), (db, given) =>
+  db
+    .insert(emailCodeTries)
+    .values(given)
+    .onConflictDoUpdate({
+      target: [ofAddress.emailDigest, network],
+      set: { wrongAt: given.wrongAt, touchedAt: given.touchedAt },
+    }),
+);
+
+export async function saveWrongTriesFrom(
+  tx: Tx,
+  place: OfAddress,
+  { wrongAt: instants, now }: { wrongAt: Date[]; now: Date },
+): Promise<void> {
+  await savedTriesOfAddress(tx, { ...place, wrongAt: instants, touchedAt: now });
 }
 
 const { tries, consumedAt, ...issued } = getTableColumns(emailCodes);

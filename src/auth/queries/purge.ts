@@ -4,7 +4,12 @@ import type { PgColumn, PgTable } from "drizzle-orm/pg-core";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { signingKeys } from "../../../db/schema/keys.ts";
-import { emailCodeLimits, emailCodes, signInLocks } from "../../../db/schema/sign-in.ts";
+import {
+  emailCodeLimits,
+  emailCodes,
+  emailCodeTries,
+  signInLocks,
+} from "../../../db/schema/sign-in.ts";
 import { ssoCodes, ssoStates } from "../../../db/schema/sso.ts";
 import { authorizationCodes, tokens } from "../../../db/schema/tokens.ts";
 import { serverTime } from "../../../db/server-time.ts";
@@ -108,6 +113,16 @@ export function deleteOldCodeLimits(tx: DbOrTx, before: Date, limit: number): Pr
     orderBy: touchedAt,
     limit,
   });
+}
+
+export async function deleteOldCodeTries(tx: DbOrTx, before: Date, limit: number): Promise<number> {
+  const { emailDigest, network, touchedAt } = emailCodeTries;
+  const oldest = { where: lte(touchedAt, before), orderBy: touchedAt, limit };
+  const old = holdOldest(tx, emailCodeTries, { emailDigest, network }, oldest);
+  const { count } = await tx
+    .delete(emailCodeTries)
+    .where(sql`(${emailDigest}, ${network}) in ${old}`);
+  return count;
 }
 
 /** What `decideWrongAttempt` would forget. */

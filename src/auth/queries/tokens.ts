@@ -1,5 +1,5 @@
 // Raw statements (db/statement.ts): the look-up of the bearer check, which is measured hot.
-import { and, desc, eq, getTableColumns, gt, isNull, sql } from "drizzle-orm";
+import { and, count as countOf, desc, eq, getTableColumns, gt, isNull, sql } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { liveBearer, liveBearers } from "../../../db/bearers.ts";
@@ -121,19 +121,42 @@ function apiTokenOf(row: ApiTokenColumns) {
   return { ...row, name: neverNull(row.name), expiresAt: neverNull(row.expiresAt) };
 }
 
-/** Newest first. `after` is an instant in ms and a jti, with a dot between. */
+/**
+ * Those that a caller with these scopes could have made, newest first. `after` is an instant in ms and a jti, with a
+ * dot between.
+ */
 export async function apiTokensOf(
   db: DbOrTx,
-  ownerId: number,
+  caller: { readonly userId: number; readonly scopes: ReadonlySet<string> },
   { now, page }: { now: Date; page: Page },
 ): Promise<ApiTokenRow[]> {
   const rows = await db
     .select(apiTokenColumns)
     .from(tokens)
-    .where(and(eq(userId, ownerId), isLiveApiToken(now), instantBefore(issuedAt, jti, page.after)))
+    .where(
+      and(
+        eq(userId, caller.userId),
+        isLiveApiToken(now),
+        hasScopesWithin(caller.scopes),
+        instantBefore(issuedAt, jti, page.after),
+      ),
+    )
     .orderBy(desc(issuedAt), desc(jti))
     .limit(page.limit + 1);
   return rows.map(apiTokenOf);
+}
+
+const hasScopesWithin = (scopes: ReadonlySet<string>) =>
+  scopes.has("*")
+    ? undefined
+    : sql`string_to_array(${scope}, ' ') <@ string_to_array(${[...scopes].join(" ")}, ' ')`;
+
+export async function countApiTokens(tx: Tx, ownerId: number, now: Date): Promise<number> {
+  const [row] = await tx
+    .select({ live: countOf() })
+    .from(tokens)
+    .where(and(eq(userId, ownerId), isLiveApiToken(now)));
+  return row?.live ?? 0;
 }
 
 const isLiveApiToken = (now: Date) => and(eq(kind, "api_pat"), gt(expiresAt, now));

@@ -41,6 +41,7 @@ function codeRoutes(deps: PasswordRouteDeps) {
       },
       {
         public: true,
+        signIn: true,
         body: resendBody,
         response: { 200: messageAnswer },
         detail: { summary: "Mail a code, or mail another one" },
@@ -48,6 +49,7 @@ function codeRoutes(deps: PasswordRouteDeps) {
     )
     .post("/verify", ({ body, call }) => verifyCode(deps, body, call), {
       public: true,
+      signIn: true,
       body: verifyBody,
       response: { 200: verifyCodeAnswer },
       detail: { summary: "Exchange a mailed code for a token that sets the password" },

@@ -9,7 +9,7 @@ import { listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
 import { problem } from "../../http/problem-schema.ts";
 import * as api from "../actions/api-tokens.ts";
 import * as dashboard from "../actions/dashboard-token.ts";
-import { dashboardSignIn, ownSignIn } from "../guard.ts";
+import { dashboardSignIn, inPerson, ownSignIn } from "../guard.ts";
 import {
   apiTokenBody,
   apiTokenObject,
@@ -28,7 +28,7 @@ export function personalTokenRoutes(deps: PersonalTokenRouteDeps) {
 }
 
 function dashboardTokenRoutes(deps: PersonalTokenRouteDeps) {
-  const access = dashboardSignIn();
+  const access = inPerson(dashboardSignIn());
   const missing = problem("not_found");
   return new Elysia({ prefix: `${BASE_PATH}/account/api-token`, tags: ["Self-service"] })
     .use(deps.checks)
@@ -105,7 +105,7 @@ function apiTokenRoutes(deps: PersonalTokenRouteDeps) {
       {
         access,
         body: apiTokenBody,
-        response: { 201: newApiTokenAnswer, 403: problem("insufficient_scope") },
+        response: { 201: newApiTokenAnswer, 409: problem("limit_reached") },
         detail: { summary: "Issue a personal access token" },
       },
     )

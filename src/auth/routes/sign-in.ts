@@ -32,6 +32,7 @@ function beginningRoutes(deps: SignInRouteDeps) {
     .use(deps.checks)
     .post("/login", ({ body, call }) => logIn(deps, body, call), {
       public: true,
+      signIn: true,
       body: loginBody,
       response: {
         200: loginAnswer,
@@ -66,7 +67,7 @@ function signOutRoutes(deps: SignInRouteDeps) {
       {
         access: anyUser(),
         response: { 200: messageAnswer },
-        detail: { summary: "End the token and the refresh token of its sign-in" },
+        detail: { summary: "End the sign-in with all its tokens" },
       },
     )
     .get(
@@ -78,7 +79,7 @@ function signOutRoutes(deps: SignInRouteDeps) {
       {
         access: anyUser(),
         response: { 200: messageAnswer },
-        detail: { summary: "Revoke the token that is sent" },
+        detail: { summary: "Revoke the token that is sent, and its sign-in" },
       },
     );
 }

@@ -2,7 +2,7 @@ import type { Json, JsonObject } from "./schemas.ts";
 
 export const INTRODUCTION = `Every error has the shape of \`Problem\`; programs read \`code\`. A 422 names every bad field at once.
 Instants are ISO 8601 with offset and milliseconds. Lists answer \`data\` and \`next_cursor\`; send it back as \`cursor\` for the next page.
-Requests are counted per token (600 a minute) or, without one, per address (1,200 a minute); \`RateLimit-*\` says what is left.
+Requests are counted per user (600 a minute) or, without a token, per address (1,200 a minute; 300 where passwords and codes are tried); \`RateLimit-*\` says what is left.
 A path that exists answers another method with 405 and \`Allow\`.`;
 
 export const PROBLEM: JsonObject = {

@@ -1,3 +1,4 @@
+import type { Call } from "../../http/call.ts";
 import { hashSecret } from "../../lib/random-secret.ts";
 import { equalInConstantTime } from "../../lib/secret-box.ts";
 import { invalidClient, type Credentials } from "../credentials.ts";
@@ -14,16 +15,23 @@ export async function lookUpClient(
   return UUID.test(clientId) ? findActiveClient(db, clientId) : undefined;
 }
 
-/** A confidential client must show its secret, a public one none. Throws `invalid_client` for everything else. */
+/**
+ * A confidential client must show its secret, a public one none. Everything else is audited, and throws
+ * `invalid_client`.
+ */
 export async function authenticateClient(
-  deps: Pick<OAuthDeps, "db">,
+  deps: Pick<OAuthDeps, "db" | "failures">,
   { clientId, secret, isBasic }: Credentials,
+  call: Call,
 ): Promise<ActiveClient> {
   const client = await lookUpClient(deps, clientId);
   const isRight =
     client?.secretHash == null
       ? secret === undefined
       : equalInConstantTime(hashSecret(secret ?? ""), client.secretHash);
-  if (client === undefined || !isRight) throw invalidClient(isBasic);
-  return client;
+  if (client !== undefined && isRight) return client;
+  // Any other text may be a secret that was put in the wrong field.
+  const details = { client_id: UUID.test(clientId) ? clientId : null };
+  await deps.failures.record({ action: "CLIENT_AUTH_FAILED", details }, call);
+  throw invalidClient(isBasic);
 }

@@ -81,6 +81,8 @@ export async function grantConsent(
     const pending = await holdAuthorizationCode(tx, secretHash);
     if (user === undefined || pending?.state !== "consent" || pending.expiresAt <= now)
       return undefined;
+    // One answer gives one code, however often its form is sent.
+    await deleteAuthorizationCode(tx, secretHash);
     // The user agreed to the scope that the page named, whatever the client has been given since.
     const agreed = { ...authorization, scope: pending.scope };
     const code = await issue(tx, agreed, { kind: "code", userId: user.id, now });

@@ -1,15 +1,18 @@
 import { randomUUID } from "node:crypto";
 
-import type { Db } from "../../../db/client.ts";
+import type { Db, Tx } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
 import type { AuditAction } from "../../audit/model.ts";
 import { recordDenial } from "../../auth/actions/record-denial.ts";
+import { refuseExcess } from "../../auth/actions/refuse-excess.ts";
+import { authorityOf, excessOf } from "../../auth/authority.ts";
 import type { Caller } from "../../http/principal.ts";
 import { faultsOf } from "../../http/rules.ts";
 import type { Page } from "../../http/list.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { invalid, Problem } from "../../lib/problem.ts";
 import { hashSecret, newSecret } from "../../lib/random-secret.ts";
+import { authorityOfClient, authorityToSee } from "../authority.ts";
 import { clientFaults } from "../input.ts";
 import type { ClientChanges, NewClientBody, OAuthClient } from "../model.ts";
 import * as queries from "../queries/clients.ts";
@@ -34,7 +37,9 @@ export function listClients(
   { principal, isPlatform }: ClientAdministrator,
   page: Page,
 ): Promise<OAuthClient[]> {
-  return queries.clientsOf(db, isPlatform ? undefined : principal.companyId, page);
+  const tenantId = isPlatform ? undefined : principal.companyId;
+  const { thirdParty } = authorityOf(principal);
+  return queries.clientsOf(db, { tenantId, scopes: principal.scopes, thirdParty }, page);
 }
 
 /** The key of a client's place in the list, which `clientsOf` reads. */
@@ -47,74 +52,121 @@ const CLIENT_ID = new RegExp(`^${UUID}$`);
 const CLIENT_KEY = new RegExp(`^\\d{1,15}\\.${UUID}$`);
 export const isClientKey = (key: string): boolean => CLIENT_KEY.test(key);
 
-/** 404 where there is none, 403 and an AUTHZ_DENIED row where it is another tenant's (contract 2.6). */
+/**
+ * 404 where there is none, 403 and an AUTHZ_DENIED row where it is another tenant's (contract 2.6), or may do more than
+ * the caller (contract 3.9): to see it, or to change it.
+ */
 export async function findOwnClient(
   deps: ClientDeps,
   { principal, call, isPlatform }: ClientAdministrator,
-  clientId: string,
+  { clientId, purpose }: { clientId: string; purpose: "see" | "change" },
 ): Promise<OAuthClient> {
   const client = CLIENT_ID.test(clientId) ? await queries.findClient(deps.db, clientId) : undefined;
   if (client === undefined) throw new Problem("not_found");
-  if (isPlatform || client.companyId === principal.companyId) return client;
-  const details = { client_id: clientId, reason: "foreign_record" };
-  await recordDenial(deps, principal, { call, details });
-  throw new Problem("forbidden");
+  const details = { client_id: clientId };
+  if (!isPlatform && client.companyId !== principal.companyId) {
+    const reason = "foreign_record";
+    await recordDenial(deps, principal, { call, details: { ...details, reason } });
+    throw new Problem("forbidden");
+  }
+  const measured = purpose === "see" ? authorityToSee(client) : authorityOfClient(client);
+  await refuseExcess(deps, { principal, call }, measured, details);
+  return client;
 }
 
+/** Without `scopes` the client has those of the caller's token. */
 export async function createClient(
-  { db, clock }: ClientDeps,
+  deps: ClientDeps,
   caller: ClientAdministrator,
   body: NewClientBody,
 ): Promise<ClientWithSecret> {
-  const now = clock.now();
+  const { principal, isPlatform } = caller;
+  const now = deps.clock.now();
   const confidential = body.confidential ?? true;
   const secret = confidential ? newSecret() : null;
   const client: OAuthClient = {
     clientId: randomUUID(),
-    companyId: caller.isPlatform ? null : caller.principal.companyId,
+    companyId: isPlatform ? null : principal.companyId,
     name: body.name,
     secretHash: secret === null ? null : hashSecret(secret),
     confidential,
     firstParty: body.first_party ?? false,
     redirectUris: body.redirect_uris ?? [],
-    scopes: body.scopes ?? ["*"],
+    scopes: body.scopes ?? [...principal.scopes],
     grantTypes: body.grant_types ?? ["authorization_code", "refresh_token"],
+    createdBy: authorityOf(principal).thirdParty,
     createdAt: now,
     updatedAt: now,
   };
-  await db.transaction(async (tx) => {
+  const details = { scopes: client.scopes, first_party: client.firstParty };
+  await refuseExcess(deps, caller, authorityOfClient(client), details);
+  await deps.db.transaction(async (tx) => {
+    await refuseOneMore(tx, client);
     await queries.insertClient(tx, client);
     await audit(tx, caller, { action: "CLIENT_CREATED", clientId: client.clientId, at: now });
   });
   return { client, secret };
 }
 
+/** See contract 3.7. */
+const CLIENTS_PER_PARTNER = 50;
+
+async function refuseOneMore(tx: Tx, { companyId }: OAuthClient): Promise<void> {
+  if (companyId === null) return;
+  await queries.holdTenant(tx, companyId);
+  if ((await queries.countClients(tx, companyId)) >= CLIENTS_PER_PARTNER)
+    throw new Problem("limit_reached");
+}
+
 export async function changeClient(
-  { db, clock }: ClientDeps,
+  deps: ClientDeps,
   caller: ClientAdministrator,
-  { clientId, changes }: { clientId: string; changes: ClientChanges },
+  { client, changes }: { client: OAuthClient; changes: ClientChanges },
 ): Promise<OAuthClient> {
-  const now = clock.now();
-  return db.transaction(async (tx) => {
-    const before = await queries.holdClient(tx, clientId);
-    if (before === undefined) throw new Problem("not_found");
-    // Checked again with the row locked: a partner may keep what the client has now, not what it had before.
+  const now = deps.clock.now();
+  const { clientId } = client;
+  const details = { client_id: clientId, fields: Object.keys(changes) };
+  await refuseExcess(deps, caller, authorityOfClient(changed(client, changes)), details);
+  return deps.db.transaction(async (tx) => {
+    const before = await holdOwnClient(tx, caller, clientId);
+    // Checked again with the row locked: it may have changed since it was found.
     const faults = faultsOf(clientFaults(changes, { isPlatform: caller.isPlatform, before }));
     if (Object.keys(faults).length > 0) throw invalid(faults);
-    const client: OAuthClient = {
-      ...before,
-      name: changes.name ?? before.name,
-      firstParty: changes.first_party ?? before.firstParty,
-      redirectUris: changes.redirect_uris ?? before.redirectUris,
-      scopes: changes.scopes ?? before.scopes,
-      grantTypes: changes.grant_types ?? before.grantTypes,
-      updatedAt: now,
-    };
-    await queries.updateClient(tx, client);
-    const fields = Object.keys(changes);
+    const after = { ...changed(before, changes), updatedAt: now };
+    refuseMore(caller, after);
+    await queries.updateClient(tx, after);
+    const { fields } = details;
     await audit(tx, caller, { action: "CLIENT_UPDATED", clientId, at: now, more: { fields } });
-    return client;
+    return after;
   });
+}
+
+function changed(before: OAuthClient, changes: ClientChanges): OAuthClient {
+  return {
+    ...before,
+    name: changes.name ?? before.name,
+    firstParty: changes.first_party ?? before.firstParty,
+    redirectUris: changes.redirect_uris ?? before.redirectUris,
+    scopes: changes.scopes ?? before.scopes,
+    grantTypes: changes.grant_types ?? before.grantTypes,
+  };
+}
+
+/** The client as it is once nobody else changes it; `findOwnClient` has said and recorded why it may be refused. */
+async function holdOwnClient(
+  tx: Tx,
+  caller: ClientAdministrator,
+  clientId: string,
+): Promise<OAuthClient> {
+  const client = await queries.holdClient(tx, clientId);
+  if (client === undefined) throw new Problem("not_found");
+  refuseMore(caller, client);
+  return client;
+}
+
+function refuseMore({ principal }: ClientAdministrator, client: OAuthClient): void {
+  const excess = excessOf(principal, authorityOfClient(client));
+  if (excess !== undefined) throw new Problem(excess);
 }
 
 /** The old secret stops working with the commit; the client's tokens stay. */
@@ -126,8 +178,7 @@ export async function rotateClientSecret(
   const now = clock.now();
   const secret = newSecret();
   return db.transaction(async (tx) => {
-    const before = await queries.holdClient(tx, clientId);
-    if (before === undefined) throw new Problem("not_found");
+    const before = await holdOwnClient(tx, caller, clientId);
     if (!before.confidential)
       throw invalid({ confidential: ["is false: a public client has no secret"] });
     const client = { ...before, secretHash: hashSecret(secret), updatedAt: now };
@@ -152,7 +203,7 @@ export async function deleteClient(
 }
 
 async function audit(
-  tx: Parameters<typeof recordAudit>[0],
+  tx: Tx,
   { principal: actor, call }: ClientAdministrator,
   change: {
     action: AuditAction;

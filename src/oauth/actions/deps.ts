@@ -1,4 +1,5 @@
 import type { Db } from "../../../db/client.ts";
+import type { FailureAudit } from "../../audit/failures.ts";
 import type { KeyRing } from "../../auth/key-ring.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
@@ -12,6 +13,7 @@ export interface OAuthDeps {
   readonly log: Log;
   readonly box: SecretBox;
   readonly keys: KeyRing;
+  readonly failures: FailureAudit;
   readonly passwords: Passwords;
   readonly config: Pick<
     Config,

@@ -23,9 +23,9 @@ export async function grantToken(
   request: TokenRequest,
   { credentials, call }: { credentials: Credentials; call: Call },
 ): Promise<TokenAnswer> {
-  const client = await authenticateClient(deps, credentials);
-  // A client that cannot keep a secret sees no password: for such clients there is the flow with a page.
-  const isFit = request.grant !== "password" || client.confidential;
+  const client = await authenticateClient(deps, credentials, call);
+  // Nobody else sees a password: for third parties, and where no secret is kept, there is the flow with a page.
+  const isFit = request.grant !== "password" || (client.confidential && client.firstParty);
   if (!isFit || !client.grantTypes.includes(request.grant)) throw unauthorized();
   if (request.grant === "password") return grantByPassword(deps, { client, request, call });
   if (request.grant === "refresh_token") return grantByRefresh(deps, { client, request, call });

@@ -12,7 +12,7 @@ export async function revokeToken(
   token: string,
   { credentials, call }: { credentials: Credentials; call: Call },
 ): Promise<void> {
-  const { clientId } = await authenticateClient(deps, credentials);
+  const { clientId } = await authenticateClient(deps, credentials, call);
   const found = await findClientToken(deps, token, clientId);
   if (found !== undefined) await revokeClientToken(deps, found, call);
 }
@@ -21,9 +21,9 @@ export async function revokeToken(
 export async function introspectToken(
   deps: OAuthDeps,
   token: string,
-  credentials: Credentials,
+  { credentials, call }: { credentials: Credentials; call: Call },
 ): Promise<Readonly<Record<string, unknown>>> {
-  const client = await authenticateClient(deps, credentials);
+  const client = await authenticateClient(deps, credentials, call);
   if (!client.confidential) throw invalidClient(credentials.isBasic);
   const found = await findClientToken(deps, token, client.clientId);
   if (found === undefined || found.isRedeemed) return { active: false };

@@ -9,7 +9,7 @@ import {
 } from "../../auth/actions/client-session.ts";
 import type { Call } from "../../http/call.ts";
 import { hashSecret } from "../../lib/random-secret.ts";
-import { decideRedemption } from "../decide.ts";
+import { decideRedemption, decideScope } from "../decide.ts";
 import type { TokenRequest } from "../grants.ts";
 import type { AuthorizationCode, OAuthClient } from "../model.ts";
 import { OAuthError } from "../oauth-error.ts";
@@ -62,7 +62,9 @@ async function redeem(
   const decision = decideRedemption(code, shown, now);
   if (decision === "replayed") await endReplayed(tx, code, { user, call, at: now });
   if (decision !== "redeem") return undefined;
-  const { scope } = code;
+  // The client may have been narrowed since the user agreed.
+  const scope = decideScope(client, code.scope.split(" "));
+  if (scope === undefined) return undefined;
   const signIn = { user, method: "authorization_code", client, scope, call, now } as const;
   const session = await openClientSession(tx, deps, signIn);
   if (session === undefined) return undefined;

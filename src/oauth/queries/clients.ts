@@ -1,4 +1,4 @@
-import { and, desc, eq, sql } from "drizzle-orm";
+import { and, arrayContained, count as countOf, desc, eq, not, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
@@ -57,17 +57,37 @@ function brandingOf({
   return { name: (whiteLabelEnabled ? brandName : null) ?? name, primaryColor, logoUrl };
 }
 
-/** Newest first. `after` is an instant in ms and a client id, with a dot between. */
+/** Who may see clients. */
+interface Sight {
+  /** Undefined where those of every tenant are seen. */
+  readonly tenantId: number | undefined;
+  readonly scopes: ReadonlySet<string>;
+  /** Set where the token is a third party's, which sees what was made by it. */
+  readonly thirdParty: string | null;
+}
+
+/**
+ * Those that `authorityToSee` lets a caller see, newest first. `after` is an instant in ms and a client id, with a dot
+ * between.
+ */
 export function clientsOf(
   db: DbOrTx,
-  tenantId: number | undefined,
+  { tenantId, scopes, thirdParty }: Sight,
   page: Page,
 ): Promise<OAuthClient[]> {
-  const ofTenant = tenantId === undefined ? undefined : eq(companyId, tenantId);
+  const { firstParty, createdBy } = oauthClients;
+  const isNarrow = !scopes.has("*");
+  const conditions = [
+    tenantId === undefined ? undefined : eq(companyId, tenantId),
+    isNarrow ? arrayContained(oauthClients.scopes, [...scopes]) : undefined,
+    thirdParty === null ? undefined : eq(createdBy, thirdParty),
+    isNarrow || thirdParty !== null ? not(firstParty) : undefined,
+    instantBefore(createdAt, clientId, page.after),
+  ];
   return db
     .select()
     .from(oauthClients)
-    .where(and(ofTenant, instantBefore(createdAt, clientId, page.after)))
+    .where(and(...conditions))
     .orderBy(desc(createdAt), desc(clientId))
     .limit(page.limit + 1);
 }
@@ -82,6 +102,20 @@ const valuesOf = (client: OAuthClient) => ({
 
 export async function insertClient(tx: Tx, client: OAuthClient): Promise<void> {
   await tx.insert(oauthClients).values(valuesOf(client));
+}
+
+/** Makes creations of a tenant's clients wait for each other. */
+export async function holdTenant(tx: Tx, id: number): Promise<void> {
+  const { id: tenantId } = companies;
+  await tx.select({ tenantId }).from(companies).where(eq(tenantId, id)).for("no key update");
+}
+
+export async function countClients(tx: Tx, tenantId: number): Promise<number> {
+  const [row] = await tx
+    .select({ clients: countOf() })
+    .from(oauthClients)
+    .where(eq(companyId, tenantId));
+  return row?.clients ?? 0;
 }
 
 /** Holds the client, so that of two changes each is made on what the other left. */

@@ -54,6 +54,7 @@ export function authorizeRoutes(oauth: AuthorizeDeps) {
     )
     .post("/oauth/authorize", ({ call, raw }) => proceed(deps, { call, raw }), {
       public: true,
+      signIn: true,
       detail: ANSWER_AUTHORIZE_DETAIL,
     })
     .get(

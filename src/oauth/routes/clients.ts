@@ -9,6 +9,7 @@ import { finds } from "../../http/finds.ts";
 import { NO_FIELDS } from "../../http/fields.ts";
 import { listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
 import type { Caller } from "../../http/principal.ts";
+import { problem } from "../../http/problem-schema.ts";
 import type { Judged } from "../../http/rules.ts";
 import * as actions from "../actions/clients.ts";
 import { clientFaults } from "../input.ts";
@@ -62,7 +63,8 @@ export function clientRoutes(deps: ClientRouteDeps) {
 function groupRoutes<const P extends string>(deps: ClientRouteDeps, group: Group<P>) {
   return new Elysia()
     .use(listRoutes(deps, group))
-    .use(singleRoutes(deps, group))
+    .use(showRoute(deps, group))
+    .use(changingRoutes(deps, group))
     .use(secretRoute(deps, group));
 }
 
@@ -93,7 +95,7 @@ function listRoutes<const P extends string>(deps: ClientRouteDeps, group: Group<
         access,
         body: newClientBody,
         rules: ({ body }: Judged<typeof newClientBody>) => clientFaults(body, group),
-        response: { 201: newClientObject },
+        response: { 201: newClientObject, 409: problem("limit_reached") },
         detail: {
           summary: `Create an OAuth client${whose}`,
           description: "The secret is shown here once and cannot be retrieved later.",
@@ -102,25 +104,35 @@ function listRoutes<const P extends string>(deps: ClientRouteDeps, group: Group<
     );
 }
 
-/** An instance at the group's path; `client: true` finds what `:id` names, as far as the caller may see it. */
+/** An instance at the group's path; `client: true` finds what `:id` names, as far as the caller may see or change it. */
 function groupBase<const P extends string>(
   deps: ClientRouteDeps,
   { path, tag, isPlatform }: Group<P>,
+  purpose: "see" | "change" = "see",
 ) {
-  return new Elysia({ prefix: `${BASE_PATH}${path}` as const, tags: [tag] })
-    .use(deps.checks)
-    .macro(
-      finds("client", ({ principal, call, params }) =>
-        actions.findOwnClient(deps, { principal, call, isPlatform }, params["id"] ?? ""),
-      ),
-    );
+  return new Elysia({ prefix: `${BASE_PATH}${path}` as const, tags: [tag] }).use(deps.checks).macro(
+    finds("client", ({ principal, call, params }) => {
+      const clientId = params["id"] ?? "";
+      return actions.findOwnClient(deps, { principal, call, isPlatform }, { clientId, purpose });
+    }),
+  );
 }
 
-function singleRoutes<const P extends string>(deps: ClientRouteDeps, group: Group<P>) {
+function showRoute<const P extends string>(deps: ClientRouteDeps, group: Group<P>) {
+  const { access, whose } = group;
+  return groupBase(deps, group).get("/:id", ({ client }) => showClient(client), {
+    access,
+    client: true,
+    response: { 200: clientObject },
+    detail: { summary: `Get an OAuth client${whose}` },
+  });
+}
+
+function changingRoutes<const P extends string>(deps: ClientRouteDeps, group: Group<P>) {
   const { access, isPlatform, whose } = group;
-  const update = async (caller: Caller, { clientId }: OAuthClient, changes: ClientChanges) => {
+  const update = async (caller: Caller, client: OAuthClient, changes: ClientChanges) => {
     const administrator = { ...caller, isPlatform };
-    return showClient(await actions.changeClient(deps, administrator, { clientId, changes }));
+    return showClient(await actions.changeClient(deps, administrator, { client, changes }));
   };
   // Elysia writes into the hooks that it is given, so each route has its own.
   const updating = () =>
@@ -133,13 +145,7 @@ function singleRoutes<const P extends string>(deps: ClientRouteDeps, group: Grou
       response: { 200: clientObject },
       detail: { summary: `Update an OAuth client${whose}` },
     }) as const;
-  return groupBase(deps, group)
-    .get("/:id", ({ client }) => showClient(client), {
-      access,
-      client: true,
-      response: { 200: clientObject },
-      detail: { summary: `Get an OAuth client${whose}` },
-    })
+  return groupBase(deps, group, "change")
     .post(
       "/:id",
       ({ principal, call, client, body }) => update({ principal, call }, client, body),
@@ -171,7 +177,7 @@ interface FoundClient {
 
 function secretRoute<const P extends string>(deps: ClientRouteDeps, group: Group<P>) {
   const { access, isPlatform, whose } = group;
-  return groupBase(deps, group).post(
+  return groupBase(deps, group, "change").post(
     "/:id/secret",
     async ({ principal, call, client }) => {
       const administrator = { principal, call, isPlatform };

@@ -24,7 +24,7 @@ export function tokenEndpoints(deps: OAuthDeps & { readonly checks: Checks }) {
         const credentials = readCredentials(call.headers, form);
         return jsonAnswer(await grantToken(deps, grant, { credentials, call }));
       },
-      { public: true, detail: TOKEN_DETAIL },
+      { public: true, signIn: true, detail: TOKEN_DETAIL },
     )
     .post(
       "/revoke",
@@ -45,7 +45,8 @@ export function tokenEndpoints(deps: OAuthDeps & { readonly checks: Checks }) {
         const form = readForm(call.headers, raw);
         form.refuseRepeated();
         const token = form.required("token");
-        return jsonAnswer(await introspectToken(deps, token, readCredentials(call.headers, form)));
+        const credentials = readCredentials(call.headers, form);
+        return jsonAnswer(await introspectToken(deps, token, { credentials, call }));
       },
       { public: true, detail: INTROSPECT_DETAIL },
     );

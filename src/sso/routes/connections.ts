@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 
-import { superAdmin } from "../../auth/guard.ts";
+import { inPerson, superAdmin } from "../../auth/guard.ts";
 import { BASE_PATH } from "../../http/base-path.ts";
 import type { Checks } from "../../http/checks.ts";
 import { finds } from "../../http/finds.ts";
@@ -26,7 +26,9 @@ export interface ConnectionRouteDeps extends actions.ConnectionDeps {
   readonly config: actions.ConnectionDeps["config"] & Pick<Config, "serverRoot">;
 }
 
-const access = superAdmin();
+const reading = superAdmin();
+/** A connection says who is signed in as whom (contract 3.9). */
+const changing = inPerson(reading);
 
 /** See contract 4.13 and 10.2. */
 export function connectionRoutes(deps: ConnectionRouteDeps) {
@@ -44,7 +46,7 @@ function collectionRoutes(deps: ConnectionRouteDeps) {
         return listOf(rows, page, { key: (one) => one.id, show });
       },
       {
-        access,
+        access: reading,
         query: connectionsQuery,
         response: { 200: listSchema(connectionObject) },
         detail: { summary: "List single sign-on connections, newest first" },
@@ -55,7 +57,7 @@ function collectionRoutes(deps: ConnectionRouteDeps) {
       async ({ principal, call, body, status }) =>
         status(201, show(await actions.createConnection(deps, { principal, call }, body))),
       {
-        access,
+        access: changing,
         body: newConnectionBody,
         rules: ({ body }: Judged<typeof newConnectionBody>) =>
           actions.connectionFaults(deps, body, undefined),
@@ -84,7 +86,7 @@ function singleRoutes(deps: ConnectionRouteDeps) {
   const update = async (caller: Caller, { id }: Connection, body: ConnectionUpdate) =>
     show(await actions.updateConnection(deps, caller, { id, body }));
   const updating = {
-    access,
+    access: changing,
     connection: true,
     body: connectionUpdateBody,
     rules: ({ body, connection }: Judged<typeof connectionUpdateBody> & Found) =>
@@ -94,7 +96,7 @@ function singleRoutes(deps: ConnectionRouteDeps) {
   } as const;
   return instance(deps)
     .get("/:id", ({ connection }) => show(connection), {
-      access,
+      access: reading,
       connection: true,
       response: { 200: connectionObject },
       detail: { summary: "Show a single sign-on connection" },
@@ -116,7 +118,7 @@ function singleRoutes(deps: ConnectionRouteDeps) {
         return status(204, undefined);
       },
       {
-        access,
+        access: changing,
         connection: true,
         response: { 204: Type.Void() },
         detail: {

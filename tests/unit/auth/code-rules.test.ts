@@ -9,7 +9,6 @@ import {
   isOpenCode,
   mayTryCode,
   TRIES_PER_CODE,
-  WRONG_CODES_PER_DAY,
   coversScopes,
 } from "../../../src/auth/decide.ts";
 import { addMs } from "../../../src/lib/clock.ts";
@@ -50,21 +49,27 @@ describe("a code", () => {
   const code = { tries: 0, issuedAt: now, expiresAt: addMs(now, 1), consumedAt: null };
 
   test.each([
-    ["fresh", {}, none, true],
-    ["expired this moment", { expiresAt: now }, none, false],
-    ["consumed", { consumedAt: now }, none, false],
-    ["tried four times", { tries: TRIES_PER_CODE - 1 }, none, true],
-    ["tried five times", { tries: TRIES_PER_CODE }, none, false],
-    ["after 19 wrong ones", {}, { ...none, wrongAt: times(WRONG_CODES_PER_DAY - 1, 0) }, true],
-    ["after 20 wrong ones", {}, { ...none, wrongAt: times(WRONG_CODES_PER_DAY, 0) }, false],
+    ["fresh", {}, {}, true],
+    ["expired this moment", { expiresAt: now }, {}, false],
+    ["consumed", { consumedAt: now }, {}, false],
+    ["tried four times", { tries: TRIES_PER_CODE - 1 }, {}, true],
+    ["tried five times", { tries: TRIES_PER_CODE }, {}, false],
+    ["after 19 wrong ones from here", {}, { wrongHereAt: times(19, 0) }, true],
+    ["after 20 wrong ones from here", {}, { wrongHereAt: times(20, 0) }, false],
+    ["after 49 wrong ones", {}, { wrongAt: times(49, 0) }, true],
+    ["after 50 wrong ones", {}, { wrongAt: times(50, 0) }, false],
     [
-      "after 20 wrong ones a day ago",
+      "after 50 wrong ones a day ago",
       {},
-      { ...none, wrongAt: times(WRONG_CODES_PER_DAY, CODE_LIMITS_WINDOW_MS) },
+      {
+        wrongAt: times(50, CODE_LIMITS_WINDOW_MS),
+        wrongHereAt: times(20, CODE_LIMITS_WINDOW_MS),
+      },
       true,
     ],
-  ] as const)("%s may be tried: %p", (_, over, limits, may) => {
-    expect(mayTryCode(limits, { ...code, ...over }, now)).toBe(may);
+  ] as const)("%s may be tried: %p", (_, over, tried, may) => {
+    const tries = { wrongAt: [], wrongHereAt: [], ...tried };
+    expect(mayTryCode(tries, { ...code, ...over }, now)).toBe(may);
   });
 
   test("that does not exist is not open", () => {

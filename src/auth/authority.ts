@@ -1,0 +1,49 @@
+import type { Principal } from "../http/principal.ts";
+import { coversScopes } from "./decide.ts";
+
+/**
+ * What something that can act may do: a token, an OAuth client, a user, a connection to an identity provider, a signing
+ * secret. Whoever makes or changes it must have at least as much (contract 3.9).
+ */
+export interface Authority {
+  /** The tenant whose tree it stays in; null where it reaches every tenant. */
+  readonly partnerId: number | null;
+  /** The account that it stays in; null where it reaches every account of the tenant. */
+  readonly accountId: number | null;
+  readonly scopes: readonly string[];
+  /** The third-party client that it stays in the hands of; null for what is the service's own, or a user in person. */
+  readonly thirdParty: string | null;
+}
+
+/** What the service itself may do: everything, everywhere, for users who are not asked. */
+export const OF_THE_SERVICE: Authority = {
+  partnerId: null,
+  accountId: null,
+  scopes: ["*"],
+  thirdParty: null,
+};
+
+export function authorityOf(caller: Principal): Authority {
+  const { partnerId, accountId, scopes, isThirdParty, clientId } = caller;
+  return { partnerId, accountId, scopes: [...scopes], thirdParty: isThirdParty ? clientId : null };
+}
+
+/** What the caller could do in person, having signed in at the service's own pages. */
+export function authorityInPerson(caller: Principal): Authority {
+  return { ...authorityOf(caller), scopes: ["*"], thirdParty: null };
+}
+
+/**
+ * The one rule of whatever creates, changes, shows or ends something that can act: its authority is at most the
+ * caller's. Answers the code of the refusal, or nothing.
+ */
+export function excessOf(
+  caller: Principal,
+  made: Authority,
+): "forbidden" | "insufficient_scope" | undefined {
+  const isWithinTenant = caller.partnerId === null || caller.partnerId === made.partnerId;
+  const isWithinAccount = caller.accountId === null || caller.accountId === made.accountId;
+  const isInHand = !caller.isThirdParty || caller.clientId === made.thirdParty;
+  if (!isWithinTenant || !isWithinAccount || !isInHand) return "forbidden";
+  return coversScopes(caller.scopes, made.scopes) ? undefined : "insufficient_scope";
+}

@@ -1,0 +1,17 @@
+import { OF_THE_SERVICE, type Authority } from "../auth/authority.ts";
+import type { OAuthClient } from "./model.ts";
+
+/**
+ * What a client may do. Nobody is asked before a first-party client acts for them, and it may be shown passwords: it is
+ * the service itself.
+ */
+export function authorityOfClient(client: OAuthClient): Authority {
+  if (client.firstParty) return OF_THE_SERVICE;
+  const { companyId: partnerId, scopes, createdBy } = client;
+  return { partnerId, accountId: null, scopes, thirdParty: createdBy };
+}
+
+/** What shows in a client: a tenant sees its own first-party clients, too. */
+export function authorityToSee(client: OAuthClient): Authority {
+  return { ...authorityOfClient(client), partnerId: client.companyId };
+}

@@ -1,0 +1,306 @@
+import { afterAll, describe, expect, test } from "bun:test";
+
+import { eq } from "drizzle-orm";
+import { decodeJwt } from "jose";
+
+import { plans } from "../../db/schema/companies.ts";
+import { oauthClients } from "../../db/schema/oauth.ts";
+import { everyPage, type Answer } from "../support/api.ts";
+import {
+  CALLER_KINDS,
+  callerOf,
+  NARROW,
+  type CallerKind,
+  type TestCaller,
+} from "../support/callers.ts";
+import { addProvider } from "../support/factory.ts";
+import { addClient } from "../support/oauth.ts";
+import { startSignInWorld } from "../support/sign-in.ts";
+import { addSsoConnection, addUser, type TestUser } from "../support/tenants.ts";
+
+/*
+ * Authority only shrinks (contract 3.9): every kind of caller at every route that makes, changes, shows or ends
+ * something that can act. A letter of a row is what came of it for one kind of caller, in the order of `CALLER_KINDS`:
+ * `y` it was done, `-` it was refused, `.` there is no such caller.
+ */
+
+const world = await startSignInWorld();
+const { database, tenants, api, grant } = world;
+const { db } = database;
+afterAll(() => world.stop());
+const [p1, p2] = tenants.partners;
+let names = 0;
+const fresh = (word: string) => `${word}-${++names}`;
+
+const LEVELS = ["platform", "partner", "account"] as const;
+type Level = (typeof LEVELS)[number];
+type Attempt = (as: TestCaller) => Promise<Answer | boolean>;
+
+async function userOf(level: Level): Promise<TestUser> {
+  const email = `${fresh("caller")}@p1.test`;
+  if (level === "platform")
+    return addUser(db, { companyId: tenants.superAdmin.companyId, role: "super_admin", email });
+  if (level === "partner") return addUser(db, { companyId: p1.id, role: "partner_admin", email });
+  return addUser(db, { companyId: p1.accounts[0].id, role: "account_owner", email });
+}
+
+const call = (as: TestCaller, method: string, path: string, body?: unknown) =>
+  api.call(method, path, { token: as.token, ...(body !== undefined && { body }) });
+const clientsOf = (as: TestCaller) =>
+  as.user.role === "super_admin" ? "/sso/clients" : "/partner/oauth-clients";
+const tenantOf = (as: TestCaller) => (as.user.role === "super_admin" ? null : p1.id);
+const WIDER = { scopes: ["*"] };
+async function isListed(as: TestCaller, path: string, id: string): Promise<boolean> {
+  const { status } = await call(as, "GET", path);
+  if (status === 403) return false;
+  return JSON.stringify(await everyPage(api, `${path}?limit=100`, as.token)).includes(id);
+}
+const URIS = { redirect_uris: ["https://evil.example/"] };
+
+async function madeClient(as: TestCaller, body: object): Promise<Answer> {
+  await db.delete(oauthClients).where(eq(oauthClients.name, "made"));
+  const answer = await call(as, "POST", clientsOf(as), { name: "made", ...body });
+  if (answer.status === 201 && as.kind.startsWith("narrow"))
+    expect(answer.body["scopes"]).toEqual([NARROW]);
+  return answer;
+}
+
+type ClientSettings = Parameters<typeof addClient>[1];
+const toClient =
+  (settings: (as: TestCaller) => ClientSettings, method: string, ending = "", body?: object) =>
+  async (as: TestCaller): Promise<Answer> => {
+    const { clientId } = await addClient(db, {
+      companyId: tenantOf(as),
+      name: "Others",
+      ...settings(as),
+    });
+    return call(as, method, `${clientsOf(as)}/${clientId}${ending}`, body);
+  };
+const wide = () => ({ grantTypes: ["authorization_code"] });
+const narrow = () => ({ ...wide(), scopes: [NARROW] });
+const trusted = () => ({ ...wide(), firstParty: true, scopes: [NARROW] });
+const made = ({ clientId }: TestCaller) => ({
+  ...narrow(),
+  ...(clientId && { createdBy: clientId }),
+});
+const foreign = () => ({ ...wide(), companyId: p2.id });
+const listing = (settings: (as: TestCaller) => ClientSettings) => async (as: TestCaller) => {
+  const companyId = tenantOf(as);
+  await db.delete(oauthClients).where(eq(oauthClients.name, "Others"));
+  const { clientId } = await addClient(db, { companyId, name: "Others", ...settings(as) });
+  return isListed(as, clientsOf(as), clientId);
+};
+
+const PATS = "/account/personal-access-tokens";
+async function addPat(as: TestCaller, scope: string): Promise<string> {
+  const token = await grant({ userId: as.user.id, kind: "api_pat", name: "mine", scope });
+  return String(decodeJwt(token).jti);
+}
+const listingToken = (scope: string) => async (as: TestCaller) => {
+  const id = await addPat(as, scope);
+  return isListed(as, PATS, id);
+};
+const deletingToken = (scope: string) => async (as: TestCaller) =>
+  call(as, "DELETE", `${PATS}/${await addPat(as, scope)}`);
+/** The same at every level, where nobody acts or resets a password. */
+const every = (row: string) => [`${row}.-`, `${row}.-`, `${row}--`];
+const ACT = "/partner/account-owner/token";
+const SUBSCRIPTIONS = "/partner/webhooks";
+const subscription = { label: "x", webhook_url: "http://127.0.0.1:9/", delivery_kind: "immediate" };
+
+async function deleteSubscriptions(): Promise<void> {
+  const token = await api.login(p1.owner.email);
+  const list = await api.call("GET", SUBSCRIPTIONS, { token });
+  for (const { id } of list.body["data"] as { id: string }[])
+    await api.call("DELETE", `${SUBSCRIPTIONS}/${id}`, { token });
+}
+const toSubscription =
+  (method: string, ending: string, body?: object) =>
+  async (as: TestCaller): Promise<Answer> => {
+    await deleteSubscriptions();
+    const token = await api.login(p1.owner.email);
+    const one = await api.call("POST", SUBSCRIPTIONS, { token, body: subscription });
+    return call(as, method, `${SUBSCRIPTIONS}/${String(one.body["id"])}${ending}`, body);
+  };
+
+const newUser = (role: string, companyId: number) => (as: TestCaller) =>
+  call(as, "POST", "/admin/users", {
+    company_id: companyId,
+    name: "made",
+    role,
+    email: `${fresh("made")}@p1.test`,
+  });
+const toUser = (ending: string) => async (as: TestCaller) => {
+  const { id } = await userOf("partner");
+  return call(as, "POST", `/admin/users/${id}/${ending}`, {});
+};
+const newConnection = () => ({
+  company_id: p1.accounts[0].id,
+  issuer: "https://idp.example",
+  client_id: "x",
+  client_secret: "secret",
+  domains: [`${fresh("domain")}.test`],
+});
+const toConnection = (method: string, body?: object) => async (as: TestCaller) => {
+  const domains = [`${fresh("domain")}.test`];
+  const id = await addSsoConnection(db, { companyId: p1.accounts[0].id, domains });
+  return call(as, method, `/admin/sso-connections/${id}`, body);
+};
+
+const OWN_ACCOUNT = { account_id: p1.accounts[0].id };
+const FOREIGN_ACCOUNT = { account_id: p2.accounts[0].id };
+const planId = (await db.select({ id: plans.id }).from(plans))[0]?.id;
+
+type Row = readonly [what: string, rows: readonly string[], attempt: Attempt];
+const NOBODY: readonly string[] = [];
+// In the order of `CALLER_KINDS`: own, narrow, dashboard, narrow-pat, third, narrow-third, acting, reset.
+const ALL_SCOPES = "y-y---.-";
+const BY_SCOPE = "yyyy--.-";
+const CLIENTS: readonly Row[] = [
+  ["make a client like itself", ["yyyyyy.-", "yyyyyy.-"], (as) => madeClient(as, {})],
+  ["make one of all scopes", ["y-y-y-.-", "y-y-y-.-"], (as) => madeClient(as, { scopes: ["*"] })],
+  [
+    "make one of another scope",
+    ["y-y-y-.-", "y-y-y-.-"],
+    (as) => madeClient(as, { scopes: ["impersonate"] }),
+  ],
+  [
+    "make a first-party one",
+    [ALL_SCOPES],
+    (as) => madeClient(as, { first_party: true, scopes: [NARROW] }),
+  ],
+  ["make one that sees passwords", NOBODY, (as) => madeClient(as, { grant_types: ["password"] })],
+  ["see one of all scopes", [ALL_SCOPES, ALL_SCOPES], toClient(wide, "GET")],
+  ["list one of all scopes", [ALL_SCOPES, ALL_SCOPES], listing(wide)],
+  ["redirect one of all scopes", [ALL_SCOPES, ALL_SCOPES], toClient(wide, "PATCH", "", URIS)],
+  [
+    "take the secret of one of all scopes",
+    [ALL_SCOPES, ALL_SCOPES],
+    toClient(wide, "POST", "/secret", {}),
+  ],
+  ["delete one of all scopes", [ALL_SCOPES, ALL_SCOPES], toClient(wide, "DELETE")],
+  ["see a narrow one", [BY_SCOPE, BY_SCOPE], toClient(narrow, "GET")],
+  ["list a narrow one", [BY_SCOPE, BY_SCOPE], listing(narrow)],
+  ["redirect a narrow one", [BY_SCOPE, BY_SCOPE], toClient(narrow, "PATCH", "", URIS)],
+  ["widen a narrow one", [ALL_SCOPES, ALL_SCOPES], toClient(narrow, "PATCH", "", WIDER)],
+  [
+    "take the secret of a narrow one",
+    [BY_SCOPE, BY_SCOPE],
+    toClient(narrow, "POST", "/secret", {}),
+  ],
+  ["delete a narrow one", [BY_SCOPE, BY_SCOPE], toClient(narrow, "DELETE")],
+  ["trust a narrow one", [ALL_SCOPES], toClient(narrow, "PATCH", "", { first_party: true })],
+  ["see a first-party one", [ALL_SCOPES, ALL_SCOPES], toClient(trusted, "GET")],
+  ["list a first-party one", [ALL_SCOPES, ALL_SCOPES], listing(trusted)],
+  ["redirect a first-party one", [ALL_SCOPES], toClient(trusted, "POST", "", URIS)],
+  ["take the secret of a first-party one", [ALL_SCOPES], toClient(trusted, "POST", "/secret", {})],
+  ["delete a first-party one", [ALL_SCOPES], toClient(trusted, "DELETE")],
+  [
+    "redirect one that its client made",
+    ["yyyyyy.-", "yyyyyy.-"],
+    toClient(made, "PATCH", "", URIS),
+  ],
+  ["list one that its client made", ["yyyyyy.-", "yyyyyy.-"], listing(made)],
+  ["widen one that its client made", ["y-y-y-.-", "y-y-y-.-"], toClient(made, "PATCH", "", WIDER)],
+  [
+    "take the secret of the client that holds it",
+    NOBODY,
+    async (as) =>
+      as.clientId !== null && call(as, "POST", `${clientsOf(as)}/${as.clientId}/secret`, {}),
+  ],
+  ["redirect one of another tenant", [ALL_SCOPES], toClient(foreign, "PATCH", "", URIS)],
+];
+const PERSONAL_TOKENS: readonly Row[] = [
+  ["make a token like itself", every("yy----"), (as) => call(as, "POST", PATS, { name: "x" })],
+  [
+    "make one of all scopes",
+    every("y-----"),
+    (as) => call(as, "POST", PATS, { name: "x", scopes: ["*"] }),
+  ],
+  ["list one of all scopes", every("y-----"), listingToken("*")],
+  ["delete one of all scopes", every("y-----"), deletingToken("*")],
+  ["list a narrow one", every("yy----"), listingToken(NARROW)],
+  ["delete a narrow one", every("yy----"), deletingToken(NARROW)],
+  ["make the dashboard's", every("y-----"), (as) => call(as, "POST", "/account/api-token", {})],
+  [
+    "see the dashboard's",
+    NOBODY,
+    async (as) => as.kind !== "own" && call(as, "GET", "/account/api-token"),
+  ],
+  ["list sign-ins", every("y-y---"), (as) => call(as, "GET", "/account/sessions")],
+  [
+    "set the password",
+    ["y-----.y", "y-----.y", "y------y"],
+    (as) => call(as, "POST", "/reset-password", { password: "another fine horse" }),
+  ],
+  ["act as the owner of an account", ["", "y-y-y-.-"], (as) => call(as, "POST", ACT, OWN_ACCOUNT)],
+  ["act as the owner of another tenant's", NOBODY, (as) => call(as, "POST", ACT, FOREIGN_ACCOUNT)],
+];
+const SUBSCRIBING: readonly Row[] = [
+  [
+    "subscribe",
+    ["", "y-y-y-.-"],
+    async (as) => {
+      await deleteSubscriptions();
+      return call(as, "POST", SUBSCRIPTIONS, subscription);
+    },
+  ],
+  [
+    "send a subscription elsewhere",
+    ["", "y-y-y-.-"],
+    toSubscription("PATCH", "", { webhook_url: "http://127.0.0.1:8/" }),
+  ],
+  ["see its secret", ["", "y-y-y-.-"], toSubscription("POST", "/secret", {})],
+  ["take its secret", ["", "y-y-y-.-"], toSubscription("POST", "/rotate-secret", {})],
+  ["end it", ["", "y-y-y-.-"], toSubscription("DELETE", "")],
+];
+const ADMINISTRATION: readonly Row[] = [
+  ["make a super-admin", newUser("super_admin", tenants.superAdmin.companyId)],
+  ["make an owner of a partner", newUser("partner_owner", p1.id)],
+  ["deactivate a user", toUser("deactivate")],
+  ["activate a user", toUser("activate")],
+  ["unlock a user", toUser("unlock")],
+  ["make a partner", (as: TestCaller) => call(as, "POST", "/admin/partners", { name: fresh("x") })],
+  [
+    "make an account",
+    (as: TestCaller) =>
+      call(as, "POST", "/admin/accounts", { name: fresh("x"), partner_id: p1.id, plan_id: planId }),
+  ],
+  [
+    "connect an identity provider",
+    (as: TestCaller) => call(as, "POST", "/admin/sso-connections", newConnection()),
+  ],
+  ["send a connection elsewhere", toConnection("PATCH", { issuer: "https://evil.example" })],
+  ["delete a connection", toConnection("DELETE")],
+  [
+    "make a review site",
+    (as: TestCaller) => call(as, "POST", "/admin/providers", { slug: fresh("site"), name: "x" }),
+  ],
+  [
+    "take the secret of a review site",
+    async (as: TestCaller) => {
+      const { id } = await addProvider(db, api.deps.box, fresh("site"));
+      return call(as, "POST", `/admin/providers/${id}/secret`, {});
+    },
+  ],
+].map(([what, attempt]) => [what, [ALL_SCOPES], attempt] as Row);
+
+describe.each(LEVELS)("of the %s", (level) => {
+  const rows = { CLIENTS, PERSONAL_TOKENS, SUBSCRIBING, ADMINISTRATION };
+  for (const [group, attempts] of Object.entries(rows))
+    test.each(attempts)(`${group}: %s`, async (_what, expected, attempt) => {
+      let row = "";
+      for (const kind of CALLER_KINDS) row += await letterOf(level, kind, attempt);
+      const refused = level === "account" ? "--------" : "------.-";
+      expect(row).toBe(expected[LEVELS.indexOf(level)] || refused);
+    });
+});
+
+async function letterOf(level: Level, kind: CallerKind, attempt: Attempt): Promise<string> {
+  const caller = await callerOf(world, await userOf(level), kind);
+  if (caller === null) return ".";
+  const result = await attempt(caller);
+  if (typeof result === "boolean") return result ? "y" : "-";
+  expect(result.status).toBeLessThan(500);
+  return result.status < 300 ? "y" : "-";
+}

@@ -1,0 +1,85 @@
+import { openSession } from "../../src/auth/actions/open-session.ts";
+import { addClient } from "./oauth.ts";
+import type { SignInWorld } from "./sign-in.ts";
+import type { TestUser } from "./tenants.ts";
+
+/** The kinds of tokens that one user may act by. */
+export const CALLER_KINDS = [
+  "own",
+  "narrow",
+  "dashboard",
+  "narrow-pat",
+  "third",
+  "narrow-third",
+  "acting",
+  "reset",
+] as const;
+export type CallerKind = (typeof CALLER_KINDS)[number];
+
+/** What narrow tokens may do. */
+export const NARROW = "clients:write";
+
+export interface TestCaller {
+  readonly user: TestUser;
+  readonly kind: CallerKind;
+  readonly token: string;
+  readonly clientId: string | null;
+}
+
+/** A fresh token of a user, of one kind; null where no user of this kind can have one. */
+export async function callerOf(
+  world: SignInWorld,
+  user: TestUser,
+  kind: CallerKind,
+): Promise<TestCaller | null> {
+  const { database, api, clock, grant } = world;
+  const userId = user.id;
+  const firstParty = kind === "narrow" || kind === "narrow-pat";
+  const isOfClient = firstParty || kind === "third" || kind === "narrow-third";
+  const scopes = kind.startsWith("narrow") ? [NARROW] : ["*"];
+  const clientId = isOfClient
+    ? (await addClient(database.db, { firstParty, scopes })).clientId
+    : null;
+  const scope = scopes.join(" ");
+  const signIn = async () => {
+    const call = { requestId: "r", ip: "127.0.0.1", userAgent: null, headers: new Headers() };
+    const method = clientId === null ? "login" : "authorization_code";
+    const one = { user, method, clientId, scope, call, now: clock.now() } as const;
+    return (await database.db.transaction((tx) => openSession(tx, api.deps, one))).token;
+  };
+  switch (kind) {
+    case "own":
+    case "narrow":
+    case "third":
+    case "narrow-third":
+      return { user, kind, clientId, token: await signIn() };
+    case "dashboard":
+      return { user, kind, clientId, token: await dashboardToken(world, await signIn()) };
+    case "narrow-pat":
+      return {
+        user,
+        kind,
+        clientId,
+        token: await grant({ userId, kind: "api_pat", name: "narrow", scope, clientId }),
+      };
+    case "acting": {
+      if (!user.role.startsWith("account")) return null;
+      const impersonatorId = world.tenants.partners[0].admin.id;
+      const token = await grant({ userId, kind: "impersonation", impersonatorId });
+      return { user, kind, clientId, token };
+    }
+    case "reset":
+      return {
+        user,
+        kind,
+        clientId,
+        token: await grant({ userId, kind: "password_reset", scope: "password:reset" }),
+      };
+  }
+}
+
+async function dashboardToken({ api }: SignInWorld, token: string): Promise<string> {
+  const { body, text } = await api.call("POST", "/account/api-token", { token, body: {} });
+  if (typeof body["token"] !== "string") throw new Error(text);
+  return body["token"];
+}
