@@ -13,7 +13,7 @@ import { answerCounter, type CountRequest } from "./http/metrics.ts";
 import { apiDescription } from "./http/openapi/description.ts";
 import type { RateLimiter } from "./http/rate-limit.ts";
 import { trustAnswers } from "./http/trusted-answers.ts";
-import { errorFields } from "./lib/log.ts";
+import { readinessOf } from "./lib/readiness.ts";
 import { wellKnown } from "./oauth/well-known.ts";
 import { OAUTH_ERRORS } from "./oauth/routes/answers.ts";
 import { EXCHANGE_PATH } from "./sso/routes.ts";
@@ -23,14 +23,13 @@ export interface AppDeps extends ApiDeps {
   readonly stores: Readonly<Record<string, () => Promise<unknown>>>;
   /** What this machine's clock is ahead of Postgres'; absent where nobody compares them. */
   readonly clockSkewMs?: () => number;
+  /** Whether the process was told to stop; absent where nobody tells it. */
+  readonly isDraining?: () => boolean;
   /** Absent with `RATE_LIMITS=off`. */
   readonly limiter?: RateLimiter | undefined;
   /** Absent where nobody counts. */
   readonly countRequest?: CountRequest;
 }
-
-/** A store that takes longer is not ready; whoever asks has a deadline too. */
-const PING_TIMEOUT_MS = 2_000;
 
 /** GET of these has an effect, so that HEAD is none of their methods (contract 4). */
 const GET_HAS_EFFECT = new Set([...SIGN_OUT_PATHS, EXCHANGE_PATH]);
@@ -46,39 +45,11 @@ export function createApp(deps: AppDeps) {
     )
     .use(apiRoutes(deps))
     .use(wellKnown(deps.keys, serverRoot))
-    .use(health(() => readiness(deps)))
+    .use(health(() => readinessOf(deps)))
     .use(servedFiles(docPages()))
     .use(dashboardSite());
   app.use(apiDescription(app, serverRoot));
   trustAnswers(app);
   refuseOtherMethods(app, GET_HAS_EFFECT);
   return app;
-}
-
-async function readiness(deps: AppDeps) {
-  const states = await Promise.all(
-    Object.entries(deps.stores).map(async ([name, ping]) => ({
-      name,
-      state: await stateOf(deps, name, ping),
-    })),
-  );
-  const ready = states.every(({ state }) => state === "ok");
-  const checks = Object.fromEntries(states.map(({ name, state }) => [name, state]));
-  return { ready, checks, clockSkewMs: deps.clockSkewMs?.() };
-}
-
-async function stateOf(
-  { clock, log }: AppDeps,
-  store: string,
-  ping: () => Promise<unknown>,
-): Promise<"ok" | "failed"> {
-  const answered = ping().then(
-    () => true,
-    (error: unknown) => {
-      log.warn("store.unreachable", { store, ...errorFields(error) });
-      return false;
-    },
-  );
-  const late = clock.sleep(PING_TIMEOUT_MS).then(() => false);
-  return (await Promise.race([answered, late])) ? "ok" : "failed";
 }
