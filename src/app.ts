@@ -5,11 +5,12 @@ import { apiRoutes, type ApiDeps } from "./api/routes.ts";
 import { SIGN_OUT_PATHS } from "./auth/routes/sign-in.ts";
 import { dashboardSite } from "./dashboard/site.ts";
 import { docPages } from "./docs/pages.ts";
+import { accessLog } from "./http/access-log.ts";
 import { edge } from "./http/edge.ts";
 import { servedFiles } from "./http/files.ts";
 import { health } from "./http/health.ts";
 import { refuseOtherMethods } from "./http/method-not-allowed.ts";
-import { answerCounter, type CountRequest } from "./http/metrics.ts";
+import { answerCounter, type Answered, type CountRequest } from "./http/metrics.ts";
 import { apiDescription } from "./http/openapi/description.ts";
 import type { RateLimiter } from "./http/rate-limit.ts";
 import { trustAnswers } from "./http/trusted-answers.ts";
@@ -38,7 +39,12 @@ const GET_HAS_EFFECT = new Set([...SIGN_OUT_PATHS, EXCHANGE_PATH]);
 export function createApp(deps: AppDeps) {
   const { clock, config, countRequest = () => {}, limiter, log } = deps;
   const { serverRoot, trustedProxies } = config;
-  const answered = answerCounter(clock, countRequest);
+  const count = answerCounter(clock, countRequest);
+  const tell = config.accessLog ? accessLog(clock, log) : () => {};
+  const answered: Answered = (...answer) => {
+    count(...answer);
+    tell(...answer);
+  };
   const app = new Elysia({ normalize: false })
     .use(
       edge({ clock, log, limiter, trustedProxies, answered, looks: OAUTH_ERRORS, isStoreFailure }),

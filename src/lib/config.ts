@@ -49,6 +49,8 @@ export interface Config {
   readonly masterKey: Uint8Array;
   readonly masterKeyPrevious: Uint8Array | undefined;
   readonly logLevel: LogLevel;
+  /** Whether each answered request is a line of the log. */
+  readonly accessLog: boolean;
   /** Set by the supervisor: without that parent the process stops. */
   readonly parentPid: number | undefined;
 }
@@ -119,6 +121,7 @@ export function readConfig(env: Env = process.env): Config {
     webhookProxy: read.parsed("WEBHOOK_PROXY_URL", parseProxyUrl),
     masterKey: read.key("MASTER_KEY") ?? new Uint8Array(),
     masterKeyPrevious: read.optional("MASTER_KEY_PREVIOUS", () => read.key("MASTER_KEY_PREVIOUS")),
+    accessLog: read.choice("ACCESS_LOG", "on", ["on", "off"]) === "on",
     logLevel: read.choice("LOG_LEVEL", "info", LOG_LEVELS),
     parentPid: read.optional("PARENT_PID", () => read.integer("PARENT_PID", 1, [1, 2 ** 31])),
   };
