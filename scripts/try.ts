@@ -7,8 +7,7 @@ import { join } from "node:path";
 
 import type { Demo } from "./demo/seed/seed-demo.ts";
 
-const START_FIRST =
-  "start the demo first (npx -y bun@1.4.4 scripts/start.ts) and leave it running";
+const START_FIRST = "start the demo first (npx -y bun@1.4.4 scripts/start.ts) and leave it running";
 const ARRIVES_WITHIN_MS = 10_000;
 
 const demo = readDemo();

@@ -13,5 +13,7 @@ test.each(["1.4.3", "1.3.14", "0.8.1"])("refuses Bun %s, and says what to instal
 });
 
 test("refuses Node", () => {
-  expect(bunFault(">=1.4.4", undefined)).toStartWith("ReviewRelay runs on Bun >=1.4.4, not on Node");
+  expect(bunFault(">=1.4.4", undefined)).toStartWith(
+    "ReviewRelay runs on Bun >=1.4.4, not on Node",
+  );
 });
