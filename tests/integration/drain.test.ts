@@ -48,7 +48,11 @@ test("a dispatcher shows health, readiness and metrics where METRICS_HOST says",
   dispatcher.start();
   try {
     const root = `http://127.0.0.2:${port}`;
-    await until("it is ready", async () => (await statusOf(`${root}/readyz`)) !== undefined, 30_000);
+    await until(
+      "it is ready",
+      async () => (await statusOf(`${root}/readyz`)) !== undefined,
+      30_000,
+    );
     expect(await statusOf(`${root}/readyz`)).toEqual([200, "ok"]);
     expect(await statusOf(`${root}/healthz`)).toEqual([200, "ok"]);
     expect((await fetch(`${root}/metrics`)).status).toBe(200);

@@ -49,7 +49,9 @@ describe.each(PROCESSES)("%s", (_name, args) => {
     await empty.db.sql`drop schema drizzle cascade`;
     const { status, said } = await runCommand(args, { ...settings, DATABASE_URL: empty.url });
     await empty.drop();
-    expect(said).toMatch(/The database lacks \d+ migrations of this version: run `bun run migrate`/);
+    expect(said).toMatch(
+      /The database lacks \d+ migrations of this version: run `bun run migrate`/,
+    );
     expect(said).not.toMatch(STACK);
     expect(status).toBe(EXIT_CONFIG);
   });
