@@ -7,7 +7,7 @@ import { schemaFault } from "../db/schema-state.ts";
 import { serverTime } from "../db/server-time.ts";
 import { writable } from "../db/writable.ts";
 import { systemClock } from "../src/lib/clock.ts";
-import { collectWhenGrown, collectWhenIdle, processMemory } from "../src/lib/idle-memory.ts";
+import { collectWhenCrowded, collectWhenIdle, processMemory } from "../src/lib/idle-memory.ts";
 import {
   configOrExit,
   exitIfFaulty,
@@ -153,7 +153,8 @@ if (config.metricsPort !== undefined) {
 
 const isIdle = () => dispatcher.workload.actors === 0 && client.counts().open === 0;
 void collectWhenIdle({ clock, memory: processMemory, isIdle }, stop);
-void collectWhenGrown({ clock, memory: processMemory }, stop);
+const isCrowded = () => dispatcher.workload.waiting > budget.limits.actors;
+void collectWhenCrowded({ clock, memory: processMemory, isCrowded }, stop);
 const mayKeep = () => clock.agrees;
 const { retentionDays } = config;
 void keepHouse({ db: upkeepDb, indexDb, clock, log, mayKeep, retentionDays }, stop);

@@ -90,8 +90,12 @@ function takeBegin(inheritance: Inheritance, found: NonNullable<Loaded["found"]>
 }
 
 /** Notes if this load was the last that can show entries which a dead process may have sent. */
-function takeEnd(inheritance: Inheritance, { more }: Actor, { request, found }: Loaded): void {
-  if (request.limit === 0 || found === undefined) return;
+function takeEnd(
+  inheritance: Inheritance,
+  { more, moreTests }: Actor,
+  { request, found }: Loaded,
+): void {
+  if (request.limit === 0 || found === undefined || moreTests) return;
   const last = found.entries.at(-1)?.sequence ?? 0;
   const isAll = !more || last >= (inheritance.lastSequence ?? 0);
   if (inheritance.ordering === "subscription") {

@@ -19,7 +19,7 @@ export interface Limits {
    * there can be requests, and a quarter more that load or wait, so that those that hang leave room for the others.
    */
   readonly actors: number;
-  /** Entries in memory, which the subscriptions share alike. At 1.5 KB each they take 50 MB. */
+  /** Entries in memory, which the subscriptions share alike. At 1.5 KB each they take 100 MB. */
   readonly entries: number;
 }
 
@@ -29,5 +29,5 @@ export const LIMITS: Limits = {
   waitingPerHost: 64,
   waitingSlow: 256,
   actors: 2_560,
-  entries: 32_768,
+  entries: 65_536,
 };

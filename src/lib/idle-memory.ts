@@ -2,7 +2,7 @@ import type { Clock } from "./clock.ts";
 
 const LOOK_MS = 2_000;
 const BUSY_LOOK_MS = 100;
-/** What a busy process may take in ordinary work; only beyond it is anything collected ahead of its time. */
+/** What a busy process takes in ordinary work; only beyond it is anything collected ahead of its time. */
 const ORDINARY_BYTES = 200 * 2 ** 20;
 const BUSY_GROWTH = 1.2;
 /** Collecting everything stops the process for some 20 ms: only what a burst has left behind is worth that. */
@@ -40,21 +40,23 @@ export async function collectWhenIdle(
 }
 
 /**
- * Collects while there is much to do, too, once a process is larger than ordinary work makes it, until the signal aborts.
- * By itself the engine lets garbage become several times what is in use, most of all while all cores are busy: a dispatcher
- * with 60 MB in use came to 440 (`bun run bench takeover`).
+ * Collects while far more is due than there is room for, as after a takeover, once the process is larger than ordinary
+ * work makes it, until the signal aborts. By itself the engine lets garbage become several times what is in use: a dispatcher with 60 MB
+ * in use came to 440 (`bun run bench takeover`). Otherwise the engine's own pace is left alone, since collecting like this
+ * costs an eighth of all deliveries (`bun run bench dispatch`).
  */
-export async function collectWhenGrown(
-  { clock, memory }: { clock: Clock; memory: Memory },
+export async function collectWhenCrowded(
+  { clock, memory, isCrowded }: { clock: Clock; memory: Memory; isCrowded: () => boolean },
   stop: AbortSignal,
 ): Promise<void> {
   let lowest = Number.POSITIVE_INFINITY;
   while (!stop.aborted) {
     await clock.sleep(BUSY_LOOK_MS, stop);
+    if (stop.aborted || !isCrowded()) continue;
     const resident = memory.residentBytes();
     // What was freed goes back a moment after the collection.
     lowest = Math.min(lowest, resident);
-    if (stop.aborted || resident < Math.max(ORDINARY_BYTES, lowest * BUSY_GROWTH)) continue;
+    if (resident < Math.max(ORDINARY_BYTES, lowest * BUSY_GROWTH)) continue;
     memory.collect();
     lowest = memory.residentBytes();
   }

@@ -6,6 +6,7 @@ import { planWalks } from "../../../db/planning.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import type { Page } from "../../http/list.ts";
 import { addMs } from "../../lib/clock.ts";
+import { CATALOG } from "../../outbox/event.ts";
 import type { Attempt, AttemptFilter, AttemptSummary } from "../delivery-model.ts";
 import { withRequests } from "./requests.ts";
 
@@ -75,7 +76,7 @@ async function listAttempts(
         eventId === undefined
           ? eq(deliveryAttempts.subscriptionId, subscriptionId)
           : isAmongFew(subscriptionId),
-        event === undefined ? undefined : eq(deliveryAttempts.event, event),
+        event === undefined ? undefined : isOfValue(event),
         eventId === undefined ? undefined : isOfEvent(eventId),
         outcome === undefined ? undefined : eq(deliveryAttempts.outcome, outcome),
         // A literal, for the partial index: the plan for any outcome would walk all attempts to find those that are rare.
@@ -90,6 +91,16 @@ async function listAttempts(
     .orderBy(desc(deliveryAttempts.id))
     .limit(page.limit + 1);
   return withRequests(db, rows);
+}
+
+/**
+ * A literal, for the planner: it knows how rare a value is, but not how rare a parameter will be, for which it would walk
+ * all attempts of days that have an index by it.
+ */
+function isOfValue(value: string): SQL {
+  const known = CATALOG.find((one) => one.value === value);
+  if (known === undefined) throw new Error("The catalog has no such event.");
+  return sql`${deliveryAttempts.event} = ${sql.raw(`'${known.value}'`)}`;
 }
 
 /**

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 
 import { systemClock } from "../../../src/lib/clock.ts";
-import { collectWhenGrown, collectWhenIdle } from "../../../src/lib/idle-memory.ts";
+import { collectWhenCrowded, collectWhenIdle } from "../../../src/lib/idle-memory.ts";
 
 /** What is resident at the start and at each look after it, and whether the process is idle then; a collection leaves 100. */
 async function collections(
@@ -63,22 +63,32 @@ test("what stays after a collection is the usual from then on", async () => {
 
 const MIB = 2 ** 20;
 
-test("a busy process collects once it is large and has grown by a fifth", async () => {
+test("while others wait a process collects once it is large and has grown by a fifth", async () => {
   const stop = new AbortController();
-  const resident = [60, 120, 250, 200, 210, 245, 246, 300];
+  const looks = [
+    { resident: 60, crowded: true },
+    { resident: 120, crowded: true },
+    { resident: 250, crowded: true },
+    { resident: 200, crowded: true },
+    { resident: 210, crowded: true },
+    { resident: 245, crowded: true },
+    { resident: 400, crowded: false },
+    { resident: 300, crowded: true },
+  ];
   const collected: number[] = [];
   let at = -1;
   const sleep = async () => {
     at += 1;
-    if (at === resident.length) stop.abort();
+    if (at === looks.length) stop.abort();
   };
-  await collectWhenGrown(
+  await collectWhenCrowded(
     {
       clock: { ...systemClock, sleep },
       memory: {
-        residentBytes: () => (resident[at] ?? 0) * MIB,
+        residentBytes: () => (looks[at]?.resident ?? 0) * MIB,
         collect: () => void collected.push(at),
       },
+      isCrowded: () => looks[at]?.crowded ?? false,
     },
     stop.signal,
   );

@@ -7,7 +7,10 @@ import {
   isResolved,
   type Inheritance,
 } from "../../../../dispatcher/actor/inheritance.ts";
-import type { Entry } from "../../../../dispatcher/actor/entry.ts";
+import type { Entry, Subscription } from "../../../../dispatcher/actor/entry.ts";
+import type { LoadRequest } from "../../../../dispatcher/actor/event.ts";
+import { createActor, MAX_TESTS } from "../../../../dispatcher/actor/state.ts";
+import { step } from "../../../../dispatcher/actor/step.ts";
 
 const takeover = new Date("2026-06-01T12:00:00.000Z");
 const at = (ms: number) => new Date(takeover.getTime() + ms);
@@ -22,20 +25,22 @@ beforeEach(() => {
 /** Shows these entries of a review, each of which is a lane, due as is said. */
 function show(reviewId: number, sequences: number[], dueAt: Date | null = null): void {
   for (const sequence of sequences) {
-    const entry: Entry = {
-      sequence,
-      eventId: `E${sequence}`,
-      event: "review_received",
-      isTest: false,
-      payloadMode: "full",
-      reviewId,
-      round: 1,
-      attempt: 1,
-      dueAt,
-      source: { kind: "test", eventId: `E${sequence}`, partnerId: 1, occurredAt: takeover },
-    };
-    inherit(inheritance, entry);
+    inherit(inheritance, { ...testEvent(sequence, dueAt), isTest: false, reviewId });
   }
+}
+function testEvent(sequence: number, dueAt: Date | null): Entry {
+  return {
+    sequence,
+    eventId: `E${sequence}`,
+    event: "webhook.test",
+    isTest: true,
+    payloadMode: "full",
+    reviewId: null,
+    round: 1,
+    attempt: 1,
+    dueAt,
+    source: { kind: "test", eventId: `E${sequence}`, partnerId: 1, occurredAt: takeover },
+  };
 }
 const upTo = (count: number) => Array.from({ length: count }, (_, n) => n + 1);
 
@@ -76,4 +81,37 @@ test("nothing is marked once every lane was seen; it is resolved when the last w
   expect(isResolved(inheritance)).toBe(false);
   inheritance.marked.delete(1);
   expect(isResolved(inheritance)).toBe(true);
+});
+
+test("a test event that stands behind more new ones than a load shows is marked when its turn comes", () => {
+  const subscription: Subscription = {
+    id: "S",
+    shard: 1,
+    partnerId: 1,
+    webhookUrl: "https://receiver.test/",
+    ordering: "review",
+    secret: "",
+    previousSecret: null,
+    nextBatchAt: null,
+  };
+  const request: LoadRequest = {
+    id: "S",
+    shard: 1,
+    generation: 0,
+    after: 0,
+    limit: 18,
+    exceptReviews: [],
+    inherits: true,
+  };
+  const actor = createActor("S", 1, inheritance);
+  const load = (tests: Entry[]) => {
+    const found = { subscription, entries: [], tests, lastSequence: 100 };
+    step(actor, { kind: "loaded", loaded: { request, found } }, at(10));
+  };
+  const fresh = Array.from({ length: MAX_TESTS }, (_, n) => testEvent(20 + n, null));
+  load(fresh);
+  expect(inheritance.isComplete).toBe(false);
+  load([...fresh.slice(0, 3), testEvent(1, at(-1))]);
+  expect(inheritance.marked).toContain(1);
+  expect(inheritance.isComplete).toBe(true);
 });
