@@ -1,5 +1,3 @@
-import "../scripts/install/requirements.ts";
-
 import { connect, ping } from "../db/client.ts";
 import { isPoolerFound } from "../db/errors.ts";
 import { LIMITS } from "../db/limits.ts";

@@ -87,7 +87,7 @@ export interface Named {
   readonly id: number;
   readonly name: string;
 }
-export const NamedObject = Type.Object({ id: Type.Integer(), name: Type.String() });
+const NamedObject = Type.Object({ id: Type.Integer(), name: Type.String() });
 
 export interface Company {
   readonly id: number;

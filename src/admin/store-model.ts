@@ -5,7 +5,7 @@ import { rowId, storableText } from "../http/text.ts";
 
 const NAME_CHARS = 200;
 const FEATURE = "^[a-z0-9][a-z0-9_]{0,63}$";
-export const MAX_FEATURES = 100;
+const MAX_FEATURES = 100;
 
 const closed = { additionalProperties: false };
 const name = storableText([1, NAME_CHARS]);
@@ -117,8 +117,9 @@ export const StoreReviewSiteObject = Type.Object(
   { title: "AdminStoreReviewSite" },
 );
 
+const axisOf = (code: string | null) => ({ connected: code === null, error_code: code });
+
 export function showStoreReviewSite(one: StoreReviewSite): Static<typeof StoreReviewSiteObject> {
-  const axisOf = (code: string | null) => ({ connected: code === null, error_code: code });
   return {
     id: one.id,
     store_id: one.storeId,

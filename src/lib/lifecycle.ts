@@ -1,3 +1,4 @@
+import { ownBunFault } from "./bun-version.ts";
 import type { Clock } from "./clock.ts";
 import { ConfigError, EXIT_CONFIG, readConfig, type Config } from "./config.ts";
 
@@ -16,7 +17,9 @@ export function configOrExit(): Config {
   return settingsOrExit(readConfig);
 }
 
+/** It is the first thing that every process does, so an older Bun is refused here as well. */
 export function settingsOrExit<T>(read: () => T): T {
+  exitIfFaulty(ownBunFault());
   try {
     return read();
   } catch (error) {

@@ -80,12 +80,14 @@ describe("the image", () => {
   });
 });
 
+// The files are held to whatever is looked up in them.
+// oxlint-disable-next-line typescript/no-explicit-any
 type Yaml = Readonly<Record<string, any>>;
 
 describe("compose.yaml", () => {
   const { services, secrets }: Yaml = Object(Bun.YAML.parse(read("compose.yaml")));
   const ours = Object.entries<Yaml>(services).filter(([, { image }]) =>
-    /^reviewrelay:/.test(image),
+    String(image).startsWith("reviewrelay:"),
   );
 
   test.each(ours)(

@@ -122,9 +122,9 @@ test.skipIf(missing.length > 0)(
       new Response(shell.stdout).text(),
       new Response(shell.stderr).text(),
     ]).then((outputs) => outputs.join("\n"));
-    const invited = invitationOf(join(folder, "mail")).then((link) => {
-      shell.stdin.write(`${link}\n`);
-      return shell.stdin.end();
+    const invited = invitationOf(join(folder, "mail")).then(async (link) => {
+      await shell.stdin.write(`${link}\n`);
+      await shell.stdin.end();
     });
     await Promise.race([invited, shell.exited]);
     const status = await shell.exited;

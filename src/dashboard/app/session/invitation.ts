@@ -8,7 +8,7 @@ export interface Invitation {
 
 const PATH = `${HOME}/welcome`;
 
-export function readInvitation(path: string, fragment: string): Invitation | undefined {
+function readInvitation(path: string, fragment: string): Invitation | undefined {
   const given = new URLSearchParams(fragment.replace(/^#/, ""));
   const code = given.get("invitation") ?? "";
   if (path !== PATH || code === "") return undefined;
