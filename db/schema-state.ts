@@ -1,5 +1,6 @@
 import { readMigrationFiles, type MigrationMeta } from "drizzle-orm/migrator";
 
+import { isForbidden } from "./errors.ts";
 import type { Raw } from "./session.ts";
 
 const FOLDER = { migrationsFolder: `${import.meta.dir}/migrations` };
@@ -10,12 +11,13 @@ export const FOREIGN_SCHEMA =
 
 /**
  * How the schema of a database stands to this version: `behind` by so many migrations, `ahead` of it where a later
- * version has migrated (what it did lets this version go on working), `foreign` where their histories part.
+ * version has migrated (what it did lets this version go on working), `foreign` where their histories part, `hidden`
+ * from a user who may not read the list of migrations.
  */
 export type SchemaState =
   | { readonly kind: "current" }
   | { readonly kind: "behind" | "ahead"; readonly by: number }
-  | { readonly kind: "foreign" };
+  | { readonly kind: "foreign" | "hidden" };
 
 export function ownMigrations(): MigrationMeta[] {
   return readMigrationFiles(FOLDER);
@@ -24,15 +26,19 @@ export function ownMigrations(): MigrationMeta[] {
 export async function schemaState({ sql }: Raw): Promise<SchemaState> {
   const [known] =
     await sql`select from pg_tables where schemaname = 'drizzle' and tablename = '__drizzle_migrations'`;
-  const rows =
-    known === undefined
-      ? []
-      : await sql<{ at: number }[]>`
-          select created_at as at from drizzle.__drizzle_migrations order by created_at`;
-  return compareSchemas(
-    rows.map(({ at }) => at),
-    ownMigrations().map(({ folderMillis }) => folderMillis),
-  );
+  const own = ownMigrations().map(({ folderMillis }) => folderMillis);
+  if (known === undefined) return compareSchemas([], own);
+  try {
+    const rows = await sql<{ at: number }[]>`
+      select created_at as at from drizzle.__drizzle_migrations order by created_at`;
+    return compareSchemas(
+      rows.map(({ at }) => at),
+      own,
+    );
+  } catch (error) {
+    if (isForbidden(error)) return { kind: "hidden" };
+    throw error;
+  }
 }
 
 /** Of two histories of one line the shorter is the beginning of the longer. */
@@ -44,7 +50,7 @@ export function compareSchemas(applied: readonly number[], own: readonly number[
   return { kind: applied.length < own.length ? "behind" : "ahead", by };
 }
 
-/** What to do before a process can work on this database; nothing if it can. */
+/** What to do before a process can work on this database; nothing if it can, or if that cannot be told. */
 export async function schemaFault(db: Raw): Promise<string | undefined> {
   const state = await schemaState(db);
   if (state.kind === "foreign") return FOREIGN_SCHEMA;

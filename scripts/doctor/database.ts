@@ -49,6 +49,11 @@ export async function lookAtSchema(db: RawDb): Promise<Finding> {
   if (state.kind === "behind")
     return fault(`lacks ${state.by} of this version's migrations`, "Run `bun run migrate`.");
   if (state.kind === "ahead") return ok(`ahead of this version by ${state.by}, which works`);
+  if (state.kind === "hidden")
+    return advice(
+      "this user may not read the list of migrations",
+      "Grant it usage on schema drizzle and select on drizzle.__drizzle_migrations, so that a lacking one is told.",
+    );
   return ok("current");
 }
 

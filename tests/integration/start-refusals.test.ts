@@ -4,6 +4,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
+import { connect } from "../../db/client.ts";
+import { schemaFault, schemaState } from "../../db/schema-state.ts";
 import { EXIT_CONFIG } from "../../src/lib/config.ts";
 import { runCommand } from "../support/command.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
@@ -84,6 +86,23 @@ test("the API names PORT where it is taken", async () => {
   expect(said).toContain(`PORT ${port} on 127.0.0.1 is in use by another program`);
   expect(said).not.toMatch(STACK);
   expect(status).toBe(1);
+});
+
+test("a user who may not read the list of migrations is let pass", async () => {
+  const { db, url } = database;
+  const name = `reader_${crypto.randomUUID().slice(0, 8)}`;
+  await db.sql.unsafe(`create role ${name} login password 'reader'`);
+  const address = new URL(url);
+  address.username = name;
+  address.password = "reader";
+  const reader = connect(address.href, { max: 1, name: "test" });
+  try {
+    expect(await schemaState(reader)).toEqual({ kind: "hidden" });
+    expect(await schemaFault(reader)).toBeUndefined();
+  } finally {
+    await reader.close();
+    await db.sql.unsafe(`drop role ${name}`);
+  }
 });
 
 describe("migrate", () => {
