@@ -135,7 +135,7 @@ export async function attemptsOfEvent(
   const rows = await db
     .select(WHOLE)
     .from(deliveryAttempts)
-    .where(and(eq(deliveryAttempts.eventId, eventId), isAmongFew(subscriptionId)))
+    .where(and(isOfEvent(eventId), isAmongFew(subscriptionId)))
     .orderBy(desc(deliveryAttempts.id))
     .limit(limit);
   return withRequests(db, rows.toReversed());
