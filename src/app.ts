@@ -45,7 +45,12 @@ export function createApp(deps: AppDeps) {
     count(...answer);
     tell(...answer);
   };
+  const { isDraining = () => false } = deps;
   const app = new Elysia({ normalize: false })
+    .onRequest(({ set }) => {
+      // Whoever keeps connections, as proxies do, makes the next one to another process.
+      if (isDraining()) set.headers["connection"] = "close";
+    })
     .use(
       edge({ clock, log, limiter, trustedProxies, answered, looks: OAUTH_ERRORS, isStoreFailure }),
     )
