@@ -66,9 +66,10 @@ function overtakes({ record, subscription }: Commit, { entry, ordering }: Post):
 }
 
 function findPost({ watch }: CheckDeps, { record, dispatcherId }: Commit): Post | undefined {
+  // Where the clock went back, an earlier POST may bear the same time.
   return watch.posts
     .get(record.sequence)
-    ?.find(
+    ?.findLast(
       (post) =>
         post.dispatcherId === dispatcherId &&
         post.attempt === record.attempt &&
