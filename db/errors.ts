@@ -11,6 +11,13 @@ export function isLockTimeout(error: unknown): boolean {
   return fieldOf(error, "code") === LOCK_NOT_AVAILABLE;
 }
 
+/** SQLSTATE of a right that the user lacks. */
+const INSUFFICIENT_PRIVILEGE = "42501";
+
+export function isForbidden(error: unknown): boolean {
+  return fieldOf(error, "code") === INSUFFICIENT_PRIVILEGE;
+}
+
 export function isDeadlock(error: unknown): boolean {
   return fieldOf(error, "code") === DEADLOCK_DETECTED;
 }

@@ -1,28 +1,22 @@
-import { readMigrationFiles } from "drizzle-orm/migrator";
-
 import { connect, type RawDb, type RawTx } from "./client.ts";
 import { isLockTimeout } from "./errors.ts";
 import { ensurePages } from "./pages.ts";
 import { ensurePartitions } from "./partitions.ts";
+import { FOREIGN_SCHEMA, ownMigrations, schemaState } from "./schema-state.ts";
 import { serverTime } from "./server-time.ts";
-
-const FOLDER = { migrationsFolder: `${import.meta.dir}/migrations` };
 
 /** A database has migrations that this version does not know: nothing leads from them to its schema. */
 export class ForeignSchemaError extends Error {
   override readonly name = "ForeignSchemaError";
 
   constructor() {
-    super(
-      "This database was made by another version of ReviewRelay, whose migrations this version does not have.\n" +
-        "Use a fresh one: an empty database as DATABASE_URL or, with the embedded store, a new DATA_DIR.",
-    );
+    super(FOREIGN_SCHEMA);
   }
 }
 
 /**
- * Brings a database to the current schema, behind a pooler too. Any number of processes may call it at once: one works,
- * the rest wait. Throws a ForeignSchemaError where it cannot.
+ * Brings a database to the current schema, behind a pooler too; one that a later version has brought further stays as it
+ * is. Any number of processes may call it at once: one works, the rest wait. Throws a ForeignSchemaError where it cannot.
  */
 export async function migrate(databaseUrl: string): Promise<void> {
   const db = connect(databaseUrl, { max: 1, name: "reviewrelay-migrate" });
@@ -30,7 +24,8 @@ export async function migrate(databaseUrl: string): Promise<void> {
     await withPatience(db, async (tx) => {
       // Of the transaction, because a pooler's session is not ours to keep.
       await tx.sql`select pg_advisory_xact_lock(hashtext('reviewrelay:migrate'))`;
-      await refuseForeignSchema(tx);
+      const state = await schemaState(tx);
+      if (state.kind === "foreign") throw new ForeignSchemaError();
       await applyMigrations(tx);
     });
     await ensurePages(db);
@@ -70,16 +65,6 @@ export async function withPatience<T>(
   }
 }
 
-async function refuseForeignSchema({ sql }: RawTx): Promise<void> {
-  const [known] =
-    await sql`select from pg_tables where schemaname = 'drizzle' and tablename = '__drizzle_migrations'`;
-  if (known === undefined) return;
-  const ours = readMigrationFiles(FOLDER).map(({ folderMillis }) => String(folderMillis));
-  const foreign = await sql`
-    select from drizzle.__drizzle_migrations where created_at <> all(${ours}::bigint[]) limit 1`;
-  if (foreign.length > 0) throw new ForeignSchemaError();
-}
-
 /** As drizzle-orm's own migrator does, which wants a session for itself. */
 async function applyMigrations({ sql }: RawTx): Promise<void> {
   await sql`create schema if not exists drizzle`;
@@ -88,7 +73,7 @@ async function applyMigrations({ sql }: RawTx): Promise<void> {
       (id serial primary key, hash text not null, created_at bigint)`;
   const [last] = await sql<{ at: number | null }[]>`
     select max(created_at) as at from drizzle.__drizzle_migrations`;
-  for (const { sql: statements, hash, folderMillis } of readMigrationFiles(FOLDER)) {
+  for (const { sql: statements, hash, folderMillis } of ownMigrations()) {
     if (folderMillis <= (last?.at ?? 0)) continue;
     for (const one of statements) await sql.unsafe(one);
     await sql`

@@ -1,19 +1,24 @@
 import { connect, ping } from "../db/client.ts";
 import { isPoolerFound } from "../db/errors.ts";
 import { LIMITS } from "../db/limits.ts";
+import { schemaFault } from "../db/schema-state.ts";
 import { serverTime } from "../db/server-time.ts";
+import { writable } from "../db/writable.ts";
 import { systemClock } from "../src/lib/clock.ts";
 import { collectWhenCrowded, collectWhenIdle, processMemory } from "../src/lib/idle-memory.ts";
 import {
   configOrExit,
+  exitIfFaulty,
+  listenOrExit,
   reachableOrExit,
   stopSignal,
   unreachable,
   unsuitableRedis,
 } from "../src/lib/lifecycle.ts";
 import { createLog } from "../src/lib/log.ts";
-import { createProcessMetrics, serveMetrics } from "../src/lib/metrics-server.ts";
+import { createProcessMetrics, serveOperations } from "../src/lib/metrics-server.ts";
 import { PostgresClock } from "../src/lib/postgres-clock.ts";
+import { readinessOf } from "../src/lib/readiness.ts";
 import { openRedis } from "../src/lib/redis.ts";
 import { createSecretBox } from "../src/lib/secret-box.ts";
 import { masterKeyOrExit } from "../src/outbox/master-key.ts";
@@ -91,6 +96,7 @@ await reachableOrExit("DATABASE_URL", () => ping(db), {
   clock: systemClock,
   isFatal: isPoolerFound,
 });
+exitIfFaulty(await schemaFault(db));
 const clock = await PostgresClock.open({ machine: systemClock, log, ask: () => serverTime(db) });
 const redis = openRedis(config.redisUrl, log, () =>
   unreachable("REDIS_URL", "no connection for a minute."),
@@ -111,14 +117,12 @@ const transport =
     ? undefined
     : createMailTransport({ url: config.smtpUrl, from: config.mailFrom, clock });
 
-const metrics = createProcessMetrics({
-  clock,
-  stores: {
-    postgres: () => ping(readinessDb),
-    redis: () => probeRedis(redis, config.redisPrefix),
-  },
-  clockSkewMs: () => clock.skewMs,
-});
+const stores = {
+  postgres: writable(readinessDb),
+  redis: () => probeRedis(redis, config.redisPrefix),
+};
+const clockSkewMs = () => clock.skewMs;
+const metrics = createProcessMetrics({ clock, stores, clockSkewMs });
 const measured = new DispatcherMetrics(metrics, clock);
 const dispatcher = new Dispatcher({
   clock,
@@ -138,7 +142,12 @@ const dispatcher = new Dispatcher({
 });
 
 measured.watch(dispatcher);
-if (config.metricsPort !== undefined) serveMetrics(metrics, config.metricsPort);
+if (config.metricsPort !== undefined) {
+  const at = { host: config.metricsHost, port: config.metricsPort };
+  const isDraining = () => stop.aborted;
+  const readiness = () => readinessOf({ clock, log, stores, clockSkewMs, isDraining });
+  listenOrExit("METRICS_PORT", at, () => serveOperations({ metrics, readiness }, at));
+}
 
 const isIdle = () => dispatcher.workload.actors === 0 && client.counts().open === 0;
 void collectWhenIdle({ clock, memory: processMemory, isIdle }, stop);

@@ -7,6 +7,7 @@ import { join } from "node:path";
 
 import type { Demo } from "./demo/seed/seed-demo.ts";
 
+const START_FIRST = "start the demo first (npx -y bun@1.4.4 scripts/start.ts) and leave it running";
 const ARRIVES_WITHIN_MS = 10_000;
 
 const demo = readDemo();
@@ -118,7 +119,10 @@ async function call(
 ): Promise<Record<string, unknown>> {
   const { body, ...headers } = given;
   const init = { method, headers: { "content-type": "application/json", ...headers } };
-  const response = await fetch(demo.base_url + path, body === undefined ? init : { ...init, body });
+  const request = new Request(demo.base_url + path, body === undefined ? init : { ...init, body });
+  const response = await fetch(request).catch((error: unknown) => {
+    throw new Error(`Nothing answers at ${demo.server_root}: ${START_FIRST}.`, { cause: error });
+  });
   const text = await response.text();
   if (!response.ok) throw new Error(`${method} ${path} was answered ${response.status}: ${text}`);
   return text === "" ? {} : JSON.parse(text);
@@ -129,9 +133,7 @@ function readDemo(): Demo {
   try {
     return JSON.parse(readFileSync(join(dataDir, "demo.json"), "utf8"));
   } catch {
-    console.error(
-      `There is no demo.json in ${dataDir}: start the demo first (npx -y bun@1.4.4 scripts/start.ts).`,
-    );
+    console.error(`There is no demo.json in ${dataDir}: ${START_FIRST}.`);
     return process.exit(1);
   }
 }

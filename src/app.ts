@@ -5,15 +5,16 @@ import { apiRoutes, type ApiDeps } from "./api/routes.ts";
 import { SIGN_OUT_PATHS } from "./auth/routes/sign-in.ts";
 import { dashboardSite } from "./dashboard/site.ts";
 import { docPages } from "./docs/pages.ts";
+import { accessLog } from "./http/access-log.ts";
 import { edge } from "./http/edge.ts";
 import { servedFiles } from "./http/files.ts";
 import { health } from "./http/health.ts";
 import { refuseOtherMethods } from "./http/method-not-allowed.ts";
-import { answerCounter, type CountRequest } from "./http/metrics.ts";
+import { answerCounter, type Answered, type CountRequest } from "./http/metrics.ts";
 import { apiDescription } from "./http/openapi/description.ts";
 import type { RateLimiter } from "./http/rate-limit.ts";
 import { trustAnswers } from "./http/trusted-answers.ts";
-import { errorFields } from "./lib/log.ts";
+import { readinessOf } from "./lib/readiness.ts";
 import { wellKnown } from "./oauth/well-known.ts";
 import { OAUTH_ERRORS } from "./oauth/routes/answers.ts";
 import { AUTHORIZE_RETURN } from "./sso/places.ts";
@@ -24,14 +25,13 @@ export interface AppDeps extends ApiDeps {
   readonly stores: Readonly<Record<string, () => Promise<unknown>>>;
   /** What this machine's clock is ahead of Postgres'; absent where nobody compares them. */
   readonly clockSkewMs?: () => number;
+  /** Whether the process was told to stop; absent where nobody tells it. */
+  readonly isDraining?: () => boolean;
   /** Absent with `RATE_LIMITS=off`. */
   readonly limiter?: RateLimiter | undefined;
   /** Absent where nobody counts. */
   readonly countRequest?: CountRequest;
 }
-
-/** A store that takes longer is not ready; whoever asks has a deadline too. */
-const PING_TIMEOUT_MS = 2_000;
 
 /** GET of these has an effect, so that HEAD is none of their methods (contract 2.6). */
 const GET_HAS_EFFECT = new Set([...SIGN_OUT_PATHS, ...SSO_LEGS, AUTHORIZE_RETURN]);
@@ -40,8 +40,18 @@ const GET_HAS_EFFECT = new Set([...SIGN_OUT_PATHS, ...SSO_LEGS, AUTHORIZE_RETURN
 export function createApp(deps: AppDeps) {
   const { clock, config, countRequest = () => {}, limiter, log } = deps;
   const { serverRoot, trustedProxies } = config;
-  const answered = answerCounter(clock, countRequest);
+  const count = answerCounter(clock, countRequest);
+  const tell = config.accessLog ? accessLog(clock, log) : () => {};
+  const answered: Answered = (...answer) => {
+    count(...answer);
+    tell(...answer);
+  };
+  const { isDraining = () => false } = deps;
   const app = new Elysia({ normalize: false })
+    .onRequest(({ set }) => {
+      // Whoever keeps connections, as proxies do, makes the next one to another process.
+      if (isDraining()) set.headers["connection"] = "close";
+    })
     .use(
       edge({
         clock,
@@ -56,39 +66,11 @@ export function createApp(deps: AppDeps) {
     )
     .use(apiRoutes(deps))
     .use(wellKnown(deps.keys, serverRoot))
-    .use(health(() => readiness(deps)))
+    .use(health(() => readinessOf(deps)))
     .use(servedFiles(docPages()))
     .use(dashboardSite());
   app.use(apiDescription(app, serverRoot));
   trustAnswers(app);
   refuseOtherMethods(app, GET_HAS_EFFECT);
   return app;
-}
-
-async function readiness(deps: AppDeps) {
-  const states = await Promise.all(
-    Object.entries(deps.stores).map(async ([name, ping]) => ({
-      name,
-      state: await stateOf(deps, name, ping),
-    })),
-  );
-  const ready = states.every(({ state }) => state === "ok");
-  const checks = Object.fromEntries(states.map(({ name, state }) => [name, state]));
-  return { ready, checks, clockSkewMs: deps.clockSkewMs?.() };
-}
-
-async function stateOf(
-  { clock, log }: AppDeps,
-  store: string,
-  ping: () => Promise<unknown>,
-): Promise<"ok" | "failed"> {
-  const answered = ping().then(
-    () => true,
-    (error: unknown) => {
-      log.warn("store.unreachable", { store, ...errorFields(error) });
-      return false;
-    },
-  );
-  const late = clock.sleep(PING_TIMEOUT_MS).then(() => false);
-  return (await Promise.race([answered, late])) ? "ok" : "failed";
 }

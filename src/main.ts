@@ -1,6 +1,7 @@
 import { connect, ping } from "../db/client.ts";
 import { isPoolerFound } from "../db/errors.ts";
 import { LIMITS } from "../db/limits.ts";
+import { schemaFault } from "../db/schema-state.ts";
 import { serverTime } from "../db/server-time.ts";
 import { writable } from "../db/writable.ts";
 import { createApp } from "./app.ts";
@@ -11,15 +12,18 @@ import { createRateLimiter } from "./http/rate-limit.ts";
 import { systemClock } from "./lib/clock.ts";
 import {
   configOrExit,
+  exitIfFaulty,
+  listenOrExit,
   reachableOrExit,
   stopSignal,
   unreachable,
   unsuitableRedis,
 } from "./lib/lifecycle.ts";
 import { createLog } from "./lib/log.ts";
-import { createProcessMetrics, serveMetrics } from "./lib/metrics-server.ts";
+import { createProcessMetrics, serveOperations } from "./lib/metrics-server.ts";
 import { createPasswords } from "./lib/password.ts";
 import { PostgresClock } from "./lib/postgres-clock.ts";
+import { readinessOf } from "./lib/readiness.ts";
 import { openRedis } from "./lib/redis.ts";
 import { createSecretBox } from "./lib/secret-box.ts";
 import { masterKeyOrExit } from "./outbox/master-key.ts";
@@ -34,7 +38,9 @@ const DRAIN_MS = 4_000;
 
 const config = configOrExit();
 const log = createLog({ level: config.logLevel, role: "api", clock: systemClock });
-const stop = stopSignal(config.parentPid);
+const stop = stopSignal(config.parentPid, config.drainDelayMs);
+/** Aborts once nobody should be sending requests any more. */
+const closing = new AbortController();
 
 // Apart, so that what waits in one keeps nobody waiting in another.
 const db = connect(config.databaseUrl, {
@@ -58,6 +64,7 @@ await reachableOrExit("DATABASE_URL", () => ping(db), {
   clock: systemClock,
   isFatal: isPoolerFound,
 });
+exitIfFaulty(await schemaFault(db));
 const clock = await PostgresClock.open({ machine: systemClock, log, ask: () => serverTime(db) });
 void clock.follow(stop);
 const intake = createIntake(intakeDb, clock, {
@@ -86,6 +93,7 @@ const limiter = config.rateLimits
   ? createRateLimiter({ redis, prefix: config.redisPrefix, clock, log, limits: config.rateLimit })
   : undefined;
 const clockSkewMs = () => clock.skewMs;
+const isDraining = () => stop.aborted;
 const metrics = createProcessMetrics({ clock, stores, clockSkewMs });
 const app = createApp({
   config,
@@ -100,18 +108,28 @@ const app = createApp({
   stores,
   limiter,
   clockSkewMs,
-  stopping: stop,
+  isDraining,
+  stopping: closing.signal,
   ...apiMetrics(metrics, { passwords, limiter }),
 });
-if (config.metricsPort !== undefined) serveMetrics(metrics, config.metricsPort);
+if (config.metricsPort !== undefined) {
+  const at = { host: config.metricsHost, port: config.metricsPort };
+  const readiness = () => readinessOf({ clock, log, stores, clockSkewMs, isDraining });
+  listenOrExit("METRICS_PORT", at, () => serveOperations({ metrics, readiness }, at));
+}
 void keepStats({ db, clock, log, config, mayKeep }, stop);
-app.listen({ port: config.port, hostname: config.host });
+listenOrExit("PORT", config, () => app.listen({ port: config.port, hostname: config.host }));
 log.info("api.started", { pid: process.pid, server_root: config.serverRoot });
 
 stop.addEventListener("abort", () => void drain());
 if (stop.aborted) void drain();
 
 async function drain(): Promise<void> {
+  if (config.drainDelayMs > 0) {
+    log.info("api.draining", { delay_ms: config.drainDelayMs });
+    await clock.sleep(config.drainDelayMs);
+  }
+  closing.abort();
   await Promise.race([app.server?.stop(), clock.sleep(DRAIN_MS)]);
   await app.stop(true);
   redis.disconnect();

@@ -2,6 +2,7 @@ import { sql } from "drizzle-orm";
 import { check, index, integer, pgTable, primaryKey, smallint, text } from "drizzle-orm/pg-core";
 
 import { instant } from "./columns.ts";
+import { users } from "./users.ts";
 
 /** Per normalised email, known or not; kept as a digest, because people type passwords into email fields. */
 export const signInLocks = pgTable(
@@ -75,3 +76,13 @@ export const emailCodes = pgTable(
     check("email_codes_signup", sql`type <> 'signup' or user_id is null`),
   ],
 );
+
+/** The link by which a user without a password sets the first one; the last one alone counts. */
+export const invitations = pgTable("invitations", {
+  userId: integer("user_id")
+    .primaryKey()
+    .references(() => users.id),
+  codeHash: text("code_hash").notNull().unique("invitations_code_hash_key"),
+  createdAt: instant("created_at").notNull(),
+  expiresAt: instant("expires_at").notNull(),
+});

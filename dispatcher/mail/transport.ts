@@ -1,7 +1,7 @@
 import { createTransport, type SendMailOptions } from "nodemailer";
 
 import type { Clock } from "../../src/lib/clock.ts";
-import type { Mailbox } from "../../src/lib/config.ts";
+import type { Mailbox } from "../../src/lib/settings-reader.ts";
 import type { MailMessage } from "../../src/outbox/mail.ts";
 import type { MailFault, MailOutcome } from "./decide.ts";
 

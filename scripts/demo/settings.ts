@@ -3,6 +3,7 @@
 import { join, resolve } from "node:path";
 
 import { ConfigError, readConfig } from "../../src/lib/config.ts";
+import { settingOf } from "../../src/lib/settings-reader.ts";
 import { ROOT } from "../install/install.ts";
 import { StartError } from "./start-error.ts";
 
@@ -39,14 +40,18 @@ const STAND_INS = {
   MASTER_KEY: Buffer.alloc(32).toString("base64"),
 };
 
+// What is decided upon here, and may be given as a file; the parts read the files of all others.
+const TAKEN_HERE = [...Object.keys(STAND_INS), "SMTP_URL", "SERVER_ROOT"];
+
 export function readSettings(environment: Env): Settings {
   // An empty value counts as absent, as in the parts.
   const given: Record<string, string> = {};
   for (const [name, value] of Object.entries(environment)) {
     if (value !== undefined && value.trim() !== "") given[name] = value.trim();
   }
-  const env = { ...DEMO_DEFAULTS, ...given };
   const faults: string[] = [];
+  for (const name of TAKEN_HERE) readFromFile(given, name, faults);
+  const env = { ...DEMO_DEFAULTS, ...given };
   const dispatchers = Number(given["DISPATCHERS"] ?? "1");
   if (!Number.isInteger(dispatchers) || dispatchers < 1 || dispatchers > MOST_DISPATCHERS) {
     faults.push(`DISPATCHERS must be a whole number from 1 to ${MOST_DISPATCHERS}.`);
@@ -85,6 +90,19 @@ export function readSettings(environment: Env): Settings {
     },
     env,
   };
+}
+
+/** Puts what `NAME_FILE` names in the place of the setting itself. */
+function readFromFile(given: Record<string, string>, name: string, faults: string[]): void {
+  const file = `${name}_FILE`;
+  if (given[file] === undefined) return;
+  try {
+    const text = settingOf(given, name);
+    if (text !== undefined) given[name] = text;
+  } catch (error) {
+    faults.push(`${name} ${error instanceof Error ? error.message : "cannot be read"}.`);
+  }
+  delete given[file];
 }
 
 function check(env: Env, faults: string[]) {

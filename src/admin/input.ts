@@ -6,6 +6,9 @@ import { ROLES_OF, type Employer, type NewUser } from "./model.ts";
 
 export const EMAIL_TAKEN = "is the address of another user";
 export const DOMAIN_TAKEN = "is the domain of another partner";
+export const PLAN_TAKEN = "is the name of another plan";
+export const ACCOUNT_UNKNOWN = "is not an account";
+export const LINK_TAKEN = "is connected to this store already";
 export const SLUG_TAKEN = "is the slug of another provider";
 
 /** What the rows say about the fields of a new user. */

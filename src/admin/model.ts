@@ -63,7 +63,7 @@ export const AccountBody = Type.Object(
     partner_id: rowId(),
     plan_id: rowId(),
     ...branding,
-    /** The names of its stores. No other route adds a store. */
+    /** The names of its first stores. */
     stores: Type.Optional(Type.Array(name, { maxItems: STORES })),
   },
   { ...closed, title: "NewAccount" },
@@ -87,7 +87,7 @@ export interface Named {
   readonly id: number;
   readonly name: string;
 }
-export const NamedObject = Type.Object({ id: Type.Integer(), name: Type.String() });
+const NamedObject = Type.Object({ id: Type.Integer(), name: Type.String() });
 
 export interface Company {
   readonly id: number;
@@ -207,7 +207,7 @@ export const UserBody = Type.Object(
     email,
     name,
     role,
-    /** Absent for a user who signs in through an identity provider, or sets a password by `forgot_password`. */
+    /** Absent for a user who is to be invited. */
     password: Type.Optional(storableText([PASSWORD_LENGTH.min, PASSWORD_LENGTH.max])),
     /** Required of a location user and allowed to nobody else. */
     store_ids: Type.Optional(Type.Array(rowId(), { maxItems: STORES, uniqueItems: true })),

@@ -6,6 +6,7 @@ import { companyRoutes } from "./routes/companies.ts";
 import { dispatcherRoutes, type DispatcherRouteDeps } from "./routes/dispatcher.ts";
 import { partnerRoutes } from "./routes/partners.ts";
 import { providerAdminRoutes } from "./routes/providers.ts";
+import { storeRoutes } from "./routes/stores.ts";
 import { userRoutes } from "./routes/users.ts";
 
 /** Contract 10, for super-admins; the identity providers have a folder of their own. */
@@ -14,6 +15,7 @@ export function adminRoutes(deps: DispatcherRouteDeps) {
     .use(partnerRoutes(deps))
     .use(accountRoutes(deps))
     .use(companyRoutes(deps))
+    .use(storeRoutes(deps))
     .use(userRoutes(deps))
     .use(providerAdminRoutes(deps))
     .use(dispatcherRoutes(deps))

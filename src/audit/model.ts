@@ -69,6 +69,8 @@ export const AUDIT_ACTIONS = [
   "KEY_DROPPED",
   // Administration. user_id; created also company_id and role, deactivated also revoked (how many tokens it ended).
   "USER_CREATED",
+  // Somebody was sent, or handed, a link to set the first password: user_id.
+  "USER_INVITED",
   "USER_DEACTIVATED",
   "USER_ACTIVATED",
   "USER_UNLOCKED",
@@ -76,6 +78,12 @@ export const AUDIT_ACTIONS = [
   "COMPANY_CREATED",
   "COMPANY_DEACTIVATED",
   "COMPANY_ACTIVATED",
+  // plan_id.
+  "PLAN_CREATED",
+  // store_id, company_id.
+  "STORE_CREATED",
+  // store_review_site_id, store_id, provider.
+  "STORE_REVIEW_SITE_CREATED",
   // provider.
   "PROVIDER_CREATED",
   "PROVIDER_SECRET_ROTATED",

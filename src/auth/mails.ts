@@ -34,6 +34,38 @@ export function codeMail(
   return { ...mailOf(code.to, content, brand), kind: "otp", expiresAt: code.expiresAt };
 }
 
+/** Contract 4.22. */
+export function invitationMail(
+  { to, link, expiresAt }: { to: string; link: string; expiresAt: Date },
+  brand: string | null,
+): NewMail {
+  const content = {
+    subject: "Your invitation",
+    paragraphs: [
+      "An account was made for you. Follow this link and choose a password; it works once, for seven days.",
+      "If you do not expect this, ignore this mail: without the link nobody can sign in as you. Ask your administrator for another one if it has run out.",
+    ],
+    code: link,
+  };
+  return { ...mailOf(to, content, brand), kind: "invitation", expiresAt };
+}
+
+/** Contract 4.22, where the company's domain takes no password. */
+export function singleSignOnMail(
+  { to, link }: { to: string; link: string },
+  brand: string | null,
+): NewMail {
+  const content = {
+    subject: "Your account",
+    paragraphs: [
+      "An account was made for you. Sign in here with this address, through your company's identity provider:",
+      "There is no password to choose.",
+    ],
+    code: link,
+  };
+  return { ...mailOf(to, content, brand), kind: "invitation" };
+}
+
 /** Contract 4.15: tells the user of the change. */
 export function passwordChangedMail(to: string, brand: string | null): NewMail {
   const content = {

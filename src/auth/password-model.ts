@@ -68,6 +68,17 @@ export const resetBody = Type.Object(
   { ...closed, title: "PasswordReset" },
 );
 
+/** A link carries 64 characters; other text up to this length is answered like a wrong code. */
+const INVITATION_MAX_LENGTH = 128;
+export const acceptBody = Type.Object(
+  {
+    code: Type.String({ minLength: 1, maxLength: INVITATION_MAX_LENGTH }),
+    password: storableText([PASSWORD_LENGTH.min, PASSWORD_LENGTH.max]),
+  },
+  { ...closed, title: "InvitationAcceptance" },
+);
+export type AcceptBody = Static<typeof acceptBody>;
+
 /** The login object without its count (contract 4.15). */
 export const resetAnswer = Type.Omit(loginAnswer, ["location_count"]);
 export type ResetAnswer = Static<typeof resetAnswer>;

@@ -27,7 +27,7 @@ const ICON = encodeURIComponent(
 );
 
 /**
- * The pages at `/dashboard`: one document for every path below it, and the files that it loads. They are built from
+ * The pages at `/dashboard`, to which `/` leads: one document for every path below it, and the files that it loads. They are built from
  * `app/` when they are first asked for: an API without people pays nothing for them.
  */
 export function dashboardSite(bundle: Bundle = () => bundleForBrowser(ENTRY)) {
@@ -46,6 +46,7 @@ export function dashboardSite(bundle: Bundle = () => bundleForBrowser(ENTRY)) {
     return file(asset, request);
   };
   return new Elysia({ name: "dashboard", detail: { hide: true } })
+    .get("/", () => new Response(null, { status: 302, headers: { Location: PATH } }))
     .get(PATH, respond)
     .get(`${PATH}/*`, respond);
 }

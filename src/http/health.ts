@@ -1,12 +1,6 @@
 import { Elysia, type DocumentDecoration } from "elysia";
 
-export interface Readiness {
-  readonly ready: boolean;
-  /** By the name of the store. */
-  readonly checks: Readonly<Record<string, "ok" | "failed">>;
-  /** What this machine's clock is ahead of Postgres', which stops no request; absent where nobody compares them. */
-  readonly clockSkewMs?: number | undefined;
-}
+import { showReadiness, type Readiness } from "../lib/readiness.ts";
 
 /** `/healthz` tells that the process is alive, `/readyz` whether it can do its work (contract 2.12). */
 export function health(readiness: () => Promise<Readiness>) {
@@ -17,10 +11,9 @@ export function health(readiness: () => Promise<Readiness>) {
     .get(
       "/readyz",
       async ({ set }) => {
-        const { ready, checks, clockSkewMs } = await readiness();
-        set.status = ready ? 200 : 503;
-        const status = ready ? "ok" : "unavailable";
-        return { status, checks, clock_skew_ms: clockSkewMs };
+        const { status, body } = showReadiness(await readiness());
+        set.status = status;
+        return body;
       },
       { detail: READYZ_DETAIL },
     );
@@ -32,6 +25,9 @@ const READYZ_DETAIL: DocumentDecoration = {
   summary: "Tell whether the stores answer",
   responses: {
     "200": { description: "Tell whether the stores answer", content: object },
-    "503": { description: "A store is away; `checks` says which.", content: object },
+    "503": {
+      description: "A store is away (`checks` says which), or the process is about to stop.",
+      content: object,
+    },
   },
 };

@@ -1,8 +1,9 @@
+import { ownBunFault } from "./bun-version.ts";
 import type { Clock } from "./clock.ts";
 import { ConfigError, EXIT_CONFIG, readConfig, type Config } from "./config.ts";
 
 const PARENT_POLL_MS = 500;
-/** A drain takes 6 s at the most; whoever still hangs then, on a store that is gone too, is ended. */
+/** Beyond the delay, a drain takes 6 s at the most; whoever still hangs then, on a store that is gone too, is ended. */
 const END_WITHIN_MS = 8_000;
 /** A store that is starting at the same time is waited for; one that is not there in this time has the wrong address. */
 const REACHABLE_WITHIN_MS = 20_000;
@@ -13,21 +14,29 @@ const BEHIND_A_POOLER =
 
 /** The settings, or the end of the process with one line per fault. */
 export function configOrExit(): Config {
+  return settingsOrExit(readConfig);
+}
+
+/** It is the first thing that every process does, so an older Bun is refused here as well. */
+export function settingsOrExit<T>(read: () => T): T {
+  exitIfFaulty(ownBunFault());
   try {
-    return readConfig();
+    return read();
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    for (const fault of error.faults) console.error(fault);
-    process.exit(EXIT_CONFIG);
+    return exitWith(error.faults.join("\n"));
   }
 }
 
-/** Aborts on SIGTERM, on SIGINT, and when the supervisor that `parentPid` names is gone. */
-export function stopSignal(parentPid: number | undefined): AbortSignal {
+/**
+ * Aborts on SIGTERM, on SIGINT, and when the supervisor that `parentPid` names is gone. `delayMs` is what the process
+ * waits by itself before it drains.
+ */
+export function stopSignal(parentPid: number | undefined, delayMs = 0): AbortSignal {
   const stop = new AbortController();
   const abort = () => {
     if (stop.signal.aborted) return;
-    setTimeout(() => process.exit(1), END_WITHIN_MS).unref();
+    setTimeout(() => process.exit(1), delayMs + END_WITHIN_MS).unref();
     stop.abort();
   };
   process.on("SIGTERM", abort);
@@ -67,6 +76,35 @@ export async function reachableOrExit(
       said = true;
       await clock.sleep(RETRY_MS);
     }
+  }
+}
+
+/** Ends the process where `fault` says that it cannot work, and that starting it again cannot help. */
+export function exitIfFaulty(fault: string | undefined): void {
+  if (fault !== undefined) exitWith(fault);
+}
+
+function exitWith(fault: string): never {
+  console.error(fault);
+  process.exit(EXIT_CONFIG);
+}
+
+/** What `listen` answers, or the end of the process where the address cannot be had. */
+export function listenOrExit<T>(
+  name: string,
+  { host, port }: { readonly host: string; readonly port: number },
+  listen: () => T,
+): T {
+  try {
+    return listen();
+  } catch (error) {
+    const code = error instanceof Error ? Reflect.get(error, "code") : undefined;
+    const why =
+      code === "EADDRINUSE" ? "is in use by another program" : `cannot be had (${String(code)})`;
+    console.error(
+      `${name} ${port} on ${host} ${why}: stop that program, or give this process another port or host.`,
+    );
+    process.exit(1);
   }
 }
 

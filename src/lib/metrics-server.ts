@@ -1,8 +1,9 @@
 import type { Clock } from "./clock.ts";
 import { Metrics } from "./metrics.ts";
+import { showReadiness, type Readiness } from "./readiness.ts";
 
 /** No parser of URLs throws here at what somebody writes into `Host`. */
-const METRICS_URL = /^(?:https?:\/\/[^/?#]*)?\/metrics(?:[?#]|$)/;
+const PATH = /^(?:https?:\/\/[^/?#]*)?(\/[^?#]*)/;
 const PING_TIMEOUT_MS = 1_000;
 
 /** The metrics of every process: whether it reaches its stores, and what it takes up. */
@@ -55,20 +56,44 @@ export function createProcessMetrics(deps: {
   return metrics;
 }
 
-/** `GET /metrics` on a port of its own, for this machine alone (contract 2.12). Throws if the port is taken. */
-export function serveMetrics(metrics: Metrics, port: number): { port: number; stop(): void } {
+/** What a process shows to those who run it. */
+interface Operations {
+  readonly metrics: Metrics;
+  readonly readiness: () => Promise<Readiness>;
+}
+
+/**
+ * `/metrics`, `/healthz` and `/readyz` on a port of their own, which is not for the public (contract 2.12). Throws if the
+ * port is taken.
+ */
+export function serveOperations(
+  { metrics, readiness }: Operations,
+  at: { readonly port: number; readonly host: string },
+): { port: number; stop(): void } {
+  const pages: Readonly<Record<string, () => Promise<Response>>> = {
+    "/metrics": async () =>
+      new Response(await metrics.text(), {
+        headers: { "Content-Type": "text/plain; version=0.0.4; charset=utf-8" },
+      }),
+    "/healthz": async () => Response.json({ status: "ok" }),
+    "/readyz": async () => {
+      const { status, body } = showReadiness(await readiness());
+      return Response.json(body, { status });
+    },
+  };
   const server = Bun.serve({
-    hostname: "127.0.0.1",
-    port,
+    hostname: at.host,
+    port: at.port,
     async fetch(request) {
-      if (!METRICS_URL.test(request.url))
-        return new Response("Not found: the metrics are at /metrics.\n", { status: 404 });
+      const page = pages[PATH.exec(request.url)?.[1] ?? ""];
+      if (page === undefined)
+        return new Response(`Not found: here are ${Object.keys(pages).join(", ")}.\n`, {
+          status: 404,
+        });
       if (request.method !== "GET" && request.method !== "HEAD")
         return new Response(null, { status: 405, headers: { Allow: "GET, HEAD" } });
-      return new Response(await metrics.text(), {
-        headers: { "Content-Type": "text/plain; version=0.0.4; charset=utf-8" },
-      });
+      return page();
     },
   });
-  return { port: server.port ?? port, stop: () => void server.stop(true) };
+  return { port: server.port ?? at.port, stop: () => void server.stop(true) };
 }

@@ -14,6 +14,7 @@ const PROBLEMS = {
   not_found: [404, "Not found."],
   method_not_allowed: [405, "This path does not support the method."],
   slot_occupied: [409, "This delivery_kind already has a subscription; delete it or update it."],
+  not_invitable: [409, "Only an active user without a password can be invited."],
   token_exists: [409, "You already have a token; regenerate it or delete it."],
   limit_reached: [409, "You have as many of these as one may have; delete one first."],
   subscription_disabled: [409, "The subscription is disabled; enable it first."],

@@ -8,6 +8,7 @@ import type { Wake } from "./schedule.ts";
 /** What a mail is about: the only thing that may be told of it in a log. */
 type MailKind =
   | "otp"
+  | "invitation"
   | "password_changed"
   | "subscription_disabled"
   | "homeowner_notice"

@@ -44,6 +44,11 @@ async function assetPaths(): Promise<string[]> {
 }
 
 describe("the document", () => {
+  test("is where the root leads", async () => {
+    const response = await get("/");
+    expect([response.status, response.headers.get("Location")]).toEqual([302, "/dashboard"]);
+  });
+
   test.each(["", "/", "/webhooks", "/webhooks/01J/deliveries/02K", "/nowhere?code=x"])(
     "answers at /dashboard%s",
     async (path) => {

@@ -4,7 +4,7 @@ import { ping } from "../../db/client.ts";
 import { apiMetrics } from "../../src/http/metrics.ts";
 import { createRateLimiter } from "../../src/http/rate-limit.ts";
 import { systemClock } from "../../src/lib/clock.ts";
-import { createProcessMetrics, serveMetrics } from "../../src/lib/metrics-server.ts";
+import { createProcessMetrics, serveOperations } from "../../src/lib/metrics-server.ts";
 import { createPasswords } from "../../src/lib/password.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";
 import { startApi, testConfig } from "../support/api.ts";
@@ -49,7 +49,10 @@ describe("the API", () => {
     const limiter = createRateLimiter({ redis, prefix: "m:", clock, log: silentLog, limits });
     const counting = apiMetrics(metrics, { passwords, limiter });
     const api = await startApi({ db: database.db, box, passwords, limiter, ...counting });
-    const server = serveMetrics(metrics, 0);
+    const server = serveOperations(
+      { metrics, readiness: async () => ({ status: "ok", checks: {} }) },
+      { host: "127.0.0.1", port: 0 },
+    );
     started.push(api, server);
     return { api, port: server.port };
   }

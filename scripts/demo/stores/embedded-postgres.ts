@@ -1,5 +1,5 @@
 // Runs the PostgreSQL server that comes as an npm package: no root, no container, no system package.
-import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { chownSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -40,7 +40,7 @@ export async function startEmbeddedPostgres(options: PostgresOptions): Promise<R
   const files = preparePostgresFiles(options.folder, options.native);
   const data = join(files.home, "data");
   await clearLeftovers(data);
-  const password = createCluster(files, data, options.durable);
+  const password = await createCluster(files, data, options.durable);
   const settings = [
     "listen_addresses=127.0.0.1",
     `port=${options.port}`,
@@ -83,7 +83,11 @@ function childOptions(files: PostgresFiles) {
 }
 
 /** Makes the cluster if there is none, and returns the superuser's password. */
-function createCluster(files: PostgresFiles, data: string, durable: boolean): string {
+async function createCluster(
+  files: PostgresFiles,
+  data: string,
+  durable: boolean,
+): Promise<string> {
   const passwordFile = join(files.home, "password");
   if (existsSync(data)) return readFileSync(passwordFile, "utf8");
   const password = randomBytes(24).toString("hex");
@@ -94,26 +98,37 @@ function createCluster(files: PostgresFiles, data: string, durable: boolean): st
   for (const pid of processesIn(files.home)) signal(pid, "SIGKILL");
   const partial = `${data}.partial`;
   rmSync(partial, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
-  const made = spawnSync(
-    join(files.programs, "initdb"),
-    [
-      `--pgdata=${partial}`,
-      `--username=${NAME}`,
-      `--pwfile=${passwordFile}`,
-      "--auth=scram-sha-256",
-      "--encoding=UTF8",
-      ...locale(files.major),
-      ...(durable ? [] : ["--no-sync"]),
-    ],
-    { ...files.owner, ...childOptions(files), encoding: "utf8" },
-  );
-  if (made.status !== 0) {
-    throw new Error(
-      `initdb failed: ${made.error?.message ?? `${made.stdout}${made.stderr}`.trim()}`,
-    );
-  }
+  await runInitdb(files, [
+    `--pgdata=${partial}`,
+    `--username=${NAME}`,
+    `--pwfile=${passwordFile}`,
+    "--auth=scram-sha-256",
+    "--encoding=UTF8",
+    ...locale(files.major),
+    ...(durable ? [] : ["--no-sync"]),
+  ]);
   renameSync(partial, data);
   return password;
+}
+
+/** It takes seconds on a slow machine, in which the other store is started: nothing here may wait for it synchronously. */
+async function runInitdb(files: PostgresFiles, args: readonly string[]): Promise<void> {
+  const initdb = spawn(join(files.programs, "initdb"), args, {
+    ...files.owner,
+    ...childOptions(files),
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let said = "";
+  for (const stream of [initdb.stdout, initdb.stderr])
+    stream.on("data", (chunk) => (said += String(chunk)));
+  const status = await new Promise<number | null>((resolve) => {
+    initdb.once("error", (error) => {
+      said = error.message;
+      resolve(null);
+    });
+    initdb.once("close", resolve);
+  });
+  if (status !== 0) throw new Error(`initdb failed: ${said.trim()}`);
 }
 
 /** The same order of text on every machine, whatever is installed there. */

@@ -16,7 +16,7 @@ export interface RedisOptions {
   log: number;
 }
 
-const READY_WITHIN_MS = 5_000;
+const READY_WITHIN_MS = 60_000;
 const STOP_WITHIN_MS = 2_000;
 // Older ones lack commands that we use.
 const OLDEST_MAJOR = 7;

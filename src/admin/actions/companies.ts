@@ -7,8 +7,9 @@ import type { Page } from "../../http/list.ts";
 import type { Caller } from "../../http/principal.ts";
 import { invalid } from "../../lib/problem.ts";
 import { DOMAIN_TAKEN } from "../input.ts";
-import type { AccountQuery, Company, Named, NewAccount, NewPartner } from "../model.ts";
+import type { AccountQuery, Company, NewAccount, NewPartner } from "../model.ts";
 import * as queries from "../queries/companies.ts";
+import { plans as plansOf } from "../queries/stores.ts";
 import { findRow, written, type AdminDeps } from "./deps.ts";
 
 /** The platform's own colour, for a company that is created without one. */
@@ -23,11 +24,6 @@ export function listCompanies(
   page: Page,
 ): Promise<Company[]> {
   return queries.companiesOf(db, type, query, page);
-}
-
-/** All plans at once: there are few, and no route adds one. */
-export function listPlans({ db }: { readonly db: Db }): Promise<Named[]> {
-  return queries.plans(db);
 }
 
 export function findCompany(
@@ -81,13 +77,13 @@ export async function newAccountFaults(
 ): Promise<FieldFaults> {
   const [partner, plans] = await Promise.all([
     partnerId === undefined ? undefined : queries.companyById(db, "partner", partnerId),
-    planId === undefined ? [] : queries.plans(db),
+    planId === undefined ? [] : plansOf(db),
   ]);
   const isPlan = planId === undefined || plans.some(({ id }) => id === planId);
   const known = plans.map(({ id, name }) => `${id} (${name})`).join(", ");
   return {
     partner_id: partnerId !== undefined && partner === undefined ? "is not a partner" : undefined,
-    plan_id: isPlan ? undefined : `must be one of ${known}`,
+    plan_id: isPlan ? undefined : `must be one of ${known || "the plans, of which there is none"}`,
   };
 }
 

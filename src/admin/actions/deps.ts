@@ -1,15 +1,19 @@
 import type { Db } from "../../../db/client.ts";
 import { isRowId } from "../../http/list.ts";
 import type { Clock } from "../../lib/clock.ts";
+import type { Config } from "../../lib/config.ts";
 import type { Passwords } from "../../lib/password.ts";
 import { Problem } from "../../lib/problem.ts";
 import type { SecretBox } from "../../lib/secret-box.ts";
+import type { Waker } from "../../outbox/schedule.ts";
 
 export interface AdminDeps {
   readonly db: Db;
   readonly clock: Clock;
   readonly box: SecretBox;
   readonly passwords: Passwords;
+  readonly schedule: Waker;
+  readonly config: Pick<Config, "serverRoot">;
 }
 
 const MAX_ID = 2_147_483_647;

@@ -1,12 +1,14 @@
 import type { Db } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
 import { endAccess, liftLock } from "../../auth/actions/end-access.ts";
+import { inviteUser } from "../../auth/actions/invite.ts";
 import { normaliseEmail } from "../../auth/email.ts";
 import type { SoundParts } from "../../http/fields.ts";
 import type { FieldFaults } from "../../http/rules.ts";
 import type { Page } from "../../http/list.ts";
 import type { Caller } from "../../http/principal.ts";
 import { invalid, Problem } from "../../lib/problem.ts";
+import { MAIL_WAKE } from "../../outbox/mail.ts";
 import { EMAIL_TAKEN, userFaults } from "../input.ts";
 import type { NewUser, User, UserQuery } from "../model.ts";
 import * as queries from "../queries/users.ts";
@@ -40,9 +42,12 @@ export async function newUserFaults(
   return userFaults({ ...body, email }, { employer, isTaken });
 }
 
-/** `body` has passed `newUserFaults`; an email that was taken since then is a 422. */
+/**
+ * Mails an invitation to a user who is given no password. `body` has passed `newUserFaults`; an email that was taken
+ * since then is a 422.
+ */
 export async function createUser(
-  deps: Pick<AdminDeps, "db" | "clock" | "passwords">,
+  deps: AdminDeps,
   { principal, call }: Caller,
   body: NewUser,
 ): Promise<User> {
@@ -51,17 +56,37 @@ export async function createUser(
   const passwordHash = password === undefined ? null : await deps.passwords.hash(password, call.ip);
   const now = deps.clock.now();
   try {
-    return await deps.db.transaction(async (tx) => {
+    const user = await deps.db.transaction(async (tx) => {
       const row = { companyId, email, name, role, passwordHash, storeIds, createdAt: now };
       const id = await queries.insertUser(tx, row);
       const details = { user_id: id, company_id: companyId, role };
       await recordAudit(tx, { at: now, action: "USER_CREATED", actor: principal, call, details });
+      if (passwordHash === null)
+        await inviteUser(tx, deps, { userId: id, email, actor: principal, call, now });
       return written(await queries.userById(tx, id));
     });
+    if (passwordHash === null) await deps.schedule.wake([MAIL_WAKE]);
+    return user;
   } catch (error) {
     if (!queries.isEmailTaken(error)) throw error;
     throw invalid({ email: [EMAIL_TAKEN] });
   }
+}
+
+/** Mails another invitation; the last one works no more. Throws `not_invitable` where it would not work. */
+export async function inviteAgain(
+  deps: Pick<AdminDeps, "db" | "clock" | "box" | "schedule" | "config">,
+  { principal, call }: Caller,
+  { id, email, hasPassword, isActive }: User,
+): Promise<User> {
+  if (hasPassword || !isActive) throw new Problem("not_invitable");
+  const now = deps.clock.now();
+  const user = await deps.db.transaction(async (tx) => {
+    await inviteUser(tx, deps, { userId: id, email, actor: principal, call, now });
+    return written(await queries.userById(tx, id));
+  });
+  await deps.schedule.wake([MAIL_WAKE]);
+  return user;
 }
 
 /** Also deletes every token of the user (contract 10.1). Throws `last_super_admin` for the last active one. */

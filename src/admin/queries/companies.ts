@@ -133,11 +133,6 @@ export async function insertStores(
   if (rows.length > 0) await tx.insert(stores).values(rows);
 }
 
-export function plans(db: DbOrTx): Promise<Named[]> {
-  const { id, name } = planTable;
-  return db.select({ id, name }).from(planTable).orderBy(id);
-}
-
 /** False if it is in that state already. */
 export async function setCompanyActive(
   tx: Tx,

@@ -48,7 +48,7 @@ function userListRoutes(deps: AdminRouteDeps) {
         detail: {
           summary: "Create a user of a company",
           description:
-            "The role must be one of the company's kind. Without a password the user signs in through an identity provider, or sets one by email.",
+            "The role must be one of the company's kind. A user without a password is mailed an invitation to set one, or to sign in through the identity provider of the company.",
         },
       },
     );
@@ -62,6 +62,18 @@ function usersBase(deps: AdminRouteDeps) {
 
 function userStateRoutes(deps: AdminRouteDeps) {
   return usersBase(deps)
+    .post(
+      "/:id/invite",
+      async ({ principal, call, user }) =>
+        showUser(await actions.inviteAgain(deps, { principal, call }, user)),
+      {
+        access: administrating,
+        user: true,
+        body: NO_FIELDS,
+        response: { 200: UserObject, 409: problem("not_invitable") },
+        detail: { summary: "Mail another invitation to a user without a password" },
+      },
+    )
     .post(
       "/:id/deactivate",
       async ({ principal, call, user }) =>

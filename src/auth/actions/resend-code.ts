@@ -6,7 +6,7 @@ import { hasCodesLeft, isCoolingDown, isOpenCode } from "../decide.ts";
 import { emailDigest, normaliseEmail } from "../email.ts";
 import type { ResendBody } from "../password-model.ts";
 import { findCode, holdCodeLimits, type CodeRow } from "../queries/codes.ts";
-import { findCodeRecipient, type CodeRecipient } from "../queries/users.ts";
+import { findCodeRecipient, type MailRecipient } from "../queries/users.ts";
 import { issueCode, type CodeDeps, type NewCode } from "./issue-code.ts";
 
 export interface ResendDeps extends CodeDeps {
@@ -48,7 +48,7 @@ async function startOrRepeat(
  */
 function addresseeOf(
   type: ResendBody["type"],
-  known: { recipient: CodeRecipient | undefined; last: CodeRow | undefined; now: Date },
+  known: { recipient: MailRecipient | undefined; last: CodeRow | undefined; now: Date },
 ): Pick<NewCode, "isMailed" | "userId" | "brand"> {
   const { recipient, last, now } = known;
   if (type === "signup") return { isMailed: true, userId: null, brand: null };

@@ -14,6 +14,7 @@ import { passwordChangedMail } from "../mails.ts";
 import type { Caller } from "../../http/principal.ts";
 import type { ResetAnswer } from "../password-model.ts";
 import * as access from "../queries/access.ts";
+import { deleteInvitationOf } from "../queries/invitations.ts";
 import { forgetLock } from "../queries/locks.ts";
 import { deleteToken } from "../queries/tokens.ts";
 import { changePassword, type PersonRow } from "../queries/users.ts";
@@ -67,6 +68,7 @@ async function endEverything(
   await access.consumeCodesOf(tx, [id], now);
   await access.consumeSsoCodesOf(tx, [id], now);
   await access.deleteAuthorizationCodesOf(tx, [id]);
+  await deleteInvitationOf(tx, id);
   await forgetLock(tx, emailDigest(email));
   await recordAudit(tx, {
     at: now,

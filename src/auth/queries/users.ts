@@ -167,29 +167,47 @@ export async function findPerson(db: DbOrTx, userId: number): Promise<PersonRow 
 /** Whose name and looks an account shows: the partner's above it; other companies show their own. */
 const brands = alias(companies, "brands");
 
-const codeRecipients = prepared(ofEmail, (db, given) =>
+const mailRecipients = prepared(ofEmail, (db, given) =>
   db
-    .select({ userId: id, isWhite: brands.whiteLabelEnabled, brandName: brands.brandName })
+    .select({
+      userId: id,
+      isWhite: brands.whiteLabelEnabled,
+      brandName: brands.brandName,
+      takesPassword: takesPassword(db, given.domain).mapWith(Boolean),
+    })
     .from(users)
     .innerJoin(companies, eq(companies.id, companyId))
     .leftJoin(partners, isPartnerOfCompany)
     .innerJoin(brands, eq(brands.id, sql`coalesce(${companies.partnerId}, ${companies.id})`))
-    .where(and(eq(email, given.email), isUserActive, takesPassword(db, given.domain))),
+    .where(and(eq(email, given.email), isUserActive)),
 );
 
-/** Who is sent a code for a new password, and in whose name. */
-export interface CodeRecipient {
+/** An active user who is written to, and in whose name. */
+export interface MailRecipient {
   readonly userId: number;
   /** The tenant's own name, where white label is on. */
   readonly brand: string | null;
+  /** Whether the user may sign in with a password. */
+  readonly takesPassword: boolean;
 }
 
+export async function findMailRecipient(
+  db: DbOrTx,
+  address: string,
+): Promise<MailRecipient | undefined> {
+  const [row] = await mailRecipients(db, { email: address, domain: emailDomain(address) });
+  if (row === undefined) return undefined;
+  const { userId, takesPassword: isTaken } = row;
+  return { userId, brand: row.isWhite ? row.brandName : null, takesPassword: isTaken };
+}
+
+/** Who is sent a code for a new password. */
 export async function findCodeRecipient(
   db: DbOrTx,
   address: string,
-): Promise<CodeRecipient | undefined> {
-  const [row] = await codeRecipients(db, { email: address, domain: emailDomain(address) });
-  return row && { userId: row.userId, brand: row.isWhite ? row.brandName : null };
+): Promise<MailRecipient | undefined> {
+  const recipient = await findMailRecipient(db, address);
+  return recipient?.takesPassword === true ? recipient : undefined;
 }
 
 const activeUsers = prepared({ id }, (db, given) =>

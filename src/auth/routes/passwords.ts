@@ -4,6 +4,7 @@ import { BASE_PATH } from "../../http/base-path.ts";
 import type { Checks } from "../../http/checks.ts";
 import { problem } from "../../http/problem-schema.ts";
 import type { Judged } from "../../http/rules.ts";
+import { acceptInvitation } from "../actions/accept-invitation.ts";
 import { requestPasswordChange, type ChangeDeps } from "../actions/change-password.ts";
 import { resendCode } from "../actions/resend-code.ts";
 import { resetPassword, type ResetDeps } from "../actions/reset-password.ts";
@@ -12,6 +13,7 @@ import { passwordFault } from "../common-passwords.ts";
 import { ownSignIn, passwordSetter } from "../guard.ts";
 import { messageAnswer } from "../model.ts";
 import {
+  acceptBody,
   changeBody,
   resendBody,
   resetAnswer,
@@ -72,6 +74,15 @@ function newPasswordRoutes(deps: PasswordRouteDeps) {
         detail: { summary: "Set a new password and end everything that was signed in" },
       },
     )
+    .post("/auth/invitation", ({ body, call }) => acceptInvitation(deps, body, call), {
+      public: true,
+      body: acceptBody,
+      rules: ({ body: { password } }: Judged<typeof acceptBody>) => ({
+        password: password && passwordFault(password),
+      }),
+      response: { 200: resetAnswer, 400: problem("invalid_code"), 503: problem("overloaded") },
+      detail: { summary: "Set the first password by an invitation" },
+    })
     .post(
       "/change-password",
       async ({ principal, call, body }) => {

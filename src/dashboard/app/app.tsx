@@ -1,8 +1,10 @@
-import { Suspense } from "react";
+import { Suspense, useState } from "react";
 import { Redirect, Route, Router, Switch } from "wouter";
 
 import { AREAS } from "./areas.ts";
 import { SignIn } from "./pages/sign-in/sign-in.tsx";
+import { Welcome } from "./pages/sign-in/welcome.tsx";
+import { takeInvitation } from "./session/invitation.ts";
 import { useSessionState } from "./session/session.tsx";
 import { Shell } from "./shell/shell.tsx";
 import { PageBoundary } from "./ui/page-boundary.tsx";
@@ -11,6 +13,9 @@ import { Loading, NotFound } from "./ui/states.tsx";
 /** Whoever is not signed in sees the sign-in at every path, and goes on where they wanted to go. */
 export function App() {
   const { session } = useSessionState();
+  const [invitation, setInvitation] = useState(takeInvitation);
+  if (invitation !== undefined)
+    return <Welcome invitation={invitation} onDone={() => setInvitation(undefined)} />;
   if (session === undefined) return <SignIn />;
   const areas = AREAS.filter(({ roles }) => roles.some((role) => role === session.user.role));
   return (

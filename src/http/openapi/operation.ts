@@ -122,17 +122,24 @@ function answersOf(
   return Object.fromEntries(
     successes.map(([status, answer]) => {
       const head = { description: SUCCESS[status] ?? "Done.", headers: headersOf(isCounted) };
-      if (KindGuard.IsVoid(answer)) return [status, head];
+      if (KindGuard.IsVoid(answer)) return [status, shared(`NoBody${status}`, head, components)];
       const { contentType = "application/json", ...rest } = answer;
       const schema = describeSchema(rest, components);
-      const example = exampleOf(
-        schema,
-        contentType === "application/json" ? "" : "stream",
-        components,
-      );
-      return [status, { ...head, content: { [contentType]: { schema, example } } }];
+      const isJson = contentType === "application/json";
+      const example = exampleOf(schema, isJson ? "" : "stream", components);
+      const whole = { ...head, content: { [contentType]: { schema, example } } };
+      const { $ref } = schema;
+      if (typeof $ref !== "string") return [status, whole];
+      return [status, shared(`${$ref.split("/").at(-1) ?? ""}${status}`, whole, components)];
     }),
   );
+}
+
+/** Several operations answer the same, so it stands among the components, once, unless the name is another answer's. */
+function shared(name: string, answer: JsonObject, components: Components): JsonObject {
+  const known = (components.responses[name] ??= answer);
+  const isSame = JSON.stringify(known) === JSON.stringify(answer);
+  return isSame ? { $ref: `#/components/responses/${name}` } : answer;
 }
 
 /** The codes that the route declares besides those of its checks, as `problem` wrote them into its schemas. */

@@ -18,6 +18,7 @@ const EXEMPT = new Set([
   "db/pages.ts",
   "db/partitions.ts",
   "db/retention.ts",
+  "db/schema-state.ts",
   "db/session.ts",
   "db/statement.ts",
 ]);

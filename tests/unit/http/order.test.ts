@@ -90,7 +90,12 @@ const app = new Elysia({ normalize: false })
     }),
   )
   .use(things)
-  .use(health(async () => ({ ready: false, checks: { postgres: "ok", redis: "failed" } })));
+  .use(
+    health(async () => ({
+      status: "unavailable" as const,
+      checks: { postgres: "ok", redis: "failed" },
+    })),
+  );
 refuseOtherMethods(app, new Set());
 
 interface Sent {

@@ -1,4 +1,7 @@
-import { describe, expect, test } from "bun:test";
+import { afterAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 
 import { ConfigError, readConfig } from "../../../src/lib/config.ts";
 
@@ -147,4 +150,53 @@ test("reads the egress proxy, and does not repeat a bad one", () => {
   expect(faultsOf({ WEBHOOK_PROXY_URL: "https://a:pass@proxy" })).toEqual([
     "WEBHOOK_PROXY_URL must be an http URL without a path, such as http://proxy.example:3128.",
   ]);
+});
+
+describe("a setting in a file", () => {
+  const folder = mkdtempSync(join(tmpdir(), "settings-"));
+  afterAll(() => rmSync(folder, { recursive: true }));
+  const fileOf = (content: string) => {
+    const path = join(folder, crypto.randomUUID());
+    writeFileSync(path, content);
+    return path;
+  };
+
+  test.each(["SERVER_ROOT", "SMTP_URL", "PORT", "MASTER_KEY_PREVIOUS", "REDIS_PREFIX"])(
+    "%s is read from the file that %s_FILE names",
+    (name) => {
+      expect(faultsOf({ [`${name}_FILE`]: join(folder, "nowhere") })).toEqual([
+        `${name} cannot be read from ${name}_FILE (ENOENT).`,
+      ]);
+    },
+  );
+
+  test("is its content without the white space around it", () => {
+    const { MASTER_KEY, ...rest } = minimal;
+    const config = readConfig({ ...rest, MASTER_KEY_FILE: fileOf(`  ${MASTER_KEY}\n`) });
+    expect(config.masterKey).toEqual(readConfig(minimal).masterKey);
+  });
+
+  test("is held to the same rules, without the value", () => {
+    expect(faultsOf({ PORT_FILE: fileOf("70000") })).toEqual([
+      "PORT must be a whole number from 1 to 65535.",
+    ]);
+  });
+
+  test("counts as absent where it is empty", () => {
+    expect(readConfig({ ...minimal, PORT_FILE: fileOf("\n") }).port).toBe(3000);
+  });
+
+  test("is refused beside the setting itself", () => {
+    expect(faultsOf({ PORT: "4000", PORT_FILE: fileOf("4000") })).toEqual([
+      "PORT and PORT_FILE are both set: leave one of them out.",
+    ]);
+  });
+});
+
+test.each([
+  ["0", []],
+  ["60000", []],
+  ["60001", ["DRAIN_DELAY_MS must be a whole number from 0 to 60000."]],
+])("DRAIN_DELAY_MS %s", (value, faults) => {
+  expect(faultsOf({ DRAIN_DELAY_MS: value })).toEqual(faults);
 });

@@ -39,6 +39,9 @@ export function useCredentials() {
     startPasswordChange: async (currentPassword: string): Promise<void> => {
       await answerOf(api["change-password"].post({ current_password: currentPassword }));
     },
+    /** Redeems the code of an invitation for the first password. */
+    acceptInvitation: (code: string, password: string): Promise<Session> =>
+      answerOf(api.auth.invitation.post({ code, password })),
     /** Needs the token of `verifyCode`; a 401 of it ends no session. */
     setPassword: (token: string, password: string): Promise<Session> =>
       answerOf(apiWith(token)["reset-password"].post({ password })),

@@ -1,12 +1,12 @@
-import { Alert, Anchor, Group, Paper, Stack, Text, Title } from "@mantine/core";
-import { useEffect, useState } from "react";
+import { Alert, Anchor, Text } from "@mantine/core";
+import { useState } from "react";
 
 import type { SignInMethods } from "../../session/credentials.ts";
 import { useSessionState } from "../../session/session.tsx";
-import { BrandMark } from "../../ui/brand-mark.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { EmailStep } from "./email-step.tsx";
 import { Forgotten } from "./forgotten.tsx";
+import { Frame } from "./frame.tsx";
 import { MethodStep } from "./method-step.tsx";
 import { useNotice, type Notice } from "./notice.ts";
 
@@ -37,60 +37,37 @@ export function SignIn() {
   };
   const common = { email, remember, onRemember: setRemember };
   return (
-    <main className="sign-in">
-      <Stack gap="lg">
-        <Group gap="xs" justify="center">
-          <BrandMark size={28} />
-          <Text fw={650} size="lg">
-            ReviewRelay
-          </Text>
-        </Group>
-        <Paper withBorder shadow="xs" p={{ base: "lg", xs: "xl" }}>
-          <Stack>
-            <Heading title={isArriving ? "Signing you in…" : TITLES[step.name]} />
-            <NoticeBox notice={notice} />
-            {!isArriving && step.name === "email" && (
-              <EmailStep
-                email={email}
-                onDiscovered={(typed, methods) => {
-                  setEmail(typed);
-                  go({ name: "method", methods });
-                }}
-              />
-            )}
-            {step.name === "method" && (
-              <MethodStep
-                {...common}
-                methods={step.methods}
-                onOtherEmail={() => go({ name: "email" })}
-                onForgotten={() => go({ name: "forgotten" })}
-              />
-            )}
-            {step.name === "forgotten" && (
-              <Forgotten {...common} onBack={() => go({ name: "email" })} />
-            )}
-          </Stack>
-        </Paper>
+    <Frame
+      title={isArriving ? "Signing you in…" : TITLES[step.name]}
+      below={
         <Text size="sm" c="dimmed" ta="center">
           Building an integration?{" "}
           <Anchor href="/docs/quick-start" underline="always">
             Read the documentation
           </Anchor>
         </Text>
-      </Stack>
-    </main>
-  );
-}
-
-/** Names the document after the step, as a page would be. */
-function Heading({ title }: { readonly title: string }) {
-  useEffect(() => {
-    document.title = `${title} · ReviewRelay`;
-  }, [title]);
-  return (
-    <Title order={1} size="h3">
-      {title}
-    </Title>
+      }
+    >
+      <NoticeBox notice={notice} />
+      {!isArriving && step.name === "email" && (
+        <EmailStep
+          email={email}
+          onDiscovered={(typed, methods) => {
+            setEmail(typed);
+            go({ name: "method", methods });
+          }}
+        />
+      )}
+      {step.name === "method" && (
+        <MethodStep
+          {...common}
+          methods={step.methods}
+          onOtherEmail={() => go({ name: "email" })}
+          onForgotten={() => go({ name: "forgotten" })}
+        />
+      )}
+      {step.name === "forgotten" && <Forgotten {...common} onBack={() => go({ name: "email" })} />}
+    </Frame>
   );
 }
 

@@ -1,0 +1,110 @@
+// What the doctor looks at in Postgres.
+import type { RawDb } from "../../db/client.ts";
+import { schemaState } from "../../db/schema-state.ts";
+import { serverTime } from "../../db/server-time.ts";
+import type { Config } from "../../src/lib/config.ts";
+import { createSecretBox } from "../../src/lib/secret-box.ts";
+import { masterKeyFault } from "../../src/outbox/master-key.ts";
+import { advice, fault, ok, type Finding } from "./finding.ts";
+
+const OLDEST_MAJOR = 15;
+const NEWEST_MAJOR = 18;
+/** What processes and Postgres may differ by (docs/operations/running.md). */
+const MAX_SKEW_MS = 5_000;
+/** Besides its settings: of an API one for readiness; of a dispatcher leases, upkeep and readiness. */
+const FIXED = { api: 1, dispatcher: 5 };
+
+export async function lookAtServer({ sql }: RawDb, { connections }: Config): Promise<Finding> {
+  const [row] = await sql<{ version: number; name: string; readOnly: string; max: number }[]>`
+    select current_setting('server_version_num')::int as version, current_setting('server_version') as name,
+           current_setting('transaction_read_only') as "readOnly",
+           current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int as max`;
+  if (row === undefined) throw new Error("PostgreSQL answered nothing");
+  const major = Math.floor(row.version / 10_000);
+  if (major < OLDEST_MAJOR || major > NEWEST_MAJOR)
+    return fault(
+      `PostgreSQL ${row.name}`,
+      `Use one from ${OLDEST_MAJOR} to ${NEWEST_MAJOR}: no other is tested.`,
+    );
+  if (row.readOnly !== "off")
+    return fault(
+      `PostgreSQL ${row.name} takes no writes`,
+      "Name the primary in DATABASE_URL, or all hosts: postgres://user@one,two/name.",
+    );
+  const api = connections.api + connections.intake + FIXED.api;
+  const dispatcher = connections.dispatcher + FIXED.dispatcher;
+  const said = `PostgreSQL ${row.name}, ${row.max} connections`;
+  if (row.max < api + dispatcher)
+    return fault(
+      said,
+      `One API and one dispatcher need ${api} + ${dispatcher}: raise max_connections, or lower the pools (docs/operations/settings.md).`,
+    );
+  return ok(`${said}; an API takes ${api}, a dispatcher ${dispatcher}`);
+}
+
+export async function lookAtSchema(db: RawDb): Promise<Finding> {
+  const state = await schemaState(db);
+  if (state.kind === "foreign")
+    return fault("made by another version of ReviewRelay", "Use an empty database.");
+  if (state.kind === "behind")
+    return fault(`lacks ${state.by} of this version's migrations`, "Run `bun run migrate`.");
+  if (state.kind === "ahead") return ok(`ahead of this version by ${state.by}, which works`);
+  if (state.kind === "hidden")
+    return advice(
+      "this user may not read the list of migrations",
+      "Grant it usage on schema drizzle and select on drizzle.__drizzle_migrations, so that a lacking one is told.",
+    );
+  return ok("current");
+}
+
+/** Partitions and indexes are made while the service runs. */
+export async function lookAtRights({ sql }: RawDb): Promise<Finding> {
+  const [row] = await sql<{ name: string; may: boolean; owns: boolean }[]>`
+    select current_user as name, has_schema_privilege('public', 'create') as may,
+           coalesce(pg_has_role((select relowner from pg_class where oid = to_regclass('delivery_attempts')), 'usage'), true)
+             as owns`;
+  if (row?.may === true && row.owns) return ok(`${row.name} may make partitions`);
+  return fault(
+    `${row?.name ?? "the user"} may not make partitions`,
+    "Let the user of DATABASE_URL own the tables and create in schema public: upkeep makes and drops a partition a day.",
+  );
+}
+
+export async function lookAtClock(db: RawDb): Promise<Finding> {
+  const before = Date.now();
+  const server = (await serverTime(db)).getTime();
+  const skewMs = Math.round((before + Date.now()) / 2 - server);
+  if (Math.abs(skewMs) <= MAX_SKEW_MS) return ok(`${skewMs} ms ahead of PostgreSQL's`);
+  return fault(
+    `${skewMs} ms ahead of PostgreSQL's`,
+    "Run NTP on this machine and on the database's: while they differ nothing old is removed.",
+  );
+}
+
+export async function lookAtSecrets(db: RawDb, config: Config): Promise<Finding> {
+  const box = createSecretBox({ current: config.masterKey, previous: config.masterKeyPrevious });
+  const wrong = await masterKeyFault(db, box);
+  if (wrong === undefined) return ok("the master key opens what is stored");
+  return fault(
+    wrong,
+    "Set MASTER_KEY to the key of this database; while it changes, the old one as MASTER_KEY_PREVIOUS.",
+  );
+}
+
+export async function lookAtContents({ sql }: RawDb): Promise<Finding> {
+  const [row] = await sql<{ admins: number; plans: number; sites: number }[]>`
+    select (select count(*)::int from users where role = 'super_admin' and is_active and password_hash is not null) as admins,
+           (select count(*)::int from plans) as plans, (select count(*)::int from review_sites) as sites`;
+  const { admins = 0, plans = 0, sites = 0 } = row ?? {};
+  const said = `administrators who can sign in: ${admins}; plans: ${plans}; review sites: ${sites}`;
+  if (admins > 0 && plans > 0 && sites > 0) return ok(said);
+  return advice(said, "Run `bun run setup`, and follow the link that it shows.");
+}
+
+/** Hosts that deliveries go to, of a few active subscriptions. */
+export async function receiverHosts({ sql }: RawDb, most: number): Promise<URL[]> {
+  const rows = await sql<{ url: string }[]>`
+    select distinct on (lower(split_part(webhook_url, '/', 3))) webhook_url as url
+      from webhook_subscriptions where disabled_at is null and deleted_at is null limit ${most}`;
+  return rows.flatMap(({ url }) => (URL.canParse(url) ? [new URL(url)] : []));
+}

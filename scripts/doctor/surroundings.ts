@@ -1,0 +1,134 @@
+// What the doctor looks at besides Postgres.
+import { lookup } from "node:dns/promises";
+import { isIP } from "node:net";
+import { connect as connectTls } from "node:tls";
+
+import { createTransport } from "nodemailer";
+
+import {
+  budgetOf,
+  countDescriptors,
+  MIN_DESCRIPTORS,
+  WANTED_DESCRIPTORS,
+} from "../../dispatcher/descriptors.ts";
+import type { Config } from "../../src/lib/config.ts";
+import { resolveChecked, systemLookup } from "../../src/lib/egress.ts";
+import { openTunnel } from "../../src/lib/proxy-tunnel.ts";
+import { openRedis } from "../../src/lib/redis.ts";
+import type { Log } from "../../src/lib/log.ts";
+import { probeRedis } from "../../src/outbox/schedule.ts";
+import { advice, fault, ok, type Finding } from "./finding.ts";
+
+const OLDEST_REDIS = 7;
+const HTTPS_MS = 6_000;
+const HTTPS_PORT = 443;
+
+export async function lookAtRedis(config: Config, log: Log): Promise<Finding> {
+  const redis = openRedis(config.redisUrl, log, () => {});
+  try {
+    await new Promise((resolve, reject) => redis.once("ready", resolve).once("error", reject));
+    const server = await redis.info("server");
+    const version = /(?:valkey|redis)_version:(\S+)/.exec(server)?.[1] ?? "unknown";
+    const mode = /redis_mode:(\S+)/.exec(server)?.[1];
+    if (mode === "cluster")
+      return fault(`Redis ${version}, a cluster`, "Use one server, or Sentinels.");
+    if (Number.parseInt(version, 10) < OLDEST_REDIS)
+      return fault(`Redis ${version}`, `Use Redis ${OLDEST_REDIS} or later, or Valkey.`);
+    await probeRedis(redis, config.redisPrefix);
+    const policy = /maxmemory_policy:(\S+)/.exec(await redis.info("memory"))?.[1] ?? "noeviction";
+    if (policy !== "noeviction")
+      return advice(
+        `Redis ${version} evicts keys (${policy})`,
+        "Set maxmemory-policy noeviction: an evicted hint is found by a sweep, seconds later.",
+      );
+    return ok(`Redis ${version}`);
+  } finally {
+    redis.disconnect();
+  }
+}
+
+export function lookAtDescriptors(): Finding {
+  const count = countDescriptors();
+  const said = `${count} descriptors`;
+  const remedy = `Start dispatchers with ulimit -n ${WANTED_DESCRIPTORS} or more (LimitNOFILE=, ulimits:).`;
+  if (budgetOf(count) === undefined)
+    return fault(`${said}; a dispatcher needs ${MIN_DESCRIPTORS}`, remedy);
+  return count < WANTED_DESCRIPTORS ? advice(`${said}: fewer requests at once`, remedy) : ok(said);
+}
+
+export async function lookAtName({ serverRoot }: Config): Promise<Finding> {
+  const { hostname, protocol } = new URL(serverRoot);
+  const addresses = await lookup(hostname.replace(/^\[|\]$/g, ""), { all: true });
+  const said = `${serverRoot} is ${addresses.map(({ address }) => address).join(", ")}`;
+  if (protocol === "https:") return ok(said);
+  return advice(
+    `${said}, without TLS`,
+    "Set SERVER_ROOT to the https origin that people and clients use: it is the issuer of all tokens.",
+  );
+}
+
+export async function lookAtMail({ smtpUrl, mailFrom }: Config): Promise<Finding> {
+  if (smtpUrl === undefined)
+    return advice(
+      "no SMTP_URL",
+      "Set SMTP_URL and MAIL_FROM: until then mails stay queued, invitations and codes among them.",
+    );
+  const transport = createTransport({ url: smtpUrl, connectionTimeout: HTTPS_MS });
+  try {
+    await transport.verify();
+  } finally {
+    transport.close();
+  }
+  if (!mailFrom.address.endsWith("@localhost"))
+    return ok(`the server takes us; mails come from ${mailFrom.address}`);
+  return advice(
+    `the server takes us; mails come from ${mailFrom.address}`,
+    "Set MAIL_FROM to an address of yours: receivers reject mails from localhost.",
+  );
+}
+
+/** Opens TLS as a delivery does, and sends nothing. */
+export async function lookAtHttps(url: URL, config: Config): Promise<Finding> {
+  const host = url.hostname;
+  const port = Number(url.port) || HTTPS_PORT;
+  const resolution = await resolveChecked(host, config.egress, { lookup: systemLookup });
+  if (resolution.kind !== "resolved")
+    return fault(
+      `${host}: ${resolution.reason}`,
+      "Look at the name; WEBHOOK_ALLOWED_NETWORKS makes exceptions from what is refused.",
+    );
+  const [address = ""] = resolution.addresses;
+  const tls = { host, ca: config.webhookCa };
+  const signal = AbortSignal.timeout(HTTPS_MS);
+  if (config.webhookProxy === undefined) await openTls({ address, port, tls }, signal);
+  else (await openTunnel(config.webhookProxy, { address, port, tls }, signal)).destroy();
+  const way = config.webhookProxy === undefined ? "" : " through the proxy";
+  return ok(`${host} (${address}) answers with a certificate that is trusted${way}`);
+}
+
+function openTls(
+  {
+    address,
+    port,
+    tls,
+  }: { address: string; port: number; tls: { host: string; ca: readonly string[] } },
+  signal: AbortSignal,
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const socket = connectTls({
+      host: address,
+      port,
+      ...(isIP(tls.host) === 0 && { servername: tls.host }),
+      ...(tls.ca.length > 0 && { ca: [...tls.ca] }),
+    });
+    const end = (settle: () => void) => {
+      socket.destroy();
+      settle();
+    };
+    socket.once("secureConnect", () => end(resolve));
+    socket.once("error", (error) => end(() => reject(error)));
+    signal.addEventListener("abort", () => end(() => reject(new Error("no answer"))), {
+      once: true,
+    });
+  });
+}

@@ -1,0 +1,194 @@
+// What the setup writes: all of it in one transaction, under a lock of its own.
+import type { RawDb, RawTx } from "../../db/client.ts";
+import { insertProvider } from "../../src/admin/queries/providers.ts";
+import { insertPlan } from "../../src/admin/queries/stores.ts";
+import { insertUser } from "../../src/admin/queries/users.ts";
+import { recordAudit } from "../../src/audit/actions.ts";
+import type { AuditAction } from "../../src/audit/model.ts";
+import { makeInvitation } from "../../src/auth/actions/invite.ts";
+import type { Config } from "../../src/lib/config.ts";
+import { newSecret } from "../../src/lib/random-secret.ts";
+import type { SecretBox } from "../../src/lib/secret-box.ts";
+import { providerSecretContext } from "../../src/providers/secret.ts";
+import { UsageError, type Lacks, type Wishes } from "./wishes.ts";
+
+interface Deps {
+  readonly box: SecretBox;
+  readonly config: Pick<Config, "serverRoot">;
+  readonly now: Date;
+}
+
+interface Made {
+  readonly name: string;
+  readonly isNew: boolean;
+}
+
+export interface Result {
+  readonly company: Made;
+  /** The one that was named, else the first; absent where there is none, and none was named. */
+  readonly admin:
+    | {
+        readonly email: string;
+        readonly isNew: boolean;
+        readonly hasPassword: boolean;
+        /** Of this run; absent where an earlier one still works, or a password is set. */
+        readonly link: string | undefined;
+        readonly linkExpiresAt: Date | undefined;
+      }
+    | undefined;
+  readonly plans: readonly Made[];
+  /** Of a new one the secret, which is shown this once. */
+  readonly sites: readonly (Made & {
+    readonly slug: string;
+    readonly secret: string | undefined;
+  })[];
+}
+
+const DEFAULT_COLOR = "#1f6feb";
+const DEFAULT_COMPANY = "ReviewRelay";
+
+export async function lacksOf({ sql }: Pick<RawDb, "sql">): Promise<Lacks> {
+  const [row] = await sql<Lacks[]>`
+    select not exists (select from companies where type = 'platform') as company,
+           not exists (select from users where role = 'super_admin' and is_active) as admin,
+           not exists (select from plans) as plans,
+           not exists (select from review_sites) as sites`;
+  if (row === undefined) throw new Error("A select of values answered none.");
+  return row;
+}
+
+export async function applyWishes(db: RawDb, deps: Deps, wishes: Wishes): Promise<Result> {
+  return db.transaction(async (tx) => {
+    await tx.sql`select pg_advisory_xact_lock(hashtext('reviewrelay:setup'))`;
+    const company = await makeCompany(tx, deps, wishes.company);
+    const admin = await makeAdmin(tx, deps, { ...wishes, companyId: company.id });
+    const newPlans = new Set<string>();
+    for (const plan of wishes.plans) if (await makePlan(tx, deps, plan)) newPlans.add(plan.name);
+    const secrets = new Map<string, string>();
+    for (const site of wishes.sites) {
+      const secret = await makeSite(tx, deps, site);
+      if (secret !== undefined) secrets.set(site.slug, secret);
+    }
+    return { company, admin, ...(await listAll(tx, newPlans, secrets)) };
+  });
+}
+
+const audit = (tx: RawTx, at: Date, action: AuditAction, details: Record<string, unknown>) =>
+  recordAudit(tx, { at, action, actor: null, call: null, details });
+
+async function makeCompany(
+  tx: RawTx,
+  { now }: Deps,
+  wanted = DEFAULT_COMPANY,
+): Promise<Made & { id: number }> {
+  const [known] = await tx.sql<{ id: number; name: string }[]>`
+    select id, name from companies where type = 'platform'`;
+  if (known !== undefined) return { ...known, isNew: false };
+  const [made] = await tx.sql<{ id: number }[]>`
+    insert into companies (type, name, primary_color, created_at)
+    values ('platform', ${wanted}, ${DEFAULT_COLOR}, ${now}) returning id`;
+  if (made === undefined) throw new Error("An insert answered no row.");
+  await audit(tx, now, "COMPANY_CREATED", { company_id: made.id, type: "platform" });
+  return { ...made, name: wanted, isNew: true };
+}
+
+interface AdminRow {
+  readonly id: number;
+  readonly email: string;
+  readonly hasPassword: boolean;
+  readonly role: string;
+  readonly isActive: boolean;
+  /** Of a link that still works. */
+  readonly expiresAt: Date | null;
+}
+
+async function makeAdmin(
+  tx: RawTx,
+  deps: Deps,
+  { admin: wanted, newLink, companyId }: Wishes & { companyId: number },
+): Promise<Result["admin"]> {
+  const { now } = deps;
+  const known = await findAdmin(tx, wanted?.email, now);
+  if (known !== undefined && known.role !== "super_admin")
+    throw new UsageError(`${known.email} is a user of another company: name another address.`);
+  if (known?.isActive === false)
+    throw new UsageError(`${known.email} is deactivated: name another address.`);
+  if (known === undefined && wanted === undefined) return undefined;
+  let id = known?.id;
+  const email = known?.email ?? wanted?.email ?? "";
+  if (id === undefined) {
+    const row = { companyId, email, name: wanted?.name ?? email, role: "super_admin" } as const;
+    id = await insertUser(tx, { ...row, passwordHash: null, storeIds: [], createdAt: now });
+    await audit(tx, now, "USER_CREATED", {
+      user_id: id,
+      company_id: companyId,
+      role: "super_admin",
+    });
+  }
+  const hasPassword = known?.hasPassword ?? false;
+  const isLinked = hasPassword || (known?.expiresAt != null && !newLink);
+  const invited = { userId: id, email, actor: null, call: null, now };
+  const made = isLinked ? undefined : await makeInvitation(tx, deps.config, invited);
+  return {
+    email,
+    isNew: known === undefined,
+    hasPassword,
+    link: made?.link,
+    linkExpiresAt: made?.expiresAt ?? known?.expiresAt ?? undefined,
+  };
+}
+
+/** Without an email the first super-admin that is active. */
+async function findAdmin(
+  { sql }: RawTx,
+  email: string | undefined,
+  now: Date,
+): Promise<AdminRow | undefined> {
+  const [row] = await sql<AdminRow[]>`
+    select u.id, u.email, u.role, u.is_active as "isActive", u.password_hash is not null as "hasPassword",
+           i.expires_at as "expiresAt"
+      from users u left join invitations i on i.user_id = u.id and i.expires_at > ${now}
+     where case when ${email ?? null}::text is null then u.role = 'super_admin' and u.is_active
+                else u.email = ${email ?? null} end
+     order by u.id limit 1`;
+  return row;
+}
+
+/** False if there is one of that name. */
+async function makePlan(tx: RawTx, { now }: Deps, plan: Wishes["plans"][number]): Promise<boolean> {
+  const known = await tx.sql`select from plans where name = ${plan.name}`;
+  if (known.length > 0) return false;
+  await audit(tx, now, "PLAN_CREATED", { plan_id: await insertPlan(tx, plan) });
+  return true;
+}
+
+/** The secret of one that is made. */
+async function makeSite(
+  tx: RawTx,
+  { box, now }: Deps,
+  site: Wishes["sites"][number],
+): Promise<string | undefined> {
+  const known = await tx.sql`select from review_sites where slug = ${site.slug}`;
+  if (known.length > 0) return undefined;
+  const secret = newSecret();
+  await insertProvider(tx, site, box.seal(secret, providerSecretContext(site.slug)));
+  await audit(tx, now, "PROVIDER_CREATED", { provider: site.slug });
+  return secret;
+}
+
+async function listAll(
+  { sql }: RawTx,
+  newPlans: ReadonlySet<string>,
+  secrets: ReadonlyMap<string, string>,
+) {
+  const plans = await sql<{ name: string }[]>`select name from plans order by id`;
+  const sites = await sql<{ slug: string; name: string }[]>`
+    select slug, name from review_sites order by id`;
+  return {
+    plans: plans.map(({ name }) => ({ name, isNew: newPlans.has(name) })),
+    sites: sites.map(({ slug, name }) => {
+      const secret = secrets.get(slug);
+      return { slug, name, secret, isNew: secret !== undefined };
+    }),
+  };
+}

@@ -1,0 +1,108 @@
+import { Type } from "@sinclair/typebox";
+import { Elysia } from "elysia";
+
+import { listOf, listSchema, pageOf } from "../../http/list.ts";
+import type { Judged } from "../../http/rules.ts";
+import * as actions from "../actions/stores.ts";
+import {
+  PlanBody,
+  PlanObject,
+  showStore,
+  showStoreReviewSite,
+  StoreBody,
+  StoreObject,
+  storeQuery,
+  StoreReviewSiteBody,
+  StoreReviewSiteObject,
+  storeReviewSiteQuery,
+} from "../store-model.ts";
+import { administrating, adminRoutesBase, type AdminRouteDeps } from "./base.ts";
+
+/** Contract 10.1 and 10.2: plans, stores, and the links of stores to review sites. */
+export function storeRoutes(deps: AdminRouteDeps) {
+  return new Elysia().use(planRoutes(deps)).use(ownStoreRoutes(deps)).use(linkRoutes(deps));
+}
+
+function planRoutes(deps: AdminRouteDeps) {
+  return adminRoutesBase(deps, "/plans")
+    .get("", async () => ({ data: await actions.listPlans(deps) }), {
+      access: administrating,
+      response: { 200: Type.Object({ data: Type.Array(PlanObject) }) },
+      detail: { summary: "List the plans that an account can have" },
+    })
+    .post(
+      "",
+      async ({ principal, call, body, status }) =>
+        status(201, await actions.createPlan(deps, { principal, call }, body)),
+      {
+        access: administrating,
+        body: PlanBody,
+        rules: ({ body }: Judged<typeof PlanBody>) => actions.newPlanFaults(deps, body),
+        response: { 201: PlanObject },
+        detail: { summary: "Create a plan" },
+      },
+    );
+}
+
+function ownStoreRoutes(deps: AdminRouteDeps) {
+  return adminRoutesBase(deps, "/stores")
+    .get(
+      "",
+      async ({ query }) => {
+        const page = pageOf(query);
+        const rows = await actions.listStores(deps, query, page);
+        return listOf(rows, page, { key: ({ id }) => String(id), show: showStore });
+      },
+      {
+        access: administrating,
+        query: storeQuery,
+        response: { 200: listSchema(StoreObject) },
+        detail: { summary: "List stores, newest first" },
+      },
+    )
+    .post(
+      "",
+      async ({ principal, call, body, status }) =>
+        status(201, showStore(await actions.createStore(deps, { principal, call }, body))),
+      {
+        access: administrating,
+        body: StoreBody,
+        rules: ({ body }: Judged<typeof StoreBody>) => actions.newStoreFaults(deps, body),
+        response: { 201: StoreObject },
+        detail: { summary: "Create a store of an account" },
+      },
+    );
+}
+
+function linkRoutes(deps: AdminRouteDeps) {
+  return adminRoutesBase(deps, "/store-review-sites")
+    .get(
+      "",
+      async ({ query }) => {
+        const page = pageOf(query);
+        const rows = await actions.listStoreReviewSites(deps, query, page);
+        return listOf(rows, page, { key: ({ id }) => String(id), show: showStoreReviewSite });
+      },
+      {
+        access: administrating,
+        query: storeReviewSiteQuery,
+        response: { 200: listSchema(StoreReviewSiteObject) },
+        detail: { summary: "List the connections of stores to review sites, newest first" },
+      },
+    )
+    .post(
+      "",
+      async ({ principal, call, body, status }) => {
+        const made = await actions.createStoreReviewSite(deps, { principal, call }, body);
+        return status(201, showStoreReviewSite(made));
+      },
+      {
+        access: administrating,
+        body: StoreReviewSiteBody,
+        rules: ({ body }: Judged<typeof StoreReviewSiteBody>) =>
+          actions.newStoreReviewSiteFaults(deps, body),
+        response: { 201: StoreReviewSiteObject },
+        detail: { summary: "Connect a store to a review site" },
+      },
+    );
+}

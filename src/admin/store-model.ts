@@ -1,0 +1,132 @@
+import { Type, type Static } from "@sinclair/typebox";
+
+import { isRowId, pageQuery } from "../http/list.ts";
+import { rowId, storableText } from "../http/text.ts";
+
+const NAME_CHARS = 200;
+const FEATURE = "^[a-z0-9][a-z0-9_]{0,63}$";
+const MAX_FEATURES = 100;
+
+const closed = { additionalProperties: false };
+const name = storableText([1, NAME_CHARS]);
+
+// ------------------------------------------------------------------------------------------------ plans
+
+export const PlanBody = Type.Object(
+  {
+    name,
+    /** What an account of this plan may use; the words are the platform's own. */
+    features: Type.Optional(
+      Type.Array(
+        Type.String({
+          pattern: FEATURE,
+          explain: "must be 1 to 64 of a-z, 0-9 and _, beginning with a letter or digit",
+        }),
+        { maxItems: MAX_FEATURES, uniqueItems: true },
+      ),
+    ),
+  },
+  { ...closed, title: "NewPlan" },
+);
+export type NewPlan = Static<typeof PlanBody>;
+
+export const PlanObject = Type.Object(
+  { id: Type.Integer(), name: Type.String(), features: Type.Array(Type.String()) },
+  { title: "Plan" },
+);
+export type Plan = Static<typeof PlanObject>;
+
+// ------------------------------------------------------------------------------------------------ stores
+
+export const StoreBody = Type.Object(
+  { account_id: rowId(), name },
+  { ...closed, title: "NewStore" },
+);
+export type NewStore = Static<typeof StoreBody>;
+
+export const storeQuery = Type.Object({
+  ...pageQuery(isRowId),
+  account_id: Type.Optional(rowId()),
+});
+export type StoreQuery = Static<typeof storeQuery>;
+
+export interface Store {
+  readonly id: number;
+  readonly name: string;
+  readonly accountId: number;
+  readonly partnerId: number;
+}
+
+export const StoreObject = Type.Object(
+  {
+    id: Type.Integer(),
+    name: Type.String(),
+    account_id: Type.Integer(),
+    partner_id: Type.Integer(),
+  },
+  { title: "Store" },
+);
+
+export function showStore(one: Store): Static<typeof StoreObject> {
+  const { id, accountId, partnerId } = one;
+  return { id, name: one.name, account_id: accountId, partner_id: partnerId };
+}
+
+// ------------------------------------------------------------------------------------------------ connections
+
+/** Links a store with a review site: from then on the provider's events may name the link. */
+export const StoreReviewSiteBody = Type.Object(
+  { store_id: rowId(), provider_id: rowId() },
+  { ...closed, title: "NewStoreReviewSite" },
+);
+export type NewStoreReviewSite = Static<typeof StoreReviewSiteBody>;
+
+export const storeReviewSiteQuery = Type.Object({
+  ...pageQuery(isRowId),
+  account_id: Type.Optional(rowId()),
+  store_id: Type.Optional(rowId()),
+});
+export type StoreReviewSiteQuery = Static<typeof storeReviewSiteQuery>;
+
+export interface StoreReviewSite {
+  readonly id: number;
+  readonly storeId: number;
+  readonly accountId: number;
+  readonly partnerId: number;
+  readonly provider: string;
+  readonly pullErrorCode: string | null;
+  readonly postErrorCode: string | null;
+}
+
+const axis = Type.Object({
+  connected: Type.Boolean(),
+  error_code: Type.Union([Type.String(), Type.Null()]),
+});
+
+export const StoreReviewSiteObject = Type.Object(
+  {
+    id: Type.Integer(),
+    store_id: Type.Integer(),
+    account_id: Type.Integer(),
+    partner_id: Type.Integer(),
+    /** The provider's slug. */
+    provider: Type.String(),
+    pull: axis,
+    post: axis,
+  },
+  { title: "AdminStoreReviewSite" },
+);
+
+const axisOf = (code: string | null) => ({ connected: code === null, error_code: code });
+
+export function showStoreReviewSite(one: StoreReviewSite): Static<typeof StoreReviewSiteObject> {
+  return {
+    id: one.id,
+    store_id: one.storeId,
+    account_id: one.accountId,
+    partner_id: one.partnerId,
+    provider: one.provider,
+    pull: axisOf(one.pullErrorCode),
+    post: axisOf(one.postErrorCode),
+  };
+}

@@ -1,0 +1,45 @@
+import { Group, Paper, Stack, Text, Title } from "@mantine/core";
+import { useEffect, type ReactNode } from "react";
+
+import { BrandMark } from "../../ui/brand-mark.tsx";
+
+interface FrameProps {
+  readonly title: string;
+  readonly children: ReactNode;
+  readonly below?: ReactNode;
+}
+
+/** What surrounds whoever is not signed in. */
+export function Frame({ title, children, below }: FrameProps) {
+  return (
+    <main className="sign-in">
+      <Stack gap="lg">
+        <Group gap="xs" justify="center">
+          <BrandMark size={28} />
+          <Text fw={650} size="lg">
+            ReviewRelay
+          </Text>
+        </Group>
+        <Paper withBorder shadow="xs" p={{ base: "lg", xs: "xl" }}>
+          <Stack>
+            <Heading title={title} />
+            {children}
+          </Stack>
+        </Paper>
+        {below}
+      </Stack>
+    </main>
+  );
+}
+
+/** Names the document after the step, as a page would be. */
+function Heading({ title }: { readonly title: string }) {
+  useEffect(() => {
+    document.title = `${title} · ReviewRelay`;
+  }, [title]);
+  return (
+    <Title order={1} size="h3">
+      {title}
+    </Title>
+  );
+}

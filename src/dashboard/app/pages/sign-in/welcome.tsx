@@ -1,0 +1,39 @@
+import { Anchor, Text } from "@mantine/core";
+import { useState } from "react";
+
+import { useCredentials } from "../../session/credentials.ts";
+import type { Invitation } from "../../session/invitation.ts";
+import { useSessionState } from "../../session/session.tsx";
+import { NewPassword } from "../../ui/new-password.tsx";
+import { Frame } from "./frame.tsx";
+import { Remember } from "./remember.tsx";
+
+interface WelcomeProps {
+  readonly invitation: Invitation;
+  readonly onDone: () => void;
+}
+
+/** Takes the first password of somebody who followed the link of an invitation. */
+export function Welcome({ invitation: { code, email }, onDone }: WelcomeProps) {
+  const { signIn } = useSessionState();
+  const { acceptInvitation } = useCredentials();
+  const [remember, setRemember] = useState(false);
+  const accept = async (password: string) => {
+    signIn(await acceptInvitation(code, password), { remember });
+    onDone();
+  };
+  return (
+    <Frame title="Welcome">
+      <Text size="sm">
+        Choose a password for your account{email !== "" && <strong> {email}</strong>}. The link
+        works once.
+      </Text>
+      <NewPassword email={email} action="Set the password and sign in" onPassword={accept}>
+        <Remember value={remember} onChange={setRemember} />
+      </NewPassword>
+      <Anchor component="button" type="button" size="sm" onClick={onDone}>
+        Go to the sign-in
+      </Anchor>
+    </Frame>
+  );
+}

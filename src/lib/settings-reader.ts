@@ -1,0 +1,198 @@
+import { readFileSync } from "node:fs";
+
+import { parseNetworks } from "./egress.ts";
+import { checkRedisUrl } from "./redis-url.ts";
+
+export type Env = Readonly<Record<string, string | undefined>>;
+
+/** Who mails come from, as a reader sees it. */
+export interface Mailbox {
+  readonly name: string;
+  readonly address: string;
+}
+
+const MASTER_KEY_BYTES = 32;
+
+/** Each method answers a usable value even for a bad setting, and notes the fault, so that all are found in one go. */
+export class SettingsReader {
+  readonly faults: string[] = [];
+  readonly #env: Env;
+
+  constructor(env: Env) {
+    this.#env = env;
+  }
+
+  text(name: string, fallback: string): string {
+    return this.#get(name) ?? fallback;
+  }
+
+  optional<T>(name: string, read: () => T): T | undefined {
+    return this.#get(name) === undefined ? undefined : read();
+  }
+
+  /** Nothing where the setting is absent or bad. `parse` throws with what is wrong, in words fit for everyone. */
+  parsed<T>(name: string, parse: (text: string) => T): T | undefined {
+    const text = this.#get(name);
+    try {
+      return text === undefined ? undefined : parse(text);
+    } catch (error) {
+      this.#fault(name, error instanceof Error ? error.message : "cannot be read");
+      return undefined;
+    }
+  }
+
+  integer(name: string, fallback: number, [min, max]: readonly [number, number]): number {
+    const text = this.#get(name) ?? String(fallback);
+    const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+    if (value >= min && value <= max) return value;
+    this.#fault(name, `must be a whole number from ${min} to ${max}`);
+    return fallback;
+  }
+
+  integers(
+    name: string,
+    fallback: string,
+    rule: { length: number | undefined; min: number },
+  ): number[] {
+    const items = (this.#get(name) ?? fallback).split(",").map((item) => item.trim());
+    const good = items.every((item) => /^\d{1,12}$/.test(item) && Number(item) >= rule.min);
+    const many =
+      rule.length === undefined ? "whole numbers" : `exactly ${rule.length} whole numbers`;
+    if (!good || (rule.length !== undefined && items.length !== rule.length))
+      this.#fault(name, `must be ${many} of at least ${rule.min}, separated by commas`);
+    return items.map(Number);
+  }
+
+  choice<T extends string>(name: string, fallback: T, allowed: readonly T[]): T {
+    const text = this.#get(name) ?? fallback;
+    const value = allowed.find((one) => one === text);
+    if (value === undefined) this.#fault(name, `must be one of ${allowed.join(", ")}`);
+    return value ?? fallback;
+  }
+
+  list(name: string): string[] {
+    const items = (this.#get(name) ?? "").split(",").map((item) => item.trim());
+    return items.filter((item) => item !== "");
+  }
+
+  /** Addresses that a browser may be sent to; the bad ones are named. */
+  places(name: string): string[] {
+    const items = this.list(name);
+    const bad = items.filter((item) => !isPlace(item));
+    if (bad.length > 0)
+      this.#fault(name, `has no address without user and fragment at: ${bad.join(", ")}`);
+    return items;
+  }
+
+  /** Networks in CIDR form; the bad ones are named and left out. */
+  networks(name: string): string[] {
+    const items = this.list(name);
+    const bad = items.filter((item) => !isNetwork(item));
+    if (bad.length > 0) this.#fault(name, `has no network in CIDR form at: ${bad.join(", ")}`);
+    return items.filter((item) => !bad.includes(item));
+  }
+
+  /** `plain` makes a URL of a text that is more than one. */
+  url(
+    name: string,
+    protocols: readonly string[],
+    plain: (text: string) => string = (text) => text,
+  ): string {
+    const text = this.#get(name);
+    if (text === undefined) this.#fault(name, `is required (${protocols.join("// or ")}//…)`);
+    else if (!protocols.includes(protocolOf(plain(text)) ?? ""))
+      this.#fault(name, `must be a URL with ${protocols.join("// or ")}//`);
+    return text ?? "";
+  }
+
+  redisUrl(name: string): string {
+    const text = this.#get(name);
+    if (text === undefined) this.#fault(name, "is required (redis://… or redis+sentinel://…)");
+    else this.parsed(name, checkRedisUrl);
+    return text ?? "";
+  }
+
+  /** `Name <address>`, or the address alone. */
+  mailbox(name: string, fallback: string): Mailbox {
+    const text = this.#get(name) ?? fallback;
+    const [, title = "", address = text] = /^([^<>\p{Cc}]*)<([^<>]*)>$/u.exec(text) ?? [];
+    if (!/^[^\s\p{C}<>()[\]\\,;:@"]+@[^\s\p{C}<>()[\]\\,;:@"]+$/u.test(address))
+      this.#fault(name, "must be an address, such as ReviewRelay <no-reply@reviews.example>");
+    return { name: title.trim().replace(/^"(.*)"$/, "$1"), address };
+  }
+
+  /** A default port may be written out or left out. */
+  origin(name: string, fallback: string): string {
+    const text = this.#get(name) ?? fallback;
+    const url = URL.canParse(text) ? new URL(text) : undefined;
+    if (url !== undefined && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/`)
+      return url.origin;
+    this.#fault(
+      name,
+      "must be an http or https origin without a path, such as https://reviews.example",
+    );
+    return text;
+  }
+
+  key(name: string): Uint8Array | undefined {
+    const text = this.#get(name);
+    const bytes = Buffer.from(text ?? "", "base64");
+    if (text === undefined)
+      this.#fault(name, "is required: 32 random bytes in base64 (openssl rand -base64 32)");
+    else if (bytes.length !== MASTER_KEY_BYTES)
+      this.#fault(name, "must be 32 bytes in base64 (openssl rand -base64 32)");
+    return bytes;
+  }
+
+  #get(name: string): string | undefined {
+    try {
+      return settingOf(this.#env, name);
+    } catch (error) {
+      this.#fault(name, error instanceof Error ? error.message : "cannot be read");
+      return undefined;
+    }
+  }
+
+  /** Values stay out of the message: several settings are secrets. What is said of a setting first stands. */
+  #fault(name: string, what: string): void {
+    if (!this.faults.some((fault) => fault.startsWith(`${name} `)))
+      this.faults.push(`${name} ${what}.`);
+  }
+}
+
+/**
+ * A setting as it is given: by its name, or as the content of the file that `NAME_FILE` names, which is how container
+ * platforms hand out secrets. An empty value counts as absent: that is how compose files and shells leave a setting out.
+ * Throws with what is wrong, in words that go behind the name.
+ */
+export function settingOf(env: Env, name: string): string | undefined {
+  const given = env[name]?.trim() || undefined;
+  const path = env[`${name}_FILE`]?.trim() || undefined;
+  if (path === undefined) return given;
+  if (given !== undefined) throw new Error(`and ${name}_FILE are both set: leave one of them out`);
+  try {
+    return readFileSync(path, "utf8").trim() || undefined;
+  } catch (error) {
+    const code = error instanceof Error ? Reflect.get(error, "code") : undefined;
+    throw new Error(`cannot be read from ${name}_FILE (${String(code)})`, { cause: error });
+  }
+}
+
+function protocolOf(text: string): string | undefined {
+  return URL.canParse(text) ? new URL(text).protocol : undefined;
+}
+
+/** The web's schemes, and the private-use ones of apps, which have a dot (RFC 8252, 7.1). */
+function isPlace(text: string): boolean {
+  if (/[\s\\#@]|\p{Cc}/u.test(text) || !URL.canParse(text)) return false;
+  const { protocol } = new URL(text);
+  return protocol === "https:" || protocol === "http:" || protocol.includes(".");
+}
+
+function isNetwork(text: string): boolean {
+  try {
+    return parseNetworks(text).length === 1;
+  } catch {
+    return false;
+  }
+}
