@@ -80,7 +80,9 @@ export const acceptBody = Type.Object(
 export type AcceptBody = Static<typeof acceptBody>;
 
 /** The login object without its count (contract 4.15). */
-export const resetAnswer = Type.Omit(loginAnswer, ["location_count"]);
+export const resetAnswer = Type.Omit(loginAnswer, ["location_count"], {
+  title: "PasswordSet",
+});
 export type ResetAnswer = Static<typeof resetAnswer>;
 
 export const changeBody = Type.Object(

@@ -1,3 +1,5 @@
+import { isDeepStrictEqual } from "node:util";
+
 import type { TSchema } from "@sinclair/typebox";
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
@@ -10,15 +12,16 @@ export interface Components {
   readonly responses: Record<string, Json>;
 }
 
-/** A schema as JSON Schema 2020-12, which OpenAPI 3.1 takes as it is: without our own keywords, choices as `enum`. */
+/**
+ * A schema as JSON Schema 2020-12, which OpenAPI 3.1 takes as it is: without our own keywords, choices as `enum`. Two
+ * schemas of one title are refused: what TypeBox derives from another keeps its title, and would be described as that.
+ */
 export function describeSchema(schema: TSchema, components: Components): Record<string, Json> {
   const { title } = schema;
-  if (title === undefined) return plain(schema, components);
-  if (!(title in components.schemas)) {
-    // First the name, so that it is taken before anything inside asks for it.
-    components.schemas[title] = {};
-    components.schemas[title] = plain(schema, components);
-  }
+  const described = plain(schema, components);
+  if (title === undefined) return described;
+  const known = (components.schemas[title] ??= described);
+  if (!isDeepStrictEqual(known, described)) throw new Error(`Two schemas are titled ${title}.`);
   return { $ref: `#/components/schemas/${title}` };
 }
 
