@@ -65,13 +65,7 @@ export function createLeases(db: Db, renewals: Db): Leases {
       return { owned: new Map([...owned, ...claimed]), surplus: Math.max(0, -missing) };
     },
     heartbeats: () => queries.heartbeats(db),
-    bury: (dead) =>
-      db.transaction(async (tx) => {
-        if (!(await queries.lockDispatcher(tx, dead))) return undefined;
-        const freed = await queries.orphanShards(tx, dead.id);
-        await queries.deleteDispatcher(tx, dead.id);
-        return freed;
-      }),
+    bury: (dead) => db.transaction((tx) => queries.buryDispatcher(tx, dead)),
     release: (id, claims) => queries.releaseShards(db, id, claims),
     async leave(id, claims) {
       if (claims.size > 0) await queries.releaseShards(db, id, claims);

@@ -29,7 +29,8 @@ export interface DispatchStore {
     repeated: boolean,
   ): Promise<CommitResult>;
   dispatchBatch(batch: Omit<BatchDispatch, "hourMs">): Promise<BatchResult>;
-  sweep(shards: readonly number[]): Promise<SweptSubscription[]>;
+  /** Of each shard the first so many subscriptions with entries, or else all. */
+  sweep(shards: readonly number[], limit?: number): Promise<SweptSubscription[]>;
   readonly marks: MarkStore;
 }
 
@@ -72,9 +73,9 @@ export function createStore(deps: StoreDeps): DispatchStore {
       });
     },
     dispatchBatch: (batch) => dispatchBatch(db, { ...batch, hourMs: deps.config.batchHourMs }),
-    sweep: (shards) =>
+    sweep: (shards, limit) =>
       heads.use(async (known) => {
-        const found = await sweepShards(db, shards, known.stretches(shards));
+        const found = await sweepShards(db, { shards, stretches: known.stretches(shards), limit });
         for (const { subscriptionId: id, shard, sequence } of found)
           if (sequence !== null) known.saw({ id, shard }, sequence - 1);
         const mailAt = shards.includes(MAIL_WAKE.shard) ? await nextMailAt(db) : undefined;
