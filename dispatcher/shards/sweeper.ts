@@ -13,10 +13,8 @@ interface Extent {
 }
 
 /** What one query finds is in memory as a whole. */
-const IN_TURN: Extent = { shards: 4 };
-/** Nobody has looked after these for seconds, and each query waits for its connection. */
-const CLAIMED: Extent = { shards: 16 };
-/** Before that, so much of all of them that something of each is delivered again at once. */
+const WHOLE: Extent = { shards: 4 };
+/** Nobody has looked after what was just claimed for seconds: something of each shard is delivered again at once. */
 const CLAIMED_FIRST: Extent = { shards: 64, subscriptions: 16 };
 
 interface SweeperDeps {
@@ -76,11 +74,11 @@ export class Sweeper {
     await Promise.all([
       loop(this.#waiter, async () => {
         const all = new Set(this.#listener.shards().keys());
-        this.lagMs = await this.#sweep(all, IN_TURN, ended);
+        this.lagMs = await this.#sweep(all, WHOLE, ended);
       }),
       loop(this.#claim, async () => {
         await this.#sweep(new Set(this.#claimed), CLAIMED_FIRST, ended);
-        await this.#sweep(this.#claimed, CLAIMED, ended);
+        await this.#sweep(this.#claimed, WHOLE, ended);
       }),
     ]);
   }
