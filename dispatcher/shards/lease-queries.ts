@@ -47,9 +47,9 @@ export async function buryDispatcher(tx: Tx, dead: Heartbeat): Promise<number | 
     .set({ dispatcherId: null, orphaned: true })
     .where(and(eq(shards.dispatcherId, dead.id), exists(row())));
   const [locked, { count }] = await Promise.all([
-    row().for("update").execute(),
-    freed.execute(),
-    tx.delete(dispatchers).where(stillDead).execute(),
+    row().for("update"),
+    freed,
+    tx.delete(dispatchers).where(stillDead),
   ]);
   return locked.length === 0 ? undefined : count;
 }
