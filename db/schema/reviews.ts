@@ -2,7 +2,6 @@ import { sql } from "drizzle-orm";
 import { check, index, integer, json, pgTable, text, unique } from "drizzle-orm/pg-core";
 
 import { bigid, bytewise, id, instant } from "./columns.ts";
-import { companies, stores } from "./companies.ts";
 import { storeReviewSites } from "./providers.ts";
 import { users } from "./users.ts";
 
@@ -10,15 +9,9 @@ export const reviews = pgTable(
   "reviews",
   {
     id: id(),
-    partnerId: integer("partner_id")
-      .notNull()
-      .references(() => companies.id),
-    accountId: integer("account_id")
-      .notNull()
-      .references(() => companies.id),
-    storeId: integer("store_id")
-      .notNull()
-      .references(() => stores.id),
+    partnerId: integer("partner_id").notNull(),
+    accountId: integer("account_id").notNull(),
+    storeId: integer("store_id").notNull(),
     storeReviewSiteId: integer("store_review_site_id")
       .notNull()
       .references(() => storeReviewSites.id),
@@ -65,15 +58,9 @@ export const reviewHistory = pgTable(
   {
     id: bigid(),
     eventId: bytewise("event_id").notNull().unique("review_history_event_id_key"),
-    partnerId: integer("partner_id")
-      .notNull()
-      .references(() => companies.id),
-    accountId: integer("account_id")
-      .notNull()
-      .references(() => companies.id),
-    storeId: integer("store_id")
-      .notNull()
-      .references(() => stores.id),
+    partnerId: integer("partner_id").notNull(),
+    accountId: integer("account_id").notNull(),
+    storeId: integer("store_id").notNull(),
     reviewId: integer("review_id").references(() => reviews.id),
     storeReviewSiteId: integer("store_review_site_id")
       .notNull()
