@@ -9,8 +9,11 @@ import { Sweeper } from "./sweeper.ts";
 const TAKE_LIMIT = 256;
 /** How soon Redis is asked again when it did not answer. */
 const REDIS_RETRY_MS = 1_000;
-/** How long the alarm sleeps when nothing is planned and nobody nudges it. */
-const LONG_SLEEP_MS = 60_000;
+/**
+ * How long the alarm sleeps at the most: when the clock of Postgres is set forward, what was planned is due sooner than
+ * the sleep that began before ends.
+ */
+const MAX_SLEEP_MS = 200;
 
 interface AlarmDeps {
   readonly clock: Clock;
@@ -106,7 +109,7 @@ export class Alarm {
     const { clock } = this.#deps;
     while (!ended.aborted) {
       const now = clock.now();
-      let next = addMs(now, LONG_SLEEP_MS);
+      let next = addMs(now, MAX_SLEEP_MS);
       const due: number[] = [];
       for (const [shard, at] of this.#nextAt) {
         if (!this.#listener.shards().has(shard)) this.#nextAt.delete(shard);

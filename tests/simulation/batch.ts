@@ -65,6 +65,7 @@ async function dispatch(
   const window = windowOf(subscription, batch);
   if (window === undefined) return NOTHING;
   await session.pass(random.latency(1, 20));
+  const readMs = world.nowMs;
   const taken = chunkOf(subscription, window, world.settings.chunk);
   await session.pass(random.latency(2, 80));
   await session.pass(random.latency(1, 20));
@@ -76,7 +77,7 @@ async function dispatch(
   append(subscription, entries);
   subscription.lastSequence += entries.length;
   world.trace(batch.dispatcherId, `dispatches ${entries.length} events of ${subscription.id}`);
-  monitor.dispatched(subscription, entries, window.id);
+  monitor.dispatched(subscription, entries, { windowId: window.id, readMs });
   const begun = new Set(taken.map((event) => event.reviewId));
   begun.delete(window.reviewId);
   const more = taken.length === world.settings.chunk;

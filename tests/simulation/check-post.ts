@@ -136,7 +136,8 @@ const checkRepeat: Check = (deps, post) => {
 
 /** When the entry became the head of its lane, or when one more request was allowed. */
 function headSinceMs({ watch }: CheckDeps, { ordering, entry }: Post): number {
-  const laneMs = watch.laneProgressMs.get(laneOf(ordering, entry)) ?? 0;
+  const progressMs = watch.laneProgressMs.get(laneOf(ordering, entry)) ?? 0;
+  const laneMs = Math.max(progressMs, watch.dispatchedMs);
   if (entry.isTest) return Math.max(laneMs, watch.testsCrowdedMs);
   return ordering === "review" ? Math.max(laneMs, watch.crowdedMs) : watch.progressMs;
 }

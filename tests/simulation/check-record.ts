@@ -155,14 +155,22 @@ function expectedDecision(
 export function checkDispatch(
   deps: CheckDeps,
   subscription: SubscriptionRow,
-  { entries, windowId }: { readonly entries: readonly OutboxRow[]; readonly windowId: string },
+  {
+    entries,
+    windowId,
+    readMs,
+  }: {
+    readonly entries: readonly OutboxRow[];
+    readonly windowId: string;
+    readonly readMs: number;
+  },
 ): void {
   const say = (what: string) =>
     deps.world.violate("batch", `${subscription.id}: ${what}`, subscription.id);
   if (subscription.state !== "active") say(`dispatched while ${subscription.state}`);
   const { watch } = deps;
   if (watch.window?.id !== windowId)
-    watch.window = { id: windowId, openedMs: deps.world.nowMs, seen: new Set(), last: undefined };
+    watch.window = { id: windowId, openedMs: readMs, seen: new Set(), last: undefined };
   const { openedMs } = watch.window;
   const { seen } = watch.window;
   let { last } = watch.window;

@@ -281,11 +281,17 @@ export class Monitor {
     watch.progressMs = this.#world.nowMs;
   }
 
-  dispatched(subscription: SubscriptionRow, entries: readonly OutboxRow[], windowId: string): void {
+  /** `readMs`: when it was read which events wait. */
+  dispatched(
+    subscription: SubscriptionRow,
+    entries: readonly OutboxRow[],
+    { windowId, readMs }: { readonly windowId: string; readonly readMs: number },
+  ): void {
     const watch = this.watch(subscription.id);
     watch.progressMs = this.#world.nowMs;
+    watch.dispatchedMs = this.#world.nowMs;
     const deps = { world: this.#world, tables: this.#tables, watch };
-    checkDispatch(deps, subscription, { entries, windowId });
+    checkDispatch(deps, subscription, { entries, windowId, readMs });
     for (const { eventId } of entries) watch.dispatched.add(eventId);
   }
 }

@@ -79,6 +79,8 @@ export interface Watch {
   /** When a holder of its shard was last buried, and whether it was active then. */
   buriedMs: number;
   wasActive: boolean;
+  /** When events were last made entries of a batch: nothing is sent until all of them are. */
+  dispatchedMs: number;
   /** Of the last batch: its reviews and its last entry so far. */
   window: WatchedWindow | undefined;
   /** When each event began to wait for a batch. */
@@ -116,6 +118,7 @@ export function createWatch(): Watch {
     told: new Set(),
     buriedMs: Number.POSITIVE_INFINITY,
     wasActive: true,
+    dispatchedMs: 0,
     window: undefined,
     batchedMs: new Map(),
     skippedThrough: 0,

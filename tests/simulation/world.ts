@@ -81,9 +81,10 @@ export class World {
     this.trace("FAULT", what);
   }
 
-  /** Sets the clock of Postgres. */
+  /** Sets the clock of Postgres. What waits because of a fault waits so much longer if it goes backward. */
   step(ms: number): void {
-    this.fault(`the clock of Postgres steps by ${Math.round(ms)} ms`);
+    const leftMs = Math.max(0, this.troubleMs - this.nowMs);
+    this.fault(`the clock of Postgres steps by ${Math.round(ms)} ms`, ms < 0 ? leftMs - ms : 0);
     this.stepMs += Math.round(ms);
     this.steppedMs = this.nowMs;
   }
