@@ -5,7 +5,7 @@ import { replaceFunction, replaceMethod } from "./replace.ts";
 export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   {
     name: "endless-closing",
-    seed: 1119,
+    seed: 419,
     bug: "A shard that is to go waits for whatever hangs in it, and so does all else in it.",
     async grow() {
       const { Sender } = await import("../../dispatcher/delivery/sender.ts");
