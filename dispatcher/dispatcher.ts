@@ -151,10 +151,12 @@ export class Dispatcher {
   }
 
   #wake(wake: Wake, isSwept: boolean): void {
-    if (!this.#holdings.serves(wake.shard)) return;
-    if (wake.subscriptionId === MAIL_WAKE.subscriptionId) return this.#mailer.wake();
-    // Even of one that has to wait for its turn it is noted what it may repeat.
+    const isServed = this.#holdings.serves(wake.shard);
+    if (wake.subscriptionId === MAIL_WAKE.subscriptionId)
+      return isServed ? this.#mailer.wake() : undefined;
+    // What it may repeat is noted even of one that has to wait for its turn, or that the next holder of its shard sends.
     this.#inheritances.note(wake);
+    if (!isServed) return;
     const crowd = this.#actors.crowdOf(wake);
     if (isSwept && crowd !== undefined && !this.#sender.hasThinned(crowd)) return;
     const actor = this.#actors.wake(wake, isSwept, () => this.#inheritances.of(wake));
