@@ -1,6 +1,7 @@
 // Holds the files of deploy/ to the code; that they run was not tried where there is no container engine.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import {
+  appendFileSync,
   cpSync,
   existsSync,
   mkdtempSync,
@@ -26,6 +27,10 @@ const KNOWN = new Set(
 const unknown = (names: readonly string[]) =>
   names.filter((name) => !KNOWN.has(name.replace(/_FILE$/, "")) && !KNOWN.has(name));
 
+const COMMANDS = ["src/main.ts", "dispatcher/main.ts"].concat(
+  ["migrate", "setup", "keys", "doctor"].map((name) => `scripts/${name}.ts`),
+);
+
 describe("the image", () => {
   const containerfile = read("Containerfile");
   const copied = [...containerfile.matchAll(/^COPY (?!--from)(.*)$/gm)].flatMap(([, words = ""]) =>
@@ -44,22 +49,29 @@ describe("the image", () => {
     expect(existsSync(join(folder, "tests"))).toBe(false);
   });
 
-  test.each([
-    ["src/main.ts", 78, "DATABASE_URL is required"],
-    ["dispatcher/main.ts", 78, "DATABASE_URL is required"],
-    ["scripts/migrate.ts", 78, "DATABASE_URL is required"],
-    ["scripts/setup.ts", 78, "DATABASE_URL is required"],
-    ["scripts/keys.ts", 78, "DATABASE_URL is required"],
-    ["scripts/doctor.ts", 1, "DATABASE_URL is required"],
-  ])("has everything that %s imports", (script, status, said) => {
+  const run = (script: string) => {
     const { exitCode, stdout, stderr } = Bun.spawnSync([process.execPath, script], {
       cwd: folder,
       env: { PATH: process.env["PATH"] ?? "" },
     });
-    expect([exitCode, `${stdout.toString()}${stderr.toString()}`]).toEqual([
-      status,
-      expect.stringContaining(said),
-    ]);
+    return [exitCode, `${stdout.toString()}${stderr.toString()}`];
+  };
+
+  test.each(COMMANDS)("has everything that %s imports", (script) => {
+    const status = script === "scripts/doctor.ts" ? 1 : 78;
+    expect(run(script)).toEqual([status, expect.stringContaining("DATABASE_URL is required")]);
+  });
+
+  // What any other installer than Bun leaves behind.
+  test.each(COMMANDS)("does not run %s with a driver that lacks our patch", (script) => {
+    const other = join(folder, "db/node_modules/postgres");
+    cpSync(join(ROOT, "node_modules/postgres"), other, { recursive: true });
+    appendFileSync(join(other, "src/connection.js"), "\n");
+    try {
+      expect(run(script)).toEqual([78, expect.stringContaining("is not the one with our patch")]);
+    } finally {
+      rmSync(join(folder, "db/node_modules"), { recursive: true });
+    }
   });
 
   test("knows the settings that it makes", () => {
