@@ -104,8 +104,8 @@ MAoGCCqGSM49BAMCA0cAMEQCIBcUrmcAVmC+yn5C+XEEUE8Ni5i1i0jRn96f8iVk
 XGDTAiAYag0DOomibQZwcbI/hflJrW4zatvwvGrqBM4gAy+uNA==
 -----END CERTIFICATE-----`;
 
-/** Has the name where it stood before there were alternative names, and nowhere else. */
-const COMMON_NAME = `-----BEGIN CERTIFICATE-----
+/** Has the name in its subject alone, where it stood before there were alternative names. */
+export const COMMON_NAME = `-----BEGIN CERTIFICATE-----
 MIIBGTCBv6ADAgECAgFvMAoGCCqGSM49BAMCMBYxFDASBgNVBAMMC2F0dGFjayBy
 b290MCAXDTIwMDEwMTAwMDAwMFoYDzIxMjAwMTAxMDAwMDAwWjAUMRIwEAYDVQQD
 DAlob29rLnRlc3QwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAARTUbluR42HwanS
@@ -156,7 +156,6 @@ export const WORTHLESS: Readonly<Record<string, string>> = {
   "signed by one that is no authority": `${BY_LEAF}\n${LEAF}`,
   "signed by an authority for other names": `${OUT_OF_BOUNDS}\n${BOUNDED}`,
   "for clients": FOR_CLIENTS,
-  "with its name where nobody looks": COMMON_NAME,
   "for all names of a top-level domain": TOP_WILDCARD,
   "for a name that begins like ours": SUFFIX,
   "for a name that is cut off at a NUL": NUL,
