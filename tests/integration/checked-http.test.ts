@@ -171,10 +171,10 @@ describe("a checked request through the operator's proxy", () => {
   });
 
   test("fails like a connection when it is away, and at the deadline when it says nothing", async () => {
-    const silent = await startProxy(() => () => {});
-    const proxy = { host: "127.0.0.1", port: silent.port, authorization: undefined };
+    const mute = await startProxy(() => () => {});
+    const proxy = { host: "127.0.0.1", port: mute.port, authorization: undefined };
     await expectFault(ask(at("/"), { proxy: { ...proxy, port: 1 } }), "connect");
     await expectFault(ask(at("/"), { proxy, timeoutMs: 100 }), "timeout");
-    silent.stop();
+    mute.stop();
   });
 });

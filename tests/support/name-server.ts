@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 /** What a question is answered with: addresses of both families, another name for it, an error, or nothing at all. */
-export type DnsAnswer =
+type DnsAnswer =
   | { addresses?: readonly string[]; alias?: string }
   | "unknown"
   | "failure"
