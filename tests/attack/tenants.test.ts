@@ -75,7 +75,7 @@ interface Attack {
   readonly body?: unknown;
 }
 
-/** The operation with each of its ids in turn being that of `whose`, all others the caller's own. */
+/** The operation with each of its ids in turn from `idOf`, all others the caller's own. */
 function attacksOn(operation: Operation, idOf: (name: string) => string | number): Attack[] {
   const { method, path, query, body } = operation;
   const [prefix] = /^\/[\w-]+\/[\w-]+\/\{\w+\}/.exec(path) ?? [];
