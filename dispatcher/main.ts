@@ -1,4 +1,5 @@
 import { connect, ping } from "../db/client.ts";
+import { driverFault } from "../db/driver.ts";
 import { isPoolerFound } from "../db/errors.ts";
 import { LIMITS } from "../db/limits.ts";
 import { schemaFault } from "../db/schema-state.ts";
@@ -40,6 +41,7 @@ import { createUlids } from "./store/ulids.ts";
 /** A connection that only some moments need is closed after so long. */
 const IDLE_S = 30;
 
+exitIfFaulty(driverFault());
 const config = configOrExit();
 const log = createLog({ level: config.logLevel, role: "dispatcher", clock: systemClock });
 const descriptors = countDescriptors();

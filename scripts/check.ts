@@ -14,6 +14,7 @@ const CHECKS: [name: string, command: string[]][] = [
   ["dead code", ["knip"]],
   ["imports", [process.execPath, "scripts/check/imports.ts"]],
   ["citations", [process.execPath, "scripts/check/citations.ts"]],
+  ["licences", [process.execPath, "scripts/supply/licenses.ts"]],
   ["unit tests", [process.execPath, "test", "--timeout=180000", "tests/unit"]],
 ];
 

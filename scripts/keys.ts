@@ -2,6 +2,7 @@
 // seals everything stored with the present master key. The settings of the server say which database and which master
 // keys. Running API processes follow within seconds.
 import { connect, type RawDb } from "../db/client.ts";
+import { driverFault } from "../db/driver.ts";
 import { serverTime } from "../db/server-time.ts";
 import { rotateKeys } from "../src/auth/actions/rotate-keys.ts";
 import { listKeyUse } from "../src/auth/queries/keys.ts";
@@ -20,6 +21,8 @@ async function main([command = "list", ...more]: readonly string[]): Promise<num
     console.error(USAGE);
     return EXIT_USAGE;
   }
+  const fault = driverFault();
+  if (fault !== undefined) throw new ConfigError([fault]);
   const config = readConfig();
   const db = connect(config.databaseUrl, { max: 1, name: "reviewrelay-keys" });
   try {

@@ -9,6 +9,6 @@ if (fault !== undefined) {
   process.exit(78);
 }
 
-await ensureInstalled("production");
+await ensureInstalled("demo");
 const { start } = await import("./demo/start.ts");
 await start();

@@ -1,4 +1,5 @@
 import { connect, ping } from "../db/client.ts";
+import { driverFault } from "../db/driver.ts";
 import { isPoolerFound } from "../db/errors.ts";
 import { LIMITS } from "../db/limits.ts";
 import { schemaFault } from "../db/schema-state.ts";
@@ -36,6 +37,7 @@ const IDLE_S = 30;
 /** Requests under way at a stop have this long to end; kept connections have no say. */
 const DRAIN_MS = 4_000;
 
+exitIfFaulty(driverFault());
 const config = configOrExit();
 const log = createLog({ level: config.logLevel, role: "api", clock: systemClock });
 const stop = stopSignal(config.parentPid, config.drainDelayMs);

@@ -4,14 +4,20 @@ import { createHash } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
+import { driverFault } from "../../db/driver.ts";
 import { RELAUNCHED, watchForStop } from "./stop-signal.ts";
 
 export const ROOT = join(import.meta.dirname, "../..");
 
 const MODULES = join(ROOT, "node_modules");
 
-/** What a command needs: what the service runs on, or with it what looks at it (tests, checks). */
-export type Needed = "production" | "all";
+/** What a command needs: what the service runs on with the stores of the demo, or all, with tests and checks. */
+export type Needed = "demo" | "all";
+
+const INSTALLS: Readonly<Record<Needed, readonly (readonly string[])[]>> = {
+  demo: [["--production"], ["--filter", "reviewrelay-demo"]],
+  all: [[]],
+};
 
 const HOOKS = "scripts/hooks";
 
@@ -38,7 +44,8 @@ export async function ensureInstalled(needed: Needed): Promise<void> {
     .digest("hex");
   const stamp = join(MODULES, ".bun-lock-sha256");
   const [installedLock, installed] = (readIfThere(stamp) ?? "").split(" ");
-  if (installedLock === lock && (installed === "all" || installed === needed)) return;
+  const isEnough = installed === "all" || installed === needed;
+  if (installedLock === lock && isEnough && driverFault() === undefined) return;
   const wasMissing = !existsSync(MODULES);
   console.log("Installing dependencies ...");
   install(needed);
@@ -51,19 +58,20 @@ export async function ensureInstalled(needed: Needed): Promise<void> {
 }
 
 function install(needed: Needed): void {
-  const flags = needed === "production" ? ["--production"] : [];
-  // Bun does not put itself on PATH.
-  const { status, stdout, stderr } = spawnSync(
-    process.execPath,
-    ["install", "--frozen-lockfile", ...flags],
-    { cwd: ROOT, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] },
-  );
-  if (status === 0) return;
-  console.error(`${stdout}${stderr}`.trim());
-  console.error(
-    `Could not install the dependencies into ${MODULES}: check that the folder is writable and the package registry reachable, then start again.`,
-  );
-  process.exit(1);
+  for (const flags of INSTALLS[needed]) {
+    // Bun does not put itself on PATH.
+    const { status, stdout, stderr } = spawnSync(
+      process.execPath,
+      ["install", "--frozen-lockfile", ...flags],
+      { cwd: ROOT, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] },
+    );
+    if (status === 0) continue;
+    console.error(`${stdout}${stderr}`.trim());
+    console.error(
+      `Could not install the dependencies into ${MODULES}: check that the folder is writable and the package registry reachable, then start again.`,
+    );
+    process.exit(1);
+  }
 }
 
 /** The same command in a new process; this one only passes signals on and ends as that one does. */

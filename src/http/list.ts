@@ -51,12 +51,22 @@ export function listOf<Row, Shown>(
   return { data: shown.map(shape.show), next_cursor: more ? encodeCursor(shape.key(last)) : null };
 }
 
-/** A page of these; it is named after them. */
+const pages = new WeakMap<TSchema, TSchema>();
+
+/**
+ * A page of these; it is named after them. There is one for all who ask, because Elysia writes into a schema when its
+ * route is first used, and two of one name that differ cannot be described.
+ */
 export function listSchema<T extends TSchema>(item: T) {
-  return Type.Object(
-    { data: Type.Array(item), next_cursor: Type.Union([Type.String(), Type.Null()]) },
-    item.title === undefined ? {} : { title: `${item.title}Page` },
-  );
+  const make = () =>
+    Type.Object(
+      { data: Type.Array(item), next_cursor: Type.Union([Type.String(), Type.Null()]) },
+      item.title === undefined ? {} : { title: `${item.title}Page` },
+    );
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the page of this very item, from this function.
+  const page = (pages.get(item) as ReturnType<typeof make> | undefined) ?? make();
+  pages.set(item, page);
+  return page;
 }
 
 export const isUlid = (text: string): boolean => /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/.test(text);

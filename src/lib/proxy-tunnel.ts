@@ -5,6 +5,7 @@ import type { EgressProxy } from "./egress-proxy.ts";
 
 /** A proxy that answers more than this before its tunnel stands is none. */
 const MAX_HEAD_BYTES = 16 * 1024;
+const HEAD_END = "\r\n\r\n";
 
 export interface TunnelEnd {
   /** Checked; the proxy is asked for it and not for the name, which it might resolve to another. */
@@ -33,18 +34,21 @@ export async function openTunnel(
   }
 }
 
-function askFor(socket: Socket, { authorization }: EgressProxy, end: TunnelEnd): Promise<void> {
-  const host = isIP(end.address) === 6 ? `[${end.address}]` : end.address;
-  const authority = `${host}:${end.port}`;
+function askFor(socket: Socket, { authorization }: EgressProxy, to: TunnelEnd): Promise<void> {
+  const host = isIP(to.address) === 6 ? `[${to.address}]` : to.address;
+  const authority = `${host}:${to.port}`;
   const lines = [`CONNECT ${authority} HTTP/1.1`, `Host: ${authority}`];
   if (authorization !== undefined) lines.push(`Proxy-Authorization: ${authorization}`);
   return new Promise((resolve, reject) => {
     let head = "";
     const read = (chunk: Buffer) => {
       head += chunk.toString("latin1");
-      if (!head.includes("\r\n\r\n") && head.length <= MAX_HEAD_BYTES) return;
+      const end = head.indexOf(HEAD_END);
+      if (end === -1 && head.length <= MAX_HEAD_BYTES) return;
       socket.removeListener("data", read);
-      if (head.endsWith("\r\n\r\n") && /^HTTP\/1\.[01] 2\d\d[ \r]/.test(head)) resolve();
+      // What stands behind is the proxy's own, since nothing was asked of the other side yet.
+      const isAlone = end === head.length - HEAD_END.length;
+      if (isAlone && /^HTTP\/1\.[01] 2\d\d[ \r]/.test(head)) resolve();
       else reject(new Error("The proxy did not open the connection."));
     };
     socket.on("data", read);

@@ -1,10 +1,7 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { randomBytes } from "node:crypto";
+import { afterAll, expect, test } from "bun:test";
 
-import { ApiProcess } from "../support/api-process.ts";
+import { startAttackedApi } from "../support/attacked-api.ts";
 import { PASSWORD } from "../support/api.ts";
-import { createDatabase, type TestDatabase } from "../support/postgres.ts";
-import { addTenants, type Tenants } from "../support/tenants.ts";
 import { mainThreadMs } from "../hostile/thread-time.ts";
 import { worstRequests, type WorstRequest } from "../hostile/worst-requests.ts";
 
@@ -21,23 +18,9 @@ const TRIES = 4;
 /** These end the token that asks. */
 const ENDS_THE_TOKEN = /^(GET \/api\/v1\/(logout|sso\/revoking-token))|DELETE .*\/sessions/;
 
-let database: TestDatabase;
-let tenants: Tenants;
-let api: ApiProcess;
-let description: unknown;
-beforeAll(async () => {
-  database = await createDatabase();
-  tenants = await addTenants(database.db);
-  api = await ApiProcess.start({
-    DATABASE_URL: database.url,
-    MASTER_KEY: randomBytes(32).toString("base64"),
-  });
-  description = (await api.call("GET", `${api.root}/openapi.json`)).body;
-});
-afterAll(async () => {
-  api.kill();
-  await database.drop();
-});
+const { api, tenants, stop } = await startAttackedApi();
+const description: unknown = (await api.call("GET", `${api.root}/openapi.json`)).body;
+afterAll(stop);
 
 async function tokenOf(email: string): Promise<string> {
   return String((await api.login(email, PASSWORD)).body["token"]);

@@ -1,9 +1,6 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { randomBytes } from "node:crypto";
+import { afterAll, expect, test } from "bun:test";
 
-import { ApiProcess } from "../support/api-process.ts";
-import { createDatabase, type TestDatabase } from "../support/postgres.ts";
-import { addTenants } from "../support/tenants.ts";
+import { startAttackedApi } from "../support/attacked-api.ts";
 import { fuzzAnswers } from "../hostile/fuzz-answers.ts";
 import { fuzzEdge } from "../hostile/fuzz-edge.ts";
 
@@ -15,20 +12,8 @@ const REQUESTS = 1_500;
 /** Long enough for every answer of a loaded machine, or nearly. */
 const LEAVE_MS = 1_000;
 
-let database: TestDatabase;
-let api: ApiProcess;
-beforeAll(async () => {
-  database = await createDatabase();
-  await addTenants(database.db);
-  api = await ApiProcess.start({
-    DATABASE_URL: database.url,
-    MASTER_KEY: randomBytes(32).toString("base64"),
-  });
-});
-afterAll(async () => {
-  api.kill();
-  await database.drop();
-});
+const { api, stop } = await startAttackedApi();
+afterAll(stop);
 
 test.each(SEEDS)("receivers' answers from seed %d keep every promise of the parser", (seed) => {
   expect(fuzzAnswers({ inputs: ANSWERS, seed })).toBeUndefined();

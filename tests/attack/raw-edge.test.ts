@@ -1,28 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { randomBytes } from "node:crypto";
+import { afterAll, describe, expect, test } from "bun:test";
 
-import { ApiProcess } from "../support/api-process.ts";
-import { createDatabase, type TestDatabase } from "../support/postgres.ts";
+import { startAttackedApi } from "../support/attacked-api.ts";
 import { requestText, sendRaw } from "../support/raw-http.ts";
-import { addTenants } from "../support/tenants.ts";
 
 /* The API process as a stranger meets it on a socket: no fetch stands between, so that any bytes may be sent. */
 
-let database: TestDatabase;
-let api: ApiProcess;
-beforeAll(async () => {
-  database = await createDatabase();
-  await addTenants(database.db);
-  api = await ApiProcess.start({
-    DATABASE_URL: database.url,
-    MASTER_KEY: randomBytes(32).toString("base64"),
-    LOG_LEVEL: "debug",
-  });
-});
-afterAll(async () => {
-  api.kill();
-  await database.drop();
-});
+const { api, stop } = await startAttackedApi({ LOG_LEVEL: "debug" });
+afterAll(stop);
 
 const LOGIN = "POST /api/v1/login HTTP/1.1";
 const JSON_TYPE = "Content-Type: application/json\r\n";

@@ -1,16 +1,17 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { randomBytes } from "node:crypto";
+import { afterAll, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 
-import { ApiProcess } from "../support/api-process.ts";
-import { createDatabase, type TestDatabase } from "../support/postgres.ts";
+import { startAttackedApi } from "../support/attacked-api.ts";
 import { requestText, sendRaw } from "../support/raw-http.ts";
 import { until } from "../support/receiver.ts";
-import { addTenants } from "../support/tenants.ts";
 
 /* Clients that begin and never finish: they hold their connections, and nobody else's time. */
 
 const CLIENTS = 100;
+/** Clients that do not read, and how often each of them asks. */
+const READERS = 20;
+const ASKED = 200;
 /** Ends the test: the server lets an idle connection go after half a minute at the most. */
 const LET_GO_MS = 150_000;
 const HALVES = {
@@ -24,20 +25,8 @@ const HALVES = {
   ),
 };
 
-let database: TestDatabase;
-let api: ApiProcess;
-beforeAll(async () => {
-  database = await createDatabase();
-  await addTenants(database.db);
-  api = await ApiProcess.start({
-    DATABASE_URL: database.url,
-    MASTER_KEY: randomBytes(32).toString("base64"),
-  });
-});
-afterAll(async () => {
-  api.kill();
-  await database.drop();
-});
+const { api, stop } = await startAttackedApi();
+afterAll(stop);
 
 async function open(bytes: string): Promise<Socket> {
   const { hostname, port } = new URL(api.root);
@@ -64,3 +53,32 @@ test("clients that begin and stop there keep nobody waiting, and are let go in t
   await until("the server has closed all", areClosed, LET_GO_MS);
   expect(api.said).not.toContain("request.failed");
 });
+
+test.skipIf(process.platform !== "linux")(
+  "clients that ask for the longest answer again and again, and read none of it, cost no memory",
+  async () => {
+    const before = residentMb(api.pid);
+    const { hostname, port } = new URL(api.root);
+    const sockets = Array.from({ length: READERS }, () => {
+      const socket = connect(Number(port), hostname);
+      socket.on("error", () => {});
+      socket.pause();
+      socket.write(requestText("GET /openapi.json HTTP/1.1").repeat(ASKED));
+      return socket;
+    });
+    // The loop of the server comes round to each of them between these.
+    for (let i = 0; i < 200; i++) {
+      const { statuses } = await sendRaw(api.root, requestText("GET /healthz HTTP/1.1"), {
+        answers: 1,
+      });
+      expect(statuses).toEqual([200]);
+    }
+    // All of it would be a gigabyte.
+    expect(residentMb(api.pid) - before).toBeLessThan(100);
+    for (const socket of sockets) socket.destroy();
+  },
+);
+
+function residentMb(pid: number): number {
+  return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1024;
+}

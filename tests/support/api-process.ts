@@ -22,9 +22,14 @@ export class ApiProcess {
   readonly #child: ChildProcess;
   #said = "";
 
-  private constructor(port: number, env: Readonly<Record<string, string>>) {
+  private constructor(
+    port: number,
+    env: Readonly<Record<string, string>>,
+    prefix: readonly string[] = [],
+  ) {
     this.root = `http://127.0.0.1:${port}`;
-    this.#child = spawn(process.execPath, ["src/main.ts", "api"], {
+    const [program, ...args] = [...prefix, process.execPath, "src/main.ts", "api"];
+    this.#child = spawn(program, args, {
       cwd: ROOT,
       env: {
         PATH: process.env["PATH"] ?? "",
@@ -42,9 +47,12 @@ export class ApiProcess {
     this.#child.stderr?.on("data", take);
   }
 
-  /** Needs `DATABASE_URL` and `MASTER_KEY`; comes back once it is ready. */
-  static async start(env: Readonly<Record<string, string>>): Promise<ApiProcess> {
-    const api = new ApiProcess(await freePort(), env);
+  /** Needs `DATABASE_URL` and `MASTER_KEY`; comes back once it is ready. `prefix` is a command that runs another. */
+  static async start(
+    env: Readonly<Record<string, string>>,
+    prefix: readonly string[] = [],
+  ): Promise<ApiProcess> {
+    const api = new ApiProcess(await freePort(), env, prefix);
     await until("the API is ready", () => api.isReady(), READY_MS);
     return api;
   }

@@ -9,12 +9,22 @@ export class DispatcherProcess {
   #child: ChildProcess | undefined;
   log = "";
 
-  constructor(env: Record<string, string>) {
-    this.#env = { ...env, WEBHOOK_ALLOW_HTTP: "1", WEBHOOK_ALLOWED_NETWORKS: "127.0.0.0/8" };
+  readonly #prefix: readonly string[];
+
+  /** `prefix` is a command that runs another. */
+  constructor(env: Record<string, string>, prefix: readonly string[] = []) {
+    this.#env = { WEBHOOK_ALLOW_HTTP: "1", WEBHOOK_ALLOWED_NETWORKS: "127.0.0.0/8", ...env };
+    this.#prefix = prefix;
   }
 
   start(): void {
-    const child = spawn(process.execPath, ["dispatcher/main.ts", "dispatcher"], {
+    const [program, ...args] = [
+      ...this.#prefix,
+      process.execPath,
+      "dispatcher/main.ts",
+      "dispatcher",
+    ];
+    const child = spawn(program, args, {
       cwd: ROOT,
       env: { PATH: process.env["PATH"] ?? "", ...this.#env, PARENT_PID: String(process.pid) },
       stdio: ["ignore", "pipe", "pipe"],

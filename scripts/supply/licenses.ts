@@ -1,0 +1,45 @@
+// `bun run licenses`: each installed package with its licence; fails on one that is not on the lists below. Part of
+// `bun run check`.
+import { join } from "node:path";
+
+import spdxSatisfies from "spdx-satisfies";
+
+import { readPackages, type Package } from "./packages.ts";
+
+/** What may be part of an installation: nothing that asks more of who passes it on than to name it. */
+const SHIPPED = ["MIT", "MIT-0", "ISC", "0BSD", "BSD-2-Clause", "BSD-3-Clause"].concat(
+  "Apache-2.0",
+  "Unlicense",
+);
+/** What only looks at the product, or starts it on a developer's machine, is passed on by nobody. */
+const DEVELOPMENT = SHIPPED.concat("BlueOak-1.0.0", "CC0-1.0", "CC-BY-3.0", "MPL-2.0", "PSF-2.0");
+
+/** Why it may not be used, or undefined where it may. */
+export function licenceFault({ licence, isShipped }: Package): string | undefined {
+  if (licence === undefined) return undefined;
+  const allowed = isShipped ? SHIPPED : DEVELOPMENT;
+  const place = isShipped ? "what is installed" : "development";
+  try {
+    if (spdxSatisfies(licence, allowed)) return undefined;
+  } catch {
+    return `"${licence}" is no SPDX expression`;
+  }
+  return `${licence} is not allowed in ${place}`;
+}
+
+if (import.meta.main) {
+  const packages = readPackages(join(import.meta.dir, "../.."));
+  const installed = packages.filter(({ licence }) => licence !== undefined);
+  for (const { id, licence, isShipped } of installed)
+    console.log(`${isShipped ? "shipped    " : "development"}  ${licence}  ${id}`);
+  const faults = packages.flatMap((one) => {
+    const fault = licenceFault(one);
+    return fault === undefined ? [] : [`${one.id}: ${fault}.`];
+  });
+  for (const fault of faults) console.log(fault);
+  const elsewhere = packages.length - installed.length;
+  console.log(
+    `${installed.length} packages, ${faults.length} with a licence that is not allowed; ${elsewhere} for other platforms are not installed here.`,
+  );
+  process.exitCode = faults.length === 0 && installed.length > 0 ? 0 : 1;
+}

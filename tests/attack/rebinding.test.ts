@@ -1,0 +1,191 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { randomBytes } from "node:crypto";
+
+import { createSecretBox } from "../../src/lib/secret-box.ts";
+import { ApiProcess } from "../support/api-process.ts";
+import { PASSWORD } from "../support/api.ts";
+import { createTestSchedule } from "../support/dispatch.ts";
+import { DispatcherProcess } from "../support/dispatcher-process.ts";
+import {
+  resolverFault,
+  startNameServer,
+  type NameServer,
+  type Zone,
+} from "../support/name-server.ts";
+import { insertSubscription, insertTenant, record, reviewAction } from "../support/outbox.ts";
+import { createDatabase, type TestDatabase } from "../support/postgres.ts";
+import { startProxy, type TestProxy } from "../support/proxy.ts";
+import { startRawReceiver, type RawReceiver } from "../support/raw-receiver.ts";
+import { until } from "../support/receiver.ts";
+import { addTenants } from "../support/tenants.ts";
+
+/*
+ * Names whose owner answers as it suits them, asked for by the running processes from a real name server. 127.0.0.2 plays
+ * the public address; 127.0.0.1 is the inside of our network, where something listens on the same port, and hears nothing.
+ */
+
+const PUBLIC = "127.0.0.2";
+const INSIDE = "127.0.0.1";
+const to =
+  (...addresses: string[]) =>
+  () => ({ addresses });
+const as = (alias: string) => () => ({ alias });
+
+/** Names, and what the attempt to one is recorded as. */
+const NAMES: Readonly<Record<string, readonly [ends: string, zone: Zone[string]]>> = {
+  "public.test": ["delivered", to(PUBLIC)],
+  "alias.test": ["delivered", as("public.test")],
+  "inside.test": ["blocked_address", to(INSIDE)],
+  "behind.test": ["blocked_address", to(PUBLIC, INSIDE)],
+  "before.test": ["blocked_address", to(INSIDE, PUBLIC)],
+  "last-of-many.test": ["blocked_address", to(...Array.from({ length: 20 }, () => PUBLIC), INSIDE)],
+  "other-family.test": ["blocked_address", to(PUBLIC, "::1")],
+  "mapped.test": ["blocked_address", to("::ffff:127.0.0.1")],
+  "nowhere.test": ["blocked_address", to("0.0.0.0")],
+  "metadata.test": ["blocked_address", to("169.254.169.254")],
+  "chain.test": ["blocked_address", as("chain-2.test")],
+  "chain-2.test": ["blocked_address", as("inside.test")],
+  "loop.test": ["dns", as("loop.test")],
+  "unknown.test": ["dns", () => "unknown"],
+  "failure.test": ["dns", () => "failure"],
+  "silent.test": ["dns", () => "silence"],
+  "empty.test": ["dns", to()],
+  // Public when it is registered, and once more when the first attempt is made.
+  "rebinds.test": ["delivered", (nth) => ({ addresses: [nth <= 2 ? PUBLIC : INSIDE] })],
+};
+
+const fault = resolverFault();
+if (fault !== undefined) console.log(`Skipped, because ${fault}: the name server.`);
+
+const masterKey = randomBytes(32);
+const box = createSecretBox({ current: masterKey });
+let database: TestDatabase;
+let stores: Awaited<ReturnType<typeof createTestSchedule>>;
+let names: NameServer;
+let outside: RawReceiver;
+let inside: RawReceiver;
+let env: Record<string, string>;
+
+describe.skipIf(fault !== undefined)("a name", () => {
+  beforeAll(async () => {
+    database = await createDatabase();
+    await addTenants(database.db);
+    stores = await createTestSchedule();
+    names = await startNameServer(
+      Object.fromEntries(Object.entries(NAMES).map(([name, [, zone]]) => [name, zone])),
+    );
+    const redirect = (port: number) =>
+      `HTTP/1.1 307 Over there\r\nLocation: http://${INSIDE}:${port}/\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`;
+    const ok = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+    inside = await startRawReceiver(ok, { address: INSIDE });
+    outside = await startRawReceiver(
+      (socket, request) =>
+        void socket.end(request.includes("/redirect") ? redirect(outside.port) : ok),
+      { address: PUBLIC, port: inside.port },
+    );
+    env = {
+      DATABASE_URL: database.url,
+      REDIS_URL: process.env["TEST_REDIS_URL"] ?? "",
+      REDIS_PREFIX: stores.prefix,
+      MASTER_KEY: masterKey.toString("base64"),
+      WEBHOOK_ALLOW_HTTP: "1",
+      WEBHOOK_ALLOWED_NETWORKS: PUBLIC,
+      LOG_LEVEL: "warn",
+    };
+  });
+  afterAll(async () => {
+    names.stop();
+    outside.stop();
+    inside.stop();
+    stores.close();
+    await database.drop();
+  });
+
+  const urlOf = (name: string, path = "/") => `http://${name}:${outside.port}${path}`;
+
+  /** A subscription of a new partner to each URL, with one event; answers how each attempt is recorded. */
+  async function deliver(urls: readonly string[]): Promise<Record<string, string>> {
+    const { db } = database;
+    const ids = new Map<string, string>();
+    const actions = [];
+    for (const url of urls) {
+      const tenant = await insertTenant(db);
+      const one = await insertSubscription({ db, box }, { partnerId: tenant.partnerId, url });
+      ids.set(one.subscriptionId, url);
+      actions.push(reviewAction(tenant));
+    }
+    await stores.schedule.wake(await record(db, actions));
+    const attempts = () => db.sql<{ id: string; ending: string }[]>`
+      select distinct on (subscription_id) subscription_id as id, coalesce(error_code, outcome) as ending
+        from delivery_attempts where subscription_id = any(${[...ids.keys()]}) order by subscription_id, id`;
+    await until("all are tried", async () => (await attempts()).length === urls.length, 60_000);
+    const rows = await attempts();
+    return Object.fromEntries(rows.map(({ id, ending }) => [ids.get(id) ?? "", ending]));
+  }
+
+  test("is looked up when it is registered, and refused where it leads inside", async () => {
+    const api = await ApiProcess.start(env, names.prefix);
+    try {
+      const { body } = await api.login("owner@p1.test", PASSWORD);
+      const headers = {
+        Authorization: `Bearer ${String(body["token"])}`,
+        "Content-Type": "application/json",
+      };
+      const subscriptions = `${api.root}/api/v1/partner/webhooks`;
+      for (const [name, [ends]] of Object.entries(NAMES)) {
+        const one = { label: "x", webhook_url: urlOf(name), delivery_kind: "immediate" };
+        const made = await api.call("POST", subscriptions, { headers, body: JSON.stringify(one) });
+        expect([name, made.status]).toEqual([name, ends === "blocked_address" ? 422 : 201]);
+        expect([name, names.asked(name) > 0]).toEqual([name, true]);
+        if (made.status === 201)
+          await fetch(`${subscriptions}/${String(made.body["id"])}`, { method: "DELETE", headers });
+      }
+    } finally {
+      api.kill();
+    }
+    expect(inside.accepted + outside.accepted).toBe(0);
+  });
+
+  test("is looked up anew for each connection, and no answer leads inside", async () => {
+    const dispatcher = new DispatcherProcess(env, names.prefix);
+    dispatcher.start();
+    try {
+      const expected = Object.entries(NAMES).map(([name, [ends]]) => [urlOf(name), ends]);
+      expect(await deliver(expected.map(([url = ""]) => url))).toEqual(
+        Object.fromEntries(expected),
+      );
+      const [moved, redirects] = [urlOf("rebinds.test"), urlOf("public.test", "/redirect")];
+      expect(await deliver([moved, redirects])).toEqual({
+        [moved]: "blocked_address",
+        [redirects]: "http_status",
+      });
+    } finally {
+      await dispatcher.stop();
+    }
+    expect(inside.accepted).toBe(0);
+    expect(outside.requests.every((one) => !one.includes(INSIDE))).toBe(true);
+  });
+
+  test("is looked up by us even where a proxy connects, which hears of checked addresses alone", async () => {
+    const proxy: TestProxy = await startProxy();
+    const url = `http://${INSIDE}:${proxy.port}`;
+    const dispatcher = new DispatcherProcess({ ...env, WEBHOOK_PROXY_URL: url }, names.prefix);
+    dispatcher.start();
+    try {
+      const urls = [
+        ...Object.keys(NAMES).map((name) => urlOf(name)),
+        urlOf("public.test", "/redirect"),
+      ];
+      const endings = await deliver(urls);
+      for (const [name, [ends]] of Object.entries(NAMES))
+        if (name !== "rebinds.test") expect([name, endings[urlOf(name)]]).toEqual([name, ends]);
+      expect(endings[urlOf("rebinds.test")]).toBe("blocked_address");
+      expect(endings[urlOf("public.test", "/redirect")]).toBe("http_status");
+    } finally {
+      await dispatcher.stop();
+      proxy.stop();
+    }
+    expect(new Set(proxy.authorities)).toEqual(new Set([`${PUBLIC}:${outside.port}`]));
+    expect(inside.accepted).toBe(0);
+  });
+});

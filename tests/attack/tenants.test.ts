@@ -1,0 +1,204 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+
+import { ulid } from "ulid";
+
+import type { Answer } from "../support/api.ts";
+import { CALLER_KINDS, callerOf, type CallerKind } from "../support/callers.ts";
+import { startSignInWorld, type SignInWorld } from "../support/sign-in.ts";
+import type { TestUser } from "../support/tenants.ts";
+import { settleIn, type Belongings } from "../support/victims.ts";
+
+/*
+ * Every route of the description that takes an id, in its path, its query or its body, gets those of another tenant from
+ * every kind of caller. The answer is that of an id that never was or the bare denial, it tells nothing of the other
+ * tenant, and nothing has changed.
+ */
+
+const BASE = "/api/v1";
+/** These end the token that asks, or lead into a sign-in and know no tenant. */
+const APART = /^\/(logout|sso\/revoking-token|auth\/)/;
+type Role = "owner" | "admin" | "account owner" | "account user" | "location user";
+const FULL: readonly Role[] = ["owner", "account owner", "location user"];
+const CALLERS: readonly (readonly [Role, CallerKind])[] = [
+  ...FULL.flatMap((role) => CALLER_KINDS.map((kind) => [role, kind] as const)),
+  ["admin", "own"],
+  ["account user", "own"],
+];
+
+interface Operation {
+  readonly method: string;
+  /** Below the base. */
+  readonly path: string;
+  /** Parameters of the query that are ids. */
+  readonly query: readonly string[];
+  /** The example of the description. */
+  readonly body: Readonly<Record<string, unknown>> | undefined;
+}
+
+let world: SignInWorld;
+let mine: Belongings;
+let theirs: Belongings;
+let operations: readonly Operation[];
+beforeAll(async () => {
+  world = await startSignInWorld();
+  mine = await settleIn(world, 0);
+  theirs = await settleIn(world, 1);
+  const { body } = await world.api.call("GET", "/openapi.json", { root: true });
+  operations = operationsOf(body);
+});
+afterAll(() => world.stop());
+
+function operationsOf(description: unknown): Operation[] {
+  return Object.entries(Object(description).paths).flatMap(([path, item]) =>
+    Object.entries(Object(item)).flatMap(([method, operation]) => {
+      const { parameters = [], requestBody } = Object(operation);
+      const below = path.slice(BASE.length);
+      if (!path.startsWith(BASE) || APART.test(below)) return [];
+      const query = parameters.flatMap((one: { in?: string; name: string }) =>
+        one.in === "query" && theirs.has(one.name) ? [one.name] : [],
+      );
+      const body = requestBody?.content["application/json"]?.example;
+      return [{ method: method.toUpperCase(), path: below, query, body }];
+    }),
+  );
+}
+
+/** One that has the form of the other, and was never given to anybody. */
+const never = (id: string | number): string | number => {
+  if (typeof id === "number") return 2_000_000_000;
+  return id.includes("-") ? crypto.randomUUID() : ulid();
+};
+
+interface Attack {
+  readonly method: string;
+  readonly path: string;
+  readonly body?: unknown;
+}
+
+/** The operation with each of its ids in turn from `idOf`, all others the caller's own. */
+function attacksOn(operation: Operation, idOf: (name: string) => string | number): Attack[] {
+  const { method, path, query, body } = operation;
+  const [prefix] = /^\/[\w-]+\/[\w-]+\/\{\w+\}/.exec(path) ?? [];
+  const fill = (name: string, id: string | number) =>
+    path
+      .replace(prefix ?? "\0", (text) => text.replace("{id}", String(pick(prefix, name, id))))
+      .replace("{eventId}", String(pick("{eventId}", name, id)));
+  const own = fill("", "");
+  const places = [prefix, path.includes("{eventId}") ? "{eventId}" : undefined];
+  const inPath = places.flatMap((name) =>
+    name === undefined
+      ? []
+      : [{ method, path: fill(name, idOf(name)), ...(body !== undefined && { body }) }],
+  );
+  const inQuery = query.map((name) => ({ method, path: `${own}?${name}=${idOf(name)}` }));
+  const fields = Object.keys(body ?? {}).filter((name) => theirs.has(name));
+  const inBody = fields.map((name) => ({
+    method,
+    path: own,
+    body: { ...body, [name]: Array.isArray(body?.[name]) ? [idOf(name)] : idOf(name) },
+  }));
+  return [...inPath, ...inQuery, ...inBody];
+}
+
+const pick = (place: string | undefined, name: string, id: string | number) =>
+  place === name ? id : (mine.get(place ?? "") ?? "");
+
+/** Elsewhere than on webhooks a record of another tenant is this, with an audit row (contract 2.6). */
+const DENIED = '403 {"message":"This action is not allowed for your user.","code":"forbidden",}';
+
+/** What a caller learns from an answer: all of it but what is of this request alone. */
+const learned = ({ status, text }: Answer): string =>
+  `${status} ${text.replaceAll(/"request_id":"[^"]*"/g, "")}`;
+
+/** Of every table, all rows; but for what says that somebody asked. */
+async function snapshot(): Promise<string> {
+  const { sql } = world.database.db;
+  const tables = await sql<{ name: string }[]>`
+    select table_name as name from information_schema.tables
+     where table_schema = 'public' and table_type = 'BASE TABLE' and table_name not like 'audit_log%' order by 1`;
+  const rows = await Promise.all(
+    tables.map(({ name }) =>
+      sql.unsafe(
+        `select coalesce(string_agg(md5((to_jsonb(t) - 'last_used_at')::text), '' order by to_jsonb(t)::text), '') as all from "${name}" t`,
+      ),
+    ),
+  );
+  return JSON.stringify(rows);
+}
+
+function userOf(role: Role, nth: 0 | 1 = 0): TestUser {
+  const { owner, admin, accounts } = world.tenants.partners[nth];
+  const [account] = accounts;
+  const users: Record<Role, TestUser> = {
+    owner,
+    admin,
+    "account owner": account.owner,
+    "account user": account.user,
+    "location user": account.locationUser,
+  };
+  return users[role];
+}
+
+test("each path with an id is known to this test", () => {
+  const unknown = operations.filter(({ path }) =>
+    path
+      .replace(/^\/[\w-]+\/[\w-]+\/\{\w+\}/, (prefix) => (theirs.has(prefix) ? "" : prefix))
+      .replace("{eventId}", "")
+      .includes("{"),
+  );
+  // Its callers are providers, who sign what they send.
+  expect(unknown.map(({ path }) => path)).toEqual(["/providers/{provider}/events"]);
+  expect(operations.flatMap((one) => attacksOn(one, never)).length).toBeGreaterThan(60);
+});
+
+test("the other tenant itself reads by these ids", async () => {
+  const read = new Set<string>();
+  for (const role of ["owner", "account owner"] as const) {
+    const token = await world.api.login(userOf(role, 1).email);
+    for (const { method, path } of operations.filter((one) => one.path.includes("{"))) {
+      const filled = path
+        .replace(/^\/[\w-]+\/[\w-]+\/\{id\}/, (text) => text.replace("{id}", `${theirs.get(text)}`))
+        .replace("{eventId}", String(theirs.get("{eventId}")));
+      if (method !== "GET" || path.endsWith("/stream")) continue;
+      const { status } = await world.api.call(method, filled, { token });
+      if (status === 200) read.add(path);
+    }
+  }
+  expect([...read].toSorted()).toEqual([
+    "/account/reviews/{id}",
+    "/partner/oauth-clients/{id}",
+    "/partner/webhooks/{id}",
+    "/partner/webhooks/{id}/deliveries",
+    "/partner/webhooks/{id}/deliveries/{eventId}",
+    "/partner/webhooks/{id}/health",
+    "/partner/webhooks/{id}/stats",
+  ]);
+});
+
+test.each(CALLERS)(
+  "the %s of one tenant learns and changes nothing of another, as %s",
+  async (role, kind) => {
+    const caller = await callerOf(world, userOf(role), kind);
+    // Nobody acts as a partner.
+    if (caller === null) return;
+    const { token } = caller;
+    const before = await snapshot();
+    for (const operation of operations) {
+      const known = attacksOn(operation, (name) => theirs.get(name) ?? "");
+      const unknown = attacksOn(operation, (name) => never(theirs.get(name) ?? ""));
+      for (const [at, attack] of known.entries()) {
+        const { method, path, body } = unknown[at] ?? attack;
+        const answer = await world.api.call(attack.method, attack.path, {
+          token,
+          body: attack.body,
+        });
+        const other = await world.api.call(method, path, { token, body });
+        const allowed = path.startsWith("/partner/webhooks") ? [] : [DENIED];
+        expect([...allowed, learned(other)]).toContain(learned(answer));
+        expect([attack, answer.status < 300 && method !== "GET"]).toEqual([attack, false]);
+        expect([attack, /\bp2\b|-p2\b/.test(answer.text)]).toEqual([attack, false]);
+      }
+    }
+    expect(await snapshot()).toBe(before);
+  },
+);

@@ -1,0 +1,64 @@
+import { decodeJwt } from "jose";
+
+import { addProvider, connectStore, created, report, reviewIdOf } from "./factory.ts";
+import { addClient } from "./oauth.ts";
+import type { SignInWorld } from "./sign-in.ts";
+import { addSsoConnection } from "./tenants.ts";
+import { settle } from "./webhooks.ts";
+
+/** The ids of everything that a tenant has, by what is asked for: the first words of a path, or a field's name. */
+export type Belongings = ReadonlyMap<string, string | number>;
+
+/** A partner with one of everything that an id leads to, made as its own people make it. */
+export async function settleIn(world: SignInWorld, nth: 0 | 1): Promise<Belongings> {
+  const { database, api, tenants, grant } = world;
+  const { db } = database;
+  const { id: partnerId, owner, accounts } = tenants.partners[nth];
+  const [account] = accounts;
+  const word = `p${nth + 1}`;
+  const provider = await addProvider(db, api.deps.box, `site-of-${word}`);
+  const siteId = await connectStore(db, account, { provider });
+  const token = await api.login(owner.email);
+  const make = async (path: string, body: object) =>
+    (await api.call("POST", path, { token, body })).body;
+  const subscription = await make("/partner/webhooks", {
+    label: `Hook of ${word}`,
+    webhook_url: "http://127.0.0.1:9/",
+    delivery_kind: "immediate",
+  });
+  const client = await addClient(db, { companyId: partnerId, name: `Client of ${word}` });
+  await report(api, provider, [
+    created(siteId, `review-${word}`, { reviewer: `Guest of ${word}` }),
+  ]);
+  const [event] = await db.sql<{ id: string }[]>`
+    select event_id as id from outbox where subscription_id = ${String(subscription["id"])}`;
+  await settle(world, String(subscription["id"]), "failed");
+  const pat = await grant({ userId: owner.id, kind: "api_pat", name: `Token of ${word}` });
+  const sessions = await api.call("GET", "/account/sessions", { token });
+  const [session] = sessions.body["data"] as { id: string }[];
+  const domains = [`sso-${word}.test`];
+  return new Map<string, string | number>([
+    ["/account/personal-access-tokens/{id}", String(decodeJwt(pat).jti)],
+    ["/account/sessions/{id}", session?.id ?? ""],
+    ["/account/reviews/{id}", await reviewIdOf(db, `review-${word}`)],
+    ["/partner/webhooks/{id}", String(subscription["id"])],
+    ["{eventId}", event?.id ?? ""],
+    ["/partner/oauth-clients/{id}", client.clientId],
+    ["/sso/clients/{id}", client.clientId],
+    ["/admin/sso-connections/{id}", await addSsoConnection(db, { companyId: account.id, domains })],
+    ["/admin/partners/{id}", partnerId],
+    ["/admin/accounts/{id}", account.id],
+    ["/admin/companies/{id}", account.id],
+    ["/admin/users/{id}", account.user.id],
+    ["/admin/providers/{id}", provider.id],
+    ["partner_id", partnerId],
+    ["account_id", account.id],
+    ["company_id", account.id],
+    ["store_id", account.storeIds[0] ?? 0],
+    ["store_ids", account.storeIds[0] ?? 0],
+    ["user_id", account.user.id],
+    ["assigned_user_id", account.user.id],
+    ["actor_id", account.user.id],
+    ["provider_id", provider.id],
+  ]);
+}

