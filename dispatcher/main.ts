@@ -1,6 +1,7 @@
 import { connect, ping } from "../db/client.ts";
 import { isPoolerFound } from "../db/errors.ts";
 import { LIMITS } from "../db/limits.ts";
+import { PoolWatches } from "../db/pool-watch.ts";
 import { schemaFault } from "../db/schema-state.ts";
 import { serverTime } from "../db/server-time.ts";
 import { writable } from "../db/writable.ts";
@@ -32,6 +33,7 @@ import { createLeases } from "./shards/leases.ts";
 import { MAIL_RETRY_DELAYS_MS } from "./mail/decide.ts";
 import { createMailStore } from "./mail/store.ts";
 import { createMailTransport } from "./mail/transport.ts";
+import { readFigures } from "./upkeep/figures-queries.ts";
 import { keepHouse } from "./upkeep/maintenance.ts";
 import { DispatcherMetrics } from "./metrics.ts";
 import { createStore } from "./store/store.ts";
@@ -57,38 +59,46 @@ if (descriptors < WANTED_DESCRIPTORS)
   });
 const stop = stopSignal(config.parentPid);
 
+const watches = new PoolWatches(config.slowStatementMs, (slow) => log.warn("statement.slow", slow));
+
 // Apart, so that a lease is renewed while everything else waits.
 const db = connect(config.databaseUrl, {
   max: config.connections.dispatcher,
   name: "reviewrelay-dispatcher",
+  watches,
   limits: LIMITS.dispatch,
 });
 const leasesDb = connect(config.databaseUrl, {
   max: 1,
   name: "reviewrelay-leases",
+  watches,
   limits: LIMITS.leases,
 });
 // Renewals wait for nothing else, not for the rest of what leases are about either.
 const renewalsDb = connect(config.databaseUrl, {
   max: 1,
   name: "reviewrelay-renewals",
+  watches,
   limits: LIMITS.leases,
 });
 const upkeepDb = connect(config.databaseUrl, {
   max: 1,
   name: "reviewrelay-upkeep",
+  watches,
   limits: LIMITS.upkeep,
   idleS: IDLE_S,
 });
 const indexDb = connect(config.databaseUrl, {
   max: 1,
   name: "reviewrelay-indexing",
+  watches,
   limits: LIMITS.indexing,
   idleS: IDLE_S,
 });
 const readinessDb = connect(config.databaseUrl, {
   max: 1,
   name: "reviewrelay-ready",
+  watches,
   limits: LIMITS.readiness,
   idleS: IDLE_S,
 });
@@ -122,7 +132,12 @@ const stores = {
   redis: () => probeRedis(redis, config.redisPrefix),
 };
 const clockSkewMs = () => clock.skewMs;
-const metrics = createProcessMetrics({ clock, stores, clockSkewMs });
+const metrics = createProcessMetrics({
+  clock,
+  stores,
+  clockSkewMs,
+  pools: watches.pools,
+});
 const measured = new DispatcherMetrics(metrics, clock);
 const dispatcher = new Dispatcher({
   clock,
@@ -142,6 +157,7 @@ const dispatcher = new Dispatcher({
 });
 
 measured.watch(dispatcher);
+measured.figures(() => readFigures(readinessDb));
 if (config.metricsPort !== undefined) {
   const at = { host: config.metricsHost, port: config.metricsPort };
   const isDraining = () => stop.aborted;

@@ -1,6 +1,7 @@
 import { connect, ping } from "../db/client.ts";
 import { isPoolerFound } from "../db/errors.ts";
 import { LIMITS } from "../db/limits.ts";
+import { PoolWatches } from "../db/pool-watch.ts";
 import { schemaFault } from "../db/schema-state.ts";
 import { serverTime } from "../db/server-time.ts";
 import { writable } from "../db/writable.ts";
@@ -42,21 +43,26 @@ const stop = stopSignal(config.parentPid, config.drainDelayMs);
 /** Aborts once nobody should be sending requests any more. */
 const closing = new AbortController();
 
+const watches = new PoolWatches(config.slowStatementMs, (slow) => log.warn("statement.slow", slow));
+
 // Apart, so that what waits in one keeps nobody waiting in another.
 const db = connect(config.databaseUrl, {
   max: config.connections.api,
   name: "reviewrelay-api",
+  watches,
   limits: LIMITS.requests,
 });
 const intakeDb = connect(config.databaseUrl, {
   max: config.connections.intake,
   name: "reviewrelay-intake",
+  watches,
   limits: LIMITS.intake,
   isPipelined: true,
 });
 const readinessDb = connect(config.databaseUrl, {
   max: 1,
   name: "reviewrelay-ready",
+  watches,
   limits: LIMITS.readiness,
   idleS: IDLE_S,
 });
@@ -94,7 +100,12 @@ const limiter = config.rateLimits
   : undefined;
 const clockSkewMs = () => clock.skewMs;
 const isDraining = () => stop.aborted;
-const metrics = createProcessMetrics({ clock, stores, clockSkewMs });
+const metrics = createProcessMetrics({
+  clock,
+  stores,
+  clockSkewMs,
+  pools: watches.pools,
+});
 const app = createApp({
   config,
   db,

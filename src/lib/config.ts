@@ -51,6 +51,10 @@ export interface Config {
   readonly logLevel: LogLevel;
   /** Whether each answered request is a line of the log. */
   readonly accessLog: boolean;
+  /** A statement that takes so long is told in the log by its name; 0 for none. */
+  readonly slowStatementMs: number;
+  /** Where traces go (OTLP over HTTP), and the share of events that are traced. Nothing is traced without it. */
+  readonly traces: { readonly url: string; readonly share: number } | undefined;
   /** Set by the supervisor: without that parent the process stops. */
   readonly parentPid: number | undefined;
 }
@@ -122,6 +126,8 @@ export function readConfig(env: Env = process.env): Config {
     masterKey: read.key("MASTER_KEY") ?? new Uint8Array(),
     masterKeyPrevious: read.optional("MASTER_KEY_PREVIOUS", () => read.key("MASTER_KEY_PREVIOUS")),
     accessLog: read.choice("ACCESS_LOG", "on", ["on", "off"]) === "on",
+    slowStatementMs: read.integer("SLOW_STATEMENT_MS", 1_000, [0, 60_000]),
+    traces: tracesOf(read),
     logLevel: read.choice("LOG_LEVEL", "info", LOG_LEVELS),
     parentPid: read.optional("PARENT_PID", () => read.integer("PARENT_PID", 1, [1, 2 ** 31])),
   };
@@ -164,6 +170,15 @@ function rateLimitOf(read: SettingsReader): Config["rateLimit"] {
       burst: read.integer("RATE_LIMIT_SIGN_IN_BURST", 300, [1, 1_000_000]),
     },
   };
+}
+
+/** The names and their meaning are those of OpenTelemetry's specification. */
+function tracesOf(read: SettingsReader): Config["traces"] {
+  const share = read.fraction("OTEL_TRACES_SAMPLER_ARG", 1);
+  const base = read.optional("OTEL_EXPORTER_OTLP_ENDPOINT", () =>
+    read.url("OTEL_EXPORTER_OTLP_ENDPOINT", ["http:", "https:"]),
+  );
+  return base === undefined ? undefined : { url: `${base.replace(/\/+$/, "")}/v1/traces`, share };
 }
 
 /** `postgres://user@one:5432,two:5432/name` names several hosts, of which a URL has one. */
