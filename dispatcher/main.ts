@@ -36,6 +36,8 @@ import { createMailTransport } from "./mail/transport.ts";
 import { readFigures } from "./upkeep/figures-queries.ts";
 import { keepHouse } from "./upkeep/maintenance.ts";
 import { DispatcherMetrics } from "./metrics.ts";
+import { openSpans } from "../src/lib/telemetry/spans.ts";
+import { DispatchTraces } from "./traces.ts";
 import { createStore } from "./store/store.ts";
 import { createUlids } from "./store/ulids.ts";
 
@@ -139,13 +141,17 @@ const metrics = createProcessMetrics({
   pools: watches.pools,
 });
 const measured = new DispatcherMetrics(metrics, clock);
+const spans = config.traces && (await openSpans(config.traces, "dispatcher", clock));
+const traces = spans && new DispatchTraces(spans, clock);
+const store = createStore({ db, clock, box, log, config });
+const deliver = createDeliver({ clock, client });
 const dispatcher = new Dispatcher({
   clock,
   log,
   schedule: createSchedule(redis, config.redisPrefix, log),
   leases: createLeases(leasesDb, renewalsDb),
-  store: measured.store(createStore({ db, clock, box, log, config })),
-  deliver: measured.deliver(createDeliver({ clock, client })),
+  store: measured.store(traces?.store(store) ?? store),
+  deliver: measured.deliver(traces?.deliver(deliver) ?? deliver),
   retryDelaysMs: config.retryDelaysMs,
   mail: {
     store: measured.mailStore(createMailStore({ db, box })),
@@ -174,6 +180,7 @@ const { retentionDays } = config;
 void keepHouse({ db: upkeepDb, indexDb, clock, log, mayKeep, retentionDays }, stop);
 log.info("dispatcher.started", { pid: process.pid });
 await dispatcher.run(stop);
+await spans?.close();
 client.close();
 transport?.close();
 redis.disconnect();

@@ -27,7 +27,9 @@ import { PostgresClock } from "./lib/postgres-clock.ts";
 import { readinessOf } from "./lib/readiness.ts";
 import { openRedis } from "./lib/redis.ts";
 import { createSecretBox } from "./lib/secret-box.ts";
+import { openSpans } from "./lib/telemetry/spans.ts";
 import { masterKeyOrExit } from "./outbox/master-key.ts";
+import { RequestTraces } from "./outbox/request-traces.ts";
 import { createIntake } from "./outbox/intake.ts";
 import { createSchedule, probeRedis, refuseCluster } from "./outbox/schedule.ts";
 import { keepStats } from "./webhooks/actions/stats.ts";
@@ -106,16 +108,20 @@ const metrics = createProcessMetrics({
   clockSkewMs,
   pools: watches.pools,
 });
+const spans = config.traces && (await openSpans(config.traces, "api", clock));
+const traces = spans && new RequestTraces(spans, clock);
+const schedule = createSchedule(redis, config.redisPrefix, log);
 const app = createApp({
   config,
   db,
-  intake,
+  intake: traces?.intake(intake) ?? intake,
+  traces,
   clock,
   log,
   box,
   keys,
   passwords,
-  schedule: createSchedule(redis, config.redisPrefix, log),
+  schedule: traces?.waker(schedule) ?? schedule,
   stores,
   limiter,
   clockSkewMs,
@@ -143,6 +149,7 @@ async function drain(): Promise<void> {
   closing.abort();
   await Promise.race([app.server?.stop(), clock.sleep(DRAIN_MS)]);
   await app.stop(true);
+  await spans?.close();
   redis.disconnect();
   await Promise.all([db.close(), intakeDb.close(), readinessDb.close()]);
   log.info("api.stopped");
