@@ -21,8 +21,8 @@ export interface Receiver {
   stop(): void;
 }
 
-/** `answer` says what a request is answered, from how many came before. */
-export function startReceiver(answer: (nth: number) => number = () => 200): Receiver {
+/** `answer` says what a request is answered, from how many came before; `afterMs` how long that takes. */
+export function startReceiver(answer: (nth: number) => number = () => 200, afterMs = 0): Receiver {
   const arrivals: Arrival[] = [];
   const server = Bun.serve({
     hostname: "127.0.0.1",
@@ -36,7 +36,9 @@ export function startReceiver(answer: (nth: number) => number = () => 200): Rece
         attempt: Number(request.headers.get("x-svc-attempt")),
         atMs: performance.now(),
       });
-      return new Response(null, { status: answer(arrivals.length) });
+      const status = answer(arrivals.length);
+      if (afterMs > 0) await Bun.sleep(afterMs);
+      return new Response(null, { status });
     },
   });
   return {

@@ -32,6 +32,9 @@ export interface Config {
   readonly otpCooldownS: number;
   readonly deliveryTimeoutMs: number;
   readonly retentionDays: number;
+  /** Of the audit log, and of sign-ins from which nothing stems any more; 0 for ever. */
+  readonly auditRetentionDays: number;
+  readonly signInRetentionDays: number;
   readonly rateLimits: boolean;
   /** Requests per minute, and how many may come at once. */
   readonly rateLimit: Readonly<
@@ -113,6 +116,8 @@ export function readConfig(env: Env = process.env): Config {
     otpCooldownS: read.integer("OTP_COOLDOWN_S", 60, [0, 3_600]),
     deliveryTimeoutMs: read.integer("DELIVERY_TIMEOUT_MS", 15_000, [50, 60_000]),
     retentionDays: read.integer("RETENTION_DAYS", 30, [1, 3_650]),
+    auditRetentionDays: read.integer("AUDIT_RETENTION_DAYS", 0, [0, 36_500]),
+    signInRetentionDays: read.integer("SIGN_IN_RETENTION_DAYS", 0, [0, 36_500]),
     rateLimits: read.choice("RATE_LIMITS", "on", ["on", "off"]) === "on",
     rateLimit: rateLimitOf(read),
     trustedProxies: read.networks("TRUSTED_PROXIES"),
