@@ -21,8 +21,8 @@ import { freePort } from "./chaos/addresses.ts";
 import { Client } from "./chaos/client.ts";
 import { addTenants } from "./chaos/tenants.ts";
 import { startStores } from "./demo/stores/keep.ts";
-import { report, reviewEvent, startReceiver } from "./operate/load.ts";
-import { ROOT, startProcess } from "./operate/product.ts";
+import { report, reviewEvent, startReceiver } from "./proof/load.ts";
+import { ROOT, startProcess } from "./proof/product.ts";
 
 const WATCHED_MS = 15_000;
 const INTERVAL = "5s";

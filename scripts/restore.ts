@@ -17,8 +17,8 @@ import { freePort } from "./chaos/addresses.ts";
 import { Client } from "./chaos/client.ts";
 import { addTenants, type Tenants } from "./chaos/tenants.ts";
 import { startStores } from "./demo/stores/keep.ts";
-import { report, reviewEvent, startReceiver } from "./operate/load.ts";
-import { ROOT, startProcess } from "./operate/product.ts";
+import { report, reviewEvent, startReceiver } from "./proof/load.ts";
+import { ROOT, startProcess } from "./proof/product.ts";
 
 const { values } = parseArgs({
   options: {

@@ -14,9 +14,9 @@ import { freePort } from "./chaos/addresses.ts";
 import { Client } from "./chaos/client.ts";
 import { addTenants, type Partner, type Tenants } from "./chaos/tenants.ts";
 import { startStores } from "./demo/stores/keep.ts";
-import { type Receiver, report, reviewEvent, startReceiver } from "./operate/load.ts";
-import { ROOT, type Role, type Running, startProcess } from "./operate/product.ts";
-import { startReverseProxy } from "./operate/reverse-proxy.ts";
+import { type Receiver, report, reviewEvent, startReceiver } from "./proof/load.ts";
+import { ROOT, type Role, type Running, startProcess } from "./proof/product.ts";
+import { startReverseProxy } from "./proof/reverse-proxy.ts";
 
 const { values } = parseArgs({
   options: {

@@ -1,6 +1,6 @@
 // Holds alert rules, dashboard, runbook and log to each other and to the product.
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { PoolWatches } from "../../db/pool-watch.ts";
@@ -120,6 +120,34 @@ describe("the alert rules", () => {
     // And the other way around: whatever is told is shown.
     expect([...types.keys()].filter((name) => !families.includes(name))).toEqual([]);
   });
+});
+
+test("the runbook's queries run as they stand", async () => {
+  const queries = [...runbook.matchAll(/^```sql\n([\s\S]*?)^```$/gm)].map(([, text = ""]) => text);
+  expect(queries.length).toBeGreaterThan(1);
+  for (const query of queries) await database.db.sql.unsafe(query);
+});
+
+test("the pages of operations lead nowhere that is not there", () => {
+  const folder = "docs/operations";
+  const broken = [...new Bun.Glob("*.md").scanSync(join(ROOT, folder))].flatMap((page) =>
+    [...read(join(folder, page)).matchAll(/\]\(([^)#\s]*)(?:#([\w-]+))?\)/g)].flatMap(
+      ([link, path = "", anchor]) => {
+        if (path.startsWith("http")) return [];
+        const target = path === "" ? join(ROOT, folder, page) : join(ROOT, folder, path);
+        if (!existsSync(target)) return [`${page}: ${link}`];
+        const anchors = [...readFileSync(target, "utf8").matchAll(/^#+ (.*)$/gm)].map(
+          ([, title = ""]) =>
+            title
+              .toLowerCase()
+              .replace(/[^\w -]/g, "")
+              .replaceAll(" ", "-"),
+        );
+        return anchor === undefined || anchors.includes(anchor) ? [] : [`${page}: ${link}`];
+      },
+    ),
+  );
+  expect(broken).toEqual([]);
 });
 
 test("the runbook explains every event of the log", () => {
