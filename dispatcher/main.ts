@@ -36,7 +36,7 @@ import { createMailTransport } from "./mail/transport.ts";
 import { readFigures } from "./upkeep/figures-queries.ts";
 import { keepHouse } from "./upkeep/maintenance.ts";
 import { DispatcherMetrics } from "./metrics.ts";
-import { openSpans } from "../src/lib/telemetry/spans.ts";
+import { openSpans } from "../src/lib/spans.ts";
 import { DispatchTraces } from "./traces.ts";
 import { createStore } from "./store/store.ts";
 import { createUlids } from "./store/ulids.ts";

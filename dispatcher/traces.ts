@@ -1,5 +1,5 @@
 import type { Clock } from "../src/lib/clock.ts";
-import type { Spans } from "../src/lib/telemetry/spans.ts";
+import type { Spans } from "../src/lib/spans.ts";
 import type { Deliver } from "./delivery/deliver.ts";
 import type { DispatchStore } from "./store/store.ts";
 

@@ -133,16 +133,16 @@ async function work(databaseUrl: string, key: Uint8Array, port: number): Promise
     body: { label: "One", delivery_kind: "immediate", webhook_url: receiver.url },
     want: 201,
   });
-  let isOver = false;
+  const over = new AbortController();
   const working = (async () => {
-    for (let n = 0; !isOver; n++) {
+    for (let n = 0; !over.signal.aborted; n++) {
       await report(client, tenants, reviewEvent(`r${n}`, site));
       await client.call("POST", "/login", { body: { email: "x@y.example", password: "wrong" } });
       await Bun.sleep(50);
     }
   })();
   stops.push(async () => {
-    isOver = true;
+    over.abort();
     await working;
   });
 }

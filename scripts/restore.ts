@@ -162,35 +162,40 @@ async function sendFor(client: Client, tenants: Tenants, ms: number) {
   return accepted;
 }
 
-async function play(): Promise<boolean> {
-  const run = await openPage();
-  const port = Number(run.port);
+async function beginPostgres(run: Awaited<ReturnType<typeof openPage>>): Promise<void> {
   await run.shell(
     `"${values.bin}/initdb" -D "${run.data}" -U postgres -A trust >/dev/null
-     echo "port = ${port}
+     echo "port = ${run.port}
      listen_addresses = '127.0.0.1'
      unix_socket_directories = ''" >> "${run.data}/postgresql.conf"
      "${values.bin}/pg_ctl" -D "${run.data}" -w -l "${run.data}.log" start`,
   );
-  stops.push(() => run.shell(`"${values.bin}/pg_ctl" -D "${run.data}" -w -m immediate stop || true`));
+  stops.push(() =>
+    run.shell(`"${values.bin}/pg_ctl" -D "${run.data}" -w -m immediate stop || true`),
+  );
+}
+
+/** Answers what stops them. */
+async function startBoth(port: number, env: Readonly<Record<string, string>>) {
+  const at = { tree: ROOT, folder, env };
+  const api = await startProcess({ ...at, role: "api", port });
+  const dispatcher = await startProcess({ ...at, role: "dispatcher", port: await freePort() });
+  return () => Promise.all([api.stop(), dispatcher.stop()]);
+}
+
+async function play(): Promise<boolean> {
+  const run = await openPage();
+  await beginPostgres(run);
   await run.blocks("archive");
-  const databaseUrl = `postgres://postgres@127.0.0.1:${port}/postgres`;
+  const databaseUrl = `postgres://postgres@127.0.0.1:${run.port}/postgres`;
   await migrate(databaseUrl);
   const stores = await startStores({ folder, logFile: join(folder, "redis.log"), redis: true });
   stops.push(() => stores.stop());
   const key = randomBytes(32);
   const apiPort = await freePort();
-  const env = {
-    DATABASE_URL: databaseUrl,
-    REDIS_URL: stores.redisUrl ?? "",
-    MASTER_KEY: key.toString("base64"),
-  };
-  const start = async () => {
-    const at = { tree: ROOT, folder, env };
-    const api = await startProcess({ ...at, role: "api", port: apiPort });
-    const dispatcher = await startProcess({ ...at, role: "dispatcher", port: await freePort() });
-    return () => Promise.all([api.stop(), dispatcher.stop()]);
-  };
+  const MASTER_KEY = key.toString("base64");
+  const env = { DATABASE_URL: databaseUrl, REDIS_URL: stores.redisUrl ?? "", MASTER_KEY };
+  const start = () => startBoth(apiPort, env);
   let stop = await start();
   stops.push(() => stop());
   const client = new Client([`http://127.0.0.1:${apiPort}`]);
@@ -209,7 +214,10 @@ async function play(): Promise<boolean> {
   const before = receiver.arrivals.length;
   const beganMs = performance.now();
   console.log(
-    (await run.blocks("restore", { UNTIL: moment.toISOString().replace("Z", "+00") })).trim().split("\n").at(-1),
+    (await run.blocks("restore", { UNTIL: moment.toISOString().replace("Z", "+00") }))
+      .trim()
+      .split("\n")
+      .at(-1),
   );
   const restoredMs = performance.now() - beganMs;
   stop = await start();

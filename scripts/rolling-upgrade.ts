@@ -27,6 +27,7 @@ const { values } = parseArgs({
 const phaseMs = Number(values.seconds) * 1_000;
 const PARTNERS = 2;
 const CLIENTS = 4;
+const UNHURRIED = { DRAIN_DELAY_MS: "1500", RETRY_DELAYS_MS: "300,600,900" };
 /** Every so many-th request of a receiver fails, so that retries are under way all the time. */
 const FAILS_EACH = 25;
 
@@ -63,12 +64,11 @@ function checkOut(): string {
   return tree;
 }
 
-async function roll(): Promise<boolean> {
-  const before = checkOut();
-  const commits = [before, ROOT].map((tree) =>
-    insist(["git", "log", "-1", "--format=%h %s"], tree),
-  );
-  console.log(`from ${commits[0]}\nto   ${commits[1]}`);
+function migrate(tree: string, databaseUrl: string): string {
+  return insist([process.execPath, "scripts/migrate.ts"], tree, { DATABASE_URL: databaseUrl });
+}
+
+async function beginStores() {
   const stores = await startStores({
     folder,
     temporary: true,
@@ -78,22 +78,27 @@ async function roll(): Promise<boolean> {
   });
   stops.push(() => stores.stop());
   const { databaseUrl = "", redisUrl = "" } = stores;
+  return { databaseUrl, redisUrl };
+}
+
+async function roll(): Promise<boolean> {
+  const before = checkOut();
+  for (const tree of [before, ROOT])
+    console.log(insist(["git", "log", "-1", "--format=%h %s"], tree));
+  const { databaseUrl, redisUrl } = await beginStores();
   const key = randomBytes(32);
-  const migrate = (tree: string) =>
-    insist([process.execPath, "scripts/migrate.ts"], tree, { DATABASE_URL: databaseUrl });
-  migrate(before);
+  migrate(before, databaseUrl);
   const db = connect(databaseUrl, { max: 2, name: "rolling" });
   stops.push(() => db.close());
 
   const proxy = startReverseProxy();
   stops.push(() => proxy.stop());
   const env = {
+    ...UNHURRIED,
     DATABASE_URL: databaseUrl,
     REDIS_URL: redisUrl,
     MASTER_KEY: key.toString("base64"),
     SERVER_ROOT: proxy.root,
-    DRAIN_DELAY_MS: "1500",
-    RETRY_DELAYS_MS: "300,600,900",
   };
   const fleet: Running[] = [];
   const begin = async (tree: string, role: Role) => {
@@ -118,18 +123,17 @@ async function roll(): Promise<boolean> {
     counted[name] = load.take();
   };
   const replace = (tree: string, from: readonly Running[]) => async () => {
-    const statuses: (number | null)[] = [];
     for (const old of from) {
       await begin(tree, old.role);
       await Bun.sleep(500);
-      statuses.push(await old.stop());
+      const status = await old.stop();
+      if (status !== 0) console.log(`${old.role} ended with ${status}`);
       proxy.upstreams.delete(old.port);
       fleet.splice(fleet.indexOf(old), 1);
     }
-    if (statuses.some((status) => status !== 0)) console.log(`Ends: ${statuses.join()}`);
   };
   await phase("old", async () => {});
-  await phase("migrated", async () => console.log(migrate(ROOT)));
+  await phase("migrated", async () => console.log(migrate(ROOT, databaseUrl)));
   await phase("old → new", () => replace(ROOT, [...fleet])());
   await phase("new → old", () => replace(before, [...fleet])());
   await phase("old → new again", () => replace(ROOT, [...fleet])());
@@ -157,10 +161,10 @@ async function startLoad(root: string, tenants: Tenants, setting: Client): Promi
   );
   const client = new Client([root]);
   const accepted: string[] = [];
-  let isOver = false;
+  const over = new AbortController();
   const sending = Array.from({ length: CLIENTS }, async (_, c) => {
     const partner = tenants.partners[c % PARTNERS];
-    for (let n = 0; !isOver; n++) {
+    for (let n = 0; !over.signal.aborted; n++) {
       const event = reviewEvent(`c${c}-${n}`, partner?.sites[0] ?? 0);
       // As a provider does: again, with the same id, until it is answered.
       while ((await report(client, tenants, event)) !== "200") await Bun.sleep(50);
@@ -170,7 +174,7 @@ async function startLoad(root: string, tenants: Tenants, setting: Client): Promi
   });
   const reading = tenants.partners.map((partner: Partner) =>
     (async () => {
-      while (!isOver) {
+      while (!over.signal.aborted) {
         await client.call("GET", "/partner/webhooks", { token: partner.token });
         await Bun.sleep(50);
       }
@@ -185,7 +189,7 @@ async function startLoad(root: string, tenants: Tenants, setting: Client): Promi
       return counts;
     },
     async stop() {
-      isOver = true;
+      over.abort();
       await Promise.all([...sending, ...reading]);
     },
   };

@@ -27,7 +27,7 @@ import { PostgresClock } from "./lib/postgres-clock.ts";
 import { readinessOf } from "./lib/readiness.ts";
 import { openRedis } from "./lib/redis.ts";
 import { createSecretBox } from "./lib/secret-box.ts";
-import { openSpans } from "./lib/telemetry/spans.ts";
+import { openSpans } from "./lib/spans.ts";
 import { masterKeyOrExit } from "./outbox/master-key.ts";
 import { RequestTraces } from "./outbox/request-traces.ts";
 import { createIntake } from "./outbox/intake.ts";

@@ -5,6 +5,7 @@ import { ulidFloor } from "../../db/partitions.ts";
 import { authenticationEvents } from "../../db/schema/tokens.ts";
 import { serverTime } from "../../db/server-time.ts";
 import { nullable, statement, value } from "../../db/statement.ts";
+import { addMs } from "../../src/lib/clock.ts";
 
 /** Rows that one statement looks at, and one pass of each kind. */
 export const RECORDS_AT_ONCE = 1_000;
@@ -62,7 +63,7 @@ const signIns = statement({
  */
 export async function removeOldSignIns(db: Db, days: number): Promise<number> {
   const now = await serverTime(db);
-  const before = ulidFloor(new Date(now.getTime() - days * DAY_MS));
+  const before = ulidFloor(addMs(now, -days * DAY_MS));
   let removed = 0;
   for (let after = ""; removed < RECORDS_AT_MOST;) {
     const [chunk] = await db.run(signIns, { after, before, limit: RECORDS_AT_ONCE });

@@ -1,7 +1,7 @@
-import packageFile from "../../package.json";
 import type { Clock } from "./clock.ts";
 import { Metrics } from "./metrics.ts";
 import { showReadiness, type Readiness } from "./readiness.ts";
+import { VERSION } from "./version.ts";
 
 /** No parser of URLs throws here at what somebody writes into `Host`. */
 const PATH = /^(?:https?:\/\/[^/?#]*)?(\/[^?#]*)/;
@@ -58,9 +58,8 @@ export function createProcessMetrics(deps: {
 }
 
 function showProcess(metrics: Metrics, clock: Clock): void {
-  const { version } = packageFile;
   metrics.read("gauge", { name: "reviewrelay_build_info", help: "1, and the version." }, () => [
-    [{ version, bun: Bun.version }, 1],
+    [{ version: VERSION, bun: Bun.version }, 1],
   ]);
   const startedS = clock.now().getTime() / 1_000;
   metrics.read(

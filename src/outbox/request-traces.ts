@@ -3,7 +3,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import type { Tx } from "../../db/client.ts";
 import type { Session } from "../../db/session.ts";
 import type { Clock } from "../lib/clock.ts";
-import type { Spans } from "../lib/telemetry/spans.ts";
+import type { Spans } from "../lib/spans.ts";
 import type { Intake } from "./intake.ts";
 import { APPEND } from "./queries.ts";
 import type { Waker } from "./schedule.ts";

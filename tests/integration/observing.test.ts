@@ -42,13 +42,8 @@ interface Dashboard {
   readonly panels: readonly { readonly targets?: readonly { readonly expr: string }[] }[];
 }
 
-/** The files are held to whatever is looked up in them. */
-function yaml<T>(path: string): T {
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-  return Bun.YAML.parse(read(path)) as T;
-}
-
-const rules = yaml<Rules>("deploy/prometheus/rules.yaml").groups.flatMap((group) => group.rules);
+const { groups }: Rules = Object(Bun.YAML.parse(read("deploy/prometheus/rules.yaml")));
+const rules = groups.flatMap((group) => group.rules);
 const runbook = read("docs/operations/runbook.md");
 
 let database: TestDatabase;
@@ -93,9 +88,8 @@ describe("the alert rules", () => {
   });
 
   test("are each tried where they fire and where they do not, and have an entry in the runbook", () => {
-    const cases = yaml<Cases>("deploy/prometheus/rules.test.yaml").tests.flatMap(
-      (one) => one.alert_rule_test,
-    );
+    const { tests }: Cases = Object(Bun.YAML.parse(read("deploy/prometheus/rules.test.yaml")));
+    const cases = tests.flatMap((one) => one.alert_rule_test);
     for (const { alert, annotations } of rules) {
       const own = cases.filter(({ alertname }) => alertname === alert);
       expect([alert, own.map(({ exp_alerts: fired }) => fired.length)]).toEqual([alert, [1, 0]]);

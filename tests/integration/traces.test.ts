@@ -1,7 +1,7 @@
 // One trace from the provider's request to the record of the delivery, over two processes, as a collector gets it.
 import { afterEach, beforeEach, expect, test } from "bun:test";
 
-import { traceIdsOf } from "../../src/lib/telemetry/trace-ids.ts";
+import { traceIdsOf } from "../../src/lib/trace-ids.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";
 import { ApiProcess } from "../support/api-process.ts";
 import { DispatcherProcess } from "../support/dispatcher-process.ts";
@@ -39,7 +39,7 @@ function startCollector(): Collector {
     port: 0,
     async fetch(request) {
       expect(new URL(request.url).pathname).toBe("/v1/traces");
-      // oxlint-disable-next-line typescript/no-explicit-any, typescript/no-unsafe-type-assertion
+      // oxlint-disable-next-line typescript/no-explicit-any
       const body = (await request.json()) as any;
       for (const { resource, scopeSpans } of body.resourceSpans) {
         const named = resource.attributes.find(

@@ -1,8 +1,8 @@
 import type { Attributes, Link } from "@opentelemetry/api";
 
-import packageFile from "../../../package.json";
-import type { Clock } from "../clock.ts";
+import type { Clock } from "./clock.ts";
 import { readTraceparent, traceIdsOf } from "./trace-ids.ts";
+import { VERSION } from "./version.ts";
 
 /** Something that was done for an event, once it is over. Instants are of the monotonic clock of the process. */
 export interface Span {
@@ -47,7 +47,7 @@ export async function openSpans(
   const provider = new sdk.TracerProvider({
     resource: resourceFromAttributes({
       "service.name": `reviewrelay-${role}`,
-      "service.version": packageFile.version,
+      "service.version": VERSION,
       "process.pid": process.pid,
     }),
     sampler: new sdk.TraceIdRatioBasedSampler(share),
@@ -62,10 +62,6 @@ export async function openSpans(
     root: api.SpanKind.SERVER,
     client: api.SpanKind.CLIENT,
     internal: api.SpanKind.INTERNAL,
-  };
-  const linksOf = (caller: string | null | undefined): Link[] => {
-    const context = readTraceparent(caller ?? null);
-    return context === undefined ? [] : [{ context }];
   };
   return {
     add({ eventId, name, kind, startMs, endMs, attributes = {}, failed = false, caller }) {
@@ -92,4 +88,9 @@ export async function openSpans(
       await Promise.race([provider.shutdown().catch(() => {}), clock.sleep(CLOSE_MS)]);
     },
   };
+}
+
+function linksOf(caller: string | null | undefined): Link[] {
+  const context = readTraceparent(caller ?? null);
+  return context === undefined ? [] : [{ context }];
 }
