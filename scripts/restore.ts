@@ -212,14 +212,14 @@ async function play(): Promise<boolean> {
   await untilDelivered(databaseUrl);
   await stop();
   const before = receiver.arrivals.length;
-  const beganMs = performance.now();
+  const began = performance.now();
   console.log(
     (await run.blocks("restore", { UNTIL: moment.toISOString().replace("Z", "+00") }))
       .trim()
       .split("\n")
       .at(-1),
   );
-  const restoredMs = performance.now() - beganMs;
+  const restoredMs = Math.round(performance.now() - began);
   stop = await start();
   await untilDelivered(databaseUrl);
   const again = receiver.arrivals.slice(before);
@@ -232,16 +232,13 @@ async function play(): Promise<boolean> {
     "of these lost": accepted.filter(({ name }) => !recorded.has(name)).length,
     "accepted after it": later.length,
     "of these gone": later.filter(({ name }) => !recorded.has(name)).length,
-    "restored in ms": Math.round(restoredMs),
+    "restored in ms": restoredMs,
     "delivered again, under the same id": again.filter(({ id }) => known.has(id)).length,
     "delivered for the first time": again.filter(({ id }) => !known.has(id)).length,
     "sent again by the provider, and accepted": answers.filter((told) => told === "200").length,
   };
   console.table(facts);
   const after = await recordedNames(databaseUrl);
-  return (
-    facts["of these lost"] === 0 &&
-    facts["of these gone"] === later.length &&
-    later.every(({ name }) => after.has(name))
-  );
+  const isKept = facts["of these lost"] === 0 && facts["of these gone"] === later.length;
+  return isKept && later.every(({ name }) => after.has(name));
 }
