@@ -6,7 +6,7 @@ import { ulid } from "ulid";
 import { PROVIDER, type Tenants } from "../chaos/tenants.ts";
 import type { Client } from "../chaos/client.ts";
 
-export interface Arrival {
+interface Arrival {
   /** The event id of the delivery. */
   readonly id: string;
   /** The number of its review: what a client sent, in its order. */

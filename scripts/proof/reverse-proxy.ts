@@ -1,5 +1,5 @@
 /** A proxy as stands before the APIs: takes turns among those that say they are ready, asks them often, tries nothing twice. */
-export interface ReverseProxy {
+interface ReverseProxy {
   readonly root: string;
   readonly upstreams: Set<number>;
   stop(): void;

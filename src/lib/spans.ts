@@ -5,7 +5,7 @@ import { readTraceparent, traceIdsOf } from "./trace-ids.ts";
 import { VERSION } from "./version.ts";
 
 /** Something that was done for an event, once it is over. Instants are of the monotonic clock of the process. */
-export interface Span {
+interface Span {
   readonly eventId: string;
   readonly name: string;
   /** root: the request that brought the event; client: a request of ours. */

@@ -4,7 +4,7 @@ const ULID = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 const TRACE_DIGITS = 32;
 const SPAN_DIGITS = 16;
 
-export interface TraceIds {
+interface TraceIds {
   readonly traceId: string;
   /** Of the span of the request that brought the event: the parent of all others. */
   readonly rootId: string;
