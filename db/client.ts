@@ -3,6 +3,7 @@ import postgres from "postgres";
 
 import { isDeadlock } from "./errors.ts";
 import { beginSettings, startSettings, type Limits } from "./limits.ts";
+import type { PoolWatches } from "./pool-watch.ts";
 import { sessionOver, type OnRows, type Raw, type Session, type Transaction } from "./session.ts";
 import { statement } from "./statement.ts";
 
@@ -47,6 +48,8 @@ interface ConnectOptions {
   readonly settings?: Readonly<Record<string, string>>;
   /** Of a pool that runs transactions only: their statements are sent without waiting for the one before. */
   readonly isPipelined?: boolean;
+  /** Where the process tells what its pools do. */
+  readonly watches?: PoolWatches;
   /** Sees the answer of each declared statement before its caller does. */
   readonly onRows?: OnRows;
   /** Sees each statement before it is sent. */
@@ -90,7 +93,9 @@ function isPooled(url: string): boolean {
 }
 
 export function connect(url: string, options: ConnectOptions): RawDb {
-  const { onRows, onStatement, idleS } = options;
+  const { onRows, onStatement, idleS, watches } = options;
+  const watch = watches?.open(options.name, options.max);
+  const over = { ...(onRows && { onRows }), watch };
   const client = postgres(url, {
     ...limitsOf(url, options),
     max: options.max,
@@ -106,14 +111,22 @@ export function connect(url: string, options: ConnectOptions): RawDb {
       jsonb: jsonAsText(3802),
     },
   });
-  return Object.assign(sessionOver(client, onRows), {
+  return Object.assign(sessionOver(client, over), {
     async transaction<T>(work: (tx: RawTx) => Promise<T>) {
       const run = (sql: Transaction) =>
-        work(Object.assign(sessionOver(sql, onRows), { inTransaction: true as const }));
-      // The box keeps the driver from awaiting the items of a list.
-      const { result } = await withoutDeadlock(() =>
-        client.begin(async (sql) => ({ result: await run(sql) })),
-      );
+        work(Object.assign(sessionOver(sql, over), { inTransaction: true as const }));
+      const { result } = await withoutDeadlock(async () => {
+        const connected = watch?.wait();
+        try {
+          return await client.begin(async (sql) => {
+            connected?.();
+            // The box keeps the driver from awaiting the items of a list.
+            return { result: await run(sql) };
+          });
+        } finally {
+          connected?.();
+        }
+      });
       return result;
     },
     close: () => client.end({ timeout: 5 }),

@@ -3,6 +3,7 @@ import { PgDialect, type PgPreparedQuery, type PreparedQueryConfig } from "drizz
 import { PostgresJsDatabase, PostgresJsSession } from "drizzle-orm/postgres-js";
 import type postgres from "postgres";
 
+import type { PoolWatch } from "./pool-watch.ts";
 import type { BuiltQuery } from "./prepared.ts";
 import {
   runStatement,
@@ -57,15 +58,25 @@ const MAX_PREPARED_PARAMETERS = 64;
 type NoRelations = Record<string, never>;
 type Answer<R> = { execute: R; all: unknown; values: unknown };
 
+/** What a log has of a statement of the builder. */
+const TEXT_SHOWN = 120;
+
 /** Has the server prepare what the builder makes: once per connection, by its text, as the driver does with `sql`. */
 class PreparingSession extends PostgresJsSession<postgres.Sql, NoRelations, NoRelations> {
+  watch: PoolWatch | undefined;
+
   override prepareQuery<T extends PreparedQueryConfig>(
     ...[query, fields, name, ...rest]: BuiltQuery
   ): PgPreparedQuery<T> {
     const byText = query.params.length > MAX_PREPARED_PARAMETERS ? undefined : "";
     const prepared = super.prepareQuery<T>(query, fields, name ?? byText, ...rest);
     const execute = prepared.execute.bind(prepared);
-    prepared.execute = (given) => execute(given).catch(throwCause);
+    const { watch } = this;
+    const text = () => query.sql.slice(0, TEXT_SHOWN);
+    prepared.execute =
+      watch === undefined
+        ? (given) => execute(given).catch(throwCause)
+        : (given) => watch.time(text, () => execute(given)).catch(throwCause);
     return prepared;
   }
 }
@@ -77,13 +88,17 @@ function throwCause(error: unknown): never {
 
 export function sessionOver(
   sql: postgres.Sql<DriverTypes> | Transaction,
-  onRows?: OnRows,
+  { onRows, watch }: { readonly onRows?: OnRows; readonly watch?: PoolWatch | undefined } = {},
 ): Session & Raw {
   // Drizzle's types ask for a pool; it only calls `unsafe`, which a transaction of the driver has as well.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   const client = sql as postgres.Sql;
   const session = new PreparingSession(client, dialect, undefined);
-  const plain: Session["run"] = (declared, given) => runStatement(sql, declared, given);
+  session.watch = watch;
+  const plain: Session["run"] =
+    watch === undefined
+      ? (declared, given) => runStatement(sql, declared, given)
+      : (declared, given) => watch.time(declared.name, () => runStatement(sql, declared, given));
   const seen: Session["run"] = async (declared, given) => {
     const rows = await plain(declared, given);
     onRows?.(declared, rows);

@@ -2,6 +2,7 @@ import { connect, ping } from "../db/client.ts";
 import { driverFault } from "../db/driver.ts";
 import { isPoolerFound } from "../db/errors.ts";
 import { LIMITS } from "../db/limits.ts";
+import { PoolWatches } from "../db/pool-watch.ts";
 import { schemaFault } from "../db/schema-state.ts";
 import { serverTime } from "../db/server-time.ts";
 import { writable } from "../db/writable.ts";
@@ -33,8 +34,11 @@ import { createLeases } from "./shards/leases.ts";
 import { MAIL_RETRY_DELAYS_MS } from "./mail/decide.ts";
 import { createMailStore } from "./mail/store.ts";
 import { createMailTransport } from "./mail/transport.ts";
+import { readFigures } from "./upkeep/figures-queries.ts";
 import { keepHouse } from "./upkeep/maintenance.ts";
 import { DispatcherMetrics } from "./metrics.ts";
+import { openSpans } from "../src/lib/spans.ts";
+import { DispatchTraces } from "./traces.ts";
 import { createStore } from "./store/store.ts";
 import { createUlids } from "./store/ulids.ts";
 
@@ -59,38 +63,46 @@ if (descriptors < WANTED_DESCRIPTORS)
   });
 const stop = stopSignal(config.parentPid);
 
+const watches = new PoolWatches(config.slowStatementMs, (slow) => log.warn("statement.slow", slow));
+
 // Apart, so that a lease is renewed while everything else waits.
 const db = connect(config.databaseUrl, {
   max: config.connections.dispatcher,
   name: "reviewrelay-dispatcher",
+  watches,
   limits: LIMITS.dispatch,
 });
 const leasesDb = connect(config.databaseUrl, {
   max: 1,
   name: "reviewrelay-leases",
+  watches,
   limits: LIMITS.leases,
 });
 // Renewals wait for nothing else, not for the rest of what leases are about either.
 const renewalsDb = connect(config.databaseUrl, {
   max: 1,
   name: "reviewrelay-renewals",
+  watches,
   limits: LIMITS.leases,
 });
 const upkeepDb = connect(config.databaseUrl, {
   max: 1,
   name: "reviewrelay-upkeep",
+  watches,
   limits: LIMITS.upkeep,
   idleS: IDLE_S,
 });
 const indexDb = connect(config.databaseUrl, {
   max: 1,
   name: "reviewrelay-indexing",
+  watches,
   limits: LIMITS.indexing,
   idleS: IDLE_S,
 });
 const readinessDb = connect(config.databaseUrl, {
   max: 1,
   name: "reviewrelay-ready",
+  watches,
   limits: LIMITS.readiness,
   idleS: IDLE_S,
 });
@@ -124,15 +136,24 @@ const stores = {
   redis: () => probeRedis(redis, config.redisPrefix),
 };
 const clockSkewMs = () => clock.skewMs;
-const metrics = createProcessMetrics({ clock, stores, clockSkewMs });
+const metrics = createProcessMetrics({
+  clock,
+  stores,
+  clockSkewMs,
+  pools: watches.pools,
+});
 const measured = new DispatcherMetrics(metrics, clock);
+const spans = config.traces && (await openSpans(config.traces, "dispatcher", clock));
+const traces = spans && new DispatchTraces(spans, clock);
+const store = createStore({ db, clock, box, log, config });
+const deliver = createDeliver({ clock, client });
 const dispatcher = new Dispatcher({
   clock,
   log,
   schedule: createSchedule(redis, config.redisPrefix, log),
   leases: createLeases(leasesDb, renewalsDb),
-  store: measured.store(createStore({ db, clock, box, log, config })),
-  deliver: measured.deliver(createDeliver({ clock, client })),
+  store: measured.store(traces?.store(store) ?? store),
+  deliver: measured.deliver(traces?.deliver(deliver) ?? deliver),
   retryDelaysMs: config.retryDelaysMs,
   mail: {
     store: measured.mailStore(createMailStore({ db, box })),
@@ -144,6 +165,7 @@ const dispatcher = new Dispatcher({
 });
 
 measured.watch(dispatcher);
+measured.figures(() => readFigures(readinessDb));
 if (config.metricsPort !== undefined) {
   const at = { host: config.metricsHost, port: config.metricsPort };
   const isDraining = () => stop.aborted;
@@ -156,10 +178,10 @@ void collectWhenIdle({ clock, memory: processMemory, isIdle }, stop);
 const isCrowded = () => dispatcher.workload.waiting > budget.limits.actors;
 void collectWhenCrowded({ clock, memory: processMemory, isCrowded }, stop);
 const mayKeep = () => clock.agrees;
-const { retentionDays } = config;
-void keepHouse({ db: upkeepDb, indexDb, clock, log, mayKeep, retentionDays }, stop);
+void keepHouse({ ...config, db: upkeepDb, indexDb, clock, log, mayKeep }, stop);
 log.info("dispatcher.started", { pid: process.pid });
 await dispatcher.run(stop);
+await spans?.close();
 client.close();
 transport?.close();
 redis.disconnect();

@@ -5,7 +5,9 @@ import type { Deliver } from "./delivery/deliver.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import type { MailStore } from "./mail/store.ts";
 import type { DispatchStore } from "./store/store.ts";
+import { FIGURES_AT_MOST, type Figures } from "./upkeep/figures-queries.ts";
 
+const FIGURES_KEPT_MS = 1_000;
 const GROUP_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
 
 /** Counts at the edges of the dispatcher: each method wraps one of them in a measured one that takes its place. */
@@ -52,6 +54,10 @@ export class DispatcherMetrics {
       { name: "reviewrelay_commit_attempts", help: "Attempts per commit." },
       GROUP_BUCKETS,
     )();
+    const disabled = this.#metrics.counter({
+      name: "reviewrelay_subscriptions_disabled_total",
+      help: "Subscriptions that were disabled after 20 permanent failures in a row.",
+    })();
     return {
       ...store,
       commit: async (dispatcherId, records, repeated) => {
@@ -59,6 +65,7 @@ export class DispatcherMetrics {
         try {
           const result = await store.commit(dispatcherId, records, repeated);
           sizes.observe(records.length);
+          disabled.value += result.disabled.length;
           if (!result.fenced)
             for (const { decision } of records) attemptsOf(decision.kind).value += 1;
           return result;
@@ -113,5 +120,45 @@ export class DispatcherMetrics {
       "How long the oldest due entry had waited at the last sweep.",
       () => dispatcher.workload.lagMs / 1_000,
     );
+  }
+
+  /** What the whole database holds: every dispatcher tells the same. Left out while Postgres does not answer. */
+  figures(read: () => Promise<Figures>): void {
+    let last: { readonly asked: Promise<Figures | undefined>; readonly atMs: number } | undefined;
+    // All families of one scrape are of one reading.
+    const figures = () => {
+      const atMs = this.#clock.monotonicMs();
+      if (last === undefined || atMs - last.atMs > FIGURES_KEPT_MS)
+        last = { asked: read().catch(() => undefined), atMs };
+      return last.asked;
+    };
+    const show = (name: string, help: string, of: (figures: Figures) => [string, number][]) =>
+      this.#metrics.read("gauge", { name: `reviewrelay_${name}`, help }, async () => {
+        const known = await figures();
+        if (known === undefined) return [];
+        return of(known).map(([state, value]) => [state === "" ? {} : { state }, value] as const);
+      });
+    const bound = `counted up to ${FIGURES_AT_MOST}`;
+    show(
+      "backlog_entries",
+      `Entries of the outbox by state, ${bound}: pending, waiting for a retry, held by a disabled subscription.`,
+      ({ backlog }) => backlog.map(({ state, entries }) => [state, entries]),
+    );
+    show(
+      "backlog_age_seconds",
+      "How long ago the oldest of the counted entries was recorded, by state.",
+      ({ backlog }) => backlog.map(({ state, ageS }) => [state, ageS]),
+    );
+    show("mails_queued", `Mails that wait for an SMTP server, ${bound}.`, (one) => [
+      ["", one.mails],
+    ]);
+    show(
+      "mail_overdue_seconds",
+      "For how long the first of the mails could have been sent; 0 if none could.",
+      (one) => [["", one.mailOverdueS]],
+    );
+    show("upkeep_age_seconds", "How long ago a pass of upkeep began.", (one) => [
+      ["", one.upkeepAgeS],
+    ]);
   }
 }

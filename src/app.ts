@@ -38,13 +38,14 @@ const GET_HAS_EFFECT = new Set([...SIGN_OUT_PATHS, ...SSO_LEGS, AUTHORIZE_RETURN
 
 /** The whole process as one Elysia instance: what every request meets, the API, documents and pages. */
 export function createApp(deps: AppDeps) {
-  const { clock, config, countRequest = () => {}, limiter, log } = deps;
+  const { clock, config, countRequest = () => {}, limiter, log, traces } = deps;
   const { serverRoot, trustedProxies } = config;
   const count = answerCounter(clock, countRequest);
   const tell = config.accessLog ? accessLog(clock, log) : () => {};
   const answered: Answered = (...answer) => {
     count(...answer);
     tell(...answer);
+    traces?.answered(...answer);
   };
   const { isDraining = () => false } = deps;
   const app = new Elysia({ normalize: false })
@@ -69,6 +70,7 @@ export function createApp(deps: AppDeps) {
     .use(health(() => readinessOf(deps)))
     .use(servedFiles(docPages()))
     .use(dashboardSite());
+  if (traces !== undefined) app.onRequest(({ request }) => traces.begin(request));
   app.use(apiDescription(app, serverRoot));
   trustAnswers(app);
   refuseOtherMethods(app, GET_HAS_EFFECT);

@@ -2,6 +2,7 @@ import { connect, ping } from "../db/client.ts";
 import { driverFault } from "../db/driver.ts";
 import { isPoolerFound } from "../db/errors.ts";
 import { LIMITS } from "../db/limits.ts";
+import { PoolWatches } from "../db/pool-watch.ts";
 import { schemaFault } from "../db/schema-state.ts";
 import { serverTime } from "../db/server-time.ts";
 import { writable } from "../db/writable.ts";
@@ -27,7 +28,9 @@ import { PostgresClock } from "./lib/postgres-clock.ts";
 import { readinessOf } from "./lib/readiness.ts";
 import { openRedis } from "./lib/redis.ts";
 import { createSecretBox } from "./lib/secret-box.ts";
+import { openSpans } from "./lib/spans.ts";
 import { masterKeyOrExit } from "./outbox/master-key.ts";
+import { RequestTraces } from "./outbox/request-traces.ts";
 import { createIntake } from "./outbox/intake.ts";
 import { createSchedule, probeRedis, refuseCluster } from "./outbox/schedule.ts";
 import { keepStats } from "./webhooks/actions/stats.ts";
@@ -44,21 +47,26 @@ const stop = stopSignal(config.parentPid, config.drainDelayMs);
 /** Aborts once nobody should be sending requests any more. */
 const closing = new AbortController();
 
+const watches = new PoolWatches(config.slowStatementMs, (slow) => log.warn("statement.slow", slow));
+
 // Apart, so that what waits in one keeps nobody waiting in another.
 const db = connect(config.databaseUrl, {
   max: config.connections.api,
   name: "reviewrelay-api",
+  watches,
   limits: LIMITS.requests,
 });
 const intakeDb = connect(config.databaseUrl, {
   max: config.connections.intake,
   name: "reviewrelay-intake",
+  watches,
   limits: LIMITS.intake,
   isPipelined: true,
 });
 const readinessDb = connect(config.databaseUrl, {
   max: 1,
   name: "reviewrelay-ready",
+  watches,
   limits: LIMITS.readiness,
   idleS: IDLE_S,
 });
@@ -96,17 +104,26 @@ const limiter = config.rateLimits
   : undefined;
 const clockSkewMs = () => clock.skewMs;
 const isDraining = () => stop.aborted;
-const metrics = createProcessMetrics({ clock, stores, clockSkewMs });
+const metrics = createProcessMetrics({
+  clock,
+  stores,
+  clockSkewMs,
+  pools: watches.pools,
+});
+const spans = config.traces && (await openSpans(config.traces, "api", clock));
+const traces = spans && new RequestTraces(spans, clock);
+const schedule = createSchedule(redis, config.redisPrefix, log);
 const app = createApp({
   config,
   db,
-  intake,
+  intake: traces?.intake(intake) ?? intake,
+  traces,
   clock,
   log,
   box,
   keys,
   passwords,
-  schedule: createSchedule(redis, config.redisPrefix, log),
+  schedule: traces?.waker(schedule) ?? schedule,
   stores,
   limiter,
   clockSkewMs,
@@ -134,6 +151,7 @@ async function drain(): Promise<void> {
   closing.abort();
   await Promise.race([app.server?.stop(), clock.sleep(DRAIN_MS)]);
   await app.stop(true);
+  await spans?.close();
   redis.disconnect();
   await Promise.all([db.close(), intakeDb.close(), readinessDb.close()]);
   log.info("api.stopped");

@@ -114,6 +114,9 @@ export const authorizationCodes = pgTable(
     index("authorization_codes_user").on(t.userId),
     index("authorization_codes_client").on(t.clientId),
     index("authorization_codes_expiry").on(t.expiresAt),
+    index("authorization_codes_family")
+      .on(t.familyId)
+      .where(sql`family_id is not null`),
     check("authorization_codes_redemption", sql`(state = 'redeemed') = (redeemed_at is not null)`),
     check("authorization_codes_family", sql`(state = 'redeemed') = (family_id is not null)`),
   ],

@@ -7,6 +7,7 @@ import type { Clock } from "../../src/lib/clock.ts";
 import { errorFields, type Log } from "../../src/lib/log.ts";
 import { purgeMails } from "../mail/queries.ts";
 import { expireHeldBatchEntries, expireHeldEntries, takePass } from "./queries.ts";
+import { removeOldAudit, removeOldSignIns } from "./records-queries.ts";
 
 /** How often a process looks whether a pass is due: one an hour is, of all processes together. */
 const LOOK_MS = 600_000;
@@ -18,6 +19,9 @@ interface MaintenanceDeps {
   readonly db: RawDb;
   readonly log: Log;
   readonly retentionDays: number;
+  /** 0 or absent: for ever. */
+  readonly auditRetentionDays?: number;
+  readonly signInRetentionDays?: number;
 }
 
 interface HouseDeps extends MaintenanceDeps {
@@ -86,11 +90,18 @@ export async function remove(deps: MaintenanceDeps): Promise<void> {
     const removed = await removeStrays(db, retentionDays);
     if (removed > 0) log.warn("strays.removed", { rows: removed });
   });
-  const chunked = { expireHeldEntries, expireHeldBatchEntries, purgeMails };
-  for (const [name, removeOld] of Object.entries(chunked))
-    await step(deps, name, async () => {
-      const removed = await removeOld(db, retentionDays);
-      if (removed > 0) log.info("house.kept", { step: name, rows: removed });
+  const { auditRetentionDays = 0, signInRetentionDays = 0 } = deps;
+  const chunked = [
+    { removeOld: expireHeldEntries, days: retentionDays },
+    { removeOld: expireHeldBatchEntries, days: retentionDays },
+    { removeOld: purgeMails, days: retentionDays },
+    { removeOld: removeOldAudit, days: auditRetentionDays },
+    { removeOld: removeOldSignIns, days: signInRetentionDays },
+  ];
+  for (const { removeOld, days } of chunked.filter((one) => one.days > 0))
+    await step(deps, removeOld.name, async () => {
+      const removed = await removeOld(db, days);
+      if (removed > 0) log.info("house.kept", { step: removeOld.name, rows: removed });
     });
 }
 

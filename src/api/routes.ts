@@ -21,6 +21,7 @@ import type { Log } from "../lib/log.ts";
 import type { Passwords } from "../lib/password.ts";
 import type { SecretBox } from "../lib/secret-box.ts";
 import type { Intake } from "../outbox/intake.ts";
+import type { RequestTraces } from "../outbox/request-traces.ts";
 import type { Waker } from "../outbox/schedule.ts";
 
 /** All that the API is made of. Each domain takes the part of it that it needs. */
@@ -36,6 +37,8 @@ export interface ApiDeps {
   readonly passwords: Passwords;
   /** Absent where nobody counts. */
   readonly countSignIn?: CountSignIn;
+  /** Absent where nothing is traced. */
+  readonly traces?: RequestTraces | undefined;
   /** Aborts when the process begins to stop: open streams end then. */
   readonly stopping?: AbortSignal;
 }

@@ -32,6 +32,9 @@ export interface Config {
   readonly otpCooldownS: number;
   readonly deliveryTimeoutMs: number;
   readonly retentionDays: number;
+  /** Of the audit log, and of sign-ins from which nothing stems any more; 0 for ever. */
+  readonly auditRetentionDays: number;
+  readonly signInRetentionDays: number;
   readonly rateLimits: boolean;
   /** Requests per minute, and how many may come at once. */
   readonly rateLimit: Readonly<
@@ -51,6 +54,10 @@ export interface Config {
   readonly logLevel: LogLevel;
   /** Whether each answered request is a line of the log. */
   readonly accessLog: boolean;
+  /** A statement that takes so long is told in the log by its name; 0 for none. */
+  readonly slowStatementMs: number;
+  /** Where traces go (OTLP over HTTP), and the share of events that are traced. Nothing is traced without it. */
+  readonly traces: { readonly url: string; readonly share: number } | undefined;
   /** Set by the supervisor: without that parent the process stops. */
   readonly parentPid: number | undefined;
 }
@@ -109,6 +116,8 @@ export function readConfig(env: Env = process.env): Config {
     otpCooldownS: read.integer("OTP_COOLDOWN_S", 60, [0, 3_600]),
     deliveryTimeoutMs: read.integer("DELIVERY_TIMEOUT_MS", 15_000, [50, 60_000]),
     retentionDays: read.integer("RETENTION_DAYS", 30, [1, 3_650]),
+    auditRetentionDays: read.integer("AUDIT_RETENTION_DAYS", 0, [0, 36_500]),
+    signInRetentionDays: read.integer("SIGN_IN_RETENTION_DAYS", 0, [0, 36_500]),
     rateLimits: read.choice("RATE_LIMITS", "on", ["on", "off"]) === "on",
     rateLimit: rateLimitOf(read),
     trustedProxies: read.networks("TRUSTED_PROXIES"),
@@ -122,6 +131,8 @@ export function readConfig(env: Env = process.env): Config {
     masterKey: read.key("MASTER_KEY") ?? new Uint8Array(),
     masterKeyPrevious: read.optional("MASTER_KEY_PREVIOUS", () => read.key("MASTER_KEY_PREVIOUS")),
     accessLog: read.choice("ACCESS_LOG", "on", ["on", "off"]) === "on",
+    slowStatementMs: read.integer("SLOW_STATEMENT_MS", 1_000, [0, 60_000]),
+    traces: tracesOf(read),
     logLevel: read.choice("LOG_LEVEL", "info", LOG_LEVELS),
     parentPid: read.optional("PARENT_PID", () => read.integer("PARENT_PID", 1, [1, 2 ** 31])),
   };
@@ -164,6 +175,15 @@ function rateLimitOf(read: SettingsReader): Config["rateLimit"] {
       burst: read.integer("RATE_LIMIT_SIGN_IN_BURST", 300, [1, 1_000_000]),
     },
   };
+}
+
+/** The names and their meaning are those of OpenTelemetry's specification. */
+function tracesOf(read: SettingsReader): Config["traces"] {
+  const share = read.fraction("OTEL_TRACES_SAMPLER_ARG", 1);
+  const base = read.optional("OTEL_EXPORTER_OTLP_ENDPOINT", () =>
+    read.url("OTEL_EXPORTER_OTLP_ENDPOINT", ["http:", "https:"]),
+  );
+  return base === undefined ? undefined : { url: `${base.replace(/\/+$/, "")}/v1/traces`, share };
 }
 
 /** `postgres://user@one:5432,two:5432/name` names several hosts, of which a URL has one. */

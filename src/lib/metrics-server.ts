@@ -1,10 +1,21 @@
 import type { Clock } from "./clock.ts";
 import { Metrics } from "./metrics.ts";
 import { showReadiness, type Readiness } from "./readiness.ts";
+import { VERSION } from "./version.ts";
 
 /** No parser of URLs throws here at what somebody writes into `Host`. */
 const PATH = /^(?:https?:\/\/[^/?#]*)?(\/[^?#]*)/;
 const PING_TIMEOUT_MS = 1_000;
+
+/** What is told of a pool of connections (`PoolWatch`). */
+interface PoolFigures {
+  readonly pool: string;
+  readonly size: number;
+  readonly waiting: number;
+  readonly waited: number;
+  readonly waitedMs: number;
+  readonly slow: number;
+}
 
 /** The metrics of every process: whether it reaches its stores, and what it takes up. */
 export function createProcessMetrics(deps: {
@@ -13,9 +24,12 @@ export function createProcessMetrics(deps: {
   readonly stores: Readonly<Record<string, () => Promise<unknown>>>;
   /** What this machine's clock is ahead of Postgres'; absent where nobody compares them. */
   readonly clockSkewMs?: () => number;
+  readonly pools?: readonly PoolFigures[];
 }): Metrics {
-  const { clock, stores, clockSkewMs } = deps;
+  const { clock, stores, clockSkewMs, pools = [] } = deps;
   const metrics = new Metrics();
+  showProcess(metrics, clock);
+  showPools(metrics, pools);
   metrics.read(
     "gauge",
     { name: "reviewrelay_store_up", help: "Whether the store answers, 1 or 0." },
@@ -40,6 +54,19 @@ export function createProcessMetrics(deps: {
       },
       () => [[{}, clockSkewMs() / 1_000]],
     );
+  return metrics;
+}
+
+function showProcess(metrics: Metrics, clock: Clock): void {
+  metrics.read("gauge", { name: "reviewrelay_build_info", help: "1, and the version." }, () => [
+    [{ version: VERSION, bun: Bun.version }, 1],
+  ]);
+  const startedS = clock.now().getTime() / 1_000;
+  metrics.read(
+    "gauge",
+    { name: "process_start_time_seconds", help: "When the process began, in seconds since 1970." },
+    () => [[{}, startedS]],
+  );
   metrics.read(
     "gauge",
     { name: "process_resident_memory_bytes", help: "Resident memory size in bytes." },
@@ -53,7 +80,42 @@ export function createProcessMetrics(deps: {
       return [[{}, (user + system) / 1e6]];
     },
   );
-  return metrics;
+}
+
+function showPools(metrics: Metrics, pools: readonly PoolFigures[]): void {
+  const show = (
+    type: "gauge" | "counter",
+    [name, help]: readonly [string, string],
+    read: (pool: PoolFigures) => number,
+  ) =>
+    metrics.read(type, { name: `reviewrelay_${name}`, help }, () =>
+      pools.map((one) => [{ pool: one.pool.replace(/^reviewrelay-/, "") }, read(one)] as const),
+    );
+  show(
+    "gauge",
+    ["pool_connections", "Connections to Postgres that a pool may have."],
+    (one) => one.size,
+  );
+  show(
+    "gauge",
+    ["pool_waiting", "Transactions that wait for a connection of the pool."],
+    (one) => one.waiting,
+  );
+  show(
+    "counter",
+    ["pool_transactions_total", "Transactions that have asked for a connection."],
+    (one) => one.waited,
+  );
+  show(
+    "counter",
+    ["pool_wait_seconds_total", "How long transactions have waited for a connection, in all."],
+    (one) => one.waitedMs / 1_000,
+  );
+  show(
+    "counter",
+    ["slow_statements_total", "Statements that took SLOW_STATEMENT_MS or longer."],
+    (one) => one.slow,
+  );
 }
 
 /** What a process shows to those who run it. */

@@ -49,6 +49,15 @@ export class SettingsReader {
     return fallback;
   }
 
+  /** From 0 to 1. */
+  fraction(name: string, fallback: number): number {
+    const text = this.#get(name) ?? String(fallback);
+    const value = /^\d{0,3}(\.\d{1,9})?$/.test(text) && text !== "" ? Number(text) : Number.NaN;
+    if (value >= 0 && value <= 1) return value;
+    this.#fault(name, "must be a number from 0 to 1");
+    return fallback;
+  }
+
   integers(
     name: string,
     fallback: string,

@@ -113,8 +113,11 @@ export async function holdSequences(
   return new Set(others.map(({ partnerId }) => partnerId));
 }
 
+/** The name of the one statement that appends. */
+export const APPEND = "outbox.append";
+
 const append = statement({
-  name: "outbox.append",
+  name: APPEND,
   reason:
     "Measured: in one statement it takes 2.3 to 2.9 times as many transactions as in three, because the sequence rows are held for less time.",
   params: {

@@ -74,6 +74,7 @@ export async function takeEvents(
   body: unknown,
 ): Promise<{ accepted: number; duplicates: number }> {
   const read = readEvents(body, deps.clock.now());
+  deps.traces?.came(read.events.map(({ occurredAt }) => occurredAt));
   const accepted = (await takeJoined(deps, slug, read)) ?? (await takeAlone(deps, slug, read));
   return { accepted, duplicates: read.events.length - accepted };
 }

@@ -18,6 +18,8 @@ export interface ProviderDeps {
   readonly box: SecretBox;
   readonly schedule: Waker;
   readonly log: Log;
+  /** Told the instants of the events of a request; absent where nothing is traced. */
+  readonly traces?: { came(instants: readonly Date[]): void } | undefined;
 }
 
 /** What it takes to take events, alone or in a group. */

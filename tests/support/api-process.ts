@@ -93,12 +93,16 @@ export class ApiProcess {
   async report(
     { slug, secret }: TestProvider,
     events: readonly unknown[],
-    signal?: AbortSignal,
+    { signal, traceparent }: { signal?: AbortSignal; traceparent?: string } = {},
   ): Promise<ProcessAnswer> {
     const body = JSON.stringify({ events });
     const digest = createHmac("sha256", secret).update(body).digest("hex");
     return this.call("POST", `${this.root}${BASE_PATH}/providers/${slug}/events`, {
-      headers: { "Content-Type": "application/json", "X-Provider-Signature": `sha256=${digest}` },
+      headers: {
+        "Content-Type": "application/json",
+        "X-Provider-Signature": `sha256=${digest}`,
+        ...(traceparent !== undefined && { traceparent }),
+      },
       body,
       ...(signal && { signal }),
     });

@@ -1,0 +1,78 @@
+import type { Clock } from "../src/lib/clock.ts";
+import type { Spans } from "../src/lib/spans.ts";
+import type { Deliver } from "./delivery/deliver.ts";
+import type { DispatchStore } from "./store/store.ts";
+
+/** The part of a trace that a dispatcher has: the load of an entry, its POST and the record of that. */
+export class DispatchTraces {
+  readonly #spans: Spans;
+  readonly #clock: Clock;
+
+  constructor(spans: Spans, clock: Clock) {
+    this.#spans = spans;
+    this.#clock = clock;
+  }
+
+  deliver(deliver: Deliver): Deliver {
+    return async (request, leave) => {
+      const startMs = this.#clock.monotonicMs();
+      const outcome = await deliver(request, leave);
+      const statusCode = "statusCode" in outcome ? outcome.statusCode : undefined;
+      this.#spans.add({
+        eventId: request.headers["X-SVC-Delivery"] ?? "",
+        name: "POST",
+        kind: "client",
+        startMs,
+        endMs: this.#clock.monotonicMs(),
+        failed: outcome.kind !== "accepted",
+        attributes: {
+          "server.address": URL.parse(request.url)?.host ?? "",
+          "reviewrelay.attempt": Number(request.headers["X-SVC-Attempt"]),
+          "reviewrelay.result": outcome.kind,
+          ...(statusCode !== undefined && { "http.response.status_code": statusCode }),
+        },
+      });
+      return outcome;
+    };
+  }
+
+  store(store: DispatchStore): DispatchStore {
+    return {
+      ...store,
+      load: async (requests) => {
+        const startMs = this.#clock.monotonicMs();
+        const loaded = await store.load(requests);
+        const endMs = this.#clock.monotonicMs();
+        for (const { request, found } of loaded)
+          for (const { eventId } of [...(found?.entries ?? []), ...(found?.tests ?? [])])
+            this.#spans.add({
+              eventId,
+              name: "load",
+              kind: "internal",
+              startMs,
+              endMs,
+              attributes: { "reviewrelay.subscription_id": request.id },
+            });
+        return loaded;
+      },
+      commit: async (dispatcherId, records, repeated) => {
+        const startMs = this.#clock.monotonicMs();
+        const result = await store.commit(dispatcherId, records, repeated);
+        const endMs = this.#clock.monotonicMs();
+        for (const { eventId, subscriptionId, decision } of records)
+          this.#spans.add({
+            eventId,
+            name: "record",
+            kind: "internal",
+            startMs,
+            endMs,
+            attributes: {
+              "reviewrelay.subscription_id": subscriptionId,
+              "reviewrelay.outcome": decision.kind,
+            },
+          });
+        return result;
+      },
+    };
+  }
+}

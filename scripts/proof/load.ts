@@ -1,0 +1,79 @@
+// What the proofs of docs/operations send and receive: signed provider events one by one, and a receiver that notes all.
+import { createHmac } from "node:crypto";
+
+import { ulid } from "ulid";
+
+import { PROVIDER, type Tenants } from "../chaos/tenants.ts";
+import type { Client } from "../chaos/client.ts";
+
+interface Arrival {
+  /** The event id of the delivery. */
+  readonly id: string;
+  /** The number of its review: what a client sent, in its order. */
+  readonly review: string;
+  readonly attempt: number;
+  readonly atMs: number;
+}
+
+export interface Receiver {
+  readonly url: string;
+  readonly arrivals: readonly Arrival[];
+  stop(): void;
+}
+
+/** `answer` says what a request is answered, from how many came before; `afterMs` how long that takes. */
+export function startReceiver(answer: (nth: number) => number = () => 200, afterMs = 0): Receiver {
+  const arrivals: Arrival[] = [];
+  const server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    async fetch(request) {
+      const text = await request.text();
+      const [, review = ""] = /"external_review_id":"([^"]+)"/.exec(text) ?? [];
+      arrivals.push({
+        id: request.headers.get("x-svc-delivery") ?? "",
+        review,
+        attempt: Number(request.headers.get("x-svc-attempt")),
+        atMs: performance.now(),
+      });
+      const status = answer(arrivals.length);
+      if (afterMs > 0) await Bun.sleep(afterMs);
+      return new Response(null, { status });
+    },
+  });
+  return {
+    url: `http://127.0.0.1:${server.port}/hook`,
+    arrivals,
+    stop: () => void server.stop(true),
+  };
+}
+
+/** What a provider's puller sends about a new review. */
+export function reviewEvent(name: string, site: number) {
+  const at = new Date().toISOString();
+  return {
+    id: ulid(),
+    type: "review.created",
+    occurred_at: at,
+    store_review_site_id: site,
+    review: {
+      external_review_id: name,
+      rate: 5,
+      reviewer: name,
+      content: "Friendly people, clean work.",
+      reviewed_at: at,
+    },
+  };
+}
+
+/** Sends one event; answers what a client sees: the status, or the kind of the failure. */
+export async function report(
+  client: Client,
+  { providerSecret }: Pick<Tenants, "providerSecret">,
+  event: object,
+): Promise<string> {
+  const body = JSON.stringify({ events: [event] });
+  const digest = createHmac("sha256", providerSecret).update(body).digest("hex");
+  const headers = { "X-Provider-Signature": `sha256=${digest}` };
+  return (await client.call("POST", `/providers/${PROVIDER}/events`, { body, headers })).told;
+}

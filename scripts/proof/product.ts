@@ -1,0 +1,78 @@
+// Processes of the product for the proofs of docs/operations: from any checkout, each stopped in order.
+import { type ChildProcess, spawn } from "node:child_process";
+import { openSync } from "node:fs";
+import { join } from "node:path";
+
+export const ROOT = join(import.meta.dir, "../..");
+const STOPS_WITHIN_MS = 20_000;
+
+export type Role = "api" | "dispatcher";
+const MAIN: Readonly<Record<Role, string>> = {
+  api: "src/main.ts",
+  dispatcher: "dispatcher/main.ts",
+};
+
+export interface Running {
+  readonly role: Role;
+  /** Of its requests, or of a dispatcher's metrics. */
+  readonly port: number;
+  /** Ends it in order; answers its exit status. */
+  stop(): Promise<number | null>;
+}
+
+interface Start {
+  /** The checkout. */
+  readonly tree: string;
+  readonly role: Role;
+  readonly port: number;
+  readonly env: Readonly<Record<string, string>>;
+  /** Where its log goes. */
+  readonly folder: string;
+}
+
+/** Starts a process and waits until it says that it is ready. */
+export async function startProcess({ tree, role, port, env, folder }: Start): Promise<Running> {
+  const log = openSync(join(folder, `${role}-${port}.log`), "a");
+  const child = spawn(process.execPath, [MAIN[role], role], {
+    cwd: tree,
+    stdio: ["ignore", log, log],
+    env: {
+      PATH: process.env["PATH"] ?? "",
+      PARENT_PID: String(process.pid),
+      WEBHOOK_ALLOW_HTTP: "1",
+      WEBHOOK_ALLOWED_NETWORKS: "127.0.0.0/8",
+      RATE_LIMITS: "off",
+      ACCESS_LOG: "off",
+      ...env,
+      [role === "api" ? "PORT" : "METRICS_PORT"]: String(port),
+    },
+  });
+  const running = { role, port, stop: () => end(child) };
+  try {
+    await ready(child, port);
+  } catch (error) {
+    await running.stop();
+    throw error;
+  }
+  return running;
+}
+
+async function ready(child: ChildProcess, port: number): Promise<void> {
+  for (let tries = 0; tries < 300; tries++) {
+    if (child.exitCode !== null) throw new Error(`It ended with ${child.exitCode}: see its log.`);
+    const answer = await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => undefined);
+    if (answer?.ok === true) return;
+    await Bun.sleep(100);
+  }
+  throw new Error("It was not ready within 30 seconds.");
+}
+
+async function end(child: ChildProcess): Promise<number | null> {
+  if (child.exitCode !== null || child.signalCode !== null) return child.exitCode;
+  const gone = new Promise<void>((resolve) => child.once("exit", () => resolve()));
+  child.kill("SIGTERM");
+  const late = setTimeout(() => child.kill("SIGKILL"), STOPS_WITHIN_MS);
+  await gone;
+  clearTimeout(late);
+  return child.exitCode;
+}

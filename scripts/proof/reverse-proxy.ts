@@ -1,0 +1,57 @@
+/** A proxy as stands before the APIs: takes turns among those that say they are ready, asks them often, tries nothing twice. */
+interface ReverseProxy {
+  readonly root: string;
+  readonly upstreams: Set<number>;
+  stop(): void;
+}
+
+const LOOK_MS = 200;
+
+export function startReverseProxy(): ReverseProxy {
+  const upstreams = new Set<number>();
+  let ready: number[] = [];
+  let nth = 0;
+  const look = async () => {
+    const asked = [...upstreams].map(async (port) => {
+      const answer = await fetch(`http://127.0.0.1:${port}/readyz`, {
+        signal: AbortSignal.timeout(LOOK_MS * 5),
+      }).catch(() => undefined);
+      return answer?.ok === true ? [port] : [];
+    });
+    ready = (await Promise.all(asked)).flat();
+  };
+  const looking = setInterval(() => void look(), LOOK_MS);
+  const server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    async fetch(request) {
+      const port = ready[nth++ % ready.length];
+      if (port === undefined) return new Response("Nobody is ready.", { status: 502 });
+      const { pathname, search } = new URL(request.url);
+      const body = request.method === "GET" ? null : await request.arrayBuffer();
+      try {
+        const answer = await fetch(`http://127.0.0.1:${port}${pathname}${search}`, {
+          method: request.method,
+          headers: request.headers,
+          body,
+          redirect: "manual",
+        });
+        // `fetch` has decoded it.
+        const headers = new Headers(answer.headers);
+        for (const name of ["connection", "content-encoding", "content-length"])
+          headers.delete(name);
+        return new Response(await answer.arrayBuffer(), { status: answer.status, headers });
+      } catch (error) {
+        return new Response(String(error), { status: 502 });
+      }
+    },
+  });
+  return {
+    root: `http://127.0.0.1:${server.port}`,
+    upstreams,
+    stop() {
+      clearInterval(looking);
+      void server.stop(true);
+    },
+  };
+}

@@ -1,0 +1,96 @@
+import type { Attributes, Link } from "@opentelemetry/api";
+
+import type { Clock } from "./clock.ts";
+import { readTraceparent, traceIdsOf } from "./trace-ids.ts";
+import { VERSION } from "./version.ts";
+
+/** Something that was done for an event, once it is over. Instants are of the monotonic clock of the process. */
+interface Span {
+  readonly eventId: string;
+  readonly name: string;
+  /** root: the request that brought the event; client: a request of ours. */
+  readonly kind: "root" | "client" | "internal";
+  readonly startMs: number;
+  readonly endMs: number;
+  readonly attributes?: Attributes;
+  readonly failed?: boolean;
+  /** The value of a `traceparent` that the request came with. */
+  readonly caller?: string | null;
+}
+
+/** Takes spans and sends them to a collector now and then; one that is away costs those that it does not get. */
+export interface Spans {
+  add(span: Span): void;
+  close(): Promise<void>;
+}
+
+/** So long a process that ends waits for the collector. */
+const CLOSE_MS = 1_000;
+
+/**
+ * Loads the SDK, which nobody pays for who traces nothing. The share is decided by the trace id alone, so that all
+ * processes trace the same events.
+ */
+export async function openSpans(
+  { url, share }: { readonly url: string; readonly share: number },
+  role: string,
+  clock: Clock,
+): Promise<Spans> {
+  const [api, sdk, { OTLPTraceExporter }, { resourceFromAttributes }] = await Promise.all([
+    import("@opentelemetry/api"),
+    import("@opentelemetry/sdk-trace"),
+    import("@opentelemetry/exporter-trace-otlp-http"),
+    import("@opentelemetry/resources"),
+  ]);
+  const random = new sdk.RandomIdGenerator();
+  let given: { traceId: string; rootId: string } | undefined;
+  const provider = new sdk.TracerProvider({
+    resource: resourceFromAttributes({
+      "service.name": `reviewrelay-${role}`,
+      "service.version": VERSION,
+      "process.pid": process.pid,
+    }),
+    sampler: new sdk.TraceIdRatioBasedSampler(share),
+    idGenerator: {
+      generateTraceId: () => given?.traceId ?? random.generateTraceId(),
+      generateSpanId: () => given?.rootId ?? random.generateSpanId(),
+    },
+    spanProcessors: [new sdk.BatchSpanProcessor({ exporter: new OTLPTraceExporter({ url }) })],
+  });
+  const tracer = provider.getTracer("reviewrelay");
+  const kinds = {
+    root: api.SpanKind.SERVER,
+    client: api.SpanKind.CLIENT,
+    internal: api.SpanKind.INTERNAL,
+  };
+  return {
+    add({ eventId, name, kind, startMs, endMs, attributes = {}, failed = false, caller }) {
+      const ids = traceIdsOf(eventId);
+      if (ids === undefined) return;
+      const { traceId, rootId: spanId } = ids;
+      const parent = { traceId, spanId, traceFlags: api.TraceFlags.SAMPLED, isRemote: true };
+      const context =
+        kind === "root" ? api.ROOT_CONTEXT : api.trace.setSpanContext(api.ROOT_CONTEXT, parent);
+      const sinceMs = clock.now().getTime() - clock.monotonicMs();
+      const options = {
+        kind: kinds[kind],
+        startTime: sinceMs + startMs,
+        attributes: { "reviewrelay.event_id": eventId, ...attributes },
+        links: linksOf(caller),
+      };
+      given = kind === "root" ? ids : undefined;
+      const span = tracer.startSpan(name, options, context);
+      given = undefined;
+      if (failed) span.setStatus({ code: api.SpanStatusCode.ERROR });
+      span.end(sinceMs + endMs);
+    },
+    async close() {
+      await Promise.race([provider.shutdown().catch(() => {}), clock.sleep(CLOSE_MS)]);
+    },
+  };
+}
+
+function linksOf(caller: string | null | undefined): Link[] {
+  const context = readTraceparent(caller ?? null);
+  return context === undefined ? [] : [{ context }];
+}
