@@ -1,8 +1,10 @@
+import { addMs, isoInstant } from "../lib/clock.ts";
 import { connect, show, table, WEBHOOK, type Command, type Given } from "./command.ts";
 import { EXIT, usage } from "./failure.ts";
 import type { Server } from "./server.ts";
 import { chooseSubscription, listSubscriptions } from "./subscriptions.ts";
 import type { Surroundings } from "./surroundings.ts";
+import { ulid } from "./ulid.ts";
 
 export const webhooks: Command = {
   name: "webhooks",
@@ -51,8 +53,8 @@ export const deliveries: Command = {
     ...WEBHOOK,
     event: { type: "string", help: "of this event" },
     outcome: { type: "string", help: "delivered, retry, failed or interrupted" },
-    since: { type: "string", help: "2026-06-01T12:00:00Z; until likewise" },
-    until: { type: "string", help: "not this one and later" },
+    since: { type: "string", help: "2026-06-01T12:00:00Z, or 90m, 2h, 7d ago" },
+    until: { type: "string", help: "likewise" },
     limit: { type: "string", help: "1 to 100, else 20" },
   },
   takes: [0, 1],
@@ -65,10 +67,14 @@ export const deliveries: Command = {
       return EXIT.ok;
     }
     const query = new URLSearchParams({ limit: String(given.number("limit", [1, 100]) ?? 20) });
-    for (const name of ["event", "outcome", "since", "until"]) {
-      const value = given.text(name);
+    const fields = {
+      event: given.text("event"),
+      outcome: given.text("outcome"),
+      since: instant(around, given.text("since")),
+      until: instant(around, given.text("until")),
+    };
+    for (const [name, value] of Object.entries(fields))
       if (value !== undefined) query.set(name, value);
-    }
     const list = `${path}/deliveries?${query.toString()}`;
     const { data } = await server.ask<{ data: Attempt[] }>(list);
     const rows = data.map(attemptRow);
@@ -99,13 +105,14 @@ export const recover: Command = {
   summary: "queue again, in order, everything of a time that was not delivered",
   flags: {
     ...WEBHOOK,
-    since: { type: "string", help: "such as 2026-06-01T12:00:00Z" },
-    until: { type: "string", help: "now if absent" },
+    since: { type: "string", help: "2026-06-01T12:00:00Z, or 90m, 2h, 7d ago" },
+    until: { type: "string", help: "likewise; now if absent" },
   },
   takes: [0, 0],
   async run(around, given) {
-    const [since, until] = [given.text("since"), given.text("until")];
-    if (since === undefined) throw usage("Say from when on: --since 2026-06-01T12:00:00Z");
+    const since = instant(around, given.text("since"));
+    const until = instant(around, given.text("until"));
+    if (since === undefined) throw usage("Say from when on: --since 2h, or an instant.");
     const { server, path } = await subscriptionOf(around, given);
     const body = { since, ...(until !== undefined && { until }) };
     let total = 0;
@@ -132,9 +139,13 @@ async function subscriptionOf(
   return { server, path: `/partner/webhooks/${id}` };
 }
 
-function ulid(text: string): string {
-  if (/^[0-7][0-9A-HJKMNP-TV-Z]{25}$/.test(text)) return text;
-  throw usage(`${text} is no id of an event.`);
+const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** An instant as it is, or so long ago; the API says what is wrong with any other text. */
+function instant({ clock }: Surroundings, text: string | undefined): string | undefined {
+  const [, count, unit = ""] = /^(\d{1,4})([mhd])$/.exec(text ?? "") ?? [];
+  if (count === undefined) return text;
+  return isoInstant(addMs(clock.now(), -Number(count) * (UNIT_MS[unit] ?? 0)));
 }
 
 interface Attempt {

@@ -1,10 +1,11 @@
 import { isoInstant } from "../lib/clock.ts";
 import { connect, WEBHOOK, type Command, type Given } from "./command.ts";
-import { EXIT, usage } from "./failure.ts";
+import { EXIT } from "./failure.ts";
 import { Forwarder, targetOf, type Forwarded } from "./forward.ts";
 import { followAttempts, type SentAttempt } from "./stream.ts";
 import { chooseSubscription, secretOf } from "./subscriptions.ts";
 import type { Surroundings } from "./surroundings.ts";
+import { ulid } from "./ulid.ts";
 import { signaturesOf, verdictOf, type Verdict } from "./verify.ts";
 
 export const listen: Command = {
@@ -35,7 +36,7 @@ counts, and whatever it is, the copy comes. After a lost connection it goes on w
     around.say(`${subscription.label}: ${subscription.webhook_url} (${subscription.id})`);
     const deps = { server, clock: around.clock, signal: around.signal, tell: around.say };
     const seen = { copies: 0, notForwarded: 0, notSigned: 0 };
-    for await (const one of followAttempts(deps, subscription.id, given.text("after"))) {
+    for await (const one of followAttempts(deps, subscription.id, plan.after)) {
       const copy = await take(one, { ...plan, secret });
       seen.copies += 1;
       if (copy.forwarded !== null && copy.forwarded.status === null) seen.notForwarded += 1;
@@ -53,6 +54,7 @@ counts, and whatever it is, the copy comes. After a lost connection it goes on w
 
 interface Plan {
   readonly forwarder: Forwarder | undefined;
+  readonly after: string | undefined;
   readonly count: number | undefined;
 }
 
@@ -62,15 +64,11 @@ interface Copy {
   readonly forwarded: Forwarded | null;
 }
 
-const ULID = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
-
 function planOf({ clock }: Surroundings, given: Given): Plan {
   const [target, after] = [given.text("forward-to"), given.text("after")];
-  if (after !== undefined && !ULID.test(after))
-    throw usage(`--after ${after} is no id of an attempt.`);
   const forwarder =
     target === undefined ? undefined : new Forwarder(targetOf(target), () => clock.monotonicMs());
-  return { forwarder, count: given.number("count", [1, 999_999_999]) };
+  return { forwarder, after: after && ulid(after), count: given.number("count", [1, 999_999_999]) };
 }
 
 async function take(

@@ -1,4 +1,6 @@
-import type { Clock } from "../lib/clock.ts";
+import { decodeTime } from "ulid";
+
+import { parseInstant, type Clock } from "../lib/clock.ts";
 import { EXIT, Failure } from "./failure.ts";
 import { refusalOf, type Server } from "./server.ts";
 
@@ -14,6 +16,8 @@ export interface SentAttempt {
   readonly event: string;
   readonly event_id: string;
   readonly attempt: number;
+  readonly started_at: string;
+  readonly duration_ms: number;
   readonly request_headers: Readonly<Record<string, string | string[]>> | null;
   /** The exact text; null where what was sent cannot be proved any more. */
   readonly request_body: string | null;
@@ -39,17 +43,19 @@ export async function* followAttempts(
   const { signal, clock, tell } = deps;
   const taken = new Set<string>();
   let last = after;
+  let beganMs = after === undefined ? undefined : decodeTime(after);
   let waitMs = FIRST_WAIT_MS;
   while (!signal.aborted) {
     try {
       for await (const { id, event, data } of messages(deps, subscriptionId, last)) {
         waitMs = FIRST_WAIT_MS;
         last = id ?? last;
+        beganMs ??= last === undefined ? undefined : decodeTime(last);
         if (event === "subscription") tell("Connected.");
         if (event !== "attempt" || id === undefined || taken.has(id)) continue;
         remember(taken, id);
         const attempt: SentAttempt = JSON.parse(data);
-        yield attempt;
+        if (endMs(attempt) >= (beganMs ?? 0)) yield attempt;
       }
     } catch (error) {
       if (error instanceof Failure && !isPassing(error)) throw error;
@@ -59,6 +65,11 @@ export async function* followAttempts(
     await clock.sleep(waitMs, signal);
     waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS);
   }
+}
+
+/** A resumed stream repeats the half minute before: what had ended when we began is not ours. */
+function endMs({ started_at, duration_ms }: SentAttempt): number {
+  return (parseInstant(started_at)?.getTime() ?? Infinity) + duration_ms;
 }
 
 /** What a server says that starts, stops or has too much to do. */

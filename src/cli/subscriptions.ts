@@ -1,5 +1,6 @@
-import { Failure, EXIT, usage } from "./failure.ts";
+import { EXIT, Failure } from "./failure.ts";
 import type { Server } from "./server.ts";
+import { ulid } from "./ulid.ts";
 
 export interface Subscription {
   readonly id: string;
@@ -20,8 +21,7 @@ export async function chooseSubscription(
   named: string | undefined,
 ): Promise<Subscription> {
   if (named !== undefined) {
-    if (!/^\w{26}$/.test(named)) throw usage(`${named} is no id of a subscription.`);
-    return server.ask<Subscription>(`/partner/webhooks/${named}`);
+    return server.ask<Subscription>(`/partner/webhooks/${ulid(named)}`);
   }
   const all = await listSubscriptions(server);
   const chosen = all.find((one) => one.delivery_kind === "immediate") ?? all[0];
