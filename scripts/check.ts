@@ -14,6 +14,8 @@ const CHECKS: [name: string, command: string[]][] = [
   ["dead code", ["knip"]],
   ["imports", [process.execPath, "scripts/check/imports.ts"]],
   ["citations", [process.execPath, "scripts/check/citations.ts"]],
+  ["links", [process.execPath, "scripts/check/links.ts"]],
+  ["spelling", [process.execPath, "scripts/check/spelling.ts"]],
   ["unit tests", [process.execPath, "test", "--timeout=180000", "tests/unit"]],
 ];
 

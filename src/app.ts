@@ -67,7 +67,7 @@ export function createApp(deps: AppDeps) {
     .use(apiRoutes(deps))
     .use(wellKnown(deps.keys, serverRoot))
     .use(health(() => readinessOf(deps)))
-    .use(servedFiles(docPages()))
+    .use(servedFiles(docPages(serverRoot)))
     .use(dashboardSite());
   app.use(apiDescription(app, serverRoot));
   trustAnswers(app);

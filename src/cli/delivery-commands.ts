@@ -1,6 +1,6 @@
-import { addMs, isoInstant } from "../lib/clock.ts";
 import { connect, show, table, WEBHOOK, type Command, type Given } from "./command.ts";
 import { EXIT, usage } from "./failure.ts";
+import { AGO, instant } from "./instant.ts";
 import type { Server } from "./server.ts";
 import { chooseSubscription, listSubscriptions } from "./subscriptions.ts";
 import type { Surroundings } from "./surroundings.ts";
@@ -22,6 +22,26 @@ export const webhooks: Command = {
       one.label,
     ]);
     show(around, given, all, rows.length === 0 ? "There is none yet." : table(rows));
+    return EXIT.ok;
+  },
+};
+
+export const subscribe: Command = {
+  name: "subscribe",
+  words: "URL",
+  summary: "have every event sent to an https address, and show its secret",
+  more: `The secret is shown to whoever sees this terminal: keep it where your receiver finds it. Filters, minimal bodies and
+batches are set on the dashboard, or by the API.`,
+  flags: { label: { type: "string", help: "what people call it; else the address's host" } },
+  takes: [1, 1],
+  async run(around, given) {
+    const [url = ""] = given.words;
+    const label = given.text("label") ?? (URL.canParse(url) ? new URL(url).host : url);
+    const made = await connect(around, given).ask<{ id: string; secret: string }>(
+      "/partner/webhooks",
+      { method: "POST", body: { label, webhook_url: url, delivery_kind: "immediate" } },
+    );
+    show(around, given, made, `Subscribed, ${made.id}. Its secret:\n${made.secret}`);
     return EXIT.ok;
   },
 };
@@ -53,7 +73,7 @@ export const deliveries: Command = {
     ...WEBHOOK,
     event: { type: "string", help: "of this event" },
     outcome: { type: "string", help: "delivered, retry, failed or interrupted" },
-    since: { type: "string", help: "2026-06-01T12:00:00Z, or 90m, 2h, 7d ago" },
+    since: { type: "string", help: AGO },
     until: { type: "string", help: "likewise" },
     limit: { type: "string", help: "1 to 100, else 20" },
   },
@@ -105,7 +125,7 @@ export const recover: Command = {
   summary: "queue again, in order, everything of a time that was not delivered",
   flags: {
     ...WEBHOOK,
-    since: { type: "string", help: "2026-06-01T12:00:00Z, or 90m, 2h, 7d ago" },
+    since: { type: "string", help: AGO },
     until: { type: "string", help: "likewise; now if absent" },
   },
   takes: [0, 0],
@@ -137,15 +157,6 @@ async function subscriptionOf(
   const server = connect(around, given);
   const { id } = await chooseSubscription(server, given.text("webhook"));
   return { server, path: `/partner/webhooks/${id}` };
-}
-
-const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
-
-/** An instant as it is, or so long ago; the API says what is wrong with any other text. */
-function instant({ clock }: Surroundings, text: string | undefined): string | undefined {
-  const [, count, unit = ""] = /^(\d{1,4})([mhd])$/.exec(text ?? "") ?? [];
-  if (count === undefined) return text;
-  return isoInstant(addMs(clock.now(), -Number(count) * (UNIT_MS[unit] ?? 0)));
 }
 
 interface Attempt {

@@ -1,12 +1,19 @@
-import { isoInstant } from "../lib/clock.ts";
+import { encodeTime } from "ulid";
+
+import { isoInstant, parseInstant } from "../lib/clock.ts";
 import { connect, WEBHOOK, type Command, type Given } from "./command.ts";
-import { EXIT } from "./failure.ts";
+import { EXIT, usage } from "./failure.ts";
 import { Forwarder, targetOf, type Forwarded } from "./forward.ts";
+import { AGO, instant } from "./instant.ts";
 import { followAttempts, type SentAttempt } from "./stream.ts";
 import { chooseSubscription, secretOf } from "./subscriptions.ts";
 import type { Surroundings } from "./surroundings.ts";
 import { ulid } from "./ulid.ts";
 import { signaturesOf, verdictOf, type Verdict } from "./verify.ts";
+
+/** Of a ULID. */
+const TIME_DIGITS = 10;
+const RANDOM_DIGITS = 16;
 
 export const listen: Command = {
   name: "listen",
@@ -22,6 +29,7 @@ counts, and whatever it is, the copy comes. After a lost connection it goes on w
       type: "boolean",
       help: "check signatures; with WEBHOOK_SECRET, else the API is asked, which is audited",
     },
+    since: { type: "string", help: `begin with what began since: ${AGO}` },
     after: { type: "string", help: "begin after this attempt (the id that --json shows)" },
     count: { type: "string", help: "end after so many" },
   },
@@ -64,11 +72,23 @@ interface Copy {
   readonly forwarded: Forwarded | null;
 }
 
-function planOf({ clock }: Surroundings, given: Given): Plan {
-  const [target, after] = [given.text("forward-to"), given.text("after")];
+function planOf(around: Surroundings, given: Given): Plan {
+  const { clock } = around;
+  const target = given.text("forward-to");
   const forwarder =
     target === undefined ? undefined : new Forwarder(targetOf(target), () => clock.monotonicMs());
-  return { forwarder, after: after && ulid(after), count: given.number("count", [1, 999_999_999]) };
+  const count = given.number("count", [1, 999_999_999]);
+  return { forwarder, after: beginningOf(around, given), count };
+}
+
+/** An attempt's id begins with its time, so a time is a place among them. */
+function beginningOf(around: Surroundings, given: Given): string | undefined {
+  const [since, after] = [given.text("since"), given.text("after")];
+  if (after !== undefined) return ulid(after);
+  if (since === undefined) return undefined;
+  const at = parseInstant(instant(around, since));
+  if (at === undefined) throw usage(`--since ${since} is no instant: ${AGO}.`);
+  return `${encodeTime(Math.max(0, at.getTime()), TIME_DIGITS)}${"0".repeat(RANDOM_DIGITS)}`;
 }
 
 async function take(

@@ -1,5 +1,12 @@
 import { COMMON, read, table, type Command } from "./command.ts";
-import { deliveries, recover, redeliver, trigger, webhooks } from "./delivery-commands.ts";
+import {
+  deliveries,
+  recover,
+  redeliver,
+  subscribe,
+  trigger,
+  webhooks,
+} from "./delivery-commands.ts";
 import { EXIT, Failure, usage } from "./failure.ts";
 import { listen } from "./listen.ts";
 import { login, logout } from "./sign-in-commands.ts";
@@ -9,6 +16,7 @@ import { verify } from "./verify-command.ts";
 const COMMANDS: readonly Command[] = [
   login,
   logout,
+  subscribe,
   webhooks,
   listen,
   trigger,
