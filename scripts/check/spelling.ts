@@ -30,9 +30,13 @@ function prose(markdown: string): string {
     .replaceAll(/https?:\S+|\S+\.(?:ts|md|json|sql)\b|\S+@\S+|<[^>]*>/g, " ");
 }
 
+/** Of code or of a product. */
+function isName(word: string): boolean {
+  return /[\p{N}_]|.\p{Lu}/u.test(word);
+}
+
 function unknownWords(text: string): string[] {
   const words = text.match(/\p{L}[\p{L}\p{N}’']*(?:_\w+)*/gu) ?? [];
-  const isName = (word: string) => /[\p{N}_]|.\p{Lu}/u.test(word);
   const plain = words.map((word) => word.replace(/[’']s?$/u, "").replaceAll("’", "'"));
   return [...new Set(plain)].filter(
     (word) => !isName(word) && word.length > 1 && !spelling.correct(word),
