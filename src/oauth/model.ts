@@ -77,7 +77,10 @@ export const newClientBody = Type.Object(
 );
 export type NewClientBody = Static<typeof newClientBody>;
 
-export const clientChanges = Type.Partial(Type.Object(fields), closed);
+export const clientChanges = Type.Partial(Type.Object(fields), {
+  ...closed,
+  title: "OAuthClientUpdate",
+});
 export type ClientChanges = Static<typeof clientChanges>;
 
 const clientFields = {

@@ -119,7 +119,7 @@ export const newConnectionBody = Type.Object(
 
 export const connectionUpdateBody = Type.Partial(
   Type.Object({ ...settings, password_login: Type.Boolean(), is_active: Type.Boolean() }, closed),
-  closed,
+  { ...closed, title: "SsoConnectionUpdate" },
 );
 export type ConnectionUpdate = Static<typeof connectionUpdateBody>;
 export type NewConnection = Static<typeof newConnectionBody>;

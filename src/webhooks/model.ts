@@ -58,6 +58,7 @@ export type NewSubscriptionInput = Static<typeof NewSubscriptionBody>;
 
 /** Only what is to change (contract 6.9). */
 export const SubscriptionUpdateBody = Type.Partial(Type.Object(settingsFields), {
+  title: "SubscriptionUpdate",
   additionalProperties: false,
 });
 export type SubscriptionUpdate = Static<typeof SubscriptionUpdateBody>;

@@ -106,6 +106,28 @@ describe("framing that two servers could read in two ways", () => {
   });
 });
 
+describe("a request head", () => {
+  test.each([
+    ["a path of 16,000 bytes", requestText(`GET /${"a".repeat(15_999)} HTTP/1.1`), 404],
+    ["a path of 16,400 bytes", requestText(`GET /${"a".repeat(16_399)} HTTP/1.1`), 431],
+    [
+      "a header of 16,000 bytes",
+      requestText("GET /x HTTP/1.1", `X: ${"a".repeat(16_000)}\r\n`),
+      404,
+    ],
+    [
+      "a header of 16,400 bytes",
+      requestText("GET /x HTTP/1.1", `X: ${"a".repeat(16_400)}\r\n`),
+      431,
+    ],
+    ["150 headers", requestText("GET /x HTTP/1.1", "X: a\r\n".repeat(149)), 404],
+    ["200 headers", requestText("GET /x HTTP/1.1", "X: a\r\n".repeat(199)), 431],
+  ])("with %s is answered as the contract says (2.5)", async (_, bytes, status) => {
+    const { statuses } = await sendRaw(api.root, bytes, { answers: 1 });
+    expect(statuses).toEqual([status]);
+  });
+});
+
 describe("a request line", () => {
   test.each(
     Object.entries({

@@ -2,7 +2,15 @@ import { toOpenAPISchema } from "@elysiajs/openapi";
 import { Elysia, type AnyElysia } from "elysia";
 
 import { completeOperation, type RouteHooks } from "./operation.ts";
-import { HEADERS, INTRODUCTION, PROBLEM, REQUEST_ID, TAGS, VALIDATION_PROBLEM } from "./texts.ts";
+import {
+  HEADERS,
+  INTRODUCTION,
+  PROBLEM,
+  REQUEST_ID,
+  TAGS,
+  TOO_LONG,
+  VALIDATION_PROBLEM,
+} from "./texts.ts";
 import type { Components, Json, JsonObject } from "./schemas.ts";
 
 /** `/openapi.json`: the API as OpenAPI 3.1, made from the routes of `app` when it is first asked for. */
@@ -21,7 +29,7 @@ export function apiDescription(app: AnyElysia, serverRoot: string) {
 function describeApi(app: AnyElysia, serverRoot: string): JsonObject {
   const components: Components = {
     schemas: { Problem: PROBLEM, ValidationProblem: VALIDATION_PROBLEM },
-    responses: {},
+    responses: { TooLong: TOO_LONG },
   };
   const hooks = hooksByOperation(app);
   const names = new Set<string>();

@@ -24,6 +24,9 @@ export interface DescribedRoute {
   readonly names: Set<string>;
 }
 
+/** What the HTTP server below says, before any route is found. */
+const TOO_LONG: JsonObject = { "431": { $ref: "#/components/responses/TooLong" } };
+
 /** Completes what @elysiajs/openapi made of a route. */
 export function completeOperation(
   made: JsonObject,
@@ -40,7 +43,7 @@ export function completeOperation(
       ...completed,
       ...(parameters !== undefined && { parameters }),
       ...(requestBody !== undefined && { requestBody }),
-      responses: responses ?? { "200": plainDocument(summary) },
+      responses: { ...Object(responses ?? { "200": plainDocument(summary) }), ...TOO_LONG },
     };
   const isCounted = hooks.uncounted === undefined;
   const isBearer = operation["security"] !== undefined;
@@ -51,6 +54,7 @@ export function completeOperation(
     responses: {
       ...answersOf(hooks.response, isCounted, components),
       ...refusalsOf({ ...route, isCounted, isBearer }, declaredProblems(hooks), components),
+      ...TOO_LONG,
     },
   };
 }

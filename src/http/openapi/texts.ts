@@ -59,6 +59,11 @@ export const HEADERS: Record<string, Json> = {
   WwwAuthenticate: header("`Bearer`."),
 };
 
+export const TOO_LONG: JsonObject = {
+  description:
+    "The path or a header is longer than about 16,000 bytes, or there are more than 150 headers. There is no body, and the connection ends.",
+};
+
 /** What the tags of operations stand for, in the order of the reference. */
 export const TAGS = [
   {
