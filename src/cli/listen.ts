@@ -54,7 +54,7 @@ counts, and whatever it is, the copy comes. After a lost connection it goes on w
     }
     plan.forwarder?.close();
     around.say(
-      `${seen.copies} deliveries, ${seen.notForwarded} not forwarded, ${seen.notSigned} without a valid signature.`,
+      `Deliveries: ${seen.copies}; not forwarded: ${seen.notForwarded}; without a valid signature: ${seen.notSigned}.`,
     );
     return seen.notSigned === 0 ? EXIT.ok : EXIT.failed;
   },

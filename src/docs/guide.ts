@@ -13,7 +13,7 @@ export interface RenderedGuide {
   readonly sections: readonly Section[];
 }
 
-export interface Section {
+interface Section {
   readonly id: string;
   readonly title: string;
   readonly depth: number;

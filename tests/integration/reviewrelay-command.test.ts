@@ -239,7 +239,7 @@ describe("listen", () => {
     ours.child.kill("SIGINT");
     expect(await ours.child.exited).toBe(0);
     expect(ours.said.err).toContain(
-      "600 deliveries, 0 not forwarded, 0 without a valid signature.",
+      "Deliveries: 600; not forwarded: 0; without a valid signature: 0.",
     );
     const stranger = await command(["listen", "--webhook", subscription.id], as(foreign));
     expect(stranger).toEqual({ status: 1, said: expect.stringContaining("request") });
@@ -262,7 +262,7 @@ describe("listen", () => {
     ]);
     expect(status).toBe(0);
     expect(said).toContain("nobody listens there");
-    expect(said).toContain("1 deliveries, 1 not forwarded");
+    expect(said).toContain("Deliveries: 1; not forwarded: 1");
     expect(said).toContain(newest?.event_id ?? "-");
   });
 
