@@ -15,6 +15,8 @@ const CHECKS: [name: string, command: string[]][] = [
   ["imports", [process.execPath, "scripts/check/imports.ts"]],
   ["citations", [process.execPath, "scripts/check/citations.ts"]],
   ["licences", [process.execPath, "scripts/supply/licenses.ts"]],
+  ["links", [process.execPath, "scripts/check/links.ts"]],
+  ["spelling", [process.execPath, "scripts/check/spelling.ts"]],
   ["unit tests", [process.execPath, "test", "--timeout=180000", "tests/unit"]],
 ];
 

@@ -68,7 +68,7 @@ export function createApp(deps: AppDeps) {
     .use(apiRoutes(deps))
     .use(wellKnown(deps.keys, serverRoot))
     .use(health(() => readinessOf(deps)))
-    .use(servedFiles(docPages()))
+    .use(servedFiles(docPages(serverRoot)))
     .use(dashboardSite());
   if (traces !== undefined) app.onRequest(({ request }) => traces.begin(request));
   app.use(apiDescription(app, serverRoot));

@@ -7,9 +7,11 @@ import { recordAudit } from "../../src/audit/actions.ts";
 import type { AuditAction } from "../../src/audit/model.ts";
 import { makeInvitation } from "../../src/auth/actions/invite.ts";
 import type { Config } from "../../src/lib/config.ts";
+import { COMMAND_CLIENT } from "../../src/cli/oauth.ts";
 import { newSecret } from "../../src/lib/random-secret.ts";
 import type { SecretBox } from "../../src/lib/secret-box.ts";
 import { providerSecretContext } from "../../src/providers/secret.ts";
+import { makeCommandClient } from "./command-client.ts";
 import { UsageError, type Lacks, type Wishes } from "./wishes.ts";
 
 interface Deps {
@@ -62,6 +64,8 @@ export async function applyWishes(db: RawDb, deps: Deps, wishes: Wishes): Promis
     await tx.sql`select pg_advisory_xact_lock(hashtext('reviewrelay:setup'))`;
     const company = await makeCompany(tx, deps, wishes.company);
     const admin = await makeAdmin(tx, deps, { ...wishes, companyId: company.id });
+    if (await makeCommandClient(tx, deps.now))
+      await audit(tx, deps.now, "CLIENT_CREATED", { client_id: COMMAND_CLIENT.clientId });
     const newPlans = new Set<string>();
     for (const plan of wishes.plans) if (await makePlan(tx, deps, plan)) newPlans.add(plan.name);
     const secrets = new Map<string, string>();

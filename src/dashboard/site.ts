@@ -1,22 +1,19 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
-import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 
 import { Elysia } from "elysia";
 
 import { bundleForBrowser, type BundledFile } from "../lib/bundle.ts";
+import { codingFor, encode, type Encodings } from "../lib/encodings.ts";
 import { Problem } from "../lib/problem.ts";
 
 const PATH = "/dashboard";
 const ASSETS = `${PATH}/assets/`;
 const ENTRY = join(import.meta.dirname, "app/main.tsx");
-/** Higher ones take seconds for a few kilobytes less. */
-const BROTLI_QUALITY = 6;
 const FOR_EVER = "public, max-age=31536000, immutable";
 
 interface Asset extends BundledFile {
-  readonly brotli: Uint8Array<ArrayBuffer>;
-  readonly gzip: Uint8Array<ArrayBuffer>;
+  readonly encodings: Encodings;
 }
 type Assets = ReadonlyMap<string, Asset>;
 type Bundle = () => Promise<BundledFile[]>;
@@ -53,13 +50,7 @@ export function dashboardSite(bundle: Bundle = () => bundleForBrowser(ENTRY)) {
 
 async function build(bundle: Bundle): Promise<Assets> {
   const files = await bundle();
-  const params = { [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY };
-  return new Map(
-    files.map((one) => {
-      const brotli = new Uint8Array(brotliCompressSync(one.bytes, { params }));
-      return [one.name, { ...one, brotli, gzip: new Uint8Array(gzipSync(one.bytes)) }];
-    }),
-  );
+  return new Map(files.map((one) => [one.name, { ...one, encodings: encode(one.bytes) }]));
 }
 
 /** Never kept: the address of a single sign-on carries its one-time code, and the nonce is for one answer. */
@@ -112,29 +103,16 @@ function contentSecurityPolicy(nonce: string): string {
 }
 
 function file(asset: Asset, request: Request): Response {
-  const accepted = request.headers.get("Accept-Encoding") ?? "";
-  const encoding = (["br", "gzip"] as const).find((one) => accepts(accepted, one));
-  const bytes = { br: asset.brotli, gzip: asset.gzip, none: asset.bytes }[encoding ?? "none"];
-  return new Response(bytes, {
+  const coding = codingFor(request.headers.get("Accept-Encoding"));
+  return new Response(asset.encodings[coding], {
     headers: {
       ...HEADERS,
       "Content-Type": asset.contentType,
       "Cache-Control": FOR_EVER,
       Vary: "Accept-Encoding",
-      ...(encoding && { "Content-Encoding": encoding }),
+      ...(coding !== "identity" && { "Content-Encoding": coding }),
     },
   });
-}
-
-/** RFC 9110, 12.5.3: a coding is taken unless its weight is 0; `*` stands for those that are not named. */
-function accepts(header: string, coding: string): boolean {
-  const weights = header.split(",").map((one) => {
-    const [name = "", ...params] = one.split(";").map((part) => part.trim().toLowerCase());
-    const weight = params.find((param) => param.startsWith("q="))?.slice(2);
-    return { name, isTaken: weight === undefined || Number(weight) > 0 };
-  });
-  const named = weights.find(({ name }) => name === coding);
-  return (named ?? weights.find(({ name }) => name === "*"))?.isTaken ?? false;
 }
 
 const HEADERS = {

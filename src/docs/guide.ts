@@ -7,41 +7,95 @@ import { CATALOG } from "../outbox/event.ts";
 
 const HERE = import.meta.dirname;
 
+/** A guide as HTML, and what there is to find in it. */
+export interface RenderedGuide {
+  readonly html: string;
+  readonly sections: readonly Section[];
+}
+
+interface Section {
+  readonly id: string;
+  readonly title: string;
+  readonly depth: number;
+  /** Its words, for the search. */
+  readonly text: string;
+}
+
 /**
- * A guide as HTML. `{{snippet <file>}}` stands for a file of ./verify, `{{events}}` for every event with its examples,
- * both of which are tested as they are.
+ * `{{snippet <file>}}` stands for a file of ./verify, `{{events}}` for every event with its examples, `{{root}}` for the
+ * address of this server; the first two are tested as they are. The word behind the language of a block says what
+ * becomes of it in the tests: `run`, or `not-run` with the reason, which the page shows.
  */
-export function renderGuide(markdown: string): string {
+export function renderGuide(markdown: string, serverRoot: string): RenderedGuide {
   const filled = markdown
     .replaceAll(/^\{\{snippet ([\w.]+)\}\}$/gm, (_, name: string) => snippet(name))
-    .replaceAll(/^\{\{events\}\}$/gm, () => eventSections());
-  return marked.parse(filled, { async: false });
+    .replaceAll(/^\{\{events\}\}$/gm, () => eventSections())
+    .replaceAll("{{root}}", () => serverRoot);
+  return { html: marked.parse(filled, { async: false }), sections: sectionsOf(filled) };
 }
 
 const marked = new Marked({
   renderer: {
     heading({ tokens, depth, text }) {
-      const id = text
-        .toLowerCase()
-        .replaceAll(/[^a-z0-9]+/g, "-")
-        .replaceAll(/^-|-$/g, "");
-      return `<h${depth} id="${id}">${this.parser.parseInline(tokens)}</h${depth}>\n`;
+      const id = idOf(text);
+      const link = depth === 1 ? "" : ` <a class="anchor" href="#${id}" aria-label="Link">#</a>`;
+      return `<h${depth} id="${id}">${this.parser.parseInline(tokens)}${link}</h${depth}>\n`;
     },
     table(token) {
       const cells = (row: typeof token.header, tag: string) =>
         row.map((cell) => `<${tag}>${this.parser.parseInline(cell.tokens)}</${tag}>`).join("");
       const rows = token.rows.map((row) => `<tr>${cells(row, "td")}</tr>`).join("\n");
       // A box of its own, so that on a phone the table scrolls and not the page.
-      return `<div class="table"><table>\n<thead><tr>${cells(token.header, "th")}</tr></thead>\n<tbody>${rows}</tbody>\n</table></div>\n`;
+      return `<div class="table" tabindex="0"><table>\n<thead><tr>${cells(token.header, "th")}</tr></thead>\n<tbody>${rows}</tbody>\n</table></div>\n`;
+    },
+    code({ text, lang = "" }) {
+      const [language = "", mark = "", ...words] = lang.split(" ");
+      const reason = mark === "not-run" ? words.join(" ") : "";
+      const note =
+        reason === "" ? "" : `<p class="note">Not run by our tests: ${shown(reason)}.</p>`;
+      return `<div class="code" data-language="${shown(language)}"><pre tabindex="0"><code>${shown(text)}\n</code></pre>${note}</div>\n`;
     },
   },
 });
 
+function shown(text: string): string {
+  const marks: Readonly<Record<string, string>> = {
+    "&": "&amp;",
+    "<": "&lt;",
+    ">": "&gt;",
+    '"': "&quot;",
+  };
+  return text.replaceAll(/[&<>"]/g, (one) => marks[one] ?? one);
+}
+
+function idOf(heading: string): string {
+  return heading
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, "-")
+    .replaceAll(/^-|-$/g, "");
+}
+
+function sectionsOf(markdown: string): Section[] {
+  const sections: { id: string; title: string; depth: number; text: string }[] = [];
+  for (const token of marked.lexer(markdown)) {
+    if (token.type === "heading") {
+      const title = String(token["text"]).replaceAll("`", "");
+      sections.push({ id: idOf(title), title, depth: Number(token["depth"]), text: "" });
+      continue;
+    }
+    const section = sections.at(-1);
+    // Code is found by the words around it: all events' bodies would be most of what is sent.
+    if (section !== undefined && token.type !== "code") section.text += ` ${token.raw}`;
+  }
+  return sections.map((one) => ({ ...one, text: one.text.replaceAll(/[\s|*`#-]+/g, " ").trim() }));
+}
+
 const LANGUAGES: Readonly<Record<string, string>> = {
   ts: "typescript",
+  mjs: "javascript",
   py: "python",
   rb: "ruby",
-  sh: "sh",
+  ru: "ruby",
 };
 
 function snippet(name: string): string {
@@ -58,7 +112,9 @@ function eventSections(): string {
   return CATALOG.map((one) => {
     const { full, minimal } = examples[one.value] ?? { full: "{}", minimal: "{}" };
     const batch = one.in_batch ? "Part of a batch." : "Not part of a batch.";
-    return `## ${one.value}\n\n${one.description} ${batch}\n\n${laidOut(full)}\n\nMinimal:\n\n${laidOut(minimal)}\n`;
+    const body = one.envelope === "review" ? "review body" : "site-connection body";
+    const facts = `${one.description} The [${body}](#the-${body.replace(" ", "-")}). ${batch}`;
+    return `## ${one.value}\n\n${facts}\n\n${laidOut(full)}\n\nMinimal:\n\n${laidOut(minimal)}\n`;
   }).join("\n");
 }
 

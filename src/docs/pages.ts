@@ -1,44 +1,50 @@
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 import type { ServedFile } from "../http/files.ts";
-import { renderGuide } from "./guide.ts";
-
-interface Guide {
-  /** The last part of its path, and of its file. */
-  readonly name: string;
-  readonly title: string;
-}
-
-const GUIDES: readonly Guide[] = [
-  { name: "quick-start", title: "Quick start" },
-  { name: "verifying", title: "Verifying" },
-  { name: "ordering-and-retries", title: "Ordering and retries" },
-  { name: "batch", title: "Batch" },
-  { name: "events", title: "Events" },
-  { name: "going-live", title: "Going live" },
-];
+import { bundleForNode } from "../lib/bundle.ts";
+import { renderGuide, type RenderedGuide } from "./guide.ts";
+import { layOut } from "./layout.ts";
+import { GUIDES, type Guide } from "./contents.ts";
 
 const HERE = import.meta.dirname;
 const SWAGGER_UI = {
   style: import.meta.resolve("swagger-ui-dist/swagger-ui.css"),
   script: import.meta.resolve("swagger-ui-dist/swagger-ui-bundle.js"),
 };
+/** The command for partners: only its path, because it is a program of its own. */
+const COMMAND = join(HERE, "../cli/main.ts");
+const SAMPLES = join(HERE, "verify");
+const TEXT = "text/plain; charset=utf-8";
 const HTML = "text/html; charset=utf-8";
 const CSS = "text/css; charset=utf-8";
 const SCRIPT = "text/javascript; charset=utf-8";
+const JSON_TYPE = "application/json";
 
-/** `/docs`: the reference; below it the guides. All of it from this server, so that it works offline. */
-export function docPages(): ServedFile[] {
+/** `/docs`: the guides and the reference. All of it from this server, so that it works offline. */
+export function docPages(serverRoot: string): ServedFile[] {
+  const rendered = new Map<string, RenderedGuide>();
+  const render = ({ name }: Guide): RenderedGuide => {
+    const known = rendered.get(name);
+    if (known !== undefined) return known;
+    const markdown = readFileSync(join(HERE, "guides", `${name}.md`), "utf8");
+    const made = renderGuide(markdown, serverRoot);
+    rendered.set(name, made);
+    return made;
+  };
   return [
-    { path: "/docs", contentType: HTML, body: kept(referencePage) },
     ...GUIDES.map((guide) => ({
-      path: `/docs/${guide.name}`,
+      path: guide.path,
       contentType: HTML,
-      body: kept(() => guidePage(guide)),
+      body: () => guidePage(guide, render(guide)),
     })),
+    { path: "/docs/reference", contentType: HTML, body: referencePage },
+    { path: "/docs/search.json", contentType: JSON_TYPE, body: () => searchIndex(render) },
+    { path: "/docs/reviewrelay.mjs", contentType: SCRIPT, body: () => bundleForNode(COMMAND) },
+    ...readdirSync(SAMPLES).map((name) => file(`/docs/samples/${name}`, TEXT, join(SAMPLES, name))),
     file("/docs/docs.css", CSS, join(HERE, "docs.css")),
+    file("/docs/docs.js", SCRIPT, join(HERE, "docs.js")),
     file("/docs/reference.js", SCRIPT, join(HERE, "reference.js")),
     file("/docs/swagger-ui.css", CSS, fileURLToPath(SWAGGER_UI.style)),
     file("/docs/swagger-ui-bundle.js", SCRIPT, fileURLToPath(SWAGGER_UI.script)),
@@ -48,51 +54,38 @@ export function docPages(): ServedFile[] {
 function referencePage(): string {
   return layOut({
     title: "API reference",
-    path: "/docs",
+    path: "/docs/reference",
     head: `<link rel="stylesheet" href="/docs/swagger-ui.css">
 <script defer src="/docs/swagger-ui-bundle.js"></script>
 <script defer src="/docs/reference.js"></script>`,
-    body: `<div id="reference"><noscript><p>The reference needs JavaScript; the same is in <a href="/openapi.json">openapi.json</a>.</p></noscript></div>`,
+    body: `<main id="reference"><noscript><p>The reference needs JavaScript; the same is in <a href="/openapi.json">openapi.json</a>.</p></noscript></main>`,
   });
 }
 
-function guidePage({ name, title }: Guide): string {
-  const markdown = readFileSync(join(HERE, "guides", `${name}.md`), "utf8");
-  const body = `<main class="guide">\n${renderGuide(markdown)}</main>`;
-  return layOut({ title, path: `/docs/${name}`, head: "", body });
+function guidePage({ title, path }: Guide, { html, sections }: RenderedGuide): string {
+  const parts = sections.filter(({ depth }) => depth === 2);
+  const links = parts.map(({ id, title: part }) => `<li><a href="#${id}">${part}</a></li>`);
+  const within =
+    links.length < 3
+      ? ""
+      : `<nav class="within" aria-label="On this page"><ul>${links.join("")}</ul></nav>`;
+  return layOut({ title, path, head: "", body: `<main class="guide">\n${html}</main>\n${within}` });
 }
 
-function layOut(page: { title: string; path: string; head: string; body: string }): string {
-  const links = [
-    { path: "/docs", title: "API reference" },
-    ...GUIDES.map(({ name, title }) => ({ path: `/docs/${name}`, title })),
-  ].map(({ path, title }) => {
-    const here = path === page.path ? ' aria-current="page"' : "";
-    return `<a href="${path}"${here}>${title}</a>`;
-  });
-  return `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${page.title} · ReviewRelay</title>
-<link rel="icon" href="data:,">
-<link rel="stylesheet" href="/docs/docs.css">
-${page.head}
-</head>
-<body>
-<nav aria-label="Documentation">${links.join("\n")}</nav>
-${page.body}
-</body>
-</html>
-`;
+/** Every section of every guide; the browser looks through them. */
+function searchIndex(render: (guide: Guide) => RenderedGuide): string {
+  return JSON.stringify(
+    GUIDES.flatMap((guide) =>
+      render(guide).sections.map(({ id, title, depth, text }) => ({
+        path: depth === 1 ? guide.path : `${guide.path}#${id}`,
+        guide: guide.title,
+        title,
+        text,
+      })),
+    ),
+  );
 }
 
 function file(path: string, contentType: string, from: string): ServedFile {
-  return { path, contentType, body: kept(() => new Uint8Array(readFileSync(from))) };
-}
-
-function kept<T>(make: () => T): () => T {
-  let made: { readonly value: T } | undefined;
-  return () => (made ??= { value: make() }).value;
+  return { path, contentType, body: () => new Uint8Array(readFileSync(from)) };
 }

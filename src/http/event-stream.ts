@@ -12,6 +12,8 @@ export interface EventSink {
   send(message: Uint8Array): void;
   /** A line that clients ignore: it keeps proxies and servers from closing a quiet connection. */
   beat(): void;
+  /** Resolves when the client has taken what was sent, or has left. */
+  drained(): Promise<void>;
 }
 
 const encoder = new TextEncoder();
@@ -21,6 +23,11 @@ const BEAT = encoder.encode(": beat\n\n");
 export function messageOf(event: string, data: unknown, id?: string): Uint8Array {
   const head = id === undefined ? "" : `id: ${id}\n`;
   return encoder.encode(`${head}event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
+}
+
+/** Nothing but the id from which a client goes on that hears of nothing more. */
+export function bookmarkOf(id: string): Uint8Array {
+  return encoder.encode(`id: ${id}\n\n`);
 }
 
 /** The open `text/event-stream` answers of this process. */
@@ -43,9 +50,11 @@ export class EventStreams {
     this.#admit(userId);
     const gone = new AbortController();
     const signals = [gone.signal, ...(this.#deps.stopping ? [this.#deps.stopping] : [])];
+    const flow = new Flow();
+    gone.signal.addEventListener("abort", () => flow.release());
     const body = new ReadableStream<Uint8Array>({
       start: (controller) => {
-        const sink = sinkOf(controller, () => gone.abort());
+        const sink = sinkOf(controller, flow, () => gone.abort());
         void produce(sink, AbortSignal.any(signals))
           .catch((error: unknown) => {
             // What is left undone for a client that has left is no failure.
@@ -57,6 +66,7 @@ export class EventStreams {
             if (!gone.signal.aborted) controller.close();
           });
       },
+      pull: () => flow.release(),
       cancel: () => gone.abort(),
     });
     // Without the last, nginx collects the messages before it passes them on.
@@ -83,8 +93,22 @@ export class EventStreams {
   }
 }
 
+/** Who waits until the client reads on. */
+class Flow {
+  #waiting: (() => void)[] = [];
+
+  wait(): Promise<void> {
+    return new Promise((resolve) => this.#waiting.push(resolve));
+  }
+
+  release(): void {
+    for (const resolve of this.#waiting.splice(0)) resolve();
+  }
+}
+
 function sinkOf(
   controller: ReadableStreamDefaultController<Uint8Array>,
+  flow: Flow,
   letGo: () => void,
 ): EventSink {
   const send = (message: Uint8Array) => {
@@ -96,5 +120,10 @@ function sinkOf(
       letGo();
     }
   };
-  return { send, beat: () => send(BEAT) };
+  return {
+    send,
+    beat: () => send(BEAT),
+    // Null once it is closed or has failed.
+    drained: () => ((controller.desiredSize ?? 1) > 0 ? Promise.resolve() : flow.wait()),
+  };
 }

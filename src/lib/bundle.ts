@@ -7,6 +7,14 @@ export interface BundledFile {
   readonly isEntry: boolean;
 }
 
+/** Builds a program of one file for Node. */
+export async function bundleForNode(entry: string): Promise<string> {
+  const built = await Bun.build({ entrypoints: [entry], target: "node", format: "esm" });
+  const [file] = built.outputs;
+  if (file === undefined) throw new Error(`The bundler made nothing of ${entry}.`);
+  return file.text();
+}
+
 /** Builds browser code with Bun's bundler: minified, and split where it is imported dynamically. */
 export async function bundleForBrowser(entry: string): Promise<BundledFile[]> {
   const name = "[name]-[hash].[ext]";

@@ -97,6 +97,15 @@ export const statsQuery = Type.Object({
   ),
 });
 
+export const streamQuery = Type.Object({
+  include: Type.Optional(
+    Type.Literal("body", {
+      explain: "must be body",
+      description: "Every attempt, whole: as `Attempt`, not the summary alone.",
+    }),
+  ),
+});
+
 type StatsQuery = Static<typeof statsQuery>;
 
 export const StatsObject = Type.Object(

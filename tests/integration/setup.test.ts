@@ -107,6 +107,7 @@ describe("on an empty database", () => {
       "COMPANY_CREATED",
       "USER_CREATED",
       "USER_INVITED",
+      "CLIENT_CREATED",
       "PLAN_CREATED",
       "PLAN_CREATED",
       "PROVIDER_CREATED",

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -86,6 +86,15 @@ const LANGUAGES: readonly Language[] = [
       return judgeEach([program, "-I", "-S", file("verify.py")]);
     },
   },
+  {
+    name: "JavaScript",
+    needs: ["node"],
+    async prepare(folder) {
+      const harness = join(folder, "judge.mjs");
+      writeFileSync(harness, nodeHarness(file("verify.mjs")));
+      return judgeTogether(["node", harness]);
+    },
+  },
   { name: "PHP", needs: ["php"], prepare: async () => judgeEach(["php", file("verify.php")]) },
   { name: "Ruby", needs: ["ruby"], prepare: async () => judgeEach(["ruby", file("verify.rb")]) },
   {
@@ -98,9 +107,12 @@ const LANGUAGES: readonly Language[] = [
     needs: ["go"],
     async prepare(folder) {
       const program = join(folder, "verify-go");
+      const main = join(folder, "main.go");
+      writeFileSync(main, GO_HARNESS);
+      cpSync(file("verify.go"), join(folder, "verify.go"));
       // Go builds its library once; without a home to keep it in, in the folder of this test.
       const home = process.env["HOME"] ?? folder;
-      await output(["go", "build", "-o", program, file("verify.go")], { HOME: home });
+      await output(["go", "build", "-o", program, main, join(folder, "verify.go")], { HOME: home });
       return judgeEach([program]);
     },
   },
@@ -154,6 +166,32 @@ function judgeTogether(command: string[]): JudgeAll {
     return verdicts.split("\n").map((line) => line === "true");
   };
 }
+
+const nodeHarness = (snippet: string) => `
+import { readFileSync } from "node:fs";
+import { isSigned } from ${JSON.stringify(snippet)};
+
+for (const line of readFileSync(0, "utf8").split("\\n")) {
+  const [secret, signature, body] = line.split(" ").map((one) => Buffer.from(one.slice(1), "base64"));
+  console.log(isSigned(String(secret), body, String(signature)));
+}
+`;
+
+const GO_HARNESS = `
+package main
+
+import (
+	"io"
+	"os"
+)
+
+func main() {
+	body, err := io.ReadAll(os.Stdin)
+	if err != nil || !IsSigned(os.Args[1], body, os.Args[2]) {
+		os.Exit(1)
+	}
+}
+`;
 
 const JAVA_HARNESS = `
 import java.util.Base64;

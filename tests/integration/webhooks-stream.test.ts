@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 
 import { ulid } from "ulid";
 
@@ -30,15 +30,22 @@ interface Message {
 }
 
 /** Follows a subscription over a real connection. */
-async function follow(id: string, token: string) {
+async function follow(
+  id: string,
+  token: string,
+  { query = "", after }: { query?: string; after?: string | undefined } = {},
+) {
   const control = new AbortController();
   open.push(control);
-  const response = await fetch(`${root}${BASE_PATH}/partner/webhooks/${id}/stream`, {
-    headers: { Authorization: `Bearer ${token}` },
+  const response = await fetch(`${root}${BASE_PATH}/partner/webhooks/${id}/stream${query}`, {
+    headers: {
+      Authorization: `Bearer ${token}`,
+      ...(after !== undefined && { "Last-Event-ID": after }),
+    },
     signal: control.signal,
   });
   const messages: Message[] = [];
-  const state = { beats: 0, ended: false };
+  const state = { beats: 0, ended: false, bookmark: undefined as string | undefined };
   const reading = async () => {
     let text = "";
     for await (const chunk of response.body ?? []) {
@@ -47,6 +54,7 @@ async function follow(id: string, token: string) {
       text = parts.pop() ?? "";
       for (const part of parts)
         if (part.startsWith(":")) state.beats += 1;
+        else if (part.startsWith("id: ") && !part.includes("\n")) state.bookmark = part.slice(4);
         else messages.push(messageOf(part));
     }
   };
@@ -70,8 +78,7 @@ function messageOf(part: string): Message {
   };
 }
 
-async function attempt(id: string): Promise<string> {
-  const at = world.clock.now();
+async function attempt(id: string, at = world.clock.now()): Promise<string> {
   const attemptId = ulid(at.getTime());
   await world.database.db.sql`
     insert into delivery_attempts
@@ -148,6 +155,7 @@ async function watchInProcess(ids: readonly string[], perSubscription: number) {
               .join(" ") ?? "",
           ),
         beat: () => {},
+        drained: async () => {},
       };
       const mayRead: Watcher["mayRead"] = async () => {
         checks.made += 1;
@@ -307,4 +315,167 @@ test("are bounded per process, and end when the process stops", async () => {
   stopping.abort();
   const { done } = await first.getReader().read();
   expect(done).toBe(true);
+});
+
+describe("with bodies, or after an attempt", () => {
+  const attempts = ({ messages }: { messages: readonly Message[] }) =>
+    messages.filter(({ event }) => event === "attempt");
+  const idsOf = (stream: { messages: readonly Message[] }) =>
+    attempts(stream).map(({ data }) => String(data["id"]));
+
+  /** So many attempts of one instant, in one statement. */
+  async function attemptsAt(id: string, at: Date, count: number): Promise<string[]> {
+    const ids = Array.from({ length: count }, () => ulid(at.getTime()));
+    await world.database.db.sql`
+      insert into delivery_attempts
+        (id, subscription_id, sequence, event_id, event, round, attempt, started_at, duration_ms, outcome, status_code,
+         request_headers, request_body, response_truncated)
+      select made, ${id}, 1, ${ulid()}, 'review_received', 1, 1, ${at}, 5, 'delivered', 200, '{"X-SVC-Attempt":"1"}',
+             '{"private":"body"}', false from unnest(${ids}::text[]) as made`;
+    return ids.toSorted();
+  }
+
+  test("tells each attempt from now on with the exact body and headers", async () => {
+    const { id } = await world.subscribe();
+    await attempt(id);
+    const stream = await follow(id, world.tokens.admin, { query: "?include=body" });
+    await until("the first messages", () => stream.messages.length === 2);
+    const [made = ""] = await attemptsAt(id, world.clock.now(), 1);
+    await poll();
+    await until("the attempt", () => stream.messages.length === 3);
+    expect(stream.messages[2]).toMatchObject({
+      event: "attempt",
+      id: made,
+      data: {
+        id: made,
+        request_headers: { "X-SVC-Attempt": "1" },
+        request_body: '{"private":"body"}',
+      },
+    });
+  });
+
+  test("leaves none out, however many come between two looks, and repeats none", async () => {
+    const { id } = await world.subscribe();
+    const stream = await follow(id, world.tokens.owner, { query: "?include=body" });
+    await until("the first messages", () => stream.messages.length === 2);
+    const made: string[] = [];
+    for (let second = 0; second < 4; second++) {
+      made.push(...(await attemptsAt(id, world.clock.now(), 450)));
+      await poll();
+      await until("all of them", () => attempts(stream).length === made.length);
+    }
+    expect(idsOf(stream)).toEqual(made);
+  });
+
+  test("tells what was committed after others that began later", async () => {
+    const { id } = await world.subscribe();
+    const stream = await follow(id, world.tokens.owner, { query: "?include=body" });
+    await until("the first messages", () => stream.messages.length === 2);
+    const begun = world.clock.now();
+    world.clock.advance(20_000);
+    const late = await attempt(id);
+    await poll();
+    await until("the later one", () => attempts(stream).length === 1);
+    const early = await attempt(id, begun);
+    await poll();
+    await until("the earlier one", () => attempts(stream).length === 2);
+    expect(idsOf(stream)).toEqual([late, early]);
+  });
+
+  test("goes on after the attempt that a client has heard of, at least once", async () => {
+    const { id } = await world.subscribe();
+    const long = await attempt(id);
+    world.clock.advance(31_000);
+    const before = await attempt(id);
+    world.clock.advance(2_000);
+    const heard = await attempt(id);
+    const missed = await attemptsAt(id, world.clock.now(), 150);
+    world.clock.advance(3_600_000);
+    for (const query of ["?include=body", ""]) {
+      const stream = await follow(id, world.tokens.owner, { query, after: heard });
+      await until("all", () => attempts(stream).length === 151);
+      expect(new Set(idsOf(stream))).toEqual(new Set([before, ...missed]));
+      expect(idsOf(stream)).not.toContain(long);
+      expect(JSON.stringify(stream.messages).includes("private")).toBe(query !== "");
+      const live = await attempt(id);
+      await poll();
+      await until("what follows", () => idsOf(stream).at(-1) === live);
+      stream.close();
+      await world.database.db.sql`delete from delivery_attempts where id = ${live}`;
+    }
+  });
+
+  test("goes on from where it began, if the connection ended before an attempt came", async () => {
+    const { id } = await world.subscribe();
+    const first = await follow(id, world.tokens.owner, { query: "?include=body" });
+    await until("the first messages", () => first.messages.length === 2);
+    first.close();
+    const missed = await attempt(id);
+    world.clock.advance(60_000);
+    const again = await follow(id, world.tokens.owner, {
+      query: "?include=body",
+      after: first.state.bookmark,
+    });
+    await until("the attempt", () => attempts(again).length === 1);
+    expect(idsOf(again)).toEqual([missed]);
+  });
+
+  test("sends the next part when the client has taken the one before", async () => {
+    const streams = new EventStreams({ log: world.api.deps.log });
+    let sent = 0;
+    const { body } = streams.open(1, async (sink) => {
+      for (; sent < 3; sent++) {
+        sink.send(bytesOf("part", sent));
+        await sink.drained();
+      }
+    });
+    const reader = body?.getReader();
+    await Bun.sleep(0);
+    expect(sent).toBe(0);
+    for (let read = 1; read <= 3; read++) {
+      await reader?.read();
+      await until("the next part", () => sent === read);
+    }
+  });
+
+  test("waits for a client that does not read, and then tells it everything", async () => {
+    const { id } = await world.subscribe();
+    const first = await attempt(id);
+    const body = JSON.stringify({ private: "x".repeat(30_000) });
+    const many = await attemptsAt(id, world.clock.now(), 500);
+    await world.database.db.sql`
+      update delivery_attempts set request_body = ${body} where subscription_id = ${id} and id <> ${first}`;
+    const response = await fetch(`${root}${BASE_PATH}/partner/webhooks/${id}/stream?include=body`, {
+      headers: { Authorization: `Bearer ${world.tokens.owner}`, "Last-Event-ID": first },
+    });
+    const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+    const heard = new Set<string>();
+    for (let rest = ""; heard.size < many.length;) {
+      const { value = "", done } = (await reader?.read()) ?? { done: true };
+      if (done) break;
+      rest += value;
+      for (const [, one = ""] of rest.matchAll(/^id: (\w+)$/gm)) heard.add(one);
+      rest = rest.slice(rest.lastIndexOf("\nid: ") + 1);
+    }
+    await reader?.cancel();
+    expect(heard.size).toBe(many.length);
+  });
+
+  test.each([
+    ["?include=bodies", undefined, "include"],
+    ["", "yesterday", "Last-Event-ID"],
+  ])("refuses %s %s", async (query, after, field) => {
+    const { id } = await world.subscribe();
+    const { status, body } = await world.api.call("GET", `/partner/webhooks/${id}/stream${query}`, {
+      token: world.tokens.owner,
+      ...(after !== undefined && { headers: { "Last-Event-ID": after } }),
+    });
+    expect([status, Object.keys(body["errors"] as object)]).toEqual([422, [field]]);
+  });
+
+  test("is for the own tenant alone", async () => {
+    const { id } = await world.subscribe();
+    const { status } = await world.ask("GET", `/${id}/stream?include=body`, { as: "other" });
+    expect(status).toBe(404);
+  });
 });

@@ -8,6 +8,7 @@ import { BASE_PATH } from "../../../src/http/base-path.ts";
 import { createPasswords } from "../../../src/lib/password.ts";
 import { newSecret } from "../../../src/lib/random-secret.ts";
 import type { SecretBox } from "../../../src/lib/secret-box.ts";
+import { makeCommandClient } from "../../setup/command-client.ts";
 import * as rows from "./rows.ts";
 import { PARTNERS, PLANS, PROVIDERS } from "./tenants.ts";
 
@@ -64,6 +65,7 @@ export async function seedDemo(options: SeedOptions): Promise<boolean> {
     await tx.sql`select pg_advisory_xact_lock(hashtext(${SEED_LOCK}))`;
     const [present] = await tx.sql`select 1 from companies limit 1`;
     if (present !== undefined) return false;
+    await makeCommandClient(tx, now);
     const tree = await insertTenants(tx, now);
     const providers = PROVIDERS.map((one) => ({ ...one, secret: newSecret() }));
     const demo: Demo = {

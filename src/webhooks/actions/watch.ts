@@ -4,6 +4,7 @@ import { showAttemptSummary } from "../delivery-model.ts";
 import { showHealth as healthObject } from "../stats-model.ts";
 import { showSubscription, type Subscription } from "../model.ts";
 import { lookAt, type Look } from "../queries/watch.ts";
+import { AttemptFeed, LOOK_BACK_MS, type FeedOptions } from "./attempt-feed.ts";
 import { showHealth } from "./stats.ts";
 import type { WebhookDeps } from "./deps.ts";
 
@@ -13,8 +14,6 @@ import type { WebhookDeps } from "./deps.ts";
  */
 const POLL_MS = 1_300;
 const HEALTH_EVERY = 4;
-/** Attempts are committed after their end, so one may appear behind others that began later. */
-const LOOK_BACK_MS = 30_000;
 /**
  * A look tells whether anything has changed that a bearer check depends on, and then the check is made; after so long it is
  * made again anyway, which tells that the token is in use.
@@ -29,10 +28,13 @@ export interface Watcher {
   readonly sink: EventSink;
   /** The bearer check, and whether the caller may still read. */
   readonly mayRead: () => Promise<boolean>;
+  /** Of who wants every attempt, as it was sent or from an earlier one on; others hear of the newest of each look. */
+  readonly feed?: Omit<FeedOptions, "subscriptionId"> | undefined;
 }
 
 /** An open stream. */
-interface Stream extends Watcher {
+interface Stream extends Omit<Watcher, "feed"> {
+  readonly feed: AttemptFeed | undefined;
   readonly end: PromiseWithResolvers<void>;
   /** The state of its token when it was checked last. */
   bearer: string | undefined;
@@ -67,22 +69,29 @@ export class WatchedSubscriptions {
   }
 
   /**
-   * Tells what happens at a subscription: `subscription` when it changes, `attempt` for each one from now on, `health`
-   * every few seconds. Ends with the signal, with the subscription, and when the caller may no longer read.
+   * Tells what happens at a subscription: `subscription` when it changes, `attempt` for each one from now on (with a
+   * feed, for each without exception), `health` every few seconds. Ends with the signal, with the subscription, and when the caller may no longer read.
    */
   async follow(found: Subscription, watcher: Watcher, signal: AbortSignal): Promise<void> {
     const end = Promise.withResolvers<void>();
-    const stream: Stream = { ...watcher, end, bearer: undefined, isGreeted: false };
+    const left = new AbortController();
+    const options = watcher.feed && { ...watcher.feed, subscriptionId: found.id };
+    const feed = options && new AttemptFeed(this.#deps, options, left.signal);
+    const stream: Stream = { ...watcher, feed, end, bearer: undefined, isGreeted: false };
     const watch = this.#watches.get(found.id) ?? this.#begin(found);
     watch.streams.add(stream);
     const leave = () => end.resolve();
     signal.addEventListener("abort", leave);
     if (signal.aborted) leave();
-    watch.ready.then(() => greet(watch, stream), end.reject);
+    Promise.all([feed?.begin(), watch.ready]).then(
+      ([bookmark]) => greet(watch, stream, bookmark),
+      end.reject,
+    );
     try {
       await end.promise;
     } finally {
       signal.removeEventListener("abort", leave);
+      left.abort();
       watch.streams.delete(stream);
       if (watch.streams.size === 0) this.#forget(watch);
     }
@@ -190,11 +199,13 @@ export class WatchedSubscriptions {
 
 const NOTHING = new Uint8Array();
 
-function greet(watch: Watch, stream: Stream): void {
+function greet(watch: Watch, stream: Stream, bookmark: Uint8Array | undefined): void {
   if (!watch.streams.has(stream)) return;
+  if (bookmark !== undefined) stream.sink.send(bookmark);
   stream.sink.send(watch.told);
   stream.sink.send(watch.health);
   stream.isGreeted = true;
+  stream.feed?.tell(stream.sink).catch(stream.end.reject);
 }
 
 function greeted({ streams }: Watch): Stream[] {
@@ -219,8 +230,11 @@ function tell(watch: Watch, look: Look): boolean {
   const isChanged = !Buffer.from(shown).equals(watch.told);
   watch.told = shown;
   watch.seen = idsOf(look, id);
-  for (const { sink } of greeted(watch))
-    for (const message of isChanged ? [shown, ...news] : news) sink.send(message);
+  for (const { sink, feed, end } of greeted(watch)) {
+    if (isChanged) sink.send(shown);
+    if (feed === undefined) for (const message of news) sink.send(message);
+    else feed.tell(sink).catch(end.reject);
+  }
   return true;
 }
 

@@ -1,4 +1,4 @@
-import { and, desc, eq, gte, lt, lte, sql, type SQL } from "drizzle-orm";
+import { and, asc, desc, eq, gte, inArray, lt, lte, sql, type SQL } from "drizzle-orm";
 
 import type { Db, DbOrTx } from "../../../db/client.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
@@ -7,7 +7,7 @@ import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import type { Page } from "../../http/list.ts";
 import { addMs } from "../../lib/clock.ts";
 import { CATALOG } from "../../outbox/event.ts";
-import type { Attempt, AttemptFilter } from "../delivery-model.ts";
+import type { Attempt, AttemptFilter, AttemptSummary } from "../delivery-model.ts";
 import { withRequests } from "./requests.ts";
 
 /** Without what was sent and answered, which may be long. */
@@ -139,4 +139,54 @@ export async function attemptsOfEvent(
     .orderBy(desc(deliveryAttempts.id))
     .limit(limit);
   return withRequests(db, rows.toReversed());
+}
+
+/** The first ids of a subscription's attempts from this one or this instant on, oldest first. */
+export async function attemptIdsFrom(
+  db: DbOrTx,
+  subscriptionId: string,
+  from: Date | string,
+  limit: number,
+): Promise<string[]> {
+  const { id } = deliveryAttempts;
+  const firstId = typeof from === "string" ? from : idAt(from);
+  const rows = await db
+    .select({ id })
+    .from(deliveryAttempts)
+    .where(and(eq(deliveryAttempts.subscriptionId, subscriptionId), gte(id, firstId)))
+    .orderBy(asc(id))
+    .limit(limit);
+  return rows.map((row) => row.id);
+}
+
+/** These attempts with what was sent and answered, oldest first. */
+export async function attemptsById(
+  db: DbOrTx,
+  subscriptionId: string,
+  ids: readonly string[],
+): Promise<Attempt[]> {
+  const rows = await db
+    .select(WHOLE)
+    .from(deliveryAttempts)
+    .where(areThese(subscriptionId, ids))
+    .orderBy(asc(deliveryAttempts.id));
+  return withRequests(db, rows);
+}
+
+/** The same without what may be long. */
+export function attemptSummariesById(
+  db: DbOrTx,
+  subscriptionId: string,
+  ids: readonly string[],
+): Promise<AttemptSummary[]> {
+  return db
+    .select(SUMMARY)
+    .from(deliveryAttempts)
+    .where(areThese(subscriptionId, ids))
+    .orderBy(asc(deliveryAttempts.id));
+}
+
+function areThese(subscriptionId: string, ids: readonly string[]): SQL | undefined {
+  const { id } = deliveryAttempts;
+  return and(eq(deliveryAttempts.subscriptionId, subscriptionId), inArray(id, [...ids]));
 }

@@ -1,10 +1,12 @@
 import { Type } from "@sinclair/typebox";
+import { Value } from "@sinclair/typebox/value";
 
 import type { Call } from "../../http/call.ts";
 import type { Principal } from "../../http/principal.ts";
 import { problem } from "../../http/problem-schema.ts";
 import type { Judged } from "../../http/rules.ts";
-import { Problem } from "../../lib/problem.ts";
+import { ulidText } from "../../http/text.ts";
+import { invalid, Problem } from "../../lib/problem.ts";
 import { showHealth, showStats } from "../actions/stats.ts";
 import { WatchedSubscriptions } from "../actions/watch.ts";
 import * as model from "../stats-model.ts";
@@ -50,16 +52,20 @@ export function streamRoute(deps: WebhookRouteDeps) {
   const watched = new WatchedSubscriptions(deps);
   return webhookRoutesBase(deps).get(
     "/:id/stream",
-    ({ principal, call, subscription }) => {
+    ({ principal, call, subscription, query }) => {
       const mayRead = () => stillMayRead(deps, principal, call);
       const { userId, jti } = principal;
+      const after = lastEventId(call);
+      const withBodies = query.include === "body";
+      const feed = withBodies || after !== undefined ? { withBodies, after } : undefined;
       return deps.streams.open(userId, (sink, signal) =>
-        watched.follow(subscription, { jti, sink, mayRead }, signal),
+        watched.follow(subscription, { jti, sink, mayRead, feed }, signal),
       );
     },
     {
       access: reading,
       subscription: true,
+      query: model.streamQuery,
       response: {
         200: Type.String({ contentType: "text/event-stream" }),
         503: problem("overloaded"),
@@ -67,10 +73,20 @@ export function streamRoute(deps: WebhookRouteDeps) {
       detail: {
         summary: "Follow deliveries live",
         description:
-          "Server-sent events: `subscription` when it changes, `attempt` for each attempt from now on (the newest 100 of a look every 1.3 s), `health` every five seconds. Five streams per user. It ends with the token.",
+          "Server-sent events: `subscription` when it changes, `attempt` for each attempt from now on (the newest 100 of a look every 1.3 s), `health` every five seconds. Five streams per user. It ends with the token. With `include=body` every attempt comes, with the exact headers and body that were sent; with the header `Last-Event-ID` every one since that attempt, some of the 30 s before it again.",
       },
     },
   );
+}
+
+const EventId = ulidText();
+
+/** The attempt after which a client goes on. An id that is none of ours would begin anywhere. */
+function lastEventId({ headers }: Call): string | undefined {
+  const given = headers.get("last-event-id") ?? "";
+  if (given === "") return undefined;
+  if (Value.Check(EventId, given)) return given;
+  throw invalid({ "Last-Event-ID": ["must be the id of an attempt"] });
 }
 
 /** Asks again while a stream is open: the token may be revoked, the user moved or the role taken away. */

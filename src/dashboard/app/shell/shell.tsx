@@ -76,7 +76,7 @@ function Navigation({ areas, onChoose }: NavigationProps) {
       ))}
       <NavLink
         mt="auto"
-        href="/docs/quick-start"
+        href="/docs/getting-started"
         target="_blank"
         label="Documentation"
         leftSection={<Icon name="book" />}

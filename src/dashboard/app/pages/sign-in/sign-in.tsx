@@ -42,7 +42,7 @@ export function SignIn() {
       below={
         <Text size="sm" c="dimmed" ta="center">
           Building an integration?{" "}
-          <Anchor href="/docs/quick-start" underline="always">
+          <Anchor href="/docs/getting-started" underline="always">
             Read the documentation
           </Anchor>
         </Text>

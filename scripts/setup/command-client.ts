@@ -1,0 +1,13 @@
+import type { RawTx } from "../../db/client.ts";
+import { COMMAND_CLIENT } from "../../src/cli/oauth.ts";
+
+/** The public client by which partners sign in with the command `reviewrelay`; false if it is there already. */
+export async function makeCommandClient({ sql }: RawTx, now: Date): Promise<boolean> {
+  const { clientId, name, redirectUris, scopes, grantTypes } = COMMAND_CLIENT;
+  const made = await sql`
+    insert into oauth_clients (client_id, name, confidential, first_party, redirect_uris, scopes, grant_types,
+                               created_at, updated_at)
+    values (${clientId}, ${name}, false, false, ${[...redirectUris]}, ${[...scopes]}, ${[...grantTypes]}, ${now}, ${now})
+    on conflict do nothing returning client_id`;
+  return made.length > 0;
+}

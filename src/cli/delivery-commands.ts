@@ -1,0 +1,194 @@
+import { connect, show, table, WEBHOOK, type Command, type Given } from "./command.ts";
+import { EXIT, usage } from "./failure.ts";
+import { AGO, instant } from "./instant.ts";
+import type { Server } from "./server.ts";
+import { chooseSubscription, listSubscriptions } from "./subscriptions.ts";
+import type { Surroundings } from "./surroundings.ts";
+import { ulid } from "./ulid.ts";
+
+export const webhooks: Command = {
+  name: "webhooks",
+  words: "",
+  summary: "list your subscriptions",
+  flags: {},
+  takes: [0, 0],
+  async run(around, given) {
+    const all = await listSubscriptions(connect(around, given));
+    const rows = all.map((one) => [
+      one.id,
+      one.delivery_kind,
+      one.is_active ? "active" : "disabled",
+      one.webhook_url,
+      one.label,
+    ]);
+    show(around, given, all, rows.length === 0 ? "There is none yet." : table(rows));
+    return EXIT.ok;
+  },
+};
+
+export const subscribe: Command = {
+  name: "subscribe",
+  words: "URL",
+  summary: "have every event sent to an https address, and show its secret",
+  more: `The secret is shown to whoever sees this terminal: keep it where your receiver finds it. Filters, minimal bodies and
+batches are set on the dashboard, or by the API.`,
+  flags: { label: { type: "string", help: "what people call it; else the address's host" } },
+  takes: [1, 1],
+  async run(around, given) {
+    const [url = ""] = given.words;
+    const label = given.text("label") ?? (URL.canParse(url) ? new URL(url).host : url);
+    const made = await connect(around, given).ask<{ id: string; secret: string }>(
+      "/partner/webhooks",
+      { method: "POST", body: { label, webhook_url: url, delivery_kind: "immediate" } },
+    );
+    show(around, given, made, `Subscribed, ${made.id}. Its secret:\n${made.secret}`);
+    return EXIT.ok;
+  },
+};
+
+export const trigger: Command = {
+  name: "trigger",
+  words: "[EVENT]",
+  summary: "send a signed test of an event, webhook.test if none is named",
+  flags: WEBHOOK,
+  takes: [0, 1],
+  async run(around, given) {
+    const { server, path } = await subscriptionOf(around, given);
+    const [event] = given.words;
+    const answer = await server.ask<{ event_id: string }>(`${path}/test`, {
+      method: "POST",
+      ...(event !== undefined && { body: { event } }),
+    });
+    const { event_id: id } = answer;
+    show(around, given, answer, `Queued ${id}. What became of it: reviewrelay deliveries ${id}`);
+    return EXIT.ok;
+  },
+};
+
+export const deliveries: Command = {
+  name: "deliveries",
+  words: "[EVENT_ID]",
+  summary: "list attempts, newest first, or show one event with its body",
+  flags: {
+    ...WEBHOOK,
+    event: { type: "string", help: "of this event" },
+    outcome: { type: "string", help: "delivered, retry, failed or interrupted" },
+    since: { type: "string", help: AGO },
+    until: { type: "string", help: "likewise" },
+    limit: { type: "string", help: "1 to 100, else 20" },
+  },
+  takes: [0, 1],
+  async run(around, given) {
+    const { server, path } = await subscriptionOf(around, given);
+    const [eventId] = given.words;
+    if (eventId !== undefined) {
+      const one = await server.ask<Delivery>(`${path}/deliveries/${ulid(eventId)}`);
+      show(around, given, one, deliveryText(one));
+      return EXIT.ok;
+    }
+    const query = new URLSearchParams({ limit: String(given.number("limit", [1, 100]) ?? 20) });
+    const fields = {
+      event: given.text("event"),
+      outcome: given.text("outcome"),
+      since: instant(around, given.text("since")),
+      until: instant(around, given.text("until")),
+    };
+    for (const [name, value] of Object.entries(fields))
+      if (value !== undefined) query.set(name, value);
+    const list = `${path}/deliveries?${query.toString()}`;
+    const { data } = await server.ask<{ data: Attempt[] }>(list);
+    const rows = data.map(attemptRow);
+    show(around, given, data, rows.length === 0 ? "There is none." : table(rows));
+    return EXIT.ok;
+  },
+};
+
+export const redeliver: Command = {
+  name: "redeliver",
+  words: "EVENT_ID …",
+  summary: "queue events again, each as a new round",
+  flags: WEBHOOK,
+  takes: [1, 1_000],
+  async run(around, given) {
+    const ids = given.words.map(ulid);
+    const { server, path } = await subscriptionOf(around, given);
+    for (const id of ids)
+      await server.ask(`${path}/deliveries/${id}/redeliver`, { method: "POST" });
+    show(around, given, { queued: ids }, ids.map((id) => `Queued ${id}.`).join("\n"));
+    return EXIT.ok;
+  },
+};
+
+export const recover: Command = {
+  name: "recover",
+  words: "--since INSTANT [--until INSTANT]",
+  summary: "queue again, in order, everything of a time that was not delivered",
+  flags: {
+    ...WEBHOOK,
+    since: { type: "string", help: AGO },
+    until: { type: "string", help: "likewise; now if absent" },
+  },
+  takes: [0, 0],
+  async run(around, given) {
+    const since = instant(around, given.text("since"));
+    const until = instant(around, given.text("until"));
+    if (since === undefined) throw usage("Say from when on: --since 2h, or an instant.");
+    const { server, path } = await subscriptionOf(around, given);
+    const body = { since, ...(until !== undefined && { until }) };
+    let total = 0;
+    // A call takes a bounded number of events.
+    for (let isMore = true; isMore && !around.signal.aborted;) {
+      const { queued } = await server.ask<{ queued: number }>(`${path}/recover`, {
+        method: "POST",
+        body,
+      });
+      total += queued;
+      isMore = queued > 0;
+    }
+    show(around, given, { queued: total }, `Queued ${total}.`);
+    return EXIT.ok;
+  },
+};
+
+async function subscriptionOf(
+  around: Surroundings,
+  given: Given,
+): Promise<{ server: Server; path: string }> {
+  const server = connect(around, given);
+  const { id } = await chooseSubscription(server, given.text("webhook"));
+  return { server, path: `/partner/webhooks/${id}` };
+}
+
+interface Attempt {
+  readonly event_id: string;
+  readonly event: string;
+  readonly attempt: number;
+  readonly started_at: string;
+  readonly duration_ms: number;
+  readonly outcome: string;
+  readonly status_code: number | null;
+  readonly error_code: string | null;
+  readonly request_body: string | null;
+}
+
+interface Delivery {
+  readonly event_id: string;
+  readonly event: string;
+  readonly state: string;
+  readonly attempts: readonly Attempt[];
+}
+
+function attemptRow(one: Attempt): string[] {
+  const { started_at, event, event_id, attempt, outcome, status_code, error_code } = one;
+  const answer = String(status_code ?? error_code ?? "-");
+  const took = `${one.duration_ms} ms`;
+  return [started_at, event, event_id, `attempt ${attempt}`, outcome, answer, took];
+}
+
+function deliveryText({ event, event_id, state, attempts }: Delivery): string {
+  const body = attempts.at(-1)?.request_body ?? undefined;
+  const rows = attempts.length === 0 ? [] : [table(attempts.map(attemptRow))];
+  return [`${event} ${event_id}: ${state}`, ...rows, ...(body === undefined ? [] : [body])].join(
+    "\n",
+  );
+}

@@ -1,0 +1,87 @@
+import { COMMON, read, table, type Command } from "./command.ts";
+import {
+  deliveries,
+  recover,
+  redeliver,
+  subscribe,
+  trigger,
+  webhooks,
+} from "./delivery-commands.ts";
+import { EXIT, Failure, usage } from "./failure.ts";
+import { listen } from "./listen.ts";
+import { login, logout } from "./sign-in-commands.ts";
+import type { Surroundings } from "./surroundings.ts";
+import { verify } from "./verify-command.ts";
+
+const COMMANDS: readonly Command[] = [
+  login,
+  logout,
+  subscribe,
+  webhooks,
+  listen,
+  trigger,
+  deliveries,
+  redeliver,
+  recover,
+  verify,
+];
+
+/** Runs one command; answers its exit status. */
+export async function run(args: readonly string[], around: Surroundings): Promise<number> {
+  try {
+    const [name = "help", ...rest] = args;
+    if (["help", "--help", "-h"].includes(name)) {
+      around.out(rest[0] === undefined ? overview() : helpOf(find(rest[0])));
+      return EXIT.ok;
+    }
+    const command = find(name);
+    const given = read(command, rest);
+    if (given.is("help")) {
+      around.out(helpOf(command));
+      return EXIT.ok;
+    }
+    return await command.run(around, given);
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+    around.say(error.message);
+    return error.status;
+  }
+}
+
+function find(name: string): Command {
+  const command = COMMANDS.find((one) => one.name === name);
+  if (command === undefined) throw usage(`There is no command ${name}; see reviewrelay help.`);
+  return command;
+}
+
+function overview(): string {
+  return `Your side of ReviewRelay's webhooks, in a terminal.
+
+Usage: reviewrelay <command> [flags]
+
+${indented(COMMANDS.map((one) => [one.name, one.summary]))}
+
+reviewrelay help <command> says more. Settings:
+
+${indented([
+  ["REVIEWRELAY_SERVER", "where to, such as https://reviews.example"],
+  ["REVIEWRELAY_TOKEN", "a token, instead of a login"],
+  ["WEBHOOK_SECRET", "the secret that signatures are checked with"],
+])}
+
+Exit status: 0 done, 1 refused or not valid, 64 wrong usage, 69 the server is out of reach, 77 not signed in.`;
+}
+
+function helpOf(command: Command): string {
+  const flags = Object.entries({ ...command.flags, ...COMMON }).map(([name, { type, help }]) => [
+    `--${name}${type === "string" ? " …" : ""}`,
+    help,
+  ]);
+  const more = command.more === undefined ? "" : `\n\n${command.more}`;
+  const line = `Usage: reviewrelay ${command.name} ${command.words}`.trimEnd();
+  return `${line}\n\n${command.summary}${more}\n\n${indented(flags)}`;
+}
+
+function indented(rows: readonly (readonly string[])[]): string {
+  return table(rows).replaceAll(/^/gm, "  ");
+}

@@ -1,0 +1,20 @@
+import type { Clock } from "../lib/clock.ts";
+
+/** All that a command has of the machine, so that nothing else asks for it. */
+export interface Surroundings {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly clock: Clock;
+  /** Standard output: the result. */
+  readonly out: (text: string) => void;
+  /** Standard error: what happens meanwhile. */
+  readonly say: (text: string) => void;
+  readonly stdin: AsyncIterable<Uint8Array>;
+  /** Aborts with Ctrl-C. */
+  readonly signal: AbortSignal;
+}
+
+export async function readAll(stream: AsyncIterable<Uint8Array>): Promise<Buffer> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of stream) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}

@@ -1,0 +1,62 @@
+import { readFileSync } from "node:fs";
+
+import { parseInstant } from "../lib/clock.ts";
+import { connect, show, WEBHOOK, type Command } from "./command.ts";
+import { EXIT, Failure, usage } from "./failure.ts";
+import { chooseSubscription, secretOf } from "./subscriptions.ts";
+import { readAll, type Surroundings } from "./surroundings.ts";
+import { verdictOf } from "./verify.ts";
+
+const MAX_AGE_S = 31_536_000;
+
+export const verify: Command = {
+  name: "verify",
+  words: "--signature sha256=… [FILE]",
+  summary: "check a signature over a body, from a file or standard input",
+  more: `The secret is that of WEBHOOK_SECRET; else the API is asked for it, which is audited. Exit status 0: valid, 1: not.`,
+  flags: {
+    ...WEBHOOK,
+    signature: { type: "string", help: "the header X-SVC-Signature" },
+    previous: { type: "string", help: "the header X-SVC-Signature-Previous, if there is one" },
+    "max-age": { type: "string", help: "refuse a body whose delivered_at is older, in seconds" },
+  },
+  takes: [0, 1],
+  async run(around, given) {
+    const { env } = around;
+    const signature = given.text("signature");
+    if (signature === undefined) throw usage("Give the header: --signature sha256=…");
+    const maxAgeS = given.number("max-age", [1, MAX_AGE_S]);
+    const [file] = given.words;
+    const body = file === undefined ? await readAll(around.stdin) : readFile(file);
+    let secret = env["WEBHOOK_SECRET"];
+    if (secret === undefined) {
+      const server = connect(around, given);
+      secret = await secretOf(env, server, await chooseSubscription(server, given.text("webhook")));
+    }
+    const verdict = verdictOf(secret, body, [signature, given.text("previous")]);
+    const isLate = maxAgeS !== undefined && !isYoung(around, body, maxAgeS);
+    const isGood = verdict === "valid" && !isLate;
+    const words = isLate && verdict === "valid" ? "valid, but too old" : verdict;
+    show(around, given, { signature: verdict, too_old: isLate }, `The signature is ${words}.`);
+    return isGood ? EXIT.ok : EXIT.failed;
+  },
+};
+
+function readFile(path: string): Buffer {
+  try {
+    return readFileSync(path);
+  } catch (error) {
+    throw new Failure(EXIT.failed, `${path} cannot be read.`, { cause: error });
+  }
+}
+
+/** A minimal body says nothing of when it was sent, and so does one that is no JSON. */
+function isYoung({ clock }: Surroundings, body: Buffer, maxAgeS: number): boolean {
+  try {
+    const sent: Record<string, unknown> = Object(JSON.parse(body.toString()));
+    const at = parseInstant(String(sent["delivered_at"]));
+    return at !== undefined && clock.now().getTime() - at.getTime() <= maxAgeS * 1_000;
+  } catch {
+    return false;
+  }
+}

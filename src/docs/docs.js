@@ -1,0 +1,75 @@
+// Search and copy buttons: whoever has no script reads the pages all the same.
+for (const box of document.querySelectorAll(".code")) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.textContent = "Copy";
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(box.querySelector("code").textContent);
+    button.textContent = "Copied";
+    setTimeout(() => (button.textContent = "Copy"), 2_000);
+  });
+  box.prepend(button);
+}
+
+const search = document.getElementById("search");
+const field = document.createElement("input");
+field.type = "search";
+field.placeholder = "Search";
+field.setAttribute("aria-label", "Search the guides");
+const results = document.createElement("ul");
+results.hidden = true;
+results.setAttribute("aria-label", "Results");
+search.append(field, results);
+
+let sections;
+const load = () => (sections ??= fetch("/docs/search.json").then((answer) => answer.json()));
+
+function matching(all, text) {
+  const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+  const score = ({ title, guide, text: body }) => {
+    const [head, rest] = [`${title} ${guide}`.toLowerCase(), body.toLowerCase()];
+    if (words.length === 0 || !words.every((word) => head.includes(word) || rest.includes(word)))
+      return 0;
+    return 1 + words.filter((word) => head.includes(word)).length;
+  };
+  return all
+    .map((one) => ({ ...one, score: score(one) }))
+    .filter((one) => one.score > 0)
+    .toSorted((a, b) => b.score - a.score)
+    .slice(0, 8);
+}
+
+function show(found) {
+  results.replaceChildren(
+    ...found.map(({ path, title, guide }) => {
+      const link = document.createElement("a");
+      link.href = path;
+      link.textContent = title === guide ? title : `${guide}: ${title}`;
+      const item = document.createElement("li");
+      item.append(link);
+      return item;
+    }),
+  );
+  if (found.length === 0) results.textContent = "Nothing found.";
+  results.hidden = field.value.trim() === "";
+}
+
+field.addEventListener("focus", load);
+field.addEventListener("input", async () => {
+  const typed = field.value;
+  const all = await load();
+  if (typed === field.value) show(matching(all, typed));
+});
+search.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape") return;
+  field.value = "";
+  results.hidden = true;
+});
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "/" || event.target.closest("input, textarea")) return;
+  event.preventDefault();
+  field.focus();
+});
+document.addEventListener("click", (event) => {
+  if (!search.contains(event.target)) results.hidden = true;
+});

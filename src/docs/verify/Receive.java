@@ -1,0 +1,51 @@
+// javac Verify.java Receive.java && WEBHOOK_SECRET=... PORT=4000 java Receive
+import com.sun.net.httpserver.Headers;
+import com.sun.net.httpserver.HttpServer;
+import java.net.InetSocketAddress;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.time.OffsetDateTime;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.regex.Pattern;
+
+public final class Receive {
+    private static final String SECRET = System.getenv("WEBHOOK_SECRET");
+    private static final Set<String> HANDLED = ConcurrentHashMap.newKeySet(); // keep these in a table of yours
+
+    static int answer(Headers headers, byte[] body) throws Exception {
+        if (!Verify.isSigned(SECRET, body, headers.getFirst("X-SVC-Signature"))
+                && !Verify.isSigned(SECRET, body, headers.getFirst("X-SVC-Signature-Previous"))) return 401;
+        String sent = field(body, "delivered_at");
+        if (sent != null) {
+            Duration age = Duration.between(OffsetDateTime.parse(sent), OffsetDateTime.now());
+            if (age.abs().toMinutes() >= 5) return 401;
+        }
+        if (!HANDLED.add(field(body, "event_id"))) return 200;
+        System.out.println(field(body, "event") + " " + field(body, "event_id")); // put it into a queue of yours
+        return 204;
+    }
+
+    /** A text at the top of the body; use the JSON library that you have. */
+    static String field(byte[] body, String name) {
+        var text = new String(body, StandardCharsets.UTF_8);
+        var found = Pattern.compile("\"" + name + "\":\"([^\"]*)\"").matcher(text);
+        return found.find() ? found.group(1) : null;
+    }
+
+    public static void main(String[] args) throws Exception {
+        int port = Integer.parseInt(System.getenv().getOrDefault("PORT", "4000"));
+        HttpServer server = HttpServer.create(new InetSocketAddress("127.0.0.1", port), 0);
+        server.createContext("/", exchange -> {
+            int status = 500;
+            try {
+                status = answer(exchange.getRequestHeaders(), exchange.getRequestBody().readAllBytes());
+            } catch (Exception error) {
+                error.printStackTrace();
+            }
+            exchange.sendResponseHeaders(status, -1);
+            exchange.close();
+        });
+        server.start();
+    }
+}

@@ -1,0 +1,27 @@
+<?php
+// WEBHOOK_SECRET=... php -S 127.0.0.1:4000 receive.php
+
+require_once __DIR__ . '/verify.php';
+
+function answer(string $secret, string $body): int
+{
+    $signatures = [$_SERVER['HTTP_X_SVC_SIGNATURE'] ?? null, $_SERVER['HTTP_X_SVC_SIGNATURE_PREVIOUS'] ?? null];
+    $fits = array_filter($signatures, fn ($one) => is_signed($secret, $body, $one));
+    if ($fits === []) {
+        return 401;
+    }
+    $event = json_decode($body, true, 64, JSON_THROW_ON_ERROR);
+    if (isset($event['delivered_at']) && abs(time() - strtotime($event['delivered_at'])) > 300) {
+        return 401;
+    }
+    // Keep these in a table of yours: a file that is there already has been handled.
+    $mark = @fopen(sys_get_temp_dir() . '/handled-' . $event['event_id'], 'x');
+    if ($mark === false) {
+        return 200;
+    }
+    fclose($mark);
+    error_log("{$event['event']} {$event['event_id']}"); // put it into a queue of yours
+    return 204;
+}
+
+http_response_code(answer(getenv('WEBHOOK_SECRET'), file_get_contents('php://input')));
