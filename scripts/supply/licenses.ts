@@ -18,9 +18,11 @@ const DEVELOPMENT = SHIPPED.concat("BlueOak-1.0.0", "CC0-1.0", "CC-BY-3.0", "MPL
 export function licenceFault({ licence, isShipped }: Package): string | undefined {
   if (licence === undefined) return undefined;
   const allowed = isShipped ? SHIPPED : DEVELOPMENT;
+  // Some name the family alone, of which both members are allowed.
+  const expression = licence.replaceAll(/\bBSD\b(?!-)/g, "BSD-3-Clause");
   const place = isShipped ? "what is installed" : "development";
   try {
-    if (spdxSatisfies(licence, allowed)) return undefined;
+    if (spdxSatisfies(expression, allowed)) return undefined;
   } catch {
     return `"${licence}" is no SPDX expression`;
   }
