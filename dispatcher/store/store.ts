@@ -170,7 +170,7 @@ function toSource(row: EntryRow, { partnerId }: Subscription): BodySource {
     metadataJson,
   } = row;
   if (reviewHistoryId === null || storeId === null || storeReviewSiteId === null)
-    return { kind: "test", eventId, partnerId, occurredAt };
+    return { kind: "test", event, eventId, partnerId, occurredAt };
   return {
     kind: "recorded",
     facts: {
