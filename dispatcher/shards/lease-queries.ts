@@ -34,23 +34,24 @@ export function heartbeats(db: Db): Promise<Heartbeat[]> {
   return db.select({ id, renewedAt }).from(dispatchers).orderBy(asc(id));
 }
 
-/** False if it renewed its lease after all, or somebody was faster. Waits for a commit that is under way there. */
-export async function lockDispatcher(tx: Tx, { id, renewedAt }: Heartbeat): Promise<boolean> {
-  const found = await tx
-    .select({ id: dispatchers.id })
-    .from(dispatchers)
-    .where(and(eq(dispatchers.id, id), eq(dispatchers.renewedAt, renewedAt)))
-    .for("update");
-  return found.length === 1;
-}
-
-/** Answers how many shards it held. */
-export async function orphanShards(tx: Tx, id: string): Promise<number> {
-  const { count } = await tx
+/**
+ * Ends the lease of the dead and frees its shards, as orphans; answers how many these were, undefined if it renewed its
+ * lease after all or somebody was faster. Waits for a commit that is under way there, and only then looks at the shards,
+ * because that may be a claim. The three statements go to the server at once: a busy process would wait for each answer.
+ */
+export async function buryDispatcher(tx: Tx, dead: Heartbeat): Promise<number | undefined> {
+  const stillDead = and(eq(dispatchers.id, dead.id), eq(dispatchers.renewedAt, dead.renewedAt));
+  const row = () => tx.select({ id: dispatchers.id }).from(dispatchers).where(stillDead);
+  const freed = tx
     .update(shards)
     .set({ dispatcherId: null, orphaned: true })
-    .where(eq(shards.dispatcherId, id));
-  return count;
+    .where(and(eq(shards.dispatcherId, dead.id), exists(row())));
+  const [locked, { count }] = await Promise.all([
+    row().for("update"),
+    freed,
+    tx.delete(dispatchers).where(stillDead),
+  ]);
+  return locked.length === 0 ? undefined : count;
 }
 
 export async function dispatcherIds(db: Db): Promise<string[]> {

@@ -14,11 +14,11 @@ import * as queries from "./lease-queries.ts";
  */
 
 /** Who saw for so long, by its own clock, that a lease was not renewed may end it. */
-export const LEASE_TTL_MS = 4_000;
+export const LEASE_TTL_MS = 3_500;
 /** How often a lease is renewed. */
 export const LEASE_RENEW_MS = 1_000;
 /** How long after a renewal something new may be sent: it ends well before anybody else may take over. */
-export const LEASE_SAFE_MS = 3_000;
+export const LEASE_SAFE_MS = 2_500;
 /** How often each dispatcher looks at the heartbeats of the others: a death is seen up to twice this after the TTL. */
 export const LEASE_WATCH_MS = 200;
 /** A look that comes later than this after the one before it begins anew: the others may not have reached Postgres either. */
@@ -65,13 +65,7 @@ export function createLeases(db: Db, renewals: Db): Leases {
       return { owned: new Map([...owned, ...claimed]), surplus: Math.max(0, -missing) };
     },
     heartbeats: () => queries.heartbeats(db),
-    bury: (dead) =>
-      db.transaction(async (tx) => {
-        if (!(await queries.lockDispatcher(tx, dead))) return undefined;
-        const freed = await queries.orphanShards(tx, dead.id);
-        await queries.deleteDispatcher(tx, dead.id);
-        return freed;
-      }),
+    bury: (dead) => db.transaction((tx) => queries.buryDispatcher(tx, dead)),
     release: (id, claims) => queries.releaseShards(db, id, claims),
     async leave(id, claims) {
       if (claims.size > 0) await queries.releaseShards(db, id, claims);

@@ -5,10 +5,17 @@ import type { Schedule, Wake } from "../../src/outbox/schedule.ts";
 import type { DispatchStore } from "../store/store.ts";
 import { SWEEP_MS, type SweptSubscription } from "../store/sweep.ts";
 
+/** How much of the shards a query looks at. */
+interface Extent {
+  readonly shards: number;
+  /** Of each shard, those that come first; undefined for all. */
+  readonly subscriptions?: number;
+}
+
 /** What one query finds is in memory as a whole. */
-const SHARDS_PER_QUERY = 4;
-/** Nobody has looked after these for seconds, and each query waits for its connection. */
-const CLAIMED_PER_QUERY = 16;
+const WHOLE: Extent = { shards: 4 };
+/** Nobody has looked after what was just claimed for seconds: something of each shard is delivered again at once. */
+const CLAIMED_FIRST: Extent = { shards: 64, subscriptions: 16 };
 
 interface SweeperDeps {
   readonly clock: Clock;
@@ -67,34 +74,36 @@ export class Sweeper {
     await Promise.all([
       loop(this.#waiter, async () => {
         const all = new Set(this.#listener.shards().keys());
-        this.lagMs = await this.#sweep(all, SHARDS_PER_QUERY, ended);
+        this.lagMs = await this.#sweep(all, WHOLE, ended);
       }),
       loop(this.#claim, async () => {
-        await this.#sweep(this.#claimed, CLAIMED_PER_QUERY, ended);
+        await this.#sweep(new Set(this.#claimed), CLAIMED_FIRST, ended);
+        await this.#sweep(this.#claimed, WHOLE, ended);
       }),
     ]);
   }
 
-  /** Sweeps these shards, so many at once, and leaves none of them; answers how long the oldest due entry has waited. */
-  async #sweep(left: Set<number>, count: number, ended: AbortSignal): Promise<number> {
+  /** Sweeps these shards, and leaves none of them; answers how long the oldest due entry has waited. */
+  async #sweep(left: Set<number>, extent: Extent, ended: AbortSignal): Promise<number> {
     const plans: Promise<void>[] = [];
     let lagMs = 0;
     while (left.size > 0 && !ended.aborted) {
-      const some = [...left].slice(0, count);
+      const some = [...left].slice(0, extent.shards);
       for (const shard of some) left.delete(shard);
       const held = this.#listener.shards();
       const claims = new Map(some.filter((id) => held.has(id)).map((id) => [id, held.get(id)]));
       if (claims.size === 0) continue;
-      const found = await this.#deps.store.sweep([...claims.keys()]);
+      const found = await this.#deps.store.sweep([...claims.keys()], extent.subscriptions);
       for (const { waitedMs } of found) lagMs = Math.max(lagMs, waitedMs ?? 0);
-      plans.push(this.#tell(found, claims));
+      plans.push(this.#tell(found));
+      if (extent.subscriptions === undefined) this.#swept(claims);
     }
     await Promise.all(plans);
     return lagMs;
   }
 
-  /** Tells what was found under these claims; resolves when Redis has heard of what is due later. */
-  #tell(found: readonly SweptSubscription[], claims: ReadonlyMap<number, unknown>): Promise<void> {
+  /** Tells what was found; resolves when Redis has heard of what is due later. */
+  #tell(found: readonly SweptSubscription[]): Promise<void> {
     const now = this.#deps.clock.now();
     const later: (Wake & { at: Date })[] = [];
     for (const { subscriptionId, shard, dueInMs } of found) {
@@ -103,9 +112,12 @@ export class Sweeper {
       else later.push({ ...wake, at: addMs(now, Math.ceil(dueInMs)) });
     }
     for (const { shard, at } of later) this.#listener.later(shard, at);
-    // A shard that was lost and claimed anew meanwhile was not swept under that claim.
+    return this.#deps.schedule.plan(later);
+  }
+
+  /** All was told of these shards; one that was lost and claimed anew meanwhile was not swept under that claim. */
+  #swept(claims: ReadonlyMap<number, unknown>): void {
     const present = this.#listener.shards();
     this.#listener.swept([...claims.keys()].filter((id) => present.get(id) === claims.get(id)));
-    return this.#deps.schedule.plan(later);
   }
 }

@@ -7,6 +7,7 @@ import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 import { instant, list, statement, typeOf, value } from "../../db/statement.ts";
 import { ATTEMPT_FIELDS, type AttemptRecord } from "./attempt.ts";
 import { DISABLE_AFTER_FAILURES } from "../actor/decide.ts";
+import { BETWEEN_FIELDS, BETWEEN_RECORDS } from "./lines.ts";
 
 // The commit of attempts is the hottest statement there is (`bun run bench dispatch`), so it is SQL: one statement for
 // the records of many actors, which come as one text.
@@ -226,10 +227,6 @@ export async function commitAttempts(
   // `subscriptions` is as it was before this statement.
   return { fenced: row.held === 0, inactive: [...row.inactive, ...disabled], disabled };
 }
-
-/** chr(30) between records and chr(31) between their fields: no value contains these. An empty field is null. */
-const BETWEEN_RECORDS = "\x1e";
-const BETWEEN_FIELDS = "\x1f";
 
 type Field = keyof typeof ATTEMPT_FIELDS;
 

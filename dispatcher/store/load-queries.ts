@@ -3,19 +3,20 @@ import { sql, type SQL } from "drizzle-orm";
 import type { DbOrTx } from "../../db/client.ts";
 import { markedThrough } from "../../db/marks.ts";
 import { outbox, outboxSequences } from "../../db/schema/outbox.ts";
-import { reviewHistory } from "../../db/schema/reviews.ts";
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 import { nullable, rows, statement, value, type ValuesOf } from "../../db/statement.ts";
 import type { LoadRequest } from "../actor/event.ts";
+import type { Entry } from "../actor/entry.ts";
 import { MAX_QUEUED } from "../actor/state.ts";
+import { ENTRY_LINE, readEntry } from "./entry-line.ts";
 
 // Every load of an actor runs it: it is SQL because it is measured (`bun run bench dispatch`), and shaped so that no state
 // of the planner's statistics makes it read a table (`bun run bench plans`).
 
-/** JSON is loaded as the text that was stored: it goes into the body as it is. */
-const jsonText = value("text");
-
-const SUBSCRIPTION = {
+/** A row is the settings of a subscription, or one of its entries as a line. */
+const LOADED = {
+  ord: value("integer"),
+  entry: nullable(value("text")),
   partnerId: nullable(webhookSubscriptions.partnerId),
   webhookUrl: nullable(webhookSubscriptions.webhookUrl),
   ordering: nullable(webhookSubscriptions.ordering),
@@ -26,53 +27,12 @@ const SUBSCRIPTION = {
   lastSequence: nullable(outboxSequences.lastSequence),
 };
 
-const ENTRY = {
-  sequence: nullable(outbox.sequence),
-  eventId: nullable(outbox.eventId),
-  event: nullable(outbox.event),
-  isTest: nullable(outbox.isTest),
-  payloadMode: nullable(outbox.payloadMode),
-  reviewId: outbox.reviewId,
-  round: nullable(outbox.round),
-  attempt: nullable(outbox.attempt),
-  dueAt: outbox.dueAt,
-  reviewHistoryId: outbox.reviewHistoryId,
-  /** Of a test event when it was asked for. */
-  occurredAt: nullable(outbox.recordedAt),
-  storeId: nullable(reviewHistory.storeId),
-  storeReviewSiteId: nullable(reviewHistory.storeReviewSiteId),
-  axis: reviewHistory.axis,
-  actorJson: nullable(jsonText),
-  reviewJson: nullable(jsonText),
-  siteJson: nullable(jsonText),
-  metadataJson: nullable(jsonText),
-};
-
-/** A row is an entry, or else the subscription. */
-const LOADED = { ord: value("integer"), ...ENTRY, ...SUBSCRIPTION };
-
 type LoadedRow = ValuesOf<typeof LOADED>;
 type NotNull<T> = { readonly [K in keyof T]: NonNullable<T[K]> };
 
 /** A subscription that may be delivered to, as stored. */
-export type SubscriptionRow = Pick<LoadedRow, "ord" | keyof typeof SUBSCRIPTION> &
+export type SubscriptionRow = LoadedRow &
   NotNull<Pick<LoadedRow, "partnerId" | "webhookUrl" | "ordering" | "sealedSecret">>;
-
-/** An entry with the facts of its event; the facts are null for a test event. */
-export type EntryRow = Pick<LoadedRow, "ord" | keyof typeof ENTRY> &
-  NotNull<
-    Pick<
-      LoadedRow,
-      | "sequence"
-      | "eventId"
-      | "event"
-      | "isTest"
-      | "payloadMode"
-      | "round"
-      | "attempt"
-      | "occurredAt"
-    >
-  >;
 
 const TESTS_LIMIT = sql.raw("16");
 /** As many numbers of the sequence are read at once as an actor has room for. */
@@ -112,12 +72,7 @@ const load = statement({
                       case when previous_secret_expires_at > now() then sealed_previous_secret end as previous_secret
                  from webhook_subscriptions where id = a.id and state = 'active' offset 0) s
     )
-    select a.ord, e.sequence, e.event_id as "eventId", e.event,
-           e.is_test as "isTest", e.payload_mode as "payloadMode", e.review_id as "reviewId", e.round, e.attempt,
-           e.due_at as "dueAt", e.review_history_id as "reviewHistoryId",
-           coalesce(h.occurred_at, e.recorded_at) as "occurredAt", h.store_id as "storeId",
-           h.store_review_site_id as "storeReviewSiteId", h.axis, h.actor::text as "actorJson",
-           h.review::text as "reviewJson", h.site::text as "siteJson", h.metadata::text as "metadataJson",
+    select a.ord, ${sql.raw(ENTRY_LINE)} as entry,
            null::integer as "partnerId", null::text as "webhookUrl", null::text as ordering,
            null::text as "sealedSecret", null::text as "sealedPreviousSecret", null::timestamptz as "nextBatchAt",
            null::bigint as "lastSequence"
@@ -144,8 +99,7 @@ const load = statement({
            ) e
       left join lateral (select * from review_history where id = e.review_history_id offset 0) h on true
      union all
-    select a.ord, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null,
-           a.partner_id, a.webhook_url, a.ordering, a.sealed_secret, a.previous_secret, a.next_batch_at,
+    select a.ord, null, a.partner_id, a.webhook_url, a.ordering, a.sealed_secret, a.previous_secret, a.next_batch_at,
            a.last_sequence
       from active a`,
 });
@@ -153,7 +107,7 @@ const load = statement({
 export interface LoadedRows {
   readonly subscription: SubscriptionRow;
   /** In the order of the sequence. */
-  readonly entries: readonly EntryRow[];
+  readonly entries: readonly Entry[];
 }
 
 /**
@@ -184,16 +138,15 @@ export async function loadActive(
   return requests.map((_, ord) => {
     const own = found.get(ord) ?? [];
     const subscription = own.find(isSubscription);
-    const entries = own.filter(isEntry).toSorted((a, b) => a.sequence - b.sequence);
-    return subscription && { subscription, entries };
+    if (subscription === undefined) return undefined;
+    const entries: Entry[] = [];
+    for (const { entry } of own)
+      if (entry !== null) entries.push(readEntry(entry, subscription.partnerId));
+    return { subscription, entries: entries.toSorted((a, b) => a.sequence - b.sequence) };
   });
 }
 
-/** What no entry lacks is null only where its sequence is: the columns of the table say so. */
-function isEntry(row: LoadedRow): row is LoadedRow & EntryRow {
-  return row.sequence !== null;
-}
-
-function isSubscription(row: LoadedRow): row is LoadedRow & SubscriptionRow {
-  return row.sequence === null;
+/** What no subscription lacks is null only where the row is an entry: the columns of the table say so. */
+function isSubscription(row: LoadedRow): row is SubscriptionRow {
+  return row.entry === null;
 }

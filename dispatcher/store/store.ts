@@ -10,10 +10,10 @@ import { commitAttempts, type CommitResult } from "./attempt-queries.ts";
 import type { AttemptRecord } from "./attempt.ts";
 import { dispatchBatch, type BatchDispatch, type BatchResult } from "./batch.ts";
 import { mailOwners } from "../mail/disable-mail.ts";
-import type { BodySource, Entry, Subscription } from "../actor/entry.ts";
+import type { Subscription } from "../actor/entry.ts";
 import { nextMailAt } from "../mail/queries.ts";
 import * as queries from "./load-queries.ts";
-import type { EntryRow, LoadedRows, SubscriptionRow } from "./load-queries.ts";
+import type { LoadedRows, SubscriptionRow } from "./load-queries.ts";
 import { RecentHeads } from "./heads.ts";
 import type { MarkStore } from "./settle-marks.ts";
 import { sweepShards, type SweptSubscription } from "./sweep.ts";
@@ -29,7 +29,8 @@ export interface DispatchStore {
     repeated: boolean,
   ): Promise<CommitResult>;
   dispatchBatch(batch: Omit<BatchDispatch, "hourMs">): Promise<BatchResult>;
-  sweep(shards: readonly number[]): Promise<SweptSubscription[]>;
+  /** Of each shard the first so many subscriptions with entries, or else all. */
+  sweep(shards: readonly number[], limit?: number): Promise<SweptSubscription[]>;
   readonly marks: MarkStore;
 }
 
@@ -72,9 +73,9 @@ export function createStore(deps: StoreDeps): DispatchStore {
       });
     },
     dispatchBatch: (batch) => dispatchBatch(db, { ...batch, hourMs: deps.config.batchHourMs }),
-    sweep: (shards) =>
+    sweep: (shards, limit) =>
       heads.use(async (known) => {
-        const found = await sweepShards(db, shards, known.stretches(shards));
+        const found = await sweepShards(db, { shards, stretches: known.stretches(shards), limit });
         for (const { subscriptionId: id, shard, sequence } of found)
           if (sequence !== null) known.saw({ id, shard }, sequence - 1);
         const mailAt = shards.includes(MAIL_WAKE.shard) ? await nextMailAt(db) : undefined;
@@ -103,7 +104,7 @@ function headSeen(
 function toLoaded(deps: StoreDeps, request: LoadRequest, rows: LoadedRows | undefined): Loaded {
   const subscription = rows && openSubscription(deps, request, rows.subscription);
   if (rows === undefined || subscription === undefined) return { request, found: undefined };
-  const own = rows.entries.map((entry) => toEntry(entry, subscription));
+  const { entries: own } = rows;
   return {
     request,
     found: {
@@ -141,52 +142,4 @@ function openSubscription(
     log.error("subscription.unusable", { subscription_id: id, ...errorFields(error) });
     return undefined;
   }
-}
-
-function toEntry(row: EntryRow, subscription: Subscription): Entry {
-  return {
-    sequence: row.sequence,
-    eventId: row.eventId,
-    event: row.event,
-    isTest: row.isTest,
-    payloadMode: row.payloadMode,
-    reviewId: row.reviewId,
-    round: row.round,
-    attempt: row.attempt,
-    dueAt: row.dueAt,
-    source: toSource(row, subscription),
-  };
-}
-
-function toSource(row: EntryRow, { partnerId }: Subscription): BodySource {
-  const {
-    eventId,
-    event,
-    reviewHistoryId,
-    occurredAt,
-    storeId,
-    storeReviewSiteId,
-    actorJson,
-    metadataJson,
-  } = row;
-  if (reviewHistoryId === null || storeId === null || storeReviewSiteId === null)
-    return { kind: "test", event, eventId, partnerId, occurredAt };
-  return {
-    kind: "recorded",
-    facts: {
-      eventId,
-      event,
-      occurredAt,
-      partnerId,
-      reviewHistoryId,
-      reviewId: row.reviewId,
-      storeId,
-      storeReviewSiteId,
-      axis: row.axis,
-      actorJson: actorJson ?? "null",
-      reviewJson: row.reviewJson,
-      siteJson: row.siteJson,
-      metadataJson: metadataJson ?? "{}",
-    },
-  };
 }

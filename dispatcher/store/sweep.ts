@@ -11,6 +11,8 @@ import type { Stretch } from "./heads.ts";
 export const SWEEP_MS = 3_000;
 /** A sweep tells of what is due until the next one, even if that is late. */
 const SOON_MS = 2 * SWEEP_MS;
+/** More than there can be. */
+const NO_LIMIT = 2 ** 31 - 1;
 
 const SWEPT = {
   subscriptionId: outbox.subscriptionId,
@@ -38,10 +40,11 @@ const sweep = statement({
     from: list(outbox.subscriptionId),
     after: list(outbox.sequence),
     until: list(outbox.subscriptionId),
+    limit: value("integer"),
     soonMs: value("double precision"),
   },
   columns: SWEPT,
-  text: ({ shards, of, from, after, until, soonMs }) => sql`
+  text: ({ shards, of, from, after, until, limit, soonMs }) => sql`
     with recursive stretch as materialized (
       -- Each array is a select of its own: the planner takes that for ten, and does not compile the plan for thousands.
       select * from unnest((select ${of}::smallint[]), (select ${from}::text[]), (select ${after}::bigint[]),
@@ -49,18 +52,19 @@ const sweep = statement({
     ), found as (
       -- A head that is known, if it is still there, and from it on always the next subscription. The bounds are single
       -- columns: one that is a row ends no walk before PostgreSQL 18.
-      select t.shard, t.until_id, t.from_id collate "C" as subscription_id, head.*
+      select 0 as n, t.shard, t.until_id, t.from_id collate "C" as subscription_id, head.*
         from stretch t
         left join lateral (
                select o.sequence, o.is_test, o.recorded_at, o.due_at from outbox o
                 where o.shard = t.shard and o.subscription_id = t.from_id and o.sequence > t.after
                 order by o.sequence limit 1) head on true
       union all
-      select f.shard, f.until_id, head.*
+      select f.n + 1, f.shard, f.until_id, head.*
         from found f cross join lateral (
                select o.subscription_id, o.sequence, o.is_test, o.recorded_at, o.due_at from outbox o
                 where o.shard = f.shard and o.subscription_id > f.subscription_id and o.subscription_id < f.until_id
                 order by o.subscription_id, o.sequence limit 1) head
+       where f.n < ${limit}
     ), due as (
       select f.*, least(
                case when s.ordering = 'review' then now()
@@ -101,12 +105,19 @@ const sweep = statement({
  *
  * It jumps from one subscription to the next in the primary key of the outbox, so its cost follows the number of
  * subscriptions with entries, not the number of entries; and it begins at the heads that are known, so that it does not
- * walk over what was settled and is not vacuumed.
+ * walk over what was settled and is not vacuumed. With a limit it walks so far in each stretch.
  */
 export function sweepShards(
   db: DbOrTx,
-  shards: readonly number[],
-  stretches: readonly Stretch[],
+  {
+    shards,
+    stretches,
+    limit = NO_LIMIT,
+  }: {
+    readonly shards: readonly number[];
+    readonly stretches: readonly Stretch[];
+    readonly limit?: number | undefined;
+  },
 ): Promise<SweptRow[]> {
   return db.run(sweep, {
     shards,
@@ -114,6 +125,7 @@ export function sweepShards(
     from: stretches.map((one) => one.fromId),
     after: stretches.map((one) => one.after),
     until: stretches.map((one) => one.untilId),
+    limit,
     soonMs: SOON_MS,
   });
 }

@@ -35,20 +35,29 @@ try {
   await queue(rig.db, subscriptions);
   const one = await rig.startDispatcher();
   const other = await rig.startDispatcher();
-  await until("equal shares", async () => (await sharesOf(rig.db)).every((n) => n === SHARDS / 2));
+  await until("equal shares", async () => {
+    const shares = await sharesOf(rig.db);
+    return shares.length === 2 && shares.every((held) => held === SHARDS / 2);
+  });
   await Bun.sleep(BEFORE_MS);
   const dead = await shardsOfFirst(rig.db);
   say(`Killing one with ${dead.size} shards …`);
   one.kill("SIGKILL");
   const killedAt = performance.timeOrigin + performance.now();
   const memory: number[] = [];
-  while (performance.timeOrigin + performance.now() < killedAt + AFTER_MS) {
+  const seen: { buried?: number; claimed?: number } = {};
+  for (let afterMs = 0; afterMs < AFTER_MS; afterMs = sinceMs(killedAt)) {
     memory.push((memoryOf(other.pid) ?? 0) / 2 ** 20);
-    await Bun.sleep(200);
+    const [held = 0, second] = await sharesOf(rig.db);
+    if (second === undefined) seen.buried ??= afterMs / 1_000;
+    if (held === SHARDS) seen.claimed ??= afterMs / 1_000;
+    await Bun.sleep(100);
   }
   const { arrivals } = await rig.sink.report();
   const result = {
     entries: COUNT * EACH,
+    buried_s: round(seen.buried ?? Number.NaN, 1),
+    claimed_s: round(seen.claimed ?? Number.NaN, 1),
     ...takeover(arrivals, { dead, killedAt, subscriptions }),
     ...(await told(rig.db)),
     repeats: arrivals.length - new Set(arrivals.map(([id, attempt]) => `${id} ${attempt}`)).size,
@@ -82,7 +91,11 @@ async function queue(db: RawDb, subscriptions: readonly BenchSubscription[]): Pr
 async function sharesOf(db: RawDb): Promise<number[]> {
   const rows = await db.sql<{ held: number }[]>`
     select count(*)::int as held from shards where dispatcher_id is not null group by dispatcher_id`;
-  return rows.length === 2 ? rows.map(({ held }) => held) : [0];
+  return rows.map(({ held }) => held);
+}
+
+function sinceMs(at: number): number {
+  return performance.timeOrigin + performance.now() - at;
 }
 
 /** Those of the dispatcher that was started first: ids sort by time. */

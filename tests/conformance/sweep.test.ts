@@ -98,4 +98,16 @@ describe("a sweep", () => {
     await append([0]);
     expect(await stores.sweep([7])).toEqual([{ ...found, dueInMs: 0 }]);
   });
+
+  test("with a limit finds those that come first in their shard, and every batch", async () => {
+    await subscribedTwice();
+    await append([0, 0]);
+    expect((await stores.sweep([7, 8], 1)).map(({ subscription }) => subscription)).toEqual([
+      "one",
+      "two",
+    ]);
+    expect((await stores.sweep([7, 8], 0)).map(({ subscription }) => subscription)).toEqual([
+      "two",
+    ]);
+  });
 });

@@ -229,8 +229,8 @@ export class NamedStore {
     return taken;
   }
 
-  async sweep(shards: readonly number[]) {
-    const found = await this.on.settle(this.on.store.sweep(shards));
+  async sweep(shards: readonly number[], limit?: number) {
+    const found = await this.on.settle(this.on.store.sweep(shards, limit));
     const swept = found
       .filter(({ subscriptionId }) => this.on.subscriptions.has(subscriptionId))
       .map(({ subscriptionId, shard, dueInMs, waitedMs = null }) => ({

@@ -75,8 +75,8 @@ export class TwoStores {
     return this.#both((store) => store.load(load));
   }
 
-  sweep(shards: readonly number[]) {
-    return this.#both((store) => store.sweep(shards));
+  sweep(shards: readonly number[], limit?: number) {
+    return this.#both((store) => store.sweep(shards, limit));
   }
 
   commit(dispatcher: string, outcomes: readonly Outcome[], repeated = false) {

@@ -55,9 +55,9 @@ export function createStore(deps: StoreDeps, process: Process): DispatchStore {
       network.call(process, { server, name: "dispatch batch" }, (session) =>
         dispatchBatch(deps, batch, session),
       ),
-    sweep: (shards) =>
+    sweep: (shards, limit) =>
       network.call(process, { server, name: "sweep" }, () =>
-        sweepShards(tables, shards, world.postgresMs),
+        sweepShards(tables, { shards, limit }, world.postgresMs),
       ),
     marks: createMarks(deps, process),
   };
@@ -204,16 +204,23 @@ const SOON_MS = 6_000;
 
 export function sweepShards(
   tables: Tables,
-  shards: readonly number[],
+  {
+    shards,
+    limit = Number.POSITIVE_INFINITY,
+  }: { shards: readonly number[]; limit?: number | undefined },
   nowMs: number,
 ): SweptSubscription[] {
   const found: SweptSubscription[] = [];
-  for (const row of tables.subscriptions.values()) {
+  const walked = new Map<number, number>();
+  for (const row of [...tables.subscriptions.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1))) {
     const { id, shard, state, outbox, nextBatchAtMs } = row;
-    if (state !== "active" || !shards.includes(shard)) continue;
-    const swept = { subscriptionId: id, shard };
+    if (!shards.includes(shard)) continue;
     const [head] = outbox;
-    if (head !== undefined) {
+    const place = (walked.get(shard) ?? 0) + (head === undefined ? 0 : 1);
+    walked.set(shard, place);
+    if (state !== "active") continue;
+    const swept = { subscriptionId: id, shard };
+    if (head !== undefined && place <= limit) {
       const waitedMs = nowMs - Math.max(head.recordedAtMs, head.dueAtMs ?? 0);
       found.push({ ...swept, dueInMs: dueAtMs(row, nowMs) - nowMs, waitedMs });
     }

@@ -73,7 +73,7 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
         return real(send, actor, { isSafe: true, now });
       });
     },
-    breaks: ["nothing after settled", "one owner"],
+    breaks: ["nothing after settled", "one owner", "one request per lane"],
   },
   {
     name: "slow-look-up",

@@ -10,6 +10,8 @@ let clock: FakeClock;
 let stop: AbortController;
 let held: Map<number, unknown>;
 let asked: number[][];
+/** How many subscriptions of each shard each query asked for. */
+let limits: (number | undefined)[];
 let told: string[];
 /** Before each query answers. */
 let answer: () => Promise<void>;
@@ -20,10 +22,12 @@ beforeEach(() => {
   stop = new AbortController();
   held = new Map(Array.from({ length: 12 }, (_, shard) => [shard, claim]));
   asked = [];
+  limits = [];
   told = [];
   answer = async () => {};
-  const sweep = async (shards: readonly number[]): Promise<SweptSubscription[]> => {
+  const sweep = async (shards: readonly number[], limit?: number): Promise<SweptSubscription[]> => {
     asked.push([...shards]);
+    limits.push(limit);
     await answer();
     return shards.map((shard) => ({
       subscriptionId: `of ${shard}`,
@@ -60,10 +64,12 @@ describe("a sweep", () => {
     expect(sweeper.lagMs).toBe(1_100);
   });
 
-  test("of a claim is about what was claimed alone, and comes at once", async () => {
-    sweeper.claimed([7, 9]);
+  test("of a claim is about what was claimed alone, and comes at once: a little of all, then everything", async () => {
+    sweeper.claimed([7, 9, 1, 2, 3]);
     await runFor(0);
-    expect(asked).toEqual([[7, 9]]);
+    expect(asked).toEqual([[7, 9, 1, 2, 3], [7, 9, 1, 2], [3]]);
+    expect(limits).toEqual([16, undefined, undefined]);
+    expect(told.filter((one) => one.startsWith("swept"))).toEqual(["swept 7 9 1 2", "swept 3"]);
     expect(sweeper.lagMs).toBe(0);
   });
 
@@ -80,16 +86,17 @@ describe("a sweep", () => {
     expect(asked).toEqual([
       [0, 1, 2, 3],
       [7, 9],
+      [7, 9],
     ]);
-    expect(told).toEqual(["of 7", "of 9", "swept 7 9"]);
+    expect(told).toEqual(["of 7", "of 9", "of 7", "of 9", "swept 7 9"]);
     first.resolve();
   });
 
   test("does not call a shard swept that was claimed anew during the query", async () => {
-    answer = async () => void held.set(7, { epoch: 2 });
+    answer = async () => void held.set(7, { epoch: asked.length });
     sweeper.claimed([7, 9]);
     await runFor(0);
-    expect(told).toEqual(["of 7", "of 9", "swept 9"]);
+    expect(told.filter((one) => one.startsWith("swept"))).toEqual(["swept 9"]);
   });
 
   test("that failed is made again in time", async () => {
