@@ -13,17 +13,23 @@ from reviewrelay_client.api.webhooks import (
     send_test,
 )
 from reviewrelay_client.models import (
+    Delivery,
     Login,
     NewSubscription,
+    NewSubscriptionBatchIntervalHoursType0,
     NewSubscriptionDeliveryKind,
     Problem,
+    QueuedEvent,
+    SignedIn,
+    SubscriptionPage,
+    SubscriptionWithSecret,
     Test,
 )
 from reviewrelay_client.models.test_event import TestEvent
 
 root, email, password, webhook_url = sys.argv[1:5]
 signed = sign_in.sync(client=Client(base_url=root), body=Login(email=email, password=password))
-assert signed is not None and not isinstance(signed, Problem), signed
+assert isinstance(signed, SignedIn), signed
 client = AuthenticatedClient(base_url=root, token=signed.token)
 
 body = NewSubscription(
@@ -32,16 +38,16 @@ body = NewSubscription(
     delivery_kind=NewSubscriptionDeliveryKind.IMMEDIATE,
 )
 made = create_subscription.sync(client=client, body=body)
-assert made is not None and not isinstance(made, Problem), made
+assert isinstance(made, SubscriptionWithSecret), made
 
 event = Test(event=TestEvent.REVIEW_RECEIVED)
 queued = send_test.sync(made.id, client=client, body=event)
-assert queued is not None and not isinstance(queued, Problem), queued
+assert isinstance(queued, QueuedEvent), queued
 state = ""
 for _ in range(200):
     time.sleep(0.05)
     delivery = get_delivery.sync(made.id, queued.event_id, client=client)
-    assert delivery is not None and not isinstance(delivery, Problem), delivery
+    assert isinstance(delivery, Delivery), delivery
     state = delivery.state
     if state == "delivered":
         break
@@ -50,15 +56,15 @@ batch = NewSubscription(
     label="Later",
     webhook_url=webhook_url,
     delivery_kind=NewSubscriptionDeliveryKind.BATCH,
-    batch_interval_hours=12,
+    batch_interval_hours=NewSubscriptionBatchIntervalHoursType0(12),
 )
 create_subscription.sync(client=client, body=batch)
 page = list_subscriptions.sync(client=client, limit=1)
-assert page is not None and not isinstance(page, Problem), page
+assert isinstance(page, SubscriptionPage), page
 ids = [one.id for one in page.data]
 while page.next_cursor:
     page = list_subscriptions.sync(client=client, limit=1, cursor=page.next_cursor)
-    assert page is not None and not isinstance(page, Problem), page
+    assert isinstance(page, SubscriptionPage), page
     ids += [one.id for one in page.data]
 
 taken = create_subscription.sync(client=client, body=body)
