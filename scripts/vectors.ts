@@ -138,7 +138,13 @@ function delivery(
       attempt: 1,
       dueAt: null,
       source: isTest
-        ? { kind: "test", eventId: facts.eventId, partnerId: 7, occurredAt: facts.occurredAt }
+        ? {
+            kind: "test",
+            event,
+            eventId: facts.eventId,
+            partnerId: 7,
+            occurredAt: facts.occurredAt,
+          }
         : { kind: "recorded", facts },
     },
     {

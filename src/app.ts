@@ -6,6 +6,7 @@ import { SIGN_OUT_PATHS } from "./auth/routes/sign-in.ts";
 import { dashboardSite } from "./dashboard/site.ts";
 import { docPages } from "./docs/pages.ts";
 import { accessLog } from "./http/access-log.ts";
+import { cors } from "./http/cors.ts";
 import { edge } from "./http/edge.ts";
 import { servedFiles } from "./http/files.ts";
 import { health } from "./http/health.ts";
@@ -19,6 +20,7 @@ import { wellKnown } from "./oauth/well-known.ts";
 import { OAUTH_ERRORS } from "./oauth/routes/answers.ts";
 import { AUTHORIZE_RETURN } from "./sso/places.ts";
 import { SSO_LEGS } from "./sso/routes.ts";
+import { describeEvents } from "./webhooks/event-description.ts";
 
 export interface AppDeps extends ApiDeps {
   /** Store → a call that rejects while the store is away. */
@@ -35,6 +37,14 @@ export interface AppDeps extends ApiDeps {
 
 /** GET of these has an effect, so that HEAD is none of their methods (contract 2.6). */
 const GET_HAS_EFFECT = new Set([...SIGN_OUT_PATHS, ...SSO_LEGS, AUTHORIZE_RETURN]);
+
+/** What an app in a browser needs, wherever it comes from (contract 2.11). */
+const OPEN_PATHS: ReadonlySet<string> = new Set([
+  "/oauth/token",
+  "/oauth/revoke",
+  "/.well-known/jwks.json",
+  "/.well-known/oauth-authorization-server",
+]);
 
 /** The whole process as one Elysia instance: what every request meets, the API, documents and pages. */
 export function createApp(deps: AppDeps) {
@@ -65,13 +75,14 @@ export function createApp(deps: AppDeps) {
         isStoreFailure,
       }),
     )
+    .use(cors({ open: OPEN_PATHS, origins: config.corsOrigins }))
     .use(apiRoutes(deps))
     .use(wellKnown(deps.keys, serverRoot))
     .use(health(() => readinessOf(deps)))
     .use(servedFiles(docPages(serverRoot)))
     .use(dashboardSite());
   if (traces !== undefined) app.onRequest(({ request }) => traces.begin(request));
-  app.use(apiDescription(app, serverRoot));
+  app.use(apiDescription(app, serverRoot, describeEvents));
   trustAnswers(app);
   refuseOtherMethods(app, GET_HAS_EFFECT);
   return app;

@@ -1,10 +1,11 @@
 import type { EventFacts, PayloadMode } from "../../src/outbox/event.ts";
 
-/** What the body of an entry is made from; a test event has no facts, its body follows from the entry alone. */
+/** What the body of an entry is made from; a test has no facts but sample values. */
 export type BodySource =
   | { readonly kind: "recorded"; readonly facts: EventFacts }
   | {
       readonly kind: "test";
+      readonly event: string;
       readonly eventId: string;
       readonly partnerId: number;
       readonly occurredAt: Date;

@@ -12,6 +12,9 @@ export interface SignedRequest extends DeliveryRequest {
   readonly previousSignature: string | null;
 }
 
+/** Every test carries it, also one that looks like another event (contract 6.12). */
+const TEST_MARK = { "X-SVC-Test": "1" };
+
 /** The signed POST of one attempt (contract 7.1). During the grace period of a rotation it carries both signatures. */
 export function composeRequest(
   { source, payloadMode, event, eventId, attempt }: Entry,
@@ -21,6 +24,9 @@ export function composeRequest(
   const body = composeBody(source, payloadMode, deliveredAt);
   const signature = signBody(secret, body);
   const previousSignature = previousSecret === null ? null : signBody(previousSecret, body);
-  const headers = requestHeaders({ event, eventId, attempt, signature, previousSignature });
+  const headers = {
+    ...requestHeaders({ event, eventId, attempt, signature, previousSignature }),
+    ...(source.kind === "test" && TEST_MARK),
+  };
   return { url: webhookUrl, body, headers, signature, previousSignature };
 }

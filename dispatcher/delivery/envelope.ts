@@ -1,47 +1,75 @@
-import { isoInstant } from "../../src/lib/clock.ts";
 import { composeBody as composeRecorded } from "../../src/outbox/composer.ts";
-import type { PayloadMode } from "../../src/outbox/event.ts";
+import type { Axis, EventFacts, PayloadMode } from "../../src/outbox/event.ts";
 import type { BodySource } from "../actor/entry.ts";
 
 /**
- * The JSON body of one attempt: of an event that was recorded as its composer has it (src/outbox/composer.ts), of a test
- * event from the entry alone.
+ * The JSON body of one attempt, as its composer has it (src/outbox/composer.ts): of an event that was recorded by its
+ * facts, of a test by sample values.
  */
 export function composeBody(source: BodySource, mode: PayloadMode, deliveredAt: Date): string {
-  if (source.kind === "recorded") return composeRecorded(source.facts, mode, deliveredAt);
-  return mode === "full" ? fullTest(source, deliveredAt) : minimalTest(source);
+  return composeRecorded(factsOf(source), mode, deliveredAt);
 }
+
+function factsOf(source: BodySource): EventFacts {
+  return source.kind === "recorded" ? source.facts : testFactsOf(source);
+}
+
+const ACTOR = { type: "system", id: null, name: "webhook.test" };
+const REVIEW = {
+  id: 0,
+  external_review_id: "test",
+  store_id: 0,
+  review_site_id: 0,
+  source_platform: "test",
+  rate: 5,
+  reviewer: null,
+};
 
 type TestSource = BodySource & { kind: "test" };
 
-function fullTest(source: TestSource, deliveredAt: Date): string {
-  return JSON.stringify({
-    event: "webhook.test",
-    event_id: source.eventId,
-    occurred_at: isoInstant(source.occurredAt),
-    delivered_at: isoInstant(deliveredAt),
-    partner: { id: source.partnerId },
-    actor: { type: "system", id: null, name: "webhook.test" },
-    review: {
-      id: 0,
-      external_review_id: "test",
-      store_id: 0,
-      review_site_id: 0,
-      source_platform: "test",
-      rate: 5,
-      reviewer: null,
-    },
-    metadata: { test: true },
-  });
+/** The facts of a test of any event (contract 6.12): no id but the partner's is one that exists. */
+function testFactsOf({ event, eventId, partnerId, occurredAt }: TestSource): EventFacts {
+  const axis = axisOf(event);
+  return {
+    event,
+    eventId,
+    partnerId,
+    occurredAt,
+    reviewHistoryId: 0,
+    storeId: 0,
+    storeReviewSiteId: 0,
+    // Connection events are about no review; posting events name one, and embed none (contract 8.1).
+    reviewId: axis === null || isPosting(event) ? 0 : null,
+    axis,
+    actorJson: JSON.stringify(ACTOR),
+    reviewJson: axis === null ? JSON.stringify(REVIEW) : null,
+    siteJson: axis === null ? null : JSON.stringify(siteOf(event, axis)),
+    metadataJson: '{"test":true}',
+  };
 }
 
-function minimalTest(source: TestSource): string {
-  return JSON.stringify({
-    event: "webhook.test",
-    event_id: source.eventId,
-    occurred_at: isoInstant(source.occurredAt),
-    partner: { id: source.partnerId },
-    review: { id: 0 },
-    review_history_id: 0,
-  });
+/** Contract 8.3 tells the envelope by the event's name. */
+function axisOf(event: string): Axis | null {
+  if (event.startsWith("review_pull_")) return "pull";
+  return event.startsWith("response_post_") ? "post" : null;
+}
+
+const isPosting = (event: string) => /^response_post_(succeeded|failed)$/.test(event);
+
+function siteOf(event: string, axis: Axis) {
+  const code = event.endsWith("_disconnected") || event.endsWith("_failed") ? "E-002" : null;
+  const isConnected = !event.endsWith("_disconnected");
+  return {
+    store: { id: 0 },
+    review_site: {
+      store_review_site_id: 0,
+      review_site_id: 0,
+      name: "Test",
+      connection_status: isConnected ? "connected" : "disconnected",
+      disconnect_reason: isConnected ? null : code,
+    },
+    axis,
+    error_code: code,
+    reason: code === null ? null : "This is a test.",
+  };
 }

@@ -55,7 +55,7 @@ function readSource(fields: readonly string[], partnerId: number): BodySource {
   const [, eventId = "", event = "", , , reviewId, , , , occurredMs] = fields;
   const [historyId, storeId, connectionId, axis, ...json] = fields.slice(BEFORE_HISTORY);
   const occurredAt = fromMs(Number(occurredMs));
-  if (!historyId) return { kind: "test", eventId, partnerId, occurredAt };
+  if (!historyId) return { kind: "test", event, eventId, partnerId, occurredAt };
   const [actorJson = "null", reviewJson, siteJson, metadataJson = "{}"] = json;
   return {
     kind: "recorded",

@@ -116,7 +116,7 @@ export const CompanyName = Type.Object(
     type: Type.String(),
     name: Type.String(),
   },
-  { title: "CompanyName" },
+  { title: "CompanyName", description: "A company." },
 );
 
 const companyFields = {
@@ -302,7 +302,7 @@ export const ProviderObject = Type.Object(provider, { title: "Provider" });
 /** The secret is shown in the answer to the request that made it, and in no other. */
 export const ProviderWithSecret = Type.Object(
   { ...provider, secret: Type.String() },
-  { title: "ProviderWithSecret" },
+  { title: "ProviderWithSecret", extends: ProviderObject },
 );
 
 export function showProvider({ id, slug, name: shown }: Provider): Static<typeof ProviderObject> {

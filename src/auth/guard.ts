@@ -41,6 +41,7 @@ export function superAdmin(scope: Scope = "*"): Access {
  */
 export function inPerson(access: Access): Access {
   return {
+    scope: access.scope,
     refuse: (principal) =>
       access.refuse(principal) ?? excessOf(principal, authorityInPerson(principal)),
   };
@@ -68,6 +69,7 @@ export function dashboardSignIn(): Access {
 export function passwordSetter(): Access {
   const own = ownSignIn("*");
   return {
+    scope: undefined,
     refuse: (principal) =>
       principal.tokenKind === "password_reset" ? undefined : own.refuse(principal),
   };
@@ -89,6 +91,7 @@ function isOwnSignIn({ tokenKind, isThirdParty }: Principal): boolean {
  */
 function allow(admits: (principal: Principal) => boolean, scope: Scope | undefined): Access {
   return {
+    scope,
     refuse(principal): ProblemCode | undefined {
       // Such a token works for the password reset only (contract 4.15).
       if (principal.tokenKind === "password_reset" || !admits(principal)) return "forbidden";

@@ -44,7 +44,7 @@ export const userObject = Type.Object(
     company_id: Type.Integer(),
     store_ids: Type.Array(Type.Integer()),
   },
-  { title: "User" },
+  { title: "User", description: "A user." },
 );
 export const companyObject = Type.Object(
   {
@@ -53,21 +53,30 @@ export const companyObject = Type.Object(
     name: Type.String(),
     partner_id: nullable(Type.Integer()),
   },
-  { title: "Company" },
+  { title: "Company", description: "The company that the user belongs to." },
 );
 
 /** Contract 4.5: whom a token speaks for. */
 const sessionContext = {
   user: userObject,
   company: companyObject,
-  theme: Type.Object({ primary_color: Type.String(), logo_url: nullable(Type.String()) }),
-  white_label: Type.Object({
-    enabled: Type.Boolean(),
-    brand_name: nullable(Type.String()),
-    domain: nullable(Type.String()),
-  }),
+  theme: Type.Object(
+    { primary_color: Type.String(), logo_url: nullable(Type.String()) },
+    { title: "Theme", description: "How the pages look." },
+  ),
+  white_label: Type.Object(
+    {
+      enabled: Type.Boolean(),
+      brand_name: nullable(Type.String()),
+      domain: nullable(Type.String()),
+    },
+    { title: "WhiteLabel", description: "What partners show in place of our name." },
+  ),
   plan: Type.Optional(
-    Type.Object({ id: Type.Integer(), name: Type.String(), features: Type.Array(Type.String()) }),
+    Type.Object(
+      { id: Type.Integer(), name: Type.String(), features: Type.Array(Type.String()) },
+      { title: "CurrentPlan", description: "The plan of an account." },
+    ),
   ),
 };
 const sessionContextObject = Type.Object(sessionContext);

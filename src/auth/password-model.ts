@@ -52,15 +52,18 @@ export const verifyBody = Type.Object(
 );
 export type VerifyBody = Static<typeof verifyBody>;
 
-export const verifyCodeAnswer = Type.Union([
-  Type.Object({
-    token: Type.String(),
-    token_type: Type.Literal("Bearer"),
-    expires_in: Type.Integer(),
-  }),
-  // Answers a signup, where there is no user yet.
-  Type.Object({ verification_token: Type.String() }),
-]);
+export const verifyCodeAnswer = Type.Union(
+  [
+    Type.Object({
+      token: Type.String(),
+      token_type: Type.Literal("Bearer"),
+      expires_in: Type.Integer(),
+    }),
+    // Answers a signup, where there is no user yet.
+    Type.Object({ verification_token: Type.String() }),
+  ],
+  { title: "VerifiedCode" },
+);
 export type VerifyCodeAnswer = Static<typeof verifyCodeAnswer>;
 
 export const resetBody = Type.Object(

@@ -1,12 +1,14 @@
 import type { ProblemCode } from "../lib/problem.ts";
 import type { Call } from "./call.ts";
-import type { Principal } from "./principal.ts";
+import type { Principal, Scope } from "./principal.ts";
 
 /**
  * Who may use a route. `refuse` is asked after the token was verified and answers the code of the refusal, or nothing; a
  * refusal by role is audited as AUTHZ_DENIED (contract 3.5).
  */
 export interface Access {
+  /** What the token has to cover; undefined where any scope will do. */
+  readonly scope?: Scope | undefined;
   readonly refuse: (principal: Principal) => ProblemCode | undefined;
 }
 

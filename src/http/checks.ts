@@ -49,7 +49,7 @@ export function checks(authenticator: Authenticator) {
       const declared = declaration(BODY_LIMIT);
       return {
         introspect: declared.read,
-        detail: { security: [{ bearer: [] }] },
+        detail: { security: securityOf(access) },
         parse: ({ request }: Pick<CheckContext, "request">) => readRaw(request, BODY_LIMIT),
         async transform(context: CheckContext) {
           const { request, route } = context;
@@ -108,6 +108,12 @@ export function checks(authenticator: Authenticator) {
 }
 
 export type Checks = ReturnType<typeof checks>;
+
+/** Of the description: a token of whatever source, or one that an OAuth client was given, with the scope. */
+function securityOf({ scope }: Access): Record<string, string[]>[] {
+  const scopes = scope === undefined ? [] : [scope];
+  return [{ bearer: scopes }, { oauth: scopes }];
+}
 
 interface Fields {
   body: unknown;

@@ -6,7 +6,11 @@ import { showReadiness, type Readiness } from "../lib/readiness.ts";
 export function health(readiness: () => Promise<Readiness>) {
   return new Elysia({ name: "health", tags: ["Documents"] })
     .get("/healthz", () => ({ status: "ok" }), {
-      detail: { operationId: "getHealthz", summary: "Tell that the process is alive" },
+      detail: {
+        operationId: "getHealthz",
+        summary: "Tell that the process is alive",
+        description: "Without a look at its stores.",
+      },
     })
     .get(
       "/readyz",
@@ -23,6 +27,7 @@ const object = { "application/json": { schema: { type: "object" } } } as const;
 const READYZ_DETAIL: DocumentDecoration = {
   operationId: "getReadyz",
   summary: "Tell whether the stores answer",
+  description: "503 while a store is away, or the process drains.",
   responses: {
     "200": { description: "Tell whether the stores answer", content: object },
     "503": {

@@ -13,7 +13,8 @@ export function storableText(
   [min, max]: readonly [min: number, max: number],
   explain = `must be text of ${min} to ${max} characters, without NUL or broken ones`,
 ): TString {
-  const characters = { minLength: min, maxLength: max };
+  // Generators drop a pattern with surrogates; no JSON that they write has half a pair.
+  const characters = { minLength: min, maxLength: max, pattern: "^[^\\u0000]*$" };
   return Type.String({ pattern: `^${STORABLE}{${min},${max}}$`, characters, explain });
 }
 

@@ -41,6 +41,8 @@ export interface Config {
     Record<"user" | "ip" | "signIn", { readonly perMinute: number; readonly burst: number }>
   >;
   readonly trustedProxies: readonly string[];
+  /** Origins of browser apps that may use the API, besides what any origin may. */
+  readonly corsOrigins: readonly string[];
   /** Origins, or whole addresses, that single sign-on may end at besides the dashboard. */
   readonly ssoReturnTo: readonly string[];
   /** Where webhooks may go: `WEBHOOK_ALLOW_HTTP`, `WEBHOOK_ALLOWED_NETWORKS`. */
@@ -121,6 +123,7 @@ export function readConfig(env: Env = process.env): Config {
     rateLimits: read.choice("RATE_LIMITS", "on", ["on", "off"]) === "on",
     rateLimit: rateLimitOf(read),
     trustedProxies: read.networks("TRUSTED_PROXIES"),
+    corsOrigins: read.origins("CORS_ORIGINS"),
     ssoReturnTo: read.places("SSO_RETURN_TO"),
     egress: {
       allowHttp: read.choice("WEBHOOK_ALLOW_HTTP", "0", ["0", "1"]) === "1",

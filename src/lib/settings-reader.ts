@@ -93,6 +93,14 @@ export class SettingsReader {
     return items;
   }
 
+  /** Origins as browsers send them; the bad ones are named. */
+  origins(name: string): string[] {
+    const items = this.list(name);
+    const bad = items.filter((item) => !URL.canParse(item) || new URL(item).origin !== item);
+    if (bad.length > 0) this.#fault(name, `has no origin at: ${bad.join(", ")}`);
+    return items;
+  }
+
   /** Networks in CIDR form; the bad ones are named and left out. */
   networks(name: string): string[] {
     const items = this.list(name);

@@ -1,5 +1,6 @@
+export const NATIVE_EMAILS = ["queued", "suppressed", "no_address"] as const;
 /** What became of one of our own mails, as the history says it (contract 9.5). */
-export type NativeEmail = "queued" | "suppressed" | "no_address";
+export type NativeEmail = (typeof NATIVE_EMAILS)[number];
 
 /** What a mail says of a review: names, its text and the tenant's branding. */
 export interface Subject {

@@ -1,6 +1,6 @@
 import type { SoundParts } from "../http/fields.ts";
 import type { FieldFaults } from "../http/rules.ts";
-import type { NewClientBody, OAuthClient } from "./model.ts";
+import { DEFAULT_GRANTS, type NewClientBody, type OAuthClient } from "./model.ts";
 import { isRegistrable } from "./redirect-uri.ts";
 
 /** Who sets the fields, and of what. */
@@ -8,7 +8,10 @@ interface ClientEdit {
   /** Whether a super-admin sets them, or a partner. */
   readonly isPlatform: boolean;
   /** The client that is to be changed, if it is not a new one. */
-  readonly before?: Pick<OAuthClient, "confidential" | "grantTypes" | "firstParty">;
+  readonly before?: Pick<
+    OAuthClient,
+    "confidential" | "grantTypes" | "firstParty" | "redirectUris"
+  >;
 }
 
 /** Rules of a new client and of changes to one that no schema can say (contract 5.6). */
@@ -16,10 +19,25 @@ export function clientFaults(fields: SoundParts<NewClientBody>, edit: ClientEdit
   const { isPlatform, before } = edit;
   const isClaimed = fields.first_party === true && !isPlatform && before?.firstParty !== true;
   return {
+    redirect_uris: uselessFault(fields, before),
     ...uriFaults(fields.redirect_uris ?? []),
     grant_types: grantFault(fields, edit),
     first_party: isClaimed ? "is set by a super-admin only" : undefined,
   };
+}
+
+/** The code flow ends at a redirect URI: without one nobody can use it. A change of other fields leaves it as it was. */
+function uselessFault(
+  fields: SoundParts<NewClientBody>,
+  before: ClientEdit["before"],
+): string | undefined {
+  const isAsked = before === undefined || "redirect_uris" in fields || "grant_types" in fields;
+  const isMalformed = "redirect_uris" in fields && fields.redirect_uris === undefined;
+  const uris = fields.redirect_uris ?? before?.redirectUris ?? [];
+  const grants = fields.grant_types ?? before?.grantTypes ?? DEFAULT_GRANTS;
+  if (!isAsked || isMalformed || uris.length > 0 || !grants.includes("authorization_code"))
+    return undefined;
+  return "must have at least one for the authorization_code grant";
 }
 
 function uriFaults(uris: readonly (string | undefined)[]): FieldFaults {

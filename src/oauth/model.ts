@@ -7,6 +7,12 @@ import { isoInstant } from "../lib/clock.ts";
 
 export const GRANT_TYPES = ["password", "refresh_token", "authorization_code"] as const;
 
+/** Of a client that is made without naming any. */
+export const DEFAULT_GRANTS: readonly (typeof GRANT_TYPES)[number][] = [
+  "authorization_code",
+  "refresh_token",
+];
+
 export interface OAuthClient {
   readonly clientId: string;
   /** Null: a client of the platform, for users of every tenant. */
@@ -103,7 +109,7 @@ export const newClientObject = Type.Object(
     ...clientFields,
     client_secret: Type.Union([Type.String(), Type.Null()]),
   },
-  { title: "OAuthClientWithSecret" },
+  { title: "OAuthClientWithSecret", extends: clientObject },
 );
 
 export function showClient(client: OAuthClient): Static<typeof clientObject> {

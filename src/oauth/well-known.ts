@@ -8,14 +8,16 @@ export function wellKnown(keys: Pick<KeyRing, "jwks">, serverRoot: string) {
   return new Elysia({ prefix: "/.well-known", tags: ["Documents"] })
     .get("/jwks.json", () => keys.jwks(), {
       detail: {
-        operationId: "getWellKnownJwksJson",
+        operationId: "getKeys",
         summary: "Get the keys that tokens are signed with",
+        description: "RFC 7517.",
       },
     })
     .get("/oauth-authorization-server", () => authorizationServerMetadata(serverRoot), {
       detail: {
-        operationId: "getWellKnownOauthAuthorizationServer",
+        operationId: "getOAuthMetadata",
         summary: "Get what OAuth clients configure themselves with",
+        description: "RFC 8414.",
       },
     });
 }

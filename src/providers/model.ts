@@ -1,6 +1,5 @@
 import { Type, type Static, type TSchema } from "@sinclair/typebox";
 
-import { literals } from "../http/literals.ts";
 import { instantText, rowId, storableText } from "../http/text.ts";
 import type { Axis } from "../outbox/event.ts";
 
@@ -40,14 +39,20 @@ export const ERROR_REASONS: Readonly<Record<string, string>> = {
   "E-014": "The review site does not take responses to this review.",
   "E-015": "The review no longer exists on the review site.",
 };
-const ERROR_CODES = Object.keys(ERROR_REASONS);
+const CODE_CHARS = 64;
+const UNKNOWN_REASON = "Unknown";
 
+/** Of a code that only the review site knows nothing more can be said. */
 export function reasonOf(code: string | null): string | null {
-  return code === null ? null : (ERROR_REASONS[code] ?? null);
+  if (code === null) return null;
+  return Object.hasOwn(ERROR_REASONS, code)
+    ? (ERROR_REASONS[code] ?? UNKNOWN_REASON)
+    : UNKNOWN_REASON;
 }
 
 const closed = { additionalProperties: false };
-const codes = literals(ERROR_CODES);
+/** A code that we do not know refuses nothing (contract 9.2). */
+const errorCode = storableText([1, CODE_CHARS]);
 
 const email = storableText([3, EMAIL_CHARS]);
 
@@ -72,14 +77,18 @@ const common = {
   store_review_site_id: rowId(),
 };
 
-const reported = Type.Object(reviewFields, closed);
+const reported = Type.Object(reviewFields, {
+  ...closed,
+  title: "ReportedReview",
+  description: "A review as its site has it.",
+});
 /** Of a review that was removed only its id is required. */
 const gone = Type.Composite(
   [
     Type.Pick(Type.Object(reviewFields), ["external_review_id"]),
     Type.Partial(Type.Omit(Type.Object(reviewFields), ["external_review_id"])),
   ],
-  closed,
+  { ...closed, title: "ReportedRemoval", description: "The review that is gone." },
 );
 
 const created = Type.Object(
@@ -111,7 +120,7 @@ const failed = Type.Object(
     ...common,
     type: Type.Literal("response.failed"),
     external_review_id: reviewFields.external_review_id,
-    error_code: codes,
+    error_code: errorCode,
   },
   closed,
 );
@@ -122,8 +131,8 @@ const connection = Type.Object(
     axis: Type.Union([Type.Literal("pull"), Type.Literal("post")]),
     connected: Type.Boolean(),
     error_code: Type.Optional(
-      Type.Union([codes, Type.Null()], {
-        explain: `must be one of ${ERROR_CODES.join(", ")}, or null when connected`,
+      Type.Union([errorCode, Type.Null()], {
+        explain: `must be text of 1 to ${CODE_CHARS} characters, or null when connected`,
       }),
     ),
   },

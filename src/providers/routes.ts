@@ -47,6 +47,12 @@ export function providerRoutes(deps: ProviderRouteDeps) {
       uncounted: true,
       body: providerEventsBody,
       response: { 200: AcceptedAnswer, 401: problem("invalid_signature") },
-      detail: { summary: "Report reviews, postings and connections of a review site" },
+      detail: {
+        operationId: "reportProviderEvents",
+        summary: "Report reviews, postings and connections of a review site",
+        description:
+          "All of the events are taken or none. An event whose `id` was taken before is a duplicate and changes nothing.",
+        security: [{ provider: [] }],
+      },
     });
 }

@@ -10,7 +10,8 @@ import type { ReviewFacts } from "../outbox/event.ts";
 
 const FLAG_MOVES = ["under_review", "accepted", "rejected", "withdrawn"] as const;
 export type FlagMove = (typeof FLAG_MOVES)[number];
-export type FlagStatus = "open" | FlagMove;
+export const FLAG_STATUSES = ["open", ...FLAG_MOVES] as const;
+export type FlagStatus = (typeof FLAG_STATUSES)[number];
 
 /** A review, with what its events and answers say of its site. The reviewer's email is left out: no body holds it. */
 export interface Review {
@@ -107,7 +108,7 @@ export const reviewQuery = Type.Object({
   source_platform: Type.Optional(storableText([1, 64])),
   assigned_user_id: Type.Optional(rowId()),
   responded: Type.Optional(literals(["true", "false"])),
-  flag_status: Type.Optional(literals(["open", ...FLAG_MOVES])),
+  flag_status: Type.Optional(literals(FLAG_STATUSES)),
 });
 export type ReviewQuery = Static<typeof reviewQuery>;
 
@@ -128,10 +129,16 @@ export const ReviewObject = Type.Object(
     reviewed_at: Type.String(),
     removed_at: nullableText,
     response: Type.Union([
-      Type.Object({ body: Type.String(), user_id: nullableId, responded_at: nullableText }),
+      Type.Object(
+        { body: Type.String(), user_id: nullableId, responded_at: nullableText },
+        { title: "ReviewResponse" },
+      ),
       Type.Null(),
     ]),
-    flag: Type.Union([Type.Object({ status: Type.String(), reason: nullableText }), Type.Null()]),
+    flag: Type.Union([
+      Type.Object({ status: Type.String(), reason: nullableText }, { title: "ReviewFlag" }),
+      Type.Null(),
+    ]),
     assigned_user_id: nullableId,
     created_at: Type.String(),
     updated_at: Type.String(),
@@ -180,10 +187,10 @@ const HistoryObject = Type.Object({
   occurred_at: Type.String(),
 });
 
-export const ReviewWithHistory = Type.Composite([
-  ReviewObject,
-  Type.Object({ history: Type.Array(HistoryObject) }),
-]);
+export const ReviewWithHistory = Type.Composite(
+  [ReviewObject, Type.Object({ history: Type.Array(HistoryObject) })],
+  { title: "ReviewWithHistory", extends: ReviewObject },
+);
 
 export function showHistory(one: HistoryEntry): Static<typeof HistoryObject> {
   return {

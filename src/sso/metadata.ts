@@ -11,7 +11,7 @@ export interface Metadata {
   readonly jwksUri: string;
   readonly userinfoEndpoint: string | undefined;
   readonly algorithms: readonly string[];
-  readonly clientAuthentication: "client_secret_basic" | "client_secret_post";
+  readonly clientAuthentication: "client_secret_basic" | "client_secret_post" | "none";
   /** Whether the callback always carries `iss` (RFC 9207, 3). */
   readonly sendsIss: boolean;
 }
@@ -57,6 +57,8 @@ function authentication(supported: unknown): Metadata["clientAuthentication"] {
   const methods = texts(supported) ?? ["client_secret_basic"];
   if (methods.includes("client_secret_basic")) return "client_secret_basic";
   if (methods.includes("client_secret_post")) return "client_secret_post";
+  // Its clients are public: PKCE alone holds the code (contract 4.13).
+  if (methods.includes("none")) return "none";
   throw new SsoRefusal("bad_discovery", { field: "token_endpoint_auth_methods_supported" });
 }
 

@@ -99,7 +99,7 @@ const settings = {
     explain: "must be the provider's issuer, an https URL without query or fragment",
   }),
   client_id: storableText([1, 255]),
-  client_secret: storableText([1, 512]),
+  client_secret: { ...storableText([1, 512]), description: "Absent for a public client." },
   domains: Type.Array(Type.String({ minLength: 1, maxLength: DOMAIN_CHARS }), {
     minItems: 1,
     maxItems: MAX_DOMAINS,
@@ -111,6 +111,7 @@ export const newConnectionBody = Type.Object(
   {
     company_id: rowId(),
     ...settings,
+    client_secret: Type.Optional(settings.client_secret),
     password_login: Type.Optional(Type.Boolean()),
     is_active: Type.Optional(Type.Boolean()),
   },

@@ -5,6 +5,7 @@ import { SsoRefusal } from "./refusal.ts";
 export interface Redemption {
   readonly issuer: string;
   readonly clientId: string;
+  /** Empty for a public client. */
   readonly clientSecret: string;
   readonly redirectUri: string;
   readonly code: string;
@@ -50,13 +51,15 @@ async function requestTokens(
 ): Promise<{ idToken: string; accessToken: string | undefined }> {
   const { tokenEndpoint, clientAuthentication } = await providers.metadata(redemption.issuer);
   const { clientId, clientSecret } = redemption;
-  const isBasic = clientAuthentication === "client_secret_basic";
+  // A connection without a secret is a public client there, whatever else the provider takes.
+  const method = clientSecret === "" ? "none" : clientAuthentication;
   const form = new URLSearchParams({
     grant_type: "authorization_code",
     code: redemption.code,
     redirect_uri: redemption.redirectUri,
     code_verifier: redemption.codeVerifier,
-    ...(!isBasic && { client_id: clientId, client_secret: clientSecret }),
+    ...(method !== "client_secret_basic" && { client_id: clientId }),
+    ...(method === "client_secret_post" && { client_secret: clientSecret }),
   });
   const { status, body } = await providers.call({
     url: tokenEndpoint,
@@ -64,7 +67,7 @@ async function requestTokens(
     headers: {
       Accept: "application/json",
       "Content-Type": "application/x-www-form-urlencoded",
-      ...(isBasic && { Authorization: basic(clientId, clientSecret) }),
+      ...(method === "client_secret_basic" && { Authorization: basic(clientId, clientSecret) }),
     },
     body: form.toString(),
   });

@@ -55,6 +55,7 @@ function departureRoute(deps: LegRouteDeps) {
       rules: ({ query }: Judged<never, typeof redirectQuery>) => redirectFaults(deps, query),
       response: { 302: Type.Void() },
       detail: {
+        operationId: "beginSso",
         summary: "Send the browser to the identity provider of an email domain",
         description:
           "By `email` or by `connection`. Ends at `return_to`, which is the dashboard or one of the allowed places, with a one-time `code`; a sign-in that is refused ends at the dashboard with `error=sso_failed`, whatever the reason.",
@@ -82,6 +83,7 @@ function returnRoutes(deps: LegRouteDeps) {
         query: callbackQuery,
         response: { 302: Type.Void() },
         detail: {
+          operationId: "returnFromSso",
           summary: "Take the answer of an identity provider",
           description: "Only the browser that the sign-in began in gets through, once.",
         },
@@ -93,6 +95,7 @@ function returnRoutes(deps: LegRouteDeps) {
       query: exchangeQuery,
       response: { 200: loginAnswer, 400: problem("invalid_code") },
       detail: {
+        operationId: "exchangeSsoCode",
         summary: "Exchange the one-time code of a single sign-on for a token",
         description:
           "The code is good for 60 seconds and one try, with the `code_verifier` if the sign-in began with a challenge.",

@@ -30,7 +30,7 @@ export async function readNewSubscription(
   rules: UrlRules,
   body: unknown,
 ): Promise<SubscriptionSettings> {
-  const shape = examine(NewSubscriptionBody, body);
+  const shape = examine(NewSubscriptionBody, withTrimmedLabel(body));
   const faults: FieldErrors = "faults" in shape ? { ...shape.faults } : {};
   const given: Given = Object(body);
   Object.assign(faults, filterFault(given));
@@ -48,7 +48,7 @@ export async function readUpdate(
   body: unknown,
   current: Pick<Subscription, "deliveryKind">,
 ): Promise<SubscriptionUpdate> {
-  const shape = examine(SubscriptionUpdateBody, body);
+  const shape = examine(SubscriptionUpdateBody, withTrimmedLabel(body));
   const faults: FieldErrors = "faults" in shape ? { ...shape.faults } : {};
   const given: Given = Object(body);
   Object.assign(faults, readOnlyFaults(given), filterFault(given));
@@ -63,6 +63,12 @@ export async function readUpdate(
   if (url !== undefined) faults["webhook_url"] ??= [url];
   if ("value" in shape && Object.keys(faults).length === 0) return shape.value;
   throw invalid(faults);
+}
+
+/** Blanks around a label are no part of it, so one of blanks alone is empty (contract 6.4). */
+function withTrimmedLabel(body: unknown): unknown {
+  const label: unknown = Reflect.get(Object(body), "label");
+  return typeof label === "string" ? { ...Object(body), label: label.trim() } : body;
 }
 
 /** Fields of the subscription object that no update sets. */

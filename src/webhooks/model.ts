@@ -4,7 +4,7 @@ import { literals } from "../http/literals.ts";
 import { instantAnswer, storableText } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
 import { MAX_URL_CHARS } from "../lib/egress.ts";
-import { SUBSCRIBABLE_EVENTS, type PayloadMode } from "../outbox/event.ts";
+import { CATALOG, SUBSCRIBABLE_EVENTS, type PayloadMode } from "../outbox/event.ts";
 
 /** See contract 6.10. */
 export const BATCH_INTERVAL_HOURS = [1, 2, 4, 6, 8, 12, 24] as const;
@@ -75,6 +75,18 @@ export const RotateBody = Type.Object(
     ),
   },
   { title: "SecretRotation", additionalProperties: false },
+);
+
+export const TestBody = Type.Object(
+  {
+    event: Type.Optional(
+      literals(
+        CATALOG.map(({ value }) => value),
+        { description: "The event to test; `webhook.test` if absent." },
+      ),
+    ),
+  },
+  { title: "Test", additionalProperties: false },
 );
 
 export const EnableBody = Type.Object(
@@ -153,7 +165,7 @@ export const SubscriptionObject = Type.Object(subscriptionFields, { title: "Subs
 
 export const SubscriptionWithSecret = Type.Object(
   { ...subscriptionFields, secret: secretText },
-  { title: "SubscriptionWithSecret" },
+  { title: "SubscriptionWithSecret", extends: SubscriptionObject },
 );
 
 export const SecretAnswer = Type.Object(
@@ -198,6 +210,10 @@ export const CatalogAnswer = Type.Object(
         description: Type.String(),
         in_batch: Type.Boolean(),
         subscribable: Type.Boolean(),
+        schema: Type.Record(Type.String(), Type.Unknown(), {
+          description: "JSON Schema of the body in full.",
+        }),
+        example: Type.Record(Type.String(), Type.Unknown(), { description: "A body in full." }),
       }),
     ),
     batch_interval_hours: Type.Array(Type.Integer()),

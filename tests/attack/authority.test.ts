@@ -59,7 +59,7 @@ const URIS = { redirect_uris: ["https://evil.example/"] };
 
 async function madeClient(as: TestCaller, body: object): Promise<Answer> {
   await db.delete(oauthClients).where(eq(oauthClients.name, "made"));
-  const answer = await call(as, "POST", clientsOf(as), { name: "made", ...body });
+  const answer = await call(as, "POST", clientsOf(as), { name: "made", ...URIS, ...body });
   if (answer.status === 201 && as.kind.startsWith("narrow"))
     expect(answer.body["scopes"]).toEqual([NARROW]);
   return answer;

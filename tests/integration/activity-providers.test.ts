@@ -370,15 +370,14 @@ describe("the limits of a field", () => {
     expect(await bad(created(site, "rate", { rate }))).toEqual(["events.0.review.rate"]);
   });
 
-  test("an error code comes from the catalog, and only with a disconnection", async () => {
+  test("an error code comes with a disconnection, and with nothing else", async () => {
     const fields = { axis: "pull", connected: true };
     const event = (more: object) =>
       providerEvent("connection.changed", site, { ...fields, ...more });
     expect(await bad(event({ error_code: "E-001" }))).toEqual(["events.0.error_code"]);
     expect(await bad(event({ connected: false }))).toEqual(["events.0.error_code"]);
-    expect(await bad(event({ connected: false, error_code: "E-999" }))).toEqual([
-      "events.0.error_code",
-    ]);
+    for (const error_code of ["", "x".repeat(65), 7])
+      expect(await bad(event({ connected: false, error_code }))).toEqual(["events.0.error_code"]);
     await report(api, google, [event({}), event({ error_code: null })]);
   });
 });
@@ -512,6 +511,15 @@ describe("responses", () => {
     await report(api, google, [posted("a")]);
     expect((await names()).filter((name) => name === "response_post_succeeded")).toHaveLength(2);
   });
+
+  test.each(["E-999", "constructor", "x".repeat(64)])(
+    "that failed for %p, which nobody knows, are stored with the reason Unknown",
+    async (code) => {
+      await report(api, google, [created(site, "f"), failed("f", code)]);
+      const row = (await historyOfSite(database.db, site))[1];
+      expect(row?.site).toMatchObject({ error_code: code, reason: "Unknown" });
+    },
+  );
 
   test("that failed carry the code and its reason; the axis keeps its own state", async () => {
     await report(api, google, [created(site, "f"), failed("f", "E-012")]);

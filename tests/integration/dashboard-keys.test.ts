@@ -182,6 +182,7 @@ describe.skipIf(chromium === undefined)("OAuth clients", () => {
     const { page, faults } = await openKeys(tenants.superAdmin.email);
     await button(page, "Create client").click();
     await page.getByLabel("Name").fill("Back office");
+    await page.getByLabel("Redirect URIs").fill("https://office.test/cb");
     await page.getByLabel("Everything that the user may").check();
     await page.getByLabel("Password").check();
     await page.getByLabel("First-party").check();

@@ -30,8 +30,9 @@ afterAll(() => database.drop());
 
 const SSO = "/sso/clients";
 const PARTNER = "/partner/oauth-clients";
-const create = (body: unknown, { path = PARTNER, token = partner } = {}) =>
-  api.call("POST", path, { token, body });
+const CALLBACK = "https://app.example/cb";
+const create = (body: object, { path = PARTNER, token = partner } = {}) =>
+  api.call("POST", path, { token, body: { redirect_uris: [CALLBACK], ...body } });
 const passwordGrant = (client: Answer["body"], email: string) =>
   postForm(api, "/oauth/token", {
     grant_type: "password",
@@ -50,7 +51,7 @@ describe("a new client", () => {
       name: "Mine",
       confidential: true,
       first_party: false,
-      redirect_uris: [],
+      redirect_uris: [CALLBACK],
       scopes: ["*"],
       grant_types: ["authorization_code", "refresh_token"],
       company_id: tenants.partners[0].id,
@@ -81,6 +82,22 @@ describe("a new client", () => {
     expect(body["client_secret"]).toBeNull();
     const path = `${PARTNER}/${String(body["client_id"])}/secret`;
     expect((await api.call("POST", path, { token: partner })).status).toBe(422);
+  });
+
+  test("of the code grant has a redirect URI, without which nobody could use it", async () => {
+    const fieldsOf = ({ body }: Answer) => Object.keys(Object(body["errors"]));
+    const useless = await create({ name: "Useless", redirect_uris: [] });
+    expect([useless.status, fieldsOf(useless)]).toEqual([422, ["redirect_uris"]]);
+    const grants = { first_party: true, grant_types: ["password"], redirect_uris: [] };
+    expect((await create({ name: "Server", ...grants }, { path: SSO, token: root })).status).toBe(
+      201,
+    );
+    const { body } = await create({ name: "Useful" });
+    const path = `${PARTNER}/${String(body["client_id"])}`;
+    const emptied = await api.call("PATCH", path, { token: partner, body: { redirect_uris: [] } });
+    expect([emptied.status, fieldsOf(emptied)]).toEqual([422, ["redirect_uris"]]);
+    const renamed = await api.call("PATCH", path, { token: partner, body: { name: "Mine" } });
+    expect(renamed.status).toBe(200);
   });
 
   test.each([

@@ -143,7 +143,6 @@ describe("a connection", () => {
     [{ issuer: "ftp://idp.example.com" }, "issuer"],
     [{ client_id: "" }, "client_id"],
     [{ client_secret: "" }, "client_secret"],
-    [{ client_secret: undefined }, "client_secret"],
     [{ domains: [] }, "domains"],
     [{ domains: ["com"] }, "domains.0"],
     [{ domains: ["ok.example.com", "*.example.com"] }, "domains.1"],

@@ -1,6 +1,8 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 
 import { verify } from "@octokit/webhooks-methods";
+import Ajv2020 from "ajv/dist/2020.js";
+import addFormats from "ajv-formats";
 
 import { systemClock } from "../../src/lib/clock.ts";
 import { startApi } from "../support/api.ts";
@@ -68,6 +70,45 @@ test("a test event is signed and recorded like any other, and passes a blocked h
   const [attempt] = (await show(id, eventId))["attempts"] as Record<string, unknown>[];
   expect(attempt).toMatchObject({ outcome: "delivered", status_code: 200, attempt: 1 });
   expect(attempt?.["request_body"]).toBe(receiver.received[at]?.body ?? "");
+});
+
+test("a test of any event is signed, marked, and of the shape that the catalog tells", async () => {
+  const catalog = await world.ask("GET", "/events");
+  const events = catalog.body["events"] as { value: string; schema: object; example: unknown }[];
+  const { id, secret } = await start();
+  for (const { value } of events) {
+    expect((await post(`/${id}/test`, { event: value })).status).toBe(202);
+  }
+  await until("all of them", () => receiver.received.length === events.length);
+  const ajv = addFormats(new Ajv2020({ strict: false }));
+  for (const [i, { headers, body }] of receiver.received.entries()) {
+    const { value, schema, example } =
+      events.find((one) => one.value === headers["x-svc-event"]) ?? {};
+    expect([value, headers["x-svc-test"]]).toEqual([value, "1"]);
+    expect(await signatures(i).check(secret, "x-svc-signature")).toBe(true);
+    const fits = ajv.compile(schema ?? false);
+    for (const one of [JSON.parse(body), example])
+      expect([value, fits(one), fits.errors]).toEqual([value, true, null]);
+  }
+  const seen = receiver.received.map(({ headers }) => headers["x-svc-event"] ?? "");
+  expect(seen.toSorted()).toEqual(events.map(({ value }) => value).toSorted());
+});
+
+test("a test of a connection event is delivered again as the test that it was", async () => {
+  const { id } = await start({ payload_mode: "minimal" });
+  const { body } = await post(`/${id}/test`, { event: "response_post_failed" });
+  const eventId = String(body["event_id"]);
+  await until("the first", async () => (await show(id, eventId))["state"] === "delivered");
+  expect((await post(`/${id}/deliveries/${eventId}/redeliver`)).status).toBe(202);
+  await until("the second", () => receiver.received.length === 2);
+  const [first, second] = receiver.received;
+  expect(second?.headers["x-svc-test"]).toBe("1");
+  expect(second?.body).toBe(first?.body ?? "");
+  expect(JSON.parse(first?.body ?? "")).toMatchObject({
+    event: "response_post_failed",
+    axis: "post",
+    review_history_id: 0,
+  });
 });
 
 test("a rotation counts from the next attempt on, and in its grace both signatures are there", async () => {

@@ -137,7 +137,21 @@ describe("a test event", () => {
     expect((await world.audit("WEBHOOK_TESTED")).at(-1)?.["details"]).toEqual({
       subscription_id: id,
       event_id: body["event_id"],
+      event: "webhook.test",
     });
+  });
+
+  test("is of an event of the catalog, or a 422", async () => {
+    const { id } = await world.subscribe({ events: ["review_flagged"] });
+    const { status } = await post(`/${id}/test`, { event: "review_pull_connected" });
+    expect(status).toBe(202);
+    for (const event of ["review_lost", "", null, 1]) {
+      const refused = await post(`/${id}/test`, { event });
+      expect([refused.status, Object.keys(Object(refused.body["errors"]))]).toEqual([
+        422,
+        ["event"],
+      ]);
+    }
   });
 
   test("is refused for a disabled subscription, and leaves no gap in the sequence", async () => {

@@ -189,6 +189,15 @@ describe("creating a subscription", () => {
     expect(Object.keys(Object(body["errors"]))).toEqual(["label", "webhook_url"]);
   });
 
+  test("trims the label, and refuses one of blanks alone", async () => {
+    const { body } = await create({ ...immediate, label: ` ${"x".repeat(100)}\n` });
+    expect(body["label"]).toBe("x".repeat(100));
+    for (const label of [" ", "\t\n", "\u00a0"]) {
+      const blank = await create({ ...batch, label });
+      expect([blank.status, Object.keys(Object(blank.body["errors"]))]).toEqual([422, ["label"]]);
+    }
+  });
+
   test("names every bad field at once, whichever rule it breaks", async () => {
     const { status, body } = await create({
       label: "",

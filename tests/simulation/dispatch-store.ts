@@ -172,7 +172,13 @@ function toEntry(row: OutboxRow): Entry {
     attempt: row.attempt,
     dueAt: row.dueAtMs === null ? null : new Date(row.dueAtMs),
     // Nobody looks at what the body says beyond the event.
-    source: { kind: "test", eventId, partnerId: 1, occurredAt: new Date(row.recordedAtMs) },
+    source: {
+      kind: "test",
+      event: "webhook.test",
+      eventId,
+      partnerId: 1,
+      occurredAt: new Date(row.recordedAtMs),
+    },
   };
 }
 

@@ -33,7 +33,11 @@ function accountListRoutes(deps: AdminRouteDeps) {
         access: administrating,
         query: accountQuery,
         response: { 200: listSchema(AccountObject) },
-        detail: { summary: "List accounts, newest first" },
+        detail: {
+          operationId: "listAccounts",
+          summary: "List accounts, newest first",
+          description: "Of every partner, or of one.",
+        },
       },
     )
     .post(
@@ -45,7 +49,11 @@ function accountListRoutes(deps: AdminRouteDeps) {
         body: AccountBody,
         rules: ({ body }: Judged<typeof AccountBody>) => newAccountFaults(deps, body),
         response: { 201: AccountObject },
-        detail: { summary: "Create an account of a partner, with its stores" },
+        detail: {
+          operationId: "createAccount",
+          summary: "Create an account of a partner, with its stores",
+          description: "All of it or nothing.",
+        },
       },
     );
 }
@@ -62,7 +70,11 @@ function accountStateRoutes(deps: AdminRouteDeps) {
         account: true,
         body: NO_FIELDS,
         response: { 200: AccountObject },
-        detail: { summary: "Activate an account again", description: ACTIVATING },
+        detail: {
+          operationId: "activateAccount",
+          summary: "Activate an account again",
+          description: ACTIVATING,
+        },
       },
     )
     .post(
@@ -74,7 +86,11 @@ function accountStateRoutes(deps: AdminRouteDeps) {
         account: true,
         body: NO_FIELDS,
         response: { 200: AccountObject },
-        detail: { summary: "Deactivate an account", description: DEACTIVATING },
+        detail: {
+          operationId: "deactivateAccount",
+          summary: "Deactivate an account",
+          description: DEACTIVATING,
+        },
       },
     );
 }

@@ -16,7 +16,11 @@ export function auditRoutes(deps: AdminRouteDeps) {
       access: administrating,
       query: auditQuery,
       response: { 200: listSchema(auditEntry) },
-      detail: { summary: "List what was done, newest first" },
+      detail: {
+        operationId: "listAuditLog",
+        summary: "List what was done, newest first",
+        description: "Sign-ins, refusals, tokens, secrets and changes of clients and keys.",
+      },
     },
   );
 }

@@ -11,7 +11,11 @@ export function companyRoutes(deps: AdminRouteDeps) {
       access: administrating,
       company: true,
       response: { 200: CompanyName },
-      detail: { summary: "Name a company of any type" },
+      detail: {
+        operationId: "getCompany",
+        summary: "Name a company of any type",
+        description: "What it is called, and of which type it is.",
+      },
     });
 }
 

@@ -21,7 +21,9 @@ export function dispatcherRoutes(deps: DispatcherRouteDeps) {
       access: administrating,
       response: { 200: DispatcherObject },
       detail: {
+        operationId: "getDispatcher",
         summary: "Show shards, their owners, the lag, blocked heads and disabled subscriptions",
+        description: "How deliveries are doing as a whole.",
       },
     })
     .get(
@@ -37,6 +39,7 @@ export function dispatcherRoutes(deps: DispatcherRouteDeps) {
           503: problem("overloaded"),
         },
         detail: {
+          operationId: "followDispatcher",
           summary: "Follow the state of the dispatcher live",
           description:
             "Server-sent events: `dispatcher` every two seconds, the object of `GET /admin/dispatcher`. Five streams per user. It ends with the token.",

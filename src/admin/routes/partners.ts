@@ -33,7 +33,11 @@ function partnerListRoutes(deps: AdminRouteDeps) {
         access: administrating,
         query: partnerQuery,
         response: { 200: listSchema(PartnerObject) },
-        detail: { summary: "List partners, newest first" },
+        detail: {
+          operationId: "listPartners",
+          summary: "List partners, newest first",
+          description: "Filtered by name and state.",
+        },
       },
     )
     .post(
@@ -45,7 +49,11 @@ function partnerListRoutes(deps: AdminRouteDeps) {
         body: PartnerBody,
         rules: ({ body }: Judged<typeof PartnerBody>) => newPartnerFaults(deps, body),
         response: { 201: PartnerObject },
-        detail: { summary: "Create a partner" },
+        detail: {
+          operationId: "createPartner",
+          summary: "Create a partner",
+          description: "With its branding, and active.",
+        },
       },
     );
 }
@@ -62,7 +70,11 @@ function partnerStateRoutes(deps: AdminRouteDeps) {
         partner: true,
         body: NO_FIELDS,
         response: { 200: PartnerObject },
-        detail: { summary: "Activate a partner again", description: ACTIVATING },
+        detail: {
+          operationId: "activatePartner",
+          summary: "Activate a partner again",
+          description: ACTIVATING,
+        },
       },
     )
     .post(
@@ -74,7 +86,11 @@ function partnerStateRoutes(deps: AdminRouteDeps) {
         partner: true,
         body: NO_FIELDS,
         response: { 200: PartnerObject },
-        detail: { summary: "Deactivate a partner", description: DEACTIVATING },
+        detail: {
+          operationId: "deactivatePartner",
+          summary: "Deactivate a partner",
+          description: DEACTIVATING,
+        },
       },
     );
 }

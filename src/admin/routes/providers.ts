@@ -23,7 +23,11 @@ export function providerAdminRoutes(deps: AdminRouteDeps) {
         access: administrating,
         query: Type.Object(pageQuery(isRowId)),
         response: { 200: listSchema(ProviderObject) },
-        detail: { summary: "List providers, newest first" },
+        detail: {
+          operationId: "listProviders",
+          summary: "List providers, newest first",
+          description: "The review sites that report here.",
+        },
       },
     )
     .post(
@@ -35,7 +39,11 @@ export function providerAdminRoutes(deps: AdminRouteDeps) {
         body: ProviderBody,
         rules: ({ body }: Judged<typeof ProviderBody>) => actions.newProviderFaults(deps, body),
         response: { 201: ProviderWithSecret },
-        detail: { summary: "Create a provider; its secret is shown once" },
+        detail: {
+          operationId: "createProvider",
+          summary: "Create a provider; its secret is shown once",
+          description: "What it reports is signed with the secret.",
+        },
       },
     )
     .post(
@@ -48,6 +56,7 @@ export function providerAdminRoutes(deps: AdminRouteDeps) {
         body: NO_FIELDS,
         response: { 200: ProviderWithSecret },
         detail: {
+          operationId: "rotateProviderSecret",
           summary: "Rotate the secret of a provider; it is shown once",
           description: "The secret until now stops working at once.",
         },

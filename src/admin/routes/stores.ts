@@ -28,7 +28,11 @@ function planRoutes(deps: AdminRouteDeps) {
     .get("", async () => ({ data: await actions.listPlans(deps) }), {
       access: administrating,
       response: { 200: Type.Object({ data: Type.Array(PlanObject) }) },
-      detail: { summary: "List the plans that an account can have" },
+      detail: {
+        operationId: "listPlans",
+        summary: "List the plans that an account can have",
+        description: "All of them.",
+      },
     })
     .post(
       "",
@@ -39,7 +43,11 @@ function planRoutes(deps: AdminRouteDeps) {
         body: PlanBody,
         rules: ({ body }: Judged<typeof PlanBody>) => actions.newPlanFaults(deps, body),
         response: { 201: PlanObject },
-        detail: { summary: "Create a plan" },
+        detail: {
+          operationId: "createPlan",
+          summary: "Create a plan",
+          description: "Accounts made later can have it.",
+        },
       },
     );
 }
@@ -57,7 +65,11 @@ function ownStoreRoutes(deps: AdminRouteDeps) {
         access: administrating,
         query: storeQuery,
         response: { 200: listSchema(StoreObject) },
-        detail: { summary: "List stores, newest first" },
+        detail: {
+          operationId: "listStores",
+          summary: "List stores, newest first",
+          description: "Of every account, or of one.",
+        },
       },
     )
     .post(
@@ -69,7 +81,11 @@ function ownStoreRoutes(deps: AdminRouteDeps) {
         body: StoreBody,
         rules: ({ body }: Judged<typeof StoreBody>) => actions.newStoreFaults(deps, body),
         response: { 201: StoreObject },
-        detail: { summary: "Create a store of an account" },
+        detail: {
+          operationId: "createStore",
+          summary: "Create a store of an account",
+          description: "Without review sites at first.",
+        },
       },
     );
 }
@@ -87,7 +103,11 @@ function linkRoutes(deps: AdminRouteDeps) {
         access: administrating,
         query: storeReviewSiteQuery,
         response: { 200: listSchema(StoreReviewSiteObject) },
-        detail: { summary: "List the connections of stores to review sites, newest first" },
+        detail: {
+          operationId: "listStoreReviewSites",
+          summary: "List the connections of stores to review sites, newest first",
+          description: "Of every account and store, or of one.",
+        },
       },
     )
     .post(
@@ -102,7 +122,11 @@ function linkRoutes(deps: AdminRouteDeps) {
         rules: ({ body }: Judged<typeof StoreReviewSiteBody>) =>
           actions.newStoreReviewSiteFaults(deps, body),
         response: { 201: StoreReviewSiteObject },
-        detail: { summary: "Connect a store to a review site" },
+        detail: {
+          operationId: "createStoreReviewSite",
+          summary: "Connect a store to a review site",
+          description: "The review site reports under its id.",
+        },
       },
     );
 }

@@ -27,14 +27,22 @@ function userListRoutes(deps: AdminRouteDeps) {
         access: administrating,
         query: userQuery,
         response: { 200: listSchema(UserObject) },
-        detail: { summary: "List users, newest first" },
+        detail: {
+          operationId: "listUsers",
+          summary: "List users, newest first",
+          description: "Filtered by company, role, email and state.",
+        },
       },
     )
     .get("/:id", ({ user }) => showUser(user), {
       access: administrating,
       user: true,
       response: { 200: UserObject },
-      detail: { summary: "Show a user" },
+      detail: {
+        operationId: "getUser",
+        summary: "Show a user",
+        description: "With the lock of the sign-in, if there is one.",
+      },
     })
     .post(
       "",
@@ -46,6 +54,7 @@ function userListRoutes(deps: AdminRouteDeps) {
         rules: ({ body }: Judged<typeof UserBody>) => actions.newUserFaults(deps, body),
         response: { 201: UserObject, 503: problem("overloaded") },
         detail: {
+          operationId: "createUser",
           summary: "Create a user of a company",
           description:
             "The role must be one of the company's kind. A user without a password is mailed an invitation to set one, or to sign in through the identity provider of the company.",
@@ -60,6 +69,27 @@ function usersBase(deps: AdminRouteDeps) {
   );
 }
 
+const INVITE_USER = {
+  operationId: "inviteUser",
+  summary: "Mail another invitation to a user without a password",
+  description: "The link of an earlier one ends.",
+};
+const DEACTIVATE_USER = {
+  operationId: "deactivateUser",
+  summary: "Deactivate a user",
+  description: "Ends every token of the user at once. The last active super-admin stays.",
+};
+const ACTIVATE_USER = {
+  operationId: "activateUser",
+  summary: "Activate a user again",
+  description: "Earlier tokens stay ended.",
+};
+const UNLOCK_USER = {
+  operationId: "unlockUser",
+  summary: "Lift the sign-in lock of a user",
+  description: "Wrong passwords count from nothing again.",
+};
+
 function userStateRoutes(deps: AdminRouteDeps) {
   return usersBase(deps)
     .post(
@@ -71,7 +101,7 @@ function userStateRoutes(deps: AdminRouteDeps) {
         user: true,
         body: NO_FIELDS,
         response: { 200: UserObject, 409: problem("not_invitable") },
-        detail: { summary: "Mail another invitation to a user without a password" },
+        detail: INVITE_USER,
       },
     )
     .post(
@@ -83,10 +113,7 @@ function userStateRoutes(deps: AdminRouteDeps) {
         user: true,
         body: NO_FIELDS,
         response: { 200: UserObject, 409: problem("last_super_admin") },
-        detail: {
-          summary: "Deactivate a user",
-          description: "Ends every token of the user at once. The last active super-admin stays.",
-        },
+        detail: DEACTIVATE_USER,
       },
     )
     .post(
@@ -98,7 +125,7 @@ function userStateRoutes(deps: AdminRouteDeps) {
         user: true,
         body: NO_FIELDS,
         response: { 200: UserObject },
-        detail: { summary: "Activate a user again" },
+        detail: ACTIVATE_USER,
       },
     )
     .post(
@@ -110,7 +137,7 @@ function userStateRoutes(deps: AdminRouteDeps) {
         user: true,
         body: NO_FIELDS,
         response: { 200: UserObject },
-        detail: { summary: "Lift the sign-in lock of a user" },
+        detail: UNLOCK_USER,
       },
     );
 }

@@ -46,7 +46,11 @@ function codeRoutes(deps: PasswordRouteDeps) {
         signIn: true,
         body: resendBody,
         response: { 200: messageAnswer },
-        detail: { summary: "Mail a code, or mail another one" },
+        detail: {
+          operationId: "sendCode",
+          summary: "Mail a code, or mail another one",
+          description: "The answer is the same whether or not the address has a user.",
+        },
       },
     )
     .post("/verify", ({ body, call }) => verifyCode(deps, body, call), {
@@ -54,7 +58,11 @@ function codeRoutes(deps: PasswordRouteDeps) {
       signIn: true,
       body: verifyBody,
       response: { 200: verifyCodeAnswer },
-      detail: { summary: "Exchange a mailed code for a token that sets the password" },
+      detail: {
+        operationId: "verifyCode",
+        summary: "Exchange a mailed code for a token that sets the password",
+        description: "The token is good for 15 minutes and for `/reset-password` alone.",
+      },
     });
 }
 
@@ -71,7 +79,12 @@ function newPasswordRoutes(deps: PasswordRouteDeps) {
           password: password && passwordFault(password),
         }),
         response: { 200: resetAnswer, 503: problem("overloaded") },
-        detail: { summary: "Set a new password and end everything that was signed in" },
+        detail: {
+          operationId: "resetPassword",
+          summary: "Set a new password and end everything that was signed in",
+          description:
+            "Takes the token of a mailed code, or of the user's own sign-in; answers a fresh one.",
+        },
       },
     )
     .post("/auth/invitation", ({ body, call }) => acceptInvitation(deps, body, call), {
@@ -81,7 +94,11 @@ function newPasswordRoutes(deps: PasswordRouteDeps) {
         password: password && passwordFault(password),
       }),
       response: { 200: resetAnswer, 400: problem("invalid_code"), 503: problem("overloaded") },
-      detail: { summary: "Set the first password by an invitation" },
+      detail: {
+        operationId: "acceptInvitation",
+        summary: "Set the first password by an invitation",
+        description: "The code is good once.",
+      },
     })
     .post(
       "/change-password",
@@ -97,7 +114,12 @@ function newPasswordRoutes(deps: PasswordRouteDeps) {
           429: problem("account_locked"),
           503: problem("overloaded"),
         },
-        detail: { summary: "Check the current password and mail the code for a new one" },
+        detail: {
+          operationId: "changePassword",
+          summary: "Check the current password and mail the code for a new one",
+          description:
+            "Changes nothing yet: the code does, at `/email-otp/verify` and `/reset-password`.",
+        },
       },
     );
 }

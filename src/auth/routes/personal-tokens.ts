@@ -35,7 +35,11 @@ function dashboardTokenRoutes(deps: PersonalTokenRouteDeps) {
     .get("", ({ principal, call }) => dashboard.viewDashboardToken(deps, { principal, call }), {
       access,
       response: { 200: dashboardTokenAnswer, 404: missing },
-      detail: { summary: "Show the dashboard's personal access token" },
+      detail: {
+        operationId: "getDashboardToken",
+        summary: "Show the dashboard's personal access token",
+        description: "Only by a token from login or single sign-on.",
+      },
     })
     .post(
       "",
@@ -45,7 +49,11 @@ function dashboardTokenRoutes(deps: PersonalTokenRouteDeps) {
         access,
         body: NO_FIELDS,
         response: { 201: dashboardTokenAnswer, 409: problem("token_exists") },
-        detail: { summary: "Generate the dashboard's personal access token" },
+        detail: {
+          operationId: "createDashboardToken",
+          summary: "Generate the dashboard's personal access token",
+          description: "One per user; it never expires.",
+        },
       },
     )
     .post(
@@ -55,7 +63,11 @@ function dashboardTokenRoutes(deps: PersonalTokenRouteDeps) {
         access,
         body: NO_FIELDS,
         response: { 200: dashboardTokenAnswer, 404: missing },
-        detail: { summary: "Replace the dashboard's personal access token at once" },
+        detail: {
+          operationId: "regenerateDashboardToken",
+          summary: "Replace the dashboard's personal access token at once",
+          description: "The former one stops working at once.",
+        },
       },
     )
     .delete(
@@ -67,10 +79,30 @@ function dashboardTokenRoutes(deps: PersonalTokenRouteDeps) {
       {
         access,
         response: { 204: Type.Void(), 404: missing },
-        detail: { summary: "Revoke the dashboard's personal access token" },
+        detail: {
+          operationId: "revokeDashboardToken",
+          summary: "Revoke the dashboard's personal access token",
+          description: "It stops working at once.",
+        },
       },
     );
 }
+
+const LIST_PERSONAL_ACCESS_TOKENS = {
+  operationId: "listPersonalAccessTokens",
+  summary: "List personal access tokens",
+  description: "Newest first, with their last use.",
+};
+const CREATE_PERSONAL_ACCESS_TOKEN = {
+  operationId: "createPersonalAccessToken",
+  summary: "Issue a personal access token",
+  description: "Good for a day, with scopes of the caller's at most; shown here once.",
+};
+const REVOKE_PERSONAL_ACCESS_TOKEN = {
+  operationId: "revokePersonalAccessToken",
+  summary: "Revoke a personal access token",
+  description: "It stops working at once.",
+};
 
 function apiTokenRoutes(deps: PersonalTokenRouteDeps) {
   const access = ownSignIn();
@@ -95,7 +127,7 @@ function apiTokenRoutes(deps: PersonalTokenRouteDeps) {
         access,
         query: Type.Object(pageQuery(api.isApiTokenKey)),
         response: { 200: listSchema(apiTokenObject) },
-        detail: { summary: "List personal access tokens" },
+        detail: LIST_PERSONAL_ACCESS_TOKENS,
       },
     )
     .post(
@@ -106,7 +138,7 @@ function apiTokenRoutes(deps: PersonalTokenRouteDeps) {
         access,
         body: apiTokenBody,
         response: { 201: newApiTokenAnswer, 409: problem("limit_reached") },
-        detail: { summary: "Issue a personal access token" },
+        detail: CREATE_PERSONAL_ACCESS_TOKEN,
       },
     )
     .delete(
@@ -119,7 +151,7 @@ function apiTokenRoutes(deps: PersonalTokenRouteDeps) {
         access,
         token: true,
         response: { 204: Type.Void() },
-        detail: { summary: "Revoke a personal access token" },
+        detail: REVOKE_PERSONAL_ACCESS_TOKEN,
       },
     );
 }

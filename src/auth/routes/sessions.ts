@@ -42,7 +42,11 @@ export function sessionRoutes(deps: SessionRouteDeps) {
         access: selfService(),
         query: Type.Object(pageQuery(isUlid)),
         response: { 200: listSchema(sessionObject) },
-        detail: { summary: "List the sign-ins that still have a live token" },
+        detail: {
+          operationId: "listSessions",
+          summary: "List the sign-ins that still have a live token",
+          description: "Newest first.",
+        },
       },
     )
     .delete(
@@ -55,7 +59,11 @@ export function sessionRoutes(deps: SessionRouteDeps) {
         access: selfService(),
         session: true,
         response: { 204: Type.Void() },
-        detail: { summary: "End a sign-in with all its tokens" },
+        detail: {
+          operationId: "endSession",
+          summary: "End a sign-in with all its tokens",
+          description: "Its tokens stop working at once.",
+        },
       },
     );
 }
@@ -74,7 +82,12 @@ export function impersonationRoute(deps: SessionRouteDeps) {
         rules: ({ principal, body }: Judged<typeof impersonationBody>) =>
           accountFaults(deps, principal, body.account_id),
         response: { 201: impersonationAnswer, 404: problem("not_found") },
-        detail: { summary: "Issue a token that acts as the owner of an account" },
+        detail: {
+          operationId: "impersonateAccountOwner",
+          summary: "Issue a token that acts as the owner of an account",
+          description:
+            "For an account of the partner. What is done with it is audited with both names.",
+        },
       },
     );
 }

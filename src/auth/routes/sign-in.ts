@@ -40,18 +40,31 @@ function beginningRoutes(deps: SignInRouteDeps) {
         429: problem("account_locked"),
         503: problem("overloaded"),
       },
-      detail: { summary: "Sign in with email and password" },
+      detail: {
+        operationId: "signIn",
+        summary: "Sign in with email and password",
+        description:
+          "Answers a token for a day. Too many wrong passwords lock the email for a while.",
+      },
     })
     .post("/auth/discover", ({ body }) => discover(deps, body.email), {
       public: true,
       body: discoverBody,
       response: { 200: discoverAnswer },
-      detail: { summary: "Tell how the addresses of an email domain sign in" },
+      detail: {
+        operationId: "discoverSignIn",
+        summary: "Tell how the addresses of an email domain sign in",
+        description: "By the domain alone: whether the address has a user is not told.",
+      },
     })
     .get("/verify-token", ({ principal }) => verifyToken(deps, principal), {
       access: anyUser(),
       response: { 200: verifyTokenAnswer },
-      detail: { summary: "Show whom the token speaks for" },
+      detail: {
+        operationId: "verifyToken",
+        summary: "Show whom the token speaks for",
+        description: "From live rows: what was changed since the token was issued shows here.",
+      },
     });
 }
 
@@ -67,7 +80,12 @@ function signOutRoutes(deps: SignInRouteDeps) {
       {
         access: anyUser(),
         response: { 200: messageAnswer },
-        detail: { summary: "End the sign-in with all its tokens" },
+        detail: {
+          operationId: "signOut",
+          summary: "End the sign-in with all its tokens",
+          description:
+            "Ends the token, its refresh tokens and every access token of the same sign-in; a personal access token ends alone.",
+        },
       },
     )
     .get(
@@ -79,7 +97,11 @@ function signOutRoutes(deps: SignInRouteDeps) {
       {
         access: anyUser(),
         response: { 200: messageAnswer },
-        detail: { summary: "Revoke the token that is sent, and its sign-in" },
+        detail: {
+          operationId: "revokeToken",
+          summary: "Revoke the token that is sent, and its sign-in",
+          description: "As `/logout` does; not for super-admins.",
+        },
       },
     );
 }

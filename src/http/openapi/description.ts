@@ -1,24 +1,56 @@
 import { toOpenAPISchema } from "@elysiajs/openapi";
 import { Elysia, type AnyElysia } from "elysia";
 
+import { toYaml } from "../../lib/yaml.ts";
 import { completeOperation, type RouteHooks } from "./operation.ts";
+import { refusal } from "./refusals.ts";
+import type { Components, Json, JsonObject } from "./schemas.ts";
+import { securitySchemes } from "./security.ts";
 import {
   HEADERS,
   INTRODUCTION,
   PROBLEM,
-  REQUEST_ID,
   TAGS,
   TOO_LONG,
   VALIDATION_PROBLEM,
+  VERSION,
 } from "./texts.ts";
-import type { Components, Json, JsonObject } from "./schemas.ts";
 
-/** `/openapi.json`: the API as OpenAPI 3.1, made from the routes of `app` when it is first asked for. */
-export function apiDescription(app: AnyElysia, serverRoot: string) {
+/** What the description says of requests that we send, in whose words a domain writes it. */
+export type DescribeWebhooks = (components: Components) => JsonObject;
+
+/** `/openapi.json` and `.yaml`: the API as OpenAPI 3.1, made from the routes of `app` when it is first asked for. */
+export function apiDescription(app: AnyElysia, serverRoot: string, webhooks: DescribeWebhooks) {
   let made: JsonObject | undefined;
-  return new Elysia().get("/openapi.json", () => (made ??= describeApi(app, serverRoot)), {
-    detail: { operationId: "getOpenapiJson", summary: "Get this document", tags: ["Documents"] },
-  });
+  let yaml: string | undefined;
+  const describe = () => (made ??= describeApi(app, serverRoot, webhooks));
+  return new Elysia({ tags: ["Documents"] })
+    .get("/openapi.json", describe, {
+      detail: {
+        operationId: "getOpenapiJson",
+        summary: "Get this document",
+        description: "`info.version` counts its changes.",
+      },
+    })
+    .get("/openapi.yaml", () => yamlAnswer((yaml ??= toYaml(describe()))), {
+      detail: {
+        operationId: "getOpenapiYaml",
+        summary: "Get this document as YAML",
+        description: "The same, word for word.",
+        responses: {
+          "200": {
+            description: "The document.",
+            content: {
+              "application/yaml": { schema: { type: "string" }, example: "openapi: 3.1.0" },
+            },
+          },
+        },
+      },
+    });
+}
+
+function yamlAnswer(text: string): Response {
+  return new Response(text, { headers: { "Content-Type": "application/yaml" } });
 }
 
 /**
@@ -26,11 +58,18 @@ export function apiDescription(app: AnyElysia, serverRoot: string) {
  * answer, the headers of every answer, examples, a name for each operation, and schemas by reference where they have a
  * title, so that each stands there once.
  */
-function describeApi(app: AnyElysia, serverRoot: string): JsonObject {
+function describeApi(
+  app: AnyElysia,
+  serverRoot: string,
+  describeWebhooks: DescribeWebhooks,
+): JsonObject {
   const components: Components = {
     schemas: { Problem: PROBLEM, ValidationProblem: VALIDATION_PROBLEM },
-    responses: { TooLong: TOO_LONG },
+    responses: { 431: TOO_LONG },
+    parameters: {},
+    examples: {},
   };
+  components.responses["405"] = refusal(["method_not_allowed"], components);
   const hooks = hooksByOperation(app);
   const names = new Set<string>();
   const made = toOpenAPISchema(app, { methods: ["all", "head", "options"], staticFile: false });
@@ -45,7 +84,7 @@ function describeApi(app: AnyElysia, serverRoot: string): JsonObject {
     openapi: "3.1.0",
     info: {
       title: "ReviewRelay API",
-      version: "1.0.0",
+      version: VERSION,
       summary: "Sign-in, reviews and partner webhooks",
       description: INTRODUCTION,
       license: { name: "MIT", identifier: "MIT" },
@@ -54,19 +93,11 @@ function describeApi(app: AnyElysia, serverRoot: string): JsonObject {
     security: [],
     tags: TAGS.filter(({ name }) => used.has(name)).map((tag) => ({ ...tag })),
     paths,
+    webhooks: describeWebhooks(components),
     components: {
-      schemas: components.schemas,
-      responses: components.responses,
-      parameters: { RequestId: REQUEST_ID },
+      ...components,
       headers: HEADERS,
-      securitySchemes: {
-        bearer: {
-          type: "http",
-          scheme: "bearer",
-          bearerFormat: "JWT",
-          description: "A personal access token, or one from a sign-in.",
-        },
-      },
+      securitySchemes: securitySchemes(serverRoot),
     },
   };
 }

@@ -24,6 +24,45 @@ const BY_NAME: Readonly<Record<string, Json>> = {
   webhook_events: ["review_received", "profanity_detected"],
   next_cursor: null,
   batch_interval_hours: null,
+  access_token: "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiIzMSJ9.c2lnbmF0dXJl",
+  token: "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiIzMSJ9.c2lnbmF0dXJl",
+  accountId: 12,
+  account_id: 12,
+  action: "WEBHOOK_CREATED",
+  body: "We are sorry, and have changed our schedule.",
+  brand_name: "Stellar Reviews",
+  category: "review",
+  code: "b1946ac92492d2347c6235b4d2611184",
+  company_id: 7,
+  content: "Late twice. Friendly though.",
+  description: "A review site reported a new review.",
+  domains: ["partner.example"],
+  error_code: null,
+  external_review_id: "g-7781",
+  features: ["webhooks"],
+  ip: "203.0.113.7",
+  message: "Signed out.",
+  name: "Ada Lovelace",
+  otp: "493027",
+  partner_id: 7,
+  partner_name: "Stellar Partners",
+  plan: null,
+  reason: "Written about another store",
+  request_id: "01JWNB9PR0ZV8X2D3F4G5H6J7K",
+  response_excerpt: "ok",
+  role: "partner_owner",
+  scopes: ["webhooks:read"],
+  slug: "google",
+  source_platform: "google",
+  sso_url: null,
+  store_id: 3,
+  store_name: "Main Street",
+  store_review_site_id: 11,
+  review_site_id: 2,
+  reviewer: "Ada Ünal",
+  user_agent: "curl/8.5.0",
+  user_id: 31,
+  value: "review_received",
   request_body: '{"event":"review_received","event_id":"01JWNB9PR0ZV8X2D3F4G5H6J7K"}',
   stream: 'event: health\ndata: {"pending":0,"held":0}\n\n',
 };
@@ -46,13 +85,18 @@ export function exampleOf(schema: Schema, name: string, components?: Components)
   if (known !== undefined && fits(schema, known)) return known;
   if ("const" in schema) return schema["const"] ?? null;
   if (Array.isArray(schema["enum"])) return schema["enum"][0] ?? null;
+  if (Array.isArray(schema["allOf"]))
+    return Object.assign(
+      {},
+      ...schema["allOf"].map((one) => isSchema(one) && exampleOf(one, name, components)),
+    );
   const choice = Array.isArray(schema["anyOf"]) ? schema["anyOf"][0] : undefined;
   if (isSchema(choice)) return exampleOf(choice, name, components);
   return exampleOfType(schema, name, components);
 }
 
 function exampleOfType(schema: Schema, name: string, components?: Components): Json {
-  const { type } = schema;
+  const [type] = typesOf(schema);
   if (type === "object") return exampleObject(schema, components);
   if (type === "array")
     return isSchema(schema["items"]) ? [exampleOf(schema["items"], name, components)] : [];
@@ -85,9 +129,16 @@ function fits(schema: Schema, value: Json): boolean {
   const members = Array.isArray(schema["anyOf"]) ? schema["anyOf"].filter(isSchema) : [schema];
   return members.some((one) => {
     if (Array.isArray(one["enum"])) return one["enum"].includes(value);
-    if (value === null) return one["type"] === "null";
-    return one["type"] === (Array.isArray(value) ? "array" : typeof value);
+    const types = typesOf(one);
+    if (value === null) return types.includes("null");
+    if (Number.isInteger(value)) return types.includes("integer") || types.includes("number");
+    return types.includes(Array.isArray(value) ? "array" : typeof value);
   });
+}
+
+/** One type, or a list of them. */
+function typesOf({ type }: Schema): unknown[] {
+  return Array.isArray(type) ? type : [type];
 }
 
 function isSchema(value: unknown): value is Schema {

@@ -2,8 +2,9 @@ import { KindGuard, type TSchema } from "@sinclair/typebox";
 
 import type { ProblemCode } from "../../lib/problem.ts";
 import { exampleOf } from "./examples.ts";
-import { headersOf, refusalsOf } from "./refusals.ts";
-import { describeSchema, type Components, type Json, type JsonObject } from "./schemas.ts";
+import { FIELDS } from "./fields.ts";
+import { ALWAYS, headersOf, refusalsOf } from "./refusals.ts";
+import { describeSchema, shared, type Components, type Json, type JsonObject } from "./schemas.ts";
 
 /** What Elysia keeps of a route's declaration, as far as it is described. */
 export interface RouteHooks {
@@ -24,9 +25,6 @@ export interface DescribedRoute {
   readonly names: Set<string>;
 }
 
-/** What the HTTP server below says, before any route is found. */
-const TOO_LONG: JsonObject = { "431": { $ref: "#/components/responses/TooLong" } };
-
 /** Completes what @elysiajs/openapi made of a route. */
 export function completeOperation(
   made: JsonObject,
@@ -41,59 +39,92 @@ export function completeOperation(
   if (hooks.response === undefined)
     return {
       ...completed,
-      ...(parameters !== undefined && { parameters }),
-      ...(requestBody !== undefined && { requestBody }),
-      responses: { ...Object(responses ?? { "200": plainDocument(summary) }), ...TOO_LONG },
+      ...(Array.isArray(parameters) && { parameters: parameters.map(explained) }),
+      ...(requestBody !== undefined && { requestBody: withComponents(requestBody, components) }),
+      responses: { ...ALWAYS, ...writtenOut(responses ?? plainDocument(summary), components) },
     };
   const isCounted = hooks.uncounted === undefined;
-  const isBearer = operation["security"] !== undefined;
+  const isBearer = JSON.stringify(operation["security"] ?? "").includes("bearer");
   return {
     ...completed,
-    parameters: [...parametersOf(route, components), { $ref: "#/components/parameters/RequestId" }],
+    parameters: parametersOf(route, components),
     ...(takesFields(hooks.body) && { requestBody: requestBodyOf(hooks, hooks.body, components) }),
     responses: {
-      ...answersOf(hooks.response, isCounted, components),
+      // Linters ask what a client gets at best; one that follows redirects gets what is not described here.
+      ...(!hasBody(hooks.response) && { default: { $ref: "#/components/responses/500" } }),
+      ...answersOf(hooks.response, components),
       ...refusalsOf({ ...route, isCounted, isBearer }, declaredProblems(hooks), components),
-      ...TOO_LONG,
+      ...ALWAYS,
     },
   };
 }
 
 /** The name that the route gives itself, or one from the summary; where two operations share one, the method is added to the later. */
 function nameOf(summary: string, { method, names, hooks }: DescribedRoute): string {
-  const given = hooks.detail?.operationId;
-  if (given !== undefined) return given;
-  const words = summary.split(/[^A-Za-z0-9]+/).filter((word) => word !== "");
+  const words = summary.split(/[^A-Za-z0-9]+/).filter((word) => !ARTICLES.has(word));
   const [first = "", ...rest] = words;
-  const plain = lowerFirst(first) + rest.map(upperFirst).join("");
+  const plain = hooks.detail?.operationId ?? lowerFirst(first) + rest.map(upperFirst).join("");
   const name = names.has(plain) ? `${plain}By${upperFirst(method)}` : plain;
   names.add(name);
   return name;
 }
 
+const ARTICLES = new Set(["", "a", "an", "the"]);
 const lowerFirst = (word: string) => word.charAt(0).toLowerCase() + word.slice(1);
 const upperFirst = (word: string) => word.charAt(0).toUpperCase() + word.slice(1);
 
-function plainDocument(description: string): JsonObject {
-  return { description, content: { "application/json": { schema: { type: "object" } } } };
+/** A parameter that is written out, with what its name means everywhere. */
+function explained(parameter: Json): JsonObject {
+  const { name, ...rest } = Object(parameter);
+  return { name, description: FIELDS[name] ?? name, ...rest };
+}
+
+function plainDocument(description: string): Json {
+  const content = { "application/json": { schema: { type: "object" }, example: {} } };
+  return { "200": { description: `${description}.`, content } };
+}
+
+/** Answers that an operation writes out by itself: what is refused is shared by name of its `title`. */
+function writtenOut(responses: Json, components: Components): JsonObject {
+  return Object.fromEntries(
+    Object.entries(Object(responses)).map(([status, answer]) => {
+      const { title, ...one } = Object(answer);
+      const described = withComponents({ ...one, ...headersOf(Number(status)) }, components);
+      const names = title === undefined ? [] : [`${title}${status}`];
+      return [status, shared(components, "responses", names, described)];
+    }),
+  );
+}
+
+/** A request body or an answer, its schemas by reference where they have a title. */
+function withComponents(written: Json, components: Components): JsonObject {
+  const { content, ...rest } = Object(written);
+  if (content === undefined) return rest;
+  const described = Object.entries(Object(content)).map(([type, one]) => {
+    const { schema, ...more } = Object(one);
+    return [type, { schema: describeSchema(schema, components), ...more }];
+  });
+  return { ...rest, content: Object.fromEntries(described) };
 }
 
 function parametersOf({ path, hooks }: DescribedRoute, components: Components): Json[] {
-  const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]): JsonObject => ({
+  const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => ({
     name,
     in: "path",
     required: true,
+    description: FIELDS[name] ?? name,
     schema: { type: "string" },
     example: exampleOf({ type: "string" }, name),
   }));
   const query = KindGuard.IsObject(hooks.query) ? hooks.query : undefined;
-  const inQuery = Object.entries(query?.properties ?? {}).map(([name, schema]): JsonObject => ({
-    name,
-    in: "query",
-    required: query?.required?.includes(name) ?? false,
-    schema: describeSchema(schema, components),
-  }));
-  return [...inPath, ...inQuery];
+  const inQuery = Object.entries(query?.properties ?? {}).map(([name, one]) => {
+    const { description = FIELDS[name] ?? name, ...schema } = describeSchema(one, components);
+    const required = query?.required?.includes(name) ?? false;
+    return { name, in: "query", required, description, schema };
+  });
+  return [...inPath, ...inQuery].map((one) =>
+    shared(components, "parameters", [one.name, `${one.name}2`, `${one.name}3`], one),
+  );
 }
 
 function takesFields(body: TSchema | undefined): body is TSchema {
@@ -103,47 +134,55 @@ function takesFields(body: TSchema | undefined): body is TSchema {
 }
 
 function requestBodyOf(hooks: RouteHooks, body: TSchema, components: Components): JsonObject {
-  const schema = describeSchema(body, components);
   return {
     required: hooks.emptyBody !== true,
-    content: { "application/json": { schema, example: exampleOf(schema, "", components) } },
+    content: { "application/json": contentOf(body, components) },
   };
 }
 
-const SUCCESS: Readonly<Record<string, string>> = {
-  "200": "Done.",
-  "201": "Made.",
-  "202": "Queued.",
-  "204": "Done; no body.",
-};
-
 function answersOf(
   response: NonNullable<RouteHooks["response"]>,
-  isCounted: boolean,
   components: Components,
 ): JsonObject {
   const successes = Object.entries(response).filter(([status]) => Number(status) < 400);
   return Object.fromEntries(
     successes.map(([status, answer]) => {
-      const head = { description: SUCCESS[status] ?? "Done.", headers: headersOf(isCounted) };
-      if (KindGuard.IsVoid(answer)) return [status, shared(`NoBody${status}`, head, components)];
       const { contentType = "application/json", ...rest } = answer;
-      const schema = describeSchema(rest, components);
-      const isJson = contentType === "application/json";
-      const example = exampleOf(schema, isJson ? "" : "stream", components);
-      const whole = { ...head, content: { [contentType]: { schema, example } } };
-      const { $ref } = schema;
-      if (typeof $ref !== "string") return [status, whole];
-      return [status, shared(`${$ref.split("/").at(-1) ?? ""}${status}`, whole, components)];
+      const isEmpty = KindGuard.IsVoid(answer);
+      const name = isEmpty ? "Nothing" : (answer.title ?? "Stream");
+      const whole = {
+        description: `${inWords(name)}.`,
+        ...headersOf(Number(status)),
+        ...(!isEmpty && { content: { [contentType]: contentOf(rest, components) } }),
+      };
+      return [status, shared(components, "responses", [name], whole)];
     }),
   );
 }
 
-/** Several operations answer the same, so it stands among the components, once, unless the name is another answer's. */
-function shared(name: string, answer: JsonObject, components: Components): JsonObject {
-  const known = (components.responses[name] ??= answer);
-  const isSame = JSON.stringify(known) === JSON.stringify(answer);
-  return isSame ? { $ref: `#/components/responses/${name}` } : answer;
+/** `OAuthClientPage` → `OAuth client page`. */
+function inWords(name: string): string {
+  return name.replaceAll(/(?<=[a-z])[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+}
+
+/**
+ * A schema, and an example of it: where the schema is a component it has the example, and a page shows what its rows
+ * show.
+ */
+function contentOf(schema: TSchema, components: Components): JsonObject {
+  const described = describeSchema(schema, components);
+  const isPage = schema["properties"]?.["next_cursor"] !== undefined;
+  const shown = isPage ? describeSchema(schema["properties"]["data"].items, components) : described;
+  const example = exampleOf(shown, schema.title === undefined ? "stream" : "", components);
+  const { $ref } = shown;
+  if (typeof $ref !== "string") return { schema: described, example };
+  const component = Object(components.schemas[$ref.split("/").at(-1) ?? ""]);
+  component.examples = [example];
+  return { schema: described };
+}
+
+function hasBody(response: NonNullable<RouteHooks["response"]>): boolean {
+  return Object.keys(response).some((status) => Number(status) < 300);
 }
 
 /** The codes that the route declares besides those of its checks, as `problem` wrote them into its schemas. */

@@ -1,5 +1,5 @@
 import { Problem, type ProblemCode } from "../../lib/problem.ts";
-import type { Components, Json, JsonObject } from "./schemas.ts";
+import { shared, type Components, type Json, type JsonObject } from "./schemas.ts";
 
 interface Checked {
   readonly path: string;
@@ -9,20 +9,26 @@ interface Checked {
   readonly isBearer: boolean;
 }
 
+/** What an operation may be answered before any route is found, or where its path has no such method. */
+export const ALWAYS: JsonObject = {
+  "405": { $ref: "#/components/responses/405" },
+  "431": { $ref: "#/components/responses/431" },
+};
+
 /** Every error that a route can answer, by its checks and by its own account; each is a component, referred to. */
 export function refusalsOf(
   route: Checked,
   declared: readonly ProblemCode[],
   components: Components,
 ): JsonObject {
-  const codes = new Set([...codesOfChecks(route), ...declared]);
+  const checked = new Set(codesOfChecks(route));
+  const codes = checked.union(new Set(declared));
   const byStatus = Map.groupBy(codes, (code) => new Problem(code).status);
-  const statuses = [...byStatus].toSorted(([a], [b]) => a - b);
   return Object.fromEntries(
-    statuses.map(([status, some]) => {
-      const name = nameOf(some, route.isCounted);
-      components.responses[name] ??= refusal(status, some, route.isCounted);
-      return [String(status), { $ref: `#/components/responses/${name}` }];
+    [...byStatus].map(([status, some]) => {
+      // Those of the checks alone are everywhere, and alike: their name is the status, which keeps the document small.
+      const name = some.every((code) => checked.has(code)) ? String(status) : nameOf(some);
+      return [String(status), shared(components, "responses", [name], refusal(some, components))];
     }),
   );
 }
@@ -41,53 +47,56 @@ function codesOfChecks({ path, method, hooks, isBearer, isCounted }: Checked): P
   return codes.flatMap(([applies, some]) => (applies ? some : []));
 }
 
-/** Such as `ForbiddenOrInsufficientScope`. */
-function nameOf(codes: readonly ProblemCode[], isCounted: boolean): string {
-  const words = codes.map((code) =>
-    code.replaceAll(/(?:^|_)(\w)/g, (_, letter) => letter.toUpperCase()),
-  );
-  return words.join("Or") + (isCounted ? "" : "Uncounted");
+/** Such as `AlreadyQueuedOrSubscriptionDisabled`. */
+function nameOf(codes: readonly ProblemCode[]): string {
+  return codes
+    .map((code) => code.replaceAll(/(?:^|_)(\w)/g, (_, letter) => letter.toUpperCase()))
+    .join("Or");
 }
 
-function refusal(status: number, codes: readonly ProblemCode[], isCounted: boolean): JsonObject {
-  const more: Record<string, string> = {};
-  if (status === 401) more["WWW-Authenticate"] = "WwwAuthenticate";
-  if (status === 429 || status === 503) more["Retry-After"] = "RetryAfter";
-  const name = status === 422 ? "ValidationProblem" : "Problem";
-  const examples = codes.map((code): [string, Json] => [code, { value: exampleProblem(code) }]);
-  const schema = {
-    allOf: [
-      { $ref: `#/components/schemas/${name}` },
-      { properties: { code: { enum: [...codes] } } },
-    ],
-  };
-  return {
-    description: codes.map((code) => new Problem(code).message).join(" "),
-    headers: headersOf(isCounted, more),
-    content: { "application/json": { schema, examples: Object.fromEntries(examples) } },
-  };
-}
-
-/** Headers of every answer, and of those that the rate limits count. */
-export function headersOf(
-  isCounted: boolean,
-  more: Readonly<Record<string, string>> = {},
-): JsonObject {
-  const limits = {
+const HEADERS: Readonly<Record<number, Readonly<Record<string, string>>>> = {
+  401: { "WWW-Authenticate": "WwwAuthenticate" },
+  405: { Allow: "Allow" },
+  429: {
+    "Retry-After": "RetryAfter",
     "RateLimit-Limit": "RateLimitLimit",
     "RateLimit-Remaining": "RateLimitRemaining",
     "RateLimit-Reset": "RateLimitReset",
     "RateLimit-Policy": "RateLimitPolicy",
+  },
+  503: { "Retry-After": "RetryAfter" },
+};
+
+/** The answer of these codes, which have one status; how each looks is an example among the components. */
+export function refusal(codes: readonly ProblemCode[], components: Components): JsonObject {
+  const problems = codes.map((code) => new Problem(code));
+  const [status = 0] = problems.map((one) => one.status);
+  const schema = {
+    $ref: `#/components/schemas/${status === 422 ? "ValidationProblem" : "Problem"}`,
   };
-  const all = { "X-Request-Id": "RequestId", ...(isCounted ? limits : {}), ...more };
-  return Object.fromEntries(
-    Object.entries(all).map(([name, key]) => [name, { $ref: `#/components/headers/${key}` }]),
-  );
+  const examples = problems.map((one): [string, Json] => {
+    components.examples[one.code] ??= { value: exampleOf(one) };
+    return [one.code, { $ref: `#/components/examples/${one.code}` }];
+  });
+  return {
+    description: problems.map(({ message }) => message).join(" "),
+    ...headersOf(status),
+    content: { "application/json": { schema, examples: Object.fromEntries(examples) } },
+  };
 }
 
-function exampleProblem(code: ProblemCode): JsonObject {
-  const { message } = new Problem(code);
+/** What the answers of a status have; the introduction tells of the headers that all of them have. */
+export function headersOf(status: number): JsonObject {
+  const own = Object.entries(
+    HEADERS[status] ?? (status < 400 ? { "X-Request-Id": "RequestId" } : {}),
+  );
+  if (own.length === 0) return {};
+  const headers = own.map(([name, key]) => [name, { $ref: `#/components/headers/${key}` }]);
+  return { headers: Object.fromEntries(headers) };
+}
+
+function exampleOf({ code, message }: Problem): JsonObject {
   const request_id = "01JWNB9PR0ZV8X2D3F4G5H6J7K";
-  const errors = code === "validation_failed" ? { errors: { field: ["is required"] } } : {};
+  const errors = code === "validation_failed" ? { errors: { label: ["is required"] } } : {};
   return { message, code, request_id, ...errors };
 }

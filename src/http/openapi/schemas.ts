@@ -1,6 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
 
-import type { TSchema } from "@sinclair/typebox";
+import { Type, type TSchema } from "@sinclair/typebox";
+
+import { FIELDS } from "./fields.ts";
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
@@ -10,6 +12,22 @@ export interface Components {
   /** Schemas with a `title` stand here once and are referred to. */
   readonly schemas: Record<string, Json>;
   readonly responses: Record<string, Json>;
+  readonly parameters: Record<string, Json>;
+  readonly examples: Record<string, Json>;
+}
+
+/** Several operations say the same, so it stands among the components, once, by the first name that is not another's. */
+export function shared(
+  components: Components,
+  kind: keyof Components,
+  names: readonly string[],
+  value: JsonObject,
+): JsonObject {
+  const isFree = (name: string) => isDeepStrictEqual(components[kind][name] ?? value, value);
+  const name = names.find(isFree);
+  if (name === undefined) return value;
+  components[kind][name] = value;
+  return { $ref: `#/components/${kind}/${name}` };
 }
 
 /**
@@ -20,7 +38,8 @@ export function describeSchema(schema: TSchema, components: Components): Record<
   const { title } = schema;
   const described = plain(schema, components);
   if (title === undefined) return described;
-  const known = (components.schemas[title] ??= described);
+  // An operation that shows the schema has given it examples.
+  const { examples: _, ...known } = Object((components.schemas[title] ??= described));
   if (!isDeepStrictEqual(known, described)) throw new Error(`Two schemas are titled ${title}.`);
   return { $ref: `#/components/schemas/${title}` };
 }
@@ -29,6 +48,7 @@ const OWN_KEYWORDS = new Set([
   "characters",
   "contentType",
   "explain",
+  "extends",
   "isKey",
   "noValidate",
   "problems",
@@ -37,6 +57,8 @@ const OWN_KEYWORDS = new Set([
 ]);
 
 function plain(schema: TSchema, components: Components): Record<string, Json> {
+  const { extends: base, ...whole } = schema;
+  if (isSchema(base)) return extension(base, whole, components);
   const entries = Object.entries(schema).filter(([name]) => !OWN_KEYWORDS.has(name));
   const described = Object.fromEntries(
     entries.map(([name, value]) => [name, keyword(name, value, components)]),
@@ -45,8 +67,26 @@ function plain(schema: TSchema, components: Components): Record<string, Json> {
   return Array.isArray(schema["anyOf"]) ? asChoice(schema["anyOf"], described) : described;
 }
 
+/** A schema that says it `extends` another is described by what it has besides. */
+function extension(base: TSchema, whole: JsonObject, components: Components): Record<string, Json> {
+  const isNew = (name: string) => base["properties"][name] === undefined;
+  const added = Object.entries(Object(whole["properties"])).filter(([name]) => isNew(name));
+  const needed = Array.isArray(whole["required"]) ? whole["required"] : [];
+  const required = needed.filter((name) => typeof name === "string" && isNew(name));
+  const own: TSchema = {
+    ...Type.Object({}),
+    properties: Object.fromEntries(added),
+    ...(required.length > 0 && { required }),
+  };
+  return { allOf: [describeSchema(base, components), plain(own, components)] };
+}
+
 function keyword(name: string, value: unknown, components: Components): Json {
-  if (name === "properties" || name === "patternProperties")
+  if (name === "properties")
+    return Object.fromEntries(
+      Object.entries(Object(value)).map(([key, one]) => [key, explained(key, one, components)]),
+    );
+  if (name === "patternProperties")
     return Object.fromEntries(
       Object.entries(Object(value)).map(([key, one]) => [key, describe(one, components)]),
     );
@@ -54,6 +94,16 @@ function keyword(name: string, value: unknown, components: Components): Json {
     return value.map((one: unknown) => describe(one, components));
   if (name === "items" || name === "additionalProperties") return describe(value, components);
   return JSON.parse(JSON.stringify(value));
+}
+
+/** A field says what it means: by its own description, that of the component it is, or what its name means everywhere. */
+function explained(name: string, value: unknown, components: Components): Json {
+  const described = describe(value, components);
+  const meaning = FIELDS[name];
+  if (typeof described !== "object" || described === null || Array.isArray(described))
+    return described;
+  if (meaning === undefined || "description" in described || "$ref" in described) return described;
+  return { ...described, description: meaning };
 }
 
 function describe(value: unknown, components: Components): Json {
@@ -64,14 +114,19 @@ function isSchema(value: unknown): value is TSchema {
   return typeof value === "object" && value !== null;
 }
 
-/** `anyOf` of constants is an enumeration; OpenAPI tools show it as one. */
+/** `anyOf` of constants is an enumeration, of a plain type and null the two types; tools show these shorter forms better. */
 function asChoice(members: unknown[], described: Record<string, Json>): Record<string, Json> {
+  const { anyOf: choices, ...rest } = described;
   const values = members.map((one) => {
     const { const: constant, type } = Object(one);
     return type === "null" ? null : constant;
   });
-  if (values.includes(undefined)) return described;
-  const { anyOf: _, ...rest } = described;
+  if (values.includes(undefined)) {
+    const [only, none, ...more] = Array.isArray(choices) ? choices.map((one) => Object(one)) : [];
+    const isOrNull = more.length === 0 && none?.type === "null" && typeof only?.type === "string";
+    if (!isOrNull || "enum" in only) return described;
+    return { ...only, type: [only.type, "null"], ...rest };
+  }
   const types = [...new Set(values.map((one) => (one === null ? "null" : typeOf(one))))];
   const [only] = types;
   return { type: types.length === 1 && only !== undefined ? only : types, enum: values, ...rest };

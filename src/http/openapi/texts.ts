@@ -1,16 +1,22 @@
 import type { Json, JsonObject } from "./schemas.ts";
 
+/** Of the description: raised with every change of it, as docs/openapi-changelog.md says. */
+export const VERSION = "1.1.0";
+
 export const INTRODUCTION = `Every error has the shape of \`Problem\`; programs read \`code\`. A 422 names every bad field at once.
 Instants are ISO 8601 with offset and milliseconds. Lists answer \`data\` and \`next_cursor\`; send it back as \`cursor\` for the next page.
-Requests are counted per user (600 a minute) or, without a token, per address (1,200 a minute; 300 where passwords and codes are tried); \`RateLimit-*\` says what is left.
-A path that exists answers another method with 405 and \`Allow\`.`;
+Requests are counted per user (600 a minute) or, without a token, per address (1,200 a minute; 300 where passwords and codes are tried); every counted answer carries \`RateLimit-*\`, which says what is left.
+Every answer carries \`X-Request-Id\`, taken over from the request where that sent up to 128 letters, digits, \`.\`, \`_\` and \`-\`.
+The scopes of an operation are what the token has to cover; \`*\` covers all.`;
 
 export const PROBLEM: JsonObject = {
   type: "object",
+  description: "What every error under the base URL looks like.",
   required: ["message", "code", "request_id"],
   properties: {
     message: { type: "string", description: "For people." },
-    code: { type: "string", description: "For programs." },
+    // No `enum`: clients that were made of this document must outlive a new code.
+    code: { type: "string", description: "For programs; each status has its own in its examples." },
     request_id: {
       type: "string",
       description: "Also in `X-Request-Id`; name it when you ask for help.",
@@ -19,6 +25,7 @@ export const PROBLEM: JsonObject = {
 };
 
 export const VALIDATION_PROBLEM: JsonObject = {
+  description: "A problem with the fields of a request.",
   allOf: [
     { $ref: "#/components/schemas/Problem" },
     {
@@ -35,15 +42,6 @@ export const VALIDATION_PROBLEM: JsonObject = {
   ],
 };
 
-export const REQUEST_ID: JsonObject = {
-  name: "X-Request-Id",
-  in: "header",
-  required: false,
-  description:
-    "Taken over into the answer if it is a token of up to 128 letters, digits, `.`, `_` and `-`.",
-  schema: { type: "string" },
-};
-
 const header = (description: string, type = "string"): JsonObject => ({
   description,
   schema: { type },
@@ -56,7 +54,7 @@ export const HEADERS: Record<string, Json> = {
   RateLimitPolicy: header("How many a minute come back, and the limit."),
   RetryAfter: header("Seconds to wait before the next try.", "integer"),
   Allow: header("The methods of the path."),
-  WwwAuthenticate: header("`Bearer`."),
+  WwwAuthenticate: header("`Bearer`; below `/oauth`, `Basic` where the client came by it."),
 };
 
 export const TOO_LONG: JsonObject = {

@@ -14,7 +14,12 @@ import { invalid, Problem } from "../../lib/problem.ts";
 import { hashSecret, newSecret } from "../../lib/random-secret.ts";
 import { authorityOfClient, authorityToSee } from "../authority.ts";
 import { clientFaults } from "../input.ts";
-import type { ClientChanges, NewClientBody, OAuthClient } from "../model.ts";
+import {
+  DEFAULT_GRANTS,
+  type ClientChanges,
+  type NewClientBody,
+  type OAuthClient,
+} from "../model.ts";
 import * as queries from "../queries/clients.ts";
 
 export interface ClientDeps {
@@ -93,7 +98,7 @@ export async function createClient(
     firstParty: body.first_party ?? false,
     redirectUris: body.redirect_uris ?? [],
     scopes: body.scopes ?? [...principal.scopes],
-    grantTypes: body.grant_types ?? ["authorization_code", "refresh_token"],
+    grantTypes: body.grant_types ?? DEFAULT_GRANTS,
     createdBy: authorityOf(principal).thirdParty,
     createdAt: now,
     updatedAt: now,

@@ -82,7 +82,7 @@ function listRoutes<const P extends string>(deps: ClientRouteDeps, group: Group<
         access,
         query: Type.Object(pageQuery(actions.isClientKey)),
         response: { 200: listSchema(clientObject) },
-        detail: { summary: `List OAuth clients${whose}` },
+        detail: { summary: `List OAuth clients${whose}`, description: "Newest first." },
       },
     )
     .post(
@@ -124,7 +124,10 @@ function showRoute<const P extends string>(deps: ClientRouteDeps, group: Group<P
     access,
     client: true,
     response: { 200: clientObject },
-    detail: { summary: `Get an OAuth client${whose}` },
+    detail: {
+      summary: `Get an OAuth client${whose}`,
+      description: "Never with its secret.",
+    },
   });
 }
 
@@ -143,7 +146,10 @@ function changingRoutes<const P extends string>(deps: ClientRouteDeps, group: Gr
       rules: ({ body, client: before }: Judged<typeof clientChanges> & FoundClient) =>
         clientFaults(body, { isPlatform, before }),
       response: { 200: clientObject },
-      detail: { summary: `Update an OAuth client${whose}` },
+      detail: {
+        summary: `Update an OAuth client${whose}`,
+        description: "Send only what is to change.",
+      },
     }) as const;
   return groupBase(deps, group, "change")
     .post(
@@ -166,7 +172,10 @@ function changingRoutes<const P extends string>(deps: ClientRouteDeps, group: Gr
         access,
         client: true,
         response: { 204: Type.Void() },
-        detail: { summary: `Delete an OAuth client${whose} and end its tokens` },
+        detail: {
+          summary: `Delete an OAuth client${whose}`,
+          description: "Its tokens stop working at once.",
+        },
       },
     );
 }

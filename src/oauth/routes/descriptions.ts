@@ -27,6 +27,8 @@ function form(
 }
 
 const ERROR_SCHEMA: Schema = {
+  title: "OAuthError",
+  description: "What errors look like below `/oauth` (RFC 6749, 5.2).",
   type: "object",
   required: ["error"],
   properties: { error: text(), error_description: text() },
@@ -38,7 +40,8 @@ function refusals(byStatus: Readonly<Record<string, readonly string[]>>): Respon
     Object.entries(byStatus).map(([status, codes]) => {
       const examples = Object.fromEntries(codes.map((error) => [error, { value: { error } }]));
       const content = { "application/json": { schema: ERROR_SCHEMA, examples } };
-      return [status, { description: codes.join(", "), content }];
+      const title = codes.length > 1 ? "OAuthRefused" : "OAuth";
+      return [status, { title, description: `${codes.join(", ")}.`, content }];
     }),
   );
 }
@@ -47,10 +50,17 @@ function answer(description: string, schema: Schema, example: unknown): Response
   return { description, content: { "application/json": { schema, example } } };
 }
 
-const page = (description: string): Responses[string] => ({
+const page = (description: string): Responses[string] & { title: string } => ({
+  title: "Page",
   description,
-  content: { "text/html": { schema: { type: "string" } } },
+  content: { "text/html": { schema: { type: "string" }, example: "<!doctype html>…" } },
 });
+const ALWAYS_PAGES: Responses = {
+  "405": page("The path has no such method."),
+  "429": page("Too many requests."),
+  "500": page("Something went wrong on our side."),
+  "503": page("Try again soon."),
+};
 const parameter = (name: string, required = false) => ({
   name,
   in: "query",
@@ -63,6 +73,7 @@ const ALWAYS = {
   "413": ["invalid_request"],
   "429": ["temporarily_unavailable"],
   "500": ["server_error"],
+  "503": ["temporarily_unavailable"],
 };
 const CLIENT = {
   client_id: text("Or both by HTTP Basic."),
@@ -71,6 +82,7 @@ const CLIENT = {
 const EXAMPLE_CLIENT = { client_id: "3f0e8f7c-5a56-4f1b-9d0c-2f6f3c1f6b7a", client_secret: "…" };
 
 const TOKEN_ANSWER: Schema = {
+  title: "OAuthToken",
   type: "object",
   required: ["token_type", "expires_in", "access_token"],
   properties: {
@@ -84,6 +96,7 @@ const TOKEN_ANSWER: Schema = {
 
 /** RFC 7662, 2.2; without `active` there is nothing more. */
 const INTROSPECTION: Schema = {
+  title: "Introspection",
   type: "object",
   required: ["active"],
   properties: {
@@ -102,7 +115,8 @@ const INTROSPECTION: Schema = {
 };
 
 export const TOKEN_DETAIL: DocumentDecoration = {
-  operationId: "postOauthToken",
+  operationId: "requestToken",
+  security: [{}, { client: [] }],
   summary: "Get a token",
   description: "Grant types `password`, `refresh_token` and `authorization_code` (RFC 6749).",
   requestBody: form(
@@ -140,13 +154,13 @@ export const TOKEN_DETAIL: DocumentDecoration = {
       ...ALWAYS,
       // The lock of sign-in, besides the rate limit (contract 4.9).
       "429": ["invalid_grant", "temporarily_unavailable"],
-      "503": ["temporarily_unavailable"],
     }),
   },
 };
 
 export const REVOKE_DETAIL: DocumentDecoration = {
-  operationId: "postOauthRevoke",
+  operationId: "revokeOAuthToken",
+  security: [{}, { client: [] }],
   summary: "Revoke a token",
   description:
     "RFC 7009; a token that is not the client's own is left alone and answered the same.",
@@ -162,7 +176,8 @@ export const REVOKE_DETAIL: DocumentDecoration = {
 };
 
 export const INTROSPECT_DETAIL: DocumentDecoration = {
-  operationId: "postOauthIntrospect",
+  operationId: "introspectToken",
+  security: [{}, { client: [] }],
   summary: "Ask about a token",
   description: "RFC 7662; a client sees its own tokens only.",
   requestBody: form(["token"], { token: text(), ...CLIENT }, { token: "eyJ…", ...EXAMPLE_CLIENT }),
@@ -173,7 +188,7 @@ export const INTROSPECT_DETAIL: DocumentDecoration = {
 };
 
 export const AUTHORIZE_DETAIL: DocumentDecoration = {
-  operationId: "getOauthAuthorize",
+  operationId: "authorize",
   summary: "Begin the authorization code flow",
   description: "For a browser: our sign-in page, consent, then back to `redirect_uri` with a code.",
   parameters: [
@@ -186,13 +201,12 @@ export const AUTHORIZE_DETAIL: DocumentDecoration = {
     "200": page("The page that the user is to answer."),
     "302": { description: "Back to `redirect_uri`, with an error." },
     "400": page("The client or its redirect_uri is not known: nothing to go back to."),
-    "429": page("Too many requests."),
-    "500": page("Something went wrong on our side."),
+    ...ALWAYS_PAGES,
   },
 };
 
 export const AUTHORIZE_RETURN_DETAIL: DocumentDecoration = {
-  operationId: "getOauthAuthorizeSso",
+  operationId: "returnFromProvider",
   summary: "Go on with the authorization code flow after single sign-on",
   description: "Where our own page sends the browser: the ticket is good in that browser only.",
   parameters: [parameter("ticket", true), parameter("code"), parameter("error")],
@@ -200,13 +214,12 @@ export const AUTHORIZE_RETURN_DETAIL: DocumentDecoration = {
     "200": page("The consent page."),
     "302": { description: "Back to `redirect_uri`, with a code or an error." },
     "400": page("The sign-in did not work, or the page is not this browser's."),
-    "429": page("Too many requests."),
-    "500": page("Something went wrong on our side."),
+    ...ALWAYS_PAGES,
   },
 };
 
 export const ANSWER_AUTHORIZE_DETAIL: DocumentDecoration = {
-  operationId: "postOauthAuthorize",
+  operationId: "answerAuthorizePage",
   summary: "Answer the page of the authorization code flow",
   description: "Sent by our own page.",
   requestBody: form([], {}, {}),
@@ -216,7 +229,6 @@ export const ANSWER_AUTHORIZE_DETAIL: DocumentDecoration = {
     "403": page("The form was sent from another site."),
     "400": page("The form is not ours, or too old."),
     "413": page("The form is too large."),
-    "429": page("Too many requests."),
-    "500": page("Something went wrong on our side."),
+    ...ALWAYS_PAGES,
   },
 };

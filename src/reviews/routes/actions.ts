@@ -25,7 +25,11 @@ export function responseRoutes(deps: ReviewRouteDeps) {
         review: true,
         body: ResponseBody,
         response: { 200: ReviewObject, 409: problem("review_removed") },
-        detail: { summary: "Submit or change the response to a review" },
+        detail: {
+          operationId: "respond",
+          summary: "Submit or change the response to a review",
+          description: "The first is submitted, a later one changes it; the review site posts it.",
+        },
       },
     )
     .delete(
@@ -36,7 +40,11 @@ export function responseRoutes(deps: ReviewRouteDeps) {
         access: writing,
         review: true,
         response: { 200: ReviewObject, 409: problem("no_response") },
-        detail: { summary: "Delete the response to a review" },
+        detail: {
+          operationId: "deleteResponse",
+          summary: "Delete the response to a review",
+          description: "What the review site posted is not its to take back.",
+        },
       },
     );
 }
@@ -52,7 +60,11 @@ export function flagRoutes(deps: ReviewRouteDeps) {
         review: true,
         body: FlagBody,
         response: { 200: ReviewObject, 409: problem("flag_open", "review_removed") },
-        detail: { summary: "Flag a review for a check" },
+        detail: {
+          operationId: "flagReview",
+          summary: "Flag a review for a check",
+          description: "A review has one open flag.",
+        },
       },
     )
     .post(
@@ -64,7 +76,11 @@ export function flagRoutes(deps: ReviewRouteDeps) {
         review: true,
         body: FlagStatusBody,
         response: { 200: ReviewObject, 409: problem("no_open_flag") },
-        detail: { summary: "Move the flag of a review to another status" },
+        detail: {
+          operationId: "moveFlag",
+          summary: "Move the flag of a review to another status",
+          description: "Three of them close it; the present status again writes nothing.",
+        },
       },
     );
 }
@@ -84,6 +100,7 @@ export function teamRoutes(deps: ReviewRouteDeps) {
           actions.assigneeFaults(deps, review, body.user_id),
         response: { 200: ReviewObject },
         detail: {
+          operationId: "assignReview",
           summary: "Assign a review to a user",
           description:
             "To an active user of the account who sees the review's store. Whoever has it already gets it no second time.",
@@ -100,6 +117,7 @@ export function teamRoutes(deps: ReviewRouteDeps) {
         body: NoteBody,
         response: { 200: ReviewObject },
         detail: {
+          operationId: "addNote",
           summary: "Add an internal note to a review",
           description:
             "The note is part of the review's history, and of nothing that the reviewer sees.",

@@ -21,7 +21,11 @@ export function readingRoutes(deps: ReviewRouteDeps) {
         access: reading,
         query: model.reviewQuery,
         response: { 200: listSchema(model.ReviewObject) },
-        detail: { summary: "List reviews" },
+        detail: {
+          operationId: "listReviews",
+          summary: "List reviews",
+          description: "Newest first, of the stores that the user sees.",
+        },
       },
     )
     .get(
@@ -34,7 +38,11 @@ export function readingRoutes(deps: ReviewRouteDeps) {
         access: reading,
         review: true,
         response: { 200: model.ReviewWithHistory },
-        detail: { summary: "Get a review with its history" },
+        detail: {
+          operationId: "getReview",
+          summary: "Get a review with its history",
+          description: "Everything that was done to it, oldest first.",
+        },
       },
     );
 }
@@ -54,7 +62,11 @@ export function accountRoutes(deps: ReviewRouteDeps) {
         access: reading,
         query: Type.Object(pageQuery(isRowId)),
         response: { 200: listSchema(model.StoreReviewSiteObject) },
-        detail: { summary: "List the stores' review sites and the state of their connections" },
+        detail: {
+          operationId: "listReviewSites",
+          summary: "List the stores' review sites and the state of their connections",
+          description: "Of the stores that the user sees.",
+        },
       },
     )
     .get(
@@ -68,7 +80,11 @@ export function accountRoutes(deps: ReviewRouteDeps) {
         access: reading,
         query: model.colleagueQuery,
         response: { 200: listSchema(model.ColleagueObject) },
-        detail: { summary: "List the account's active users" },
+        detail: {
+          operationId: "listColleagues",
+          summary: "List the account's active users",
+          description: "Those whom a review may be assigned to.",
+        },
       },
     );
 }

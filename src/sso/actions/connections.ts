@@ -88,7 +88,7 @@ export async function createConnection(
     createdAt: now,
     updatedAt: now,
   };
-  const sealedClientSecret = deps.box.seal(body.client_secret, clientSecretContext(row));
+  const sealedClientSecret = deps.box.seal(body.client_secret ?? "", clientSecretContext(row));
   await deps.db.transaction(async (tx) => {
     await queries.insertConnection(tx, { ...row, sealedClientSecret });
     await giveDomains(tx, row.id, domains);

@@ -49,7 +49,11 @@ function collectionRoutes(deps: ConnectionRouteDeps) {
         access: reading,
         query: connectionsQuery,
         response: { 200: listSchema(connectionObject) },
-        detail: { summary: "List single sign-on connections, newest first" },
+        detail: {
+          operationId: "listSsoConnections",
+          summary: "List single sign-on connections, newest first",
+          description: "Of every company, or of one.",
+        },
       },
     )
     .post(
@@ -63,6 +67,7 @@ function collectionRoutes(deps: ConnectionRouteDeps) {
           actions.connectionFaults(deps, body, undefined),
         response: { 201: connectionObject },
         detail: {
+          operationId: "createSsoConnection",
           summary: "Connect a company with an identity provider",
           description: "The client secret is stored sealed and is in no answer.",
         },
@@ -92,14 +97,22 @@ function singleRoutes(deps: ConnectionRouteDeps) {
     rules: ({ body, connection }: Judged<typeof connectionUpdateBody> & Found) =>
       actions.connectionFaults(deps, body, connection.id),
     response: { 200: connectionObject },
-    detail: { summary: "Update a single sign-on connection" },
+    detail: {
+      operationId: "updateSsoConnection",
+      summary: "Update a single sign-on connection",
+      description: "Send only what is to change.",
+    },
   } as const;
   return instance(deps)
     .get("/:id", ({ connection }) => show(connection), {
       access: reading,
       connection: true,
       response: { 200: connectionObject },
-      detail: { summary: "Show a single sign-on connection" },
+      detail: {
+        operationId: "getSsoConnection",
+        summary: "Show a single sign-on connection",
+        description: "Its secret is never shown.",
+      },
     })
     .post(
       "/:id",
@@ -122,6 +135,7 @@ function singleRoutes(deps: ConnectionRouteDeps) {
         connection: true,
         response: { 204: Type.Void() },
         detail: {
+          operationId: "deleteSsoConnection",
           summary: "Delete a single sign-on connection",
           description: "Its links between users and the provider go with it; sessions stay.",
         },

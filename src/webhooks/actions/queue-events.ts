@@ -7,7 +7,7 @@ import type { FieldFaults } from "../../http/rules.ts";
 import { isUlid } from "../../http/list.ts";
 import { addMs, isoInstant, parseInstant } from "../../lib/clock.ts";
 import { Problem } from "../../lib/problem.ts";
-import { CATALOG, SUBSCRIBABLE_EVENTS } from "../../outbox/event.ts";
+import { CATALOG, SUBSCRIBABLE_EVENTS, type EventValue } from "../../outbox/event.ts";
 import { windowFaults } from "../decide.ts";
 import type { RecoverAsked } from "../delivery-model.ts";
 import type { Subscription } from "../model.ts";
@@ -23,18 +23,24 @@ export const RECOVER_LIMIT = 10_000;
 /** Events queued while the sequence is held: each takes a look through all rounds that it had. */
 const CHUNK = 100;
 
-/** Queues a `webhook.test`; answers its event id (contract 6.12). */
+/** Queues a test of an event; answers its event id (contract 6.12). */
 export async function sendTest(
   deps: WebhookDeps,
   { principal, call }: Caller,
   found: Subscription,
+  event: EventValue,
 ): Promise<string> {
   const now = deps.clock.now();
   const eventId = ulid(now.getTime());
   await deps.intake.transaction([found.partnerId], async (tx) => {
     const { subscription, lastSequence } = await holdActive(tx, found);
-    await entries.appendTest(tx, subscription, { sequence: lastSequence + 1, eventId, now });
-    const details = { subscription_id: found.id, event_id: eventId };
+    await entries.appendTest(tx, subscription, {
+      event,
+      sequence: lastSequence + 1,
+      eventId,
+      recordedAt: now,
+    });
+    const details = { subscription_id: found.id, event_id: eventId, event };
     await recordAudit(tx, { at: now, action: "WEBHOOK_TESTED", actor: principal, call, details });
   });
   await wake(deps, found);

@@ -12,7 +12,7 @@ import {
 } from "../../../db/schema/outbox.ts";
 import { nullable, oneOf, statement } from "../../../db/statement.ts";
 import { fromMs } from "../../lib/clock.ts";
-import { TEST_EVENT } from "../../outbox/event.ts";
+import type { EventValue } from "../../outbox/event.ts";
 import type { DeliveryRow, SettledEntry } from "../delivery-model.ts";
 import type { Subscription } from "../model.ts";
 
@@ -59,11 +59,10 @@ async function appendEntry(
 export async function appendTest(
   tx: Tx,
   subscription: Pick<Subscription, "id" | "shard" | "payloadMode">,
-  { sequence, eventId, now }: { sequence: number; eventId: string; now: Date },
+  { event, ...entry }: { event: EventValue; sequence: number; eventId: string; recordedAt: Date },
 ): Promise<void> {
   const { payloadMode } = subscription;
-  const test = { event: TEST_EVENT, isTest: true, payloadMode, recordedAt: now };
-  await appendEntry(tx, subscription, { sequence, eventId, ...test });
+  await appendEntry(tx, subscription, { ...entry, event, isTest: true, payloadMode });
 }
 
 export async function isQueued(tx: Tx, subscriptionId: string, eventId: string): Promise<boolean> {
@@ -103,7 +102,7 @@ export function endedRounds(
       from outbox o join outbox_marks mark on mark.subscription_id = o.subscription_id and o.sequence <= mark.through
      where o.event_id = ${eventId} and o.subscription_id || '' = ${subscription}
      union all
-    select a.event_id, a.event, a.sequence, a.round, a.event = ${TEST_EVENT}, a.payload_mode, told.id, told.review_id,
+    select a.event_id, a.event, a.sequence, a.round, told.id is null, a.payload_mode, told.id, told.review_id,
            a.batch_job_id, a.outcome, a.recorded_at, a.started_at + a.duration_ms * interval '1 millisecond'
       from delivery_attempts a left join review_history told on told.event_id = a.event_id
      where ${isOf(sql`a.event_id`, eventId)} and a.subscription_id || '' = ${subscription} and a.id >= ${firstAttempt}

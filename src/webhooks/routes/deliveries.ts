@@ -50,6 +50,7 @@ export function deliveryRoutes(deps: WebhookRouteDeps) {
         query: Type.Object({ ...pageQuery(isUlid), ...attemptFilters }),
         response: { 200: listSchema(AttemptObject) },
         detail: {
+          operationId: "listAttempts",
           summary: "List delivery attempts",
           description: "Newest first. `since` belongs to the range, `until` does not.",
         },
@@ -59,7 +60,11 @@ export function deliveryRoutes(deps: WebhookRouteDeps) {
       access: reading,
       delivery: true,
       response: { 200: DeliveryObject },
-      detail: { summary: "Get one delivery with its attempts" },
+      detail: {
+        operationId: "getDelivery",
+        summary: "Get one delivery with its attempts",
+        description: "The exact body and headers of each attempt, and the beginning of the answer.",
+      },
     });
 }
 
@@ -87,6 +92,7 @@ export function queueingRoutes(deps: WebhookRouteDeps) {
           409: problem("already_queued", "subscription_disabled"),
         },
         detail: {
+          operationId: "redeliver",
           summary: "Deliver an event again",
           description:
             "Queues it behind everything else, under the same `X-SVC-Delivery`, as a new round of up to four attempts.",
@@ -109,6 +115,7 @@ export function queueingRoutes(deps: WebhookRouteDeps) {
         rules: ({ body }: Judged<typeof RecoverBody>) => recoverFaults(deps, body),
         response: { 202: RecoverAnswer, 409: problem("subscription_disabled") },
         detail: {
+          operationId: "recover",
           summary: "Queue the undelivered events of a window again",
           description:
             "Every matching event that was recorded from `since` to `until` (now), was not delivered and is not queued, in order; at most 10,000 a call: call again until it answers 0.",

@@ -1,5 +1,6 @@
 import { NO_FIELDS } from "../../http/fields.ts";
 import { problem } from "../../http/problem-schema.ts";
+import { TEST_EVENT } from "../../outbox/event.ts";
 import { enableSubscription } from "../actions/enable-subscription.ts";
 import { sendTest } from "../actions/queue-events.ts";
 import { rotateSecret, showSecret } from "../actions/secrets.ts";
@@ -11,6 +12,7 @@ import {
   showSubscription,
   SubscriptionObject,
   SubscriptionWithSecret,
+  TestBody,
 } from "../model.ts";
 import { webhookRoutesBase, writing, type WebhookRouteDeps } from "./base.ts";
 
@@ -31,6 +33,7 @@ export function secretRoutes(deps: WebhookRouteDeps) {
         emptyBody: true,
         response: { 200: SubscriptionWithSecret },
         detail: {
+          operationId: "rotateSecret",
           summary: "Rotate the signing secret",
           description:
             "Every attempt from now on is signed with the new secret. With a grace period deliveries also carry `X-SVC-Signature-Previous`, made with the secret until now.",
@@ -46,6 +49,7 @@ export function secretRoutes(deps: WebhookRouteDeps) {
         body: NO_FIELDS,
         response: { 200: SecretAnswer },
         detail: {
+          operationId: "showSecret",
           summary: "Show the current secret",
           description: "Each look is written to the audit log.",
         },
@@ -58,17 +62,21 @@ export function stateRoutes(deps: WebhookRouteDeps) {
   return webhookRoutesBase(deps)
     .post(
       "/:id/test",
-      async ({ principal, call, subscription, status }) =>
-        status(202, { event_id: await sendTest(deps, { principal, call }, subscription) }),
+      async ({ principal, call, subscription, body: { event = TEST_EVENT }, status }) => {
+        const eventId = await sendTest(deps, { principal, call }, subscription, event);
+        return status(202, { event_id: eventId });
+      },
       {
         access: writing,
         subscription: true,
-        body: NO_FIELDS,
+        body: TestBody,
+        emptyBody: true,
         response: { 202: QueuedEventAnswer, 409: problem("subscription_disabled") },
         detail: {
+          operationId: "sendTest",
           summary: "Send a test event",
           description:
-            "Queues a `webhook.test`, signed, retried and recorded like any event, in a lane of its own.",
+            "Queues a `webhook.test`, or any other event with sample values: signed, retried and recorded like any, in a lane of its own, and marked by `X-SVC-Test: 1`.",
         },
       },
     )
@@ -83,6 +91,7 @@ export function stateRoutes(deps: WebhookRouteDeps) {
         emptyBody: true,
         response: { 200: SubscriptionObject },
         detail: {
+          operationId: "enableSubscription",
           summary: "Enable a disabled subscription",
           description:
             "Sets the counter of failures to 0. Events that were held are delivered in order, or skipped if `held` says so.",

@@ -22,7 +22,11 @@ export function statsRoutes(deps: WebhookRouteDeps) {
         access: reading,
         subscription: true,
         response: { 200: model.HealthObject },
-        detail: { summary: "Show how deliveries are doing" },
+        detail: {
+          operationId: "getHealth",
+          summary: "Show how deliveries are doing",
+          description: "Of the moment, and of the last 24 hours.",
+        },
       },
     )
     .get(
@@ -39,6 +43,7 @@ export function statsRoutes(deps: WebhookRouteDeps) {
           model.statsFaults(query, deps.clock.now()),
         response: { 200: model.StatsObject },
         detail: {
+          operationId: "getStats",
           summary: "Show deliveries over time",
           description:
             "One point per step, the range moved out to whole steps; a day in hours by default.",
@@ -71,6 +76,7 @@ export function streamRoute(deps: WebhookRouteDeps) {
         503: problem("overloaded"),
       },
       detail: {
+        operationId: "followDeliveries",
         summary: "Follow deliveries live",
         description:
           "Server-sent events: `subscription` when it changes, `attempt` for each attempt from now on (the newest 100 of a look every 1.3 s), `health` every five seconds. Five streams per user. It ends with the token. With `include=body` every attempt comes, with the exact headers and body that were sent; with the header `Last-Event-ID` every one since that attempt, some of the 30 s before it again.",

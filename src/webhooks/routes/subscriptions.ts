@@ -2,13 +2,13 @@ import { Type } from "@sinclair/typebox";
 
 import { isUlid, listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
 import { problem } from "../../http/problem-schema.ts";
-import { CATALOG } from "../../outbox/event.ts";
 import {
   createSubscription,
   deleteSubscription,
   listSubscriptions,
 } from "../actions/subscriptions.ts";
 import { updateSubscription } from "../actions/update-subscription.ts";
+import { CATALOG_EVENTS } from "../catalog.ts";
 import { newSubscriptionBody, readNewSubscription, readUpdate, updateBody } from "../input.ts";
 import {
   BATCH_INTERVAL_HOURS,
@@ -42,11 +42,15 @@ export function collectionRoutes(deps: WebhookRouteDeps) {
     )
     .get(
       "/events",
-      () => ({ events: [...CATALOG], batch_interval_hours: [...BATCH_INTERVAL_HOURS] }),
+      () => ({ events: [...CATALOG_EVENTS], batch_interval_hours: [...BATCH_INTERVAL_HOURS] }),
       {
         access: reading,
         response: { 200: CatalogAnswer },
-        detail: { summary: "List event values and batch intervals" },
+        detail: {
+          operationId: "listEvents",
+          summary: "List event values and batch intervals",
+          description: "Each event with the JSON Schema of its full body, and an example.",
+        },
       },
     )
     .post(
@@ -100,7 +104,7 @@ export function subscriptionRoutes(deps: WebhookRouteDeps) {
         access: reading,
         subscription: true,
         response: { 200: SubscriptionObject },
-        detail: { summary: "Get a subscription" },
+        detail: { summary: "Get a subscription", description: "Never with its secret." },
       })
       .delete(
         "/:id",

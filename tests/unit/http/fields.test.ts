@@ -135,7 +135,9 @@ describe("the length of a text", () => {
   });
 
   test("is described as JSON Schema counts it", () => {
-    expect(describeSchema(schema, { schemas: {}, responses: {} })).toMatchObject({
+    expect(
+      describeSchema(schema, { schemas: {}, responses: {}, parameters: {}, examples: {} }),
+    ).toMatchObject({
       properties: { label: { minLength: 1, maxLength: 3 } },
     });
   });

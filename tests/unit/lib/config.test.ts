@@ -97,6 +97,11 @@ describe("a setting on either side of its bounds", () => {
     ["WEBHOOK_ALLOWED_NETWORKS", ["127.0.0.0/8,::1/128"], ["127.0.0.1/8", "10.0.0.0/33", "local"]],
     ["TRUSTED_PROXIES", ["10.0.0.0/8"], ["10.0.0.0/8,nope"]],
     [
+      "CORS_ORIGINS",
+      ["https://a.example,http://localhost:5173"],
+      ["*", "a.example", "https://a.example/", "https://a.example/x"],
+    ],
+    [
       "SSO_RETURN_TO",
       ["https://a.example,http://localhost:5173/in?x=1", "com.example.app:/in"],
       [

@@ -39,7 +39,13 @@ function testEvent(sequence: number, dueAt: Date | null): Entry {
     round: 1,
     attempt: 1,
     dueAt,
-    source: { kind: "test", eventId: `E${sequence}`, partnerId: 1, occurredAt: takeover },
+    source: {
+      kind: "test",
+      event: "webhook.test",
+      eventId: `E${sequence}`,
+      partnerId: 1,
+      occurredAt: takeover,
+    },
   };
 }
 const upTo = (count: number) => Array.from({ length: count }, (_, n) => n + 1);

@@ -38,7 +38,13 @@ function entry(sequence: number, overrides: Partial<Entry> = {}): Entry {
     round: 1,
     attempt: 1,
     dueAt: null,
-    source: { kind: "test", eventId: `E${sequence}`, partnerId: 1, occurredAt: start },
+    source: {
+      kind: "test",
+      event: "webhook.test",
+      eventId: `E${sequence}`,
+      partnerId: 1,
+      occurredAt: start,
+    },
     ...overrides,
   };
 }

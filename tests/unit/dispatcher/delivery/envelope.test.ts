@@ -47,6 +47,7 @@ const posting: EventFacts = {
 const recorded = (facts: EventFacts): BodySource => ({ kind: "recorded", facts });
 const probe: BodySource = {
   kind: "test",
+  event: "webhook.test",
   eventId: review.eventId,
   partnerId: 7,
   occurredAt: review.occurredAt,

@@ -1,0 +1,15 @@
+import { CATALOG } from "../outbox/event.ts";
+import { exampleBodyOf } from "./event-examples.ts";
+import { FULL_BODIES } from "./event-model.ts";
+
+/** Every event value with the JSON Schema of its full body and an example (contract 6.10). */
+export const CATALOG_EVENTS = CATALOG.map((one) => ({
+  ...one,
+  schema: asJsonSchema(one.value),
+  example: Object.fromEntries(Object.entries(Object(exampleBodyOf(one.value, "full")))),
+}));
+
+/** Without what TypeBox keeps beside the words of JSON Schema. */
+function asJsonSchema(event: (typeof CATALOG)[number]["value"]): Record<string, unknown> {
+  return JSON.parse(JSON.stringify(FULL_BODIES.get(event)));
+}

@@ -1,0 +1,92 @@
+import type { TSchema } from "@sinclair/typebox";
+
+import type { DescribeWebhooks } from "../http/openapi/description.ts";
+import {
+  describeSchema,
+  type Components,
+  type Json,
+  type JsonObject,
+} from "../http/openapi/schemas.ts";
+import type { EventValue } from "../outbox/event.ts";
+import { exampleBodyOf } from "./event-examples.ts";
+import { FULL_BODIES, MINIMAL_BODIES } from "./event-model.ts";
+
+const SIGNATURE =
+  "`sha256=` and 64 hex digits: the HMAC-SHA256 of the exact bytes of the body, with the subscription's secret as text. Compare in constant time, before parsing.";
+const HEADERS: readonly (readonly [name: string, description: string, isOptional?: true])[] = [
+  ["X-SVC-Event", "The event's value."],
+  ["X-SVC-Delivery", "The event's id: the same at every attempt, so that a repeat is known."],
+  ["X-SVC-Attempt", "1 to 4."],
+  ["X-SVC-Signature", SIGNATURE],
+  [
+    "X-SVC-Signature-Previous",
+    "The same with the former secret, in the grace period of a rotation.",
+    true,
+  ],
+  ["X-SVC-Test", "`1` on a test that the partner asked for.", true],
+];
+
+/** `webhooks` of the API's description: every POST that a subscription gets (contract 7 and 8). */
+export const describeEvents: DescribeWebhooks = (components) => {
+  for (const [name, description, isOptional] of HEADERS)
+    components.parameters[name] = {
+      name,
+      in: "header",
+      required: isOptional !== true,
+      description,
+      schema: { type: "string" },
+    };
+  components.schemas["Event"] = unionOf(FULL_BODIES, "A body in full.", components);
+  components.schemas["MinimalEvent"] = unionOf(MINIMAL_BODIES, "A minimal body.", components);
+  return {
+    event: { post: operation("Event", "receiveEvent", "Receive an event in full", "full") },
+    minimalEvent: {
+      post: operation("MinimalEvent", "receiveMinimalEvent", "Receive a minimal event", "minimal"),
+    },
+  };
+};
+
+function unionOf(
+  bodies: ReadonlyMap<EventValue, TSchema>,
+  description: string,
+  components: Components,
+): JsonObject {
+  const refs = [...bodies].map(([value, schema]): [string, Json] => [
+    value,
+    describeSchema(schema, components)["$ref"] ?? null,
+  ]);
+  return {
+    description,
+    oneOf: [...new Set(refs.map(([, $ref]) => $ref))].map(($ref) => ({ $ref })),
+    discriminator: { propertyName: "event", mapping: Object.fromEntries(refs) },
+  };
+}
+
+function operation(
+  name: string,
+  operationId: string,
+  summary: string,
+  mode: "full" | "minimal",
+): JsonObject {
+  return {
+    operationId,
+    summary,
+    description: `Sent to \`webhook_url\` of a subscription with \`payload_mode: ${mode}\`. Any 2xx within 15 seconds settles it; 410 fails it at once; anything else is tried again after 60, 300 and 1,800 seconds.`,
+    tags: ["Webhooks"],
+    security: [],
+    parameters: HEADERS.map(([header]) => ({ $ref: `#/components/parameters/${header}` })),
+    requestBody: {
+      required: true,
+      content: {
+        "application/json": {
+          schema: { $ref: `#/components/schemas/${name}` },
+          example: exampleBodyOf("review_received", mode),
+        },
+      },
+    },
+    responses: {
+      "2XX": { description: "It was taken." },
+      "410": { description: "Nobody takes it any more: no further attempt." },
+    },
+  };
+}

@@ -1,0 +1,180 @@
+import { Type, type TSchema } from "@sinclair/typebox";
+
+import { literals } from "../http/literals.ts";
+import { instantAnswer } from "../http/text.ts";
+import { CATALOG, type EventValue } from "../outbox/event.ts";
+import { FLAG_STATUSES, type Metadata } from "../reviews/model.ts";
+import { NATIVE_EMAILS } from "../notifications/model.ts";
+import { orNull } from "./model.ts";
+
+/* The bodies of deliveries (contract 8), as the description and the catalog tell of them; src/outbox/composer.ts makes them. */
+
+const id = Type.Integer();
+const text = Type.String();
+const withId = (title: string, description: string) => Type.Object({ id }, { title, description });
+
+const identity = {
+  event_id: Type.String({ description: "ULID; the `X-SVC-Delivery` of every attempt." }),
+  occurred_at: instantAnswer(),
+};
+const partner = withId("EventPartner", "The partner whose event it is.");
+const common = { ...identity, delivered_at: instantAnswer(), partner };
+const store = withId("EventStore", "The store.");
+
+const actor = Type.Object(
+  { type: literals(["user", "system"]), id: orNull(Type.Integer()), name: text },
+  { title: "EventActor", description: "Who did it: a user, or a review site as `system`." },
+);
+
+const review = Type.Object(
+  {
+    id,
+    external_review_id: text,
+    store_id: Type.Integer(),
+    review_site_id: Type.Integer(),
+    source_platform: text,
+    rate: Type.Integer({ minimum: 1, maximum: 5 }),
+    reviewer: orNull(text),
+  },
+  { title: "EventReview", description: "The review, as it was when it happened." },
+);
+
+const reviewSite = Type.Object(
+  {
+    store_review_site_id: Type.Integer(),
+    review_site_id: Type.Integer(),
+    name: text,
+    connection_status: literals(["connected", "disconnected"], {
+      description: "Of the event's axis.",
+    }),
+    disconnect_reason: orNull(text, { description: "The code of the reason, or null." }),
+  },
+  { title: "EventReviewSite", description: "The store's link to the review site." },
+);
+
+type ReviewEvent = Exclude<keyof Metadata, "response_post_succeeded" | "response_post_failed">;
+const reviewText = { content: text, reviewed_at: instantAnswer() };
+const native_email = literals(NATIVE_EMAILS);
+const flagStatus = literals(FLAG_STATUSES);
+
+/** What each review event says beyond the review itself. */
+const METADATA: Readonly<Record<ReviewEvent, Readonly<Record<string, TSchema>>>> = {
+  review_received: reviewText,
+  review_updated: {
+    changed: Type.Array(text, {
+      description: "The fields that differ: rate, reviewer, content, reviewed_at.",
+    }),
+    ...reviewText,
+    restored: Type.Boolean({ description: "Whether it had been removed." }),
+  },
+  review_removed: {},
+  profanity_detected: {
+    words: Type.Array(text, { description: "Those that were not there before." }),
+  },
+  review_flagged: { reason: text },
+  flag_status_changed: { from: flagStatus, to: flagStatus, native_email },
+  review_assigned: { user_id: Type.Integer() },
+  note_added: { body: text },
+  response_submitted: { body: text },
+  response_updated: { body: text },
+  response_deleted: {},
+  homeowner_notified_of_response: { native_email },
+};
+
+const testMetadata = Type.Object(
+  { test: Type.Literal(true, { description: "A test that the partner asked for." }) },
+  { title: "TestMetadata", description: "The mark of a test." },
+);
+
+function metadataOf(event: string): TSchema {
+  const fields = Object.entries(METADATA).find(([name]) => name === event)?.[1];
+  return fields === undefined ? testMetadata : Type.Union([Type.Object(fields), testMetadata]);
+}
+
+/** `review_received` → `ReviewReceivedEvent`. */
+function titleOf(event: string): string {
+  const words = event.split(/[_.]/).map((word) => word.charAt(0).toUpperCase() + word.slice(1));
+  return `${words.join("")}Event`;
+}
+
+const reviewBody = Type.Object(
+  { ...common, actor, review },
+  { title: "ReviewEventBody", description: "What the bodies of all review events say." },
+);
+
+function reviewEvent(value: string, description: string): TSchema {
+  const own = Type.Object({ event: Type.Literal(value), metadata: metadataOf(value) });
+  return Type.Intersect([reviewBody, own], { title: titleOf(value), description });
+}
+
+const siteFields = (values: readonly string[], axis: TSchema) => ({
+  event: literals(values),
+  ...common,
+  store,
+  review_site: reviewSite,
+  axis,
+  error_code: orNull(text),
+  reason: orNull(text, { description: "In words that an end user may read." }),
+});
+const valuesOf = (category: "posting" | "connection") =>
+  CATALOG.filter((one) => one.category === category).map((one) => one.value);
+const postingEvent = Type.Object(
+  {
+    ...siteFields(valuesOf("posting"), literals(["post"])),
+    review_id: Type.Integer(),
+    review_history_id: Type.Integer(),
+  },
+  { title: "PostingEvent", description: "A response was posted, or was not." },
+);
+const connectionEvent = Type.Object(
+  siteFields(valuesOf("connection"), literals(["pull", "post"])),
+  { title: "ConnectionEvent", description: "An axis of a review site was connected or lost." },
+);
+
+function fullBody({ value, category, description }: (typeof CATALOG)[number]): TSchema {
+  if (category === "posting") return postingEvent;
+  return category === "connection" ? connectionEvent : reviewEvent(value, description);
+}
+
+/** Of a subscription with `payload_mode: full`, and of every batch. */
+export const FULL_BODIES: ReadonlyMap<EventValue, TSchema> = new Map(
+  CATALOG.map((one) => [one.value, fullBody(one)]),
+);
+
+const sharing = (envelope: "review" | "site_connection") =>
+  CATALOG.filter((one) => one.envelope === envelope).map((one) => one.value);
+const review_history_id = Type.Integer();
+
+const minimalReview = Type.Object(
+  {
+    event: literals(sharing("review")),
+    ...identity,
+    partner,
+    review: withId("EventReviewId", "The review."),
+    review_history_id,
+  },
+  { title: "MinimalReviewEvent", description: "Says that a review is to be fetched again." },
+);
+const minimalSite = Type.Object(
+  {
+    event: literals(sharing("site_connection")),
+    ...identity,
+    partner,
+    store,
+    review_site: Type.Object(
+      { store_review_site_id: Type.Integer() },
+      { title: "EventReviewSiteId", description: "The store's link to the review site." },
+    ),
+    axis: literals(["pull", "post"]),
+    review_history_id,
+  },
+  { title: "MinimalSiteEvent", description: "Says that a connection is to be fetched again." },
+);
+
+/** Of a subscription with `payload_mode: minimal`. */
+export const MINIMAL_BODIES: ReadonlyMap<EventValue, TSchema> = new Map(
+  CATALOG.map(({ value, envelope }) => [
+    value,
+    envelope === "review" ? minimalReview : minimalSite,
+  ]),
+);

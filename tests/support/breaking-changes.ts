@@ -1,0 +1,112 @@
+type Json = Readonly<Record<string, unknown>>;
+
+/**
+ * What a client that was made from `before` does not survive in `after`: a method, a success or a field of an answer that
+ * is gone, a field that a request suddenly needs, a value that a request may not have any more, another type. Errors are
+ * one shape for all; what is new breaks nobody.
+ */
+export function breakingChanges(before: Json, after: Json): string[] {
+  const found: string[] = [];
+  for (const [path, item] of Object.entries(at(before, "paths")))
+    for (const [method, operation] of Object.entries(Object(item) as Json)) {
+      const label = `${method} ${path}`;
+      const now = at(after, "paths", path, method);
+      if (Object.keys(now).length === 0) found.push(`${label} is gone`);
+      else found.push(...ofOperation(label, [before, Object(operation) as Json], [after, now]));
+    }
+  return found;
+}
+
+type Sided = readonly [document: Json, part: Json];
+
+function ofOperation(label: string, [oldDoc, old]: Sided, [newDoc, now]: Sided): string[] {
+  const found: string[] = [];
+  if (old["operationId"] !== now["operationId"]) found.push(`${label} has another operationId`);
+  const schemaOf = (document: Json, part: unknown): Sided => {
+    const [content] = Object.values(at(resolved(document, part), "content"));
+    return [document, Object(Reflect.get(Object(content), "schema")) as Json];
+  };
+  for (const [status, answer] of Object.entries(at(old, "responses"))) {
+    if (Number(status) >= 400) continue;
+    const same = at(now, "responses")[status];
+    if (same === undefined) found.push(`${label} has no ${status}`);
+    else
+      found.push(
+        ...ofSchema(
+          `${label} ${status}`,
+          schemaOf(oldDoc, answer),
+          schemaOf(newDoc, same),
+          "answer",
+        ),
+      );
+  }
+  const [before, after] = [
+    schemaOf(oldDoc, old["requestBody"]),
+    schemaOf(newDoc, now["requestBody"]),
+  ];
+  return [...found, ...ofSchema(`${label} body`, before, after, "request")];
+}
+
+/** References and `allOf` are looked through; of other choices only their names are compared by the fields around them. */
+function ofSchema(
+  label: string,
+  [oldDoc, oldPart]: Sided,
+  [newDoc, newPart]: Sided,
+  side: "request" | "answer",
+): string[] {
+  const [old, now] = [flat(oldDoc, oldPart), flat(newDoc, newPart)];
+  const found: string[] = [];
+  if (JSON.stringify(old["type"]) !== JSON.stringify(now["type"]))
+    found.push(`${label} has another type`);
+  const isNew = (value: unknown, list: unknown) => Array.isArray(list) && !list.includes(value);
+  if (side === "request" && Array.isArray(old["enum"]))
+    for (const value of old["enum"])
+      if (isNew(value, now["enum"])) found.push(`${label} takes no ${String(value)}`);
+  const [had, has] = [at(old, "properties"), at(now, "properties")];
+  for (const [name, field] of Object.entries(had)) {
+    if (has[name] === undefined) found.push(`${label} has no ${name}`);
+    else
+      found.push(
+        ...ofSchema(`${label} ${name}`, [oldDoc, Object(field)], [newDoc, Object(has[name])], side),
+      );
+  }
+  const [needed, needs] = [listOf(old["required"]), listOf(now["required"])];
+  if (side === "request")
+    for (const name of needs.filter((one) => !needed.includes(one)))
+      found.push(`${label} needs ${name}`);
+  else
+    for (const name of needed.filter((one) => !needs.includes(one) && has[one] !== undefined))
+      found.push(`${label} may lack ${name}`);
+  if (old["items"] !== undefined)
+    found.push(
+      ...ofSchema(`${label}[]`, [oldDoc, at(old, "items")], [newDoc, at(now, "items")], side),
+    );
+  return found;
+}
+
+const listOf = (value: unknown): string[] => (Array.isArray(value) ? value.map(String) : []);
+
+function at(value: Json, ...path: string[]): Json {
+  return path.reduce<Json>((one, key) => Object(one[key] ?? {}) as Json, value);
+}
+
+function resolved(document: Json, part: unknown): Json {
+  const one = Object(part ?? {}) as Json;
+  const { $ref } = one;
+  return typeof $ref === "string"
+    ? resolved(document, at(document, ...$ref.slice(2).split("/")))
+    : one;
+}
+
+/** The schema with what it refers to and is made of in one object. */
+function flat(document: Json, part: Json): Json {
+  const { allOf, ...own } = resolved(document, part);
+  if (!Array.isArray(allOf)) return own;
+  const parts = [own, ...allOf.map((one) => flat(document, Object(one)))];
+  return {
+    ...own,
+    type: "object",
+    properties: Object.assign({}, ...parts.map((one) => at(one, "properties"))),
+    required: parts.flatMap((one) => listOf(one["required"])),
+  };
+}

@@ -1,0 +1,35 @@
+import { expect, test } from "bun:test";
+
+import { readMetadata } from "../../../src/sso/metadata.ts";
+
+const issuer = "https://idp.example";
+const policy = { allowHttp: false, allowedNetworks: [] };
+const authenticationOf = (methods: unknown) =>
+  readMetadata(
+    {
+      issuer,
+      authorization_endpoint: `${issuer}/authorize`,
+      token_endpoint: `${issuer}/token`,
+      jwks_uri: `${issuer}/keys`,
+      token_endpoint_auth_methods_supported: methods,
+    },
+    { issuer, policy },
+  ).clientAuthentication;
+
+test.each([
+  [undefined, "client_secret_basic"],
+  [["client_secret_post", "client_secret_basic", "none"], "client_secret_basic"],
+  [["client_secret_post", "none"], "client_secret_post"],
+  // Its clients are public: contract 4.13.
+  [["none"], "none"],
+  [["private_key_jwt", "none"], "none"],
+])("a provider that takes %j is shown the client by %s", (methods, expected) => {
+  expect(authenticationOf(methods)).toBe(expected as ReturnType<typeof authenticationOf>);
+});
+
+test.each([[[]], [["private_key_jwt"]], [["tls_client_auth"]]])(
+  "a provider that takes %j alone is refused",
+  (methods) => {
+    expect(() => authenticationOf(methods)).toThrow();
+  },
+);
