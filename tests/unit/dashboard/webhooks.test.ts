@@ -54,6 +54,7 @@ const subscription: Subscription = {
   last_batch_dispatched_at: null,
   next_batch_at: null,
   secret_fingerprint: "0123456789abcdef",
+  previous_secret_expires_at: null,
   created_at: "2026-06-01T12:00:00.000+00:00",
   updated_at: "2026-06-01T12:00:00.000+00:00",
   deleted_at: null,

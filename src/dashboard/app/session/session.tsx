@@ -12,7 +12,7 @@ import {
 import type { ApiClient } from "../api/api-client.ts";
 import { apiWith } from "../api/connect.ts";
 import { notify } from "../ui/notify.ts";
-import { endToken, readIdentity, storedSession, type Session } from "./identity.ts";
+import { endToken, followSession, readIdentity, storedSession, type Session } from "./identity.ts";
 import { queryClient } from "./query-client.ts";
 import type { Arrival } from "./single-sign-on.ts";
 import { HOME, NO_ARRIVAL, takeArrival } from "./trip.ts";
@@ -56,6 +56,7 @@ function useSessionChanges() {
   const [ended, setEnded] = useState<Ending>();
   const token = session?.token;
   const live = useRef(token);
+  useEffect(() => followSession(session), [session]);
 
   const enter = useCallback((next: Session, { remember }: { remember: boolean }) => {
     queryClient.clear();
@@ -79,7 +80,7 @@ function useSessionChanges() {
   }, []);
   const renew = useCallback((next: Session) => {
     if (live.current !== next.token) return;
-    storedSession.write(next);
+    if (storedSession.exists()) storedSession.write(next);
     setSession(next);
   }, []);
   const end = () => {

@@ -1,20 +1,42 @@
 import { Component, type ReactNode } from "react";
+import { useLocation } from "wouter";
 
+import { reloadSignedIn } from "../session/identity.ts";
 import { ErrorNotice } from "./states.tsx";
 
-/** Shows the error of a page that breaks, while the navigation stays usable. */
-export class PageBoundary extends Component<
-  { readonly children: ReactNode },
-  { readonly error?: unknown }
-> {
-  override state: { readonly error?: unknown } = {};
+interface PageBoundaryProps {
+  readonly children: ReactNode;
+}
+
+/** Shows the error of a page that breaks; the navigation stays usable, and leads to pages that do not. */
+export function PageBoundary({ children }: PageBoundaryProps) {
+  const [location] = useLocation();
+  return <Boundary location={location}>{children}</Boundary>;
+}
+
+interface BoundaryProps extends PageBoundaryProps {
+  readonly location: string;
+}
+
+interface Broken {
+  readonly error: unknown;
+}
+
+class Boundary extends Component<BoundaryProps, { readonly broken?: Broken | undefined }> {
+  override state: { readonly broken?: Broken | undefined } = {};
 
   static getDerivedStateFromError(error: unknown) {
-    return { error };
+    return { broken: { error } };
+  }
+
+  override componentDidUpdate(before: BoundaryProps) {
+    const hasLeft = before.location !== this.props.location;
+    if (hasLeft && this.state.broken !== undefined) this.setState({ broken: undefined });
   }
 
   override render() {
-    if (this.state.error === undefined) return this.props.children;
-    return <ErrorNotice error={this.state.error} retry={() => location.reload()} />;
+    const { broken } = this.state;
+    if (broken === undefined) return this.props.children;
+    return <ErrorNotice error={broken.error} retry={reloadSignedIn} />;
   }
 }

@@ -11,16 +11,28 @@ const UNITS = [
 const TICK_MS = 10_000;
 const COUNT_MS = 250;
 
+interface TimeProps {
+  readonly at: string | null;
+  /** Whether it may be to come. What has happened never is, whatever the clock of this machine or its last tick says. */
+  readonly mayBeAhead?: boolean;
+}
+
 /** Shows an instant as people say it, and the exact one on hover and focus. */
-export function Time({ at }: { readonly at: string | null }) {
+export function Time({ at, mayBeAhead = false }: TimeProps) {
   const now = useNow(TICK_MS);
   if (at === null) return <>–</>;
   const instant = new Date(at);
   return (
     <Tooltip label={EXACT.format(instant)} events={{ hover: true, focus: true, touch: true }}>
-      <time dateTime={at}>{relative((instant.getTime() - now) / 1_000)}</time>
+      <time dateTime={at}>{inWords(instant.getTime(), now, mayBeAhead)}</time>
     </Tooltip>
   );
+}
+
+/** Says how far an instant in ms is from `now`. */
+export function inWords(at: number, now: number, mayBeAhead: boolean): string {
+  const seconds = (at - now) / 1_000;
+  return relative(mayBeAhead ? seconds : Math.min(0, seconds));
 }
 
 export function ExactTime({ at }: { readonly at: string | null }) {

@@ -69,6 +69,11 @@ function Attempts({ delivery: { attempts, state } }: DeliveryProps) {
       <Title order={2} size="h4" mb="sm" id="attempts">
         Attempts
       </Title>
+      {attempts.some(({ round }) => round > 1) && (
+        <Text size="sm" c="dimmed" mb="sm">
+          A round is up to four attempts. Each Redeliver or Recover begins another one.
+        </Text>
+      )}
       {attempts.length === 0 ? (
         <EmptyState icon="clock" title="No attempt yet">
           {STATE_WORDS[state]}

@@ -61,13 +61,8 @@ function RecoverDialog({ id, onClose }: RecoverDialogProps) {
           queue, in order, under its old <code>X-SVC-Delivery</code>. What was delivered is not
           touched. For after an outage of your endpoint.
         </Text>
-        <TimeField label="Since" className="filter time" value={since} onChange={setSince} />
-        <TimeField
-          label="Until (now, if empty)"
-          className="filter time"
-          value={until}
-          onChange={setUntil}
-        />
+        <TimeField label="Since" value={since} onChange={setSince} />
+        <TimeField label="Until (now, if empty)" value={until} onChange={setUntil} />
       </Stack>
     </Confirm>
   );
