@@ -19,17 +19,16 @@ export function page(load: () => Promise<PageFile>): ComponentType {
     const [tries, setTries] = useState(0);
     useEffect(() => {
       let isLeft = false;
-      // The first failure may be the network's. After a second one there may be another version, of other chunks.
-      const wanted = tries === 0 ? load() : load().catch(reloadIfServed);
-      wanted.then(
-        (next) => {
-          loaded = next;
-          if (!isLeft) setFile(next);
-        },
-        (failed: unknown) => {
+      const read = async () => {
+        try {
+          // The first failure may be the network's. After a second one there may be another version, of other chunks.
+          loaded = await (tries === 0 ? load() : load().catch(reloadIfServed));
+          if (!isLeft) setFile(loaded);
+        } catch (failed) {
           if (!isLeft) setError(failed);
-        },
-      );
+        }
+      };
+      void read();
       return () => {
         isLeft = true;
       };

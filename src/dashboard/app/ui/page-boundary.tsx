@@ -18,20 +18,21 @@ interface BoundaryProps extends PageBoundaryProps {
   readonly location: string;
 }
 
-interface Broken {
-  readonly error: unknown;
+interface BoundaryState {
+  /** Where the error belongs to. */
+  readonly location: string;
+  readonly broken?: { readonly error: unknown } | undefined;
 }
 
-class Boundary extends Component<BoundaryProps, { readonly broken?: Broken | undefined }> {
-  override state: { readonly broken?: Broken | undefined } = {};
+class Boundary extends Component<BoundaryProps, BoundaryState> {
+  override state: BoundaryState = { location: this.props.location };
 
   static getDerivedStateFromError(error: unknown) {
     return { broken: { error } };
   }
 
-  override componentDidUpdate(before: BoundaryProps) {
-    const hasLeft = before.location !== this.props.location;
-    if (hasLeft && this.state.broken !== undefined) this.setState({ broken: undefined });
+  static getDerivedStateFromProps({ location }: BoundaryProps, before: BoundaryState) {
+    return location === before.location ? null : { location, broken: undefined };
   }
 
   override render() {

@@ -1,4 +1,4 @@
-import { Button, Group, Paper, Stack, Text, Title } from "@mantine/core";
+import { Alert, Button, Group, Paper, Stack, Text, Title } from "@mantine/core";
 import { useParams } from "wouter";
 
 import { ConfirmedAction } from "../../ui/confirm.tsx";
@@ -40,19 +40,25 @@ interface DeliveryProps {
 
 function DeliveryPage({ id, delivery }: DeliveryProps & { readonly id: string }) {
   const { event_id: eventId, event } = delivery;
-  const label = useSubscription(id).data?.label;
+  const subscription = useSubscription(id).data;
   return (
     <>
       <PageHeader
         title={event}
-        back={backTo(id, label)}
+        back={backTo(id, subscription?.label)}
         description={
           <Group gap={4}>
             <code>{eventId}</code>
             <Copy value={eventId} label="Copy the event id" />
           </Group>
         }
-        actions={<RedeliverButton id={id} eventId={eventId} />}
+        actions={
+          <RedeliverButton
+            id={id}
+            eventId={eventId}
+            isActive={subscription?.is_active ?? true}
+          />
+        }
       />
       <Stack gap="lg">
         <Summary delivery={delivery} />
@@ -127,9 +133,10 @@ function Summary({ delivery }: DeliveryProps) {
 interface RedeliverButtonProps {
   readonly id: string;
   readonly eventId: string;
+  readonly isActive: boolean;
 }
 
-function RedeliverButton({ id, eventId }: RedeliverButtonProps) {
+function RedeliverButton({ id, eventId, isActive }: RedeliverButtonProps) {
   const { redeliver } = useSubscriptionActions(id);
   return (
     <ConfirmedAction
@@ -140,11 +147,17 @@ function RedeliverButton({ id, eventId }: RedeliverButtonProps) {
       )}
       title="Deliver this event again"
       action="Redeliver"
+      isReady={isActive}
       onConfirm={async () => {
         await redeliver(eventId);
         notify.done("The event is queued again.");
       }}
     >
+      {!isActive && (
+        <Alert color="yellow" mb="sm">
+          The subscription is disabled, and sends nothing until it is enabled.
+        </Alert>
+      )}
       It goes to the end of the queue, under the same <code>X-SVC-Delivery</code>, with up to four
       attempts. A receiver that remembers what it has handled answers and does nothing.
     </ConfirmedAction>

@@ -18,8 +18,12 @@ interface BannerProps {
   readonly subscription: Subscription;
 }
 
+interface DisabledBannerProps extends BannerProps {
+  readonly onEnabled: () => void;
+}
+
 /** Says why nothing is sent and what waits, and has the way back. */
-export function DisabledBanner({ subscription }: BannerProps) {
+export function DisabledBanner({ subscription, onEnabled }: DisabledBannerProps) {
   const { id, disabled_at: at } = subscription;
   const held = useHealth(id).data?.held;
   const [opened, { open, close }] = useDisclosure();
@@ -42,7 +46,14 @@ export function DisabledBanner({ subscription }: BannerProps) {
         </Text>
         <Button onClick={open}>Enable …</Button>
       </Stack>
-      {opened && <EnableDialog subscription={subscription} held={held ?? 0} onClose={close} />}
+      {opened && (
+        <EnableDialog
+          subscription={subscription}
+          held={held ?? 0}
+          onClose={close}
+          onEnabled={onEnabled}
+        />
+      )}
     </Alert>
   );
 }
@@ -52,13 +63,13 @@ function heldInWords(held: number | undefined): string {
   return `${number(held)} ${held === 1 ? "event is" : "events are"} held, for up to 30 days.`;
 }
 
-interface EnableDialogProps extends BannerProps {
+interface EnableDialogProps extends DisabledBannerProps {
   /** The number of events that are held. */
   readonly held: number;
   readonly onClose: () => void;
 }
 
-function EnableDialog({ subscription, held, onClose }: EnableDialogProps) {
+function EnableDialog({ subscription, held, onClose, onEnabled }: EnableDialogProps) {
   const { id, delivery_kind: kind } = subscription;
   const { enable } = useSubscriptionActions(id);
   const [choice, setChoice] = useState<Held>("deliver");
@@ -72,11 +83,13 @@ function EnableDialog({ subscription, held, onClose }: EnableDialogProps) {
       onConfirm={async () => {
         await enable(choice);
         notify.done("The subscription is enabled.");
+        onEnabled();
       }}
     >
       <Stack>
         <Text size="sm">
           The count of failures starts at 0 again. New events are sent from now on.
+          Next you can send a test event.
         </Text>
         {(kind === "batch" || held > 0) && (
           <Choice
