@@ -1,13 +1,9 @@
 import { Tooltip } from "@mantine/core";
 import { useEffect, useLayoutEffect, useState } from "react";
 
+import { inWords } from "./instants.ts";
+
 const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
-const RELATIVE = new Intl.RelativeTimeFormat(undefined, { numeric: "auto" });
-const UNITS = [
-  ["day", 86_400],
-  ["hour", 3_600],
-  ["minute", 60],
-] as const;
 const TICK_MS = 10_000;
 const COUNT_MS = 250;
 
@@ -27,12 +23,6 @@ export function Time({ at, mayBeAhead = false }: TimeProps) {
       <time dateTime={at}>{inWords(instant.getTime(), now, mayBeAhead)}</time>
     </Tooltip>
   );
-}
-
-/** Says how far an instant in ms is from `now`. */
-export function inWords(at: number, now: number, mayBeAhead: boolean): string {
-  const seconds = (at - now) / 1_000;
-  return relative(mayBeAhead ? seconds : Math.min(0, seconds));
 }
 
 export function ExactTime({ at }: { readonly at: string | null }) {
@@ -84,9 +74,4 @@ export function useCountdown(until: number | undefined): number {
 /** Writes 65 as `1:05`. */
 export function minutes(seconds: number): string {
   return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
-}
-
-function relative(seconds: number): string {
-  const [unit, size] = UNITS.find(([, one]) => Math.abs(seconds) >= one) ?? ["second", 1];
-  return RELATIVE.format(Math.round(seconds / size), unit);
 }

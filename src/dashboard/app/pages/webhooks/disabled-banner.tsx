@@ -8,8 +8,9 @@ import { counted, number } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { notify } from "../../ui/notify.ts";
 import { ExactTime, Time } from "../../ui/time.tsx";
+import { findingOf } from "./attempts/finding.ts";
 import { useHealth } from "./data/data.ts";
-import type { Subscription } from "./data/reads.ts";
+import type { Health, Subscription } from "./data/reads.ts";
 import { useSubscriptionActions, type Held } from "./data/use-subscription-actions.ts";
 import { Choice } from "./form/choice.tsx";
 import { disabledBecause } from "./subscription-words.ts";
@@ -25,7 +26,7 @@ interface DisabledBannerProps extends BannerProps {
 /** Says why nothing is sent and what waits, and has the way back. */
 export function DisabledBanner({ subscription, onEnabled }: DisabledBannerProps) {
   const { id, disabled_at: at } = subscription;
-  const held = useHealth(id).data?.held;
+  const { held, first_failure: first } = useHealth(id).data ?? {};
   const [opened, { open, close }] = useDisclosure();
   return (
     <Alert color="red" icon={<Icon name="pause" />} title="Disabled: nothing is sent" mb="md">
@@ -44,6 +45,7 @@ export function DisabledBanner({ subscription, onEnabled }: DisabledBannerProps)
           </Anchor>
           .
         </Text>
+        {first && <FirstFailure id={id} failure={first} />}
         <Button onClick={open}>Enable …</Button>
       </Stack>
       {opened && (
@@ -55,6 +57,30 @@ export function DisabledBanner({ subscription, onEnabled }: DisabledBannerProps)
         />
       )}
     </Alert>
+  );
+}
+
+interface FirstFailureProps {
+  readonly id: string;
+  readonly failure: NonNullable<Health["first_failure"]>;
+}
+
+/** Says when it began, and how. */
+function FirstFailure({ id, failure }: FirstFailureProps) {
+  const { title, advice } = findingOf({ outcome: "failed", ...failure });
+  return (
+    <Text size="sm">
+      It began at <ExactTime at={failure.at} /> with{" "}
+      <Anchor
+        component={Link}
+        href={`/webhooks/${id}/deliveries/${failure.event_id}`}
+        inherit
+        underline="always"
+      >
+        this event
+      </Anchor>
+      : {title.toLowerCase()}. {advice}
+    </Text>
   );
 }
 
