@@ -3,7 +3,11 @@ import type { Db } from "../../db/client.ts";
 import { addMs, systemClock } from "../../src/lib/clock.ts";
 import { showHealth, showStats } from "../../src/webhooks/actions/stats.ts";
 import type { AttemptFilter } from "../../src/webhooks/delivery-model.ts";
-import { attemptsOf, attemptsOfEvent, firstOfFailures } from "../../src/webhooks/queries/attempts.ts";
+import {
+  attemptsOf,
+  attemptsOfEvent,
+  firstOfFailures,
+} from "../../src/webhooks/queries/attempts.ts";
 import { deliveryOf } from "../../src/webhooks/queries/entries.ts";
 import { subscriptionById, subscriptionsOf } from "../../src/webhooks/queries/subscriptions.ts";
 import { lookAt } from "../../src/webhooks/queries/watch.ts";

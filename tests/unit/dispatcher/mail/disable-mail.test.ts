@@ -20,9 +20,15 @@ const failure = (fields: Partial<Failure>): Failure => ({
   errorCode: "http_status",
   ...fields,
 });
-const newest = failure({ at: new Date("2026-06-01T14:00:00Z"), statusCode: null, errorCode: "timeout" });
-const mail = (fields: Partial<OwnerRow> = {}, failures: readonly Failure[] = [newest, failure({})]) =>
-  disableMail({ ...owner, ...fields }, failures, { serverRoot: "https://reviews.example" });
+const newest = failure({
+  at: new Date("2026-06-01T14:00:00Z"),
+  statusCode: null,
+  errorCode: "timeout",
+});
+const mail = (
+  fields: Partial<OwnerRow> = {},
+  failures: readonly Failure[] = [newest, failure({})],
+) => disableMail({ ...owner, ...fields }, failures, { serverRoot: "https://reviews.example" });
 
 test("the mail says in both parts what failed first and last, and where to enable it", () => {
   const { subject, text, html = "", to } = mail();
@@ -47,8 +53,11 @@ test("the mail is ours without a white label, and goes out without a failure to 
   expect(text).not.toContain("First failure");
 });
 
-test.each(["label", "webhookUrl", "name", "brand"] as const)("writes the field %s as text", (field) => {
-  const { html } = mail({ [field]: `<b title="x">'&` });
-  expect(html).not.toContain("<b ");
-  expect(html).toContain("&lt;b title=&quot;x&quot;&gt;&#39;&amp;");
-});
+test.each(["label", "webhookUrl", "name", "brand"] as const)(
+  "writes the field %s as text",
+  (field) => {
+    const { html } = mail({ [field]: `<b title="x">'&` });
+    expect(html).not.toContain("<b ");
+    expect(html).toContain("&lt;b title=&quot;x&quot;&gt;&#39;&amp;");
+  },
+);

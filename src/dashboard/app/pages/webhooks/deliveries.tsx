@@ -53,13 +53,11 @@ function AttemptList({ subscription: { id }, live, follow, search }: AttemptList
     <div>
       <div ref={top} />
       <div className="news">
-        <Button
-          size="xs"
-          variant="default"
-          onClick={isPaused ? jump : () => setPaused(true)}
-        >
-          {isPaused ? "Go on" : "Pause"}
-        </Button>
+        {rows.length > 0 && (
+          <Button size="xs" variant="default" onClick={isPaused ? jump : () => setPaused(true)}>
+            {isPaused ? "Go on" : "Pause"}
+          </Button>
+        )}
         <div aria-live="polite">
           {(waiting > 0 || isBehind) && (
             <Button size="xs" onClick={jump}>

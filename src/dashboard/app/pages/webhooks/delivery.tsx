@@ -53,11 +53,7 @@ function DeliveryPage({ id, delivery }: DeliveryProps & { readonly id: string })
           </Group>
         }
         actions={
-          <RedeliverButton
-            id={id}
-            eventId={eventId}
-            isActive={subscription?.is_active ?? true}
-          />
+          <RedeliverButton id={id} eventId={eventId} isActive={subscription?.is_active ?? true} />
         }
       />
       <Stack gap="lg">

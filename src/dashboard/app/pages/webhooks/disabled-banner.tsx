@@ -114,8 +114,8 @@ function EnableDialog({ subscription, held, onClose, onEnabled }: EnableDialogPr
     >
       <Stack>
         <Text size="sm">
-          The count of failures starts at 0 again. New events are sent from now on.
-          Next you can send a test event.
+          The count of failures starts at 0 again. New events are sent from now on. Next you can
+          send a test event.
         </Text>
         {(kind === "batch" || held > 0) && (
           <Choice
