@@ -7,7 +7,7 @@ import { Welcome } from "./pages/sign-in/welcome.tsx";
 import { takeInvitation } from "./session/invitation.ts";
 import { useSessionState } from "./session/session.tsx";
 import { Shell } from "./shell/shell.tsx";
-import { PageBoundary } from "./ui/page-boundary.tsx";
+import { PageBoundary } from "./page-boundary.tsx";
 import { NotFound } from "./ui/states.tsx";
 
 /** Whoever is not signed in sees the sign-in at every path, and goes on where they wanted to go. */

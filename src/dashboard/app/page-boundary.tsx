@@ -1,8 +1,8 @@
 import { Component, type ReactNode } from "react";
 import { useLocation } from "wouter";
 
-import { reloadSignedIn } from "../session/identity.ts";
-import { ErrorNotice } from "./states.tsx";
+import { reloadSignedIn } from "./session/identity.ts";
+import { ErrorNotice } from "./ui/states.tsx";
 
 interface PageBoundaryProps {
   readonly children: ReactNode;
