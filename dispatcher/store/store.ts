@@ -40,7 +40,7 @@ interface StoreDeps {
   readonly clock: Clock;
   readonly box: SecretBox;
   readonly log: Log;
-  readonly config: { readonly batchHourMs: number };
+  readonly config: { readonly batchHourMs: number; readonly serverRoot: string };
 }
 
 export function createStore(deps: StoreDeps): DispatchStore {

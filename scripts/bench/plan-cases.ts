@@ -35,7 +35,8 @@ const quiet: Log = { debug() {}, info() {}, warn() {}, error() {} };
 const box = createSecretBox({ current: new Uint8Array(32) });
 
 function storeOn(db: Db) {
-  return createStore({ db, clock: systemClock, box, log: quiet, config: { batchHourMs: HOUR_MS } });
+  const config = { batchHourMs: HOUR_MS, serverRoot: "https://reviews.example" };
+  return createStore({ db, clock: systemClock, box, log: quiet, config });
 }
 
 export function planCases(sizes: PlanSizes): PlanCase[] {

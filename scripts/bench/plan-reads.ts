@@ -3,7 +3,11 @@ import type { Db } from "../../db/client.ts";
 import { addMs, systemClock } from "../../src/lib/clock.ts";
 import { showHealth, showStats } from "../../src/webhooks/actions/stats.ts";
 import type { AttemptFilter } from "../../src/webhooks/delivery-model.ts";
-import { attemptsOf, attemptsOfEvent } from "../../src/webhooks/queries/attempts.ts";
+import {
+  attemptsOf,
+  attemptsOfEvent,
+  firstOfFailures,
+} from "../../src/webhooks/queries/attempts.ts";
 import { deliveryOf } from "../../src/webhooks/queries/entries.ts";
 import { subscriptionById, subscriptionsOf } from "../../src/webhooks/queries/subscriptions.ts";
 import { lookAt } from "../../src/webhooks/queries/watch.ts";
@@ -63,6 +67,11 @@ export function readCases(sizes: PlanSizes): PlanCase[] {
         await deliveryOf(db, HOT.id, eventId(7));
         await attemptsOfEvent(db, HOT.id, eventId(7), 100);
       },
+    },
+    {
+      name: "the first of 20 failures",
+      bound: LISTED,
+      run: (db) => firstOfFailures(db, HOT.id, 20),
     },
     { name: "subscriptions", bound: 20, run: (db) => subscriptionsOf(db, HOT.partnerId, page) },
     ...figures(),

@@ -1,18 +1,6 @@
-import { escapeHtml } from "../lib/html.ts";
+import { brandedMail } from "../outbox/branded-mail.ts";
 import type { NewMail } from "../outbox/mail.ts";
 import type { Owner, Subject } from "./model.ts";
-
-/** The sender's name and colour where the partner has no brand of its own. */
-const OWN_BRAND = "ReviewRelay";
-const OWN_COLOR = "#1f6feb";
-
-interface MailContent {
-  readonly subject: string;
-  readonly greeting: string;
-  readonly paragraphs: readonly string[];
-  /** Text of somebody else, which the mail sets apart from ours. */
-  readonly quote?: string | null;
-}
 
 /** Contract 9.5: tells the reviewer that the business has answered on the review site. */
 export function homeownerNotice(to: string, about: Subject): NewMail {
@@ -26,7 +14,7 @@ export function homeownerNotice(to: string, about: Subject): NewMail {
     ],
     quote: responseBody,
   };
-  return { ...mailOf(to, content, about), kind: "homeowner_notice" };
+  return { to, ...brandedMail(content, about), kind: "homeowner_notice" };
 }
 
 const FLAG_TEXT: Readonly<Record<string, string>> = {
@@ -48,35 +36,5 @@ export function flagStatusMail(owner: Owner, about: Subject, to: string): NewMai
       `The number of the review is ${about.reviewId}.`,
     ],
   };
-  return { ...mailOf(owner.email, content, about), kind: "flag_status_changed" };
-}
-
-function mailOf(to: string, content: MailContent, { brand, primaryColor }: Subject) {
-  const name = brand ?? OWN_BRAND;
-  const { greeting, paragraphs, quote } = content;
-  const subject = `${name}: ${content.subject}`;
-  const quoted = quote ? [quote.replaceAll(/^/gm, "> ")] : [];
-  const text = [greeting, ...paragraphs, ...quoted, name].join("\n\n");
-  return {
-    to,
-    subject,
-    text: `${text}\n`,
-    html: htmlOf({ ...content, subject }, name, primaryColor),
-  };
-}
-
-function htmlOf(content: MailContent, name: string, primaryColor: string): string {
-  const { subject, greeting, paragraphs, quote } = content;
-  // The column holds any text; a style attribute must hold a colour and nothing else.
-  const color = /^#[0-9a-f]{6}$/i.test(primaryColor) ? primaryColor : OWN_COLOR;
-  const quoted = (text: string) =>
-    `<blockquote style="margin:1em 0;padding:0.5em 1em;border-left:4px solid ${color}">${escapeHtml(text).replaceAll("\n", "<br>")}</blockquote>`;
-  return [
-    `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>${escapeHtml(subject)}</title></head>`,
-    `<body style="font-family:sans-serif;max-width:36em">`,
-    `<p style="font-size:20px;font-weight:bold;color:${color}">${escapeHtml(name)}</p>`,
-    ...[greeting, ...paragraphs].map((one) => `<p>${escapeHtml(one)}</p>`),
-    ...(quote ? [quoted(quote)] : []),
-    `</body></html>`,
-  ].join("\n");
+  return { to: owner.email, ...brandedMail(content, about), kind: "flag_status_changed" };
 }

@@ -124,6 +124,7 @@ export interface Subscription extends SubscriptionSettings {
   readonly lastBatchDispatchedAt: Date | null;
   readonly nextBatchAt: Date | null;
   readonly secretFingerprint: string;
+  readonly previousSecretExpiresAt: Date | null;
   readonly createdAt: Date;
   readonly updatedAt: Date;
   readonly deletedAt: Date | null;
@@ -157,6 +158,9 @@ const subscriptionFields = {
   last_batch_dispatched_at: orNull(instantAnswer()),
   next_batch_at: orNull(instantAnswer(), { description: "When the next batch is due." }),
   secret_fingerprint: fingerprintText,
+  previous_secret_expires_at: orNull(instantAnswer(), {
+    description: "When the secret before ends; null if it had no grace period.",
+  }),
   created_at: instantAnswer(),
   updated_at: instantAnswer(),
   deleted_at: orNull(instantAnswer()),
@@ -194,6 +198,7 @@ export function showSubscription(one: Subscription): Static<typeof SubscriptionO
     last_batch_dispatched_at: instantOrNull(one.lastBatchDispatchedAt),
     next_batch_at: instantOrNull(one.nextBatchAt),
     secret_fingerprint: one.secretFingerprint,
+    previous_secret_expires_at: instantOrNull(one.previousSecretExpiresAt),
     created_at: isoInstant(one.createdAt),
     updated_at: isoInstant(one.updatedAt),
     deleted_at: instantOrNull(one.deletedAt),

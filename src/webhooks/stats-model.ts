@@ -7,6 +7,14 @@ import { addMs, fromMs, isoInstant, parseInstant } from "../lib/clock.ts";
 import { BUCKET_MS, bucketFloor, type Latency } from "./stats.ts";
 import { instantOrNull, orNull } from "./model.ts";
 
+/** How the first event of a run of permanent failures ended. */
+export interface FirstFailure {
+  readonly eventId: string;
+  readonly at: Date;
+  readonly statusCode: number | null;
+  readonly errorCode: string | null;
+}
+
 export interface Health {
   readonly pending: number;
   readonly held: number;
@@ -17,6 +25,7 @@ export interface Health {
   readonly successRate24h: number | null;
   readonly latencyMs24h: Latency;
   readonly expired24h: number;
+  readonly firstFailure: FirstFailure | null;
 }
 
 const milliseconds = orNull(Type.Number({ minimum: 0 }));
@@ -45,6 +54,15 @@ export const HealthObject = Type.Object(
     expired_24h: Type.Integer({
       description: "Events dropped because they were held for longer than the retention time.",
     }),
+    first_failure: orNull(
+      Type.Object({
+        event_id: Type.String(),
+        at: instantAnswer(),
+        status_code: orNull(Type.Integer()),
+        error_code: orNull(Type.String()),
+      }),
+      { description: "The first permanent failure of the present run." },
+    ),
   },
   { title: "Health" },
 );
@@ -60,6 +78,12 @@ export function showHealth(one: Health): Static<typeof HealthObject> {
     success_rate_24h: one.successRate24h,
     latency_ms_24h: one.latencyMs24h,
     expired_24h: one.expired24h,
+    first_failure: one.firstFailure && {
+      event_id: one.firstFailure.eventId,
+      at: isoInstant(one.firstFailure.at),
+      status_code: one.firstFailure.statusCode,
+      error_code: one.firstFailure.errorCode,
+    },
   };
 }
 

@@ -54,7 +54,7 @@ inBrowser("the list of attempts", () => {
     const { page, faults } = await world.open(`/webhooks/${id}?tab=deliveries`);
     await shows(page, 3);
     await page.getByRole("combobox", { name: "Outcome" }).click();
-    await page.getByRole("option", { name: "Given up" }).click();
+    await page.getByRole("option", { name: "Failed", exact: true }).click();
     await shows(page, 2);
     await page.getByText("Answered 410").first().waitFor();
     expect(page.url()).toContain("outcome=failed");
@@ -83,9 +83,9 @@ inBrowser("the list of attempts", () => {
     await world.emit(1);
     const { page } = await world.open(`/webhooks/${id}?tab=deliveries`);
     await page.getByText("No connection").first().waitFor();
-    await page.getByText("Failed, tries again").first().waitFor();
+    await page.getByText("Tries again").first().waitFor();
     await page.getByText("4 of 4").waitFor();
-    await rows(page).getByText("Given up").waitFor();
+    await rows(page).getByText("Failed", { exact: true }).waitFor();
   });
 
   test("shows new attempts by itself at its top, and never moves what is read further down", async () => {

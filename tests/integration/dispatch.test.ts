@@ -4,6 +4,7 @@ import { verify } from "@octokit/webhooks-methods";
 
 import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
 import { commitAttempts } from "../../dispatcher/store/attempt-queries.ts";
+import { openMail } from "../../src/outbox/mail.ts";
 import { recordActions } from "../../src/outbox/queries.ts";
 import {
   createTestBox,
@@ -309,6 +310,14 @@ test("queues one mail per owner of the partner with the disabling, and none at a
     async () => (await stateOf(subscription.subscriptionId))?.state === "disabled",
   );
   expect(await mails()).toBe(2);
+  const [mail] = await database.db.sql<{ id: string; sealed: string }[]>`
+    select id, sealed_message as sealed from mails where kind = 'subscription_disabled' limit 1`;
+  const { text, html } = openMail(box, mail?.id ?? "", mail?.sealed ?? "");
+  for (const part of [text, html]) {
+    expect(part).toContain(`/dashboard/webhooks/${subscription.subscriptionId}`);
+    expect(part).toContain("First failure");
+    expect(part).toContain("answered with status 410, review_");
+  }
 });
 
 test("does not disable after 19 failures, a success and 19 more", async () => {

@@ -49,7 +49,7 @@ async function skipped(id: string): Promise<{ reasons: string[]; count: number }
 
 function store() {
   const { db } = world.database;
-  const config = { batchHourMs: 1_000 };
+  const config = { batchHourMs: 1_000, serverRoot: "http://localhost:3000" };
   return createStore({ db, clock: systemClock, box: createTestBox(), log: silentLog, config });
 }
 
@@ -104,7 +104,7 @@ describe("an enable that skips a long queue", () => {
     const [row] = await world.database.db.sql<{ shard: number }[]>`
       select shard from webhook_subscriptions where id = ${id}`;
     const deps = { ...world.api.deps, db: world.database.db, log: silentLog };
-    const config = { batchHourMs: 1_000 };
+    const config = { batchHourMs: 1_000, serverRoot: "http://localhost:3000" };
     const [one] = await createStore({ ...deps, clock: world.clock, config }).load([
       {
         id,

@@ -45,7 +45,11 @@ describe("rotating the secret", () => {
     const fresh = String(answer.body["secret"]);
     expect(fresh).toMatch(/^[0-9a-f]{64}$/);
     expect(fresh).not.toBe(secret);
-    expect(answer.body).toMatchObject({ id, secret_fingerprint: fingerprint(fresh) });
+    expect(answer.body).toMatchObject({
+      id,
+      secret_fingerprint: fingerprint(fresh),
+      previous_secret_expires_at: null,
+    });
     expect(answer.headers.get("cache-control")).toBe("no-store");
     const row = await rowOf(id);
     expect(world.api.deps.box.open(row.sealed, context(id))).toBe(fresh);
@@ -57,10 +61,14 @@ describe("rotating the secret", () => {
     "with a grace of %d hours keeps the one until now for so long",
     async (hours) => {
       const { id, secret } = await world.subscribe();
-      await post(`/${id}/rotate-secret`, { grace_period_hours: hours });
+      const rotated = await post(`/${id}/rotate-secret`, { grace_period_hours: hours });
       const row = await rowOf(id);
       expect(world.api.deps.box.open(row.previous ?? "", context(id))).toBe(secret);
       expect(row.expiresAt).toEqual(new Date(world.clock.now().getTime() + hours * 3_600_000));
+      const ends = row.expiresAt?.toISOString().replace("Z", "+00:00");
+      expect(rotated.body["previous_secret_expires_at"]).toBe(ends);
+      const { body } = await world.ask("GET", `/${id}`);
+      expect(body["previous_secret_expires_at"]).toBe(ends);
     },
   );
 

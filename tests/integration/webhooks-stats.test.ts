@@ -56,6 +56,7 @@ describe("the health", () => {
       success_rate_24h: null,
       latency_ms_24h: { p50: null, p95: null, p99: null },
       expired_24h: 0,
+      first_failure: null,
     });
   });
 

@@ -87,6 +87,7 @@ describe("creating a subscription", () => {
       last_batch_dispatched_at: null,
       next_batch_at: null,
       secret_fingerprint: fingerprint(String(body["secret"])),
+      previous_secret_expires_at: null,
       created_at: at,
       updated_at: at,
       deleted_at: null,

@@ -146,6 +146,7 @@ describe("an update is refused", () => {
         "last_batch_dispatched_at",
         "next_batch_at",
         "secret_fingerprint",
+        "previous_secret_expires_at",
         "created_at",
         "updated_at",
         "deleted_at",

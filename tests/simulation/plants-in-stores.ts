@@ -19,7 +19,7 @@ export const PLANTS_IN_STORES: readonly Plant[] = [
   },
   {
     name: "late-release",
-    seed: 2_930,
+    seed: 3_115,
     bug: "The release of a shard that comes late takes away what the same dispatcher has claimed again.",
     async grow() {
       const { releaseShards } = await import("./leases.ts");

@@ -56,9 +56,21 @@ export async function signIn(page: Page, email: string, password = PASSWORD): Pr
 
 /** The faults that axe-core calls serious or critical, as `rule: element`. */
 export async function seriousFaults(page: Page): Promise<string[]> {
+  return faultsOf(page, ({ impact }) => impact === "serious" || impact === "critical");
+}
+
+/** All that axe-core finds, however small. */
+export async function allFaults(page: Page): Promise<string[]> {
+  return faultsOf(page, () => true);
+}
+
+async function faultsOf(
+  page: Page,
+  isMeant: (one: AxeResults["violations"][number]) => boolean,
+): Promise<string[]> {
   await page.evaluate(AXE);
   const results: AxeResults = await page.evaluate("axe.run()");
   return results.violations
-    .filter(({ impact }) => impact === "serious" || impact === "critical")
+    .filter(isMeant)
     .flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.html.slice(0, 160)}`));
 }

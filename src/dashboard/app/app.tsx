@@ -1,4 +1,4 @@
-import { Suspense, useState } from "react";
+import { useState } from "react";
 import { Redirect, Route, Router, Switch } from "wouter";
 
 import { AREAS } from "./areas.ts";
@@ -7,8 +7,8 @@ import { Welcome } from "./pages/sign-in/welcome.tsx";
 import { takeInvitation } from "./session/invitation.ts";
 import { useSessionState } from "./session/session.tsx";
 import { Shell } from "./shell/shell.tsx";
-import { PageBoundary } from "./ui/page-boundary.tsx";
-import { Loading, NotFound } from "./ui/states.tsx";
+import { PageBoundary } from "./page-boundary.tsx";
+import { NotFound } from "./ui/states.tsx";
 
 /** Whoever is not signed in sees the sign-in at every path, and goes on where they wanted to go. */
 export function App() {
@@ -22,21 +22,19 @@ export function App() {
     <Router base="/dashboard">
       <Shell areas={areas}>
         <PageBoundary>
-          <Suspense fallback={<Loading />}>
-            <Switch>
-              {areas.flatMap(({ pages }) =>
-                Object.entries(pages).map(([path, Page]) => (
-                  <Route key={path} path={path} component={Page} />
-                )),
-              )}
-              <Route path="/">
-                <Redirect to={areas[0]?.path ?? "/keys"} replace />
-              </Route>
-              <Route>
-                <NotFound />
-              </Route>
-            </Switch>
-          </Suspense>
+          <Switch>
+            {areas.flatMap(({ pages }) =>
+              Object.entries(pages).map(([path, Page]) => (
+                <Route key={path} path={path} component={Page} />
+              )),
+            )}
+            <Route path="/">
+              <Redirect to={areas[0]?.path ?? "/keys"} replace />
+            </Route>
+            <Route>
+              <NotFound />
+            </Route>
+          </Switch>
         </PageBoundary>
       </Shell>
     </Router>

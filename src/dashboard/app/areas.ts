@@ -1,16 +1,10 @@
-import { lazy, type ComponentType } from "react";
-
+import { page } from "./page.tsx";
 import { ROLES, type Role } from "./session/roles.ts";
 import type { Area } from "./shell/area.ts";
 
 const PARTNERS: readonly Role[] = ["partner_owner", "partner_admin"];
 const ACCOUNTS: readonly Role[] = ["account_owner", "account_user", "location_user"];
 const OPERATORS: readonly Role[] = ["super_admin"];
-
-/** A page is a chunk of its own; its file has a component named `Page`. */
-function page(load: () => Promise<{ readonly Page: ComponentType }>) {
-  return lazy(async () => ({ default: (await load()).Page }));
-}
 
 /** They are in the order of the navigation; a role arrives at the first that it has. */
 export const AREAS: readonly Area[] = [

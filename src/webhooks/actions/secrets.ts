@@ -46,7 +46,12 @@ export async function rotateSecret(
       call,
       details: { subscription_id: current.id, grace_period_hours: graceHours },
     });
-    return { ...current, secretFingerprint: rotated.secretFingerprint, updatedAt: now };
+    return {
+      ...current,
+      secretFingerprint: rotated.secretFingerprint,
+      previousSecretExpiresAt: rotated.previous?.expiresAt ?? null,
+      updatedAt: now,
+    };
   });
   await wake(deps, subscription);
   return { subscription, secret };

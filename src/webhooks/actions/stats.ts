@@ -5,6 +5,7 @@ import type { Health, StatsPoint } from "../stats-model.ts";
 import { BUCKET_MS, bucketFloor, LEVELS_MS, tally, type Range } from "../stats.ts";
 import type { Subscription } from "../model.ts";
 import * as counting from "../queries/counting.ts";
+import { firstOfFailures } from "../queries/attempts.ts";
 import { countsOf, whereCounted } from "../queries/counts.ts";
 import { healthOf } from "../queries/health.ts";
 import * as queries from "../queries/stats.ts";
@@ -29,7 +30,8 @@ export async function showHealth(
   const where = whereCounted(subscription.id, range, counted ?? since, now);
   const row = await healthOf(db, subscription, where, dayAgo);
   const isActive = subscription.state === "active";
-  const { successes, failures, latency } = tally(row.counts);
+  const { successes, failures: failed, latency } = tally(row.counts);
+  const { consecutiveFailureCount: failures } = subscription;
   const { queued, oldestRecordedAt: oldest, lastStartedAt } = row;
   return {
     pending: isActive ? queued : 0,
@@ -38,9 +40,10 @@ export async function showHealth(
     blockedBy: row.blockedBy,
     blockedSince: row.blockedSince,
     lastSuccessAt: lastStartedAt && addMs(lastStartedAt, row.lastDurationMs ?? 0),
-    successRate24h: successes + failures === 0 ? null : successes / (successes + failures),
+    successRate24h: successes + failed === 0 ? null : successes / (successes + failed),
     latencyMs24h: latency,
     expired24h: row.expired,
+    firstFailure: (failures > 0 && (await firstOfFailures(db, subscription.id, failures))) || null,
   };
 }
 

@@ -94,6 +94,7 @@ function newSubscription(
     lastBatchDispatchedAt: null,
     nextBatchAt: firstBatchAt(settings, now, batchHourMs),
     secretFingerprint: fingerprint(secret),
+    previousSecretExpiresAt: null,
     createdAt: now,
     updatedAt: now,
     deletedAt: null,

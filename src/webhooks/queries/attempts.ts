@@ -8,6 +8,7 @@ import type { Page } from "../../http/list.ts";
 import { addMs } from "../../lib/clock.ts";
 import { CATALOG } from "../../outbox/event.ts";
 import type { Attempt, AttemptFilter, AttemptSummary } from "../delivery-model.ts";
+import type { FirstFailure } from "../stats-model.ts";
 import { withRequests } from "./requests.ts";
 
 /** Without what was sent and answered, which may be long. */
@@ -189,4 +190,30 @@ export function attemptSummariesById(
 function areThese(subscriptionId: string, ids: readonly string[]): SQL | undefined {
   const { id } = deliveryAttempts;
   return and(eq(deliveryAttempts.subscriptionId, subscriptionId), inArray(id, [...ids]));
+}
+
+/** The permanent failure that so many of its kind end with, the newest of them the last; undefined if there are fewer. */
+export function firstOfFailures(
+  db: Db,
+  subscriptionId: string,
+  count: number,
+): Promise<FirstFailure | undefined> {
+  const { id, eventId, startedAt, statusCode, errorCode, outcome } = deliveryAttempts;
+  return db.transaction(async (tx) => {
+    await planWalks(tx);
+    const [row] = await tx
+      .select({ eventId, at: startedAt, statusCode, errorCode })
+      .from(deliveryAttempts)
+      .where(
+        and(
+          eq(deliveryAttempts.subscriptionId, subscriptionId),
+          // Literals, for the partial index.
+          sql`${outcome} = 'failed' and ${outcome} <> 'delivered'`,
+        ),
+      )
+      .orderBy(desc(id))
+      .limit(1)
+      .offset(count - 1);
+    return row;
+  });
 }

@@ -9,7 +9,6 @@ import type { Subscription, SubscriptionSettings } from "../model.ts";
 const {
   sealedSecret,
   sealedPreviousSecret: _sealed,
-  previousSecretExpiresAt: _expiry,
   ...shown
 } = getTableColumns(webhookSubscriptions);
 

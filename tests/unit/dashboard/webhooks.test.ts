@@ -20,7 +20,7 @@ import {
   withPresent,
 } from "../../../src/dashboard/app/pages/webhooks/stats/stats-series.ts";
 import { disabledBecause } from "../../../src/dashboard/app/pages/webhooks/subscription-words.ts";
-import { instantOf, localTimeOf } from "../../../src/dashboard/app/ui/instants.ts";
+import { instantOf, inWords, localTimeOf } from "../../../src/dashboard/app/ui/instants.ts";
 
 const ID = "01JWNB9PR0ZV8X2D3F4G5H6J00";
 const row: AttemptRow = {
@@ -54,6 +54,7 @@ const subscription: Subscription = {
   last_batch_dispatched_at: null,
   next_batch_at: null,
   secret_fingerprint: "0123456789abcdef",
+  previous_secret_expires_at: null,
   created_at: "2026-06-01T12:00:00.000+00:00",
   updated_at: "2026-06-01T12:00:00.000+00:00",
   deleted_at: null,
@@ -247,4 +248,11 @@ test("charts have one value per point and kind, and gaps where nothing was answe
   ]);
   expect(latency[2]?.summary).toBe("up to 1.5 s");
   expect(backlog[0]?.summary).toBe("4");
+});
+
+test("what has happened is never said to be ahead, whatever the clock says", () => {
+  const now = Date.parse("2026-06-01T12:00:00Z");
+  expect(inWords(now + 9_000, now, false)).toBe("now");
+  expect(inWords(now - 9_000, now, false)).toBe("9 seconds ago");
+  expect(inWords(now + 9_000, now, true)).toBe("in 9 seconds");
 });

@@ -24,22 +24,51 @@ export async function endToken(token: string): Promise<boolean> {
   }
 }
 
-/** With remember-me the token outlives a reload of this tab, and nothing more: never localStorage. */
+/**
+ * With remember-me the token outlives the reloads of this tab, and nothing more: never localStorage. Without it the
+ * token outlives those reloads that we ask for ourselves, because then nobody meant to sign out.
+ */
 const KEY = "reviewrelay.session";
+const ONCE = "reviewrelay.reload";
 
 export const storedSession = {
+  /** Answers the session of before the reload; one that was stored for that reload alone is forgotten here. */
   read(): Session | undefined {
-    try {
-      const stored: unknown = JSON.parse(tabStorage.read(KEY) ?? "null");
-      const { token, user }: Partial<Session> = Object(stored);
-      // `write` has stored it; the first call with it ends the session if the token is dead.
-      // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-      return token === undefined || user === undefined ? undefined : (stored as Session);
-    } catch {
-      return undefined;
-    }
+    const isForOnce = tabStorage.read(ONCE) !== null;
+    const session = stored();
+    tabStorage.remove(ONCE);
+    if (isForOnce) tabStorage.remove(KEY);
+    return session;
   },
   write: (session: Session) => tabStorage.write(KEY, session),
   remove: () => tabStorage.remove(KEY),
   exists: () => tabStorage.read(KEY) !== null,
 };
+
+function stored(): Session | undefined {
+  try {
+    const found: unknown = JSON.parse(tabStorage.read(KEY) ?? "null");
+    const { token, user }: Partial<Session> = Object(found);
+    // `write` has stored it; the first call with it ends the session if the token is dead.
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+    return token === undefined || user === undefined ? undefined : (found as Session);
+  } catch {
+    return undefined;
+  }
+}
+
+let present: Session | undefined;
+
+/** Is told of every change of the session, for `reloadSignedIn`. */
+export function followSession(session: Session | undefined): void {
+  present = session;
+}
+
+/** Loads the dashboard anew, in its present version, and stays signed in. */
+export function reloadSignedIn(): void {
+  if (present !== undefined && !storedSession.exists()) {
+    storedSession.write(present);
+    tabStorage.write(ONCE, true);
+  }
+  location.reload();
+}

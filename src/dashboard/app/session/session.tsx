@@ -11,8 +11,9 @@ import {
 
 import type { ApiClient } from "../api/api-client.ts";
 import { apiWith } from "../api/connect.ts";
+import { forgetDrafts } from "../ui/kept-drafts.ts";
 import { notify } from "../ui/notify.ts";
-import { endToken, readIdentity, storedSession, type Session } from "./identity.ts";
+import { endToken, followSession, readIdentity, storedSession, type Session } from "./identity.ts";
 import { queryClient } from "./query-client.ts";
 import type { Arrival } from "./single-sign-on.ts";
 import { HOME, NO_ARRIVAL, takeArrival } from "./trip.ts";
@@ -56,9 +57,14 @@ function useSessionChanges() {
   const [ended, setEnded] = useState<Ending>();
   const token = session?.token;
   const live = useRef(token);
+  /** Who is or was signed in here last. */
+  const last = useRef(session?.user.id);
+  useEffect(() => followSession(session), [session]);
 
   const enter = useCallback((next: Session, { remember }: { remember: boolean }) => {
     queryClient.clear();
+    if (last.current !== undefined && last.current !== next.user.id) forgetDrafts();
+    last.current = next.user.id;
     if (remember) storedSession.write(next);
     else storedSession.remove();
     live.current = next.token;
@@ -79,13 +85,14 @@ function useSessionChanges() {
   }, []);
   const renew = useCallback((next: Session) => {
     if (live.current !== next.token) return;
-    storedSession.write(next);
+    if (storedSession.exists()) storedSession.write(next);
     setSession(next);
   }, []);
   const end = () => {
     if (token === undefined) return;
     // Whoever signs in next begins at their own start.
     history.replaceState(null, "", HOME);
+    forgetDrafts();
     leave(token);
     void endToken(token).then((isCertain) => {
       if (live.current === undefined) setEnded(isCertain ? "signed_out" : "unconfirmed");

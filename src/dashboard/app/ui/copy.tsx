@@ -53,11 +53,14 @@ export function CodeBlock({
   label,
   code,
   copied = code,
+  wraps = false,
 }: {
   readonly label: string;
   readonly code: string;
   /** The text that is copied, where it is not the text that is shown. */
   readonly copied?: string;
+  /** Whether long lines go on in the next one: for text of somebody else, whose lines may have any length. */
+  readonly wraps?: boolean;
 }) {
   return (
     <figure className="code-figure">
@@ -67,7 +70,7 @@ export function CodeBlock({
       </Group>
       {/* A box that scrolls must be reached by keyboard. */}
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
-      <pre className="code-block" tabIndex={0} aria-label={label}>
+      <pre className="code-block" data-wraps={wraps || undefined} tabIndex={0} aria-label={label}>
         {code}
       </pre>
     </figure>

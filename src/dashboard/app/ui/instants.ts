@@ -1,3 +1,10 @@
+const RELATIVE = new Intl.RelativeTimeFormat(undefined, { numeric: "auto" });
+const UNITS = [
+  ["day", 86_400],
+  ["hour", 3_600],
+  ["minute", 60],
+] as const;
+
 /**
  * Reads a text as an instant and answers it in UTC; `2026-06-01T10:30` of a field is the reader's own time. Answers
  * undefined for what is no time.
@@ -16,4 +23,15 @@ export function localTimeOf(text: string | undefined): string {
   if (instant === undefined) return "";
   const at = new Date(instant);
   return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+}
+
+/** Says how far an instant in ms is from `now`. */
+export function inWords(at: number, now: number, mayBeAhead: boolean): string {
+  const seconds = (at - now) / 1_000;
+  return relative(mayBeAhead ? seconds : Math.min(0, seconds));
+}
+
+function relative(seconds: number): string {
+  const [unit, size] = UNITS.find(([, one]) => Math.abs(seconds) >= one) ?? ["second", 1];
+  return RELATIVE.format(Math.round(seconds / size), unit);
 }

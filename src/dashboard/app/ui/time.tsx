@@ -1,24 +1,26 @@
 import { Tooltip } from "@mantine/core";
 import { useEffect, useLayoutEffect, useState } from "react";
 
+import { inWords } from "./instants.ts";
+
 const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
-const RELATIVE = new Intl.RelativeTimeFormat(undefined, { numeric: "auto" });
-const UNITS = [
-  ["day", 86_400],
-  ["hour", 3_600],
-  ["minute", 60],
-] as const;
 const TICK_MS = 10_000;
 const COUNT_MS = 250;
 
+interface TimeProps {
+  readonly at: string | null;
+  /** Whether it may be to come. What has happened never is, whatever the clock of this machine or its last tick says. */
+  readonly mayBeAhead?: boolean;
+}
+
 /** Shows an instant as people say it, and the exact one on hover and focus. */
-export function Time({ at }: { readonly at: string | null }) {
+export function Time({ at, mayBeAhead = false }: TimeProps) {
   const now = useNow(TICK_MS);
   if (at === null) return <>–</>;
   const instant = new Date(at);
   return (
     <Tooltip label={EXACT.format(instant)} events={{ hover: true, focus: true, touch: true }}>
-      <time dateTime={at}>{relative((instant.getTime() - now) / 1_000)}</time>
+      <time dateTime={at}>{inWords(instant.getTime(), now, mayBeAhead)}</time>
     </Tooltip>
   );
 }
@@ -72,9 +74,4 @@ export function useCountdown(until: number | undefined): number {
 /** Writes 65 as `1:05`. */
 export function minutes(seconds: number): string {
   return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
-}
-
-function relative(seconds: number): string {
-  const [unit, size] = UNITS.find(([, one]) => Math.abs(seconds) >= one) ?? ["second", 1];
-  return RELATIVE.format(Math.round(seconds / size), unit);
 }

@@ -1,7 +1,8 @@
 import { useMutation } from "@tanstack/react-query";
-import { useState, type ChangeEvent } from "react";
+import type { ChangeEvent } from "react";
 
 import { apiErrorOf, fieldError } from "../api/api-error.ts";
+import { useEdits } from "./kept-drafts.ts";
 
 interface FormOptions<Draft, Answer> {
   /** The form begins with it, and fields that nobody touched follow it. */
@@ -12,6 +13,8 @@ interface FormOptions<Draft, Answer> {
   readonly alongside?: (edit: Partial<Draft>, before: Draft) => Partial<Draft>;
   readonly send: (draft: Draft) => Promise<Answer>;
   readonly onDone: (answer: Answer, changes: FormChanges<Draft>) => void;
+  /** With a name the edits outlive the form until they are sent or discarded; never for secrets. */
+  readonly name?: string;
   readonly onFailed?: (error: Error, changes: FormChanges<Draft>) => void;
 }
 
@@ -51,7 +54,7 @@ export function useForm<Draft extends object, Answer>(
   options: FormOptions<Draft, Answer>,
 ): FormState<Draft> {
   const { initial, names, alongside = () => ({}), send, onDone, onFailed } = options;
-  const [touched, setTouched] = useState<Partial<Draft>>({});
+  const [touched, setTouched] = useEdits<Draft>(options.name);
   const draft: Draft = { ...initial, ...touched };
   const changes: FormChanges<Draft> = {
     edit: (edit) =>

@@ -48,7 +48,7 @@ function HeadsTable({ rows }: HeadsProps) {
         ),
         Subscription: <Id id={one.subscription_id} label="Copy the subscription's id" />,
         "Next attempt": `${one.attempt} of 4`,
-        Due: <Time at={one.due_at} />,
+        Due: <Time at={one.due_at} mayBeAhead />,
         Recorded: <Time at={one.recorded_at} />,
       })}
     />

@@ -67,7 +67,7 @@ function TokenRow({ token }: TokenProps) {
       </Text>
       <Text size="sm" c="dimmed">
         Created <Time at={token.created_at} />, <LastUsed at={token.last_used_at} />, expires{" "}
-        <Time at={token.expires_at} />
+        <Time at={token.expires_at} mayBeAhead />
       </Text>
     </Row>
   );

@@ -17,7 +17,7 @@ export function PersonalTokenSection() {
   return (
     <Section
       title="Personal access token"
-      description="One per person, for your own integrations. It acts as you, never expires, and can be shown here again. A new password ends it."
+      description="One per person, for your own integrations. It acts as you, never expires, and can be shown here again, each look is in the audit log: it is yours alone. Secrets of clients are kept as hashes only, so they are shown once. A new password ends it."
       actions={
         own.token === undefined && (
           <Button onClick={own.open} loading={own.isBusy}>

@@ -90,7 +90,7 @@ function SessionRow({ session }: SessionProps) {
       </Text>
       <Text size="sm" c="dimmed">
         Since <ExactTime at={session.created_at} />, <LastUsed at={session.last_used_at} />, ends{" "}
-        <Time at={session.expires_at} /> at the latest
+        <Time at={session.expires_at} mayBeAhead /> at the latest
       </Text>
     </Row>
   );

@@ -62,12 +62,14 @@ function useCreation(kind: DeliveryKind, onEndpointError: () => void): FormState
   const client = useQueryClient();
   const [, navigate] = useLocation();
   return useForm({
+    name: "new subscription",
     initial: newDraft(kind),
     names: DRAFT_FIELDS,
     alongside: ({ url }, before) =>
       url !== undefined && before.label === labelFor(before.url) ? { label: labelFor(url) } : {},
     send: create,
-    onDone: ({ id, secret }) => {
+    onDone: ({ id, secret }, changes) => {
+      changes.reset();
       keepSecret(client, id, secret);
       navigate(`/webhooks/new?id=${id}`, { replace: true });
     },

@@ -16,6 +16,8 @@ export function CreationSteps({ active, onStep }: CreationStepsProps) {
       active={active}
       {...(onStep && { onStepClick: onStep })}
       size="sm"
+      wrap={false}
+      className="creation-steps"
       completedIcon={<Icon name="check" size={16} />}
       mb="lg"
       maw={760}

@@ -1,5 +1,5 @@
 import { Button, Skeleton, Stack } from "@mantine/core";
-import { useMemo, useRef } from "react";
+import { useMemo, useRef, useState } from "react";
 import { useSearchParams } from "wouter";
 
 import type { LiveState } from "../../api/event-stream.ts";
@@ -25,7 +25,7 @@ export function Deliveries(props: DeliveriesProps) {
   return (
     <Stack gap="md">
       <AttemptFilters>
-        <RecoverButton id={props.subscription.id} />
+        <RecoverButton subscription={props.subscription} />
       </AttemptFilters>
       {/* The key makes another list for another filter. */}
       <AttemptList key={search} search={search} {...props} />
@@ -40,22 +40,31 @@ interface AttemptListProps extends DeliveriesProps {
 function AttemptList({ subscription: { id }, live, follow, search }: AttemptListProps) {
   const filter = useMemo(() => filterOf(new URLSearchParams(search)), [search]);
   const top = useRef<HTMLDivElement>(null);
-  const isAtTop = () => (top.current?.getBoundingClientRect().top ?? 0) >= 0;
+  const [isPaused, setPaused] = useState(false);
+  const isAtTop = () => !isPaused && (top.current?.getBoundingClientRect().top ?? 0) >= 0;
   const stream = { live, follow, isAtTop };
   const { pages, rows, waiting, isBehind, showNewest } = useAttempts(id, filter, stream);
   const jump = () => {
     top.current?.scrollIntoView({ block: "center" });
+    setPaused(false);
     void showNewest();
   };
   return (
     <div>
       <div ref={top} />
-      <div className="news" aria-live="polite">
-        {(waiting > 0 || isBehind) && (
-          <Button size="xs" onClick={jump}>
-            {waiting > 0 ? `Show ${counted(waiting, "new attempt")}` : "Look for newer attempts"}
+      <div className="news">
+        {rows.length > 0 && (
+          <Button size="xs" variant="default" onClick={isPaused ? jump : () => setPaused(true)}>
+            {isPaused ? "Go on" : "Pause"}
           </Button>
         )}
+        <div aria-live="polite">
+          {(waiting > 0 || isBehind) && (
+            <Button size="xs" onClick={jump}>
+              {waiting > 0 ? `Show ${counted(waiting, "new attempt")}` : "Look for newer attempts"}
+            </Button>
+          )}
+        </div>
       </div>
       {pages.isPending && <Skeleton height={480} />}
       {pages.error !== null && rows.length === 0 && (

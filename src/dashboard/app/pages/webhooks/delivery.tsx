@@ -1,4 +1,4 @@
-import { Button, Group, Paper, Stack, Text, Title } from "@mantine/core";
+import { Alert, Button, Group, Paper, Stack, Text, Title } from "@mantine/core";
 import { useParams } from "wouter";
 
 import { ConfirmedAction } from "../../ui/confirm.tsx";
@@ -40,19 +40,21 @@ interface DeliveryProps {
 
 function DeliveryPage({ id, delivery }: DeliveryProps & { readonly id: string }) {
   const { event_id: eventId, event } = delivery;
-  const label = useSubscription(id).data?.label;
+  const subscription = useSubscription(id).data;
   return (
     <>
       <PageHeader
         title={event}
-        back={backTo(id, label)}
+        back={backTo(id, subscription?.label)}
         description={
           <Group gap={4}>
             <code>{eventId}</code>
             <Copy value={eventId} label="Copy the event id" />
           </Group>
         }
-        actions={<RedeliverButton id={id} eventId={eventId} />}
+        actions={
+          <RedeliverButton id={id} eventId={eventId} isActive={subscription?.is_active ?? true} />
+        }
       />
       <Stack gap="lg">
         <Summary delivery={delivery} />
@@ -69,6 +71,11 @@ function Attempts({ delivery: { attempts, state } }: DeliveryProps) {
       <Title order={2} size="h4" mb="sm" id="attempts">
         Attempts
       </Title>
+      {attempts.some(({ round }) => round > 1) && (
+        <Text size="sm" c="dimmed" mb="sm">
+          A round is up to four attempts. Each Redeliver or Recover begins another one.
+        </Text>
+      )}
       {attempts.length === 0 ? (
         <EmptyState icon="clock" title="No attempt yet">
           {STATE_WORDS[state]}
@@ -122,9 +129,10 @@ function Summary({ delivery }: DeliveryProps) {
 interface RedeliverButtonProps {
   readonly id: string;
   readonly eventId: string;
+  readonly isActive: boolean;
 }
 
-function RedeliverButton({ id, eventId }: RedeliverButtonProps) {
+function RedeliverButton({ id, eventId, isActive }: RedeliverButtonProps) {
   const { redeliver } = useSubscriptionActions(id);
   return (
     <ConfirmedAction
@@ -135,11 +143,17 @@ function RedeliverButton({ id, eventId }: RedeliverButtonProps) {
       )}
       title="Deliver this event again"
       action="Redeliver"
+      isReady={isActive}
       onConfirm={async () => {
         await redeliver(eventId);
         notify.done("The event is queued again.");
       }}
     >
+      {!isActive && (
+        <Alert color="yellow" mb="sm">
+          The subscription is disabled, and sends nothing until it is enabled.
+        </Alert>
+      )}
       It goes to the end of the queue, under the same <code>X-SVC-Delivery</code>, with up to four
       attempts. A receiver that remembers what it has handled answers and does nothing.
     </ConfirmedAction>

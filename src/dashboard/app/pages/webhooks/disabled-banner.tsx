@@ -8,8 +8,9 @@ import { counted, number } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { notify } from "../../ui/notify.ts";
 import { ExactTime, Time } from "../../ui/time.tsx";
+import { findingOf } from "./attempts/finding.ts";
 import { useHealth } from "./data/data.ts";
-import type { Subscription } from "./data/reads.ts";
+import type { Health, Subscription } from "./data/reads.ts";
 import { useSubscriptionActions, type Held } from "./data/use-subscription-actions.ts";
 import { Choice } from "./form/choice.tsx";
 import { disabledBecause } from "./subscription-words.ts";
@@ -18,10 +19,14 @@ interface BannerProps {
   readonly subscription: Subscription;
 }
 
+interface DisabledBannerProps extends BannerProps {
+  readonly onEnabled: () => void;
+}
+
 /** Says why nothing is sent and what waits, and has the way back. */
-export function DisabledBanner({ subscription }: BannerProps) {
+export function DisabledBanner({ subscription, onEnabled }: DisabledBannerProps) {
   const { id, disabled_at: at } = subscription;
-  const held = useHealth(id).data?.held;
+  const { held, first_failure: first } = useHealth(id).data ?? {};
   const [opened, { open, close }] = useDisclosure();
   return (
     <Alert color="red" icon={<Icon name="pause" />} title="Disabled: nothing is sent" mb="md">
@@ -40,10 +45,42 @@ export function DisabledBanner({ subscription }: BannerProps) {
           </Anchor>
           .
         </Text>
+        {first && <FirstFailure id={id} failure={first} />}
         <Button onClick={open}>Enable …</Button>
       </Stack>
-      {opened && <EnableDialog subscription={subscription} held={held ?? 0} onClose={close} />}
+      {opened && (
+        <EnableDialog
+          subscription={subscription}
+          held={held ?? 0}
+          onClose={close}
+          onEnabled={onEnabled}
+        />
+      )}
     </Alert>
+  );
+}
+
+interface FirstFailureProps {
+  readonly id: string;
+  readonly failure: NonNullable<Health["first_failure"]>;
+}
+
+/** Says when it began, and how. */
+function FirstFailure({ id, failure }: FirstFailureProps) {
+  const { title, advice } = findingOf({ outcome: "failed", ...failure });
+  return (
+    <Text size="sm">
+      It began at <ExactTime at={failure.at} /> with{" "}
+      <Anchor
+        component={Link}
+        href={`/webhooks/${id}/deliveries/${failure.event_id}`}
+        inherit
+        underline="always"
+      >
+        this event
+      </Anchor>
+      : {title.toLowerCase()}. {advice}
+    </Text>
   );
 }
 
@@ -52,13 +89,13 @@ function heldInWords(held: number | undefined): string {
   return `${number(held)} ${held === 1 ? "event is" : "events are"} held, for up to 30 days.`;
 }
 
-interface EnableDialogProps extends BannerProps {
+interface EnableDialogProps extends DisabledBannerProps {
   /** The number of events that are held. */
   readonly held: number;
   readonly onClose: () => void;
 }
 
-function EnableDialog({ subscription, held, onClose }: EnableDialogProps) {
+function EnableDialog({ subscription, held, onClose, onEnabled }: EnableDialogProps) {
   const { id, delivery_kind: kind } = subscription;
   const { enable } = useSubscriptionActions(id);
   const [choice, setChoice] = useState<Held>("deliver");
@@ -72,11 +109,13 @@ function EnableDialog({ subscription, held, onClose }: EnableDialogProps) {
       onConfirm={async () => {
         await enable(choice);
         notify.done("The subscription is enabled.");
+        onEnabled();
       }}
     >
       <Stack>
         <Text size="sm">
-          The count of failures starts at 0 again. New events are sent from now on.
+          The count of failures starts at 0 again. New events are sent from now on. Next you can
+          send a test event.
         </Text>
         {(kind === "batch" || held > 0) && (
           <Choice

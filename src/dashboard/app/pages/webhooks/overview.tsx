@@ -43,10 +43,14 @@ export function Overview({ subscription }: { readonly subscription: Subscription
           </>
         )}
       </Loaded>
-      <Charts id={id} pending={health.data?.pending ?? 0} />
+      <Charts id={id} queued={queuedOf(health.data)} />
     </Stack>
   );
 }
+
+/** Counts what is in the queue; of a disabled subscription that is held. */
+const queuedOf = (health: Health | undefined) =>
+  health === undefined ? 0 : health.pending + health.held;
 
 interface HealthProps {
   readonly subscription: Subscription;
@@ -122,7 +126,7 @@ function Blocked({ subscription, eventId, health }: HealthProps & { readonly eve
   );
 }
 
-function Charts({ id, pending }: { readonly id: string; readonly pending: number }) {
+function Charts({ id, queued }: { readonly id: string; readonly queued: number }) {
   const [params, setParams] = useSearchParams();
   const range = rangeOf(params.get("range"));
   const stats = useStats(id, range);
@@ -143,7 +147,7 @@ function Charts({ id, pending }: { readonly id: string; readonly pending: number
         <Skeleton height={620} />
       ) : (
         <Loaded query={stats}>
-          {(shown) => <StatsCharts stats={withPresent(shown, pending)} />}
+          {(shown) => <StatsCharts stats={withPresent(shown, queued)} />}
         </Loaded>
       )}
     </section>

@@ -1,4 +1,4 @@
-import { Button, Stack, Text } from "@mantine/core";
+import { Alert, Button, Stack, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useState } from "react";
 
@@ -7,31 +7,37 @@ import { counted } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { notify } from "../../ui/notify.ts";
 import { TimeField } from "../../ui/time-field.tsx";
+import type { Subscription } from "./data/reads.ts";
 import { useSubscriptionActions } from "./data/use-subscription-actions.ts";
+import { NOTHING_SENT } from "./subscription-words.ts";
 
 const DAY_MS = 86_400_000;
 /** One call queues no more events; the API answers 0 when nothing is left. */
 const AT_ONCE = 10_000;
 
+interface RecoverButtonProps {
+  readonly subscription: Pick<Subscription, "id" | "is_active">;
+}
+
 /** Queues again what was not delivered in a window of time. */
-export function RecoverButton({ id }: { readonly id: string }) {
+export function RecoverButton({ subscription }: RecoverButtonProps) {
   const [opened, { open, close }] = useDisclosure();
   return (
     <>
       <Button variant="default" onClick={open} leftSection={<Icon name="refresh" size={16} />}>
         Recover …
       </Button>
-      {opened && <RecoverDialog id={id} onClose={close} />}
+      {opened && <RecoverDialog subscription={subscription} onClose={close} />}
     </>
   );
 }
 
-interface RecoverDialogProps {
-  readonly id: string;
+interface RecoverDialogProps extends RecoverButtonProps {
   readonly onClose: () => void;
 }
 
-function RecoverDialog({ id, onClose }: RecoverDialogProps) {
+function RecoverDialog({ subscription, onClose }: RecoverDialogProps) {
+  const { id, is_active: isActive } = subscription;
   const { recover } = useSubscriptionActions(id);
   const [since, setSince] = useState<string | undefined>(() =>
     new Date(Date.now() - DAY_MS).toISOString(),
@@ -52,7 +58,7 @@ function RecoverDialog({ id, onClose }: RecoverDialogProps) {
       onClose={onClose}
       title="Recover a window of time"
       action="Queue them again"
-      isReady={since !== undefined}
+      isReady={isActive && since !== undefined}
       onConfirm={confirm}
     >
       <Stack>
@@ -61,13 +67,9 @@ function RecoverDialog({ id, onClose }: RecoverDialogProps) {
           queue, in order, under its old <code>X-SVC-Delivery</code>. What was delivered is not
           touched. For after an outage of your endpoint.
         </Text>
-        <TimeField label="Since" className="filter time" value={since} onChange={setSince} />
-        <TimeField
-          label="Until (now, if empty)"
-          className="filter time"
-          value={until}
-          onChange={setUntil}
-        />
+        {!isActive && <Alert color="yellow">{NOTHING_SENT}</Alert>}
+        <TimeField label="Since" value={since} onChange={setSince} />
+        <TimeField label="Until (now, if empty)" value={until} onChange={setUntil} />
       </Stack>
     </Confirm>
   );

@@ -4,7 +4,7 @@ import type { ReactNode } from "react";
 import { Form, SubmitButton } from "../../ui/form.tsx";
 import { counted } from "../../ui/format.ts";
 import { notify } from "../../ui/notify.ts";
-import { ExactTime } from "../../ui/time.tsx";
+import { ExactTime, Time, useNow } from "../../ui/time.tsx";
 import { useForm } from "../../ui/use-form.ts";
 import type { Subscription } from "./data/reads.ts";
 import { changesOf, DRAFT_FIELDS, draftOf } from "./data/draft.ts";
@@ -16,6 +16,8 @@ import { urlHint } from "./form/url-hint.ts";
 import { RotateButton } from "./rotate-button.tsx";
 import { Secret } from "./secret.tsx";
 import { VerifyCode } from "./verify-code.tsx";
+
+const SECOND_MS = 1_000;
 
 interface SettingsProps {
   readonly subscription: Subscription;
@@ -31,6 +33,7 @@ export function Settings({ subscription }: SettingsProps) {
           Fingerprint <code>{fingerprint}</code>: the first 16 digits of its SHA-256, to compare
           without showing it. Each look is written to the audit log.
         </Text>
+        <PreviousSecret until={subscription.previous_secret_expires_at} />
         {/* The key hides a secret that was shown before a rotation. */}
         <Group align="flex-start">
           <Secret key={fingerprint} id={id} />
@@ -52,6 +55,18 @@ export function Settings({ subscription }: SettingsProps) {
         <ExactTime at={subscription.updated_at} />. Id <code>{id}</code>
       </Text>
     </Stack>
+  );
+}
+
+/** Says how long the secret before still signs too, which is when the last receiver must know the new one. */
+function PreviousSecret({ until }: { readonly until: string | null }) {
+  const now = useNow(SECOND_MS);
+  if (until === null || Date.parse(until) <= now) return null;
+  return (
+    <Text size="sm">
+      The secret before signs, too, until <ExactTime at={until} /> (<Time at={until} mayBeAhead />
+      ), in <code>X-SVC-Signature-Previous</code>. Rotating again ends it at once.
+    </Text>
   );
 }
 
@@ -77,6 +92,7 @@ function Section({ title, children }: SectionProps) {
 function EditForm({ subscription }: SettingsProps) {
   const { update } = useSubscriptionActions(subscription.id);
   const form = useForm({
+    name: `subscription:${subscription.id}`,
     initial: draftOf(subscription),
     names: DRAFT_FIELDS,
     send: (draft) => update(draft, subscription),

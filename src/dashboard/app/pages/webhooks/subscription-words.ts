@@ -24,3 +24,7 @@ export function disabledBecause({
     return `${failures} events in a row could not be delivered`;
   return reason?.replaceAll("_", " ") ?? "it was switched off";
 }
+
+/** Stands where somebody would send something by a disabled subscription, which the server refuses. */
+export const NOTHING_SENT =
+  "The subscription is disabled, and sends nothing until it is enabled. Enable it first; the button is above.";

@@ -16,7 +16,7 @@ import { DisabledBanner } from "./disabled-banner.tsx";
 import { kindTitle } from "./kinds.ts";
 import { Overview } from "./overview.tsx";
 import { Settings } from "./settings.tsx";
-import { eventsInWords } from "./subscription-words.ts";
+import { eventsInWords, NOTHING_SENT } from "./subscription-words.ts";
 import { TestEvent } from "./test-event.tsx";
 
 export function Page() {
@@ -40,6 +40,7 @@ function SubscriptionPage({ subscription }: SubscriptionProps) {
   const { id, is_active: isActive } = subscription;
   const { state, follow } = useSubscriptionLive(id);
   const [tab, setTab] = useTab();
+  const [isTesting, test] = useDisclosure();
   return (
     <>
       <PageHeader
@@ -49,11 +50,17 @@ function SubscriptionPage({ subscription }: SubscriptionProps) {
         actions={
           <>
             <LiveBadge state={state} />
-            {isActive && <TestButton id={id} />}
+            <TestButton
+              id={id}
+              isActive={isActive}
+              opened={isTesting}
+              onOpen={test.open}
+              onClose={test.close}
+            />
           </>
         }
       />
-      {!isActive && <DisabledBanner subscription={subscription} />}
+      {!isActive && <DisabledBanner subscription={subscription} onEnabled={test.open} />}
       <Tabs value={tab} onChange={(next) => next !== null && setTab(next)} keepMounted={false}>
         <Tabs.List mb="md">
           <Tabs.Tab value="overview">Overview</Tabs.Tab>
@@ -98,19 +105,26 @@ function Summary({ subscription }: SubscriptionProps) {
   );
 }
 
-function TestButton({ id }: { readonly id: string }) {
-  const [opened, { open, close }] = useDisclosure();
+interface TestButtonProps {
+  readonly id: string;
+  readonly isActive: boolean;
+  readonly opened: boolean;
+  readonly onOpen: () => void;
+  readonly onClose: () => void;
+}
+
+function TestButton({ id, isActive, opened, onOpen, onClose }: TestButtonProps) {
   return (
     <>
-      <Button variant="default" onClick={open} leftSection={<Icon name="send" size={16} />}>
+      <Button variant="default" onClick={onOpen} leftSection={<Icon name="send" size={16} />}>
         Test
       </Button>
-      <Dialog opened={opened} onClose={close} title="Test event" centered>
+      <Dialog opened={opened} onClose={onClose} title="Test event" centered>
         <Text size="sm" mb="md">
           A <code>webhook.test</code> is signed, sent, retried and recorded like every event. It
           overtakes what is queued, and holds nothing back.
         </Text>
-        <TestEvent id={id} />
+        {isActive ? <TestEvent id={id} /> : <Text size="sm">{NOTHING_SENT}</Text>}
       </Dialog>
     </>
   );

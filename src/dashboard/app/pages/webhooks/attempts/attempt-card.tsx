@@ -1,4 +1,4 @@
-import { Alert, Group, Paper, SimpleGrid, Stack, Text, Title } from "@mantine/core";
+import { Alert, Paper, SimpleGrid, Stack, Text, Title } from "@mantine/core";
 import { useState, type ReactNode } from "react";
 
 import { milliseconds } from "../../../ui/format.ts";
@@ -50,7 +50,7 @@ export function AttemptCard({ attempt, isOpenAtFirst }: AttemptCardProps) {
 function Glance({ attempt }: AttemptProps) {
   const { outcome, round } = attempt;
   return (
-    <Group component="span" gap="sm" justify="space-between">
+    <span className="attempt-glance">
       <Text span fw={650}>
         Attempt {attempt.attempt} of {ATTEMPTS}
         {round > 1 && `, round ${round}`}
@@ -61,7 +61,7 @@ function Glance({ attempt }: AttemptProps) {
       <Text span size="sm" c="dimmed" className="tabular">
         <ExactTime at={attempt.started_at} /> · {milliseconds(attempt.duration_ms)}
       </Text>
-    </Group>
+    </span>
   );
 }
 

@@ -49,6 +49,7 @@ function Fields() {
         className="filter"
         data={events}
         searchable
+        selectFirstOptionOnChange
         clearable
         clearButtonProps={{ "aria-label": "Any event" }}
         value={event ?? null}

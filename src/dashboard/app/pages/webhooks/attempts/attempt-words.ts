@@ -3,8 +3,8 @@ import type { Delivery } from "../data/reads.ts";
 
 export const OUTCOME_WORDS: Readonly<Record<Outcome, string>> = {
   delivered: "Delivered",
-  retry: "Failed, tries again",
-  failed: "Given up",
+  retry: "Tries again",
+  failed: "Failed",
   interrupted: "Interrupted",
 };
 

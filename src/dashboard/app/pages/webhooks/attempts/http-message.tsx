@@ -62,7 +62,7 @@ function Body({ name, body }: Pick<HttpMessageProps, "name" | "body">) {
           onChange={(event) => setLaidOut(event.currentTarget.checked)}
         />
       )}
-      <CodeBlock label={`${name} body`} code={shown} copied={body} />
+      <CodeBlock label={`${name} body`} code={shown} copied={body} wraps />
     </>
   );
 }

@@ -14,6 +14,8 @@ import type { FollowAttempts } from "../data/use-subscription-live.ts";
 /** If more come at once, the stream itself may have left some out. */
 const BURST = 100;
 const FLUSH_MS = 200;
+/** Beyond so many that came live, the list begins anew with the newest page: hours of watching must not fill the memory. */
+const ARRIVALS_KEPT = 500;
 
 interface AttemptStream {
   readonly live: LiveState;
@@ -25,7 +27,7 @@ interface AttemptStream {
 /** Reads the attempts that fit the filter, newest first, and counts those that have come meanwhile. */
 export function useAttempts(id: string, filter: AttemptFilter, stream: AttemptStream) {
   const { pages, readNewest } = useAttemptPages(id, filter);
-  const { arrived, waiting, isBehind, forget } = useArrivals(filter, stream);
+  const { arrived, waiting, isBehind, beginAnew } = useArrivals(filter, stream, readNewest);
   // Pages that were left from an earlier look do not have what has come since.
   const [isLeftOver, setLeftOver] = useState((pages.data?.pages.length ?? 0) > 1);
   const rows = useMemo(
@@ -33,15 +35,18 @@ export function useAttempts(id: string, filter: AttemptFilter, stream: AttemptSt
     [arrived, pages.data],
   );
   const showNewest = async () => {
-    await readNewest();
-    forget();
+    await beginAnew();
     setLeftOver(false);
   };
   return { pages, rows, waiting, isBehind: isBehind || isLeftOver, showNewest };
 }
 
 /** Collects what the stream has brought since the list was read. */
-function useArrivals(filter: AttemptFilter, { live, follow, isAtTop }: AttemptStream) {
+function useArrivals(
+  filter: AttemptFilter,
+  { live, follow, isAtTop }: AttemptStream,
+  readNewest: () => Promise<void>,
+) {
   const [arrived, setArrived] = useState<readonly AttemptRow[]>([]);
   const [waiting, setWaiting] = useState(0);
   const [isBehind, setBehind] = useState(false);
@@ -51,19 +56,37 @@ function useArrivals(filter: AttemptFilter, { live, follow, isAtTop }: AttemptSt
     // The stream does not bring later what happens while it is away.
     if (live === "waiting") setBehind(true);
   }
-  const latest = useRef({ filter, isAtTop });
+  const kept = useRef(0);
+  /** What arrives while the newest page is read may not be on it, and stays. */
+  const beginAnew = async () => {
+    const read = kept.current;
+    await readNewest();
+    kept.current -= read;
+    setArrived((before) => before.slice(read));
+    setWaiting(0);
+    setBehind(false);
+  };
+  const latest = useRef({ filter, isAtTop, beginAnew });
   useEffect(() => {
-    latest.current = { filter, isAtTop };
+    latest.current = { filter, isAtTop, beginAnew };
   });
   useEffect(() => {
     let batch: AttemptRow[] = [];
+    let isFull = false;
     const take = () => {
       const fresh = batch;
       batch = [];
       if (fresh.length >= BURST) setBehind(true);
       if (fresh.length === 0) return;
-      if (latest.current.isAtTop()) setArrived((before) => [...before, ...fresh]);
-      else setWaiting((before) => before + fresh.length);
+      if (!latest.current.isAtTop()) {
+        setWaiting((before) => before + fresh.length);
+        return;
+      }
+      kept.current += fresh.length;
+      setArrived((before) => [...before, ...fresh]);
+      if (isFull || kept.current <= ARRIVALS_KEPT) return;
+      isFull = true;
+      void latest.current.beginAnew().finally(() => (isFull = false));
     };
     const timer = setInterval(take, FLUSH_MS);
     const leave = follow((row) => {
@@ -74,10 +97,5 @@ function useArrivals(filter: AttemptFilter, { live, follow, isAtTop }: AttemptSt
       leave();
     };
   }, [follow]);
-  const forget = () => {
-    setArrived([]);
-    setWaiting(0);
-    setBehind(false);
-  };
-  return { arrived, waiting, isBehind, forget };
+  return { arrived, waiting, isBehind, beginAnew };
 }

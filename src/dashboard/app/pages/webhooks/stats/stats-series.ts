@@ -5,10 +5,10 @@ import type { Stats } from "../data/reads.ts";
 const sum = (values: readonly number[]) => values.reduce((one, other) => one + other, 0);
 
 /** Puts the present length of the queue into the last point, because the server samples it now and then only. */
-export function withPresent(stats: Stats, pending: number): Stats {
+export function withPresent(stats: Stats, queued: number): Stats {
   const last = stats.points.length - 1;
   const points = stats.points.map((one, i) =>
-    i === last ? { ...one, backlog: Math.max(one.backlog, pending) } : one,
+    i === last ? { ...one, backlog: Math.max(one.backlog, queued) } : one,
   );
   return { ...stats, points };
 }

@@ -1,0 +1,51 @@
+import { useEffect, useState, type ComponentType } from "react";
+
+import { reloadSignedIn } from "./session/identity.ts";
+import { ErrorNotice, Loading } from "./ui/states.tsx";
+
+interface PageFile {
+  readonly Page: ComponentType;
+}
+
+/**
+ * A page is a chunk of its own; its file has a component named `Page`. Unlike with `lazy`, a chunk that did not come is
+ * asked for again: by the button, and by whoever comes to the page once more.
+ */
+export function page(load: () => Promise<PageFile>): ComponentType {
+  let loaded: PageFile | undefined;
+  return function LoadedPage() {
+    const [file, setFile] = useState(loaded);
+    const [error, setError] = useState<unknown>();
+    const [tries, setTries] = useState(0);
+    useEffect(() => {
+      let isLeft = false;
+      const read = async () => {
+        try {
+          // The first failure may be the network's. After a second one there may be another version, of other chunks.
+          loaded = await (tries === 0 ? load() : load().catch(reloadIfServed));
+          if (!isLeft) setFile(loaded);
+        } catch (failed) {
+          if (!isLeft) setError(failed);
+        }
+      };
+      void read();
+      return () => {
+        isLeft = true;
+      };
+    }, [tries]);
+    if (file !== undefined) return <file.Page />;
+    if (error === undefined) return <Loading />;
+    const retry = () => {
+      setError(undefined);
+      setTries(tries + 1);
+    };
+    return <ErrorNotice error={error} retry={retry} />;
+  };
+}
+
+/** Takes the present version from the server, where there is one to be had. */
+async function reloadIfServed(failed: unknown): Promise<never> {
+  const { ok } = await fetch(location.href, { method: "HEAD" });
+  if (ok) reloadSignedIn();
+  throw failed;
+}
