@@ -86,6 +86,30 @@ describe("the health", () => {
     expect(await health(id)).toMatchObject({ blocked_by: null, blocked_since: null });
   });
 
+  test("names the first of the failures that count, until a success ends them", async () => {
+    const { id } = await world.subscribe();
+    const counting = (failures: number) =>
+      world.database.db
+        .sql`update webhook_subscriptions set consecutive_failure_count = ${failures} where id = ${id}`;
+    await attempt(id, { agoMs: 9 * MINUTE_MS, outcome: "failed" });
+    await attempt(id, { agoMs: 8 * MINUTE_MS });
+    const first = ulid();
+    const later = [ulid(), ulid()];
+    const at = await attempt(id, { agoMs: 7 * MINUTE_MS, outcome: "failed", eventId: first });
+    await attempt(id, { agoMs: 6 * MINUTE_MS, outcome: "retry" });
+    for (const eventId of later)
+      await attempt(id, { agoMs: MINUTE_MS, outcome: "failed", eventId });
+    await counting(3);
+    expect((await health(id)).first_failure).toEqual({
+      event_id: first,
+      at: iso(at),
+      status_code: 200,
+      error_code: null,
+    });
+    await counting(0);
+    expect((await health(id)).first_failure).toBeNull();
+  });
+
   test("is not blocked by a test, which has a lane of its own", async () => {
     const { id } = await world.subscribe();
     await world.ask("POST", `/${id}/test`);
