@@ -15,6 +15,7 @@ const LARGE = 64 * 1024;
 const TIMES = LARGE / SMALL;
 const SLACK = 4;
 const TRIES = 4;
+const ROUNDS = 4;
 /** These end the token that asks. */
 const ENDS_THE_TOKEN = /^(GET \/api\/v1\/(logout|sso\/revoking-token))|DELETE .*\/sessions/;
 
@@ -45,15 +46,30 @@ async function costOf(worst: WorstRequest, bytes: number): Promise<number> {
   return (mainThreadMs(api.pid) - before) / TRIES;
 }
 
+interface Costs {
+  readonly small: number;
+  readonly large: number;
+}
+
+function isLinear({ small, large }: Costs): boolean {
+  return large < small * TIMES * SLACK;
+}
+
+/** A collection of garbage falls into either of them, now and then; a square is one every time. */
+async function untilLinear(worst: WorstRequest): Promise<Costs> {
+  let costs = { small: 0, large: Number.POSITIVE_INFINITY };
+  for (let i = 0; i < ROUNDS && !isLinear(costs); i++)
+    costs = { small: await costOf(worst, SMALL), large: await costOf(worst, LARGE) };
+  return costs;
+}
+
 async function holdToLinear(token?: string): Promise<number> {
   const all = worstRequests(description, token).filter(
     ({ route }) => token === undefined || !ENDS_THE_TOKEN.test(route),
   );
   for (const worst of all) {
-    const small = await costOf(worst, SMALL);
-    const large = await costOf(worst, LARGE);
-    const isLinear = large < small * TIMES * SLACK;
-    expect([worst.route, worst.shape, isLinear || { small, large }]).toEqual([
+    const costs = await untilLinear(worst);
+    expect([worst.route, worst.shape, isLinear(costs) || costs]).toEqual([
       worst.route,
       worst.shape,
       true,

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 
+import { operationsIn, type DescribedParameter } from "../support/description.ts";
 import { startWebhooks, type WebhookWorld } from "../support/webhooks.ts";
 
 /* Values that fit their schema and hardly anything behind it: each in each query parameter of each route that reads. */
@@ -55,23 +56,16 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-interface Parameter {
-  readonly name: string;
-  readonly in: string;
-  readonly schema: { readonly type?: string; readonly format?: string };
-}
-
 const BASE = "/api/v1";
 
 /** Of every GET below the base: its path, and its query parameters. */
-function reads(): { path: string; parameters: Parameter[] }[] {
-  return Object.entries(Object(description["paths"])).flatMap(([path, item]) => {
-    const { parameters } = Object(Object(item).get);
-    if (!path.startsWith(BASE) || !Array.isArray(parameters)) return [];
-    return [
-      { path: path.slice(BASE.length), parameters: parameters.filter((one) => one.in === "query") },
-    ];
-  });
+function reads(): { path: string; parameters: readonly DescribedParameter[] }[] {
+  return operationsIn(description)
+    .filter(({ method, path }) => method === "GET" && path.startsWith(BASE))
+    .map(({ path, parameters }) => ({
+      path: path.slice(BASE.length),
+      parameters: parameters.filter((one) => one.in === "query"),
+    }));
 }
 
 test("no value of a query parameter is a 500, for whoever may ask", async () => {

@@ -4,6 +4,7 @@ import { ulid } from "ulid";
 
 import type { Answer } from "../support/api.ts";
 import { CALLER_KINDS, callerOf, type CallerKind } from "../support/callers.ts";
+import { operationsIn } from "../support/description.ts";
 import { startSignInWorld, type SignInWorld } from "../support/sign-in.ts";
 import type { TestUser } from "../support/tenants.ts";
 import { settleIn, type Belongings } from "../support/victims.ts";
@@ -49,18 +50,15 @@ beforeAll(async () => {
 afterAll(() => world.stop());
 
 function operationsOf(description: unknown): Operation[] {
-  return Object.entries(Object(description).paths).flatMap(([path, item]) =>
-    Object.entries(Object(item)).flatMap(([method, operation]) => {
-      const { parameters = [], requestBody } = Object(operation);
-      const below = path.slice(BASE.length);
-      if (!path.startsWith(BASE) || APART.test(below)) return [];
-      const query = parameters.flatMap((one: { in?: string; name: string }) =>
-        one.in === "query" && theirs.has(one.name) ? [one.name] : [],
-      );
-      const body = requestBody?.content["application/json"]?.example;
-      return [{ method: method.toUpperCase(), path: below, query, body }];
-    }),
-  );
+  return operationsIn(description).flatMap(({ method, path, parameters, content }) => {
+    const below = path.slice(BASE.length);
+    if (!path.startsWith(BASE) || APART.test(below)) return [];
+    const query = parameters.flatMap((one) =>
+      one.in === "query" && theirs.has(one.name) ? [one.name] : [],
+    );
+    const body = Object(content["application/json"]).example;
+    return [{ method, path: below, query, body }];
+  });
 }
 
 /** One that has the form of the other, and was never given to anybody. */

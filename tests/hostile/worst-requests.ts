@@ -1,5 +1,6 @@
 import { maxValues } from "../../src/http/json.ts";
 import { MAX_PARAMETERS } from "../../src/http/parameters.ts";
+import { operationsIn, referred } from "../support/description.ts";
 
 /* The worst that a stranger may ask of each route, made from the API's own description. */
 
@@ -141,33 +142,17 @@ export function worstRequests(description: unknown, token?: string): WorstReques
   });
 }
 
-const METHODS = ["get", "post", "put", "patch", "delete"];
-
 function operationsOf(description: unknown): Operation[] {
-  const { paths, components } = Object(description);
-  return Object.entries(Object(paths)).flatMap(([path, item]) =>
-    Object.entries(Object(item))
-      .filter(([method]) => METHODS.includes(method))
-      .map(([method, operation]): Operation => {
-        const { parameters = [], requestBody } = Object(operation);
-        const [type = "application/json", media] =
-          Object.entries(Object(requestBody?.content))[0] ?? [];
-        const isForm = type === "application/x-www-form-urlencoded";
-        return {
-          method: method.toUpperCase(),
-          path,
-          parameters: parameters.flatMap(({ name, in: place }: { name?: string; in?: string }) =>
-            place === "query" && name !== undefined ? [name] : [],
-          ),
-          fields: fieldsOf(Object(media).schema, components),
-          type: isForm ? type : "application/json",
-        };
-      }),
-  );
-}
-
-function fieldsOf(schema: unknown, components: unknown): string[] {
-  const { $ref, properties } = Object(schema);
-  if (typeof $ref !== "string") return Object.keys(Object(properties));
-  return fieldsOf(Object(components).schemas[$ref.split("/").at(-1) ?? ""], components);
+  return operationsIn(description).map(({ method, path, parameters, content }): Operation => {
+    const [type = "application/json", media] = Object.entries(content)[0] ?? [];
+    const schema = referred(description, Object(media).schema);
+    const isForm = type === "application/x-www-form-urlencoded";
+    return {
+      method,
+      path,
+      parameters: parameters.flatMap((one) => (one.in === "query" ? [one.name] : [])),
+      fields: Object.keys(Object(Object(schema).properties)),
+      type: isForm ? type : "application/json",
+    };
+  });
 }
