@@ -453,9 +453,9 @@ describe("with bodies, or after an attempt", () => {
     for (let rest = ""; heard.size < many.length;) {
       const { value = "", done } = (await reader?.read()) ?? { done: true };
       if (done) break;
-      rest += value;
-      for (const [, one = ""] of rest.matchAll(/^id: (\w+)$/gm)) heard.add(one);
-      rest = rest.slice(rest.lastIndexOf("\nid: ") + 1);
+      const lines = (rest + value).split("\n");
+      rest = lines.pop() ?? "";
+      for (const line of lines) if (line.startsWith("id: ")) heard.add(line.slice(4));
     }
     await reader?.cancel();
     expect(heard.size).toBe(many.length);
