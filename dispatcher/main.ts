@@ -1,7 +1,6 @@
-import { connect, ping } from "../db/client.ts";
+import { ping } from "../db/client.ts";
 import { driverFault } from "../db/driver.ts";
 import { isPoolerFound } from "../db/errors.ts";
-import { LIMITS } from "../db/limits.ts";
 import { PoolWatches } from "../db/pool-watch.ts";
 import { schemaFault } from "../db/schema-state.ts";
 import { serverTime } from "../db/server-time.ts";
@@ -39,11 +38,9 @@ import { keepHouse } from "./upkeep/maintenance.ts";
 import { DispatcherMetrics } from "./metrics.ts";
 import { openSpans } from "../src/lib/spans.ts";
 import { DispatchTraces } from "./traces.ts";
+import { openPools } from "./pools.ts";
 import { createStore } from "./store/store.ts";
 import { createUlids } from "./store/ulids.ts";
-
-/** A connection that only some moments need is closed after so long. */
-const IDLE_S = 30;
 
 exitIfFaulty(driverFault());
 const config = configOrExit();
@@ -65,47 +62,8 @@ const stop = stopSignal(config.parentPid);
 
 const watches = new PoolWatches(config.slowStatementMs, (slow) => log.warn("statement.slow", slow));
 
-// Apart, so that a lease is renewed while everything else waits.
-const db = connect(config.databaseUrl, {
-  max: config.connections.dispatcher,
-  name: "reviewrelay-dispatcher",
-  watches,
-  limits: LIMITS.dispatch,
-});
-const leasesDb = connect(config.databaseUrl, {
-  max: 1,
-  name: "reviewrelay-leases",
-  watches,
-  limits: LIMITS.leases,
-});
-// Renewals wait for nothing else, not for the rest of what leases are about either.
-const renewalsDb = connect(config.databaseUrl, {
-  max: 1,
-  name: "reviewrelay-renewals",
-  watches,
-  limits: LIMITS.leases,
-});
-const upkeepDb = connect(config.databaseUrl, {
-  max: 1,
-  name: "reviewrelay-upkeep",
-  watches,
-  limits: LIMITS.upkeep,
-  idleS: IDLE_S,
-});
-const indexDb = connect(config.databaseUrl, {
-  max: 1,
-  name: "reviewrelay-indexing",
-  watches,
-  limits: LIMITS.indexing,
-  idleS: IDLE_S,
-});
-const readinessDb = connect(config.databaseUrl, {
-  max: 1,
-  name: "reviewrelay-ready",
-  watches,
-  limits: LIMITS.readiness,
-  idleS: IDLE_S,
-});
+const pools = openPools(config.databaseUrl, config.connections.dispatcher, watches);
+const { db } = pools;
 await reachableOrExit("DATABASE_URL", () => ping(db), {
   clock: systemClock,
   isFatal: isPoolerFound,
@@ -132,7 +90,7 @@ const transport =
     : createMailTransport({ url: config.smtpUrl, from: config.mailFrom, clock });
 
 const stores = {
-  postgres: writable(readinessDb),
+  postgres: writable(pools.readiness),
   redis: () => probeRedis(redis, config.redisPrefix),
 };
 const clockSkewMs = () => clock.skewMs;
@@ -151,7 +109,7 @@ const dispatcher = new Dispatcher({
   clock,
   log,
   schedule: createSchedule(redis, config.redisPrefix, log),
-  leases: createLeases(leasesDb, renewalsDb),
+  leases: createLeases(pools.leases, pools.renewals),
   store: measured.store(traces?.store(store) ?? store),
   deliver: measured.deliver(traces?.deliver(deliver) ?? deliver),
   retryDelaysMs: config.retryDelaysMs,
@@ -165,7 +123,7 @@ const dispatcher = new Dispatcher({
 });
 
 measured.watch(dispatcher);
-measured.figures(() => readFigures(readinessDb));
+measured.figures(() => readFigures(pools.readiness));
 if (config.metricsPort !== undefined) {
   const at = { host: config.metricsHost, port: config.metricsPort };
   const isDraining = () => stop.aborted;
@@ -178,14 +136,16 @@ void collectWhenIdle({ clock, memory: processMemory, isIdle }, stop);
 const isCrowded = () => dispatcher.workload.waiting > budget.limits.actors;
 void collectWhenCrowded({ clock, memory: processMemory, isCrowded }, stop);
 const mayKeep = () => clock.agrees;
-void keepHouse({ ...config, db: upkeepDb, indexDb, clock, log, mayKeep }, stop);
+void keepHouse(
+  { ...config, passDb: db, db: pools.upkeep, indexDb: pools.indexing, clock, log, mayKeep },
+  stop,
+);
 log.info("dispatcher.started", { pid: process.pid });
 await dispatcher.run(stop);
 await spans?.close();
 client.close();
 transport?.close();
 redis.disconnect();
-const pools = [db, leasesDb, renewalsDb, upkeepDb, indexDb, readinessDb];
-await Promise.all(pools.map((pool) => pool.close()));
+await pools.close();
 log.info("dispatcher.stopped");
 process.exit(0);

@@ -1,7 +1,7 @@
 import type { Claim } from "./claim.ts";
 import { errorFields, type Log } from "../../src/lib/log.ts";
 import { Waiter } from "../../src/lib/waiter.ts";
-import { LEASE_RENEW_MS, LEASE_SAFE_MS, LEASE_WATCH_MS, type Leases } from "./leases.ts";
+import { LEASE_RENEW_MS, LEASE_SAFE_MS, type Leases } from "./leases.ts";
 import type { PostgresClock } from "../../src/lib/postgres-clock.ts";
 import { Undertaker } from "./undertaker.ts";
 
@@ -110,18 +110,30 @@ export class Holdings {
   /** Renews the lease until `ended`, then gives everything back. Without Postgres the lease runs out by itself. */
   async run(ended: AbortSignal): Promise<void> {
     const { clock, leases } = this.#deps;
-    const loop = async (waiter: Waiter, everyMs: number, work: () => Promise<void>) => {
+    const loop = async (waiter: Waiter, restMs: () => number, work: () => Promise<void>) => {
       ended.addEventListener("abort", () => waiter.nudge());
       while (!ended.aborted) {
         await work();
-        await waiter.wait(clock, everyMs);
+        await waiter.wait(clock, restMs());
       }
     };
     await leases.join(this.#id);
     await Promise.all([
-      loop(this.#renewal, LEASE_RENEW_MS, () => this.#renew()),
-      loop(this.#tick, LEASE_RENEW_MS, () => this.#assign()),
-      loop(this.#watch, LEASE_WATCH_MS, () => this.#undertaker.look(this.#id)),
+      loop(
+        this.#renewal,
+        () => LEASE_RENEW_MS,
+        () => this.#renew(),
+      ),
+      loop(
+        this.#tick,
+        () => LEASE_RENEW_MS,
+        () => this.#assign(),
+      ),
+      loop(
+        this.#watch,
+        () => this.#undertaker.restMs,
+        () => this.#undertaker.look(this.#id),
+      ),
     ]);
     await this.#leave();
   }

@@ -54,22 +54,25 @@ export async function buryDispatcher(tx: Tx, dead: Heartbeat): Promise<number | 
   return locked.length === 0 ? undefined : count;
 }
 
-export async function dispatcherIds(db: Db): Promise<string[]> {
-  const found = await db.select({ id: dispatchers.id }).from(dispatchers);
-  return found.map(({ id }) => id);
-}
-
 type ClaimedShard = readonly [shard: number, claim: Claim];
 
 const CLAIM = { id: shards.id, epoch: shards.epoch, orphaned: shards.orphaned };
 
-export async function shardsOf(db: Db, id: string): Promise<ClaimedShard[]> {
-  const owned = await db
-    .select(CLAIM)
-    .from(shards)
-    .where(eq(shards.dispatcherId, id))
-    .orderBy(asc(shards.id));
-  return owned.map(({ id: shard, ...claim }) => [shard, claim]);
+/** All dispatchers, and the shards of this one. */
+export async function shares(
+  db: Db,
+  id: string,
+): Promise<{ readonly living: string[]; readonly owned: ClaimedShard[] }> {
+  const found = await db
+    .select({ dispatcher: dispatchers.id, claim: CLAIM })
+    .from(dispatchers)
+    .leftJoin(shards, and(eq(shards.dispatcherId, dispatchers.id), eq(dispatchers.id, id)))
+    .orderBy(asc(dispatchers.id), asc(shards.id));
+  const claims = found.flatMap(({ claim }) => (claim === null ? [] : [claim]));
+  return {
+    living: [...new Set(found.map(({ dispatcher }) => dispatcher))],
+    owned: claims.map(({ id: shard, ...claim }) => [shard, claim]),
+  };
 }
 
 export async function claimShards(db: Db, id: string, limit: number): Promise<ClaimedShard[]> {

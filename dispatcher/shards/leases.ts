@@ -19,8 +19,11 @@ export const LEASE_TTL_MS = 3_500;
 export const LEASE_RENEW_MS = 1_000;
 /** How long after a renewal something new may be sent: it ends well before anybody else may take over. */
 export const LEASE_SAFE_MS = 2_500;
-/** How often each dispatcher looks at the heartbeats of the others: a death is seen up to twice this after the TTL. */
+/** How often a dispatcher looks at the heartbeats of the others: a death is seen up to twice this after the TTL. */
 export const LEASE_WATCH_MS = 200;
+/** So many, the first by id, look that often for all; the others look now and then, in case these die together. */
+export const LEASE_WATCHERS = 8;
+export const LEASE_GLANCE_MS = 1_000;
 /** A look that comes later than this after the one before it begins anew: the others may not have reached Postgres either. */
 export const LEASE_BLIND_MS = 2_000;
 
@@ -56,10 +59,7 @@ export function createLeases(db: Db, renewals: Db): Leases {
     join: (id) => queries.insertDispatcher(renewals, id),
     renew: (id) => queries.renewDispatcher(renewals, id),
     async assign(id) {
-      const [living, owned] = await Promise.all([
-        queries.dispatcherIds(db),
-        queries.shardsOf(db, id),
-      ]);
+      const { living, owned } = await queries.shares(db, id);
       const missing = fairShare(living, id) - owned.length;
       const claimed = missing > 0 ? await queries.claimShards(db, id, missing) : [];
       return { owned: new Map([...owned, ...claimed]), surplus: Math.max(0, -missing) };

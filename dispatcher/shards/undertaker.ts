@@ -1,7 +1,14 @@
 import type { Clock } from "../../src/lib/clock.ts";
 import { errorFields, type Log } from "../../src/lib/log.ts";
 import { Heartbeats, type Heartbeat } from "./heartbeats.ts";
-import { LEASE_BLIND_MS, LEASE_TTL_MS, type Leases } from "./leases.ts";
+import {
+  LEASE_BLIND_MS,
+  LEASE_GLANCE_MS,
+  LEASE_TTL_MS,
+  LEASE_WATCH_MS,
+  LEASE_WATCHERS,
+  type Leases,
+} from "./leases.ts";
 
 interface UndertakerDeps {
   readonly clock: Clock;
@@ -17,10 +24,16 @@ export class Undertaker {
   readonly #heartbeats = new Heartbeats({ ttlMs: LEASE_TTL_MS, maxGapMs: LEASE_BLIND_MS });
   /** Those whose burial has begun. */
   readonly #burying = new Set<string>();
+  #isWatcher = true;
 
   constructor(deps: UndertakerDeps, freed: () => void) {
     this.#deps = deps;
     this.#freed = freed;
+  }
+
+  /** Until the next look. */
+  get restMs(): number {
+    return this.#isWatcher ? LEASE_WATCH_MS : LEASE_GLANCE_MS;
   }
 
   /** Looks at all heartbeats, and buries who stood still for too long; `ownId` is never among them. */
@@ -29,6 +42,7 @@ export class Undertaker {
     const askedMs = clock.monotonicMs();
     try {
       const rows = await leases.heartbeats();
+      this.#isWatcher = rows.findIndex(({ id }) => id === ownId) < LEASE_WATCHERS;
       const silent = this.#heartbeats.look(rows, { askedMs, answeredMs: clock.monotonicMs() });
       // A burial waits for what is under way in the name of the dead, and nothing waits for a burial.
       for (const dead of silent)

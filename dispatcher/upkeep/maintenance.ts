@@ -25,6 +25,8 @@ interface MaintenanceDeps {
 }
 
 interface HouseDeps extends MaintenanceDeps {
+  /** Asked whether a pass is due, so that only who keeps house has a connection for that. */
+  readonly passDb: RawDb;
   /** Whose statements may take long. */
   readonly indexDb: RawDb;
   readonly clock: Clock;
@@ -45,10 +47,10 @@ export async function keepHouse(deps: HouseDeps, stop: AbortSignal): Promise<voi
 
 /** A pass, if it is due, and if the clocks leave no doubt of what is old. */
 export async function keepOnce(deps: HouseDeps): Promise<void> {
-  const { db, log, mayKeep } = deps;
+  const { passDb, log, mayKeep } = deps;
   try {
     if (!mayKeep()) return log.warn("upkeep.skipped", { reason: "clock_skewed" });
-    const pass = await takePass(db);
+    const pass = await takePass(passDb);
     if (pass === undefined) return;
     await prepare(deps);
     if (pass.isSteady) await remove(deps);

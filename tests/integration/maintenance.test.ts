@@ -202,7 +202,15 @@ describe("a pass", () => {
   const house = (over: { db?: RawDb; mayKeep?: () => boolean } = {}) => {
     const log = memoryLog();
     const indexDb = over.db ?? db;
-    const own = { db, indexDb, clock: systemClock, mayKeep: () => true, retentionDays: DAYS };
+    const passDb = over.db ?? db;
+    const own = {
+      db,
+      passDb,
+      indexDb,
+      clock: systemClock,
+      mayKeep: () => true,
+      retentionDays: DAYS,
+    };
     return { deps: { ...own, log, ...over }, log };
   };
   const anHourLater = () =>

@@ -108,7 +108,11 @@ test.skipIf(!isThere)(
     await insertSubscription({ db, box }, { partnerId: partner.id, url: receiver.url });
     const DATABASE_URL = `${pooler.in(database.url)}?prepare=false`;
     const api = await ApiProcess.start({ ...env, DATABASE_URL });
-    const dispatcher = new DispatcherProcess({ ...env, DATABASE_URL });
+    const dispatcher = new DispatcherProcess({
+      ...env,
+      DATABASE_URL,
+      DISPATCHER_CONNECTIONS: "1",
+    });
     dispatcher.start();
     const answers = await Promise.all(
       Array.from({ length: EVENTS }, (_, i) => api.report(provider, [created(site, `r-${i}`)])),

@@ -18,6 +18,7 @@ let busy: boolean;
 let hasPostgres: boolean;
 let inherits: boolean;
 let rows: Heartbeat[];
+let looks: number;
 /** While set, Postgres does not answer a renewal, or anything about shards. */
 let isRenewing: Promise<void> | undefined;
 let isAssigning: Promise<void> | undefined;
@@ -32,6 +33,7 @@ beforeEach(async () => {
   said = [];
   [surplus, lingering, busy, hasPostgres] = [0, false, true, true];
   [inherits, rows, isRenewing, isAssigning] = [false, [], undefined, undefined];
+  looks = 0;
   let epoch = 1;
   let isOurs = true;
   const leases: Leases = {
@@ -45,7 +47,10 @@ beforeEach(async () => {
       const owned = new Map(isOurs ? [[SHARD, { epoch, orphaned: true }]] : []);
       return { owned, surplus: isOurs ? surplus : 0 };
     },
-    heartbeats: async () => rows,
+    async heartbeats() {
+      looks += 1;
+      return rows;
+    },
     async bury({ id }) {
       said.push(`buries ${id}`);
       return new Promise(() => {});
@@ -189,3 +194,23 @@ describe("sending is unsafe", () => {
     expect(holdings.safe).toBe(true);
   });
 });
+
+test.each([
+  ["8th by id looks at the others every 200 ms", 7, 5],
+  ["9th by id looks at them every second", 8, 1],
+])("the %s", async (_, before, each) => {
+  rows = Array.from("abcdefgh", (id) => ({ id, renewedAt: clock.now() })).slice(0, before);
+  rows.push({ id: "one", renewedAt: clock.now() });
+  await glance(5);
+  looks = 0;
+  await glance(10);
+  expect(looks).toBe(2 * each);
+});
+
+/** So many times 200 ms. */
+async function glance(times: number): Promise<void> {
+  for (let i = 0; i < times; i++) {
+    clock.advance(200);
+    await Bun.sleep(0);
+  }
+}
