@@ -6,6 +6,7 @@ import { serverTime } from "../../db/server-time.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import { errorFields, type Log } from "../../src/lib/log.ts";
 import { purgeMails } from "../mail/queries.ts";
+import { removeOldHistory } from "./history-queries.ts";
 import { expireHeldBatchEntries, expireHeldEntries, takePass } from "./queries.ts";
 import { removeOldAudit, removeOldSignIns } from "./records-queries.ts";
 
@@ -22,6 +23,7 @@ interface MaintenanceDeps {
   /** 0 or absent: for ever. */
   readonly auditRetentionDays?: number;
   readonly signInRetentionDays?: number;
+  readonly historyRetentionDays?: number;
 }
 
 interface HouseDeps extends MaintenanceDeps {
@@ -82,6 +84,8 @@ export async function index(deps: Pick<HouseDeps, "log" | "indexDb">): Promise<v
 /** Ends what is older than the retention time by Postgres' clock. */
 export async function remove(deps: MaintenanceDeps): Promise<void> {
   const { db, log, retentionDays } = deps;
+  // First: what an attempt that goes below was asked for meanwhile is queued by the next pass, and keeps its history.
+  await removeChunked(deps, [{ removeOld: removeOldHistory, days: deps.historyRetentionDays }]);
   await step(deps, "retention", async () => {
     const dropped = await dropExpiredPartition(db, retentionDays);
     if (dropped === undefined) return;
@@ -92,18 +96,25 @@ export async function remove(deps: MaintenanceDeps): Promise<void> {
     const removed = await removeStrays(db, retentionDays);
     if (removed > 0) log.warn("strays.removed", { rows: removed });
   });
-  const { auditRetentionDays = 0, signInRetentionDays = 0 } = deps;
-  const chunked = [
+  await removeChunked(deps, [
     { removeOld: expireHeldEntries, days: retentionDays },
     { removeOld: expireHeldBatchEntries, days: retentionDays },
     { removeOld: purgeMails, days: retentionDays },
-    { removeOld: removeOldAudit, days: auditRetentionDays },
-    { removeOld: removeOldSignIns, days: signInRetentionDays },
-  ];
-  for (const { removeOld, days } of chunked.filter((one) => one.days > 0))
+    { removeOld: removeOldAudit, days: deps.auditRetentionDays },
+    { removeOld: removeOldSignIns, days: deps.signInRetentionDays },
+  ]);
+}
+
+interface Chunked {
+  readonly removeOld: (db: RawDb, days: number) => Promise<number>;
+  readonly days: number | undefined;
+}
+
+async function removeChunked(deps: MaintenanceDeps, chunked: readonly Chunked[]): Promise<void> {
+  for (const { removeOld, days = 0 } of chunked.filter((one) => (one.days ?? 0) > 0))
     await step(deps, removeOld.name, async () => {
-      const removed = await removeOld(db, days);
-      if (removed > 0) log.info("house.kept", { step: removeOld.name, rows: removed });
+      const removed = await removeOld(deps.db, days);
+      if (removed > 0) deps.log.info("house.kept", { step: removeOld.name, rows: removed });
     });
 }
 

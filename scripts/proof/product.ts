@@ -16,6 +16,7 @@ export interface Running {
   readonly role: Role;
   /** Of its requests, or of a dispatcher's metrics. */
   readonly port: number;
+  readonly pid: number;
   /** Ends it in order; answers its exit status. */
   stop(): Promise<number | null>;
 }
@@ -47,7 +48,7 @@ export async function startProcess({ tree, role, port, env, folder }: Start): Pr
       [role === "api" ? "PORT" : "METRICS_PORT"]: String(port),
     },
   });
-  const running = { role, port, stop: () => end(child) };
+  const running = { role, port, pid: child.pid ?? 0, stop: () => end(child) };
   try {
     await ready(child, port);
   } catch (error) {

@@ -35,6 +35,8 @@ export interface Config {
   /** Of the audit log, and of sign-ins from which nothing stems any more; 0 for ever. */
   readonly auditRetentionDays: number;
   readonly signInRetentionDays: number;
+  /** Of the history that nothing is made from any more; 0 for ever. */
+  readonly historyRetentionDays: number;
   readonly rateLimits: boolean;
   /** Requests per minute, and how many may come at once. */
   readonly rateLimit: Readonly<
@@ -117,9 +119,7 @@ export function readConfig(env: Env = process.env): Config {
     otpTtlS: read.integer("OTP_TTL_S", 600, [1, 3_600]),
     otpCooldownS: read.integer("OTP_COOLDOWN_S", 60, [0, 3_600]),
     deliveryTimeoutMs: read.integer("DELIVERY_TIMEOUT_MS", 15_000, [50, 60_000]),
-    retentionDays: read.integer("RETENTION_DAYS", 30, [1, 3_650]),
-    auditRetentionDays: read.integer("AUDIT_RETENTION_DAYS", 0, [0, 36_500]),
-    signInRetentionDays: read.integer("SIGN_IN_RETENTION_DAYS", 0, [0, 36_500]),
+    ...retentionOf(read),
     rateLimits: read.choice("RATE_LIMITS", "on", ["on", "off"]) === "on",
     rateLimit: rateLimitOf(read),
     trustedProxies: read.networks("TRUSTED_PROXIES"),
@@ -177,6 +177,20 @@ function rateLimitOf(read: SettingsReader): Config["rateLimit"] {
       perMinute: read.integer("RATE_LIMIT_SIGN_IN_PER_MINUTE", 300, [1, 1_000_000]),
       burst: read.integer("RATE_LIMIT_SIGN_IN_BURST", 300, [1, 1_000_000]),
     },
+  };
+}
+
+function retentionOf(read: SettingsReader) {
+  const retentionDays = read.integer("RETENTION_DAYS", 30, [1, 3_650]);
+  const historyRetentionDays = read.integer("HISTORY_RETENTION_DAYS", 0, [0, 36_500]);
+  // What is recovered reaches back for the whole retention time.
+  if (historyRetentionDays > 0 && historyRetentionDays <= retentionDays)
+    read.faults.push("HISTORY_RETENTION_DAYS must be 0 or more than RETENTION_DAYS");
+  return {
+    retentionDays,
+    historyRetentionDays,
+    auditRetentionDays: read.integer("AUDIT_RETENTION_DAYS", 0, [0, 36_500]),
+    signInRetentionDays: read.integer("SIGN_IN_RETENTION_DAYS", 0, [0, 36_500]),
   };
 }
 

@@ -205,3 +205,11 @@ test.each([
 ])("DRAIN_DELAY_MS %s", (value, faults) => {
   expect(faultsOf({ DRAIN_DELAY_MS: value })).toEqual(faults);
 });
+
+test.each([
+  ["0", []],
+  ["30", ["HISTORY_RETENTION_DAYS must be 0 or more than RETENTION_DAYS"]],
+  ["31", []],
+])("a history of %s days, where attempts stay for 30", (days, faults) => {
+  expect(faultsOf({ HISTORY_RETENTION_DAYS: days })).toEqual(faults);
+});

@@ -1,0 +1,122 @@
+// `bun run bench million`: what a sweep and a wake cost where there are many subscriptions and few of them busy, beside
+// a database that has the busy ones alone. Blocks are those of `explain (analyze, buffers)`.
+//   --subscriptions N (1000000)   --busy N with entries (10000)   --each N entries (2)
+import { parseArgs } from "node:util";
+
+import { connect, type RawDb } from "../../db/client.ts";
+import { migrate } from "../../db/migrate.ts";
+import { createStore } from "../../dispatcher/store/store.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import { createSecretBox } from "../../src/lib/secret-box.ts";
+import { SHARDS } from "../../src/outbox/schedule.ts";
+import { insertBacklog, insertPlace } from "./events.ts";
+import { round } from "./figures.ts";
+import { readingOf } from "./plan-blocks.ts";
+import { programFolders, startServer } from "./plan-servers.ts";
+import { subscribe, writeResult, type BenchSubscription } from "./rig.ts";
+
+const { values } = parseArgs({
+  args: process.argv.slice(2),
+  options: {
+    subscriptions: { type: "string", default: "1000000" },
+    busy: { type: "string", default: "10000" },
+    each: { type: "string", default: "2" },
+  },
+});
+const BUSY = Number(values.busy);
+const IDLE = Number(values.subscriptions) - BUSY;
+const BACKLOG_AT_ONCE = 2_000;
+/** Of these runs the quickest counts. */
+const TIMES = 5;
+/** What one query of a sweep looks at (dispatcher/shards/sweeper.ts). */
+const SHARDS_AT_ONCE = 4;
+const KEY = new Uint8Array(32);
+
+const [programs = ""] = programFolders([]).toReversed();
+const server = await startServer(programs);
+const sent: { text: string; parameters: readonly unknown[] }[] = [];
+await migrate(server.url);
+const db = connect(server.url, {
+  max: 1,
+  name: "bench",
+  onStatement: (text, parameters) => void sent.push({ text, parameters }),
+});
+try {
+  console.log(`${BUSY} busy subscriptions …`);
+  const busy = await subscribe(db, KEY, new Array<string>(BUSY).fill("https://busy.example/hook"));
+  const place = await insertPlace(db);
+  for (let from = 0; from < BUSY; from += BACKLOG_AT_ONCE)
+    await insertBacklog(db, place, busy.slice(from, from + BACKLOG_AT_ONCE), Number(values.each));
+  await db.sql.unsafe("vacuum analyze");
+  const alone = await costs(busy);
+  console.log(`${IDLE} that have nothing to do …`);
+  await addIdle(db);
+  await db.sql.unsafe("vacuum analyze");
+  const among = await costs(busy);
+  const result = { busy: BUSY, subscriptions: BUSY + IDLE, alone, among };
+  console.log(JSON.stringify(result, null, 2));
+  console.log(`Written to ${writeResult("million", result)}`);
+} finally {
+  await db.close();
+  await server.stop();
+}
+process.exit(0);
+
+/** Subscriptions as their partners made them, half of them batches that are due in a day. */
+async function addIdle(to: RawDb): Promise<void> {
+  await to.sql`
+    with partners as (
+      insert into companies (type, name, primary_color, created_at)
+      select 'partner', 'Idle', '#000000', now() from generate_series(1, ${IDLE}::int) returning id
+    ), subscriptions as (
+      insert into webhook_subscriptions (id, partner_id, shard, label, webhook_url, delivery_kind,
+        batch_interval_hours, next_batch_at, payload_mode, suppress_native_notifications, ordering, state,
+        sealed_secret, secret_fingerprint, created_at, updated_at)
+      select 'Z' || lpad(id::text, 25, '0'), id, id / 2 % ${SHARDS}::int, 'Idle', 'https://idle.example/hook',
+             case when id % 2 = 0 then 'immediate' else 'batch' end, case when id % 2 = 1 then 24 end,
+             case when id % 2 = 1 then now() + interval '20 hours' end, 'full', false, 'subscription', 'active', '',
+             '0000000000000000', now(), now()
+        from partners returning id
+    )
+    insert into outbox_sequences (subscription_id) select id from subscriptions`;
+}
+
+async function costs(busy: readonly BenchSubscription[]) {
+  const shards = Array.from({ length: SHARDS }, (_, shard) => shard);
+  const [first] = busy;
+  const wake = first && {
+    id: first.subscriptionId,
+    shard: first.shard,
+    generation: 1,
+    after: 0,
+    limit: 4,
+    exceptReviews: [],
+    inherits: false,
+  };
+  return {
+    [`sweep of ${SHARDS_AT_ONCE} shards, a query`]: await cost((store) =>
+      store.sweep(shards.slice(0, SHARDS_AT_ONCE)),
+    ),
+    [`sweep of one shard, a query`]: await cost((store) => store.sweep([0])),
+    "a wake: its load": await cost((store) => store.load(wake ? [wake] : [])),
+  };
+}
+
+type Store = ReturnType<typeof createStore>;
+
+async function cost(work: (store: Store) => Promise<unknown>) {
+  const box = createSecretBox({ current: KEY });
+  const log = { debug() {}, info() {}, warn() {}, error() {} };
+  const config = { batchHourMs: 3_600_000, serverRoot: "https://reviews.example" };
+  const one = {
+    name: "",
+    bound: Infinity,
+    run: (on: Parameters<typeof createStore>[0]["db"]) =>
+      work(createStore({ db: on, clock: systemClock, box, log, config })),
+  };
+  const readings = [];
+  for (let n = 0; n < TIMES; n++)
+    readings.push(await readingOf({ db, sent }, one, "force_generic_plan"));
+  const quickest = Math.min(...readings.map(({ ms }) => ms));
+  return { blocks: readings.at(-1)?.blocks, ms: round(quickest, 2), plan: readings.at(-1)?.plans };
+}

@@ -1,0 +1,157 @@
+// Retention of the history: what is old goes, unless something that is made from it is left.
+import { afterEach, beforeEach, expect, test } from "bun:test";
+
+import type { RawDb } from "../../db/client.ts";
+import { ensurePartitions } from "../../db/partitions.ts";
+import { removeOldHistory } from "../../dispatcher/upkeep/history-queries.ts";
+import { remove } from "../../dispatcher/upkeep/maintenance.ts";
+import { RECORDS_AT_MOST, RECORDS_AT_ONCE } from "../../dispatcher/upkeep/records-queries.ts";
+import { createSecretBox } from "../../src/lib/secret-box.ts";
+import { silentLog } from "../support/dispatch.ts";
+import {
+  insertSubscription,
+  insertTenant,
+  record,
+  reviewAction,
+  type Tenant,
+} from "../support/outbox.ts";
+import { insertAttempt } from "../support/partitions.ts";
+import { createDatabase, type TestDatabase } from "../support/postgres.ts";
+
+const DAYS = 60;
+const RETENTION_DAYS = 30;
+const DAY_MS = 86_400_000;
+const box = createSecretBox({ current: new Uint8Array(32) });
+
+let database: TestDatabase;
+let db: RawDb;
+let tenant: Tenant;
+beforeEach(async () => {
+  database = await createDatabase();
+  db = database.db;
+  tenant = await insertTenant(db);
+});
+afterEach(() => database.drop());
+
+/** An event of so many days ago; answers its id. */
+async function event(
+  ageDays: number,
+  of: Parameters<typeof reviewAction>[1] = {},
+): Promise<string> {
+  const action = reviewAction(tenant, of);
+  const at = new Date(Date.now() - ageDays * DAY_MS - 1_000);
+  await db.sql.unsafe("alter table review_history disable trigger review_history_fixed");
+  await record(db, [action]);
+  await db.sql`update review_history set recorded_at = ${at} where event_id = ${action.eventId}`;
+  await db.sql.unsafe("alter table review_history enable trigger review_history_fixed");
+  return action.eventId;
+}
+
+async function left(): Promise<string[]> {
+  const rows = await db.sql<
+    { id: string }[]
+  >`select event_id as id from review_history order by id`;
+  return rows.map(({ id }) => id);
+}
+
+const subscribe = (batch = false) =>
+  insertSubscription(
+    { db, box },
+    {
+      partnerId: tenant.partnerId,
+      url: "https://partner.example/hook",
+      ...(batch && { batch: { intervalHours: 24, nextAt: new Date(Date.now() + DAY_MS) } }),
+    },
+  );
+
+test("what is older goes, and not what is a day younger", async () => {
+  await event(DAYS);
+  const young = await event(DAYS - 1);
+  expect(await removeOldHistory(db, DAYS)).toBe(1);
+  expect(await left()).toEqual([young]);
+});
+
+test("nothing goes while no setting says so", async () => {
+  await event(30_000);
+  await remove({ db, log: silentLog, retentionDays: RETENTION_DAYS });
+  expect(await left()).toHaveLength(1);
+  await remove({ db, log: silentLog, retentionDays: RETENTION_DAYS, historyRetentionDays: DAYS });
+  expect(await left()).toEqual([]);
+});
+
+test("what an entry is still to be made from stays, and goes when it has left without a trace", async () => {
+  const { subscriptionId } = await subscribe();
+  const held = await event(DAYS);
+  expect(await removeOldHistory(db, DAYS)).toBe(0);
+  expect(await left()).toEqual([held]);
+  await db.sql`delete from outbox where subscription_id = ${subscriptionId}`;
+  expect(await removeOldHistory(db, DAYS)).toBe(1);
+});
+
+test("what waits for a batch stays", async () => {
+  const { subscriptionId } = await subscribe(true);
+  const waiting = await event(DAYS);
+  expect(await removeOldHistory(db, DAYS)).toBe(0);
+  expect(await left()).toEqual([waiting]);
+  await db.sql`delete from batch_entries where subscription_id = ${subscriptionId}`;
+  expect(await removeOldHistory(db, DAYS)).toBe(1);
+});
+
+test("what an attempt or a settled entry shows stays as long as these, and goes with the pass after", async () => {
+  await ensurePartitions(db, new Date(), RETENTION_DAYS);
+  const [tried, skipped] = [await event(DAYS), await event(DAYS)];
+  await insertAttempt(db, new Date(Date.now() - (RETENTION_DAYS + 1) * DAY_MS));
+  await db.sql`update delivery_attempts set event_id = ${tried}`;
+  await db.sql`
+    insert into settled_entries (subscription_id, sequence, event_id, event, is_test, payload_mode, round, reason,
+                                 recorded_at, settled_at)
+    values ('S', 1, ${skipped}, 'review_received', false, 'full', 1, 'skipped', now(), now())`;
+  const pass = () =>
+    remove({ db, log: silentLog, retentionDays: RETENTION_DAYS, historyRetentionDays: DAYS });
+  await pass();
+  expect(await left()).toEqual([tried, skipped]);
+  await pass();
+  expect(await left()).toEqual([skipped]);
+});
+
+test("the last change of an axis stays, because it says since when", async () => {
+  const change = (name: "review_pull_connected" | "review_pull_disconnected") =>
+    event(DAYS, {
+      event: name,
+      reviewId: null,
+      about: {
+        site: {
+          store: { id: tenant.storeId },
+          review_site: {
+            store_review_site_id: tenant.storeReviewSiteId,
+            review_site_id: tenant.reviewSiteId,
+            name: "Site",
+            connection_status: name === "review_pull_connected" ? "connected" : "disconnected",
+            disconnect_reason: null,
+          },
+          axis: "pull",
+          error_code: null,
+          reason: null,
+        },
+      },
+    });
+  await change("review_pull_disconnected");
+  const last = await change("review_pull_connected");
+  expect(await removeOldHistory(db, DAYS)).toBe(1);
+  expect(await left()).toEqual([last]);
+});
+
+test("those that stay keep none behind them from going, in chunks, and a pass has an end", async () => {
+  await subscribe();
+  const held = await event(DAYS);
+  const copies = RECORDS_AT_MOST + RECORDS_AT_ONCE;
+  await db.sql`
+    insert into review_history (event_id, partner_id, account_id, store_id, review_id, store_review_site_id, event,
+                                actor, review, metadata, occurred_at, recorded_at)
+    select 'C' || n, partner_id, account_id, store_id, review_id, store_review_site_id, event, actor, review, metadata,
+           occurred_at, recorded_at
+      from review_history cross join generate_series(1, ${copies}::int) n`;
+  expect(await removeOldHistory(db, DAYS)).toBeLessThan(copies);
+  expect(await removeOldHistory(db, DAYS)).toBeLessThanOrEqual(2 * RECORDS_AT_ONCE);
+  expect(await left()).toEqual([held]);
+});
