@@ -1,6 +1,6 @@
 // `bun run bench million`: what a sweep and a wake cost where there are many subscriptions and few of them busy, beside
 // a database that has the busy ones alone. Blocks are those of `explain (analyze, buffers)`.
-//   --subscriptions N (1000000)   --busy N with entries (10000)   --each N entries (2)
+//   --subscriptions N (1000000)   --busy N with entries (10000)   --each N entries (2)   --postgres N its version (18)
 import { parseArgs } from "node:util";
 
 import { connect, type RawDb } from "../../db/client.ts";
@@ -12,7 +12,7 @@ import { SHARDS } from "../../src/outbox/schedule.ts";
 import { insertBacklog, insertPlace } from "./events.ts";
 import { round } from "./figures.ts";
 import { readingOf } from "./plan-blocks.ts";
-import { programFolders, startServer } from "./plan-servers.ts";
+import { programFolders, startServer, versionOf } from "./plan-servers.ts";
 import { subscribe, writeResult, type BenchSubscription } from "./rig.ts";
 
 const { values } = parseArgs({
@@ -21,6 +21,7 @@ const { values } = parseArgs({
     subscriptions: { type: "string", default: "1000000" },
     busy: { type: "string", default: "10000" },
     each: { type: "string", default: "2" },
+    postgres: { type: "string", default: "18" },
   },
 });
 const BUSY = Number(values.busy);
@@ -32,7 +33,9 @@ const TIMES = 5;
 const SHARDS_AT_ONCE = 4;
 const KEY = new Uint8Array(32);
 
-const [programs = ""] = programFolders([]).toReversed();
+const [programs = ""] = programFolders([]).filter((one) =>
+  versionOf(one).startsWith(values.postgres),
+);
 const server = await startServer(programs);
 const sent: { text: string; parameters: readonly unknown[] }[] = [];
 await migrate(server.url);
@@ -48,13 +51,20 @@ try {
   for (let from = 0; from < BUSY; from += BACKLOG_AT_ONCE)
     await insertBacklog(db, place, busy.slice(from, from + BACKLOG_AT_ONCE), Number(values.each));
   await db.sql.unsafe("vacuum analyze");
-  const alone = await costs(busy);
+  const alone = await costsOf(busy);
   console.log(`${IDLE} that have nothing to do …`);
   await addIdle(db);
   await db.sql.unsafe("vacuum analyze");
-  const among = await costs(busy);
-  const result = { busy: BUSY, subscriptions: BUSY + IDLE, alone, among };
-  console.log(JSON.stringify(result, null, 2));
+  const among = await costsOf(busy);
+  const result = {
+    postgres: versionOf(programs),
+    busy: BUSY,
+    subscriptions: BUSY + IDLE,
+    alone,
+    among,
+  };
+  console.table(shown(alone));
+  console.table(shown(among));
   console.log(`Written to ${writeResult("million", result)}`);
 } finally {
   await db.close();
@@ -81,7 +91,7 @@ async function addIdle(to: RawDb): Promise<void> {
     insert into outbox_sequences (subscription_id) select id from subscriptions`;
 }
 
-async function costs(busy: readonly BenchSubscription[]) {
+async function costsOf(busy: readonly BenchSubscription[]) {
   const shards = Array.from({ length: SHARDS }, (_, shard) => shard);
   const [first] = busy;
   const wake = first && {
@@ -118,5 +128,13 @@ async function cost(work: (store: Store) => Promise<unknown>) {
   for (let n = 0; n < TIMES; n++)
     readings.push(await readingOf({ db, sent }, one, "force_generic_plan"));
   const quickest = Math.min(...readings.map(({ ms }) => ms));
-  return { blocks: readings.at(-1)?.blocks, ms: round(quickest, 2), plan: readings.at(-1)?.plans };
+  const { blocks, cost: expected, plans } = readings.at(-1) ?? {};
+  return { blocks, ms: round(quickest, 2), expected, plans };
+}
+
+/** Without the plans, which are in the file. */
+function shown(costs: Awaited<ReturnType<typeof costsOf>>) {
+  return Object.fromEntries(
+    Object.entries(costs).map(([name, { plans: _, ...figures }]) => [name, figures]),
+  );
 }
