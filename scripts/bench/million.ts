@@ -4,6 +4,7 @@
 import { parseArgs } from "node:util";
 
 import { connect, type RawDb } from "../../db/client.ts";
+import { LIMITS } from "../../db/limits.ts";
 import { migrate } from "../../db/migrate.ts";
 import { createStore } from "../../dispatcher/store/store.ts";
 import { systemClock } from "../../src/lib/clock.ts";
@@ -42,6 +43,7 @@ await migrate(server.url);
 const db = connect(server.url, {
   max: 1,
   name: "bench",
+  limits: LIMITS.indexing,
   onStatement: (text, parameters) => void sent.push({ text, parameters }),
 });
 try {

@@ -1,10 +1,16 @@
-// Part of `bun run check`: what our documents link to within the repository is there, down to the heading. The pages of
-// the guides are looked at as they are served (tests/integration/docs.test.ts).
+// Part of `bun run check`: what our documents link to within the repository is there, down to the heading, and so are the
+// commands that they name. The pages of the guides are looked at as they are served (tests/integration/docs.test.ts).
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 
 const ROOT = join(import.meta.dir, "../..");
 const LINK = /\]\((?!https?:|mailto:)([^)#\s]*)(?:#([^)\s]*))?\)/g;
+
+/** Our commands, by name or by file. */
+const COMMAND = /\bbun (?:run ([\w:-]+)|((?:scripts|src|dispatcher)\/[\w/.-]+\.ts))/g;
+const { scripts } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as {
+  scripts: Record<string, string>;
+};
 
 const faults = ["*.md", "docs/**/*.md"]
   .flatMap((pattern) => [...new Bun.Glob(pattern).scanSync({ cwd: ROOT })])
@@ -14,13 +20,19 @@ for (const fault of faults) console.error(fault);
 process.exit(faults.length === 0 ? 0 : 1);
 
 function faultsOf(file: string): string[] {
-  const text = readFileSync(file, "utf8").replaceAll(/^```[\s\S]*?^```/gm, "");
-  return [...text.matchAll(LINK)].flatMap(([, path = "", heading]) => {
+  const whole = readFileSync(file, "utf8");
+  const text = whole.replaceAll(/^```[\s\S]*?^```/gm, "");
+  const commands = [...whole.matchAll(COMMAND)].flatMap(([command, name, path]) => {
+    const isThere = name === undefined ? existsSync(join(ROOT, path ?? "")) : name in scripts;
+    return isThere ? [] : [`there is no command ${command}`];
+  });
+  const links = [...text.matchAll(LINK)].flatMap(([, path = "", heading]) => {
     const target = path === "" ? file : join(dirname(file), path);
     if (!existsSync(target)) return [`there is no ${relative(ROOT, target)}`];
     if (heading === undefined || headingsOf(target).has(heading)) return [];
     return [`${relative(ROOT, target)} has no heading ${heading}`];
   });
+  return [...commands, ...links];
 }
 
 /** As forges name them. */
