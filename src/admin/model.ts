@@ -1,7 +1,7 @@
 import { Type, type Static } from "@sinclair/typebox";
 
 import { type Role } from "../http/principal.ts";
-import { PASSWORD_LENGTH } from "../auth/model.ts";
+import { PASSWORD_LENGTH, whiteLabelObject } from "../auth/model.ts";
 import { isRowId, pageQuery } from "../http/list.ts";
 import { literals } from "../http/literals.ts";
 import { instantAnswer, rowId, storableText } from "../http/text.ts";
@@ -131,11 +131,7 @@ const companyFields = {
 export const PartnerObject = Type.Object(
   {
     ...companyFields,
-    white_label: Type.Object({
-      enabled: Type.Boolean(),
-      brand_name: nullableText,
-      domain: nullableText,
-    }),
+    white_label: whiteLabelObject,
   },
   { title: "Partner" },
 );

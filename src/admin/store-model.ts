@@ -98,10 +98,13 @@ export interface StoreReviewSite {
   readonly postErrorCode: string | null;
 }
 
-const axis = Type.Object({
-  connected: Type.Boolean(),
-  error_code: Type.Union([Type.String(), Type.Null()]),
-});
+const axis = Type.Object(
+  {
+    connected: Type.Boolean(),
+    error_code: Type.Union([Type.String(), Type.Null()]),
+  },
+  { title: "AdminAxis", description: "One direction of the connection." },
+);
 
 export const StoreReviewSiteObject = Type.Object(
   {

@@ -56,6 +56,15 @@ export const companyObject = Type.Object(
   { title: "Company", description: "The company that the user belongs to." },
 );
 
+export const whiteLabelObject = Type.Object(
+  {
+    enabled: Type.Boolean(),
+    brand_name: nullable(Type.String()),
+    domain: nullable(Type.String()),
+  },
+  { title: "WhiteLabel", description: "What partners show in place of our name." },
+);
+
 /** Contract 4.5: whom a token speaks for. */
 const sessionContext = {
   user: userObject,
@@ -64,14 +73,7 @@ const sessionContext = {
     { primary_color: Type.String(), logo_url: nullable(Type.String()) },
     { title: "Theme", description: "How the pages look." },
   ),
-  white_label: Type.Object(
-    {
-      enabled: Type.Boolean(),
-      brand_name: nullable(Type.String()),
-      domain: nullable(Type.String()),
-    },
-    { title: "WhiteLabel", description: "What partners show in place of our name." },
-  ),
+  white_label: whiteLabelObject,
   plan: Type.Optional(
     Type.Object(
       { id: Type.Integer(), name: Type.String(), features: Type.Array(Type.String()) },
@@ -79,7 +81,7 @@ const sessionContext = {
     ),
   ),
 };
-const sessionContextObject = Type.Object(sessionContext);
+const sessionContextObject = Type.Object(sessionContext, { title: "SessionContext" });
 export type SessionContext = Static<typeof sessionContextObject>;
 
 const freshToken = {
@@ -88,13 +90,16 @@ const freshToken = {
   expires_in: Type.Integer(),
 };
 
+/** The login object without its count (contract 4.15). */
+export const resetAnswer = Type.Object(
+  { ...freshToken, ...sessionContext },
+  { title: "PasswordSet", extends: sessionContextObject },
+);
+export type ResetAnswer = Static<typeof resetAnswer>;
+
 export const loginAnswer = Type.Object(
-  {
-    ...freshToken,
-    ...sessionContext,
-    location_count: Type.Integer(),
-  },
-  { title: "SignedIn" },
+  { ...freshToken, ...sessionContext, location_count: Type.Integer() },
+  { title: "SignedIn", extends: resetAnswer },
 );
 export type LoginAnswer = Static<typeof loginAnswer>;
 
@@ -113,7 +118,7 @@ export const verifyTokenAnswer = Type.Object(
       }),
     ),
   },
-  { title: "VerifiedToken" },
+  { title: "VerifiedToken", extends: sessionContextObject },
 );
 export type VerifyTokenAnswer = Static<typeof verifyTokenAnswer>;
 

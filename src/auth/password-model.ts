@@ -1,7 +1,7 @@
 import { Type, type Static } from "@sinclair/typebox";
 
 import { storableText } from "../http/text.ts";
-import { EMAIL_MAX_LENGTH, loginAnswer, PASSWORD_LENGTH, presentedPassword } from "./model.ts";
+import { EMAIL_MAX_LENGTH, PASSWORD_LENGTH, presentedPassword } from "./model.ts";
 
 /** Only the form is checked: no answer may show whether a user has the address. */
 const email = Type.String({
@@ -81,12 +81,6 @@ export const acceptBody = Type.Object(
   { ...closed, title: "InvitationAcceptance" },
 );
 export type AcceptBody = Static<typeof acceptBody>;
-
-/** The login object without its count (contract 4.15). */
-export const resetAnswer = Type.Omit(loginAnswer, ["location_count"], {
-  title: "PasswordSet",
-});
-export type ResetAnswer = Static<typeof resetAnswer>;
 
 export const changeBody = Type.Object(
   {

@@ -1,7 +1,6 @@
 import { Type, type Static } from "@sinclair/typebox";
 
-import { literals } from "../http/literals.ts";
-import { SCOPES } from "../http/principal.ts";
+import { literals, scopeValue } from "../http/literals.ts";
 import { storableText } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
 
@@ -65,7 +64,7 @@ const fields = {
     maxItems: MAX_REDIRECT_URIS,
     uniqueItems: true,
   }),
-  scopes: Type.Array(literals(SCOPES), { minItems: 1, uniqueItems: true }),
+  scopes: Type.Array(scopeValue, { minItems: 1, uniqueItems: true }),
   grant_types: Type.Array(literals(GRANT_TYPES), { minItems: 1, uniqueItems: true }),
   first_party: Type.Boolean(),
 };

@@ -35,6 +35,7 @@ const settingsFields = {
   }),
   events: orNull(Type.Array(literals(SUBSCRIBABLE_EVENTS), { minItems: 1, uniqueItems: true }), {
     explain: "must be null for all events, or a list of event values",
+    title: "EventFilter",
     description: "The events to deliver; null for all. Without effect on batch.",
   }),
   payload_mode: literals(PAYLOAD_MODES, { description: "Pinned to `full` on batch." }),
@@ -77,13 +78,15 @@ export const RotateBody = Type.Object(
   { title: "SecretRotation", additionalProperties: false },
 );
 
+export const eventValue = literals(
+  CATALOG.map(({ value }) => value),
+  { title: "EventValue", description: "The event's value." },
+);
+
 export const TestBody = Type.Object(
   {
     event: Type.Optional(
-      literals(
-        CATALOG.map(({ value }) => value),
-        { description: "The event to test; `webhook.test` if absent." },
-      ),
+      eventValue,
     ),
   },
   { title: "Test", additionalProperties: false },

@@ -27,7 +27,7 @@ function planRoutes(deps: AdminRouteDeps) {
   return adminRoutesBase(deps, "/plans")
     .get("", async () => ({ data: await actions.listPlans(deps) }), {
       access: administrating,
-      response: { 200: Type.Object({ data: Type.Array(PlanObject) }) },
+      response: { 200: Type.Object({ data: Type.Array(PlanObject) }, { title: "PlanList" }) },
       detail: {
         operationId: "listPlans",
         summary: "List the plans that an account can have",

@@ -13,7 +13,7 @@ export interface Components {
   readonly schemas: Record<string, Json>;
   readonly responses: Record<string, Json>;
   readonly parameters: Record<string, Json>;
-  readonly examples: Record<string, Json>;
+  readonly requestBodies: Record<string, Json>;
 }
 
 /** Several operations say the same, so it stands among the components, once, by the first name that is not another's. */
@@ -78,7 +78,11 @@ function extension(base: TSchema, whole: JsonObject, components: Components): Re
     properties: Object.fromEntries(added),
     ...(required.length > 0 && { required }),
   };
-  return { allOf: [describeSchema(base, components), plain(own, components)] };
+  const { description } = whole;
+  return {
+    ...(typeof description === "string" && { description }),
+    allOf: [describeSchema(base, components), plain(own, components)],
+  };
 }
 
 function keyword(name: string, value: unknown, components: Components): Json {
