@@ -63,9 +63,16 @@ const fields = {
   redirect_uris: Type.Array(Type.String({ minLength: 1, maxLength: URI_LENGTH }), {
     maxItems: MAX_REDIRECT_URIS,
     uniqueItems: true,
+    title: "RedirectUris",
+    description: "Where browsers may be sent back to.",
   }),
   scopes: Type.Array(scopeValue, { minItems: 1, uniqueItems: true }),
-  grant_types: Type.Array(literals(GRANT_TYPES), { minItems: 1, uniqueItems: true }),
+  grant_types: Type.Array(literals(GRANT_TYPES), {
+    minItems: 1,
+    uniqueItems: true,
+    title: "GrantTypes",
+    description: "How the client may ask for tokens.",
+  }),
   first_party: Type.Boolean(),
 };
 

@@ -228,7 +228,7 @@ const AxisObject = Type.Object(
       description: "Since when it is so; null if it never changed.",
     }),
   },
-  { title: "Axis", description: "One direction of the connection." },
+  { title: "Axis", description: "`pull` collects reviews, `post` posts responses." },
 );
 
 export const StoreReviewSiteObject = Type.Object(

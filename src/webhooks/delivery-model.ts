@@ -4,7 +4,7 @@ import { literals } from "../http/literals.ts";
 import { instantAnswer, instantText, ulidText } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
 import type { PayloadMode } from "../outbox/event.ts";
-import { eventValue, instantOrNull, orNull } from "./model.ts";
+import { eventId, eventValue, instantOrNull, orNull } from "./model.ts";
 
 const OUTCOMES = ["delivered", "retry", "failed", "interrupted"] as const;
 type Outcome = (typeof OUTCOMES)[number];
@@ -39,8 +39,6 @@ export interface Attempt {
 
 const headers = Type.Record(Type.String(), Type.Union([Type.String(), Type.Array(Type.String())]));
 export type Headers = Static<typeof headers>;
-
-const eventId = Type.String({ description: "ULID; the `X-SVC-Delivery` of every attempt." });
 
 /** See contract 6.13. */
 export const AttemptObject = Type.Object(

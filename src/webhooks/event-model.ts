@@ -5,7 +5,7 @@ import { instantAnswer } from "../http/text.ts";
 import { CATALOG, type EventValue } from "../outbox/event.ts";
 import { FLAG_STATUSES, type Metadata } from "../reviews/model.ts";
 import { NATIVE_EMAILS } from "../notifications/model.ts";
-import { orNull } from "./model.ts";
+import { eventId, orNull } from "./model.ts";
 
 /* The bodies of deliveries (contract 8), as the description and the catalog tell of them; src/outbox/composer.ts makes them. */
 
@@ -14,7 +14,7 @@ const text = Type.String();
 const withId = (title: string, description: string) => Type.Object({ id }, { title, description });
 
 const identity = {
-  event_id: Type.String({ description: "ULID; the `X-SVC-Delivery` of every attempt." }),
+  event_id: eventId,
   occurred_at: instantAnswer(),
 };
 const partner = withId("EventPartner", "The partner whose event it is.");

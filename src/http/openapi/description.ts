@@ -7,14 +7,7 @@ import { refusal } from "./refusals.ts";
 import type { Components, Json, JsonObject } from "./schemas.ts";
 import { securitySchemes } from "./security.ts";
 import { inPlace } from "./single-use.ts";
-import {
-  HEADERS,
-  INTRODUCTION,
-  PROBLEM,
-  TAGS,
-  VALIDATION_PROBLEM,
-  VERSION,
-} from "./texts.ts";
+import { HEADERS, INTRODUCTION, PROBLEM, TAGS, VALIDATION_PROBLEM, VERSION } from "./texts.ts";
 
 /** What the description says of requests that we send, in whose words a domain writes it. */
 export type DescribeWebhooks = (components: Components) => JsonObject;

@@ -59,7 +59,10 @@ const OWN_KEYWORDS = new Set([
 function plain(schema: TSchema, components: Components): Record<string, Json> {
   const { extends: base, ...whole } = schema;
   if (isSchema(base)) return extension(base, whole, components);
-  const entries = Object.entries(schema).filter(([name]) => !OWN_KEYWORDS.has(name));
+  // What JSON Schema takes for granted; Elysia does not.
+  const isPlain = (name: string, value: unknown) =>
+    OWN_KEYWORDS.has(name) || (name === "additionalProperties" && value === true);
+  const entries = Object.entries(schema).filter((entry) => !isPlain(...entry));
   const described = Object.fromEntries(
     entries.map(([name, value]) => [name, keyword(name, value, components)]),
   );
