@@ -37,9 +37,6 @@ const NETWORK = {
   client_connection_check_interval: "2000",
 };
 
-/** Compiling any of our statements takes longer than running it, whatever the planner expects of a large table. */
-const PLANNING = { jit: "off" };
-
 function ofServer({ lockMs, statementMs, idleMs }: Limits): Readonly<Record<string, string>> {
   return {
     lock_timeout: String(lockMs),
@@ -50,7 +47,7 @@ function ofServer({ lockMs, statementMs, idleMs }: Limits): Readonly<Record<stri
 
 /** What a session of ours is started with. */
 export function startSettings(limits: Limits): Readonly<Record<string, string>> {
-  return { ...ofServer(limits), ...NETWORK, ...PLANNING };
+  return { ...ofServer(limits), ...NETWORK };
 }
 
 /** The same behind a pooler, whose sessions are everybody's: a transaction begins with it, and it ends with that. */
