@@ -14,6 +14,11 @@ import { startSink, type Sink } from "./rig.ts";
 
 /** Processes that start at the same time. */
 const AT_ONCE = 4;
+const FEW_CONNECTIONS = {
+  DISPATCHER_CONNECTIONS: "1",
+  API_CONNECTIONS: "2",
+  INTAKE_CONNECTIONS: "2",
+};
 const SETTINGS = ["max_connections=500", "shared_preload_libraries=pg_stat_statements"];
 
 export interface Fleet {
@@ -55,12 +60,10 @@ export async function startFleet(isDirect: boolean): Promise<Fleet> {
   }
   const key = randomBytes(32);
   const env = {
+    ...FEW_CONNECTIONS,
     DATABASE_URL: url.href,
     REDIS_URL: redisUrl,
     MASTER_KEY: key.toString("base64"),
-    DISPATCHER_CONNECTIONS: "1",
-    API_CONNECTIONS: "2",
-    INTAKE_CONNECTIONS: "2",
     LOG_LEVEL: "warn",
   };
   const running: Running[] = [];
@@ -75,14 +78,7 @@ export async function startFleet(isDirect: boolean): Promise<Fleet> {
     key,
     sink,
     before: pooler === undefined ? "none" : "PgBouncer, transaction mode, 40 sessions of its own",
-    async start(role, count) {
-      const started: Running[] = [];
-      while (started.length < count) {
-        const some = Math.min(AT_ONCE, count - started.length);
-        started.push(...(await Promise.all(Array.from({ length: some }, () => startOne(role)))));
-      }
-      return started;
-    },
+    start: (role, count) => inTurns(count, () => startOne(role)),
     sessionsOf: (pid) => connectionsTo(pid, Number(url.port || 5432)),
     async stop() {
       await Promise.all(running.map((one) => one.stop()));
@@ -92,6 +88,15 @@ export async function startFleet(isDirect: boolean): Promise<Fleet> {
       await stores.stop();
     },
   };
+}
+
+async function inTurns<T>(count: number, begin: () => Promise<T>): Promise<T[]> {
+  const begun: T[] = [];
+  while (begun.length < count) {
+    const some = Math.min(AT_ONCE, count - begun.length);
+    begun.push(...(await Promise.all(Array.from({ length: some }, begin))));
+  }
+  return begun;
 }
 
 const ESTABLISHED = "01";
