@@ -10,7 +10,7 @@ import { freePort } from "../chaos/addresses.ts";
 import { findPooler, startPooler } from "../chaos/pooler.ts";
 import { startStores } from "../demo/stores/keep.ts";
 import { ROOT, startProcess, type Role, type Running } from "../proof/product.ts";
-import { startSink, type Sink } from "./rig.ts";
+import { postgresCpuMs, startSink, type Sink } from "./rig.ts";
 
 /** Processes that start at the same time. */
 const AT_ONCE = 4;
@@ -28,6 +28,8 @@ export interface Fleet {
   readonly sink: Sink;
   /** In words, what stands between the processes and the database. */
   readonly before: string;
+  /** User and system time of all processes of the database so far. */
+  postgresCpuMs(): number | undefined;
   start(role: Role, count: number): Promise<Running[]>;
   /** Connections of a process to the database, or to the pooler before it. */
   sessionsOf(pid: number): number;
@@ -78,6 +80,7 @@ export async function startFleet(isDirect: boolean): Promise<Fleet> {
     key,
     sink,
     before: pooler === undefined ? "none" : "PgBouncer, transaction mode, 40 sessions of its own",
+    postgresCpuMs: () => postgresCpuMs(folder),
     start: (role, count) => inTurns(count, () => startOne(role)),
     sessionsOf: (pid) => connectionsTo(pid, Number(url.port || 5432)),
     async stop() {
