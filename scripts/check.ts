@@ -16,6 +16,7 @@ const CHECKS: [name: string, command: string[]][] = [
   ["citations", [process.execPath, "scripts/check/citations.ts"]],
   ["licences", [process.execPath, "scripts/supply/licenses.ts"]],
   ["links", [process.execPath, "scripts/check/links.ts"]],
+  ["blocks", [process.execPath, "scripts/check/blocks.ts"]],
   ["spelling", [process.execPath, "scripts/check/spelling.ts"]],
   ["unit tests", [process.execPath, "test", "--timeout=180000", "tests/unit"]],
 ];

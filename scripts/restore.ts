@@ -66,7 +66,9 @@ async function openPage() {
     BASE: join(home, "base"),
   };
   const blockOf = (tag: string) =>
-    [...text.matchAll(/^```sh (\w+)\n([\s\S]*?)^```$/gm)].find(([, of]) => of === tag)?.[2] ?? "";
+    [...text.matchAll(/^```sh (\w+) run .*\n([\s\S]*?)^```$/gm)].find(
+      ([, of]) => of === tag,
+    )?.[2] ?? "";
   const ours = Object.entries(given).reduce(
     (said, [name, value]) => said.replace(new RegExp(`\\b${name}=\\S+`), `${name}='${value}'`),
     blockOf("values"),

@@ -44,7 +44,7 @@ export async function makeClient(language: Language, root: string, folder: strin
   rmSync(folder, { recursive: true, force: true });
   writeFileSync(description, await answer.text());
   const command = generatorOf(language, description, folder);
-  const made = Bun.spawn(command, { stdout: "pipe", stderr: "pipe" });
+  const made = Bun.spawn(command, { env: process.env, stdout: "pipe", stderr: "pipe" });
   const said = await Promise.all([made.stdout.text(), made.stderr.text()]);
   if ((await made.exited) !== 0) throw new Error(said.join("\n"));
 }

@@ -1,6 +1,6 @@
 import { Type, type Static } from "@sinclair/typebox";
 
-import { planObject } from "../auth/model.ts";
+import type { planObject } from "../auth/model.ts";
 import { isRowId, pageQuery } from "../http/list.ts";
 import { rowId } from "../http/text.ts";
 import { displayName } from "./model.ts";

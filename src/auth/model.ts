@@ -3,7 +3,7 @@ import { Type, type Static } from "@sinclair/typebox";
 import { storableText } from "../http/text.ts";
 
 /** Contract 4.17: the lengths that a new password may have. Sign-in has the same upper limit. */
-export const PASSWORD_LENGTH = { min: 8, max: 128 } as const;
+const PASSWORD_LENGTH = { min: 8, max: 128 } as const;
 
 export const newPassword = Object.assign(storableText([PASSWORD_LENGTH.min, PASSWORD_LENGTH.max]), {
   title: "NewPassword",
@@ -11,7 +11,7 @@ export const newPassword = Object.assign(storableText([PASSWORD_LENGTH.min, PASS
 });
 
 /** RFC 5321, 4.5.3.1.3: a path of 256 octets with its angle brackets. */
-export const EMAIL_MAX_LENGTH = 254;
+const EMAIL_MAX_LENGTH = 254;
 
 /** Only the form is checked: no answer may show whether a user has the address. */
 export const email = Type.String({

@@ -22,13 +22,13 @@ interface Section {
 }
 
 /**
- * `{{snippet <file>}}` stands for a file of ./verify, `{{events}}` for every event with its examples, `{{root}}` for the
+ * `{{snippet <file>}}` stands for a file of ./verify or ./oauth, `{{events}}` for every event with its examples, `{{root}}` for the
  * address of this server; the first two are tested as they are. The word behind the language of a block says what
  * becomes of it in the tests: `run`, or `not-run` with the reason, which the page shows.
  */
 export function renderGuide(markdown: string, serverRoot: string): RenderedGuide {
   const filled = markdown
-    .replaceAll(/^\{\{snippet ([\w.]+)\}\}$/gm, (_, name: string) => snippet(name))
+    .replaceAll(/^\{\{snippet ([\w./]+)\}\}$/gm, (_, name: string) => snippet(name))
     .replaceAll(/^\{\{events\}\}$/gm, () => eventSections())
     .replaceAll("{{root}}", () => serverRoot);
   return { html: marked.parse(filled, { async: false }), sections: sectionsOf(filled) };
@@ -100,7 +100,7 @@ const LANGUAGES: Readonly<Record<string, string>> = {
 
 function snippet(name: string): string {
   const ending = name.split(".").at(-1) ?? "";
-  return fenced(LANGUAGES[ending] ?? ending, readFileSync(join(HERE, "verify", name), "utf8"));
+  return fenced(LANGUAGES[ending] ?? ending, readFileSync(join(HERE, name), "utf8"));
 }
 
 /** Event → its bodies, written by scripts/vectors.ts. */

@@ -25,13 +25,21 @@ export function orNull<T extends TSchema>(schema: T, options: { [name: string]: 
 
 const intervals = BATCH_INTERVAL_HOURS.join(", ");
 
+const batchInterval = literals(BATCH_INTERVAL_HOURS, {
+  title: "BatchInterval",
+  description: "Hours between batch dispatches.",
+});
+const deliveryKind = literals(DELIVERY_KINDS, {
+  title: "DeliveryKind",
+  description: "At once, or collected.",
+});
+
 const settingsFields = {
   label: storableText([1, LABEL_CHARS]),
   webhook_url: storableText([1, MAX_URL_CHARS]),
-  delivery_kind: literals(DELIVERY_KINDS),
-  batch_interval_hours: orNull(literals(BATCH_INTERVAL_HOURS), {
+  delivery_kind: deliveryKind,
+  batch_interval_hours: orNull(batchInterval, {
     explain: `must be one of ${intervals}`,
-    title: "BatchInterval",
     description: "Hours between batch dispatches: required for batch, not for immediate.",
   }),
   events: orNull(Type.Array(literals(SUBSCRIBABLE_EVENTS), { minItems: 1, uniqueItems: true }), {
@@ -152,7 +160,7 @@ const subscriptionFields = {
   id: Type.String({ description: "ULID." }),
   label: Type.String(),
   webhook_url: Type.String(),
-  delivery_kind: literals(DELIVERY_KINDS),
+  delivery_kind: deliveryKind,
   batch_interval_hours: orNull(Type.Integer()),
   events: orNull(Type.Array(Type.String()), { description: "Null: all events." }),
   payload_mode: literals(PAYLOAD_MODES),

@@ -117,7 +117,9 @@ describe("the alert rules", () => {
 });
 
 test("the runbook's queries run as they stand", async () => {
-  const queries = [...runbook.matchAll(/^```sql\n([\s\S]*?)^```$/gm)].map(([, text = ""]) => text);
+  const queries = [...runbook.matchAll(/^```sql run .*\n([\s\S]*?)^```$/gm)].map(
+    ([, text = ""]) => text,
+  );
   expect(queries.length).toBeGreaterThan(1);
   for (const query of queries) await database.db.sql.unsafe(query);
 });

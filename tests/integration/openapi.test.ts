@@ -528,3 +528,103 @@ describe("driven by its own document", () => {
     }
   });
 });
+
+describe("what is made, changed and ended by its document", () => {
+  /** A call that succeeds, and whose answer is held to the description. */
+  async function done(
+    token: string,
+    method: string,
+    path: string,
+    body?: unknown,
+  ): Promise<Record<string, unknown>> {
+    const listed = ofApi().find(
+      (one) =>
+        one.method === method.toLowerCase() &&
+        new RegExp(`^${one.path.replaceAll(/\{\w+\}/g, "[^/]+")}$`).test(BASE_PATH + path),
+    );
+    if (listed === undefined) throw new Error(`${method} ${path} is not described.`);
+    const answer = await world.api.call(method, path, {
+      token,
+      ...(body !== undefined && { body }),
+    });
+    expect([method, path, answer.status < 300, answer.text]).toEqual([
+      method,
+      path,
+      true,
+      answer.text,
+    ]);
+    expectDocumented(listed, answer);
+    return answer.body;
+  }
+
+  test("an administrator's users, companies and review sites", async () => {
+    const { root } = world.tokens;
+    const user = await done(root, "POST", "/admin/users", {
+      company_id: world.tenants.partners[0].id,
+      email: "described@p1.test",
+      name: "Described",
+      role: "partner_admin",
+    });
+    for (const step of ["invite", "unlock", "deactivate", "activate"])
+      await done(root, "POST", `/admin/users/${String(user["id"])}/${step}`);
+    const partner = await done(root, "POST", "/admin/partners", { name: "Described" });
+    const plan = await done(root, "POST", "/admin/plans", { name: "Described" });
+    const account = await done(root, "POST", "/admin/accounts", {
+      name: "Described",
+      partner_id: partner["id"],
+      plan_id: plan["id"],
+    });
+    for (const step of ["deactivate", "activate"]) {
+      await done(root, "POST", `/admin/accounts/${String(account["id"])}/${step}`);
+      await done(root, "POST", `/admin/partners/${String(partner["id"])}/${step}`);
+    }
+    const store = { account_id: account["id"], name: "Described" };
+    const { id } = await done(root, "POST", "/admin/stores", store);
+    const provider = { slug: "described", name: "Described" };
+    const made = await done(root, "POST", "/admin/providers", provider);
+    await done(root, "POST", `/admin/providers/${String(made["id"])}/secret`);
+    await done(root, "POST", "/admin/store-review-sites", {
+      store_id: id,
+      provider_id: made["id"],
+    });
+  });
+
+  test("a partner's clients, tokens and subscriptions", async () => {
+    const { owner } = world.tokens;
+    const client = await done(owner, "POST", "/partner/oauth-clients", {
+      name: "Described",
+      redirect_uris: ["https://app.example/callback"],
+      grant_types: ["authorization_code", "refresh_token"],
+    });
+    const path = `/partner/oauth-clients/${String(client["client_id"])}`;
+    await done(owner, "PATCH", path, { name: "Described anew" });
+    await done(owner, "POST", `${path}/secret`);
+    await done(owner, "DELETE", path);
+    const made = await done(owner, "POST", "/account/personal-access-tokens", { name: "One" });
+    const { id: tokenId } = made["token"] as { id: string };
+    await done(owner, "DELETE", `/account/personal-access-tokens/${tokenId}`);
+    await done(owner, "POST", "/account/api-token");
+    await done(owner, "POST", "/account/api-token/regenerate");
+    await done(owner, "DELETE", "/account/api-token");
+    const { id } = await world.subscribe();
+    const subscription = `/partner/webhooks/${id}`;
+    await done(owner, "PATCH", subscription, { label: "Described" });
+    await done(owner, "POST", `${subscription}/rotate-secret`);
+    await done(owner, "POST", `${subscription}/test`, { event: "review_received" });
+    await done(owner, "DELETE", subscription);
+  });
+
+  test("what an account does about a review", async () => {
+    await world.emit(1);
+    const token = world.tokens.account;
+    const { data } = await done(token, "GET", "/account/reviews");
+    const [review] = data as { id: number }[];
+    const path = `/account/reviews/${review?.id ?? 0}`;
+    await done(token, "POST", `${path}/notes`, { body: "A note." });
+    await done(token, "POST", `${path}/response`, { body: "A response." });
+    await done(token, "DELETE", `${path}/response`);
+    await done(token, "POST", `${path}/flag`, { reason: "Spam" });
+    await done(token, "POST", `${path}/flag-status`, { status: "withdrawn" });
+    await done(token, "GET", path);
+  });
+});

@@ -62,7 +62,7 @@ function install(): void {
 
 /** The commands of the page, with the values of this test in the place of the reader's. */
 async function script(): Promise<string> {
-  const blocks = [...GUIDE.matchAll(/^```sh( values)?\n([\s\S]*?)^```$/gm)];
+  const blocks = [...GUIDE.matchAll(/^```sh( values)? run .*\n([\s\S]*?)^```$/gm)];
   const [listen, api, dispatcher, receiver] = await Promise.all(
     Array.from({ length: 4 }, freePort),
   );

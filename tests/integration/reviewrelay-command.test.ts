@@ -3,6 +3,10 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
+import { verify } from "@octokit/webhooks-methods";
+import Ajv2020 from "ajv/dist/2020.js";
+import addFormats from "ajv-formats";
+
 import { PASSWORD } from "../support/api.ts";
 import { runCommand } from "../support/command.ts";
 import { startProduct, type Product } from "../support/product.ts";
@@ -289,6 +293,25 @@ describe("the other commands", () => {
     expect(await command(["redeliver", id])).toEqual({ status: 0, said: `Queued ${id}.\n` });
     expect((await command(["redeliver", id, "nonsense"])).status).toBe(64);
   });
+
+  test("send a signed test of every event, as the catalog describes it", async () => {
+    const { body } = await product.api().call("GET", "/partner/webhooks/events", { token });
+    const events = body["events"] as { value: string; schema: object }[];
+    expect(events.length).toBeGreaterThan(18);
+    const ajv = addFormats(new Ajv2020({ strict: false }));
+    for (const { value, schema } of events) {
+      const { said } = await command(["trigger", value, "--json"]);
+      const { event_id: id } = JSON.parse(said) as { event_id: string };
+      const came = () => endpoint.received.find(({ headers }) => headers["x-svc-delivery"] === id);
+      await until(`${value} came`, () => came() !== undefined);
+      const { headers = {}, body: bytes = "" } = came() ?? {};
+      expect([headers["x-svc-event"], headers["x-svc-test"]]).toEqual([value, "1"]);
+      const signature = headers["x-svc-signature"] ?? "";
+      expect([value, await verify(subscription.secret, bytes, signature)]).toEqual([value, true]);
+      const fits = ajv.compile(schema);
+      expect([value, fits(JSON.parse(bytes)), fits.errors]).toEqual([value, true, null]);
+    }
+  }, 120_000);
 
   test("recover what was not delivered", async () => {
     endpoint.answer = () => 410;

@@ -13,11 +13,12 @@ from reviewrelay_client.api.webhooks import (
     send_test,
 )
 from reviewrelay_client.models import (
+    BatchInterval,
     Delivery,
+    DeliveryKind,
+    EventValue,
     Login,
     NewSubscription,
-    NewSubscriptionBatchIntervalHoursType0,
-    NewSubscriptionDeliveryKind,
     Problem,
     QueuedEvent,
     SignedIn,
@@ -25,7 +26,6 @@ from reviewrelay_client.models import (
     SubscriptionWithSecret,
     Test,
 )
-from reviewrelay_client.models.test_event import TestEvent
 
 root, email, password, webhook_url = sys.argv[1:5]
 signed = sign_in.sync(client=Client(base_url=root), body=Login(email=email, password=password))
@@ -35,12 +35,12 @@ client = AuthenticatedClient(base_url=root, token=signed.token)
 body = NewSubscription(
     label="By the client",
     webhook_url=webhook_url,
-    delivery_kind=NewSubscriptionDeliveryKind.IMMEDIATE,
+    delivery_kind=DeliveryKind.IMMEDIATE,
 )
 made = create_subscription.sync(client=client, body=body)
 assert isinstance(made, SubscriptionWithSecret), made
 
-event = Test(event=TestEvent.REVIEW_RECEIVED)
+event = Test(event=EventValue.REVIEW_RECEIVED)
 queued = send_test.sync(made.id, client=client, body=event)
 assert isinstance(queued, QueuedEvent), queued
 state = ""
@@ -55,8 +55,8 @@ for _ in range(200):
 batch = NewSubscription(
     label="Later",
     webhook_url=webhook_url,
-    delivery_kind=NewSubscriptionDeliveryKind.BATCH,
-    batch_interval_hours=NewSubscriptionBatchIntervalHoursType0(12),
+    delivery_kind=DeliveryKind.BATCH,
+    batch_interval_hours=BatchInterval(12),
 )
 create_subscription.sync(client=client, body=batch)
 page = list_subscriptions.sync(client=client, limit=1)

@@ -43,7 +43,7 @@ describe("of a description it breaks a client", () => {
     ],
     [
       "a value that a request may not have any more",
-      ({ components: { schemas } }) => schemas.NewSubscription.properties.delivery_kind.enum.pop(),
+      ({ components: { schemas } }) => schemas.DeliveryKind.enum.pop(),
       "post /api/v1/partner/webhooks body delivery_kind takes no batch",
     ],
     [

@@ -56,13 +56,15 @@ const OWN_KEYWORDS = new Set([
   "title",
 ]);
 
+/** That an object may have more is what JSON Schema takes for granted; Elysia does not. */
+function isSaid(name: string, value: unknown): boolean {
+  return !OWN_KEYWORDS.has(name) && !(name === "additionalProperties" && value === true);
+}
+
 function plain(schema: TSchema, components: Components): Record<string, Json> {
   const { extends: base, ...whole } = schema;
   if (isSchema(base)) return extension(base, whole, components);
-  // What JSON Schema takes for granted; Elysia does not.
-  const isPlain = (name: string, value: unknown) =>
-    OWN_KEYWORDS.has(name) || (name === "additionalProperties" && value === true);
-  const entries = Object.entries(schema).filter((entry) => !isPlain(...entry));
+  const entries = Object.entries(schema).filter(([name, value]) => isSaid(name, value));
   const described = Object.fromEntries(
     entries.map(([name, value]) => [name, keyword(name, value, components)]),
   );

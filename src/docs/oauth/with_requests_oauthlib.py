@@ -1,0 +1,32 @@
+# pip install requests-oauthlib
+import os
+from urllib.parse import parse_qs, urlsplit
+
+import requests
+from requests_oauthlib import OAuth2Session
+
+ROOT = "{{root}}"
+credentials = (os.environ["CLIENT_ID"], os.environ["CLIENT_SECRET"])
+session = OAuth2Session(
+    credentials[0],
+    redirect_uri="https://app.example/callback",
+    scope=["reviews:read"],
+    pkce="S256",
+)
+
+# Send the browser there. The session has made the state and the verifier: keep it.
+url, _ = session.authorization_url(f"{ROOT}/oauth/authorize")
+print(url, flush=True)
+
+# The address that it came back to.
+answer = input()
+if parse_qs(urlsplit(answer).query).get("iss") != [ROOT]:
+    raise SystemExit("The answer is another server's.")
+session.fetch_token(
+    f"{ROOT}/oauth/token", authorization_response=answer, client_secret=credentials[1]
+)
+
+tokens = session.refresh_token(f"{ROOT}/oauth/token", auth=credentials)
+print(session.get(f"{ROOT}/api/v1/verify-token").json()["user"]["email"])
+requests.post(f"{ROOT}/oauth/revoke", auth=credentials, data={"token": tokens["refresh_token"]})
+print(session.get(f"{ROOT}/api/v1/verify-token").status_code)
