@@ -80,9 +80,9 @@ function attacksOn(operation: Operation, idOf: (name: string) => string | number
   const fill = (name: string, id: string | number) =>
     path
       .replace(prefix ?? "\0", (text) => text.replace("{id}", String(pick(prefix, name, id))))
-      .replace("{eventId}", String(pick("{eventId}", name, id)));
+      .replace(/\{(?:eventId|subscriptionId)\}/g, (place) => String(pick(place, name, id)));
   const own = fill("", "");
-  const places = [prefix, path.includes("{eventId}") ? "{eventId}" : undefined];
+  const places = [prefix, ...(path.match(/\{(?:eventId|subscriptionId)\}/g) ?? [])];
   const inPath = places.flatMap((name) =>
     name === undefined
       ? []
@@ -141,7 +141,7 @@ test("each path with an id is known to this test", () => {
   const unknown = operations.filter(({ path }) =>
     path
       .replace(/^\/[\w-]+\/[\w-]+\/\{\w+\}/, (prefix) => (theirs.has(prefix) ? "" : prefix))
-      .replace("{eventId}", "")
+      .replaceAll(/\{(?:eventId|subscriptionId)\}/g, "")
       .includes("{"),
   );
   // Its callers are providers, who sign what they send.

@@ -1,5 +1,8 @@
 import { messageOf, type EventSink } from "../../http/event-stream.ts";
+import type { Page } from "../../http/list.ts";
 import { showDispatcher, type DispatcherState } from "../dispatcher-model.ts";
+import { readBacklogKey, type Backlog, type BacklogOrder } from "../backlog-model.ts";
+import { backlogsOf } from "../queries/backlogs.ts";
 import * as queries from "../queries/dispatcher.ts";
 import type { AdminDeps } from "./deps.ts";
 
@@ -19,6 +22,15 @@ export async function dispatcherState({ db, clock }: ReadingDeps): Promise<Dispa
     queries.queueCounts(db),
   ]);
   return { at, dispatchers, shards, heads, blocked, disabled, counts };
+}
+
+/** Contract 10.4: who is behind. The queues move while one pages: a row may come twice, or not at all. */
+export function listBacklogs(
+  { db }: Pick<AdminDeps, "db">,
+  order: BacklogOrder,
+  { limit, after }: Page,
+): Promise<Backlog[]> {
+  return backlogsOf(db, { byAge: order === "age", ...readBacklogKey(after), limit: limit + 1 });
 }
 
 /** Sends the state every two seconds, until the signal aborts or the caller may no longer read. */

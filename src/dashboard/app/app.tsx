@@ -6,6 +6,7 @@ import { SignIn } from "./pages/sign-in/sign-in.tsx";
 import { Welcome } from "./pages/sign-in/welcome.tsx";
 import { takeInvitation } from "./session/invitation.ts";
 import { useSessionState } from "./session/session.tsx";
+import { ActingBanner } from "./shell/acting-banner.tsx";
 import { Shell } from "./shell/shell.tsx";
 import { PageBoundary } from "./page-boundary.tsx";
 import { NotFound } from "./ui/states.tsx";
@@ -17,15 +18,25 @@ export function App() {
   if (invitation !== undefined)
     return <Welcome invitation={invitation} onDone={() => setInvitation(undefined)} />;
   if (session === undefined) return <SignIn />;
-  const areas = AREAS.filter(({ roles }) => roles.some((role) => role === session.user.role));
+  const isActing = session.origin !== undefined;
+  const areas = AREAS.filter(
+    ({ roles, isPersonal = false }) =>
+      roles.some((role) => role === session.user.role) && !(isActing && isPersonal),
+  );
   return (
     <Router base="/dashboard">
       <Shell areas={areas}>
+        <ActingBanner />
         <PageBoundary>
           <Switch>
             {areas.flatMap(({ pages }) =>
               Object.entries(pages).map(([path, Page]) => (
                 <Route key={path} path={path} component={Page} />
+              )),
+            )}
+            {areas.flatMap(({ nested = {} }) =>
+              Object.entries(nested).map(([path, Page]) => (
+                <Route key={path} path={path} nest component={Page} />
               )),
             )}
             <Route path="/">
