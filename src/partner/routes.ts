@@ -1,3 +1,4 @@
+import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 
 import type { AdminDeps } from "../admin/actions/deps.ts";
@@ -5,13 +6,15 @@ import { listCompanies } from "../admin/actions/companies.ts";
 import { AccountObject, showAccount } from "../admin/model.ts";
 import { listAuditOfTenant } from "../audit/actions.ts";
 import { auditEntry, showAuditEntry } from "../audit/model.ts";
+import { apiTokenKey, isApiTokenKey, listTeamTokens } from "../auth/actions/api-tokens.ts";
 import { inPerson, partnerAdmin, partnerOwner } from "../auth/guard.ts";
+import { showTeamToken, teamTokenObject } from "../auth/token-model.ts";
 import { BASE_PATH } from "../http/base-path.ts";
 import type { Checks } from "../http/checks.ts";
-import { listOf, listSchema, pageOf } from "../http/list.ts";
+import { listOf, listSchema, pageOf, pageQuery } from "../http/list.ts";
 import { partnerOf } from "./actions.ts";
 import { ownAccountQuery, ownAuditQuery } from "./model.ts";
-import { teamRoutes } from "./team-routes.ts";
+import { teamRoutes } from "./routes/team.ts";
 
 export interface PartnerRouteDeps extends AdminDeps {
   readonly checks: Checks;
@@ -65,6 +68,24 @@ function ownRoutes(deps: PartnerRouteDeps) {
           operationId: "listOwnAuditLog",
           summary: "List what the people of the partner and of its accounts did, newest first",
           description: "Of one company with `company_id`; one of others finds nothing.",
+        },
+      },
+    )
+    .get(
+      "/tokens",
+      async ({ principal, query }) => {
+        const page = pageOf(query);
+        const rows = await listTeamTokens(deps, partnerOf(principal), page);
+        return listOf(rows, page, { key: apiTokenKey, show: showTeamToken });
+      },
+      {
+        access: inPerson(reading),
+        query: Type.Object(pageQuery(isApiTokenKey)),
+        response: { 200: listSchema(teamTokenObject) },
+        detail: {
+          operationId: "listTeamTokens",
+          summary: "List the tokens of the partner's people, newest first",
+          description: "Those that live apart from a sign-in, with where they are used.",
         },
       },
     );

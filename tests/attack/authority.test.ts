@@ -315,6 +315,7 @@ const LOOKING: readonly Row[] = [
   ["see the team", ["", "y-y-y-.-"], (as) => call(as, "GET", "/partner/users")],
   ["see the accounts", ["", "y-y-y-.-"], (as) => call(as, "GET", "/partner/accounts")],
   ["see the audit log", ["", "y-y-y-.-"], (as) => call(as, "GET", "/partner/audit-log")],
+  ["see the tokens", ["", "y-y---.-"], (as) => call(as, "GET", "/partner/tokens")],
   ["see who is behind", ["y-y-y-.-"], (as) => call(as, "GET", "/admin/backlogs")],
   [
     "see a partner's subscriptions",

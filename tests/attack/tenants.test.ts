@@ -113,7 +113,8 @@ async function snapshot(): Promise<string> {
   const { sql } = world.database.db;
   const tables = await sql<{ name: string }[]>`
     select table_name as name from information_schema.tables
-     where table_schema = 'public' and table_type = 'BASE TABLE' and table_name not like 'audit_log%' order by 1`;
+     where table_schema = 'public' and table_type = 'BASE TABLE' and table_name not like 'audit_log%'
+       and table_name <> 'token_uses' order by 1`;
   const rows = await Promise.all(
     tables.map(({ name }) =>
       sql.unsafe(

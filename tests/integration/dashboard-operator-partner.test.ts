@@ -15,7 +15,7 @@ let root: string;
 let receiver: Receiver;
 beforeAll(async () => {
   if (chromium === undefined) return;
-  world = await startWebhookDashboard();
+  world = await startWebhookDashboard({ retryDelaysMs: [600_000] });
   root = world.api.listen();
   browser = await openBrowser();
   receiver = await Receiver.start(() => 500);

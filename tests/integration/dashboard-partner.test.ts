@@ -59,9 +59,9 @@ describe.skipIf(chromium === undefined)("a partner in a browser", () => {
     const kim = rowOf(page, "kim@p1.test");
     await kim.getByText("Has set no password").waitFor();
     expect(await mailsTo(api.deps, "kim@p1.test")).toHaveLength(1);
-    await kim.getByRole("button", { name: "Invite Kim again" }).click();
+    await kim.getByRole("button", { name: "Invite again: Kim" }).click();
     await page.getByText("kim@p1.test is invited again").waitFor();
-    await kim.getByRole("button", { name: "Make Kim an owner" }).click();
+    await kim.getByRole("button", { name: "Make owner: Kim" }).click();
     await confirm(page, "Make owner");
     await kim.getByText("Partner owner").waitFor();
     await kim.getByRole("button", { name: "Deactivate Kim" }).click();
@@ -69,12 +69,12 @@ describe.skipIf(chromium === undefined)("a partner in a browser", () => {
     await kim.getByText("Inactive").waitFor();
     await kim.getByRole("button", { name: "Activate Kim" }).click();
     await confirm(page, "Activate");
-    await kim.getByRole("button", { name: "Make Kim an admin" }).click();
+    await kim.getByRole("button", { name: "Make admin: Kim" }).click();
     await confirm(page, "Make admin");
     await kim.getByText("Partner admin").waitFor();
 
     const own = rowOf(page, "owner@p1.test");
-    await own.getByRole("button", { name: /^Make .* an admin$/ }).click();
+    await own.getByRole("button", { name: /^Make admin/ }).click();
     await confirm(page, "Make admin");
     await page.getByRole("dialog").getByText("The last active owner keeps the role").waitFor();
     await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
@@ -96,7 +96,7 @@ describe.skipIf(chromium === undefined)("a partner in a browser", () => {
     const { page, faults } = await visit("/accounts");
     const row = rowOf(page, "p1-a1");
     await row.getByText("2 stores").waitFor();
-    await row.getByRole("button", { name: "Act as the owner of p1-a1" }).click();
+    await row.getByRole("button", { name: "Act as owner of p1-a1" }).click();
     await page.getByRole("dialog").getByRole("textbox", { name: "Reason" }).fill("A call for help");
     expect(await allFaults(page)).toEqual([]);
     await confirm(page, "Act as owner");
@@ -132,13 +132,15 @@ describe.skipIf(chromium === undefined)("a partner in a browser", () => {
 
   test("is itself again where the token of the owner ends by itself", async () => {
     const { page } = await visit("/accounts");
-    await rowOf(page, "p1-a2").getByRole("button", { name: "Act as the owner of p1-a2" }).click();
+    await rowOf(page, "p1-a2").getByRole("button", { name: "Act as owner of p1-a2" }).click();
     await confirm(page, "Act as owner");
     await heading(page, "Reviews");
     await database.db.sql`delete from tokens where kind = 'impersonation'`;
     const navigation = page.getByRole("navigation", { name: "Main" });
-    await navigation.getByRole("link", { name: "Review sites" }).click();
-    await navigation.getByRole("link", { name: "Webhooks" }).waitFor();
+    // What the page reads by itself may have noticed before the click.
+    const sites = navigation.getByRole("link", { name: "Review sites" });
+    await sites.click({ timeout: 2_000 }).catch(() => undefined);
+    await heading(page, "Webhooks");
     expect(await page.getByText("You act as").count()).toBe(0);
     await page.close();
   });
@@ -148,7 +150,7 @@ describe.skipIf(chromium === undefined)("a partner in a browser", () => {
     const companyId = tenants.partners[0].id;
     const { id } = await addUser(database.db, { companyId, role: "partner_owner", email });
     const { page } = await visit("/accounts", email);
-    await rowOf(page, "p1-a1").getByRole("button", { name: "Act as the owner of p1-a1" }).click();
+    await rowOf(page, "p1-a1").getByRole("button", { name: "Act as owner of p1-a1" }).click();
     await confirm(page, "Act as owner");
     await heading(page, "Reviews");
     await page.getByRole("button", { name: "Account of" }).click();

@@ -1,7 +1,7 @@
 import type { Json, JsonObject } from "./schemas.ts";
 
 /** Of the description: raised with every change of it, as docs/openapi-changelog.md says. */
-export const VERSION = "1.1.0";
+export const VERSION = "1.2.0";
 
 export const INTRODUCTION = `Every error has the shape of \`Problem\`; programs read \`code\`. A 422 names every bad field at once.
 Instants are ISO 8601 with offset and milliseconds. Lists answer \`data\` and \`next_cursor\`; send it back as \`cursor\` for the next page.

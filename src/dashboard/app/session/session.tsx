@@ -41,8 +41,7 @@ interface SessionState {
 const Context = createContext<SessionState | undefined>(undefined);
 
 export function SessionProvider({ children }: { readonly children: ReactNode }) {
-  const { session, ended, arrival, enter, leave, renew, end, actAs, comeBack } =
-    useSessionChanges();
+  const { session, ended, arrival, enter, leave, renew, end } = useSessionChanges();
   const token = session?.token;
   const api = useMemo(
     () => apiWith(token, () => token !== undefined && leave(token, "expired")),
@@ -50,7 +49,7 @@ export function SessionProvider({ children }: { readonly children: ReactNode }) 
   );
   useFreshIdentity(api, token, renew);
   const isRemembered = storedSession.exists();
-  const moves = { signIn: enter, signOut: end, actAs, comeBack };
+  const moves = { signIn: enter, signOut: end, ...actingMoves(session, enter) };
   return (
     <Context value={{ session, isRemembered, ended, arrival, api, ...moves }}>{children}</Context>
   );
@@ -85,8 +84,11 @@ function useSessionChanges() {
       // A late answer to an earlier session says nothing of the present one.
       if (live.current !== of) return;
       // What ends by itself while somebody acts as another is that alone.
-      if (origin.current !== undefined && why === "expired")
-        return enter(origin.current, { remember: storedSession.exists() });
+      if (origin.current !== undefined && why === "expired") {
+        history.replaceState(null, "", HOME);
+        enter(origin.current, { remember: storedSession.exists() });
+        return notify.done("What you did as the owner has ended; you are yourself again.");
+      }
       live.current = undefined;
       storedSession.remove();
       notify.clear();
@@ -115,8 +117,7 @@ function useSessionChanges() {
       if (live.current === undefined) setEnded(isCertain ? "signed_out" : "unconfirmed");
     });
   };
-  const acting = actingMoves(session, enter);
-  return { session, ended, arrival, enter, leave, renew, end, ...acting };
+  return { session, ended, arrival, enter, leave, renew, end };
 }
 
 /** A partner's own session waits in that of the account's owner, and is found there again after a reload, too. */

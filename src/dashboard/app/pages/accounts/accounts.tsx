@@ -1,5 +1,5 @@
 import { Button, Text, TextInput } from "@mantine/core";
-import { useState } from "react";
+import { useState, type ReactNode } from "react";
 
 import { Confirm } from "../../ui/confirm.tsx";
 import { FilterBar, TextFilter, useFilters } from "../../ui/filters.tsx";
@@ -43,37 +43,44 @@ export function Page() {
         table={{
           caption: "Accounts, newest first",
           end: "Assist",
-          columns: (one) => ({
-            Name: (
-              <>
-                <Text fw={600} size="sm">
-                  {one.name}
-                </Text>
-                <Text size="xs" c="dimmed">
-                  Number {one.id}
-                </Text>
-              </>
-            ),
-            Plan: one.plan.name,
-            Stores: <Stores stores={one.stores} />,
-            State: <StateBadge state={one.is_active ? "active" : "inactive"} />,
-            Created: <Time at={one.created_at} />,
-            Assist: one.is_active && (
-              <Button
-                size="xs"
-                variant="default"
-                onClick={() => setActing(one)}
-                aria-label={`Act as the owner of ${one.name}`}
-              >
-                Act as owner …
-              </Button>
-            ),
-          }),
+          columns: (one) => columnsOf(one, setActing),
         }}
       />
       {acting && <ActDialog account={acting} onClose={() => setActing(undefined)} />}
     </>
   );
+}
+
+function columnsOf(
+  one: Account,
+  onAct: (account: Account) => void,
+): Readonly<Record<string, ReactNode>> {
+  return {
+    Name: (
+      <>
+        <Text fw={600} size="sm">
+          {one.name}
+        </Text>
+        <Text size="xs" c="dimmed">
+          Number {one.id}
+        </Text>
+      </>
+    ),
+    Plan: one.plan.name,
+    Stores: <Stores stores={one.stores} />,
+    State: <StateBadge state={one.is_active ? "active" : "inactive"} />,
+    Created: <Time at={one.created_at} />,
+    Assist: one.is_active && (
+      <Button
+        size="xs"
+        variant="default"
+        onClick={() => onAct(one)}
+        aria-label={`Act as owner of ${one.name}`}
+      >
+        Act as owner
+      </Button>
+    ),
+  };
 }
 
 const REASON_CHARS = 500;

@@ -7,6 +7,7 @@ import { sentence } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { ExactTime, Time } from "../../ui/time.tsx";
 import { useCompany } from "../companies/data.ts";
+import { useTeamNames } from "../team/data.ts";
 import { useUser } from "../users/data.ts";
 import { actionWords, detailPairs, isGrave } from "./audit-words.ts";
 import { useIsOperator, type AuditEntry } from "./data.ts";
@@ -92,10 +93,12 @@ function Subject({ details }: Pick<AuditEntry, "details">) {
   return typeof provider === "string" ? `: ${provider}` : null;
 }
 
-/** Operators can ask for everybody's name; a partner's people are told the number. */
+/** Operators can ask for everybody's name, a partner's people for those of the team. */
 function UserName({ id }: { readonly id: number }) {
-  const { data } = useUser(useIsOperator() ? id : null);
-  return data?.name ?? `user ${id}`;
+  const isOperator = useIsOperator();
+  const { data } = useUser(isOperator ? id : null);
+  const team = useTeamNames(!isOperator);
+  return data?.name ?? team.get(id) ?? `user ${id}`;
 }
 
 function SubjectCompany({ id }: { readonly id: number }) {

@@ -44,12 +44,22 @@ export function Page() {
   );
 }
 
-function Banner({ id, name }: { readonly id: number; readonly name: string }) {
-  const link = (href: string, words: string) => (
-    <Anchor component={Link} href={href} inherit underline="always">
-      {words}
-    </Anchor>
+interface WayProps {
+  readonly to: string;
+  readonly children: string;
+}
+
+function Way({ to, children }: WayProps) {
+  return (
+    <Text size="sm">
+      <Anchor component={Link} href={`~/dashboard${to}`} inherit underline="always">
+        {children}
+      </Anchor>
+    </Text>
   );
+}
+
+function Banner({ id, name }: { readonly id: number; readonly name: string }) {
   return (
     <Alert
       color="blue"
@@ -61,9 +71,9 @@ function Banner({ id, name }: { readonly id: number; readonly name: string }) {
     >
       <Group gap="md">
         <Text size="sm">You can read everything here but secrets, and change nothing.</Text>
-        <Text size="sm">{link(`~/dashboard/users?company=${id}`, "Its people")}</Text>
-        <Text size="sm">{link(`~/dashboard/audit?company=${id}`, "What they did")}</Text>
-        <Text size="sm">{link("~/dashboard/companies", "Leave")}</Text>
+        <Way to={`/users?company=${id}`}>Its people</Way>
+        <Way to={`/audit?company=${id}`}>What they did</Way>
+        <Way to="/companies">Leave</Way>
       </Group>
     </Alert>
   );

@@ -85,7 +85,6 @@ export function DisabledSubscriptions({ rows }: DisabledProps) {
         Partner: partner(one.partner_id),
         Why: `${REASONS[one.disabled_reason] ?? sentence(one.disabled_reason)} (${one.consecutive_failure_count})`,
         Since: <ExactTime at={one.disabled_at} />,
-        Subscription: <Id id={one.id} label="Copy the subscription's id" />,
       })}
     />
   );

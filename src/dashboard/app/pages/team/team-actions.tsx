@@ -13,7 +13,7 @@ interface UserProps {
 /** What an owner can do about one of the team. */
 export function TeamActions({ user }: UserProps) {
   return (
-    <Group gap="xs" justify="flex-end" wrap="nowrap" className="row-actions">
+    <Group gap="xs" justify="flex-end" className="row-actions">
       {user.is_active && !user.has_password && <InviteAgain user={user} />}
       {user.is_active && <RoleSwitch user={user} />}
       <ActiveSwitch user={user} />
@@ -34,7 +34,7 @@ function InviteAgain({ user: { id, name, email } }: UserProps) {
       variant="default"
       loading={isPending}
       onClick={() => mutate()}
-      aria-label={`Invite ${name} again`}
+      aria-label={`Invite again: ${name}`}
     >
       Invite again
     </Button>
@@ -49,12 +49,7 @@ function RoleSwitch({ user: { id, name, role } }: UserProps) {
   return (
     <ConfirmedAction
       renderButton={(ask) => (
-        <Button
-          size="xs"
-          variant="default"
-          onClick={ask}
-          aria-label={isOwner ? `Make ${name} an admin` : `Make ${name} an owner`}
-        >
+        <Button size="xs" variant="default" onClick={ask} aria-label={`${words}: ${name}`}>
           {words}
         </Button>
       )}

@@ -1,18 +1,18 @@
 import { Elysia } from "elysia";
 
-import * as users from "../admin/actions/users.ts";
-import { showUser, UserObject } from "../admin/model.ts";
-import type { AdminDeps } from "../admin/actions/deps.ts";
-import type { Access } from "../http/access.ts";
-import { BASE_PATH } from "../http/base-path.ts";
-import type { Checks } from "../http/checks.ts";
-import { NO_FIELDS } from "../http/fields.ts";
-import { finds } from "../http/finds.ts";
-import { listOf, listSchema, pageOf } from "../http/list.ts";
-import { problem } from "../http/problem-schema.ts";
-import type { Judged } from "../http/rules.ts";
-import { findTeammate, inviteTeammate, listTeam, newTeammateFaults } from "./actions.ts";
-import { RoleBody, TeammateBody, teamQuery } from "./model.ts";
+import * as users from "../../admin/actions/users.ts";
+import { showUser, UserObject } from "../../admin/model.ts";
+import type { AdminDeps } from "../../admin/actions/deps.ts";
+import type { Access } from "../../http/access.ts";
+import { BASE_PATH } from "../../http/base-path.ts";
+import type { Checks } from "../../http/checks.ts";
+import { NO_FIELDS } from "../../http/fields.ts";
+import { finds } from "../../http/finds.ts";
+import { listOf, listSchema, pageOf } from "../../http/list.ts";
+import { problem } from "../../http/problem-schema.ts";
+import type { Judged } from "../../http/rules.ts";
+import { findTeammate, inviteTeammate, listTeam, newTeammateFaults } from "../actions.ts";
+import { RoleBody, TeammateBody, teamQuery } from "../model.ts";
 
 interface TeamRouteDeps extends AdminDeps {
   readonly checks: Checks;
@@ -25,7 +25,10 @@ interface TeamAccess {
 
 /** Contract 10.5: the people of the partner itself. */
 export function teamRoutes(deps: TeamRouteDeps, access: TeamAccess) {
-  return new Elysia().use(teamListRoutes(deps, access)).use(teammateRoutes(deps, access));
+  return new Elysia()
+    .use(teamListRoutes(deps, access))
+    .use(joiningRoutes(deps, access))
+    .use(stateRoutes(deps, access));
 }
 
 function teamBase(deps: TeamRouteDeps) {
@@ -77,7 +80,7 @@ function teamListRoutes(deps: TeamRouteDeps, { reading, managing }: TeamAccess) 
     );
 }
 
-function teammateRoutes(deps: TeamRouteDeps, { managing }: TeamAccess) {
+function joiningRoutes(deps: TeamRouteDeps, { managing }: TeamAccess) {
   return teamBase(deps)
     .post(
       "/:id/role",
@@ -110,7 +113,11 @@ function teammateRoutes(deps: TeamRouteDeps, { managing }: TeamAccess) {
           description: "The link of an earlier one ends.",
         },
       },
-    )
+    );
+}
+
+function stateRoutes(deps: TeamRouteDeps, { managing }: TeamAccess) {
+  return teamBase(deps)
     .post(
       "/:id/deactivate",
       async ({ principal, call, user }) =>
