@@ -28,6 +28,12 @@ import {
   type WebhookRouteDeps,
 } from "./base.ts";
 
+/** Written once, because its schemas and examples make it the longest answer of all, and it never changes. */
+const CATALOG_TEXT = JSON.stringify({
+  events: CATALOG_EVENTS,
+  batch_interval_hours: BATCH_INTERVAL_HOURS,
+});
+
 /** Contract 6.9 and 10.3: the list, one of it, and what may be subscribed to. */
 export function subscriptionReading<const L extends string, const O extends string>(
   deps: WebhookRouteDeps,
@@ -56,7 +62,7 @@ export function subscriptionReading<const L extends string, const O extends stri
     )
     .get(
       "/events",
-      () => ({ events: [...CATALOG_EVENTS], batch_interval_hours: [...BATCH_INTERVAL_HOURS] }),
+      () => new Response(CATALOG_TEXT, { headers: { "Content-Type": "application/json" } }),
       {
         access,
         tenant: true,
