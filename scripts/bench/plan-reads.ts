@@ -21,6 +21,8 @@ export interface PlanCase {
   /** Blocks, however many rows there are. */
   readonly bound: number;
   readonly run: (db: Db) => Promise<unknown>;
+  /** Whether it has its plans interpreted, however dear they seem. */
+  readonly isInterpreted?: boolean;
 }
 
 const DAY_MS = 86_400_000;
@@ -88,6 +90,7 @@ function behind(order: BacklogOrder, { others }: PlanSizes): PlanCase {
     name: `who is behind, by ${order}`,
     bound: 6_000 + 30 * others,
     run: (db) => listBacklogs({ db }, order, { limit: 50, after: undefined }),
+    isInterpreted: true,
   };
 }
 

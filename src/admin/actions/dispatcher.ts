@@ -1,3 +1,4 @@
+import { planInterpreted } from "../../../db/planning.ts";
 import { messageOf, type EventSink } from "../../http/event-stream.ts";
 import type { Page } from "../../http/list.ts";
 import { showDispatcher, type DispatcherState } from "../dispatcher-model.ts";
@@ -30,7 +31,11 @@ export function listBacklogs(
   order: BacklogOrder,
   { limit, after }: Page,
 ): Promise<Backlog[]> {
-  return backlogsOf(db, { byAge: order === "age", ...readBacklogKey(after), limit: limit + 1 });
+  const wanted = { byAge: order === "age", ...readBacklogKey(after), limit: limit + 1 };
+  return db.transaction(async (tx) => {
+    await planInterpreted(tx);
+    return backlogsOf(tx, wanted);
+  });
 }
 
 /** Sends the state every two seconds, until the signal aborts or the caller may no longer read. */

@@ -49,12 +49,12 @@ const ranked = statement({
     isActive: value("boolean"),
     queued: value("integer"),
     oldestRecordedAt: outbox.recordedAt,
-    dueAt: nullable(outbox.dueAt),
+    dueAt: outbox.dueAt,
     shard: outbox.shard,
-    dispatcherId: nullable(shards.dispatcherId),
+    dispatcherId: shards.dispatcherId,
     errorAt: nullable(deliveryAttempts.startedAt),
-    statusCode: nullable(deliveryAttempts.statusCode),
-    errorCode: nullable(deliveryAttempts.errorCode),
+    statusCode: deliveryAttempts.statusCode,
+    errorCode: deliveryAttempts.errorCode,
   },
   // What is read of each queue is its two ends and its first numbers, so that a million entries cost what a hundred do.
   text: ({ byAge, afterRank, afterId, limit, ranked: most, counted, attempts }) => sql`
