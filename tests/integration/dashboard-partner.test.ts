@@ -109,7 +109,7 @@ describe.skipIf(chromium === undefined)("a partner in a browser", () => {
     await navigation.getByRole("link", { name: "Review sites" }).click();
     await heading(page, "Review sites");
     await banner.waitFor();
-    await page.getByRole("button", { name: /^End, and be/ }).click();
+    await page.getByRole("button", { name: "End", exact: true }).click();
     await heading(page, "Accounts");
     expect(await banner.count()).toBe(0);
     await until("the token has ended", async () => {

@@ -21,7 +21,7 @@ export function ActingBanner() {
           What you do here is done in the owner’s name, and the audit log names you both.
         </Text>
         <Button size="xs" onClick={comeBack}>
-          End, and be {origin.user.name} again
+          End
         </Button>
       </Group>
     </Alert>

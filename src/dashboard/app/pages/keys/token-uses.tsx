@@ -27,7 +27,7 @@ export function TokenUses() {
   return (
     <Section
       title="Tokens in use"
-      description="Of everybody in your team, apart from sign-ins: where each was used, to the minute. An address that you do not know is a reason to end the token."
+      description="Of everybody in your team, apart from sign-ins: where each was used, to the minute. An address that nobody knows is a reason for the holder to end the token."
     >
       <TableList
         query={tokens}
