@@ -46,6 +46,15 @@ const fits = (page: Page) =>
       ),
     ),
   );
+/** Also where motion is reduced, a chart has the colours of its legend. */
+const HAS_RED = `(() => {
+  const canvas = document.querySelector("figure canvas");
+  if (canvas === null || canvas.width === 0) return false;
+  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  for (let i = 0; i < data.length; i += 4)
+    if (data[i] > 200 && data[i + 1] < 80 && data[i + 2] < 80 && data[i + 3] === 255) return true;
+  return false;
+})()`;
 /** Whatever changes something. */
 const CHANGES = /^(Test|Recover|Redeliver|Enable|Save|Rotate|Delete|Show the secret|New|Set up)/;
 
@@ -71,6 +80,7 @@ describe.skipIf(chromium === undefined)("an operator in a browser", () => {
     await page.getByText("One event holds back the others").waitFor();
     await page.getByText("Live", { exact: true }).waitFor();
     expect(await page.getByRole("button", { name: CHANGES }).count()).toBe(0);
+    await until("failures are red", async () => Boolean(await page.evaluate(HAS_RED)));
 
     await page.getByRole("tab", { name: "Settings" }).click();
     const settings = page.getByRole("region", { name: "Settings" });
