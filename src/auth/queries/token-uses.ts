@@ -29,10 +29,10 @@ export async function saveUse(
       db
         .select({
           jti: tokens.jti,
-          route: sql<string>`${key.route}`.as("route"),
-          ip: sql<string>`${key.ip}`.as("ip"),
-          firstUsedAt: sql<Date>`${at}`.as("first_used_at"),
-          lastUsedAt: sql<Date>`${at}`.as("last_used_at"),
+          route: sql`${key.route}`.as("route"),
+          ip: sql`${key.ip}`.as("ip"),
+          firstUsedAt: sql`${at}`.as("first_used_at"),
+          lastUsedAt: sql`${at}`.as("last_used_at"),
         })
         .from(tokens)
         .where(eq(tokens.jti, key.jti)),

@@ -1,4 +1,4 @@
-import { page } from "./page.tsx";
+import { page } from "./shell/page.tsx";
 import { READING_PAGES } from "./pages/webhooks/pages.ts";
 import { ROLES, type Role } from "./session/roles.ts";
 import type { Area } from "./shell/area.ts";

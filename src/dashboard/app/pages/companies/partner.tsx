@@ -6,7 +6,7 @@ import { idOf } from "../../ui/ids.ts";
 import { PageHeader } from "../../ui/page-header.tsx";
 import { Loaded, NotFound } from "../../ui/states.tsx";
 import { READING_PAGES } from "../webhooks/pages.ts";
-import { ViewedPartnerContext } from "../webhooks/viewed-partner.ts";
+import { ViewedPartnerContext } from "../webhooks/data/viewed-partner.ts";
 import { useCompany } from "./data.ts";
 
 const BACK = { href: "~/dashboard/companies", title: "Companies" };

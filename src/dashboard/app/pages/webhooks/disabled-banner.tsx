@@ -14,7 +14,7 @@ import type { Health, Subscription } from "./data/reads.ts";
 import { useSubscriptionActions, type Held } from "./data/use-subscription-actions.ts";
 import { Choice } from "./form/choice.tsx";
 import { disabledBecause } from "./subscription-words.ts";
-import { useIsReadOnly } from "./viewed-partner.ts";
+import { useIsReadOnly } from "./data/viewed-partner.ts";
 
 interface BannerProps {
   readonly subscription: Subscription;

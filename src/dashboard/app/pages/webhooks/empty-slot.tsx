@@ -3,7 +3,7 @@ import { Link } from "wouter";
 
 import { EmptyState } from "../../ui/states.tsx";
 import type { KINDS } from "./kinds.ts";
-import { useIsReadOnly } from "./viewed-partner.ts";
+import { useIsReadOnly } from "./data/viewed-partner.ts";
 
 /** Shows a slot that is free, and says what it would be good for. */
 export function EmptySlot({ kind }: { readonly kind: (typeof KINDS)[number] }) {

@@ -19,7 +19,7 @@ import { Settings } from "./settings.tsx";
 import { SettingsShown } from "./settings-shown.tsx";
 import { eventsInWords, NOTHING_SENT } from "./subscription-words.ts";
 import { TestEvent } from "./test-event.tsx";
-import { useIsReadOnly } from "./viewed-partner.ts";
+import { useIsReadOnly } from "./data/viewed-partner.ts";
 
 export function Page() {
   const { id = "" } = useParams();

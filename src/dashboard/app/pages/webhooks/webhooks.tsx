@@ -8,7 +8,7 @@ import { useSubscriptions } from "./data/data.ts";
 import { EmptySlot } from "./empty-slot.tsx";
 import { KINDS } from "./kinds.ts";
 import { SlotCard } from "./slot-card.tsx";
-import { useViewedPartner } from "./viewed-partner.ts";
+import { useViewedPartner } from "./data/viewed-partner.ts";
 
 export function Page() {
   const subscriptions = useSubscriptions();

@@ -1,5 +1,5 @@
 import { useApi } from "../../../session/session.tsx";
-import { useViewedPartner } from "../viewed-partner.ts";
+import { useViewedPartner } from "./viewed-partner.ts";
 import type { Reader } from "./reads.ts";
 
 export function useReader(): Reader {
