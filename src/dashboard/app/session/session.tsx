@@ -12,7 +12,6 @@ import {
 import type { ApiClient } from "../api/api-client.ts";
 import { apiWith } from "../api/connect.ts";
 import { forgetDrafts } from "../ui/kept-drafts.ts";
-import { notify } from "../ui/notify.ts";
 import { endToken, followSession, readIdentity, storedSession, type Session } from "./identity.ts";
 import { queryClient } from "./query-client.ts";
 import type { Arrival } from "./single-sign-on.ts";
@@ -86,12 +85,10 @@ function useSessionChanges() {
       // What ends by itself while somebody acts as another is that alone.
       if (origin.current !== undefined && why === "expired") {
         history.replaceState(null, "", HOME);
-        enter(origin.current, { remember: storedSession.exists() });
-        return notify.done("What you did as the owner has ended; you are yourself again.");
+        return enter(origin.current, { remember: storedSession.exists() });
       }
       live.current = undefined;
       storedSession.remove();
-      notify.clear();
       queryClient.clear();
       setArrival(NO_ARRIVAL);
       setSession(undefined);
