@@ -38,3 +38,19 @@ export async function planLookUps(tx: Tx): Promise<void> {
 export async function planWalks(tx: Tx): Promise<void> {
   await tx.run(walk, {});
 }
+
+const interpret = statement({
+  name: "planning.interpret",
+  reason: "The builder selects from tables; a setting is in none.",
+  params: {},
+  columns: {},
+  text: () => sql`select from set_config('jit', 'off', true)`,
+});
+
+/**
+ * Has plans be interpreted. A walk over many queues seems dear to the planner, and to compile its plan takes longer than
+ * the walk.
+ */
+export async function planInterpreted(tx: Tx): Promise<void> {
+  await tx.run(interpret, {});
+}

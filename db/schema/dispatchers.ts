@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import { bigint, boolean, check, index, pgTable, smallint } from "drizzle-orm/pg-core";
+import { bigint, boolean, check, index, integer, pgTable, smallint } from "drizzle-orm/pg-core";
 
 import { bytewise, instant } from "./columns.ts";
 
@@ -13,6 +13,8 @@ export const dispatchers = pgTable("dispatchers", {
   id: bytewise("id").primaryKey(),
   startedAt: instant("started_at").notNull(),
   renewedAt: instant("renewed_at").notNull(),
+  /** The resident memory of the process, told with each renewal; null of one that is older than the column. */
+  memoryMb: integer("memory_mb"),
 });
 
 /** The 64 rows are part of the migration. */

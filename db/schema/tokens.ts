@@ -1,5 +1,14 @@
 import { sql } from "drizzle-orm";
-import { check, index, integer, pgTable, text, uniqueIndex, uuid } from "drizzle-orm/pg-core";
+import {
+  check,
+  index,
+  integer,
+  pgTable,
+  primaryKey,
+  text,
+  uniqueIndex,
+  uuid,
+} from "drizzle-orm/pg-core";
 
 import { bytewise, instant } from "./columns.ts";
 import { signingKeys } from "./keys.ts";
@@ -83,6 +92,22 @@ export const tokens = pgTable(
     check("tokens_endless", sql`(kind = 'dashboard_pat') = (expires_at is null)`),
     check("tokens_redeemable", sql`kind = 'refresh' or redeemed_at is null`),
   ],
+);
+
+/** Where tokens that live apart from a sign-in are used; of each token the hundred newest rows are kept. */
+export const tokenUses = pgTable(
+  "token_uses",
+  {
+    jti: bytewise("jti")
+      .notNull()
+      .references(() => tokens.jti, { onDelete: "cascade" }),
+    /** The method and the path, as the route declares it. */
+    route: text("route").notNull(),
+    ip: text("ip").notNull(),
+    firstUsedAt: instant("first_used_at").notNull(),
+    lastUsedAt: instant("last_used_at").notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.jti, t.route, t.ip] })],
 );
 
 /**

@@ -9,6 +9,7 @@ import type { Heartbeat } from "./heartbeats.ts";
 // What updates by a list is SQL.
 
 const NOW = sql`now()`;
+const MIB = 1_048_576;
 
 export async function insertDispatcher(db: Db, id: string): Promise<void> {
   await db.insert(dispatchers).values({ id, startedAt: NOW, renewedAt: NOW });
@@ -22,7 +23,10 @@ export async function renewDispatcher(db: Db, id: string): Promise<Date | undefi
   const { renewedAt } = dispatchers;
   const [renewed] = await db
     .update(dispatchers)
-    .set({ renewedAt: sql`greatest(now(), ${renewedAt} + interval '1 millisecond')` })
+    .set({
+      renewedAt: sql`greatest(now(), ${renewedAt} + interval '1 millisecond')`,
+      memoryMb: Math.round(process.memoryUsage.rss() / MIB),
+    })
     .where(eq(dispatchers.id, id))
     .returning({ now: NOW.mapWith(renewedAt) });
   return renewed?.now;

@@ -1,5 +1,7 @@
 // What the portal reads, and how many blocks each may.
 import type { Db } from "../../db/client.ts";
+import { listBacklogs } from "../../src/admin/actions/dispatcher.ts";
+import type { BacklogOrder } from "../../src/admin/backlog-model.ts";
 import { addMs, systemClock } from "../../src/lib/clock.ts";
 import { showHealth, showStats } from "../../src/webhooks/actions/stats.ts";
 import type { AttemptFilter } from "../../src/webhooks/delivery-model.ts";
@@ -19,6 +21,8 @@ export interface PlanCase {
   /** Blocks, however many rows there are. */
   readonly bound: number;
   readonly run: (db: Db) => Promise<unknown>;
+  /** Whether it has its plans interpreted, however dear they seem. */
+  readonly isInterpreted?: boolean;
 }
 
 const DAY_MS = 86_400_000;
@@ -74,8 +78,20 @@ export function readCases(sizes: PlanSizes): PlanCase[] {
       run: (db) => firstOfFailures(db, HOT.id, 20),
     },
     { name: "subscriptions", bound: 20, run: (db) => subscriptionsOf(db, HOT.partnerId, page) },
+    behind("depth", sizes),
+    behind("age", sizes),
     ...figures(),
   ];
+}
+
+/** The operators' list: of each queue its ends and first numbers, and of the page the last attempts. */
+function behind(order: BacklogOrder, { others }: PlanSizes): PlanCase {
+  return {
+    name: `who is behind, by ${order}`,
+    bound: 6_000 + 30 * others,
+    run: (db) => listBacklogs({ db }, order, { limit: 50, after: undefined }),
+    isInterpreted: true,
+  };
 }
 
 /** What streams, health and charts read. */

@@ -12,6 +12,8 @@ export interface DispatcherRow {
   readonly renewedAt: Date;
   /** The time since it last renewed its leases, by the clock of Postgres, which leases go by. */
   readonly silentMs: number;
+  /** Null of one that does not tell. */
+  readonly memoryMb: number | null;
 }
 
 export interface ShardRow {
@@ -80,6 +82,9 @@ export const DispatcherObject = Type.Object(
         renewed_at: instantAnswer(),
         silent_ms: Type.Integer(),
         shards: Type.Integer(),
+        subscriptions: Type.Integer(),
+        lag_s: seconds,
+        memory_mb: Type.Union([Type.Integer(), Type.Null()]),
       }),
     ),
     shards: Type.Array(
@@ -133,16 +138,26 @@ export function showDispatcher(state: DispatcherState): Static<typeof Dispatcher
   const { subscriptions, rows, counted } = LOOK_LIMITS;
   const oldest = oldestOf(heads);
   return {
-    dispatchers: dispatchers.map((one) => ({
-      id: one.id,
-      started_at: isoInstant(one.startedAt),
-      renewed_at: isoInstant(one.renewedAt),
-      silent_ms: one.silentMs,
-      shards: shards.filter(({ dispatcherId }) => dispatcherId === one.id).length,
-    })),
+    dispatchers: dispatchers.map((one) => {
+      const held = new Set(shards.flatMap((s) => (s.dispatcherId === one.id ? [s.id] : [])));
+      return {
+        id: one.id,
+        started_at: isoInstant(one.startedAt),
+        renewed_at: isoInstant(one.renewedAt),
+        silent_ms: one.silentMs,
+        shards: held.size,
+        ...lagOf(
+          heads.filter(({ shard }) => held.has(shard)),
+          at,
+        ),
+        memory_mb: one.memoryMb,
+      };
+    }),
     shards: shards.map(({ id, dispatcherId, epoch }) => {
-      const own = heads.filter(({ shard }) => shard === id);
-      const lag = { subscriptions: own.length, lag_s: secondsSince(oldestOf(own), at) };
+      const lag = lagOf(
+        heads.filter(({ shard }) => shard === id),
+        at,
+      );
       return { id, dispatcher_id: dispatcherId, epoch, ...lag };
     }),
     lag: {
@@ -187,6 +202,10 @@ function showDisabled(one: DisabledRow) {
     disabled_reason: one.reason,
     consecutive_failure_count: one.failures,
   };
+}
+
+function lagOf(heads: readonly HeadRow[], at: Date) {
+  return { subscriptions: heads.length, lag_s: secondsSince(oldestOf(heads), at) };
 }
 
 function oldestOf(heads: readonly HeadRow[]): Date | undefined {

@@ -10,6 +10,7 @@ import { authRoutes } from "../auth/routes.ts";
 import { checks } from "../http/checks.ts";
 import { EventStreams } from "../http/event-stream.ts";
 import { oauthRoutes } from "../oauth/routes.ts";
+import { partnerRoutes } from "../partner/routes.ts";
 import { providerRoutes } from "../providers/routes.ts";
 import { reviewRoutes } from "../reviews/routes.ts";
 import { IdentityProviders } from "../sso/identity-providers.ts";
@@ -59,6 +60,7 @@ export function apiRoutes(api: ApiDeps) {
     .use(oauthRoutes(deps))
     .use(ssoRoutes(deps))
     .use(adminRoutes(deps))
+    .use(partnerRoutes(deps))
     .use(webhookRoutes(deps))
     .use(providerRoutes(deps))
     .use(reviewRoutes(deps));

@@ -3,8 +3,8 @@ import type { Principal } from "../http/principal.ts";
 import type { Page } from "../http/list.ts";
 import type { Call } from "../http/call.ts";
 import { parseInstant } from "../lib/clock.ts";
-import type { AuditAction, AuditQuery, StoredAuditRow } from "./model.ts";
-import { auditRows, insertAuditRow } from "./queries.ts";
+import type { AuditAction, AuditQuery, AuditRow, StoredAuditRow } from "./model.ts";
+import * as queries from "./queries.ts";
 
 interface AuditEntry {
   readonly at: Date;
@@ -23,7 +23,7 @@ export async function recordAudit(
   tx: DbOrTx,
   { at, action, actor, call, details }: AuditEntry,
 ): Promise<void> {
-  await insertAuditRow(tx, {
+  await queries.insertAuditRow(tx, {
     at,
     action,
     actorId: actor?.userId ?? null,
@@ -37,9 +37,41 @@ export async function recordAudit(
 }
 
 /** `GET /admin/audit-log`. */
-export function listAudit(db: DbOrTx, query: AuditQuery, page: Page): Promise<StoredAuditRow[]> {
-  const { action, actor_id: actorId, company_id: companyId } = query;
-  const since = query.since === undefined ? undefined : parseInstant(query.since);
-  const until = query.until === undefined ? undefined : parseInstant(query.until);
-  return auditRows(db, { action, actorId, companyId, since, until }, page);
+export async function listAudit(db: DbOrTx, query: AuditQuery, page: Page): Promise<AuditRow[]> {
+  return withNames(db, await queries.auditRows(db, filterOf(query), page));
+}
+
+/** `GET /partner/audit-log`: what was done by the people of a partner and of its accounts. */
+export async function listAuditOfTenant(
+  db: DbOrTx,
+  partnerId: number,
+  query: AuditQuery,
+  page: Page,
+): Promise<AuditRow[]> {
+  return withNames(db, await queries.auditRowsOfTenant(db, partnerId, filterOf(query), page));
+}
+
+function filterOf({ action, actor_id: actorId, company_id: companyId, since, until }: AuditQuery) {
+  return {
+    action,
+    actorId,
+    companyId,
+    since: since === undefined ? undefined : parseInstant(since),
+    until: until === undefined ? undefined : parseInstant(until),
+  };
+}
+
+async function withNames(db: DbOrTx, rows: readonly StoredAuditRow[]): Promise<AuditRow[]> {
+  const people = rows.flatMap((row) => [row.actorId, row.impersonatorId]);
+  const employers = rows.map((row) => row.companyId);
+  const [userNames, companyNames] = await Promise.all([
+    queries.namesOfUsers(db, people),
+    queries.namesOfCompanies(db, employers),
+  ]);
+  return rows.map((row) => ({
+    ...row,
+    actorName: userNames.get(row.actorId) ?? null,
+    impersonatorName: userNames.get(row.impersonatorId) ?? null,
+    companyName: companyNames.get(row.companyId) ?? null,
+  }));
 }

@@ -71,6 +71,8 @@ export const AUDIT_ACTIONS = [
   "USER_CREATED",
   // Somebody was sent, or handed, a link to set the first password: user_id.
   "USER_INVITED",
+  // user_id, from, to: roles.
+  "USER_ROLE_CHANGED",
   "USER_DEACTIVATED",
   "USER_ACTIVATED",
   "USER_UNLOCKED",
@@ -128,8 +130,11 @@ export const auditEntry = Type.Object(
     at: Type.String({ format: "date-time" }),
     action: Type.String(),
     actor_id: idOrNull,
+    actor_name: textOrNull,
     impersonator_id: idOrNull,
+    impersonator_name: textOrNull,
     company_id: idOrNull,
+    company_name: textOrNull,
     ip: textOrNull,
     user_agent: textOrNull,
     request_id: textOrNull,
@@ -152,14 +157,24 @@ export interface StoredAuditRow {
   readonly details: Record<string, unknown>;
 }
 
-export function showAuditEntry(row: StoredAuditRow): Static<typeof auditEntry> {
+/** With the names that people and companies have now. */
+export interface AuditRow extends StoredAuditRow {
+  readonly actorName: string | null;
+  readonly impersonatorName: string | null;
+  readonly companyName: string | null;
+}
+
+export function showAuditEntry(row: AuditRow): Static<typeof auditEntry> {
   return {
     id: row.id,
     at: isoInstant(row.at),
     action: row.action,
     actor_id: row.actorId,
+    actor_name: row.actorName,
     impersonator_id: row.impersonatorId,
+    impersonator_name: row.impersonatorName,
     company_id: row.companyId,
+    company_name: row.companyName,
     ip: row.ip,
     user_agent: row.userAgent,
     request_id: row.requestId,

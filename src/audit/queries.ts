@@ -1,9 +1,11 @@
-import { and, desc, eq, getTableColumns, gte, lt } from "drizzle-orm";
+import { and, desc, eq, getTableColumns, gte, lt, or } from "drizzle-orm";
 
 import type { DbOrTx } from "../../db/client.ts";
-import { idBefore } from "../../db/conditions.ts";
+import { anyOf, idBefore } from "../../db/conditions.ts";
 import { prepared } from "../../db/prepared.ts";
 import { auditLog } from "../../db/schema/audit.ts";
+import { companies } from "../../db/schema/companies.ts";
+import { users } from "../../db/schema/users.ts";
 import type { Page } from "../http/list.ts";
 import type { StoredAuditRow } from "./model.ts";
 
@@ -17,7 +19,7 @@ export async function insertAuditRow(
   await insertion(tx, row);
 }
 
-interface AuditFilter {
+export interface AuditFilter {
   readonly action: string | undefined;
   readonly actorId: number | undefined;
   readonly companyId: number | undefined;
@@ -25,24 +27,66 @@ interface AuditFilter {
   readonly until: Date | undefined;
 }
 
-/** Newest first by id, which is the order of writing. */
-export function auditRows(
-  db: DbOrTx,
-  { action, actorId, companyId, since, until }: AuditFilter,
-  page: Page,
-): Promise<StoredAuditRow[]> {
-  const conditions = [
+function conditionsOf({ action, actorId, companyId, since, until }: AuditFilter, page: Page) {
+  return and(
     action === undefined ? undefined : eq(auditLog.action, action),
     actorId === undefined ? undefined : eq(auditLog.actorId, actorId),
     companyId === undefined ? undefined : eq(auditLog.companyId, companyId),
     since && gte(auditLog.at, since),
     until && lt(auditLog.at, until),
     idBefore(id, page.after),
-  ];
+  );
+}
+
+/** Newest first by id, which is the order of writing. */
+export function auditRows(db: DbOrTx, filter: AuditFilter, page: Page): Promise<StoredAuditRow[]> {
   return db
     .select()
     .from(auditLog)
-    .where(and(...conditions))
+    .where(conditionsOf(filter, page))
     .orderBy(desc(id))
     .limit(page.limit + 1);
+}
+
+/**
+ * The same of a partner and its accounts: the newest of each, by the index of companies, and of all of these the newest.
+ * However many rows others have, none of them is read.
+ */
+export async function auditRowsOfTenant(
+  db: DbOrTx,
+  partnerId: number,
+  filter: AuditFilter,
+  page: Page,
+): Promise<StoredAuditRow[]> {
+  const own = db
+    .select()
+    .from(auditLog)
+    .where(and(eq(auditLog.companyId, companies.id), conditionsOf(filter, page)))
+    .orderBy(desc(id))
+    .limit(page.limit + 1)
+    .as("own");
+  const found = await db
+    .select()
+    .from(companies)
+    .crossJoinLateral(own)
+    .where(or(eq(companies.id, partnerId), eq(companies.partnerId, partnerId)))
+    .orderBy(desc(own.id))
+    .limit(page.limit + 1);
+  return found.map((row) => row.own);
+}
+
+type Ids = readonly (number | null)[];
+type Names = Promise<ReadonlyMap<number | null, string>>;
+
+export const namesOfUsers = (db: DbOrTx, ids: Ids): Names => namesIn(db, users, ids);
+export const namesOfCompanies = (db: DbOrTx, ids: Ids): Names => namesIn(db, companies, ids);
+
+async function namesIn(db: DbOrTx, table: typeof users | typeof companies, ids: Ids): Names {
+  const known = new Set(ids.filter((one) => one !== null));
+  if (known.size === 0) return new Map();
+  const found = await db
+    .select({ id: table.id, name: table.name })
+    .from(table)
+    .where(anyOf(table.id, known));
+  return new Map(found.map((one) => [one.id, one.name]));
 }

@@ -22,6 +22,16 @@ export function partnerAdmin(scope: Scope): Access {
   );
 }
 
+/** Admits the owners alone: they say who else belongs to the partner (contract 10.5). */
+export function partnerOwner(): Access {
+  const admitted = partnerAdmin("*");
+  return {
+    scope: admitted.scope,
+    refuse: (principal) =>
+      admitted.refuse(principal) ?? (principal.role === "partner_owner" ? undefined : "forbidden"),
+  };
+}
+
 /** Admits users of an account and of its locations, and whoever acts for its owner (contract 3.3). */
 export function accountUser(scope: Scope): Access {
   return allow(({ companyType }) => companyType === "account", scope);

@@ -142,3 +142,70 @@ export const impersonationAnswer = Type.Object(
   { title: "Impersonation" },
 );
 export type ImpersonationAnswer = Static<typeof impersonationAnswer>;
+
+/** A token that somebody of a company may act by apart from a sign-in, and where it was used last. */
+export interface TeamToken {
+  readonly jti: string;
+  readonly kind: string;
+  readonly name: string | null;
+  readonly scope: string;
+  readonly userId: number;
+  readonly userName: string;
+  readonly issuedAt: Date;
+  readonly expiresAt: Date | null;
+  readonly lastUsedAt: Date | null;
+  readonly uses: readonly {
+    readonly route: string;
+    readonly ip: string;
+    readonly firstUsedAt: Date;
+    readonly lastUsedAt: Date;
+  }[];
+}
+
+/** A token of somebody's, never with the token itself. */
+export const teamTokenObject = Type.Object(
+  {
+    id: Type.String(),
+    kind: Type.String({
+      description:
+        "`dashboard_pat`, `api_pat` or `impersonation`, which acts for an account's owner.",
+    }),
+    name: Type.Union([Type.String(), Type.Null()]),
+    user_id: Type.Integer(),
+    user_name: Type.String(),
+    scopes: Type.Array(Type.String()),
+    created_at: instant,
+    expires_at: instantOrNull,
+    last_used_at: instantOrNull,
+    uses: Type.Array(
+      Type.Object({
+        route: Type.String(),
+        ip: Type.String(),
+        first_used_at: instant,
+        last_used_at: instant,
+      }),
+      { description: "The ten newest pairs of route and address." },
+    ),
+  },
+  { title: "TeamToken" },
+);
+
+export function showTeamToken(one: TeamToken): Static<typeof teamTokenObject> {
+  return {
+    id: one.jti,
+    kind: one.kind,
+    name: one.name,
+    user_id: one.userId,
+    user_name: one.userName,
+    scopes: one.scope.split(" "),
+    created_at: isoInstant(one.issuedAt),
+    expires_at: one.expiresAt && isoInstant(one.expiresAt),
+    last_used_at: one.lastUsedAt && isoInstant(one.lastUsedAt),
+    uses: one.uses.map((use) => ({
+      route: use.route,
+      ip: use.ip,
+      first_used_at: isoInstant(use.firstUsedAt),
+      last_used_at: isoInstant(use.lastUsedAt),
+    })),
+  };
+}

@@ -16,6 +16,8 @@ export interface Access {
 export interface Authenticator {
   /** The principal of the request's bearer token; throws `unauthenticated`. */
   authenticate(call: Call): Promise<Principal>;
+  /** Remembers where a token is used; nothing waits for it. */
+  noteUse(principal: Principal, call: Call, route: string): void;
   /** Writes the AUTHZ_DENIED audit row. */
   recordDenial(principal: Principal, call: Call, details: Record<string, unknown>): Promise<void>;
 }

@@ -205,9 +205,10 @@ async function admit(
     throw error;
   });
   await meter.count({ kind: "user", id: String(principal.impersonatorId ?? principal.userId) });
+  const path = route.slice(BASE_PATH.length);
+  authenticator.noteUse(principal, call, `${request.method} ${path}`);
   const refusal = access.refuse(principal);
   if (refusal === undefined) return principal;
-  const path = route.slice(BASE_PATH.length);
   await authenticator.recordDenial(principal, call, {
     method: request.method,
     path,

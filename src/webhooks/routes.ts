@@ -1,20 +1,34 @@
 import { Elysia } from "elysia";
 
-import type { WebhookRouteDeps } from "./routes/base.ts";
-import { deliveryRoutes, queueingRoutes } from "./routes/deliveries.ts";
+import { WatchedSubscriptions } from "./actions/watch.ts";
+import { OPERATORS, THE_PARTNER, type Readers, type WebhookRouteDeps } from "./routes/base.ts";
+import { deliveryReading, queueingRoutes } from "./routes/deliveries.ts";
 import { secretRoutes, stateRoutes } from "./routes/operations.ts";
-import { statsRoutes, streamRoute } from "./routes/stats.ts";
-import { collectionRoutes, subscriptionRoutes } from "./routes/subscriptions.ts";
+import { statsReading, streamReading } from "./routes/stats.ts";
+import { changeRoutes, creationRoute, subscriptionReading } from "./routes/subscriptions.ts";
 
-/** See contract 6. */
+/** See contract 6 and 10.3. */
 export function webhookRoutes(deps: WebhookRouteDeps) {
+  const watched = new WatchedSubscriptions(deps);
   return new Elysia({ name: "webhooks" })
-    .use(collectionRoutes(deps))
-    .use(subscriptionRoutes(deps))
+    .use(readingRoutes(deps, watched, THE_PARTNER))
+    .use(creationRoute(deps))
+    .use(changeRoutes(deps))
     .use(secretRoutes(deps))
     .use(stateRoutes(deps))
-    .use(deliveryRoutes(deps))
     .use(queueingRoutes(deps))
-    .use(statsRoutes(deps))
-    .use(streamRoute(deps));
+    .use(readingRoutes(deps, watched, OPERATORS));
+}
+
+/** All that only reads. */
+function readingRoutes<const L extends string, const O extends string>(
+  deps: WebhookRouteDeps,
+  watched: WatchedSubscriptions,
+  readers: Readers<L, O>,
+) {
+  return new Elysia()
+    .use(subscriptionReading(deps, readers))
+    .use(deliveryReading(deps, readers))
+    .use(statsReading(deps, readers))
+    .use(streamReading(deps, watched, readers));
 }

@@ -40,7 +40,7 @@ async function userOf(level: Level): Promise<TestUser> {
   const email = `${fresh("caller")}@p1.test`;
   if (level === "platform")
     return addUser(db, { companyId: tenants.superAdmin.companyId, role: "super_admin", email });
-  if (level === "partner") return addUser(db, { companyId: p1.id, role: "partner_admin", email });
+  if (level === "partner") return addUser(db, { companyId: p1.id, role: "partner_owner", email });
   return addUser(db, { companyId: p1.accounts[0].id, role: "account_owner", email });
 }
 
@@ -285,8 +285,47 @@ const ADMINISTRATION: readonly Row[] = [
   ],
 ].map(([what, attempt]) => [what, [ALL_SCOPES], attempt] as Row);
 
+const toTeammate =
+  (ending: string, body: object = {}, user = {}) =>
+  async (as: TestCaller) => {
+    const email = `${fresh("mate")}@p1.test`;
+    const { id } = await addUser(db, { companyId: p1.id, role: "partner_admin", email, ...user });
+    return call(as, "POST", `/partner/users/${id}/${ending}`, body);
+  };
+const OF_ACCOUNT = { companyId: p1.accounts[0].id, role: "account_user" } as const;
+const TEAM: readonly Row[] = [
+  [
+    "invite somebody",
+    ["", ALL_SCOPES],
+    (as) =>
+      call(as, "POST", "/partner/users", {
+        name: "mate",
+        email: `${fresh("mate")}@p1.test`,
+        role: "partner_owner",
+      }),
+  ],
+  ["invite again", ["", ALL_SCOPES], toTeammate("invite", {}, { passwordHash: null })],
+  ["make an owner", ["", ALL_SCOPES], toTeammate("role", { role: "partner_owner" })],
+  ["end a teammate", ["", ALL_SCOPES], toTeammate("deactivate")],
+  ["bring a teammate back", ["", ALL_SCOPES], toTeammate("activate")],
+  ["end somebody of another tenant", NOBODY, toTeammate("deactivate", {}, { companyId: p2.id })],
+  ["end somebody of an account", NOBODY, toTeammate("deactivate", {}, OF_ACCOUNT)],
+];
+const LOOKING: readonly Row[] = [
+  ["see the team", ["", "y-y-y-.-"], (as) => call(as, "GET", "/partner/users")],
+  ["see the accounts", ["", "y-y-y-.-"], (as) => call(as, "GET", "/partner/accounts")],
+  ["see the audit log", ["", "y-y-y-.-"], (as) => call(as, "GET", "/partner/audit-log")],
+  ["see the tokens", ["", "y-y---.-"], (as) => call(as, "GET", "/partner/tokens")],
+  ["see who is behind", ["y-y-y-.-"], (as) => call(as, "GET", "/admin/backlogs")],
+  [
+    "see a partner's subscriptions",
+    ["y-y-y-.-"],
+    (as) => call(as, "GET", `/admin/partners/${p1.id}/webhooks`),
+  ],
+];
+
 describe.each(LEVELS)("of the %s", (level) => {
-  const rows = { CLIENTS, PERSONAL_TOKENS, SUBSCRIBING, ADMINISTRATION };
+  const rows = { CLIENTS, PERSONAL_TOKENS, SUBSCRIBING, ADMINISTRATION, TEAM, LOOKING };
   for (const [group, attempts] of Object.entries(rows))
     test.each(attempts)(`${group}: %s`, async (_what, expected, attempt) => {
       let row = "";

@@ -51,6 +51,7 @@ beforeAll(async () => {
     domains: ["own.example.com"],
   });
   ids["/admin/users"] = String(owner.id);
+  ids["/partner/users"] = String(owner.id);
   ids["/admin/accounts"] = String(accounts[0].id);
   ids["/admin/partners"] = String(partner);
   const { body } = await world.api.call("GET", "/admin/providers", { token: world.tokens.root });

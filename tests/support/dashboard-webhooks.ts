@@ -32,14 +32,16 @@ export interface WebhookDashboard {
   stop(): Promise<void>;
 }
 
-export async function startWebhookDashboard(): Promise<WebhookDashboard> {
+export async function startWebhookDashboard(
+  options: { readonly retryDelaysMs?: readonly number[] } = {},
+): Promise<WebhookDashboard> {
   const database = await createDatabase();
   const { db } = database;
   const tenants = await addTenants(db);
   const stores = await createTestSchedule();
   const api = await startApi({ db, schedule: stores.schedule });
   const { box } = api.deps;
-  const dispatcher = startDispatcher({ db, box, schedule: stores.schedule });
+  const dispatcher = startDispatcher({ db, box, schedule: stores.schedule, ...options });
   const root = api.listen();
   const browser = await openBrowser();
   const [partner] = tenants.partners;

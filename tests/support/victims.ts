@@ -13,7 +13,7 @@ export type Belongings = ReadonlyMap<string, string | number>;
 export async function settleIn(world: SignInWorld, nth: 0 | 1): Promise<Belongings> {
   const { database, api, tenants, grant } = world;
   const { db } = database;
-  const { id: partnerId, owner, accounts } = tenants.partners[nth];
+  const { id: partnerId, owner, admin, accounts } = tenants.partners[nth];
   const [account] = accounts;
   const word = `p${nth + 1}`;
   const provider = await addProvider(db, api.deps.box, `site-of-${word}`);
@@ -43,7 +43,9 @@ export async function settleIn(world: SignInWorld, nth: 0 | 1): Promise<Belongin
     ["/account/reviews/{id}", await reviewIdOf(db, `review-${word}`)],
     ["/partner/webhooks/{id}", String(subscription["id"])],
     ["{eventId}", event?.id ?? ""],
+    ["{subscriptionId}", String(subscription["id"])],
     ["/partner/oauth-clients/{id}", client.clientId],
+    ["/partner/users/{id}", admin.id],
     ["/sso/clients/{id}", client.clientId],
     ["/admin/sso-connections/{id}", await addSsoConnection(db, { companyId: account.id, domains })],
     ["/admin/partners/{id}", partnerId],

@@ -1,5 +1,9 @@
+import { planInterpreted } from "../../../db/planning.ts";
 import { messageOf, type EventSink } from "../../http/event-stream.ts";
+import type { Page } from "../../http/list.ts";
 import { showDispatcher, type DispatcherState } from "../dispatcher-model.ts";
+import { readBacklogKey, type Backlog, type BacklogOrder } from "../backlog-model.ts";
+import { backlogsOf } from "../queries/backlogs.ts";
 import * as queries from "../queries/dispatcher.ts";
 import type { AdminDeps } from "./deps.ts";
 
@@ -19,6 +23,19 @@ export async function dispatcherState({ db, clock }: ReadingDeps): Promise<Dispa
     queries.queueCounts(db),
   ]);
   return { at, dispatchers, shards, heads, blocked, disabled, counts };
+}
+
+/** Contract 10.4: who is behind. The queues move while one pages: a row may come twice, or not at all. */
+export function listBacklogs(
+  { db }: Pick<AdminDeps, "db">,
+  order: BacklogOrder,
+  { limit, after }: Page,
+): Promise<Backlog[]> {
+  const wanted = { byAge: order === "age", ...readBacklogKey(after), limit: limit + 1 };
+  return db.transaction(async (tx) => {
+    await planInterpreted(tx);
+    return backlogsOf(tx, wanted);
+  });
 }
 
 /** Sends the state every two seconds, until the signal aborts or the caller may no longer read. */

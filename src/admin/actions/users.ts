@@ -1,4 +1,4 @@
-import type { Db } from "../../../db/client.ts";
+import type { Db, Tx } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
 import { endAccess, liftLock } from "../../auth/actions/end-access.ts";
 import { inviteUser } from "../../auth/actions/invite.ts";
@@ -6,11 +6,11 @@ import { normaliseEmail } from "../../auth/email.ts";
 import type { SoundParts } from "../../http/fields.ts";
 import type { FieldFaults } from "../../http/rules.ts";
 import type { Page } from "../../http/list.ts";
-import type { Caller } from "../../http/principal.ts";
+import type { Caller, Principal } from "../../http/principal.ts";
 import { invalid, Problem } from "../../lib/problem.ts";
 import { MAIL_WAKE } from "../../outbox/mail.ts";
 import { EMAIL_TAKEN, userFaults } from "../input.ts";
-import type { NewUser, User, UserQuery } from "../model.ts";
+import type { NewUser, ROLES_OF, User, UserQuery } from "../model.ts";
 import * as queries from "../queries/users.ts";
 import { findRow, written, type AdminDeps } from "./deps.ts";
 
@@ -89,16 +89,49 @@ export async function inviteAgain(
   return user;
 }
 
-/** Also deletes every token of the user (contract 10.1). Throws `last_super_admin` for the last active one. */
-export async function deactivateUser(
+/**
+ * Throws where nobody would be left who could bring the user back: `last_super_admin` for the last active one, and
+ * `last_owner` for the last active owner of a partner, unless an operator does it.
+ */
+async function refuseLast(tx: Tx, { companyType }: Principal, { id, role, companyId }: User) {
+  const isLast = async () => {
+    const active = await queries.holdActive(tx, { role, companyId });
+    return active.length === 1 && active.includes(id);
+  };
+  if (role === "super_admin" && (await isLast())) throw new Problem("last_super_admin");
+  if (role === "partner_owner" && companyType === "partner" && (await isLast()))
+    throw new Problem("last_owner");
+}
+
+/** Gives a user of a partner the other role. Tokens stay: a role is read anew with each request. */
+export async function setUserRole(
   { db, clock }: Pick<AdminDeps, "db" | "clock">,
   { principal, call }: Caller,
-  { id, role }: User,
+  user: User,
+  role: (typeof ROLES_OF.partner)[number],
 ): Promise<User> {
   const now = clock.now();
   return db.transaction(async (tx) => {
-    const admins = role === "super_admin" ? await queries.holdSuperAdmins(tx) : [];
-    if (admins.length === 1 && admins.includes(id)) throw new Problem("last_super_admin");
+    if (role !== user.role) await refuseLast(tx, principal, user);
+    if (await queries.setUserRole(tx, user.id, { role, now })) {
+      const details = { user_id: user.id, from: user.role, to: role };
+      const action = "USER_ROLE_CHANGED";
+      await recordAudit(tx, { at: now, action, actor: principal, call, details });
+    }
+    return written(await queries.userById(tx, user.id));
+  });
+}
+
+/** Also deletes every token of the user (contract 10.1). Throws `last_super_admin` or `last_owner` for the last one. */
+export async function deactivateUser(
+  { db, clock }: Pick<AdminDeps, "db" | "clock">,
+  { principal, call }: Caller,
+  user: User,
+): Promise<User> {
+  const now = clock.now();
+  const { id } = user;
+  return db.transaction(async (tx) => {
+    await refuseLast(tx, principal, user);
     if (await queries.setUserActive(tx, id, false, now)) {
       const details = { user_id: id, revoked: await endAccess(tx, [id], now) };
       const action = "USER_DEACTIVATED";

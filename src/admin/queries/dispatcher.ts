@@ -21,6 +21,7 @@ import {
   type QueueCounts,
   type ShardRow,
 } from "../dispatcher-model.ts";
+import { FOUND } from "./backlogs.ts";
 
 const { subscriptions, rows, counted } = LOOK_LIMITS;
 
@@ -30,10 +31,10 @@ const isDisabled = sql`${webhookSubscriptions.state} = 'disabled'`;
 const isQueued = sql`${mails.state} = 'queued'`;
 
 export function dispatchers(db: DbOrTx): Promise<DispatcherRow[]> {
-  const { id, startedAt, renewedAt } = dispatcherTable;
+  const { id, startedAt, renewedAt, memoryMb } = dispatcherTable;
   const silence = sql`greatest(0, extract(epoch from now() - ${renewedAt}) * 1000)::int`;
   return db
-    .select({ id, startedAt, renewedAt, silentMs: silence.mapWith(Number) })
+    .select({ id, startedAt, renewedAt, memoryMb, silentMs: silence.mapWith(Number) })
     .from(dispatcherTable)
     .orderBy(id)
     .limit(rows);
@@ -55,17 +56,7 @@ const headsOfOutbox = statement({
     recordedAt: outbox.recordedAt,
   },
   text: ({ limit }) => sql`
-    with recursive found as (
-      select s.id as shard, first.subscription_id
-        from shards s cross join lateral (
-               select subscription_id from outbox where shard = s.id order by subscription_id limit 1) first
-      union all
-      select f.shard, following.subscription_id
-        from found f cross join lateral (
-               select subscription_id from outbox
-                where shard = f.shard and subscription_id > f.subscription_id
-                order by subscription_id limit 1) following
-    )
+    with recursive ${FOUND}
     select f.shard, f.subscription_id as "subscriptionId", s.state = 'active' as "isActive",
            e.state = 'waiting' as "isWaiting", e.recorded_at as "recordedAt"
       from (select shard, subscription_id from found limit ${limit}) f

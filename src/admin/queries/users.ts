@@ -109,12 +109,18 @@ export function isEmailTaken(error: unknown): boolean {
   return violatesUnique(error, "users_email_key");
 }
 
-/** The active super-admins, held in one order: of two who deactivate each other the second sees that it is the last. */
-export async function holdSuperAdmins(tx: Tx): Promise<number[]> {
+/**
+ * The active users of a company who have a role, held in one order: of two who deactivate each other the second sees that
+ * it is the last.
+ */
+export async function holdActive(
+  tx: Tx,
+  { role, companyId }: Pick<User, "role" | "companyId">,
+): Promise<number[]> {
   const rows = await tx
     .select({ id: users.id })
     .from(users)
-    .where(and(eq(users.role, "super_admin"), users.isActive))
+    .where(and(eq(users.companyId, companyId), eq(users.role, role), users.isActive))
     .orderBy(users.id)
     .for("no key update");
   return rows.map(({ id }) => id);
@@ -131,5 +137,18 @@ export async function setUserActive(
     .update(users)
     .set({ isActive, updatedAt: now })
     .where(and(eq(users.id, id), ne(users.isActive, isActive)));
+  return count > 0;
+}
+
+/** False if the user has that role already. */
+export async function setUserRole(
+  tx: Tx,
+  id: number,
+  { role, now }: { readonly role: Role; readonly now: Date },
+): Promise<boolean> {
+  const { count } = await tx
+    .update(users)
+    .set({ role, updatedAt: now })
+    .where(and(eq(users.id, id), ne(users.role, role)));
   return count > 0;
 }

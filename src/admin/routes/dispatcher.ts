@@ -3,9 +3,11 @@ import { Type } from "@sinclair/typebox";
 import type { Authenticator } from "../../http/access.ts";
 import type { Call } from "../../http/call.ts";
 import type { EventStreams } from "../../http/event-stream.ts";
+import { listOf, listSchema, pageOf } from "../../http/list.ts";
 import { problem } from "../../http/problem-schema.ts";
 import { Problem } from "../../lib/problem.ts";
-import { dispatcherState, watchDispatcher } from "../actions/dispatcher.ts";
+import { dispatcherState, listBacklogs, watchDispatcher } from "../actions/dispatcher.ts";
+import { backlogKey, BacklogObject, backlogQuery, showBacklog } from "../backlog-model.ts";
 import { DispatcherObject, showDispatcher } from "../dispatcher-model.ts";
 import { administrating, adminRoutesBase, type AdminRouteDeps } from "./base.ts";
 
@@ -26,6 +28,25 @@ export function dispatcherRoutes(deps: DispatcherRouteDeps) {
         description: "How deliveries are doing as a whole.",
       },
     })
+    .get(
+      "/backlogs",
+      async ({ query }) => {
+        const page = pageOf(query);
+        const rows = await listBacklogs(deps, query.order ?? "depth", page);
+        return listOf(rows, page, { key: backlogKey, show: showBacklog });
+      },
+      {
+        access: administrating,
+        query: backlogQuery,
+        response: { 200: listSchema(BacklogObject) },
+        detail: {
+          operationId: "listBacklogs",
+          summary: "List subscriptions that are behind",
+          description:
+            "Those with queued events, the worst first, of 10,000 at most. `last_error` is of the last 100 attempts.",
+        },
+      },
+    )
     .get(
       "/stream",
       ({ principal, call }) =>

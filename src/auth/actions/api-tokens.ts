@@ -14,7 +14,8 @@ import {
   findApiToken,
   type ApiTokenRow,
 } from "../queries/tokens.ts";
-import type { ApiTokenBody, NewApiTokenAnswer } from "../token-model.ts";
+import { tokensOfTeam } from "../queries/token-uses.ts";
+import type { ApiTokenBody, NewApiTokenAnswer, TeamToken } from "../token-model.ts";
 import { holdCaller } from "./hold-caller.ts";
 import { issueToken } from "./issue-token.ts";
 import { recordDenial } from "./record-denial.ts";
@@ -75,8 +76,17 @@ export function listApiTokens(
   return apiTokensOf(db, principal, { now: clock.now(), page });
 }
 
-/** The key of a token in a list's cursor; `apiTokensOf` reads it. */
-export function apiTokenKey({ issuedAt, jti }: ApiTokenRow): string {
+/** `GET /partner/tokens`: what the people of a partner act by apart from a sign-in. */
+export function listTeamTokens(
+  { db, clock }: Pick<ApiTokenDeps, "db" | "clock">,
+  partnerId: number,
+  page: Page,
+): Promise<TeamToken[]> {
+  return tokensOfTeam(db, partnerId, { now: clock.now(), page });
+}
+
+/** The key of a token in a list's cursor; `apiTokensOf` and `tokensOfTeam` read it. */
+export function apiTokenKey({ issuedAt, jti }: Pick<ApiTokenRow, "issuedAt" | "jti">): string {
   return `${issuedAt.getTime()}.${jti}`;
 }
 

@@ -114,8 +114,8 @@ function createUseStamp(deps: Pick<AuthenticateDeps, "db" | "log">) {
   };
 }
 
-/** The tokens that live apart from a sign-in: the audit log tells when they are used. */
-const AUDITED_IN_USE: ReadonlySet<TokenKind> = new Set([
+/** The tokens that live apart from a sign-in: the audit log tells when they are used, and `token_uses` where. */
+export const AUDITED_IN_USE: ReadonlySet<TokenKind> = new Set([
   "dashboard_pat",
   "api_pat",
   "impersonation",

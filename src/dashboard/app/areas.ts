@@ -1,4 +1,5 @@
-import { page } from "./page.tsx";
+import { page } from "./shell/page.tsx";
+import { READING_PAGES } from "./pages/webhooks/pages.ts";
 import { ROLES, type Role } from "./session/roles.ts";
 import type { Area } from "./shell/area.ts";
 
@@ -14,10 +15,8 @@ export const AREAS: readonly Area[] = [
     icon: "webhook",
     roles: PARTNERS,
     pages: {
-      "/webhooks": page(() => import("./pages/webhooks/webhooks.tsx")),
       "/webhooks/new": page(() => import("./pages/webhooks/create.tsx")),
-      "/webhooks/:id": page(() => import("./pages/webhooks/subscription.tsx")),
-      "/webhooks/:id/deliveries/:eventId": page(() => import("./pages/webhooks/delivery.tsx")),
+      ...READING_PAGES,
     },
   },
   {
@@ -50,6 +49,7 @@ export const AREAS: readonly Area[] = [
     icon: "building",
     roles: OPERATORS,
     pages: { "/companies": page(() => import("./pages/companies/companies.tsx")) },
+    nested: { "/companies/:partner": page(() => import("./pages/companies/partner.tsx")) },
   },
   {
     path: "/users",
@@ -66,10 +66,24 @@ export const AREAS: readonly Area[] = [
     pages: { "/connections": page(() => import("./pages/connections/connections.tsx")) },
   },
   {
+    path: "/accounts",
+    title: "Accounts",
+    icon: "building",
+    roles: PARTNERS,
+    pages: { "/accounts": page(() => import("./pages/accounts/accounts.tsx")) },
+  },
+  {
+    path: "/team",
+    title: "Team",
+    icon: "users",
+    roles: PARTNERS,
+    pages: { "/team": page(() => import("./pages/team/team.tsx")) },
+  },
+  {
     path: "/audit",
     title: "Audit log",
     icon: "list",
-    roles: OPERATORS,
+    roles: [...OPERATORS, ...PARTNERS],
     pages: { "/audit": page(() => import("./pages/audit/audit.tsx")) },
   },
   {
@@ -77,6 +91,7 @@ export const AREAS: readonly Area[] = [
     title: "API keys",
     icon: "key",
     roles: ROLES,
+    isPersonal: true,
     pages: { "/keys": page(() => import("./pages/keys/keys.tsx")) },
   },
   {
@@ -84,6 +99,7 @@ export const AREAS: readonly Area[] = [
     title: "Security",
     icon: "shield",
     roles: ROLES,
+    isPersonal: true,
     pages: { "/security": page(() => import("./pages/security/security.tsx")) },
   },
 ];

@@ -5,25 +5,36 @@ import { Redirect, Route, Router, Switch } from "wouter";
 import { AREAS } from "./areas.ts";
 import { PageBoundary } from "./page-boundary.tsx";
 import { useSession } from "./session/session.tsx";
+import { ActingBanner } from "./shell/acting-banner.tsx";
 import { Shell } from "./shell/shell.tsx";
 import { notify } from "./ui/notify.ts";
 import { NotFound } from "./ui/states.tsx";
 
 /** Everything that only who is signed in needs: the sign-in does not wait for it. */
 export function Page() {
-  const { user } = useSession();
-  const areas = AREAS.filter(({ roles }) => roles.some((role) => role === user.role));
+  const { user, origin } = useSession();
+  const isActing = origin !== undefined;
+  const areas = AREAS.filter(
+    ({ roles, isPersonal = false }) =>
+      roles.some((role) => role === user.role) && !(isActing && isPersonal),
+  );
   // What was said to somebody who has left is nothing for the next one.
   useEffect(() => () => notify.clear(), []);
   return (
     <Router base="/dashboard">
       <Notifications position="bottom-right" />
       <Shell areas={areas}>
+        <ActingBanner />
         <PageBoundary>
           <Switch>
             {areas.flatMap(({ pages }) =>
               Object.entries(pages).map(([path, component]) => (
                 <Route key={path} path={path} component={component} />
+              )),
+            )}
+            {areas.flatMap(({ nested = {} }) =>
+              Object.entries(nested).map(([path, component]) => (
+                <Route key={path} path={path} nest component={component} />
               )),
             )}
             <Route path="/">

@@ -5,7 +5,6 @@ import { ulid } from "ulid";
 import { violatesUnique } from "../../../db/errors.ts";
 import { skipQueued } from "../../../db/marks.ts";
 import { recordAudit } from "../../audit/actions.ts";
-import type { Principal } from "../../http/principal.ts";
 import { isUlid, type Page } from "../../http/list.ts";
 import { Problem } from "../../lib/problem.ts";
 import { newSecret } from "../../lib/random-secret.ts";
@@ -22,21 +21,19 @@ const SLOT_INDEX = "webhook_subscriptions_slot";
 
 export function listSubscriptions(
   { db }: Pick<WebhookDeps, "db">,
-  principal: Principal,
+  partnerId: number,
   page: Page,
 ): Promise<Subscription[]> {
-  return queries.subscriptionsOf(db, tenantOf(principal), page);
+  return queries.subscriptionsOf(db, partnerId, page);
 }
 
 /** Malformed, missing, foreign and deleted ids are one and the same 404 (contract 2.6 and 3.5). */
 export async function findSubscription(
   { db }: Pick<WebhookDeps, "db">,
-  principal: Principal,
+  partnerId: number,
   id: string,
 ): Promise<Subscription> {
-  const found = isUlid(id)
-    ? await queries.subscriptionById(db, tenantOf(principal), id)
-    : undefined;
+  const found = isUlid(id) ? await queries.subscriptionById(db, partnerId, id) : undefined;
   if (found === undefined) throw new Problem("not_found");
   return found;
 }

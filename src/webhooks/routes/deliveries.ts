@@ -8,7 +8,6 @@ import type { Judged } from "../../http/rules.ts";
 import { parseInstant } from "../../lib/clock.ts";
 import { listAttempts, showEvent } from "../actions/deliveries.ts";
 import { findEvent, recover, recoverFaults, redeliver } from "../actions/queue-events.ts";
-import { findSubscription } from "../actions/subscriptions.ts";
 import {
   AttemptObject,
   attemptFilters,
@@ -19,19 +18,30 @@ import {
   showAttempt,
   showDelivery,
 } from "../delivery-model.ts";
-import { reading, webhookRoutesBase, writing, type WebhookRouteDeps } from "./base.ts";
+import {
+  readable,
+  readingBase,
+  THE_PARTNER,
+  webhookRoutesBase,
+  writing,
+  type Readers,
+  type WebhookRouteDeps,
+} from "./base.ts";
 
-/** See contract 6.13. */
-export function deliveryRoutes(deps: WebhookRouteDeps) {
-  return webhookRoutesBase(deps)
+/** See contract 6.13 and 10.3. */
+export function deliveryReading<const L extends string, const O extends string>(
+  deps: WebhookRouteDeps,
+  readers: Readers<L, O>,
+) {
+  const { access, describe } = readers;
+  return readingBase(deps, readers)
     .macro(
-      finds("delivery", async ({ principal, params }) => {
-        const subscription = await findSubscription(deps, principal, params["id"] ?? "");
-        return showEvent(deps, subscription, params["eventId"] ?? "");
-      }),
+      finds("delivery", async ({ principal, params }) =>
+        showEvent(deps, await readable(deps, readers, principal, params), params["eventId"] ?? ""),
+      ),
     )
     .get(
-      "/:id/deliveries",
+      "/deliveries",
       async ({ query, subscription }) => {
         const page = pageOf(query);
         const filter = {
@@ -45,26 +55,26 @@ export function deliveryRoutes(deps: WebhookRouteDeps) {
         return listOf(rows, page, { key: (one) => one.id, show: showAttempt });
       },
       {
-        access: reading,
+        access,
         subscription: true,
         query: Type.Object({ ...pageQuery(isUlid), ...attemptFilters }),
         response: { 200: listSchema(AttemptObject) },
-        detail: {
+        detail: describe({
           operationId: "listAttempts",
           summary: "List delivery attempts",
           description: "Newest first. `since` belongs to the range, `until` does not.",
-        },
+        }),
       },
     )
-    .get("/:id/deliveries/:eventId", ({ delivery }) => showDelivery(delivery), {
-      access: reading,
+    .get("/deliveries/:eventId", ({ delivery }) => showDelivery(delivery), {
+      access,
       delivery: true,
       response: { 200: DeliveryObject },
-      detail: {
+      detail: describe({
         operationId: "getDelivery",
         summary: "Get one delivery with its attempts",
         description: "The exact body and headers of each attempt, and the beginning of the answer.",
-      },
+      }),
     });
 }
 
@@ -73,7 +83,7 @@ export function queueingRoutes(deps: WebhookRouteDeps) {
   return webhookRoutesBase(deps)
     .macro(
       finds("event", async ({ principal, params }) => {
-        const subscription = await findSubscription(deps, principal, params["id"] ?? "");
+        const subscription = await readable(deps, THE_PARTNER, principal, params);
         return { subscription, id: await findEvent(deps, subscription, params["eventId"] ?? "") };
       }),
     )

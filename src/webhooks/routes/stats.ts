@@ -1,64 +1,73 @@
 import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 
+import type { Access } from "../../http/access.ts";
 import type { Call } from "../../http/call.ts";
-import type { Principal } from "../../http/principal.ts";
+import type { Caller } from "../../http/principal.ts";
 import { problem } from "../../http/problem-schema.ts";
 import type { Judged } from "../../http/rules.ts";
 import { ulidText } from "../../http/text.ts";
 import { invalid, Problem } from "../../lib/problem.ts";
 import { showHealth, showStats } from "../actions/stats.ts";
-import { WatchedSubscriptions } from "../actions/watch.ts";
+import type { WatchedSubscriptions } from "../actions/watch.ts";
 import * as model from "../stats-model.ts";
-import { reading, webhookRoutesBase, type WebhookRouteDeps } from "./base.ts";
+import { readingBase, type Readers, type WebhookRouteDeps } from "./base.ts";
 
-/** See contract 6.17 and 6.18. */
-export function statsRoutes(deps: WebhookRouteDeps) {
-  return webhookRoutesBase(deps)
+/** See contract 6.17, 6.18 and 10.3. */
+export function statsReading<const L extends string, const O extends string>(
+  deps: WebhookRouteDeps,
+  readers: Readers<L, O>,
+) {
+  const { access, describe } = readers;
+  return readingBase(deps, readers)
     .get(
-      "/:id/health",
+      "/health",
       async ({ subscription }) => model.showHealth(await showHealth(deps, subscription)),
       {
-        access: reading,
+        access,
         subscription: true,
         response: { 200: model.HealthObject },
-        detail: {
+        detail: describe({
           operationId: "getHealth",
           summary: "Show how deliveries are doing",
           description: "Of the moment, and of the last 24 hours.",
-        },
+        }),
       },
     )
     .get(
-      "/:id/stats",
+      "/stats",
       async ({ subscription, query }) => {
         const range = model.readStatsRange(query, deps.clock.now());
         return model.showStats(range, await showStats(deps, subscription, range));
       },
       {
-        access: reading,
+        access,
         subscription: true,
         query: model.statsQuery,
         rules: ({ query }: Judged<never, typeof model.statsQuery>) =>
           model.statsFaults(query, deps.clock.now()),
         response: { 200: model.StatsObject },
-        detail: {
+        detail: describe({
           operationId: "getStats",
           summary: "Show deliveries over time",
           description:
             "One point per step, the range moved out to whole steps; a day in hours by default.",
-        },
+        }),
       },
     );
 }
 
 /** See contract 6.18. */
-export function streamRoute(deps: WebhookRouteDeps) {
-  const watched = new WatchedSubscriptions(deps);
-  return webhookRoutesBase(deps).get(
-    "/:id/stream",
+export function streamReading<const L extends string, const O extends string>(
+  deps: WebhookRouteDeps,
+  watched: WatchedSubscriptions,
+  readers: Readers<L, O>,
+) {
+  const { access, describe } = readers;
+  return readingBase(deps, readers).get(
+    "/stream",
     ({ principal, call, subscription, query }) => {
-      const mayRead = () => stillMayRead(deps, principal, call);
+      const mayRead = () => stillMayRead(deps, { access, principal, call });
       const { userId, jti } = principal;
       const after = lastEventId(call);
       const withBodies = query.include === "body";
@@ -68,19 +77,19 @@ export function streamRoute(deps: WebhookRouteDeps) {
       );
     },
     {
-      access: reading,
+      access,
       subscription: true,
       query: model.streamQuery,
       response: {
         200: Type.String({ contentType: "text/event-stream" }),
         503: problem("overloaded"),
       },
-      detail: {
+      detail: describe({
         operationId: "followDeliveries",
         summary: "Follow deliveries live",
         description:
           "Server-sent events: `subscription` when it changes, `attempt` for each attempt from now on (the newest 100 of a look every 1.3 s), `health` every five seconds. Five streams per user. It ends with the token. With `include=body` every attempt comes, with the exact headers and body that were sent; with the header `Last-Event-ID` every one since that attempt, some of the 30 s before it again.",
-      },
+      }),
     },
   );
 }
@@ -98,12 +107,12 @@ function lastEventId({ headers }: Call): string | undefined {
 /** Asks again while a stream is open: the token may be revoked, the user moved or the role taken away. */
 async function stillMayRead(
   { authenticator }: Pick<WebhookRouteDeps, "authenticator">,
-  opened: Principal,
-  call: Call,
+  opened: Caller & { readonly access: Access },
 ): Promise<boolean> {
   try {
-    const principal = await authenticator.authenticate(call);
-    return reading.refuse(principal) === undefined && principal.partnerId === opened.partnerId;
+    const principal = await authenticator.authenticate(opened.call);
+    const isRefused = opened.access.refuse(principal) !== undefined;
+    return !isRefused && principal.partnerId === opened.principal.partnerId;
   } catch (error) {
     if (error instanceof Problem) return false;
     throw error;

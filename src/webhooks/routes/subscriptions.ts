@@ -1,4 +1,5 @@
 import { Type } from "@sinclair/typebox";
+import { Elysia } from "elysia";
 
 import { isUlid, listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
 import { problem } from "../../http/problem-schema.ts";
@@ -18,7 +19,14 @@ import {
   SubscriptionWithSecret,
   type Subscription,
 } from "../model.ts";
-import { reading, webhookRoutesBase, writing, type WebhookRouteDeps } from "./base.ts";
+import {
+  listBase,
+  readingBase,
+  webhookRoutesBase,
+  writing,
+  type Readers,
+  type WebhookRouteDeps,
+} from "./base.ts";
 
 /** Written once, because its schemas and examples make it the longest answer of all, and it never changes. */
 const CATALOG_TEXT = JSON.stringify({
@@ -26,65 +34,91 @@ const CATALOG_TEXT = JSON.stringify({
   batch_interval_hours: BATCH_INTERVAL_HOURS,
 });
 
-/** Contract 6.9: list, create, and what may be subscribed to. */
-export function collectionRoutes(deps: WebhookRouteDeps) {
-  return webhookRoutesBase(deps)
+/** Contract 6.9 and 10.3: the list, one of it, and what may be subscribed to. */
+export function subscriptionReading<const L extends string, const O extends string>(
+  deps: WebhookRouteDeps,
+  readers: Readers<L, O>,
+) {
+  const { access, describe } = readers;
+  const lists = listBase(deps, readers)
     .get(
       "",
-      async ({ principal, query }) => {
+      async ({ tenant, query }) => {
         const page = pageOf(query);
-        const rows = await listSubscriptions(deps, principal, page);
+        const rows = await listSubscriptions(deps, tenant, page);
         return listOf(rows, page, { key: (one) => one.id, show: showSubscription });
       },
       {
-        access: reading,
+        access,
+        tenant: true,
         query: Type.Object(pageQuery(isUlid)),
         response: { 200: listSchema(SubscriptionObject) },
-        detail: {
+        detail: describe({
+          operationId: "listSubscriptions",
           summary: "List subscriptions",
           description: "Those that are not deleted, newest first.",
-        },
+        }),
       },
     )
     .get(
       "/events",
       () => new Response(CATALOG_TEXT, { headers: { "Content-Type": "application/json" } }),
       {
-        access: reading,
+        access,
+        tenant: true,
         response: { 200: CatalogAnswer },
-        detail: {
+        detail: describe({
           operationId: "listEvents",
           summary: "List event values and batch intervals",
           description: "Each event with the JSON Schema of its full body, and an example.",
-        },
-      },
-    )
-    .post(
-      "",
-      async ({ principal, call, body, status }) => {
-        const settings = await readNewSubscription(urlRules(deps), body);
-        const { subscription, secret } = await createSubscription(
-          deps,
-          { principal, call },
-          settings,
-        );
-        return status(201, { ...showSubscription(subscription), secret });
-      },
-      {
-        access: writing,
-        body: newSubscriptionBody,
-        response: { 201: SubscriptionWithSecret, 409: problem("slot_occupied") },
-        detail: {
-          summary: "Create a subscription",
-          description:
-            "A partner has one immediate and one batch subscription. The answer carries the secret of the signatures.",
-        },
+        }),
       },
     );
+  const one = readingBase(deps, readers).get(
+    "",
+    ({ subscription }) => showSubscription(subscription),
+    {
+      access,
+      subscription: true,
+      response: { 200: SubscriptionObject },
+      detail: describe({
+        operationId: "getSubscription",
+        summary: "Get a subscription",
+        description: "Never with its secret.",
+      }),
+    },
+  );
+  return new Elysia().use(lists).use(one);
 }
 
-/** Contract 6.9: one subscription. */
-export function subscriptionRoutes(deps: WebhookRouteDeps) {
+/** Contract 6.9: create. */
+export function creationRoute(deps: WebhookRouteDeps) {
+  return webhookRoutesBase(deps).post(
+    "",
+    async ({ principal, call, body, status }) => {
+      const settings = await readNewSubscription(urlRules(deps), body);
+      const { subscription, secret } = await createSubscription(
+        deps,
+        { principal, call },
+        settings,
+      );
+      return status(201, { ...showSubscription(subscription), secret });
+    },
+    {
+      access: writing,
+      body: newSubscriptionBody,
+      response: { 201: SubscriptionWithSecret, 409: problem("slot_occupied") },
+      detail: {
+        summary: "Create a subscription",
+        description:
+          "A partner has one immediate and one batch subscription. The answer carries the secret of the signatures.",
+      },
+    },
+  );
+}
+
+/** Contract 6.9: changes of one subscription. */
+export function changeRoutes(deps: WebhookRouteDeps) {
   const update = async (
     caller: Parameters<typeof updateSubscription>[1],
     found: Subscription,
@@ -106,12 +140,6 @@ export function subscriptionRoutes(deps: WebhookRouteDeps) {
   } as const;
   return (
     webhookRoutesBase(deps)
-      .get("/:id", ({ subscription }) => showSubscription(subscription), {
-        access: reading,
-        subscription: true,
-        response: { 200: SubscriptionObject },
-        detail: { summary: "Get a subscription", description: "Never with its secret." },
-      })
       .delete(
         "/:id",
         async ({ principal, call, subscription, status }) => {

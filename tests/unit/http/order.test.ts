@@ -26,6 +26,7 @@ const authenticator = {
     if (role === null) throw new Problem("unauthenticated");
     return { role } as unknown as Principal;
   },
+  noteUse() {},
   async recordDenial(_: Principal, __: unknown, details: Record<string, unknown>) {
     denied.push(details);
   },

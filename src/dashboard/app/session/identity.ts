@@ -8,6 +8,8 @@ type Identity = Awaited<ReturnType<typeof readIdentity>>;
 /** Who is signed in, with the look of their company. */
 export interface Session extends Identity {
   readonly token: string;
+  /** Of somebody who acts as the owner of an account: the own session, to which it goes back. */
+  readonly origin?: Session;
 }
 
 export function readIdentity(api: ApiClient) {

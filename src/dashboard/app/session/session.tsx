@@ -32,6 +32,9 @@ interface SessionState {
   readonly signIn: (session: Session, options: { readonly remember: boolean }) => void;
   /** Ends the token at the server, too. */
   readonly signOut: () => void;
+  /** Goes on with a token that acts as somebody else, until `comeBack`, which ends it. */
+  readonly actAs: (session: Session) => void;
+  readonly comeBack: () => void;
 }
 
 const Context = createContext<SessionState | undefined>(undefined);
@@ -45,8 +48,10 @@ export function SessionProvider({ children }: { readonly children: ReactNode }) 
   );
   useFreshIdentity(api, token, renew);
   const isRemembered = storedSession.exists();
-  const state = { session, isRemembered, ended, arrival, api, signIn: enter, signOut: end };
-  return <Context value={state}>{children}</Context>;
+  const moves = { signIn: enter, signOut: end, ...actingMoves(session, enter) };
+  return (
+    <Context value={{ session, isRemembered, ended, arrival, api, ...moves }}>{children}</Context>
+  );
 }
 
 /** Holds the session of this tab, and has everything that changes it. */
@@ -56,6 +61,7 @@ function useSessionChanges() {
   const [ended, setEnded] = useState<Ending>();
   const token = session?.token;
   const live = useRef(token);
+  const origin = useRef(session?.origin);
   /** Who is or was signed in here last. */
   const last = useRef(session?.user.id);
   useEffect(() => followSession(session), [session]);
@@ -67,24 +73,34 @@ function useSessionChanges() {
     if (remember) storedSession.write(next);
     else storedSession.remove();
     live.current = next.token;
+    origin.current = next.origin;
     setArrival(NO_ARRIVAL);
     setEnded(undefined);
     setSession(next);
   }, []);
-  const leave = useCallback((of: string, why?: Ending) => {
-    // A late answer to an earlier session says nothing of the present one.
-    if (live.current !== of) return;
-    live.current = undefined;
-    storedSession.remove();
-    queryClient.clear();
-    setArrival(NO_ARRIVAL);
-    setSession(undefined);
-    setEnded(why);
-  }, []);
+  const leave = useCallback(
+    (of: string, why?: Ending) => {
+      // A late answer to an earlier session says nothing of the present one.
+      if (live.current !== of) return;
+      // What ends by itself while somebody acts as another is that alone.
+      if (origin.current !== undefined && why === "expired") {
+        history.replaceState(null, "", HOME);
+        return enter(origin.current, { remember: storedSession.exists() });
+      }
+      live.current = undefined;
+      storedSession.remove();
+      queryClient.clear();
+      setArrival(NO_ARRIVAL);
+      setSession(undefined);
+      setEnded(why);
+    },
+    [enter],
+  );
   const renew = useCallback((next: Session) => {
     if (live.current !== next.token) return;
-    if (storedSession.exists()) storedSession.write(next);
-    setSession(next);
+    const renewed = { ...next, ...(origin.current && { origin: origin.current }) };
+    if (storedSession.exists()) storedSession.write(renewed);
+    setSession(renewed);
   }, []);
   const end = () => {
     if (token === undefined) return;
@@ -92,11 +108,29 @@ function useSessionChanges() {
     history.replaceState(null, "", HOME);
     forgetDrafts();
     leave(token);
-    void endToken(token).then((isCertain) => {
+    const tokens = [token, ...(session?.origin === undefined ? [] : [session.origin.token])];
+    void Promise.all(tokens.map(endToken)).then((areCertain) => {
+      const isCertain = areCertain.every(Boolean);
       if (live.current === undefined) setEnded(isCertain ? "signed_out" : "unconfirmed");
     });
   };
   return { session, ended, arrival, enter, leave, renew, end };
+}
+
+/** A partner's own session waits in that of the account's owner, and is found there again after a reload, too. */
+function actingMoves(session: Session | undefined, enter: SessionState["signIn"]) {
+  const move = (next: Session, path: string) => {
+    history.replaceState(null, "", HOME + path);
+    enter(next, { remember: storedSession.exists() });
+  };
+  return {
+    actAs: (next: Session) => session !== undefined && move({ ...next, origin: session }, ""),
+    comeBack: () => {
+      if (session?.origin === undefined) return;
+      void endToken(session.token);
+      move(session.origin, "/accounts");
+    },
+  };
 }
 
 /** What was stored over a reload may be out of date: the role, the name, the look. */

@@ -9,6 +9,10 @@ export interface Area {
   readonly title: string;
   readonly icon: IconName;
   readonly roles: readonly Role[];
+  /** Whether it is of the user in person, and nobody who acts as the user has it. */
+  readonly isPersonal?: boolean;
   /** Path below `/dashboard` → page; loaded when it is first shown. */
   readonly pages: Readonly<Record<string, ComponentType>>;
+  /** The same of pages that have paths of their own below theirs. */
+  readonly nested?: Readonly<Record<string, ComponentType>>;
 }

@@ -11,6 +11,7 @@ const PATHS = {
   chevronRight: "m9 6 6 6-6 6",
   clock: "M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18Zm0 4v5l3 2",
   copy: "M9 9h11v11H9V9Zm-4 6H4V4h11v1",
+  eye: "M2 12c3-5 6-7 10-7s7 2 10 7c-3 5-6 7-10 7s-7-2-10-7Zm10-3a3 3 0 1 0 0 6 3 3 0 0 0 0-6Z",
   edit: "M4 20h4L19 9l-4-4L4 16v4Zm9-13 4 4",
   filter: "M4 6h16M7 12h10M10 18h4",
   flag: "M5 21V4h13l-2 4 2 4H5",

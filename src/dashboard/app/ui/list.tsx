@@ -18,6 +18,7 @@ type ListQuery<Row> = UseInfiniteQueryResult<InfiniteData<CursorPage<Row>>>;
 export function useList<Row>(
   key: readonly unknown[],
   load: (cursor: string | undefined) => Promise<CursorPage<Row>>,
+  options: { readonly refetchInterval?: number } = {},
 ): ListQuery<Row> {
   return useInfiniteQuery<
     CursorPage<Row>,
@@ -31,6 +32,7 @@ export function useList<Row>(
     initialPageParam: undefined,
     getNextPageParam: (last) => last.next_cursor ?? undefined,
     placeholderData: keepPreviousData,
+    ...options,
   });
 }
 

@@ -6,10 +6,11 @@ import { Copy } from "../../ui/copy.tsx";
 import { sentence } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { ExactTime, Time } from "../../ui/time.tsx";
-import { CompanyName } from "../companies/company-name.tsx";
+import { useCompany } from "../companies/data.ts";
+import { useTeamNames } from "../team/data.ts";
 import { useUser } from "../users/data.ts";
 import { actionWords, detailPairs, isGrave } from "./audit-words.ts";
-import type { AuditEntry } from "./data.ts";
+import { useIsOperator, type AuditEntry } from "./data.ts";
 
 interface AuditLineProps {
   readonly entry: AuditEntry;
@@ -34,14 +35,14 @@ export function AuditLine({ entry, onActor }: AuditLineProps) {
         </span>
         <Text span size="sm" className="shrinks">
           <Text span fw={600} inherit>
-            <UserName id={entry.actor_id} />
+            {entry.actor_name ?? "Somebody"}
           </Text>{" "}
           {actionWords(entry.action)}
           <Subject details={entry.details} />
-          {entry.company_id !== null && (
+          {entry.company_name !== null && (
             <Text span c="dimmed" inherit>
               {" "}
-              · <CompanyName id={entry.company_id} />
+              · {entry.company_name}
             </Text>
           )}
         </Text>
@@ -69,13 +70,7 @@ function Mark({ entry }: { readonly entry: AuditEntry }) {
       radius="sm"
       className="mark"
     >
-      {isImpersonated ? (
-        <>
-          by <UserName id={entry.impersonator_id} />, impersonating
-        </>
-      ) : (
-        "Warning"
-      )}
+      {isImpersonated ? `by ${entry.impersonator_name ?? "somebody"}, impersonating` : "Warning"}
     </Badge>
   );
 }
@@ -92,16 +87,23 @@ function Subject({ details }: Pick<AuditEntry, "details">) {
   if (typeof company === "number")
     return (
       <>
-        : <CompanyName id={company} />
+        : <SubjectCompany id={company} />
       </>
     );
   return typeof provider === "string" ? `: ${provider}` : null;
 }
 
-function UserName({ id }: { readonly id: number | null }) {
-  const { data } = useUser(id);
-  if (id === null) return "Somebody";
-  return data?.name ?? `User ${id}`;
+/** Operators can ask for everybody's name, a partner's people for those of the team. */
+function UserName({ id }: { readonly id: number }) {
+  const isOperator = useIsOperator();
+  const { data } = useUser(isOperator ? id : null);
+  const team = useTeamNames(!isOperator);
+  return data?.name ?? team.get(id) ?? `user ${id}`;
+}
+
+function SubjectCompany({ id }: { readonly id: number }) {
+  const { data } = useCompany(useIsOperator() ? id : null);
+  return data?.name ?? `company ${id}`;
 }
 
 function Details({ entry, onActor }: AuditLineProps) {
@@ -119,13 +121,13 @@ function Details({ entry, onActor }: AuditLineProps) {
         </dd>
         <dt>Who</dt>
         <dd>
-          <Who id={actor} />
+          <Who id={actor} name={entry.actor_name} />
         </dd>
         {impersonator !== null && (
           <>
             <dt>Impersonated by</dt>
             <dd>
-              <Who id={impersonator} />
+              <Who id={impersonator} name={entry.impersonator_name} />
             </dd>
           </>
         )}
@@ -167,8 +169,13 @@ function Fact({ name, value }: { readonly name: string; readonly value: string }
   );
 }
 
-function Who({ id }: { readonly id: number | null }) {
-  const { data } = useUser(id);
+interface WhoProps {
+  readonly id: number | null;
+  readonly name: string | null;
+}
+
+function Who({ id, name }: WhoProps) {
+  const { data } = useUser(useIsOperator() ? id : null);
   if (id === null) return "Nobody who is known here";
-  return data === undefined ? `User ${id}` : `${data.name}, ${data.email} (user ${id})`;
+  return `${name ?? "Unknown"}${data === undefined ? "" : `, ${data.email}`} (user ${id})`;
 }

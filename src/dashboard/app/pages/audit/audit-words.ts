@@ -33,6 +33,7 @@ export const ACTION_WORDS: Readonly<Record<string, string>> = {
   KEY_DROPPED: "dropped a signing key",
   USER_CREATED: "created a user",
   USER_INVITED: "invited a user",
+  USER_ROLE_CHANGED: "changed a role",
   USER_DEACTIVATED: "deactivated a user",
   USER_ACTIVATED: "activated a user",
   USER_UNLOCKED: "unlocked a user",

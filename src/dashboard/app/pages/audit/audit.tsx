@@ -1,6 +1,7 @@
 import { Button, Select } from "@mantine/core";
 
-import { FilterBar, useFilters } from "../../ui/filters.tsx";
+import { useSession } from "../../session/session.tsx";
+import { ChoiceFilter, FilterBar, useFilters } from "../../ui/filters.tsx";
 import { sentence } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { idOf } from "../../ui/ids.ts";
@@ -8,12 +9,13 @@ import { List } from "../../ui/list.tsx";
 import { PageHeader } from "../../ui/page-header.tsx";
 import { EmptyState } from "../../ui/states.tsx";
 import { TimeField } from "../../ui/time-field.tsx";
+import { useAllAccounts } from "../accounts/data.ts";
 import { CompanySelect } from "../companies/company-select.tsx";
 import { ActorFilter } from "./actor-filter.tsx";
 import { AuditLine } from "./audit-line.tsx";
 import { auditQuery, FILTERS } from "./audit-filters.ts";
 import { ACTION_WORDS } from "./audit-words.ts";
-import { useAuditLog } from "./data.ts";
+import { useAuditLog, useIsOperator } from "./data.ts";
 
 type Filters = ReturnType<typeof useFilters<(typeof FILTERS)[number]>>;
 
@@ -67,7 +69,21 @@ const ACTIONS = Object.entries(ACTION_WORDS).map(([value, words]) => ({
   label: sentence(words),
 }));
 
+interface OwnCompanyProps {
+  readonly value: string | undefined;
+  readonly onChange: (company: string | undefined) => void;
+}
+
+/** Of a partner: the partner itself, or one of its accounts. */
+function OwnCompanyFilter(props: OwnCompanyProps) {
+  const { company } = useSession();
+  const accounts = useAllAccounts().data ?? [];
+  const all = [company, ...accounts].map(({ id, name }) => [String(id), name] as const);
+  return <ChoiceFilter label="Their company" any="Every company" choices={all} {...props} />;
+}
+
 function AuditFilters({ filters: { get, set, count, clear } }: { readonly filters: Filters }) {
+  const isOperator = useIsOperator();
   const action = get("action");
   const isKnown = action === undefined || action in ACTION_WORDS;
   return (
@@ -82,14 +98,20 @@ function AuditFilters({ filters: { get, set, count, clear } }: { readonly filter
         value={action ?? null}
         onChange={(next) => set({ action: next ?? undefined })}
       />
-      <ActorFilter value={idOf(get("actor"))} onChange={(actor) => set({ actor })} />
-      <CompanySelect
-        label="Their company"
-        types={["platform", "partner", "account"]}
-        placeholder="Every company"
-        value={idOf(get("company"))}
-        onChange={(company) => set({ company: company && String(company.id) })}
-      />
+      {isOperator ? (
+        <>
+          <ActorFilter value={idOf(get("actor"))} onChange={(actor) => set({ actor })} />
+          <CompanySelect
+            label="Their company"
+            types={["platform", "partner", "account"]}
+            placeholder="Every company"
+            value={idOf(get("company"))}
+            onChange={(company) => set({ company: company && String(company.id) })}
+          />
+        </>
+      ) : (
+        <OwnCompanyFilter value={get("company")} onChange={(company) => set({ company })} />
+      )}
       <TimeField label="From" value={get("since")} onChange={(since) => set({ since })} />
       <TimeField label="Before" value={get("until")} onChange={(until) => set({ until })} />
     </FilterBar>

@@ -1,16 +1,26 @@
 import { answerOf, type ApiClient } from "../../api/api-client.ts";
 import { atCursor } from "../../api/cursor.ts";
-import { useApi } from "../../session/session.tsx";
+import { useApi, useSession } from "../../session/session.tsx";
 import { useList } from "../../ui/list.tsx";
 import type { AuditQuery } from "./audit-filters.ts";
 
-function readEntries(api: ApiClient, query: AuditQuery, cursor: string | undefined) {
-  return answerOf(api.admin["audit-log"].get({ query: { ...query, ...atCursor(cursor) } }));
+/** Operators read what everybody did, a partner what its own people and those of its accounts did. */
+export const useIsOperator = (): boolean => useSession().company.type === "platform";
+
+interface Reading {
+  readonly isOperator: boolean;
+  readonly query: AuditQuery;
+}
+
+function readEntries(api: ApiClient, { isOperator, query }: Reading, cursor: string | undefined) {
+  const log = isOperator ? api.admin["audit-log"] : api.partner["audit-log"];
+  return answerOf(log.get({ query: { ...query, ...atCursor(cursor) } }));
 }
 
 export type AuditEntry = Awaited<ReturnType<typeof readEntries>>["data"][number];
 
 export function useAuditLog(query: AuditQuery) {
   const api = useApi();
-  return useList(["audit-log", query], (cursor) => readEntries(api, query, cursor));
+  const isOperator = useIsOperator();
+  return useList(["audit-log", query], (cursor) => readEntries(api, { isOperator, query }, cursor));
 }

@@ -2,7 +2,6 @@ import { Anchor, Button, Text } from "@mantine/core";
 import { Link } from "wouter";
 
 import { FilterBar, TextFilter, useFilters } from "../../ui/filters.tsx";
-import { counted } from "../../ui/format.ts";
 import { idOf } from "../../ui/ids.ts";
 import { TableList } from "../../ui/list.tsx";
 import { StateBadge } from "../../ui/state-badge.tsx";
@@ -11,6 +10,7 @@ import { Time } from "../../ui/time.tsx";
 import { ActiveFilter, activeQuery } from "./active-filter.tsx";
 import { CompanySelect } from "./company-select.tsx";
 import { CompanySwitch } from "./company-switch.tsx";
+import { Stores } from "./stores.tsx";
 import { useAccounts, usePartners, type CompanyFilter, type CompanyType } from "./data.ts";
 
 interface CompanyListProps {
@@ -33,7 +33,7 @@ export function PartnerList({ onCreate }: CompanyListProps) {
           caption: "Partners, newest first",
           end: "Change",
           columns: (one) => ({
-            Name: <NameAndNumber {...one} />,
+            Name: <NameAndNumber {...one} href={`/companies/${one.id}`} />,
             "White label": one.white_label.enabled
               ? `${one.white_label.brand_name} at ${one.white_label.domain}`
               : "None",
@@ -93,11 +93,24 @@ function filterOf(get: (name: "name" | "active") => string | undefined): Company
   return { ...(name && { name }), ...activeQuery(get("active")) };
 }
 
-function NameAndNumber({ id, name }: { readonly id: number; readonly name: string }) {
+interface NameProps {
+  readonly id: number;
+  readonly name: string;
+  /** Where there is a page of it. */
+  readonly href?: string;
+}
+
+function NameAndNumber({ id, name, href }: NameProps) {
   return (
     <>
       <Text fw={600} size="sm">
-        {name}
+        {href === undefined ? (
+          name
+        ) : (
+          <Anchor component={Link} href={href} inherit>
+            {name}
+          </Anchor>
+        )}
       </Text>
       <Text size="xs" c="dimmed">
         Number {id}
@@ -111,22 +124,6 @@ function AccountsLink({ partnerId }: { readonly partnerId: number }) {
     <Anchor component={Link} href={`/companies?tab=accounts&partner=${partnerId}`} size="sm">
       Show accounts
     </Anchor>
-  );
-}
-
-function Stores({ stores }: { readonly stores: readonly { readonly id: number; name: string }[] }) {
-  if (stores.length === 0) return "None";
-  return (
-    <details>
-      <summary>{counted(stores.length, "store")}</summary>
-      <Text size="sm" component="ul" className="plain-list">
-        {stores.map(({ id, name }) => (
-          <li key={id}>
-            {name} ({id})
-          </li>
-        ))}
-      </Text>
-    </details>
   );
 }
 

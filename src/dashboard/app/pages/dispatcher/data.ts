@@ -1,8 +1,10 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 
 import { answerOf, type ApiClient } from "../../api/api-client.ts";
+import { atCursor } from "../../api/cursor.ts";
 import { useApi } from "../../session/session.tsx";
 import { useLive } from "../../session/use-live.ts";
+import { useList } from "../../ui/list.tsx";
 
 const KEY = ["dispatcher"];
 
@@ -25,4 +27,28 @@ export function useDispatcherState() {
     if (event === "dispatcher") queries.setQueryData(KEY, data);
   });
   return { state, live };
+}
+
+export type BacklogOrder = "depth" | "age";
+
+const BACKLOGS_MS = 5_000;
+
+function readBacklogs(api: ApiClient, order: BacklogOrder, cursor: string | undefined) {
+  return answerOf(api.admin.backlogs.get({ query: { order, ...atCursor(cursor) } }));
+}
+
+type BacklogRow = Awaited<ReturnType<typeof readBacklogs>>["data"][number];
+export type Backlog = BacklogRow & { readonly id: string };
+
+/** Subscriptions with queued events, the worst first. */
+export function useBacklogs(order: BacklogOrder) {
+  const api = useApi();
+  return useList<Backlog>(
+    ["backlogs", order],
+    async (cursor) => {
+      const { data, ...page } = await readBacklogs(api, order, cursor);
+      return { ...page, data: data.map((one) => ({ ...one, id: one.subscription_id })) };
+    },
+    { refetchInterval: BACKLOGS_MS },
+  );
 }

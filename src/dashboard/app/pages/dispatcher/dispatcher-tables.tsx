@@ -1,9 +1,10 @@
-import { Button, Group, Text } from "@mantine/core";
+import { Anchor, Button, Group, Text } from "@mantine/core";
 import { useState, type ReactNode } from "react";
+import { Link } from "wouter";
 
 import { Copy } from "../../ui/copy.tsx";
 import { DataTable } from "../../ui/data-table.tsx";
-import { counted, duration, sentence } from "../../ui/format.ts";
+import { counted, duration, number, sentence } from "../../ui/format.ts";
 import { ExactTime, Time } from "../../ui/time.tsx";
 import { usePartnerName } from "../companies/data.ts";
 import { lettersOf } from "./concerns.ts";
@@ -46,7 +47,11 @@ function HeadsTable({ rows }: HeadsProps) {
             <Id id={one.event_id} label="Copy the event's id" />
           </>
         ),
-        Subscription: <Id id={one.subscription_id} label="Copy the subscription's id" />,
+        Subscription: (
+          <SubscriptionLink partnerId={one.partner_id} id={one.subscription_id}>
+            Open
+          </SubscriptionLink>
+        ),
         "Next attempt": `${one.attempt} of 4`,
         Due: <Time at={one.due_at} mayBeAhead />,
         Recorded: <Time at={one.recorded_at} />,
@@ -72,11 +77,14 @@ export function DisabledSubscriptions({ rows }: DisabledProps) {
       rows={rows}
       rowKey={(one) => one.id}
       columns={(one) => ({
-        Label: <Name>{one.label}</Name>,
+        Label: (
+          <SubscriptionLink partnerId={one.partner_id} id={one.id}>
+            {one.label}
+          </SubscriptionLink>
+        ),
         Partner: partner(one.partner_id),
         Why: `${REASONS[one.disabled_reason] ?? sentence(one.disabled_reason)} (${one.consecutive_failure_count})`,
         Since: <ExactTime at={one.disabled_at} />,
-        Subscription: <Id id={one.id} label="Copy the subscription's id" />,
       })}
     />
   );
@@ -101,9 +109,41 @@ export function Dispatchers({ rows }: { readonly rows: DispatcherState["dispatch
         Id: <Id id={one.id} label="Copy the dispatcher's id" />,
         "Running since": <ExactTime at={one.started_at} />,
         "Last sign of life": `${duration(one.silent_ms / 1_000)} ago`,
-        Shards: counted(one.shards, "shard"),
+        Holds: (
+          <>
+            {counted(one.shards, "shard")}
+            <Text size="xs" c="dimmed">
+              {one.subscriptions === 0
+                ? "nothing queued"
+                : `${counted(one.subscriptions, "subscription")} with events`}
+            </Text>
+          </>
+        ),
+        Lag: duration(one.lag_s),
+        Memory: one.memory_mb === null ? "Unknown" : `${number(one.memory_mb)} MiB`,
       })}
     />
+  );
+}
+
+interface SubscriptionLinkProps {
+  readonly partnerId: number;
+  readonly id: string;
+  readonly children: ReactNode;
+}
+
+/** Leads to the subscription as its partner sees it; its id is in the title. */
+function SubscriptionLink({ partnerId, id, children }: SubscriptionLinkProps) {
+  return (
+    <Anchor
+      component={Link}
+      href={`/companies/${partnerId}/webhooks/${id}`}
+      size="sm"
+      fw={600}
+      title={id}
+    >
+      {children}
+    </Anchor>
   );
 }
 

@@ -8,6 +8,7 @@ import { Panel } from "../../ui/panel.tsx";
 import { Loaded } from "../../ui/states.tsx";
 import { useNow } from "../../ui/use-time.ts";
 import { Verdict } from "../../ui/verdict.tsx";
+import { Behind } from "./behind.tsx";
 import { concernsOf } from "./concerns.ts";
 import { useDispatcherState, type DispatcherState } from "./data.ts";
 import { BlockedHeads, DisabledSubscriptions, Dispatchers } from "./dispatcher-tables.tsx";
@@ -57,6 +58,7 @@ function Overview({ state, at }: StateProps & { readonly at: number }) {
     <Stack gap="lg">
       <Concerns concerns={concernsOf(state, at)} />
       <Totals state={state} />
+      <Behind dispatchers={dispatchers} />
       <Panel title="Blocked heads" count={heads.length}>
         <BlockedHeads rows={heads} />
       </Panel>

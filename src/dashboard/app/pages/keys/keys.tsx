@@ -6,9 +6,11 @@ import { ApiTokensSection } from "./api-tokens.tsx";
 import { clientsPathOf } from "./client-model.ts";
 import { OAuthClientsSection } from "./oauth-clients.tsx";
 import { PersonalTokenSection } from "./personal-token.tsx";
+import { TokenUses } from "./token-uses.tsx";
 
 export function Page() {
-  const { role } = useSession().user;
+  const { user, company } = useSession();
+  const { role } = user;
   const clientsPath = clientsPathOf(role);
   return (
     <>
@@ -20,6 +22,7 @@ export function Page() {
         <PersonalTokenSection />
         <ApiTokensSection />
         {clientsPath !== undefined && <OAuthClientsSection path={clientsPath} />}
+        {company.type === "partner" && <TokenUses />}
       </Stack>
     </>
   );

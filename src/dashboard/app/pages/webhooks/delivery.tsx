@@ -15,6 +15,7 @@ import { STATE_WORDS } from "./attempts/attempt-words.ts";
 import { useDelivery, useSubscription } from "./data/data.ts";
 import type { Delivery } from "./data/reads.ts";
 import { useSubscriptionActions } from "./data/use-subscription-actions.ts";
+import { useIsReadOnly } from "./data/viewed-partner.ts";
 
 /** Shows one event on its way to one endpoint: every attempt, word for word. */
 export function Page() {
@@ -134,6 +135,7 @@ interface RedeliverButtonProps {
 
 function RedeliverButton({ id, eventId, isActive }: RedeliverButtonProps) {
   const { redeliver } = useSubscriptionActions(id);
+  if (useIsReadOnly()) return null;
   return (
     <ConfirmedAction
       renderButton={(ask) => (

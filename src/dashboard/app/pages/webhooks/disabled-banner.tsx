@@ -14,6 +14,7 @@ import type { Health, Subscription } from "./data/reads.ts";
 import { useSubscriptionActions, type Held } from "./data/use-subscription-actions.ts";
 import { Choice } from "./form/choice.tsx";
 import { disabledBecause } from "./subscription-words.ts";
+import { useIsReadOnly } from "./data/viewed-partner.ts";
 
 interface BannerProps {
   readonly subscription: Subscription;
@@ -28,6 +29,7 @@ export function DisabledBanner({ subscription, onEnabled }: DisabledBannerProps)
   const { id, disabled_at: at } = subscription;
   const { held, first_failure: first } = useHealth(id).data ?? {};
   const [opened, { open, close }] = useDisclosure();
+  const isReadOnly = useIsReadOnly();
   return (
     <Alert color="red" icon={<Icon name="pause" />} title="Disabled: nothing is sent" mb="md">
       <Stack gap="sm" align="flex-start">
@@ -46,7 +48,7 @@ export function DisabledBanner({ subscription, onEnabled }: DisabledBannerProps)
           .
         </Text>
         {first && <FirstFailure id={id} failure={first} />}
-        <Button onClick={open}>Enable …</Button>
+        {!isReadOnly && <Button onClick={open}>Enable …</Button>}
       </Stack>
       {opened && (
         <EnableDialog

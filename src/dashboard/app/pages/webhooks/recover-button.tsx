@@ -10,6 +10,7 @@ import { TimeField } from "../../ui/time-field.tsx";
 import type { Subscription } from "./data/reads.ts";
 import { useSubscriptionActions } from "./data/use-subscription-actions.ts";
 import { NOTHING_SENT } from "./subscription-words.ts";
+import { useIsReadOnly } from "./data/viewed-partner.ts";
 
 const DAY_MS = 86_400_000;
 /** One call queues no more events; the API answers 0 when nothing is left. */
@@ -22,6 +23,7 @@ interface RecoverButtonProps {
 /** Queues again what was not delivered in a window of time. */
 export function RecoverButton({ subscription }: RecoverButtonProps) {
   const [opened, { open, close }] = useDisclosure();
+  if (useIsReadOnly()) return null;
   return (
     <>
       <Button variant="default" onClick={open} leftSection={<Icon name="refresh" size={16} />}>

@@ -16,8 +16,10 @@ import { DisabledBanner } from "./disabled-banner.tsx";
 import { kindTitle } from "./kinds.ts";
 import { Overview } from "./overview.tsx";
 import { Settings } from "./settings.tsx";
+import { SettingsShown } from "./settings-shown.tsx";
 import { eventsInWords, NOTHING_SENT } from "./subscription-words.ts";
 import { TestEvent } from "./test-event.tsx";
+import { useIsReadOnly } from "./data/viewed-partner.ts";
 
 export function Page() {
   const { id = "" } = useParams();
@@ -41,6 +43,7 @@ function SubscriptionPage({ subscription }: SubscriptionProps) {
   const { state, follow } = useSubscriptionLive(id);
   const [tab, setTab] = useTab();
   const [isTesting, test] = useDisclosure();
+  const isReadOnly = useIsReadOnly();
   return (
     <>
       <PageHeader
@@ -50,13 +53,15 @@ function SubscriptionPage({ subscription }: SubscriptionProps) {
         actions={
           <>
             <LiveBadge state={state} />
-            <TestButton
-              id={id}
-              isActive={isActive}
-              opened={isTesting}
-              onOpen={test.open}
-              onClose={test.close}
-            />
+            {!isReadOnly && (
+              <TestButton
+                id={id}
+                isActive={isActive}
+                opened={isTesting}
+                onOpen={test.open}
+                onClose={test.close}
+              />
+            )}
           </>
         }
       />
@@ -74,7 +79,11 @@ function SubscriptionPage({ subscription }: SubscriptionProps) {
           <Deliveries subscription={subscription} live={state} follow={follow} />
         </Tabs.Panel>
         <Tabs.Panel value="settings">
-          <Settings subscription={subscription} />
+          {isReadOnly ? (
+            <SettingsShown subscription={subscription} />
+          ) : (
+            <Settings subscription={subscription} />
+          )}
         </Tabs.Panel>
       </Tabs>
     </>

@@ -8,17 +8,20 @@ import { useSubscriptions } from "./data/data.ts";
 import { EmptySlot } from "./empty-slot.tsx";
 import { KINDS } from "./kinds.ts";
 import { SlotCard } from "./slot-card.tsx";
+import { useViewedPartner } from "./data/viewed-partner.ts";
 
 export function Page() {
   const subscriptions = useSubscriptions();
+  const viewed = useViewedPartner();
   const isFull = (subscriptions.data?.data.length ?? 0) >= KINDS.length;
   return (
     <>
       <PageHeader
-        title="Webhooks"
-        description="Your systems hear of reviews, responses and connections by signed HTTP requests."
+        title={viewed === undefined ? "Webhooks" : `Webhooks of ${viewed.name}`}
+        description={`${viewed === undefined ? "Your" : "Its"} systems hear of reviews, responses and connections by signed HTTP requests.`}
         actions={
-          !isFull && (
+          !isFull &&
+          viewed === undefined && (
             <Button
               component={Link}
               href="/webhooks/new"

@@ -88,8 +88,11 @@ function timeLabels({ scales }: uPlot, splits: readonly number[]): string[] {
 
 /** Works out a variable of the style sheet, which a canvas does not know. */
 function resolved(element: HTMLElement, name: string): string {
+  // Where motion is reduced every change is a short transition, which would begin at the colour of before.
+  element.style.transitionProperty = "none";
   element.style.color = `var(${name})`;
   const { color } = getComputedStyle(element);
   element.style.color = "";
+  element.style.transitionProperty = "";
   return color;
 }

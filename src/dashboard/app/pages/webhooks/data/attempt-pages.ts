@@ -5,12 +5,12 @@ import {
   type QueryClient,
 } from "@tanstack/react-query";
 
-import { answerOf, type ApiClient } from "../../../api/api-client.ts";
+import { answerOf } from "../../../api/api-client.ts";
 import { atCursor } from "../../../api/cursor.ts";
-import { useApi } from "../../../session/session.tsx";
 import { rowOf, type AttemptFilter } from "./attempt-rows.ts";
 import { keys } from "./data.ts";
-import { subscriptionAt } from "./reads.ts";
+import { readableAt, type Reader } from "./reads.ts";
+import { useReader } from "./use-reader.ts";
 
 type Cursor = string | undefined;
 type Pages = InfiniteData<Awaited<ReturnType<typeof readPage>>, Cursor>;
@@ -18,8 +18,8 @@ type Pages = InfiniteData<Awaited<ReturnType<typeof readPage>>, Cursor>;
 const PAGE = 100;
 const FIRST: Cursor = undefined;
 
-async function readPage(api: ApiClient, id: string, filter: AttemptFilter, cursor: Cursor) {
-  const { deliveries } = subscriptionAt(api, id);
+async function readPage(reader: Reader, id: string, filter: AttemptFilter, cursor: Cursor) {
+  const { deliveries } = readableAt(reader, id);
   type Query = NonNullable<Parameters<typeof deliveries.get>[0]>["query"];
   // A filter of the address was checked as far as we know; the server has the last word.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
@@ -33,11 +33,11 @@ async function readPage(api: ApiClient, id: string, filter: AttemptFilter, curso
  * Reads attempts page by page; more pages than one are not read again by themselves, because that reads each of them.
  */
 export function useAttemptPages(id: string, filter: AttemptFilter) {
-  const api = useApi();
+  const reader = useReader();
   const queries = useQueryClient();
   const pages = useInfiniteQuery({
     queryKey: keys.attempts(id, filter),
-    queryFn: ({ pageParam }) => readPage(api, id, filter, pageParam),
+    queryFn: ({ pageParam }) => readPage(reader, id, filter, pageParam),
     initialPageParam: FIRST,
     getNextPageParam: ({ next }) => next ?? undefined,
     staleTime: Number.POSITIVE_INFINITY,

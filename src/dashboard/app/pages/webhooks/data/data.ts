@@ -1,6 +1,6 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 
-import { useApi } from "../../../session/session.tsx";
+import { useReader } from "./use-reader.ts";
 import {
   readCatalog,
   readDelivery,
@@ -15,6 +15,7 @@ import type { StatsRange } from "./stats-range.ts";
 export const keys = {
   all: ["webhooks"],
   list: ["webhooks", "list"],
+  listOf: (partnerId: number | undefined) => ["webhooks", "list", partnerId],
   catalog: ["webhooks", "catalog"],
   one: (id: string) => ["webhooks", "one", id],
   health: (id: string) => ["webhooks", "one", id, "health"],
@@ -31,43 +32,43 @@ const WAITING_FOR_ATTEMPT_MS = 500;
 const WAITING_FOR_RETRY_MS = 2_000;
 
 export function useSubscriptions() {
-  const api = useApi();
+  const reader = useReader();
   return useQuery({
-    queryKey: keys.list,
-    queryFn: () => readSubscriptions(api),
+    queryKey: keys.listOf(reader.partnerId),
+    queryFn: () => readSubscriptions(reader),
     refetchInterval: LIST_MS,
   });
 }
 
 export function useSubscription(id: string) {
-  const api = useApi();
-  return useQuery({ queryKey: keys.one(id), queryFn: () => readSubscription(api, id) });
+  const reader = useReader();
+  return useQuery({ queryKey: keys.one(id), queryFn: () => readSubscription(reader, id) });
 }
 
 export function useCatalog() {
-  const api = useApi();
+  const reader = useReader();
   return useQuery({
     queryKey: keys.catalog,
-    queryFn: () => readCatalog(api),
+    queryFn: () => readCatalog(reader),
     staleTime: Number.POSITIVE_INFINITY,
   });
 }
 
 export function useHealth(id: string) {
-  const api = useApi();
+  const reader = useReader();
   return useQuery({
     queryKey: keys.health(id),
-    queryFn: () => readHealth(api, id),
+    queryFn: () => readHealth(reader, id),
     refetchInterval: LIST_MS,
   });
 }
 
 /** What is shown stays until the next range is there. */
 export function useStats(id: string, range: StatsRange) {
-  const api = useApi();
+  const reader = useReader();
   return useQuery({
     queryKey: keys.stats(id, range),
-    queryFn: () => readStats(api, id, range),
+    queryFn: () => readStats(reader, id, range),
     refetchInterval: STATS_MS,
     placeholderData: keepPreviousData,
   });
@@ -75,10 +76,10 @@ export function useStats(id: string, range: StatsRange) {
 
 /** Asks again by itself until the delivery is settled. */
 export function useDelivery(id: string, eventId: string) {
-  const api = useApi();
+  const reader = useReader();
   return useQuery({
     queryKey: keys.delivery(id, eventId),
-    queryFn: () => readDelivery(api, id, eventId),
+    queryFn: () => readDelivery(reader, id, eventId),
     refetchInterval: ({ state: { data } }) => {
       if (data === undefined || data.state === "pending") return WAITING_FOR_ATTEMPT_MS;
       return data.settled_at === null ? WAITING_FOR_RETRY_MS : false;

@@ -1,6 +1,12 @@
 import { answerOf, type ApiClient } from "../../../api/api-client.ts";
 import { STATS_RANGES, type StatsRange } from "./stats-range.ts";
 
+/** Who reads subscriptions: a partner its own, where no other is named. */
+export interface Reader {
+  readonly api: ApiClient;
+  readonly partnerId: number | undefined;
+}
+
 /**
  * One subscription. Its id stands in the address of the page, and may be anything there; the client puts it into a path as
  * it is.
@@ -14,30 +20,52 @@ export function deliveryAt(api: ApiClient, id: string, eventId: string) {
   return subscriptionAt(api, id).deliveries({ eventId: encodeURIComponent(eventId) });
 }
 
-export function readSubscriptions(api: ApiClient) {
-  return answerOf(api.partner.webhooks.get({ query: { limit: 100 } }));
+/** A subscription as its reader may read it. */
+export function readableAt({ api, partnerId }: Reader, id: string) {
+  const given = encodeURIComponent(id);
+  return partnerId === undefined
+    ? api.partner.webhooks({ id: given })
+    : api.admin.partners({ id: partnerId }).webhooks({ subscriptionId: given });
 }
 
-export function readSubscription(api: ApiClient, id: string) {
-  return answerOf(subscriptionAt(api, id).get());
+/** Below `{base_url}`. */
+export function streamPath({ partnerId }: Reader, id: string): string {
+  const list =
+    partnerId === undefined ? "/partner/webhooks" : `/admin/partners/${partnerId}/webhooks`;
+  return `${list}/${encodeURIComponent(id)}/stream`;
 }
 
-export function readCatalog(api: ApiClient) {
-  return answerOf(api.partner.webhooks.events.get());
+function listOf({ api, partnerId }: Reader) {
+  return partnerId === undefined
+    ? api.partner.webhooks
+    : api.admin.partners({ id: partnerId }).webhooks;
 }
 
-export function readHealth(api: ApiClient, id: string) {
-  return answerOf(subscriptionAt(api, id).health.get());
+export function readSubscriptions(reader: Reader) {
+  return answerOf(listOf(reader).get({ query: { limit: 100 } }));
 }
 
-export function readStats(api: ApiClient, id: string, range: StatsRange) {
+export function readSubscription(reader: Reader, id: string) {
+  return answerOf(readableAt(reader, id).get());
+}
+
+export function readCatalog(reader: Reader) {
+  return answerOf(listOf(reader).events.get());
+}
+
+export function readHealth(reader: Reader, id: string) {
+  return answerOf(readableAt(reader, id).health.get());
+}
+
+export function readStats(reader: Reader, id: string, range: StatsRange) {
   const { spanMs, stepS } = STATS_RANGES[range];
   const query = { since: new Date(Date.now() - spanMs).toISOString(), step: stepS };
-  return answerOf(subscriptionAt(api, id).stats.get({ query }));
+  return answerOf(readableAt(reader, id).stats.get({ query }));
 }
 
-export function readDelivery(api: ApiClient, id: string, eventId: string) {
-  return answerOf(deliveryAt(api, id, eventId).get());
+export function readDelivery(reader: Reader, id: string, eventId: string) {
+  const { deliveries } = readableAt(reader, id);
+  return answerOf(deliveries({ eventId: encodeURIComponent(eventId) }).get());
 }
 
 type Answer<Read extends (...args: never) => unknown> = Awaited<ReturnType<Read>>;

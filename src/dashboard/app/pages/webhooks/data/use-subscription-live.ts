@@ -4,6 +4,8 @@ import { useCallback, useRef } from "react";
 import { useLive } from "../../../session/use-live.ts";
 import type { AttemptRow } from "./attempt-rows.ts";
 import { keys } from "./data.ts";
+import { streamPath } from "./reads.ts";
+import { useReader } from "./use-reader.ts";
 
 export type FollowAttempts = (listener: (row: AttemptRow) => void) => () => void;
 
@@ -12,7 +14,7 @@ export function useSubscriptionLive(id: string) {
   const client = useQueryClient();
   const listeners = useRef(new Set<(row: AttemptRow) => void>());
   const hasNews = useRef(false);
-  const state = useLive(`/partner/webhooks/${id}/stream`, (event, data) => {
+  const state = useLive(streamPath(useReader(), id), (event, data) => {
     if (event === "subscription") client.setQueryData(keys.one(id), data);
     if (event === "attempt") {
       hasNews.current = true;

@@ -1,7 +1,7 @@
 import { useEffect, useState, type ComponentType } from "react";
 
-import { reloadSignedIn } from "./session/identity.ts";
-import { ErrorNotice, Loading } from "./ui/states.tsx";
+import { reloadSignedIn } from "../session/identity.ts";
+import { ErrorNotice, Loading } from "../ui/states.tsx";
 
 interface PageFile {
   readonly Page: ComponentType;

@@ -1,0 +1,80 @@
+import { Alert, Anchor, Group, Text } from "@mantine/core";
+import { Link, Redirect, Route, Switch, useParams } from "wouter";
+
+import { Icon } from "../../ui/icon.tsx";
+import { idOf } from "../../ui/ids.ts";
+import { PageHeader } from "../../ui/page-header.tsx";
+import { Loaded, NotFound } from "../../ui/states.tsx";
+import { READING_PAGES } from "../webhooks/pages.ts";
+import { ViewedPartnerContext } from "../webhooks/data/viewed-partner.ts";
+import { useCompany } from "./data.ts";
+
+const BACK = { href: "~/dashboard/companies", title: "Companies" };
+
+/** The pages of a partner as an operator sees them: the partner's own, without anything that changes something. */
+export function Page() {
+  const { partner = "" } = useParams();
+  const id = idOf(partner);
+  const company = useCompany(id ?? null);
+  if (id === undefined) return <NotFound />;
+  if (company.data === undefined)
+    return (
+      <>
+        <PageHeader title="Partner" back={BACK} />
+        <Loaded query={company}>{() => null}</Loaded>
+      </>
+    );
+  const { name, type } = company.data;
+  if (type !== "partner") return <NotFound />;
+  return (
+    <ViewedPartnerContext value={{ id, name }}>
+      <Banner name={name} id={id} />
+      <Switch>
+        {Object.entries(READING_PAGES).map(([path, View]) => (
+          <Route key={path} path={path} component={View} />
+        ))}
+        <Route path="/">
+          <Redirect to="/webhooks" replace />
+        </Route>
+        <Route>
+          <NotFound />
+        </Route>
+      </Switch>
+    </ViewedPartnerContext>
+  );
+}
+
+interface WayProps {
+  readonly to: string;
+  readonly children: string;
+}
+
+function Way({ to, children }: WayProps) {
+  return (
+    <Text size="sm">
+      <Anchor component={Link} href={`~/dashboard${to}`} inherit underline="always">
+        {children}
+      </Anchor>
+    </Text>
+  );
+}
+
+function Banner({ id, name }: { readonly id: number; readonly name: string }) {
+  return (
+    <Alert
+      color="blue"
+      variant="light"
+      mb="md"
+      icon={<Icon name="eye" />}
+      role="note"
+      title={`You look at the pages of ${name}`}
+    >
+      <Group gap="md">
+        <Text size="sm">You can read everything here but secrets, and change nothing.</Text>
+        <Way to={`/users?company=${id}`}>Its people</Way>
+        <Way to={`/audit?company=${id}`}>What they did</Way>
+        <Way to="/companies">Leave</Way>
+      </Group>
+    </Alert>
+  );
+}

@@ -1,0 +1,24 @@
+import { Text } from "@mantine/core";
+
+import { counted } from "../../ui/format.ts";
+
+/** The stores of an account, by number and name on demand. */
+export function Stores({
+  stores,
+}: {
+  readonly stores: readonly { readonly id: number; name: string }[];
+}) {
+  if (stores.length === 0) return "None";
+  return (
+    <details>
+      <summary>{counted(stores.length, "store")}</summary>
+      <Text size="sm" component="ul" className="plain-list">
+        {stores.map(({ id, name }) => (
+          <li key={id}>
+            {name} ({id})
+          </li>
+        ))}
+      </Text>
+    </details>
+  );
+}

@@ -1,0 +1,82 @@
+import { Text } from "@mantine/core";
+
+import { answerOf, type ApiClient } from "../../api/api-client.ts";
+import { atCursor } from "../../api/cursor.ts";
+import { useApi } from "../../session/session.tsx";
+import { counted } from "../../ui/format.ts";
+import { TableList, useList } from "../../ui/list.tsx";
+import { Section } from "../../ui/section.tsx";
+import { LastUsed, Time } from "../../ui/time.tsx";
+
+function readTokens(api: ApiClient, cursor: string | undefined) {
+  return answerOf(api.partner.tokens.get({ query: atCursor(cursor) }));
+}
+
+type TeamToken = Awaited<ReturnType<typeof readTokens>>["data"][number];
+
+const KINDS: Readonly<Record<string, string>> = {
+  dashboard_pat: "Personal access token of these pages",
+  api_pat: "Personal access token of the API",
+  impersonation: "Acts as the owner of an account",
+};
+
+/** Says which tokens the people of a partner have apart from their sign-ins, and where these are used. */
+export function TokenUses() {
+  const api = useApi();
+  const tokens = useList(["team-tokens"], (cursor) => readTokens(api, cursor));
+  return (
+    <Section
+      title="Tokens in use"
+      description="Of everybody in your team, apart from sign-ins: where each was used, to the minute. An address that nobody knows is a reason for the holder to end the token."
+    >
+      <TableList
+        query={tokens}
+        noun={["token", "tokens"]}
+        empty={
+          <Text size="sm" c="dimmed">
+            Nobody in your team has a token besides the sign-in.
+          </Text>
+        }
+        table={{
+          caption: "Tokens of the team, newest first",
+          columns: (one) => ({
+            Token: (
+              <>
+                <Text size="sm" fw={600}>
+                  {one.name ?? KINDS[one.kind] ?? one.kind}
+                </Text>
+                <Text size="xs" c="dimmed">
+                  {one.user_name}
+                  {one.name !== null && `, ${KINDS[one.kind] ?? one.kind}`}
+                </Text>
+              </>
+            ),
+            Used: <LastUsed at={one.last_used_at} />,
+            Where: <Uses token={one} />,
+          }),
+        }}
+      />
+    </Section>
+  );
+}
+
+function Uses({ token: { uses } }: { readonly token: TeamToken }) {
+  const [newest] = uses;
+  if (newest === undefined) return "Nowhere yet";
+  const addresses = new Set(uses.map(({ ip }) => ip)).size;
+  return (
+    <details>
+      <summary>
+        {newest.ip}
+        {addresses > 1 && ` and ${counted(addresses - 1, "other")}`}
+      </summary>
+      <Text size="sm" component="ul" className="plain-list">
+        {uses.map((use) => (
+          <li key={`${use.route} ${use.ip}`}>
+            <code>{use.route}</code> from {use.ip}, <Time at={use.last_used_at} />
+          </li>
+        ))}
+      </Text>
+    </details>
+  );
+}

@@ -1,0 +1,66 @@
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useMemo } from "react";
+
+import { answerOf, type ApiClient } from "../../api/api-client.ts";
+import { allPages, atCursor } from "../../api/cursor.ts";
+import { useApi } from "../../session/session.tsx";
+import { useList } from "../../ui/list.tsx";
+
+/** The roles of a partner's people. */
+export type TeamRole = "partner_owner" | "partner_admin";
+
+export interface Teammate {
+  readonly name: string;
+  readonly email: string;
+  readonly role: TeamRole;
+}
+
+function readTeam(api: ApiClient, cursor: string | undefined, limit = PAGE) {
+  return answerOf(api.partner.users.get({ query: { limit, ...atCursor(cursor) } }));
+}
+
+export type TeamUser = Awaited<ReturnType<typeof readTeam>>["data"][number];
+
+const KEY = ["team"];
+const PAGE = 50;
+const WHOLE_PAGE = 100;
+/** Names hardly change, so that they may be a minute old. */
+const NAMES_STALE_MS = 60_000;
+
+export function useTeam() {
+  const api = useApi();
+  return useList(KEY, (cursor) => readTeam(api, cursor));
+}
+
+/** The names of the team by number, for the places that know no more. */
+export function useTeamNames(enabled: boolean): ReadonlyMap<number, string> {
+  const api = useApi();
+  const { data } = useQuery({
+    queryKey: [...KEY, "names"],
+    queryFn: () => allPages((cursor) => readTeam(api, cursor, WHOLE_PAGE)),
+    enabled,
+    staleTime: NAMES_STALE_MS,
+  });
+  return useMemo(() => new Map(data?.map((one) => [one.id, one.name])), [data]);
+}
+
+/** What an owner changes; the list follows. */
+export function useTeamActions() {
+  const api = useApi();
+  const queries = useQueryClient();
+  const done = async <T>(call: Promise<T>): Promise<T> => {
+    const answer = await call;
+    await queries.invalidateQueries({ queryKey: KEY });
+    return answer;
+  };
+  return {
+    invite: (teammate: Teammate) => done(answerOf(api.partner.users.post({ ...teammate }))),
+    inviteAgain: (id: number) => done(answerOf(api.partner.users({ id }).invite.post())),
+    setRole: (id: number, role: TeamRole) =>
+      done(answerOf(api.partner.users({ id }).role.post({ role }))),
+    setActive: (id: number, isActive: boolean) => {
+      const user = api.partner.users({ id });
+      return done(answerOf(isActive ? user.activate.post() : user.deactivate.post()));
+    },
+  };
+}

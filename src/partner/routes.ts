@@ -1,0 +1,92 @@
+import { Type } from "@sinclair/typebox";
+import { Elysia } from "elysia";
+
+import type { AdminDeps } from "../admin/actions/deps.ts";
+import { listCompanies } from "../admin/actions/companies.ts";
+import { AccountObject, showAccount } from "../admin/model.ts";
+import { listAuditOfTenant } from "../audit/actions.ts";
+import { auditEntry, showAuditEntry } from "../audit/model.ts";
+import { apiTokenKey, isApiTokenKey, listTeamTokens } from "../auth/actions/api-tokens.ts";
+import { inPerson, partnerAdmin, partnerOwner } from "../auth/guard.ts";
+import { showTeamToken, teamTokenObject } from "../auth/token-model.ts";
+import { BASE_PATH } from "../http/base-path.ts";
+import type { Checks } from "../http/checks.ts";
+import { listOf, listSchema, pageOf, pageQuery } from "../http/list.ts";
+import { partnerOf } from "./actions.ts";
+import { ownAccountQuery, ownAuditQuery } from "./model.ts";
+import { teamRoutes } from "./routes/team.ts";
+
+export interface PartnerRouteDeps extends AdminDeps {
+  readonly checks: Checks;
+}
+
+const reading = partnerAdmin("*");
+/** For what says who belongs to the partner. */
+const managing = inPerson(partnerOwner());
+
+/** Contract 10.5: what a partner sees and does of itself. */
+export function partnerRoutes(deps: PartnerRouteDeps) {
+  return new Elysia({ name: "partner" })
+    .use(teamRoutes(deps, { reading, managing }))
+    .use(ownRoutes(deps));
+}
+
+function ownRoutes(deps: PartnerRouteDeps) {
+  return new Elysia({ prefix: `${BASE_PATH}/partner`, tags: ["Partner"] })
+    .use(deps.checks)
+    .get(
+      "/accounts",
+      async ({ principal, query }) => {
+        const page = pageOf(query);
+        const filter = { ...query, partner_id: partnerOf(principal) };
+        const rows = await listCompanies(deps, "account", filter, page);
+        return listOf(rows, page, { key: ({ id }) => String(id), show: showAccount });
+      },
+      {
+        access: reading,
+        query: ownAccountQuery,
+        response: { 200: listSchema(AccountObject) },
+        detail: {
+          operationId: "listOwnAccounts",
+          summary: "List the partner's accounts, newest first",
+          description: "With their stores.",
+        },
+      },
+    )
+    .get(
+      "/audit-log",
+      async ({ principal, query }) => {
+        const page = pageOf(query);
+        const rows = await listAuditOfTenant(deps.db, partnerOf(principal), query, page);
+        return listOf(rows, page, { key: (one) => String(one.id), show: showAuditEntry });
+      },
+      {
+        access: reading,
+        query: ownAuditQuery,
+        response: { 200: listSchema(auditEntry) },
+        detail: {
+          operationId: "listOwnAuditLog",
+          summary: "List what the people of the partner and of its accounts did, newest first",
+          description: "Of one company with `company_id`; one of others finds nothing.",
+        },
+      },
+    )
+    .get(
+      "/tokens",
+      async ({ principal, query }) => {
+        const page = pageOf(query);
+        const rows = await listTeamTokens(deps, partnerOf(principal), page);
+        return listOf(rows, page, { key: apiTokenKey, show: showTeamToken });
+      },
+      {
+        access: inPerson(reading),
+        query: Type.Object(pageQuery(isApiTokenKey)),
+        response: { 200: listSchema(teamTokenObject) },
+        detail: {
+          operationId: "listTeamTokens",
+          summary: "List the tokens of the partner's people, newest first",
+          description: "Those that live apart from a sign-in, with where they are used.",
+        },
+      },
+    );
+}
