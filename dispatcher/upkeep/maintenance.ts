@@ -5,6 +5,7 @@ import { deleteExpiredStrays, dropExpiredPartition } from "../../db/retention.ts
 import { serverTime } from "../../db/server-time.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import { errorFields, type Log } from "../../src/lib/log.ts";
+import { purgeIncidents } from "../alerts/queries.ts";
 import { purgeMails } from "../mail/queries.ts";
 import { expireHeldBatchEntries, expireHeldEntries, takePass } from "./queries.ts";
 import { removeOldAudit, removeOldSignIns } from "./records-queries.ts";
@@ -95,6 +96,7 @@ export async function remove(deps: MaintenanceDeps): Promise<void> {
     { removeOld: expireHeldEntries, days: retentionDays },
     { removeOld: expireHeldBatchEntries, days: retentionDays },
     { removeOld: purgeMails, days: retentionDays },
+    { removeOld: purgeIncidents, days: retentionDays },
     { removeOld: removeOldAudit, days: auditRetentionDays },
     { removeOld: removeOldSignIns, days: signInRetentionDays },
   ];
