@@ -79,7 +79,6 @@ export const incidents = pgTable(
       .on(t.endedAt)
       .where(sql`ended_at is not null`),
     check("incidents_ended", sql`(ended_at is null) = (ended_by is null)`),
-    check("incidents_ended_by_check", sql`ended_by in ('recovered', 'enabled', 'deleted')`),
   ],
 );
 
@@ -127,13 +126,7 @@ export const alerts = pgTable(
     index("alerts_webhook_due")
       .on(t.webhookDueAt)
       .where(sql`webhook_state = 'queued'`),
-    check(
-      "alerts_kind_check",
-      sql`kind in ('head_retrying', 'failures_5', 'failures_10', 'failures_18', 'oldest_waiting', 'disabled', 'recovered')`,
-    ),
-    check("alerts_mail_state_check", sql`mail_state in ('none', 'pending', 'queued')`),
     check("alerts_mailed", sql`(mail_state = 'queued') = (mailed_at is not null)`),
-    check("alerts_webhook_state_check", sql`webhook_state in ('none', 'queued', 'sent', 'dead')`),
     check("alerts_webhook_due", sql`(webhook_state = 'queued') = (webhook_due_at is not null)`),
   ],
 );

@@ -7,8 +7,10 @@ import { problem } from "../../http/problem-schema.ts";
 import type { Judged } from "../../http/rules.ts";
 import { ulidText } from "../../http/text.ts";
 import { invalid, Problem } from "../../lib/problem.ts";
+import { showIncident } from "../actions/incident.ts";
 import { showHealth, showStats } from "../actions/stats.ts";
 import { WatchedSubscriptions } from "../actions/watch.ts";
+import { IncidentObject, showIncident as showIncidentObject } from "../incident-model.ts";
 import * as model from "../stats-model.ts";
 import { reading, webhookRoutesBase, type WebhookRouteDeps } from "./base.ts";
 
@@ -26,6 +28,19 @@ export function statsRoutes(deps: WebhookRouteDeps) {
           operationId: "getHealth",
           summary: "Show how deliveries are doing",
           description: "Of the moment, and of the last 24 hours.",
+        },
+      },
+    )
+    .get(
+      "/:id/incident",
+      async ({ subscription }) => showIncidentObject(await showIncident(deps, subscription)),
+      {
+        access: reading,
+        subscription: true,
+        response: { 200: IncidentObject },
+        detail: {
+          operationId: "getIncident",
+          summary: "Show what is wrong, since when, and what was told of it",
         },
       },
     )
