@@ -16,6 +16,7 @@ export const AREAS: readonly Area[] = [
     pages: {
       "/webhooks": page(() => import("./pages/webhooks/webhooks.tsx")),
       "/webhooks/new": page(() => import("./pages/webhooks/create.tsx")),
+      "/webhooks/alerts": page(() => import("./pages/webhooks/alerts.tsx")),
       "/webhooks/:id": page(() => import("./pages/webhooks/subscription.tsx")),
       "/webhooks/:id/deliveries/:eventId": page(() => import("./pages/webhooks/delivery.tsx")),
     },

@@ -18,15 +18,20 @@ export function Page() {
         title="Webhooks"
         description="Your systems hear of reviews, responses and connections by signed HTTP requests."
         actions={
-          !isFull && (
-            <Button
-              component={Link}
-              href="/webhooks/new"
-              leftSection={<Icon name="plus" size={16} />}
-            >
-              New subscription
+          <>
+            <Button component={Link} href="/webhooks/alerts" variant="default">
+              Alerts
             </Button>
-          )
+            {!isFull && (
+              <Button
+                component={Link}
+                href="/webhooks/new"
+                leftSection={<Icon name="plus" size={16} />}
+              >
+                New subscription
+              </Button>
+            )}
+          </>
         }
       />
       <Loaded query={subscriptions}>

@@ -5,6 +5,7 @@ import {
   readCatalog,
   readDelivery,
   readHealth,
+  readIncident,
   readStats,
   readSubscription,
   readSubscriptions,
@@ -17,6 +18,7 @@ export const keys = {
   list: ["webhooks", "list"],
   catalog: ["webhooks", "catalog"],
   one: (id: string) => ["webhooks", "one", id],
+  incident: (id: string) => ["webhooks", "one", id, "incident"],
   health: (id: string) => ["webhooks", "one", id, "health"],
   allStats: (id: string) => ["webhooks", "one", id, "stats"],
   stats: (id: string, range: StatsRange) => ["webhooks", "one", id, "stats", range],
@@ -58,6 +60,15 @@ export function useHealth(id: string) {
   return useQuery({
     queryKey: keys.health(id),
     queryFn: () => readHealth(api, id),
+    refetchInterval: LIST_MS,
+  });
+}
+
+export function useIncident(id: string) {
+  const api = useApi();
+  return useQuery({
+    queryKey: keys.incident(id),
+    queryFn: () => readIncident(api, id),
     refetchInterval: LIST_MS,
   });
 }

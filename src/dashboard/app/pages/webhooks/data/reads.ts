@@ -30,6 +30,10 @@ export function readHealth(api: ApiClient, id: string) {
   return answerOf(subscriptionAt(api, id).health.get());
 }
 
+export function readIncident(api: ApiClient, id: string) {
+  return answerOf(subscriptionAt(api, id).incident.get());
+}
+
 export function readStats(api: ApiClient, id: string, range: StatsRange) {
   const { spanMs, stepS } = STATS_RANGES[range];
   const query = { since: new Date(Date.now() - spanMs).toISOString(), step: stepS };
@@ -46,6 +50,7 @@ export type Subscription = Answer<typeof readSubscription>;
 export type DeliveryKind = Subscription["delivery_kind"];
 export type CatalogEvent = Answer<typeof readCatalog>["events"][number];
 export type Health = Answer<typeof readHealth>;
+export type Incident = Answer<typeof readIncident>;
 export type Stats = Answer<typeof readStats>;
 export type Delivery = Answer<typeof readDelivery>;
 export type Attempt = Delivery["attempts"][number];
