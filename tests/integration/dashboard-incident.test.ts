@@ -139,7 +139,7 @@ inBrowser("the page of alerts", () => {
     await page.getByLabel("5 failures in a row").uncheck();
     expect(await page.getByLabel("Disabled").isDisabled()).toBe(true);
     await button(page, "Save").click();
-    await page.getByText("The addresses must be one plain email address.").waitFor();
+    await page.getByText("Address number 2 must be one plain email address.").waitFor();
     await page.getByLabel("Addresses", { exact: true }).fill("ops@partner.example");
     await page.getByLabel("URL for alerts").fill(receiver.url);
     await button(page, "Save").click();
@@ -192,7 +192,9 @@ inBrowser("the mails", () => {
           const page = await browser.newPage({ viewport: { width, height: 500 }, colorScheme });
           await page.setContent(html);
           expect(await page.evaluate(() => document.body.scrollWidth)).toBeLessThanOrEqual(width);
-          expect(await allFaults(page)).toEqual([]);
+          // A mail has no landmarks; those of its reader are around it.
+          const faults = (await allFaults(page)).filter((one) => !/^(landmark|region|page)/.test(one));
+          expect(faults).toEqual([]);
           await shoot(page, `mail-${name}-${width}-${colorScheme}`);
           await page.close();
         }

@@ -1,3 +1,4 @@
+import { ALERT_KINDS, type AlertKind } from "../../outbox/alert.ts";
 import { causesOf, incidentStepMs } from "../incident.ts";
 import type { Incident } from "../incident-model.ts";
 import type { Subscription } from "../model.ts";
@@ -10,6 +11,9 @@ import { showHealth } from "./stats.ts";
 /** A round has so many attempts. */
 const ROUND = 4;
 
+/** Of those that were raised together the gravest is the last. */
+const place = ({ kind }: { readonly kind: AlertKind }) => ALERT_KINDS.indexOf(kind);
+
 /** See contract 6.17. */
 export async function showIncident(
   deps: Pick<WebhookDeps, "db" | "clock">,
@@ -17,7 +21,9 @@ export async function showIncident(
 ): Promise<Incident> {
   const { db, clock } = deps;
   const { id } = subscription;
-  const alerts = await openAlerts(db, id);
+  const alerts = (await openAlerts(db, id)).toSorted(
+    (a, b) => a.raisedAt.getTime() - b.raisedAt.getTime() || place(a) - place(b),
+  );
   const { firstFailure, blockedSince } = await showHealth(deps, subscription);
   // The first event that was given up was tried before, too.
   const first = firstFailure

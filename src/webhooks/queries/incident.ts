@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gte, isNull, sql } from "drizzle-orm";
+import { and, desc, eq, gte, isNull, sql } from "drizzle-orm";
 
 import type { Db, DbOrTx } from "../../../db/client.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
@@ -46,13 +46,12 @@ export async function excerptOf(
   return row?.responseExcerpt ?? null;
 }
 
-/** What was raised in the incident that is open, the earliest first. */
+/** What was raised in the incident that is open. */
 export function openAlerts(db: DbOrTx, subscriptionId: string) {
-  const { kind, raisedAt, id } = alerts;
+  const { kind, raisedAt } = alerts;
   return db
     .select({ kind, raisedAt })
     .from(incidents)
     .innerJoin(alerts, eq(alerts.incidentId, incidents.id))
-    .where(and(eq(incidents.subscriptionId, subscriptionId), isNull(incidents.endedAt)))
-    .orderBy(asc(raisedAt), asc(id));
+    .where(and(eq(incidents.subscriptionId, subscriptionId), isNull(incidents.endedAt)));
 }

@@ -1,4 +1,4 @@
-import { Checkbox, NumberInput, Radio, Stack, Text, Textarea, TextInput } from "@mantine/core";
+import { Checkbox, Group, NumberInput, Radio, Stack, Text, Textarea, TextInput } from "@mantine/core";
 import { useState } from "react";
 
 import { Form, SubmitButton } from "../../ui/form.tsx";
@@ -50,7 +50,12 @@ function AlertForm({ settings }: { readonly settings: AlertSettings }) {
   });
   return (
     <Stack gap="lg">
-      <Form form={form} gap="lg" buttons={<SubmitButton form={form}>Save</SubmitButton>}>
+      <Form form={form} gap="lg" buttons={
+          <Group>
+            <SubmitButton form={form}>Save</SubmitButton>
+          </Group>
+        }
+      >
         <Mails form={form} />
         <Kinds form={form} />
         <Section
@@ -107,7 +112,7 @@ function Mails({ form }: FieldsProps) {
           autosize
           minRows={2}
           {...form.text("recipients")}
-          error={labelled("The addresses", form.errorOf("recipients"))}
+          error={labelled("Address", form.errorOf("recipients"))}
         />
       )}
       <NumberInput

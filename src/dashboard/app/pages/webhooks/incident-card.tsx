@@ -86,14 +86,13 @@ function LastAnswer({ id, answer }: LastAnswerProps) {
 function Causes({ incident }: { readonly incident: Incident }) {
   const most = Math.max(1, ...incident.causes.flatMap((cause) => cause.counts));
   return (
-    <Table.ScrollContainer minWidth={320}>
       <Table aria-label="Failed attempts by cause">
         <Table.Thead>
           <Table.Tr>
             <Table.Th>Cause</Table.Th>
             <Table.Th ta="right">Attempts</Table.Th>
             <Table.Th>Over time</Table.Th>
-            <Table.Th>Last</Table.Th>
+            <Table.Th visibleFrom="sm">Last</Table.Th>
           </Table.Tr>
         </Table.Thead>
         <Table.Tbody>
@@ -104,14 +103,13 @@ function Causes({ incident }: { readonly incident: Incident }) {
               <Table.Td>
                 <Bars counts={cause.counts} most={most} />
               </Table.Td>
-              <Table.Td>
+              <Table.Td visibleFrom="sm">
                 <Time at={cause.last_at} />
               </Table.Td>
             </Table.Tr>
           ))}
         </Table.Tbody>
       </Table>
-    </Table.ScrollContainer>
   );
 }
 
