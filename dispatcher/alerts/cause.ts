@@ -1,6 +1,7 @@
 import type { Tx } from "../../db/client.ts";
 import { planWalks } from "../../db/planning.ts";
 import { isoInstant } from "../../src/lib/clock.ts";
+import { ATTEMPTS } from "../actor/decide.ts";
 import type { Failure } from "./queries.ts";
 import { lastFailures } from "./queries.ts";
 
@@ -27,12 +28,15 @@ export async function causeOf(
 ): Promise<Cause> {
   const { id, failures, oldestAt } = subscription;
   await planWalks(tx);
-  const [retry] = await lastFailures(tx, id, { outcome: "retry", limit: 1 });
+  const retries = await lastFailures(tx, id, { outcome: "retry", limit: ATTEMPTS });
+  const [retry] = retries;
   const run = failures === 0 ? [] : await lastFailures(tx, id, { outcome: "failed", limit: failures });
   const last = [retry, run[0]].filter((one) => one !== undefined).toSorted(newestFirst)[0];
   return {
     consecutive_failure_count: failures,
-    first_failure: told(run.at(-1)),
+    first_failure: told(
+      run.at(-1) ?? retries.findLast(({ eventId }) => eventId === retry?.eventId),
+    ),
     last_failure: told(last),
     oldest_waiting_since: oldestAt === null ? null : isoInstant(oldestAt),
   };

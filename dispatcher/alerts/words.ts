@@ -50,7 +50,7 @@ const WORDS: Readonly<Record<AlertKind, Words>> = {
   oldest_waiting: {
     subject: (label) => `Webhook subscription "${label}" is falling behind`,
     says: ({ label, cause }) =>
-      `Webhook events for "${label}" wait longer than they should: the oldest one since ${cause.oldest_waiting_since ?? "a while"}.`,
+      `Webhook events for "${label}" wait longer than they should: the oldest one since ${cause.oldest_waiting_since ? timeInWords(cause.oldest_waiting_since) : "a while"}.`,
     advice: REMEDY,
     link: LOOK,
   },
@@ -100,7 +100,7 @@ function ofOne(alerts: readonly ToldAlert[], pages: string) {
     ["Endpoint", webhookUrl],
     ["First failure", inWords(first)],
     ["Last failure", inWords(last)],
-    ["Oldest event", kind === "recovered" ? undefined : oldest],
+    ["Oldest event", kind === "recovered" || !oldest ? undefined : timeInWords(oldest)],
     ["Told with it", before.map((one) => WORDS[one.kind].subject(label)).join("; ")],
   ] as const;
   return {
@@ -133,10 +133,13 @@ function leadOf(alerts: readonly ToldAlert[]): ToldAlert {
 const byTime = (a: ToldAlert, b: ToldAlert) => a.raisedAt.getTime() - b.raisedAt.getTime();
 const gravity = ({ kind }: ToldAlert) => TROUBLE_KINDS.findIndex((one) => one === kind);
 
+/** Of an instant in UTC, as all of ours are. */
+const timeInWords = (instant: string) => `${instant.slice(0, 19).replace("T", " ")} UTC`;
+
 function inWords(failure: Cause["first_failure"]): string | undefined {
   if (!failure) return undefined;
   const { at, status_code: status, error_code: error, event, event_id: id } = failure;
   const answer =
     status === null ? `no answer (${error ?? "unknown"})` : `answered with status ${status}`;
-  return `${at}, ${answer}, ${event} ${id}`;
+  return `${timeInWords(at)}, ${answer}, ${event} ${id}`;
 }

@@ -56,7 +56,7 @@ function htmlOf(content: MailContent, name: string, primaryColor: string): strin
   const color = /^#[0-9a-f]{6}$/i.test(primaryColor) ? primaryColor : OWN_COLOR;
   const rows = facts.map(
     ([fact, value]) =>
-      `<tr><th style="text-align:left;vertical-align:top;padding:0.2em 1em 0.2em 0">${escapeHtml(fact)}</th><td style="padding:0.2em 0;overflow-wrap:anywhere">${escapeHtml(value)}</td></tr>`,
+      `<tr><th style="text-align:left;vertical-align:top;padding:0.2em 1em 0.2em 0">${escapeHtml(fact)}</th><td style="vertical-align:top;padding:0.2em 0;overflow-wrap:anywhere">${escapeHtml(value)}</td></tr>`,
   );
   return [
     `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="color-scheme" content="light dark"><title>${escapeHtml(subject)}</title></head>`,

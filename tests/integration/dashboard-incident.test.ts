@@ -135,7 +135,7 @@ inBrowser("the page of alerts", () => {
     const { page } = await world.open("/webhooks");
     await page.getByRole("link", { name: "Alerts" }).click();
     await page.getByLabel("These addresses").check();
-    await page.getByLabel("Addresses", { exact: true }).fill("ops@partner.example\nno address");
+    await page.getByLabel("Addresses", { exact: true }).fill("ops@partner.example\nnobody");
     await page.getByLabel("5 failures in a row").uncheck();
     expect(await page.getByLabel("Disabled").isDisabled()).toBe(true);
     await button(page, "Save").click();

@@ -52,8 +52,8 @@ test("the mail says in both parts what failed first and last, and where to enabl
     for (const words of [
       "Hello Ada,",
       "https://partner.example/hook",
-      "2026-06-01T12:00:00.000+00:00, answered with status 503, review_received",
-      "2026-06-01T14:00:00.000+00:00, no answer (timeout)",
+      "2026-06-01 12:00:00 UTC, answered with status 503, review_received",
+      "2026-06-01 14:00:00 UTC, no answer (timeout)",
       "https://reviews.example/dashboard/webhooks/01JWNB9PR0ZV8X2D3F4G5H6J00",
     ])
       expect(part).toContain(words);
