@@ -51,6 +51,11 @@ export function listOf<Row, Shown>(
   return { data: shown.map(shape.show), next_cursor: more ? encodeCursor(shape.key(last)) : null };
 }
 
+const anyPage = Type.Object(
+  { next_cursor: Type.Union([Type.String(), Type.Null()]) },
+  { title: "Page", description: "What every page of a list has." },
+);
+
 const pages = new WeakMap<TSchema, TSchema>();
 
 /**
@@ -60,8 +65,8 @@ const pages = new WeakMap<TSchema, TSchema>();
 export function listSchema<T extends TSchema>(item: T) {
   const make = () =>
     Type.Object(
-      { data: Type.Array(item), next_cursor: Type.Union([Type.String(), Type.Null()]) },
-      item.title === undefined ? {} : { title: `${item.title}Page` },
+      { data: Type.Array(item), ...anyPage.properties },
+      item.title === undefined ? {} : { title: `${item.title}Page`, extends: anyPage },
     );
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the page of this very item, from this function.
   const page = (pages.get(item) as ReturnType<typeof make> | undefined) ?? make();
