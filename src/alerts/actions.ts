@@ -46,13 +46,18 @@ export async function settingsFaults(
   { config, lookup }: Pick<AlertDeps, "config" | "lookup">,
   body: SoundParts<AlertSettingsUpdate>,
 ): Promise<FieldFaults> {
-  const { recipients, webhook_url: url } = body;
+  const { recipients, kinds, webhook_url: url } = body;
   const bad = recipients?.findIndex((one) => one !== undefined && !isMailAddress(one)) ?? -1;
   const check =
     typeof url === "string"
       ? await checkNewWebhookUrl(url, config.egress, lookup && { lookup })
       : undefined;
+  const isWhole = kinds?.every((kind) => kind !== undefined) ?? false;
   return {
+    kinds:
+      isWhole && !kinds?.includes("disabled")
+        ? "must have disabled: nothing is sent from then on"
+        : undefined,
     [`recipients.${bad}`]: bad < 0 ? undefined : "must be one plain email address",
     webhook_url: check?.kind === "refused" ? check.reason : undefined,
   };

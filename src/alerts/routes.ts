@@ -4,6 +4,7 @@ import { partnerAdmin } from "../auth/guard.ts";
 import { BASE_PATH } from "../http/base-path.ts";
 import type { Checks } from "../http/checks.ts";
 import { NO_FIELDS } from "../http/fields.ts";
+import { problem } from "../http/problem-schema.ts";
 import type { Judged } from "../http/rules.ts";
 import { SecretAnswer } from "../webhooks/model.ts";
 import {
@@ -31,7 +32,11 @@ export function alertRoutes(deps: AlertDeps & { readonly checks: Checks }) {
     .get("", async ({ principal }) => showSettings(await findSettings(deps, principal)), {
       access: reading,
       response: { 200: AlertSettingsObject },
-      detail: { operationId: "getAlerts", summary: "Show what is told of trouble, and where" },
+      detail: {
+        operationId: "getAlerts",
+         summary: "Show what is told of trouble, and where",
+        description: "The defaults, until something is set.",
+      },
     })
     .patch(
       "",
@@ -60,14 +65,18 @@ export function alertRoutes(deps: AlertDeps & { readonly checks: Checks }) {
       {
         access: writing,
         body: NO_FIELDS,
-        response: { 200: AlertSettingsWithSecret },
-        detail: { operationId: "rotateAlertSecret", summary: "Rotate the secret of alerts" },
+        response: { 200: AlertSettingsWithSecret, 404: problem("not_found") },
+        detail: {
+          operationId: "rotateAlertSecret",
+          summary: "Rotate the secret of alerts",
+          description: "At once, without a grace period.",
+        },
       },
     )
     .post("/secret", ({ principal, call }) => showSecret(deps, { principal, call }), {
       access: writing,
       body: NO_FIELDS,
-      response: { 200: SecretAnswer },
+      response: { 200: SecretAnswer, 404: problem("not_found") },
       detail: {
         operationId: "showAlertSecret",
         summary: "Show the secret of alerts",

@@ -41,6 +41,7 @@ export function statsRoutes(deps: WebhookRouteDeps) {
         detail: {
           operationId: "getIncident",
           summary: "Show what is wrong, since when, and what was told of it",
+          description: "Without trouble `since` is null.",
         },
       },
     )
