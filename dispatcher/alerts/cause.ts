@@ -30,7 +30,8 @@ export async function causeOf(
   await planWalks(tx);
   const retries = await lastFailures(tx, id, { outcome: "retry", limit: ATTEMPTS });
   const [retry] = retries;
-  const run = failures === 0 ? [] : await lastFailures(tx, id, { outcome: "failed", limit: failures });
+  const run =
+    failures === 0 ? [] : await lastFailures(tx, id, { outcome: "failed", limit: failures });
   const last = [retry, run[0]].filter((one) => one !== undefined).toSorted(newestFirst)[0];
   return {
     consecutive_failure_count: failures,

@@ -84,7 +84,8 @@ async function write(tx: Tx, subject: Subject, verdict: Verdict): Promise<readon
     const hasChanged =
       open !== undefined &&
       (open.failures !== failures || open.disabledAt?.getTime() !== disabledAt?.getTime());
-    if (hasChanged) await queries.updateIncident(tx, open.id, { failures, disabledAt, isTold: wasTold });
+    if (hasChanged)
+      await queries.updateIncident(tx, open.id, { failures, disabledAt, isTold: wasTold });
     return [];
   }
   const cause = raised.length > 0 || isRecovered ? await causeOf(tx, one) : {};

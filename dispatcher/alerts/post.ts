@@ -97,7 +97,8 @@ function moveOf(
   if (outcome?.kind === "accepted")
     return { webhookState: "sent", webhookDueAt: null, webhookError: null } as const;
   const webhookError = errorOf(outcome);
-  const delayMs = outcome === undefined || outcome.kind === "gone" ? undefined : retryDelaysMs[attempt - 1];
+  const delayMs =
+    outcome === undefined || outcome.kind === "gone" ? undefined : retryDelaysMs[attempt - 1];
   if (delayMs === undefined)
     return { webhookState: "dead", webhookDueAt: null, webhookError } as const;
   const webhookDueAt = addMs(clock.now(), delayMs);

@@ -113,7 +113,9 @@ export async function lastMailedAt(
     .from(alerts)
     .where(and(anyOf(partnerId, partnerIds), sql`${mailState} = 'queued'`))
     .groupBy(partnerId);
-  return new Map(found.flatMap(({ partnerId: id, at }) => (at === null ? [] : [[id, at] as const])));
+  return new Map(
+    found.flatMap(({ partnerId: id, at }) => (at === null ? [] : [[id, at] as const])),
+  );
 }
 
 export async function markMailed(tx: Tx, ids: readonly string[], at: Date): Promise<void> {

@@ -94,7 +94,9 @@ function ofOne(alerts: readonly ToldAlert[], pages: string) {
   const lead = leadOf(alerts);
   const { label, webhookUrl, cause, subscriptionId, kind } = lead;
   const words = WORDS[kind];
-  const before = alerts.filter((one) => one !== lead).toSorted((a, b) => byTime(a, b) || gravity(a) - gravity(b));
+  const before = alerts
+    .filter((one) => one !== lead)
+    .toSorted((a, b) => byTime(a, b) || gravity(a) - gravity(b));
   const { first_failure: first, last_failure: last, oldest_waiting_since: oldest } = cause;
   const facts = [
     ["Endpoint", webhookUrl],

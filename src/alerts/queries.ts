@@ -5,14 +5,8 @@ import { alertSettings } from "../../db/schema/alerts.ts";
 
 export type SettingsRow = typeof alertSettings.$inferSelect;
 
-export async function settingsOf(
-  db: DbOrTx,
-  partnerId: number,
-): Promise<SettingsRow | undefined> {
-  const [row] = await db
-    .select()
-    .from(alertSettings)
-    .where(eq(alertSettings.partnerId, partnerId));
+export async function settingsOf(db: DbOrTx, partnerId: number): Promise<SettingsRow | undefined> {
+  const [row] = await db.select().from(alertSettings).where(eq(alertSettings.partnerId, partnerId));
   return row;
 }
 

@@ -34,7 +34,7 @@ export function alertRoutes(deps: AlertDeps & { readonly checks: Checks }) {
       response: { 200: AlertSettingsObject },
       detail: {
         operationId: "getAlerts",
-         summary: "Show what is told of trouble, and where",
+        summary: "Show what is told of trouble, and where",
         description: "The defaults, until something is set.",
       },
     })

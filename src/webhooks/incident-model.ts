@@ -23,7 +23,9 @@ const cause = {
 
 export const IncidentObject = Type.Object(
   {
-    since: orNull(instantAnswer(), { description: "When the first attempt failed; null if none does." }),
+    since: orNull(instantAnswer(), {
+      description: "When the first attempt failed; null if none does.",
+    }),
     last_answer: orNull(
       Type.Object({
         event_id: Type.String(),
@@ -44,10 +46,9 @@ export const IncidentObject = Type.Object(
       }),
       { description: "Of the last 1,000 attempts that failed since then." },
     ),
-    alerts: Type.Array(
-      Type.Object({ kind: literals(ALERT_KINDS), raised_at: instantAnswer() }),
-      { description: "What was told of it." },
-    ),
+    alerts: Type.Array(Type.Object({ kind: literals(ALERT_KINDS), raised_at: instantAnswer() }), {
+      description: "What was told of it.",
+    }),
   },
   { title: "Incident" },
 );

@@ -56,7 +56,9 @@ const decoded = (text: string) =>
     .replaceAll(/\?=\s*=\?UTF-8\?Q\?/g, "")
     .replaceAll(/=\?UTF-8\?Q\?|\?=/g, "")
     .replaceAll("_", " ")
-    .replaceAll(/=([0-9A-F]{2})/g, (_, hex: string) => String.fromCodePoint(Number.parseInt(hex, 16)));
+    .replaceAll(/=([0-9A-F]{2})/g, (_, hex: string) =>
+      String.fromCodePoint(Number.parseInt(hex, 16)),
+    );
 
 /** Who is killed keeps the POSTs that it had claimed for a minute. */
 const endClaims = () =>
@@ -87,7 +89,11 @@ test("each threshold is told once by two dispatchers that are killed between wri
   treatment = "hang";
   alertHooks.answer = () => "hang";
   await fail(5);
-  await until("the first alert under way", () => server.asked.length > 0 && alertHooks.received.length > 0, WAIT_MS);
+  await until(
+    "the first alert under way",
+    () => server.asked.length > 0 && alertHooks.received.length > 0,
+    WAIT_MS,
+  );
   await Promise.all([one?.kill(), two?.kill()]);
   treatment = "accept";
   alertHooks.answer = () => 200;
@@ -118,7 +124,10 @@ test("each threshold is told once by two dispatchers that are killed between wri
   await until("all posts", async () => (await count("webhook_state = 'sent'")) === 5, WAIT_MS);
 
   const subjects = new Map(
-    server.received.map((mail) => [headerOf(mail, "Message-ID"), decoded(headerOf(mail, "Subject"))]),
+    server.received.map((mail) => [
+      headerOf(mail, "Message-ID"),
+      decoded(headerOf(mail, "Subject")),
+    ]),
   );
   expect([...subjects.values()]).toEqual([
     'ReviewRelay: 5 failures in a row at webhook subscription "Test"',
@@ -134,7 +143,11 @@ test("each threshold is told once by two dispatchers that are killed between wri
     ]),
   );
   // A POST that was under way is repeated under its id; no kind has two.
-  expect([...kinds.values()].toSorted()).toEqual(
-    ["disabled", "failures_10", "failures_18", "failures_5", "recovered"],
-  );
+  expect([...kinds.values()].toSorted()).toEqual([
+    "disabled",
+    "failures_10",
+    "failures_18",
+    "failures_5",
+    "recovered",
+  ]);
 }, 240_000);

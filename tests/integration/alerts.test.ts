@@ -70,7 +70,12 @@ async function setFailures({ id }: Subscribed, failures: number): Promise<void> 
 
 async function settle(
   { tenant }: Subscribed,
-  settings: { kinds?: readonly string[]; recipients?: string[]; digest?: number; url?: string } = {},
+  settings: {
+    kinds?: readonly string[];
+    recipients?: string[];
+    digest?: number;
+    url?: string;
+  } = {},
 ): Promise<string> {
   const id = ulid();
   const secret = newSecret();
@@ -133,7 +138,8 @@ describe("an alert", () => {
   test("tells of an event that waits for 15 minutes without any failure, once that is counted", async () => {
     const one = await subscribed();
     await record(database.db, [reviewAction(one.tenant)]);
-    await database.db.sql`insert into stats_progress (counted_until) values (date_trunc('minute', now()))`;
+    await database.db
+      .sql`insert into stats_progress (counted_until) values (date_trunc('minute', now()))`;
     await database.db.sql`
       insert into backlog_stats (subscription_id, bucket_at, entries)
       select ${one.id}, counted_until - interval '5 minutes', 1 from stats_progress`;
@@ -193,7 +199,11 @@ describe("mails about alerts", () => {
     await settle(named, { recipients: ["on-call@partner.example", "ops@partner.example"] });
     await look();
     expect((await mails()).map(({ to }) => to).toSorted()).toEqual(
-      ["on-call@partner.example", "ops@partner.example", `${unnamed.tenant.partnerId}@partner.example`].toSorted(),
+      [
+        "on-call@partner.example",
+        "ops@partner.example",
+        `${unnamed.tenant.partnerId}@partner.example`,
+      ].toSorted(),
     );
   });
 
@@ -290,7 +300,12 @@ describe("posts about alerts", () => {
       await postTo();
       aheadMs += MINUTE_MS + 1;
     }
-    expect(receiver.received.map(({ headers }) => headers["x-svc-attempt"])).toEqual(["1", "2", "3", "4"]);
+    expect(receiver.received.map(({ headers }) => headers["x-svc-attempt"])).toEqual([
+      "1",
+      "2",
+      "3",
+      "4",
+    ]);
     expect(new Set(receiver.eventIds).size).toBe(1);
     expect(await states()).toEqual([["dead", 4, "http_503"]]);
   });

@@ -191,9 +191,13 @@ inBrowser("the mails", () => {
         for (const [name, { html = "" }] of Object.entries(mails)) {
           const page = await browser.newPage({ viewport: { width, height: 500 }, colorScheme });
           await page.setContent(html);
-          expect(await page.evaluate<number>("document.body.scrollWidth")).toBeLessThanOrEqual(width);
+          expect(await page.evaluate<number>("document.body.scrollWidth")).toBeLessThanOrEqual(
+            width,
+          );
           // A mail has no landmarks; those of its reader are around it.
-          const faults = (await allFaults(page)).filter((one) => !/^(landmark|region|page)/.test(one));
+          const faults = (await allFaults(page)).filter(
+            (one) => !/^(landmark|region|page)/.test(one),
+          );
           expect(faults).toEqual([]);
           await shoot(page, `mail-${name}-${width}-${colorScheme}`);
           await page.close();

@@ -115,9 +115,9 @@ describe("an enable with a test", () => {
       await stores.schedule.wake([{ subscriptionId: id, shard: row?.shard ?? 0 }]);
       await until("the held ones", () => receiver.received.length === before + 4, 20_000);
       expect(receiver.eventIds.slice(before + 1).toSorted()).toEqual(held.toSorted());
-      expect(receiver.received.slice(before).map(({ headers }) => headers["x-svc-attempt"])).toEqual(
-        ["1", "1", "1", "1"],
-      );
+      expect(
+        receiver.received.slice(before).map(({ headers }) => headers["x-svc-attempt"]),
+      ).toEqual(["1", "1", "1", "1"]);
     },
   );
 

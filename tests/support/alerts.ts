@@ -7,10 +7,9 @@ import { silentLog } from "./dispatch.ts";
 import type { WebhookWorld } from "./webhooks.ts";
 
 /** What a dispatcher does about alerts, at a quick pace. */
-export function startAlerts({
-  database,
-  api,
-}: Pick<WebhookWorld, "database" | "api">): { stop(): Promise<void> } {
+export function startAlerts({ database, api }: Pick<WebhookWorld, "database" | "api">): {
+  stop(): Promise<void>;
+} {
   const stop = new AbortController();
   const policy = { allowHttp: true, allowedNetworks: parseNetworks("127.0.0.0/8") };
   const client = new HttpClient({ policy, timeoutMs: 5_000 });

@@ -32,9 +32,7 @@ export async function showIncident(
       )
     : undefined;
   const begun = [first?.startedAt, firstFailure?.at, blockedSince, subscription.disabledAt];
-  const [since] = begun
-    .filter((at) => at instanceof Date)
-    .toSorted((a, b) => a.getTime() - b.getTime());
+  const [since] = begun.filter((at) => at != null).toSorted((a, b) => a.getTime() - b.getTime());
   if (since === undefined)
     return { since: null, lastAnswer: null, stepMs: BUCKET_MS, causes: [], alerts };
   const now = clock.now();
@@ -43,9 +41,7 @@ export async function showIncident(
   const stepMs = incidentStepMs(since, now);
   return {
     since,
-    lastAnswer: last
-      ? { ...last, responseExcerpt: await excerptOf(db, id, last.id) }
-      : null,
+    lastAnswer: last ? { ...last, responseExcerpt: await excerptOf(db, id, last.id) } : null,
     stepMs,
     causes: causesOf(attempts, { since, stepMs, now }),
     alerts,

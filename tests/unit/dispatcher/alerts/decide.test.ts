@@ -110,9 +110,10 @@ describe("in an incident", () => {
 
   test("a second disabling is told although no look fell in between", () => {
     const open = { failures: 20, disabledAt: ago(20), kinds: ["failures_5", "disabled"] } as const;
-    expect(
-      decide({ state: "disabled", failures: 20, disabledAt: ago(1) }, open),
-    ).toMatchObject({ ended: "enabled", raised: expect.arrayContaining(["disabled"]) });
+    expect(decide({ state: "disabled", failures: 20, disabledAt: ago(1) }, open)).toMatchObject({
+      ended: "enabled",
+      raised: expect.arrayContaining(["disabled"]),
+    });
   });
 
   test("a delete ends it without a word", () => {

@@ -1,4 +1,13 @@
-import { Checkbox, Group, NumberInput, Radio, Stack, Text, Textarea, TextInput } from "@mantine/core";
+import {
+  Checkbox,
+  Group,
+  NumberInput,
+  Radio,
+  Stack,
+  Text,
+  Textarea,
+  TextInput,
+} from "@mantine/core";
 import { useState } from "react";
 
 import { Form, SubmitButton } from "../../ui/form.tsx";
@@ -50,7 +59,10 @@ function AlertForm({ settings }: { readonly settings: AlertSettings }) {
   });
   return (
     <Stack gap="lg">
-      <Form form={form} gap="lg" buttons={
+      <Form
+        form={form}
+        gap="lg"
+        buttons={
           <Group>
             <SubmitButton form={form}>Save</SubmitButton>
           </Group>
@@ -136,7 +148,7 @@ function Kinds({ form }: FieldsProps) {
     form.edit({ kinds: isOn ? [...kinds, kind] : kinds.filter((one) => one !== kind) });
   return (
     <Section title="What is told">
-      <Stack gap="sm" role="group" aria-label="What is told">
+      <Stack gap="sm">
         {ALERT_WORDS.map(({ kind, label, description }) => (
           <Checkbox
             key={kind}

@@ -75,9 +75,7 @@ function LastAnswer({ id, answer }: LastAnswerProps) {
         </Anchor>
         : <b>{title}</b>. {advice}
       </Text>
-      {said !== "" && (
-        <CodeBlock label="What it said" code={said} wraps />
-      )}
+      {said !== "" && <CodeBlock label="What it said" code={said} wraps />}
     </div>
   );
 }
@@ -86,30 +84,30 @@ function LastAnswer({ id, answer }: LastAnswerProps) {
 function Causes({ incident }: { readonly incident: Incident }) {
   const most = Math.max(1, ...incident.causes.flatMap((cause) => cause.counts));
   return (
-      <Table aria-label="Failed attempts by cause">
-        <Table.Thead>
-          <Table.Tr>
-            <Table.Th>Cause</Table.Th>
-            <Table.Th ta="right">Attempts</Table.Th>
-            <Table.Th>Over time</Table.Th>
-            <Table.Th visibleFrom="sm">Last</Table.Th>
+    <Table aria-label="Failed attempts by cause">
+      <Table.Thead>
+        <Table.Tr>
+          <Table.Th>Cause</Table.Th>
+          <Table.Th ta="right">Attempts</Table.Th>
+          <Table.Th>Over time</Table.Th>
+          <Table.Th visibleFrom="sm">Last</Table.Th>
+        </Table.Tr>
+      </Table.Thead>
+      <Table.Tbody>
+        {incident.causes.map((cause) => (
+          <Table.Tr key={`${cause.status_code} ${cause.error_code}`}>
+            <Table.Td>{findingOf({ outcome: "failed", ...cause }).title}</Table.Td>
+            <Table.Td ta="right">{number(cause.attempts)}</Table.Td>
+            <Table.Td>
+              <Bars counts={cause.counts} most={most} />
+            </Table.Td>
+            <Table.Td visibleFrom="sm">
+              <Time at={cause.last_at} />
+            </Table.Td>
           </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {incident.causes.map((cause) => (
-            <Table.Tr key={`${cause.status_code} ${cause.error_code}`}>
-              <Table.Td>{findingOf({ outcome: "failed", ...cause }).title}</Table.Td>
-              <Table.Td ta="right">{number(cause.attempts)}</Table.Td>
-              <Table.Td>
-                <Bars counts={cause.counts} most={most} />
-              </Table.Td>
-              <Table.Td visibleFrom="sm">
-                <Time at={cause.last_at} />
-              </Table.Td>
-            </Table.Tr>
-          ))}
-        </Table.Tbody>
-      </Table>
+        ))}
+      </Table.Tbody>
+    </Table>
   );
 }
 

@@ -139,7 +139,11 @@ function TestButton({ id, isActive, opened, sent, onOpen, onClose }: TestButtonP
           A <code>webhook.test</code> is signed, sent, retried and recorded like every event. It
           overtakes what is queued, and holds nothing back.
         </Text>
-        {isActive ? <TestEvent key={sent?.eventId} id={id} sent={sent} /> : <Text size="sm">{NOTHING_SENT}</Text>}
+        {isActive ? (
+          <TestEvent key={sent?.eventId} id={id} sent={sent} />
+        ) : (
+          <Text size="sm">{NOTHING_SENT}</Text>
+        )}
       </Dialog>
     </>
   );

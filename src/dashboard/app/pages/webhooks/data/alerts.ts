@@ -47,7 +47,7 @@ export function alertDraftOf(one: AlertSettings): AlertDraft {
 }
 
 /** What is sent of a draft. */
-export function alertsBody(draft: AlertDraft) {
+function alertsBody(draft: AlertDraft) {
   const lines = draft.recipients.split(/[\s,;]+/).filter((line) => line !== "");
   const url = draft.url.trim();
   return {
@@ -63,8 +63,7 @@ export function useAlertActions() {
   const api = useApi();
   const queries = useQueryClient();
   const { alerts } = api.partner;
-  const keep = <T extends AlertSettings & { readonly secret: string | null }>(answer: T) => {
-    const { secret, ...settings } = answer;
+  const keep = ({ secret, ...settings }: AlertSettings & { readonly secret: string | null }) => {
     queries.setQueryData(KEY, settings);
     return secret;
   };
