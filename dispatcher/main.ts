@@ -26,6 +26,7 @@ import { masterKeyOrExit } from "../src/outbox/master-key.ts";
 import { createSchedule, probeRedis, refuseCluster } from "../src/outbox/schedule.ts";
 import { EXIT_CONFIG } from "../src/lib/config.ts";
 import { budgetOf, countDescriptors, MIN_DESCRIPTORS, WANTED_DESCRIPTORS } from "./descriptors.ts";
+import { keepAlerts } from "./alerts/keep-alerts.ts";
 import { createDeliver } from "./delivery/deliver.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { HttpClient } from "./http/client.ts";
@@ -105,10 +106,11 @@ const spans = config.traces && (await openSpans(config.traces, "dispatcher", clo
 const traces = spans && new DispatchTraces(spans, clock);
 const store = createStore({ db, clock, box, log, config });
 const deliver = createDeliver({ clock, client });
+const schedule = createSchedule(redis, config.redisPrefix, log);
 const dispatcher = new Dispatcher({
   clock,
   log,
-  schedule: createSchedule(redis, config.redisPrefix, log),
+  schedule,
   leases: createLeases(pools.leases, pools.renewals),
   store: measured.store(traces?.store(store) ?? store),
   deliver: measured.deliver(traces?.deliver(deliver) ?? deliver),
@@ -140,8 +142,23 @@ void keepHouse(
   { ...config, passDb: db, db: pools.upkeep, indexDb: pools.indexing, clock, log, mayKeep },
   stop,
 );
+const alerting = keepAlerts(
+  {
+    db,
+    clock,
+    log,
+    box,
+    schedule,
+    deliver,
+    config,
+    retryDelaysMs: config.retryDelaysMs,
+    count: measured.alerts(),
+  },
+  stop,
+);
 log.info("dispatcher.started", { pid: process.pid });
 await dispatcher.run(stop);
+await alerting;
 await spans?.close();
 client.close();
 transport?.close();

@@ -91,6 +91,17 @@ export class DispatcherMetrics {
     };
   }
 
+  /** Counts an alert that was raised. */
+  alerts(): (kind: string) => void {
+    const alerts = this.#metrics.counter({
+      name: "reviewrelay_alerts_total",
+      help: "Alerts about subscriptions by kind, whether or not their partner wants to be told.",
+    });
+    return (kind) => {
+      alerts({ kind }).value += 1;
+    };
+  }
+
   watch(dispatcher: Pick<Dispatcher, "workload">): void {
     const gauge = (name: string, help: string, read: () => number) =>
       this.#metrics.read("gauge", { name: `reviewrelay_${name}`, help }, () => [[{}, read()]]);

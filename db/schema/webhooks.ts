@@ -62,6 +62,10 @@ export const webhookSubscriptions = pgTable(
     index("webhook_subscriptions_disabled")
       .on(t.disabledAt.desc().nullsFirst(), t.id)
       .where(sql`state = 'disabled'`),
+    // The few that fail now; a subscription that delivers pays nothing for it.
+    index("webhook_subscriptions_failing")
+      .on(t.id)
+      .where(sql`state = 'active' and consecutive_failure_count > 0`),
     check("webhook_subscriptions_shard_check", sql`shard between 0 and 63`),
     check(
       "webhook_subscriptions_consecutive_failure_count_check",

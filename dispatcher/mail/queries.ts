@@ -1,14 +1,10 @@
-import { and, asc, desc, eq, inArray, lt, not, sql } from "drizzle-orm";
+import { and, asc, inArray, lt, not, sql } from "drizzle-orm";
 
-import type { Db, DbOrTx } from "../../db/client.ts";
+import type { Db } from "../../db/client.ts";
 import { anyOf } from "../../db/conditions.ts";
 import { neverNull } from "../../db/never-null.ts";
-import { deliveryAttempts } from "../../db/schema/attempts.ts";
-import { companies } from "../../db/schema/companies.ts";
 import { dispatchers } from "../../db/schema/dispatchers.ts";
 import { mails } from "../../db/schema/mails.ts";
-import { users } from "../../db/schema/users.ts";
-import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 import { instant, statement, value } from "../../db/statement.ts";
 
 // The write that is fenced by the lease is SQL.
@@ -131,74 +127,4 @@ export async function purgeMails(db: Db, days: number): Promise<number> {
     purged += count;
     if (count < PURGED_AT_ONCE) return purged;
   }
-}
-
-/** Whom to tell of a disabled subscription, and in which brand. */
-export interface OwnerRow {
-  readonly subscriptionId: string;
-  readonly label: string;
-  readonly webhookUrl: string;
-  readonly email: string;
-  readonly name: string;
-  /** Null without a white label. */
-  readonly brand: string | null;
-  readonly primaryColor: string;
-}
-
-/** The active owners of the subscriptions' partners. */
-export async function ownersOf(
-  tx: DbOrTx,
-  subscriptionIds: readonly string[],
-): Promise<OwnerRow[]> {
-  const { id, label, webhookUrl, partnerId } = webhookSubscriptions;
-  const { brandName, primaryColor, whiteLabelEnabled } = companies;
-  const { email, name } = users;
-  const rows = await tx
-    .select({
-      subscriptionId: id,
-      label,
-      webhookUrl,
-      email,
-      name,
-      brandName,
-      primaryColor,
-      whiteLabelEnabled,
-    })
-    .from(webhookSubscriptions)
-    .innerJoin(companies, eq(companies.id, partnerId))
-    .innerJoin(
-      users,
-      and(eq(users.companyId, partnerId), eq(users.role, "partner_owner"), users.isActive),
-    )
-    .where(anyOf(id, subscriptionIds))
-    .orderBy(asc(users.id));
-  return rows.map(({ brandName: brand, whiteLabelEnabled: isOn, ...row }) => ({
-    ...row,
-    brand: isOn ? brand : null,
-  }));
-}
-
-/** How the last attempt of an event ended that was given up. */
-export interface Failure {
-  readonly eventId: string;
-  readonly event: string;
-  readonly at: Date;
-  readonly statusCode: number | null;
-  readonly errorCode: string | null;
-}
-
-/** The last permanent failures, the newest first. The literals are for the partial index. */
-export function failuresOf(tx: DbOrTx, subscriptionId: string, limit: number): Promise<Failure[]> {
-  const { id, eventId, event, startedAt, statusCode, errorCode, outcome } = deliveryAttempts;
-  return tx
-    .select({ eventId, event, at: startedAt, statusCode, errorCode })
-    .from(deliveryAttempts)
-    .where(
-      and(
-        eq(deliveryAttempts.subscriptionId, subscriptionId),
-        sql`${outcome} = 'failed' and ${outcome} <> 'delivered'`,
-      ),
-    )
-    .orderBy(desc(id))
-    .limit(limit);
 }

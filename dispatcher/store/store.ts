@@ -9,7 +9,6 @@ import type { Loaded, LoadRequest } from "../actor/event.ts";
 import { commitAttempts, type CommitResult } from "./attempt-queries.ts";
 import type { AttemptRecord } from "./attempt.ts";
 import { dispatchBatch, type BatchDispatch, type BatchResult } from "./batch.ts";
-import { mailOwners } from "../mail/disable-mail.ts";
 import type { Subscription } from "../actor/entry.ts";
 import { nextMailAt } from "../mail/queries.ts";
 import * as queries from "./load-queries.ts";
@@ -40,7 +39,7 @@ interface StoreDeps {
   readonly clock: Clock;
   readonly box: SecretBox;
   readonly log: Log;
-  readonly config: { readonly batchHourMs: number; readonly serverRoot: string };
+  readonly config: { readonly batchHourMs: number };
 }
 
 export function createStore(deps: StoreDeps): DispatchStore {
@@ -60,17 +59,9 @@ export function createStore(deps: StoreDeps): DispatchStore {
           return toLoaded(deps, request, found[i]);
         });
       }),
-    async commit(dispatcherId, records, repeated) {
+    commit(dispatcherId, records, repeated) {
       const monotonicMs = clock.monotonicMs();
-      const group = { records, repeated, now: clock.now(), monotonicMs };
-      // Only a permanent failure can disable, and only then is there a mail to write in the same transaction.
-      if (records.every((record) => record.decision.kind !== "failed"))
-        return commitAttempts(db, dispatcherId, group);
-      return db.transaction(async (tx) => {
-        const result = await commitAttempts(tx, dispatcherId, group);
-        await mailOwners(tx, deps, result.disabled, group.now);
-        return result;
-      });
+      return commitAttempts(db, dispatcherId, { records, repeated, now: clock.now(), monotonicMs });
     },
     dispatchBatch: (batch) => dispatchBatch(db, { ...batch, hourMs: deps.config.batchHourMs }),
     sweep: (shards, limit) =>

@@ -5,6 +5,7 @@ import { deleteExpiredStrays, dropExpiredPartition } from "../../db/retention.ts
 import { serverTime } from "../../db/server-time.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import { errorFields, type Log } from "../../src/lib/log.ts";
+import { purgeIncidents } from "../alerts/queries.ts";
 import { purgeMails } from "../mail/queries.ts";
 import { removeOldHistory } from "./history-queries.ts";
 import { expireHeldBatchEntries, expireHeldEntries, takePass } from "./queries.ts";
@@ -100,6 +101,7 @@ export async function remove(deps: MaintenanceDeps): Promise<void> {
     { removeOld: expireHeldEntries, days: retentionDays },
     { removeOld: expireHeldBatchEntries, days: retentionDays },
     { removeOld: purgeMails, days: retentionDays },
+    { removeOld: purgeIncidents, days: retentionDays },
     { removeOld: removeOldAudit, days: deps.auditRetentionDays },
     { removeOld: removeOldSignIns, days: deps.signInRetentionDays },
   ]);

@@ -35,7 +35,7 @@ const quiet: Log = { debug() {}, info() {}, warn() {}, error() {} };
 const box = createSecretBox({ current: new Uint8Array(32) });
 
 function storeOn(db: Db) {
-  const config = { batchHourMs: HOUR_MS, serverRoot: "https://reviews.example" };
+  const config = { batchHourMs: HOUR_MS };
   return createStore({ db, clock: systemClock, box, log: quiet, config });
 }
 

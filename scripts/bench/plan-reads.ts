@@ -3,6 +3,8 @@ import type { Db } from "../../db/client.ts";
 import { listBacklogs } from "../../src/admin/actions/dispatcher.ts";
 import type { BacklogOrder } from "../../src/admin/backlog-model.ts";
 import { addMs, systemClock } from "../../src/lib/clock.ts";
+import { seeSubscriptions, troubledSubscriptions } from "../../dispatcher/alerts/look-queries.ts";
+import { showIncident } from "../../src/webhooks/actions/incident.ts";
 import { showHealth, showStats } from "../../src/webhooks/actions/stats.ts";
 import type { AttemptFilter } from "../../src/webhooks/delivery-model.ts";
 import {
@@ -122,6 +124,19 @@ function figures(): PlanCase[] {
         const countedUntil = addMs(systemClock.now(), -BUSY_MS);
         const found = await subscriptionById(db, partnerId, id);
         return found && showHealth({ db, clock: systemClock }, found, { countedUntil });
+      },
+    },
+    {
+      name: "the incident",
+      bound: 2_900,
+      run: async (db) => showIncident({ db, clock: systemClock }, await hotSubscription(db)),
+    },
+    {
+      name: "a look for what to tell of",
+      bound: 600,
+      run: async (db) => {
+        await troubledSubscriptions(db);
+        await seeSubscriptions(db, [HOT.id, NEIGHBOUR.id, ...[1, 2, 3].map((n) => other(n).id)]);
       },
     },
     {

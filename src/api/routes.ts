@@ -5,6 +5,7 @@ import type { CountSignIn } from "../auth/actions/attempt-sign-in.ts";
 import type { KeyRing } from "../auth/key-ring.ts";
 import { FailureAudit } from "../audit/failures.ts";
 import { adminRoutes } from "../admin/routes.ts";
+import { alertRoutes } from "../alerts/routes.ts";
 import { createAuthenticator } from "../auth/authenticator.ts";
 import { authRoutes } from "../auth/routes.ts";
 import { checks } from "../http/checks.ts";
@@ -62,6 +63,7 @@ export function apiRoutes(api: ApiDeps) {
     .use(adminRoutes(deps))
     .use(partnerRoutes(deps))
     .use(webhookRoutes(deps))
+    .use(alertRoutes(deps))
     .use(providerRoutes(deps))
     .use(reviewRoutes(deps));
 }

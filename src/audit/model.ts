@@ -98,13 +98,17 @@ export const AUDIT_ACTIONS = [
   "WEBHOOK_SECRET_ROTATED",
   // subscription_id.
   "WEBHOOK_SECRET_SHOWN",
-  // subscription_id, held: deliver or skip.
+  // subscription_id, held: deliver or skip, test: whether one was sent first.
   "WEBHOOK_ENABLED",
   // subscription_id, event_id.
   "WEBHOOK_TESTED",
   "WEBHOOK_REDELIVERED",
   // subscription_id, since, until, queued.
   "WEBHOOK_RECOVERED",
+  // What a partner is told of trouble: fields, the names of those that were sent.
+  "ALERTS_UPDATED",
+  "ALERTS_SECRET_SHOWN",
+  "ALERTS_SECRET_ROTATED",
 ] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 

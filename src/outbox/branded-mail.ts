@@ -56,19 +56,20 @@ function htmlOf(content: MailContent, name: string, primaryColor: string): strin
   const color = /^#[0-9a-f]{6}$/i.test(primaryColor) ? primaryColor : OWN_COLOR;
   const rows = facts.map(
     ([fact, value]) =>
-      `<tr><th style="text-align:left;vertical-align:top;padding:0.2em 1em 0.2em 0">${escapeHtml(fact)}</th><td style="padding:0.2em 0;overflow-wrap:anywhere">${escapeHtml(value)}</td></tr>`,
+      `<tr><th style="text-align:left;vertical-align:top;padding:0.2em 1em 0.2em 0">${escapeHtml(fact)}</th><td style="vertical-align:top;padding:0.2em 0;overflow-wrap:anywhere">${escapeHtml(value)}</td></tr>`,
   );
   return [
     `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="color-scheme" content="light dark"><title>${escapeHtml(subject)}</title></head>`,
     `<body style="font-family:sans-serif;max-width:36em">`,
-    `<p style="font-size:20px;font-weight:bold;color:${color}">${escapeHtml(name)}</p>`,
+    // No text has the tenant's colour: it may be faint, or the reader's mails dark.
+    `<p style="font-size:20px;font-weight:bold;padding-bottom:8px;border-bottom:4px solid;border-color:${color}">${escapeHtml(name)}</p>`,
     ...[greeting, first].map(paragraph),
     ...(rows.length === 0 ? [] : [`<table role="presentation">${rows.join("")}</table>`]),
     ...rest.map(paragraph),
     ...(link === undefined
       ? []
       : [
-          `<p><a href="${escapeHtml(link.href)}" style="color:${color}">${escapeHtml(link.words)}</a></p>`,
+          `<p><a href="${escapeHtml(link.href)}" style="color:inherit;font-weight:bold;text-decoration:underline 2px;text-decoration-color:${color}">${escapeHtml(link.words)}</a></p>`,
         ]),
     ...(quote ? [quoted(quote, color)] : []),
     `</body></html>`,

@@ -10,7 +10,7 @@ type MailKind =
   | "otp"
   | "invitation"
   | "password_changed"
-  | "subscription_disabled"
+  | "webhook_alert"
   | "homeowner_notice"
   | "flag_status_changed";
 

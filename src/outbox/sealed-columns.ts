@@ -1,12 +1,14 @@
 import { getTableName, sql, type SQL } from "drizzle-orm";
 import type { PgColumn } from "drizzle-orm/pg-core";
 
+import { alertSettings } from "../../db/schema/alerts.ts";
 import { signingKeys } from "../../db/schema/keys.ts";
 import { mails } from "../../db/schema/mails.ts";
 import { reviewSites } from "../../db/schema/providers.ts";
 import { ssoConnections } from "../../db/schema/sso.ts";
 import { tokens } from "../../db/schema/tokens.ts";
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
+import { alertSecretContext } from "./alert.ts";
 import { webhookSecretContext } from "./secret-context.ts";
 
 type Context = (row: Readonly<Record<string, unknown>>) => string;
@@ -75,6 +77,10 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
   sealedColumn(ssoConnections.sealedClientSecret, ssoConnections.id, {
     bound: [ssoConnections.companyId, ssoConnections.id],
     context: ({ company_id, id }) => `sso:${String(company_id)}:${String(id)}`,
+  }),
+  sealedColumn(alertSettings.sealedSecret, alertSettings.id, {
+    bound: [alertSettings.partnerId, alertSettings.id],
+    context: ({ partner_id, id }) => alertSecretContext(Number(partner_id), String(id)),
   }),
   sealedColumn(
     mails.sealedMessage,

@@ -111,6 +111,12 @@ export const EnableBody = Type.Object(
         description: "What becomes of the events that were recorded while it was disabled.",
       }),
     ),
+    test: Type.Optional(
+      Type.Boolean({
+        description:
+          "Sends a test event first. Held events then follow 20 s later, so that its answer is seen before.",
+      }),
+    ),
   },
   { title: "Enabling", additionalProperties: false },
 );
@@ -185,6 +191,14 @@ export const SubscriptionObject = Type.Object(subscriptionFields, { title: "Subs
 export const SubscriptionWithSecret = Type.Object(
   { ...subscriptionFields, secret: secretText },
   { title: "SubscriptionWithSecret", extends: SubscriptionObject },
+);
+
+export const EnabledSubscription = Type.Object(
+  {
+    ...subscriptionFields,
+    test_event_id: orNull(Type.String(), { description: "The test event that was asked for." }),
+  },
+  { title: "EnabledSubscription", extends: SubscriptionObject },
 );
 
 export const SecretAnswer = Type.Object(

@@ -112,7 +112,7 @@ class PostgresStore implements TestedStore {
     this.#tenants = tenants;
     this.startMs = world.clock.now().getTime();
     const { clock } = world;
-    const config = { batchHourMs: BATCH_HOUR_MS, serverRoot: "http://localhost:3000" };
+    const config = { batchHourMs: BATCH_HOUR_MS };
     this.store = createStore({ db, clock, box: world.api.deps.box, log: silentLog, config });
     this.leases = createLeases(db, db);
     for (const partner of PARTNERS)

@@ -124,13 +124,20 @@ inBrowser("a disabled subscription", () => {
     expect(await allFaults(page)).toEqual([]);
   });
 
-  test("offers a test right after it was enabled", async () => {
+  test("shows a test right after it was enabled, and offers one where none was wanted", async () => {
     const id = await disabled();
     const { page } = await world.open(`/webhooks/${id}`);
     await button(page, "Enable …").click();
     await page.getByRole("dialog").getByRole("button", { name: "Enable" }).click();
-    await button(page, "Send a test event").click();
     await page.getByText("Your endpoint took the test event").waitFor();
+    await page.keyboard.press("Escape");
+    const other = await disabled();
+    const { page: next } = await world.open(`/webhooks/${other}`);
+    await button(next, "Enable …").click();
+    await next.getByLabel("Send a test event first").uncheck();
+    await next.getByRole("dialog").getByRole("button", { name: "Enable" }).click();
+    await button(next, "Send a test event").click();
+    await next.getByText("Your endpoint took the test event").waitFor();
   });
 });
 

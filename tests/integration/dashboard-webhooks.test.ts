@@ -180,6 +180,7 @@ inBrowser("a subscription", () => {
     receiver.received.length = 0;
     await button(page, "Enable …").click();
     await page.getByLabel("Deliver the 3 held events").waitFor();
+    await page.getByLabel("Send a test event first").uncheck();
     await dialog(page).getByRole("button", { name: "Enable" }).click();
     await until("the held events", () => receiver.received.length === 3);
     await page.getByText("Disabled: nothing is sent").waitFor({ state: "detached" });
@@ -197,6 +198,7 @@ inBrowser("a subscription", () => {
     const { page } = await world.open(`/webhooks/${id}`);
     await button(page, "Enable …").click();
     await page.getByLabel("Skip the 1 held event").check();
+    await page.getByLabel("Send a test event first").uncheck();
     await dialog(page).getByRole("button", { name: "Enable" }).click();
     await page.getByText("Disabled: nothing is sent").waitFor({ state: "detached" });
     expect((await world.ask("GET", `/${id}/health`)).body).toMatchObject({ pending: 0, held: 0 });

@@ -1,5 +1,7 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 
+import { lookForTrouble } from "../../dispatcher/alerts/look.ts";
+import { systemClock } from "../../src/lib/clock.ts";
 import {
   createTestBox,
   createTestSchedule,
@@ -22,6 +24,7 @@ const SUBSCRIPTIONS = 32;
 const ANSWER_MS = 40;
 
 const box = createTestBox();
+const config = { serverRoot: "https://reviews.example" };
 let database: TestDatabase;
 let stores: Awaited<ReturnType<typeof createTestSchedule>>;
 let receiver: Receiver;
@@ -103,7 +106,8 @@ test("20 failures disable exactly once while two dispatchers pass the shards to 
   for (const id of ids)
     expect(await stateOf(id)).toEqual({ state: "disabled", failures: 20, recorded: 20 });
   expect(reported.toSorted()).toEqual(ids.toSorted());
-  const mails = await database.db.sql`select from mails where kind = 'subscription_disabled'`;
+  await lookForTrouble({ db: database.db, clock: systemClock, log: silentLog, box, config }, false);
+  const mails = await database.db.sql`select from mails where kind = 'webhook_alert'`;
   // One owner each.
   expect(mails).toHaveLength(SUBSCRIPTIONS);
 });

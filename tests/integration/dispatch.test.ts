@@ -2,13 +2,16 @@ import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 
 import { verify } from "@octokit/webhooks-methods";
 
+import { lookForTrouble } from "../../dispatcher/alerts/look.ts";
 import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
 import { commitAttempts } from "../../dispatcher/store/attempt-queries.ts";
+import { systemClock } from "../../src/lib/clock.ts";
 import { openMail } from "../../src/outbox/mail.ts";
 import { recordActions } from "../../src/outbox/queries.ts";
 import {
   createTestBox,
   createTestSchedule,
+  silentLog,
   startDispatcher,
   type RunningDispatcher,
 } from "../support/dispatch.ts";
@@ -291,29 +294,30 @@ test("disables at the 20th permanent failure in a row and holds what is queued b
   expect(await unsettled(subscription.subscriptionId)).toBe(3);
 });
 
-test("queues one mail per owner of the partner with the disabling, and none at a failure before", async () => {
+test("what the disabling is told with is one mail per owner, from the records of the attempts", async () => {
   const target = await receiver(() => 410);
   const { tenant, subscription } = await subscribed(target, { failures: 18 });
   for (const name of ["a", "b"])
     await database.db.sql`
       insert into users (company_id, email, name, role, is_active, created_at, updated_at)
       values (${tenant.partnerId}, ${`${name}-${tenant.partnerId}@partner.example`}, 'Owner', 'partner_owner', true, now(), now())`;
-  const mails = async () =>
-    (await database.db.sql`select from mails where kind = 'subscription_disabled'`).length;
+  const config = { serverRoot: "http://localhost:3000" };
+  const look = () =>
+    lookForTrouble({ db: database.db, clock: systemClock, log: silentLog, box, config }, false);
   dispatcher();
-  await emit(tenant, 1);
-  await until("settled", async () => (await unsettled(subscription.subscriptionId)) === 0);
-  expect(await mails()).toBe(0);
-  await emit(tenant, 1);
+  await emit(tenant, 2);
   await until(
     "disabled",
     async () => (await stateOf(subscription.subscriptionId))?.state === "disabled",
   );
-  expect(await mails()).toBe(2);
-  const [mail] = await database.db.sql<{ id: string; sealed: string }[]>`
-    select id, sealed_message as sealed from mails where kind = 'subscription_disabled' limit 1`;
-  const { text, html } = openMail(box, mail?.id ?? "", mail?.sealed ?? "");
-  for (const part of [text, html]) {
+  await look();
+  const mails = await database.db.sql<{ id: string; sealed: string }[]>`
+    select id, sealed_message as sealed from mails where kind = 'webhook_alert'`;
+  const told = mails
+    .map(({ id, sealed }) => openMail(box, id, sealed))
+    .filter(({ to }) => to.endsWith(`-${tenant.partnerId}@partner.example`));
+  expect(told).toHaveLength(2);
+  for (const part of [told[0]?.text, told[0]?.html]) {
     expect(part).toContain(`/dashboard/webhooks/${subscription.subscriptionId}`);
     expect(part).toContain("First failure");
     expect(part).toContain("answered with status 410, review_");

@@ -49,6 +49,7 @@ const EVERY: readonly Operation[] = [
   { method: "GET", path: "/{id}/deliveries/{event}" },
   { method: "POST", path: "/{id}/deliveries/{event}/redeliver" },
   { method: "GET", path: "/{id}/health" },
+  { method: "GET", path: "/{id}/incident" },
   { method: "GET", path: "/{id}/stats" },
   { method: "GET", path: "/{id}/stream" },
 ];

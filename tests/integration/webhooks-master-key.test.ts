@@ -49,6 +49,10 @@ async function fillColumns(): Promise<void> {
   const { id } = await world.subscribe();
   await world.ask("POST", `/${id}/rotate-secret`, { body: { grace_period_hours: 1 } });
   await world.api.call("POST", "/account/api-token", { token: world.tokens.owner });
+  await world.api.call("PATCH", "/partner/alerts", {
+    token: world.tokens.owner,
+    body: { webhook_url: "https://alerts.example/hook" },
+  });
   const connection = { id: ulid(), companyId: world.tenants.partners[0].id };
   const sealed = box.seal("client secret", clientSecretContext(connection));
   await world.database.db.sql`

@@ -87,7 +87,7 @@ export function startDispatcher(deps: {
       clock,
       box: deps.box,
       log,
-      config: { batchHourMs: deps.batchHourMs ?? 3_600_000, serverRoot: "http://localhost:3000" },
+      config: { batchHourMs: deps.batchHourMs ?? 3_600_000 },
     }),
     deliver: deps.wrap?.(deliver) ?? deliver,
     retryDelaysMs: deps.retryDelaysMs ?? [50, 100, 150],

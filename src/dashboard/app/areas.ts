@@ -16,6 +16,7 @@ export const AREAS: readonly Area[] = [
     roles: PARTNERS,
     pages: {
       "/webhooks/new": page(() => import("./pages/webhooks/create.tsx")),
+      "/webhooks/alerts": page(() => import("./pages/webhooks/alerts.tsx")),
       ...READING_PAGES,
     },
   },

@@ -1,14 +1,19 @@
 import type { Tx } from "../../../db/client.ts";
 import { skipQueued } from "../../../db/marks.ts";
 import { recordAudit } from "../../audit/actions.ts";
+import { TEST_EVENT } from "../../outbox/event.ts";
 import { nextBatchAfter } from "../decide.ts";
 import type { Subscription } from "../model.ts";
-import { dropBatchEntries, lockSequence } from "../queries/entries.ts";
+import { dropBatchEntries, holdHeads, lockSequence } from "../queries/entries.ts";
 import * as queries from "../queries/subscriptions.ts";
 import { stillThere, wake, type WebhookDeps } from "./deps.ts";
+import { sendTest } from "./queue-events.ts";
 import type { Caller } from "../../http/principal.ts";
 
-export type Held = "deliver" | "skip";
+type Held = "deliver" | "skip";
+
+/** A POST may take 15 s: until then its answer is there, or none came. */
+const HEADS_WAIT_MS = 20_000;
 
 /**
  * The manual re-enable (contract 6.16). The locks are taken in the order of every other writer: sequence,
@@ -19,8 +24,8 @@ export async function enableSubscription(
   deps: WebhookDeps,
   { principal, call }: Caller,
   found: Subscription,
-  held: Held,
-): Promise<Subscription> {
+  { held, test }: { readonly held: Held; readonly test: boolean },
+): Promise<{ readonly subscription: Subscription; readonly testEventId: string | null }> {
   const now = deps.clock.now();
   const { partnerId, id } = found;
   const enabled = await deps.intake.transaction([partnerId], async (tx) => {
@@ -32,15 +37,18 @@ export async function enableSubscription(
     // Only an enable ends the disabled state, and this one holds the sequence: what is settled here is held.
     const skipped = { subscriptionId: id, shard: current.shard, through, settledAt: now };
     if (held === "skip") await skipQueued(tx, { ...skipped, reason: "skipped" });
+    else if (test) await holdHeads(tx, current, HEADS_WAIT_MS);
     stillThere(await queries.lockSubscription(tx, current));
     await queries.markEnabled(tx, id, now);
     const batch = held === "skip" ? await skipBatch(tx, current, { now, ...hours(deps) }) : {};
-    const details = { subscription_id: id, held };
+    const details = { subscription_id: id, held, test };
     await recordAudit(tx, { at: now, action: "WEBHOOK_ENABLED", actor: principal, call, details });
     return { ...current, ...batch, ...ENABLED, updatedAt: now };
   });
-  await wake(deps, enabled);
-  return enabled;
+  // It wakes the dispatcher, too; one that finds nothing to send before it does no harm.
+  const testEventId = test ? await sendTest(deps, { principal, call }, enabled, TEST_EVENT) : null;
+  if (!test) await wake(deps, enabled);
+  return { subscription: enabled, testEventId };
 }
 
 const ENABLED = {

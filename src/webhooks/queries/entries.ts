@@ -10,7 +10,7 @@ import {
   outboxSequences,
   settledEntries,
 } from "../../../db/schema/outbox.ts";
-import { nullable, oneOf, statement } from "../../../db/statement.ts";
+import { nullable, oneOf, statement, value } from "../../../db/statement.ts";
 import { fromMs } from "../../lib/clock.ts";
 import type { EventValue } from "../../outbox/event.ts";
 import type { DeliveryRow, SettledEntry } from "../delivery-model.ts";
@@ -31,6 +31,47 @@ export async function lockSequence(tx: Tx, subscriptionId: string): Promise<numb
     .where(eq(outboxSequences.subscriptionId, subscriptionId))
     .for("no key update");
   return row?.last;
+}
+
+/** Heads that wait at the most: while so many do, an actor reads no more entries. */
+const HEADS_AT_MOST = 256;
+/** So many entries are looked through for heads. */
+const LOOKED_THROUGH = 10_000;
+
+const holding = statement({
+  name: "entries.holdHeads",
+  reason: "The first entry of each review among the first of all, in one bounded walk.",
+  params: {
+    shard: outbox.shard,
+    id: outbox.subscriptionId,
+    waitMs: value("double precision"),
+    heads: value("bigint"),
+    limit: value("bigint"),
+  },
+  columns: {},
+  text: ({ shard, id, waitMs, heads, limit }) => sql`
+    with first as materialized (
+      select sequence, review_id from outbox
+       where shard = ${shard} and subscription_id = ${id} and not is_test and sequence > ${markedThrough(id)}
+       order by sequence limit ${limit}
+    ), head as (
+      select min(sequence) as sequence from first group by review_id order by 1 limit ${heads}
+    )
+    update outbox o set state = 'waiting', due_at = greatest(o.due_at, now() + ${waitMs}::float8 * interval '1 millisecond')
+      from head
+     where o.shard = ${shard} and o.subscription_id = ${id} and o.sequence = head.sequence`,
+});
+
+/**
+ * Has the heads of what is queued wait so long by Postgres' clock, and with them what stands behind them. Where the order is that of the
+ * subscription, the first of them holds back all.
+ */
+export async function holdHeads(
+  tx: Tx,
+  { id, shard }: Pick<Subscription, "id" | "shard">,
+  waitMs: number,
+): Promise<void> {
+  await tx.run(holding, { shard, id, waitMs, heads: HEADS_AT_MOST, limit: LOOKED_THROUGH });
 }
 
 /** What waits for the next batch goes without a trace: it was never queued. So does what a dispatch has left of it. */

@@ -65,7 +65,8 @@ const health = statement({
              select o.event_id, a.started_at
                from (select event_id, round from outbox
                       where subscription_id = ${id} and shard = ${shard} and state = 'waiting' and not is_test
-                        and sequence > ${markedThrough(id)}
+                        -- One that was never tried waits for the answer to a test.
+                        and attempt > 1 and sequence > ${markedThrough(id)}
                       order by sequence limit 1) o
                left join lateral (
                       select started_at from delivery_attempts

@@ -7,10 +7,10 @@ import { rotateSecret, showSecret } from "../actions/secrets.ts";
 import { QueuedEventAnswer } from "../delivery-model.ts";
 import {
   EnableBody,
+  EnabledSubscription,
   RotateBody,
   SecretAnswer,
   showSubscription,
-  SubscriptionObject,
   SubscriptionWithSecret,
   TestBody,
 } from "../model.ts";
@@ -82,14 +82,17 @@ export function stateRoutes(deps: WebhookRouteDeps) {
     )
     .post(
       "/:id/enable",
-      async ({ principal, call, subscription, body: { held = "deliver" } }) =>
-        showSubscription(await enableSubscription(deps, { principal, call }, subscription, held)),
+      async ({ principal, call, subscription, body: { held = "deliver", test = false } }) => {
+        const asked = { held, test };
+        const enabled = await enableSubscription(deps, { principal, call }, subscription, asked);
+        return { ...showSubscription(enabled.subscription), test_event_id: enabled.testEventId };
+      },
       {
         access: writing,
         subscription: true,
         body: EnableBody,
         emptyBody: true,
-        response: { 200: SubscriptionObject },
+        response: { 200: EnabledSubscription },
         detail: {
           operationId: "enableSubscription",
           summary: "Enable a disabled subscription",

@@ -8,8 +8,10 @@ import { problem } from "../../http/problem-schema.ts";
 import type { Judged } from "../../http/rules.ts";
 import { ulidText } from "../../http/text.ts";
 import { invalid, Problem } from "../../lib/problem.ts";
+import { showIncident } from "../actions/incident.ts";
 import { showHealth, showStats } from "../actions/stats.ts";
 import type { WatchedSubscriptions } from "../actions/watch.ts";
+import { IncidentObject, showIncident as showIncidentObject } from "../incident-model.ts";
 import * as model from "../stats-model.ts";
 import { readingBase, type Readers, type WebhookRouteDeps } from "./base.ts";
 
@@ -31,6 +33,20 @@ export function statsReading<const L extends string, const O extends string>(
           operationId: "getHealth",
           summary: "Show how deliveries are doing",
           description: "Of the moment, and of the last 24 hours.",
+        }),
+      },
+    )
+    .get(
+      "/incident",
+      async ({ subscription }) => showIncidentObject(await showIncident(deps, subscription)),
+      {
+        access,
+        subscription: true,
+        response: { 200: IncidentObject },
+        detail: describe({
+          operationId: "getIncident",
+          summary: "Show what is wrong, since when, and what was told of it",
+          description: "Without trouble `since` is null.",
         }),
       },
     )

@@ -15,6 +15,7 @@ const COLORS: Readonly<Record<string, string>> = {
   skipped: "gray",
   inactive: "gray",
   locked: "yellow",
+  failing: "yellow",
   disabled: "red",
   disconnected: "red",
   failed: "red",

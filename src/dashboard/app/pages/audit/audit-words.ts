@@ -54,6 +54,9 @@ export const ACTION_WORDS: Readonly<Record<string, string>> = {
   WEBHOOK_TESTED: "sent a test event",
   WEBHOOK_REDELIVERED: "delivered an event again",
   WEBHOOK_RECOVERED: "recovered events",
+  ALERTS_UPDATED: "changed what is told of trouble",
+  ALERTS_SECRET_SHOWN: "looked at the secret of alerts",
+  ALERTS_SECRET_ROTATED: "rotated the secret of alerts",
 };
 
 /** An action that is newer than this page is shown as it is. */

@@ -1,4 +1,4 @@
-import { Alert, Anchor, Button, Stack, Text } from "@mantine/core";
+import { Alert, Anchor, Button, Checkbox, Stack, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useState } from "react";
 import { Link } from "wouter";
@@ -14,14 +14,18 @@ import type { Health, Subscription } from "./data/reads.ts";
 import { useSubscriptionActions, type Held } from "./data/use-subscription-actions.ts";
 import { Choice } from "./form/choice.tsx";
 import { disabledBecause } from "./subscription-words.ts";
+import type { SentTest } from "./test-event.tsx";
 import { useIsReadOnly } from "./data/viewed-partner.ts";
+
+const HELD_WAIT_MS = 20_000;
 
 interface BannerProps {
   readonly subscription: Subscription;
 }
 
 interface DisabledBannerProps extends BannerProps {
-  readonly onEnabled: () => void;
+  /** With the test event that went first, if one did. */
+  readonly onEnabled: (sent?: SentTest) => void;
 }
 
 /** Says why nothing is sent and what waits, and has the way back. */
@@ -101,6 +105,7 @@ function EnableDialog({ subscription, held, onClose, onEnabled }: EnableDialogPr
   const { id, delivery_kind: kind } = subscription;
   const { enable } = useSubscriptionActions(id);
   const [choice, setChoice] = useState<Held>("deliver");
+  const [isTested, setTested] = useState(true);
   return (
     <Confirm
       opened
@@ -109,16 +114,22 @@ function EnableDialog({ subscription, held, onClose, onEnabled }: EnableDialogPr
       action="Enable"
       danger={choice === "skip"}
       onConfirm={async () => {
-        await enable(choice);
+        const eventId = await enable(choice, isTested);
         notify.done("The subscription is enabled.");
-        onEnabled();
+        const waits = choice === "deliver" && held > 0;
+        onEnabled(eventId === null ? undefined : { eventId, followAt: waits ? in20s() : null });
       }}
     >
       <Stack>
         <Text size="sm">
-          The count of failures starts at 0 again. New events are sent from now on. Next you can
-          send a test event.
+          The count of failures starts at 0 again. New events are sent from now on.
         </Text>
+        <Checkbox
+          label="Send a test event first"
+          description="You see its answer before the held events follow, 20 seconds later. While it is disabled no test can be sent."
+          checked={isTested}
+          onChange={(event) => setTested(event.currentTarget.checked)}
+        />
         {(kind === "batch" || held > 0) && (
           <Choice
             label="What becomes of the time in between?"
@@ -131,6 +142,9 @@ function EnableDialog({ subscription, held, onClose, onEnabled }: EnableDialogPr
     </Confirm>
   );
 }
+
+/** About when the server lets held events follow a test. */
+const in20s = () => new Date(Date.now() + HELD_WAIT_MS).toISOString();
 
 /** Events that were not dispatched yet are in no queue: the next window just begins where the last one ended. */
 function batchChoices(held: number) {

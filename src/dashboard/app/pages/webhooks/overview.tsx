@@ -19,6 +19,7 @@ import { Time } from "../../ui/time.tsx";
 import { useDelivery, useHealth, useStats } from "./data/data.ts";
 import type { Health, Subscription } from "./data/reads.ts";
 import { rangeOf, STATS_RANGES } from "./data/stats-range.ts";
+import { IncidentCard } from "./incident-card.tsx";
 import { HealthSummary } from "./stats/health-summary.tsx";
 import { StatsCharts } from "./stats/stats-charts.tsx";
 import { withPresent } from "./stats/stats-series.ts";
@@ -28,6 +29,7 @@ export function Overview({ subscription }: { readonly subscription: Subscription
   const health = useHealth(id);
   return (
     <Stack gap="lg">
+      <IncidentCard subscription={subscription} />
       <Loaded query={health}>
         {(now) => (
           <>

@@ -1,14 +1,15 @@
 import { Anchor, Group, Paper, Skeleton, Stack, Text, Title } from "@mantine/core";
 import { Link } from "wouter";
 
+import { number } from "../../ui/format.ts";
 import { StateBadge } from "../../ui/state-badge.tsx";
 import { Time } from "../../ui/time.tsx";
 import { useHealth } from "./data/data.ts";
-import type { Subscription } from "./data/reads.ts";
+import type { Health, Subscription } from "./data/reads.ts";
 import { kindTitle } from "./kinds.ts";
 import { DaySparkline } from "./stats/day-sparkline.tsx";
 import { HealthSummary } from "./stats/health-summary.tsx";
-import { disabledBecause, eventsInWords } from "./subscription-words.ts";
+import { disabledBecause, eventsInWords, stateInWord } from "./subscription-words.ts";
 
 /** Shows a subscription at a glance; its label leads to all of it. */
 export function SlotCard({ subscription }: { readonly subscription: Subscription }) {
@@ -24,7 +25,7 @@ export function SlotCard({ subscription }: { readonly subscription: Subscription
                 {label}
               </Anchor>
             </Title>
-            <StateBadge state={subscription.is_active ? "active" : "disabled"} />
+            <StateBadge state={stateInWord(subscription, health)} />
           </Group>
           <Text size="sm" ff="monospace" mt={4} lineClamp={2}>
             {url}
@@ -33,7 +34,7 @@ export function SlotCard({ subscription }: { readonly subscription: Subscription
             {kindTitle(kind)} · {eventsInWords(subscription)}
           </Text>
         </div>
-        <SlotState subscription={subscription} blockedBy={health?.blocked_by ?? null} />
+        <SlotState subscription={subscription} health={health} />
         {health === undefined ? (
           <Skeleton height={104} />
         ) : (
@@ -55,12 +56,12 @@ export function SlotCard({ subscription }: { readonly subscription: Subscription
 
 interface SlotStateProps {
   readonly subscription: Subscription;
-  /** The id of the event that holds back the others. */
-  readonly blockedBy: string | null;
+  readonly health: Health | undefined;
 }
 
 /** Says what is out of the ordinary; mostly nothing is. */
-function SlotState({ subscription, blockedBy }: SlotStateProps) {
+function SlotState({ subscription, health }: SlotStateProps) {
+  const { id, consecutive_failure_count: failures } = subscription;
   if (!subscription.is_active)
     return (
       <Text size="sm">
@@ -68,19 +69,36 @@ function SlotState({ subscription, blockedBy }: SlotStateProps) {
         are held.
       </Text>
     );
-  if (blockedBy === null) return null;
+  const blockedBy = health?.blocked_by ?? null;
+  const first = health?.first_failure ?? null;
+  if (failures === 0 && blockedBy === null) return null;
   return (
     <Text size="sm">
-      Blocked by{" "}
-      <Anchor
-        component={Link}
-        href={`/webhooks/${subscription.id}/deliveries/${blockedBy}`}
-        inherit
-        underline="always"
-      >
-        an event that waits for its retry
-      </Anchor>
-      .
+      {failures > 0 && (
+        <>
+          Given up in a row: {number(failures)} of 20
+          {first !== null && (
+            <>
+              , since <Time at={first.at} />
+            </>
+          )}
+          .{" "}
+        </>
+      )}
+      {blockedBy !== null && (
+        <>
+          Blocked by{" "}
+          <Anchor
+            component={Link}
+            href={`/webhooks/${id}/deliveries/${blockedBy}`}
+            inherit
+            underline="always"
+          >
+            an event that waits for its retry
+          </Anchor>
+          .
+        </>
+      )}
     </Text>
   );
 }

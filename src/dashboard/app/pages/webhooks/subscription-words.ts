@@ -1,5 +1,5 @@
 import { counted } from "../../ui/format.ts";
-import type { Subscription } from "./data/reads.ts";
+import type { Health, Subscription } from "./data/reads.ts";
 
 type Facts = Pick<
   Subscription,
@@ -23,6 +23,16 @@ export function disabledBecause({
   if (reason === "consecutive_failures")
     return `${failures} events in a row could not be delivered`;
   return reason?.replaceAll("_", " ") ?? "it was switched off";
+}
+
+/** The word of a badge: what fails now is not simply active. */
+export function stateInWord(
+  one: Pick<Subscription, "is_active" | "consecutive_failure_count">,
+  health: Pick<Health, "blocked_by"> | undefined,
+): "active" | "failing" | "disabled" {
+  if (!one.is_active) return "disabled";
+  const isBlocked = (health?.blocked_by ?? null) !== null;
+  return one.consecutive_failure_count > 0 || isBlocked ? "failing" : "active";
 }
 
 /** Stands where somebody would send something by a disabled subscription, which the server refuses. */

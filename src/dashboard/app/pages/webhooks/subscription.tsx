@@ -1,5 +1,6 @@
 import { Button, Group, Tabs, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
+import { useState } from "react";
 import { useParams, useSearchParams } from "wouter";
 
 import { Dialog } from "../../ui/dialog.tsx";
@@ -8,7 +9,7 @@ import { LiveBadge } from "../../ui/live-badge.tsx";
 import { PageHeader } from "../../ui/page-header.tsx";
 import { StateBadge } from "../../ui/state-badge.tsx";
 import { Loaded } from "../../ui/states.tsx";
-import { useSubscription } from "./data/data.ts";
+import { useHealth, useSubscription } from "./data/data.ts";
 import type { Subscription } from "./data/reads.ts";
 import { useSubscriptionLive } from "./data/use-subscription-live.ts";
 import { Deliveries } from "./deliveries.tsx";
@@ -17,8 +18,8 @@ import { kindTitle } from "./kinds.ts";
 import { Overview } from "./overview.tsx";
 import { Settings } from "./settings.tsx";
 import { SettingsShown } from "./settings-shown.tsx";
-import { eventsInWords, NOTHING_SENT } from "./subscription-words.ts";
-import { TestEvent } from "./test-event.tsx";
+import { eventsInWords, NOTHING_SENT, stateInWord } from "./subscription-words.ts";
+import { TestEvent, type SentTest } from "./test-event.tsx";
 import { useIsReadOnly } from "./data/viewed-partner.ts";
 
 export function Page() {
@@ -44,6 +45,7 @@ function SubscriptionPage({ subscription }: SubscriptionProps) {
   const [tab, setTab] = useTab();
   const [isTesting, test] = useDisclosure();
   const isReadOnly = useIsReadOnly();
+  const [sent, setSent] = useState<SentTest>();
   return (
     <>
       <PageHeader
@@ -58,14 +60,26 @@ function SubscriptionPage({ subscription }: SubscriptionProps) {
                 id={id}
                 isActive={isActive}
                 opened={isTesting}
+                sent={sent}
                 onOpen={test.open}
-                onClose={test.close}
+                onClose={() => {
+                  setSent(undefined);
+                  test.close();
+                }}
               />
             )}
           </>
         }
       />
-      {!isActive && <DisabledBanner subscription={subscription} onEnabled={test.open} />}
+      {!isActive && (
+        <DisabledBanner
+          subscription={subscription}
+          onEnabled={(first) => {
+            setSent(first);
+            test.open();
+          }}
+        />
+      )}
       <Tabs value={tab} onChange={(next) => next !== null && setTab(next)} keepMounted={false}>
         <Tabs.List mb="md">
           <Tabs.Tab value="overview">Overview</Tabs.Tab>
@@ -105,7 +119,7 @@ function Summary({ subscription }: SubscriptionProps) {
         {subscription.webhook_url}
       </Text>
       <Group gap="xs" mt={4}>
-        <StateBadge state={subscription.is_active ? "active" : "disabled"} />
+        <StateBadge state={stateInWord(subscription, useHealth(subscription.id).data)} />
         <Text size="sm" span>
           {kindTitle(subscription.delivery_kind)} · {eventsInWords(subscription)}
         </Text>
@@ -118,11 +132,12 @@ interface TestButtonProps {
   readonly id: string;
   readonly isActive: boolean;
   readonly opened: boolean;
+  readonly sent: SentTest | undefined;
   readonly onOpen: () => void;
   readonly onClose: () => void;
 }
 
-function TestButton({ id, isActive, opened, onOpen, onClose }: TestButtonProps) {
+function TestButton({ id, isActive, opened, sent, onOpen, onClose }: TestButtonProps) {
   return (
     <>
       <Button variant="default" onClick={onOpen} leftSection={<Icon name="send" size={16} />}>
@@ -133,7 +148,11 @@ function TestButton({ id, isActive, opened, onOpen, onClose }: TestButtonProps) 
           A <code>webhook.test</code> is signed, sent, retried and recorded like every event. It
           overtakes what is queued, and holds nothing back.
         </Text>
-        {isActive ? <TestEvent id={id} /> : <Text size="sm">{NOTHING_SENT}</Text>}
+        {isActive ? (
+          <TestEvent key={sent?.eventId} id={id} sent={sent} />
+        ) : (
+          <Text size="sm">{NOTHING_SENT}</Text>
+        )}
       </Dialog>
     </>
   );

@@ -12,10 +12,21 @@ import { useDelivery } from "./data/data.ts";
 import type { Delivery } from "./data/reads.ts";
 import { useSubscriptionActions } from "./data/use-subscription-actions.ts";
 
+/** A test event that was sent already, and when held events follow it. */
+export interface SentTest {
+  readonly eventId: string;
+  readonly followAt: string | null;
+}
+
+interface TestEventProps {
+  readonly id: string;
+  readonly sent?: SentTest | undefined;
+}
+
 /** Sends a test event on request and shows what becomes of it, as it happens. */
-export function TestEvent({ id }: { readonly id: string }) {
+export function TestEvent({ id, sent: first }: TestEventProps) {
   const { sendTest } = useSubscriptionActions(id);
-  const [eventId, setEventId] = useState<string>();
+  const [eventId, setEventId] = useState(first?.eventId);
   const { mutate, error, isPending } = useMutation({
     mutationFn: sendTest,
     onSuccess: (sent) => setEventId(sent),
@@ -33,6 +44,11 @@ export function TestEvent({ id }: { readonly id: string }) {
         </Button>
       </Group>
       {error !== null && <ErrorNotice error={error} />}
+      {first?.followAt && (
+        <Text size="sm">
+          The held events follow <Countdown to={first.followAt} />.
+        </Text>
+      )}
       <div aria-live="polite">
         {eventId !== undefined && <Progress key={eventId} id={id} eventId={eventId} />}
       </div>

@@ -20,15 +20,21 @@ export function Page() {
         title={viewed === undefined ? "Webhooks" : `Webhooks of ${viewed.name}`}
         description={`${viewed === undefined ? "Your" : "Its"} systems hear of reviews, responses and connections by signed HTTP requests.`}
         actions={
-          !isFull &&
           viewed === undefined && (
-            <Button
-              component={Link}
-              href="/webhooks/new"
-              leftSection={<Icon name="plus" size={16} />}
-            >
-              New subscription
-            </Button>
+            <>
+              <Button component={Link} href="/webhooks/alerts" variant="default">
+                Alerts
+              </Button>
+              {!isFull && (
+                <Button
+                  component={Link}
+                  href="/webhooks/new"
+                  leftSection={<Icon name="plus" size={16} />}
+                >
+                  New subscription
+                </Button>
+              )}
+            </>
           )
         }
       />

@@ -5,6 +5,7 @@ import {
   readCatalog,
   readDelivery,
   readHealth,
+  readIncident,
   readStats,
   readSubscription,
   readSubscriptions,
@@ -18,6 +19,7 @@ export const keys = {
   listOf: (partnerId: number | undefined) => ["webhooks", "list", partnerId],
   catalog: ["webhooks", "catalog"],
   one: (id: string) => ["webhooks", "one", id],
+  incident: (id: string) => ["webhooks", "one", id, "incident"],
   health: (id: string) => ["webhooks", "one", id, "health"],
   allStats: (id: string) => ["webhooks", "one", id, "stats"],
   stats: (id: string, range: StatsRange) => ["webhooks", "one", id, "stats", range],
@@ -59,6 +61,15 @@ export function useHealth(id: string) {
   return useQuery({
     queryKey: keys.health(id),
     queryFn: () => readHealth(reader, id),
+    refetchInterval: LIST_MS,
+  });
+}
+
+export function useIncident(id: string) {
+  const reader = useReader();
+  return useQuery({
+    queryKey: keys.incident(id),
+    queryFn: () => readIncident(reader, id),
     refetchInterval: LIST_MS,
   });
 }

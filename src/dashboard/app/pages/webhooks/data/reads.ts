@@ -57,6 +57,10 @@ export function readHealth(reader: Reader, id: string) {
   return answerOf(readableAt(reader, id).health.get());
 }
 
+export function readIncident(reader: Reader, id: string) {
+  return answerOf(readableAt(reader, id).incident.get());
+}
+
 export function readStats(reader: Reader, id: string, range: StatsRange) {
   const { spanMs, stepS } = STATS_RANGES[range];
   const query = { since: new Date(Date.now() - spanMs).toISOString(), step: stepS };
@@ -74,6 +78,7 @@ export type Subscription = Answer<typeof readSubscription>;
 export type DeliveryKind = Subscription["delivery_kind"];
 export type CatalogEvent = Answer<typeof readCatalog>["events"][number];
 export type Health = Answer<typeof readHealth>;
+export type Incident = Answer<typeof readIncident>;
 export type Stats = Answer<typeof readStats>;
 export type Delivery = Answer<typeof readDelivery>;
 export type Attempt = Delivery["attempts"][number];

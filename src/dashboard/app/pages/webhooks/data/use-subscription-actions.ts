@@ -49,10 +49,14 @@ function settingActions(api: ApiClient, queries: QueryClient, id: string) {
       queries.setQueryData(keys.one(id), updated);
       void queries.invalidateQueries({ queryKey: keys.list });
     },
-    enable: async (held: Held) => {
-      const enabled = await answerOf(subscription.enable.post({ held }));
+    /** Answers the test event that goes first, if one was asked for. */
+    enable: async (held: Held, test: boolean): Promise<string | null> => {
+      const { test_event_id: eventId, ...enabled } = await answerOf(
+        subscription.enable.post({ held, test }),
+      );
       queries.setQueryData(keys.one(id), enabled);
       void queries.invalidateQueries({ queryKey: keys.all });
+      return eventId;
     },
     /** Forgets what was read of it; `onRemoved` must leave the pages that show it. */
     remove: async (onRemoved: () => void) => {

@@ -1,0 +1,90 @@
+import type { AlertKind, TroubleKind } from "../../src/outbox/alert.ts";
+
+/** How a subscription is now. */
+export interface Condition {
+  readonly state: "active" | "disabled" | "deleted";
+  readonly failures: number;
+  readonly disabledAt: Date | null;
+  /** The head of a lane has failed twice and waits for its third attempt, or its fourth. */
+  readonly isRetrying: boolean;
+  /** When its oldest queued event was recorded. */
+  readonly oldestAt: Date | null;
+  /** When a 2xx was last answered. */
+  readonly lastSuccessAt: Date | null;
+}
+
+/** The incident that is open, as the subscription was when it was last looked at. */
+export interface OpenIncident {
+  readonly id: string;
+  readonly openedAt: Date;
+  readonly disabledAt: Date | null;
+  readonly failures: number;
+  readonly kinds: readonly AlertKind[];
+}
+
+export interface Verdict {
+  /** How the open incident has ended. */
+  readonly ended?: "recovered" | "enabled" | "deleted";
+  /** A new one begins, in which a 2xx since then is the end of the trouble. */
+  readonly begins?: { readonly since: Date; readonly follows: boolean };
+  /** Of the new incident if one begins, otherwise of the open one. */
+  readonly raised: readonly TroubleKind[];
+}
+
+/** Permanent failures in a row that are told of (contract 7.17). */
+const LEVELS = [
+  [5, "failures_5"],
+  [10, "failures_10"],
+  [18, "failures_18"],
+] as const;
+const MINUTE_MS = 60_000;
+
+/** What there is to tell of a subscription, after what was told already. */
+export function decideAlerts(
+  now: Condition,
+  open: OpenIncident | undefined,
+  { at, oldestWaitingMinutes }: { readonly at: Date; readonly oldestWaitingMinutes: number },
+): Verdict {
+  if (now.state === "deleted") return { ...(open && { ended: "deleted" }), raised: [] };
+  const reached = reachedKinds(now, at.getTime() - oldestWaitingMinutes * MINUTE_MS);
+  if (open === undefined)
+    return reached.length === 0
+      ? { raised: [] }
+      : { begins: { since: at, follows: false }, raised: reached };
+  // Only an enable ends the disabled state. Whether it helped is told by the incident that follows it.
+  if (open.disabledAt !== null && open.disabledAt.getTime() !== now.disabledAt?.getTime())
+    return {
+      ended: "enabled",
+      begins: { since: open.disabledAt, follows: true },
+      raised: reached,
+    };
+  const hasSucceeded = now.lastSuccessAt !== null && now.lastSuccessAt >= open.openedAt;
+  const hasCounted = open.kinds.some((kind) => kind.startsWith("failures_"));
+  // Only a 2xx lowers the count, or an enable of what is active. What fails then begins anew.
+  if (hasCounted && now.failures < open.failures)
+    return {
+      ended: hasSucceeded ? "recovered" : "enabled",
+      ...((reached.length > 0 || !hasSucceeded) && {
+        begins: { since: at, follows: !hasSucceeded },
+      }),
+      raised: reached,
+    };
+  const isCalm = reached.length === 0 && now.failures === 0 && now.state === "active";
+  if (isCalm && hasSucceeded) return { ended: "recovered", raised: [] };
+  return { raised: reached.filter((kind) => !open.kinds.includes(kind)) };
+}
+
+function reachedKinds(
+  { state, failures, isRetrying, oldestAt }: Condition,
+  oldestMs: number,
+): TroubleKind[] {
+  const levels = LEVELS.filter(([level]) => failures >= level).map(([, kind]) => kind);
+  // While it is disabled its events are held: they wait for an enable, and not for the receiver.
+  if (state === "disabled") return [...levels, "disabled"];
+  const waits = oldestAt !== null && oldestAt.getTime() <= oldestMs;
+  return [
+    ...(isRetrying ? (["head_retrying"] as const) : []),
+    ...(waits ? (["oldest_waiting"] as const) : []),
+    ...levels,
+  ];
+}

@@ -1,0 +1,131 @@
+import { sql } from "drizzle-orm";
+
+import type { DbOrTx, Tx } from "../../db/client.ts";
+import { markedThrough } from "../../db/marks.ts";
+import { alerts, incidents } from "../../db/schema/alerts.ts";
+import { outbox } from "../../db/schema/outbox.ts";
+import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
+import { list, nullable, statement, value, type ValuesOf } from "../../db/statement.ts";
+
+// What is looked at again and again, so it is SQL: its cost follows the subscriptions in trouble, not all that there are.
+
+const taking = statement({
+  name: "alerts.take",
+  reason: "Selects from no table.",
+  params: {},
+  columns: { held: value("boolean") },
+  text: () => sql`select pg_try_advisory_xact_lock(hashtext('reviewrelay:alerts')) as held`,
+});
+
+/** One dispatcher looks at a time; false if another one does. */
+export async function takeLook(tx: Tx): Promise<boolean> {
+  const [row] = await tx.run(taking, {});
+  return row?.held ?? false;
+}
+
+/** The attempt number of a head that has failed twice: the next one is its third. */
+const RETRYING_FROM = 3;
+/** More heads than this do not wait: an actor then reads no more. */
+const HEADS_AT_MOST = 256;
+
+const troubled = statement({
+  name: "alerts.troubled",
+  reason: "A recursive jump from one subscription with waiting entries to the next.",
+  params: { retryingFrom: outbox.attempt, heads: value("bigint") },
+  columns: { id: webhookSubscriptions.id, isRetrying: value("boolean") },
+  text: ({ retryingFrom, heads }) => sql`
+    with recursive waiting as (
+      (select subscription_id from outbox where state = 'waiting' order by subscription_id limit 1)
+      union all
+      select next.subscription_id from waiting w cross join lateral (
+             select subscription_id from outbox
+              where state = 'waiting' and subscription_id > w.subscription_id
+              order by subscription_id limit 1) next
+    ), retrying as materialized (
+      select w.subscription_id as id from waiting w
+       where exists (
+             select from (select attempt, is_test from outbox
+                           where state = 'waiting' and subscription_id = w.subscription_id
+                             and sequence > ${markedThrough(sql`w.subscription_id`)}
+                           order by sequence limit ${heads}) head
+              where attempt >= ${retryingFrom} and not is_test)
+    )
+    select id, bool_or(is_retrying) as "isRetrying" from (
+      select id, true as is_retrying from retrying
+      union all select subscription_id, false from waiting
+      union all select id, false from webhook_subscriptions where state = 'active' and consecutive_failure_count > 0
+      union all select id, false from webhook_subscriptions where state = 'disabled'
+      union all select subscription_id, false from incidents where ended_at is null) each
+     group by id`,
+});
+
+/** Those that fail, wait for a retry or are disabled, and those whose incident is open. */
+export async function troubledSubscriptions(db: DbOrTx): Promise<Map<string, boolean>> {
+  const found = await db.run(troubled, { retryingFrom: RETRYING_FROM, heads: HEADS_AT_MOST });
+  return new Map(found.map(({ id, isRetrying }) => [id, isRetrying]));
+}
+
+const backlogged = statement({
+  name: "alerts.backlogged",
+  reason: "By the last count of what waits, so that nobody walks over all that is queued.",
+  params: {},
+  columns: { id: webhookSubscriptions.id },
+  text: () => sql`
+    select s.id
+      from stats_progress p cross join webhook_subscriptions s cross join lateral (
+             select entries from backlog_stats b
+              where b.subscription_id = s.id and b.bucket_at = p.counted_until - interval '5 minutes' offset 0) b
+     where s.state = 'active' and b.entries > 0`,
+});
+
+/** Those that had something queued when it was last counted, at most ten minutes ago. */
+export async function backloggedSubscriptions(db: DbOrTx): Promise<string[]> {
+  return (await db.run(backlogged, {})).map(({ id }) => id);
+}
+
+const SEEN = {
+  id: webhookSubscriptions.id,
+  partnerId: webhookSubscriptions.partnerId,
+  state: webhookSubscriptions.state,
+  failures: webhookSubscriptions.consecutiveFailureCount,
+  disabledAt: webhookSubscriptions.disabledAt,
+  oldestAt: nullable(outbox.recordedAt),
+  lastSuccessAt: nullable(webhookSubscriptions.createdAt),
+  incidentId: nullable(incidents.id),
+  openedAt: nullable(incidents.openedAt),
+  incidentDisabledAt: incidents.disabledAt,
+  incidentFailures: nullable(incidents.failures),
+  isTold: nullable(incidents.isTold),
+  kinds: list(alerts.kind),
+};
+export type SeenRow = ValuesOf<typeof SEEN>;
+
+const seen = statement({
+  name: "alerts.see",
+  reason: "Each table is asked by its key, once for each subscription.",
+  params: { ids: list(webhookSubscriptions.id) },
+  columns: SEEN,
+  text: ({ ids }) => sql`
+    select s.id, s.partner_id as "partnerId", s.state, s.consecutive_failure_count as failures,
+           s.disabled_at as "disabledAt", head.recorded_at as "oldestAt", success.at as "lastSuccessAt",
+           i.id as "incidentId", i.opened_at as "openedAt", i.disabled_at as "incidentDisabledAt",
+           i.failures as "incidentFailures", i.is_told as "isTold",
+           array(select a.kind from alerts a where a.incident_id = i.id) as kinds
+      from unnest((select ${ids}::text[])) as given(id) cross join lateral (
+             select * from webhook_subscriptions where id = given.id offset 0) s
+      left join lateral (
+             select recorded_at from outbox o
+              where o.shard = s.shard and o.subscription_id = s.id and not o.is_test
+                and o.sequence > ${markedThrough(sql`s.id`)}
+              order by o.sequence limit 1) head on true
+      left join lateral (
+             select * from incidents where subscription_id = s.id and ended_at is null offset 0) i on true
+      left join lateral (
+             select started_at + duration_ms * interval '1 millisecond' as at from delivery_attempts
+              where i.id is not null and subscription_id = s.id and outcome = 'delivered'
+              order by id desc limit 1) success on true`,
+});
+
+export async function seeSubscriptions(db: DbOrTx, ids: readonly string[]): Promise<SeenRow[]> {
+  return db.run(seen, { ids });
+}

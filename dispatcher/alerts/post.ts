@@ -1,0 +1,112 @@
+import type { Db } from "../../db/client.ts";
+import { addMs, isoInstant, type Clock } from "../../src/lib/clock.ts";
+import { errorFields, type Log } from "../../src/lib/log.ts";
+import type { SecretBox } from "../../src/lib/secret-box.ts";
+import { ALERT_EVENT, alertSecretContext } from "../../src/outbox/alert.ts";
+import { requestHeaders } from "../../src/outbox/composer.ts";
+import type { Deliver, DeliveryRequest, Outcome } from "../delivery/deliver.ts";
+import { signBody } from "../delivery/signature.ts";
+import { claimPosts, movePost, type ClaimedPost } from "./queries.ts";
+
+export interface PostDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly box: SecretBox;
+  readonly deliver: Deliver;
+  readonly retryDelaysMs: readonly number[];
+  readonly config: { readonly serverRoot: string };
+}
+
+/** Posts under way at once. */
+const POSTS_AT_ONCE = 16;
+/** Longer than a POST may take: after it another process makes the attempt again, under the same id. */
+const CLAIMED_MS = 60_000;
+
+/** Makes the POSTs that are due, until none is; each has four attempts, as a delivery has (contract 7.7). */
+export async function postAlerts(deps: PostDeps, stop: AbortSignal): Promise<void> {
+  while (!stop.aborted) {
+    const at = deps.clock.now();
+    const againAt = addMs(at, CLAIMED_MS);
+    const claimed = await claimPosts(deps.db, { at, againAt, limit: POSTS_AT_ONCE });
+    if (claimed.length === 0) return;
+    await Promise.all(claimed.map((one) => post(deps, one)));
+  }
+}
+
+async function post(deps: PostDeps, claimed: ClaimedPost): Promise<void> {
+  const { db, clock, log } = deps;
+  const { alert } = claimed;
+  const fields = { alert_id: alert.id, kind: alert.kind, attempt: alert.webhookAttempt };
+  try {
+    const request = requestOf(deps, claimed, clock.now());
+    const outcome = request === undefined ? undefined : await deps.deliver(request);
+    const move = moveOf(outcome, alert.webhookAttempt, deps);
+    const level = move.webhookState === "sent" ? "debug" : "warn";
+    log[level]("alert.posted", { ...fields, outcome: outcome?.kind ?? "unconfigured" });
+    await movePost(db, alert, move);
+  } catch (error) {
+    // The claim ends by itself, and the attempt is made again.
+    log.warn("alert.unposted", { ...fields, ...errorFields(error) });
+  }
+}
+
+/** Undefined where no address is set any more. */
+function requestOf(
+  { box, config }: Pick<PostDeps, "box" | "config">,
+  { alert, subscription, settings }: ClaimedPost,
+  now: Date,
+): DeliveryRequest | undefined {
+  if (settings?.webhookUrl == null || settings.sealedSecret === null) return undefined;
+  const secret = box.open(
+    settings.sealedSecret,
+    alertSecretContext(settings.partnerId, settings.id),
+  );
+  const body = JSON.stringify({
+    event: ALERT_EVENT,
+    alert_id: alert.id,
+    alert: alert.kind,
+    incident_id: alert.incidentId,
+    raised_at: isoInstant(alert.raisedAt),
+    delivered_at: isoInstant(now),
+    partner: { id: alert.partnerId },
+    subscription: {
+      id: subscription.id,
+      label: subscription.label,
+      webhook_url: subscription.endpoint,
+      delivery_kind: subscription.deliveryKind,
+    },
+    cause: alert.cause,
+    url: `${config.serverRoot}/dashboard/webhooks/${subscription.id}`,
+  });
+  const headers = requestHeaders({
+    event: ALERT_EVENT,
+    eventId: alert.id,
+    attempt: alert.webhookAttempt,
+    signature: signBody(secret, body),
+    previousSignature: null,
+  });
+  return { url: settings.webhookUrl, headers, body };
+}
+
+function moveOf(
+  outcome: Outcome | undefined,
+  attempt: number,
+  { clock, retryDelaysMs }: Pick<PostDeps, "clock" | "retryDelaysMs">,
+) {
+  if (outcome?.kind === "accepted")
+    return { webhookState: "sent", webhookDueAt: null, webhookError: null } as const;
+  const webhookError = errorOf(outcome);
+  const delayMs =
+    outcome === undefined || outcome.kind === "gone" ? undefined : retryDelaysMs[attempt - 1];
+  if (delayMs === undefined)
+    return { webhookState: "dead", webhookDueAt: null, webhookError } as const;
+  const webhookDueAt = addMs(clock.now(), delayMs);
+  return { webhookState: "queued", webhookDueAt, webhookError } as const;
+}
+
+function errorOf(outcome: Outcome | undefined): string {
+  if (outcome === undefined) return "unconfigured";
+  if ("statusCode" in outcome) return `http_${outcome.statusCode}`;
+  return "errorCode" in outcome ? outcome.errorCode : outcome.kind;
+}

@@ -1,0 +1,209 @@
+import { and, asc, desc, eq, inArray, isNotNull, lt, lte, max, sql } from "drizzle-orm";
+
+import type { Db, DbOrTx, Tx } from "../../db/client.ts";
+import { anyOf } from "../../db/conditions.ts";
+import { alerts, alertSettings, incidents } from "../../db/schema/alerts.ts";
+import { deliveryAttempts } from "../../db/schema/attempts.ts";
+import { companies } from "../../db/schema/companies.ts";
+import { users } from "../../db/schema/users.ts";
+import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
+
+type NewIncident = typeof incidents.$inferInsert;
+type NewAlert = typeof alerts.$inferInsert;
+
+export async function endIncident(
+  tx: Tx,
+  id: string,
+  end: Required<Pick<NewIncident, "endedAt" | "endedBy">>,
+): Promise<void> {
+  await tx.update(incidents).set(end).where(eq(incidents.id, id));
+}
+
+export async function insertIncident(tx: Tx, incident: NewIncident): Promise<void> {
+  await tx.insert(incidents).values(incident);
+}
+
+export async function updateIncident(
+  tx: Tx,
+  id: string,
+  seen: Pick<NewIncident, "failures" | "disabledAt" | "isTold">,
+): Promise<void> {
+  await tx.update(incidents).set(seen).where(eq(incidents.id, id));
+}
+
+/** What stands there already stays: each kind once in an incident. */
+export async function insertAlerts(tx: Tx, rows: readonly NewAlert[]): Promise<void> {
+  if (rows.length > 0)
+    await tx
+      .insert(alerts)
+      .values([...rows])
+      .onConflictDoNothing();
+}
+
+export type SettingsRow = typeof alertSettings.$inferSelect;
+
+/** Those partners have none that are not there: the defaults hold. */
+export async function settingsOf(
+  db: DbOrTx,
+  partnerIds: readonly number[],
+): Promise<Map<number, SettingsRow>> {
+  const found = await db
+    .select()
+    .from(alertSettings)
+    .where(anyOf(alertSettings.partnerId, partnerIds));
+  return new Map(found.map((one) => [one.partnerId, one]));
+}
+
+/** How an attempt ended that was no success. */
+export interface Failure {
+  readonly eventId: string;
+  readonly event: string;
+  readonly at: Date;
+  readonly statusCode: number | null;
+  readonly errorCode: string | null;
+}
+
+const { eventId, event, startedAt, statusCode, errorCode, outcome } = deliveryAttempts;
+const FAILURE = { eventId, event, at: startedAt, statusCode, errorCode };
+
+/** The last so many of an outcome, the newest first. The literal is for the partial index. */
+export function lastFailures(
+  tx: DbOrTx,
+  subscriptionId: string,
+  which: { readonly outcome: "failed" | "retry"; readonly limit: number },
+): Promise<Failure[]> {
+  return tx
+    .select(FAILURE)
+    .from(deliveryAttempts)
+    .where(
+      and(
+        eq(deliveryAttempts.subscriptionId, subscriptionId),
+        sql`${outcome} = ${sql.raw(`'${which.outcome}'`)} and ${outcome} <> 'delivered'`,
+      ),
+    )
+    .orderBy(desc(deliveryAttempts.id))
+    .limit(which.limit);
+}
+
+const { name, role, isActive, email, companyId } = users;
+const { brandName, primaryColor, whiteLabelEnabled } = companies;
+
+/** What is to be mailed, the earliest first, with what the mail says of its subscription. */
+export function unmailedAlerts(tx: Tx) {
+  const { id, kind, subscriptionId, partnerId, raisedAt, cause, mailState } = alerts;
+  const { label, webhookUrl } = webhookSubscriptions;
+  return tx
+    .select({ id, kind, subscriptionId, partnerId, raisedAt, cause, label, webhookUrl })
+    .from(alerts)
+    .innerJoin(webhookSubscriptions, eq(webhookSubscriptions.id, subscriptionId))
+    .where(sql`${mailState} = 'pending'`)
+    .orderBy(asc(id));
+}
+
+export type UnmailedRow = Awaited<ReturnType<typeof unmailedAlerts>>[number];
+
+/** When each of these partners was mailed last. */
+export async function lastMailedAt(
+  tx: Tx,
+  partnerIds: readonly number[],
+): Promise<Map<number, Date>> {
+  const { partnerId, mailedAt, mailState } = alerts;
+  const found = await tx
+    .select({ partnerId, at: max(mailedAt) })
+    .from(alerts)
+    .where(and(anyOf(partnerId, partnerIds), sql`${mailState} = 'queued'`))
+    .groupBy(partnerId);
+  return new Map(
+    found.flatMap(({ partnerId: id, at }) => (at === null ? [] : [[id, at] as const])),
+  );
+}
+
+export async function markMailed(tx: Tx, ids: readonly string[], at: Date): Promise<void> {
+  await tx.update(alerts).set({ mailState: "queued", mailedAt: at }).where(anyOf(alerts.id, ids));
+}
+
+/** How the mails of these partners look, and who their active owners are. */
+export async function partnersOf(tx: Tx, partnerIds: readonly number[]) {
+  const found = await tx
+    .select({ id: companies.id, brandName, primaryColor, whiteLabelEnabled, name, email })
+    .from(companies)
+    .leftJoin(users, and(eq(companyId, companies.id), eq(role, "partner_owner"), isActive))
+    .where(anyOf(companies.id, partnerIds))
+    .orderBy(asc(users.id));
+  return Map.groupBy(found, (one) => one.id);
+}
+
+export type PartnerRow =
+  Awaited<ReturnType<typeof partnersOf>> extends Map<number, (infer Row)[]> ? Row : never;
+
+/** So much is forgotten in one statement. */
+const FORGOTTEN_AT_ONCE = 1_000;
+
+/** Forgets incidents that ended more than `days` ago by Postgres' clock, with their alerts; answers how many. */
+export async function purgeIncidents(db: Db, days: number): Promise<number> {
+  let purged = 0;
+  for (;;) {
+    const old = db
+      .select({ id: incidents.id })
+      .from(incidents)
+      .where(
+        and(
+          isNotNull(incidents.endedAt),
+          lt(incidents.endedAt, sql`now() - make_interval(days => ${days}::integer)`),
+        ),
+      )
+      .orderBy(incidents.endedAt)
+      .limit(FORGOTTEN_AT_ONCE)
+      .for("update", { skipLocked: true });
+    const { count } = await db.delete(incidents).where(inArray(incidents.id, old));
+    purged += count;
+    if (count < FORGOTTEN_AT_ONCE) return purged;
+  }
+}
+
+/** Takes alerts whose POST is due, for so long that another process sends them should this one die. */
+export async function claimPosts(
+  db: Db,
+  { at, againAt, limit }: { readonly at: Date; readonly againAt: Date; readonly limit: number },
+) {
+  const due = db
+    .select({ id: alerts.id })
+    .from(alerts)
+    .where(and(sql`${alerts.webhookState} = 'queued'`, lte(alerts.webhookDueAt, at)))
+    .orderBy(alerts.webhookDueAt)
+    .limit(limit)
+    .for("update", { skipLocked: true });
+  const claimed = await db
+    .update(alerts)
+    .set({ webhookDueAt: againAt, webhookAttempt: sql`${alerts.webhookAttempt} + 1` })
+    .where(inArray(alerts.id, due))
+    .returning();
+  if (claimed.length === 0) return [];
+  const { label, webhookUrl: endpoint, deliveryKind } = webhookSubscriptions;
+  const ofSubscriptions = await db
+    .select({ id: webhookSubscriptions.id, label, endpoint, deliveryKind })
+    .from(webhookSubscriptions)
+    .where(anyOf(webhookSubscriptions.id, [...new Set(claimed.map((one) => one.subscriptionId))]));
+  const byId = new Map(ofSubscriptions.map((one) => [one.id, one]));
+  const settings = await settingsOf(db, [...new Set(claimed.map((one) => one.partnerId))]);
+  return claimed.flatMap((alert) => {
+    const subscription = byId.get(alert.subscriptionId);
+    return subscription === undefined
+      ? []
+      : [{ alert, subscription, settings: settings.get(alert.partnerId) }];
+  });
+}
+
+export type ClaimedPost = Awaited<ReturnType<typeof claimPosts>>[number];
+
+/** Moves one on, if it is still at the attempt that was made. */
+export async function movePost(
+  db: Db,
+  { id, webhookAttempt }: Pick<typeof alerts.$inferSelect, "id" | "webhookAttempt">,
+  to: Pick<NewAlert, "webhookState" | "webhookDueAt" | "webhookError">,
+): Promise<void> {
+  await db
+    .update(alerts)
+    .set(to)
+    .where(and(eq(alerts.id, id), eq(alerts.webhookAttempt, webhookAttempt)));
+}

@@ -1,0 +1,182 @@
+import {
+  Checkbox,
+  Group,
+  NumberInput,
+  Radio,
+  Stack,
+  Text,
+  Textarea,
+  TextInput,
+} from "@mantine/core";
+import { useState } from "react";
+
+import { Form, SubmitButton } from "../../ui/form.tsx";
+import { notify } from "../../ui/notify.ts";
+import { PageHeader } from "../../ui/page-header.tsx";
+import { Section } from "../../ui/section.tsx";
+import { Loaded } from "../../ui/states.tsx";
+import { useForm, type FormState } from "../../ui/use-form.ts";
+import { AlertSecret } from "./alert-secret.tsx";
+import { ALERT_WORDS } from "./alert-words.ts";
+import {
+  ALERT_FIELDS,
+  alertDraftOf,
+  useAlertActions,
+  useAlerts,
+  type AlertDraft,
+  type AlertKind,
+  type AlertSettings,
+} from "./data/alerts.ts";
+import { labelled } from "./form/endpoint-fields.tsx";
+
+export function Page() {
+  const alerts = useAlerts();
+  return (
+    <>
+      <PageHeader
+        title="Alerts"
+        back={{ href: "/webhooks", title: "Webhooks" }}
+        description="Who hears of trouble with deliveries, of what, and how often. They hold for both subscriptions."
+      />
+      <Loaded query={alerts}>{(settings) => <AlertForm settings={settings} />}</Loaded>
+    </>
+  );
+}
+
+function AlertForm({ settings }: { readonly settings: AlertSettings }) {
+  const { update } = useAlertActions();
+  const [secret, setSecret] = useState<string>();
+  const form = useForm({
+    name: "alerts",
+    initial: alertDraftOf(settings),
+    names: ALERT_FIELDS,
+    send: update,
+    onDone: (made, changes) => {
+      changes.reset();
+      if (made !== null) setSecret(made);
+      notify.done("Saved.");
+    },
+  });
+  return (
+    <Stack gap="lg">
+      <Form
+        form={form}
+        gap="lg"
+        buttons={
+          <Group>
+            <SubmitButton form={form}>Save</SubmitButton>
+          </Group>
+        }
+      >
+        <Mails form={form} />
+        <Kinds form={form} />
+        <Section
+          title="Webhook"
+          description="Each alert can also be posted to an address of its own: signed, checked and tried four times, as deliveries are. Its X-SVC-Event is webhook.alert."
+        >
+          <TextInput
+            label="URL for alerts"
+            description="Leave it empty to post none. Better not the endpoint that may be in trouble."
+            placeholder="https://example.com/webhooks/alerts"
+            type="url"
+            inputMode="url"
+            autoComplete="off"
+            spellCheck={false}
+            {...form.text("url")}
+            error={labelled("The URL", form.errorOf("url"))}
+          />
+        </Section>
+      </Form>
+      {settings.secret_fingerprint !== null && (
+        <AlertSecret
+          key={settings.secret_fingerprint}
+          fingerprint={settings.secret_fingerprint}
+          fresh={secret}
+          onRotated={setSecret}
+        />
+      )}
+    </Stack>
+  );
+}
+
+interface FieldsProps {
+  readonly form: FormState<AlertDraft>;
+}
+
+function Mails({ form }: FieldsProps) {
+  const { toOwners, digestMinutes } = form.draft;
+  return (
+    <Section title="Mails">
+      <Radio.Group
+        label="Who gets them"
+        value={toOwners ? "owners" : "others"}
+        onChange={(value) => form.edit({ toOwners: value === "owners" })}
+      >
+        <Stack gap="xs" mt="xs">
+          <Radio value="owners" label="The owners of your company" />
+          <Radio value="others" label="These addresses" />
+        </Stack>
+      </Radio.Group>
+      {!toOwners && (
+        <Textarea
+          label="Addresses"
+          description="One a line, up to 10."
+          autosize
+          minRows={2}
+          {...form.text("recipients")}
+          error={labelled("Address", form.errorOf("recipients"))}
+        />
+      )}
+      <NumberInput
+        label="At most one mail in so many minutes"
+        description="What happens meanwhile comes in the next one; 0 sends each at once. Disabling is always mailed at once."
+        min={0}
+        max={1_440}
+        allowDecimal={false}
+        clampBehavior="strict"
+        value={digestMinutes}
+        onChange={(value) => form.edit({ digestMinutes: Number(value) })}
+        error={labelled("The number", form.errorOf("digestMinutes"))}
+      />
+    </Section>
+  );
+}
+
+function Kinds({ form }: FieldsProps) {
+  const { kinds, waitingMinutes } = form.draft;
+  const toggle = (kind: AlertKind, isOn: boolean) =>
+    form.edit({ kinds: isOn ? [...kinds, kind] : kinds.filter((one) => one !== kind) });
+  return (
+    <Section title="What is told">
+      <Stack gap="sm">
+        {ALERT_WORDS.map(({ kind, label, description }) => (
+          <Checkbox
+            key={kind}
+            label={label}
+            description={description}
+            checked={kinds.includes(kind)}
+            disabled={kind === "disabled"}
+            onChange={(event) => toggle(kind, event.currentTarget.checked)}
+          />
+        ))}
+      </Stack>
+      <NumberInput
+        label="An event waits too long after so many minutes"
+        description="10 to 1,440"
+        min={10}
+        max={1_440}
+        allowDecimal={false}
+        clampBehavior="blur"
+        value={waitingMinutes}
+        disabled={!kinds.includes("oldest_waiting")}
+        onChange={(value) => form.edit({ waitingMinutes: Number(value) })}
+        error={labelled("The number", form.errorOf("waitingMinutes"))}
+      />
+      {form.errorOf("kinds") !== undefined && (
+        <Text size="sm" c="red">
+          {labelled("The list", form.errorOf("kinds"))}
+        </Text>
+      )}
+    </Section>
+  );
+}

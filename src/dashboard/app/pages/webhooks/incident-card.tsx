@@ -1,0 +1,147 @@
+import { Anchor, Paper, Stack, Table, Text, Title } from "@mantine/core";
+import { Link } from "wouter";
+
+import { CodeBlock } from "../../ui/copy.tsx";
+import { counted, number } from "../../ui/format.ts";
+import { NamedValue } from "../../ui/named-value.tsx";
+import { ExactTime, Time } from "../../ui/time.tsx";
+import { toldWords } from "./alert-words.ts";
+import { findingOf } from "./attempts/finding.ts";
+import { useHealth, useIncident } from "./data/data.ts";
+import type { Incident, Subscription } from "./data/reads.ts";
+
+interface IncidentCardProps {
+  readonly subscription: Subscription;
+}
+
+/** Says since when deliveries fail, what the receiver last said, how often each cause came, and what waits for it. */
+export function IncidentCard({ subscription }: IncidentCardProps) {
+  const { id, is_active: isActive } = subscription;
+  const incident = useIncident(id).data;
+  const health = useHealth(id).data;
+  if (incident === undefined || incident.since === null) return null;
+  const failed = incident.causes.reduce((sum, cause) => sum + cause.attempts, 0);
+  const queued = isActive ? health?.pending : health?.held;
+  return (
+    <Paper withBorder p="lg" component="section" aria-labelledby="incident">
+      <Stack gap="md">
+        <Title order={2} size="h4" id="incident">
+          What is wrong
+        </Title>
+        <dl className="value-grid">
+          <NamedValue name="Since" hint={<ExactTime at={incident.since} />}>
+            <Time at={incident.since} />
+          </NamedValue>
+          <NamedValue name="Failed attempts" hint="since then">
+            {number(failed)}
+          </NamedValue>
+          <NamedValue name="Given up in a row" hint="disabled at 20">
+            {number(subscription.consecutive_failure_count)}
+          </NamedValue>
+          <NamedValue
+            name={isActive ? "Waiting" : "Held"}
+            hint={isActive ? "events in the queue" : "for up to 30 days"}
+          >
+            {queued === undefined ? "–" : number(queued)}
+          </NamedValue>
+        </dl>
+        {incident.last_answer !== null && <LastAnswer id={id} answer={incident.last_answer} />}
+        {incident.causes.length > 0 && <Causes incident={incident} />}
+        <Told alerts={incident.alerts} />
+      </Stack>
+    </Paper>
+  );
+}
+
+interface LastAnswerProps {
+  readonly id: string;
+  readonly answer: NonNullable<Incident["last_answer"]>;
+}
+
+function LastAnswer({ id, answer }: LastAnswerProps) {
+  const { title, advice } = findingOf({ outcome: "failed", ...answer });
+  const said = answer.response_excerpt ?? "";
+  return (
+    <div>
+      <Text size="sm">
+        Last answer <Time at={answer.at} />, to{" "}
+        <Anchor
+          component={Link}
+          href={`/webhooks/${id}/deliveries/${answer.event_id}`}
+          inherit
+          underline="always"
+        >
+          this event
+        </Anchor>
+        : <b>{title}</b>. {advice}
+      </Text>
+      {said !== "" && <CodeBlock label="What it said" code={said} wraps />}
+    </div>
+  );
+}
+
+/** The bars repeat what the numbers say. */
+function Causes({ incident }: { readonly incident: Incident }) {
+  const most = Math.max(1, ...incident.causes.flatMap((cause) => cause.counts));
+  return (
+    <Table aria-label="Failed attempts by cause">
+      <Table.Thead>
+        <Table.Tr>
+          <Table.Th>Cause</Table.Th>
+          <Table.Th ta="right">Attempts</Table.Th>
+          <Table.Th>Over time</Table.Th>
+          <Table.Th visibleFrom="sm">Last</Table.Th>
+        </Table.Tr>
+      </Table.Thead>
+      <Table.Tbody>
+        {incident.causes.map((cause) => (
+          <Table.Tr key={`${cause.status_code} ${cause.error_code}`}>
+            <Table.Td>{findingOf({ outcome: "failed", ...cause }).title}</Table.Td>
+            <Table.Td ta="right">{number(cause.attempts)}</Table.Td>
+            <Table.Td>
+              <Bars counts={cause.counts} most={most} />
+            </Table.Td>
+            <Table.Td visibleFrom="sm">
+              <Time at={cause.last_at} />
+            </Table.Td>
+          </Table.Tr>
+        ))}
+      </Table.Tbody>
+    </Table>
+  );
+}
+
+const BAR = 5;
+const HEIGHT = 24;
+
+function Bars({ counts, most }: { readonly counts: readonly number[]; readonly most: number }) {
+  return (
+    <svg width={counts.length * BAR} height={HEIGHT} aria-hidden="true" className="cause-bars">
+      {counts.map((count, step) => {
+        const height = count === 0 ? 1 : Math.max(3, (HEIGHT * count) / most);
+        const x = step * BAR;
+        // Steps have no other name than their place.
+        return <rect key={x} x={x} y={HEIGHT - height} width={BAR - 1} height={height} />;
+      })}
+    </svg>
+  );
+}
+
+function Told({ alerts }: Pick<Incident, "alerts">) {
+  const [first] = alerts;
+  return (
+    <Text size="sm" c="dimmed">
+      {first === undefined ? (
+        "Nobody was told yet. "
+      ) : (
+        <>
+          {counted(alerts.length, "alert")}, the first <Time at={first.raised_at} />:{" "}
+          {alerts.map(({ kind }) => toldWords(kind)).join(", ")}.{" "}
+        </>
+      )}
+      <Anchor component={Link} href="/webhooks/alerts" inherit underline="always">
+        Who is told
+      </Anchor>
+    </Text>
+  );
+}

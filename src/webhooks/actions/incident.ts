@@ -1,0 +1,49 @@
+import { ALERT_KINDS, type AlertKind } from "../../outbox/alert.ts";
+import { causesOf, incidentStepMs } from "../incident.ts";
+import type { Incident } from "../incident-model.ts";
+import type { Subscription } from "../model.ts";
+import { attemptsOfEvent } from "../queries/attempts.ts";
+import { excerptOf, openAlerts, troubleSince } from "../queries/incident.ts";
+import { BUCKET_MS } from "../stats.ts";
+import type { WebhookDeps } from "./deps.ts";
+import { showHealth } from "./stats.ts";
+
+/** A round has so many attempts. */
+const ROUND = 4;
+
+/** Of those that were raised together the gravest is the last. */
+const place = ({ kind }: { readonly kind: AlertKind }) => ALERT_KINDS.indexOf(kind);
+
+/** See contract 6.17. */
+export async function showIncident(
+  deps: Pick<WebhookDeps, "db" | "clock">,
+  subscription: Subscription,
+): Promise<Incident> {
+  const { db, clock } = deps;
+  const { id } = subscription;
+  const alerts = (await openAlerts(db, id)).toSorted(
+    (a, b) => a.raisedAt.getTime() - b.raisedAt.getTime() || place(a) - place(b),
+  );
+  const { firstFailure, blockedSince } = await showHealth(deps, subscription);
+  // The first event that was given up was tried before, too.
+  const first = firstFailure
+    ? (await attemptsOfEvent(db, id, firstFailure.eventId, ROUND)).find(
+        ({ outcome }) => outcome !== "delivered",
+      )
+    : undefined;
+  const begun = [first?.startedAt, firstFailure?.at, blockedSince, subscription.disabledAt];
+  const [since] = begun.filter((at) => at != null).toSorted((a, b) => a.getTime() - b.getTime());
+  if (since === undefined)
+    return { since: null, lastAnswer: null, stepMs: BUCKET_MS, causes: [], alerts };
+  const now = clock.now();
+  const attempts = await troubleSince(db, id, since);
+  const [last] = attempts;
+  const stepMs = incidentStepMs(since, now);
+  return {
+    since,
+    lastAnswer: last ? { ...last, responseExcerpt: await excerptOf(db, id, last.id) } : null,
+    stepMs,
+    causes: causesOf(attempts, { since, stepMs, now }),
+    alerts,
+  };
+}

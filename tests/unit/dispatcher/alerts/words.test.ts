@@ -1,0 +1,96 @@
+import { expect, test } from "bun:test";
+
+import type { Cause } from "../../../../dispatcher/alerts/cause.ts";
+import { alertMail, type Recipient, type ToldAlert } from "../../../../dispatcher/alerts/words.ts";
+import { ALERT_KINDS } from "../../../../src/outbox/alert.ts";
+
+const owner: Recipient = {
+  email: "owner@partner.example",
+  name: "Ada",
+  brand: "Northwind Reviews",
+  primaryColor: "#0b7285",
+};
+const failure = {
+  at: "2026-06-01T12:00:00.000+00:00",
+  event: "review_received",
+  event_id: "01JWNB9PR0ZV8X2D3F4G5H6J01",
+  status_code: 503,
+  error_code: "http_status",
+};
+const cause: Cause = {
+  consecutive_failure_count: 20,
+  first_failure: failure,
+  last_failure: {
+    ...failure,
+    at: "2026-06-01T14:00:00.000+00:00",
+    status_code: null,
+    error_code: "timeout",
+  },
+  oldest_waiting_since: "2026-06-01T11:00:00.000+00:00",
+};
+const alert = (fields: Partial<ToldAlert> = {}): ToldAlert => ({
+  kind: "disabled",
+  subscriptionId: "01JWNB9PR0ZV8X2D3F4G5H6J00",
+  label: "Production",
+  webhookUrl: "https://partner.example/hook",
+  raisedAt: new Date("2026-06-01T14:00:01Z"),
+  cause,
+  ...fields,
+});
+const mail = (alerts: readonly ToldAlert[] = [alert()], to: Partial<Recipient> = {}) =>
+  alertMail(alerts, { ...owner, ...to }, { serverRoot: "https://reviews.example" });
+
+test("the mail says in both parts what failed first and last, and where to enable it", () => {
+  const { subject, text, html = "", to, kind } = mail();
+  expect([to, kind]).toEqual(["owner@partner.example", "webhook_alert"]);
+  expect(subject).toBe('Northwind Reviews: Webhook subscription "Production" is disabled');
+  for (const part of [text, html])
+    for (const words of [
+      "Hello Ada,",
+      "https://partner.example/hook",
+      "2026-06-01 12:00:00 UTC, answered with status 503, review_received",
+      "2026-06-01 14:00:00 UTC, no answer (timeout)",
+      "https://reviews.example/dashboard/webhooks/01JWNB9PR0ZV8X2D3F4G5H6J00",
+    ])
+      expect(part).toContain(words);
+  expect(html).toContain("color:#0b7285");
+  expect(text).not.toContain("<");
+});
+
+test.each([...ALERT_KINDS])("has words for %s, with and without what is known of it", (kind) => {
+  expect(mail([alert({ kind })]).subject).toContain('"Production"');
+  expect(mail([alert({ kind, cause: {} })]).text).not.toContain("First failure");
+});
+
+test("of what was raised together it leads with the gravest, and names the rest", () => {
+  const kinds = ["failures_5", "failures_10", "failures_18", "disabled"] as const;
+  const { subject, text } = mail(kinds.map((kind) => alert({ kind })));
+  expect(subject).toEndWith("is disabled");
+  expect(text).toContain("18 failures in a row");
+});
+
+test("what came last leads, also a recovery", () => {
+  const later = new Date("2026-06-01T14:10:00Z");
+  const { subject } = mail([alert(), alert({ kind: "recovered", raisedAt: later })]);
+  expect(subject).toEndWith("has recovered");
+});
+
+test("news of several subscriptions is one mail, with a line for each", () => {
+  const other = alert({ subscriptionId: "other", label: "Nightly", kind: "head_retrying" });
+  const { subject, text } = mail([alert(), other]);
+  expect(subject).toEndWith("News of 2 webhook subscriptions");
+  expect(text).toContain("Nightly: A webhook event could not be delivered");
+  expect(text).toContain("https://reviews.example/dashboard/webhooks\n");
+});
+
+test("the mail is ours without a white label, and greets an address without a name", () => {
+  const { subject, text } = mail(undefined, { brand: null, name: null });
+  expect(subject).toStartWith("ReviewRelay: ");
+  expect(text).toStartWith("Hello,\n");
+});
+
+test.each(["label", "webhookUrl"] as const)("writes the field %s as text", (field) => {
+  const { html } = mail([alert({ [field]: `<b title="x">'&` })]);
+  expect(html).not.toContain("<b ");
+  expect(html).toContain("&lt;b title=&quot;x&quot;&gt;&#39;&amp;");
+});

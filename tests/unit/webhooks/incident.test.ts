@@ -1,0 +1,65 @@
+import { expect, test } from "bun:test";
+
+import { causesOf, incidentStepMs, type TroubleAttempt } from "../../../src/webhooks/incident.ts";
+
+const MINUTE_MS = 60_000;
+const since = new Date("2026-06-01T12:00:00Z");
+const after = (minutes: number) => new Date(since.getTime() + minutes * MINUTE_MS);
+const attempt = (minutes: number, fields: Partial<TroubleAttempt> = {}): TroubleAttempt => ({
+  eventId: "e",
+  startedAt: after(minutes),
+  statusCode: 503,
+  errorCode: "http_status",
+  ...fields,
+});
+
+test.each([
+  [0, 5],
+  [119, 5],
+  [120, 10],
+  [24 * 60 - 1, 60],
+  [30 * 24 * 60, 1_805],
+])("an incident of %i minutes is counted by steps of %i", (minutes, step) => {
+  expect(incidentStepMs(since, after(minutes)) / MINUTE_MS).toBe(step);
+});
+
+test("counts each status and each error by itself, the most frequent first, step by step", () => {
+  const timeout = { statusCode: null, errorCode: "timeout" };
+  const attempts = [
+    attempt(0),
+    attempt(4.9),
+    attempt(5),
+    attempt(1, timeout),
+    attempt(11, timeout),
+    attempt(12, { statusCode: 500 }),
+  ];
+  const stepMs = 5 * MINUTE_MS;
+  expect(causesOf(attempts, { since, stepMs, now: after(12) })).toEqual([
+    {
+      statusCode: 503,
+      errorCode: "http_status",
+      attempts: 3,
+      firstAt: after(0),
+      lastAt: after(5),
+      counts: [2, 1, 0],
+    },
+    { ...timeout, attempts: 2, firstAt: after(1), lastAt: after(11), counts: [1, 0, 1] },
+    {
+      statusCode: 500,
+      errorCode: "http_status",
+      attempts: 1,
+      firstAt: after(12),
+      lastAt: after(12),
+      counts: [0, 0, 1],
+    },
+  ]);
+});
+
+test("what began or ended a moment outside is counted at the edge", () => {
+  const [cause] = causesOf([attempt(-1), attempt(99)], {
+    since,
+    stepMs: 5 * MINUTE_MS,
+    now: after(7),
+  });
+  expect(cause?.counts).toEqual([1, 1]);
+});
