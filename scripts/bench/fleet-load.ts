@@ -36,7 +36,8 @@ export async function openLoad(
     async run(rate: number, ms: number, over?: AbortSignal) {
       const endMs = performance.now() + ms;
       const writes: Promise<void>[] = [];
-      for (let n = 0; performance.now() < endMs && over?.aborted !== true; n++) {
+      for (let n = 0; performance.now() < endMs; n++) {
+        if (over?.aborted === true) break;
         writes.push(write(rate / GROUPS_A_SECOND));
         const dueMs = endMs - ms + ((n + 1) * 1_000) / GROUPS_A_SECOND;
         await Bun.sleep(Math.max(0, dueMs - performance.now()));

@@ -10,10 +10,15 @@ import { freePort } from "../chaos/addresses.ts";
 import { findPooler, startPooler } from "../chaos/pooler.ts";
 import { startStores } from "../demo/stores/keep.ts";
 import { ROOT, startProcess, type Role, type Running } from "../proof/product.ts";
-import { startSink, type Sink } from "./rig.ts";
+import { postgresCpuMs, startSink, type Sink } from "./rig.ts";
 
 /** Processes that start at the same time. */
 const AT_ONCE = 4;
+const FEW_CONNECTIONS = {
+  DISPATCHER_CONNECTIONS: "1",
+  API_CONNECTIONS: "2",
+  INTAKE_CONNECTIONS: "2",
+};
 const SETTINGS = ["max_connections=500", "shared_preload_libraries=pg_stat_statements"];
 
 export interface Fleet {
@@ -23,6 +28,8 @@ export interface Fleet {
   readonly sink: Sink;
   /** In words, what stands between the processes and the database. */
   readonly before: string;
+  /** User and system time of all processes of the database so far. */
+  postgresCpuMs(): number | undefined;
   start(role: Role, count: number): Promise<Running[]>;
   /** Connections of a process to the database, or to the pooler before it. */
   sessionsOf(pid: number): number;
@@ -55,12 +62,10 @@ export async function startFleet(isDirect: boolean): Promise<Fleet> {
   }
   const key = randomBytes(32);
   const env = {
+    ...FEW_CONNECTIONS,
     DATABASE_URL: url.href,
     REDIS_URL: redisUrl,
     MASTER_KEY: key.toString("base64"),
-    DISPATCHER_CONNECTIONS: "1",
-    API_CONNECTIONS: "2",
-    INTAKE_CONNECTIONS: "2",
     LOG_LEVEL: "warn",
   };
   const running: Running[] = [];
@@ -75,14 +80,8 @@ export async function startFleet(isDirect: boolean): Promise<Fleet> {
     key,
     sink,
     before: pooler === undefined ? "none" : "PgBouncer, transaction mode, 40 sessions of its own",
-    async start(role, count) {
-      const started: Running[] = [];
-      while (started.length < count) {
-        const some = Math.min(AT_ONCE, count - started.length);
-        started.push(...(await Promise.all(Array.from({ length: some }, () => startOne(role)))));
-      }
-      return started;
-    },
+    postgresCpuMs: () => postgresCpuMs(folder),
+    start: (role, count) => inTurns(count, () => startOne(role)),
     sessionsOf: (pid) => connectionsTo(pid, Number(url.port || 5432)),
     async stop() {
       await Promise.all(running.map((one) => one.stop()));
@@ -92,6 +91,15 @@ export async function startFleet(isDirect: boolean): Promise<Fleet> {
       await stores.stop();
     },
   };
+}
+
+async function inTurns<T>(count: number, begin: () => Promise<T>): Promise<T[]> {
+  const begun: T[] = [];
+  while (begun.length < count) {
+    const some = Math.min(AT_ONCE, count - begun.length);
+    begun.push(...(await Promise.all(Array.from({ length: some }, begin))));
+  }
+  return begun;
 }
 
 const ESTABLISHED = "01";

@@ -12,8 +12,15 @@ import { unsettled } from "./events.ts";
 import { quantile, round } from "./figures.ts";
 import { openLoad, type Load } from "./fleet-load.ts";
 import { startFleet, type Fleet } from "./fleet-processes.ts";
-import { cpuMsOf, cpuMsOfTree, postmasterOf } from "./live/cpu.ts";
-import { hostsOf, memoryOf, subscribe, until, writeResult, type BenchSubscription } from "./rig.ts";
+import {
+  cpuMs,
+  hostsOf,
+  memoryOf,
+  subscribe,
+  until,
+  writeResult,
+  type BenchSubscription,
+} from "./rig.ts";
 
 const { values } = parseArgs({
   args: process.argv.slice(2),
@@ -67,7 +74,7 @@ async function measure({ db, sink, key }: Fleet): Promise<void> {
   const shares = await sharesOf(db);
   say(`${RATE} events a second …`);
   const load = await openLoad(fleet, subscriptions);
-  const { ms: _, ...loaded } = await during(db, all, () => load.run(RATE, SECONDS * 1_000));
+  const loaded = await during(db, all, () => load.run(RATE, SECONDS * 1_000));
   await until("an empty outbox", async () => (await unsettled(db)) === 0);
   const delays = await load.delays();
   const byLoad = await loadShares(db);
@@ -100,13 +107,13 @@ async function measure({ db, sink, key }: Fleet): Promise<void> {
 }
 
 function sessionsNow(dispatchers: readonly Running[], apis: readonly Running[]) {
-  const of = (some: readonly Running[]) => some.map(({ pid }) => fleet.sessionsOf(pid));
-  const spread = (counts: readonly number[]) => ({
-    least: Math.min(...counts),
-    most: Math.max(...counts),
-    all: counts.reduce((sum, one) => sum + one, 0),
-  });
-  return { dispatchers: spread(of(dispatchers)), apis: spread(of(apis)) };
+  return { dispatchers: sessionsOf(dispatchers), apis: sessionsOf(apis) };
+}
+
+function sessionsOf(some: readonly Running[]) {
+  const counts = some.map(({ pid }) => fleet.sessionsOf(pid));
+  const all = counts.reduce((sum, one) => sum + one, 0);
+  return { least: Math.min(...counts), most: Math.max(...counts), all };
 }
 
 async function serverSessions(db: RawDb): Promise<number> {
@@ -137,15 +144,15 @@ async function loadShares(db: RawDb) {
 
 /** What the database and the processes did meanwhile, each second. */
 async function during(db: RawDb, processes: readonly Running[], work: () => Promise<void>) {
-  const [backend] = await db.sql<{ pid: number }[]>`select pg_backend_pid() as pid`;
-  const postmaster = postmasterOf(backend?.pid);
   const cpuOf = (role: string) =>
-    processes.filter((one) => one.role === role).reduce((sum, { pid }) => sum + cpuMsOf(pid), 0);
+    processes
+      .filter((one) => one.role === role)
+      .reduce((sum, { pid }) => sum + (cpuMs(pid) ?? Number.NaN), 0);
   const read = async () => ({
     at: performance.now(),
     dispatchers: cpuOf("dispatcher"),
     apis: cpuOf("api"),
-    postgres: cpuMsOfTree(postmaster),
+    postgres: fleet.postgresCpuMs() ?? Number.NaN,
     commits: await commits(db),
   });
   await db.sql`select pg_stat_statements_reset()`;
@@ -156,7 +163,7 @@ async function during(db: RawDb, processes: readonly Running[], work: () => Prom
   const each = (name: Exclude<keyof typeof before, "at">) =>
     round((after[name] - before[name]) / seconds, 1);
   return {
-    ms: after.at - before.at,
+    seconds: round(seconds, 1),
     transactions_a_second: each("commits"),
     cpu_ms_a_second: {
       dispatchers: each("dispatchers"),

@@ -11,8 +11,8 @@ const OLDEST_MAJOR = 15;
 const NEWEST_MAJOR = 18;
 /** What processes and Postgres may differ by (docs/operations/running.md). */
 const MAX_SKEW_MS = 5_000;
-/** Besides its settings: of an API one for readiness; of a dispatcher leases, upkeep and readiness. */
-const FIXED = { api: 1, dispatcher: 5 };
+/** Besides its settings: of an API one for readiness; of a dispatcher leases, upkeep and readiness (dispatcher/pools.ts). */
+const FIXED = { api: 1, dispatcher: 5, dispatcherOfOne: 3 };
 
 export async function lookAtServer({ sql }: RawDb, { connections }: Config): Promise<Finding> {
   const [row] = await sql<{ version: number; name: string; readOnly: string; max: number }[]>`
@@ -32,7 +32,8 @@ export async function lookAtServer({ sql }: RawDb, { connections }: Config): Pro
       "Name the primary in DATABASE_URL, or all hosts: postgres://user@one,two/name.",
     );
   const api = connections.api + connections.intake + FIXED.api;
-  const dispatcher = connections.dispatcher + FIXED.dispatcher;
+  const isShared = connections.dispatcher === 1;
+  const dispatcher = connections.dispatcher + (isShared ? FIXED.dispatcherOfOne : FIXED.dispatcher);
   const said = `PostgreSQL ${row.name}, ${row.max} connections`;
   if (row.max < api + dispatcher)
     return fault(
