@@ -11,6 +11,8 @@ import type { Stretch } from "./heads.ts";
 export const SWEEP_MS = 3_000;
 /** A sweep tells of what is due until the next one, even if that is late. */
 const SOON_MS = 2 * SWEEP_MS;
+/** Of a shard, those that were due first. The planner, who expects a third of all batches to be due, learns it here, too. */
+const BATCHES_AT_ONCE = 500;
 /** More than there can be. */
 const NO_LIMIT = 2 ** 31 - 1;
 
@@ -96,7 +98,7 @@ const sweep = statement({
              select id, next_batch_at from webhook_subscriptions s
               where s.shard = given.shard and s.state = 'active' and s.next_batch_at is not null
                 and s.next_batch_at <= now() + ${soonMs} * interval '1 millisecond'
-              order by s.shard, s.next_batch_at offset 0) batch`,
+              order by s.shard, s.next_batch_at limit ${sql.raw(String(BATCHES_AT_ONCE))}) batch`,
 });
 
 /**
