@@ -72,6 +72,8 @@ describe.skipIf(chromium === undefined)("an operator in a browser", () => {
     expect(text).toMatch(/Retry/);
     await behind.getByText("Longest wait").click();
     await page.waitForURL(/order=age/);
+    // Rows of the order before are faint until those of this one are there.
+    await behind.locator('[aria-busy="true"]').waitFor({ state: "detached" });
     expect(await allFaults(page)).toEqual([]);
 
     await row.getByRole("link", { name: "CRM" }).click();
