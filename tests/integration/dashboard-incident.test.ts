@@ -143,14 +143,14 @@ inBrowser("the page of alerts", () => {
     await page.getByLabel("Addresses", { exact: true }).fill("ops@partner.example");
     await page.getByLabel("URL for alerts").fill(receiver.url);
     await button(page, "Save").click();
-    await page.getByLabel("Secret of alerts").waitFor();
+    await page.getByLabel("Secret of alerts").first().waitFor();
     expect(await allFaults(page)).toEqual([]);
     const { body } = await world.api.call("GET", "/partner/alerts", { token: world.token });
     expect(body).toMatchObject({ recipients: ["ops@partner.example"], webhook_url: receiver.url });
     expect(body["kinds"]).not.toContain("failures_5");
     await button(page, "Rotate the secret …").click();
     await page.getByRole("dialog").getByRole("button", { name: "Rotate" }).click();
-    await page.getByLabel("Secret of alerts").waitFor();
+    await page.getByLabel("Secret of alerts").first().waitFor();
   });
 });
 
