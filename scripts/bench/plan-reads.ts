@@ -1,8 +1,10 @@
 // What the portal reads, and how many blocks each may.
 import type { Db } from "../../db/client.ts";
 import { addMs, systemClock } from "../../src/lib/clock.ts";
+import { listMessages } from "../../src/webhooks/actions/messages.ts";
 import { showHealth, showStats } from "../../src/webhooks/actions/stats.ts";
 import type { AttemptFilter } from "../../src/webhooks/delivery-model.ts";
+import type { MessageFilter } from "../../src/webhooks/message-model.ts";
 import {
   attemptsOf,
   attemptsOfEvent,
@@ -74,7 +76,48 @@ export function readCases(sizes: PlanSizes): PlanCase[] {
       run: (db) => firstOfFailures(db, HOT.id, 20),
     },
     { name: "subscriptions", bound: 20, run: (db) => subscriptionsOf(db, HOT.partnerId, page) },
+    ...messages(),
     ...figures(),
+  ];
+}
+
+/** One row per event. Most attempts here are of events that are forgotten, so that a page looks at all that it may. */
+function messages(): PlanCase[] {
+  const all: MessageFilter = {
+    reviewId: undefined,
+    externalReviewId: undefined,
+    event: undefined,
+    eventId: undefined,
+    state: undefined,
+    outcome: undefined,
+    status: undefined,
+    q: undefined,
+    since: undefined,
+    until: undefined,
+  };
+  const list = (name: string, bound: number, filter: Partial<MessageFilter>): PlanCase => ({
+    name: `messages, ${name}`,
+    bound,
+    run: async (db) => {
+      const subscription = await hotSubscription(db);
+      return listMessages(
+        { db },
+        subscription,
+        { ...all, ...filter },
+        { limit: 50, after: undefined },
+      );
+    },
+  });
+  return [
+    list("all", 30_000, {}),
+    list("waiting", 700, { state: "waiting" }),
+    list("queued", 6_000, { state: "pending" }),
+    list("not delivered", 30_000, { outcome: "not_delivered" }),
+    list("with a text that is nowhere", 12_000, { q: "nowhere" }),
+    list("of a status that is nowhere", 12_000, { status: "404" }),
+    list("of an event", 1_500, { eventId: eventId(7) }),
+    list("of a review", 30_000, { reviewId: 7 }),
+    list("of an external id", 30_000, { externalReviewId: "ext-7" }),
   ];
 }
 

@@ -2,6 +2,7 @@ import { Elysia } from "elysia";
 
 import type { WebhookRouteDeps } from "./routes/base.ts";
 import { deliveryRoutes, queueingRoutes } from "./routes/deliveries.ts";
+import { messageRoutes } from "./routes/messages.ts";
 import { secretRoutes, stateRoutes } from "./routes/operations.ts";
 import { statsRoutes, streamRoute } from "./routes/stats.ts";
 import { collectionRoutes, subscriptionRoutes } from "./routes/subscriptions.ts";
@@ -15,6 +16,7 @@ export function webhookRoutes(deps: WebhookRouteDeps) {
     .use(stateRoutes(deps))
     .use(deliveryRoutes(deps))
     .use(queueingRoutes(deps))
+    .use(messageRoutes(deps))
     .use(statsRoutes(deps))
     .use(streamRoute(deps));
 }
