@@ -93,7 +93,7 @@ interface EventIdFieldProps {
 }
 
 /** Filters as soon as the text is a whole id, and not before. */
-function EventIdField({ value, onChange }: EventIdFieldProps) {
+export function EventIdField({ value, onChange }: EventIdFieldProps) {
   const [text, setText] = useState(value);
   const [isLeft, setLeft] = useState(false);
   const [known, setKnown] = useState(value);

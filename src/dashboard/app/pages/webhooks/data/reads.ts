@@ -40,6 +40,10 @@ export function readDelivery(api: ApiClient, id: string, eventId: string) {
   return answerOf(deliveryAt(api, id, eventId).get());
 }
 
+function readMessages(api: ApiClient, id: string) {
+  return answerOf(subscriptionAt(api, id).messages.get({ query: {} }));
+}
+
 type Answer<Read extends (...args: never) => unknown> = Awaited<ReturnType<Read>>;
 
 export type Subscription = Answer<typeof readSubscription>;
@@ -49,3 +53,4 @@ export type Health = Answer<typeof readHealth>;
 export type Stats = Answer<typeof readStats>;
 export type Delivery = Answer<typeof readDelivery>;
 export type Attempt = Delivery["attempts"][number];
+export type Message = Answer<typeof readMessages>["data"][number];
