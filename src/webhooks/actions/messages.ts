@@ -216,15 +216,17 @@ async function nextPlaces(asked: Asked, position: Position, limit: number): Prom
   const attempts =
     stands === "entry"
       ? []
-      : await walkAttempts(
-          db,
-          subscription.id,
-          { firstId: range.firstId, endId: end },
-          { event: filter.event, test: test ?? testOfState(filter.state) },
+      : await walkAttempts(db, subscription.id, {
+          firstId: range.firstId,
+          endId: end,
+          event: filter.event,
+          test: test ?? testOfState(filter.state),
           limit,
-        );
+        });
   const entries =
-    kind === undefined ? [] : await walkEntries(db, subscription, kind, position.entry, limit);
+    kind === undefined
+      ? []
+      : await walkEntries(db, subscription, { kind, below: position.entry, limit });
   const isMatch = (one: { event: string; recordedAt: Date }) =>
     (filter.event === undefined || filter.event === one.event) && isWithin(one.recordedAt, filter);
   return mergePlaces(

@@ -38,6 +38,12 @@ export interface WalkedAttempt {
   readonly isMatch: boolean;
 }
 
+interface AttemptWalk extends IdRange {
+  readonly event: string | undefined;
+  readonly test: AttemptTest | undefined;
+  readonly limit: number;
+}
+
 const ANY: AttemptTest = {
   outcomes: ["delivered", "retry", "failed", "interrupted"],
   lowStatus: null,
@@ -73,17 +79,15 @@ function given(test: AttemptTest): Readonly<Record<keyof AttemptTest, SQL>> {
 export function walkAttempts(
   db: Db,
   subscriptionId: string,
-  range: IdRange,
-  asked: { readonly event: string | undefined; readonly test: AttemptTest | undefined },
-  limit: number,
+  asked: AttemptWalk,
 ): Promise<WalkedAttempt[]> {
-  const { test = ANY, event } = asked;
+  const { test = ANY, limit } = asked;
   const rare = test.outcomes.includes("delivered") ? [undefined] : test.outcomes;
   return db.transaction(async (tx) => {
     await planWalks(tx);
     const walked: WalkedAttempt[][] = [];
     for (const outcome of rare)
-      walked.push(await walkOne(tx, subscriptionId, range, { event, test, outcome }, limit));
+      walked.push(await walkOne(tx, subscriptionId, { ...asked, test, outcome }));
     return mergeWalks(walked, limit);
   });
 }
@@ -99,13 +103,7 @@ function mergeWalks(walked: readonly WalkedAttempt[][], limit: number): WalkedAt
 function walkOne(
   db: DbOrTx,
   subscriptionId: string,
-  { firstId, endId }: IdRange,
-  asked: {
-    readonly event: string | undefined;
-    readonly test: AttemptTest;
-    readonly outcome: Outcome | undefined;
-  },
-  limit: number,
+  asked: AttemptWalk & { readonly test: AttemptTest; readonly outcome: Outcome | undefined },
 ): Promise<WalkedAttempt[]> {
   const { id, eventId, startedAt, outcome } = deliveryAttempts;
   return db
@@ -118,12 +116,12 @@ function walkOne(
         asked.outcome === undefined
           ? undefined
           : and(eq(outcome, asked.outcome), sql`${outcome} <> 'delivered'`),
-        gte(id, firstId),
-        lt(id, endId),
+        gte(id, asked.firstId),
+        lt(id, asked.endId),
       ),
     )
     .orderBy(desc(id))
-    .limit(limit);
+    .limit(asked.limit);
 }
 
 export interface WalkedEntry {
@@ -136,19 +134,24 @@ export interface WalkedEntry {
 /** Which entries: the queued ones, those that wait for a retry, those that were or are to be skipped, or all. */
 export type EntryKind = "queued" | "waiting" | "skipped" | "any";
 
+interface EntryWalk {
+  readonly kind: EntryKind;
+  readonly below: number;
+  readonly limit: number;
+}
+
 /** The next entries of a subscription below a sequence, the last first, queued or skipped. */
 export async function walkEntries(
   db: Db,
   { id, shard }: Pick<Subscription, "id" | "shard">,
-  kind: EntryKind,
-  below: number,
-  limit: number,
+  asked: EntryWalk,
 ): Promise<WalkedEntry[]> {
+  const { kind, limit } = asked;
   return db.transaction(async (tx) => {
     await planWalks(tx);
-    const queued = await walkQueued(tx, { id, shard }, kind, below, limit);
+    const queued = await walkQueued(tx, { id, shard }, asked);
     const hasSettled = kind === "any" || kind === "skipped";
-    const settled = hasSettled ? await walkSettled(tx, id, below, limit) : [];
+    const settled = hasSettled ? await walkSettled(tx, id, asked) : [];
     return [...queued, ...settled].toSorted((a, b) => b.sequence - a.sequence).slice(0, limit);
   });
 }
@@ -156,9 +159,7 @@ export async function walkEntries(
 function walkQueued(
   db: DbOrTx,
   { id, shard }: Pick<Subscription, "id" | "shard">,
-  kind: EntryKind,
-  below: number,
-  limit: number,
+  { kind, below, limit }: EntryWalk,
 ): Promise<WalkedEntry[]> {
   const { sequence, eventId, event, recordedAt, state, subscriptionId } = outbox;
   const marked = markedThrough(sql`${id}`);
@@ -177,7 +178,11 @@ function walkQueued(
     .limit(limit);
 }
 
-function walkSettled(db: DbOrTx, id: string, below: number, limit: number): Promise<WalkedEntry[]> {
+function walkSettled(
+  db: DbOrTx,
+  id: string,
+  { below, limit }: Omit<EntryWalk, "kind">,
+): Promise<WalkedEntry[]> {
   const { sequence, eventId, event, recordedAt, subscriptionId } = settledEntries;
   return db
     .select({ sequence, eventId, event, recordedAt })

@@ -22,10 +22,9 @@ export function Deliveries({ subscription, live, follow }: DeliveriesProps) {
   const [params, setParams] = useSearchParams();
   const search = params.toString();
   const isByAttempt = params.get("view") === "attempts";
-  const actions = (
-    <Group gap="xs" className="list-actions">
+  const head = (
+    <Group gap="xs" justify="space-between">
       <SegmentedControl
-        size="xs"
         aria-label="One row for each"
         data={[
           { value: "messages", label: "Events" },
@@ -34,21 +33,24 @@ export function Deliveries({ subscription, live, follow }: DeliveriesProps) {
         value={isByAttempt ? "attempts" : "messages"}
         onChange={(view) => setParams(viewParams(params, view))}
       />
-      <ExportMenu id={subscription.id} isByAttempt={isByAttempt} />
-      <RecoverButton subscription={subscription} />
+      <Group gap="xs">
+        <ExportMenu id={subscription.id} isByAttempt={isByAttempt} />
+        <RecoverButton subscription={subscription} />
+      </Group>
     </Group>
   );
   // The key makes another list for another filter.
   return (
     <Stack gap="md">
+      {head}
       {isByAttempt ? (
         <>
-          <AttemptFilters>{actions}</AttemptFilters>
+          <AttemptFilters />
           <AttemptList key={search} id={subscription.id} {...{ live, follow, search }} />
         </>
       ) : (
         <>
-          <MessageFilters>{actions}</MessageFilters>
+          <MessageFilters />
           <MessageList key={search} {...{ subscription, live, follow, search }} />
         </>
       )}

@@ -60,7 +60,7 @@ function useArrivals(
   if (live !== wasLive) {
     setWasLive(live);
     // The stream does not bring later what happens while it is away.
-    if (live === "waiting") setBehind(true);
+    if (live === "waiting" || wasLive === "waiting") setBehind(true);
   }
   const kept = useRef(0);
   /** What arrives while the newest page is read may not be on it, and stays. */

@@ -4,7 +4,6 @@ import { useSearchParams } from "wouter";
 
 import type { ApiClient } from "../../../api/api-client.ts";
 import { useApi } from "../../../session/session.tsx";
-import { explain } from "../../../ui/explain.ts";
 import { counted, number } from "../../../ui/format.ts";
 import { notify } from "../../../ui/notify.ts";
 import { readAttempts } from "../data/attempt-pages.ts";
@@ -42,7 +41,7 @@ export function ExportMenu({ id, isByAttempt }: ExportMenuProps) {
           : `${what} saved.`,
       );
     } catch (error) {
-      if (!controller.signal.aborted) notify.failed(explain(error));
+      if (!controller.signal.aborted) notify.failed(error);
     } finally {
       setCount(undefined);
     }
@@ -61,9 +60,7 @@ export function ExportMenu({ id, isByAttempt }: ExportMenuProps) {
   return (
     <Menu position="bottom-end">
       <Menu.Target>
-        <Button size="xs" variant="default">
-          Export …
-        </Button>
+        <Button variant="default">Export …</Button>
       </Menu.Target>
       <Menu.Dropdown>
         <Menu.Label>What is filtered, up to {number(EXPORTED_AT_MOST)}</Menu.Label>

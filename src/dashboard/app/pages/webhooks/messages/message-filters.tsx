@@ -1,6 +1,6 @@
 import { Autocomplete, Button, Group, NativeSelect, Select } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
-import { useState, type ReactNode } from "react";
+import { useState } from "react";
 import { useSearchParams } from "wouter";
 
 import { ChoiceFilter, TextFilter, useFilters } from "../../../ui/filters.tsx";
@@ -21,7 +21,7 @@ import {
 } from "../data/message-filter.ts";
 
 /** The filters are in the address, which can be sent to a colleague. */
-export function MessageFilters({ children }: { readonly children: ReactNode }) {
+export function MessageFilters() {
   const [isOpen, { toggle }] = useDisclosure();
   const [params] = useSearchParams();
   const { set, clear } = useFilters(MESSAGE_FILTER_NAMES);
@@ -60,7 +60,6 @@ export function MessageFilters({ children }: { readonly children: ReactNode }) {
             Clear
           </Button>
         )}
-        <Group ml="auto">{children}</Group>
       </Group>
       {isMore && (
         <Group align="flex-end" gap="sm" mt="sm" className="filters">

@@ -26,7 +26,7 @@ export function useMessages(id: string, filter: MessageFilter, stream: MessageSt
   if (live !== wasLive) {
     setWasLive(live);
     // The stream does not bring later what happens while it is away.
-    if (live === "waiting") setBehind(true);
+    if (live === "waiting" || wasLive === "waiting") setBehind(true);
   }
   const hasNews = useRef(false);
   const showNewest = async () => {
