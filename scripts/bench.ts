@@ -24,4 +24,11 @@ if (run === undefined) {
   console.error("live drives the running product, of any checkout: bun run bench live --help");
   exit(EXIT_USAGE);
 }
-await run();
+try {
+  await run();
+} catch (error) {
+  const { code, message } = Object(error);
+  if (!String(code).startsWith("ERR_PARSE_ARGS_")) throw error;
+  console.error(`${message}. The first lines of scripts/bench/${name}.ts say what it takes.`);
+  exit(EXIT_USAGE);
+}

@@ -42,18 +42,11 @@ export async function makeClient(language: Language, root: string, folder: strin
   const description = `${folder}.openapi.json`;
   mkdirSync(dirname(folder), { recursive: true });
   rmSync(folder, { recursive: true, force: true });
-  writeFileSync(description, withoutEmptyErrors(await answer.text()));
+  writeFileSync(description, await answer.text());
   const command = generatorOf(language, description, folder);
   const made = Bun.spawn(command, { stdout: "pipe", stderr: "pipe" });
   const said = await Promise.all([made.stdout.text(), made.stderr.text()]);
   if ((await made.exited) !== 0) throw new Error(said.join("\n"));
-}
-
-/** The 431 has no body: the generator makes `unknown` of it, which would swallow the types of all other errors. */
-function withoutEmptyErrors(description: string): string {
-  return JSON.stringify(
-    JSON.parse(description, (key: string, value: unknown) => (key === "431" ? undefined : value)),
-  );
 }
 
 async function main([language, root = "http://localhost:3000"]: string[]): Promise<void> {

@@ -1,7 +1,7 @@
 import { Type, type Static } from "@sinclair/typebox";
 
 import { type Role } from "../http/principal.ts";
-import { PASSWORD_LENGTH } from "../auth/model.ts";
+import { email, newPassword, whiteLabelObject } from "../auth/model.ts";
 import { isRowId, pageQuery } from "../http/list.ts";
 import { literals } from "../http/literals.ts";
 import { instantAnswer, rowId, storableText } from "../http/text.ts";
@@ -16,7 +16,10 @@ const EMAIL_CHARS = 254;
 const STORES = 500;
 
 const closed = { additionalProperties: false };
-const name = storableText([1, NAME_CHARS]);
+export const displayName = Object.assign(storableText([1, NAME_CHARS]), {
+  title: "DisplayName",
+  description: "The name.",
+});
 const nullableText = Type.Union([Type.String(), Type.Null()]);
 const booleanText = literals(["true", "false"]);
 
@@ -37,12 +40,12 @@ const branding = {
 
 export const PartnerBody = Type.Object(
   {
-    name,
+    name: displayName,
     ...branding,
     white_label: Type.Optional(
       Type.Object(
         {
-          brand_name: name,
+          brand_name: storableText([1, NAME_CHARS]),
           domain: Type.String({
             pattern: "^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\\.)+[a-z0-9-]{2,63}$",
             maxLength: DOMAIN_CHARS,
@@ -59,12 +62,12 @@ export type NewPartner = Static<typeof PartnerBody>;
 
 export const AccountBody = Type.Object(
   {
-    name,
+    name: displayName,
     partner_id: rowId(),
     plan_id: rowId(),
     ...branding,
     /** The names of its first stores. */
-    stores: Type.Optional(Type.Array(name, { maxItems: STORES })),
+    stores: Type.Optional(Type.Array(displayName, { maxItems: STORES })),
   },
   { ...closed, title: "NewAccount" },
 );
@@ -73,7 +76,7 @@ export type NewAccount = Static<typeof AccountBody>;
 /** `name` finds companies whose name contains it, in upper or lower case. */
 const companyFilters = {
   ...pageQuery(isRowId),
-  name: Type.Optional(name),
+  name: Type.Optional(displayName),
   is_active: Type.Optional(booleanText),
 };
 export const partnerQuery = Type.Object(companyFilters);
@@ -131,11 +134,7 @@ const companyFields = {
 export const PartnerObject = Type.Object(
   {
     ...companyFields,
-    white_label: Type.Object({
-      enabled: Type.Boolean(),
-      brand_name: nullableText,
-      domain: nullableText,
-    }),
+    white_label: whiteLabelObject,
   },
   { title: "Partner" },
 );
@@ -194,21 +193,14 @@ export interface Employer {
 const ROLES = Object.values(ROLES_OF).flat();
 const role = literals(ROLES);
 
-const email = Type.String({
-  minLength: 3,
-  maxLength: EMAIL_CHARS,
-  pattern: "^\\s*[^\\s@]+@[^\\s@]+\\s*$",
-  explain: `must be an email address of at most ${EMAIL_CHARS} characters`,
-});
-
 export const UserBody = Type.Object(
   {
     company_id: rowId(),
     email,
-    name,
+    name: displayName,
     role,
     /** Absent for a user who is to be invited. */
-    password: Type.Optional(storableText([PASSWORD_LENGTH.min, PASSWORD_LENGTH.max])),
+    password: Type.Optional(newPassword),
     /** Required of a location user and allowed to nobody else. */
     store_ids: Type.Optional(Type.Array(rowId(), { maxItems: STORES, uniqueItems: true })),
   },
@@ -285,7 +277,7 @@ export const ProviderBody = Type.Object(
       pattern: PROVIDER_SLUG,
       explain: "must be 1 to 64 of a-z, 0-9, - and _, beginning with a letter or digit",
     }),
-    name,
+    name: displayName,
   },
   { ...closed, title: "NewProvider" },
 );

@@ -1,20 +1,20 @@
 import { Type, type Static } from "@sinclair/typebox";
 
+import { planObject } from "../auth/model.ts";
 import { isRowId, pageQuery } from "../http/list.ts";
-import { rowId, storableText } from "../http/text.ts";
+import { rowId } from "../http/text.ts";
+import { displayName } from "./model.ts";
 
-const NAME_CHARS = 200;
 const FEATURE = "^[a-z0-9][a-z0-9_]{0,63}$";
 const MAX_FEATURES = 100;
 
 const closed = { additionalProperties: false };
-const name = storableText([1, NAME_CHARS]);
 
 // ------------------------------------------------------------------------------------------------ plans
 
 export const PlanBody = Type.Object(
   {
-    name,
+    name: displayName,
     /** What an account of this plan may use; the words are the platform's own. */
     features: Type.Optional(
       Type.Array(
@@ -30,16 +30,12 @@ export const PlanBody = Type.Object(
 );
 export type NewPlan = Static<typeof PlanBody>;
 
-export const PlanObject = Type.Object(
-  { id: Type.Integer(), name: Type.String(), features: Type.Array(Type.String()) },
-  { title: "Plan" },
-);
-export type Plan = Static<typeof PlanObject>;
+export type Plan = Static<typeof planObject>;
 
 // ------------------------------------------------------------------------------------------------ stores
 
 export const StoreBody = Type.Object(
-  { account_id: rowId(), name },
+  { account_id: rowId(), name: displayName },
   { ...closed, title: "NewStore" },
 );
 export type NewStore = Static<typeof StoreBody>;
@@ -98,10 +94,13 @@ export interface StoreReviewSite {
   readonly postErrorCode: string | null;
 }
 
-const axis = Type.Object({
-  connected: Type.Boolean(),
-  error_code: Type.Union([Type.String(), Type.Null()]),
-});
+const axis = Type.Object(
+  {
+    connected: Type.Boolean(),
+    error_code: Type.Union([Type.String(), Type.Null()]),
+  },
+  { title: "AdminAxis", description: "`pull` collects reviews, `post` posts responses." },
+);
 
 export const StoreReviewSiteObject = Type.Object(
   {

@@ -5,8 +5,23 @@ import { storableText } from "../http/text.ts";
 /** Contract 4.17: the lengths that a new password may have. Sign-in has the same upper limit. */
 export const PASSWORD_LENGTH = { min: 8, max: 128 } as const;
 
+export const newPassword = Object.assign(storableText([PASSWORD_LENGTH.min, PASSWORD_LENGTH.max]), {
+  title: "NewPassword",
+  description: "The password.",
+});
+
 /** RFC 5321, 4.5.3.1.3: a path of 256 octets with its angle brackets. */
 export const EMAIL_MAX_LENGTH = 254;
+
+/** Only the form is checked: no answer may show whether a user has the address. */
+export const email = Type.String({
+  minLength: 3,
+  maxLength: EMAIL_MAX_LENGTH,
+  pattern: "^\\s*[^\\s@]+@[^\\s@]+\\s*$",
+  explain: `must be an email address of at most ${EMAIL_MAX_LENGTH} characters`,
+  title: "EmailAddress",
+  description: "An email address.",
+});
 
 /** A password that is to be checked. One that is too long to have ever been set is refused before it is hashed. */
 export const presentedPassword = storableText(
@@ -56,6 +71,19 @@ export const companyObject = Type.Object(
   { title: "Company", description: "The company that the user belongs to." },
 );
 
+export const planObject = Type.Object(
+  { id: Type.Integer(), name: Type.String(), features: Type.Array(Type.String()) },
+  { title: "Plan", description: "The plan of an account." },
+);
+export const whiteLabelObject = Type.Object(
+  {
+    enabled: Type.Boolean(),
+    brand_name: nullable(Type.String()),
+    domain: nullable(Type.String()),
+  },
+  { title: "WhiteLabel", description: "What partners show in place of our name." },
+);
+
 /** Contract 4.5: whom a token speaks for. */
 const sessionContext = {
   user: userObject,
@@ -64,22 +92,10 @@ const sessionContext = {
     { primary_color: Type.String(), logo_url: nullable(Type.String()) },
     { title: "Theme", description: "How the pages look." },
   ),
-  white_label: Type.Object(
-    {
-      enabled: Type.Boolean(),
-      brand_name: nullable(Type.String()),
-      domain: nullable(Type.String()),
-    },
-    { title: "WhiteLabel", description: "What partners show in place of our name." },
-  ),
-  plan: Type.Optional(
-    Type.Object(
-      { id: Type.Integer(), name: Type.String(), features: Type.Array(Type.String()) },
-      { title: "CurrentPlan", description: "The plan of an account." },
-    ),
-  ),
+  white_label: whiteLabelObject,
+  plan: Type.Optional(planObject),
 };
-const sessionContextObject = Type.Object(sessionContext);
+const sessionContextObject = Type.Object(sessionContext, { title: "SessionContext" });
 export type SessionContext = Static<typeof sessionContextObject>;
 
 const freshToken = {
@@ -88,13 +104,16 @@ const freshToken = {
   expires_in: Type.Integer(),
 };
 
+/** The login object without its count (contract 4.15). */
+export const resetAnswer = Type.Object(
+  { ...freshToken, ...sessionContext },
+  { title: "PasswordSet", extends: sessionContextObject },
+);
+export type ResetAnswer = Static<typeof resetAnswer>;
+
 export const loginAnswer = Type.Object(
-  {
-    ...freshToken,
-    ...sessionContext,
-    location_count: Type.Integer(),
-  },
-  { title: "SignedIn" },
+  { ...freshToken, ...sessionContext, location_count: Type.Integer() },
+  { title: "SignedIn", extends: resetAnswer },
 );
 export type LoginAnswer = Static<typeof loginAnswer>;
 
@@ -113,7 +132,7 @@ export const verifyTokenAnswer = Type.Object(
       }),
     ),
   },
-  { title: "VerifiedToken" },
+  { title: "VerifiedToken", extends: sessionContextObject },
 );
 export type VerifyTokenAnswer = Static<typeof verifyTokenAnswer>;
 

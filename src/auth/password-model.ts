@@ -1,15 +1,6 @@
 import { Type, type Static } from "@sinclair/typebox";
 
-import { storableText } from "../http/text.ts";
-import { EMAIL_MAX_LENGTH, loginAnswer, PASSWORD_LENGTH, presentedPassword } from "./model.ts";
-
-/** Only the form is checked: no answer may show whether a user has the address. */
-const email = Type.String({
-  minLength: 3,
-  maxLength: EMAIL_MAX_LENGTH,
-  pattern: "^\\s*[^\\s@]+@[^\\s@]+\\s*$",
-  explain: `must be an email address of at most ${EMAIL_MAX_LENGTH} characters`,
-});
+import { email, newPassword, presentedPassword } from "./model.ts";
 
 const codeType = Type.Union([
   Type.Literal("forgot_password"),
@@ -67,7 +58,7 @@ export const verifyCodeAnswer = Type.Union(
 export type VerifyCodeAnswer = Static<typeof verifyCodeAnswer>;
 
 export const resetBody = Type.Object(
-  { password: storableText([PASSWORD_LENGTH.min, PASSWORD_LENGTH.max]) },
+  { password: newPassword },
   { ...closed, title: "PasswordReset" },
 );
 
@@ -76,17 +67,11 @@ const INVITATION_MAX_LENGTH = 128;
 export const acceptBody = Type.Object(
   {
     code: Type.String({ minLength: 1, maxLength: INVITATION_MAX_LENGTH }),
-    password: storableText([PASSWORD_LENGTH.min, PASSWORD_LENGTH.max]),
+    password: newPassword,
   },
   { ...closed, title: "InvitationAcceptance" },
 );
 export type AcceptBody = Static<typeof acceptBody>;
-
-/** The login object without its count (contract 4.15). */
-export const resetAnswer = Type.Omit(loginAnswer, ["location_count"], {
-  title: "PasswordSet",
-});
-export type ResetAnswer = Static<typeof resetAnswer>;
 
 export const changeBody = Type.Object(
   {

@@ -1,8 +1,9 @@
 import { Type, type Static } from "@sinclair/typebox";
 
+import { scopeValue } from "../http/literals.ts";
 import { rowId, storableText } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
-import { SCOPES, type Principal, type Scope, type SignInMethod } from "../http/principal.ts";
+import { type Principal, type SignInMethod } from "../http/principal.ts";
 import { companyObject, userObject } from "./model.ts";
 
 const closed = { additionalProperties: false } as const;
@@ -22,14 +23,11 @@ export const dashboardTokenAnswer = Type.Object(
 );
 export type DashboardTokenAnswer = Static<typeof dashboardTokenAnswer>;
 
-// The type is said by hand: Elysia makes nothing of a union whose members are a list.
-const scope = Type.Unsafe<Scope>(Type.Union(SCOPES.map((one) => Type.Literal(one))));
-
 export const apiTokenBody = Type.Object(
   {
     name: storableText(NAME_LENGTH),
     scopes: Type.Optional(
-      Type.Array(scope, {
+      Type.Array(scopeValue, {
         minItems: 1,
         uniqueItems: true,
         explain: "must be a list of different scopes, or absent",

@@ -58,6 +58,10 @@ export function lookOf<Shown>(
 ): { data: Shown[]; next_cursor: string | null } {
   return { data, next_cursor: next === undefined ? null : encodeCursor(next) };
 }
+const anyPage = Type.Object(
+  { next_cursor: Type.Union([Type.String(), Type.Null()]) },
+  { title: "Page", description: "What every page of a list has." },
+);
 
 const pages = new WeakMap<TSchema, TSchema>();
 
@@ -68,8 +72,8 @@ const pages = new WeakMap<TSchema, TSchema>();
 export function listSchema<T extends TSchema>(item: T) {
   const make = () =>
     Type.Object(
-      { data: Type.Array(item), next_cursor: Type.Union([Type.String(), Type.Null()]) },
-      item.title === undefined ? {} : { title: `${item.title}Page` },
+      { data: Type.Array(item), ...anyPage.properties },
+      item.title === undefined ? {} : { title: `${item.title}Page`, extends: anyPage },
     );
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the page of this very item, from this function.
   const page = (pages.get(item) as ReturnType<typeof make> | undefined) ?? make();

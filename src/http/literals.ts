@@ -1,5 +1,7 @@
 import { Type, type TUnsafe } from "@sinclair/typebox";
 
+import { SCOPES } from "./principal.ts";
+
 /** One of the values. The type is said by hand: Elysia infers `never` from a union whose members are a list. */
 export function literals<const T extends string | number>(
   values: readonly T[],
@@ -12,3 +14,6 @@ export function literals<const T extends string | number>(
     ),
   );
 }
+
+/** One of the scopes. */
+export const scopeValue = literals(SCOPES, { title: "Scope", description: "What a token covers." });

@@ -1,7 +1,6 @@
 import { Type, type Static } from "@sinclair/typebox";
 
-import { literals } from "../http/literals.ts";
-import { SCOPES } from "../http/principal.ts";
+import { literals, scopeValue } from "../http/literals.ts";
 import { storableText } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
 
@@ -64,9 +63,16 @@ const fields = {
   redirect_uris: Type.Array(Type.String({ minLength: 1, maxLength: URI_LENGTH }), {
     maxItems: MAX_REDIRECT_URIS,
     uniqueItems: true,
+    title: "RedirectUris",
+    description: "Where browsers may be sent back to.",
   }),
-  scopes: Type.Array(literals(SCOPES), { minItems: 1, uniqueItems: true }),
-  grant_types: Type.Array(literals(GRANT_TYPES), { minItems: 1, uniqueItems: true }),
+  scopes: Type.Array(scopeValue, { minItems: 1, uniqueItems: true }),
+  grant_types: Type.Array(literals(GRANT_TYPES), {
+    minItems: 1,
+    uniqueItems: true,
+    title: "GrantTypes",
+    description: "How the client may ask for tokens.",
+  }),
   first_party: Type.Boolean(),
 };
 

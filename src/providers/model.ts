@@ -56,8 +56,22 @@ const errorCode = storableText([1, CODE_CHARS]);
 
 const email = storableText([3, EMAIL_CHARS]);
 
+/** Several bodies have them, so that the description names them. */
+const externalReviewId = Object.assign(storableText([1, EXTERNAL_ID_CHARS]), {
+  title: "ExternalReviewId",
+  description: "The review's id at its site.",
+});
+const eventId = Object.assign(storableText([1, EVENT_ID_CHARS]), {
+  title: "SiteEventId",
+  description: "The event's id at its site.",
+});
+const storeReviewSiteId = Object.assign(rowId(), {
+  title: "StoreReviewSiteId",
+  description: "The store's link to the review site.",
+});
+
 const reviewFields = {
-  external_review_id: storableText([1, EXTERNAL_ID_CHARS]),
+  external_review_id: externalReviewId,
   rate: Type.Integer({ minimum: 1, maximum: 5 }),
   reviewer: Type.Union([storableText([1, REVIEWER_CHARS]), Type.Null()], {
     explain: `must be null, or text of 1 to ${REVIEWER_CHARS} characters`,
@@ -72,9 +86,9 @@ const reviewFields = {
 };
 
 const common = {
-  id: storableText([1, EVENT_ID_CHARS]),
+  id: eventId,
   occurred_at: instantText(),
-  store_review_site_id: rowId(),
+  store_review_site_id: storeReviewSiteId,
 };
 
 const reported = Type.Object(reviewFields, {

@@ -221,11 +221,16 @@ export interface StoreReviewSite {
   readonly postSince: Date | null;
 }
 
-const AxisObject = Type.Object({
-  connected: Type.Boolean(),
-  error_code: nullableText,
-  since: Type.Union([instantAnswer(), Type.Null()]),
-});
+const AxisObject = Type.Object(
+  {
+    connected: Type.Boolean(),
+    error_code: nullableText,
+    since: Type.Union([instantAnswer(), Type.Null()], {
+      description: "Since when it is so; null if it never changed.",
+    }),
+  },
+  { title: "Axis", description: "`pull` collects reviews, `post` posts responses." },
+);
 
 export const StoreReviewSiteObject = Type.Object(
   {

@@ -104,6 +104,8 @@ const settings = {
     minItems: 1,
     maxItems: MAX_DOMAINS,
     explain: `must be a list of 1 to ${MAX_DOMAINS} domains`,
+    title: "EmailDomains",
+    description: "Email domains that sign in here.",
   }),
 };
 

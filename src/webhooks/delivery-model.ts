@@ -3,8 +3,8 @@ import { Type, type Static } from "@sinclair/typebox";
 import { literals } from "../http/literals.ts";
 import { instantAnswer, instantText, ulidText } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
-import { CATALOG, type PayloadMode } from "../outbox/event.ts";
-import { instantOrNull, orNull } from "./model.ts";
+import type { PayloadMode } from "../outbox/event.ts";
+import { eventId, eventValue, instantOrNull, orNull } from "./model.ts";
 
 export const OUTCOMES = ["delivered", "retry", "failed", "interrupted"] as const;
 export type Outcome = (typeof OUTCOMES)[number];
@@ -46,8 +46,6 @@ export interface Attempt {
 
 const headers = Type.Record(Type.String(), Type.Union([Type.String(), Type.Array(Type.String())]));
 export type Headers = Static<typeof headers>;
-
-const eventId = Type.String({ description: "ULID; the `X-SVC-Delivery` of every attempt." });
 
 /** See contract 6.13. */
 export const AttemptObject = Type.Object(
@@ -126,7 +124,7 @@ export function showAttempt(one: Attempt): Static<typeof AttemptObject> {
 
 /** Contract 6.13. `since` belongs to the range, `until` does not. */
 export const attemptFilters = {
-  event: Type.Optional(literals(CATALOG.map((one) => one.value))),
+  event: Type.Optional(eventValue),
   event_id: Type.Optional(ulidText()),
   outcome: Type.Optional(literals(OUTCOMES)),
   since: Type.Optional(instantText()),

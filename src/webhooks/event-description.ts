@@ -32,7 +32,7 @@ export const describeEvents: DescribeWebhooks = (components) => {
     components.parameters[name] = {
       name,
       in: "header",
-      required: isOptional !== true,
+      ...(isOptional !== true && { required: true }),
       description,
       schema: { type: "string" },
     };

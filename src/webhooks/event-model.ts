@@ -1,11 +1,11 @@
-import { Type, type TSchema } from "@sinclair/typebox";
+import { Type, type ObjectOptions, type TProperties, type TSchema } from "@sinclair/typebox";
 
 import { literals } from "../http/literals.ts";
 import { instantAnswer } from "../http/text.ts";
 import { CATALOG, type EventValue } from "../outbox/event.ts";
 import { FLAG_STATUSES, type Metadata } from "../reviews/model.ts";
 import { NATIVE_EMAILS } from "../notifications/model.ts";
-import { orNull } from "./model.ts";
+import { eventId, orNull } from "./model.ts";
 
 /* The bodies of deliveries (contract 8), as the description and the catalog tell of them; src/outbox/composer.ts makes them. */
 
@@ -14,7 +14,7 @@ const text = Type.String();
 const withId = (title: string, description: string) => Type.Object({ id }, { title, description });
 
 const identity = {
-  event_id: Type.String({ description: "ULID; the `X-SVC-Delivery` of every attempt." }),
+  event_id: eventId,
   occurred_at: instantAnswer(),
 };
 const partner = withId("EventPartner", "The partner whose event it is.");
@@ -107,27 +107,32 @@ function reviewEvent(value: string, description: string): TSchema {
   return Type.Intersect([reviewBody, own], { title: titleOf(value), description });
 }
 
-const siteFields = (values: readonly string[], axis: TSchema) => ({
-  event: literals(values),
-  ...common,
-  store,
-  review_site: reviewSite,
-  axis,
-  error_code: orNull(text),
-  reason: orNull(text, { description: "In words that an end user may read." }),
-});
+const siteBody = Type.Object(
+  {
+    ...common,
+    store,
+    review_site: reviewSite,
+    error_code: orNull(text),
+    reason: orNull(text, { description: "In words that an end user may read." }),
+  },
+  { title: "SiteEventBody", description: "What the bodies of all events of a review site say." },
+);
 const valuesOf = (category: "posting" | "connection") =>
   CATALOG.filter((one) => one.category === category).map((one) => one.value);
-const postingEvent = Type.Object(
+function siteEvent(own: TProperties, options: ObjectOptions): TSchema {
+  return Type.Intersect([siteBody, Type.Object(own)], options);
+}
+const postingEvent = siteEvent(
   {
-    ...siteFields(valuesOf("posting"), literals(["post"])),
+    event: literals(valuesOf("posting")),
+    axis: literals(["post"]),
     review_id: Type.Integer(),
     review_history_id: Type.Integer(),
   },
   { title: "PostingEvent", description: "A response was posted, or was not." },
 );
-const connectionEvent = Type.Object(
-  siteFields(valuesOf("connection"), literals(["pull", "post"])),
+const connectionEvent = siteEvent(
+  { event: literals(valuesOf("connection")), axis: literals(["pull", "post"]) },
   { title: "ConnectionEvent", description: "An axis of a review site was connected or lost." },
 );
 

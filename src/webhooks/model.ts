@@ -31,10 +31,12 @@ const settingsFields = {
   delivery_kind: literals(DELIVERY_KINDS),
   batch_interval_hours: orNull(literals(BATCH_INTERVAL_HOURS), {
     explain: `must be one of ${intervals}`,
+    title: "BatchInterval",
     description: "Hours between batch dispatches: required for batch, not for immediate.",
   }),
   events: orNull(Type.Array(literals(SUBSCRIBABLE_EVENTS), { minItems: 1, uniqueItems: true }), {
     explain: "must be null for all events, or a list of event values",
+    title: "EventFilter",
     description: "The events to deliver; null for all. Without effect on batch.",
   }),
   payload_mode: literals(PAYLOAD_MODES, { description: "Pinned to `full` on batch." }),
@@ -43,6 +45,7 @@ const settingsFields = {
       "Whether our own mails about review actions are left out. Pinned to false on batch.",
   }),
   ordering: literals(ORDERINGS, {
+    title: "Ordering",
     description: "Whether a retry holds back all later events, or only those of the same review.",
   }),
 };
@@ -77,14 +80,18 @@ export const RotateBody = Type.Object(
   { title: "SecretRotation", additionalProperties: false },
 );
 
+export const eventId = Type.String({
+  title: "EventId",
+  description: "ULID; the `X-SVC-Delivery` of every attempt.",
+});
+export const eventValue = literals(
+  CATALOG.map(({ value }) => value),
+  { title: "EventValue", description: "The event's value." },
+);
+
 export const TestBody = Type.Object(
   {
-    event: Type.Optional(
-      literals(
-        CATALOG.map(({ value }) => value),
-        { description: "The event to test; `webhook.test` if absent." },
-      ),
-    ),
+    event: Type.Optional(eventValue),
   },
   { title: "Test", additionalProperties: false },
 );

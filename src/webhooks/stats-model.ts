@@ -29,7 +29,10 @@ export interface Health {
 }
 
 const milliseconds = orNull(Type.Number({ minimum: 0 }));
-const latency = Type.Object({ p50: milliseconds, p95: milliseconds, p99: milliseconds });
+const latency = Type.Object(
+  { p50: milliseconds, p95: milliseconds, p99: milliseconds },
+  { title: "Latency", description: "How long attempts took, in milliseconds." },
+);
 
 /** Contract 6.17; `expired_24h` is how health tells of what was held for too long (contract 7.9). */
 export const HealthObject = Type.Object(

@@ -1,12 +1,12 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 
+import { planObject } from "../../auth/model.ts";
 import { listOf, listSchema, pageOf } from "../../http/list.ts";
 import type { Judged } from "../../http/rules.ts";
 import * as actions from "../actions/stores.ts";
 import {
   PlanBody,
-  PlanObject,
   showStore,
   showStoreReviewSite,
   StoreBody,
@@ -27,7 +27,7 @@ function planRoutes(deps: AdminRouteDeps) {
   return adminRoutesBase(deps, "/plans")
     .get("", async () => ({ data: await actions.listPlans(deps) }), {
       access: administrating,
-      response: { 200: Type.Object({ data: Type.Array(PlanObject) }) },
+      response: { 200: Type.Object({ data: Type.Array(planObject) }, { title: "PlanList" }) },
       detail: {
         operationId: "listPlans",
         summary: "List the plans that an account can have",
@@ -42,7 +42,7 @@ function planRoutes(deps: AdminRouteDeps) {
         access: administrating,
         body: PlanBody,
         rules: ({ body }: Judged<typeof PlanBody>) => actions.newPlanFaults(deps, body),
-        response: { 201: PlanObject },
+        response: { 201: planObject },
         detail: {
           operationId: "createPlan",
           summary: "Create a plan",

@@ -12,7 +12,7 @@ import { emailDigest } from "../email.ts";
 import type { KeyRing } from "../key-ring.ts";
 import { passwordChangedMail } from "../mails.ts";
 import type { Caller } from "../../http/principal.ts";
-import type { ResetAnswer } from "../password-model.ts";
+import type { ResetAnswer } from "../model.ts";
 import * as access from "../queries/access.ts";
 import { deleteInvitationOf } from "../queries/invitations.ts";
 import { forgetLock } from "../queries/locks.ts";

@@ -11,12 +11,11 @@ import { resetPassword, type ResetDeps } from "../actions/reset-password.ts";
 import { verifyCode, type VerifyCodeDeps } from "../actions/verify-code.ts";
 import { passwordFault } from "../common-passwords.ts";
 import { ownSignIn, passwordSetter } from "../guard.ts";
-import { messageAnswer } from "../model.ts";
+import { messageAnswer, resetAnswer } from "../model.ts";
 import {
   acceptBody,
   changeBody,
   resendBody,
-  resetAnswer,
   resetBody,
   verifyBody,
   verifyCodeAnswer,

@@ -6,15 +6,8 @@ import { completeOperation, type RouteHooks } from "./operation.ts";
 import { refusal } from "./refusals.ts";
 import type { Components, Json, JsonObject } from "./schemas.ts";
 import { securitySchemes } from "./security.ts";
-import {
-  HEADERS,
-  INTRODUCTION,
-  PROBLEM,
-  TAGS,
-  TOO_LONG,
-  VALIDATION_PROBLEM,
-  VERSION,
-} from "./texts.ts";
+import { inPlace } from "./single-use.ts";
+import { HEADERS, INTRODUCTION, PROBLEM, TAGS, VALIDATION_PROBLEM, VERSION } from "./texts.ts";
 
 /** What the description says of requests that we send, in whose words a domain writes it. */
 export type DescribeWebhooks = (components: Components) => JsonObject;
@@ -65,11 +58,10 @@ function describeApi(
 ): JsonObject {
   const components: Components = {
     schemas: { Problem: PROBLEM, ValidationProblem: VALIDATION_PROBLEM },
-    responses: { 431: TOO_LONG },
+    responses: { 405: refusal(["method_not_allowed"]) },
     parameters: {},
-    examples: {},
+    requestBodies: {},
   };
-  components.responses["405"] = refusal(["method_not_allowed"], components);
   const hooks = hooksByOperation(app);
   const names = new Set<string>();
   const made = toOpenAPISchema(app, { methods: ["all", "head", "options"], staticFile: false });
@@ -80,7 +72,7 @@ function describeApi(
       (paths[path] ??= {})[method] = completeOperation(asJson(operation), route, components);
     }
   const used = new Set(Object.values(paths).flatMap((item) => Object.values(item).flatMap(tagsOf)));
-  return {
+  return inPlace({
     openapi: "3.1.0",
     info: {
       title: "ReviewRelay API",
@@ -99,7 +91,7 @@ function describeApi(
       headers: HEADERS,
       securitySchemes: securitySchemes(serverRoot),
     },
-  };
+  });
 }
 
 /** `get /path/{id}` → what the route declares. */

@@ -24,8 +24,8 @@ const BY_NAME: Readonly<Record<string, Json>> = {
   webhook_events: ["review_received", "profanity_detected"],
   next_cursor: null,
   batch_interval_hours: null,
-  access_token: "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiIzMSJ9.c2lnbmF0dXJl",
-  token: "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiIzMSJ9.c2lnbmF0dXJl",
+  access_token: "eyJhbGciOiJSUzI1NiJ9…",
+  token: "eyJhbGciOiJSUzI1NiJ9…",
   accountId: 12,
   account_id: 12,
   action: "WEBHOOK_CREATED",
@@ -83,6 +83,8 @@ export function exampleOf(schema: Schema, name: string, components?: Components)
   if (Array.isArray(schema["examples"])) return schema["examples"][0] ?? null;
   const known = BY_NAME[name];
   if (known !== undefined && fits(schema, known)) return known;
+  // An active subscription was never disabled; and no made-up text says more.
+  if (typesOf(schema).includes("null") && typesOf(schema).includes("string")) return null;
   if ("const" in schema) return schema["const"] ?? null;
   if (Array.isArray(schema["enum"])) return schema["enum"][0] ?? null;
   if (Array.isArray(schema["allOf"]))
@@ -111,10 +113,12 @@ function exampleObject(schema: Schema, components?: Components): Json {
   const record = Object.values(Object(schema["patternProperties"] ?? {}));
   const [value] = record;
   if (properties.length === 0 && isSchema(value)) return { name: exampleOf(value, "", components) };
+  // Whoever may leave out everything changes one thing or two.
+  const isChange = schema["additionalProperties"] === false && schema["required"] === undefined;
   return Object.fromEntries(
-    properties.flatMap(([key, one]) =>
-      isSchema(one) ? [[key, exampleOf(one, key, components)]] : [],
-    ),
+    properties
+      .slice(0, isChange ? 2 : undefined)
+      .flatMap(([key, one]) => (isSchema(one) ? [[key, exampleOf(one, key, components)]] : [])),
   );
 }
 

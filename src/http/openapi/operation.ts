@@ -47,7 +47,7 @@ export function completeOperation(
   const isBearer = JSON.stringify(operation["security"] ?? "").includes("bearer");
   return {
     ...completed,
-    parameters: parametersOf(route, components),
+    ...parametersOf(route, components),
     ...(takesFields(hooks.body) && { requestBody: requestBodyOf(hooks, hooks.body, components) }),
     responses: {
       // Linters ask what a client gets at best; one that follows redirects gets what is not described here.
@@ -75,8 +75,8 @@ const upperFirst = (word: string) => word.charAt(0).toUpperCase() + word.slice(1
 
 /** A parameter that is written out, with what its name means everywhere. */
 function explained(parameter: Json): JsonObject {
-  const { name, ...rest } = Object(parameter);
-  return { name, description: FIELDS[name] ?? name, ...rest };
+  const { name, required, ...rest } = Object(parameter);
+  return { name, description: FIELDS[name] ?? name, ...(required && { required }), ...rest };
 }
 
 function plainDocument(description: string): Json {
@@ -107,7 +107,7 @@ function withComponents(written: Json, components: Components): JsonObject {
   return { ...rest, content: Object.fromEntries(described) };
 }
 
-function parametersOf({ path, hooks }: DescribedRoute, components: Components): Json[] {
+function parametersOf({ path, hooks }: DescribedRoute, components: Components): JsonObject {
   const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => ({
     name,
     in: "path",
@@ -119,12 +119,13 @@ function parametersOf({ path, hooks }: DescribedRoute, components: Components): 
   const query = KindGuard.IsObject(hooks.query) ? hooks.query : undefined;
   const inQuery = Object.entries(query?.properties ?? {}).map(([name, one]) => {
     const { description = FIELDS[name] ?? name, ...schema } = describeSchema(one, components);
-    const required = query?.required?.includes(name) ?? false;
-    return { name, in: "query", required, description, schema };
+    const isRequired = query?.required?.includes(name) ?? false;
+    return { name, in: "query", ...(isRequired && { required: true }), description, schema };
   });
-  return [...inPath, ...inQuery].map((one) =>
+  const parameters = [...inPath, ...inQuery].map((one) =>
     shared(components, "parameters", [one.name, `${one.name}2`, `${one.name}3`], one),
   );
+  return parameters.length === 0 ? {} : { parameters };
 }
 
 function takesFields(body: TSchema | undefined): body is TSchema {
@@ -134,10 +135,11 @@ function takesFields(body: TSchema | undefined): body is TSchema {
 }
 
 function requestBodyOf(hooks: RouteHooks, body: TSchema, components: Components): JsonObject {
-  return {
-    required: hooks.emptyBody !== true,
-    content: { "application/json": contentOf(body, components) },
-  };
+  const content = { "application/json": contentOf(body, components) };
+  const whole = { ...(hooks.emptyBody !== true && { required: true }), content };
+  return body.title === undefined
+    ? whole
+    : shared(components, "requestBodies", [body.title], whole);
 }
 
 function answersOf(

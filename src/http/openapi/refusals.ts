@@ -1,5 +1,5 @@
 import { Problem, type ProblemCode } from "../../lib/problem.ts";
-import { shared, type Components, type Json, type JsonObject } from "./schemas.ts";
+import { shared, type Components, type JsonObject } from "./schemas.ts";
 
 interface Checked {
   readonly path: string;
@@ -9,11 +9,8 @@ interface Checked {
   readonly isBearer: boolean;
 }
 
-/** What an operation may be answered before any route is found, or where its path has no such method. */
-export const ALWAYS: JsonObject = {
-  "405": { $ref: "#/components/responses/405" },
-  "431": { $ref: "#/components/responses/431" },
-};
+/** What every operation may be answered: its path has no such method. */
+export const ALWAYS: JsonObject = { "405": { $ref: "#/components/responses/405" } };
 
 /** Every error that a route can answer, by its checks and by its own account; each is a component, referred to. */
 export function refusalsOf(
@@ -28,7 +25,7 @@ export function refusalsOf(
     [...byStatus].map(([status, some]) => {
       // Those of the checks alone are everywhere, and alike: their name is the status, which keeps the document small.
       const name = some.every((code) => checked.has(code)) ? String(status) : nameOf(some);
-      return [String(status), shared(components, "responses", [name], refusal(some, components))];
+      return [String(status), shared(components, "responses", [name], refusal(some))];
     }),
   );
 }
@@ -67,36 +64,24 @@ const HEADERS: Readonly<Record<number, Readonly<Record<string, string>>>> = {
   503: { "Retry-After": "RetryAfter" },
 };
 
-/** The answer of these codes, which have one status; how each looks is an example among the components. */
-export function refusal(codes: readonly ProblemCode[], components: Components): JsonObject {
+/** The answer of these codes, which have one status. */
+export function refusal(codes: readonly ProblemCode[]): JsonObject {
   const problems = codes.map((code) => new Problem(code));
   const [status = 0] = problems.map((one) => one.status);
   const schema = {
     $ref: `#/components/schemas/${status === 422 ? "ValidationProblem" : "Problem"}`,
   };
-  const examples = problems.map((one): [string, Json] => {
-    components.examples[one.code] ??= { value: exampleOf(one) };
-    return [one.code, { $ref: `#/components/examples/${one.code}` }];
-  });
   return {
-    description: problems.map(({ message }) => message).join(" "),
+    description: problems.map(({ code, message }) => `\`${code}\`: ${message}`).join(" "),
     ...headersOf(status),
-    content: { "application/json": { schema, examples: Object.fromEntries(examples) } },
+    content: { "application/json": { schema } },
   };
 }
 
 /** What the answers of a status have; the introduction tells of the headers that all of them have. */
 export function headersOf(status: number): JsonObject {
-  const own = Object.entries(
-    HEADERS[status] ?? (status < 400 ? { "X-Request-Id": "RequestId" } : {}),
-  );
+  const own = Object.entries(HEADERS[status] ?? {});
   if (own.length === 0) return {};
   const headers = own.map(([name, key]) => [name, { $ref: `#/components/headers/${key}` }]);
   return { headers: Object.fromEntries(headers) };
-}
-
-function exampleOf({ code, message }: Problem): JsonObject {
-  const request_id = "01JWNB9PR0ZV8X2D3F4G5H6J7K";
-  const errors = code === "validation_failed" ? { errors: { label: ["is required"] } } : {};
-  return { message, code, request_id, ...errors };
 }

@@ -13,7 +13,7 @@ export interface Components {
   readonly schemas: Record<string, Json>;
   readonly responses: Record<string, Json>;
   readonly parameters: Record<string, Json>;
-  readonly examples: Record<string, Json>;
+  readonly requestBodies: Record<string, Json>;
 }
 
 /** Several operations say the same, so it stands among the components, once, by the first name that is not another's. */
@@ -59,7 +59,10 @@ const OWN_KEYWORDS = new Set([
 function plain(schema: TSchema, components: Components): Record<string, Json> {
   const { extends: base, ...whole } = schema;
   if (isSchema(base)) return extension(base, whole, components);
-  const entries = Object.entries(schema).filter(([name]) => !OWN_KEYWORDS.has(name));
+  // What JSON Schema takes for granted; Elysia does not.
+  const isPlain = (name: string, value: unknown) =>
+    OWN_KEYWORDS.has(name) || (name === "additionalProperties" && value === true);
+  const entries = Object.entries(schema).filter((entry) => !isPlain(...entry));
   const described = Object.fromEntries(
     entries.map(([name, value]) => [name, keyword(name, value, components)]),
   );
@@ -78,7 +81,11 @@ function extension(base: TSchema, whole: JsonObject, components: Components): Re
     properties: Object.fromEntries(added),
     ...(required.length > 0 && { required }),
   };
-  return { allOf: [describeSchema(base, components), plain(own, components)] };
+  const { description } = whole;
+  return {
+    ...(typeof description === "string" && { description }),
+    allOf: [describeSchema(base, components), plain(own, components)],
+  };
 }
 
 function keyword(name: string, value: unknown, components: Components): Json {

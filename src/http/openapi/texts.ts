@@ -1,13 +1,16 @@
 import type { Json, JsonObject } from "./schemas.ts";
 
 /** Of the description: raised with every change of it, as docs/openapi-changelog.md says. */
-export const VERSION = "1.1.0";
+export const VERSION = "1.2.0";
 
 export const INTRODUCTION = `Every error has the shape of \`Problem\`; programs read \`code\`. A 422 names every bad field at once.
 Instants are ISO 8601 with offset and milliseconds. Lists answer \`data\` and \`next_cursor\`; send it back as \`cursor\` for the next page.
 Requests are counted per user (600 a minute) or, without a token, per address (1,200 a minute; 300 where passwords and codes are tried); every counted answer carries \`RateLimit-*\`, which says what is left.
 Every answer carries \`X-Request-Id\`, taken over from the request where that sent up to 128 letters, digits, \`.\`, \`_\` and \`-\`.
+A path or a header longer than about 16,000 bytes, or more than 150 headers, is answered 431 without a body, and the connection ends.
 The scopes of an operation are what the token has to cover; \`*\` covers all.`;
+
+const REQUEST_ID = "01JWNB9PR0ZV8X2D3F4G5H6J7K";
 
 export const PROBLEM: JsonObject = {
   type: "object",
@@ -16,12 +19,16 @@ export const PROBLEM: JsonObject = {
   properties: {
     message: { type: "string", description: "For people." },
     // No `enum`: clients that were made of this document must outlive a new code.
-    code: { type: "string", description: "For programs; each status has its own in its examples." },
+    code: {
+      type: "string",
+      description: "For programs; each status has its own in its description.",
+    },
     request_id: {
       type: "string",
       description: "Also in `X-Request-Id`; name it when you ask for help.",
     },
   },
+  examples: [{ message: "Not found.", code: "not_found", request_id: REQUEST_ID }],
 };
 
 export const VALIDATION_PROBLEM: JsonObject = {
@@ -40,6 +47,14 @@ export const VALIDATION_PROBLEM: JsonObject = {
       },
     },
   ],
+  examples: [
+    {
+      message: "The request is not valid.",
+      code: "validation_failed",
+      request_id: REQUEST_ID,
+      errors: { label: ["is required"] },
+    },
+  ],
 };
 
 const header = (description: string, type = "string"): JsonObject => ({
@@ -47,7 +62,6 @@ const header = (description: string, type = "string"): JsonObject => ({
   schema: { type },
 });
 export const HEADERS: Record<string, Json> = {
-  RequestId: header("Identifies the request in our logs."),
   RateLimitLimit: header("How many requests may come at once.", "integer"),
   RateLimitRemaining: header("How many are left at this moment.", "integer"),
   RateLimitReset: header("Seconds until the limit is whole again.", "integer"),
@@ -55,11 +69,6 @@ export const HEADERS: Record<string, Json> = {
   RetryAfter: header("Seconds to wait before the next try.", "integer"),
   Allow: header("The methods of the path."),
   WwwAuthenticate: header("`Bearer`; below `/oauth`, `Basic` where the client came by it."),
-};
-
-export const TOO_LONG: JsonObject = {
-  description:
-    "The path or a header is longer than about 16,000 bytes, or there are more than 150 headers. There is no body, and the connection ends.",
 };
 
 /** What the tags of operations stand for, in the order of the reference. */

@@ -19,7 +19,11 @@ function form(
   properties: Record<string, Schema>,
   example: unknown,
 ): RequestBody {
-  const schema: Schema = { type: "object", required, properties };
+  const schema: Schema = {
+    type: "object",
+    ...(required.length > 0 && { required }),
+    properties,
+  };
   return {
     required: true,
     content: { "application/x-www-form-urlencoded": { schema, example } },
@@ -38,8 +42,9 @@ const ERROR_SCHEMA: Schema = {
 function refusals(byStatus: Readonly<Record<string, readonly string[]>>): Responses {
   return Object.fromEntries(
     Object.entries(byStatus).map(([status, codes]) => {
-      const examples = Object.fromEntries(codes.map((error) => [error, { value: { error } }]));
-      const content = { "application/json": { schema: ERROR_SCHEMA, examples } };
+      const content = {
+        "application/json": { schema: ERROR_SCHEMA, example: { error: codes[0] } },
+      };
       const title = codes.length > 1 ? "OAuthRefused" : "OAuth";
       return [status, { title, description: `${codes.join(", ")}.`, content }];
     }),
@@ -53,7 +58,7 @@ function answer(description: string, schema: Schema, example: unknown): Response
 const page = (description: string): Responses[string] & { title: string } => ({
   title: "Page",
   description,
-  content: { "text/html": { schema: { type: "string" }, example: "<!doctype html>…" } },
+  content: { "text/html": { schema: { type: "string" } } },
 });
 const ALWAYS_PAGES: Responses = {
   "405": page("The path has no such method."),

@@ -76,7 +76,7 @@ export function stateRoutes(deps: WebhookRouteDeps) {
           operationId: "sendTest",
           summary: "Send a test event",
           description:
-            "Queues a `webhook.test`, or any other event with sample values: signed, retried and recorded like any, in a lane of its own, and marked by `X-SVC-Test: 1`.",
+            "Queues `event` with sample values, or a `webhook.test` if it is absent: signed, retried and recorded like any, in a lane of its own, and marked by `X-SVC-Test: 1`.",
         },
       },
     )

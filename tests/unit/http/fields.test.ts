@@ -136,7 +136,7 @@ describe("the length of a text", () => {
 
   test("is described as JSON Schema counts it", () => {
     expect(
-      describeSchema(schema, { schemas: {}, responses: {}, parameters: {}, examples: {} }),
+      describeSchema(schema, { schemas: {}, responses: {}, parameters: {}, requestBodies: {} }),
     ).toMatchObject({
       properties: { label: { minLength: 1, maxLength: 3 } },
     });

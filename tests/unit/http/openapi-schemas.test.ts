@@ -4,7 +4,12 @@ import { Type } from "@sinclair/typebox";
 
 import { describeSchema, type Components } from "../../../src/http/openapi/schemas.ts";
 
-const nothing = (): Components => ({ schemas: {}, responses: {}, parameters: {}, examples: {} });
+const nothing = (): Components => ({
+  schemas: {},
+  responses: {},
+  parameters: {},
+  requestBodies: {},
+});
 const store = Type.Object({ id: Type.Integer(), name: Type.String() }, { title: "Store" });
 
 describe("a schema with a title", () => {

@@ -8,8 +8,8 @@ import { useApi } from "../../session/session.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import type { Area } from "../area.ts";
-import { isGuide, type Hit } from "./hit.ts";
-import { guidesLike, pagesLike, readGuides, search } from "./sources.ts";
+import { guidesLike, isGuide, type Hit } from "./hit.ts";
+import { pagesLike, readGuides, search } from "./sources.ts";
 
 const TYPING_MS = 200;
 
@@ -31,7 +31,7 @@ export function Palette({ areas, onClose }: PaletteProps) {
     // oxlint-disable-next-line react/exhaustive-deps -- the store is made anew with every render.
   }, [found]);
   return (
-    <Dialog opened onClose={onClose} title="Search" yOffset="10vh">
+    <Dialog opened onClose={onClose} title="Search" size="lg" yOffset="10vh">
       <Combobox
         store={combobox}
         withinPortal={false}

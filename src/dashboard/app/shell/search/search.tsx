@@ -17,14 +17,14 @@ export function Search({ areas }: { readonly areas: readonly Area[] }) {
         variant="default"
         size="xs"
         className="search-button"
-        aria-label="Search"
         aria-keyshortcuts="Control+K Meta+K"
         leftSection={<Icon name="search" size={16} />}
         onClick={open}
       >
-        <span className="search-words">
-          Search <Kbd size="xs">Ctrl K</Kbd>
-        </span>
+        <span className="search-words">Search</span>
+        <Kbd size="xs" ml={6} visibleFrom="sm" aria-hidden>
+          Ctrl K
+        </Kbd>
       </Button>
       {opened && (
         <Suspense>

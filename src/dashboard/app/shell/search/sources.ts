@@ -9,11 +9,10 @@ import {
 } from "../../pages/webhooks/data/reads.ts";
 import { sentence } from "../../ui/format.ts";
 import type { Area } from "../area.ts";
-import { hasWords, type Hit } from "./hit.ts";
+import { EACH, hasWords, type Hit, type Section } from "./hit.ts";
 
 // Where each role may look. What it may not read it is not asked for, and the server has the last word.
 
-const EACH = 5;
 /** The ids of review sites are longer than this, and short words are not looked up at every key. */
 const ID_CHARS = 3;
 
@@ -22,26 +21,6 @@ export function pagesLike(areas: readonly Area[], typed: string): Hit[] {
   return areas
     .filter(({ title }) => hasWords(title, typed))
     .map(({ path, title, icon }) => ({ group: "Pages", title, hint: "", icon, href: path }));
-}
-
-interface Section {
-  readonly path: string;
-  readonly guide: string;
-  readonly title: string;
-  readonly text: string;
-}
-
-/** Those whose titles fit come first, then those that have the words anywhere. */
-export function guidesLike(sections: readonly Section[], typed: string): Hit[] {
-  const titled = sections.filter(({ title, guide }) => hasWords(`${guide} ${title}`, typed));
-  const others = sections.filter((one) => !titled.includes(one) && hasWords(one.text, typed));
-  return [...titled, ...others].slice(0, EACH).map(({ path, guide, title }) => ({
-    group: "Documentation",
-    title,
-    hint: guide === title ? "" : guide,
-    icon: "book",
-    href: path,
-  }));
 }
 
 export async function readGuides(): Promise<readonly Section[]> {
