@@ -66,7 +66,7 @@ export const MessageObject = Type.Object(
       description: `The newest ${ATTEMPTS_OF_MESSAGE}, oldest first.`,
     }),
   },
-  { title: "Message" },
+  { title: "EventMessage" },
 );
 
 export function showMessage(one: Message): Static<typeof MessageObject> {

@@ -202,7 +202,7 @@ describe.skipIf(chromium === undefined)("the search", () => {
   test.each(LOOKS)("has no fault, %s at %i", async (colorScheme, width) => {
     const { page, faults } = await world.open("/webhooks", { width, colorScheme });
     await button(page, "Search").click();
-    const field = page.getByRole("textbox", { name: "What are you looking for?" });
+    const field = page.getByRole("combobox", { name: "What are you looking for?" });
     await field.fill("review-5");
     await page.getByText("review review-5").waitFor();
     await page.getByText(/found\.$/).waitFor();
@@ -213,12 +213,19 @@ describe.skipIf(chromium === undefined)("the search", () => {
 
   test("opens by Ctrl-K what is found of a review, an event, a page and a guide, by keyboard alone", async () => {
     const { page } = await world.open("/webhooks");
+    await page.locator("h1").focus();
     const { body } = await world.ask("GET", `/${id}/messages?external_review_id=review-2`);
     const [message] = body["data"] as { event_id: string; review_id: number }[];
-    const open = async (typed: string, found: RegExp) => {
+    const type = async (typed: string) => {
+      // A page that arrives takes the focus to its heading.
+      await page.locator("h1:focus").waitFor();
       await page.keyboard.press("Control+k");
-      await page.getByRole("dialog").waitFor();
+      await page.getByRole("combobox", { name: "What are you looking for?" }).waitFor();
+      await page.locator("input:focus").waitFor();
       await page.keyboard.type(typed);
+    };
+    const open = async (typed: string, found: RegExp) => {
+      await type(typed);
       await page.locator("[data-combobox-selected]", { hasText: found }).waitFor();
       await page.keyboard.press("Enter");
       await page.getByRole("dialog").waitFor({ state: "detached" });
@@ -231,13 +238,11 @@ describe.skipIf(chromium === undefined)("the search", () => {
     await page.waitForURL(`**/deliveries/${message?.event_id}`);
     await open("settings", /Test: settings/);
     await page.waitForURL("**?tab=settings");
-    await page.keyboard.press("Control+k");
-    await page.keyboard.type("no such thing at all");
+    await type("zzqx");
     await page.getByText("Nothing was found.").waitFor();
     await page.keyboard.press("Escape");
     await page.getByRole("dialog").waitFor({ state: "detached" });
-    await page.keyboard.press("Control+k");
-    await page.keyboard.type("verifying");
+    await type("verifying");
     const [guide] = await Promise.all([
       page.waitForEvent("popup"),
       page

@@ -40,7 +40,7 @@ export function Palette({ areas, onClose }: PaletteProps) {
           if (hit !== undefined) go(hit);
         }}
       >
-        <Combobox.EventsTarget>
+        <Combobox.EventsTarget withExpandedAttribute>
           <TextInput
             data-autofocus
             label="What are you looking for?"
@@ -49,6 +49,8 @@ export function Palette({ areas, onClose }: PaletteProps) {
             spellCheck={false}
             value={text}
             onChange={(event) => setText(event.currentTarget.value)}
+            // The library keeps this key for closing a list of its own.
+            onKeyDown={(event) => event.key === "Escape" && onClose()}
           />
         </Combobox.EventsTarget>
         <Text size="xs" c="dimmed" my="xs" aria-live="polite">
