@@ -9,7 +9,8 @@ import { Problem } from "../lib/problem.ts";
 
 const PATH = "/dashboard";
 const ASSETS = `${PATH}/assets/`;
-const ENTRY = join(import.meta.dirname, "app/main.tsx");
+const PROGRAM = join(import.meta.dirname, "app/main.tsx");
+const STYLES = join(import.meta.dirname, "app/main.css");
 const FOR_EVER = "public, max-age=31536000, immutable";
 
 interface Asset extends BundledFile {
@@ -27,7 +28,7 @@ const ICON = encodeURIComponent(
  * The pages at `/dashboard`, to which `/` leads: one document for every path below it, and the files that it loads. They are built from
  * `app/` when they are first asked for: an API without people pays nothing for them.
  */
-export function dashboardSite(bundle: Bundle = () => bundleForBrowser(ENTRY)) {
+export function dashboardSite(bundle: Bundle = () => bundleForBrowser(PROGRAM, STYLES)) {
   let building: Promise<Assets> | undefined;
   // Those who come meanwhile wait for the same; after a failure the next one tries again.
   const built = () =>

@@ -1,14 +1,12 @@
 import { useState } from "react";
-import { Redirect, Route, Router, Switch } from "wouter";
 
-import { AREAS } from "./areas.ts";
+import { page } from "./page.tsx";
 import { SignIn } from "./pages/sign-in/sign-in.tsx";
 import { Welcome } from "./pages/sign-in/welcome.tsx";
 import { takeInvitation } from "./session/invitation.ts";
 import { useSessionState } from "./session/session.tsx";
-import { Shell } from "./shell/shell.tsx";
-import { PageBoundary } from "./page-boundary.tsx";
-import { NotFound } from "./ui/states.tsx";
+
+const SignedIn = page(() => import("./signed-in.tsx"));
 
 /** Whoever is not signed in sees the sign-in at every path, and goes on where they wanted to go. */
 export function App() {
@@ -16,27 +14,5 @@ export function App() {
   const [invitation, setInvitation] = useState(takeInvitation);
   if (invitation !== undefined)
     return <Welcome invitation={invitation} onDone={() => setInvitation(undefined)} />;
-  if (session === undefined) return <SignIn />;
-  const areas = AREAS.filter(({ roles }) => roles.some((role) => role === session.user.role));
-  return (
-    <Router base="/dashboard">
-      <Shell areas={areas}>
-        <PageBoundary>
-          <Switch>
-            {areas.flatMap(({ pages }) =>
-              Object.entries(pages).map(([path, Page]) => (
-                <Route key={path} path={path} component={Page} />
-              )),
-            )}
-            <Route path="/">
-              <Redirect to={areas[0]?.path ?? "/keys"} replace />
-            </Route>
-            <Route>
-              <NotFound />
-            </Route>
-          </Switch>
-        </PageBoundary>
-      </Shell>
-    </Router>
-  );
+  return session === undefined ? <SignIn /> : <SignedIn />;
 }

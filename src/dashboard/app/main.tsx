@@ -1,17 +1,3 @@
-import "@mantine/core/styles.css";
-import "@mantine/notifications/styles.css";
-import "uplot/dist/uPlot.min.css";
-import "./ui/ui.css";
-import "./ui/chart/chart.css";
-import "./shell/shell.css";
-import "./pages/audit/audit.css";
-import "./pages/dispatcher/dispatcher.css";
-import "./pages/reviews/reviews.css";
-import "./pages/sign-in/sign-in.css";
-import "./pages/sites/sites.css";
-import "./pages/users/users.css";
-import "./pages/webhooks/webhooks.css";
-
 import { QueryClientProvider } from "@tanstack/react-query";
 import { setNonce } from "get-nonce";
 import { StrictMode } from "react";

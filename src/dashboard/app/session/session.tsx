@@ -12,7 +12,6 @@ import {
 import type { ApiClient } from "../api/api-client.ts";
 import { apiWith } from "../api/connect.ts";
 import { forgetDrafts } from "../ui/kept-drafts.ts";
-import { notify } from "../ui/notify.ts";
 import { endToken, followSession, readIdentity, storedSession, type Session } from "./identity.ts";
 import { queryClient } from "./query-client.ts";
 import type { Arrival } from "./single-sign-on.ts";
@@ -77,7 +76,6 @@ function useSessionChanges() {
     if (live.current !== of) return;
     live.current = undefined;
     storedSession.remove();
-    notify.clear();
     queryClient.clear();
     setArrival(NO_ARRIVAL);
     setSession(undefined);

@@ -4,7 +4,6 @@ import {
   type CSSVariablesResolver,
   type MantineTheme,
 } from "@mantine/core";
-import { Notifications } from "@mantine/notifications";
 import { useMemo, type ReactNode } from "react";
 
 import { useSessionState } from "../session/session.tsx";
@@ -49,7 +48,6 @@ export function BrandTheme({ children }: { readonly children: ReactNode }) {
       cssVariablesResolver={variables}
       getStyleNonce={styleNonce}
     >
-      <Notifications position="bottom-right" />
       {children}
     </MantineProvider>
   );

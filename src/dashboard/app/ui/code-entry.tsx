@@ -4,7 +4,7 @@ import { useId, useRef, useState, type FormEvent, type RefObject } from "react";
 
 import { fieldError } from "../api/api-error.ts";
 import { ErrorNotice } from "./states.tsx";
-import { useCountdown } from "./time.tsx";
+import { useCountdown } from "./use-time.ts";
 
 const DIGITS = 6;
 /** Within it the server sends no other code (contract 4.14). */

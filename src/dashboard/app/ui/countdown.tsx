@@ -1,4 +1,4 @@
-import { useNow } from "./time.tsx";
+import { useNow } from "./use-time.ts";
 
 const TICK_MS = 1_000;
 

@@ -35,3 +35,8 @@ function relative(seconds: number): string {
   const [unit, size] = UNITS.find(([, one]) => Math.abs(seconds) >= one) ?? ["second", 1];
   return RELATIVE.format(Math.round(seconds / size), unit);
 }
+
+/** Writes 65 as `1:05`. */
+export function minutes(seconds: number): string {
+  return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
+}

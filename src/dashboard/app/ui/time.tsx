@@ -1,11 +1,10 @@
 import { Tooltip } from "@mantine/core";
-import { useEffect, useLayoutEffect, useState } from "react";
 
 import { inWords } from "./instants.ts";
+import { useNow } from "./use-time.ts";
 
 const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 const TICK_MS = 10_000;
-const COUNT_MS = 250;
 
 interface TimeProps {
   readonly at: string | null;
@@ -43,35 +42,4 @@ export function LastUsed({ at }: { readonly at: string | null }) {
       last used <Time at={at} />
     </>
   );
-}
-
-/** Answers the present in ms, and renders anew as time goes by. */
-export function useNow(everyMs: number): number {
-  const [now, setNow] = useState(() => Date.now());
-  useEffect(() => {
-    const timer = setInterval(() => setNow(Date.now()), everyMs);
-    return () => clearInterval(timer);
-  }, [everyMs]);
-  return now;
-}
-
-/** Counts the whole seconds down until an instant in ms; 0 where there is none or it has passed. */
-export function useCountdown(until: number | undefined): number {
-  const [left, setLeft] = useState(0);
-  // This runs before the paint: a wait must not look as if it were over.
-  useLayoutEffect(() => {
-    const look = () => setLeft(Math.max(0, Math.ceil(((until ?? 0) - Date.now()) / 1_000)));
-    look();
-    const timer = setInterval(() => {
-      look();
-      if (Date.now() >= (until ?? 0)) clearInterval(timer);
-    }, COUNT_MS);
-    return () => clearInterval(timer);
-  }, [until]);
-  return left;
-}
-
-/** Writes 65 as `1:05`. */
-export function minutes(seconds: number): string {
-  return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
 }

@@ -1,7 +1,7 @@
 import { useState } from "react";
 
 import { apiErrorOf } from "../api/api-error.ts";
-import { useCountdown } from "./time.tsx";
+import { useCountdown } from "./use-time.ts";
 
 /** The wait after an answer of 429 that has no Retry-After. */
 const UNKNOWN_WAIT_S = 5;

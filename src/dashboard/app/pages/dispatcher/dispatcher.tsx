@@ -6,7 +6,7 @@ import { counted, duration, number } from "../../ui/format.ts";
 import { PageHeader } from "../../ui/page-header.tsx";
 import { Panel } from "../../ui/panel.tsx";
 import { Loaded } from "../../ui/states.tsx";
-import { useNow } from "../../ui/time.tsx";
+import { useNow } from "../../ui/use-time.ts";
 import { Verdict } from "../../ui/verdict.tsx";
 import { concernsOf } from "./concerns.ts";
 import { useDispatcherState, type DispatcherState } from "./data.ts";

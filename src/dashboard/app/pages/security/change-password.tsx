@@ -11,7 +11,7 @@ import { Icon } from "../../ui/icon.tsx";
 import { NewPassword } from "../../ui/new-password.tsx";
 import { notify } from "../../ui/notify.ts";
 import { Section } from "../../ui/section.tsx";
-import { minutes } from "../../ui/time.tsx";
+import { minutes } from "../../ui/instants.ts";
 import { useForm } from "../../ui/use-form.ts";
 import { useWait } from "../../ui/use-wait.ts";
 

@@ -4,7 +4,7 @@ import { apiErrorOf } from "../../api/api-error.ts";
 import { counted } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { ErrorNotice } from "../../ui/states.tsx";
-import { minutes } from "../../ui/time.tsx";
+import { minutes } from "../../ui/instants.ts";
 
 interface SignInErrorProps {
   readonly error: unknown;

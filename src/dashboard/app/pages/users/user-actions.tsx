@@ -6,7 +6,8 @@ import { useSession } from "../../session/session.tsx";
 import { ConfirmedAction } from "../../ui/confirm.tsx";
 import { notify } from "../../ui/notify.ts";
 import { StateBadge } from "../../ui/state-badge.tsx";
-import { ExactTime, useNow } from "../../ui/time.tsx";
+import { ExactTime } from "../../ui/time.tsx";
+import { useNow } from "../../ui/use-time.ts";
 import { useUserActions, type User } from "./data.ts";
 
 const TICK_MS = 1_000;

@@ -1,0 +1,40 @@
+import { Notifications } from "@mantine/notifications";
+import { useEffect } from "react";
+import { Redirect, Route, Router, Switch } from "wouter";
+
+import { AREAS } from "./areas.ts";
+import { PageBoundary } from "./page-boundary.tsx";
+import { useSession } from "./session/session.tsx";
+import { Shell } from "./shell/shell.tsx";
+import { notify } from "./ui/notify.ts";
+import { NotFound } from "./ui/states.tsx";
+
+/** Everything that only who is signed in needs: the sign-in does not wait for it. */
+export function Page() {
+  const { user } = useSession();
+  const areas = AREAS.filter(({ roles }) => roles.some((role) => role === user.role));
+  // What was said to somebody who has left is nothing for the next one.
+  useEffect(() => () => notify.clear(), []);
+  return (
+    <Router base="/dashboard">
+      <Notifications position="bottom-right" />
+      <Shell areas={areas}>
+        <PageBoundary>
+          <Switch>
+            {areas.flatMap(({ pages }) =>
+              Object.entries(pages).map(([path, component]) => (
+                <Route key={path} path={path} component={component} />
+              )),
+            )}
+            <Route path="/">
+              <Redirect to={areas[0]?.path ?? "/keys"} replace />
+            </Route>
+            <Route>
+              <NotFound />
+            </Route>
+          </Switch>
+        </PageBoundary>
+      </Shell>
+    </Router>
+  );
+}
