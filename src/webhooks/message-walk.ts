@@ -1,3 +1,4 @@
+import { fromMs } from "../lib/clock.ts";
 import type { WalkedAttempt, WalkedEntry } from "./queries/messages.ts";
 
 /*
@@ -94,7 +95,7 @@ function descending(places: readonly Place[]): Place[] {
   let last = Number.POSITIVE_INFINITY;
   return places.map((place) => {
     last = Math.min(last, place.at.getTime());
-    return { ...place, at: new Date(last) };
+    return { ...place, at: fromMs(last) };
   });
 }
 

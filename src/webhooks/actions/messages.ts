@@ -27,8 +27,6 @@ import type { Subscription } from "../model.ts";
 import { idAt } from "../queries/attempts.ts";
 import {
   attemptsOfEvents,
-  eventsOfReviews,
-  reviewsByExternalId,
   standingOf,
   waitingBehind,
   walkAttempts,
@@ -37,6 +35,7 @@ import {
   type IdRange,
   type Since,
 } from "../queries/messages.ts";
+import { eventsOfReviews, reviewsByExternalId } from "../queries/review-events.ts";
 
 /** A page reads so many attempts and entries at the most, and then ends, full or not. */
 export const LOOKED_AT = 5_000;

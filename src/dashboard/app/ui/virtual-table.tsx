@@ -28,14 +28,14 @@ interface VirtualTableProps<Row> extends EndProps {
   readonly keyOf: (row: Row) => string;
   readonly heightOf: (row: Row | undefined, isNarrow: boolean) => number;
   /** The cells of a row. */
-  readonly line: (row: Row) => ReactNode;
+  readonly renderLine: (row: Row) => ReactNode;
   /** Told which rows are in view; it must stay the same function. */
   readonly onView: (first: number, last: number) => void;
 }
 
 /** Has only those of any number of rows in the document that are in view; the page itself scrolls. */
 export function VirtualTable<Row>(props: VirtualTableProps<Row>) {
-  const { label, kind, columns, rows, keyOf, heightOf, line, onView } = props;
+  const { label, kind, columns, rows, keyOf, heightOf, renderLine, onView } = props;
   const { hasMore, isLoading, error, onMore } = props;
   const isNarrow = useIsNarrow();
   const { body, offset } = useOffset();
@@ -85,7 +85,7 @@ export function VirtualTable<Row>(props: VirtualTableProps<Row>) {
               className="attempt-line"
               style={{ height: size, transform: `translateY(${start - offset}px)` }}
             >
-              {rows[index] === undefined ? <td>…</td> : line(rows[index])}
+              {rows[index] === undefined ? <td>…</td> : renderLine(rows[index])}
             </tr>
           ))}
         </tbody>

@@ -1,18 +1,8 @@
-import type { IconName } from "../../ui/icon.tsx";
-
 /** Something that was found, and where it is. */
 export interface Hit {
-  readonly group:
-    | "Pages"
-    | "Events"
-    | "Reviews"
-    | "Subscriptions"
-    | "Users"
-    | "Companies"
-    | "Documentation";
+  readonly group: "Pages" | "Events" | "Reviews" | "Subscriptions" | "Users" | "Documentation";
   readonly title: string;
   readonly hint: string;
-  readonly icon: IconName;
   /** Below `/dashboard`; a guide is below `/docs`, and opens beside it. */
   readonly href: string;
 }
@@ -47,7 +37,6 @@ export function guidesLike(sections: readonly Section[], typed: string): Hit[] {
     group: "Documentation",
     title,
     hint: guide === title ? "" : guide,
-    icon: "book",
     href: path,
   }));
 }

@@ -6,12 +6,20 @@ import { useLocation } from "wouter";
 
 import { useApi } from "../../session/session.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
-import { Icon } from "../../ui/icon.tsx";
+import { Icon, type IconName } from "../../ui/icon.tsx";
 import type { Area } from "../area.ts";
 import { guidesLike, isGuide, type Hit } from "./hit.ts";
 import { pagesLike, readGuides, search } from "./sources.ts";
 
 const TYPING_MS = 200;
+const ICONS: Readonly<Record<Hit["group"], IconName>> = {
+  Pages: "chevronRight",
+  Events: "send",
+  Reviews: "star",
+  Subscriptions: "webhook",
+  Users: "user",
+  Documentation: "book",
+};
 
 interface PaletteProps {
   readonly areas: readonly Area[];
@@ -61,7 +69,7 @@ export function Palette({ areas, onClose }: PaletteProps) {
             <Combobox.Group key={group} label={group}>
               {own.map(({ hit, index }) => (
                 <Combobox.Option key={hit.href} value={String(index)} className="hit">
-                  <Icon name={hit.icon} size={16} />
+                  <Icon name={ICONS[hit.group]} size={16} />
                   <span className="shrinks">
                     <span className="hit-title">{hit.title}</span>
                     {hit.hint !== "" && <span className="finding">{hit.hint}</span>}

@@ -20,7 +20,7 @@ const ID_CHARS = 3;
 export function pagesLike(areas: readonly Area[], typed: string): Hit[] {
   return areas
     .filter(({ title }) => hasWords(title, typed))
-    .map(({ path, title, icon }) => ({ group: "Pages", title, hint: "", icon, href: path }));
+    .map(({ path, title }) => ({ group: "Pages", title, hint: "", href: path }));
 }
 
 export async function readGuides(): Promise<readonly Section[]> {
@@ -57,7 +57,6 @@ function subscriptionHits({ id, label, webhook_url: url }: Subscription, typed: 
     group: "Subscriptions",
     title: `${label}: ${tab.toLowerCase()}`,
     hint: url,
-    icon: "webhook",
     href: tab === "Overview" ? `/webhooks/${id}` : `/webhooks/${id}?tab=${tab.toLowerCase()}`,
   }));
 }
@@ -85,7 +84,6 @@ function eventHit({ id, label }: Subscription, message: Message): Hit {
     group: "Events",
     title: `${message.event} · ${sentence(message.state).toLowerCase()}`,
     hint: [review === null ? message.event_id : `review ${review}`, label].join(" · "),
-    icon: "send",
     href: `/webhooks/${id}/deliveries/${message.event_id}`,
   };
 }
@@ -100,7 +98,6 @@ function reviewHit(
     group: "Reviews",
     title: `Review ${first?.external_review_id ?? first?.review_id}: all events`,
     hint: [first?.store_name, label].join(" · "),
-    icon: "star",
     href: `/webhooks/${id}?${new URLSearchParams({ tab: "deliveries", ...filter })}`,
   };
 }
@@ -115,7 +112,6 @@ async function accountHits(api: ApiClient, typed: string): Promise<Hit[]> {
     group: "Reviews",
     title: `Review ${own}`,
     hint: [`#${id}`, `${rate} ★`, reviewer].filter((part) => part !== null).join(" · "),
-    icon: "star",
     href: `/reviews/${id}`,
   }));
 }
@@ -139,7 +135,6 @@ async function operatorHits(api: ApiClient, typed: string): Promise<Hit[]> {
     group: "Users",
     title: name,
     hint: `${email} · ${company.name}`,
-    icon: "user",
     href: `/users?email=${encodeURIComponent(email)}`,
   }));
 }

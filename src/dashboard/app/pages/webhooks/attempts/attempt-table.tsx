@@ -24,7 +24,7 @@ export function AttemptTable({ subscriptionId, ...list }: TableProps) {
       columns={COLUMNS}
       keyOf={idOf}
       heightOf={heightOf}
-      line={(row) => <AttemptLine subscriptionId={subscriptionId} row={row} />}
+      renderLine={(row) => <AttemptLine subscriptionId={subscriptionId} row={row} />}
       {...list}
     />
   );

@@ -57,7 +57,7 @@ export function usePages<Row>(
         if (held.pages[index]?.rows !== undefined || loading.current.has(index)) continue;
         loading.current.add(index);
         void again(held.pageParams[index])
-          .then((page) => put(queries, key, index, held.pageParams[index], page))
+          .then((page) => put(queries, key, { index, cursor: held.pageParams[index], page }))
           .catch(() => {})
           .finally(() => loading.current.delete(index));
       }
@@ -81,9 +81,7 @@ function keep(queries: QueryClient, key: readonly unknown[], near: readonly numb
 function put<Row>(
   queries: QueryClient,
   key: readonly unknown[],
-  index: number,
-  cursor: Cursor,
-  page: KeptPage<Row>,
+  { index, cursor, page }: { index: number; cursor: Cursor; page: KeptPage<Row> },
 ): void {
   queries.setQueryData<Pages<Row>>(key, (old) => {
     if (old === undefined || old.pageParams[index] !== cursor || old.pages[index] === undefined)

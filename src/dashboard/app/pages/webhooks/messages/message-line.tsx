@@ -90,9 +90,10 @@ function Review({ message }: { readonly message: Message }) {
 function Dots({ message: { attempts } }: { readonly message: Message }) {
   const shown = attempts.slice(-DOTS);
   return (
-    <span className="dots" role="img" aria-label={attemptsInWords(attempts)}>
-      {attempts.length > DOTS && <span>+{attempts.length - DOTS}</span>}
-      {shown.length === 0 && <span>–</span>}
+    <span className="dots">
+      <span className="unseen">{attemptsInWords(attempts)}</span>
+      {attempts.length > DOTS && <span aria-hidden>+{attempts.length - DOTS}</span>}
+      {shown.length === 0 && <span aria-hidden>–</span>}
       {shown.map(({ id, outcome }) => (
         <span key={id} className="dot" data-outcome={outcome} />
       ))}

@@ -45,7 +45,7 @@ export function MessageTable({ subscription: { id, is_active: isActive }, ...lis
       columns={COLUMNS}
       keyOf={eventIdOf}
       heightOf={heightOf}
-      line={(row) => (
+      renderLine={(row) => (
         <MessageLine
           subscriptionId={id}
           isActive={isActive}
