@@ -91,7 +91,7 @@ describe.skipIf(chromium === undefined)("the events of a subscription", () => {
     await page.getByLabel("Review", { exact: true }).fill("review-4");
     await shows(page, 1);
     expect(page.url()).toContain("external_review_id=review-4");
-    await page.getByText("Answered 410").waitFor();
+    await page.getByText("Answered 410", { exact: true }).waitFor();
     await button(page, "Clear").click();
     await button(page, "All failures").click();
     await shows(page, 2);
