@@ -5,8 +5,10 @@ import type { BacklogOrder } from "../../src/admin/backlog-model.ts";
 import { addMs, systemClock } from "../../src/lib/clock.ts";
 import { seeSubscriptions, troubledSubscriptions } from "../../dispatcher/alerts/look-queries.ts";
 import { showIncident } from "../../src/webhooks/actions/incident.ts";
+import { listMessages } from "../../src/webhooks/actions/messages.ts";
 import { showHealth, showStats } from "../../src/webhooks/actions/stats.ts";
 import type { AttemptFilter } from "../../src/webhooks/delivery-model.ts";
+import type { MessageFilter } from "../../src/webhooks/message-model.ts";
 import {
   attemptsOf,
   attemptsOfEvent,
@@ -82,6 +84,7 @@ export function readCases(sizes: PlanSizes): PlanCase[] {
     { name: "subscriptions", bound: 20, run: (db) => subscriptionsOf(db, HOT.partnerId, page) },
     behind("depth", sizes),
     behind("age", sizes),
+    ...messages(),
     ...figures(),
   ];
 }
@@ -94,6 +97,46 @@ function behind(order: BacklogOrder, { others }: PlanSizes): PlanCase {
     run: (db) => listBacklogs({ db }, order, { limit: 50, after: undefined }),
     isInterpreted: true,
   };
+}
+
+/** One row per event. Most attempts here are of events that are forgotten, so that a page looks at all that it may. */
+function messages(): PlanCase[] {
+  const all: MessageFilter = {
+    reviewId: undefined,
+    externalReviewId: undefined,
+    event: undefined,
+    eventId: undefined,
+    state: undefined,
+    outcome: undefined,
+    status: undefined,
+    q: undefined,
+    since: undefined,
+    until: undefined,
+  };
+  const list = (name: string, bound: number, filter: Partial<MessageFilter>): PlanCase => ({
+    name: `messages, ${name}`,
+    bound,
+    run: async (db) => {
+      const subscription = await hotSubscription(db);
+      return listMessages(
+        { db },
+        subscription,
+        { ...all, ...filter },
+        { limit: 50, after: undefined },
+      );
+    },
+  });
+  return [
+    list("all", 30_000, {}),
+    list("waiting", 700, { state: "waiting" }),
+    list("queued", 6_000, { state: "pending" }),
+    list("not delivered", 30_000, { outcome: "not_delivered" }),
+    list("with a text that is nowhere", 12_000, { q: "nowhere" }),
+    list("of a status that is nowhere", 12_000, { status: "404" }),
+    list("of an event", 1_500, { eventId: eventId(7) }),
+    list("of a review", 30_000, { reviewId: 7 }),
+    list("of an external id", 30_000, { externalReviewId: "ext-7" }),
+  ];
 }
 
 /** What streams, health and charts read. */

@@ -51,6 +51,13 @@ export function listOf<Row, Shown>(
   return { data: shown.map(shape.show), next_cursor: more ? encodeCursor(shape.key(last)) : null };
 }
 
+/** A page that ends where its look ended, full or not; `next` is undefined at the end of the list. */
+export function lookOf<Shown>(
+  data: Shown[],
+  next: string | undefined,
+): { data: Shown[]; next_cursor: string | null } {
+  return { data, next_cursor: next === undefined ? null : encodeCursor(next) };
+}
 const anyPage = Type.Object(
   { next_cursor: Type.Union([Type.String(), Type.Null()]) },
   { title: "Page", description: "What every page of a list has." },

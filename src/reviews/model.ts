@@ -103,6 +103,7 @@ export const NoteBody = Type.Object(
 
 export const reviewQuery = Type.Object({
   ...pageQuery(isRowId),
+  external_review_id: Type.Optional(storableText([1, 255])),
   store_id: Type.Optional(rowId()),
   rate: Type.Optional(Type.Integer({ minimum: 1, maximum: 5 })),
   source_platform: Type.Optional(storableText([1, 64])),

@@ -1,4 +1,18 @@
-import { and, asc, desc, eq, exists, isNotNull, isNull, ne, or, sql, type SQL } from "drizzle-orm";
+import {
+  and,
+  asc,
+  desc,
+  eq,
+  exists,
+  inArray,
+  isNotNull,
+  isNull,
+  ne,
+  or,
+  sql,
+  type SQL,
+} from "drizzle-orm";
+import { QueryBuilder } from "drizzle-orm/pg-core";
 
 import type { DbOrTx, Tx } from "../../db/client.ts";
 import { anyOf, idAfter, idBefore } from "../../db/conditions.ts";
@@ -82,7 +96,9 @@ export function reviewsOf(
 
 function reviewConditions(view: View, query: ReviewQuery, page: Page): (SQL | undefined)[] {
   const { store_id, rate, source_platform, assigned_user_id, responded, flag_status } = query;
+  const { external_review_id: externalId } = query;
   return [
+    externalId === undefined ? undefined : ofExternalId(view, externalId),
     view.storeIds === null ? undefined : anyOf(reviews.storeId, view.storeIds),
     store_id === undefined ? undefined : eq(reviews.storeId, store_id),
     rate === undefined ? undefined : eq(reviews.rate, rate),
@@ -92,6 +108,15 @@ function reviewConditions(view: View, query: ReviewQuery, page: Page): (SQL | un
     flag_status === undefined ? undefined : eq(reviews.flagStatus, flag_status),
     idBefore(reviews.id, page.after),
   ];
+}
+
+/** At each connection of the account: an id is unique at its site, and the index begins with that. */
+function ofExternalId(view: View, externalId: string): SQL | undefined {
+  const sites = new QueryBuilder()
+    .select({ id: storeReviewSites.id })
+    .from(storeReviewSites)
+    .where(eq(storeReviewSites.accountId, view.accountId));
+  return and(eq(reviews.externalReviewId, externalId), inArray(reviews.storeReviewSiteId, sites));
 }
 
 function respondedIs(responded: boolean): SQL {

@@ -6,11 +6,18 @@ import { isoInstant } from "../lib/clock.ts";
 import type { PayloadMode } from "../outbox/event.ts";
 import { eventId, eventValue, instantOrNull, orNull } from "./model.ts";
 
-const OUTCOMES = ["delivered", "retry", "failed", "interrupted"] as const;
-type Outcome = (typeof OUTCOMES)[number];
+export const OUTCOMES = ["delivered", "retry", "failed", "interrupted"] as const;
+export type Outcome = (typeof OUTCOMES)[number];
 
 /** pending, waiting: queued. held: queued while the subscription is disabled. The rest is settled. */
-const DELIVERY_STATES = ["pending", "waiting", "held", "delivered", "failed", "skipped"] as const;
+export const DELIVERY_STATES = [
+  "pending",
+  "waiting",
+  "held",
+  "delivered",
+  "failed",
+  "skipped",
+] as const;
 export type DeliveryState = (typeof DELIVERY_STATES)[number];
 
 export interface Attempt {

@@ -3,6 +3,7 @@ import { Elysia } from "elysia";
 import { WatchedSubscriptions } from "./actions/watch.ts";
 import { OPERATORS, THE_PARTNER, type Readers, type WebhookRouteDeps } from "./routes/base.ts";
 import { deliveryReading, queueingRoutes } from "./routes/deliveries.ts";
+import { messageReading } from "./routes/messages.ts";
 import { secretRoutes, stateRoutes } from "./routes/operations.ts";
 import { statsReading, streamReading } from "./routes/stats.ts";
 import { changeRoutes, creationRoute, subscriptionReading } from "./routes/subscriptions.ts";
@@ -29,6 +30,7 @@ function readingRoutes<const L extends string, const O extends string>(
   return new Elysia()
     .use(subscriptionReading(deps, readers))
     .use(deliveryReading(deps, readers))
+    .use(messageReading(deps, readers))
     .use(statsReading(deps, readers))
     .use(streamReading(deps, watched, readers));
 }

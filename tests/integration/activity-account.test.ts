@@ -302,6 +302,12 @@ describe("reading", () => {
     expect((await list("responded=true"))[0]).toBe(id);
     expect(await list("rate=5")).toEqual([]);
     expect(await list("source_platform=yelp")).toEqual([]);
+    const { body } = await api.call("GET", `/account/reviews/${there}`, { token: tokens.owner });
+    const own = `external_review_id=${encodeURIComponent(String(body["external_review_id"]))}`;
+    expect(await list(own)).toEqual([there]);
+    expect(await list(own, tokens.location)).toEqual([]);
+    expect(await list(own, tokens.sibling)).toEqual([]);
+    expect(await list(`${own}x`)).toEqual([]);
   });
 
   test("pages follow each other without gap or repeat", async () => {

@@ -51,7 +51,7 @@ inBrowser("the list of attempts", () => {
     await world.emit(2);
     const made = await world.ask("POST", `/${id}/test`);
     await settled(id, 3);
-    const { page, faults } = await world.open(`/webhooks/${id}?tab=deliveries`);
+    const { page, faults } = await world.open(`/webhooks/${id}?tab=deliveries&view=attempts`);
     await shows(page, 3);
     await page.getByRole("combobox", { name: "Outcome" }).click();
     await page.getByRole("option", { name: "Failed", exact: true }).click();
@@ -81,7 +81,7 @@ inBrowser("the list of attempts", () => {
     const { id } = await world.subscribe({ webhook_url: closed.url });
     await closed.stop();
     await world.emit(1);
-    const { page } = await world.open(`/webhooks/${id}?tab=deliveries`);
+    const { page } = await world.open(`/webhooks/${id}?tab=deliveries&view=attempts`);
     await page.getByText("No connection").first().waitFor();
     await page.getByText("Tries again").first().waitFor();
     await page.getByText("4 of 4").waitFor();
@@ -92,7 +92,7 @@ inBrowser("the list of attempts", () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     await world.emit(30);
     await settled(id, 30);
-    const { page } = await world.open(`/webhooks/${id}?tab=deliveries`);
+    const { page } = await world.open(`/webhooks/${id}?tab=deliveries&view=attempts`);
     await page.getByText("Live", { exact: true }).waitFor();
     await page.getByText("#30").waitFor();
     await world.emit(1);
@@ -116,6 +116,7 @@ inBrowser("the list of attempts", () => {
     const { page } = await world.open("/webhooks");
     await page.route("**/stream", (route) => route.abort());
     await page.getByRole("link", { name: "Deliveries" }).click();
+    await page.getByText("Attempts", { exact: true }).last().click();
     await shows(page, 1);
     await page.getByText("Reconnecting …").waitFor();
     await world.emit(1);
@@ -130,7 +131,7 @@ inBrowser("the list of attempts", () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     await world.emit(1);
     await settled(id, 1);
-    const { page } = await world.open(`/webhooks/${id}?tab=deliveries&outcome=delivered`);
+    const { page } = await world.open(`/webhooks/${id}?tab=deliveries&view=attempts&outcome=delivered`);
     await page.getByRole("link", { name: "review_received" }).focus();
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { name: "Attempts" }).waitFor();
@@ -146,7 +147,7 @@ inBrowser("the list of attempts", () => {
     await settled(id, 2);
     receiver.answer = () => 200;
     receiver.received.length = 0;
-    const { page } = await world.open(`/webhooks/${id}?tab=deliveries`);
+    const { page } = await world.open(`/webhooks/${id}?tab=deliveries&view=attempts`);
     await button(page, "Recover …").click();
     await button(page, "Queue them again").click();
     await page.getByText("2 events queued.").waitFor();
@@ -156,7 +157,7 @@ inBrowser("the list of attempts", () => {
 
   test("teaches what will be here while it is empty", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
-    const { page } = await world.open(`/webhooks/${id}?tab=deliveries`);
+    const { page } = await world.open(`/webhooks/${id}?tab=deliveries&view=attempts`);
     await page.getByText("No attempts yet").waitFor();
     await button(page, /^Test$/).click();
     await button(page, "Send a test event").click();
@@ -240,7 +241,7 @@ inBrowser("one delivery", () => {
       await world.emit(2);
       await settled(id, 3);
       const look = { width: 360, colorScheme };
-      const { page } = await world.open(`/webhooks/${id}?tab=deliveries`, look);
+      const { page } = await world.open(`/webhooks/${id}?tab=deliveries&view=attempts`, look);
       await shows(page, 3);
       const width = () => page.evaluate<number>("document.documentElement.scrollWidth");
       expect([await seriousFaults(page), await width()]).toEqual([[], 360]);

@@ -75,7 +75,7 @@ const SCROLL = `(async () => {
 test.skipIf(chromium === undefined)(
   "a list of 10,000 attempts is read from the newest to the oldest with few rows in the document",
   async () => {
-    const { page, faults } = await world.open(`/webhooks/${id}?tab=deliveries`);
+    const { page, faults } = await world.open(`/webhooks/${id}?tab=deliveries&view=attempts`);
     await page.getByText(`#${ATTEMPTS}`, { exact: true }).waitFor();
     await page.evaluate(LOAD);
     expect(await page.locator("table").getAttribute("aria-rowcount")).toBe(`${ATTEMPTS + 1}`);

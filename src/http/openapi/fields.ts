@@ -17,7 +17,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   assigned_user_id: "The user whom the review is assigned to.",
   at: "When it happened.",
   attempt: "The number of the attempt, from 1.",
-  attempts: "How many there were.",
+  attempts: "The attempts, oldest first; in figures, how many there were.",
   aud: "Whom the token is for.",
   axis: "Collecting reviews (`pull`) or posting responses (`post`).",
   backlog: "Entries that waited at the end of the step.",
@@ -153,6 +153,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   provider: "The review site's slug.",
   provider_id: "The review site.",
   pull: "The connection that collects reviews.",
+  q: "Text of the error code, or of the beginning of the answer, in any case.",
   queued: "How many wait.",
   raised_at: "When it was raised.",
   rate: "1 to 5 stars.",
@@ -233,6 +234,8 @@ export const FIELDS: Readonly<Record<string, string>> = {
   username: "The user's email address.",
   value: "The value.",
   verification_token: "Proves the address at sign-up.",
+  waiting_behind:
+    "How many events of its lane wait for it, of the first 10,000; null if it waits for no retry.",
   webhook_url: "Where deliveries go.",
   white_label: "What partners show in place of our name.",
 };

@@ -98,7 +98,7 @@ async function listAttempts(
  * A literal, for the planner: it knows how rare a value is, but not how rare a parameter will be, for which it would walk
  * all attempts of days that have an index by it.
  */
-function isOfValue(value: string): SQL {
+export function isOfValue(value: string): SQL {
   const known = CATALOG.find((one) => one.value === value);
   if (known === undefined) throw new Error("The catalog has no such event.");
   return sql`${deliveryAttempts.event} = ${sql.raw(`'${known.value}'`)}`;
@@ -122,7 +122,7 @@ function isAmongFew(subscriptionId: string): SQL {
 }
 
 /** The smallest id of an attempt that started at `at`. ULIDs know no time before 1970. */
-function idAt(at: Date): string {
+export function idAt(at: Date): string {
   return ulidFloor(addMs(at, Math.max(0, -at.getTime())));
 }
 

@@ -6,6 +6,7 @@ import { Link, useLocation } from "wouter";
 import { Icon } from "../ui/icon.tsx";
 import type { Area } from "./area.ts";
 import { Brand } from "./brand.tsx";
+import { Search } from "./search/search.tsx";
 import { UserMenu } from "./user-menu.tsx";
 
 interface ShellProps {
@@ -39,7 +40,10 @@ export function Shell({ areas, children }: ShellProps) {
               />
               <Brand />
             </Group>
-            <UserMenu />
+            <Group wrap="nowrap" gap="sm">
+              <Search areas={areas} />
+              <UserMenu />
+            </Group>
           </Group>
         </AppShell.Header>
         <AppShell.Navbar p="xs" aria-label="Main" className={opened ? "" : "closed-on-phones"}>

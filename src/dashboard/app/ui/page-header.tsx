@@ -20,7 +20,11 @@ export function PageHeader({
   useEffect(() => {
     document.title = `${title} · ReviewRelay`;
   }, [title]);
-  useEffect(() => heading.current?.focus({ preventScroll: true }), []);
+  useEffect(() => {
+    // Whoever has opened a dialog before the page was there is in it.
+    const dialog = document.activeElement?.closest("[role=dialog]") ?? null;
+    if (dialog === null) heading.current?.focus({ preventScroll: true });
+  }, []);
   return (
     <header className="page-header">
       {back && (

@@ -1,16 +1,14 @@
-import { Button, Skeleton, Stack } from "@mantine/core";
-import { useMemo, useRef, useState } from "react";
+import { Group, SegmentedControl, Stack } from "@mantine/core";
 import { useSearchParams } from "wouter";
 
 import type { LiveState } from "../../api/event-stream.ts";
-import { counted } from "../../ui/format.ts";
-import { EmptyState, ErrorNotice } from "../../ui/states.tsx";
 import { AttemptFilters } from "./attempts/attempt-filters.tsx";
-import { AttemptTable } from "./attempts/attempt-table.tsx";
-import { useAttempts } from "./attempts/use-attempts.ts";
-import { filterOf } from "./data/attempt-rows.ts";
+import { AttemptList } from "./attempts/attempt-list.tsx";
 import type { Subscription } from "./data/reads.ts";
 import type { FollowAttempts } from "./data/use-subscription-live.ts";
+import { ExportMenu } from "./export/export-menu.tsx";
+import { MessageFilters } from "./messages/message-filters.tsx";
+import { MessageList } from "./messages/message-list.tsx";
 import { RecoverButton } from "./recover-button.tsx";
 
 interface DeliveriesProps {
@@ -19,85 +17,55 @@ interface DeliveriesProps {
   readonly follow: FollowAttempts;
 }
 
-export function Deliveries(props: DeliveriesProps) {
-  const [params] = useSearchParams();
+/** Shows what was sent: one row an event, or one an attempt. */
+export function Deliveries({ subscription, live, follow }: DeliveriesProps) {
+  const [params, setParams] = useSearchParams();
   const search = params.toString();
+  const isByAttempt = params.get("view") === "attempts";
+  const head = (
+    <Group gap="xs" justify="space-between">
+      <SegmentedControl
+        aria-label="One row for each"
+        data={[
+          { value: "messages", label: "Events" },
+          { value: "attempts", label: "Attempts" },
+        ]}
+        value={isByAttempt ? "attempts" : "messages"}
+        onChange={(view) => setParams(viewParams(params, view))}
+      />
+      <Group gap="xs">
+        <ExportMenu id={subscription.id} isByAttempt={isByAttempt} />
+        <RecoverButton subscription={subscription} />
+      </Group>
+    </Group>
+  );
+  // The key makes another list for another filter.
   return (
     <Stack gap="md">
-      <AttemptFilters>
-        <RecoverButton subscription={props.subscription} />
-      </AttemptFilters>
-      {/* The key makes another list for another filter. */}
-      <AttemptList key={search} search={search} {...props} />
+      {head}
+      {isByAttempt ? (
+        <>
+          <AttemptFilters />
+          <AttemptList key={search} id={subscription.id} {...{ live, follow, search }} />
+        </>
+      ) : (
+        <>
+          <MessageFilters />
+          <MessageList key={search} {...{ subscription, live, follow, search }} />
+        </>
+      )}
     </Stack>
   );
 }
 
-interface AttemptListProps extends DeliveriesProps {
-  readonly search: string;
-}
+/** What both views filter by stays. */
+const SHARED = ["event", "event_id", "outcome", "since", "until"];
 
-function AttemptList({ subscription: { id }, live, follow, search }: AttemptListProps) {
-  const filter = useMemo(() => filterOf(new URLSearchParams(search)), [search]);
-  const top = useRef<HTMLDivElement>(null);
-  const [isPaused, setPaused] = useState(false);
-  const isAtTop = () => !isPaused && (top.current?.getBoundingClientRect().top ?? 0) >= 0;
-  const stream = { live, follow, isAtTop };
-  const { pages, rows, waiting, isBehind, showNewest } = useAttempts(id, filter, stream);
-  const jump = () => {
-    top.current?.scrollIntoView({ block: "center" });
-    setPaused(false);
-    void showNewest();
+function viewParams(params: URLSearchParams, view: string): Record<string, string> {
+  const kept = [...params].filter(([name]) => SHARED.includes(name));
+  return {
+    tab: "deliveries",
+    ...(view === "attempts" && { view }),
+    ...Object.fromEntries(kept),
   };
-  return (
-    <div>
-      <div ref={top} />
-      <div className="news">
-        {rows.length > 0 && (
-          <Button size="xs" variant="default" onClick={isPaused ? jump : () => setPaused(true)}>
-            {isPaused ? "Go on" : "Pause"}
-          </Button>
-        )}
-        <div aria-live="polite">
-          {(waiting > 0 || isBehind) && (
-            <Button size="xs" onClick={jump}>
-              {waiting > 0 ? `Show ${counted(waiting, "new attempt")}` : "Look for newer attempts"}
-            </Button>
-          )}
-        </div>
-      </div>
-      {pages.isPending && <Skeleton height={480} />}
-      {pages.error !== null && rows.length === 0 && (
-        <ErrorNotice error={pages.error} retry={() => void pages.refetch()} />
-      )}
-      {pages.isSuccess && rows.length === 0 && (
-        <NoAttempts isFiltered={Object.keys(filter).length > 0} />
-      )}
-      {rows.length > 0 && (
-        <AttemptTable
-          subscriptionId={id}
-          rows={rows}
-          hasMore={pages.hasNextPage}
-          isLoading={pages.isFetchingNextPage}
-          error={pages.error}
-          onMore={() => void pages.fetchNextPage()}
-        />
-      )}
-    </div>
-  );
-}
-
-function NoAttempts({ isFiltered }: { readonly isFiltered: boolean }) {
-  if (isFiltered)
-    return (
-      <EmptyState icon="inbox" title="No attempt fits these filters">
-        Widen the time, or clear the filters. Attempts are kept for 30 days.
-      </EmptyState>
-    );
-  return (
-    <EmptyState icon="inbox" title="No attempts yet">
-      Send a test event with the button above, or wait for the first review. Each attempt appears
-      here by itself, with what was sent and what was answered.
-    </EmptyState>
-  );
 }

@@ -1,11 +1,8 @@
-import { Alert, Button, Group, Paper, Stack, Text, Title } from "@mantine/core";
+import { Group, Paper, Stack, Text, Title } from "@mantine/core";
 import { useParams } from "wouter";
 
-import { ConfirmedAction } from "../../ui/confirm.tsx";
 import { Copy } from "../../ui/copy.tsx";
 import { Countdown } from "../../ui/countdown.tsx";
-import { Icon } from "../../ui/icon.tsx";
-import { notify } from "../../ui/notify.ts";
 import { PageHeader } from "../../ui/page-header.tsx";
 import { StateBadge } from "../../ui/state-badge.tsx";
 import { EmptyState, Loaded } from "../../ui/states.tsx";
@@ -14,8 +11,7 @@ import { AttemptCard } from "./attempts/attempt-card.tsx";
 import { STATE_WORDS } from "./attempts/attempt-words.ts";
 import { useDelivery, useSubscription } from "./data/data.ts";
 import type { Delivery } from "./data/reads.ts";
-import { useSubscriptionActions } from "./data/use-subscription-actions.ts";
-import { useIsReadOnly } from "./data/viewed-partner.ts";
+import { RedeliverButton } from "./redeliver-button.tsx";
 
 /** Shows one event on its way to one endpoint: every attempt, word for word. */
 export function Page() {
@@ -59,13 +55,19 @@ function DeliveryPage({ id, delivery }: DeliveryProps & { readonly id: string })
       />
       <Stack gap="lg">
         <Summary delivery={delivery} />
-        <Attempts delivery={delivery} />
+        <Attempts delivery={delivery} url={subscription?.webhook_url ?? UNKNOWN_URL} />
       </Stack>
     </>
   );
 }
 
-function Attempts({ delivery: { attempts, state } }: DeliveryProps) {
+/** While the subscription is not read. */
+const UNKNOWN_URL = "https://your-endpoint.example/";
+
+function Attempts({
+  delivery: { attempts, state },
+  url,
+}: DeliveryProps & { readonly url: string }) {
   const newestFirst = attempts.toReversed();
   return (
     <section aria-labelledby="attempts">
@@ -84,7 +86,7 @@ function Attempts({ delivery: { attempts, state } }: DeliveryProps) {
       ) : (
         <ol className="timeline" reversed>
           {newestFirst.map((attempt, i) => (
-            <AttemptCard key={attempt.id} attempt={attempt} isOpenAtFirst={i === 0} />
+            <AttemptCard key={attempt.id} attempt={attempt} url={url} isOpenAtFirst={i === 0} />
           ))}
         </ol>
       )}
@@ -124,40 +126,5 @@ function Summary({ delivery }: DeliveryProps) {
         </dl>
       </Stack>
     </Paper>
-  );
-}
-
-interface RedeliverButtonProps {
-  readonly id: string;
-  readonly eventId: string;
-  readonly isActive: boolean;
-}
-
-function RedeliverButton({ id, eventId, isActive }: RedeliverButtonProps) {
-  const { redeliver } = useSubscriptionActions(id);
-  if (useIsReadOnly()) return null;
-  return (
-    <ConfirmedAction
-      renderButton={(ask) => (
-        <Button variant="default" onClick={ask} leftSection={<Icon name="refresh" size={16} />}>
-          Redeliver …
-        </Button>
-      )}
-      title="Deliver this event again"
-      action="Redeliver"
-      isReady={isActive}
-      onConfirm={async () => {
-        await redeliver(eventId);
-        notify.done("The event is queued again.");
-      }}
-    >
-      {!isActive && (
-        <Alert color="yellow" mb="sm">
-          The subscription is disabled, and sends nothing until it is enabled.
-        </Alert>
-      )}
-      It goes to the end of the queue, under the same <code>X-SVC-Delivery</code>, with up to four
-      attempts. A receiver that remembers what it has handled answers and does nothing.
-    </ConfirmedAction>
   );
 }

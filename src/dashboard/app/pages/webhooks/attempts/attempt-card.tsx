@@ -1,4 +1,4 @@
-import { Alert, Paper, SimpleGrid, Stack, Text, Title } from "@mantine/core";
+import { Alert, Button, CopyButton, Paper, SimpleGrid, Stack, Text, Title } from "@mantine/core";
 import { useState, type ReactNode } from "react";
 
 import { milliseconds } from "../../../ui/format.ts";
@@ -7,6 +7,7 @@ import { ExactTime } from "../../../ui/time.tsx";
 import type { Attempt } from "../data/reads.ts";
 import { ATTEMPTS } from "./attempt-line.tsx";
 import { OUTCOME_WORDS } from "./attempt-words.ts";
+import { asCurl } from "./curl.ts";
 import { findingOf } from "./finding.ts";
 import { HttpMessage } from "./http-message.tsx";
 
@@ -14,12 +15,17 @@ interface AttemptProps {
   readonly attempt: Attempt;
 }
 
-interface AttemptCardProps extends AttemptProps {
+interface RequestProps extends AttemptProps {
+  /** Where it would go now. */
+  readonly url: string;
+}
+
+interface AttemptCardProps extends RequestProps {
   readonly isOpenAtFirst: boolean;
 }
 
 /** Shows at a glance what an attempt came to, and on request all that went over the line. */
-export function AttemptCard({ attempt, isOpenAtFirst }: AttemptCardProps) {
+export function AttemptCard({ attempt, url, isOpenAtFirst }: AttemptCardProps) {
   const [isOpen, setOpen] = useState(isOpenAtFirst);
   return (
     <Paper
@@ -37,7 +43,7 @@ export function AttemptCard({ attempt, isOpenAtFirst }: AttemptCardProps) {
           <Stack mt="md" gap="md">
             <Advice attempt={attempt} />
             <SimpleGrid cols={{ base: 1, lg: 2 }} spacing="lg">
-              <Request attempt={attempt} />
+              <Request attempt={attempt} url={url} />
               <Response attempt={attempt} />
             </SimpleGrid>
           </Stack>
@@ -80,7 +86,7 @@ function Advice({ attempt }: AttemptProps) {
   );
 }
 
-function Request({ attempt }: AttemptProps) {
+function Request({ attempt, url }: RequestProps) {
   const { request_headers: headers, request_body: body } = attempt;
   return (
     <Direction title="Request">
@@ -89,7 +95,22 @@ function Request({ attempt }: AttemptProps) {
           What was sent cannot be proved any more, so it is not shown.
         </Text>
       ) : (
-        <HttpMessage name="Request" headers={headers} body={body} />
+        <>
+          <HttpMessage name="Request" headers={headers} body={body} />
+          <CopyButton value={asCurl(url, headers, body)}>
+            {({ copied, copy }) => (
+              <Button
+                mt="xs"
+                size="xs"
+                variant="default"
+                onClick={copy}
+                leftSection={<Icon name={copied ? "check" : "copy"} size={14} />}
+              >
+                {copied ? "Copied" : "Copy as cURL"}
+              </Button>
+            )}
+          </CopyButton>
+        </>
       )}
       {(attempt.possibly_repeated || attempt.resent) && (
         <Text size="xs" c="dimmed" mt={4}>

@@ -1,6 +1,6 @@
 import { Button, Group, Select, TextInput } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
-import { useState, type ReactNode } from "react";
+import { useState } from "react";
 import { useSearchParams } from "wouter";
 
 import { useFilters } from "../../../ui/filters.tsx";
@@ -9,13 +9,8 @@ import { FILTER_NAMES, filterOf, isUlid, OUTCOMES } from "../data/attempt-rows.t
 import { useCatalog } from "../data/data.ts";
 import { OUTCOME_WORDS } from "./attempt-words.ts";
 
-interface AttemptFiltersProps {
-  /** They stand at the end of the line. */
-  readonly children: ReactNode;
-}
-
 /** The filters are in the address, which can be sent to a colleague. */
-export function AttemptFilters({ children }: AttemptFiltersProps) {
+export function AttemptFilters() {
   const [isOpen, { toggle }] = useDisclosure();
   return (
     <Group
@@ -30,7 +25,6 @@ export function AttemptFilters({ children }: AttemptFiltersProps) {
         Filters
       </Button>
       <Fields />
-      <Group ml="auto">{children}</Group>
     </Group>
   );
 }
@@ -93,7 +87,7 @@ interface EventIdFieldProps {
 }
 
 /** Filters as soon as the text is a whole id, and not before. */
-function EventIdField({ value, onChange }: EventIdFieldProps) {
+export function EventIdField({ value, onChange }: EventIdFieldProps) {
   const [text, setText] = useState(value);
   const [isLeft, setLeft] = useState(false);
   const [known, setKnown] = useState(value);

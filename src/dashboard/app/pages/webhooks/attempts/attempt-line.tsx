@@ -8,7 +8,7 @@ import { findingOf } from "./finding.ts";
 
 export const COLUMNS = ["Time", "Event", "Result", "Attempt", "Took", "Order", "Next"];
 
-const AT = new Intl.DateTimeFormat(undefined, {
+export const AT = new Intl.DateTimeFormat(undefined, {
   day: "numeric",
   month: "short",
   hour: "2-digit",

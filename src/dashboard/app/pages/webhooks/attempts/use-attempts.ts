@@ -1,4 +1,4 @@
-import { useEffect, useMemo, useRef, useState } from "react";
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 
 import type { LiveState } from "../../../api/event-stream.ts";
 import { useAttemptPages } from "../data/attempt-pages.ts";
@@ -26,19 +26,25 @@ interface AttemptStream {
 
 /** Reads the attempts that fit the filter, newest first, and counts those that have come meanwhile. */
 export function useAttempts(id: string, filter: AttemptFilter, stream: AttemptStream) {
-  const { pages, readNewest } = useAttemptPages(id, filter);
+  const { pages, slots, onView, readNewest } = useAttemptPages(id, filter);
   const { arrived, waiting, isBehind, beginAnew } = useArrivals(filter, stream, readNewest);
   // Pages that were left from an earlier look do not have what has come since.
   const [isLeftOver, setLeftOver] = useState((pages.data?.pages.length ?? 0) > 1);
+  const newest = pages.data?.pages[0];
   const rows = useMemo(
-    () => mergeRows(arrived, pages.data?.pages.flatMap((page) => page.rows) ?? []),
-    [arrived, pages.data],
+    () => [...mergeRows(arrived, newest?.rows ?? []), ...slots.slice(newest?.rows?.length ?? 0)],
+    [arrived, newest, slots],
+  );
+  const ahead = rows.length - slots.length;
+  const view = useCallback(
+    (first: number, last: number) => onView(first - ahead, last - ahead),
+    [onView, ahead],
   );
   const showNewest = async () => {
     await beginAnew();
     setLeftOver(false);
   };
-  return { pages, rows, waiting, isBehind: isBehind || isLeftOver, showNewest };
+  return { pages, rows, onView: view, waiting, isBehind: isBehind || isLeftOver, showNewest };
 }
 
 /** Collects what the stream has brought since the list was read. */
@@ -54,7 +60,7 @@ function useArrivals(
   if (live !== wasLive) {
     setWasLive(live);
     // The stream does not bring later what happens while it is away.
-    if (live === "waiting") setBehind(true);
+    if (live === "waiting" || wasLive === "waiting") setBehind(true);
   }
   const kept = useRef(0);
   /** What arrives while the newest page is read may not be on it, and stays. */

@@ -1,24 +1,19 @@
-import {
-  useInfiniteQuery,
-  useQueryClient,
-  type InfiniteData,
-  type QueryClient,
-} from "@tanstack/react-query";
-
 import { answerOf } from "../../../api/api-client.ts";
 import { atCursor } from "../../../api/cursor.ts";
-import { rowOf, type AttemptFilter } from "./attempt-rows.ts";
+import { rowOf, type AttemptFilter, type AttemptRow } from "./attempt-rows.ts";
 import { keys } from "./data.ts";
+import { usePages, type ReadPage } from "./pages.ts";
 import { readableAt, type Reader } from "./reads.ts";
 import { useReader } from "./use-reader.ts";
 
-type Cursor = string | undefined;
-type Pages = InfiniteData<Awaited<ReturnType<typeof readPage>>, Cursor>;
-
 const PAGE = 100;
-const FIRST: Cursor = undefined;
 
-async function readPage(reader: Reader, id: string, filter: AttemptFilter, cursor: Cursor) {
+export async function readAttempts(
+  reader: Reader,
+  id: string,
+  filter: AttemptFilter,
+  cursor: string | undefined,
+): Promise<ReadPage<AttemptRow>> {
   const { deliveries } = readableAt(reader, id);
   type Query = NonNullable<Parameters<typeof deliveries.get>[0]>["query"];
   // A filter of the address was checked as far as we know; the server has the last word.
@@ -29,31 +24,7 @@ async function readPage(reader: Reader, id: string, filter: AttemptFilter, curso
   return { rows: page.data.map(rowOf), next: page.next_cursor };
 }
 
-/**
- * Reads attempts page by page; more pages than one are not read again by themselves, because that reads each of them.
- */
 export function useAttemptPages(id: string, filter: AttemptFilter) {
   const reader = useReader();
-  const queries = useQueryClient();
-  const pages = useInfiniteQuery({
-    queryKey: keys.attempts(id, filter),
-    queryFn: ({ pageParam }) => readPage(reader, id, filter, pageParam),
-    initialPageParam: FIRST,
-    getNextPageParam: ({ next }) => next ?? undefined,
-    staleTime: Number.POSITIVE_INFINITY,
-    refetchOnMount: ({ state: { data } }) => (data?.pages.length === 1 ? "always" : false),
-    refetchOnWindowFocus: false,
-    refetchOnReconnect: false,
-  });
-  /** Reads the newest page and drops the others; what is shown stays until it is there. */
-  const readNewest = () => refetchFirst(queries, keys.attempts(id, filter));
-  return { pages, readNewest };
-}
-
-async function refetchFirst(queries: QueryClient, queryKey: readonly unknown[]): Promise<void> {
-  queries.setQueryData<Pages>(
-    queryKey,
-    (old) => old && { pages: old.pages.slice(0, 1), pageParams: old.pageParams.slice(0, 1) },
-  );
-  await queries.refetchQueries({ queryKey });
+  return usePages(keys.attempts(id, filter), (cursor) => readAttempts(reader, id, filter, cursor));
 }

@@ -24,6 +24,7 @@ export const keys = {
   allStats: (id: string) => ["webhooks", "one", id, "stats"],
   stats: (id: string, range: StatsRange) => ["webhooks", "one", id, "stats", range],
   attempts: (id: string, filter: object) => ["webhooks", "one", id, "attempts", filter],
+  messages: (id: string, filter: object) => ["webhooks", "one", id, "messages", filter],
   delivery: (id: string, eventId: string) => ["webhooks", "one", id, "delivery", eventId],
 } as const;
 

@@ -72,6 +72,10 @@ export function readDelivery(reader: Reader, id: string, eventId: string) {
   return answerOf(deliveries({ eventId: encodeURIComponent(eventId) }).get());
 }
 
+function readMessages(reader: Reader, id: string) {
+  return answerOf(readableAt(reader, id).messages.get({ query: {} }));
+}
+
 type Answer<Read extends (...args: never) => unknown> = Awaited<ReturnType<Read>>;
 
 export type Subscription = Answer<typeof readSubscription>;
@@ -82,3 +86,4 @@ export type Incident = Answer<typeof readIncident>;
 export type Stats = Answer<typeof readStats>;
 export type Delivery = Answer<typeof readDelivery>;
 export type Attempt = Delivery["attempts"][number];
+export type Message = Answer<typeof readMessages>["data"][number];

@@ -1,0 +1,100 @@
+import {
+  useInfiniteQuery,
+  useQueryClient,
+  type InfiniteData,
+  type QueryClient,
+} from "@tanstack/react-query";
+import { useCallback, useEffect, useMemo, useRef } from "react";
+
+import { forgetFar, pagesOf, slotsOf, type KeptPage } from "./kept-pages.ts";
+
+type Cursor = string | undefined;
+type Pages<Row> = InfiniteData<KeptPage<Row>, Cursor>;
+const FIRST: Cursor = undefined;
+
+export interface ReadPage<Row> {
+  readonly rows: readonly Row[];
+  readonly next: string | null;
+}
+
+/**
+ * Reads a list page by page; more pages than one are not read again by themselves, because that reads each of them. It
+ * keeps the rows around those in view, which `onView` is told.
+ */
+export function usePages<Row>(
+  queryKey: readonly unknown[],
+  read: (cursor: Cursor) => Promise<ReadPage<Row>>,
+) {
+  const queries = useQueryClient();
+  const load = async (cursor: Cursor): Promise<KeptPage<Row>> => {
+    const { rows, next } = await read(cursor);
+    return { rows, count: rows.length, next };
+  };
+  const pages = useInfiniteQuery({
+    queryKey,
+    queryFn: ({ pageParam }) => load(pageParam),
+    initialPageParam: FIRST,
+    getNextPageParam: ({ next }) => next ?? undefined,
+    staleTime: Number.POSITIVE_INFINITY,
+    refetchOnMount: ({ state: { data } }) => (data?.pages.length === 1 ? "always" : false),
+    refetchOnWindowFocus: false,
+    refetchOnReconnect: false,
+  });
+  const slots = useMemo(() => slotsOf(pages.data?.pages ?? []), [pages.data]);
+  const latest = useRef({ load, queryKey });
+  useEffect(() => {
+    latest.current = { load, queryKey };
+  });
+  const loading = useRef(new Set<number>());
+  const onView = useCallback(
+    (first: number, last: number) => {
+      const { queryKey: key, load: again } = latest.current;
+      const held = queries.getQueryData<Pages<Row>>(key);
+      if (held === undefined) return;
+      const near = pagesOf(held.pages, first, last);
+      keep(queries, key, near);
+      for (const index of near) {
+        if (held.pages[index]?.rows !== undefined || loading.current.has(index)) continue;
+        loading.current.add(index);
+        void again(held.pageParams[index])
+          .then((page) => put(queries, key, { index, cursor: held.pageParams[index], page }))
+          .catch(() => {})
+          .finally(() => loading.current.delete(index));
+      }
+    },
+    [queries],
+  );
+  /** Reads the newest page and drops the others; what is shown stays until it is there. */
+  const readNewest = () => refetchFirst(queries, queryKey);
+  return { pages, slots, onView, readNewest };
+}
+
+function keep(queries: QueryClient, key: readonly unknown[], near: readonly number[]): void {
+  queries.setQueryData<Pages<unknown>>(key, (old) => {
+    if (old === undefined) return old;
+    const pages = forgetFar(old.pages, near);
+    return pages === old.pages ? old : { ...old, pages: [...pages] };
+  });
+}
+
+/** The page may have moved, or be gone, while it was read: then it is left. */
+function put<Row>(
+  queries: QueryClient,
+  key: readonly unknown[],
+  { index, cursor, page }: { index: number; cursor: Cursor; page: KeptPage<Row> },
+): void {
+  queries.setQueryData<Pages<Row>>(key, (old) => {
+    if (old === undefined || old.pageParams[index] !== cursor || old.pages[index] === undefined)
+      return old;
+    const next = old.pages[index].next;
+    return { ...old, pages: old.pages.with(index, { ...page, next }) };
+  });
+}
+
+async function refetchFirst(queries: QueryClient, queryKey: readonly unknown[]): Promise<void> {
+  queries.setQueryData<Pages<unknown>>(
+    queryKey,
+    (old) => old && { pages: old.pages.slice(0, 1), pageParams: old.pageParams.slice(0, 1) },
+  );
+  await queries.refetchQueries({ queryKey });
+}

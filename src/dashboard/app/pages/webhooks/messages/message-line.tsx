@@ -1,0 +1,139 @@
+import { ActionIcon, Button, Group } from "@mantine/core";
+import { memo } from "react";
+import { Link } from "wouter";
+
+import { milliseconds } from "../../../ui/format.ts";
+import { Icon } from "../../../ui/icon.tsx";
+import { StateBadge } from "../../../ui/state-badge.tsx";
+import { AT, ATTEMPTS } from "../attempts/attempt-line.tsx";
+import { OUTCOME_WORDS } from "../attempts/attempt-words.ts";
+import { findingOf } from "../attempts/finding.ts";
+import type { Message } from "../data/reads.ts";
+import { RedeliverButton } from "../redeliver-button.tsx";
+import { attemptsInWords, stateInWords } from "./message-words.ts";
+
+export const COLUMNS = ["Time", "Event", "Review", "Attempts", "State", "More"];
+const DOTS = 8;
+
+interface MessageLineProps {
+  readonly subscriptionId: string;
+  readonly isActive: boolean;
+  readonly message: Message;
+  readonly isOpen: boolean;
+  readonly onToggle: (eventId: string) => void;
+}
+
+/** Shows one event in plain elements, because dozens of these are made anew while somebody scrolls. */
+export const MessageLine = memo(function MessageLine(props: MessageLineProps) {
+  const { subscriptionId, message, isOpen, onToggle } = props;
+  const { event_id: eventId, attempts } = message;
+  const at = attempts.at(-1)?.started_at ?? message.created_at;
+  return (
+    <>
+      <td className="cell-time tabular">
+        <time dateTime={at}>{AT.format(new Date(at))}</time>
+      </td>
+      <td className="cell-event">
+        <Link className="line-link" href={`/webhooks/${subscriptionId}/deliveries/${eventId}`}>
+          {message.event}
+        </Link>
+        <code>{eventId}</code>
+      </td>
+      <td className="cell-review">
+        <Review message={message} />
+      </td>
+      <td className="cell-dots">
+        <Dots message={message} />
+      </td>
+      <td className="cell-result">
+        <span>
+          <StateBadge state={message.state} />
+        </span>
+        <span className="finding">{stateInWords(message)}</span>
+      </td>
+      <td className="cell-more">
+        <ActionIcon
+          variant="subtle"
+          color="gray"
+          aria-expanded={isOpen}
+          aria-label={`Attempts of ${eventId}`}
+          onClick={() => onToggle(eventId)}
+        >
+          <Icon name={isOpen ? "chevronDown" : "chevronRight"} size={16} />
+        </ActionIcon>
+      </td>
+      {isOpen && (
+        <td className="cell-details">
+          <Details {...props} />
+        </td>
+      )}
+    </>
+  );
+});
+
+function Review({ message }: { readonly message: Message }) {
+  const { review_id: id, external_review_id: own, rate, store_name: store } = message;
+  if (id === null) return <span className="finding">{store ?? "–"}</span>;
+  return (
+    <>
+      <span>
+        {rate !== null && <span title={`${rate} of 5 stars`}>{rate} ★ · </span>}
+        {own}
+      </span>
+      <span className="finding">
+        #{id} · {store}
+      </span>
+    </>
+  );
+}
+
+function Dots({ message: { attempts } }: { readonly message: Message }) {
+  const shown = attempts.slice(-DOTS);
+  return (
+    <span className="dots">
+      <span className="unseen">{attemptsInWords(attempts)}</span>
+      {attempts.length > DOTS && <span aria-hidden>+{attempts.length - DOTS}</span>}
+      {shown.length === 0 && <span aria-hidden>–</span>}
+      {shown.map(({ id, outcome }) => (
+        <span key={id} className="dot" data-outcome={outcome} />
+      ))}
+    </span>
+  );
+}
+
+function Details({ subscriptionId, isActive, message }: MessageLineProps) {
+  const { attempts, event_id: eventId } = message;
+  return (
+    <>
+      <ol className="message-attempts" aria-label={`Attempts of ${message.event}`}>
+        {attempts.map((one) => (
+          <li key={one.id}>
+            <span className="tabular">
+              {one.attempt} of {ATTEMPTS}
+              {one.round > 1 && ` · round ${one.round}`}
+            </span>
+            <span className="outcome" data-outcome={one.outcome}>
+              {OUTCOME_WORDS[one.outcome]}
+            </span>
+            <span className="finding">{findingOf(one).title}</span>
+            <span className="tabular finding">
+              {AT.format(new Date(one.started_at))} · {milliseconds(one.duration_ms)}
+            </span>
+          </li>
+        ))}
+        {attempts.length === 0 && <li>No attempt yet.</li>}
+      </ol>
+      <Group gap="xs" h={44}>
+        <RedeliverButton size="xs" id={subscriptionId} eventId={eventId} isActive={isActive} />
+        <Button
+          size="xs"
+          variant="subtle"
+          component={Link}
+          href={`/webhooks/${subscriptionId}/deliveries/${eventId}`}
+        >
+          All that was sent
+        </Button>
+      </Group>
+    </>
+  );
+}

@@ -1,0 +1,123 @@
+import { Combobox, Text, TextInput, useCombobox } from "@mantine/core";
+import { useDebouncedValue } from "@mantine/hooks";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { useEffect, useState } from "react";
+import { useLocation } from "wouter";
+
+import { useApi } from "../../session/session.tsx";
+import { Dialog } from "../../ui/dialog.tsx";
+import { Icon, type IconName } from "../../ui/icon.tsx";
+import type { Area } from "../area.ts";
+import { guidesLike, isGuide, type Hit } from "./hit.ts";
+import { pagesLike, readGuides, search } from "./sources.ts";
+
+const TYPING_MS = 200;
+const ICONS: Readonly<Record<Hit["group"], IconName>> = {
+  Pages: "chevronRight",
+  Events: "send",
+  Reviews: "star",
+  Subscriptions: "webhook",
+  Users: "user",
+  Documentation: "book",
+};
+
+interface PaletteProps {
+  readonly areas: readonly Area[];
+  readonly onClose: () => void;
+}
+
+/** Finds things by what is typed, by keyboard alone if somebody wants it. */
+export function Palette({ areas, onClose }: PaletteProps) {
+  const [text, setText] = useState("");
+  const { hits, isLooking } = useHits(areas, text.trim());
+  const go = useGo(onClose);
+  const combobox = useCombobox({ opened: true });
+  const found = hits.map(({ href }) => href).join(" ");
+  // The first that was found is the one that Enter opens.
+  useEffect(() => {
+    if (found !== "") combobox.selectFirstOption();
+    // oxlint-disable-next-line react/exhaustive-deps -- the store is made anew with every render.
+  }, [found]);
+  return (
+    <Dialog opened onClose={onClose} title="Search" size="lg" yOffset="10vh">
+      <Combobox
+        store={combobox}
+        withinPortal={false}
+        onOptionSubmit={(index) => {
+          const hit = hits[Number(index)];
+          if (hit !== undefined) go(hit);
+        }}
+      >
+        <Combobox.EventsTarget withExpandedAttribute>
+          <TextInput
+            data-autofocus
+            label="What are you looking for?"
+            placeholder="An id of an event or review, a page, a word"
+            leftSection={<Icon name="search" size={16} />}
+            spellCheck={false}
+            value={text}
+            onChange={(event) => setText(event.currentTarget.value)}
+            // The library keeps this key for closing a list of its own.
+            onKeyDown={(event) => event.key === "Escape" && onClose()}
+          />
+        </Combobox.EventsTarget>
+        <Text size="xs" c="dimmed" my="xs" aria-live="polite">
+          {wordsOn(text.trim(), hits.length, isLooking)}
+        </Text>
+        <Combobox.Options className="hits" aria-label="Found">
+          {groupsOf(hits).map(([group, own]) => (
+            <Combobox.Group key={group} label={group}>
+              {own.map(({ hit, index }) => (
+                <Combobox.Option key={hit.href} value={String(index)} className="hit">
+                  <Icon name={ICONS[hit.group]} size={16} />
+                  <span className="shrinks">
+                    <span className="hit-title">{hit.title}</span>
+                    {hit.hint !== "" && <span className="finding">{hit.hint}</span>}
+                  </span>
+                </Combobox.Option>
+              ))}
+            </Combobox.Group>
+          ))}
+        </Combobox.Options>
+      </Combobox>
+    </Dialog>
+  );
+}
+
+function groupsOf(hits: readonly Hit[]) {
+  const numbered = hits.map((hit, index) => ({ hit, index }));
+  return [...Map.groupBy(numbered, ({ hit }) => hit.group)];
+}
+
+function wordsOn(typed: string, count: number, isLooking: boolean): string {
+  if (isLooking) return "Looking …";
+  if (typed === "") return "Arrows choose, Enter opens, Escape closes.";
+  return count === 0 ? "Nothing was found." : `${count} found.`;
+}
+
+/** A guide opens beside the dashboard, as it does from the navigation. */
+function useGo(onClose: () => void) {
+  const [, navigate] = useLocation();
+  return (hit: Hit) => {
+    onClose();
+    if (isGuide(hit)) window.open(hit.href, "_blank", "noopener");
+    else navigate(hit.href);
+  };
+}
+
+function useHits(areas: readonly Area[], typed: string) {
+  const api = useApi();
+  const [asked] = useDebouncedValue(typed, TYPING_MS);
+  const guides = useQuery({ queryKey: ["guides"], queryFn: readGuides, staleTime: Infinity });
+  const found = useQuery({
+    queryKey: ["search", asked],
+    queryFn: () => search(api, areas, asked),
+    enabled: asked !== "",
+    placeholderData: keepPreviousData,
+  });
+  const pages = pagesLike(areas, typed);
+  if (typed === "") return { hits: pages, isLooking: false };
+  const records = asked === typed && !found.isPlaceholderData ? (found.data ?? []) : [];
+  const hits = [...records, ...pages, ...guidesLike(guides.data ?? [], typed)];
+  return { hits, isLooking: asked !== typed || found.isFetching };
+}

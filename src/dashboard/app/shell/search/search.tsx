@@ -1,0 +1,36 @@
+import { Button, Kbd } from "@mantine/core";
+import { useDisclosure, useHotkeys } from "@mantine/hooks";
+import { lazy, Suspense } from "react";
+
+import { Icon } from "../../ui/icon.tsx";
+import type { Area } from "../area.ts";
+
+const Palette = lazy(() => import("./palette.tsx").then(({ Palette: one }) => ({ default: one })));
+
+/** The button in the head of every page, and Ctrl-K or Cmd-K anywhere. */
+export function Search({ areas }: { readonly areas: readonly Area[] }) {
+  const [opened, { open, close }] = useDisclosure();
+  useHotkeys([["mod+K", open]], []);
+  return (
+    <>
+      <Button
+        variant="default"
+        size="xs"
+        className="search-button"
+        aria-keyshortcuts="Control+K Meta+K"
+        leftSection={<Icon name="search" size={16} />}
+        onClick={open}
+      >
+        <span className="search-words">Search</span>
+        <Kbd size="xs" ml={6} visibleFrom="sm" aria-hidden>
+          Ctrl K
+        </Kbd>
+      </Button>
+      {opened && (
+        <Suspense>
+          <Palette areas={areas} onClose={close} />
+        </Suspense>
+      )}
+    </>
+  );
+}

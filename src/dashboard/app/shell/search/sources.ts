@@ -1,0 +1,140 @@
+import { answerOf, type ApiClient } from "../../api/api-client.ts";
+import { isUlid } from "../../pages/webhooks/data/attempt-rows.ts";
+import { isReviewId, type MessageFilter } from "../../pages/webhooks/data/message-filter.ts";
+import { readMessages } from "../../pages/webhooks/data/message-pages.ts";
+import {
+  readSubscriptions,
+  type Message,
+  type Subscription,
+} from "../../pages/webhooks/data/reads.ts";
+import { sentence } from "../../ui/format.ts";
+import type { Area } from "../area.ts";
+import { EACH, hasWords, type Hit, type Section } from "./hit.ts";
+
+// Where each role may look. What it may not read it is not asked for, and the server has the last word.
+
+/** The ids of review sites are longer than this, and short words are not looked up at every key. */
+const ID_CHARS = 3;
+
+/** The pages of the navigation. */
+export function pagesLike(areas: readonly Area[], typed: string): Hit[] {
+  return areas
+    .filter(({ title }) => hasWords(title, typed))
+    .map(({ path, title }) => ({ group: "Pages", title, hint: "", href: path }));
+}
+
+export async function readGuides(): Promise<readonly Section[]> {
+  const answer = await fetch("/docs/search.json");
+  return answer.ok ? answer.json() : [];
+}
+
+/** Looks where the areas of the role allow it to. */
+export async function search(
+  api: ApiClient,
+  areas: readonly Area[],
+  typed: string,
+): Promise<readonly Hit[]> {
+  const has = (path: string) => areas.some((one) => one.path === path);
+  const found = await Promise.all([
+    has("/webhooks") ? partnerHits(api, typed) : [],
+    has("/reviews") ? accountHits(api, typed) : [],
+    has("/users") ? operatorHits(api, typed) : [],
+  ]);
+  return found.flat();
+}
+
+async function partnerHits(api: ApiClient, typed: string): Promise<Hit[]> {
+  const { data: subscriptions } = await readSubscriptions({ api, partnerId: undefined });
+  const named = subscriptions.flatMap((one) => subscriptionHits(one, typed));
+  const events = await Promise.all(subscriptions.map((one) => eventHits(api, one, typed)));
+  return [...events.flat(), ...named];
+}
+
+const TABS = ["Overview", "Deliveries", "Settings"];
+
+function subscriptionHits({ id, label, webhook_url: url }: Subscription, typed: string): Hit[] {
+  return TABS.filter((tab) => hasWords(`${label} ${url} ${tab}`, typed)).map((tab) => ({
+    group: "Subscriptions",
+    title: `${label}: ${tab.toLowerCase()}`,
+    hint: url,
+    href: tab === "Overview" ? `/webhooks/${id}` : `/webhooks/${id}?tab=${tab.toLowerCase()}`,
+  }));
+}
+
+/** An event by its id, or the events of a review by its id here or at the site. */
+async function eventHits(api: ApiClient, one: Subscription, typed: string): Promise<Hit[]> {
+  if (typed.length < ID_CHARS && !isReviewId(typed)) return [];
+  const page = { limit: EACH, cursor: undefined };
+  const filters: MessageFilter[] = isUlid(typed)
+    ? [{ event_id: typed.toUpperCase() }]
+    : [...(isReviewId(typed) ? [{ review_id: typed }] : []), { external_review_id: typed }];
+  const found = await Promise.all(
+    filters.map(async (filter) => {
+      const { data } = await readMessages({ api, partnerId: undefined }, one.id, filter, page);
+      const events = data.map((message) => eventHit(one, message));
+      return data.length < 2 || isUlid(typed) ? events : [reviewHit(one, filter, data), ...events];
+    }),
+  );
+  return found.flat();
+}
+
+function eventHit({ id, label }: Subscription, message: Message): Hit {
+  const review = message.external_review_id;
+  return {
+    group: "Events",
+    title: `${message.event} · ${sentence(message.state).toLowerCase()}`,
+    hint: [review === null ? message.event_id : `review ${review}`, label].join(" · "),
+    href: `/webhooks/${id}/deliveries/${message.event_id}`,
+  };
+}
+
+function reviewHit(
+  { id, label }: Subscription,
+  filter: MessageFilter,
+  found: readonly Message[],
+): Hit {
+  const [first] = found;
+  return {
+    group: "Reviews",
+    title: `Review ${first?.external_review_id ?? first?.review_id}: all events`,
+    hint: [first?.store_name, label].join(" · "),
+    href: `/webhooks/${id}?${new URLSearchParams({ tab: "deliveries", ...filter })}`,
+  };
+}
+
+async function accountHits(api: ApiClient, typed: string): Promise<Hit[]> {
+  if (typed.length < ID_CHARS && !isReviewId(typed)) return [];
+  const { reviews } = api.account;
+  const listed = answerOf(reviews.get({ query: { external_review_id: typed, limit: EACH } }));
+  const named = isReviewId(typed) ? orNone(answerOf(reviews({ id: typed }).get())) : [];
+  const found = [...(await named), ...(await listed).data];
+  return found.map(({ id, external_review_id: own, rate, reviewer }) => ({
+    group: "Reviews",
+    title: `Review ${own}`,
+    hint: [`#${id}`, `${rate} ★`, reviewer].filter((part) => part !== null).join(" · "),
+    href: `/reviews/${id}`,
+  }));
+}
+
+/** An id that is not there, or not to be seen, is one that was not found. */
+async function orNone<T>(answer: Promise<T>): Promise<T[]> {
+  try {
+    return [await answer];
+  } catch {
+    return [];
+  }
+}
+
+async function operatorHits(api: ApiClient, typed: string): Promise<Hit[]> {
+  const isEmail = typed.includes("@");
+  if (!isEmail && !isReviewId(typed)) return [];
+  const users = isEmail
+    ? (await answerOf(api.admin.users.get({ query: { email: typed, limit: EACH } }))).data
+    : await orNone(answerOf(api.admin.users({ id: typed }).get()));
+  return users.map(({ name, email, company }) => ({
+    group: "Users",
+    title: name,
+    hint: `${email} · ${company.name}`,
+    href: `/users?email=${encodeURIComponent(email)}`,
+  }));
+}

@@ -1,0 +1,135 @@
+import { Button, Text, useMantineTheme } from "@mantine/core";
+import { useMediaQuery } from "@mantine/hooks";
+import { useWindowVirtualizer } from "@tanstack/react-virtual";
+import { useEffect, useLayoutEffect, useRef, useState, type ReactNode } from "react";
+
+import { ErrorNotice } from "./states.tsx";
+
+const OVERSCAN = 12;
+/** The next page is asked for so many rows before the end. */
+const AHEAD = 60;
+
+interface EndProps {
+  readonly hasMore: boolean;
+  readonly isLoading: boolean;
+  readonly error: unknown;
+  readonly onMore: () => void;
+  /** What the rows are, such as `attempts`. */
+  readonly noun: string;
+}
+
+interface VirtualTableProps<Row> extends EndProps {
+  readonly label: string;
+  /** Names the columns in the style sheet. */
+  readonly kind: string;
+  readonly columns: readonly string[];
+  /** Undefined for those that are not at hand. */
+  readonly rows: readonly (Row | undefined)[];
+  readonly keyOf: (row: Row) => string;
+  readonly heightOf: (row: Row | undefined, isNarrow: boolean) => number;
+  /** The cells of a row. */
+  readonly renderLine: (row: Row) => ReactNode;
+  /** Told which rows are in view; it must stay the same function. */
+  readonly onView: (first: number, last: number) => void;
+}
+
+/** Has only those of any number of rows in the document that are in view; the page itself scrolls. */
+export function VirtualTable<Row>(props: VirtualTableProps<Row>) {
+  const { label, kind, columns, rows, keyOf, heightOf, renderLine, onView } = props;
+  const { hasMore, isLoading, error, onMore } = props;
+  const isNarrow = useIsNarrow();
+  const { body, offset } = useOffset();
+  // No memorised component gets anything of the virtualizer.
+  // oxlint-disable-next-line react/incompatible-library
+  const virtualizer = useWindowVirtualizer({
+    count: rows.length,
+    estimateSize: (index) => heightOf(rows[index], isNarrow),
+    overscan: OVERSCAN,
+    scrollMargin: offset,
+    getItemKey: (index) => {
+      const row = rows[index];
+      return row === undefined ? index : keyOf(row);
+    },
+  });
+  useEffect(() => virtualizer.measure(), [virtualizer, heightOf, isNarrow]);
+  const items = virtualizer.getVirtualItems();
+  const first = items.at(0)?.index ?? 0;
+  const last = items.at(-1)?.index ?? 0;
+  const isNearEnd = hasMore && !isLoading && error === null && last >= rows.length - AHEAD;
+  useEffect(() => {
+    if (isNearEnd) onMore();
+  }, [isNearEnd, onMore]);
+  useEffect(() => onView(first, last), [onView, first, last]);
+  return (
+    <>
+      <table
+        aria-label={label}
+        aria-rowcount={hasMore ? -1 : rows.length + 1}
+        className="attempts"
+        data-kind={kind}
+      >
+        <thead>
+          <tr aria-rowindex={1} className="attempt-head">
+            {columns.map((name) => (
+              <th scope="col" key={name}>
+                {name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody ref={body} className="attempt-body" style={{ height: virtualizer.getTotalSize() }}>
+          {items.map(({ index, key, start, size }) => (
+            <tr
+              key={key}
+              aria-rowindex={index + 2}
+              className="attempt-line"
+              style={{ height: size, transform: `translateY(${start - offset}px)` }}
+            >
+              {rows[index] === undefined ? <td>…</td> : renderLine(rows[index])}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <TableEnd {...{ hasMore, isLoading, error, onMore, noun: props.noun }} />
+    </>
+  );
+}
+
+function TableEnd({ hasMore, isLoading, error, onMore, noun }: EndProps) {
+  if (error !== null) return <ErrorNotice error={error} retry={onMore} />;
+  return (
+    <Text size="sm" c="dimmed" ta="center" py="md" component="div" mih={52}>
+      {isLoading && `Loading older ${noun} …`}
+      {!isLoading && hasMore && (
+        <Button variant="subtle" size="compact-sm" onClick={onMore}>
+          Load older {noun}
+        </Button>
+      )}
+      {!hasMore && "These are all. Attempts are kept for 30 days."}
+    </Text>
+  );
+}
+
+export function useIsNarrow(): boolean {
+  const theme = useMantineTheme();
+  return useMediaQuery(`(max-width: ${theme.breakpoints.sm})`, undefined, {
+    getInitialValueInEffect: false,
+  });
+}
+
+/** Measures how far down the page the rows begin; what is above may grow and shrink. */
+function useOffset() {
+  const body = useRef<HTMLTableSectionElement>(null);
+  const [offset, setOffset] = useState(0);
+  useLayoutEffect(() => {
+    const measure = () => {
+      const { top } = body.current?.getBoundingClientRect() ?? { top: 0 };
+      setOffset(Math.round(top + window.scrollY));
+    };
+    measure();
+    const observer = new ResizeObserver(measure);
+    observer.observe(document.body);
+    return () => observer.disconnect();
+  }, []);
+  return { body, offset };
+}

@@ -1,0 +1,175 @@
+import { Type, type Static } from "@sinclair/typebox";
+
+import { literals } from "../http/literals.ts";
+import { instantAnswer, instantText, rowId, storableText, ulidText } from "../http/text.ts";
+import { isoInstant } from "../lib/clock.ts";
+import { CATALOG } from "../outbox/event.ts";
+import {
+  AttemptObject,
+  DELIVERY_STATES,
+  OUTCOMES,
+  showAttemptSummary,
+  type AttemptSummary,
+  type DeliveryState,
+  type Outcome,
+} from "./delivery-model.ts";
+import { instantOrNull, orNull } from "./model.ts";
+
+/** Of an event the newest attempts; the list of attempts and the delivery have the others. */
+export const ATTEMPTS_OF_MESSAGE = 20;
+/** Of a lane so many entries are looked at, to say how many of them wait. */
+export const LANE_LOOKED_AT = 10_000;
+const ERROR_CHARS = 200;
+const EXTERNAL_ID_CHARS = 255;
+
+/** An event at a subscription, with what it is about and its attempts. */
+export interface Message {
+  readonly eventId: string;
+  readonly event: string;
+  readonly sequence: number;
+  readonly state: DeliveryState;
+  readonly createdAt: Date;
+  readonly settledAt: Date | null;
+  readonly reviewId: number | null;
+  readonly externalReviewId: string | null;
+  readonly rate: number | null;
+  readonly storeId: number | null;
+  readonly storeName: string | null;
+  /** How many of its lane wait for it; null where it holds nobody back. */
+  readonly waitingBehind: number | null;
+  /** The newest of them, oldest first. */
+  readonly attempts: readonly AttemptSummary[];
+}
+
+const AttemptSummaryObject = Type.Omit(
+  AttemptObject,
+  ["request_headers", "request_body", "response_headers", "response_excerpt", "response_truncated"],
+  { title: "AttemptSummary" },
+);
+
+/** See contract 6.19. */
+export const MessageObject = Type.Object(
+  {
+    event_id: Type.String(),
+    event: Type.String(),
+    sequence: Type.Integer({ description: "The place of its last round." }),
+    state: literals(DELIVERY_STATES),
+    created_at: instantAnswer(),
+    settled_at: orNull(instantAnswer()),
+    review_id: orNull(Type.Integer()),
+    external_review_id: orNull(Type.String()),
+    rate: orNull(Type.Integer()),
+    store_id: orNull(Type.Integer()),
+    store_name: orNull(Type.String()),
+    waiting_behind: orNull(Type.Integer()),
+    attempts: Type.Array(AttemptSummaryObject, {
+      description: `The newest ${ATTEMPTS_OF_MESSAGE}, oldest first.`,
+    }),
+  },
+  { title: "EventMessage" },
+);
+
+export function showMessage(one: Message): Static<typeof MessageObject> {
+  return {
+    event_id: one.eventId,
+    event: one.event,
+    sequence: one.sequence,
+    state: one.state,
+    created_at: isoInstant(one.createdAt),
+    settled_at: instantOrNull(one.settledAt),
+    review_id: one.reviewId,
+    external_review_id: one.externalReviewId,
+    rate: one.rate,
+    store_id: one.storeId,
+    store_name: one.storeName,
+    waiting_behind: one.waitingBehind,
+    attempts: one.attempts.map(showAttemptSummary),
+  };
+}
+
+/** All but the attempts that were delivered. */
+const NOT_DELIVERED = "not_delivered";
+const ATTEMPT_OUTCOMES = [...OUTCOMES, NOT_DELIVERED] as const;
+
+/** Contract 6.19. */
+export const messageFilters = {
+  review_id: Type.Optional(rowId()),
+  external_review_id: Type.Optional(storableText([1, EXTERNAL_ID_CHARS])),
+  event: Type.Optional(literals(CATALOG.map((one) => one.value))),
+  event_id: Type.Optional(ulidText()),
+  state: Type.Optional(literals(DELIVERY_STATES)),
+  outcome: Type.Optional(literals(ATTEMPT_OUTCOMES)),
+  status: Type.Optional(
+    Type.String({
+      pattern: "^([1-5]xx|[1-5][0-9][0-9]|none)$",
+      explain: "must be a status such as 404, a class such as 5xx, or none",
+      description: "A code, a class such as `5xx`, or `none` where no answer came.",
+    }),
+  ),
+  q: Type.Optional(storableText([1, ERROR_CHARS])),
+  since: Type.Optional(instantText()),
+  until: Type.Optional(instantText()),
+};
+
+type AttemptOutcome = (typeof ATTEMPT_OUTCOMES)[number];
+
+export interface MessageFilter {
+  readonly reviewId: number | undefined;
+  readonly externalReviewId: string | undefined;
+  readonly event: string | undefined;
+  readonly eventId: string | undefined;
+  readonly state: DeliveryState | undefined;
+  readonly outcome: AttemptOutcome | undefined;
+  readonly status: string | undefined;
+  readonly q: string | undefined;
+  readonly since: Date | undefined;
+  readonly until: Date | undefined;
+}
+
+/** What an attempt must have been. */
+export interface AttemptTest {
+  readonly outcomes: readonly Outcome[];
+  /** From which status to which; both null for any. */
+  readonly lowStatus: number | null;
+  readonly highStatus: number | null;
+  readonly isWithoutStatus: boolean;
+  /** In its error code, or in what was answered; null for any. */
+  readonly text: string | null;
+}
+
+/** Undefined where any attempt fits, and none has to be there. */
+export function attemptTestOf({
+  outcome,
+  status,
+  q,
+}: Partial<Pick<MessageFilter, "outcome" | "status" | "q">>): AttemptTest | undefined {
+  if (outcome === undefined && status === undefined && q === undefined) return undefined;
+  const named = outcomesNamed(outcome).filter(
+    (one) => status === undefined || mayHave(one, status),
+  );
+  return {
+    outcomes: q === undefined ? named : named.filter((one) => one !== "delivered"),
+    ...statusRange(status),
+    isWithoutStatus: status === "none",
+    text: q ?? null,
+  };
+}
+
+function outcomesNamed(outcome: AttemptOutcome | undefined): readonly Outcome[] {
+  if (outcome === undefined) return OUTCOMES;
+  return OUTCOMES.filter(
+    (one) => one === outcome || (outcome === NOT_DELIVERED && one !== "delivered"),
+  );
+}
+
+/** Only a 2xx counts as delivered, and it always does. */
+function mayHave(outcome: Outcome, status: string): boolean {
+  return status.startsWith("2") === (outcome === "delivered");
+}
+
+function statusRange(status: string | undefined): Pick<AttemptTest, "lowStatus" | "highStatus"> {
+  if (status === undefined || status === "none") return { lowStatus: null, highStatus: null };
+  if (!status.endsWith("xx")) return { lowStatus: Number(status), highStatus: Number(status) };
+  const low = Number(status.slice(0, 1)) * 100;
+  return { lowStatus: low, highStatus: low + 99 };
+}

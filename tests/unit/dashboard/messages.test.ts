@@ -1,0 +1,163 @@
+import { describe, expect, test } from "bun:test";
+
+import { asCurl } from "../../../src/dashboard/app/pages/webhooks/attempts/curl.ts";
+import {
+  forgetFar,
+  PAGES_KEPT,
+  pagesOf,
+  slotsOf,
+  type KeptPage,
+} from "../../../src/dashboard/app/pages/webhooks/data/kept-pages.ts";
+import {
+  messageFilterOf,
+  messageQuery,
+} from "../../../src/dashboard/app/pages/webhooks/data/message-filter.ts";
+import {
+  EXPORTED_AT_MOST,
+  exportRows,
+} from "../../../src/dashboard/app/pages/webhooks/export/export-rows.ts";
+import { csvHead, csvLine } from "../../../src/dashboard/app/pages/webhooks/export/rows-to-text.ts";
+import { guidesLike, hasWords } from "../../../src/dashboard/app/shell/search/hit.ts";
+
+describe("a line of CSV", () => {
+  test.each([
+    ["plain", "plain"],
+    ["=1+1", `"'=1+1"`],
+    ["+1", `"'+1"`],
+    ["-1", `"'-1"`],
+    ["@SUM(A1)", `"'@SUM(A1)"`],
+    ["  =1", `"'  =1"`],
+    ["\t=1", `"'\t=1"`],
+    ["\r=1", `"'\r=1"`],
+    ['say "hi", you', '"say ""hi"", you"'],
+    ["two\nlines", '"two\nlines"'],
+    ["a=1", "a=1"],
+  ])("has %j as %s", (text, cell) => {
+    expect(csvLine({ text })).toBe(`${cell}\r\n`);
+  });
+
+  test("has numbers as they are, and nothing for null", () => {
+    expect(csvHead({ one: -1, two: null })).toBe("one,two\r\n");
+    expect(csvLine({ one: -1, two: null })).toBe("-1,\r\n");
+  });
+});
+
+describe("an export", () => {
+  const save = async (format: "csv" | "json", total: number) => {
+    const counts: number[] = [];
+    const made = await exportRows({
+      format,
+      read: async (cursor) => {
+        const from = Number(cursor ?? 0);
+        const rows = Array.from({ length: Math.min(100, total - from) }, (_, i) => from + i);
+        return { rows, next: from + 100 < total ? String(from + 100) : null };
+      },
+      lineOf: (row: number) => ({ row }),
+      onProgress: (count) => counts.push(count),
+      signal: new AbortController().signal,
+    });
+    return { ...made, counts, text: await new Blob([...made.parts]).text() };
+  };
+
+  test.each([0, 1, 100, 101, 250])("of %i rows has all of them", async (total) => {
+    const json = await save("json", total);
+    expect(JSON.parse(json.text)).toHaveLength(total);
+    const csv = await save("csv", total);
+    expect(csv.text.split("\r\n").filter((line) => line !== "")).toHaveLength(total && total + 1);
+    expect([json.isCut, csv.isCut]).toEqual([false, false]);
+  });
+
+  test.each([
+    [EXPORTED_AT_MOST, EXPORTED_AT_MOST, false],
+    [EXPORTED_AT_MOST + 1, EXPORTED_AT_MOST, true],
+  ])("of %i rows has %i, and says whether there are more", async (total, count, isCut) => {
+    const made = await save("json", total);
+    expect({ count: made.count, isCut: made.isCut }).toEqual({ count, isCut });
+    expect(JSON.parse(made.text)).toHaveLength(count);
+  });
+});
+
+describe("the pages that a list keeps", () => {
+  const page = (n: number): KeptPage<string> => {
+    const rows = Array.from({ length: 100 }, (_, i) => `${n}.${i}`);
+    return { rows, count: 100, next: null };
+  };
+  const many = Array.from({ length: 40 }, (_, n) => page(n));
+
+  test("are all of them while they are few", () => {
+    const few = many.slice(0, PAGES_KEPT);
+    expect(forgetFar(few, [0])).toBe(few);
+  });
+
+  test.each([0, 20, 39])("are those around what is in view, page %i", (near) => {
+    const kept = forgetFar(many, [near]);
+    const held = kept.flatMap(({ rows }, index) => (rows === undefined ? [] : [index]));
+    expect(held).toHaveLength(PAGES_KEPT);
+    expect(held).toContain(near);
+    expect((held.at(-1) ?? 0) - (held[0] ?? 0)).toBe(PAGES_KEPT - 1);
+    const slots = slotsOf(kept);
+    expect(slots).toHaveLength(4_000);
+    expect(slots.filter((row) => row !== undefined)).toHaveLength(PAGES_KEPT * 100);
+    expect(slots[near * 100]).toBe(`${near}.0`);
+  });
+
+  test("are found by the rows in view", () => {
+    expect(pagesOf(many, 0, 99)).toEqual([0]);
+    expect(pagesOf(many, 99, 100)).toEqual([0, 1]);
+    expect(pagesOf(many, 3_990, 5_000)).toEqual([39]);
+    expect(pagesOf([], 0, 0)).toEqual([]);
+  });
+});
+
+describe("the filter of the address", () => {
+  test("leaves out what the API would refuse", () => {
+    const params = new URLSearchParams(
+      "tab=deliveries&review_id=0&event_id=short&state=lost&outcome=bad&status=600&within=2h&since=x&q= words &external_review_id=g-1",
+    );
+    expect(messageFilterOf(params)).toEqual({ q: "words", external_review_id: "g-1" });
+    const good = {
+      review_id: "2147483647",
+      status: "5xx",
+      outcome: "not_delivered",
+      within: "24h",
+    };
+    expect(messageFilterOf(new URLSearchParams(good))).toEqual(good);
+    expect(messageFilterOf(new URLSearchParams({ review_id: "2147483648" }))).toEqual({});
+  });
+
+  test("ends a preset of time now", () => {
+    const now = Date.parse("2026-06-02T00:00:00Z");
+    expect(messageQuery({ within: "24h", q: "x" }, now)).toEqual({
+      q: "x",
+      since: "2026-06-01T00:00:00.000Z",
+    });
+    expect(messageQuery({ since: "2026-06-01T00:00:00Z" }, now)).toEqual({
+      since: "2026-06-01T00:00:00Z",
+    });
+  });
+});
+
+test("a request is a command whose texts no shell takes for anything else", () => {
+  const headers = {
+    Host: "a.example",
+    "X-SVC-Event": "it's",
+    "Content-Length": "3",
+    Two: ["a", "b"],
+  };
+  const command = asCurl("https://a.example/?a=1&b=$(id)", headers, `{"a":"'\`id\`"}`);
+  expect(command.split("\n").slice(2)).toEqual([
+    "curl -X POST 'https://a.example/?a=1&b=$(id)' \\",
+    `  -H 'X-SVC-Event: it'\\''s' \\`,
+    "  -H 'Two: a' \\",
+    "  -H 'Two: b' \\",
+    `  --data-raw '{"a":"'\\''\`id\`"}'`,
+  ]);
+});
+
+test("what is looked for is found by all of its words, in titles first", () => {
+  expect(hasWords("API keys", "key api")).toBe(true);
+  expect(hasWords("API keys", "key lock")).toBe(false);
+  const section = (title: string, text: string) => ({ path: "/docs/x", guide: "G", title, text });
+  const found = guidesLike([section("A", "about retries"), section("Retries", "")], "retries");
+  expect(found.map(({ title }) => title)).toEqual(["Retries", "A"]);
+});
