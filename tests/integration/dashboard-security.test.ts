@@ -81,7 +81,7 @@ describe.skipIf(chromium === undefined)("the security page", () => {
     const { page } = await openDashboard(browser, { root, path: "/security" });
     await page.getByLabel("Email").fill(email);
     await button(page, "Continue").click();
-    await page.getByLabel("Keep me signed in in this tab").check();
+    await page.getByLabel("Keep me signed in").check();
     await page.getByRole("textbox", { name: "Password" }).fill(PASSWORD);
     await button(page, "Sign in").click();
     await button(page, "Change password").click();

@@ -61,7 +61,7 @@ async function visit(context: BrowserContext, path = ""): Promise<{ page: Page; 
 async function leave(page: Page, { remember = false } = {}): Promise<void> {
   await page.getByLabel("Email").fill("ada@corp.test");
   await button(page, "Continue").click();
-  if (remember) await page.getByLabel("Keep me signed in in this tab").check();
+  await page.getByLabel("Keep me signed in").setChecked(remember);
   await button(page, "Continue with single sign-on").click();
   await page.waitForURL(`${provider.issuer}/interaction/**`);
 }

@@ -27,8 +27,8 @@ export async function endToken(token: string): Promise<boolean> {
 }
 
 /**
- * With remember-me the token outlives the reloads of this tab, and nothing more: never localStorage. Without it the
- * token outlives those reloads that we ask for ourselves, because then nobody meant to sign out.
+ * With remember-me the token outlives the reloads of this tab, and new tabs may have it: never localStorage. Without it
+ * the token outlives those reloads that we ask for ourselves, because then nobody meant to sign out.
  */
 const KEY = "reviewrelay.session";
 const ONCE = "reviewrelay.reload";
@@ -45,6 +45,8 @@ export const storedSession = {
   write: (session: Session) => tabStorage.write(KEY, session),
   remove: () => tabStorage.remove(KEY),
   exists: () => tabStorage.read(KEY) !== null,
+  /** Answers the session that is to be kept, which one stored for a single reload is not. */
+  kept: () => (tabStorage.read(ONCE) === null ? stored() : undefined),
 };
 
 function stored(): Session | undefined {

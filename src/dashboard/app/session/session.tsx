@@ -13,6 +13,7 @@ import type { ApiClient } from "../api/api-client.ts";
 import { apiWith } from "../api/connect.ts";
 import { forgetDrafts } from "../ui/kept-drafts.ts";
 import { endToken, followSession, readIdentity, storedSession, type Session } from "./identity.ts";
+import { tellEnded, useOtherTabs } from "./other-tabs.ts";
 import { queryClient } from "./query-client.ts";
 import type { Arrival } from "./single-sign-on.ts";
 import { HOME, NO_ARRIVAL, takeArrival } from "./trip.ts";
@@ -40,17 +41,25 @@ interface SessionState {
 const Context = createContext<SessionState | undefined>(undefined);
 
 export function SessionProvider({ children }: { readonly children: ReactNode }) {
-  const { session, ended, arrival, enter, leave, renew, end } = useSessionChanges();
+  const { session, ended, arrival, enter, takeOver, leave, follow, renew, end } =
+    useSessionChanges();
   const token = session?.token;
   const api = useMemo(
     () => apiWith(token, () => token !== undefined && leave(token, "expired")),
     [token, leave],
   );
   useFreshIdentity(api, token, renew);
+  const isAsking = useOtherTabs({
+    isAlone: token === undefined && arrival.kind === "none",
+    onSession: takeOver,
+    onEnded: follow,
+  });
   const isRemembered = storedSession.exists();
   const moves = { signIn: enter, signOut: end, ...actingMoves(session, enter) };
   return (
-    <Context value={{ session, isRemembered, ended, arrival, api, ...moves }}>{children}</Context>
+    <Context value={{ session, isRemembered, ended, arrival, api, ...moves }}>
+      {!isAsking && children}
+    </Context>
   );
 }
 
@@ -102,19 +111,35 @@ function useSessionChanges() {
     if (storedSession.exists()) storedSession.write(renewed);
     setSession(renewed);
   }, []);
+  /** Goes on with what another tab handed over, unless somebody signed in here meanwhile. */
+  const takeOver = useCallback(
+    (handed: Session) => {
+      if (live.current === undefined) enter(handed, { remember: true });
+    },
+    [enter],
+  );
+  const close = useCallback(
+    (of: string, why?: Ending) => {
+      if (live.current !== of) return;
+      // Whoever signs in next begins at their own start.
+      history.replaceState(null, "", HOME);
+      forgetDrafts();
+      leave(of, why);
+    },
+    [leave],
+  );
+  const follow = useCallback((of: string) => close(of, "signed_out"), [close]);
   const end = () => {
     if (token === undefined) return;
-    // Whoever signs in next begins at their own start.
-    history.replaceState(null, "", HOME);
-    forgetDrafts();
-    leave(token);
     const tokens = [token, ...(session?.origin === undefined ? [] : [session.origin.token])];
+    close(token);
+    for (const one of tokens) tellEnded(one);
     void Promise.all(tokens.map(endToken)).then((areCertain) => {
       const isCertain = areCertain.every(Boolean);
       if (live.current === undefined) setEnded(isCertain ? "signed_out" : "unconfirmed");
     });
   };
-  return { session, ended, arrival, enter, leave, renew, end };
+  return { session, ended, arrival, enter, takeOver, leave, follow, renew, end };
 }
 
 /** A partner's own session waits in that of the account's owner, and is found there again after a reload, too. */

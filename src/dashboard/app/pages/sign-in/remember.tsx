@@ -8,8 +8,8 @@ interface RememberProps {
 export function Remember({ value, onChange }: RememberProps) {
   return (
     <Checkbox
-      label="Keep me signed in in this tab"
-      description="After a reload, too, for up to a day. Other tabs sign in on their own."
+      label="Keep me signed in"
+      description="After a reload and in new tabs, for up to a day. Not on a computer that others use."
       checked={value}
       onChange={(event) => onChange(event.currentTarget.checked)}
     />

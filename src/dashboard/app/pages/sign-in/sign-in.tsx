@@ -28,7 +28,7 @@ export function SignIn() {
   const { arrival } = useSessionState();
   const trip = "trip" in arrival ? arrival.trip : undefined;
   const [email, setEmail] = useState(trip?.email ?? "");
-  const [remember, setRemember] = useState(trip?.remember ?? false);
+  const [remember, setRemember] = useState(trip?.remember ?? true);
   const [step, setStep] = useState<Step>({ name: "email" });
   const { notice, isArriving, dismiss } = useNotice();
   const go = (next: Step) => {

@@ -17,7 +17,7 @@ interface WelcomeProps {
 export function Welcome({ invitation: { code, email }, onDone }: WelcomeProps) {
   const { signIn } = useSessionState();
   const { acceptInvitation } = useCredentials();
-  const [remember, setRemember] = useState(false);
+  const [remember, setRemember] = useState(true);
   const accept = async (password: string) => {
     signIn(await acceptInvitation(code, password), { remember });
     onDone();
