@@ -87,7 +87,8 @@ async function scenariosOf(rig: AuthRig): Promise<Scenario[]> {
     overHttp("route of the API without a check", BARE, rig.apiRoot, [
       bytesOf({ method: "GET", path: "/healthz" }),
     ]),
-    overHttp("bearer-checked request", BARE, rig.apiRoot, [get("/partner/webhooks/events")]),
+    // An empty list, which is one statement after the check; the catalogue, asked for before, is 48 kB by now.
+    overHttp("bearer-checked request", BARE, rig.apiRoot, [get("/partner/webhooks")]),
     overHttp("verify-token", BARE, rig.apiRoot, [get("/verify-token")]),
   ];
 }
