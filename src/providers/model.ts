@@ -57,7 +57,7 @@ const errorCode = storableText([1, CODE_CHARS]);
 const email = storableText([3, EMAIL_CHARS]);
 
 /** Several bodies have them, so that the description names them. */
-const externalReviewId = Object.assign(storableText([1, EXTERNAL_ID_CHARS]), {
+const externalId = Object.assign(storableText([1, EXTERNAL_ID_CHARS]), {
   title: "ExternalReviewId",
   description: "The review's id at its site.",
 });
@@ -71,7 +71,7 @@ const storeReviewSiteId = Object.assign(rowId(), {
 });
 
 const reviewFields = {
-  external_review_id: externalReviewId,
+  external_review_id: externalId,
   rate: Type.Integer({ minimum: 1, maximum: 5 }),
   reviewer: Type.Union([storableText([1, REVIEWER_CHARS]), Type.Null()], {
     explain: `must be null, or text of 1 to ${REVIEWER_CHARS} characters`,

@@ -83,7 +83,7 @@ const python = pythonWith("oauth", [
 ]);
 const go = Bun.which("go");
 const PROGRAMS: readonly Program[] = [
-  { name: "with_openid_client.mjs", command: Bun.which("node") === null ? undefined : ["node"] },
+  { name: "openid-client.mjs", command: Bun.which("node") === null ? undefined : ["node"] },
   { name: "with_authlib.py", command: python === undefined ? undefined : [python] },
   { name: "with_requests_oauthlib.py", command: python === undefined ? undefined : [python] },
   { name: "with_x_oauth2.go", command: go === null ? undefined : [go, "run"] },
@@ -142,8 +142,8 @@ describe("the programs of the OAuth guide", () => {
         const isFirst = out === "";
         out += new TextDecoder().decode(part);
         if (!isFirst) continue;
-        run.stdin.write(`${await walk(out.trim(), email)}\n`);
-        run.stdin.end();
+        await run.stdin.write(`${await walk(out.trim(), email)}\n`);
+        await run.stdin.end();
       }
       expect([await run.exited, await problems]).toEqual([0, ""]);
       expect(out.trim().split("\n").slice(1)).toEqual([email, "401"]);
