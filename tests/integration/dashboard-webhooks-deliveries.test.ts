@@ -131,7 +131,9 @@ inBrowser("the list of attempts", () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     await world.emit(1);
     await settled(id, 1);
-    const { page } = await world.open(`/webhooks/${id}?tab=deliveries&view=attempts&outcome=delivered`);
+    const { page } = await world.open(
+      `/webhooks/${id}?tab=deliveries&view=attempts&outcome=delivered`,
+    );
     await page.getByRole("link", { name: "review_received" }).focus();
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { name: "Attempts" }).waitFor();

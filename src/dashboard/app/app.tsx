@@ -4,7 +4,7 @@ import { SignIn } from "./pages/sign-in/sign-in.tsx";
 import { Welcome } from "./pages/sign-in/welcome.tsx";
 import { takeInvitation } from "./session/invitation.ts";
 import { useSessionState } from "./session/session.tsx";
-import { page } from "./shell/page.tsx";
+import { page } from "./chunks/page.tsx";
 
 const SignedIn = page(() => import("./signed-in.tsx"));
 

@@ -1,4 +1,4 @@
-import { page } from "./shell/page.tsx";
+import { page } from "./chunks/page.tsx";
 import { READING_PAGES } from "./pages/webhooks/pages.ts";
 import { ROLES, type Role } from "./session/roles.ts";
 import type { Area } from "./shell/area.ts";

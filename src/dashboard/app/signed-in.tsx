@@ -4,6 +4,7 @@ import { Redirect, Route, Router, Switch } from "wouter";
 
 import { AREAS } from "./areas.ts";
 import { PageBoundary } from "./page-boundary.tsx";
+import { Search } from "./search/search.tsx";
 import { useSession } from "./session/session.tsx";
 import { ActingBanner } from "./shell/acting-banner.tsx";
 import { Shell } from "./shell/shell.tsx";
@@ -23,7 +24,7 @@ export function Page() {
   return (
     <Router base="/dashboard">
       <Notifications position="bottom-right" />
-      <Shell areas={areas}>
+      <Shell areas={areas} search={<Search areas={areas} />}>
         <ActingBanner />
         <PageBoundary>
           <Switch>

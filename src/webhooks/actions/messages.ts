@@ -38,10 +38,10 @@ import {
 import { eventsOfReviews, reviewsByExternalId } from "../queries/review-events.ts";
 
 /** A page reads so many attempts and entries at the most, and then ends, full or not. */
-export const LOOKED_AT = 5_000;
+const LOOKED_AT = 5_000;
 const WINDOW = 1_000;
 /** Of so many events it is looked up where they stand. */
-export const TOLD = 500;
+const TOLD = 500;
 /** Of more at once the plan would seem so dear that it is compiled. */
 const TOLD_AT_ONCE = 20;
 const DAY_MS = 86_400_000;

@@ -107,7 +107,7 @@ function walkOne(
 ): Promise<WalkedAttempt[]> {
   const { id, eventId, startedAt, outcome } = deliveryAttempts;
   return db
-    .select({ id, eventId, startedAt, isMatch: sql<boolean>`${passes(given(asked.test))}` })
+    .select({ id, eventId, startedAt, isMatch: sql`${passes(given(asked.test))}`.mapWith(Boolean) })
     .from(deliveryAttempts)
     .where(
       and(

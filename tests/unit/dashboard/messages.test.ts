@@ -17,7 +17,7 @@ import {
   exportRows,
 } from "../../../src/dashboard/app/pages/webhooks/export/export-rows.ts";
 import { csvHead, csvLine } from "../../../src/dashboard/app/pages/webhooks/export/rows-to-text.ts";
-import { guidesLike, hasWords } from "../../../src/dashboard/app/shell/search/hit.ts";
+import { guidesLike, hasWords } from "../../../src/dashboard/app/search/hit.ts";
 
 describe("a line of CSV", () => {
   test.each([

@@ -7,6 +7,7 @@ import {
   useRef,
   useState,
   type ReactNode,
+  type RefObject,
 } from "react";
 
 import type { ApiClient } from "../api/api-client.ts";
@@ -111,24 +112,7 @@ function useSessionChanges() {
     if (storedSession.exists()) storedSession.write(renewed);
     setSession(renewed);
   }, []);
-  /** Goes on with what another tab handed over, unless somebody signed in here meanwhile. */
-  const takeOver = useCallback(
-    (handed: Session) => {
-      if (live.current === undefined) enter(handed, { remember: true });
-    },
-    [enter],
-  );
-  const close = useCallback(
-    (of: string, why?: Ending) => {
-      if (live.current !== of) return;
-      // Whoever signs in next begins at their own start.
-      history.replaceState(null, "", HOME);
-      forgetDrafts();
-      leave(of, why);
-    },
-    [leave],
-  );
-  const follow = useCallback((of: string) => close(of, "signed_out"), [close]);
+  const { close, ...moves } = useOthersMoves(live, enter, leave);
   const end = () => {
     if (token === undefined) return;
     const tokens = [token, ...(session?.origin === undefined ? [] : [session.origin.token])];
@@ -139,7 +123,34 @@ function useSessionChanges() {
       if (live.current === undefined) setEnded(isCertain ? "signed_out" : "unconfirmed");
     });
   };
-  return { session, ended, arrival, enter, takeOver, leave, follow, renew, end };
+  return { session, ended, arrival, enter, leave, renew, end, ...moves };
+}
+
+/** Answers what other tabs may have this one do, and how a session of this one is closed. */
+function useOthersMoves(
+  live: RefObject<string | undefined>,
+  enter: SessionState["signIn"],
+  leave: (of: string, why?: Ending) => void,
+) {
+  /** Goes on with what another tab handed over, unless somebody signed in here meanwhile. */
+  const takeOver = useCallback(
+    (handed: Session) => {
+      if (live.current === undefined) enter(handed, { remember: true });
+    },
+    [live, enter],
+  );
+  const close = useCallback(
+    (of: string, why?: Ending) => {
+      if (live.current !== of) return;
+      // Whoever signs in next begins at their own start.
+      history.replaceState(null, "", HOME);
+      forgetDrafts();
+      leave(of, why);
+    },
+    [live, leave],
+  );
+  const follow = useCallback((of: string) => close(of, "signed_out"), [close]);
+  return { takeOver, close, follow };
 }
 
 /** A partner's own session waits in that of the account's owner, and is found there again after a reload, too. */

@@ -6,16 +6,16 @@ import { Link, useLocation } from "wouter";
 import { Icon } from "../ui/icon.tsx";
 import type { Area } from "./area.ts";
 import { Brand } from "./brand.tsx";
-import { Search } from "./search/search.tsx";
 import { UserMenu } from "./user-menu.tsx";
 
 interface ShellProps {
   readonly areas: readonly Area[];
+  readonly search: ReactNode;
   readonly children: ReactNode;
 }
 
 /** Surrounds every page of somebody who is signed in. */
-export function Shell({ areas, children }: ShellProps) {
+export function Shell({ areas, search, children }: ShellProps) {
   const [opened, { toggle, close }] = useDisclosure();
   return (
     <>
@@ -41,7 +41,7 @@ export function Shell({ areas, children }: ShellProps) {
               <Brand />
             </Group>
             <Group wrap="nowrap" gap="sm">
-              <Search areas={areas} />
+              {search}
               <UserMenu />
             </Group>
           </Group>

@@ -110,7 +110,7 @@ function TableEnd({ hasMore, isLoading, error, onMore, noun }: EndProps) {
   );
 }
 
-export function useIsNarrow(): boolean {
+function useIsNarrow(): boolean {
   const theme = useMantineTheme();
   return useMediaQuery(`(max-width: ${theme.breakpoints.sm})`, undefined, {
     getInitialValueInEffect: false,

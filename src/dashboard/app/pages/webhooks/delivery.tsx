@@ -11,7 +11,7 @@ import { AttemptCard } from "./attempts/attempt-card.tsx";
 import { STATE_WORDS } from "./attempts/attempt-words.ts";
 import { useDelivery, useSubscription } from "./data/data.ts";
 import type { Delivery } from "./data/reads.ts";
-import { RedeliverButton } from "./redeliver-button.tsx";
+import { RedeliverButton } from "./messages/redeliver-button.tsx";
 
 /** Shows one event on its way to one endpoint: every attempt, word for word. */
 export function Page() {

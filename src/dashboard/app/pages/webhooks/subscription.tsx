@@ -81,11 +81,7 @@ function SubscriptionPage({ subscription }: SubscriptionProps) {
         />
       )}
       <Tabs value={tab} onChange={(next) => next !== null && setTab(next)} keepMounted={false}>
-        <Tabs.List mb="md">
-          <Tabs.Tab value="overview">Overview</Tabs.Tab>
-          <Tabs.Tab value="deliveries">Deliveries</Tabs.Tab>
-          <Tabs.Tab value="settings">Settings</Tabs.Tab>
-        </Tabs.List>
+        <TabNames />
         <Tabs.Panel value="overview">
           <Overview subscription={subscription} />
         </Tabs.Panel>
@@ -93,15 +89,26 @@ function SubscriptionPage({ subscription }: SubscriptionProps) {
           <Deliveries subscription={subscription} live={state} follow={follow} />
         </Tabs.Panel>
         <Tabs.Panel value="settings">
-          {isReadOnly ? (
-            <SettingsShown subscription={subscription} />
-          ) : (
-            <Settings subscription={subscription} />
-          )}
+          <SettingsTab subscription={subscription} />
         </Tabs.Panel>
       </Tabs>
     </>
   );
+}
+
+function TabNames() {
+  return (
+    <Tabs.List mb="md">
+      <Tabs.Tab value="overview">Overview</Tabs.Tab>
+      <Tabs.Tab value="deliveries">Deliveries</Tabs.Tab>
+      <Tabs.Tab value="settings">Settings</Tabs.Tab>
+    </Tabs.List>
+  );
+}
+
+function SettingsTab({ subscription }: SubscriptionProps) {
+  if (useIsReadOnly()) return <SettingsShown subscription={subscription} />;
+  return <Settings subscription={subscription} />;
 }
 
 /** The tab is in the address; another tab leaves the filters of this one behind. */

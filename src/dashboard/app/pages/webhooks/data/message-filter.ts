@@ -47,7 +47,7 @@ function isAllowed(name: Name, value: string): boolean {
   return value.length <= (name === "q" ? 200 : 255);
 }
 
-export const isPreset = (value: string): value is Preset => Object.hasOwn(PRESETS, value);
+const isPreset = (value: string): value is Preset => Object.hasOwn(PRESETS, value);
 export const isStatus = (value: string): boolean => STATUS.test(value);
 
 /** Whether a text may be the id that we gave a review; any other is the id of the review site. */

@@ -1,7 +1,7 @@
 import type { Message } from "../data/reads.ts";
 import type { AttemptRow } from "../data/attempt-rows.ts";
 
-export type Cell = string | number | null;
+type Cell = string | number | null;
 export type Line = Readonly<Record<string, Cell>>;
 
 /** One line an event; of its attempts how many there were, and the last. */

@@ -9,7 +9,7 @@ import { AT, ATTEMPTS } from "../attempts/attempt-line.tsx";
 import { OUTCOME_WORDS } from "../attempts/attempt-words.ts";
 import { findingOf } from "../attempts/finding.ts";
 import type { Message } from "../data/reads.ts";
-import { RedeliverButton } from "../redeliver-button.tsx";
+import { RedeliverButton } from "./redeliver-button.tsx";
 import { attemptsInWords, stateInWords } from "./message-words.ts";
 
 export const COLUMNS = ["Time", "Event", "Review", "Attempts", "State", "More"];

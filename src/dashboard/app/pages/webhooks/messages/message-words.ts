@@ -17,7 +17,7 @@ export function attemptsInWords(attempts: readonly MessageAttempt[]): string {
   return attempts.map((one) => `${one.attempt}: ${attemptInWords(one)}`).join("; ");
 }
 
-export function attemptInWords(one: MessageAttempt): string {
+function attemptInWords(one: MessageAttempt): string {
   const took = milliseconds(one.duration_ms);
   if (one.outcome === "interrupted") return `${OUTCOME_WORDS.interrupted}, ${took}`;
   return `${OUTCOME_WORDS[one.outcome]}, ${findingOf(one).title.toLowerCase()}, ${took}`;

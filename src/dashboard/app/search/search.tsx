@@ -2,8 +2,8 @@ import { Button, Kbd } from "@mantine/core";
 import { useDisclosure, useHotkeys } from "@mantine/hooks";
 import { lazy, Suspense } from "react";
 
-import { Icon } from "../../ui/icon.tsx";
-import type { Area } from "../area.ts";
+import { Icon } from "../ui/icon.tsx";
+import type { Area } from "../shell/area.ts";
 
 const Palette = lazy(() => import("./palette.tsx").then(({ Palette: one }) => ({ default: one })));
 

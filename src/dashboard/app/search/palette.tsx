@@ -4,10 +4,10 @@ import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { useLocation } from "wouter";
 
-import { useApi } from "../../session/session.tsx";
-import { Dialog } from "../../ui/dialog.tsx";
-import { Icon, type IconName } from "../../ui/icon.tsx";
-import type { Area } from "../area.ts";
+import { useApi } from "../session/session.tsx";
+import { Dialog } from "../ui/dialog.tsx";
+import { Icon, type IconName } from "../ui/icon.tsx";
+import type { Area } from "../shell/area.ts";
 import { guidesLike, isGuide, type Hit } from "./hit.ts";
 import { pagesLike, readGuides, search } from "./sources.ts";
 

@@ -1,10 +1,10 @@
 import { Alert, Button, type ButtonProps } from "@mantine/core";
 
-import { ConfirmedAction } from "../../ui/confirm.tsx";
-import { Icon } from "../../ui/icon.tsx";
-import { notify } from "../../ui/notify.ts";
-import { useIsReadOnly } from "./data/viewed-partner.ts";
-import { useSubscriptionActions } from "./data/use-subscription-actions.ts";
+import { ConfirmedAction } from "../../../ui/confirm.tsx";
+import { Icon } from "../../../ui/icon.tsx";
+import { notify } from "../../../ui/notify.ts";
+import { useIsReadOnly } from "../data/viewed-partner.ts";
+import { useSubscriptionActions } from "../data/use-subscription-actions.ts";
 
 interface RedeliverButtonProps extends Pick<ButtonProps, "size"> {
   readonly id: string;

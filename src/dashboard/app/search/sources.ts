@@ -1,14 +1,14 @@
-import { answerOf, type ApiClient } from "../../api/api-client.ts";
-import { isUlid } from "../../pages/webhooks/data/attempt-rows.ts";
-import { isReviewId, type MessageFilter } from "../../pages/webhooks/data/message-filter.ts";
-import { readMessages } from "../../pages/webhooks/data/message-pages.ts";
+import { answerOf, type ApiClient } from "../api/api-client.ts";
+import { isUlid } from "../pages/webhooks/data/attempt-rows.ts";
+import { isReviewId, type MessageFilter } from "../pages/webhooks/data/message-filter.ts";
+import { readMessages } from "../pages/webhooks/data/message-pages.ts";
 import {
   readSubscriptions,
   type Message,
   type Subscription,
-} from "../../pages/webhooks/data/reads.ts";
-import { sentence } from "../../ui/format.ts";
-import type { Area } from "../area.ts";
+} from "../pages/webhooks/data/reads.ts";
+import { sentence } from "../ui/format.ts";
+import type { Area } from "../shell/area.ts";
 import { EACH, hasWords, type Hit, type Section } from "./hit.ts";
 
 // Where each role may look. What it may not read it is not asked for, and the server has the last word.
