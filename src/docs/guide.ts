@@ -28,7 +28,7 @@ interface Section {
  */
 export function renderGuide(markdown: string, serverRoot: string): RenderedGuide {
   const filled = markdown
-    .replaceAll(/^\{\{snippet ([\w./]+)\}\}$/gm, (_, name: string) => snippet(name))
+    .replaceAll(/^\{\{snippet ([\w./-]+)\}\}$/gm, (_, name: string) => snippet(name))
     .replaceAll(/^\{\{events\}\}$/gm, () => eventSections())
     .replaceAll("{{root}}", () => serverRoot);
   return { html: marked.parse(filled, { async: false }), sections: sectionsOf(filled) };

@@ -119,7 +119,7 @@ describe.skipIf(chromium === undefined)("the events of a subscription", () => {
     await page.getByLabel("Time").selectOption("custom");
     await page.getByLabel("Until").fill("2026-01-01T00:00");
     await page.getByText("No event fits these filters").waitFor();
-    await page.getByText("Attempts", { exact: true }).last().click();
+    await page.locator("label", { hasText: "Attempts" }).click();
     await page.getByText("No attempt fits these filters").waitFor();
     expect(faults).toEqual([]);
   });

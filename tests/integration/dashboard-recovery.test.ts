@@ -103,7 +103,7 @@ inBrowser("what somebody has typed", () => {
 
   test("into the filter by event is taken with Enter", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
-    const { page } = await world.open(`/webhooks/${id}?tab=deliveries`);
+    const { page } = await world.open(`/webhooks/${id}?tab=deliveries&view=attempts`);
     await page.getByRole("combobox", { name: "Event" }).pressSequentially("profan");
     await page.keyboard.press("Enter");
     await until("the filter", () => page.url().includes("event=profanity_detected"));

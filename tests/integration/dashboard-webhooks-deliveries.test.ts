@@ -116,7 +116,7 @@ inBrowser("the list of attempts", () => {
     const { page } = await world.open("/webhooks");
     await page.route("**/stream", (route) => route.abort());
     await page.getByRole("link", { name: "Deliveries" }).click();
-    await page.getByText("Attempts", { exact: true }).last().click();
+    await page.locator("label", { hasText: "Attempts" }).click();
     await shows(page, 1);
     await page.getByText("Reconnecting …").waitFor();
     await world.emit(1);
@@ -214,7 +214,7 @@ inBrowser("one delivery", () => {
     const { page } = await world.open(`/webhooks/${id}/deliveries/01JWNB9PR0ZV8X2D3F4G5H6J00`);
     await page.getByRole("alert").waitFor();
     await page.getByRole("link", { name: "Deliveries of the subscription" }).click();
-    await page.getByText("No attempts yet").waitFor();
+    await page.getByText("No events yet").waitFor();
   });
 
   test("shows what a hostile endpoint answers as text", async () => {

@@ -19,11 +19,12 @@ const METHODS = ["get", "post", "put", "patch", "delete"];
 
 /** Every operation of an OpenAPI document, with what it refers to. */
 export function operationsIn(description: unknown): DescribedOperation[] {
-  return Object.entries(Object(Object(description).paths)).flatMap(([path, item]) =>
+  const { paths, security: usual } = Object(description);
+  return Object.entries(Object(paths)).flatMap(([path, item]) =>
     Object.entries(Object(item))
       .filter(([method]) => METHODS.includes(method))
       .map(([method, operation]) => {
-        const { parameters = [], requestBody, security = [] } = Object(operation);
+        const { parameters = [], requestBody, security = usual } = Object(operation);
         return {
           method: method.toUpperCase(),
           path,

@@ -58,7 +58,7 @@ function describeApi(
 ): JsonObject {
   const components: Components = {
     schemas: { Problem: PROBLEM, ValidationProblem: VALIDATION_PROBLEM },
-    responses: { 405: refusal(["method_not_allowed"]) },
+    responses: { 405: refusal(["method_not_allowed"]), 500: refusal(["internal_error"]) },
     parameters: {},
     requestBodies: {},
   };
@@ -69,7 +69,8 @@ function describeApi(
   for (const [path, item] of Object.entries(made.paths))
     for (const [method, operation] of Object.entries(Object(item))) {
       const route = { path, method, hooks: hooks.get(`${method} ${path}`) ?? {}, names };
-      (paths[path] ??= {})[method] = completeOperation(asJson(operation), route, components);
+      const completed = completeOperation(asJson(operation), route, components);
+      (paths[path] ??= {})[method] = withoutTheUsual(completed);
     }
   const used = new Set(Object.values(paths).flatMap((item) => Object.values(item).flatMap(tagsOf)));
   return inPlace({
@@ -82,7 +83,7 @@ function describeApi(
       license: { name: "MIT", identifier: "MIT" },
     },
     servers: [{ url: serverRoot }],
-    security: [],
+    security: MOST_NEED,
     tags: TAGS.filter(({ name }) => used.has(name)).map((tag) => ({ ...tag })),
     paths,
     webhooks: describeWebhooks(components),
@@ -102,6 +103,15 @@ function hooksByOperation(app: AnyElysia): Map<string, RouteHooks> {
       hooks,
     ]),
   );
+}
+
+/** What most operations ask of a caller: it stands once, for the document. */
+const MOST_NEED = [{ bearer: ["*"] }, { oauth: ["*"] }];
+
+/** An operation says what it asks for only where that is something else, or nothing. */
+function withoutTheUsual({ security = [], ...operation }: JsonObject): JsonObject {
+  const isUsual = JSON.stringify(security) === JSON.stringify(MOST_NEED);
+  return isUsual ? operation : { ...operation, security };
 }
 
 /** Without symbols and functions, which schemas carry for TypeBox. */

@@ -43,8 +43,12 @@ export function completeOperation(
       ...(requestBody !== undefined && { requestBody: withComponents(requestBody, components) }),
       responses: { ...ALWAYS, ...writtenOut(responses ?? plainDocument(summary), components) },
     };
-  const isCounted = hooks.uncounted === undefined;
-  const isBearer = JSON.stringify(operation["security"] ?? "").includes("bearer");
+  const checked = {
+    ...route,
+    takesBody: takesFields(hooks.body),
+    isCounted: hooks.uncounted === undefined,
+    isBearer: JSON.stringify(operation["security"] ?? "").includes("bearer"),
+  };
   return {
     ...completed,
     ...parametersOf(route, components),
@@ -53,7 +57,7 @@ export function completeOperation(
       // Linters ask what a client gets at best; one that follows redirects gets what is not described here.
       ...(!hasBody(hooks.response) && { default: { $ref: "#/components/responses/500" } }),
       ...answersOf(hooks.response, components),
-      ...refusalsOf({ ...route, isCounted, isBearer }, declaredProblems(hooks), components),
+      ...refusalsOf(checked, declaredProblems(hooks), components),
       ...ALWAYS,
     },
   };

@@ -3,8 +3,8 @@ import { shared, type Components, type JsonObject } from "./schemas.ts";
 
 interface Checked {
   readonly path: string;
-  readonly method: string;
   readonly hooks: { readonly query?: unknown };
+  readonly takesBody: boolean;
   readonly isCounted: boolean;
   readonly isBearer: boolean;
 }
@@ -30,16 +30,14 @@ export function refusalsOf(
   );
 }
 
-function codesOfChecks({ path, method, hooks, isBearer, isCounted }: Checked): ProblemCode[] {
-  // A body that nobody asked for is read and refused, too.
-  const takesBody = method !== "get";
+function codesOfChecks({ path, hooks, takesBody, isBearer, isCounted }: Checked): ProblemCode[] {
   const codes: (readonly [boolean, readonly ProblemCode[]])[] = [
     [isBearer, ["unauthenticated", "forbidden", "insufficient_scope"]],
     [takesBody, ["payload_too_large", "unsupported_media_type", "invalid_json"]],
     [isBearer && path.includes("{"), ["not_found"]],
     [takesBody || hooks.query !== undefined, ["validation_failed"]],
     [isCounted, ["rate_limited"]],
-    [true, ["internal_error", "unavailable"]],
+    [true, ["unavailable"]],
   ];
   return codes.flatMap(([applies, some]) => (applies ? some : []));
 }

@@ -7,6 +7,8 @@ export const INTRODUCTION = `Every error has the shape of \`Problem\`; programs 
 Instants are ISO 8601 with offset and milliseconds. Lists answer \`data\` and \`next_cursor\`; send it back as \`cursor\` for the next page.
 Requests are counted per user (600 a minute) or, without a token, per address (1,200 a minute; 300 where passwords and codes are tried); every counted answer carries \`RateLimit-*\`, which says what is left.
 Every answer carries \`X-Request-Id\`, taken over from the request where that sent up to 128 letters, digits, \`.\`, \`_\` and \`-\`.
+A body that an operation does not ask for is refused all the same if it is too long (413), of another type (415) or no JSON (400).
+Any operation may be answered 500 \`internal_error\`: the fault is ours, and a repeat may go through.
 A path or a header longer than about 16,000 bytes, or more than 150 headers, is answered 431 without a body, and the connection ends.
 The scopes of an operation are what the token has to cover; \`*\` covers all.`;
 

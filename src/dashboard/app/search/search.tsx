@@ -1,4 +1,4 @@
-import { Button, Kbd } from "@mantine/core";
+import { Button, Text } from "@mantine/core";
 import { useDisclosure, useHotkeys } from "@mantine/hooks";
 import { lazy, Suspense } from "react";
 
@@ -22,9 +22,9 @@ export function Search({ areas }: { readonly areas: readonly Area[] }) {
         onClick={open}
       >
         <span className="search-words">Search</span>
-        <Kbd size="xs" ml={6} visibleFrom="sm" aria-hidden>
+        <Text span size="xs" c="dimmed" ml={6} visibleFrom="sm" aria-hidden>
           Ctrl K
-        </Kbd>
+        </Text>
       </Button>
       {opened && (
         <Suspense>
