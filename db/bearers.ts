@@ -8,7 +8,7 @@ import { sql, type SQL } from "drizzle-orm";
 export function liveBearer(jti: SQL): SQL {
   return sql`
     select t.jti, t.kind, t.user_id as "userId", t.client_id as "clientId", t.family_id as "familyId",
-      t.impersonator_id as "impersonatorId", t.scope, t.expires_at as "expiresAt", t.last_used_at as "lastUsedAt",
+      t.impersonator_id as "impersonatorId", t.scope, t.pages, t.expires_at as "expiresAt", t.last_used_at as "lastUsedAt",
       e.method as "signInMethod", o.first_party as "clientIsFirstParty",
       u.name as "userName", u.role, u.company_id as "companyId",
       c.type as "companyType", c.partner_id as "companyPartnerId",

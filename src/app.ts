@@ -18,6 +18,7 @@ import { trustAnswers } from "./http/trusted-answers.ts";
 import { readinessOf } from "./lib/readiness.ts";
 import { wellKnown } from "./oauth/well-known.ts";
 import { OAUTH_ERRORS } from "./oauth/routes/answers.ts";
+import { framedBy } from "./portal/actions.ts";
 import { AUTHORIZE_RETURN } from "./sso/places.ts";
 import { SSO_LEGS } from "./sso/routes.ts";
 import { describeEvents } from "./webhooks/event-description.ts";
@@ -80,7 +81,7 @@ export function createApp(deps: AppDeps) {
     .use(wellKnown(deps.keys, serverRoot))
     .use(health(() => readinessOf(deps)))
     .use(servedFiles(docPages(serverRoot)))
-    .use(dashboardSite());
+    .use(dashboardSite({ framedBy: (key) => framedBy(deps, key) }));
   if (traces !== undefined) app.onRequest(({ request }) => traces.begin(request));
   app.use(apiDescription(app, serverRoot, describeEvents));
   trustAnswers(app);

@@ -32,6 +32,7 @@ export const authenticationEvents = pgTable(
         "sso",
         "password_reset",
         "impersonation",
+        "portal",
       ],
     }).notNull(),
     clientId: uuid("client_id").references(() => oauthClients.clientId, { onDelete: "set null" }),
@@ -49,7 +50,15 @@ export const tokens = pgTable(
   {
     jti: bytewise("jti").primaryKey(),
     kind: text("kind", {
-      enum: ["access", "refresh", "dashboard_pat", "api_pat", "impersonation", "password_reset"],
+      enum: [
+        "access",
+        "refresh",
+        "dashboard_pat",
+        "api_pat",
+        "impersonation",
+        "password_reset",
+        "portal",
+      ],
     }).notNull(),
     userId: integer("user_id")
       .notNull()
@@ -58,6 +67,8 @@ export const tokens = pgTable(
     familyId: bytewise("family_id").references(() => authenticationEvents.id),
     impersonatorId: integer("impersonator_id").references(() => users.id),
     scope: text("scope").notNull(),
+    /** What the token of a portal link opens; null of every other one, which is not held to pages. */
+    pages: text("pages").array(),
     kid: text("kid")
       .notNull()
       .references(() => signingKeys.kid),
@@ -91,6 +102,7 @@ export const tokens = pgTable(
     check("tokens_viewable", sql`(kind = 'dashboard_pat') = (sealed_token is not null)`),
     check("tokens_endless", sql`(kind = 'dashboard_pat') = (expires_at is null)`),
     check("tokens_redeemable", sql`kind = 'refresh' or redeemed_at is null`),
+    check("tokens_held_to_pages", sql`(kind = 'portal') = (pages is not null)`),
   ],
 );
 

@@ -12,6 +12,7 @@ import { checks } from "../http/checks.ts";
 import { EventStreams } from "../http/event-stream.ts";
 import { oauthRoutes } from "../oauth/routes.ts";
 import { partnerRoutes } from "../partner/routes.ts";
+import { portalRoutes } from "../portal/routes.ts";
 import { providerRoutes } from "../providers/routes.ts";
 import { reviewRoutes } from "../reviews/routes.ts";
 import { IdentityProviders } from "../sso/identity-providers.ts";
@@ -64,6 +65,7 @@ export function apiRoutes(api: ApiDeps) {
     .use(partnerRoutes(deps))
     .use(webhookRoutes(deps))
     .use(alertRoutes(deps))
+    .use(portalRoutes(deps))
     .use(providerRoutes(deps))
     .use(reviewRoutes(deps));
 }

@@ -16,7 +16,8 @@ interface AuditEntry {
   readonly details: Readonly<Record<string, unknown>>;
 }
 
-export type AuditActor = Pick<Principal, "userId" | "companyId" | "impersonatorId">;
+export type AuditActor = Pick<Principal, "userId" | "companyId" | "impersonatorId"> &
+  Partial<Pick<Principal, "tokenKind" | "familyId">>;
 
 /** Writes one row of the audit log, in the transaction of the change that it records. */
 export async function recordAudit(
@@ -32,7 +33,9 @@ export async function recordAudit(
     ip: call?.ip ?? null,
     userAgent: call?.userAgent ?? null,
     requestId: call?.requestId ?? null,
-    details,
+    // What was done by a portal link was done in the name of whoever made it, and perhaps not by them.
+    details:
+      actor?.tokenKind === "portal" ? { ...details, portal_session: actor.familyId } : details,
   });
 }
 

@@ -53,6 +53,13 @@ export const AUDIT_ACTIONS = [
   "PASSWORD_RESET",
   // The actor is the account owner, the impersonator is the caller: jti, reason.
   "IMPERSONATION_STARTED",
+  // Who may frame the portal: origins, how many there are now.
+  "EMBEDDING_UPDATED",
+  // A link to the portal was made: pages, scope, expires_at.
+  "PORTAL_LINK_CREATED",
+  // It was followed: session_id, jti, pages, scope. Details of whatever is done in that session have it as
+  // portal_session.
+  "PORTAL_LINK_REDEEMED",
   // Single sign-on. leg (redirect, callback or exchange), reason (`RefusalReason` in src/sso/model.ts), and what is
   // known of connection_id, and of the provider's answer: status, error, field, claim, or the fault of the connection
   // to it.

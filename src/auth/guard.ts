@@ -3,22 +3,25 @@ import type { Principal, Scope } from "../http/principal.ts";
 import type { ProblemCode } from "../lib/problem.ts";
 import { authorityInPerson, excessOf } from "./authority.ts";
 import { coversScopes } from "./decide.ts";
+import { everything, nothing, type Opens } from "./portal-pages.ts";
 
-/** Admits every user of every company; without `scope`, by a token of any scope. */
+/** Admits every user of every company, whatever the token opens; without `scope`, by a token of any scope. */
 export function anyUser(scope?: Scope): Access {
-  return allow(() => true, scope);
+  return allow(() => true, scope, everything);
 }
 
 /**
- * Admits owners and admins of a partner, but nobody who acts for them (contract 2.6 and 3.5).
+ * Admits owners and admins of a partner, but nobody who acts for them (contract 2.6 and 3.5). The session of a portal
+ * link is admitted where it `opens` the page (contract 6.20).
  */
-export function partnerAdmin(scope: Scope): Access {
+export function partnerAdmin(scope: Scope, opens?: Opens): Access {
   return allow(
     ({ companyType, role, impersonatorId }) =>
       companyType === "partner" &&
       (role === "partner_owner" || role === "partner_admin") &&
       impersonatorId === null,
     scope,
+    opens,
   );
 }
 
@@ -99,12 +102,17 @@ function isOwnSignIn({ tokenKind, isThirdParty }: Principal): boolean {
 /**
  * Refuses the wrong kind of user as `forbidden`, and the right kind with too narrow a token for the lack of its scope.
  */
-function allow(admits: (principal: Principal) => boolean, scope: Scope | undefined): Access {
+function allow(
+  admits: (principal: Principal) => boolean,
+  scope: Scope | undefined,
+  opens: Opens = nothing,
+): Access {
   return {
     scope,
     refuse(principal): ProblemCode | undefined {
       // Such a token works for the password reset only (contract 4.15).
       if (principal.tokenKind === "password_reset" || !admits(principal)) return "forbidden";
+      if (principal.pages !== null && !opens(principal.pages)) return "forbidden";
       const isCovered = scope === undefined || coversScopes(principal.scopes, [scope]);
       return isCovered ? undefined : "insufficient_scope";
     },

@@ -8,6 +8,8 @@ import { codingFor, encode, type Encodings } from "../lib/encodings.ts";
 import { Problem } from "../lib/problem.ts";
 
 const PATH = "/dashboard";
+/** The same pages by a portal link, in a window or a frame; behind it the key says whose portal it is. */
+const PORTAL = "/embed";
 const ASSETS = `${PATH}/assets/`;
 const PROGRAM = join(import.meta.dirname, "app/main.tsx");
 const STYLES = join(import.meta.dirname, "app/main.css");
@@ -19,16 +21,26 @@ interface Asset extends BundledFile {
 type Assets = ReadonlyMap<string, Asset>;
 type Bundle = () => Promise<BundledFile[]>;
 
+interface SiteOptions {
+  readonly bundle?: Bundle;
+  /** The origins whose pages may frame the portal of this key. */
+  readonly framedBy: (key: string) => Promise<readonly string[]>;
+}
+
 /** As `app/ui/brand-mark.tsx` draws it. */
 const ICON = encodeURIComponent(
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24"><rect width="24" height="24" rx="7" fill="#1f6feb"/><path d="M6 8h5m-5 8h5m0-8 6 4-6 4" fill="none" stroke="#fff" stroke-width="2" stroke-linecap="round" stroke-linejoin="round"/></svg>',
 );
 
 /**
- * The pages at `/dashboard`, to which `/` leads: one document for every path below it, and the files that it loads. They are built from
- * `app/` when they are first asked for: an API without people pays nothing for them.
+ * The pages at `/dashboard`, to which `/` leads, and those of portal links: one document for every path below them, and
+ * the files that it loads. They are built from `app/` when they are first asked for: an API without people pays nothing
+ * for them.
  */
-export function dashboardSite(bundle: Bundle = () => bundleForBrowser(PROGRAM, STYLES)) {
+export function dashboardSite({
+  bundle = () => bundleForBrowser(PROGRAM, STYLES),
+  framedBy,
+}: SiteOptions) {
   let building: Promise<Assets> | undefined;
   // Those who come meanwhile wait for the same; after a failure the next one tries again.
   const built = () =>
@@ -38,15 +50,19 @@ export function dashboardSite(bundle: Bundle = () => bundleForBrowser(PROGRAM, S
     }));
   const respond = async ({ request, path }: { request: Request; path: string }) => {
     const assets = await built();
-    if (!path.startsWith(ASSETS)) return page(assets);
+    if (!path.startsWith(ASSETS)) return page(assets, []);
     const asset = assets.get(path.slice(ASSETS.length));
     if (asset === undefined) throw new Problem("not_found");
     return file(asset, request);
   };
+  const respondFramed = async ({ params }: { params: { key: string } }) =>
+    page(await built(), await framedBy(params.key));
   return new Elysia({ name: "dashboard", detail: { hide: true } })
     .get("/", () => new Response(null, { status: 302, headers: { Location: PATH } }))
     .get(PATH, respond)
-    .get(`${PATH}/*`, respond);
+    .get(`${PATH}/*`, respond)
+    .get(`${PORTAL}/:key`, respondFramed)
+    .get(`${PORTAL}/:key/*`, respondFramed);
 }
 
 async function build(bundle: Bundle): Promise<Assets> {
@@ -54,8 +70,11 @@ async function build(bundle: Bundle): Promise<Assets> {
   return new Map(files.map((one) => [one.name, { ...one, encodings: encode(one.bytes) }]));
 }
 
-/** Never kept: the address of a single sign-on carries its one-time code, and the nonce is for one answer. */
-function page(assets: Assets): Response {
+/**
+ * Never kept: the address of a single sign-on carries its one-time code, and the nonce is for one answer. A page that may
+ * be framed says by whom, so that it tells nobody else of itself.
+ */
+function page(assets: Assets, ancestors: readonly string[]): Response {
   const nonce = randomBytes(16).toString("base64");
   const entries = [...assets.values()].filter((one) => one.isEntry);
   const links = entries.map(({ name }) =>
@@ -69,6 +88,7 @@ function page(assets: Assets): Response {
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
+<meta name="framed-by" content="${ancestors.join(" ")}">
 <title>ReviewRelay</title>
 <link rel="icon" href="data:image/svg+xml,${ICON}">
 ${links.join("\n")}
@@ -82,7 +102,7 @@ ${links.join("\n")}
     headers: {
       ...HEADERS,
       "Content-Type": "text/html; charset=utf-8",
-      "Content-Security-Policy": contentSecurityPolicy(nonce),
+      "Content-Security-Policy": contentSecurityPolicy(nonce, ancestors),
       "Cache-Control": "no-store",
       "Cross-Origin-Opener-Policy": "same-origin",
     },
@@ -90,7 +110,7 @@ ${links.join("\n")}
 }
 
 /** Only what this server has. The components write a few style elements of their own, hence the nonce; logos are anywhere. */
-function contentSecurityPolicy(nonce: string): string {
+function contentSecurityPolicy(nonce: string, ancestors: readonly string[]): string {
   return [
     "default-src 'none'",
     "script-src 'self'",
@@ -99,7 +119,7 @@ function contentSecurityPolicy(nonce: string): string {
     "connect-src 'self'",
     "base-uri 'none'",
     "form-action 'none'",
-    "frame-ancestors 'none'",
+    `frame-ancestors ${ancestors.length === 0 ? "'none'" : ancestors.join(" ")}`,
   ].join("; ");
 }
 

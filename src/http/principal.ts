@@ -27,7 +27,8 @@ export type TokenKind =
   | "dashboard_pat"
   | "api_pat"
   | "impersonation"
-  | "password_reset";
+  | "password_reset"
+  | "portal";
 
 /** How a sign-in came about: the family of tokens that stems from it (contract 4.3). */
 export type SignInMethod =
@@ -36,7 +37,8 @@ export type SignInMethod =
   | "authorization_code"
   | "sso"
   | "password_reset"
-  | "impersonation";
+  | "impersonation"
+  | "portal";
 
 /** Who a verified bearer token acts as: every field from live rows, none from its claims (contract 4.3). */
 export interface Principal {
@@ -62,6 +64,8 @@ export interface Principal {
   /** Whether a partner or another third party holds the token, not the service or a first-party client. */
   readonly isThirdParty: boolean;
   readonly impersonatorId: number | null;
+  /** What the session of a portal link is held to (contract 6.20); null of every other token. */
+  readonly pages: readonly string[] | null;
 }
 
 /** A signed-in user and the request that came from them. */

@@ -46,9 +46,11 @@ export function rowId() {
 }
 
 /** Crockford base 32, as `ulid` writes it. */
+export const ULID_PATTERN = "[0-7][0-9A-HJKMNP-TV-Z]{25}";
+
 export function ulidText(): TString {
   return Type.String({
-    pattern: "^[0-7][0-9A-HJKMNP-TV-Z]{25}$",
+    pattern: `^${ULID_PATTERN}$`,
     explain: "must be a ULID of 26 characters",
   });
 }

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
 import type { AxeResults } from "axe-core";
-import type { Browser, Page } from "playwright-core";
+import type { Browser, Frame, Page } from "playwright-core";
 
 import { PASSWORD, startApi } from "./api.ts";
 
@@ -60,12 +60,12 @@ export async function seriousFaults(page: Page): Promise<string[]> {
 }
 
 /** All that axe-core finds, however small. */
-export async function allFaults(page: Page): Promise<string[]> {
+export async function allFaults(page: Page | Frame): Promise<string[]> {
   return faultsOf(page, () => true);
 }
 
 async function faultsOf(
-  page: Page,
+  page: Page | Frame,
   isMeant: (one: AxeResults["violations"][number]) => boolean,
 ): Promise<string[]> {
   await page.evaluate(AXE);

@@ -92,6 +92,7 @@ function principalOf(row: BearerRow, jti: string): Principal {
     clientId: row.clientId,
     isThirdParty: row.clientIsFirstParty === false,
     impersonatorId: row.impersonatorId,
+    pages: row.pages,
   };
 }
 

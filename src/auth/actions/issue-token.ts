@@ -19,6 +19,8 @@ export interface TokenGrant {
   readonly clientId: string | null;
   readonly impersonatorId: number | null;
   readonly scope: string;
+  /** Of a portal link's session: what it is held to. */
+  readonly pages?: readonly string[];
   /** Null for a token that never expires. */
   readonly ttlS: number | null;
   readonly now: Date;
@@ -40,10 +42,10 @@ export interface IssuedToken {
  * token.
  */
 export async function issueToken(tx: Tx, keys: KeyRing, grant: TokenGrant): Promise<IssuedToken> {
-  const { name = null, box, ttlS, now, ...rest } = grant;
+  const { name = null, pages, box, ttlS, now, ...rest } = grant;
   const jti = randomBytes(JTI_BYTES).toString("base64url");
   const expiresAt = ttlS === null ? null : addMs(now, ttlS * 1000);
-  const row = { ...rest, jti, issuedAt: now, expiresAt };
+  const row = { ...rest, pages: pages ? [...pages] : null, jti, issuedAt: now, expiresAt };
   const type = grant.kind === "refresh" ? "rt+jwt" : "at+jwt";
   const { token, kid } = await keys.sign(type, claimsOf(row, jti));
   const sealedToken = box?.seal(token, sealedTokenContext(row)) ?? null;

@@ -7,6 +7,7 @@ import { CODE_LIMITS_WINDOW_MS, FORGET_FAILURES_AFTER_MS } from "../decide.ts";
 import {
   deleteDeadAuthorizationCodes,
   deleteDeadCodes,
+  deleteDeadPortalLinks,
   deleteDeadSsoCodes,
   deleteDeadSsoStates,
   deleteExpiredTokens,
@@ -42,6 +43,7 @@ interface Purged {
   readonly codeTries: number;
   readonly ssoStates: number;
   readonly ssoCodes: number;
+  readonly portalLinks: number;
   readonly locks: number;
   readonly keys: number;
 }
@@ -72,6 +74,7 @@ export async function purge(deps: PurgeDeps, now: Date): Promise<Purged> {
     ),
     ssoStates: await inBatches((tx) => deleteDeadSsoStates(tx, before, PURGE_BATCH)),
     ssoCodes: await inBatches((tx) => deleteDeadSsoCodes(tx, before, PURGE_BATCH)),
+    portalLinks: await inBatches((tx) => deleteDeadPortalLinks(tx, before, PURGE_BATCH)),
     locks: await inBatches((tx) => {
       const failedBefore = addMs(before, -FORGET_FAILURES_AFTER_MS);
       return deleteForgottenLocks(tx, { failedBefore, now }, PURGE_BATCH);

@@ -4,6 +4,7 @@ import type { PgColumn, PgTable } from "drizzle-orm/pg-core";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { signingKeys } from "../../../db/schema/keys.ts";
+import { portalLinks } from "../../../db/schema/portal.ts";
 import {
   emailCodeLimits,
   emailCodes,
@@ -175,6 +176,16 @@ export function deleteDeadSsoStates(tx: DbOrTx, before: Date, limit: number): Pr
 export function deleteDeadSsoCodes(tx: DbOrTx, before: Date, limit: number): Promise<number> {
   const { codeHash, expiresAt } = ssoCodes;
   return deleteOldest(tx, ssoCodes, codeHash, {
+    where: lte(expiresAt, before),
+    orderBy: expiresAt,
+    limit,
+  });
+}
+
+/** Links to the portal that nobody has followed in time. */
+export function deleteDeadPortalLinks(tx: DbOrTx, before: Date, limit: number): Promise<number> {
+  const { codeHash, expiresAt } = portalLinks;
+  return deleteOldest(tx, portalLinks, codeHash, {
     where: lte(expiresAt, before),
     orderBy: expiresAt,
     limit,

@@ -21,7 +21,7 @@ type NewToken = Omit<Token, "lastUsedAt" | "redeemedAt">;
 
 const { lastUsedAt, redeemedAt, ...written } = getTableColumns(tokens);
 const { name, sealedToken, ...issued } = written;
-const { jti, kind, userId, clientId, familyId, impersonatorId, scope, issuedAt, expiresAt } =
+const { jti, kind, userId, clientId, familyId, impersonatorId, scope, pages, issuedAt, expiresAt } =
   issued;
 
 const insertion = prepared(written, (db, given) => db.insert(tokens).values(given));
@@ -30,7 +30,7 @@ export async function insertToken(tx: DbOrTx, row: NewToken): Promise<void> {
   await insertion(tx, row);
 }
 
-const own = { kind, userId, clientId, familyId, impersonatorId, scope, expiresAt, lastUsedAt };
+const own = { kind, userId, clientId, familyId, impersonatorId, scope, pages, expiresAt, lastUsedAt };
 
 const BEARER = {
   jti,

@@ -4,6 +4,7 @@ import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 
 import { App } from "./app.tsx";
+import { followNewLinks, takePortalLink } from "./session/portal-link.ts";
 import { SessionProvider } from "./session/session.tsx";
 import { queryClient } from "./session/query-client.ts";
 import { BrandTheme, styleNonce } from "./shell/theme.tsx";
@@ -12,14 +13,27 @@ const root = document.getElementById("root");
 if (root === null) throw new Error("The page has no #root.");
 // The scroll lock behind a dialog writes a style element of its own.
 setNonce(styleNonce());
-createRoot(root).render(
-  <StrictMode>
-    <QueryClientProvider client={queryClient}>
-      <SessionProvider>
-        <BrandTheme>
-          <App />
-        </BrandTheme>
-      </SessionProvider>
-    </QueryClientProvider>
-  </StrictMode>,
-);
+const portal = takePortalLink();
+const shown = createRoot(root);
+if (portal === undefined)
+  shown.render(
+    <StrictMode>
+      <QueryClientProvider client={queryClient}>
+        <SessionProvider>
+          <BrandTheme>
+            <App />
+          </BrandTheme>
+        </SessionProvider>
+      </QueryClientProvider>
+    </StrictMode>,
+  );
+else {
+  followNewLinks();
+  // A sign-in does not wait for what only a portal needs.
+  const { Portal } = await import("./embed/portal.tsx");
+  shown.render(
+    <StrictMode>
+      <Portal link={portal} />
+    </StrictMode>,
+  );
+}

@@ -2,6 +2,7 @@ import { Elysia } from "elysia";
 
 import { findCompany } from "../../admin/actions/companies.ts";
 import { partnerAdmin, superAdmin } from "../../auth/guard.ts";
+import { opensAllWebhooks, opensSubscription, opensWebhooks } from "../../auth/portal-pages.ts";
 import type { Access, Authenticator } from "../../http/access.ts";
 import { BASE_PATH } from "../../http/base-path.ts";
 import type { Checks } from "../../http/checks.ts";
@@ -10,6 +11,7 @@ import type { EventStreams } from "../../http/event-stream.ts";
 import type { Principal } from "../../http/principal.ts";
 import type { Config } from "../../lib/config.ts";
 import type { Lookup } from "../../lib/egress.ts";
+import { Problem } from "../../lib/problem.ts";
 import { tenantOf, type WebhookDeps } from "../actions/deps.ts";
 import { findSubscription } from "../actions/subscriptions.ts";
 
@@ -22,7 +24,9 @@ export interface WebhookRouteDeps extends WebhookDeps {
   readonly lookup?: Lookup;
 }
 
-export const writing = partnerAdmin("webhooks:write");
+export const writing = partnerAdmin("webhooks:write", opensWebhooks);
+/** The session of a link to one subscription makes no others. */
+export const creating = partnerAdmin("webhooks:write", opensAllWebhooks);
 
 type Params = Readonly<Record<string, string>>;
 
@@ -58,7 +62,7 @@ export const THE_PARTNER: Readers<"/partner/webhooks", "/partner/webhooks/:id"> 
   one: "/partner/webhooks/:id",
   id: "id",
   tag: "Webhooks",
-  access: partnerAdmin("webhooks:read"),
+  access: partnerAdmin("webhooks:read", opensWebhooks),
   tenant: async (_deps, principal) => tenantOf(principal),
   describe: (detail) => detail,
 };
@@ -109,7 +113,18 @@ export async function readable<L extends string, O extends string>(
   principal: Principal,
   params: Params,
 ) {
-  return findSubscription(deps, await tenant(deps, principal, params), params[id] ?? "");
+  return findOpened(deps, principal, await tenant(deps, principal, params), params[id]);
+}
+
+/** To the session of a portal link a subscription that it does not open is not there. */
+async function findOpened(
+  deps: WebhookRouteDeps,
+  { pages }: Principal,
+  partnerId: number,
+  id = "",
+): ReturnType<typeof findSubscription> {
+  if (!opensSubscription(pages, id)) throw new Problem("not_found");
+  return findSubscription(deps, partnerId, id);
 }
 
 /** An instance at `/partner/webhooks`; `subscription: true` finds what `:id` names within the caller's tenant. */
@@ -118,7 +133,7 @@ export function webhookRoutesBase(deps: WebhookRouteDeps) {
     .use(deps.checks)
     .macro(
       finds("subscription", ({ principal, params }) =>
-        findSubscription(deps, tenantOf(principal), params["id"] ?? ""),
+        findOpened(deps, principal, tenantOf(principal), params["id"]),
       ),
     );
 }

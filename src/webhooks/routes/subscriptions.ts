@@ -1,6 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 
+import { opensSubscription } from "../../auth/portal-pages.ts";
 import { isUlid, listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
 import { problem } from "../../http/problem-schema.ts";
 import {
@@ -20,6 +21,7 @@ import {
   type Subscription,
 } from "../model.ts";
 import {
+  creating,
   listBase,
   readingBase,
   webhookRoutesBase,
@@ -43,9 +45,10 @@ export function subscriptionReading<const L extends string, const O extends stri
   const lists = listBase(deps, readers)
     .get(
       "",
-      async ({ tenant, query }) => {
+      async ({ principal: { pages }, tenant, query }) => {
         const page = pageOf(query);
-        const rows = await listSubscriptions(deps, tenant, page);
+        const all = await listSubscriptions(deps, tenant, page);
+        const rows = all.filter(({ id }) => opensSubscription(pages, id));
         return listOf(rows, page, { key: (one) => one.id, show: showSubscription });
       },
       {
@@ -105,7 +108,7 @@ export function creationRoute(deps: WebhookRouteDeps) {
       return status(201, { ...showSubscription(subscription), secret });
     },
     {
-      access: writing,
+      access: creating,
       body: newSubscriptionBody,
       response: { 201: SubscriptionWithSecret, 409: problem("slot_occupied") },
       detail: {

@@ -40,6 +40,7 @@ function principal(role: Role, over: Partial<Principal> = {}): Principal {
     clientId: null,
     isThirdParty: false,
     impersonatorId: null,
+    pages: null,
     ...over,
   };
 }

@@ -16,7 +16,7 @@ const entry: BundledFile = {
 };
 
 function site(bundle: () => Promise<BundledFile[]>) {
-  const app = dashboardSite(bundle);
+  const app = dashboardSite({ bundle, framedBy: async () => [] });
   return (path: string, headers: Record<string, string> = {}) =>
     app.handle(new Request(`http://localhost${path}`, { headers }));
 }
@@ -67,7 +67,10 @@ describe("the dashboard's files", () => {
           isStoreFailure: () => false,
         }),
       )
-      .use(dashboardSite(() => Promise.reject(new Error("There is no room."))));
+      .use(dashboardSite({
+        bundle: () => Promise.reject(new Error("There is no room.")),
+        framedBy: async () => [],
+      }));
     const answer = await app.handle(new Request("http://localhost/dashboard"));
     expect(answer.status).toBe(500);
     const body = await answer.text();

@@ -10,6 +10,15 @@ export interface Session extends Identity {
   readonly token: string;
   /** Of somebody who acts as the owner of an account: the own session, to which it goes back. */
   readonly origin?: Session;
+  /** Of a portal link: what it opens. */
+  readonly portal?: Portal;
+}
+
+/** What somebody sees who came by a portal link. */
+export interface Portal {
+  /** `webhooks`, or `webhooks/{id}` for each subscription. */
+  readonly pages: readonly string[];
+  readonly isReadOnly: boolean;
 }
 
 export function readIdentity(api: ApiClient) {

@@ -22,7 +22,7 @@ import { HOME, NO_ARRIVAL, takeArrival } from "./trip.ts";
 /** A session is `expired` if the user did not end it, and `unconfirmed` if the server could not be told of its end. */
 type Ending = "expired" | "signed_out" | "unconfirmed";
 
-interface SessionState {
+export interface SessionState {
   readonly session: Session | undefined;
   readonly isRemembered: boolean;
   /** It says how the last session of this tab ended. */
@@ -39,7 +39,8 @@ interface SessionState {
   readonly comeBack: () => void;
 }
 
-const Context = createContext<SessionState | undefined>(undefined);
+/** The portal, which is entered by links alone, has a provider of its own (`embed/`). */
+export const SessionContext = createContext<SessionState | undefined>(undefined);
 
 export function SessionProvider({ children }: { readonly children: ReactNode }) {
   const { session, ended, arrival, enter, takeOver, leave, follow, renew, end } =
@@ -58,9 +59,9 @@ export function SessionProvider({ children }: { readonly children: ReactNode }) 
   const isRemembered = storedSession.exists();
   const moves = { signIn: enter, signOut: end, ...actingMoves(session, enter) };
   return (
-    <Context value={{ session, isRemembered, ended, arrival, api, ...moves }}>
+    <SessionContext value={{ session, isRemembered, ended, arrival, api, ...moves }}>
       {!isAsking && children}
-    </Context>
+    </SessionContext>
   );
 }
 
@@ -188,7 +189,7 @@ function useFreshIdentity(
 }
 
 export function useSessionState(): SessionState {
-  const state = use(Context);
+  const state = use(SessionContext);
   if (state === undefined) throw new Error("There is no SessionProvider above.");
   return state;
 }

@@ -19,8 +19,14 @@ export function styleNonce(): string {
   return document.querySelector<HTMLScriptElement>("script[nonce]")?.nonce ?? "";
 }
 
+interface BrandThemeProps {
+  readonly children: ReactNode;
+  /** Absent: as the browser has it, or as the user chose. */
+  readonly scheme?: "light" | "dark" | undefined;
+}
+
 /** Gives the components the colours of whoever is signed in. */
-export function BrandTheme({ children }: { readonly children: ReactNode }) {
+export function BrandTheme({ children, scheme }: BrandThemeProps) {
   const { session } = useSessionState();
   const color = session?.theme.primary_color ?? PLATFORM_COLOR;
   const theme = useMemo(
@@ -45,6 +51,7 @@ export function BrandTheme({ children }: { readonly children: ReactNode }) {
     <MantineProvider
       theme={theme}
       defaultColorScheme="auto"
+      {...(scheme && { forceColorScheme: scheme })}
       cssVariablesResolver={variables}
       getStyleNonce={styleNonce}
     >

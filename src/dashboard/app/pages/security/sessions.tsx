@@ -17,6 +17,7 @@ const METHODS: Readonly<Record<string, string>> = {
   password_reset: "With a new password",
   password_grant: "An app, with your password",
   authorization_code: "An app that you allowed",
+  portal: "A portal link that you made",
 };
 
 export function SessionsSection() {

@@ -8,11 +8,16 @@ import { useSubscriptions } from "./data/data.ts";
 import { EmptySlot } from "./empty-slot.tsx";
 import { KINDS } from "./kinds.ts";
 import { SlotCard } from "./slot-card.tsx";
-import { useViewedPartner } from "./data/viewed-partner.ts";
+import { useSession } from "../../session/session.tsx";
+import { useIsReadOnly, useViewedPartner } from "./data/viewed-partner.ts";
 
 export function Page() {
   const subscriptions = useSubscriptions();
   const viewed = useViewedPartner();
+  const { portal } = useSession();
+  // A link to single subscriptions says nothing of the other slot.
+  const hasAll = portal?.pages.includes("webhooks") ?? true;
+  const mayMake = !useIsReadOnly() && hasAll;
   const isFull = (subscriptions.data?.data.length ?? 0) >= KINDS.length;
   return (
     <>
@@ -22,10 +27,12 @@ export function Page() {
         actions={
           viewed === undefined && (
             <>
-              <Button component={Link} href="/webhooks/alerts" variant="default">
-                Alerts
-              </Button>
-              {!isFull && (
+              {portal === undefined && (
+                <Button component={Link} href="/webhooks/alerts" variant="default">
+                  Alerts
+                </Button>
+              )}
+              {mayMake && !isFull && (
                 <Button
                   component={Link}
                   href="/webhooks/new"
@@ -43,11 +50,8 @@ export function Page() {
           <SimpleGrid cols={{ base: 1, md: 2 }} spacing="lg">
             {KINDS.map((kind) => {
               const one = data.find(({ delivery_kind }) => delivery_kind === kind.kind);
-              return one === undefined ? (
-                <EmptySlot key={kind.kind} kind={kind} />
-              ) : (
-                <SlotCard key={kind.kind} subscription={one} />
-              );
+              if (one !== undefined) return <SlotCard key={kind.kind} subscription={one} />;
+              return hasAll && <EmptySlot key={kind.kind} kind={kind} />;
             })}
           </SimpleGrid>
         )}

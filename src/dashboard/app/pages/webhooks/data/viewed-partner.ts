@@ -1,5 +1,7 @@
 import { createContext, use } from "react";
 
+import { useSession } from "../../../session/session.tsx";
+
 /** A partner whom an operator looks at. */
 interface ViewedPartner {
   readonly id: number;
@@ -11,5 +13,9 @@ export const ViewedPartnerContext = createContext<ViewedPartner | undefined>(und
 
 export const useViewedPartner = (): ViewedPartner | undefined => use(ViewedPartnerContext);
 
-/** Operators read a partner's pages, and change nothing: the controls that would are left out. */
-export const useIsReadOnly = (): boolean => useViewedPartner() !== undefined;
+/** Operators, and some who come by a portal link, change nothing: the controls that would are left out. */
+export function useIsReadOnly(): boolean {
+  const { portal } = useSession();
+  const isViewed = useViewedPartner() !== undefined;
+  return isViewed || (portal?.isReadOnly ?? false);
+}

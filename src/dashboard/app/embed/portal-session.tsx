@@ -1,0 +1,91 @@
+import { useCallback, useEffect, useMemo, useRef, useState, type ReactNode } from "react";
+
+import { answerOf } from "../api/api-client.ts";
+import { apiErrorOf } from "../api/api-error.ts";
+import { apiWith } from "../api/connect.ts";
+import type { Session } from "../session/identity.ts";
+import type { PortalLink } from "../session/portal-link.ts";
+import { queryClient } from "../session/query-client.ts";
+import { SessionContext, type SessionState } from "../session/session.tsx";
+import { NO_ARRIVAL } from "../session/trip.ts";
+import { tellHost } from "./host.ts";
+
+/** `used` stands for every code that is not good; `missing` is the page after a reload. */
+type PortalEnding = "used" | "missing" | "expired";
+
+export interface PortalState {
+  readonly session: Session | undefined;
+  readonly ended: PortalEnding | undefined;
+  /** Why the code could not be sent; it may still be good. */
+  readonly error: unknown;
+  readonly retry: () => void;
+}
+
+interface PortalSessionProps {
+  readonly link: PortalLink;
+  readonly children: (state: PortalState) => ReactNode;
+}
+
+/** Redeems the code of the link. The session is in the memory of this page alone, and ends with it. */
+export function PortalSession({ link: { code }, children }: PortalSessionProps) {
+  const [session, setSession] = useState<Session>();
+  const [ended, setEnded] = useState<PortalEnding | undefined>(code === undefined ? "missing" : undefined);
+  const [error, setError] = useState<unknown>();
+  const open = useCallback(() => {
+    if (code === undefined) return;
+    setError(undefined);
+    openSession(code).then(setSession, (failed: unknown) => {
+      const status = apiErrorOf(failed)?.status ?? 0;
+      if (status === 400 || status === 422) setEnded("used");
+      else setError(failed);
+    });
+  }, [code]);
+  const isBegun = useRef(false);
+  useEffect(() => {
+    if (isBegun.current) return;
+    isBegun.current = true;
+    open();
+  }, [open]);
+  useEffect(() => {
+    if (session !== undefined) tellHost({ type: "opened" });
+  }, [session]);
+  useEffect(() => {
+    if (ended !== undefined) tellHost({ type: "ended" });
+  }, [ended]);
+  const state = useSessionState(session, () => {
+    queryClient.clear();
+    setSession(undefined);
+    setEnded("expired");
+  });
+  return (
+    <SessionContext value={state}>
+      {children({ session, ended, error, retry: open })}
+    </SessionContext>
+  );
+}
+
+async function openSession(code: string): Promise<Session> {
+  const { pages, scope, ...session } = await answerOf(apiWith(undefined).auth.portal.post({ code }));
+  const isReadOnly = !scope.split(" ").includes("webhooks:write");
+  return { ...session, portal: { pages, isReadOnly } };
+}
+
+const nothing = () => {};
+
+/** Nobody signs in or out here, and nobody acts as another: a session begins with a link and ends by itself. */
+function useSessionState(session: Session | undefined, onEnd: () => void): SessionState {
+  const token = session?.token;
+  const end = useRef(onEnd);
+  const api = useMemo(() => apiWith(token, () => token !== undefined && end.current()), [token]);
+  return {
+    session,
+    isRemembered: false,
+    ended: undefined,
+    arrival: NO_ARRIVAL,
+    api,
+    signIn: nothing,
+    signOut: nothing,
+    actAs: nothing,
+    comeBack: nothing,
+  };
+}

@@ -1,0 +1,95 @@
+import { Text } from "@mantine/core";
+import { Notifications } from "@mantine/notifications";
+import { QueryClientProvider } from "@tanstack/react-query";
+import { useRef, type ReactNode } from "react";
+import { Redirect, Route, Router, Switch } from "wouter";
+
+import { page } from "../chunks/page.tsx";
+import { PageBoundary } from "../page-boundary.tsx";
+import { READING_PAGES } from "../pages/webhooks/pages.ts";
+import type { Portal as OpenedPortal } from "../session/identity.ts";
+import type { PortalLink } from "../session/portal-link.ts";
+import { queryClient } from "../session/query-client.ts";
+import { BrandTheme } from "../shell/theme.tsx";
+import { PageHeader } from "../ui/page-header.tsx";
+import { ErrorNotice, Loading } from "../ui/states.tsx";
+import { useHasHost, useToldHeight } from "./host.ts";
+import { PortalSession, type PortalState } from "./portal-session.tsx";
+
+const Create = page(() => import("../pages/webhooks/create.tsx"));
+
+/** The pages that a portal link opens, without navigation: in a window of their own, or in a frame of a partner's. */
+export function Portal({ link }: { readonly link: PortalLink }) {
+  return (
+    <QueryClientProvider client={queryClient}>
+      <PortalSession link={link}>
+        {(state) => (
+          <BrandTheme scheme={link.theme}>
+            <Notifications position="bottom-right" />
+            <Content>
+              <Router base={link.base}>
+                <Shown state={state} />
+              </Router>
+            </Content>
+          </BrandTheme>
+        )}
+      </PortalSession>
+    </QueryClientProvider>
+  );
+}
+
+function Content({ children }: { readonly children: ReactNode }) {
+  const content = useRef<HTMLElement>(null);
+  useToldHeight(content);
+  return (
+    <main ref={content} className="page portal">
+      {children}
+    </main>
+  );
+}
+
+function Shown({ state: { session, ended, error, retry } }: { readonly state: PortalState }) {
+  if (ended !== undefined) return <Ended ended={ended} />;
+  if (error !== undefined) return <ErrorNotice error={error} retry={retry} />;
+  if (session?.portal === undefined) return <Loading />;
+  return (
+    <PageBoundary>
+      <Opened portal={session.portal} />
+    </PageBoundary>
+  );
+}
+
+function Opened({ portal: { pages, isReadOnly } }: { readonly portal: OpenedPortal }) {
+  const mayMake = !isReadOnly && pages.includes("webhooks");
+  return (
+    <Switch>
+      {mayMake && <Route path="/webhooks/new" component={Create} />}
+      {Object.entries(READING_PAGES).map(([path, View]) => (
+        <Route key={path} path={path} component={View} />
+      ))}
+      <Route>
+        <Redirect to={`/${pages.length === 1 ? pages[0] : "webhooks"}`} replace />
+      </Route>
+    </Switch>
+  );
+}
+
+const WHY = {
+  used: "This link was used before, or it is too old: each works once, for a short time.",
+  missing: "The page was loaded anew, and a link works once.",
+  expired: "It was open for as long as it may be, or whoever opened it has ended it.",
+} as const;
+
+function Ended({ ended }: { readonly ended: NonNullable<PortalState["ended"]> }) {
+  const hasHost = useHasHost();
+  return (
+    <>
+      <PageHeader title="This view has ended" description={WHY[ended]} />
+      <Text>
+        {hasHost
+          ? "The page around it can open it again: load that page anew."
+          : "Ask for a new link where you got this one."}
+      </Text>
+    </>
+  );
+}

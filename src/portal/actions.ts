@@ -1,0 +1,149 @@
+import type { Db } from "../../db/client.ts";
+import { ulid } from "ulid";
+
+import { recordAudit } from "../audit/actions.ts";
+import { holdCaller } from "../auth/actions/hold-caller.ts";
+import { openPortalSession, type PortalSessionDeps } from "../auth/actions/open-portal-session.ts";
+import { refuseExcess } from "../auth/actions/refuse-excess.ts";
+import { authorityOf } from "../auth/authority.ts";
+import { subscriptionsOf } from "../auth/portal-pages.ts";
+import type { Call } from "../http/call.ts";
+import type { SoundParts } from "../http/fields.ts";
+import type { Caller, Principal } from "../http/principal.ts";
+import type { FieldFaults } from "../http/rules.ts";
+import { addMs, type Clock } from "../lib/clock.ts";
+import type { Config } from "../lib/config.ts";
+import { Problem } from "../lib/problem.ts";
+import { hashSecret, newSecret } from "../lib/random-secret.ts";
+import { listSubscriptions } from "../webhooks/actions/subscriptions.ts";
+import { tenantOf } from "../webhooks/actions/deps.ts";
+import {
+  DEFAULT_TTL_S,
+  isOrigin,
+  type Embedding,
+  type PortalLinkBody,
+  type PortalSession,
+} from "./model.ts";
+import * as queries from "./queries.ts";
+
+export interface PortalDeps extends PortalSessionDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly config: PortalSessionDeps["config"] & Pick<Config, "serverRoot">;
+}
+
+/** Where the dashboard is shown by a link, and in frames. */
+const PAGE = "/embed";
+const SCOPES = { read: ["webhooks:read"], write: ["webhooks:read", "webhooks:write"] } as const;
+
+/**
+ * `POST /partner/portal-links`. The code stands in the fragment, which no server and no log sees; the key before it says
+ * to the server, which has to name who may frame the page, whose portal it is.
+ */
+export async function makeLink(
+  deps: PortalDeps,
+  { principal, call }: Caller,
+  { pages, access = "read", theme, ttl_s: ttlS = DEFAULT_TTL_S }: PortalLinkBody,
+): Promise<{ url: string; expiresAt: Date }> {
+  const scopes = SCOPES[access];
+  await refuseExcess(deps, { principal, call }, { ...authorityOf(principal), scopes }, { scopes });
+  const { key } = await settingsOf(deps, tenantOf(principal));
+  const now = deps.clock.now();
+  const code = newSecret();
+  const expiresAt = addMs(now, ttlS * 1000);
+  const scope = scopes.join(" ");
+  await deps.db.transaction(async (tx) => {
+    await holdCaller(tx, principal);
+    const { jti } = principal;
+    await queries.insertLink(tx, { codeHash: hashSecret(code), jti, scope, pages, expiresAt });
+    const details = { pages, scope, expires_at: expiresAt };
+    await recordAudit(tx, { at: now, action: "PORTAL_LINK_CREATED", actor: principal, call, details });
+  });
+  const query = theme === undefined ? "" : `?theme=${theme}`;
+  return { url: `${deps.config.serverRoot}${PAGE}/${key}${query}#code=${code}`, expiresAt };
+}
+
+/** Says of pages which of them no partner has. */
+export async function pageFaults(
+  { db }: Pick<PortalDeps, "db">,
+  principal: Principal,
+  { pages }: SoundParts<PortalLinkBody>,
+): Promise<FieldFaults> {
+  const known = pages?.filter((page) => page !== undefined) ?? [];
+  if (subscriptionsOf(known).length === 0) return {};
+  const all = await listSubscriptions({ db }, tenantOf(principal), { limit: 100, after: undefined });
+  const own = new Set(all.map(({ id }) => id));
+  const bad = pages?.findIndex((page) => subscriptionsOf([page ?? ""]).some((id) => !own.has(id)));
+  return { [`pages.${bad}`]: bad === -1 ? undefined : "is no subscription of yours" };
+}
+
+/** `POST /auth/portal`: opens what the link opens, once. Every failure of the code is the same 400. */
+export async function redeemLink(
+  deps: PortalDeps,
+  code: string,
+  call: Call,
+): Promise<PortalSession> {
+  const now = deps.clock.now();
+  const hash = hashSecret(code);
+  const link = await queries.findLink(deps.db, hash, now);
+  if (link === undefined) throw new Problem("invalid_code");
+  const opened = await deps.db.transaction((tx) => {
+    const consume = () => queries.consumeLink(tx, hash);
+    return openPortalSession(tx, deps, link, { consume, call, now });
+  });
+  if (opened === undefined) throw new Problem("invalid_code");
+  const { token, expiresInS, context } = opened;
+  const { scope, pages } = link;
+  return { token, token_type: "Bearer", expires_in: expiresInS, scope, pages, ...context };
+}
+
+/** `GET /partner/embedding`. */
+export async function showEmbedding(
+  deps: Pick<PortalDeps, "db">,
+  principal: Principal,
+): Promise<Embedding> {
+  const row = await queries.settingsOf(deps.db, tenantOf(principal));
+  return { origins: row?.origins ?? [] };
+}
+
+/** `PATCH /partner/embedding`. */
+export async function updateEmbedding(
+  deps: Pick<PortalDeps, "db" | "clock">,
+  { principal, call }: Caller,
+  { origins }: Embedding,
+): Promise<Embedding> {
+  const partnerId = tenantOf(principal);
+  await settingsOf(deps, partnerId);
+  const at = deps.clock.now();
+  await deps.db.transaction(async (tx) => {
+    await queries.updateOrigins(tx, { partnerId, origins });
+    const details = { origins: origins.length };
+    await recordAudit(tx, { at, action: "EMBEDDING_UPDATED", actor: principal, call, details });
+  });
+  return { origins };
+}
+
+export function originFaults({ origins }: SoundParts<Embedding>): FieldFaults {
+  const bad = origins?.findIndex((one) => one !== undefined && !isOrigin(one)) ?? -1;
+  return { [`origins.${bad}`]: bad < 0 ? undefined : ORIGIN_FAULT };
+}
+
+const ORIGIN_FAULT =
+  "must be an origin such as https://app.example.com, or http:// on localhost or 127.0.0.1";
+
+/** Who may show the pages below `/embed/{key}` in a frame; nobody below a key that is none. */
+export async function framedBy({ db }: Pick<PortalDeps, "db">, key: string): Promise<string[]> {
+  return /^[\w-]{1,64}$/.test(key) ? queries.originsOfKey(db, key) : [];
+}
+
+/** The partner's row, made when it is first needed. */
+async function settingsOf({ db, clock }: Pick<PortalDeps, "db" | "clock">, partnerId: number) {
+  const row = await queries.settingsOf(db, partnerId);
+  if (row !== undefined) return row;
+  const key = ulid(clock.now().getTime()).toLowerCase();
+  await queries.insertSettings(db, { partnerId, key, origins: [] });
+  // Another request may have been faster.
+  const made = await queries.settingsOf(db, partnerId);
+  if (made === undefined) throw new Error(`Partner ${partnerId} has no portal.`);
+  return made;
+}

@@ -1,0 +1,85 @@
+import { Elysia } from "elysia";
+
+import { inPerson, partnerAdmin } from "../auth/guard.ts";
+import { BASE_PATH } from "../http/base-path.ts";
+import type { Checks } from "../http/checks.ts";
+import { problem } from "../http/problem-schema.ts";
+import type { Judged } from "../http/rules.ts";
+import { isoInstant } from "../lib/clock.ts";
+import {
+  makeLink,
+  originFaults,
+  pageFaults,
+  redeemLink,
+  showEmbedding,
+  updateEmbedding,
+  type PortalDeps,
+} from "./actions.ts";
+import {
+  embeddingObject,
+  portalLinkAnswer,
+  portalLinkBody,
+  portalSessionAnswer,
+  redeemBody,
+} from "./model.ts";
+
+const managing = inPerson(partnerAdmin("*"));
+
+/** See contract 6.20. */
+export function portalRoutes(deps: PortalDeps & { readonly checks: Checks }) {
+  return new Elysia({ prefix: BASE_PATH, tags: ["Partner"] })
+    .use(deps.checks)
+    .post(
+      "/partner/portal-links",
+      async ({ principal, call, body, status }) => {
+        const { url, expiresAt } = await makeLink(deps, { principal, call }, body);
+        return status(201, { url, expires_at: isoInstant(expiresAt) });
+      },
+      {
+        access: partnerAdmin("webhooks:read"),
+        body: portalLinkBody,
+        rules: ({ principal, body }: Judged<typeof portalLinkBody>) =>
+          pageFaults(deps, principal, body),
+        response: { 201: portalLinkAnswer },
+        detail: {
+          operationId: "createPortalLink",
+          summary: "Make a link that opens pages of the dashboard once",
+          description: "For an hour, in a window or, where `origins` names the host, in a frame.",
+        },
+      },
+    )
+    .post("/auth/portal", ({ body, call }) => redeemLink(deps, body.code, call), {
+      public: true,
+      body: redeemBody,
+      response: { 200: portalSessionAnswer, 400: problem("invalid_code") },
+      detail: {
+        operationId: "redeemPortalLink",
+        summary: "Redeem the code of a portal link",
+        description: "The page does it; the code is good once.",
+      },
+    })
+    .get("/partner/embedding", ({ principal }) => showEmbedding(deps, principal), {
+      access: managing,
+      response: { 200: embeddingObject },
+      detail: {
+        operationId: "getEmbedding",
+        summary: "Show whose pages may frame the portal",
+        description: "Nobody's, until somebody is named.",
+      },
+    })
+    .patch(
+      "/partner/embedding",
+      ({ principal, call, body }) => updateEmbedding(deps, { principal, call }, body),
+      {
+        access: managing,
+        body: embeddingObject,
+        rules: ({ body }: Judged<typeof embeddingObject>) => originFaults(body),
+        response: { 200: embeddingObject },
+        detail: {
+          operationId: "updateEmbedding",
+          summary: "Say whose pages may frame the portal",
+          description: "https, or http on this machine; it holds for frames loaded from then on.",
+        },
+      },
+    );
+}

@@ -1,0 +1,322 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+
+import { startApi, type Answer, type TestApi } from "../support/api.ts";
+import { createFakeClock } from "../support/clock.ts";
+import { createDatabase, type TestDatabase } from "../support/postgres.ts";
+import { addTenants, addUser, type Tenants, type TestUser } from "../support/tenants.ts";
+
+// Links that open pages of the dashboard once, and who may frame them (contract 6.20).
+
+let database: TestDatabase;
+let api: TestApi;
+let tenants: Tenants;
+let owner: string;
+let rival: string;
+let root: string;
+let ids: readonly [immediate: string, batch: string];
+const clock = createFakeClock();
+
+beforeAll(async () => {
+  database = await createDatabase();
+  tenants = await addTenants(database.db);
+  api = await startApi({ db: database.db, clock });
+  const [one, two] = tenants.partners;
+  owner = await api.login(one.owner.email);
+  rival = await api.login(two.owner.email);
+  root = await api.login(tenants.superAdmin.email);
+  ids = [await subscribe(owner, "immediate"), await subscribe(owner, "batch")];
+});
+afterAll(async () => {
+  await api.stop();
+  await database.drop();
+});
+
+async function subscribe(token: string, delivery_kind: "immediate" | "batch"): Promise<string> {
+  const batch = delivery_kind === "batch" ? { batch_interval_hours: 4 } : {};
+  const body = { label: delivery_kind, delivery_kind, webhook_url: "http://127.0.0.1:9/x", ...batch };
+  const made = await api.call("POST", "/partner/webhooks", { token, body });
+  return String(made.body["id"]);
+}
+
+const ask = (token: string, path: string, method = "GET", body?: unknown): Promise<Answer> =>
+  api.call(method, path, { token, body });
+const link = (body: object, token = owner) => ask(token, "/partner/portal-links", "POST", body);
+const redeem = (code: string) => api.call("POST", "/auth/portal", { body: { code } });
+const codeOf = ({ body }: Answer) =>
+  new URLSearchParams(new URL(String(body["url"])).hash.slice(1)).get("code") ?? "";
+const said = ({ status, body }: Answer) => [status, body["code"]];
+async function opened(body: object, token = owner): Promise<string> {
+  const session = await redeem(codeOf(await link(body, token)));
+  expect(session.status).toBe(200);
+  return String(session.body["token"]);
+}
+
+let people = 0;
+async function freshAdmin(): Promise<{ user: TestUser; token: string }> {
+  const companyId = tenants.partners[0].id;
+  const email = `portal-${++people}@p1.test`;
+  const user = await addUser(database.db, { companyId, role: "partner_admin", email });
+  return { user, token: await api.login(email) };
+}
+
+async function audited(action: string) {
+  const rows = await database.db.sql<{ details: Record<string, unknown>; actor: number }[]>`
+    select details, actor_id as actor from audit_log where action = ${action} order by id`;
+  return rows.at(-1);
+}
+
+describe("a portal link", () => {
+  test("is answered with its end, and its code is stored hashed and stands in the fragment alone", async () => {
+    const made = await link({ pages: ["webhooks"] });
+    expect(made.status).toBe(201);
+    expect(Object.keys(made.body)).toEqual(["url", "expires_at"]);
+    const url = new URL(String(made.body["url"]));
+    expect([url.pathname.replace(/[^/]+$/, "KEY"), url.search]).toEqual(["/embed/KEY", ""]);
+    const code = codeOf(made);
+    expect(code).toMatch(/^[0-9a-f]{64}$/);
+    const rows = await database.db.sql`select * from portal_links`;
+    expect(JSON.stringify(rows)).not.toContain(code);
+    const after = new Date(String(made.body["expires_at"])).getTime() - clock.now().getTime();
+    expect(after).toBe(300_000);
+    expect((await audited("PORTAL_LINK_CREATED"))?.details).toMatchObject({
+      pages: ["webhooks"],
+      scope: "webhooks:read",
+    });
+  });
+
+  test("opens a session of an hour at most, once, and the audit log tells of both", async () => {
+    const made = await link({ pages: ["webhooks"], theme: "dark" });
+    expect(new URL(String(made.body["url"])).search).toBe("?theme=dark");
+    const session = await redeem(codeOf(made));
+    expect(session.status).toBe(200);
+    expect(session.body).toMatchObject({
+      token_type: "Bearer",
+      expires_in: 3_600,
+      scope: "webhooks:read",
+      pages: ["webhooks"],
+      company: { id: tenants.partners[0].id },
+    });
+    expect(said(await redeem(codeOf(made)))).toEqual([400, "invalid_code"]);
+    expect(said(await redeem("f".repeat(64)))).toEqual([400, "invalid_code"]);
+    const row = await audited("PORTAL_LINK_REDEEMED");
+    expect(row?.actor).toBe(tenants.partners[0].owner.id);
+    expect(row?.details).toMatchObject({ pages: ["webhooks"], scope: "webhooks:read" });
+    const token = String(session.body["token"]);
+    expect((await ask(token, "/partner/webhooks")).status).toBe(200);
+    clock.advance(3_599_000);
+    expect((await ask(token, "/partner/webhooks")).status).toBe(200);
+    clock.advance(1_000);
+    expect((await ask(token, "/partner/webhooks")).status).toBe(401);
+  });
+
+  test("is redeemed by one of two at once, and not by GET", async () => {
+    const code = codeOf(await link({ pages: ["webhooks"] }));
+    expect((await api.call("GET", `/auth/portal?code=${code}`)).status).toBe(405);
+    const both = await Promise.all([redeem(code), redeem(code)]);
+    expect(both.map(({ status }) => status).toSorted()).toEqual([200, 400]);
+  });
+
+  test.each([
+    [{}, 300],
+    [{ ttl_s: 30 }, 30],
+    [{ ttl_s: 3_600 }, 3_600],
+  ])("with %p works for %d seconds, and no longer", async (fields, seconds) => {
+    const made = [await link({ pages: ["webhooks"], ...fields }), await link({ pages: ["webhooks"], ...fields })];
+    const [first = "", second = ""] = made.map(codeOf);
+    clock.advance(seconds * 1_000 - 1);
+    expect((await redeem(first)).status).toBe(200);
+    clock.advance(1);
+    expect(said(await redeem(second))).toEqual([400, "invalid_code"]);
+  });
+
+  test.each([
+    [{ pages: [] }, "pages"],
+    [{ pages: ["webhooks", "webhooks"] }, "pages"],
+    [{ pages: ["team"] }, "pages.0"],
+    [{ pages: ["webhooks/01J00000000000000000000000"] }, "pages.0"],
+    [{ pages: ["webhooks"], ttl_s: 29 }, "ttl_s"],
+    [{ pages: ["webhooks"], ttl_s: 3_601 }, "ttl_s"],
+    [{ pages: ["webhooks"], access: "all" }, "access"],
+    [{ pages: ["webhooks"], theme: "pink" }, "theme"],
+  ])("is not made of %j", async (body, field) => {
+    const answer = await link(body);
+    expect(answer.status).toBe(422);
+    expect(Object.keys(answer.body["errors"] as object)).toEqual([field]);
+  });
+
+  test("opens at most two pages, and no subscription of another partner", async () => {
+    expect((await link({ pages: ids.map((id) => `webhooks/${id}`) })).status).toBe(201);
+    const three = ["webhooks", ...ids.map((id) => `webhooks/${id}`)];
+    expect((await link({ pages: three })).status).toBe(422);
+    expect((await link({ pages: [`webhooks/${ids[0]}`] }, rival)).status).toBe(422);
+  });
+
+  test("is made by partners alone, with a token that may do as much", async () => {
+    const account = await api.login(tenants.partners[0].accounts[0].owner.email);
+    for (const token of [account, root])
+      expect(said(await link({ pages: ["webhooks"] }, token))).toEqual([403, "forbidden"]);
+    const body = { name: "reads", scopes: ["webhooks:read"] };
+    const made = await ask(owner, "/account/personal-access-tokens", "POST", body);
+    const reading = String(made.body["access_token"]);
+    expect((await link({ pages: ["webhooks"] }, reading)).status).toBe(201);
+    expect(said(await link({ pages: ["webhooks"], access: "write" }, reading))).toEqual([
+      403,
+      "insufficient_scope",
+    ]);
+  });
+});
+
+describe("the session of a link", () => {
+  const OUTSIDE = [
+    ["GET", "/partner/users"],
+    ["GET", "/partner/accounts"],
+    ["GET", "/partner/audit-log"],
+    ["GET", "/partner/tokens"],
+    ["GET", "/partner/alerts"],
+    ["GET", "/partner/embedding"],
+    ["GET", "/partner/oauth-clients"],
+    ["GET", "/account/sessions"],
+    ["GET", "/account/api-token"],
+    ["GET", "/account/personal-access-tokens"],
+    ["POST", "/account/personal-access-tokens", { name: "more" }],
+    ["POST", "/change-password", { current_password: "x" }],
+    ["POST", "/partner/portal-links", { pages: ["webhooks"] }],
+    ["POST", "/partner/account-owner/token", { account_id: 1 }],
+    ["PATCH", "/partner/embedding", { origins: [] }],
+    ["GET", "/admin/users"],
+  ] as const;
+  test.each(OUTSIDE)("has no way to %s %s", async (...[method, path, body]) => {
+    const token = await opened({ pages: ["webhooks"], access: "write" });
+    expect((await ask(token, path, method, body)).status).toBe(403);
+  });
+
+  test("that only reads changes nothing, and one that writes is told apart in the audit log", async () => {
+    const path = `/partner/webhooks/${ids[0]}`;
+    const reading = await opened({ pages: ["webhooks"] });
+    expect((await ask(reading, path)).status).toBe(200);
+    expect(said(await ask(reading, path, "PATCH", { label: "x" }))).toEqual([403, "insufficient_scope"]);
+    expect((await ask(reading, `${path}/secret`, "POST", {})).status).toBe(403);
+    const writing = await opened({ pages: ["webhooks"], access: "write" });
+    expect((await ask(writing, path, "PATCH", { label: "renamed" })).status).toBe(200);
+    const details = (await audited("WEBHOOK_UPDATED"))?.details;
+    expect(details?.["portal_session"]).toBe(
+      (await audited("PORTAL_LINK_REDEEMED"))?.details["session_id"],
+    );
+  });
+
+  test("of one subscription sees that one alone, and makes none", async () => {
+    const token = await opened({ pages: [`webhooks/${ids[1]}`], access: "write" });
+    const list = await ask(token, "/partner/webhooks");
+    expect((list.body["data"] as { id: string }[]).map(({ id }) => id)).toEqual([ids[1]]);
+    expect((await ask(token, `/partner/webhooks/${ids[1]}/health`)).status).toBe(200);
+    for (const rest of ["", "/health", "/deliveries", "/messages", "/stats", "/stream"])
+      expect((await ask(token, `/partner/webhooks/${ids[0]}${rest}`)).status).toBe(404);
+    expect((await ask(token, `/partner/webhooks/${ids[0]}`, "DELETE")).status).toBe(404);
+    expect((await ask(token, `/partner/webhooks/${ids[0]}/secret`, "POST", {})).status).toBe(404);
+    const body = { label: "x", delivery_kind: "immediate", webhook_url: "http://127.0.0.1:9/x" };
+    expect((await ask(token, "/partner/webhooks", "POST", body)).status).toBe(403);
+  });
+
+  test("sees nothing of another partner", async () => {
+    const token = await opened({ pages: ["webhooks"] }, rival);
+    expect((await ask(token, "/partner/webhooks")).body["data"]).toEqual([]);
+    expect((await ask(token, `/partner/webhooks/${ids[0]}`)).status).toBe(404);
+  });
+
+  test("ends when its maker is deactivated, and so do links that nobody has followed", async () => {
+    const { user, token } = await freshAdmin();
+    const session = await opened({ pages: ["webhooks"] }, token);
+    const code = codeOf(await link({ pages: ["webhooks"] }, token));
+    expect((await ask(owner, `/partner/users/${user.id}/deactivate`, "POST", {})).status).toBe(200);
+    expect((await ask(session, "/partner/webhooks")).status).toBe(401);
+    expect(said(await redeem(code))).toEqual([400, "invalid_code"]);
+  });
+
+  test("is among its maker's sessions, who ends it there", async () => {
+    const { token } = await freshAdmin();
+    const session = await opened({ pages: ["webhooks"] }, token);
+    const list = (await ask(token, "/account/sessions")).body["data"] as { id: string; method: string }[];
+    const found = list.find(({ method }) => method === "portal");
+    expect((await ask(token, `/account/sessions/${found?.id}`, "DELETE")).status).toBe(204);
+    expect((await ask(session, "/partner/webhooks")).status).toBe(401);
+  });
+
+  test("is not begun with a link whose maker has signed out", async () => {
+    const { token } = await freshAdmin();
+    const code = codeOf(await link({ pages: ["webhooks"] }, token));
+    await ask(token, "/logout");
+    expect(said(await redeem(code))).toEqual([400, "invalid_code"]);
+  });
+
+  test("ends when the partner is suspended", async () => {
+    const [, two] = tenants.partners;
+    const session = await opened({ pages: ["webhooks"] }, rival);
+    const path = `/admin/partners/${two.id}`;
+    expect((await ask(root, `${path}/deactivate`, "POST", {})).status).toBe(200);
+    expect((await ask(session, "/partner/webhooks")).status).toBe(401);
+    await ask(root, `${path}/activate`, "POST", {});
+    rival = await api.login(two.owner.email);
+  });
+});
+
+describe("who may frame the portal", () => {
+  const allow = (origins: readonly string[], token = owner) =>
+    ask(token, "/partner/embedding", "PATCH", { origins });
+  async function policyOf(token: string): Promise<string> {
+    const { pathname } = new URL(String((await link({ pages: ["webhooks"] }, token)).body["url"]));
+    const page = await api.call("GET", pathname, { root: true });
+    expect(page.status).toBe(200);
+    return /frame-ancestors [^;]*/.exec(page.headers.get("content-security-policy") ?? "")?.[0] ?? "";
+  }
+
+  test("is nobody until the partner says who, and no other partner's hosts", async () => {
+    expect((await ask(owner, "/partner/embedding")).body).toEqual({ origins: [] });
+    expect(await policyOf(owner)).toBe("frame-ancestors 'none'");
+    const origins = ["https://app.example.com", "http://localhost:8080"];
+    expect((await allow(origins)).body).toEqual({ origins });
+    expect(await policyOf(owner)).toBe(`frame-ancestors ${origins.join(" ")}`);
+    expect(await policyOf(rival)).toBe("frame-ancestors 'none'");
+    expect((await audited("EMBEDDING_UPDATED"))?.details).toEqual({ origins: 2 });
+    const unknown = await api.call("GET", "/embed/01j00000000000000000000000/webhooks", { root: true });
+    expect(unknown.headers.get("content-security-policy")).toContain("frame-ancestors 'none'");
+    const dashboard = await api.call("GET", "/dashboard", { root: true });
+    expect(dashboard.headers.get("content-security-policy")).toContain("frame-ancestors 'none'");
+    await allow([]);
+  });
+
+  test.each([
+    "http://app.example.com",
+    "https://app.example.com/",
+    "https://app.example.com:443",
+    "https://APP.example.com",
+    "https://*.example.com",
+    "https://a;script-src",
+    "https://a,b",
+    "https://a'b",
+    "https://user@app.example.com",
+    "http://127.0.0.1.example.com",
+    "http://[::1]:8080",
+    "null",
+    "*",
+    "data:",
+  ])("is never %s", async (origin) => {
+    const answer = await allow(["https://fine.example.com", origin]);
+    expect(answer.status).toBe(422);
+    expect(Object.keys(answer.body["errors"] as object)).toEqual(["origins.1"]);
+  });
+
+  test("is ten origins at most, each once", async () => {
+    const many = Array.from({ length: 11 }, (_, n) => `https://host-${n}.example.com`);
+    expect((await allow(many.slice(0, 10))).status).toBe(200);
+    expect((await allow(many)).status).toBe(422);
+    expect((await allow(["https://a.example.com", "https://a.example.com"])).status).toBe(422);
+    await allow([]);
+  });
+
+  test("is said with a token of every scope alone", async () => {
+    const body = { name: "writes", scopes: ["webhooks:write"] };
+    const made = await ask(owner, "/account/personal-access-tokens", "POST", body);
+    const narrow = String(made.body["access_token"]);
+    expect((await allow([], narrow)).status).toBe(403);
+  });
+});
