@@ -40,6 +40,7 @@ export const CHAPTERS: readonly Chapter[] = [
       guide("batch", "Batch"),
       guide("recovery", "Recovery"),
       guide("going-live", "Going live"),
+      guide("embedding", "The dashboard in your pages"),
     ],
   },
   { title: "Review sites", guides: [guide("review-sites", "Reporting reviews")] },

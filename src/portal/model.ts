@@ -68,16 +68,16 @@ export const portalSessionAnswer = Type.Object(
 );
 export type PortalSession = Static<typeof portalSessionAnswer>;
 
-export const embeddingObject = Type.Object(
-  {
-    origins: Type.Array(storableText([1, ORIGIN_CHARS]), {
-      maxItems: MAX_ORIGINS,
-      uniqueItems: true,
-      description: "Whose pages may show the portal in a frame.",
-    }),
-  },
-  { ...closed, title: "Embedding" },
-);
+const embedding = {
+  origins: Type.Array(storableText([1, ORIGIN_CHARS]), {
+    maxItems: MAX_ORIGINS,
+    uniqueItems: true,
+    description: "Whose pages may show the portal in a frame.",
+  }),
+};
+export const embeddingBody = Type.Object(embedding, { ...closed, title: "EmbeddingUpdate" });
+/** An object of its own: Elysia has one validator for each, and answers are not checked. */
+export const embeddingObject = Type.Object(embedding, { title: "Embedding" });
 export type Embedding = Static<typeof embeddingObject>;
 
 /**

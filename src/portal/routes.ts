@@ -16,6 +16,7 @@ import {
   type PortalDeps,
 } from "./actions.ts";
 import {
+  embeddingBody,
   embeddingObject,
   portalLinkAnswer,
   portalLinkBody,
@@ -72,8 +73,8 @@ export function portalRoutes(deps: PortalDeps & { readonly checks: Checks }) {
       ({ principal, call, body }) => updateEmbedding(deps, { principal, call }, body),
       {
         access: managing,
-        body: embeddingObject,
-        rules: ({ body }: Judged<typeof embeddingObject>) => originFaults(body),
+        body: embeddingBody,
+        rules: ({ body }: Judged<typeof embeddingBody>) => originFaults(body),
         response: { 200: embeddingObject },
         detail: {
           operationId: "updateEmbedding",

@@ -81,6 +81,13 @@ export const AREAS: readonly Area[] = [
     pages: { "/team": page(() => import("./pages/team/team.tsx")) },
   },
   {
+    path: "/embedding",
+    title: "Embedding",
+    icon: "window",
+    roles: PARTNERS,
+    pages: { "/embedding": page(() => import("./pages/embedding/embedding.tsx")) },
+  },
+  {
     path: "/audit",
     title: "Audit log",
     icon: "list",
