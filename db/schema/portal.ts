@@ -26,8 +26,5 @@ export const portalLinks = pgTable(
     pages: text("pages").array().notNull(),
     expiresAt: instant("expires_at").notNull(),
   },
-  (t) => [
-    index("portal_links_jti").on(t.jti),
-    index("portal_links_expiry").on(t.expiresAt),
-  ],
+  (t) => [index("portal_links_jti").on(t.jti), index("portal_links_expiry").on(t.expiresAt)],
 );

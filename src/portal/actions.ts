@@ -57,7 +57,13 @@ export async function makeLink(
     const { jti } = principal;
     await queries.insertLink(tx, { codeHash: hashSecret(code), jti, scope, pages, expiresAt });
     const details = { pages, scope, expires_at: expiresAt };
-    await recordAudit(tx, { at: now, action: "PORTAL_LINK_CREATED", actor: principal, call, details });
+    await recordAudit(tx, {
+      at: now,
+      action: "PORTAL_LINK_CREATED",
+      actor: principal,
+      call,
+      details,
+    });
   });
   const query = theme === undefined ? "" : `?theme=${theme}`;
   return { url: `${deps.config.serverRoot}${PAGE}/${key}${query}#code=${code}`, expiresAt };
@@ -71,7 +77,10 @@ export async function pageFaults(
 ): Promise<FieldFaults> {
   const known = pages?.filter((page) => page !== undefined) ?? [];
   if (subscriptionsOf(known).length === 0) return {};
-  const all = await listSubscriptions({ db }, tenantOf(principal), { limit: 100, after: undefined });
+  const all = await listSubscriptions({ db }, tenantOf(principal), {
+    limit: 100,
+    after: undefined,
+  });
   const own = new Set(all.map(({ id }) => id));
   const bad = pages?.findIndex((page) => subscriptionsOf([page ?? ""]).some((id) => !own.has(id)));
   return { [`pages.${bad}`]: bad === -1 ? undefined : "is no subscription of yours" };

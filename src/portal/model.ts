@@ -46,12 +46,15 @@ export const portalLinkBody = Type.Object(
 export type PortalLinkBody = Static<typeof portalLinkBody>;
 
 export const portalLinkAnswer = Type.Object(
-  { url: Type.String(), expires_at: instantAnswer() },
+  {
+    url: Type.String({ description: "The link; its code stands in the fragment." }),
+    expires_at: instantAnswer(),
+  },
   { title: "PortalLink" },
 );
 
 export const redeemBody = Type.Object(
-  { code: storableText([1, 128]) },
+  { code: Object.assign(storableText([1, 128]), { description: "What the link's fragment has." }) },
   { ...closed, title: "PortalCode" },
 );
 

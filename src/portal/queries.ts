@@ -1,4 +1,4 @@
-import { and, eq, gt } from "drizzle-orm";
+import { and, eq, gt, isNull, or } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "../../db/client.ts";
 import { portalLinks, portalSettings } from "../../db/schema/portal.ts";
@@ -23,10 +23,7 @@ export async function updateOrigins(
   tx: Tx,
   { partnerId, origins }: Pick<SettingsRow, "partnerId" | "origins">,
 ): Promise<void> {
-  await tx
-    .update(portalSettings)
-    .set({ origins })
-    .where(eq(portalSettings.partnerId, partnerId));
+  await tx.update(portalSettings).set({ origins }).where(eq(portalSettings.partnerId, partnerId));
 }
 
 export async function originsOfKey(db: DbOrTx, key: string): Promise<string[]> {
@@ -44,11 +41,12 @@ export async function insertLink(tx: Tx, link: typeof portalLinks.$inferInsert):
 /** A link that is still good, with whom its token acts as. */
 export async function findLink(db: DbOrTx, hash: string, now: Date) {
   const { jti, codeHash, scope, pages, expiresAt } = portalLinks;
+  const isMakerLive = or(isNull(tokens.expiresAt), gt(tokens.expiresAt, now));
   const [row] = await db
     .select({ userId: tokens.userId, clientId: tokens.clientId, scope, pages })
     .from(portalLinks)
     .innerJoin(tokens, eq(tokens.jti, jti))
-    .where(and(eq(codeHash, hash), gt(expiresAt, now)));
+    .where(and(eq(codeHash, hash), gt(expiresAt, now), isMakerLive));
   return row;
 }
 

@@ -200,7 +200,9 @@ describe.skipIf(chromium === undefined)("the portal in a frame", () => {
     await until("the browser refuses", () => complaints.some((one) => /frame-ancestors/.test(one)));
     expect(await told()).toEqual([]);
     expect(requests.filter((one) => one.url.includes("/api/v1/"))).toEqual([]);
-    expect(await frameOf(page).evaluate("document.body?.innerText ?? ''")).not.toContain("Webhooks");
+    expect(await frameOf(page).evaluate("document.body?.innerText ?? ''")).not.toContain(
+      "Webhooks",
+    );
     await picture(page, "embed-unlisted");
     await context.close();
     links = [url];
@@ -261,7 +263,9 @@ describe.skipIf(chromium === undefined)("the portal in a frame", () => {
     const { page } = await visit();
     await heading(page, "Reviews").waitFor();
     const buttons = await inFrame(page).getByRole("button").allInnerTexts();
-    expect(buttons.filter((one) => /^(Test|Recover|Enable|Save|Rotate|Delete)/.test(one))).toEqual([]);
+    expect(buttons.filter((one) => /^(Test|Recover|Enable|Save|Rotate|Delete)/.test(one))).toEqual(
+      [],
+    );
     await inFrame(page).getByRole("link", { name: "Webhooks" }).click();
     await heading(page, "Webhooks").waitFor();
     await inFrame(page).getByRole("link", { name: "Reviews", exact: true }).waitFor();

@@ -57,7 +57,7 @@ const RUNS: readonly Run[] = [
     sees: ['"issuer":', '"kty":"RSA"', "{}", '"error":"unauthorized_client"', '{"active":false}'],
   },
   { name: "single-sign-on", sees: ['"methods":'] },
-  { name: "embedding", env: token, sees: ['/embed/', "#code=", '"expires_at":"'] },
+  { name: "embedding", env: token, sees: ["/embed/", "#code=", '"expires_at":"'] },
   { name: "verifying", sees: [/sha256=[0-9a-f]{64}/] },
   {
     name: "review-sites",

@@ -33,7 +33,12 @@ afterAll(async () => {
 
 async function subscribe(token: string, delivery_kind: "immediate" | "batch"): Promise<string> {
   const batch = delivery_kind === "batch" ? { batch_interval_hours: 4 } : {};
-  const body = { label: delivery_kind, delivery_kind, webhook_url: "http://127.0.0.1:9/x", ...batch };
+  const body = {
+    label: delivery_kind,
+    delivery_kind,
+    webhook_url: "http://127.0.0.1:9/x",
+    ...batch,
+  };
   const made = await api.call("POST", "/partner/webhooks", { token, body });
   return String(made.body["id"]);
 }
@@ -121,7 +126,10 @@ describe("a portal link", () => {
     [{ ttl_s: 30 }, 30],
     [{ ttl_s: 3_600 }, 3_600],
   ])("with %p works for %d seconds, and no longer", async (fields, seconds) => {
-    const made = [await link({ pages: ["webhooks"], ...fields }), await link({ pages: ["webhooks"], ...fields })];
+    const made = [
+      await link({ pages: ["webhooks"], ...fields }),
+      await link({ pages: ["webhooks"], ...fields }),
+    ];
     const [first = "", second = ""] = made.map(codeOf);
     clock.advance(seconds * 1_000 - 1);
     expect((await redeem(first)).status).toBe(200);
@@ -194,7 +202,10 @@ describe("the session of a link", () => {
     const path = `/partner/webhooks/${ids[0]}`;
     const reading = await opened({ pages: ["webhooks"] });
     expect((await ask(reading, path)).status).toBe(200);
-    expect(said(await ask(reading, path, "PATCH", { label: "x" }))).toEqual([403, "insufficient_scope"]);
+    expect(said(await ask(reading, path, "PATCH", { label: "x" }))).toEqual([
+      403,
+      "insufficient_scope",
+    ]);
     expect((await ask(reading, `${path}/secret`, "POST", {})).status).toBe(403);
     const writing = await opened({ pages: ["webhooks"], access: "write" });
     expect((await ask(writing, path, "PATCH", { label: "renamed" })).status).toBe(200);
@@ -235,7 +246,10 @@ describe("the session of a link", () => {
   test("is among its maker's sessions, who ends it there", async () => {
     const { token } = await freshAdmin();
     const session = await opened({ pages: ["webhooks"] }, token);
-    const list = (await ask(token, "/account/sessions")).body["data"] as { id: string; method: string }[];
+    const list = (await ask(token, "/account/sessions")).body["data"] as {
+      id: string;
+      method: string;
+    }[];
     const found = list.find(({ method }) => method === "portal");
     expect((await ask(token, `/account/sessions/${found?.id}`, "DELETE")).status).toBe(204);
     expect((await ask(session, "/partner/webhooks")).status).toBe(401);
@@ -266,7 +280,9 @@ describe("who may frame the portal", () => {
     const { pathname } = new URL(String((await link({ pages: ["webhooks"] }, token)).body["url"]));
     const page = await api.call("GET", pathname, { root: true });
     expect(page.status).toBe(200);
-    return /frame-ancestors [^;]*/.exec(page.headers.get("content-security-policy") ?? "")?.[0] ?? "";
+    return (
+      /frame-ancestors [^;]*/.exec(page.headers.get("content-security-policy") ?? "")?.[0] ?? ""
+    );
   }
 
   test("is nobody until the partner says who, and no other partner's hosts", async () => {
@@ -277,7 +293,9 @@ describe("who may frame the portal", () => {
     expect(await policyOf(owner)).toBe(`frame-ancestors ${origins.join(" ")}`);
     expect(await policyOf(rival)).toBe("frame-ancestors 'none'");
     expect((await audited("EMBEDDING_UPDATED"))?.details).toEqual({ origins: 2 });
-    const unknown = await api.call("GET", "/embed/01j00000000000000000000000/webhooks", { root: true });
+    const unknown = await api.call("GET", "/embed/01j00000000000000000000000/webhooks", {
+      root: true,
+    });
     expect(unknown.headers.get("content-security-policy")).toContain("frame-ancestors 'none'");
     const dashboard = await api.call("GET", "/dashboard", { root: true });
     expect(dashboard.headers.get("content-security-policy")).toContain("frame-ancestors 'none'");

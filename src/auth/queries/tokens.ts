@@ -30,7 +30,17 @@ export async function insertToken(tx: DbOrTx, row: NewToken): Promise<void> {
   await insertion(tx, row);
 }
 
-const own = { kind, userId, clientId, familyId, impersonatorId, scope, pages, expiresAt, lastUsedAt };
+const own = {
+  kind,
+  userId,
+  clientId,
+  familyId,
+  impersonatorId,
+  scope,
+  pages,
+  expiresAt,
+  lastUsedAt,
+};
 
 const BEARER = {
   jti,

@@ -67,10 +67,12 @@ describe("the dashboard's files", () => {
           isStoreFailure: () => false,
         }),
       )
-      .use(dashboardSite({
-        bundle: () => Promise.reject(new Error("There is no room.")),
-        framedBy: async () => [],
-      }));
+      .use(
+        dashboardSite({
+          bundle: () => Promise.reject(new Error("There is no room.")),
+          framedBy: async () => [],
+        }),
+      );
     const answer = await app.handle(new Request("http://localhost/dashboard"));
     expect(answer.status).toBe(500);
     const body = await answer.text();

@@ -33,7 +33,8 @@ const isFramed = () => window.parent !== window;
 
 export function tellHost(told: Told): void {
   if (!isFramed()) return;
-  for (const origin of hostOrigins()) window.parent.postMessage({ source: SOURCE, ...told }, origin);
+  for (const origin of hostOrigins())
+    window.parent.postMessage({ source: SOURCE, ...told }, origin);
 }
 
 /** Tells the host how high the content is, whenever it changes. */

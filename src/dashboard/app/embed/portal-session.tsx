@@ -29,7 +29,9 @@ interface PortalSessionProps {
 /** Redeems the code of the link. The session is in the memory of this page alone, and ends with it. */
 export function PortalSession({ link: { code }, children }: PortalSessionProps) {
   const [session, setSession] = useState<Session>();
-  const [ended, setEnded] = useState<PortalEnding | undefined>(code === undefined ? "missing" : undefined);
+  const [ended, setEnded] = useState<PortalEnding | undefined>(
+    code === undefined ? "missing" : undefined,
+  );
   const [error, setError] = useState<unknown>();
   const open = useCallback(() => {
     if (code === undefined) return;
@@ -65,7 +67,9 @@ export function PortalSession({ link: { code }, children }: PortalSessionProps) 
 }
 
 async function openSession(code: string): Promise<Session> {
-  const { pages, scope, ...session } = await answerOf(apiWith(undefined).auth.portal.post({ code }));
+  const { pages, scope, ...session } = await answerOf(
+    apiWith(undefined).auth.portal.post({ code }),
+  );
   const isReadOnly = !scope.split(" ").includes("webhooks:write");
   return { ...session, portal: { pages, isReadOnly } };
 }

@@ -24,8 +24,7 @@ export function takePortalLink(): PortalLink | undefined {
   const base = PORTAL.exec(location.pathname)?.[0];
   if (base === undefined) return undefined;
   const code = new URLSearchParams(location.hash.replace(/^#/, "")).get("code") ?? undefined;
-  if (location.hash !== "")
-    history.replaceState(null, "", location.pathname + location.search);
+  if (location.hash !== "") history.replaceState(null, "", location.pathname + location.search);
   const theme = new URLSearchParams(location.search).get("theme");
   return { base, code, theme: theme === "light" || theme === "dark" ? theme : undefined };
 }

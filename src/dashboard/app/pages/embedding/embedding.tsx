@@ -55,7 +55,14 @@ function Origins({ settings }: { readonly settings: Embedding }) {
       title="Whose pages may show it in a frame"
       description="Browsers refuse it on all others. Without any, links open in a window of their own."
     >
-      <Form form={form} buttons={<SubmitButton form={form}>Save</SubmitButton>}>
+      <Form
+        form={form}
+        buttons={
+          <Group>
+            <SubmitButton form={form}>Save</SubmitButton>
+          </Group>
+        }
+      >
         <Textarea
           label="Origins"
           description="One a line, up to 10: https, or http on localhost."
@@ -100,8 +107,8 @@ function TryLink() {
         <>
           <SecretField key={data.url} label="Link" value={data.url} />
           <Text size="sm" c="dimmed">
-            Works once, until <Time at={data.expires_at} mayBeAhead />. Open it in a private window
-            to see it as others do.
+            Works once, and ends <Time at={data.expires_at} mayBeAhead />. Open it in a private
+            window to see it as others do.
           </Text>
         </>
       )}
