@@ -85,7 +85,7 @@ export const whiteLabelObject = Type.Object(
 );
 
 /** Contract 4.5: whom a token speaks for. */
-export const sessionContext = {
+const sessionContext = {
   user: userObject,
   company: companyObject,
   theme: Type.Object(
@@ -95,7 +95,7 @@ export const sessionContext = {
   white_label: whiteLabelObject,
   plan: Type.Optional(planObject),
 };
-export const sessionContextObject = Type.Object(sessionContext, { title: "SessionContext" });
+const sessionContextObject = Type.Object(sessionContext, { title: "SessionContext" });
 export type SessionContext = Static<typeof sessionContextObject>;
 
 const freshToken = {

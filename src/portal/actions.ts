@@ -101,9 +101,9 @@ export async function redeemLink(
     return openPortalSession(tx, deps, link, { consume, call, now });
   });
   if (opened === undefined) throw new Problem("invalid_code");
-  const { token, expiresInS, context } = opened;
+  const { token, expiresInS } = opened;
   const { scope, pages } = link;
-  return { token, token_type: "Bearer", expires_in: expiresInS, scope, pages, ...context };
+  return { token, token_type: "Bearer", expires_in: expiresInS, scope, pages };
 }
 
 /** `GET /partner/embedding`. */

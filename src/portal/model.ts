@@ -1,6 +1,5 @@
 import { Type, type Static } from "@sinclair/typebox";
 
-import { sessionContext, sessionContextObject } from "../auth/model.ts";
 import { PORTAL_PAGE } from "../auth/portal-pages.ts";
 import { literals } from "../http/literals.ts";
 import { instantAnswer, storableText } from "../http/text.ts";
@@ -16,6 +15,7 @@ const ORIGIN_CHARS = 267;
 
 const page = Type.String({
   pattern: PORTAL_PAGE,
+  examples: ["webhooks"],
   explain: "must be webhooks, or webhooks/ and the id of a subscription",
 });
 
@@ -65,9 +65,8 @@ export const portalSessionAnswer = Type.Object(
     expires_in: Type.Integer(),
     scope: Type.String(),
     pages: Type.Array(Type.String(), { description: "What it opens." }),
-    ...sessionContext,
   },
-  { title: "PortalSession", extends: sessionContextObject },
+  { title: "PortalSession" },
 );
 export type PortalSession = Static<typeof portalSessionAnswer>;
 
@@ -78,9 +77,9 @@ const embedding = {
     description: "Whose pages may show the portal in a frame.",
   }),
 };
-export const embeddingBody = Type.Object(embedding, { ...closed, title: "EmbeddingUpdate" });
+export const embeddingBody = Type.Object(embedding, { ...closed, title: "Embedding" });
 /** An object of its own: Elysia has one validator for each, and answers are not checked. */
-export const embeddingObject = Type.Object(embedding, { title: "Embedding" });
+export const embeddingObject = Type.Object(embedding, { ...closed, title: "Embedding" });
 export type Embedding = Static<typeof embeddingObject>;
 
 /**

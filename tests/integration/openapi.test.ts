@@ -142,7 +142,7 @@ function contentOf({ requestBody }: Operation): Content {
 const securityOf = ({ security = document.security }: Operation) => security;
 const hasToken = (operation: Operation) => securityOf(operation).some((one) => "bearer" in one);
 /** For people, not for programs. */
-const PAGES = /^\/(docs\b|dashboard\b|$)/;
+const PAGES = /^\/(docs\b|dashboard\b|embed\b|$)/;
 /** Methods that are there to be refused: every other one, and HEAD where GET has an effect. */
 const REFUSED = /^(ALL|HEAD)$/;
 const ofApi = () => operations().filter(({ path }) => path.startsWith(BASE_PATH));

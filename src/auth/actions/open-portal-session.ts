@@ -5,11 +5,9 @@ import { recordAudit } from "../../audit/actions.ts";
 import type { Call } from "../../http/call.ts";
 import type { Config } from "../../lib/config.ts";
 import type { KeyRing } from "../key-ring.ts";
-import type { SessionContext } from "../model.ts";
 import { insertAuthenticationEvent } from "../queries/sessions.ts";
 import { holdPerson } from "./client-session.ts";
 import { issueToken } from "./issue-token.ts";
-import { readContext } from "./session-context.ts";
 
 /** Contract 6.20: what is opened by a link ends in an hour, and is not refreshed. */
 const PORTAL_SESSION_S = 3_600;
@@ -33,7 +31,7 @@ export async function openPortalSession(
   { keys, config }: PortalSessionDeps,
   link: OpenedLink,
   { consume, call, now }: { consume: () => Promise<boolean>; call: Call; now: Date },
-): Promise<{ token: string; expiresInS: number; context: SessionContext } | undefined> {
+): Promise<{ token: string; expiresInS: number } | undefined> {
   const { userId, clientId, scope, pages } = link;
   // The user is held first, as everybody does who ends tokens: they take their links with them.
   const person = await holdPerson(tx, userId);
@@ -52,5 +50,5 @@ export async function openPortalSession(
     call,
     details: { session_id: familyId, jti, pages, scope },
   });
-  return { token, expiresInS: ttlS, context: (await readContext(tx, userId)).context };
+  return { token, expiresInS: ttlS };
 }

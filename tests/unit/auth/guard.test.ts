@@ -6,6 +6,7 @@ import {
   dashboardSignIn,
   ownSignIn,
   partnerAdmin,
+  partnerOwner,
   passwordSetter,
   selfService,
   superAdmin,
@@ -194,4 +195,19 @@ describe("access rules by how the token came about", () => {
   test.each(table)("$name to a token of kind $kind: $admitted", ({ access, over, admitted }) => {
     expect(access.refuse(principal("account_owner", over)) === undefined).toBe(admitted);
   });
+});
+
+test("the session of a portal link is refused wherever a route does not open it, whatever its scopes", () => {
+  const opened = { tokenKind: "portal", pages: ["webhooks"], signInMethod: "portal" } as const;
+  const session = principal("partner_owner", opened);
+  const opens = (pages: readonly string[]) => pages.includes("webhooks");
+  expect(partnerAdmin("webhooks:read").refuse(session)).toBe("forbidden");
+  expect(partnerAdmin("webhooks:read", opens).refuse(session)).toBeUndefined();
+  expect(partnerAdmin("webhooks:read", opens).refuse({ ...session, pages: ["other"] })).toBe(
+    "forbidden",
+  );
+  for (const access of [partnerOwner(), selfService(), ownSignIn(), ownSignIn("*")])
+    expect(access.refuse(session)).toBe("forbidden");
+  // Who somebody is, and that they leave, is everybody's own business.
+  expect(anyUser().refuse(session)).toBeUndefined();
 });

@@ -3,7 +3,7 @@ import { useCallback, useEffect, useMemo, useRef, useState, type ReactNode } fro
 import { answerOf } from "../api/api-client.ts";
 import { apiErrorOf } from "../api/api-error.ts";
 import { apiWith } from "../api/connect.ts";
-import type { Session } from "../session/identity.ts";
+import { readIdentity, type Session } from "../session/identity.ts";
 import type { PortalLink } from "../session/portal-link.ts";
 import { queryClient } from "../session/query-client.ts";
 import { SessionContext, type SessionState } from "../session/session.tsx";
@@ -67,11 +67,10 @@ export function PortalSession({ link: { code }, children }: PortalSessionProps) 
 }
 
 async function openSession(code: string): Promise<Session> {
-  const { pages, scope, ...session } = await answerOf(
-    apiWith(undefined).auth.portal.post({ code }),
-  );
+  const { token, pages, scope } = await answerOf(apiWith(undefined).auth.portal.post({ code }));
+  const identity = await readIdentity(apiWith(token));
   const isReadOnly = !scope.split(" ").includes("webhooks:write");
-  return { ...session, portal: { pages, isReadOnly } };
+  return { ...identity, token, portal: { pages, isReadOnly } };
 }
 
 const nothing = () => {};
