@@ -33,7 +33,7 @@ export interface PortalDeps extends PortalSessionDeps {
 }
 
 /** Where the dashboard is shown by a link, and in frames. */
-const PAGE = "/embed";
+export const PORTAL = "/embed";
 const SCOPES = { read: ["webhooks:read"], write: ["webhooks:read", "webhooks:write"] } as const;
 
 /**
@@ -66,7 +66,7 @@ export async function makeLink(
     });
   });
   const query = theme === undefined ? "" : `?theme=${theme}`;
-  return { url: `${deps.config.serverRoot}${PAGE}/${key}${query}#code=${code}`, expiresAt };
+  return { url: `${deps.config.serverRoot}${PORTAL}/${key}${query}#code=${code}`, expiresAt };
 }
 
 /** Says of pages which of them no partner has. */
@@ -86,7 +86,7 @@ export async function pageFaults(
   return { [`pages.${bad}`]: bad === -1 ? undefined : "is no subscription of yours" };
 }
 
-/** `POST /auth/portal`: opens what the link opens, once. Every failure of the code is the same 400. */
+/** `POST /embed/{key}/session`: opens what the link opens, once. Every failure of the code is the same 400. */
 export async function redeemLink(
   deps: PortalDeps,
   code: string,

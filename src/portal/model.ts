@@ -47,14 +47,14 @@ export type PortalLinkBody = Static<typeof portalLinkBody>;
 
 export const portalLinkAnswer = Type.Object(
   {
-    url: Type.String({ description: "The link; its code stands in the fragment." }),
+    url: Type.String({ description: "The link." }),
     expires_at: instantAnswer(),
   },
   { title: "PortalLink" },
 );
 
 export const redeemBody = Type.Object(
-  { code: Object.assign(storableText([1, 128]), { description: "What the link's fragment has." }) },
+  { code: storableText([1, 128]) },
   { ...closed, title: "PortalCode" },
 );
 
@@ -64,7 +64,7 @@ export const portalSessionAnswer = Type.Object(
     token_type: Type.Literal("Bearer"),
     expires_in: Type.Integer(),
     scope: Type.String(),
-    pages: Type.Array(Type.String(), { description: "What it opens." }),
+    pages: Type.Array(Type.String()),
   },
   { title: "PortalSession" },
 );

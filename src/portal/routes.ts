@@ -9,6 +9,7 @@ import { isoInstant } from "../lib/clock.ts";
 import {
   makeLink,
   originFaults,
+  PORTAL,
   pageFaults,
   redeemLink,
   showEmbedding,
@@ -26,8 +27,27 @@ import {
 
 const managing = inPerson(partnerAdmin("*"));
 
+interface PortalRouteDeps extends PortalDeps {
+  readonly checks: Checks;
+}
+
 /** See contract 6.20. */
-export function portalRoutes(deps: PortalDeps & { readonly checks: Checks }) {
+export function portalRoutes(deps: PortalRouteDeps) {
+  return new Elysia().use(linkRoutes(deps)).use(redeemRoute(deps));
+}
+
+/** It belongs to the page that is opened, and is no part of the API. */
+function redeemRoute(deps: PortalRouteDeps) {
+  return new Elysia({ detail: { hide: true } })
+    .use(deps.checks)
+    .post(`${PORTAL}/:key/session`, ({ body, call }) => redeemLink(deps, body.code, call), {
+      public: true,
+      body: redeemBody,
+      response: { 200: portalSessionAnswer, 400: problem("invalid_code") },
+    });
+}
+
+function linkRoutes(deps: PortalRouteDeps) {
   return new Elysia({ prefix: BASE_PATH, tags: ["Partner"] })
     .use(deps.checks)
     .post(
@@ -44,28 +64,18 @@ export function portalRoutes(deps: PortalDeps & { readonly checks: Checks }) {
         response: { 201: portalLinkAnswer },
         detail: {
           operationId: "createPortalLink",
-          summary: "Make a link that opens pages of the dashboard once",
-          description: "For an hour, in a window or, where `origins` names the host, in a frame.",
+          summary: "Make a link to pages of the dashboard",
+          description: "For an hour, in a window or in a frame.",
         },
       },
     )
-    .post("/auth/portal", ({ body, call }) => redeemLink(deps, body.code, call), {
-      public: true,
-      body: redeemBody,
-      response: { 200: portalSessionAnswer, 400: problem("invalid_code") },
-      detail: {
-        operationId: "redeemPortalLink",
-        summary: "Redeem the code of a portal link",
-        description: "The page does it; the code is good once.",
-      },
-    })
     .get("/partner/embedding", ({ principal }) => showEmbedding(deps, principal), {
       access: managing,
       response: { 200: embeddingObject },
       detail: {
         operationId: "getEmbedding",
         summary: "Show whose pages may frame the portal",
-        description: "Nobody's, until somebody is named.",
+        description: "None at first.",
       },
     })
     .patch(
@@ -79,7 +89,7 @@ export function portalRoutes(deps: PortalDeps & { readonly checks: Checks }) {
         detail: {
           operationId: "updateEmbedding",
           summary: "Say whose pages may frame the portal",
-          description: "https, or http on this machine; it holds for frames loaded from then on.",
+          description: "https, or http on localhost.",
         },
       },
     );

@@ -180,7 +180,7 @@ describe.skipIf(chromium === undefined)("the portal in a frame", () => {
     const addresses = requests.flatMap(({ url: address, referer }) => [address, referer]);
     expect(addresses.filter((one) => one.includes(code) || one.includes("eyJ"))).toEqual([]);
     expect(requests.filter(({ body }) => body.includes(code)).map((one) => one.url)).toEqual([
-      `${root}/api/v1/auth/portal`,
+      `${root}${new URL(url).pathname}/session`,
     ]);
     // A browser that keeps nothing for frames of other origins refuses to be asked.
     const kept = await frame.evaluate<string>(

@@ -1,7 +1,5 @@
 import { useCallback, useEffect, useMemo, useRef, useState, type ReactNode } from "react";
 
-import { answerOf } from "../api/api-client.ts";
-import { apiErrorOf } from "../api/api-error.ts";
 import { apiWith } from "../api/connect.ts";
 import { readIdentity, type Session } from "../session/identity.ts";
 import type { PortalLink } from "../session/portal-link.ts";
@@ -27,7 +25,7 @@ interface PortalSessionProps {
 }
 
 /** Redeems the code of the link. The session is in the memory of this page alone, and ends with it. */
-export function PortalSession({ link: { code }, children }: PortalSessionProps) {
+export function PortalSession({ link: { base, code }, children }: PortalSessionProps) {
   const [session, setSession] = useState<Session>();
   const [ended, setEnded] = useState<PortalEnding | undefined>(
     code === undefined ? "missing" : undefined,
@@ -36,12 +34,11 @@ export function PortalSession({ link: { code }, children }: PortalSessionProps) 
   const open = useCallback(() => {
     if (code === undefined) return;
     setError(undefined);
-    openSession(code).then(setSession, (failed: unknown) => {
-      const status = apiErrorOf(failed)?.status ?? 0;
-      if (status === 400 || status === 422) setEnded("used");
+    openSession(base, code).then(setSession, (failed: unknown) => {
+      if (failed instanceof Refused) setEnded("used");
       else setError(failed);
     });
-  }, [code]);
+  }, [base, code]);
   const isBegun = useRef(false);
   useEffect(() => {
     if (isBegun.current) return;
@@ -66,11 +63,26 @@ export function PortalSession({ link: { code }, children }: PortalSessionProps) 
   );
 }
 
-async function openSession(code: string): Promise<Session> {
-  const { token, pages, scope } = await answerOf(apiWith(undefined).auth.portal.post({ code }));
+/** A refusal of the code; it will be the same the next time. */
+class Refused extends Error {}
+
+async function openSession(base: string, code: string): Promise<Session> {
+  const headers = { "Content-Type": "application/json" };
+  const body = JSON.stringify({ code });
+  const answer = await fetch(`${base}/session`, { method: "POST", headers, body });
+  if (answer.status === 400 || answer.status === 422) throw new Refused();
+  if (!answer.ok) throw new Error(`The code was answered ${answer.status}.`);
+  const { token, pages, scope }: OpenedSession = await answer.json();
   const identity = await readIdentity(apiWith(token));
   const isReadOnly = !scope.split(" ").includes("webhooks:write");
   return { ...identity, token, portal: { pages, isReadOnly } };
+}
+
+/** Of what the server answers (`src/portal`), what is needed here. */
+interface OpenedSession {
+  readonly token: string;
+  readonly pages: readonly string[];
+  readonly scope: string;
 }
 
 const nothing = () => {};
