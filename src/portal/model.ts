@@ -25,19 +25,15 @@ export const portalLinkBody = Type.Object(
       minItems: 1,
       maxItems: MAX_PAGES,
       uniqueItems: true,
-      description: "`webhooks`, or `webhooks/{id}` for one subscription.",
+      description: "`webhooks`, or `webhooks/{id}` for one.",
     }),
-    access: Type.Optional(
-      literals(["read", "write"], { description: "What may be done there; `read` if absent." }),
-    ),
-    theme: Type.Optional(
-      literals(["light", "dark"], { description: "As the browser has it, if absent." }),
-    ),
+    access: Type.Optional(literals(["read", "write"], { description: "`read` if absent." })),
+    theme: Type.Optional(literals(["light", "dark"], { description: "The browser's if absent." })),
     ttl_s: Type.Optional(
       Type.Integer({
         ...TTL_S,
         explain: `must be a whole number of seconds from ${TTL_S.minimum} to ${TTL_S.maximum}`,
-        description: `How long the link works; ${DEFAULT_TTL_S} if absent.`,
+        description: `Of the link; ${DEFAULT_TTL_S} if absent.`,
       }),
     ),
   },
@@ -74,7 +70,7 @@ const embedding = {
   origins: Type.Array(storableText([1, ORIGIN_CHARS]), {
     maxItems: MAX_ORIGINS,
     uniqueItems: true,
-    description: "Whose pages may show the portal in a frame.",
+    description: "Who may frame the portal.",
   }),
 };
 export const embeddingBody = Type.Object(embedding, { ...closed, title: "Embedding" });

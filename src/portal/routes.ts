@@ -65,7 +65,7 @@ function linkRoutes(deps: PortalRouteDeps) {
         detail: {
           operationId: "createPortalLink",
           summary: "Make a link to pages of the dashboard",
-          description: "For an hour, in a window or in a frame.",
+          description: "In a window or in a frame.",
         },
       },
     )
@@ -74,7 +74,7 @@ function linkRoutes(deps: PortalRouteDeps) {
       response: { 200: embeddingObject },
       detail: {
         operationId: "getEmbedding",
-        summary: "Show whose pages may frame the portal",
+        summary: "Show who may frame the portal",
         description: "None at first.",
       },
     })
@@ -88,7 +88,7 @@ function linkRoutes(deps: PortalRouteDeps) {
         response: { 200: embeddingObject },
         detail: {
           operationId: "updateEmbedding",
-          summary: "Say whose pages may frame the portal",
+          summary: "Say who may frame the portal",
           description: "https, or http on localhost.",
         },
       },

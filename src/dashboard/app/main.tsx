@@ -30,7 +30,7 @@ if (portal === undefined)
 else {
   followNewLinks();
   // A sign-in does not wait for what only a portal needs.
-  const { Portal } = await import("./embed/portal.tsx");
+  const { Portal } = await import("./portal.tsx");
   shown.render(
     <StrictMode>
       <Portal link={portal} />

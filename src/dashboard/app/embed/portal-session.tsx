@@ -51,11 +51,12 @@ export function PortalSession({ link: { base, code }, children }: PortalSessionP
   useEffect(() => {
     if (ended !== undefined) tellHost({ type: "ended" });
   }, [ended]);
-  const state = useSessionState(session, () => {
+  const end = useCallback(() => {
     queryClient.clear();
     setSession(undefined);
     setEnded("expired");
-  });
+  }, []);
+  const state = useSessionState(session, end);
   return (
     <SessionContext value={state}>
       {children({ session, ended, error, retry: open })}
@@ -90,8 +91,7 @@ const nothing = () => {};
 /** Nobody signs in or out here, and nobody acts as another: a session begins with a link and ends by itself. */
 function useSessionState(session: Session | undefined, onEnd: () => void): SessionState {
   const token = session?.token;
-  const end = useRef(onEnd);
-  const api = useMemo(() => apiWith(token, () => token !== undefined && end.current()), [token]);
+  const api = useMemo(() => apiWith(token, () => token !== undefined && onEnd()), [token, onEnd]);
   return {
     session,
     isRemembered: false,

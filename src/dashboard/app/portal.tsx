@@ -4,19 +4,19 @@ import { QueryClientProvider } from "@tanstack/react-query";
 import { useRef, type ReactNode } from "react";
 import { Redirect, Route, Router, Switch } from "wouter";
 
-import { page } from "../chunks/page.tsx";
-import { PageBoundary } from "../page-boundary.tsx";
-import { READING_PAGES } from "../pages/webhooks/pages.ts";
-import type { Portal as OpenedPortal } from "../session/identity.ts";
-import type { PortalLink } from "../session/portal-link.ts";
-import { queryClient } from "../session/query-client.ts";
-import { BrandTheme } from "../shell/theme.tsx";
-import { PageHeader } from "../ui/page-header.tsx";
-import { ErrorNotice, Loading } from "../ui/states.tsx";
-import { useHasHost, useToldHeight } from "./host.ts";
-import { PortalSession, type PortalState } from "./portal-session.tsx";
+import { page } from "./chunks/page.tsx";
+import { PageBoundary } from "./page-boundary.tsx";
+import { READING_PAGES } from "./pages/webhooks/pages.ts";
+import type { Portal as OpenedPortal } from "./session/identity.ts";
+import type { PortalLink } from "./session/portal-link.ts";
+import { queryClient } from "./session/query-client.ts";
+import { BrandTheme } from "./shell/theme.tsx";
+import { PageHeader } from "./ui/page-header.tsx";
+import { ErrorNotice, Loading } from "./ui/states.tsx";
+import { useHasHost, useToldHeight } from "./embed/host.ts";
+import { PortalSession, type PortalState } from "./embed/portal-session.tsx";
 
-const Create = page(() => import("../pages/webhooks/create.tsx"));
+const Create = page(() => import("./pages/webhooks/create.tsx"));
 
 /** The pages that a portal link opens, without navigation: in a window of their own, or in a frame of a partner's. */
 export function Portal({ link }: { readonly link: PortalLink }) {
