@@ -15,10 +15,10 @@ export interface WebhookDashboard {
   readonly tenants: Tenants;
   /** Of the first partner's owner. */
   readonly token: string;
-  /** Signed in as the owner, at this path of the dashboard. */
+  /** Signed in as the owner, or as whoever is named, at this path of the dashboard. */
   open(
     path: string,
-    look?: { width?: number; colorScheme?: "light" | "dark" },
+    look?: { width?: number; colorScheme?: "light" | "dark"; email?: string },
   ): Promise<{ page: Page; faults: readonly string[] }>;
   closePages(): Promise<void>;
   /** Below `/partner/webhooks`, as the owner. */
@@ -63,10 +63,10 @@ export async function startWebhookDashboard(
     token,
     ask,
     clear,
-    async open(path, look = {}) {
+    async open(path, { email = partner.owner.email, ...look } = {}) {
       const opened = await openDashboard(browser, { root, path, ...look });
       pages.push(opened.page);
-      await signIn(opened.page, partner.owner.email);
+      await signIn(opened.page, email);
       return opened;
     },
     async closePages() {
