@@ -194,7 +194,7 @@ describe.skipIf(chromium === undefined)("a partner, in a browser", () => {
       await walk.click(button(page, "Redeliver …"));
       await walk.look("dialog");
       await walk.click(inDialog(page, "Redeliver"));
-      await page.getByText("1 of 4 · round 2").waitFor();
+      await page.getByText("Attempt 1 of 4, round 2").waitFor();
       walk.done();
       await walk.look("delivery");
     });

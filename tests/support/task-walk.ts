@@ -70,6 +70,7 @@ export class Walk {
     for (const { width, colorScheme } of LOOKS) {
       await this.page.setViewportSize({ width, height: HEIGHT });
       await this.page.emulateMedia({ colorScheme });
+      await this.page.locator(`html[data-mantine-color-scheme="${colorScheme}"]`).waitFor();
       const name = `${this.#task.name}, ${state}, ${width} ${colorScheme}`;
       if (!(await this.#fits())) this.faults.push(`${name}: runs wide`);
       for (const fault of await allFaults(this.page)) this.faults.push(`${name}: ${fault}`);

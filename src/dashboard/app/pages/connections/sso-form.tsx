@@ -35,6 +35,8 @@ const FIELDS = {
 function NewConnection({ onClose }: { readonly onClose: () => void }) {
   const { create } = useSsoActions();
   const form = useForm({
+    name: "new sso connection",
+    secrets: ["clientSecret"],
     initial: EMPTY_SSO,
     names: FIELDS,
     send: create,

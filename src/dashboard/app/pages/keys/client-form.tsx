@@ -49,6 +49,7 @@ const FIELDS = {
 function NewClient({ path, onClose, onSecret }: NewClientProps) {
   const { create } = useOAuthClientActions(path);
   const form = useForm({
+    name: "new client",
     initial: NEW_CLIENT,
     names: FIELDS,
     send: create,
