@@ -89,8 +89,8 @@ describe.skipIf(chromium === undefined)("a partner, in a browser", () => {
     const task = {
       name: "Set up and verify",
       clicks: 6,
-      least: 3,
-      reason: "three steps: where to, what, and the proof that it works; Enter goes on in each",
+      least: 4,
+      reason: "three steps: where events go, which, and the proof that they arrive; Tab and Enter save two",
     };
     await walkThrough(task, async (walk, page) => {
       await walk.look("start");

@@ -8,7 +8,7 @@ export interface Task {
   readonly name: string;
   /** So many clicks the walk has, which goes as somebody who is new here would. */
   readonly clicks: number;
-  /** So few are enough, by whoever knows the keyboard and the search. */
+  /** So few are enough where fields are reached by Tab, forms sent by Enter and things found by Ctrl-K. */
   readonly least: number;
   /** Why there are more than four. */
   readonly reason?: string;
