@@ -172,7 +172,7 @@ describe.skipIf(chromium === undefined)("an account, in a browser", () => {
       name: "Respond and flag",
       clicks: 5,
       least: 3,
-      reason: "these are two things, each with a text; by keyboard its field is a Tab away",
+      reason: "these are two things, each with a text; Tab saves two",
     };
     await walkThrough(task, { email: person.email, at: "Reviews" }, async (walk, page) => {
       const first = page.getByRole("link", { name: "Ada Reviewer" }).first();
