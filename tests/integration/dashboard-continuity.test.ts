@@ -159,6 +159,36 @@ inBrowser("a session that ends", () => {
     expect(await page.getByLabel("Redirect URIs").inputValue()).toBe("");
   });
 
+  test("leaves a change in its dialog, which closing it throws away", async () => {
+    const { page } = await world.open("/keys");
+    const edit = async () => {
+      await button(page, "Actions for Back office").first().click();
+      await page.getByRole("menuitem", { name: "Edit" }).click();
+    };
+    const name = page.getByRole("dialog").getByLabel("Name");
+    await edit();
+    await name.fill("Front office");
+    await endSessions();
+    await inDialog(page, "Save").click();
+    await signInAgain(page, owner());
+    await edit();
+    expect(await name.inputValue()).toBe("Front office");
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    await edit();
+    expect(await name.inputValue()).toBe("Back office");
+    await page.keyboard.press("Escape");
+    await go(page, "Team");
+    await button(page, "Invite").click();
+    await name.fill("Kim");
+    await page.keyboard.press("Escape");
+    await button(page, "Invite").click();
+    expect(await name.inputValue()).toBe("Kim");
+    await inDialog(page, "Cancel").click();
+    await button(page, "Invite").click();
+    expect(await name.inputValue()).toBe("");
+  });
+
   test("leaves nothing to somebody else, nor a password to anybody", async () => {
     const { page } = await world.open("/users", { email: world.tenants.superAdmin.email });
     page.on("dialog", (dialog) => void dialog.accept());

@@ -128,6 +128,12 @@ describe.skipIf(chromium === undefined)("somebody with keys, in a browser", () =
       await page.getByRole("dialog").waitFor({ state: "detached" });
       walk.done();
       await walk.look("list");
+      for (const menu of ["Actions for Back office", /^Account of/]) {
+        await button(page, menu).click();
+        await page.getByRole("menuitem").first().waitFor();
+        await walk.look(`menu of ${menu === "Actions for Back office" ? "a client" : "the user"}`);
+        await page.keyboard.press("Escape");
+      }
       // A code that is not there is looked at only after the credentials are found good.
       const answer = await postForm(world.api, "/oauth/token", {
         grant_type: "refresh_token",
