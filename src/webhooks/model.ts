@@ -196,7 +196,9 @@ export const SubscriptionWithSecret = Type.Object(
 export const EnabledSubscription = Type.Object(
   {
     ...subscriptionFields,
-    test_event_id: orNull(Type.String(), { description: "The test event that was asked for." }),
+    test_event_id: Type.Optional(
+      Type.String({ description: "The test event, if one was asked for." }),
+    ),
   },
   { title: "EnabledSubscription", extends: SubscriptionObject },
 );

@@ -170,6 +170,8 @@ test("the other tenant itself reads by these ids", async () => {
     "/partner/webhooks/{id}/deliveries",
     "/partner/webhooks/{id}/deliveries/{eventId}",
     "/partner/webhooks/{id}/health",
+    "/partner/webhooks/{id}/incident",
+    "/partner/webhooks/{id}/messages",
     "/partner/webhooks/{id}/stats",
   ]);
 });

@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import type { Page } from "playwright-core";
 
 import { chromium } from "../support/browser.ts";
-import { allFaults, signIn } from "../support/dashboard.ts";
+import { allFaults } from "../support/dashboard.ts";
 import { startWebhookDashboard, type WebhookDashboard } from "../support/dashboard-webhooks.ts";
 import { Receiver, until } from "../support/receiver.ts";
 
@@ -113,7 +113,6 @@ describe.skipIf(chromium === undefined)("the events of a subscription", () => {
     await shows(page, 5);
     expect(page.url()).toContain("within=1h");
     await page.reload();
-    await signIn(page, world.tenants.partners[0].owner.email);
     await page.getByLabel("Time").waitFor();
     expect(await page.getByLabel("Time").inputValue()).toBe("1h");
     await page.getByLabel("Time").selectOption("custom");

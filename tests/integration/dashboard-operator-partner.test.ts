@@ -119,7 +119,6 @@ describe.skipIf(chromium === undefined)("an operator in a browser", () => {
     expect(await allFaults(page)).toEqual([]);
     for (const tab of ["", "?tab=deliveries", "?tab=settings"]) {
       await page.goto(`${root}/dashboard/companies/${partner}/webhooks/${id}${tab}`);
-      await signIn(page, world.tenants.superAdmin.email);
       await page.getByRole("heading", { level: 1, name: "CRM" }).waitFor();
       await fits(page);
       expect([tab, await allFaults(page)]).toEqual([tab, []]);

@@ -41,7 +41,7 @@ export async function enableSubscription(
     stillThere(await queries.lockSubscription(tx, current));
     await queries.markEnabled(tx, id, now);
     const batch = held === "skip" ? await skipBatch(tx, current, { now, ...hours(deps) }) : {};
-    const details = { subscription_id: id, held, test };
+    const details = { subscription_id: id, held, ...(test && { test }) };
     await recordAudit(tx, { at: now, action: "WEBHOOK_ENABLED", actor: principal, call, details });
     return { ...current, ...batch, ...ENABLED, updatedAt: now };
   });

@@ -85,7 +85,10 @@ export function stateRoutes(deps: WebhookRouteDeps) {
       async ({ principal, call, subscription, body: { held = "deliver", test = false } }) => {
         const asked = { held, test };
         const enabled = await enableSubscription(deps, { principal, call }, subscription, asked);
-        return { ...showSubscription(enabled.subscription), test_event_id: enabled.testEventId };
+        return {
+          ...showSubscription(enabled.subscription),
+          ...(enabled.testEventId !== null && { test_event_id: enabled.testEventId }),
+        };
       },
       {
         access: writing,

@@ -56,7 +56,7 @@ function settingActions(api: ApiClient, queries: QueryClient, id: string) {
       );
       queries.setQueryData(keys.one(id), enabled);
       void queries.invalidateQueries({ queryKey: keys.all });
-      return eventId;
+      return eventId ?? null;
     },
     /** Forgets what was read of it; `onRemoved` must leave the pages that show it. */
     remove: async (onRemoved: () => void) => {
