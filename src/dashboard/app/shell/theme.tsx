@@ -68,12 +68,12 @@ const [r0, r1, r2, r3, r4, r5] = DEFAULT_THEME.colors.red;
 const STRONG_RED = [r0, r1, r2, r3, r4, r5, "#c92a2a", "#b02525", "#961f1f", "#7d1a1a"] as const;
 
 /** What unfolds stands where it was asked for, and not at the end of the page outside of all landmarks. */
-const HERE = { withinPortal: false };
+const LIST_HERE = { defaultProps: { comboboxProps: { withinPortal: false, keepMounted: false } } };
 const IN_PLACE = {
-  Menu: { defaultProps: HERE },
-  Select: { defaultProps: { comboboxProps: HERE } },
-  MultiSelect: { defaultProps: { comboboxProps: HERE } },
-  Autocomplete: { defaultProps: { comboboxProps: HERE } },
+  Menu: { defaultProps: { withinPortal: false } },
+  Select: LIST_HERE,
+  MultiSelect: LIST_HERE,
+  Autocomplete: LIST_HERE,
 };
 
 /** Colours of states, which stand as words on their own pale colour; the library's yellow is too faint there. */
