@@ -70,7 +70,8 @@ const STRONG_RED = [r0, r1, r2, r3, r4, r5, "#c92a2a", "#b02525", "#961f1f", "#7
 /** What unfolds stands where it was asked for, and not at the end of the page outside of all landmarks. */
 const LIST_HERE = { defaultProps: { comboboxProps: { withinPortal: false, keepMounted: false } } };
 const IN_PLACE = {
-  Menu: { defaultProps: { withinPortal: false } },
+  // Its place for the first focus is no entry of a menu.
+  Menu: { defaultProps: { withinPortal: false, withInitialFocusPlaceholder: false } },
   Select: LIST_HERE,
   MultiSelect: LIST_HERE,
   Autocomplete: LIST_HERE,

@@ -56,7 +56,7 @@ function useArrivals(
 ) {
   const [arrived, setArrived] = useState<readonly AttemptRow[]>([]);
   const [waiting, setWaiting] = useState(0);
-  const [isBehind, setBehind] = useState(false);
+  const [isBehind, setBehind] = useState(live === "waiting");
   const [wasLive, setWasLive] = useState(live);
   if (live !== wasLive) {
     setWasLive(live);

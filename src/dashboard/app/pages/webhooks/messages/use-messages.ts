@@ -21,8 +21,10 @@ interface MessageStream {
 /** Reads the messages that fit the filter, and reads the newest again when an attempt has come that may be one of them. */
 export function useMessages(id: string, filter: MessageFilter, stream: MessageStream) {
   const { pages, slots, onView, readNewest } = useMessagePages(id, filter);
-  const [isBehind, setBehind] = useState((pages.data?.pages.length ?? 0) > 1);
   const { live, follow, isAtTop } = stream;
+  const [isBehind, setBehind] = useState(
+    live === "waiting" || (pages.data?.pages.length ?? 0) > 1,
+  );
   const [wasLive, setWasLive] = useState(live);
   if (live !== wasLive) {
     setWasLive(live);
