@@ -43,14 +43,16 @@ function standingOut(hex: string, background: string, atLeast: number): string {
 const READABLE = 4.6;
 const VISIBLE = 3.05;
 
-/** Black words are easier to read on what is brighter than this, and white ones on what is darker. */
-export const EVEN_LUMINANCE = 0.179;
+const WHITE = "#ffffff";
+const BLACK = "#000000";
+
+/** Answers black or white, whichever can be read better on a colour. */
+export const wordsOn = (hex: string): string =>
+  contrast(hex, WHITE) >= contrast(hex, BLACK) ? WHITE : BLACK;
 
 /** Under the pointer a colour moves away from the words on it. */
-export function hoveredOf(hex: string): string {
-  const color = parse(hex);
-  return mix(color, luminance(color) > EVEN_LUMINANCE ? [255, 255, 255] : [0, 0, 0], 0.12);
-}
+export const hoveredOf = (hex: string): string =>
+  mix(parse(hex), parse(wordsOn(hex) === WHITE ? BLACK : WHITE), 0.12);
 
 export function contrast(one: string, other: string): number {
   const [light = 0, dark = 0] = [one, other]

@@ -1,6 +1,5 @@
 import {
   createTheme,
-  DEFAULT_THEME,
   MantineProvider,
   virtualColor,
   type CSSVariablesResolver,
@@ -9,7 +8,7 @@ import {
 import { useMemo, type ReactNode } from "react";
 
 import { useSessionState } from "../session/session.tsx";
-import { EVEN_LUMINANCE, hoveredOf, readableOn, shadesOf, visibleOn } from "./colors.ts";
+import { hoveredOf, readableOn, shadesOf, visibleOn, wordsOn } from "./colors.ts";
 
 const PLATFORM_COLOR = "#1f6feb";
 /** Text stands on nothing darker among the light backgrounds, and on nothing lighter among the dark ones. */
@@ -31,14 +30,12 @@ export function BrandTheme({ children }: { readonly children: ReactNode }) {
         primaryColor: "brand",
         primaryShade: 6,
         colors: {
-          red: STRONG_RED,
           // A tenant's colour may be as dark, or as pale, as the page: what is chosen would not be seen.
           brand: virtualColor({ name: "brand", light: "brandOnLight", dark: "brandOnDark" }),
           brandOnLight: shadesOf(visibleOn(color, LIGHT_BACKGROUND)),
           brandOnDark: shadesOf(visibleOn(color, DARK_BACKGROUND)),
         },
         autoContrast: true,
-        luminanceThreshold: EVEN_LUMINANCE,
         components: IN_PLACE,
         respectReducedMotion: true,
         defaultRadius: "md",
@@ -63,9 +60,11 @@ export function BrandTheme({ children }: { readonly children: ReactNode }) {
   );
 }
 
-/** A red on which white words can be read, and what is darker than it. */
-const [r0, r1, r2, r3, r4, r5] = DEFAULT_THEME.colors.red;
-const STRONG_RED = [r0, r1, r2, r3, r4, r5, "#c92a2a", "#b02525", "#961f1f", "#7d1a1a"] as const;
+/** A red on which white words can be read. */
+const STRONG_RED = {
+  "--mantine-color-red-filled": "#c92a2a",
+  "--mantine-color-red-filled-hover": "#b02525",
+} as const;
 
 /** What unfolds stands where it was asked for, and not at the end of the page outside of all landmarks. */
 const LIST_HERE = { defaultProps: { comboboxProps: { withinPortal: false, keepMounted: false } } };
@@ -88,6 +87,13 @@ function readableWords(colors: MantineTheme["colors"]): Record<string, string> {
   return Object.fromEntries(entries);
 }
 
+/** What stands on a tenant's colour, and what becomes of it under the pointer. */
+const filledWith = (shown: string) => ({
+  "--mantine-color-brand-contrast": wordsOn(shown),
+  "--mantine-color-brand-filled-hover": hoveredOf(shown),
+  "--mantine-primary-color-contrast": wordsOn(shown),
+});
+
 /** The library's grey for lesser text, and a tenant's colour, may be too faint to read: both are held to WCAG AA. */
 function readableVariables(color: string): CSSVariablesResolver {
   const onLight = readableOn(color, LIGHT_BACKGROUND);
@@ -95,23 +101,25 @@ function readableVariables(color: string): CSSVariablesResolver {
   return ({ colors }) => ({
     variables: {},
     light: {
+      ...STRONG_RED,
+      ...filledWith(visibleOn(color, LIGHT_BACKGROUND)),
       ...readableWords(colors),
       "--mantine-color-dimmed": "#5c636a",
       "--mantine-color-placeholder": "#6a7178",
       "--mantine-color-error": "#c92a2a",
       "--mantine-color-anchor": onLight,
       "--mantine-color-brand-text": onLight,
-      "--mantine-color-brand-filled-hover": hoveredOf(visibleOn(color, LIGHT_BACKGROUND)),
       // The darkest ground that it stands on is that of a hovered entry.
       "--mantine-color-brand-light-color": readableOn(color, shadesOf(color)[2]),
     },
     dark: {
+      ...STRONG_RED,
+      ...filledWith(visibleOn(color, DARK_BACKGROUND)),
       "--mantine-color-dimmed": "#a6a7ab",
       "--mantine-color-placeholder": "#909296",
       "--mantine-color-error": "#ff8787",
       "--mantine-color-anchor": onDark,
       "--mantine-color-brand-text": onDark,
-      "--mantine-color-brand-filled-hover": hoveredOf(visibleOn(color, DARK_BACKGROUND)),
     },
   });
 }
