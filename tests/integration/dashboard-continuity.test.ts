@@ -208,7 +208,9 @@ inBrowser("a session that ends", () => {
     await page.reload();
     await signInAgain(page, owner());
     await page.evaluate("window.dispatchEvent(new Event('pagehide'))");
-    expect(await page.evaluate<string>("JSON.stringify({...sessionStorage})")).not.toContain("Robin");
+    expect(await page.evaluate<string>("JSON.stringify({...sessionStorage})")).not.toContain(
+      "Robin",
+    );
   });
 });
 

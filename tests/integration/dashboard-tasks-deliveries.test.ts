@@ -90,7 +90,8 @@ describe.skipIf(chromium === undefined)("a partner, in a browser", () => {
       name: "Set up and verify",
       clicks: 6,
       least: 4,
-      reason: "three steps: where events go, which, and the proof that they arrive; Tab and Enter save two",
+      reason:
+        "three steps: where events go, which, and the proof that they arrive; Tab and Enter save two",
     };
     await walkThrough(task, async (walk, page) => {
       await walk.look("start");

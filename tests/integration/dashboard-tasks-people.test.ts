@@ -84,7 +84,8 @@ describe.skipIf(chromium === undefined)("somebody with keys, in a browser", () =
       name: "Regenerate the token",
       clicks: 5,
       least: 5,
-      reason: "a look at the token is audited, so that it is asked for; what uses it stops, so that it is confirmed",
+      reason:
+        "a look at the token is audited, so that it is asked for; what uses it stops, so that it is confirmed",
     };
     await walkThrough(task, { email: owner(), at: "Webhooks" }, async (walk, page) => {
       await walk.click(go(page, "API keys"));

@@ -60,7 +60,7 @@ export function SubmitButton({ form, isReady = true, ...button }: SubmitProps) {
 }
 
 interface DialogButtonsProps {
-  readonly form: AnyForm;
+  readonly form: AnyForm & Pick<FormState<object>, "reset">;
   /** The verb that stands on the button. */
   readonly action: string;
   readonly onCancel: () => void;

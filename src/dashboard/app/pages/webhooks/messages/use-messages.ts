@@ -22,9 +22,7 @@ interface MessageStream {
 export function useMessages(id: string, filter: MessageFilter, stream: MessageStream) {
   const { pages, slots, onView, readNewest } = useMessagePages(id, filter);
   const { live, follow, isAtTop } = stream;
-  const [isBehind, setBehind] = useState(
-    live === "waiting" || (pages.data?.pages.length ?? 0) > 1,
-  );
+  const [isBehind, setBehind] = useState(live === "waiting" || (pages.data?.pages.length ?? 0) > 1);
   const [wasLive, setWasLive] = useState(live);
   if (live !== wasLive) {
     setWasLive(live);
