@@ -109,7 +109,7 @@ inBrowser("the list of attempts", () => {
     await button(page, /new attempt/).waitFor({ state: "detached" });
   });
 
-  test("says when nothing comes live, and offers to look again afterwards", async () => {
+  test("says when nothing comes live, offers to look again, and catches up by itself afterwards", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     await world.emit(1);
     await settled(id, 1);
@@ -121,10 +121,13 @@ inBrowser("the list of attempts", () => {
     await page.getByText("Reconnecting …").waitFor();
     await world.emit(1);
     await settled(id, 2);
-    await page.unroute("**/stream");
-    await page.getByText("Live", { exact: true }).waitFor();
     await button(page, "Look for newer attempts").click();
     await shows(page, 2);
+    await world.emit(1);
+    await settled(id, 3);
+    await page.unroute("**/stream");
+    await page.getByText("Live", { exact: true }).waitFor();
+    await shows(page, 3);
   });
 
   test("opens a delivery with the keyboard, and comes back to where one was", async () => {

@@ -15,12 +15,14 @@ export interface WebhookDashboard {
   readonly tenants: Tenants;
   /** Of the first partner's owner. */
   readonly token: string;
-  /** Signed in as the owner, at this path of the dashboard. */
+  /** Signed in as the owner, or as whoever is named, at this path of the dashboard. */
   open(
     path: string,
-    look?: { width?: number; colorScheme?: "light" | "dark" },
+    look?: { width?: number; colorScheme?: "light" | "dark"; email?: string },
   ): Promise<{ page: Page; faults: readonly string[] }>;
   closePages(): Promise<void>;
+  /** Ends the API process; the dispatcher goes on. Answers how to have a new one at the same address. */
+  stopApi(): Promise<() => Promise<void>>;
   /** Below `/partner/webhooks`, as the owner. */
   ask(method: string, path: string, body?: unknown): ReturnType<TestApi["call"]>;
   /** A new subscription; the slot is emptied first. */
@@ -39,8 +41,8 @@ export async function startWebhookDashboard(
   const { db } = database;
   const tenants = await addTenants(db);
   const stores = await createTestSchedule();
-  const api = await startApi({ db, schedule: stores.schedule });
-  const { box } = api.deps;
+  let api = await startApi({ db, schedule: stores.schedule });
+  const { box, config } = api.deps;
   const dispatcher = startDispatcher({ db, box, schedule: stores.schedule, ...options });
   const root = api.listen();
   const browser = await openBrowser();
@@ -57,16 +59,25 @@ export async function startWebhookDashboard(
     for (const { id } of body["data"] as { id: string }[]) await ask("DELETE", `/${id}`);
   };
   return {
-    api,
+    get api() {
+      return api;
+    },
+    async stopApi() {
+      await api.stop();
+      return async () => {
+        api = await startApi({ db, box, config, schedule: stores.schedule });
+        api.listen(Number(new URL(root).port));
+      };
+    },
     database,
     tenants,
     token,
     ask,
     clear,
-    async open(path, look = {}) {
+    async open(path, { email = partner.owner.email, ...look } = {}) {
       const opened = await openDashboard(browser, { root, path, ...look });
       pages.push(opened.page);
-      await signIn(opened.page, partner.owner.email);
+      await signIn(opened.page, email);
       return opened;
     },
     async closePages() {

@@ -1,6 +1,13 @@
 import { describe, expect, test } from "bun:test";
 
-import { contrast, readableOn, shadesOf } from "../../../src/dashboard/app/shell/colors.ts";
+import {
+  contrast,
+  hoveredOf,
+  readableOn,
+  shadesOf,
+  visibleOn,
+  wordsOn,
+} from "../../../src/dashboard/app/shell/colors.ts";
 
 describe("the colours of a tenant", () => {
   test("ten shades go from pale to dark, and the seventh is the colour itself", () => {
@@ -16,6 +23,18 @@ describe("the colours of a tenant", () => {
     (color) => {
       for (const background of ["#ffffff", "#242424"])
         expect(contrast(readableOn(color, background), background)).toBeGreaterThanOrEqual(4.5);
+    },
+  );
+
+  test.each(["#ffffff", "#ffff00", "#e8590c", "#1f6feb", "#000000", "#112233", "#777777"])(
+    "%s can be told from a light and from a dark page, and words can be read on it",
+    (color) => {
+      for (const background of ["#f8f9fa", "#242424"]) {
+        const shown = visibleOn(color, background);
+        expect(contrast(shown, background)).toBeGreaterThanOrEqual(3);
+        for (const ground of [shown, hoveredOf(shown)])
+          expect(contrast(ground, wordsOn(shown))).toBeGreaterThanOrEqual(4.5);
+      }
     },
   );
 

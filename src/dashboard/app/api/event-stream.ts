@@ -77,12 +77,17 @@ function dispatchMessage(message: string, onMessage: StreamReader["onMessage"]):
   if (data !== undefined) onMessage(field("event") ?? "message", JSON.parse(data));
 }
 
+/** Ends sooner when the network is there again. */
 function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener("abort", () => {
+    const end = () => {
       clearTimeout(timer);
+      window.removeEventListener("online", end);
+      signal.removeEventListener("abort", end);
       resolve();
-    });
+    };
+    const timer = setTimeout(end, ms);
+    window.addEventListener("online", end);
+    signal.addEventListener("abort", end);
   });
 }

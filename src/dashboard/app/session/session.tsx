@@ -18,6 +18,7 @@ import { tellEnded, useOtherTabs } from "./other-tabs.ts";
 import { queryClient } from "./query-client.ts";
 import type { Arrival } from "./single-sign-on.ts";
 import { HOME, NO_ARRIVAL, takeArrival } from "./trip.ts";
+import { leaveTyping, takeTyping } from "./typing.ts";
 
 /** A session is `expired` if the user did not end it, and `unconfirmed` if the server could not be told of its end. */
 type Ending = "expired" | "signed_out" | "unconfirmed";
@@ -73,9 +74,11 @@ function useSessionChanges() {
   const token = session?.token;
   const live = useRef(token);
   const origin = useRef(session?.origin);
+  const [typist] = useState(() => takeTyping(session?.user.id));
   /** Who is or was signed in here last. */
-  const last = useRef(session?.user.id);
+  const last = useRef(session?.user.id ?? typist);
   useEffect(() => followSession(session), [session]);
+  useEffect(() => leaveTyping(() => last.current), []);
 
   const enter = useCallback((next: Session, { remember }: { remember: boolean }) => {
     queryClient.clear();

@@ -3,7 +3,7 @@
  * browser forbids even that, things simply do not outlive a reload.
  */
 
-type Key = "reviewrelay.session" | "reviewrelay.reload" | "reviewrelay.sso";
+type Key = "reviewrelay.session" | "reviewrelay.reload" | "reviewrelay.sso" | "reviewrelay.drafts";
 
 export const tabStorage = {
   read(key: Key): string | null {

@@ -23,17 +23,36 @@ export function shadesOf(hex: string) {
 }
 
 /** Moves the colour toward black or white until it can be read on the background (WCAG 2.2, 1.4.3). */
-export function readableOn(hex: string, background: string): string {
+export const readableOn = (hex: string, background: string): string =>
+  standingOut(hex, background, READABLE);
+
+/** Moves it until it can be told from the background, as a mark of a choice must be (WCAG 2.2, 1.4.11). */
+export const visibleOn = (hex: string, background: string): string =>
+  standingOut(hex, background, VISIBLE);
+
+function standingOut(hex: string, background: string, atLeast: number): string {
   const target: Rgb = luminance(parse(background)) > 0.5 ? [0, 0, 0] : [255, 255, 255];
-  for (let part = 0; part < 1; part += 0.05) {
+  for (let part = 0; part < 1; part += 0.01) {
     const candidate = mix(parse(hex), target, part);
-    if (contrast(candidate, background) >= READABLE) return candidate;
+    if (contrast(candidate, background) >= atLeast) return candidate;
   }
   return mix(parse(hex), target, 1);
 }
 
-/** Text needs 4.5; the rest is for rounding. */
+/** Text needs 4.5, what is no text 3; the rest is for rounding. */
 const READABLE = 4.6;
+const VISIBLE = 3.05;
+
+const WHITE = "#ffffff";
+const BLACK = "#000000";
+
+/** Answers black or white, whichever can be read better on a colour. */
+export const wordsOn = (hex: string): string =>
+  contrast(hex, WHITE) >= contrast(hex, BLACK) ? WHITE : BLACK;
+
+/** Under the pointer a colour moves away from the words on it. */
+export const hoveredOf = (hex: string): string =>
+  mix(parse(hex), parse(wordsOn(hex) === WHITE ? BLACK : WHITE), 0.12);
 
 export function contrast(one: string, other: string): number {
   const [light = 0, dark = 0] = [one, other]

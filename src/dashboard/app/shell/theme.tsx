@@ -1,13 +1,14 @@
 import {
   createTheme,
   MantineProvider,
+  virtualColor,
   type CSSVariablesResolver,
   type MantineTheme,
 } from "@mantine/core";
 import { useMemo, type ReactNode } from "react";
 
 import { useSessionState } from "../session/session.tsx";
-import { readableOn, shadesOf } from "./colors.ts";
+import { hoveredOf, readableOn, shadesOf, visibleOn, wordsOn } from "./colors.ts";
 
 const PLATFORM_COLOR = "#1f6feb";
 /** Text stands on nothing darker among the light backgrounds, and on nothing lighter among the dark ones. */
@@ -34,8 +35,14 @@ export function BrandTheme({ children, scheme }: BrandThemeProps) {
       createTheme({
         primaryColor: "brand",
         primaryShade: 6,
-        colors: { brand: shadesOf(color) },
+        colors: {
+          // A tenant's colour may be as dark, or as pale, as the page: what is chosen would not be seen.
+          brand: virtualColor({ name: "brand", light: "brandOnLight", dark: "brandOnDark" }),
+          brandOnLight: shadesOf(visibleOn(color, LIGHT_BACKGROUND)),
+          brandOnDark: shadesOf(visibleOn(color, DARK_BACKGROUND)),
+        },
         autoContrast: true,
+        components: IN_PLACE,
         respectReducedMotion: true,
         defaultRadius: "md",
         cursorType: "pointer",
@@ -66,6 +73,16 @@ const STRONG_RED = {
   "--mantine-color-red-filled-hover": "#b02525",
 } as const;
 
+/** What unfolds stands where it was asked for, and not at the end of the page outside of all landmarks. */
+const LIST_HERE = { defaultProps: { comboboxProps: { withinPortal: false, keepMounted: false } } };
+const IN_PLACE = {
+  // Its place for the first focus is no entry of a menu.
+  Menu: { defaultProps: { withinPortal: false, withInitialFocusPlaceholder: false } },
+  Select: LIST_HERE,
+  MultiSelect: LIST_HERE,
+  Autocomplete: LIST_HERE,
+};
+
 /** Colours of states, which stand as words on their own pale colour; the library's yellow is too faint there. */
 const STATE_COLORS = ["red", "yellow", "teal", "blue", "gray"] as const;
 
@@ -77,6 +94,13 @@ function readableWords(colors: MantineTheme["colors"]): Record<string, string> {
   return Object.fromEntries(entries);
 }
 
+/** What stands on a tenant's colour, and what becomes of it under the pointer. */
+const filledWith = (shown: string) => ({
+  "--mantine-color-brand-contrast": wordsOn(shown),
+  "--mantine-color-brand-filled-hover": hoveredOf(shown),
+  "--mantine-primary-color-contrast": wordsOn(shown),
+});
+
 /** The library's grey for lesser text, and a tenant's colour, may be too faint to read: both are held to WCAG AA. */
 function readableVariables(color: string): CSSVariablesResolver {
   const onLight = readableOn(color, LIGHT_BACKGROUND);
@@ -85,6 +109,7 @@ function readableVariables(color: string): CSSVariablesResolver {
     variables: {},
     light: {
       ...STRONG_RED,
+      ...filledWith(visibleOn(color, LIGHT_BACKGROUND)),
       ...readableWords(colors),
       "--mantine-color-dimmed": "#5c636a",
       "--mantine-color-placeholder": "#6a7178",
@@ -96,6 +121,7 @@ function readableVariables(color: string): CSSVariablesResolver {
     },
     dark: {
       ...STRONG_RED,
+      ...filledWith(visibleOn(color, DARK_BACKGROUND)),
       "--mantine-color-dimmed": "#a6a7ab",
       "--mantine-color-placeholder": "#909296",
       "--mantine-color-error": "#ff8787",

@@ -60,17 +60,21 @@ export function SubmitButton({ form, isReady = true, ...button }: SubmitProps) {
 }
 
 interface DialogButtonsProps {
-  readonly form: AnyForm;
+  readonly form: AnyForm & Pick<FormState<object>, "reset">;
   /** The verb that stands on the button. */
   readonly action: string;
   readonly onCancel: () => void;
 }
 
-/** The buttons of a form in a dialog. */
+/** The buttons of a form in a dialog. Cancel throws away what was typed; Escape, or a click beside it, does not. */
 export function DialogButtons({ form, action, onCancel }: DialogButtonsProps) {
+  const cancel = () => {
+    form.reset();
+    onCancel();
+  };
   return (
     <Group justify="flex-end">
-      <Button variant="default" onClick={onCancel} disabled={form.isBusy}>
+      <Button variant="default" onClick={cancel} disabled={form.isBusy}>
         Cancel
       </Button>
       <SubmitButton form={form}>{action}</SubmitButton>

@@ -2,7 +2,7 @@ import { useMutation } from "@tanstack/react-query";
 import type { ChangeEvent } from "react";
 
 import { apiErrorOf, fieldError } from "../api/api-error.ts";
-import { useEdits } from "./kept-drafts.ts";
+import { forgetDraft, useEdits } from "./kept-drafts.ts";
 
 interface FormOptions<Draft, Answer> {
   /** The form begins with it, and fields that nobody touched follow it. */
@@ -13,8 +13,10 @@ interface FormOptions<Draft, Answer> {
   readonly alongside?: (edit: Partial<Draft>, before: Draft) => Partial<Draft>;
   readonly send: (draft: Draft) => Promise<Answer>;
   readonly onDone: (answer: Answer, changes: FormChanges<Draft>) => void;
-  /** With a name the edits outlive the form until they are sent or discarded; never for secrets. */
+  /** With a name the edits outlive the form until they are sent or discarded. */
   readonly name?: string;
+  /** Fields that are never kept. */
+  readonly secrets?: readonly (keyof Draft)[];
   readonly onFailed?: (error: Error, changes: FormChanges<Draft>) => void;
 }
 
@@ -54,7 +56,8 @@ export function useForm<Draft extends object, Answer>(
   options: FormOptions<Draft, Answer>,
 ): FormState<Draft> {
   const { initial, names, alongside = () => ({}), send, onDone, onFailed } = options;
-  const [touched, setTouched] = useEdits<Draft>(options.name);
+  const { name, secrets = [] } = options;
+  const [touched, setTouched] = useEdits<Draft>({ name, secrets });
   const draft: Draft = { ...initial, ...touched };
   const changes: FormChanges<Draft> = {
     edit: (edit) =>
@@ -64,13 +67,18 @@ export function useForm<Draft extends object, Answer>(
         ...edit,
       })),
     reset: () => {
+      forgetDraft(name);
       setTouched({});
       lastTry.reset();
     },
   };
   const lastTry = useMutation({
     mutationFn: () => send(draft),
-    onSuccess: (answer) => onDone(answer, changes),
+    onSuccess: (answer) => {
+      // The form may be gone before it could say so itself.
+      forgetDraft(name);
+      onDone(answer, changes);
+    },
     onError: (error) => onFailed?.(error, changes),
   });
   const { mutate, error, isPending } = lastTry;

@@ -27,6 +27,7 @@ function NewAccount({ onClose }: { readonly onClose: () => void }) {
   const { createAccount } = useCompanyActions();
   const plans = usePlans().data?.data ?? [];
   const form = useForm({
+    name: "new account",
     initial: { ...EMPTY_ACCOUNT, planId: plans[0]?.id ?? 0 },
     names: { ...COMPANY_FIELDS, partnerId: "partner_id", planId: "plan_id", stores: "stores" },
     send: createAccount,

@@ -24,6 +24,7 @@ export function PartnerForm({ opened, onClose }: PartnerFormProps) {
 function NewPartner({ onClose }: { readonly onClose: () => void }) {
   const { createPartner } = useCompanyActions();
   const form = useForm({
+    name: "new partner",
     initial: EMPTY_PARTNER,
     names: {
       ...COMPANY_FIELDS,

@@ -25,6 +25,7 @@ export function ProviderForm({ opened, onClose, onSecret }: ProviderFormProps) {
 function NewProvider({ onClose, onSecret }: NewProviderProps) {
   const { create } = useProviderActions();
   const form = useForm({
+    name: "new provider",
     initial: { name: "", slug: "" },
     names: { name: "name", slug: "slug" },
     send: create,

@@ -2,6 +2,7 @@ import { PasswordInput, Switch, TagsInput, TextInput } from "@mantine/core";
 
 import { Dialog } from "../../ui/dialog.tsx";
 import { DialogButtons, Form } from "../../ui/form.tsx";
+import { forgetDraft } from "../../ui/kept-drafts.ts";
 import { notify } from "../../ui/notify.ts";
 import { useForm, type FormState } from "../../ui/use-form.ts";
 import { CompanySelect } from "../companies/company-select.tsx";
@@ -16,13 +17,20 @@ interface SsoFormProps {
 
 export function SsoForm({ editing, onClose }: SsoFormProps) {
   const title = editing === "new" ? "New connection" : "Change connection";
+  const close = () => {
+    // What is not saved must not look as if it were, when the dialog is opened again.
+    if (typeof editing === "object") forgetDraft(draftNameOf(editing));
+    onClose();
+  };
   return (
-    <Dialog opened={editing !== undefined} onClose={onClose} title={title} size="lg">
+    <Dialog opened={editing !== undefined} onClose={close} title={title} size="lg">
       {editing === "new" && <NewConnection onClose={onClose} />}
       {typeof editing === "object" && <ChangeConnection connection={editing} onClose={onClose} />}
     </Dialog>
   );
 }
+
+const draftNameOf = ({ id }: SsoConnection) => `sso connection:${id}`;
 
 const FIELDS = {
   companyId: "company_id",
@@ -35,6 +43,8 @@ const FIELDS = {
 function NewConnection({ onClose }: { readonly onClose: () => void }) {
   const { create } = useSsoActions();
   const form = useForm({
+    name: "new sso connection",
+    secrets: ["clientSecret"],
     initial: EMPTY_SSO,
     names: FIELDS,
     send: create,
@@ -70,6 +80,8 @@ interface ChangeConnectionProps {
 function ChangeConnection({ connection, onClose }: ChangeConnectionProps) {
   const { change } = useSsoActions();
   const form = useForm({
+    name: draftNameOf(connection),
+    secrets: ["clientSecret"],
     initial: draftOf(connection),
     names: FIELDS,
     send: (draft) => change(connection.id, draft),

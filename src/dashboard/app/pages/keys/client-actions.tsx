@@ -84,7 +84,7 @@ function ClientMenu({ client, onEdit, onAsk }: ClientMenuProps) {
           </Menu.Item>
         )}
         <Menu.Item
-          color="red"
+          c="var(--mantine-color-error)"
           leftSection={<Icon name="trash" size={16} />}
           onClick={() => onAsk("delete")}
         >

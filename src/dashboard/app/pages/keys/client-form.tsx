@@ -3,6 +3,7 @@ import { Group, Textarea, TextInput } from "@mantine/core";
 import { apiErrorOf } from "../../api/api-error.ts";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Form, SubmitButton } from "../../ui/form.tsx";
+import { forgetDraft } from "../../ui/kept-drafts.ts";
 import { notify } from "../../ui/notify.ts";
 import { useForm, type FormState } from "../../ui/use-form.ts";
 import { GrantsField, KindField } from "./client-fields.tsx";
@@ -30,13 +31,20 @@ interface ClientFormProps extends NewClientProps {
 
 export function ClientForm({ editing, ...rest }: ClientFormProps) {
   const title = typeof editing === "object" ? "Edit the client" : "Create an OAuth client";
+  const close = () => {
+    // What is not saved must not look as if it were, when the dialog is opened again.
+    if (typeof editing === "object") forgetDraft(draftNameOf(editing));
+    rest.onClose();
+  };
   return (
-    <Dialog opened={editing !== undefined} onClose={rest.onClose} title={title} size="lg">
+    <Dialog opened={editing !== undefined} onClose={close} title={title} size="lg">
       {editing === "new" && <NewClient {...rest} />}
       {typeof editing === "object" && <EditClient client={editing} {...rest} />}
     </Dialog>
   );
 }
+
+const draftNameOf = ({ client_id: id }: OAuthClient) => `client:${id}`;
 
 /** Field → its name in the API. */
 const FIELDS = {
@@ -49,6 +57,7 @@ const FIELDS = {
 function NewClient({ path, onClose, onSecret }: NewClientProps) {
   const { create } = useOAuthClientActions(path);
   const form = useForm({
+    name: "new client",
     initial: NEW_CLIENT,
     names: FIELDS,
     send: create,
@@ -78,6 +87,7 @@ interface EditClientProps {
 function EditClient({ path, client, onClose }: EditClientProps) {
   const { change } = useOAuthClientActions(path);
   const form = useForm({
+    name: draftNameOf(client),
     initial: clientDraft(client),
     names: FIELDS,
     send: (draft) => change(client.client_id, draft),

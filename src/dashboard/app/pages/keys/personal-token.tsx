@@ -17,7 +17,7 @@ export function PersonalTokenSection() {
   return (
     <Section
       title="Personal access token"
-      description="One per person, for your own integrations. It acts as you, never expires, and can be shown here again, each look is in the audit log: it is yours alone. Secrets of clients are kept as hashes only, so they are shown once. A new password ends it."
+      description="One per person, for your own integrations. It acts as you until you delete it or set a new password. It can be shown here again, and each look is in the audit log; secrets of clients are kept as hashes only, so that they are shown once."
       actions={
         own.token === undefined && (
           <Button onClick={own.open} loading={own.isBusy}>

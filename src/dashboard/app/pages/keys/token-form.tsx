@@ -28,6 +28,7 @@ const EMPTY_TOKEN: TokenDraft = { name: "", scopes: [] };
 function NewToken({ onClose, onSecret }: NewTokenProps) {
   const { create } = useApiTokenActions();
   const form = useForm({
+    name: "new token",
     initial: EMPTY_TOKEN,
     names: { name: "name", scopes: "scopes" },
     send: create,

@@ -88,6 +88,7 @@ function FlagMoves({ review }: { readonly review: Review }) {
 function FlagForm({ review, source }: FlagProps) {
   const { flag } = useReviewActions(review.id);
   const form = useForm({
+    name: `review:${review.id}:flag`,
     initial: { reason: "" },
     names: { reason: "reason" },
     send: ({ reason }) => flag(reason),

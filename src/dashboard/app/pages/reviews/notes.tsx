@@ -10,6 +10,7 @@ const MAX_CHARS = 10_000;
 export function Notes({ review }: { readonly review: Review }) {
   const { addNote } = useReviewActions(review.id);
   const form = useForm({
+    name: `review:${review.id}:note`,
     initial: { body: "" },
     names: { body: "body" },
     send: ({ body }) => addNote(body),

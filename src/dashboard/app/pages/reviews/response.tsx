@@ -94,6 +94,7 @@ function ResponseForm({ review, source, onClose }: ResponseFormProps) {
     if (!isFirst) field.current?.focus();
   }, [isFirst]);
   const form = useForm({
+    name: `review:${review.id}:response`,
     initial: { body: review.response?.body ?? "" },
     names: { body: "body" },
     send: ({ body }) => respond(body),
@@ -103,6 +104,10 @@ function ResponseForm({ review, source, onClose }: ResponseFormProps) {
     },
   });
   const { body } = form.draft;
+  const cancel = () => {
+    form.reset();
+    onClose?.();
+  };
   return (
     <Form
       form={form}
@@ -113,7 +118,7 @@ function ResponseForm({ review, source, onClose }: ResponseFormProps) {
             {isFirst ? "Send response" : "Save response"}
           </SubmitButton>
           {!isFirst && (
-            <Button variant="default" onClick={onClose} disabled={form.isBusy}>
+            <Button variant="default" onClick={cancel} disabled={form.isBusy}>
               Cancel
             </Button>
           )}

@@ -32,6 +32,7 @@ export function InviteForm({ opened, onClose }: InviteFormProps) {
 function Invitation({ onClose }: Pick<InviteFormProps, "onClose">) {
   const { invite } = useTeamActions();
   const form = useForm({
+    name: "invitation",
     initial: EMPTY,
     names: { name: "name", email: "email", role: "role" },
     send: invite,

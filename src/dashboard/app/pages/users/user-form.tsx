@@ -35,6 +35,8 @@ const FIELDS = {
 function NewUser({ onClose }: { readonly onClose: () => void }) {
   const { create } = useUserActions();
   const form = useForm({
+    name: "new user",
+    secrets: ["password"],
     initial: EMPTY_USER,
     names: FIELDS,
     send: create,

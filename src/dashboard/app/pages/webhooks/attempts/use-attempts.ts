@@ -1,6 +1,7 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 
 import type { LiveState } from "../../../api/event-stream.ts";
+import { useCameBack } from "../../../session/use-came-back.ts";
 import { useAttemptPages } from "../data/attempt-pages.ts";
 import {
   isMatch,
@@ -55,12 +56,11 @@ function useArrivals(
 ) {
   const [arrived, setArrived] = useState<readonly AttemptRow[]>([]);
   const [waiting, setWaiting] = useState(0);
-  const [isBehind, setBehind] = useState(false);
+  const [isBehind, setBehind] = useState(live === "waiting");
   const [wasLive, setWasLive] = useState(live);
   if (live !== wasLive) {
     setWasLive(live);
-    // The stream does not bring later what happens while it is away.
-    if (live === "waiting" || wasLive === "waiting") setBehind(true);
+    if (live === "waiting") setBehind(true);
   }
   const kept = useRef(0);
   /** What arrives while the newest page is read may not be on it, and stays. */
@@ -72,6 +72,9 @@ function useArrivals(
     setWaiting(0);
     setBehind(false);
   };
+  useCameBack(live, () => {
+    if (isAtTop()) void beginAnew();
+  });
   const latest = useRef({ filter, isAtTop, beginAnew });
   useEffect(() => {
     latest.current = { filter, isAtTop, beginAnew };

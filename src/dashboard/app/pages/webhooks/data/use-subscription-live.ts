@@ -1,6 +1,7 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useCallback, useRef } from "react";
 
+import { useCameBack } from "../../../session/use-came-back.ts";
 import { useLive } from "../../../session/use-live.ts";
 import type { AttemptRow } from "./attempt-rows.ts";
 import { keys } from "./data.ts";
@@ -27,6 +28,9 @@ export function useSubscriptionLive(id: string) {
     // The charts follow at the pace of the health, not of the attempts.
     if (hasNews.current) void client.invalidateQueries({ queryKey: keys.allStats(id) });
     hasNews.current = false;
+  });
+  useCameBack(state, () => {
+    hasNews.current = true;
   });
   const follow: FollowAttempts = useCallback((listener) => {
     listeners.current.add(listener);

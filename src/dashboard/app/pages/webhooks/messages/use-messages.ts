@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from "react";
 
 import type { LiveState } from "../../../api/event-stream.ts";
+import { useCameBack } from "../../../session/use-came-back.ts";
 import { isMatch, type AttemptRow } from "../data/attempt-rows.ts";
 import { useMessagePages } from "../data/message-pages.ts";
 import { ALL_FAILURES, type MessageFilter } from "../data/message-filter.ts";
@@ -20,15 +21,17 @@ interface MessageStream {
 /** Reads the messages that fit the filter, and reads the newest again when an attempt has come that may be one of them. */
 export function useMessages(id: string, filter: MessageFilter, stream: MessageStream) {
   const { pages, slots, onView, readNewest } = useMessagePages(id, filter);
-  const [isBehind, setBehind] = useState((pages.data?.pages.length ?? 0) > 1);
   const { live, follow, isAtTop } = stream;
+  const [isBehind, setBehind] = useState(live === "waiting" || (pages.data?.pages.length ?? 0) > 1);
   const [wasLive, setWasLive] = useState(live);
   if (live !== wasLive) {
     setWasLive(live);
-    // The stream does not bring later what happens while it is away.
-    if (live === "waiting" || wasLive === "waiting") setBehind(true);
+    if (live === "waiting") setBehind(true);
   }
   const hasNews = useRef(false);
+  useCameBack(live, () => {
+    hasNews.current = true;
+  });
   const showNewest = async () => {
     hasNews.current = false;
     await readNewest();
