@@ -3,7 +3,7 @@ import type { Page } from "playwright-core";
 import { addProvider, connectStore, created, report } from "./factory.ts";
 import { startApi, type TestApi } from "./api.ts";
 import { openBrowser } from "./browser.ts";
-import { openDashboard, signIn } from "./dashboard.ts";
+import { openDashboard, signIn, type Look } from "./dashboard.ts";
 import { createTestSchedule, startDispatcher } from "./dispatch.ts";
 import { createDatabase, type TestDatabase } from "./postgres.ts";
 import { addTenants, type Tenants } from "./tenants.ts";
@@ -16,10 +16,7 @@ export interface WebhookDashboard {
   /** Of the first partner's owner. */
   readonly token: string;
   /** Signed in as the owner, at this path of the dashboard. */
-  open(
-    path: string,
-    look?: { width?: number; colorScheme?: "light" | "dark" },
-  ): Promise<{ page: Page; faults: readonly string[] }>;
+  open(path: string, look?: Look): Promise<{ page: Page; faults: readonly string[] }>;
   closePages(): Promise<void>;
   /** Below `/partner/webhooks`, as the owner. */
   ask(method: string, path: string, body?: unknown): ReturnType<TestApi["call"]>;
