@@ -117,7 +117,7 @@ describe.skipIf(chromium === undefined)("the chart above the deliveries", () => 
     await page.reload();
     await shows(page, 3);
     expect(page.url()).toContain(encodeURIComponent(since));
-    await button(page, "Clear the period").click();
+    await button(page, "Remove the period").click();
     await shows(page, 15);
     expect(page.url()).not.toContain("since=");
     expect(faults).toEqual([]);
@@ -151,7 +151,7 @@ describe.skipIf(chromium === undefined)("the chart above the deliveries", () => 
     await page.keyboard.press("Enter");
     await shows(page, 3);
     expect(page.url()).toContain("since=");
-    await button(page, "Clear the period").focus();
+    await button(page, "Remove the period").focus();
     await page.keyboard.press("Enter");
     await shows(page, 15);
   });
@@ -177,7 +177,7 @@ describe.skipIf(chromium === undefined)("the charts of the overview", () => {
     await legend(page, "Delivered 11");
     await drag(page, plot(page), 0.5, 0.99);
     await legend(page, "Delivered 3");
-    await button(page, "Clear the period").click();
+    await button(page, "Remove the period").click();
     await legend(page, "Delivered 11");
     await drag(page, plot(page), 0.5, 0.99);
     await page.getByRole("link", { name: "Its deliveries" }).click();

@@ -58,7 +58,7 @@ export function ListChart({ subscription }: ListChartProps) {
               leftSection={<Icon name="x" size={14} />}
               onClick={() => set({ since: undefined, until: undefined })}
             >
-              Clear the period
+              Remove the period
             </Button>
           </>
         )}

@@ -77,7 +77,7 @@ function Selected({ id, period, onClear }: SelectedProps) {
         leftSection={<Icon name="x" size={14} />}
         onClick={onClear}
       >
-        Clear the period
+        Remove the period
       </Button>
     </Group>
   );
