@@ -187,5 +187,10 @@ function figures(): PlanCase[] {
       bound: 2_000,
       run: (db) => showStats({ db, clock: systemClock }, HOT, hours),
     },
+    {
+      name: "stats of a day by event",
+      bound: 16_000,
+      run: (db) => showStats({ db, clock: systemClock }, HOT, { ...hours, isByEvent: true }),
+    },
   ];
 }

@@ -104,6 +104,7 @@ export const AUDIT_ACTIONS = [
   // subscription_id, grace_period_hours.
   "WEBHOOK_SECRET_ROTATED",
   // subscription_id.
+  "WEBHOOK_PREVIOUS_SECRET_ENDED",
   "WEBHOOK_SECRET_SHOWN",
   // subscription_id, held: deliver or skip, test: whether one was sent first.
   "WEBHOOK_ENABLED",

@@ -1,3 +1,4 @@
+import { FIELDS } from "../http/openapi/fields.ts";
 import { CATALOG } from "../outbox/event.ts";
 import { exampleBodyOf } from "./event-examples.ts";
 import { FULL_BODIES } from "./event-model.ts";
@@ -11,5 +12,16 @@ export const CATALOG_EVENTS = CATALOG.map((one) => ({
 
 /** Without what TypeBox keeps beside the words of JSON Schema. */
 function asJsonSchema(event: (typeof CATALOG)[number]["value"]): Record<string, unknown> {
-  return JSON.parse(JSON.stringify(FULL_BODIES.get(event)));
+  return JSON.parse(JSON.stringify(FULL_BODIES.get(event)), explained);
+}
+
+/** A field that says nothing of itself means what its name means everywhere. */
+function explained(key: string, value: unknown): unknown {
+  if (key !== "properties") return value;
+  return Object.fromEntries(
+    Object.entries(Object(value)).map(([name, field]) => {
+      const meaning = FIELDS[name];
+      return [name, { ...(meaning !== undefined && { description: meaning }), ...Object(field) }];
+    }),
+  );
 }

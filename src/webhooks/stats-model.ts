@@ -96,6 +96,8 @@ export interface StatsPoint {
   readonly failures: number;
   readonly latency: Latency;
   readonly backlog: number;
+  /** Attempts by event, where they were asked for. */
+  readonly events?: Readonly<Record<string, number>>;
 }
 
 const MAX_STEP_S = 86_400;
@@ -121,6 +123,9 @@ export const statsQuery = Type.Object({
       explain: `must be a number of seconds from ${STEP_S} to ${MAX_STEP_S}, a multiple of ${STEP_S}`,
       description: "Seconds per point.",
     }),
+  ),
+  by: Type.Optional(
+    Type.Literal("event", { explain: "must be event", description: "Adds `events` to points." }),
   ),
 });
 
@@ -149,6 +154,11 @@ export const StatsObject = Type.Object(
         backlog: Type.Integer({
           description: "The most events that were queued at once, as sampled.",
         }),
+        events: Type.Optional(
+          Type.Record(Type.String(), Type.Integer(), {
+            description: "With `by=event`: attempts by event; of many, by a sample.",
+          }),
+        ),
       }),
     ),
   },
@@ -201,7 +211,7 @@ export function readStatsRange(query: StatsQuery, now: Date) {
   if (since === undefined || until === undefined || stepMs === undefined)
     throw new Error("A range passed its schema and cannot be read.");
   const whole = wholeSteps({ since, until, stepMs });
-  return { ...whole, origin: whole.since };
+  return { ...whole, origin: whole.since, isByEvent: query.by === "event" };
 }
 
 export function showStats(range: Range, points: readonly StatsPoint[]): Static<typeof StatsObject> {
@@ -215,6 +225,7 @@ export function showStats(range: Range, points: readonly StatsPoint[]): Static<t
       failures: one.failures,
       latency_ms: one.latency,
       backlog: one.backlog,
+      ...(one.events && { events: { ...one.events } }),
     })),
   };
 }

@@ -116,6 +116,33 @@ export function slicesOf(
   return slices;
 }
 
+/** So many attempts are read for the shares of their events, over all steps; of each step the first ones stand for all. */
+const READ_BY_EVENT = 20_000;
+/** As many as a sample of this size is off by a few percent with. */
+const READ_PER_STEP = 500;
+
+/** Where the attempts of each step are that has begun by `now`, and how many of each are read. */
+export function eventSlices({ since, until, stepMs }: Range, now: Date) {
+  const end = Math.min(until.getTime(), now.getTime() + MIN_SLICE_MS);
+  const steps = [];
+  for (let ms = since.getTime(); ms < end; ms += stepMs)
+    steps.push({ since: fromMs(ms), until: fromMs(ms + stepMs) });
+  const limit = Math.min(READ_PER_STEP, Math.floor(READ_BY_EVENT / Math.max(1, steps.length)));
+  return { steps, limit };
+}
+
+export interface EventCount {
+  readonly event: string;
+  readonly count: number;
+}
+
+/** What was read of a step by event, spread over all attempts of the step. */
+export function spread(read: readonly EventCount[], attempts: number): Record<string, number> {
+  const known = read.reduce((total, one) => total + one.count, 0);
+  const scale = Math.max(1, attempts / known);
+  return Object.fromEntries(read.map(({ event, count }) => [event, Math.round(count * scale)]));
+}
+
 export interface CountedAttempts extends BinCount {
   readonly outcome: string;
 }

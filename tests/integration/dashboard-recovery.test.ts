@@ -140,12 +140,3 @@ inBrowser("a disabled subscription", () => {
     await next.getByText("Your endpoint took the test event").waitFor();
   });
 });
-
-inBrowser("a rotated secret", () => {
-  test("has beside it until when the one before still signs", async () => {
-    const { id } = await world.subscribe({ webhook_url: receiver.url });
-    await world.ask("POST", `/${id}/rotate-secret`, { grace_period_hours: 24 });
-    const { page } = await world.open(`/webhooks/${id}?tab=settings`);
-    await page.getByText(/The secret before signs, too, until .*(tomorrow|in 24 hours)/).waitFor();
-  });
-});

@@ -68,7 +68,15 @@ describe.skipIf(chromium === undefined)("the sign-in", () => {
     const [{ owner, admin, accounts }] = partners;
     const [account] = accounts;
     const own = ["API keys", "Security", "Documentation"];
-    const partner = ["Webhooks", "Accounts", "Team", "Embedding", "Audit log", ...own];
+    const partner = [
+      "Webhooks",
+      "Event catalog",
+      "Accounts",
+      "Team",
+      "Embedding",
+      "Audit log",
+      ...own,
+    ];
     const reviews = ["Reviews", "Review sites", ...own];
     const operator = ["Dispatcher", "Companies", "Users", "Connections", "Audit log", ...own];
     for (const [user, start, areas, foreign] of [

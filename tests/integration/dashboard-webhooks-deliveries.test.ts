@@ -97,9 +97,9 @@ inBrowser("the list of attempts", () => {
     await page.getByText("#30").waitFor();
     await world.emit(1);
     await page.getByText("#31").waitFor();
-    await page.mouse.wheel(0, 600);
+    await page.mouse.wheel(0, 900);
     const read = page.getByText("#12", { exact: true });
-    await until("scrolled", async () => (await page.evaluate<number>("scrollY")) > 400);
+    await until("scrolled", async () => (await page.evaluate<number>("scrollY")) > 800);
     const before = await read.boundingBox();
     await world.emit(3);
     await button(page, "Show 3 new attempts").waitFor();

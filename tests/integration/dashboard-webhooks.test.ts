@@ -314,7 +314,7 @@ inBrowser("a subscription", () => {
     await world.emit(3);
     await until("delivered", () => receiver.received.length === 3);
     const { page } = await world.open(`/webhooks/${id}?range=1h`);
-    await page.getByRole("listitem").filter({ hasText: "Successes 3" }).waitFor();
+    await page.getByRole("listitem").filter({ hasText: "Delivered 3" }).waitFor();
     await page.getByText("Show as a table").first().click();
     const table = page.getByRole("region", { name: "Attempts: table" });
     await table.getByRole("row").filter({ hasText: /03$/ }).waitFor();

@@ -41,6 +41,7 @@ const EVERY: readonly Operation[] = [
   { method: "PATCH", path: "/{id}", body: { label: "Changed" } },
   { method: "DELETE", path: "/{id}" },
   { method: "POST", path: "/{id}/rotate-secret", body: {} },
+  { method: "DELETE", path: "/{id}/previous-secret" },
   { method: "POST", path: "/{id}/secret" },
   { method: "POST", path: "/{id}/test" },
   { method: "POST", path: "/{id}/enable", body: { held: "skip" } },

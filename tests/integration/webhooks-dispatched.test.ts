@@ -128,6 +128,19 @@ test("a rotation counts from the next attempt on, and in its grace both signatur
   expect(signatures(1).headers["x-svc-signature-previous"]).toBeUndefined();
 });
 
+test("once the grace of a rotation is ended, there is one signature from the next attempt on", async () => {
+  const { id } = await start();
+  const { body } = await post(`/${id}/rotate-secret`, { grace_period_hours: 24 });
+  await world.emit(1);
+  await until("the first", () => receiver.received.length === 1);
+  expect(signatures(0).headers["x-svc-signature-previous"]).toBeDefined();
+  expect((await world.ask("DELETE", `/${id}/previous-secret`)).status).toBe(204);
+  await world.emit(1);
+  await until("the second", () => receiver.received.length === 2);
+  expect(await signatures(1).check(String(body["secret"]), "x-svc-signature")).toBe(true);
+  expect(signatures(1).headers["x-svc-signature-previous"]).toBeUndefined();
+});
+
 test("a new URL counts from the next attempt on", async () => {
   const { id } = await start();
   const other = await Receiver.start();

@@ -96,6 +96,40 @@ describe("rotating the secret", () => {
   });
 });
 
+describe("ending the secret before", () => {
+  const end = (id: string) => world.ask("DELETE", `/${id}/previous-secret`);
+  const told = async (id: string) =>
+    (await world.audit("WEBHOOK_PREVIOUS_SECRET_ENDED")).filter(
+      ({ details }) => Object(details)["subscription_id"] === id,
+    );
+
+  test("forgets it at once, keeps the present one, wakes the dispatcher and is audited", async () => {
+    const { id } = await world.subscribe();
+    const { body } = await post(`/${id}/rotate-secret`, { grace_period_hours: 24 });
+    world.wakes.length = 0;
+    expect((await end(id)).status).toBe(204);
+    const row = await rowOf(id);
+    expect([row.previous, row.expiresAt]).toEqual([null, null]);
+    expect(world.api.deps.box.open(row.sealed, context(id))).toBe(String(body["secret"]));
+    expect((await world.ask("GET", `/${id}`)).body["previous_secret_expires_at"]).toBeNull();
+    expect(world.wakes).toEqual([id]);
+    expect(await told(id)).toEqual([
+      { details: { subscription_id: id }, actor: world.tenants.partners[0].owner.id },
+    ]);
+  });
+
+  test("is answered alike where there is none, or where it has ended, and nothing is written", async () => {
+    const { id } = await world.subscribe();
+    expect((await end(id)).status).toBe(204);
+    await post(`/${id}/rotate-secret`, { grace_period_hours: 1 });
+    world.clock.advance(3_600_000);
+    const before = await rowOf(id);
+    expect((await end(id)).status).toBe(204);
+    expect(await rowOf(id)).toEqual(before);
+    expect(await told(id)).toEqual([]);
+  });
+});
+
 describe("showing the secret", () => {
   test("answers it with its fingerprint and is audited", async () => {
     const { id, secret } = await world.subscribe();

@@ -20,6 +20,7 @@ interface Made {
   readonly agoMs: number;
   readonly outcome?: "delivered" | "retry" | "failed" | "interrupted";
   readonly durationMs?: number;
+  readonly event?: string;
   readonly eventId?: string;
   readonly round?: number;
 }
@@ -32,7 +33,7 @@ async function attempt(id: string, made: Made): Promise<Date> {
     insert into delivery_attempts
       (id, subscription_id, sequence, event_id, event, round, attempt, started_at, duration_ms, outcome, status_code,
        request_headers, request_body, response_truncated, next_attempt_at)
-    values (${ulid(at.getTime())}, ${id}, 1, ${made.eventId ?? ulid()}, 'review_received', ${made.round ?? 1}, 1,
+    values (${ulid(at.getTime())}, ${id}, 1, ${made.eventId ?? ulid()}, ${made.event ?? "review_received"}, ${made.round ?? 1}, 1,
             ${at}, ${made.durationMs ?? 10}, ${outcome}, 200, '{}', '{}', false,
             ${outcome === "retry" ? at : null})`;
   return at;
@@ -313,6 +314,31 @@ describe("the charts", () => {
     });
   });
 
+  test("tell attempts by event where they are asked to, but not those that were broken off", async () => {
+    const { id } = await world.subscribe();
+    toNextBucket();
+    const start = world.clock.now();
+    await attempt(id, { agoMs: -1 });
+    await attempt(id, { agoMs: -2, outcome: "retry" });
+    await attempt(id, { agoMs: -3, event: "note_added", outcome: "failed" });
+    await attempt(id, { agoMs: -4, event: "note_added", outcome: "interrupted" });
+    await attempt(id, { agoMs: -299_999, event: "note_added" });
+    await attempt(id, { agoMs: -300_000, event: "review_removed" });
+    world.clock.advance(600_000);
+    const until = new Date(start.getTime() + 900_000);
+    const range = `since=${encodeURIComponent(iso(start))}&until=${encodeURIComponent(iso(until))}&step=300`;
+    const events = async () => {
+      const { body } = await stats(id, `?${range}&by=event`);
+      return (body["points"] as { events?: unknown }[]).map((one) => one.events);
+    };
+    const all = [{ note_added: 2, review_received: 2 }, { review_removed: 1 }, {}];
+    expect(await events()).toEqual(all);
+    await count();
+    expect(await events()).toEqual(all);
+    const { body } = await stats(id, `?${range}`);
+    expect(Object.keys((body["points"] as object[])[0] ?? {})).not.toContain("events");
+  });
+
   test("show the last day in hours if nothing was asked", async () => {
     const { id } = await world.subscribe();
     const { body } = await stats(id, "");
@@ -323,6 +349,8 @@ describe("the charts", () => {
   test.each([
     ["step=299", ["step"]],
     ["step=301", ["step"]],
+    ["by=review", ["by"]],
+    ["by=", ["by"]],
     ["step=86700", ["step"]],
     ["step=0&since=x&until=2026", ["since", "until", "step"]],
     ["since=2026-06-01T00:00:00Z&until=2026-06-01T00:00:00Z", ["since"]],

@@ -3,7 +3,7 @@ import type { Page } from "playwright-core";
 import { addProvider, connectStore, created, report } from "./factory.ts";
 import { startApi, type TestApi } from "./api.ts";
 import { openBrowser } from "./browser.ts";
-import { openDashboard, signIn } from "./dashboard.ts";
+import { openDashboard, signIn, type Look } from "./dashboard.ts";
 import { createTestSchedule, startDispatcher } from "./dispatch.ts";
 import { createDatabase, type TestDatabase } from "./postgres.ts";
 import { addTenants, type Tenants } from "./tenants.ts";
@@ -18,7 +18,7 @@ export interface WebhookDashboard {
   /** Signed in as the owner, or as whoever is named, at this path of the dashboard. */
   open(
     path: string,
-    look?: { width?: number; colorScheme?: "light" | "dark"; email?: string },
+    look?: Look & { readonly email?: string },
   ): Promise<{ page: Page; faults: readonly string[] }>;
   closePages(): Promise<void>;
   /** Ends the API process; the dispatcher goes on. Answers how to have a new one at the same address. */

@@ -19,19 +19,27 @@ export async function serveDashboard(options: Parameters<typeof startApi>[0]) {
   return { api, root };
 }
 
-interface Look {
+export interface Look {
   readonly width?: number;
   readonly colorScheme?: "light" | "dark";
+  /** The language of the browser. */
+  readonly locale?: string;
 }
 
 /** A page of its own at `{server_root}/dashboard{path}`; what the browser complains about ends up in `faults`. */
 export async function openDashboard(
   browser: Browser,
-  { root, path = "", width = 1280, colorScheme = "light" }: Look & { root: string; path?: string },
+  {
+    root,
+    path = "",
+    width = 1280,
+    colorScheme = "light",
+    locale = "en-US",
+  }: Look & { root: string; path?: string },
 ): Promise<{ page: Page; faults: readonly string[] }> {
   const viewport = { width, height: 900 };
   // What is on its way in is too faint to read for a moment.
-  const page = await browser.newPage({ viewport, colorScheme, reducedMotion: "reduce" });
+  const page = await browser.newPage({ viewport, colorScheme, locale, reducedMotion: "reduce" });
   // Sooner than the test's own end, so that what was waited for is named.
   page.setDefaultTimeout(60_000);
   const faults: string[] = [];

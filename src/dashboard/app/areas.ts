@@ -21,6 +21,16 @@ export const AREAS: readonly Area[] = [
     },
   },
   {
+    path: "/events",
+    title: "Event catalog",
+    icon: "catalog",
+    roles: PARTNERS,
+    pages: {
+      "/events": page(() => import("./pages/events/events.tsx")),
+      "/events/:event": page(() => import("./pages/events/event.tsx")),
+    },
+  },
+  {
     path: "/reviews",
     title: "Reviews",
     icon: "star",

@@ -57,6 +57,29 @@ export async function rotateSecret(
   return { subscription, secret };
 }
 
+/** Ends the grace period of a rotation at once (contract 6.11). Where none runs there is nothing to do, nor to tell. */
+export async function endPreviousSecret(
+  deps: WebhookDeps,
+  { principal, call }: Caller,
+  found: Subscription,
+): Promise<void> {
+  const now = deps.clock.now();
+  await deps.db.transaction(async (tx) => {
+    const current = stillThere(await queries.lockSubscription(tx, found));
+    const { id, previousSecretExpiresAt: endsAt } = current;
+    if (endsAt === null || endsAt <= now) return;
+    await queries.dropPreviousSecret(tx, id, now);
+    await recordAudit(tx, {
+      at: now,
+      action: "WEBHOOK_PREVIOUS_SECRET_ENDED",
+      actor: principal,
+      call,
+      details: { subscription_id: id },
+    });
+  });
+  await wake(deps, found);
+}
+
 /** The secret as it is now, and a row in the audit log that says who saw it. */
 export async function showSecret(
   deps: WebhookDeps,

@@ -2,7 +2,7 @@ import type { Tx } from "../../../db/client.ts";
 import { addMs, type Clock } from "../../lib/clock.ts";
 import { errorFields, type Log } from "../../lib/log.ts";
 import type { Health, StatsPoint } from "../stats-model.ts";
-import { BUCKET_MS, bucketFloor, LEVELS_MS, tally, type Range } from "../stats.ts";
+import { BUCKET_MS, bucketFloor, LEVELS_MS, spread, tally, type Range } from "../stats.ts";
 import type { Subscription } from "../model.ts";
 import * as counting from "../queries/counting.ts";
 import { firstOfFailures } from "../queries/attempts.ts";
@@ -55,20 +55,24 @@ function ageS(at: Date, now: Date): number {
 export async function showStats(
   { db, clock }: Deps,
   { id }: Pick<Subscription, "id">,
-  range: Range,
+  { isByEvent = false, ...range }: Range & { readonly isByEvent?: boolean },
 ): Promise<StatsPoint[]> {
+  const now = clock.now();
   const counted = (await queries.countedUntil(db)) ?? range.since;
-  const [counts, backlogs] = await Promise.all([
-    countsOf(db, whereCounted(id, range, counted, clock.now())),
+  const [counts, backlogs, read] = await Promise.all([
+    countsOf(db, whereCounted(id, range, counted, now)),
     queries.backlogs(db, id, range),
+    isByEvent ? queries.eventCounts(db, id, range, now) : undefined,
   ]);
+  const readAt = read && Map.groupBy(read, (row) => row.at.getTime());
   const countsAt = Map.groupBy(counts, (row) => row.at.getTime());
   const backlogAt = new Map(backlogs.map((row) => [row.at.getTime(), row.entries]));
   const points: StatsPoint[] = [];
   for (let at = range.since; at < range.until; at = addMs(at, range.stepMs)) {
     const { successes, failures, latency } = tally(countsAt.get(at.getTime()) ?? []);
     const backlog = backlogAt.get(at.getTime()) ?? 0;
-    points.push({ at, successes, failures, latency, backlog });
+    const events = readAt && spread(readAt.get(at.getTime()) ?? [], successes + failures);
+    points.push({ at, successes, failures, latency, backlog, ...(events && { events }) });
   }
   return points;
 }

@@ -141,6 +141,14 @@ export async function replaceSecret(
     .where(eq(webhookSubscriptions.id, id));
 }
 
+/** From the next attempt on there is one signature. */
+export async function dropPreviousSecret(tx: Tx, id: string, now: Date): Promise<void> {
+  await tx
+    .update(webhookSubscriptions)
+    .set({ sealedPreviousSecret: null, previousSecretExpiresAt: null, updatedAt: now })
+    .where(eq(webhookSubscriptions.id, id));
+}
+
 /** disabled → active. */
 export async function markEnabled(tx: Tx, id: string, now: Date): Promise<void> {
   await tx

@@ -1,9 +1,11 @@
+import { Type } from "@sinclair/typebox";
+
 import { NO_FIELDS } from "../../http/fields.ts";
 import { problem } from "../../http/problem-schema.ts";
 import { TEST_EVENT } from "../../outbox/event.ts";
 import { enableSubscription } from "../actions/enable-subscription.ts";
 import { sendTest } from "../actions/queue-events.ts";
-import { rotateSecret, showSecret } from "../actions/secrets.ts";
+import { endPreviousSecret, rotateSecret, showSecret } from "../actions/secrets.ts";
 import { QueuedEventAnswer } from "../delivery-model.ts";
 import {
   EnableBody,
@@ -37,6 +39,23 @@ export function secretRoutes(deps: WebhookRouteDeps) {
           summary: "Rotate the signing secret",
           description:
             "Every attempt from now on is signed with the new secret. With a grace period deliveries also carry `X-SVC-Signature-Previous`, made with the secret until now.",
+        },
+      },
+    )
+    .delete(
+      "/:id/previous-secret",
+      async ({ principal, call, subscription, status }) => {
+        await endPreviousSecret(deps, { principal, call }, subscription);
+        return status(204, undefined);
+      },
+      {
+        access: writing,
+        subscription: true,
+        response: { 204: Type.Void() },
+        detail: {
+          operationId: "endPreviousSecret",
+          summary: "End the grace period of a rotation",
+          description: "From the next attempt on deliveries carry `X-SVC-Signature` alone.",
         },
       },
     )

@@ -16,10 +16,18 @@ import {
 import type { Subscription } from "../../../src/dashboard/app/pages/webhooks/data/reads.ts";
 import { labelFor, urlHint } from "../../../src/dashboard/app/pages/webhooks/form/url-hint.ts";
 import {
+  periodOf,
+  spanOf,
+  statsQuery,
+} from "../../../src/dashboard/app/pages/webhooks/data/stats-range.ts";
+import {
   chartSeries,
+  eventSeries,
+  outcomeSeries,
   withPresent,
 } from "../../../src/dashboard/app/pages/webhooks/stats/stats-series.ts";
 import { disabledBecause } from "../../../src/dashboard/app/pages/webhooks/subscription-words.ts";
+import type { ChartSeries } from "../../../src/dashboard/app/ui/chart/chart-series.ts";
 import { instantOf, inWords, localTimeOf } from "../../../src/dashboard/app/ui/instants.ts";
 
 const ID = "01JWNB9PR0ZV8X2D3F4G5H6J00";
@@ -200,22 +208,25 @@ describe("an attempt in words", () => {
 
 test("the last point of a chart knows the queue as it is now", () => {
   const point = { at: "", successes: 0, failures: 0, latency_ms: { p50: 1, p95: 1, p99: 1 } };
+  const until = "2026-06-01T12:00:00.000+00:00";
+  const now = Date.parse(until) - 1;
   const stats = {
     since: "",
-    until: "",
+    until,
     step: 60,
     points: [2, 3].map((backlog) => ({ ...point, backlog })),
   };
   const backlogs = (pending: number) =>
-    withPresent(stats, pending).points.map((one) => one.backlog);
+    withPresent(stats, pending, now).points.map((one) => one.backlog);
   expect(backlogs(150)).toEqual([2, 150]);
   expect(backlogs(0)).toEqual([2, 3]);
-  expect(withPresent({ ...stats, points: [] }, 5).points).toEqual([]);
+  expect(withPresent({ ...stats, points: [] }, 5, now).points).toEqual([]);
+  expect(withPresent(stats, 150, now + 2)).toEqual(stats);
 });
 
-test("charts have one value per point and kind, and gaps where nothing was answered", () => {
+describe("charts", () => {
   const none = { p50: null, p95: null, p99: null };
-  const { times, attempts, latency, backlog } = chartSeries({
+  const stats = {
     since: "2026-06-01T12:00:00.000+00:00",
     until: "2026-06-01T12:10:00.000+00:00",
     step: 300,
@@ -232,22 +243,91 @@ test("charts have one value per point and kind, and gaps where nothing was answe
         successes: 0,
         failures: 0,
         latency_ms: none,
-        backlog: 0,
+        backlog: 7,
       },
     ],
+  };
+  const shown = (series: readonly ChartSeries[]) =>
+    series.map(({ label, values, summary }) => [label, values, summary]);
+
+  test("have one value per point and kind, and gaps where nothing was answered", () => {
+    const { times, latency, backlog } = chartSeries(stats);
+    expect(times).toEqual([1_780_315_200, 1_780_315_500]);
+    expect(latency.map(({ values }) => values)).toEqual([
+      [5, null],
+      [9, null],
+      [1_500, null],
+    ]);
+    expect(latency[2]?.summary).toBe("up to 1.5 s");
+    expect(backlog[0]?.summary).toBe("7");
   });
-  expect(times).toEqual([1_780_315_200, 1_780_315_500]);
-  expect(attempts.map(({ label, values, summary }) => [label, values, summary])).toEqual([
-    ["Failures", [1, 0], "1"],
-    ["Successes", [3, 0], "3"],
-  ]);
-  expect(latency.map(({ values }) => values)).toEqual([
-    [5, null],
-    [9, null],
-    [1_500, null],
-  ]);
-  expect(latency[2]?.summary).toBe("up to 1.5 s");
-  expect(backlog[0]?.summary).toBe("4");
+
+  test("stack by outcome, and what is held from the step on in which the subscription was disabled", () => {
+    const sent = [
+      ["Not delivered", [1, 0], "1"],
+      ["Delivered", [3, 0], "3"],
+    ];
+    expect(shown(outcomeSeries(stats, null))).toEqual(sent);
+    const inLast = outcomeSeries(stats, "2026-06-01T12:05:00.000+00:00");
+    expect(shown(inLast)).toEqual([["Held", [0, 7], "7"], ...sent]);
+    const inFirst = outcomeSeries(stats, "2026-06-01T12:04:59.999+00:00");
+    expect(shown(inFirst)).toEqual([["Held", [4, 7], "7"], ...sent]);
+  });
+
+  test("stack five events, and beyond them the rest as one", () => {
+    const events = (counts: Record<string, number>) => ({
+      ...stats,
+      points: stats.points.map((one, i) => (i === 0 ? { ...one, events: counts } : one)),
+    });
+    const five = { a: 1, b: 2, c: 3, d: 4, e: 5 };
+    expect(shown(eventSeries(events(five)))).toEqual([
+      ["a", [1, 0], "1"],
+      ["b", [2, 0], "2"],
+      ["c", [3, 0], "3"],
+      ["d", [4, 0], "4"],
+      ["e", [5, 0], "5"],
+    ]);
+    const seven = eventSeries(events({ ...five, f: 6, g: 7 }));
+    expect(shown(seven)[0]).toEqual(["2 other events", [3, 0], "3"]);
+    expect(seven).toHaveLength(6);
+    expect(eventSeries(stats)).toEqual([]);
+  });
+
+  test("tell series apart by more than colour", () => {
+    const looks = outcomeSeries(stats, stats.since).map(({ pattern }) => pattern);
+    expect(new Set(looks).size).toBe(3);
+  });
+});
+
+describe("the time that a chart shows", () => {
+  const now = Date.parse("2026-06-01T12:01:00Z");
+
+  test("is asked for in at most 60 steps that the API counts in", () => {
+    const asked = (minutes: number) => {
+      const until = new Date(now + minutes * 60_000).toISOString();
+      return statsQuery({ since: new Date(now).toISOString(), until }, now).step;
+    };
+    expect([5, 300, 301, 30 * 24 * 60].map(asked)).toEqual([300, 300, 900, 43_200]);
+    expect(statsQuery("1h", now)).toEqual({ since: "2026-06-01T11:01:00.000Z", step: 300 });
+  });
+
+  test("is that of the filter, 30 days at most, and none where it has none", () => {
+    expect(spanOf({ within: "7d" }, now)).toBe("7d");
+    expect(spanOf({}, now)).toBe("30d");
+    const [since, until] = ["2026-06-01T10:00:00.000Z", "2026-06-01T11:00:00.000Z"];
+    expect(spanOf({ since, until }, now)).toEqual({ since, until });
+    expect(spanOf({ since }, now)).toEqual({ since, until: "2026-06-01T12:05:00.000Z" });
+    expect(spanOf({ until }, now)).toEqual({ since: "2026-05-02T11:00:00.000Z", until });
+    expect(spanOf({ since: until, until: since }, now)).toBeUndefined();
+  });
+
+  test("is read from the address only where it is a period", () => {
+    const of = (query: string) => periodOf(new URLSearchParams(query));
+    const [since, until] = ["2026-06-01T10:00:00.000Z", "2026-06-01T11:00:00.000Z"];
+    expect(of(`since=${since}&until=${until}`)).toEqual({ since, until });
+    for (const query of ["", `since=${since}`, `since=${until}&until=${since}`, "since=x&until=y"])
+      expect(of(query)).toBeUndefined();
+  });
 });
 
 test("what has happened is never said to be ahead, whatever the clock says", () => {

@@ -5,10 +5,12 @@ import { readStatsRange, statsFaults } from "../../../src/webhooks/stats-model.t
 import {
   binMs,
   bucketFloor,
+  eventSlices,
   EXACT_MS,
   latencyOf,
   segmentsOf,
   slicesOf,
+  spread,
   tally,
   type Range,
 } from "../../../src/webhooks/stats.ts";
@@ -32,6 +34,40 @@ describe("the latency", () => {
 
   test("of nothing is nothing", () => {
     expect(latencyOf([])).toEqual({ p50: null, p95: null, p99: null });
+  });
+});
+
+describe("attempts by event", () => {
+  const since = new Date("2026-06-01T00:00:00Z");
+  const range = (steps: number) => ({
+    since,
+    until: new Date(since.getTime() + steps * 300_000),
+    stepMs: 300_000,
+    origin: since,
+  });
+  const late = new Date("2027-06-01T00:00:00Z");
+
+  test("are read up to 500 of a step, and 20,000 of all steps", () => {
+    expect(eventSlices(range(40), late).limit).toBe(500);
+    expect(eventSlices(range(41), late).limit).toBe(487);
+    expect(eventSlices(range(1_000), late).limit).toBe(20);
+    expect(eventSlices(range(2), late).steps).toHaveLength(2);
+  });
+
+  test("are not looked for in steps to come", () => {
+    expect(eventSlices(range(10), new Date(since.getTime() + 299_999)).steps).toHaveLength(2);
+    expect(eventSlices(range(10), new Date(since.getTime() - 300_000)).steps).toEqual([]);
+  });
+
+  test("are as many as were read, or as there are where only some were read", () => {
+    const read = [
+      { event: "a", count: 300 },
+      { event: "b", count: 200 },
+    ];
+    expect(spread(read, 500)).toEqual({ a: 300, b: 200 });
+    expect(spread(read, 1_000)).toEqual({ a: 600, b: 400 });
+    expect(spread(read, 499)).toEqual({ a: 300, b: 200 });
+    expect(spread([], 7)).toEqual({});
   });
 });
 

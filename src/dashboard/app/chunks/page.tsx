@@ -3,17 +3,19 @@ import { useEffect, useState, type ComponentType } from "react";
 import { reloadSignedIn } from "../session/identity.ts";
 import { ErrorNotice, Loading } from "../ui/states.tsx";
 
-interface PageFile {
-  readonly Page: ComponentType;
+interface PageFile<Props> {
+  readonly Page: ComponentType<Props>;
 }
 
 /**
- * A page is a chunk of its own; its file has a component named `Page`. Unlike with `lazy`, a chunk that did not come is
- * asked for again: by the button, and by whoever comes to the page once more.
+ * A page, or a part of one, is a chunk of its own; its file has a component named `Page`. Unlike with `lazy`, a chunk that
+ * did not come is asked for again: by the button, and by whoever comes to the page once more.
  */
-export function page(load: () => Promise<PageFile>): ComponentType {
-  let loaded: PageFile | undefined;
-  return function LoadedPage() {
+export function page<Props extends object = object>(
+  load: () => Promise<PageFile<Props>>,
+): ComponentType<Props> {
+  let loaded: PageFile<Props> | undefined;
+  return function LoadedPage(props: Props) {
     const [file, setFile] = useState(loaded);
     const [error, setError] = useState<unknown>();
     const [tries, setTries] = useState(0);
@@ -33,7 +35,7 @@ export function page(load: () => Promise<PageFile>): ComponentType {
         isLeft = true;
       };
     }, [tries]);
-    if (file !== undefined) return <file.Page />;
+    if (file !== undefined) return <file.Page {...props} />;
     if (error === undefined) return <Loading />;
     const retry = () => {
       setError(undefined);

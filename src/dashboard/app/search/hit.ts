@@ -1,6 +1,13 @@
 /** Something that was found, and where it is. */
 export interface Hit {
-  readonly group: "Pages" | "Events" | "Reviews" | "Subscriptions" | "Users" | "Documentation";
+  readonly group:
+    | "Pages"
+    | "Events"
+    | "Reviews"
+    | "Subscriptions"
+    | "Users"
+    | "Event catalog"
+    | "Documentation";
   readonly title: string;
   readonly hint: string;
   /** Below `/dashboard`; a guide is below `/docs`, and opens beside it. */

@@ -4,12 +4,14 @@ import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { useLocation } from "wouter";
 
+import { keys } from "../pages/webhooks/data/data.ts";
+import { readCatalog } from "../pages/webhooks/data/reads.ts";
 import { useApi } from "../session/session.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { Icon, type IconName } from "../ui/icon.tsx";
 import type { Area } from "../shell/area.ts";
 import { guidesLike, isGuide, type Hit } from "./hit.ts";
-import { pagesLike, readGuides, search } from "./sources.ts";
+import { catalogLike, pagesLike, readGuides, search } from "./sources.ts";
 
 const TYPING_MS = 200;
 const ICONS: Readonly<Record<Hit["group"], IconName>> = {
@@ -18,6 +20,7 @@ const ICONS: Readonly<Record<Hit["group"], IconName>> = {
   Reviews: "star",
   Subscriptions: "webhook",
   Users: "user",
+  "Event catalog": "catalog",
   Documentation: "book",
 };
 
@@ -115,9 +118,16 @@ function useHits(areas: readonly Area[], typed: string) {
     enabled: asked !== "",
     placeholderData: keepPreviousData,
   });
+  const catalog = useQuery({
+    queryKey: keys.catalog,
+    queryFn: () => readCatalog({ api, partnerId: undefined }),
+    enabled: areas.some(({ path }) => path === "/events"),
+    staleTime: Infinity,
+  });
   const pages = pagesLike(areas, typed);
   if (typed === "") return { hits: pages, isLooking: false };
   const records = asked === typed && !found.isPlaceholderData ? (found.data ?? []) : [];
-  const hits = [...records, ...pages, ...guidesLike(guides.data ?? [], typed)];
+  const events = catalogLike(catalog.data?.events ?? [], typed);
+  const hits = [...records, ...pages, ...events, ...guidesLike(guides.data ?? [], typed)];
   return { hits, isLooking: asked !== typed || found.isFetching };
 }

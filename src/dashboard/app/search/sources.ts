@@ -1,9 +1,11 @@
 import { answerOf, type ApiClient } from "../api/api-client.ts";
+import { eventsLike } from "../pages/events/events-like.ts";
 import { isUlid } from "../pages/webhooks/data/attempt-rows.ts";
 import { isReviewId, type MessageFilter } from "../pages/webhooks/data/message-filter.ts";
 import { readMessages } from "../pages/webhooks/data/message-pages.ts";
 import {
   readSubscriptions,
+  type CatalogEvent,
   type Message,
   type Subscription,
 } from "../pages/webhooks/data/reads.ts";
@@ -21,6 +23,18 @@ export function pagesLike(areas: readonly Area[], typed: string): Hit[] {
   return areas
     .filter(({ title }) => hasWords(title, typed))
     .map(({ path, title }) => ({ group: "Pages", title, hint: "", href: path }));
+}
+
+/** Kinds of events, by the words of their names, descriptions and fields. */
+export function catalogLike(events: readonly CatalogEvent[], typed: string): Hit[] {
+  return eventsLike(events, typed)
+    .slice(0, EACH)
+    .map(({ value, description }) => ({
+      group: "Event catalog",
+      title: value,
+      hint: description,
+      href: `/events/${value}`,
+    }));
 }
 
 export async function readGuides(): Promise<readonly Section[]> {

@@ -6,6 +6,7 @@ const PATHS = {
   bell: "M6 16V11a6 6 0 1 1 12 0v5l1.5 2h-15L6 16Zm4 5h4",
   book: "M5 4h11a3 3 0 0 1 3 3v13H8a3 3 0 0 1-3-3V4Zm0 13a3 3 0 0 1 3-3h11",
   building: "M5 21V4h9v17M14 9h5v12M3 21h18M8 8h3m-3 4h3m-3 4h3",
+  catalog: "M5 4h14v16H5V4Zm4 5h6m-6 3h6m-6 3h4",
   check: "m5 12.5 4.5 4.5L19 7.5",
   chevronDown: "m6 9 6 6 6-6",
   chevronRight: "m9 6 6 6-6 6",

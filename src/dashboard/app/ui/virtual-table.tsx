@@ -1,9 +1,10 @@
 import { Button, Text, useMantineTheme } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
 import { useWindowVirtualizer } from "@tanstack/react-virtual";
-import { useEffect, useLayoutEffect, useRef, useState, type ReactNode } from "react";
+import { useEffect, type ReactNode } from "react";
 
 import { ErrorNotice } from "./states.tsx";
+import { useOffset } from "./use-offset.ts";
 
 const OVERSCAN = 12;
 /** The next page is asked for so many rows before the end. */
@@ -38,7 +39,7 @@ export function VirtualTable<Row>(props: VirtualTableProps<Row>) {
   const { label, kind, columns, rows, keyOf, heightOf, renderLine, onView } = props;
   const { hasMore, isLoading, error, onMore } = props;
   const isNarrow = useIsNarrow();
-  const { body, offset } = useOffset();
+  const { place: body, offset } = useOffset<HTMLTableSectionElement>();
   // No memorised component gets anything of the virtualizer.
   // oxlint-disable-next-line react/incompatible-library
   const virtualizer = useWindowVirtualizer({
@@ -115,21 +116,4 @@ function useIsNarrow(): boolean {
   return useMediaQuery(`(max-width: ${theme.breakpoints.sm})`, undefined, {
     getInitialValueInEffect: false,
   });
-}
-
-/** Measures how far down the page the rows begin; what is above may grow and shrink. */
-function useOffset() {
-  const body = useRef<HTMLTableSectionElement>(null);
-  const [offset, setOffset] = useState(0);
-  useLayoutEffect(() => {
-    const measure = () => {
-      const { top } = body.current?.getBoundingClientRect() ?? { top: 0 };
-      setOffset(Math.round(top + window.scrollY));
-    };
-    measure();
-    const observer = new ResizeObserver(measure);
-    observer.observe(document.body);
-    return () => observer.disconnect();
-  }, []);
-  return { body, offset };
 }

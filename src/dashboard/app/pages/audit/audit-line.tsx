@@ -6,24 +6,25 @@ import { Copy } from "../../ui/copy.tsx";
 import { sentence } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { ExactTime, Time } from "../../ui/time.tsx";
+import type { Place } from "../../ui/virtual-rows.tsx";
 import { useCompany } from "../companies/data.ts";
 import { useTeamNames } from "../team/data.ts";
 import { useUser } from "../users/data.ts";
 import { actionWords, detailPairs, isGrave } from "./audit-words.ts";
 import { useIsOperator, type AuditEntry } from "./data.ts";
 
-interface AuditLineProps {
+interface EntryProps {
   readonly entry: AuditEntry;
   /** It is called when somebody wants to see what else this user did. */
   readonly onActor: (id: number) => void;
 }
 
 /** Says in one line who did what, and shows the rest on demand. */
-export function AuditLine({ entry, onActor }: AuditLineProps) {
+export function AuditLine({ entry, place, onActor }: EntryProps & { readonly place: Place }) {
   const [isOpen, { toggle }] = useDisclosure();
   const id = useId();
   return (
-    <li>
+    <li {...place}>
       <UnstyledButton
         className="audit-line"
         onClick={toggle}
@@ -106,7 +107,7 @@ function SubjectCompany({ id }: { readonly id: number }) {
   return data?.name ?? `company ${id}`;
 }
 
-function Details({ entry, onActor }: AuditLineProps) {
+function Details({ entry, onActor }: EntryProps) {
   const { actor_id: actor, impersonator_id: impersonator, request_id: request } = entry;
   return (
     <div className="audit-details">

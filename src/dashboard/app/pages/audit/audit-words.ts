@@ -49,6 +49,7 @@ export const ACTION_WORDS: Readonly<Record<string, string>> = {
   WEBHOOK_DELETED: "deleted a subscription",
   WEBHOOK_UPDATED: "changed a subscription",
   WEBHOOK_SECRET_ROTATED: "rotated a subscription's secret",
+  WEBHOOK_PREVIOUS_SECRET_ENDED: "ended a subscription's former secret",
   WEBHOOK_SECRET_SHOWN: "looked at a subscription's secret",
   WEBHOOK_ENABLED: "enabled a subscription",
   WEBHOOK_TESTED: "sent a test event",

@@ -9,6 +9,7 @@ import { List } from "../../ui/list.tsx";
 import { PageHeader } from "../../ui/page-header.tsx";
 import { EmptyState } from "../../ui/states.tsx";
 import { TimeField } from "../../ui/time-field.tsx";
+import { VirtualRows } from "../../ui/virtual-rows.tsx";
 import { useAllAccounts } from "../accounts/data.ts";
 import { CompanySelect } from "../companies/company-select.tsx";
 import { ActorFilter } from "./actor-filter.tsx";
@@ -49,21 +50,30 @@ export function Page() {
         }
       >
         {(rows) => (
-          <ul className="plain-list framed" aria-label="Entries, newest first">
-            {rows.map((one) => (
+          <VirtualRows
+            label="Entries, newest first"
+            className="plain-list framed"
+            rows={rows}
+            keyOf={({ id }) => id}
+            height={LINE_PX}
+            query={entries}
+          >
+            {(one, place) => (
               <AuditLine
                 key={one.id}
                 entry={one}
+                place={place}
                 onActor={(actor) => filters.set({ actor: String(actor) })}
               />
-            ))}
-          </ul>
+            )}
+          </VirtualRows>
         )}
       </List>
     </>
   );
 }
 
+const LINE_PX = 45;
 const ACTIONS = Object.entries(ACTION_WORDS).map(([value, words]) => ({
   value,
   label: sentence(words),

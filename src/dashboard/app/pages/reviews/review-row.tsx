@@ -3,6 +3,7 @@ import { Link } from "wouter";
 
 import { sentence } from "../../ui/format.ts";
 import { Time } from "../../ui/time.tsx";
+import type { Place } from "../../ui/virtual-rows.tsx";
 import { useNames, type Review } from "./data.ts";
 import { Stars } from "./stars.tsx";
 
@@ -11,11 +12,11 @@ interface ReviewProps {
 }
 
 /** Shows one review of the list; its link works on the whole row. */
-export function ReviewRow({ review }: ReviewProps) {
+export function ReviewRow({ review, place }: ReviewProps & { readonly place: Place }) {
   const names = useNames();
   const { id, rate, reviewer, content } = review;
   return (
-    <li className="review-row">
+    <li className="review-row" {...place}>
       <Group justify="space-between" gap="xs" wrap="nowrap" align="flex-start">
         <Group gap="xs" className="shrinks">
           <Stars rate={rate} />

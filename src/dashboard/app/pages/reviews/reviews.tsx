@@ -7,9 +7,13 @@ import { sentence } from "../../ui/format.ts";
 import { List } from "../../ui/list.tsx";
 import { PageHeader } from "../../ui/page-header.tsx";
 import { EmptyState } from "../../ui/states.tsx";
+import { VirtualRows } from "../../ui/virtual-rows.tsx";
 import { useColleagues, useNames, useReviews } from "./data.ts";
 import { FILTERS, FLAG_STATES, reviewQuery, searchOf, VIEWS } from "./review-filters.ts";
 import { ReviewRow } from "./review-row.tsx";
+
+/** A review with a text of two lines. */
+const ROW_PX = 136;
 
 type Filters = ReturnType<typeof useFilters<(typeof FILTERS)[number]>>;
 
@@ -35,11 +39,15 @@ export function Page() {
         empty={<NoReviews isFiltered={filters.count > 0} onClear={filters.clear} />}
       >
         {(rows) => (
-          <ul className="plain-list">
-            {rows.map((one) => (
-              <ReviewRow key={one.id} review={one} />
-            ))}
-          </ul>
+          <VirtualRows
+            className="plain-list"
+            rows={rows}
+            keyOf={({ id }) => id}
+            height={ROW_PX}
+            query={reviews}
+          >
+            {(one, place) => <ReviewRow key={one.id} review={one} place={place} />}
+          </VirtualRows>
         )}
       </List>
     </>

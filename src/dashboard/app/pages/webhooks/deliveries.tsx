@@ -7,6 +7,7 @@ import { AttemptList } from "./attempts/attempt-list.tsx";
 import type { Subscription } from "./data/reads.ts";
 import type { FollowAttempts } from "./data/use-subscription-live.ts";
 import { ExportMenu } from "./export/export-menu.tsx";
+import { ListChart } from "./list-chart.tsx";
 import { MessageFilters } from "./messages/message-filters.tsx";
 import { MessageList } from "./messages/message-list.tsx";
 import { RecoverButton } from "./recover-button.tsx";
@@ -20,7 +21,7 @@ interface DeliveriesProps {
 /** Shows what was sent: one row an event, or one an attempt. */
 export function Deliveries({ subscription, live, follow }: DeliveriesProps) {
   const [params, setParams] = useSearchParams();
-  const search = params.toString();
+  const search = listSearch(params);
   const isByAttempt = params.get("view") === "attempts";
   const head = (
     <Group gap="xs" justify="space-between">
@@ -46,11 +47,13 @@ export function Deliveries({ subscription, live, follow }: DeliveriesProps) {
       {isByAttempt ? (
         <>
           <AttemptFilters />
+          <ListChart subscription={subscription} />
           <AttemptList key={search} id={subscription.id} {...{ live, follow, search }} />
         </>
       ) : (
         <>
           <MessageFilters />
+          <ListChart subscription={subscription} />
           <MessageList key={search} {...{ subscription, live, follow, search }} />
         </>
       )}
@@ -58,8 +61,13 @@ export function Deliveries({ subscription, live, follow }: DeliveriesProps) {
   );
 }
 
+/** What the list depends on: not on how the chart above it is stacked. */
+function listSearch(params: URLSearchParams): string {
+  return new URLSearchParams([...params].filter(([name]) => name !== "stack")).toString();
+}
+
 /** What both views filter by stays. */
-const SHARED = ["event", "event_id", "outcome", "since", "until"];
+const SHARED = ["event", "event_id", "outcome", "since", "until", "stack"];
 
 function viewParams(params: URLSearchParams, view: string): Record<string, string> {
   const kept = [...params].filter(([name]) => SHARED.includes(name));

@@ -1,14 +1,5 @@
-import {
-  Alert,
-  Anchor,
-  Group,
-  Paper,
-  SegmentedControl,
-  Skeleton,
-  Stack,
-  Text,
-} from "@mantine/core";
-import { Link, useSearchParams } from "wouter";
+import { Alert, Anchor, Paper, Stack, Text } from "@mantine/core";
+import { Link } from "wouter";
 
 import { Countdown } from "../../ui/countdown.tsx";
 import { milliseconds, number } from "../../ui/format.ts";
@@ -16,13 +7,11 @@ import { Icon } from "../../ui/icon.tsx";
 import { NamedValue } from "../../ui/named-value.tsx";
 import { Loaded } from "../../ui/states.tsx";
 import { Time } from "../../ui/time.tsx";
-import { useDelivery, useHealth, useStats } from "./data/data.ts";
+import { useDelivery, useHealth } from "./data/data.ts";
 import type { Health, Subscription } from "./data/reads.ts";
-import { rangeOf, STATS_RANGES } from "./data/stats-range.ts";
 import { IncidentCard } from "./incident-card.tsx";
+import { OverTime } from "./over-time.tsx";
 import { HealthSummary } from "./stats/health-summary.tsx";
-import { StatsCharts } from "./stats/stats-charts.tsx";
-import { withPresent } from "./stats/stats-series.ts";
 
 export function Overview({ subscription }: { readonly subscription: Subscription }) {
   const { id, is_active: isActive } = subscription;
@@ -45,14 +34,10 @@ export function Overview({ subscription }: { readonly subscription: Subscription
           </>
         )}
       </Loaded>
-      <Charts id={id} queued={queuedOf(health.data)} />
+      <OverTime subscription={subscription} />
     </Stack>
   );
 }
-
-/** Counts what is in the queue; of a disabled subscription that is held. */
-const queuedOf = (health: Health | undefined) =>
-  health === undefined ? 0 : health.pending + health.held;
 
 interface HealthProps {
   readonly subscription: Subscription;
@@ -125,33 +110,5 @@ function Blocked({ subscription, eventId, health }: HealthProps & { readonly eve
           " If order matters only within one review, choose “Strict per review” in the settings."}
       </Text>
     </Alert>
-  );
-}
-
-function Charts({ id, queued }: { readonly id: string; readonly queued: number }) {
-  const [params, setParams] = useSearchParams();
-  const range = rangeOf(params.get("range"));
-  const stats = useStats(id, range);
-  return (
-    <section aria-label="Over time">
-      <Group justify="space-between" mb="sm">
-        <Text fw={650} component="h2" size="lg" m={0}>
-          Over time
-        </Text>
-        <SegmentedControl
-          aria-label="Range"
-          value={range}
-          onChange={(next) => setParams(next === "24h" ? {} : { range: next }, { replace: true })}
-          data={Object.entries(STATS_RANGES).map(([value, { label }]) => ({ value, label }))}
-        />
-      </Group>
-      {stats.isPending ? (
-        <Skeleton height={620} />
-      ) : (
-        <Loaded query={stats}>
-          {(shown) => <StatsCharts stats={withPresent(shown, queued)} />}
-        </Loaded>
-      )}
-    </section>
   );
 }

@@ -42,7 +42,7 @@ function settingsOf(one: Subscription): Readonly<Record<string, ReactNode>> {
       </>
     ),
     ...(one.previous_secret_expires_at !== null && {
-      "Secret before signs until": <ExactTime at={one.previous_secret_expires_at} />,
+      "Former secret signs until": <ExactTime at={one.previous_secret_expires_at} />,
     }),
     Created: <ExactTime at={one.created_at} />,
     Changed: <ExactTime at={one.updated_at} />,

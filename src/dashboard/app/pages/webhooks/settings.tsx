@@ -1,11 +1,10 @@
 import { Button, Group, Paper, Stack, Text, Title } from "@mantine/core";
-import type { ReactNode } from "react";
 
 import { Form, SubmitButton } from "../../ui/form.tsx";
 import { counted } from "../../ui/format.ts";
 import { notify } from "../../ui/notify.ts";
-import { ExactTime, Time } from "../../ui/time.tsx";
-import { useNow } from "../../ui/use-time.ts";
+import { Section } from "../../ui/section.tsx";
+import { ExactTime } from "../../ui/time.tsx";
 import { useForm } from "../../ui/use-form.ts";
 import type { Subscription } from "./data/reads.ts";
 import { changesOf, DRAFT_FIELDS, draftOf } from "./data/draft.ts";
@@ -14,37 +13,18 @@ import { DeleteButton } from "./delete-button.tsx";
 import { DeliveryFields } from "./form/delivery-fields.tsx";
 import { EndpointFields } from "./form/endpoint-fields.tsx";
 import { urlHint } from "./form/url-hint.ts";
-import { RotateButton } from "./rotate-button.tsx";
-import { Secret } from "./secret.tsx";
-import { VerifyCode } from "./verify-code.tsx";
-
-const SECOND_MS = 1_000;
+import { SecretPanel } from "./secret-panel.tsx";
 
 interface SettingsProps {
   readonly subscription: Subscription;
 }
 
 export function Settings({ subscription }: SettingsProps) {
-  const { id, secret_fingerprint: fingerprint } = subscription;
+  const { id } = subscription;
   return (
     <Stack gap="lg">
       <EditForm subscription={subscription} />
-      <Section title="Signing secret">
-        <Text size="sm">
-          Fingerprint <code>{fingerprint}</code>: the first 16 digits of its SHA-256, to compare
-          without showing it. Each look is written to the audit log.
-        </Text>
-        <PreviousSecret until={subscription.previous_secret_expires_at} />
-        {/* The key hides a secret that was shown before a rotation. */}
-        <Group align="flex-start">
-          <Secret key={fingerprint} id={id} />
-          <RotateButton id={id} />
-        </Group>
-        <details>
-          <summary>Code that checks signatures</summary>
-          <VerifyCode />
-        </details>
-      </Section>
+      <SecretPanel subscription={subscription} />
       <Section title="Delete">
         <Text size="sm">
           Deliveries stop at once, and the slot is free for another subscription.
@@ -56,36 +36,6 @@ export function Settings({ subscription }: SettingsProps) {
         <ExactTime at={subscription.updated_at} />. Id <code>{id}</code>
       </Text>
     </Stack>
-  );
-}
-
-/** Says how long the secret before still signs too, which is when the last receiver must know the new one. */
-function PreviousSecret({ until }: { readonly until: string | null }) {
-  const now = useNow(SECOND_MS);
-  if (until === null || Date.parse(until) <= now) return null;
-  return (
-    <Text size="sm">
-      The secret before signs, too, until <ExactTime at={until} /> (<Time at={until} mayBeAhead />
-      ), in <code>X-SVC-Signature-Previous</code>. Rotating again ends it at once.
-    </Text>
-  );
-}
-
-interface SectionProps {
-  readonly title: string;
-  readonly children: ReactNode;
-}
-
-function Section({ title, children }: SectionProps) {
-  return (
-    <Paper withBorder p="lg" component="section">
-      <Stack align="stretch">
-        <Title order={2} size="h4">
-          {title}
-        </Title>
-        {children}
-      </Stack>
-    </Paper>
   );
 }
 

@@ -20,15 +20,17 @@ export interface SentTest {
 
 interface TestEventProps {
   readonly id: string;
+  /** The event that is sent; `webhook.test` if absent. */
+  readonly event?: string;
   readonly sent?: SentTest | undefined;
 }
 
 /** Sends a test event on request and shows what becomes of it, as it happens. */
-export function TestEvent({ id, sent: first }: TestEventProps) {
+export function TestEvent({ id, event, sent: first }: TestEventProps) {
   const { sendTest } = useSubscriptionActions(id);
   const [eventId, setEventId] = useState(first?.eventId);
   const { mutate, error, isPending } = useMutation({
-    mutationFn: sendTest,
+    mutationFn: () => sendTest(event),
     onSuccess: (sent) => setEventId(sent),
   });
   return (

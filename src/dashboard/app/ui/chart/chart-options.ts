@@ -1,19 +1,22 @@
 import uPlot from "uplot";
 
-import type { ChartProps, ChartSeries } from "./chart-series.ts";
+import { fillOf } from "./chart-fill.ts";
+import { PLOT_PX, type ChartProps, type ChartSeries } from "./chart-series.ts";
 
-const HEIGHT = 180;
 const DAY_S = 86_400;
+/** A hand that clicks moves by less. */
+const CLICK_PX = 6;
 const HOURS = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
 const DAYS = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
 const COUNTS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 1e6, 1e7];
 
-/** Answers the look of a chart, in the colours that its element has at this moment. */
-export function chartOptions(
-  props: ChartProps & { readonly onPoint: (index: number | undefined) => void },
-  element: HTMLElement,
-): uPlot.Options {
-  const { series, format, onPoint } = props;
+interface PlotProps extends ChartProps {
+  readonly onPoint: (index: number | undefined) => void;
+}
+
+/** Answers the look of a chart, in the colours that its element has at this moment; `present` answers its properties. */
+export function chartOptions(present: () => PlotProps, element: HTMLElement): uPlot.Options {
+  const { series, height = PLOT_PX, onSelect } = present();
   const color = (name: string) => resolved(element, name);
   const axis = {
     stroke: color("--chart-text"),
@@ -23,13 +26,17 @@ export function chartOptions(
   };
   return {
     width: element.clientWidth,
-    height: HEIGHT,
+    height,
     legend: { show: false },
     padding: [8, 24, 0, 0],
-    cursor: { y: false, drag: { x: false, y: false }, points: { size: 7 } },
+    cursor: {
+      y: false,
+      drag: { x: onSelect !== undefined, y: false, setScale: false, dist: CLICK_PX },
+      points: { size: 7 },
+    },
     scales: {
       // This leaves room for the halves of the first and the last bar.
-      x: { range: (_, min, max) => [min - halfStep(props), max + halfStep(props)] },
+      x: { range: (_, min, max) => [min - present().step / 2, max + present().step / 2] },
       y: { range: (_, __, max) => [0, Math.max(max * 1.1, 1)] },
     },
     axes: [
@@ -44,26 +51,37 @@ export function chartOptions(
         ...axis,
         size: 56,
         incrs: COUNTS,
-        values: (_, splits) => splits.map((value) => format(value)),
+        values: (_, splits) => splits.map((value) => present().format(value)),
       },
     ],
     series: [{}, ...series.map((one) => seriesOptions(one, color))],
     hooks: {
-      setCursor: [(plot) => onPoint(plot.cursor.idx ?? undefined)],
+      setCursor: [(plot) => present().onPoint(plot.cursor.idx ?? undefined)],
+      setSelect: [(plot) => selectSteps(plot, present())],
     },
   };
 }
 
-const halfStep = ({ times: [first = 0, second = first] }: ChartProps) => (second - first) / 2;
+/** Answers the whole steps that were dragged over, and takes the mark away: what is selected is shown by itself. */
+function selectSteps(plot: uPlot, { times, step, onSelect }: ChartProps): void {
+  const { left, width } = plot.select;
+  if (width === 0) return;
+  const first = times[plot.posToIdx(left)];
+  const last = times[plot.posToIdx(left + width)];
+  plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+  if (first !== undefined && last !== undefined) onSelect?.(first, last + step);
+}
 
 function seriesOptions(
-  { label, color: name, shape }: ChartSeries,
+  { label, color: name, shape, pattern = "solid" }: ChartSeries,
   color: (name: string) => string,
 ): uPlot.Series {
   const stroke = color(name);
   const bars = uPlot.paths.bars?.({ size: [0.8, 24], radius: 0.15 });
-  if (shape === "bar")
-    return { label, width: 0, fill: stroke, points: { show: false }, ...(bars && { paths: bars }) };
+  if (shape === "bar") {
+    const fill = fillOf(stroke, pattern, color("--mantine-color-body"));
+    return { label, width: 0, fill, points: { show: false }, ...(bars && { paths: bars }) };
+  }
   return {
     label,
     stroke,

@@ -1,14 +1,18 @@
 import { Group, Paper, Text, Title, useComputedColorScheme } from "@mantine/core";
-import { useEffect, useMemo, useRef, useState } from "react";
+import { useEffect, useMemo, useRef, useState, type ReactNode } from "react";
 import uPlot from "uplot";
 
 import { ChartTable } from "./chart-table.tsx";
 import { chartOptions } from "./chart-options.ts";
-import { textOf, type ChartProps, type ChartSeries } from "./chart-series.ts";
+import { PLOT_PX, textOf, type ChartProps, type ChartSeries } from "./chart-series.ts";
+import { PeriodSelect } from "./period-select.tsx";
 
-/** Draws values over time, says them in a legend, and has them in a table for whoever cannot see or point. */
-export function Chart(props: ChartProps) {
-  const { title, times, series, format, formatTime } = props;
+/**
+ * Draws values over time, says them in a legend, and has them in a table for whoever cannot see or point. Dragging over it
+ * selects a period.
+ */
+export function Chart(props: ChartProps & { readonly actions?: ReactNode }) {
+  const { title, times, formatTime, actions, onSelect } = props;
   const [at, setAt] = useState<number>();
   const point = at === undefined ? undefined : times[at];
   return (
@@ -17,32 +21,44 @@ export function Chart(props: ChartProps) {
         <Title order={3} size="h5">
           {title}
         </Title>
-        <Text size="xs" c="dimmed" aria-hidden>
+        <Text size="xs" c="dimmed" aria-hidden className="chart-point">
           {point === undefined ? "" : formatTime(point)}
         </Text>
+        {actions}
       </Group>
-      <Group gap="md" mb="xs" component="ul" className="chart-legend">
-        {series.map(({ label, color, shape, values, summary }) => {
-          const value = at === undefined ? undefined : values[at];
-          return (
-            <Text size="sm" component="li" key={label}>
-              <span className="chart-key" data-shape={shape} style={{ color: `var(${color})` }} />
-              {label}{" "}
-              <Text span fw={600} className="tabular">
-                {at === undefined ? summary : textOf(value, format)}
-              </Text>
-            </Text>
-          );
-        })}
-      </Group>
+      <Legend {...props} at={at} />
       <Plot {...props} onPoint={setAt} />
-      <ChartTable {...props} />
+      <Group gap="lg" align="flex-start">
+        {onSelect && times.length > 0 && <PeriodSelect {...props} onSelect={onSelect} />}
+        <ChartTable {...props} />
+      </Group>
     </Paper>
   );
 }
 
+function Legend({ series, format, at }: ChartProps & { readonly at: number | undefined }) {
+  return (
+    <Group gap="md" mb="xs" component="ul" className="chart-legend">
+      {series.map(({ label, color, shape, pattern, values, summary }) => (
+        <Text size="sm" component="li" key={label}>
+          <span
+            className="chart-key"
+            data-shape={shape}
+            data-pattern={pattern}
+            style={{ color: `var(${color})` }}
+          />
+          {label}{" "}
+          <Text span fw={600} className="tabular">
+            {at === undefined ? summary : textOf(values[at], format)}
+          </Text>
+        </Text>
+      ))}
+    </Group>
+  );
+}
+
 function Plot(props: ChartProps & { readonly onPoint: (index: number | undefined) => void }) {
-  const { times, series, isStacked = false } = props;
+  const { times, series, isStacked = false, height = PLOT_PX } = props;
   const host = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot>(undefined);
   const scheme = useComputedColorScheme("light");
@@ -50,15 +66,15 @@ function Plot(props: ChartProps & { readonly onPoint: (index: number | undefined
   const latest = useRef({ props, data });
   useEffect(() => {
     latest.current = { props, data };
-    plot.current?.setData(data);
   });
+  useEffect(() => plot.current?.setData(data), [data]);
   // The chart is drawn anew where its series change; new values alone are only set.
   const shape = series.map(({ label, color }) => label + color).join();
   useEffect(() => {
     const element = host.current;
     if (element === null) return undefined;
-    const { props: now, data: first } = latest.current;
-    const made = new uPlot(chartOptions(now, element), first, element);
+    const options = chartOptions(() => latest.current.props, element);
+    const made = new uPlot(options, latest.current.data, element);
     plot.current = made;
     const observer = new ResizeObserver(() =>
       made.setSize({ width: element.clientWidth, height: made.height }),
@@ -72,7 +88,10 @@ function Plot(props: ChartProps & { readonly onPoint: (index: number | undefined
     // The colours are read from the page when the chart is made.
     // oxlint-disable-next-line react/exhaustive-effect-dependencies
   }, [scheme, shape]);
-  return <div ref={host} className="chart-plot" aria-hidden />;
+  const selects = props.onSelect !== undefined || undefined;
+  return (
+    <div ref={host} className="chart-plot" style={{ height }} data-selects={selects} aria-hidden />
+  );
 }
 
 /** In a stack the first series is drawn behind the others, as high as the whole. */

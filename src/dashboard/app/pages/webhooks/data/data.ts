@@ -10,7 +10,7 @@ import {
   readSubscription,
   readSubscriptions,
 } from "./reads.ts";
-import type { StatsRange } from "./stats-range.ts";
+import type { Span } from "./stats-range.ts";
 
 /** Everything of one subscription has a key below its id, so that one call forgets it all. */
 export const keys = {
@@ -22,7 +22,14 @@ export const keys = {
   incident: (id: string) => ["webhooks", "one", id, "incident"],
   health: (id: string) => ["webhooks", "one", id, "health"],
   allStats: (id: string) => ["webhooks", "one", id, "stats"],
-  stats: (id: string, range: StatsRange) => ["webhooks", "one", id, "stats", range],
+  stats: (id: string, span: Span, isByEvent: boolean) => [
+    "webhooks",
+    "one",
+    id,
+    "stats",
+    span,
+    isByEvent,
+  ],
   attempts: (id: string, filter: object) => ["webhooks", "one", id, "attempts", filter],
   messages: (id: string, filter: object) => ["webhooks", "one", id, "messages", filter],
   delivery: (id: string, eventId: string) => ["webhooks", "one", id, "delivery", eventId],
@@ -75,12 +82,12 @@ export function useIncident(id: string) {
   });
 }
 
-/** What is shown stays until the next range is there. */
-export function useStats(id: string, range: StatsRange) {
+/** What is shown stays until the next one is there. */
+export function useStats(id: string, span: Span, isByEvent = false) {
   const reader = useReader();
   return useQuery({
-    queryKey: keys.stats(id, range),
-    queryFn: () => readStats(reader, id, range),
+    queryKey: keys.stats(id, span, isByEvent),
+    queryFn: () => readStats(reader, id, span, isByEvent),
     refetchInterval: STATS_MS,
     placeholderData: keepPreviousData,
   });

@@ -1,5 +1,5 @@
 import { answerOf, type ApiClient } from "../../../api/api-client.ts";
-import { STATS_RANGES, type StatsRange } from "./stats-range.ts";
+import { statsQuery, type Span } from "./stats-range.ts";
 
 /** Who reads subscriptions: a partner its own, where no other is named. */
 export interface Reader {
@@ -61,9 +61,8 @@ export function readIncident(reader: Reader, id: string) {
   return answerOf(readableAt(reader, id).incident.get());
 }
 
-export function readStats(reader: Reader, id: string, range: StatsRange) {
-  const { spanMs, stepS } = STATS_RANGES[range];
-  const query = { since: new Date(Date.now() - spanMs).toISOString(), step: stepS };
+export function readStats(reader: Reader, id: string, span: Span, isByEvent: boolean) {
+  const query = { ...statsQuery(span, Date.now()), ...(isByEvent && { by: "event" as const }) };
   return answerOf(readableAt(reader, id).stats.get({ query }));
 }
 

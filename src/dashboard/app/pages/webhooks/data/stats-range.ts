@@ -1,5 +1,14 @@
 export type StatsRange = "1h" | "24h" | "7d" | "30d";
 
+/** The first instant, and the first one after it. */
+export interface Period {
+  readonly since: string;
+  readonly until: string;
+}
+
+/** What a chart shows: a range until now, or a period that somebody selected. */
+export type Span = StatsRange | Period;
+
 interface Range {
   readonly label: string;
   readonly spanMs: number;
@@ -8,15 +17,58 @@ interface Range {
 }
 
 const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 
 export const STATS_RANGES: Readonly<Record<StatsRange, Range>> = {
   "1h": { label: "1 hour", spanMs: HOUR_MS, stepS: 300 },
-  "24h": { label: "24 hours", spanMs: 24 * HOUR_MS, stepS: 1_800 },
-  "7d": { label: "7 days", spanMs: 7 * 24 * HOUR_MS, stepS: 3 * 3_600 },
-  "30d": { label: "30 days", spanMs: 30 * 24 * HOUR_MS, stepS: 12 * 3_600 },
+  "24h": { label: "24 hours", spanMs: DAY_MS, stepS: 1_800 },
+  "7d": { label: "7 days", spanMs: 7 * DAY_MS, stepS: 3 * 3_600 },
+  "30d": { label: "30 days", spanMs: 30 * DAY_MS, stepS: 12 * 3_600 },
 };
 
 /** Reads the range from the address; anything unknown is a day. */
 export function rangeOf(text: string | null): StatsRange {
   return text === "1h" || text === "7d" || text === "30d" ? text : "24h";
+}
+
+/** Reads a period from the address; undefined where it has none. */
+export function periodOf(params: URLSearchParams): Period | undefined {
+  const since = params.get("since") ?? "";
+  const until = params.get("until") ?? "";
+  return Date.parse(since) < Date.parse(until) ? { since, until } : undefined;
+}
+
+/** The points of a chart are as many as there is room for their bars. */
+const POINTS = 60;
+/** Each divides the next, so that a period of whole steps has whole steps of any that are shorter. */
+const STEPS_S = [300, 900, 1_800, 3_600, 10_800, 21_600, 43_200, 86_400];
+
+/** What the API is asked for. */
+export function statsQuery(span: Span, now: number) {
+  if (typeof span === "string") {
+    const { spanMs, stepS } = STATS_RANGES[span];
+    return { since: new Date(now - spanMs).toISOString(), step: stepS };
+  }
+  const seconds = (Date.parse(span.until) - Date.parse(span.since)) / 1_000;
+  const step = STEPS_S.find((one) => seconds / one <= POINTS) ?? 86_400;
+  return { ...span, step };
+}
+
+const FIVE_MINUTES_MS = 300_000;
+
+/** What a chart above a list shows that is filtered by these; no attempt is older than 30 days. */
+export function spanOf(
+  filter: { readonly within?: string; readonly since?: string; readonly until?: string },
+  now: number,
+): Span | undefined {
+  const { within, since, until } = filter;
+  if (within !== undefined) return rangeOf(within);
+  if (since === undefined && until === undefined) return "30d";
+  // By whole steps, so that it is the same for a while.
+  const present = Math.ceil(now / FIVE_MINUTES_MS) * FIVE_MINUTES_MS;
+  const end = Math.min(present, until === undefined ? present : Date.parse(until));
+  const first = end - STATS_RANGES["30d"].spanMs;
+  const start = Math.max(first, since === undefined ? first : Date.parse(since));
+  if (start >= end) return undefined;
+  return { since: new Date(start).toISOString(), until: new Date(end).toISOString() };
 }

@@ -77,15 +77,26 @@ function settingActions(api: ApiClient, queries: QueryClient, id: string) {
       queries.setQueryData(keys.one(id), rotated);
       return secret;
     },
+    endPreviousSecret: async () => {
+      await answerOf(subscription["previous-secret"].delete());
+      queries.setQueryData<Subscription>(
+        keys.one(id),
+        (before) => before && { ...before, previous_secret_expires_at: null },
+      );
+    },
   };
 }
 
 function deliveryActions(api: ApiClient, queries: QueryClient, id: string) {
   const subscription = subscriptionAt(api, id);
   return {
-    /** Answers the id of the test event. */
-    sendTest: async (): Promise<string> => {
-      const { event_id: eventId } = await answerOf(subscription.test.post());
+    /** Answers the id of the test event, a `webhook.test` if no other one is named. */
+    sendTest: async (event?: string): Promise<string> => {
+      type Body = Parameters<typeof subscription.test.post>[0];
+      // It was picked from the catalog; the server has the last word.
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+      const body = (event === undefined ? {} : { event }) as Body;
+      const { event_id: eventId } = await answerOf(subscription.test.post(body));
       return eventId;
     },
     redeliver: async (eventId: string) => {

@@ -2,26 +2,26 @@ import { SimpleGrid } from "@mantine/core";
 import { useMemo } from "react";
 
 import { Chart } from "../../../ui/chart/chart.tsx";
+import type { SelectPeriod } from "../../../ui/chart/chart-series.ts";
 import { milliseconds, number } from "../../../ui/format.ts";
 import type { Stats } from "../data/reads.ts";
+import { AttemptsChart } from "./attempts-chart.tsx";
+import { formatTime } from "./chart-time.ts";
 import { chartSeries } from "./stats-series.ts";
 
-const AT = new Intl.DateTimeFormat(undefined, {
-  weekday: "short",
-  day: "numeric",
-  month: "short",
-  hour: "2-digit",
-  minute: "2-digit",
-});
-const formatTime = (seconds: number) => AT.format(seconds * 1_000);
+interface StatsChartsProps {
+  readonly stats: Stats;
+  readonly disabledAt: string | null;
+  readonly onSelect: SelectPeriod;
+}
 
-export function StatsCharts({ stats }: { readonly stats: Stats }) {
-  const { times, attempts, latency, backlog } = useMemo(() => chartSeries(stats), [stats]);
-  const shared = { times, formatTime };
+export function StatsCharts({ stats, disabledAt, onSelect }: StatsChartsProps) {
+  const { times, step, latency, backlog } = useMemo(() => chartSeries(stats), [stats]);
+  const shared = { times, step, formatTime };
   return (
     <SimpleGrid cols={{ base: 1, lg: 2 }} spacing="md">
       <div className="wide">
-        <Chart {...shared} title="Attempts" series={attempts} format={number} isStacked />
+        <AttemptsChart {...{ stats, disabledAt, onSelect }} />
       </div>
       <Chart {...shared} title="Answer time" series={latency} format={milliseconds} />
       <Chart {...shared} title="Queue" series={backlog} format={number} />

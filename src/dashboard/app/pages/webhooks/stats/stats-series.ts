@@ -5,7 +5,8 @@ import type { Stats } from "../data/reads.ts";
 const sum = (values: readonly number[]) => values.reduce((one, other) => one + other, 0);
 
 /** Puts the present length of the queue into the last point, because the server samples it now and then only. */
-export function withPresent(stats: Stats, queued: number): Stats {
+export function withPresent(stats: Stats, queued: number, now: number): Stats {
+  if (Date.parse(stats.until) < now) return stats;
   const last = stats.points.length - 1;
   const points = stats.points.map((one, i) =>
     i === last ? { ...one, backlog: Math.max(one.backlog, queued) } : one,
@@ -14,29 +15,11 @@ export function withPresent(stats: Stats, queued: number): Stats {
 }
 
 /** Makes the series of the charts, each with a summary of the whole range. */
-export function chartSeries({ points }: Stats) {
-  const successes = points.map((one) => one.successes);
-  const failures = points.map((one) => one.failures);
+export function chartSeries({ points, step }: Stats) {
   const backlog = points.map((one) => one.backlog);
-  const attempts: ChartSeries[] = [
-    {
-      label: "Failures",
-      color: "--chart-bad",
-      shape: "bar",
-      values: failures,
-      summary: number(sum(failures)),
-    },
-    {
-      label: "Successes",
-      color: "--chart-good",
-      shape: "bar",
-      values: successes,
-      summary: number(sum(successes)),
-    },
-  ];
   return {
     times: points.map(({ at }) => Date.parse(at) / 1_000),
-    attempts,
+    step,
     latency: [
       latencySeries(points, "p50", "--chart-low"),
       latencySeries(points, "p95", "--chart-mid"),
@@ -52,6 +35,67 @@ export function chartSeries({ points }: Stats) {
       },
     ] satisfies ChartSeries[],
   };
+}
+
+/**
+ * Attempts by what came of them, and on top of them what was held; that is of the disabling that lasts, since
+ * `disabledAt`.
+ */
+export function outcomeSeries({ points, step }: Stats, disabledAt: string | null): ChartSeries[] {
+  const heldFrom = disabledAt === null ? Number.POSITIVE_INFINITY : Date.parse(disabledAt);
+  const held = points.map(({ at, backlog }) =>
+    Date.parse(at) + step * 1_000 > heldFrom ? backlog : 0,
+  );
+  const failures = points.map((one) => one.failures);
+  const successes = points.map((one) => one.successes);
+  const bars: ChartSeries[] = [
+    bar("Not delivered", failures, { color: "--chart-bad", pattern: "stripes" }),
+    bar("Delivered", successes, { color: "--chart-good", pattern: "solid" }),
+  ];
+  if (disabledAt === null) return bars;
+  const most = number(Math.max(0, ...held));
+  const look = { color: "--chart-held", pattern: "dots" } as const;
+  return [{ ...bar("Held", held, look), summary: most }, ...bars];
+}
+
+type Look = Required<Pick<ChartSeries, "color" | "pattern">>;
+
+const EVENT_LOOKS: readonly Look[] = [
+  { color: "--chart-first", pattern: "solid" },
+  { color: "--chart-second", pattern: "stripes" },
+  { color: "--chart-third", pattern: "dots" },
+  { color: "--chart-fourth", pattern: "lines" },
+  { color: "--chart-fifth", pattern: "solid" },
+];
+const OTHERS: Look = { color: "--chart-other", pattern: "stripes" };
+
+/** Attempts by event, the most frequent at the bottom; beyond five events the rest are one. */
+export function eventSeries({ points }: Stats): ChartSeries[] {
+  const counts = points.map(({ events }) => new Map<string, number>(Object.entries(events ?? {})));
+  const totals = new Map<string, number>();
+  for (const [event, count] of counts.flatMap((one) => [...one]))
+    totals.set(event, (totals.get(event) ?? 0) + count);
+  const events = [...totals].toSorted(([, a], [, b]) => b - a).map(([event]) => event);
+  const own = EVENT_LOOKS.flatMap((look, i) => {
+    const event = events[i];
+    return event === undefined
+      ? []
+      : [
+          bar(
+            event,
+            counts.map((one) => one.get(event) ?? 0),
+            look,
+          ),
+        ];
+  });
+  const rest = events.slice(EVENT_LOOKS.length);
+  if (rest.length === 0) return own.toReversed();
+  const others = counts.map((one) => sum(rest.map((event) => one.get(event) ?? 0)));
+  return [bar(`${rest.length} other events`, others, OTHERS), ...own.toReversed()];
+}
+
+function bar(label: string, values: readonly number[], look: Look): ChartSeries {
+  return { label, ...look, shape: "bar", values, summary: number(sum(values)) };
 }
 
 /** Percentiles of a whole range cannot be had from those of its parts: the legend says the highest. */

@@ -1,0 +1,113 @@
+import { SegmentedControl, Stack, Text } from "@mantine/core";
+import { useState } from "react";
+import { useParams } from "wouter";
+
+import { EVENT_EXAMPLES } from "../../api/event-examples.ts";
+import { CodeBlock } from "../../ui/copy.tsx";
+import { DataTable } from "../../ui/data-table.tsx";
+import { inLines } from "../../ui/json.ts";
+import { PageHeader } from "../../ui/page-header.tsx";
+import { Section } from "../../ui/section.tsx";
+import { Loaded, NotFound } from "../../ui/states.tsx";
+import { useCatalog } from "../webhooks/data/data.ts";
+import type { CatalogEvent } from "../webhooks/data/reads.ts";
+import { fieldsOf } from "./schema-fields.ts";
+import { SendAsTest } from "./send-as-test.tsx";
+
+const BACK = { href: "/events", title: "Event catalog" };
+
+export function Page() {
+  const { event: value = "" } = useParams();
+  const catalog = useCatalog();
+  const event = catalog.data?.events.find((one) => one.value === value);
+  if (event !== undefined) return <EventPage key={value} event={event} />;
+  if (catalog.data !== undefined) return <NotFound />;
+  return (
+    <>
+      <PageHeader title={value} back={BACK} />
+      <Loaded query={catalog}>{() => null}</Loaded>
+    </>
+  );
+}
+
+interface EventProps {
+  readonly event: CatalogEvent;
+}
+
+function EventPage({ event }: EventProps) {
+  return (
+    <>
+      <PageHeader title={event.value} back={BACK} description={event.description} />
+      <Stack gap="lg">
+        <Section
+          title="Send it as a test"
+          description={
+            <>
+              With sample values, signed, retried and recorded like any other, and marked by{" "}
+              <code className="one-line">X-SVC-Test: 1</code>. It goes to the subscription whatever
+              its filter says.
+            </>
+          }
+        >
+          <SendAsTest event={event} />
+        </Section>
+        <Section
+          title="Fields"
+          description="Of the body in full. New fields may come; those that are here stay."
+        >
+          <Fields event={event} />
+        </Section>
+        <Section title="Example">
+          <Example event={event} />
+        </Section>
+      </Stack>
+    </>
+  );
+}
+
+function Fields({ event }: EventProps) {
+  return (
+    <DataTable
+      caption={`Fields of ${event.value}`}
+      rows={fieldsOf(event.schema)}
+      rowKey={({ path }) => path}
+      columns={({ path, type, presence, meaning }) => ({
+        Field: <code>{path}</code>,
+        Type: <Text size="sm">{type}</Text>,
+        "Is there": presence === "always" ? "Always" : "Sometimes",
+        Meaning: <Text size="sm">{withCode(meaning)}</Text>,
+      })}
+    />
+  );
+}
+
+/** Shows as code what stands between backticks. */
+function withCode(text: string) {
+  return text.split("`").map((part, i) => (i % 2 === 1 ? <code key={i}>{part}</code> : part));
+}
+
+function Example({ event: { value, example } }: EventProps) {
+  const [mode, setMode] = useState("full");
+  const minimal = inLines(EVENT_EXAMPLES[value]?.minimal ?? "");
+  const full = JSON.stringify(example, null, 2);
+  return (
+    <Stack gap="sm" align="stretch">
+      {minimal !== undefined && (
+        <SegmentedControl
+          aria-label="Body"
+          w="fit-content"
+          data={[
+            { value: "full", label: "In full" },
+            { value: "minimal", label: "Minimal" },
+          ]}
+          value={mode}
+          onChange={setMode}
+        />
+      )}
+      <CodeBlock
+        label={`${value}, ${mode} body`}
+        code={mode === "minimal" ? (minimal ?? full) : full}
+      />
+    </Stack>
+  );
+}

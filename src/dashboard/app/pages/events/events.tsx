@@ -1,0 +1,88 @@
+import { Stack, Text } from "@mantine/core";
+import { Link } from "wouter";
+
+import { TextFilter, useFilters } from "../../ui/filters.tsx";
+import { counted, sentence } from "../../ui/format.ts";
+import { PageHeader } from "../../ui/page-header.tsx";
+import { Row, Rows } from "../../ui/rows.tsx";
+import { Section } from "../../ui/section.tsx";
+import { EmptyState, Loaded } from "../../ui/states.tsx";
+import { useCatalog } from "../webhooks/data/data.ts";
+import type { CatalogEvent } from "../webhooks/data/reads.ts";
+import { eventsLike } from "./events-like.ts";
+
+/** Every event that a subscription may get. */
+export function Page() {
+  const { get, set } = useFilters(["q"]);
+  const typed = get("q") ?? "";
+  return (
+    <>
+      <PageHeader
+        title="Event catalog"
+        description="What your systems can hear of: when each event happens, what it says, and how it looks."
+      />
+      <Stack gap="md">
+        <search aria-label="Search events" className="event-search">
+          <TextFilter
+            label="Search"
+            placeholder="A word of the name, the description or a field"
+            value={get("q")}
+            onChange={(q) => set({ q })}
+          />
+        </search>
+        <Loaded query={useCatalog()}>
+          {({ events }) => <Found events={eventsLike(events, typed)} typed={typed} />}
+        </Loaded>
+      </Stack>
+    </>
+  );
+}
+
+interface FoundProps {
+  readonly events: readonly CatalogEvent[];
+  readonly typed: string;
+}
+
+function Found({ events, typed }: FoundProps) {
+  return (
+    <>
+      <Text size="sm" c="dimmed" component="output" aria-live="polite">
+        {counted(events.length, "event")}
+        {typed !== "" && " found"}
+      </Text>
+      {events.length === 0 && (
+        <EmptyState icon="search" title="No event has these words">
+          Try a shorter one, such as “review” or “response”.
+        </EmptyState>
+      )}
+      {[...Map.groupBy(events, ({ category }) => category)].map(([category, own]) => (
+        <Section key={category} title={sentence(category)}>
+          <Rows label={`Events: ${category}`}>
+            {own.map((one) => (
+              <EventRow key={one.value} event={one} />
+            ))}
+          </Rows>
+        </Section>
+      ))}
+    </>
+  );
+}
+
+function EventRow({ event: { value, description, in_batch: inBatch } }: { event: CatalogEvent }) {
+  return (
+    <Row
+      actions={
+        !inBatch && (
+          <Text span size="sm" c="dimmed">
+            Not in batches
+          </Text>
+        )
+      }
+    >
+      <Link href={`/events/${value}`} className="event-link">
+        <code>{value}</code>
+      </Link>
+      <Text size="sm">{description}</Text>
+    </Row>
+  );
+}

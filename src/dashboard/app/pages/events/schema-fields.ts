@@ -1,0 +1,55 @@
+/** How often a field is there. */
+export type Presence = "always" | "sometimes";
+
+export interface SchemaField {
+  /** `review.rate`; the elements of a list are `words[]`. */
+  readonly path: string;
+  readonly type: string;
+  readonly presence: Presence;
+  readonly meaning: string;
+}
+
+interface Schema {
+  readonly type?: string;
+  readonly const?: unknown;
+  readonly format?: string;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly description?: string;
+  readonly required?: readonly string[];
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly items?: Schema;
+  readonly allOf?: readonly Schema[];
+  readonly anyOf?: readonly Schema[];
+}
+
+/** The fields of a body in the words of a table, those of an object behind it. */
+export function fieldsOf(schema: Schema, path = "", presence: Presence = "always"): SchemaField[] {
+  const own = Object.entries(schema.properties ?? {}).flatMap(([name, one]) => {
+    const isThere = presence === "always" && (schema.required ?? []).includes(name);
+    const field = {
+      path: path === "" ? name : `${path}.${name}`,
+      presence: isThere ? ("always" as const) : ("sometimes" as const),
+    };
+    const shown = { ...field, type: typeOf(one), meaning: one.description ?? "" };
+    return [shown, ...fieldsOf(one, field.path, field.presence)];
+  });
+  const parts = (schema.allOf ?? []).flatMap((one) => fieldsOf(one, path, presence));
+  // Of an object in several forms a field of one is not in all.
+  const objects = (schema.anyOf ?? []).filter(({ properties }) => properties !== undefined);
+  const forms = objects.flatMap((one) =>
+    fieldsOf(one, path, objects.length > 1 ? "sometimes" : presence),
+  );
+  const elements = schema.items === undefined ? [] : fieldsOf(schema.items, `${path}[]`, presence);
+  return [...own, ...parts, ...forms, ...elements];
+}
+
+function typeOf(schema: Schema): string {
+  if ("const" in schema) return JSON.stringify(schema.const);
+  if (schema.anyOf !== undefined) return [...new Set(schema.anyOf.map(typeOf))].join(" or ");
+  if (schema.type === "array") return `list of ${typeOf(schema.items ?? {})}`;
+  if (schema.format === "date-time") return "instant, ISO 8601";
+  const { type = schema.allOf === undefined ? "any" : "object", minimum, maximum } = schema;
+  if (minimum !== undefined && maximum !== undefined) return `${type}, ${minimum} to ${maximum}`;
+  return type;
+}

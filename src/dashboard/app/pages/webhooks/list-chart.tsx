@@ -1,0 +1,99 @@
+import { Button, Group, Skeleton, Text, Title } from "@mantine/core";
+import { useDisclosure, useMediaQuery } from "@mantine/hooks";
+import { useId } from "react";
+import { useSearchParams } from "wouter";
+
+import { useFilters } from "../../ui/filters.tsx";
+import { Icon } from "../../ui/icon.tsx";
+import { Loaded } from "../../ui/states.tsx";
+import { useNow } from "../../ui/use-time.ts";
+import { messageFilterOf } from "./data/message-filter.ts";
+import type { Subscription } from "./data/reads.ts";
+import { spanOf, type Span } from "./data/stats-range.ts";
+import { formatPeriod, periodAt } from "./stats/chart-time.ts";
+import { AttemptsChart } from "./lazy-charts.ts";
+import { useShownStats } from "./stats/use-shown-stats.ts";
+
+const MINUTE_MS = 60_000;
+/** The list is what somebody came for. */
+const PLOT_PX = 110;
+const TIMES = ["within", "since", "until"] as const;
+
+interface ListChartProps {
+  readonly subscription: Subscription;
+}
+
+/** Attempts over the time that the list below is filtered by; what is selected in it filters the list. */
+export function ListChart({ subscription }: ListChartProps) {
+  const isWide = useMediaQuery("(min-width: 48em)", true, { getInitialValueInEffect: false });
+  const [isOpen, { toggle }] = useDisclosure(isWide);
+  const [params] = useSearchParams();
+  const { set } = useFilters(TIMES);
+  const filter = messageFilterOf(params);
+  const span = spanOf(filter, useNow(MINUTE_MS));
+  const hasPeriod = filter.since !== undefined || filter.until !== undefined;
+  const id = useId();
+  return (
+    <section aria-labelledby={`${id}-title`}>
+      <Title order={2} className="unseen" id={`${id}-title`}>
+        Chart of the attempts
+      </Title>
+      <Group gap="sm" mb={isOpen ? "xs" : 0}>
+        <Button
+          variant="subtle"
+          size="compact-sm"
+          aria-expanded={isOpen}
+          aria-controls={id}
+          leftSection={<Icon name={isOpen ? "chevronDown" : "chevronRight"} size={14} />}
+          onClick={toggle}
+        >
+          Chart
+        </Button>
+        {hasPeriod && (
+          <>
+            {typeof span === "object" && <Text size="sm">{formatPeriod(span)}</Text>}
+            <Button
+              variant="subtle"
+              size="compact-sm"
+              leftSection={<Icon name="x" size={14} />}
+              onClick={() => set({ since: undefined, until: undefined })}
+            >
+              Remove the period
+            </Button>
+          </>
+        )}
+      </Group>
+      <div id={id}>
+        {isOpen && span !== undefined && (
+          <Shown
+            subscription={subscription}
+            span={span}
+            onSelect={(since, until) => set({ within: undefined, ...periodAt(since, until) })}
+          />
+        )}
+      </div>
+    </section>
+  );
+}
+
+interface ShownProps extends ListChartProps {
+  readonly span: Span;
+  readonly onSelect: (since: number, until: number) => void;
+}
+
+function Shown({ subscription, span, onSelect }: ShownProps) {
+  const { query, stats } = useShownStats(subscription.id, span);
+  if (query.isPending) return <Skeleton height={240} />;
+  return (
+    <Loaded query={query}>
+      {(read) => (
+        <AttemptsChart
+          stats={stats ?? read}
+          disabledAt={subscription.disabled_at}
+          onSelect={onSelect}
+          height={PLOT_PX}
+        />
+      )}
+    </Loaded>
+  );
+}

@@ -1,0 +1,69 @@
+import { describe, expect, test } from "bun:test";
+
+import { eventsLike } from "../../../src/dashboard/app/pages/events/events-like.ts";
+import { reachOf } from "../../../src/dashboard/app/pages/events/reach.ts";
+import { fieldsOf } from "../../../src/dashboard/app/pages/events/schema-fields.ts";
+import { CATALOG_EVENTS } from "../../../src/webhooks/catalog.ts";
+
+const eventOf = (value: string) => {
+  const event = CATALOG_EVENTS.find((one) => one.value === value);
+  if (event === undefined) throw new Error(`There is no ${value}.`);
+  return event;
+};
+
+describe("the fields of an event", () => {
+  const rows = (value: string) =>
+    new Map(fieldsOf(eventOf(value).schema).map(({ path, ...row }) => [path, row]));
+
+  test.each(CATALOG_EVENTS.map(({ value }) => value))(
+    "of %s are each there once, with a meaning",
+    (value) => {
+      const fields = fieldsOf(eventOf(value).schema);
+      const paths = fields.map(({ path }) => path);
+      expect(paths).toEqual([...new Set(paths)]);
+      expect(fields.filter(({ meaning, type }) => meaning === "" || type === "any")).toEqual([]);
+      expect(paths).toEqual(expect.arrayContaining(Object.keys(eventOf(value).example)));
+    },
+  );
+
+  test("say in words what may stand in them, and whether they are always there", () => {
+    const review = rows("review_updated");
+    expect(review.get("review.rate")).toEqual({
+      type: "integer, 1 to 5",
+      presence: "always",
+      meaning: "1 to 5 stars.",
+    });
+    expect(review.get("review.reviewer")?.type).toBe("string or null");
+    expect(review.get("occurred_at")?.type).toBe("instant, ISO 8601");
+    expect(review.get("metadata.changed")).toMatchObject({
+      type: "list of string",
+      presence: "sometimes",
+    });
+    expect(review.get("metadata.test")).toMatchObject({ type: "true", presence: "sometimes" });
+    expect(rows("webhook.test").get("metadata.test")?.presence).toBe("always");
+    expect(rows("review_pull_connected").get("axis")?.type).toBe('"pull" or "post"');
+  });
+});
+
+describe("the search in the catalog", () => {
+  const found = (typed: string) => eventsLike(CATALOG_EVENTS, typed).map(({ value }) => value);
+
+  test("finds all without words, and each word in the name, the description or a field", () => {
+    expect(found("")).toHaveLength(CATALOG_EVENTS.length);
+    expect(found("review received")).toEqual(["review_received"]);
+    expect(found("SITE did not TAKE")).toEqual(["response_post_failed"]);
+    expect(found("disconnect_reason pull")).toContain("review_pull_disconnected");
+    expect(found("no such words")).toEqual([]);
+  });
+});
+
+test("whether a subscription gets an event depends on its kind and its filter", () => {
+  const reach = (value: string, delivery_kind: "immediate" | "batch", events: string[] | null) =>
+    reachOf(eventOf(value), { delivery_kind, events });
+  expect(reach("note_added", "immediate", null)).toContain("gets it at once");
+  expect(reach("note_added", "immediate", ["note_added"])).toContain("gets it at once");
+  expect(reach("note_added", "immediate", ["review_received"])).toContain("its filter leaves");
+  expect(reach("note_added", "batch", null)).toContain("with the next batch");
+  expect(reach("review_pull_connected", "batch", null)).toContain("batches leave it out");
+  expect(reach("webhook.test", "immediate", null)).toContain("on request alone");
+});
