@@ -1,28 +1,20 @@
 import { randomBytes } from "node:crypto";
-import { join } from "node:path";
-
 import { Elysia } from "elysia";
 
-import { bundleForBrowser, type BundledFile } from "../lib/bundle.ts";
-import { codingFor, encode, type Encodings } from "../lib/encodings.ts";
+import { codingFor } from "../lib/encodings.ts";
 import { Problem } from "../lib/problem.ts";
+import { dashboardAssets, type Asset } from "./assets.ts";
 
 const PATH = "/dashboard";
 /** The same pages by a portal link, in a window or a frame; behind it the key says whose portal it is. */
 const PORTAL = "/embed";
 const ASSETS = `${PATH}/assets/`;
-const PROGRAM = join(import.meta.dirname, "app/main.tsx");
-const STYLES = join(import.meta.dirname, "app/main.css");
 const FOR_EVER = "public, max-age=31536000, immutable";
 
-interface Asset extends BundledFile {
-  readonly encodings: Encodings;
-}
 type Assets = ReadonlyMap<string, Asset>;
-type Bundle = () => Promise<BundledFile[]>;
 
 interface SiteOptions {
-  readonly bundle?: Bundle;
+  readonly read?: () => Promise<readonly Asset[]>;
   /** The origins whose pages may frame the portal of this key. */
   readonly framedBy: (key: string) => Promise<readonly string[]>;
 }
@@ -34,40 +26,33 @@ const ICON = encodeURIComponent(
 
 /**
  * The pages at `/dashboard`, to which `/` leads, and those of portal links: one document for every path below them, and
- * the files that it loads. They are built from `app/` when they are first asked for: an API without people pays nothing
- * for them.
+ * the files that it loads. These are read when they are first asked for: an API without people pays nothing for them.
  */
-export function dashboardSite({
-  bundle = () => bundleForBrowser(PROGRAM, STYLES),
-  framedBy,
-}: SiteOptions) {
-  let building: Promise<Assets> | undefined;
+export function dashboardSite({ read = dashboardAssets, framedBy }: SiteOptions) {
+  let reading: Promise<Assets> | undefined;
   // Those who come meanwhile wait for the same; after a failure the next one tries again.
-  const built = () =>
-    (building ??= build(bundle).catch((error: unknown) => {
-      building = undefined;
-      throw error;
-    }));
+  const ready = () =>
+    (reading ??= read()
+      .then((assets) => new Map(assets.map((one) => [one.name, one])))
+      .catch((error: unknown) => {
+        reading = undefined;
+        throw error;
+      }));
   const respond = async ({ request, path }: { request: Request; path: string }) => {
-    const assets = await built();
+    const assets = await ready();
     if (!path.startsWith(ASSETS)) return page(assets, []);
     const asset = assets.get(path.slice(ASSETS.length));
     if (asset === undefined) throw new Problem("not_found");
     return file(asset, request);
   };
   const respondFramed = async ({ params }: { params: { key: string } }) =>
-    page(await built(), await framedBy(params.key));
+    page(await ready(), await framedBy(params.key));
   return new Elysia({ name: "dashboard", detail: { hide: true } })
     .get("/", () => new Response(null, { status: 302, headers: { Location: PATH } }))
     .get(PATH, respond)
     .get(`${PATH}/*`, respond)
     .get(`${PORTAL}/:key`, respondFramed)
     .get(`${PORTAL}/:key/*`, respondFramed);
-}
-
-async function build(bundle: Bundle): Promise<Assets> {
-  const files = await bundle();
-  return new Map(files.map((one) => [one.name, { ...one, encodings: encode(one.bytes) }]));
 }
 
 /**

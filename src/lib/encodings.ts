@@ -1,7 +1,9 @@
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 
-/** Higher ones take seconds for a few kilobytes less. */
-const BROTLI_QUALITY = 6;
+/** Of Brotli, while somebody waits. */
+const QUICKLY = 6;
+/** Of Brotli, where it is done once: seconds, for a twelfth less. */
+export const SLOWLY = 11;
 
 /** Some bytes in every coding that they are served in. */
 export interface Encodings {
@@ -10,8 +12,8 @@ export interface Encodings {
   readonly identity: Uint8Array<ArrayBuffer>;
 }
 
-export function encode(bytes: Uint8Array<ArrayBuffer>): Encodings {
-  const params = { [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY };
+export function encode(bytes: Uint8Array<ArrayBuffer>, quality = QUICKLY): Encodings {
+  const params = { [constants.BROTLI_PARAM_QUALITY]: quality };
   return {
     br: new Uint8Array(brotliCompressSync(bytes, { params })),
     gzip: new Uint8Array(gzipSync(bytes)),

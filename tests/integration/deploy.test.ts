@@ -54,6 +54,15 @@ describe("the image", () => {
     expect(existsSync(join(folder, "tests"))).toBe(false);
   });
 
+  test("finds the dashboard that was built for it", () => {
+    const print = 'await (await import("./src/dashboard/assets.ts")).fileOfBuild()';
+    const named = [folder, ROOT].map((cwd) => {
+      const { stdout } = Bun.spawnSync([process.execPath, "-p", print], { cwd });
+      return basename(stdout.toString());
+    });
+    expect(named).toEqual([expect.stringMatching(/^dashboard-\w{16}\.json\n$/), named[0]]);
+  });
+
   const run = (script: string) => {
     const { exitCode, stdout, stderr } = Bun.spawnSync([process.execPath, script], {
       cwd: folder,

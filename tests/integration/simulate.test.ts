@@ -3,6 +3,6 @@ import { describe } from "bun:test";
 import { testSeeds } from "../support/seeds.ts";
 
 describe("the dispatcher under a virtual clock", () => {
-  // A minute of one core, so that the whole suite stays below ten; `bun run simulate --seeds 10000` runs more.
-  testSeeds({ seeds: 800, block: 100 });
+  // Half a minute of one core, so that the whole suite stays below ten; `bun run simulate --seeds 10000` runs more.
+  testSeeds({ seeds: 400, block: 100 });
 });

@@ -30,10 +30,11 @@ if (portal === undefined)
 else {
   followNewLinks();
   // A sign-in does not wait for what only a portal needs.
-  const { Portal } = await import("./portal.tsx");
-  shown.render(
-    <StrictMode>
-      <Portal link={portal} />
-    </StrictMode>,
+  void import("./portal.tsx").then(({ Portal }) =>
+    shown.render(
+      <StrictMode>
+        <Portal link={portal} />
+      </StrictMode>,
+    ),
   );
 }

@@ -2,21 +2,22 @@ import { describe, expect, test } from "bun:test";
 
 import { Elysia } from "elysia";
 
+import type { Asset } from "../../../src/dashboard/assets.ts";
 import { dashboardSite } from "../../../src/dashboard/site.ts";
 import { edge } from "../../../src/http/edge.ts";
-import type { BundledFile } from "../../../src/lib/bundle.ts";
+import { encode } from "../../../src/lib/encodings.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 
 const bytes = new TextEncoder().encode("let a = 1;".repeat(100));
-const entry: BundledFile = {
+const entry: Asset = {
   name: "main-1.js",
   contentType: "text/javascript",
-  bytes,
+  encodings: encode(bytes),
   isEntry: true,
 };
 
-function site(bundle: () => Promise<BundledFile[]>) {
-  const app = dashboardSite({ bundle, framedBy: async () => [] });
+function site(read: () => Promise<Asset[]>) {
+  const app = dashboardSite({ read, framedBy: async () => [] });
   return (path: string, headers: Record<string, string> = {}) =>
     app.handle(new Request(`http://localhost${path}`, { headers }));
 }
@@ -69,7 +70,7 @@ describe("the dashboard's files", () => {
       )
       .use(
         dashboardSite({
-          bundle: () => Promise.reject(new Error("There is no room.")),
+          read: () => Promise.reject(new Error("There is no room.")),
           framedBy: async () => [],
         }),
       );

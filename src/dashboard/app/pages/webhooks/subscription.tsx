@@ -3,6 +3,7 @@ import { useDisclosure } from "@mantine/hooks";
 import { useState } from "react";
 import { useParams, useSearchParams } from "wouter";
 
+import { page } from "../../chunks/page.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { LiveBadge } from "../../ui/live-badge.tsx";
@@ -16,11 +17,12 @@ import { Deliveries } from "./deliveries.tsx";
 import { DisabledBanner } from "./disabled-banner.tsx";
 import { kindTitle } from "./kinds.ts";
 import { Overview } from "./overview.tsx";
-import { Settings } from "./settings.tsx";
 import { SettingsShown } from "./settings-shown.tsx";
 import { eventsInWords, NOTHING_SENT, stateInWord } from "./subscription-words.ts";
 import { TestEvent, type SentTest } from "./test-event.tsx";
 import { useIsReadOnly } from "./data/viewed-partner.ts";
+
+const Settings = page(() => import("./settings.tsx").then((file) => ({ Page: file.Settings })));
 
 export function Page() {
   const { id = "" } = useParams();

@@ -1,0 +1,93 @@
+// Builds the dashboard into a file: `bun src/dashboard/build.ts [file]`, by default where an API looks for it. It is a
+// process of its own because the bundler takes 300 MB, which an API would keep.
+import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+
+import { rolldown, type OutputAsset, type OutputChunk, type Plugin } from "rolldown";
+
+import { bundleStyles } from "../lib/bundle.ts";
+import { encode, SLOWLY } from "../lib/encodings.ts";
+import { fileOfBuild, writeAssets, type Asset } from "./assets.ts";
+
+const PROGRAM = join(import.meta.dirname, "app/main.tsx");
+const STYLES = join(import.meta.dirname, "app/main.css");
+const NAME = "[name]-[hash].js";
+
+/** Samples of programs, of which a page shows the text. */
+const samples: Plugin = {
+  name: "samples",
+  load: {
+    filter: { id: /\/docs\/verify\// },
+    handler: async (path) => ({ code: await readFile(path, "utf8"), moduleType: "text" }),
+  },
+};
+
+/** What only forms need that few open: numbers, and the examples beside a new subscription. */
+const SELDOM =
+  /NumberInput|number-format|event-examples|verify|webhooks\/form|use-pills|Pill|PillsInput/;
+
+/**
+ * Split where a page is imported dynamically. Bun would make a file of each set of pages that share something, forty for
+ * one page; here everybody takes what the start needs, whoever is signed in what pages share, and then the page.
+ */
+async function scripts(): Promise<Asset[]> {
+  const bundle = await rolldown({
+    input: PROGRAM,
+    platform: "browser",
+    plugins: [samples],
+    transform: { define: { "process.env.NODE_ENV": '"production"' } },
+    // The libraries mark each of their files as one for clients, and each mark is a warning.
+    logLevel: "silent",
+  });
+  const { output } = await bundle.generate({
+    format: "esm",
+    minify: true,
+    entryFileNames: NAME,
+    chunkFileNames: NAME,
+    codeSplitting: {
+      groups: [
+        { name: "start", tags: ["$initial"], priority: 1 },
+        {
+          name: "common",
+          minShareCount: 2,
+          test: (id) => !SELDOM.test(id) && !/app.pages/.test(id),
+        },
+        {
+          name: "webhooks",
+          minShareCount: 2,
+          test: (id) => !SELDOM.test(id) && /pages.webhooks/.test(id),
+        },
+        {
+          name: "people",
+          minShareCount: 2,
+          test: (id) => !SELDOM.test(id) && /app.pages/.test(id),
+        },
+      ],
+    },
+  });
+  await bundle.close();
+  return output.map(scriptOf);
+}
+
+function scriptOf(one: OutputChunk | OutputAsset): Asset {
+  if (one.type === "asset") throw new Error(`${one.fileName} is no script.`);
+  const encodings = encode(new TextEncoder().encode(one.code), SLOWLY);
+  const contentType = "text/javascript;charset=utf-8";
+  return { name: one.fileName, contentType, isEntry: one.isEntry, encodings };
+}
+
+async function styles(): Promise<Asset> {
+  const { name, contentType, bytes } = await bundleStyles(STYLES);
+  return { name, contentType, isEntry: true, encodings: encode(bytes, SLOWLY) };
+}
+
+const file = process.argv[2] ?? (await fileOfBuild());
+await mkdir(dirname(file), { recursive: true });
+const assets = [await styles(), ...(await scripts())];
+// Whoever reads meanwhile finds all of it or nothing.
+await writeFile(`${file}.${process.pid}`, writeAssets(assets));
+await rename(`${file}.${process.pid}`, file);
+// Those that were built from other sources are read by nobody.
+for (const name of await readdir(dirname(file)))
+  if (/^dashboard-\w+\.json$/.test(name) && name !== basename(file))
+    await rm(join(dirname(file), name), { force: true });
