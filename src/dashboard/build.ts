@@ -22,9 +22,11 @@ const samples: Plugin = {
   },
 };
 
-/** What only forms need that few open: numbers, and the examples beside a new subscription. */
+/** What few open, or not at once: the forms of a subscription, with the examples of events, and what draws charts. */
 const SELDOM =
-  /NumberInput|number-format|event-examples|verify|webhooks\/form|use-pills|Pill|PillsInput/;
+  /NumberInput|number-format|Pill|use-pills|event-examples|verify|webhooks\/form|uplot|ui\/chart/;
+const OF_PAGES = /app\/pages\//;
+const OF_WEBHOOKS = /app\/pages\/webhooks\//;
 
 /**
  * Split where a page is imported dynamically. Bun would make a file of each set of pages that share something, forty for
@@ -47,26 +49,19 @@ async function scripts(): Promise<Asset[]> {
     codeSplitting: {
       groups: [
         { name: "start", tags: ["$initial"], priority: 1 },
-        {
-          name: "common",
-          minShareCount: 2,
-          test: (id) => !SELDOM.test(id) && !/app.pages/.test(id),
-        },
-        {
-          name: "webhooks",
-          minShareCount: 2,
-          test: (id) => !SELDOM.test(id) && /pages.webhooks/.test(id),
-        },
-        {
-          name: "people",
-          minShareCount: 2,
-          test: (id) => !SELDOM.test(id) && /app.pages/.test(id),
-        },
+        shared("common", (id) => !OF_PAGES.test(id)),
+        shared("webhooks", (id) => OF_WEBHOOKS.test(id)),
+        shared("people", (id) => OF_PAGES.test(id)),
       ],
     },
   });
   await bundle.close();
   return output.map(scriptOf);
+}
+
+/** What at least two pages need of these modules. */
+function shared(name: string, isOf: (id: string) => boolean) {
+  return { name, minShareCount: 2, test: (id: string) => isOf(id) && !SELDOM.test(id) };
 }
 
 function scriptOf(one: OutputChunk | OutputAsset): Asset {

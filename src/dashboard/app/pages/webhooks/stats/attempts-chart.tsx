@@ -1,8 +1,8 @@
 import { SegmentedControl } from "@mantine/core";
 import { useMemo } from "react";
 
+import { Chart } from "../../../ui/chart/chart.tsx";
 import type { SelectPeriod } from "../../../ui/chart/chart-series.ts";
-import { Chart } from "./chart.ts";
 import { number } from "../../../ui/format.ts";
 import type { Stats } from "../data/reads.ts";
 import { formatTime } from "./chart-time.ts";

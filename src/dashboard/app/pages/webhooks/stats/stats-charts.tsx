@@ -1,8 +1,8 @@
 import { SimpleGrid } from "@mantine/core";
 import { useMemo } from "react";
 
+import { Chart } from "../../../ui/chart/chart.tsx";
 import type { SelectPeriod } from "../../../ui/chart/chart-series.ts";
-import { Chart } from "./chart.ts";
 import { milliseconds, number } from "../../../ui/format.ts";
 import type { Stats } from "../data/reads.ts";
 import { AttemptsChart } from "./attempts-chart.tsx";
