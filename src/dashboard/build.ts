@@ -24,7 +24,7 @@ const samples: Plugin = {
 
 /** What few open, or not at once: the forms of a subscription, with the examples of events, and what draws charts. */
 const SELDOM =
-  /NumberInput|number-format|Pill|use-pills|event-examples|verify|webhooks\/form|uplot|ui\/chart/;
+  /NumberInput|number-format|Pill|use-pills|event-examples|verify|webhooks\/form|uplot|ui\/chart|stats\/stats-series|stats\/.*-chart/;
 const OF_PAGES = /app\/pages\//;
 const OF_WEBHOOKS = /app\/pages\/webhooks\//;
 
