@@ -76,7 +76,7 @@ describe.skipIf(chromium === undefined)("in a browser", () => {
     await page.goto(`${root}/docs`);
     await page.getByRole("navigation").getByRole("link", { name: "Events" }).click();
     await page.getByRole("heading", { name: "review_received" }).waitFor();
-    await page.getByRole("link", { name: "Dashboard" }).waitFor();
+    await page.getByRole("link", { name: "Dashboard", exact: true }).waitFor();
     await context.close();
   });
 });
