@@ -8,7 +8,7 @@ import { RECORDS_AT_MOST, RECORDS_AT_ONCE } from "./records-queries.ts";
 const history = statement({
   name: "upkeep.removeOldHistory",
   reason:
-    "Walks on behind those that stay, and asks of each by a probe of an index (`offset 0`) who still needs it.",
+    "Walks on behind those that stay, and asks of each by a probe of an index (`offset 0`) who still needs it. A join would go through all rows for each where a table was analysed while it was empty.",
   params: { after: reviewHistory.id, days: value("integer"), limit: value("bigint") },
   columns: { last: nullable(reviewHistory.id), removed: value("bigint") },
   text: ({ after, days, limit }) => sql`
@@ -33,7 +33,7 @@ const history = statement({
          and not exists (select from delivery_attempts a where a.event_id = l.event_id offset 0)
          and not exists (select from settled_entries e where e.event_id = l.event_id offset 0)
     ), gone as (
-      delete from review_history h using old where h.id = old.id returning h.id
+      delete from review_history where id = any (array(select id from old)) returning id
     )
     select (select max(id) from looked where exists (
              select from looked where recorded_at < now() - make_interval(days => ${days}))) as last,

@@ -79,14 +79,14 @@ const expiry = statement({
         select o.sequence from outbox o where o.shard = h.shard and o.subscription_id = h.id
          order by o.sequence limit 1) first
     ), old as materialized (
-      select o.shard, o.subscription_id, o.sequence from outbox o
+      select o.sequence from outbox o
        where o.shard = ${shard} and o.subscription_id = ${id}
          and o.sequence >= (select sequence from head) and o.sequence < (select sequence from head) + ${span}::bigint
          and o.recorded_at < now() - make_interval(days => ${days})
        order by o.sequence for update skip locked
     ), gone as (
-      delete from outbox o using old
-       where o.shard = old.shard and o.subscription_id = old.subscription_id and o.sequence = old.sequence
+      delete from outbox o
+       where o.shard = ${shard} and o.subscription_id = ${id} and o.sequence = any (array(select sequence from old))
       returning o.*
     )
     insert into settled_entries (subscription_id, sequence, event_id, event, is_test, payload_mode, review_history_id,
@@ -136,17 +136,17 @@ const batchExpiry = statement({
     with holder as materialized (
       select id from webhook_subscriptions where id = ${id} and state = 'disabled' for share skip locked
     ), first as materialized (
-      select b.subscription_id, b.review_history_id from batch_entries b
+      select b.review_history_id from batch_entries b
        where b.subscription_id = (select id from holder)
        order by b.review_history_id limit ${limit} for update skip locked
     ), old as (
-      select f.subscription_id, f.review_history_id
+      select f.review_history_id
         from first f cross join lateral (
                select recorded_at from review_history where id = f.review_history_id offset 0) told
        where told.recorded_at < now() - make_interval(days => ${days})
     )
-    delete from batch_entries b using old
-     where b.subscription_id = old.subscription_id and b.review_history_id = old.review_history_id`,
+    delete from batch_entries
+     where subscription_id = ${id} and review_history_id = any (array(select review_history_id from old))`,
 });
 
 /** Events that wait for the batch of a disabled subscription for longer than that. */

@@ -48,10 +48,9 @@ const signIns = statement({
       select id from authentication_events where id > ${after} and id < ${before} order by id limit ${limit}
          for update skip locked
     ), gone as (
-      delete from authentication_events e using old
-       where e.id = old.id
-         and not exists (select from tokens where family_id = old.id)
-         and not exists (select from authorization_codes where family_id = old.id)
+      delete from authentication_events e where e.id = any (array(select id from old))
+         and not exists (select from tokens where family_id = e.id offset 0)
+         and not exists (select from authorization_codes where family_id = e.id offset 0)
       returning e.id
     )
     select (select max(id) from old) as last, (select count(*) from gone) as removed`,

@@ -6,7 +6,7 @@ import { alertMail, type ToldAlert } from "../../dispatcher/alerts/words.ts";
 import type { AlertKind } from "../../src/outbox/alert.ts";
 import { startAlerts } from "../support/alerts.ts";
 import { chromium, openBrowser } from "../support/browser.ts";
-import { allFaults } from "../support/dashboard.ts";
+import { allFaults, LOOKS } from "../support/dashboard.ts";
 import { startWebhookDashboard, type WebhookDashboard } from "../support/dashboard-webhooks.ts";
 import { Receiver, until } from "../support/receiver.ts";
 
@@ -41,9 +41,6 @@ const shoot = async (page: Page, name: string) => {
   if (FOLDER !== undefined)
     await page.screenshot({ path: `${FOLDER}/${name}.png`, fullPage: true });
 };
-const LOOKS = [1280, 390].flatMap((width) =>
-  (["light", "dark"] as const).map((colorScheme) => ({ width, colorScheme })),
-);
 const isActive = async (id: string) => (await world.ask("GET", `/${id}`)).body["is_active"];
 
 /** A subscription that has just been disabled, with two events held and what was told of it. */

@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import type { Page } from "playwright-core";
 
 import { chromium } from "../support/browser.ts";
-import { allFaults } from "../support/dashboard.ts";
+import { allFaults, LOOKS } from "../support/dashboard.ts";
 import { startWebhookDashboard, type WebhookDashboard } from "../support/dashboard-webhooks.ts";
 import { Receiver, until } from "../support/receiver.ts";
 
@@ -14,12 +14,6 @@ import { Receiver, until } from "../support/receiver.ts";
 let world: WebhookDashboard;
 let receiver: Receiver;
 let id: string;
-const LOOKS = [
-  ["light", 1280],
-  ["dark", 1280],
-  ["light", 390],
-  ["dark", 390],
-] as const;
 
 beforeAll(async () => {
   if (chromium === undefined) return;
@@ -62,7 +56,7 @@ async function shoot(page: Page, name: string): Promise<void> {
 }
 
 describe.skipIf(chromium === undefined)("the events of a subscription", () => {
-  test.each(LOOKS)("are one row each, without a fault, %s at %i", async (colorScheme, width) => {
+  test.each(LOOKS)("are one row each, without a fault, %p", async ({ width, colorScheme }) => {
     const path = `/webhooks/${id}?tab=deliveries`;
     const { page, faults } = await world.open(path, { width, colorScheme });
     await shows(page, 5);
@@ -196,7 +190,7 @@ describe.skipIf(chromium === undefined)("one delivery", () => {
 });
 
 describe.skipIf(chromium === undefined)("the search", () => {
-  test.each(LOOKS)("has no fault, %s at %i", async (colorScheme, width) => {
+  test.each(LOOKS)("has no fault, %p", async ({ width, colorScheme }) => {
     const { page, faults } = await world.open("/webhooks", { width, colorScheme });
     await button(page, "Search").click();
     const field = page.getByRole("combobox", { name: "What are you looking for?" });

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
 
 import { chromium, openBrowser } from "../support/browser.ts";
-import { allFaults, openDashboard, signIn } from "../support/dashboard.ts";
+import { allFaults, openDashboard, signIn, LOOKS } from "../support/dashboard.ts";
 import { startWebhookDashboard, type WebhookDashboard } from "../support/dashboard-webhooks.ts";
 import { Receiver, until } from "../support/receiver.ts";
 
@@ -26,11 +26,6 @@ afterAll(async () => {
   await world.stop();
   await receiver.stop();
 });
-
-const LOOKS = [
-  { width: 1280, colorScheme: "light" },
-  { width: 390, colorScheme: "dark" },
-] as const;
 
 async function visit(path: string, look = {}) {
   const opened = await openDashboard(browser, { root, path, ...look });

@@ -17,6 +17,7 @@ import {
 } from "../support/outbox.ts";
 import { insertAttempt } from "../support/partitions.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
+import { until } from "../support/receiver.ts";
 
 const DAYS = 60;
 const RETENTION_DAYS = 30;
@@ -32,6 +33,23 @@ beforeEach(async () => {
   tenant = await insertTenant(db);
 });
 afterEach(() => database.drop());
+
+async function counted(): Promise<{ removed: number; fetched: number }> {
+  const [row] = await db.sql<{ removed: number; fetched: number }[]>`
+    select n_tup_del::int as removed, idx_tup_fetch::int as fetched
+      from pg_stat_user_tables where relname = 'review_history'`;
+  if (row === undefined) throw new Error("There is no such table.");
+  return row;
+}
+
+async function copiesOf(eventId: string, copies: number): Promise<void> {
+  await db.sql`
+    insert into review_history (event_id, partner_id, account_id, store_id, review_id, store_review_site_id, event,
+                                actor, review, metadata, occurred_at, recorded_at)
+    select 'C' || n, partner_id, account_id, store_id, review_id, store_review_site_id, event, actor, review, metadata,
+           occurred_at, recorded_at
+      from review_history cross join generate_series(1, ${copies}::int) n where event_id = ${eventId}`;
+}
 
 /** An event of so many days ago; answers its id. */
 async function event(
@@ -141,16 +159,24 @@ test("the last change of an axis stays, because it says since when", async () =>
   expect(await left()).toEqual([last]);
 });
 
+test("a history that was analysed while it was empty is gone through once, and not for each row", async () => {
+  await event(DAYS);
+  expect(await removeOldHistory(db, DAYS)).toBe(1);
+  // The planner goes on expecting no row in any page, however many there are later.
+  await db.sql.unsafe("vacuum (truncate false) review_history");
+  const copies = 10_000;
+  await copiesOf(await event(DAYS), copies);
+  expect(await removeOldHistory(db, DAYS)).toBe(copies + 1);
+  // What the connections count reaches the view within some seconds.
+  await until("the count", async () => (await counted()).removed > copies);
+  expect((await counted()).fetched).toBeLessThan(5 * copies);
+});
+
 test("those that stay keep none behind them from going, in chunks, and a pass has an end", async () => {
   await subscribe();
   const held = await event(DAYS);
   const copies = RECORDS_AT_MOST + RECORDS_AT_ONCE;
-  await db.sql`
-    insert into review_history (event_id, partner_id, account_id, store_id, review_id, store_review_site_id, event,
-                                actor, review, metadata, occurred_at, recorded_at)
-    select 'C' || n, partner_id, account_id, store_id, review_id, store_review_site_id, event, actor, review, metadata,
-           occurred_at, recorded_at
-      from review_history cross join generate_series(1, ${copies}::int) n`;
+  await copiesOf(held, copies);
   expect(await removeOldHistory(db, DAYS)).toBeLessThan(copies);
   expect(await removeOldHistory(db, DAYS)).toBeLessThanOrEqual(2 * RECORDS_AT_ONCE);
   expect(await left()).toEqual([held]);

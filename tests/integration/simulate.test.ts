@@ -4,5 +4,5 @@ import { testSeeds } from "../support/seeds.ts";
 
 describe("the dispatcher under a virtual clock", () => {
   // Half a minute of one core, so that the whole suite stays below ten; `bun run simulate --seeds 10000` runs more.
-  testSeeds({ seeds: 400, block: 100 });
+  testSeeds({ seeds: 200, block: 100 });
 });

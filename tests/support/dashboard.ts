@@ -26,6 +26,15 @@ export interface Look {
   readonly locale?: string;
 }
 
+const EVERY_LOOK = [
+  { width: 1280, colorScheme: "light" },
+  { width: 390, colorScheme: "dark" },
+  { width: 1280, colorScheme: "dark" },
+  { width: 390, colorScheme: "light" },
+] as const;
+/** In which pages are looked at: each width and each colour scheme, and with `LOOKS=all` each with each. */
+export const LOOKS = process.env["LOOKS"] === "all" ? EVERY_LOOK : EVERY_LOOK.slice(0, 2);
+
 /** A page of its own at `{server_root}/dashboard{path}`; what the browser complains about ends up in `faults`. */
 export async function openDashboard(
   browser: Browser,

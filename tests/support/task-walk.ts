@@ -1,6 +1,6 @@
 import type { Locator, Page } from "playwright-core";
 
-import { allFaults } from "./dashboard.ts";
+import { allFaults, LOOKS } from "./dashboard.ts";
 import { until } from "./receiver.ts";
 
 /** What somebody wants to get done, and what the pages ask of them for it. */
@@ -14,9 +14,6 @@ export interface Task {
   readonly reason?: string;
 }
 
-const LOOKS = [1280, 390].flatMap((width) =>
-  (["light", "dark"] as const).map((colorScheme) => ({ width, colorScheme })),
-);
 const HEIGHT = 900;
 /** The keystroke-level model: to think and to point, to click, to type one key. */
 const CLICK_S = 1.35 + 1.1 + 0.2;

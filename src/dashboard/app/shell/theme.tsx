@@ -74,7 +74,14 @@ const STRONG_RED = {
 } as const;
 
 /** What unfolds stands where it was asked for, and not at the end of the page outside of all landmarks. */
-const LIST_HERE = { defaultProps: { comboboxProps: { withinPortal: false, keepMounted: false } } };
+const LIST_HERE = {
+  defaultProps: {
+    comboboxProps: { withinPortal: false, keepMounted: false },
+    // The list itself scrolls, by the arrow keys; an area around it could not be reached by any key.
+    withScrollArea: false,
+    styles: { options: { maxHeight: 220, overflowY: "auto" } },
+  },
+} as const;
 const IN_PLACE = {
   // Its place for the first focus is no entry of a menu.
   Menu: { defaultProps: { withinPortal: false, withInitialFocusPlaceholder: false } },
