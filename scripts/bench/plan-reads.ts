@@ -115,6 +115,7 @@ function messages(): PlanCase[] {
   };
   const list = (name: string, bound: number, filter: Partial<MessageFilter>): PlanCase => ({
     name: `messages, ${name}`,
+    isInterpreted: true,
     bound,
     run: async (db) => {
       const subscription = await hotSubscription(db);
