@@ -98,7 +98,7 @@ describe.skipIf(chromium === undefined)("the events of a subscription", () => {
     await page.getByRole("combobox", { name: "Status" }).fill("4xx");
     await shows(page, 1);
     await button(page, "Clear").click();
-    await page.getByLabel("State now").selectOption("failed");
+    await page.getByLabel("State").selectOption("failed");
     await shows(page, 2);
     await page.getByLabel("Text of the error").fill("no such words");
     await page.getByText("No event fits these filters").waitFor();

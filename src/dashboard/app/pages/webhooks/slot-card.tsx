@@ -17,7 +17,7 @@ export function SlotCard({ subscription }: { readonly subscription: Subscription
   const health = useHealth(id).data;
   return (
     <Paper withBorder p="lg" component="section" aria-labelledby={`slot-${id}`}>
-      <Stack gap="md">
+      <Stack gap="md" h="100%">
         <div>
           <Group justify="space-between" gap="xs" wrap="nowrap" align="flex-start">
             <Title order={2} size="h4" id={`slot-${id}`} className="shrinks">
@@ -41,7 +41,7 @@ export function SlotCard({ subscription }: { readonly subscription: Subscription
           <HealthSummary health={health} isActive={subscription.is_active} />
         )}
         <DaySparkline id={id} />
-        <Group gap="md">
+        <Group gap="md" mt="auto">
           <Anchor component={Link} href={`/webhooks/${id}?tab=deliveries`} size="sm">
             Deliveries
           </Anchor>
@@ -96,6 +96,11 @@ function SlotState({ subscription, health }: SlotStateProps) {
           >
             an event that waits for its retry
           </Anchor>
+          {first === null && health !== undefined && (
+            <>
+              , since <Time at={health.blocked_since} />
+            </>
+          )}
           .
         </>
       )}

@@ -8,7 +8,6 @@ type MessageAttempt = Message["attempts"][number];
 const CLOCK = new Intl.DateTimeFormat(undefined, {
   hour: "2-digit",
   minute: "2-digit",
-  second: "2-digit",
 });
 
 /** Says of each attempt what it came to, for those who do not see the dots. */
