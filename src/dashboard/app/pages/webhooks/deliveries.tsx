@@ -29,17 +29,19 @@ export function Deliveries({ subscription, live, follow }: DeliveriesProps) {
   const chart = hasChart && <ListChart subscription={subscription} />;
   const head = (
     <Group gap="xs" justify="space-between">
-      <SegmentedControl
-        aria-label="One row for each"
-        data={[
-          { value: "messages", label: "Events" },
-          { value: "attempts", label: "Attempts" },
-        ]}
-        value={isByAttempt ? "attempts" : "messages"}
-        onChange={(view) => setParams(viewParams(params, view))}
-      />
       <Group gap="xs">
+        <SegmentedControl
+          aria-label="One row for each"
+          data={[
+            { value: "messages", label: "Events" },
+            { value: "attempts", label: "Attempts" },
+          ]}
+          value={isByAttempt ? "attempts" : "messages"}
+          onChange={(view) => setParams(viewParams(params, view))}
+        />
         <ChartToggle isOpen={hasChart} onToggle={toggleChart} />
+      </Group>
+      <Group gap="xs">
         <ExportMenu id={subscription.id} isByAttempt={isByAttempt} />
         <RecoverButton subscription={subscription} />
       </Group>

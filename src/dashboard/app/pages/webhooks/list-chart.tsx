@@ -15,7 +15,7 @@ import { useShownStats } from "./stats/use-shown-stats.ts";
 
 const MINUTE_MS = 60_000;
 /** The list is what somebody came for. */
-const PLOT_PX = 90;
+const PLOT_PX = 104;
 const TIMES = ["within", "since", "until"] as const;
 
 interface ListChartProps {

@@ -79,7 +79,7 @@ function SlotState({ subscription, health }: SlotStateProps) {
           Given up in a row: {number(failures)} of 20
           {first !== null && (
             <>
-              , since <Time at={first.at} />
+              , the first <Time at={first.at} />
             </>
           )}
           .{" "}
@@ -98,7 +98,7 @@ function SlotState({ subscription, health }: SlotStateProps) {
           </Anchor>
           {first === null && health !== undefined && (
             <>
-              , since <Time at={health.blocked_since} />
+              , after it failed <Time at={health.blocked_since} />
             </>
           )}
           .

@@ -150,7 +150,7 @@ function OutcomeField({ filter, set }: FieldProps) {
   return (
     <div className="filter">
       <ChoiceFilter
-        label="Outcome of an attempt"
+        label="Attempt outcome"
         any="Any"
         choices={[
           [ALL_FAILURES, "Was not delivered"],
