@@ -150,9 +150,9 @@ interface ReviewFactsProps {
 
 /** Says which review the event is about, and leads to all else that was sent of it. */
 function ReviewFacts({ id, eventId }: ReviewFactsProps) {
-  const { review_id: reviewId = null, ...about } = useMessage(id, eventId).data ?? {};
-  if (reviewId === null) return null;
-  const search = new URLSearchParams({ tab: "deliveries", review_id: String(reviewId) });
+  const about = useMessage(id, eventId).data ?? null;
+  if (about === null || about.review_id === null) return null;
+  const search = new URLSearchParams({ tab: "deliveries", review_id: String(about.review_id) });
   return (
     <>
       <dt>Review</dt>

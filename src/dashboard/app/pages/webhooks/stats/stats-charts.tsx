@@ -18,9 +18,7 @@ interface StatsChartsProps {
 
 export function StatsCharts({ stats, disabledAt, onSelect }: StatsChartsProps) {
   const { times, step, latency, backlog } = useMemo(() => chartSeries(stats), [stats]);
-  const isEmpty = stats.points.every(
-    (one) => one.successes + one.failures + one.backlog === 0,
-  );
+  const isEmpty = stats.points.every((one) => one.successes + one.failures + one.backlog === 0);
   if (isEmpty)
     return (
       <Paper withBorder>
