@@ -137,6 +137,17 @@ describe.skipIf(chromium === undefined)("the events of a subscription", () => {
     expect(clicks).toBe(4);
   });
 
+  test("say on their own page what each attempt was answered, and lead to all of their review", async () => {
+    const { page } = await world.open(`/webhooks/${id}?tab=deliveries&status=503`);
+    await shows(page, 1);
+    await page.getByRole("link", { name: "review_received" }).click();
+    await page.getByText("Tried again · Answered 503").nth(2).waitFor();
+    await page.getByText("Failed · Answered 503").waitFor();
+    await page.getByRole("link", { name: "All events of it" }).click();
+    await shows(page, 1);
+    expect(page.url()).toContain("review_id=");
+  });
+
   test("stay as they are while paused, and are shown when they are wanted", async () => {
     const { page } = await world.open(`/webhooks/${id}?tab=deliveries`);
     await page.getByText("Live", { exact: true }).waitFor();

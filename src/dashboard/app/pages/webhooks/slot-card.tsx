@@ -3,7 +3,7 @@ import { Link } from "wouter";
 
 import { number } from "../../ui/format.ts";
 import { StateBadge } from "../../ui/state-badge.tsx";
-import { Time } from "../../ui/time.tsx";
+import { ExactTime, Time } from "../../ui/time.tsx";
 import { useHealth } from "./data/data.ts";
 import type { Health, Subscription } from "./data/reads.ts";
 import { kindTitle } from "./kinds.ts";
@@ -98,7 +98,7 @@ function SlotState({ subscription, health }: SlotStateProps) {
           </Anchor>
           {first === null && health !== undefined && (
             <>
-              , after it failed <Time at={health.blocked_since} />
+              , since <ExactTime at={health.blocked_since} />
             </>
           )}
           .
