@@ -95,6 +95,9 @@ inBrowser("the incident card", () => {
     await page.getByText("Failing", { exact: true }).waitFor();
     await page.getByText("Given up in a row: 3 of 20").waitFor();
     expect(await page.getByText("Active", { exact: true }).count()).toBe(0);
+    // What a pointer unfolds stands inside of a landmark, too.
+    await page.locator("time").first().hover();
+    await page.getByRole("tooltip").waitFor();
     expect(await allFaults(page)).toEqual([]);
     await shoot(page, "list-failing");
   });

@@ -98,7 +98,7 @@ describe.skipIf(chromium === undefined)("the events of a subscription", () => {
     await page.getByRole("combobox", { name: "Status" }).fill("4xx");
     await shows(page, 1);
     await button(page, "Clear").click();
-    await page.getByLabel("State now").selectOption("failed");
+    await page.getByLabel("State").selectOption("failed");
     await shows(page, 2);
     await page.getByLabel("Text of the error").fill("no such words");
     await page.getByText("No event fits these filters").waitFor();
@@ -135,6 +135,17 @@ describe.skipIf(chromium === undefined)("the events of a subscription", () => {
     await until("sent again", () => receiver.received.length === before + 1);
     await page.getByText("1 of 4 · round 2").waitFor();
     expect(clicks).toBe(4);
+  });
+
+  test("say on their own page what each attempt was answered, and lead to all of their review", async () => {
+    const { page } = await world.open(`/webhooks/${id}?tab=deliveries&status=503`);
+    await shows(page, 1);
+    await page.getByRole("link", { name: "review_received" }).click();
+    await page.getByText("Tried again · Answered 503").nth(2).waitFor();
+    await page.getByText("Failed · Answered 503").waitFor();
+    await page.getByRole("link", { name: "All events of it" }).click();
+    await shows(page, 1);
+    expect(page.url()).toContain("review_id=");
   });
 
   test("stay as they are while paused, and are shown when they are wanted", async () => {

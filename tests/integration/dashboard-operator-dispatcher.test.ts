@@ -88,7 +88,7 @@ describe.skipIf(chromium === undefined)("the dispatcher in a browser", () => {
       await emit(3);
       const blocked = panel(page, "Blocked heads").getByRole("row").filter({ hasText: "p1" });
       await blocked.getByText("2 of 4").waitFor();
-      expect(await blocked.innerText()).toContain("Review received");
+      expect(await blocked.innerText()).toContain("review_received");
       await blocked.getByTitle(id).waitFor();
       await page.getByText("1 event that failed and will be tried again.").waitFor();
       expect(await seriousFaults(page)).toEqual([]);

@@ -64,6 +64,7 @@ interface NavigationProps {
 
 function Navigation({ areas, onChoose }: NavigationProps) {
   const [location] = useLocation();
+  const own = areas.find(({ isPersonal }) => isPersonal);
   return (
     <>
       {areas.map(({ path, title, icon }) => (
@@ -71,6 +72,7 @@ function Navigation({ areas, onChoose }: NavigationProps) {
           key={path}
           component={Link}
           href={path}
+          className={path === own?.path ? "begins-own" : ""}
           label={title}
           leftSection={<Icon name={icon} />}
           active={location === path || location.startsWith(`${path}/`)}

@@ -88,6 +88,8 @@ const IN_PLACE = {
   Select: LIST_HERE,
   MultiSelect: LIST_HERE,
   Autocomplete: LIST_HERE,
+  // It may not be cut off by what it stands in.
+  Tooltip: { defaultProps: { portalProps: { target: "main" } } },
 };
 
 /** Colours of states, which stand as words on their own pale colour; the library's yellow is too faint there. */

@@ -64,20 +64,23 @@ interface DialogButtonsProps {
   /** The verb that stands on the button. */
   readonly action: string;
   readonly onCancel: () => void;
+  readonly isReady?: boolean;
 }
 
 /** The buttons of a form in a dialog. Cancel throws away what was typed; Escape, or a click beside it, does not. */
-export function DialogButtons({ form, action, onCancel }: DialogButtonsProps) {
+export function DialogButtons({ form, action, onCancel, isReady = true }: DialogButtonsProps) {
   const cancel = () => {
     form.reset();
     onCancel();
   };
   return (
-    <Group justify="flex-end">
+    <Group justify="flex-end" className="dialog-buttons">
       <Button variant="default" onClick={cancel} disabled={form.isBusy}>
         Cancel
       </Button>
-      <SubmitButton form={form}>{action}</SubmitButton>
+      <SubmitButton form={form} isReady={isReady}>
+        {action}
+      </SubmitButton>
     </Group>
   );
 }

@@ -14,7 +14,7 @@ export function Section({
   readonly children?: ReactNode;
 }) {
   return (
-    <Paper component="section" withBorder p={{ base: "md", sm: "lg" }}>
+    <Paper component="section" className="section" withBorder p={{ base: "md", sm: "lg" }}>
       <Stack gap="md">
         <Group justify="space-between" align="flex-start" gap="sm">
           <div className="grows section-words">

@@ -121,7 +121,12 @@ function NameAndNumber({ id, name, href }: NameProps) {
 
 function AccountsLink({ partnerId }: { readonly partnerId: number }) {
   return (
-    <Anchor component={Link} href={`/companies?tab=accounts&partner=${partnerId}`} size="sm">
+    <Anchor
+      component={Link}
+      href={`/companies?tab=accounts&partner=${partnerId}`}
+      size="sm"
+      className="one-line"
+    >
       Show accounts
     </Anchor>
   );

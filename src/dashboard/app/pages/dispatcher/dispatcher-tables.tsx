@@ -43,7 +43,13 @@ function HeadsTable({ rows }: HeadsProps) {
         Partner: <Name>{partner(one.partner_id)}</Name>,
         Event: (
           <>
-            {sentence(one.event)}
+            <Anchor
+              component={Link}
+              href={`/companies/${one.partner_id}/webhooks/${one.subscription_id}/deliveries/${one.event_id}`}
+              size="sm"
+            >
+              {one.event}
+            </Anchor>
             <Id id={one.event_id} label="Copy the event's id" />
           </>
         ),

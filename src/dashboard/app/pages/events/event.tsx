@@ -53,7 +53,7 @@ function EventPage({ event }: EventProps) {
         </Section>
         <Section
           title="Fields"
-          description="Of the body in full. New fields may come; those that are here stay."
+          description="Of the body in full; each is always there, where nothing else is said. New fields may come; those that are here stay."
         >
           <Fields event={event} />
         </Section>
@@ -73,8 +73,7 @@ function Fields({ event }: EventProps) {
       rowKey={({ path }) => path}
       columns={({ path, type, presence, meaning }) => ({
         Field: <code>{path}</code>,
-        Type: <Text size="sm">{type}</Text>,
-        "Is there": presence === "always" ? "Always" : "Sometimes",
+        Type: <Text size="sm">{presence === "always" ? type : `${type}; not always there`}</Text>,
         Meaning: <Text size="sm">{withCode(meaning)}</Text>,
       })}
     />

@@ -79,10 +79,12 @@ function EventRow({ event: { value, description, in_batch: inBatch } }: { event:
         )
       }
     >
-      <Link href={`/events/${value}`} className="event-link">
-        <code>{value}</code>
-      </Link>
-      <Text size="sm">{description}</Text>
+      <div className="event-row">
+        <Link href={`/events/${value}`} className="event-link">
+          <code>{value}</code>
+        </Link>
+        <Text size="sm">{description}</Text>
+      </div>
     </Row>
   );
 }

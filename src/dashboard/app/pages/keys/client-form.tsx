@@ -1,8 +1,8 @@
-import { Group, Textarea, TextInput } from "@mantine/core";
+import { Textarea, TextInput } from "@mantine/core";
 
 import { apiErrorOf } from "../../api/api-error.ts";
 import { Dialog } from "../../ui/dialog.tsx";
-import { Form, SubmitButton } from "../../ui/form.tsx";
+import { DialogButtons, Form } from "../../ui/form.tsx";
 import { forgetDraft } from "../../ui/kept-drafts.ts";
 import { notify } from "../../ui/notify.ts";
 import { useForm, type FormState } from "../../ui/use-form.ts";
@@ -67,7 +67,11 @@ function NewClient({ path, onClose, onSecret }: NewClientProps) {
     },
   });
   return (
-    <Form form={form} isCheckedByBrowser buttons={<Buttons form={form} action="Create client" />}>
+    <Form
+      form={form}
+      isCheckedByBrowser
+      buttons={<Buttons form={form} action="Create client" onCancel={onClose} />}
+    >
       <NameField form={form} />
       <KindField
         isConfidential={form.draft.confidential}
@@ -97,7 +101,11 @@ function EditClient({ path, client, onClose }: EditClientProps) {
     },
   });
   return (
-    <Form form={form} isCheckedByBrowser buttons={<Buttons form={form} action="Save" />}>
+    <Form
+      form={form}
+      isCheckedByBrowser
+      buttons={<Buttons form={form} action="Save" onCancel={onClose} />}
+    >
       <NameField form={form} />
       <AccessFields form={form} path={path} />
     </Form>
@@ -108,15 +116,14 @@ interface FieldsProps {
   readonly form: FormState<ClientDraft>;
 }
 
-function Buttons({ form, action }: FieldsProps & { readonly action: string }) {
-  const { scopes, grantTypes } = form.draft;
-  return (
-    <Group justify="flex-end">
-      <SubmitButton form={form} isReady={scopes.length > 0 && grantTypes.length > 0}>
-        {action}
-      </SubmitButton>
-    </Group>
-  );
+interface ButtonsProps extends FieldsProps {
+  readonly action: string;
+  readonly onCancel: () => void;
+}
+
+function Buttons(props: ButtonsProps) {
+  const { scopes, grantTypes } = props.form.draft;
+  return <DialogButtons {...props} isReady={scopes.length > 0 && grantTypes.length > 0} />;
 }
 
 function NameField({ form }: FieldsProps) {

@@ -1,7 +1,7 @@
-import { Group, TextInput } from "@mantine/core";
+import { TextInput } from "@mantine/core";
 
 import { Dialog } from "../../ui/dialog.tsx";
-import { Form, SubmitButton } from "../../ui/form.tsx";
+import { DialogButtons, Form } from "../../ui/form.tsx";
 import { useForm } from "../../ui/use-form.ts";
 import { useApiTokenActions, type TokenDraft } from "./data.ts";
 import { ScopesField } from "./scopes-field.tsx";
@@ -43,11 +43,12 @@ function NewToken({ onClose, onSecret }: NewTokenProps) {
       form={form}
       isCheckedByBrowser
       buttons={
-        <Group justify="flex-end">
-          <SubmitButton form={form} isReady={scopes.length > 0}>
-            Create token
-          </SubmitButton>
-        </Group>
+        <DialogButtons
+          form={form}
+          action="Create token"
+          onCancel={onClose}
+          isReady={scopes.length > 0}
+        />
       }
     >
       <TextInput

@@ -17,21 +17,24 @@ export function ReviewRow({ review, place }: ReviewProps & { readonly place: Pla
   const { id, rate, reviewer, content } = review;
   return (
     <li className="review-row" {...place}>
-      <Group justify="space-between" gap="xs" wrap="nowrap" align="flex-start">
-        <Group gap="xs" className="shrinks">
-          <Stars rate={rate} />
-          <Anchor component={Link} href={`/reviews/${id}`} className="covers" fw={600} c="inherit">
-            {reviewer ?? "Anonymous"}
-          </Anchor>
-          <Text size="sm" c="dimmed" span>
-            {names.source(review.source_platform)} · {names.store(review.store_id)}
-          </Text>
-        </Group>
-        <Text size="sm" c="dimmed" span className="on-top one-line">
-          <Time at={review.reviewed_at} />
+      <Group gap="xs" className="shrinks review-who">
+        <Stars rate={rate} />
+        <Anchor component={Link} href={`/reviews/${id}`} className="covers" fw={600} c="inherit">
+          {reviewer ?? "Anonymous"}
+        </Anchor>
+        <Text size="sm" c="dimmed" span>
+          {names.source(review.source_platform)} · {names.store(review.store_id)}
         </Text>
       </Group>
-      <Text lineClamp={2} mt={4} {...(content === "" && { c: "dimmed", fs: "italic" })}>
+      <Text size="sm" c="dimmed" span className="on-top one-line review-time">
+        <Time at={review.reviewed_at} />
+      </Text>
+      <Text
+        lineClamp={2}
+        size="sm"
+        className="review-text"
+        {...(content === "" && { c: "dimmed", fs: "italic" })}
+      >
         {content === "" ? "Stars without a text." : content}
       </Text>
       <Marks review={review} />
@@ -44,7 +47,7 @@ function Marks({ review }: ReviewProps) {
   const names = useNames();
   const { response, flag, assigned_user_id: assignee } = review;
   return (
-    <Group gap={6} mt={8}>
+    <Group gap={6} className="review-marks">
       {response === null ? <Mark text="No response" /> : <Mark text="Answered" color="teal" />}
       {flag !== null && (
         <Mark

@@ -13,7 +13,7 @@ import { FILTERS, FLAG_STATES, reviewQuery, searchOf, VIEWS } from "./review-fil
 import { ReviewRow } from "./review-row.tsx";
 
 /** A review with a text of two lines. */
-const ROW_PX = 136;
+const ROW_PX = 96;
 
 type Filters = ReturnType<typeof useFilters<(typeof FILTERS)[number]>>;
 

@@ -62,7 +62,7 @@ function columnsOf(user: User): Readonly<Record<string, ReactNode>> {
         </Text>
       </>
     ),
-    Role: roleName(user.role),
+    Role: <span className="one-line">{roleName(user.role)}</span>,
     Company: (
       <>
         {company.name}

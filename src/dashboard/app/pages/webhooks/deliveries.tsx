@@ -1,4 +1,5 @@
 import { Group, SegmentedControl, Stack } from "@mantine/core";
+import { useDisclosure, useMediaQuery } from "@mantine/hooks";
 import { useSearchParams } from "wouter";
 
 import type { LiveState } from "../../api/event-stream.ts";
@@ -7,7 +8,7 @@ import { AttemptList } from "./attempts/attempt-list.tsx";
 import type { Subscription } from "./data/reads.ts";
 import type { FollowAttempts } from "./data/use-subscription-live.ts";
 import { ExportMenu } from "./export/export-menu.tsx";
-import { ListChart } from "./list-chart.tsx";
+import { ChartToggle, ListChart } from "./list-chart.tsx";
 import { MessageFilters } from "./messages/message-filters.tsx";
 import { MessageList } from "./messages/message-list.tsx";
 import { RecoverButton } from "./recover-button.tsx";
@@ -23,17 +24,23 @@ export function Deliveries({ subscription, live, follow }: DeliveriesProps) {
   const [params, setParams] = useSearchParams();
   const search = listSearch(params);
   const isByAttempt = params.get("view") === "attempts";
+  const isWide = useMediaQuery("(min-width: 48em)", true, { getInitialValueInEffect: false });
+  const [hasChart, { toggle: toggleChart }] = useDisclosure(isWide);
+  const chart = hasChart && <ListChart subscription={subscription} />;
   const head = (
     <Group gap="xs" justify="space-between">
-      <SegmentedControl
-        aria-label="One row for each"
-        data={[
-          { value: "messages", label: "Events" },
-          { value: "attempts", label: "Attempts" },
-        ]}
-        value={isByAttempt ? "attempts" : "messages"}
-        onChange={(view) => setParams(viewParams(params, view))}
-      />
+      <Group gap="xs">
+        <SegmentedControl
+          aria-label="One row for each"
+          data={[
+            { value: "messages", label: "Events" },
+            { value: "attempts", label: "Attempts" },
+          ]}
+          value={isByAttempt ? "attempts" : "messages"}
+          onChange={(view) => setParams(viewParams(params, view))}
+        />
+        <ChartToggle isOpen={hasChart} onToggle={toggleChart} />
+      </Group>
       <Group gap="xs">
         <ExportMenu id={subscription.id} isByAttempt={isByAttempt} />
         <RecoverButton subscription={subscription} />
@@ -47,13 +54,13 @@ export function Deliveries({ subscription, live, follow }: DeliveriesProps) {
       {isByAttempt ? (
         <>
           <AttemptFilters />
-          <ListChart subscription={subscription} />
+          {chart}
           <AttemptList key={search} id={subscription.id} {...{ live, follow, search }} />
         </>
       ) : (
         <>
           <MessageFilters />
-          <ListChart subscription={subscription} />
+          {chart}
           <MessageList key={search} {...{ subscription, live, follow, search }} />
         </>
       )}

@@ -1,5 +1,5 @@
-import { Group, Paper, Stack, Text, Title } from "@mantine/core";
-import { useParams } from "wouter";
+import { Anchor, Group, Paper, Stack, Text, Title } from "@mantine/core";
+import { Link, useParams } from "wouter";
 
 import { Copy } from "../../ui/copy.tsx";
 import { Countdown } from "../../ui/countdown.tsx";
@@ -10,6 +10,7 @@ import { ExactTime } from "../../ui/time.tsx";
 import { AttemptCard } from "./attempts/attempt-card.tsx";
 import { STATE_WORDS } from "./attempts/attempt-words.ts";
 import { useDelivery, useSubscription } from "./data/data.ts";
+import { useMessage } from "./data/message-pages.ts";
 import type { Delivery } from "./data/reads.ts";
 import { RedeliverButton } from "./messages/redeliver-button.tsx";
 
@@ -54,7 +55,7 @@ function DeliveryPage({ id, delivery }: DeliveryProps & { readonly id: string })
         }
       />
       <Stack gap="lg">
-        <Summary delivery={delivery} />
+        <Summary id={id} delivery={delivery} />
         <Attempts delivery={delivery} url={subscription?.webhook_url ?? UNKNOWN_URL} />
       </Stack>
     </>
@@ -86,7 +87,13 @@ function Attempts({
       ) : (
         <ol className="timeline" reversed>
           {newestFirst.map((attempt, i) => (
-            <AttemptCard key={attempt.id} attempt={attempt} url={url} isOpenAtFirst={i === 0} />
+            <AttemptCard
+              key={attempt.id}
+              attempt={attempt}
+              url={url}
+              isFollowed={i > 0}
+              isOpenAtFirst={i === 0}
+            />
           ))}
         </ol>
       )}
@@ -94,7 +101,12 @@ function Attempts({
   );
 }
 
-function Summary({ delivery }: DeliveryProps) {
+interface SummaryProps extends DeliveryProps {
+  /** Of the subscription. */
+  readonly id: string;
+}
+
+function Summary({ id, delivery }: SummaryProps) {
   const { state, attempts } = delivery;
   const next = delivery.settled_at === null ? attempts.at(-1)?.next_attempt_at : null;
   return (
@@ -121,10 +133,36 @@ function Summary({ delivery }: DeliveryProps) {
           <dd>
             {delivery.settled_at === null ? "Not yet" : <ExactTime at={delivery.settled_at} />}
           </dd>
-          <dt>Place in the order</dt>
+          <dt>Order</dt>
           <dd>#{delivery.sequence}</dd>
+          <ReviewFacts id={id} eventId={delivery.event_id} />
         </dl>
       </Stack>
     </Paper>
+  );
+}
+
+interface ReviewFactsProps {
+  /** Of the subscription. */
+  readonly id: string;
+  readonly eventId: string;
+}
+
+/** Says which review the event is about, and leads to all else that was sent of it. */
+function ReviewFacts({ id, eventId }: ReviewFactsProps) {
+  const about = useMessage(id, eventId).data ?? null;
+  if (about === null || about.review_id === null) return null;
+  const search = new URLSearchParams({ tab: "deliveries", review_id: String(about.review_id) });
+  return (
+    <>
+      <dt>Review</dt>
+      <dd>
+        {about.rate !== null && `${about.rate} ★ · `}
+        {about.external_review_id} · {about.store_name} ·{" "}
+        <Anchor component={Link} href={`/webhooks/${id}?${search}`} inherit underline="always">
+          All events of it
+        </Anchor>
+      </dd>
+    </>
   );
 }

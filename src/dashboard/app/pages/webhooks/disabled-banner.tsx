@@ -24,12 +24,14 @@ interface BannerProps {
 }
 
 interface DisabledBannerProps extends BannerProps {
+  /** Whether the page tells below since when and why. */
+  readonly isBrief: boolean;
   /** With the test event that went first, if one did. */
   readonly onEnabled: (sent?: SentTest) => void;
 }
 
 /** Says why nothing is sent and what waits, and has the way back. */
-export function DisabledBanner({ subscription, onEnabled }: DisabledBannerProps) {
+export function DisabledBanner({ subscription, isBrief, onEnabled }: DisabledBannerProps) {
   const { id, disabled_at: at } = subscription;
   const { held, first_failure: first } = useHealth(id).data ?? {};
   const [opened, { open, close }] = useDisclosure();
@@ -39,19 +41,9 @@ export function DisabledBanner({ subscription, onEnabled }: DisabledBannerProps)
       <Stack gap="sm" align="flex-start">
         <Text size="sm">
           Since <ExactTime at={at} /> (<Time at={at} />
-          ), because {disabledBecause(subscription)}. {heldInWords(held)} Mend the endpoint first;
-          what it answered is under{" "}
-          <Anchor
-            component={Link}
-            href={`/webhooks/${id}?tab=deliveries`}
-            inherit
-            underline="always"
-          >
-            Deliveries
-          </Anchor>
-          .
+          ), because {disabledBecause(subscription)}. {heldInWords(held)} Mend the endpoint first.
         </Text>
-        {first && <FirstFailure id={id} failure={first} />}
+        {first && !isBrief && <FirstFailure id={id} failure={first} />}
         {!isReadOnly && <Button onClick={open}>Enable …</Button>}
       </Stack>
       {opened && (
@@ -95,7 +87,7 @@ function heldInWords(held: number | undefined): string {
   return `${number(held)} ${held === 1 ? "event is" : "events are"} held, for up to 30 days.`;
 }
 
-interface EnableDialogProps extends DisabledBannerProps {
+interface EnableDialogProps extends Omit<DisabledBannerProps, "isBrief"> {
   /** The number of events that are held. */
   readonly held: number;
   readonly onClose: () => void;

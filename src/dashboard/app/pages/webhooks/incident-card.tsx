@@ -1,4 +1,5 @@
 import { Anchor, Paper, Stack, Table, Text, Title } from "@mantine/core";
+import type { ReactNode } from "react";
 import { Link } from "wouter";
 
 import { CodeBlock } from "../../ui/copy.tsx";
@@ -12,14 +13,16 @@ import type { Incident, Subscription } from "./data/reads.ts";
 
 interface IncidentCardProps {
   readonly subscription: Subscription;
+  /** What happens next. */
+  readonly children: ReactNode;
 }
 
 /** Says since when deliveries fail, what the receiver last said, how often each cause came, and what waits for it. */
-export function IncidentCard({ subscription }: IncidentCardProps) {
+export function IncidentCard({ subscription, children }: IncidentCardProps) {
   const { id, is_active: isActive } = subscription;
   const incident = useIncident(id).data;
   const health = useHealth(id).data;
-  if (incident === undefined || incident.since === null) return null;
+  if (incident === undefined || incident.since === null) return children;
   const failed = incident.causes.reduce((sum, cause) => sum + cause.attempts, 0);
   const queued = isActive ? health?.pending : health?.held;
   return (
@@ -39,12 +42,13 @@ export function IncidentCard({ subscription }: IncidentCardProps) {
             {number(subscription.consecutive_failure_count)}
           </NamedValue>
           <NamedValue
-            name={isActive ? "Waiting" : "Held"}
+            name={isActive ? "Pending" : "Held"}
             hint={isActive ? "events in the queue" : "for up to 30 days"}
           >
             {queued === undefined ? "–" : number(queued)}
           </NamedValue>
         </dl>
+        {children}
         {incident.last_answer !== null && <LastAnswer id={id} answer={incident.last_answer} />}
         {incident.causes.length > 0 && <Causes incident={incident} />}
         <Told alerts={incident.alerts} />
@@ -62,7 +66,7 @@ function LastAnswer({ id, answer }: LastAnswerProps) {
   const { title, advice } = findingOf({ outcome: "failed", ...answer });
   const said = answer.response_excerpt ?? "";
   return (
-    <div>
+    <Stack gap="sm">
       <Text size="sm">
         Last answer <Time at={answer.at} />, to{" "}
         <Anchor
@@ -76,7 +80,7 @@ function LastAnswer({ id, answer }: LastAnswerProps) {
         : <b>{title}</b>. {advice}
       </Text>
       {said !== "" && <CodeBlock label="What it said" code={said} wraps />}
-    </div>
+    </Stack>
   );
 }
 

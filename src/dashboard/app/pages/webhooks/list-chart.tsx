@@ -1,5 +1,4 @@
 import { Button, Group, Skeleton, Text, Title } from "@mantine/core";
-import { useDisclosure, useMediaQuery } from "@mantine/hooks";
 import { useId } from "react";
 import { useSearchParams } from "wouter";
 
@@ -16,17 +15,33 @@ import { useShownStats } from "./stats/use-shown-stats.ts";
 
 const MINUTE_MS = 60_000;
 /** The list is what somebody came for. */
-const PLOT_PX = 110;
+const PLOT_PX = 104;
 const TIMES = ["within", "since", "until"] as const;
 
 interface ListChartProps {
   readonly subscription: Subscription;
 }
 
+interface ToggleProps {
+  readonly isOpen: boolean;
+  readonly onToggle: () => void;
+}
+
+export function ChartToggle({ isOpen, onToggle }: ToggleProps) {
+  return (
+    <Button
+      variant="subtle"
+      aria-expanded={isOpen}
+      leftSection={<Icon name={isOpen ? "chevronDown" : "chevronRight"} size={14} />}
+      onClick={onToggle}
+    >
+      Chart
+    </Button>
+  );
+}
+
 /** Attempts over the time that the list below is filtered by; what is selected in it filters the list. */
 export function ListChart({ subscription }: ListChartProps) {
-  const isWide = useMediaQuery("(min-width: 48em)", true, { getInitialValueInEffect: false });
-  const [isOpen, { toggle }] = useDisclosure(isWide);
   const [params] = useSearchParams();
   const { set } = useFilters(TIMES);
   const filter = messageFilterOf(params);
@@ -38,40 +53,26 @@ export function ListChart({ subscription }: ListChartProps) {
       <Title order={2} className="unseen" id={`${id}-title`}>
         Chart of the attempts
       </Title>
-      <Group gap="sm" mb={isOpen ? "xs" : 0}>
-        <Button
-          variant="subtle"
-          size="compact-sm"
-          aria-expanded={isOpen}
-          aria-controls={id}
-          leftSection={<Icon name={isOpen ? "chevronDown" : "chevronRight"} size={14} />}
-          onClick={toggle}
-        >
-          Chart
-        </Button>
-        {hasPeriod && (
-          <>
-            {typeof span === "object" && <Text size="sm">{formatPeriod(span)}</Text>}
-            <Button
-              variant="subtle"
-              size="compact-sm"
-              leftSection={<Icon name="x" size={14} />}
-              onClick={() => set({ since: undefined, until: undefined })}
-            >
-              Remove the period
-            </Button>
-          </>
-        )}
-      </Group>
-      <div id={id}>
-        {isOpen && span !== undefined && (
-          <Shown
-            subscription={subscription}
-            span={span}
-            onSelect={(since, until) => set({ within: undefined, ...periodAt(since, until) })}
-          />
-        )}
-      </div>
+      {hasPeriod && (
+        <Group gap="sm" mb="xs">
+          {typeof span === "object" && <Text size="sm">{formatPeriod(span)}</Text>}
+          <Button
+            variant="subtle"
+            size="compact-sm"
+            leftSection={<Icon name="x" size={14} />}
+            onClick={() => set({ since: undefined, until: undefined })}
+          >
+            Remove the period
+          </Button>
+        </Group>
+      )}
+      {span !== undefined && (
+        <Shown
+          subscription={subscription}
+          span={span}
+          onSelect={(since, until) => set({ within: undefined, ...periodAt(since, until) })}
+        />
+      )}
     </section>
   );
 }
@@ -83,7 +84,7 @@ interface ShownProps extends ListChartProps {
 
 function Shown({ subscription, span, onSelect }: ShownProps) {
   const { query, stats } = useShownStats(subscription.id, span);
-  if (query.isPending) return <Skeleton height={240} />;
+  if (query.isPending) return <Skeleton height={196} />;
   return (
     <Loaded query={query}>
       {(read) => (

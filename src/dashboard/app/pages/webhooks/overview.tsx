@@ -7,7 +7,7 @@ import { Icon } from "../../ui/icon.tsx";
 import { NamedValue } from "../../ui/named-value.tsx";
 import { Loaded } from "../../ui/states.tsx";
 import { Time } from "../../ui/time.tsx";
-import { useDelivery, useHealth } from "./data/data.ts";
+import { useDelivery, useHealth, useIncident } from "./data/data.ts";
 import type { Health, Subscription } from "./data/reads.ts";
 import { IncidentCard } from "./incident-card.tsx";
 import { OverTime } from "./over-time.tsx";
@@ -16,22 +16,26 @@ import { HealthSummary } from "./stats/health-summary.tsx";
 export function Overview({ subscription }: { readonly subscription: Subscription }) {
   const { id, is_active: isActive } = subscription;
   const health = useHealth(id);
+  const since = useIncident(id).data?.since ?? null;
+  const isIncident = since !== null;
   return (
     <Stack gap="lg">
-      <IncidentCard subscription={subscription} />
+      <IncidentCard subscription={subscription}>
+        {isActive && health.data !== undefined && health.data.blocked_by !== null && (
+          <Blocked
+            subscription={subscription}
+            eventId={health.data.blocked_by}
+            health={health.data}
+          />
+        )}
+      </IncidentCard>
       <Loaded query={health}>
         {(now) => (
-          <>
-            {isActive && now.blocked_by !== null && (
-              <Blocked subscription={subscription} eventId={now.blocked_by} health={now} />
-            )}
-            <Paper withBorder p="lg">
-              <Stack gap="lg">
-                <HealthSummary health={now} isActive={isActive} />
-                <HealthDetails subscription={subscription} health={now} />
-              </Stack>
-            </Paper>
-          </>
+          <Paper withBorder p="lg">
+            <HealthSummary health={now} isActive={isActive} isQueueSaid={isIncident}>
+              <HealthDetails subscription={subscription} health={now} isIncident={isIncident} />
+            </HealthSummary>
+          </Paper>
         )}
       </Loaded>
       <OverTime subscription={subscription} />
@@ -44,19 +48,26 @@ interface HealthProps {
   readonly health: Health;
 }
 
-function HealthDetails({ subscription, health }: HealthProps) {
+interface HealthDetailsProps extends HealthProps {
+  /** Whether the card above has the count of failures. */
+  readonly isIncident: boolean;
+}
+
+function HealthDetails({ subscription, health, isIncident }: HealthDetailsProps) {
   const { p50, p99 } = health.latency_ms_24h;
   return (
-    <dl className="value-grid">
+    <>
       <NamedValue name="Answer time, 24 h" hint="half of all answers are faster">
         {milliseconds(p50)}
       </NamedValue>
       <NamedValue name="Slowest 1 %, 24 h" hint="the limit is 15 s">
         {milliseconds(p99)}
       </NamedValue>
-      <NamedValue name="Failed in a row" hint="disabled at 20">
-        {number(subscription.consecutive_failure_count)}
-      </NamedValue>
+      {!isIncident && (
+        <NamedValue name="Given up in a row" hint="disabled at 20">
+          {number(subscription.consecutive_failure_count)}
+        </NamedValue>
+      )}
       {subscription.delivery_kind === "batch" ? (
         <NextBatch subscription={subscription} />
       ) : (
@@ -64,7 +75,7 @@ function HealthDetails({ subscription, health }: HealthProps) {
           {number(health.expired_24h)}
         </NamedValue>
       )}
-    </dl>
+    </>
   );
 }
 
@@ -74,9 +85,13 @@ function NextBatch({ subscription }: Pick<HealthProps, "subscription">) {
     <NamedValue
       name="Next batch"
       hint={
-        <>
-          Last: <Time at={last} />
-        </>
+        last === null ? (
+          "the first one"
+        ) : (
+          <>
+            the last was <Time at={last} />
+          </>
+        )
       }
     >
       {next === null || !isActive ? "–" : <Countdown to={next} />}

@@ -3,7 +3,7 @@ import { Link } from "wouter";
 
 import { number } from "../../ui/format.ts";
 import { StateBadge } from "../../ui/state-badge.tsx";
-import { Time } from "../../ui/time.tsx";
+import { ExactTime, Time } from "../../ui/time.tsx";
 import { useHealth } from "./data/data.ts";
 import type { Health, Subscription } from "./data/reads.ts";
 import { kindTitle } from "./kinds.ts";
@@ -17,7 +17,7 @@ export function SlotCard({ subscription }: { readonly subscription: Subscription
   const health = useHealth(id).data;
   return (
     <Paper withBorder p="lg" component="section" aria-labelledby={`slot-${id}`}>
-      <Stack gap="md">
+      <Stack gap="md" h="100%">
         <div>
           <Group justify="space-between" gap="xs" wrap="nowrap" align="flex-start">
             <Title order={2} size="h4" id={`slot-${id}`} className="shrinks">
@@ -41,7 +41,7 @@ export function SlotCard({ subscription }: { readonly subscription: Subscription
           <HealthSummary health={health} isActive={subscription.is_active} />
         )}
         <DaySparkline id={id} />
-        <Group gap="md">
+        <Group gap="md" mt="auto">
           <Anchor component={Link} href={`/webhooks/${id}?tab=deliveries`} size="sm">
             Deliveries
           </Anchor>
@@ -79,7 +79,7 @@ function SlotState({ subscription, health }: SlotStateProps) {
           Given up in a row: {number(failures)} of 20
           {first !== null && (
             <>
-              , since <Time at={first.at} />
+              , the first <Time at={first.at} />
             </>
           )}
           .{" "}
@@ -96,6 +96,11 @@ function SlotState({ subscription, health }: SlotStateProps) {
           >
             an event that waits for its retry
           </Anchor>
+          {first === null && health !== undefined && (
+            <>
+              , since <ExactTime at={health.blocked_since} />
+            </>
+          )}
           .
         </>
       )}

@@ -76,6 +76,7 @@ function SubscriptionPage({ subscription }: SubscriptionProps) {
       {!isActive && (
         <DisabledBanner
           subscription={subscription}
+          isBrief={tab === "overview"}
           onEnabled={(first) => {
             setSent(first);
             test.open();

@@ -17,16 +17,16 @@ export function Chart(props: ChartProps & { readonly actions?: ReactNode }) {
   const point = at === undefined ? undefined : times[at];
   return (
     <Paper withBorder p="md" component="figure" className="chart">
-      <Group justify="space-between" gap="xs" mb={4} component="figcaption">
+      <Group gap="4px 16px" mb="xs" component="figcaption">
         <Title order={3} size="h5">
           {title}
         </Title>
+        <Legend {...props} at={at} />
         <Text size="xs" c="dimmed" aria-hidden className="chart-point">
           {point === undefined ? "" : formatTime(point)}
         </Text>
         {actions}
       </Group>
-      <Legend {...props} at={at} />
       <Plot {...props} onPoint={setAt} />
       <Group gap="lg" align="flex-start">
         {onSelect && times.length > 0 && <PeriodSelect {...props} onSelect={onSelect} />}
@@ -38,7 +38,7 @@ export function Chart(props: ChartProps & { readonly actions?: ReactNode }) {
 
 function Legend({ series, format, at }: ChartProps & { readonly at: number | undefined }) {
   return (
-    <Group gap="md" mb="xs" component="ul" className="chart-legend">
+    <Group gap="4px 16px" component="ul" className="chart-legend">
       {series.map(({ label, color, shape, pattern, values, summary }) => (
         <Text size="sm" component="li" key={label}>
           <span

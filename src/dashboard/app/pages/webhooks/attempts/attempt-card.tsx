@@ -21,11 +21,13 @@ interface RequestProps extends AttemptProps {
 }
 
 interface AttemptCardProps extends RequestProps {
+  /** Whether another attempt came after it. */
+  readonly isFollowed: boolean;
   readonly isOpenAtFirst: boolean;
 }
 
 /** Shows at a glance what an attempt came to, and on request all that went over the line. */
-export function AttemptCard({ attempt, url, isOpenAtFirst }: AttemptCardProps) {
+export function AttemptCard({ attempt, url, isFollowed, isOpenAtFirst }: AttemptCardProps) {
   const [isOpen, setOpen] = useState(isOpenAtFirst);
   return (
     <Paper
@@ -37,7 +39,7 @@ export function AttemptCard({ attempt, url, isOpenAtFirst }: AttemptCardProps) {
     >
       <details open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
         <summary>
-          <Glance attempt={attempt} />
+          <Glance attempt={attempt} isFollowed={isFollowed} />
         </summary>
         {isOpen && (
           <Stack mt="md" gap="md">
@@ -53,8 +55,9 @@ export function AttemptCard({ attempt, url, isOpenAtFirst }: AttemptCardProps) {
   );
 }
 
-function Glance({ attempt }: AttemptProps) {
+function Glance({ attempt, isFollowed }: Pick<AttemptCardProps, "attempt" | "isFollowed">) {
   const { outcome, round } = attempt;
+  const word = outcome === "retry" && isFollowed ? "Tried again" : OUTCOME_WORDS[outcome];
   return (
     <span className="attempt-glance">
       <Text span fw={650}>
@@ -62,7 +65,8 @@ function Glance({ attempt }: AttemptProps) {
         {round > 1 && `, round ${round}`}
       </Text>
       <span className="outcome" data-outcome={outcome}>
-        {OUTCOME_WORDS[outcome]}
+        {word}
+        <span className="finding"> · {findingOf(attempt).title}</span>
       </span>
       <Text span size="sm" c="dimmed" className="tabular">
         <ExactTime at={attempt.started_at} /> · {milliseconds(attempt.duration_ms)}

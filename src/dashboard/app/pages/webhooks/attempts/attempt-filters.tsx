@@ -18,7 +18,7 @@ export function AttemptFilters() {
       gap="sm"
       component="search"
       aria-label="Filter attempts"
-      className="filters attempt-filters"
+      className="attempt-filters"
       data-open={isOpen || undefined}
     >
       <Button variant="default" hiddenFrom="sm" aria-expanded={isOpen} onClick={toggle}>

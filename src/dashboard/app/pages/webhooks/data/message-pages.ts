@@ -1,3 +1,5 @@
+import { useQuery } from "@tanstack/react-query";
+
 import { answerOf } from "../../../api/api-client.ts";
 import { atCursor } from "../../../api/cursor.ts";
 import { keys } from "./data.ts";
@@ -39,4 +41,17 @@ export function readMessages(
 export function useMessagePages(id: string, filter: MessageFilter) {
   const reader = useReader();
   return usePages(keys.messages(id, filter), (cursor) => readPage(reader, id, filter, cursor));
+}
+
+/** One event as the list of them has it: with its review. */
+export function useMessage(id: string, eventId: string) {
+  const reader = useReader();
+  const filter = { event_id: eventId };
+  return useQuery({
+    queryKey: keys.messages(id, { ...filter, limit: 1 }),
+    queryFn: async () => {
+      const page = await readMessages(reader, id, filter, { limit: 1, cursor: undefined });
+      return page.data[0] ?? null;
+    },
+  });
 }

@@ -32,7 +32,7 @@ export function MessageFilters() {
   const field = { filter, set };
   return (
     <search aria-label="Filter events" className="attempt-filters" data-open={isOpen || undefined}>
-      <Group align="flex-end" gap="sm" className="filters">
+      <Group align="flex-end" gap="sm">
         <Button variant="default" hiddenFrom="sm" aria-expanded={isOpen} onClick={toggle}>
           Filters
         </Button>
@@ -62,7 +62,7 @@ export function MessageFilters() {
         )}
       </Group>
       {isMore && (
-        <Group align="flex-end" gap="sm" mt="sm" className="filters">
+        <Group align="flex-end" gap="sm" mt="sm">
           <MoreFields {...field} />
         </Group>
       )}
@@ -150,7 +150,7 @@ function OutcomeField({ filter, set }: FieldProps) {
   return (
     <div className="filter">
       <ChoiceFilter
-        label="An attempt"
+        label="Attempt outcome"
         any="Any"
         choices={[
           [ALL_FAILURES, "Was not delivered"],
@@ -183,7 +183,7 @@ function MoreFields({ filter, set }: FieldProps) {
       <StatusField filter={filter} set={set} />
       <div className="filter">
         <ChoiceFilter
-          label="State now"
+          label="State"
           any="Any"
           choices={STATES.map((value) => [value, sentence(value)])}
           value={filter.state}

@@ -13,7 +13,7 @@ import { RedeliverButton } from "./redeliver-button.tsx";
 import { attemptsInWords, stateInWords } from "./message-words.ts";
 
 export const COLUMNS = ["Time", "Event", "Review", "Attempts", "State", "More"];
-const DOTS = 8;
+const DOTS = 5;
 
 interface MessageLineProps {
   readonly subscriptionId: string;
@@ -28,6 +28,7 @@ export const MessageLine = memo(function MessageLine(props: MessageLineProps) {
   const { subscriptionId, message, isOpen, onToggle } = props;
   const { event_id: eventId, attempts } = message;
   const at = attempts.at(-1)?.started_at ?? message.created_at;
+  const words = stateInWords(message);
   return (
     <>
       <td className="cell-time tabular">
@@ -49,7 +50,9 @@ export const MessageLine = memo(function MessageLine(props: MessageLineProps) {
         <span>
           <StateBadge state={message.state} />
         </span>
-        <span className="finding">{stateInWords(message)}</span>
+        <span className="finding" title={words}>
+          {words}
+        </span>
       </td>
       <td className="cell-more">
         <ActionIcon

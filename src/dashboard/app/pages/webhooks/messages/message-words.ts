@@ -8,7 +8,6 @@ type MessageAttempt = Message["attempts"][number];
 const CLOCK = new Intl.DateTimeFormat(undefined, {
   hour: "2-digit",
   minute: "2-digit",
-  second: "2-digit",
 });
 
 /** Says of each attempt what it came to, for those who do not see the dots. */
@@ -27,19 +26,18 @@ function attemptInWords(one: MessageAttempt): string {
 export function stateInWords(message: Message): string {
   const { state, waiting_behind: behind } = message;
   const last = message.attempts.at(-1);
-  const waits = behind === null || behind === 0 ? "" : ` · ${behindInWords(behind)} behind it`;
+  const waits = behind === null || behind === 0 ? "" : ` · ${behindInWords(behind)} behind`;
   if (state === "pending") return "in the queue";
   if (state === "held") return `until it is enabled${waits}`;
   if (state === "skipped") return "taken out of the queue";
   if (last === undefined) return "";
   const found = findingOf(last).title;
   if (state !== "waiting" || last.next_attempt_at === null) return `${found}${waits}`;
-  return `${found} · again at ${CLOCK.format(new Date(last.next_attempt_at))}${waits}`;
+  return `${found} · again ${CLOCK.format(new Date(last.next_attempt_at))}${waits}`;
 }
 
 const COUNTED = 10_000;
 
 function behindInWords(count: number): string {
-  if (count >= COUNTED - 1) return "10,000 or more wait";
-  return count === 1 ? "1 waits" : `${count} wait`;
+  return count >= COUNTED - 1 ? "10,000 or more" : String(count);
 }

@@ -1,3 +1,5 @@
+import type { ReactNode } from "react";
+
 import { duration, number } from "../../../ui/format.ts";
 import { NamedValue } from "../../../ui/named-value.tsx";
 import { Time } from "../../../ui/time.tsx";
@@ -8,18 +10,25 @@ const PERCENT = new Intl.NumberFormat(undefined, { style: "percent", maximumFrac
 interface HealthSummaryProps {
   readonly health: Health;
   readonly isActive: boolean;
+  /** Whether the length of the queue stands elsewhere already. */
+  readonly isQueueSaid?: boolean;
+  /** More values. */
+  readonly children?: ReactNode;
 }
 
-export function HealthSummary({ health, isActive }: HealthSummaryProps) {
+export function HealthSummary(props: HealthSummaryProps) {
+  const { health, isActive, isQueueSaid = false, children } = props;
   const { success_rate_24h: rate, oldest_pending_age_s: age, pending, held } = health;
   return (
-    <dl className="value-grid">
+    <dl className="value-grid" data-columns={children === undefined ? undefined : 4}>
       <NamedValue name="Success, 24 h" hint={rate === null ? "No attempts yet" : "of all attempts"}>
         {rate === null ? "–" : PERCENT.format(rate)}
       </NamedValue>
-      <NamedValue name={isActive ? "Pending" : "Held"} hint="events in the queue">
-        {number(isActive ? pending : held)}
-      </NamedValue>
+      {!isQueueSaid && (
+        <NamedValue name={isActive ? "Pending" : "Held"} hint="events in the queue">
+          {number(isActive ? pending : held)}
+        </NamedValue>
+      )}
       <NamedValue
         name="Oldest in queue"
         hint={age === null ? "Nothing waits" : "since it happened"}
@@ -29,6 +38,7 @@ export function HealthSummary({ health, isActive }: HealthSummaryProps) {
       <NamedValue name="Last success">
         {health.last_success_at === null ? "Never" : <Time at={health.last_success_at} />}
       </NamedValue>
+      {children}
     </dl>
   );
 }

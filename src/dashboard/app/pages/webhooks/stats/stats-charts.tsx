@@ -1,9 +1,10 @@
-import { SimpleGrid } from "@mantine/core";
+import { Paper, SimpleGrid } from "@mantine/core";
 import { useMemo } from "react";
 
 import { Chart } from "../../../ui/chart/chart.tsx";
 import type { SelectPeriod } from "../../../ui/chart/chart-series.ts";
 import { milliseconds, number } from "../../../ui/format.ts";
+import { EmptyState } from "../../../ui/states.tsx";
 import type { Stats } from "../data/reads.ts";
 import { AttemptsChart } from "./attempts-chart.tsx";
 import { formatTime } from "./chart-time.ts";
@@ -17,6 +18,15 @@ interface StatsChartsProps {
 
 export function StatsCharts({ stats, disabledAt, onSelect }: StatsChartsProps) {
   const { times, step, latency, backlog } = useMemo(() => chartSeries(stats), [stats]);
+  const isEmpty = stats.points.every((one) => one.successes + one.failures + one.backlog === 0);
+  if (isEmpty)
+    return (
+      <Paper withBorder>
+        <EmptyState icon="activity" title="No attempts in this time">
+          Choose a longer one above, or send a test event: it is drawn here at once.
+        </EmptyState>
+      </Paper>
+    );
   const shared = { times, step, formatTime };
   return (
     <SimpleGrid cols={{ base: 1, lg: 2 }} spacing="md">
