@@ -18,6 +18,8 @@ import { auditQuery, FILTERS } from "./audit-filters.ts";
 import { ACTION_WORDS } from "./audit-words.ts";
 import { useAuditLog, useIsOperator } from "./data.ts";
 
+import "./audit.css";
+
 type Filters = ReturnType<typeof useFilters<(typeof FILTERS)[number]>>;
 
 export function Page() {

@@ -12,6 +12,8 @@ import { useColleagues, useNames, useReviews } from "./data.ts";
 import { FILTERS, FLAG_STATES, reviewQuery, searchOf, VIEWS } from "./review-filters.ts";
 import { ReviewRow } from "./review-row.tsx";
 
+import "./reviews.css";
+
 /** A review with a text of two lines. */
 const ROW_PX = 136;
 

@@ -13,6 +13,8 @@ import { useDelivery, useSubscription } from "./data/data.ts";
 import type { Delivery } from "./data/reads.ts";
 import { RedeliverButton } from "./messages/redeliver-button.tsx";
 
+import "./webhooks.css";
+
 /** Shows one event on its way to one endpoint: every attempt, word for word. */
 export function Page() {
   const { id = "", eventId = "" } = useParams();
