@@ -7,31 +7,20 @@ import { brotliDecompressSync, gunzipSync } from "node:zlib";
 
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 
-import type { Browser, Page } from "playwright-core";
+import type { Browser } from "playwright-core";
 
 import { startApi, type TestApi } from "../support/api.ts";
 import { chromium, openBrowser } from "../support/browser.ts";
-import { openDashboard, signIn } from "../support/dashboard.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
-import { addTenants, type Tenants } from "../support/tenants.ts";
 
 // The document and the files of the dashboard, as they go over the line.
 
-/** The limits of what is loaded before a person can do anything, compressed. */
-const SIGN_IN_BYTES = 160_000;
-const PAGE_BYTES = 230_000;
-const PAGE_FILES = 8;
-/** Of all style sheets that a page loads, as the browser reads them. */
-const STYLE_BYTES = 120_000;
-
 let database: TestDatabase;
-let tenants: Tenants;
 let api: TestApi;
 let root: string;
 
 beforeAll(async () => {
   database = await createDatabase();
-  tenants = await addTenants(database.db);
   api = await startApi({ db: database.db });
   root = api.listen();
 });
@@ -218,41 +207,6 @@ describe.skipIf(chromium === undefined)("in a browser", () => {
     browser = await openBrowser();
   });
   afterAll(() => browser.close());
-
-  /** What a page has loaded of ours, compressed in each of the two ways. */
-  async function weigh(page: Page) {
-    const names: string[] = await page.evaluate(
-      "performance.getEntriesByType('resource').map((one) => new URL(one.name).pathname)",
-    );
-    const own = [
-      "/dashboard",
-      ...new Set(names.filter((name) => name.startsWith("/dashboard/assets/"))),
-    ];
-    const sum = async (encoding: string) => {
-      const sizes = own.map(async (path) => {
-        const answer = await get(path, { "Accept-Encoding": encoding });
-        return (await answer.arrayBuffer()).byteLength;
-      });
-      return (await Promise.all(sizes)).reduce((total, size) => total + size, 0);
-    };
-    return { files: own.length, brotli: await sum("br"), gzip: await sum("gzip") };
-  }
-
-  test("the first view is below 160 kB at the sign-in, and below 230 kB in 8 files on a partner's first page", async () => {
-    const { page } = await openDashboard(browser, { root });
-    await page.getByLabel("Email").waitFor();
-    const atSignIn = await weigh(page);
-    await signIn(page, tenants.partners[0].owner.email);
-    await page.getByRole("heading", { level: 1 }).waitFor();
-    const atFirstPage = await weigh(page);
-    expect(atSignIn.brotli).toBeGreaterThan(50_000);
-    expect(atSignIn.brotli).toBeLessThan(SIGN_IN_BYTES);
-    expect(atFirstPage.brotli).toBeGreaterThan(atSignIn.brotli);
-    expect(atFirstPage.brotli).toBeLessThan(PAGE_BYTES);
-    expect(atFirstPage.gzip).toBeGreaterThan(atFirstPage.brotli);
-    expect(atFirstPage.files).toBeLessThanOrEqual(PAGE_FILES);
-    await page.close();
-  });
 
   test("no page of it can be framed", async () => {
     const stranger = Bun.serve({

@@ -36,18 +36,12 @@ export function Page() {
       <Views filters={filters} />
       <ReviewFilters filters={filters} />
       <List
-        query={reviews}
+        list={reviews}
         noun={["review", "reviews"]}
         empty={<NoReviews isFiltered={filters.count > 0} onClear={filters.clear} />}
       >
-        {(rows) => (
-          <VirtualRows
-            className="plain-list"
-            rows={rows}
-            keyOf={({ id }) => id}
-            height={ROW_PX}
-            query={reviews}
-          >
+        {() => (
+          <VirtualRows className="plain-list" list={reviews} height={ROW_PX}>
             {(one, place) => <ReviewRow key={one.id} review={one} place={place} />}
           </VirtualRows>
         )}
