@@ -130,7 +130,10 @@ inBrowser("the weight", () => {
       for (const path of paths) {
         await page.goto(`${root}/dashboard${path}`);
         await page.getByRole("heading", { level: 1 }).waitFor();
-        await page.waitForLoadState("networkidle");
+        await until(
+          "all parts",
+          async () => (await page.locator(".mantine-Loader-root").count()) === 0,
+        );
         styles[path.replace(id, "{id}").replace(eventId, "{event}")] = (await weigh(page)).styles;
       }
       await world.closePages();
