@@ -16,8 +16,8 @@ export async function styleSheet(name: string, paths: readonly string[]): Promis
   return { name: `${name}-${hash}.css`, text };
 }
 
-/** The library's factor of all sizes, which is 1. */
-const SCALED = /calc\((-?[\d.]+rem)\*var\(--mantine-scale\)\)/g;
+/** The library's factor of all sizes, which is 1; behind the parenthesis there may be no space, and behind a unit has to. */
+const SCALED = /calc\((-?[\d.]+rem)\*var\(--mantine-scale\)\)(?=(.?))/g;
 /** Of the library's colours those that no page names. */
 export const UNUSED_COLORS = [
   "cyan",
@@ -54,7 +54,7 @@ export const NEVER_SET = [
 /** Leaves out of the styles what no page can show. */
 export const slimmed = (css: string) =>
   css
-    .replace(SCALED, "$1")
+    .replace(SCALED, (_, size: string, next: string) => size + (/[\w.#("'-]/.test(next) ? " " : ""))
     .replace(UNUSED_VARIABLES, "")
     .replace(/([^{}]+)\{([^{}]*)\}/g, (_, selectors: string, body: string) => {
       const used = selectorsOf(selectors).filter((one) => !isNeverSeen(one));

@@ -35,6 +35,11 @@ test.each([
     ":root{--mantine-color-red-6:#f00}",
   ],
   ["the scale", ".a{margin:calc(-.5rem*var(--mantine-scale))}", ".a{margin:-.5rem}"],
+  [
+    "the scale before a word",
+    ".a{border:calc(.1rem*var(--mantine-scale))solid #000;margin:0 calc(1rem*var(--mantine-scale))calc(2rem*var(--mantine-scale)).5rem}",
+    ".a{border:.1rem solid #000;margin:0 1rem 2rem .5rem}",
+  ],
   ["an attribute", ".a{b:c}.a[data-inverted]{d:e}", ".a{b:c}"],
   ["one selector of several", ".a,.b:where([data-inverted]),.c{b:c}", ".a,.c{b:c}"],
   ["a media query around nothing", "@media (hover:hover){[dir=rtl] .a{b:c}}.d{e:f}", ".d{e:f}"],
