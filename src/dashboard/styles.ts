@@ -63,14 +63,25 @@ export const slimmed = (css: string) =>
     .replace(/@media[^{}]*\{\}/g, "");
 
 /** Splits at the commas that stand in no parentheses. */
-const selectorsOf = (list: string) =>
-  list.match(/(?:\([^()]*(?:\([^()]*\)[^()]*)*\)|[^,()])+/g) ?? [];
+function selectorsOf(list: string): string[] {
+  const found: string[] = [];
+  let depth = 0;
+  let from = 0;
+  for (const { 0: sign, index } of list.matchAll(/[(),]/g)) {
+    if (sign !== ",") depth += sign === "(" ? 1 : -1;
+    else if (depth === 0) {
+      found.push(list.slice(from, index));
+      from = index + 1;
+    }
+  }
+  return [...found, list.slice(from)];
+}
 
-/** What is in `:not()`, or one of several in `:where()`, may be missing. */
+/** From the inside out: what is in `:not()`, or one of several in `:where()`, may be missing. */
 function isNeverSeen(selector: string): boolean {
-  const needed = selector.replace(
-    /:(?:not\([^()]*(?:\([^()]*\)[^()]*)*\)|(?:where|is)\([^()]*,[^()]*\))/g,
-    "",
-  );
-  return NEVER_SET.some((attribute) => needed.includes(`[${attribute}]`));
+  const alone = selector.replace(/:(?:where|is|has)\(([^(),]*)\)/g, "$1");
+  if (alone !== selector) return isNeverSeen(alone);
+  const outer = selector.replace(/:[\w-]+\([^()]*\)/g, "");
+  if (outer !== selector) return isNeverSeen(outer);
+  return NEVER_SET.some((attribute) => selector.includes(`[${attribute}]`));
 }

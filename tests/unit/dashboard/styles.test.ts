@@ -41,6 +41,7 @@ test.each([
     ".a{border:.1rem solid #000;margin:0 1rem 2rem .5rem}",
   ],
   ["an attribute", ".a{b:c}.a[data-inverted]{d:e}", ".a{b:c}"],
+  ["one that is nested", ".a:where(.b:has([data-inverted])){b:c}.d{e:f}", ".d{e:f}"],
   ["one selector of several", ".a,.b:where([data-inverted]),.c{b:c}", ".a,.c{b:c}"],
   ["a media query around nothing", "@media (hover:hover){[dir=rtl] .a{b:c}}.d{e:f}", ".d{e:f}"],
 ])("leaves %s out", (_, css, left) => {
@@ -53,6 +54,8 @@ test.each([
   ".a:where(:not([data-inverted],[data-b])){b:c}",
   ".a:not(:where([data-inverted]) .b){b:c}",
   ".a[data-inverted-too]{b:c}",
+  ".a:where([data-b]:not(:has(c:disabled))),.d:nth-child(2n){e:f}",
+  ".a:where(:not(:where([data-inverted]),:has([data-sticky],b))){c:d}",
   "@keyframes a{0%{b:c}to{b:d}}",
   ".a{margin:calc(var(--b)*var(--mantine-scale))}",
 ])("leaves %s as it is", (css) => {
