@@ -16,8 +16,11 @@ const PAGE_BYTES = 230_000;
 const PAGE_FILES = 8;
 /** Of all style sheets of a page, as the browser reads them. */
 const STYLE_BYTES = 120_000;
-/** Answers that come one after the other: the document, the start, all that the page needs, what it shows in two steps. */
-const ROUND_TRIPS = 6;
+/**
+ * Answers that come one after the other: the document, the start, all that the page needs, and what it shows; and one for
+ * a machine on which two that belong together come apart.
+ */
+const ROUND_TRIPS = 5;
 
 let world: WebhookDashboard;
 let receiver: Receiver;
@@ -180,6 +183,7 @@ inBrowser("the way to a partner's first page", () => {
       await page.goto(`${root}/dashboard/webhooks`, { waitUntil: "commit" });
       await shown();
     });
+    if (process.env["WEIGHTS"] !== undefined) console.log(waves);
     expect(waves.length).toBeGreaterThan(2);
     expect(waves.length, JSON.stringify(waves, null, 1)).toBeLessThanOrEqual(ROUND_TRIPS);
     await world.closePages();
@@ -198,7 +202,7 @@ inBrowser("the way to a partner's first page", () => {
       await page.locator(`#slot-${id}`).getByRole("link").waitFor();
     });
     expect(waves.length).toBeGreaterThan(1);
-    expect(waves.length, JSON.stringify(waves, null, 1)).toBeLessThanOrEqual(ROUND_TRIPS - 2);
+    expect(waves.length, JSON.stringify(waves, null, 1)).toBeLessThanOrEqual(ROUND_TRIPS - 1);
     await browser.close();
   });
 });
