@@ -25,7 +25,6 @@ export function VirtualDataTable<Row>(props: VirtualDataTableProps<Row>) {
   const { slots } = list;
   const { place: body, offset } = useOffset<HTMLTableSectionElement>();
   const isNarrow = useIsNarrow();
-  const { head, widths } = useKeptWidths(isNarrow);
   // No memorised component gets anything of the virtualizer.
   // oxlint-disable-next-line react/incompatible-library
   const virtualizer = useWindowVirtualizer({
@@ -36,6 +35,7 @@ export function VirtualDataTable<Row>(props: VirtualDataTableProps<Row>) {
     scrollMargin: offset,
   });
   const items = virtualizer.getVirtualItems();
+  const { head, widths } = useKeptWidths(!isNarrow && items.length > 0);
   const hasMore = useNextPage(list, items);
   const some = slots.find((row) => row !== undefined);
   const titles = some === undefined ? [] : Object.keys(columns(some));
@@ -88,17 +88,17 @@ function Space({ height }: { readonly height: number }) {
 }
 
 /** The widths of the columns as the first rows ask for them, so that they do not change while somebody scrolls. */
-function useKeptWidths(isNarrow: boolean) {
+function useKeptWidths(areThere: boolean) {
   const head = useRef<HTMLTableRowElement>(null);
   const [widths, setWidths] = useState<readonly number[]>();
   useLayoutEffect(() => {
-    if (isNarrow || widths !== undefined || head.current === null) return;
+    if (!areThere || widths !== undefined || head.current === null) return;
     setWidths([...head.current.cells].map((cell) => cell.offsetWidth));
-  }, [isNarrow, widths]);
+  }, [areThere, widths]);
   useEffect(() => {
     const measureAnew = () => setWidths(undefined);
     window.addEventListener("resize", measureAnew);
     return () => window.removeEventListener("resize", measureAnew);
   }, []);
-  return { head, widths: isNarrow ? undefined : widths };
+  return { head, widths: areThere ? widths : undefined };
 }
