@@ -50,7 +50,9 @@ function neededBy(file: string, chunks: Chunks, found = new Set<RenderedChunk>()
   return found;
 }
 
+/** What failed ahead counts as missing for as long as the document lives, so that nothing is tried without a network. */
 const AHEAD = `const $ahead = (names) => {
+  if (!navigator.onLine) return;
   for (const name of names) {
     const kind = name.endsWith(".css") ? { rel: "preload", as: "style" } : { rel: "modulepreload" };
     const href = new URL("./" + name, import.meta.url).href;

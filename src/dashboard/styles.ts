@@ -36,7 +36,6 @@ const UNUSED_VARIABLES = new RegExp(
 /** What the library has styles for and no element of ours has; the tests look for it wherever they look at a page. */
 export const NEVER_SET = [
   "dir=rtl",
-  "data-combined-clear-section",
   "data-full-screen",
   "data-inverted",
   "data-layout=alt",
