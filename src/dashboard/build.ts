@@ -5,9 +5,10 @@ import { basename, dirname, join } from "node:path";
 
 import { rolldown, type OutputAsset, type OutputChunk, type Plugin } from "rolldown";
 
-import { bundleStyles } from "../lib/bundle.ts";
 import { encode, SLOWLY } from "../lib/encodings.ts";
 import { fileOfBuild, writeAssets, type Asset } from "./assets.ts";
+import { chunkLinks } from "./chunk-links.ts";
+import { styleSheet } from "./styles.ts";
 
 const PROGRAM = join(import.meta.dirname, "app/main.tsx");
 const STYLES = join(import.meta.dirname, "app/main.css");
@@ -33,10 +34,11 @@ const OF_WEBHOOKS = /app\/pages\/webhooks\//;
  * one page; here everybody takes what the start needs, whoever is signed in what pages share, and then the page.
  */
 async function scripts(): Promise<Asset[]> {
+  const links = chunkLinks();
   const bundle = await rolldown({
     input: PROGRAM,
     platform: "browser",
-    plugins: [samples],
+    plugins: [samples, links.plugin],
     transform: { define: { "process.env.NODE_ENV": '"production"' } },
     // The libraries mark each of their files as one for clients, and each mark is a warning.
     logLevel: "silent",
@@ -56,7 +58,8 @@ async function scripts(): Promise<Asset[]> {
     },
   });
   await bundle.close();
-  return output.map(scriptOf);
+  const sheets = (await links.sheets()).map((one) => assetOf(one.name, one.text, false));
+  return [...sheets, ...output.map(scriptOf)];
 }
 
 /** What at least two pages need of these modules. */
@@ -66,14 +69,18 @@ function shared(name: string, isOf: (id: string) => boolean) {
 
 function scriptOf(one: OutputChunk | OutputAsset): Asset {
   if (one.type === "asset") throw new Error(`${one.fileName} is no script.`);
-  const encodings = encode(new TextEncoder().encode(one.code), SLOWLY);
-  const contentType = "text/javascript;charset=utf-8";
-  return { name: one.fileName, contentType, isEntry: one.isEntry, encodings };
+  return assetOf(one.fileName, one.code, one.isEntry);
 }
 
 async function styles(): Promise<Asset> {
-  const { name, contentType, bytes } = await bundleStyles(STYLES);
-  return { name, contentType, isEntry: true, encodings: encode(bytes, SLOWLY) };
+  const { name, text } = await styleSheet("main", [STYLES]);
+  return assetOf(name, text, true);
+}
+
+function assetOf(name: string, text: string, isEntry: boolean): Asset {
+  const contentType = `text/${name.endsWith(".css") ? "css" : "javascript"};charset=utf-8`;
+  const encodings = encode(new TextEncoder().encode(text), SLOWLY);
+  return { name, contentType, isEntry, encodings };
 }
 
 const file = process.argv[2] ?? (await fileOfBuild());

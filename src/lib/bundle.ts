@@ -1,5 +1,3 @@
-import { basename } from "node:path";
-
 /** Builds a program of one file for Node. */
 export async function bundleForNode(entry: string): Promise<string> {
   const built = await Bun.build({ entrypoints: [entry], target: "node", format: "esm" });
@@ -8,17 +6,15 @@ export async function bundleForNode(entry: string): Promise<string> {
   return file.text();
 }
 
-/** Builds a style sheet with all that it imports, minified; its name carries a hash of its content. */
-export async function bundleStyles(entry: string) {
+/** Builds a style sheet with all that it imports, minified. */
+export async function bundleStyles(entry: string): Promise<string> {
   const built = await Bun.build({
     entrypoints: [entry],
     // For browsers Bun would write each logical property four times over, for those without :is() or :dir().
     target: "bun",
     minify: true,
-    naming: "[name]-[hash].[ext]",
   });
   const [sheet] = built.outputs;
   if (sheet === undefined) throw new Error(`The bundler made nothing of ${entry}.`);
-  const bytes = new Uint8Array(await sheet.arrayBuffer());
-  return { name: basename(sheet.path), contentType: sheet.type, bytes };
+  return (await sheet.text()).trim();
 }

@@ -135,6 +135,8 @@ describe.skipIf(chromium === undefined)("a partner in a browser", () => {
     await rowOf(page, "p1-a2").getByRole("button", { name: "Act as owner of p1-a2" }).click();
     await confirm(page, "Act as owner");
     await heading(page, "Reviews");
+    // The next page would take an answer that is on its way.
+    await page.waitForLoadState("networkidle");
     await database.db.sql`delete from tokens where kind = 'impersonation'`;
     const navigation = page.getByRole("navigation", { name: "Main" });
     // What the page reads by itself may have noticed before the click.

@@ -64,6 +64,18 @@ inBrowser("a page that did not come", () => {
     await heading(page, "API keys").waitFor();
   });
 
+  test("because its styles did not is loaded anew, and nobody is signed out", async () => {
+    const { page } = await world.open("/webhooks");
+    await page.route("**/audit-*.css", (route) => route.abort());
+    await go(page, "Audit log");
+    await button(page, "Try again").waitFor();
+    await page.unrouteAll();
+    const reloaded = page.waitForEvent("domcontentloaded");
+    await button(page, "Try again").click();
+    await reloaded;
+    await heading(page, "Audit log").waitFor();
+  });
+
   test("after a deploy comes with the present version, and nobody is signed out", async () => {
     const { page } = await world.open("/webhooks");
     const restore = await withoutScripts(page, 404);

@@ -176,13 +176,13 @@ describe.skipIf(chromium === undefined)("the reviews in a browser", () => {
     const token = await api.login(account.owner.email);
     const reason = "Spam";
     await api.call("POST", `/account/reviews/${flagged}/flag`, { token, body: { reason } });
-    const events = Array.from({ length: 55 }, () => created(sites.west, `dashboard-${++reviews}`));
+    const events = Array.from({ length: 105 }, () => created(sites.west, `dashboard-${++reviews}`));
     await report(api, google, events);
     const { page } = await visit("/reviews?flag=open", account.owner.email);
     await page.getByRole("link", { name: "Flagged Fred" }).waitFor();
     expect(await page.getByRole("link", { name: "Ada Reviewer" }).count()).toBe(0);
     await page.getByRole("link", { name: "All", exact: true }).click();
-    await page.getByText("50 reviews so far").waitFor();
+    await page.getByText("100 reviews so far").waitFor();
     // The oldest is not in the document before it is in view.
     const scrolledTo = (name: string) =>
       until(name, async () => {

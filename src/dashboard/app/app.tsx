@@ -1,9 +1,13 @@
-import { useState } from "react";
+import { useEffect, useState } from "react";
+import { matchRoute, useRouter } from "wouter";
 
+import { areasOf } from "./areas.ts";
 import { SignIn } from "./pages/sign-in/sign-in.tsx";
 import { Welcome } from "./pages/sign-in/welcome.tsx";
 import { takeInvitation } from "./session/invitation.ts";
+import type { Session } from "./session/identity.ts";
 import { useSessionState } from "./session/session.tsx";
+import { HOME } from "./session/trip.ts";
 import { page } from "./chunks/page.tsx";
 
 const SignedIn = page(() => import("./signed-in.tsx"));
@@ -11,8 +15,21 @@ const SignedIn = page(() => import("./signed-in.tsx"));
 /** Whoever is not signed in sees the sign-in at every path, and goes on where they wanted to go. */
 export function App() {
   const { session } = useSessionState();
+  usePageAhead(session);
   const [invitation, setInvitation] = useState(takeInvitation);
   if (invitation !== undefined)
     return <Welcome invitation={invitation} onDone={() => setInvitation(undefined)} />;
-  return session === undefined ? <SignIn /> : <SignedIn />;
+  return session === undefined ? <SignIn onMethod={SignedIn.ahead} /> : <SignedIn />;
+}
+
+/** Has the page of the address come at the same time as what surrounds it, and not after that. */
+function usePageAhead(session: Session | undefined): void {
+  const { parser } = useRouter();
+  useEffect(() => {
+    if (session === undefined) return;
+    const path = location.pathname.slice(HOME.length).replace(/\/$/, "");
+    const pages = areasOf(session).flatMap((one) => Object.entries(one.pages));
+    const found = pages.find(([pattern]) => path === "" || matchRoute(parser, pattern, path)[0]);
+    found?.[1].ahead();
+  }, [session, parser]);
 }

@@ -1,5 +1,6 @@
 import { page } from "./chunks/page.tsx";
 import { READING_PAGES } from "./pages/webhooks/pages.ts";
+import type { Session } from "./session/identity.ts";
 import { ROLES, type Role } from "./session/roles.ts";
 import type { Area } from "./shell/area.ts";
 
@@ -8,7 +9,7 @@ const ACCOUNTS: readonly Role[] = ["account_owner", "account_user", "location_us
 const OPERATORS: readonly Role[] = ["super_admin"];
 
 /** They are in the order of the navigation; a role arrives at the first that it has. */
-export const AREAS: readonly Area[] = [
+const AREAS: readonly Area[] = [
   {
     path: "/webhooks",
     title: "Webhooks",
@@ -121,3 +122,11 @@ export const AREAS: readonly Area[] = [
     pages: { "/security": page(() => import("./pages/security/security.tsx")) },
   },
 ];
+
+/** The areas that somebody has; who acts as somebody else has nothing that is personal. */
+export function areasOf({ user, origin }: Session): readonly Area[] {
+  return AREAS.filter(
+    ({ roles, isPersonal = false }) =>
+      roles.some((role) => role === user.role) && !(isPersonal && origin !== undefined),
+  );
+}

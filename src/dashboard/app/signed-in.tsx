@@ -2,7 +2,7 @@ import { Notifications } from "@mantine/notifications";
 import { useEffect } from "react";
 import { Redirect, Route, Router, Switch } from "wouter";
 
-import { AREAS } from "./areas.ts";
+import { areasOf } from "./areas.ts";
 import { PageBoundary } from "./page-boundary.tsx";
 import { Search } from "./search/search.tsx";
 import { useSession } from "./session/session.tsx";
@@ -13,12 +13,7 @@ import { NotFound } from "./ui/states.tsx";
 
 /** Everything that only who is signed in needs: the sign-in does not wait for it. */
 export function Page() {
-  const { user, origin } = useSession();
-  const isActing = origin !== undefined;
-  const areas = AREAS.filter(
-    ({ roles, isPersonal = false }) =>
-      roles.some((role) => role === user.role) && !(isActing && isPersonal),
-  );
+  const areas = areasOf(useSession());
   // What was said to somebody who has left is nothing for the next one.
   useEffect(() => () => notify.clear(), []);
   return (

@@ -22,3 +22,4 @@ declare module "*.sh" {
   const text: string;
   export default text;
 }
+declare module "*.css" {}

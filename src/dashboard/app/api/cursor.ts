@@ -9,6 +9,13 @@ export function atCursor(cursor: string | undefined): { readonly cursor?: string
   return cursor === undefined ? {} : { cursor };
 }
 
+const PAGE_ROWS = 100;
+
+/** The same for a list that goes on while somebody scrolls. */
+export function pageAt(cursor: string | undefined) {
+  return { limit: PAGE_ROWS, ...atCursor(cursor) };
+}
+
 /** Reads a list to its end; for those that are short by nature, such as the stores of one account. */
 export async function allPages<Row>(
   load: (cursor: string | undefined) => Promise<CursorPage<Row>>,

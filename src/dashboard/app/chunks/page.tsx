@@ -7,15 +7,27 @@ interface PageFile<Props> {
   readonly Page: ComponentType<Props>;
 }
 
+export type PageComponent<Props = object> = ComponentType<Props> & {
+  /** Asks for the chunk before it is shown. What goes wrong is said when it is. */
+  readonly ahead: () => void;
+};
+
 /**
  * A page, or a part of one, is a chunk of its own; its file has a component named `Page`. Unlike with `lazy`, a chunk that
  * did not come is asked for again: by the button, and by whoever comes to the page once more.
  */
 export function page<Props extends object = object>(
   load: () => Promise<PageFile<Props>>,
-): ComponentType<Props> {
+): PageComponent<Props> {
   let loaded: PageFile<Props> | undefined;
-  return function LoadedPage(props: Props) {
+  const ahead = () => {
+    load().then(
+      (file) => (loaded = file),
+      () => undefined,
+    );
+  };
+  return Object.assign(LoadedPage, { ahead });
+  function LoadedPage(props: Props) {
     const [file, setFile] = useState(loaded);
     const [error, setError] = useState<unknown>();
     const [tries, setTries] = useState(0);
@@ -42,7 +54,7 @@ export function page<Props extends object = object>(
       setTries(tries + 1);
     };
     return <ErrorNotice error={error} retry={retry} />;
-  };
+  }
 }
 
 /** Takes the present version from the server, where there is one to be had. */

@@ -1,5 +1,4 @@
-import type { ComponentType } from "react";
-
+import type { PageComponent } from "../chunks/page.tsx";
 import type { Role } from "../session/roles.ts";
 import type { IconName } from "../ui/icon.tsx";
 
@@ -12,7 +11,7 @@ export interface Area {
   /** Whether it is of the user in person, and nobody who acts as the user has it. */
   readonly isPersonal?: boolean;
   /** Path below `/dashboard` → page; loaded when it is first shown. */
-  readonly pages: Readonly<Record<string, ComponentType>>;
+  readonly pages: Readonly<Record<string, PageComponent>>;
   /** The same of pages that have paths of their own below theirs. */
-  readonly nested?: Readonly<Record<string, ComponentType>>;
+  readonly nested?: Readonly<Record<string, PageComponent>>;
 }

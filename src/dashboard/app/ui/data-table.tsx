@@ -1,5 +1,5 @@
 import { Table } from "@mantine/core";
-import type { ReactNode } from "react";
+import type { ReactNode, Ref } from "react";
 
 export interface DataTableProps<Row> {
   /** It is said to screen readers only. */
@@ -15,31 +15,52 @@ export interface DataTableProps<Row> {
 
 /** A table that becomes cards where it is too narrow for columns; the first column is then the card's heading. */
 export function DataTable<Row>({ caption, rows, rowKey, columns, end }: DataTableProps<Row>) {
-  const cells = rows.map((row) => ({ key: rowKey(row), columns: Object.entries(columns(row)) }));
+  const [first] = rows;
   return (
     <Table className="data-table" verticalSpacing="sm">
       <Table.Caption className="unseen">{caption}</Table.Caption>
       <Table.Thead>
-        <Table.Tr>
-          {cells[0]?.columns.map(([title]) => (
-            <Table.Th key={title} scope="col" className={title === end ? "at-end" : ""}>
-              {title}
-            </Table.Th>
-          ))}
-        </Table.Tr>
+        <HeadRow titles={first === undefined ? [] : Object.keys(columns(first))} end={end} />
       </Table.Thead>
       <Table.Tbody>
-        {cells.map((row) => (
-          <Table.Tr key={row.key}>
-            {row.columns.map(([title, cell]) => (
-              <Table.Td key={title} data-title={title} className={title === end ? "at-end" : ""}>
-                {/* It is one box, so that a card has two columns whatever is in it. */}
-                <div className="shrinks">{cell}</div>
-              </Table.Td>
-            ))}
+        {rows.map((row) => (
+          <Table.Tr key={rowKey(row)}>
+            <Cells columns={columns(row)} end={end} />
           </Table.Tr>
         ))}
       </Table.Tbody>
     </Table>
   );
+}
+
+interface HeadRowProps {
+  readonly titles: readonly string[];
+  readonly end: string | undefined;
+  readonly ref?: Ref<HTMLTableRowElement>;
+}
+
+export function HeadRow({ titles, end, ref }: HeadRowProps) {
+  return (
+    <Table.Tr ref={ref}>
+      {titles.map((title) => (
+        <Table.Th key={title} scope="col" className={title === end ? "at-end" : ""}>
+          {title}
+        </Table.Th>
+      ))}
+    </Table.Tr>
+  );
+}
+
+interface CellsProps {
+  readonly columns: Readonly<Record<string, ReactNode>>;
+  readonly end: string | undefined;
+}
+
+export function Cells({ columns, end }: CellsProps) {
+  return Object.entries(columns).map(([title, cell]) => (
+    <Table.Td key={title} data-title={title} className={title === end ? "at-end" : ""}>
+      {/* It is one box, so that a card has two columns whatever is in it. */}
+      <div className="shrinks">{cell}</div>
+    </Table.Td>
+  ));
 }

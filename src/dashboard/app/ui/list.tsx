@@ -1,48 +1,32 @@
 import { Button, Group, Stack, Text } from "@mantine/core";
-import {
-  keepPreviousData,
-  useInfiniteQuery,
-  type InfiniteData,
-  type UseInfiniteQueryResult,
-} from "@tanstack/react-query";
 import type { ReactNode } from "react";
 
 import type { CursorPage } from "../api/cursor.ts";
 import { DataTable, type DataTableProps } from "./data-table.tsx";
 import { counted } from "./format.ts";
+import { usePages, type PagedList } from "./pages.ts";
 import { ErrorNotice, Loading } from "./states.tsx";
-
-type ListQuery<Row> = UseInfiniteQueryResult<InfiniteData<CursorPage<Row>>>;
+import { VirtualDataTable } from "./virtual-data-table.tsx";
 
 /** Reads a list of the API page by page. While other filters load, the rows of before stay. */
 export function useList<Row>(
   key: readonly unknown[],
   load: (cursor: string | undefined) => Promise<CursorPage<Row>>,
   options: { readonly refetchInterval?: number } = {},
-): ListQuery<Row> {
-  return useInfiniteQuery<
-    CursorPage<Row>,
-    Error,
-    InfiniteData<CursorPage<Row>>,
-    readonly unknown[],
-    string | undefined
-  >({
-    queryKey: key,
-    queryFn: ({ pageParam }) => load(pageParam),
-    initialPageParam: undefined,
-    getNextPageParam: (last) => last.next_cursor ?? undefined,
-    placeholderData: keepPreviousData,
-    ...options,
-  });
+): PagedList<Row> {
+  const read = async (cursor: string | undefined) => {
+    const { data, next_cursor: next } = await load(cursor);
+    return { rows: data, next };
+  };
+  return usePages(key, read, options);
 }
 
-/** Answers the rows that were read so far. */
-export function rowsOf<Row>({ data }: ListQuery<Row>): readonly Row[] {
-  return data?.pages.flatMap((page) => page.data) ?? [];
-}
+/** Answers the rows that are at hand. */
+export const rowsOf = <Row,>({ slots }: PagedList<Row>): readonly Row[] =>
+  slots.filter((one) => one !== undefined);
 
 interface ListProps<Row> {
-  readonly query: ListQuery<Row>;
+  readonly list: PagedList<Row>;
   /** It is shown where there are no rows. */
   readonly empty?: ReactNode;
   /**
@@ -55,34 +39,35 @@ interface ListProps<Row> {
 }
 
 /** Shows the rows of a list, or that it loads, failed or is empty, and the button for more of them. */
-export function List<Row>({ query, empty, noun, more = "Show more", children }: ListProps<Row>) {
-  const { data, error, isPlaceholderData, refetch } = query;
+export function List<Row>({ list, empty, noun, more = "Show more", children }: ListProps<Row>) {
+  const { data, error, isPlaceholderData, refetch } = list.pages;
   if (data === undefined)
     return error === null ? (
       <Loading />
     ) : (
       <ErrorNotice error={error} retry={() => void refetch()} />
     );
-  const rows = rowsOf(query);
+  const rows = rowsOf(list);
   return (
     <Stack gap="md" aria-busy={isPlaceholderData} className={isPlaceholderData ? "stale" : ""}>
       {rows.length === 0 ? empty : children(rows)}
-      <ListEnd query={query} more={more} {...(noun && { noun })} />
+      <ListEnd list={list} more={more} {...(noun && { noun })} />
     </Stack>
   );
 }
 
 /** Shows what failed after the first page, the number of rows, and the button for more. */
-function ListEnd<Row>({ query, more, noun }: Pick<ListProps<Row>, "query" | "more" | "noun">) {
-  const { error, refetch, hasNextPage, fetchNextPage, isFetchingNextPage } = query;
+function ListEnd<Row>({ list, more, noun }: Pick<ListProps<Row>, "list" | "more" | "noun">) {
+  const { error, refetch, hasNextPage, fetchNextPage, isFetchingNextPage, isFetchNextPageError } =
+    list.pages;
   const next = () => void fetchNextPage();
-  const retry = () => (query.isFetchNextPageError ? next() : void refetch());
+  const retry = () => (isFetchNextPageError ? next() : void refetch());
   if (error === null && !hasNextPage && noun === undefined) return null;
   return (
     <>
       {error !== null && <ErrorNotice error={error} retry={retry} />}
       <Group justify="center" gap="md">
-        {noun && <RowCount count={rowsOf(query).length} noun={noun} isPart={hasNextPage} />}
+        {noun && <RowCount count={list.slots.length} noun={noun} isPart={hasNextPage} />}
         {hasNextPage && (
           <Button variant="default" onClick={next} loading={isFetchingNextPage}>
             {more}
@@ -121,12 +106,26 @@ interface TableListProps<Row> extends Omit<ListProps<Row>, "children"> {
   readonly table: Omit<DataTableProps<Row>, "rows" | "rowKey">;
 }
 
-/** A list whose rows stand in a table. */
+/** A list whose rows stand in a table; a page of them is there as a whole, of more only those in view. */
 export function TableList<Row extends { readonly id: number | string }>({
   table,
-  ...list
+  ...props
 }: TableListProps<Row>) {
+  const given = { rowKey: ({ id }: Row) => id, ...table };
+  const { slots, pages } = props.list;
+  const isLong = pages.hasNextPage || slots.length > LONG;
   return (
-    <List {...list}>{(rows) => <DataTable rows={rows} rowKey={({ id }) => id} {...table} />}</List>
+    <List {...props}>
+      {(rows) =>
+        isLong ? (
+          <VirtualDataTable list={props.list} {...given} />
+        ) : (
+          <DataTable rows={rows} {...given} />
+        )
+      }
+    </List>
   );
 }
+
+/** One page of the API. */
+const LONG = 100;

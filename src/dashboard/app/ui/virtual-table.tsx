@@ -1,9 +1,9 @@
-import { Button, Text, useMantineTheme } from "@mantine/core";
-import { useMediaQuery } from "@mantine/hooks";
+import { Button, Text } from "@mantine/core";
 import { useWindowVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, type ReactNode } from "react";
 
 import { ErrorNotice } from "./states.tsx";
+import { useIsNarrow } from "./use-is-narrow.ts";
 import { useOffset } from "./use-offset.ts";
 
 const OVERSCAN = 12;
@@ -109,11 +109,4 @@ function TableEnd({ hasMore, isLoading, error, onMore, noun }: EndProps) {
       {!hasMore && "These are all. Attempts are kept for 30 days."}
     </Text>
   );
-}
-
-function useIsNarrow(): boolean {
-  const theme = useMantineTheme();
-  return useMediaQuery(`(max-width: ${theme.breakpoints.sm})`, undefined, {
-    getInitialValueInEffect: false,
-  });
 }

@@ -28,7 +28,7 @@ export function Page() {
         <ActiveFilter value={get("active")} onChange={(active) => set({ active })} />
       </FilterBar>
       <TableList
-        query={useOwnAccounts({ ...(name && { name }), ...activeQuery(get("active")) })}
+        list={useOwnAccounts({ ...(name && { name }), ...activeQuery(get("active")) })}
         noun={["account", "accounts"]}
         empty={
           <EmptyState

@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 
 import { answerOf, type ApiClient } from "../../api/api-client.ts";
 import { apiWith } from "../../api/connect.ts";
-import { allPages, atCursor } from "../../api/cursor.ts";
+import { allPages, pageAt } from "../../api/cursor.ts";
 import { readIdentity } from "../../session/identity.ts";
 import { useApi, useSessionState } from "../../session/session.tsx";
 import { useList } from "../../ui/list.tsx";
@@ -26,7 +26,7 @@ export type Account = Awaited<ReturnType<typeof readAccounts>>["data"][number];
 export function useOwnAccounts(filter: AccountFilter) {
   const api = useApi();
   return useList(["own-accounts", filter], (cursor) =>
-    readAccounts(api, { ...filter, ...atCursor(cursor) }),
+    readAccounts(api, { ...filter, ...pageAt(cursor) }),
   );
 }
 
@@ -35,7 +35,7 @@ export function useAllAccounts() {
   const api = useApi();
   return useQuery({
     queryKey: ["own-accounts", "all"],
-    queryFn: () => allPages((cursor) => readAccounts(api, { limit: 100, ...atCursor(cursor) })),
+    queryFn: () => allPages((cursor) => readAccounts(api, pageAt(cursor))),
     staleTime: NAMES_STALE_MS,
   });
 }

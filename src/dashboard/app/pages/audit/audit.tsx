@@ -18,6 +18,8 @@ import { auditQuery, FILTERS } from "./audit-filters.ts";
 import { ACTION_WORDS } from "./audit-words.ts";
 import { useAuditLog, useIsOperator } from "./data.ts";
 
+import "./audit.css";
+
 type Filters = ReturnType<typeof useFilters<(typeof FILTERS)[number]>>;
 
 export function Page() {
@@ -32,8 +34,8 @@ export function Page() {
           <Button
             variant="default"
             leftSection={<Icon name="refresh" size={16} />}
-            loading={entries.isRefetching && !entries.isFetchingNextPage}
-            onClick={() => void entries.refetch()}
+            loading={entries.pages.isRefetching && !entries.pages.isFetchingNextPage}
+            onClick={() => void entries.pages.refetch()}
           >
             Refresh
           </Button>
@@ -41,7 +43,7 @@ export function Page() {
       />
       <AuditFilters filters={filters} />
       <List
-        query={entries}
+        list={entries}
         noun={["entry", "entries"]}
         empty={
           <EmptyState icon="search" title="Nothing was recorded that fits">
@@ -49,14 +51,12 @@ export function Page() {
           </EmptyState>
         }
       >
-        {(rows) => (
+        {() => (
           <VirtualRows
             label="Entries, newest first"
             className="plain-list framed"
-            rows={rows}
-            keyOf={({ id }) => id}
+            list={entries}
             height={LINE_PX}
-            query={entries}
           >
             {(one, place) => (
               <AuditLine

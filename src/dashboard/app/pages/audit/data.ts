@@ -1,5 +1,5 @@
 import { answerOf, type ApiClient } from "../../api/api-client.ts";
-import { atCursor } from "../../api/cursor.ts";
+import { pageAt } from "../../api/cursor.ts";
 import { useApi, useSession } from "../../session/session.tsx";
 import { useList } from "../../ui/list.tsx";
 import type { AuditQuery } from "./audit-filters.ts";
@@ -14,7 +14,7 @@ interface Reading {
 
 function readEntries(api: ApiClient, { isOperator, query }: Reading, cursor: string | undefined) {
   const log = isOperator ? api.admin["audit-log"] : api.partner["audit-log"];
-  return answerOf(log.get({ query: { ...query, ...atCursor(cursor) } }));
+  return answerOf(log.get({ query: { ...query, ...pageAt(cursor) } }));
 }
 
 export type AuditEntry = Awaited<ReturnType<typeof readEntries>>["data"][number];

@@ -3,6 +3,10 @@ import { ColorInput, TextInput } from "@mantine/core";
 import type { FormState } from "../../ui/use-form.ts";
 import type { CompanyDraft } from "./company-drafts.ts";
 
+import "@mantine/core/styles/ColorSwatch.css";
+import "@mantine/core/styles/ColorPicker.css";
+import "@mantine/core/styles/ColorInput.css";
+
 export function NameField({ form }: { readonly form: FormState<CompanyDraft> }) {
   return <TextInput label="Name" required data-autofocus {...form.text("name")} />;
 }

@@ -26,7 +26,7 @@ export function PartnerList({ onCreate }: CompanyListProps) {
         <ActiveFilter value={get("active")} onChange={(active) => set({ active })} />
       </FilterBar>
       <TableList
-        query={usePartners(filterOf(get))}
+        list={usePartners(filterOf(get))}
         noun={["partner", "partners"]}
         empty={<NoCompany isFiltered={count > 0} type="partner" onCreate={onCreate} />}
         table={{
@@ -66,7 +66,7 @@ export function AccountList({ onCreate }: CompanyListProps) {
         <ActiveFilter value={get("active")} onChange={(active) => set({ active })} />
       </FilterBar>
       <TableList
-        query={useAccounts(filter)}
+        list={useAccounts(filter)}
         noun={["account", "accounts"]}
         empty={<NoCompany isFiltered={count > 0} type="account" onCreate={onCreate} />}
         table={{

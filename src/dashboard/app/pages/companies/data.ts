@@ -2,7 +2,7 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useMemo } from "react";
 
 import { answerOf } from "../../api/api-client.ts";
-import { allPages, atCursor } from "../../api/cursor.ts";
+import { allPages, pageAt } from "../../api/cursor.ts";
 import { useApi } from "../../session/session.tsx";
 import { useList } from "../../ui/list.tsx";
 import {
@@ -33,14 +33,14 @@ const CHOICES = 20;
 export function usePartners(filter: CompanyFilter) {
   const api = useApi();
   return useList(["partners", filter], (cursor) =>
-    answerOf(api.admin.partners.get({ query: { ...filter, ...atCursor(cursor) } })),
+    answerOf(api.admin.partners.get({ query: { ...filter, ...pageAt(cursor) } })),
   );
 }
 
 export function useAccounts(filter: CompanyFilter & { readonly partner_id?: number }) {
   const api = useApi();
   return useList(["accounts", filter], (cursor) =>
-    answerOf(api.admin.accounts.get({ query: { ...filter, ...atCursor(cursor) } })),
+    answerOf(api.admin.accounts.get({ query: { ...filter, ...pageAt(cursor) } })),
   );
 }
 
@@ -49,9 +49,7 @@ export function usePartnerName(): (id: number) => string {
   const { data } = useQuery({
     queryKey: ["partners", "names"],
     queryFn: () =>
-      allPages((cursor) =>
-        answerOf(api.admin.partners.get({ query: { limit: 100, ...atCursor(cursor) } })),
-      ),
+      allPages((cursor) => answerOf(api.admin.partners.get({ query: pageAt(cursor) }))),
     staleTime: NAMES_STALE_MS,
   });
   const names = useMemo(() => new Map(data?.map((one) => [one.id, one.name])), [data]);

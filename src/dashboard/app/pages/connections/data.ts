@@ -1,7 +1,7 @@
 import { useQueryClient } from "@tanstack/react-query";
 
 import { answerOf, type ApiClient } from "../../api/api-client.ts";
-import { atCursor } from "../../api/cursor.ts";
+import { pageAt } from "../../api/cursor.ts";
 import { useApi } from "../../session/session.tsx";
 import { useList } from "../../ui/list.tsx";
 import { changedSsoBody, newSsoBody, type SsoDraft } from "./sso-draft.ts";
@@ -24,7 +24,7 @@ interface SsoFilter {
 export function useProviders() {
   const api = useApi();
   return useList(["providers"], (cursor) =>
-    answerOf(api.admin.providers.get({ query: atCursor(cursor) })),
+    answerOf(api.admin.providers.get({ query: pageAt(cursor) })),
   );
 }
 
@@ -45,7 +45,7 @@ export function useProviderActions() {
 }
 
 function readSsoConnections(api: ApiClient, filter: SsoFilter, cursor: string | undefined) {
-  const query = { ...filter, ...atCursor(cursor) };
+  const query = { ...filter, ...pageAt(cursor) };
   return answerOf(api.admin["sso-connections"].get({ query }));
 }
 

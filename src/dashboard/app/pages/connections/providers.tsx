@@ -24,7 +24,7 @@ export function Providers() {
         </Button>
       </Group>
       <TableList
-        query={useProviders()}
+        list={useProviders()}
         noun={["provider", "providers"]}
         empty={<NoProvider onCreate={() => setCreating(true)} />}
         table={{

@@ -1,4 +1,4 @@
-import { Badge, Button, Group, Paper, Stack, Text } from "@mantine/core";
+import { Badge, Button, Group, Paper, Text } from "@mantine/core";
 import { useState } from "react";
 
 import { Copy } from "../../ui/copy.tsx";
@@ -9,11 +9,15 @@ import { List } from "../../ui/list.tsx";
 import { StateBadge } from "../../ui/state-badge.tsx";
 import { EmptyState } from "../../ui/states.tsx";
 import { ExactTime } from "../../ui/time.tsx";
+import { VirtualRows } from "../../ui/virtual-rows.tsx";
 import { CompanyName } from "../companies/company-name.tsx";
 import { CompanySelect } from "../companies/company-select.tsx";
 import { useSsoConnections, type SsoConnection } from "./data.ts";
 import { SsoActions } from "./sso-actions.tsx";
 import { SsoForm } from "./sso-form.tsx";
+
+/** One with a domain and without a long issuer. */
+const CARD_PX = 262;
 
 export function SsoConnections() {
   const { get, set, count, clear } = useFilters(["company"]);
@@ -42,16 +46,23 @@ export function SsoConnections() {
         />
       </FilterBar>
       <List
-        query={connections}
+        list={connections}
         noun={["connection", "connections"]}
         empty={<NoConnection isFiltered={count > 0} onCreate={create} />}
       >
-        {(rows) => (
-          <Stack>
-            {rows.map((one) => (
-              <Connection key={one.id} connection={one} onEdit={() => setEditing(one)} />
-            ))}
-          </Stack>
+        {() => (
+          <VirtualRows
+            label="Connections, newest first"
+            className="plain-list"
+            list={connections}
+            height={CARD_PX}
+          >
+            {(one, place) => (
+              <li key={one.id} className="spaced" {...place}>
+                <Connection connection={one} onEdit={() => setEditing(one)} />
+              </li>
+            )}
+          </VirtualRows>
         )}
       </List>
       <SsoForm editing={editing} onClose={() => setEditing(undefined)} />

@@ -9,6 +9,9 @@ import { CompanySelect } from "../companies/company-select.tsx";
 import { useSsoActions, type SsoConnection } from "./data.ts";
 import { EMPTY_SSO, type SsoDraft } from "./sso-draft.ts";
 
+import "@mantine/core/styles/Pill.css";
+import "@mantine/core/styles/PillsInput.css";
+
 interface SsoFormProps {
   /** The form is open for it; it is undefined while the form is closed. */
   readonly editing: SsoConnection | "new" | undefined;

@@ -39,7 +39,7 @@ export function Behind({ dispatchers }: Pick<DispatcherState, "dispatchers">) {
         />
       </Group>
       <TableList
-        query={backlogs}
+        list={backlogs}
         noun={["subscription", "subscriptions"]}
         empty={
           <Text size="sm" c="dimmed">

@@ -14,6 +14,8 @@ import { useDispatcherState, type DispatcherState } from "./data.ts";
 import { BlockedHeads, DisabledSubscriptions, Dispatchers } from "./dispatcher-tables.tsx";
 import { Shards } from "./shards.tsx";
 
+import "./dispatcher.css";
+
 /** The server tells the state every two seconds. */
 const STALE_MS = 10_000;
 

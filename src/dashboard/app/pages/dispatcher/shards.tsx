@@ -5,7 +5,8 @@ import { latenessOf, lettersOf } from "./concerns.ts";
 import type { DispatcherState } from "./data.ts";
 
 type Shard = DispatcherState["shards"][number];
-const COLORS = ["blue", "teal", "grape", "orange", "cyan", "pink", "lime", "indigo"];
+/** As many grounds as the style sheet has; more dispatchers share them, and the letter tells them apart. */
+const GROUNDS = 8;
 
 /**
  * Shows the shards at one glance: colour and letter say whose they are, a ring says that one is late. A list below says
@@ -14,7 +15,7 @@ const COLORS = ["blue", "teal", "grape", "orange", "cyan", "pink", "lime", "indi
 export function Shards({ state }: { readonly state: DispatcherState }) {
   const letters = lettersOf(state.dispatchers);
   const owners = [...letters.keys()];
-  const colorOf = (id: string) => COLORS[owners.indexOf(id) % COLORS.length] ?? "gray";
+  const groundOf = (id: string | null) => (id === null ? "none" : owners.indexOf(id) % GROUNDS);
   return (
     <>
       <div className="shards" aria-hidden>
@@ -23,13 +24,8 @@ export function Shards({ state }: { readonly state: DispatcherState }) {
             key={one.id}
             className="shard"
             data-late={latenessOf(one)}
-            data-owned={one.dispatcher_id !== null}
+            data-ground={groundOf(one.dispatcher_id)}
             title={textOf(one, letters)}
-            style={
-              one.dispatcher_id === null
-                ? {}
-                : { background: `var(--mantine-color-${colorOf(one.dispatcher_id)}-light)` }
-            }
           >
             <span>{one.id}</span>
             <span className="shard-owner">{letterOf(one, letters) ?? "–"}</span>

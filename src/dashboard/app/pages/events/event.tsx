@@ -14,6 +14,8 @@ import type { CatalogEvent } from "../webhooks/data/reads.ts";
 import { fieldsOf } from "./schema-fields.ts";
 import { SendAsTest } from "./send-as-test.tsx";
 
+import "./events.css";
+
 const BACK = { href: "/events", title: "Event catalog" };
 
 export function Page() {

@@ -11,6 +11,8 @@ import { useCatalog } from "../webhooks/data/data.ts";
 import type { CatalogEvent } from "../webhooks/data/reads.ts";
 import { eventsLike } from "./events-like.ts";
 
+import "./events.css";
+
 /** Every event that a subscription may get. */
 export function Page() {
   const { get, set } = useFilters(["q"]);

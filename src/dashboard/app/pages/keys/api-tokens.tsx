@@ -26,7 +26,7 @@ export function ApiTokensSection() {
         </Button>
       }
     >
-      <List query={useApiTokens()} more="Show older ones" empty={<NoToken />}>
+      <List list={useApiTokens()} more="Show older ones" empty={<NoToken />}>
         {(rows) => (
           <Rows label="API tokens">
             {rows.map((one) => (

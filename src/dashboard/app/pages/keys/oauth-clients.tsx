@@ -28,7 +28,7 @@ export function OAuthClientsSection({ path }: { readonly path: ClientsPath }) {
         </Button>
       }
     >
-      <List query={useOAuthClients(path)} more="Show older ones" empty={<NoClient />}>
+      <List list={useOAuthClients(path)} more="Show older ones" empty={<NoClient />}>
         {(rows) => (
           <Rows label="OAuth clients">
             {rows.map((one) => (

@@ -1,7 +1,7 @@
 import { Text } from "@mantine/core";
 
 import { answerOf, type ApiClient } from "../../api/api-client.ts";
-import { atCursor } from "../../api/cursor.ts";
+import { pageAt } from "../../api/cursor.ts";
 import { useApi } from "../../session/session.tsx";
 import { counted } from "../../ui/format.ts";
 import { TableList, useList } from "../../ui/list.tsx";
@@ -9,7 +9,7 @@ import { Section } from "../../ui/section.tsx";
 import { LastUsed, Time } from "../../ui/time.tsx";
 
 function readTokens(api: ApiClient, cursor: string | undefined) {
-  return answerOf(api.partner.tokens.get({ query: atCursor(cursor) }));
+  return answerOf(api.partner.tokens.get({ query: pageAt(cursor) }));
 }
 
 type TeamToken = Awaited<ReturnType<typeof readTokens>>["data"][number];
@@ -30,7 +30,7 @@ export function TokenUses() {
       description="Of everybody in your team, apart from sign-ins: where each was used, to the minute. An address that nobody knows is a reason for the holder to end the token."
     >
       <TableList
-        query={tokens}
+        list={tokens}
         noun={["token", "tokens"]}
         empty={
           <Text size="sm" c="dimmed">

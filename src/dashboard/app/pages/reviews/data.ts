@@ -2,7 +2,7 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useMemo } from "react";
 
 import { answerOf, type ApiClient } from "../../api/api-client.ts";
-import { allPages, atCursor } from "../../api/cursor.ts";
+import { allPages, pageAt } from "../../api/cursor.ts";
 import { useApi } from "../../session/session.tsx";
 import { useList } from "../../ui/list.tsx";
 import { useSites } from "../sites/data.ts";
@@ -23,7 +23,7 @@ const NAMES_STALE_MS = 60_000;
 export function useReviews(query: ReviewQuery) {
   const api = useApi();
   return useList(["reviews", query], (cursor) =>
-    answerOf(api.account.reviews.get({ query: { ...query, ...atCursor(cursor) } })),
+    answerOf(api.account.reviews.get({ query: { ...query, ...pageAt(cursor) } })),
   );
 }
 
@@ -41,7 +41,7 @@ export function useColleagues(storeId?: number) {
       allPages((cursor) =>
         answerOf(
           api.account.users.get({
-            query: { limit: 100, ...atCursor(cursor), ...(storeId && { store_id: storeId }) },
+            query: { ...pageAt(cursor), ...(storeId && { store_id: storeId }) },
           }),
         ),
       ),

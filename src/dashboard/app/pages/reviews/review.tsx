@@ -15,6 +15,8 @@ import { Response } from "./response.tsx";
 import { Stars } from "./stars.tsx";
 import { Timeline } from "./timeline.tsx";
 
+import "./reviews.css";
+
 const BACK = { href: "/reviews", title: "Reviews" };
 
 export function Page() {

@@ -12,6 +12,8 @@ import { useColleagues, useNames, useReviews } from "./data.ts";
 import { FILTERS, FLAG_STATES, reviewQuery, searchOf, VIEWS } from "./review-filters.ts";
 import { ReviewRow } from "./review-row.tsx";
 
+import "./reviews.css";
+
 /** A review with a text of two lines. */
 const ROW_PX = 96;
 
@@ -34,18 +36,12 @@ export function Page() {
       <Views filters={filters} />
       <ReviewFilters filters={filters} />
       <List
-        query={reviews}
+        list={reviews}
         noun={["review", "reviews"]}
         empty={<NoReviews isFiltered={filters.count > 0} onClear={filters.clear} />}
       >
-        {(rows) => (
-          <VirtualRows
-            className="plain-list"
-            rows={rows}
-            keyOf={({ id }) => id}
-            height={ROW_PX}
-            query={reviews}
-          >
+        {() => (
+          <VirtualRows className="plain-list" list={reviews} height={ROW_PX}>
             {(one, place) => <ReviewRow key={one.id} review={one} place={place} />}
           </VirtualRows>
         )}

@@ -29,7 +29,7 @@ export function SessionsSection() {
       description="Browsers and apps that hold a live token of yours. End what you do not know, then change your password."
       actions={hasOthers && <EndOthers />}
     >
-      <List query={sessions} more="Show older ones">
+      <List list={sessions} more="Show older ones">
         {(rows) => (
           <Rows label="Sessions">
             {rows.map((one) => (

@@ -21,10 +21,15 @@ const TITLES: Readonly<Record<Step["name"], string>> = {
   forgotten: "Choose a new password",
 };
 
+interface SignInProps {
+  /** Somebody is about to give a password, or to go to an identity provider. */
+  readonly onMethod: () => void;
+}
+
 /**
  * Is shown at every path to whoever is not signed in. The address stays, so that they arrive where they wanted to go.
  */
-export function SignIn() {
+export function SignIn({ onMethod }: SignInProps) {
   const { arrival } = useSessionState();
   const trip = "trip" in arrival ? arrival.trip : undefined;
   const [email, setEmail] = useState(trip?.email ?? "");
@@ -54,6 +59,7 @@ export function SignIn() {
           email={email}
           onDiscovered={(typed, methods) => {
             setEmail(typed);
+            onMethod();
             go({ name: "method", methods });
           }}
         />

@@ -1,13 +1,11 @@
 import { useQuery } from "@tanstack/react-query";
 
 import { answerOf, type ApiClient } from "../../api/api-client.ts";
-import { allPages, atCursor } from "../../api/cursor.ts";
+import { allPages, pageAt } from "../../api/cursor.ts";
 import { useApi } from "../../session/session.tsx";
 
 function readSites(api: ApiClient) {
-  return allPages((cursor) =>
-    answerOf(api.account["review-sites"].get({ query: { limit: 100, ...atCursor(cursor) } })),
-  );
+  return allPages((cursor) => answerOf(api.account["review-sites"].get({ query: pageAt(cursor) })));
 }
 
 export type StoreReviewSite = Awaited<ReturnType<typeof readSites>>[number];

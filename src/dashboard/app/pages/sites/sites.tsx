@@ -12,6 +12,8 @@ import { byStore, isBroken, type StoreGroup } from "./by-store.ts";
 import { useSites, type StoreReviewSite } from "./data.ts";
 import { errorText } from "./error-texts.ts";
 
+import "./sites.css";
+
 export function Page() {
   return (
     <>

@@ -2,7 +2,7 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useMemo } from "react";
 
 import { answerOf, type ApiClient } from "../../api/api-client.ts";
-import { allPages, atCursor } from "../../api/cursor.ts";
+import { allPages, pageAt } from "../../api/cursor.ts";
 import { useApi } from "../../session/session.tsx";
 import { useList } from "../../ui/list.tsx";
 
@@ -15,15 +15,13 @@ export interface Teammate {
   readonly role: TeamRole;
 }
 
-function readTeam(api: ApiClient, cursor: string | undefined, limit = PAGE) {
-  return answerOf(api.partner.users.get({ query: { limit, ...atCursor(cursor) } }));
+function readTeam(api: ApiClient, cursor: string | undefined) {
+  return answerOf(api.partner.users.get({ query: pageAt(cursor) }));
 }
 
 export type TeamUser = Awaited<ReturnType<typeof readTeam>>["data"][number];
 
 const KEY = ["team"];
-const PAGE = 50;
-const WHOLE_PAGE = 100;
 /** Names hardly change, so that they may be a minute old. */
 const NAMES_STALE_MS = 60_000;
 
@@ -37,7 +35,7 @@ export function useTeamNames(enabled: boolean): ReadonlyMap<number, string> {
   const api = useApi();
   const { data } = useQuery({
     queryKey: [...KEY, "names"],
-    queryFn: () => allPages((cursor) => readTeam(api, cursor, WHOLE_PAGE)),
+    queryFn: () => allPages((cursor) => readTeam(api, cursor)),
     enabled,
     staleTime: NAMES_STALE_MS,
   });

@@ -35,7 +35,7 @@ export function Page() {
         }
       />
       <TableList
-        query={useTeam()}
+        list={useTeam()}
         noun={["person", "people"]}
         table={{
           caption: "The team, newest first",

@@ -1,7 +1,7 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 
 import { answerOf, type ApiClient } from "../../api/api-client.ts";
-import { atCursor } from "../../api/cursor.ts";
+import { pageAt } from "../../api/cursor.ts";
 import type { Role } from "../../session/roles.ts";
 import { useApi, useSession } from "../../session/session.tsx";
 import { useList } from "../../ui/list.tsx";
@@ -18,7 +18,7 @@ export interface UserFilter {
 const NAMES_STALE_MS = 60_000;
 
 function readUsers(api: ApiClient, filter: UserFilter, cursor?: string) {
-  return answerOf(api.admin.users.get({ query: { ...filter, ...atCursor(cursor) } }));
+  return answerOf(api.admin.users.get({ query: { ...filter, ...pageAt(cursor) } }));
 }
 
 export type User = Awaited<ReturnType<typeof readUsers>>["data"][number];

@@ -10,6 +10,9 @@ import { useUserActions } from "./data.ts";
 import { COMPANY_TYPE_OF, ROLE_MEANING } from "./role-meaning.ts";
 import { EMPTY_USER, withRole, type UserDraft } from "./user-draft.ts";
 
+import "@mantine/core/styles/Pill.css";
+import "@mantine/core/styles/PillsInput.css";
+
 interface UserFormProps {
   readonly opened: boolean;
   readonly onClose: () => void;

@@ -35,7 +35,7 @@ export function Page() {
       />
       <UserFilters filters={filters} />
       <TableList
-        query={useUsers(queryOf(filters.get))}
+        list={useUsers(queryOf(filters.get))}
         noun={["user", "users"]}
         empty={
           <EmptyState icon="users" title="No user matches">

@@ -29,6 +29,9 @@ import {
 } from "./data/alerts.ts";
 import { labelled } from "./form/endpoint-fields.tsx";
 
+import "@mantine/core/styles/NumberInput.css";
+import "./webhooks.css";
+
 export function Page() {
   const alerts = useAlerts();
   return (

@@ -10,6 +10,8 @@ import type { Subscription } from "./data/reads.ts";
 import { KINDS } from "./kinds.ts";
 import { VerifyStep } from "./verify-step.tsx";
 
+import "./webhooks.css";
+
 /**
  * Leads over endpoint and events to the verification, which has the subscription in the address, so that a reload loses
  * nothing.

@@ -2,6 +2,8 @@ import { Stepper } from "@mantine/core";
 
 import { Icon } from "../../ui/icon.tsx";
 
+import "@mantine/core/styles/Stepper.css";
+
 interface CreationStepsProps {
   readonly active: number;
   /** It is undefined once the subscription exists: then there is no way back. */

@@ -14,6 +14,8 @@ import { useMessage } from "./data/message-pages.ts";
 import type { Delivery } from "./data/reads.ts";
 import { RedeliverButton } from "./messages/redeliver-button.tsx";
 
+import "./webhooks.css";
+
 /** Shows one event on its way to one endpoint: every attempt, word for word. */
 export function Page() {
   const { id = "", eventId = "" } = useParams();

@@ -6,6 +6,8 @@ import { SecretField } from "../../ui/copy.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { useSubscriptionActions } from "./data/use-subscription-actions.ts";
 
+import "@mantine/core/styles/NumberInput.css";
+
 const MAX_GRACE_HOURS = 72;
 const DEFAULT_GRACE_HOURS = 24;
 

@@ -22,6 +22,8 @@ import { eventsInWords, NOTHING_SENT, stateInWord } from "./subscription-words.t
 import { TestEvent, type SentTest } from "./test-event.tsx";
 import { useIsReadOnly } from "./data/viewed-partner.ts";
 
+import "./webhooks.css";
+
 const Settings = page(() => import("./settings.tsx").then((file) => ({ Page: file.Settings })));
 
 export function Page() {

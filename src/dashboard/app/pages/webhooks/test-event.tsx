@@ -12,6 +12,8 @@ import { useDelivery } from "./data/data.ts";
 import type { Delivery } from "./data/reads.ts";
 import { useSubscriptionActions } from "./data/use-subscription-actions.ts";
 
+import "./webhooks.css";
+
 /** A test event that was sent already, and when held events follow it. */
 export interface SentTest {
   readonly eventId: string;

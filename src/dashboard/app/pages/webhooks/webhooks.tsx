@@ -11,6 +11,8 @@ import { SlotCard } from "./slot-card.tsx";
 import { useSession } from "../../session/session.tsx";
 import { useIsReadOnly, useViewedPartner } from "./data/viewed-partner.ts";
 
+import "./webhooks.css";
+
 export function Page() {
   const subscriptions = useSubscriptions();
   const viewed = useViewedPartner();

@@ -7,6 +7,8 @@ import { chartOptions } from "./chart-options.ts";
 import { PLOT_PX, textOf, type ChartProps, type ChartSeries } from "./chart-series.ts";
 import { PeriodSelect } from "./period-select.tsx";
 
+import "uplot/dist/uPlot.min.css";
+
 /**
  * Draws values over time, says them in a legend, and has them in a table for whoever cannot see or point. Dragging over it
  * selects a period.

@@ -2,7 +2,7 @@ import { answerOf } from "../../../api/api-client.ts";
 import { atCursor } from "../../../api/cursor.ts";
 import { rowOf, type AttemptFilter, type AttemptRow } from "./attempt-rows.ts";
 import { keys } from "./data.ts";
-import { usePages, type ReadPage } from "./pages.ts";
+import { usePages, type ReadPage } from "../../../ui/pages.ts";
 import { readableAt, type Reader } from "./reads.ts";
 import { useReader } from "./use-reader.ts";
 
@@ -26,5 +26,7 @@ export async function readAttempts(
 
 export function useAttemptPages(id: string, filter: AttemptFilter) {
   const reader = useReader();
-  return usePages(keys.attempts(id, filter), (cursor) => readAttempts(reader, id, filter, cursor));
+  return usePages(keys.attempts(id, filter), (cursor) => readAttempts(reader, id, filter, cursor), {
+    isReadOnce: true,
+  });
 }

@@ -4,7 +4,7 @@ import { answerOf } from "../../../api/api-client.ts";
 import { atCursor } from "../../../api/cursor.ts";
 import { keys } from "./data.ts";
 import { messageQuery, type MessageFilter } from "./message-filter.ts";
-import { usePages, type ReadPage } from "./pages.ts";
+import { usePages, type ReadPage } from "../../../ui/pages.ts";
 import { readableAt, type Message, type Reader } from "./reads.ts";
 import { useReader } from "./use-reader.ts";
 
@@ -40,7 +40,9 @@ export function readMessages(
 
 export function useMessagePages(id: string, filter: MessageFilter) {
   const reader = useReader();
-  return usePages(keys.messages(id, filter), (cursor) => readPage(reader, id, filter, cursor));
+  return usePages(keys.messages(id, filter), (cursor) => readPage(reader, id, filter, cursor), {
+    isReadOnce: true,
+  });
 }
 
 /** One event as the list of them has it: with its review. */

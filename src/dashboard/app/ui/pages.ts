@@ -1,8 +1,10 @@
 import {
+  keepPreviousData,
   useInfiniteQuery,
   useQueryClient,
   type InfiniteData,
   type QueryClient,
+  type UseInfiniteQueryResult,
 } from "@tanstack/react-query";
 import { useCallback, useEffect, useMemo, useRef } from "react";
 
@@ -17,28 +19,50 @@ export interface ReadPage<Row> {
   readonly next: string | null;
 }
 
-/**
- * Reads a list page by page; more pages than one are not read again by themselves, because that reads each of them. It
- * keeps the rows around those in view, which `onView` is told.
- */
+export interface PagedList<Row> {
+  readonly pages: UseInfiniteQueryResult<Pages<Row>>;
+  /** All rows that were read; undefined for those that are far from view and forgotten. */
+  readonly slots: readonly (Row | undefined)[];
+  /** Is told which rows are in view, and reads what is forgotten of them. */
+  readonly onView: (first: number, last: number) => void;
+  /** Reads the newest page and drops the others; what is shown stays until it is there. */
+  readonly readNewest: () => Promise<void>;
+}
+
+/** More pages than one are not read again by themselves, because that reads each of them. */
+const READ_ONCE = {
+  staleTime: Number.POSITIVE_INFINITY,
+  refetchOnMount: ({ state: { data } }: { state: { data: Pages<unknown> | undefined } }) =>
+    data?.pages.length === 1 ? "always" : false,
+  refetchOnWindowFocus: false,
+  refetchOnReconnect: false,
+} as const;
+
+interface PagesOptions {
+  /** Something else tells what is new. */
+  readonly isReadOnce?: boolean;
+  readonly refetchInterval?: number;
+}
+
+/** Reads a list page by page, and keeps the rows around those in view. While other filters load, those of before stay. */
 export function usePages<Row>(
   queryKey: readonly unknown[],
   read: (cursor: Cursor) => Promise<ReadPage<Row>>,
-) {
+  { isReadOnce = false, ...options }: PagesOptions = {},
+): PagedList<Row> {
   const queries = useQueryClient();
   const load = async (cursor: Cursor): Promise<KeptPage<Row>> => {
     const { rows, next } = await read(cursor);
     return { rows, count: rows.length, next };
   };
-  const pages = useInfiniteQuery({
+  const pages = useInfiniteQuery<KeptPage<Row>, Error, Pages<Row>, readonly unknown[], Cursor>({
     queryKey,
     queryFn: ({ pageParam }) => load(pageParam),
     initialPageParam: FIRST,
     getNextPageParam: ({ next }) => next ?? undefined,
-    staleTime: Number.POSITIVE_INFINITY,
-    refetchOnMount: ({ state: { data } }) => (data?.pages.length === 1 ? "always" : false),
-    refetchOnWindowFocus: false,
-    refetchOnReconnect: false,
+    placeholderData: keepPreviousData,
+    ...(isReadOnce && READ_ONCE),
+    ...options,
   });
   const slots = useMemo(() => slotsOf(pages.data?.pages ?? []), [pages.data]);
   const latest = useRef({ load, queryKey });
@@ -46,8 +70,10 @@ export function usePages<Row>(
     latest.current = { load, queryKey };
   });
   const loading = useRef(new Set<number>());
+  const inView = useRef<readonly [first: number, last: number]>(undefined);
   const onView = useCallback(
     (first: number, last: number) => {
+      inView.current = [first, last];
       const { queryKey: key, load: again } = latest.current;
       const held = queries.getQueryData<Pages<Row>>(key);
       if (held === undefined) return;
@@ -64,7 +90,11 @@ export function usePages<Row>(
     },
     [queries],
   );
-  /** Reads the newest page and drops the others; what is shown stays until it is there. */
+  // Whatever was read again is read whole.
+  useEffect(() => {
+    const [first, last] = inView.current ?? [];
+    if (first !== undefined && last !== undefined && first in slots) onView(first, last);
+  }, [slots, onView]);
   const readNewest = () => refetchFirst(queries, queryKey);
   return { pages, slots, onView, readNewest };
 }

@@ -1,0 +1,69 @@
+import type { Plugin, RenderedChunk } from "rolldown";
+
+import { styleSheet, type Sheet } from "./styles.ts";
+
+/**
+ * Has a chunk wait for the styles that its modules import, and each import of a chunk ask at once for all that the chunk
+ * needs: a browser would find out one round trip after the other.
+ */
+export function chunkLinks() {
+  const sheets = new Map<string, Promise<Sheet>>();
+  const sheetOf = async ({ name, moduleIds }: RenderedChunk) => {
+    const paths = moduleIds.filter((id) => id.endsWith(".css"));
+    const key = paths.join();
+    if (key !== "" && !sheets.has(key)) sheets.set(key, styleSheet(name, paths));
+    return sheets.get(key);
+  };
+  const plugin: Plugin = {
+    name: "chunk-links",
+    load: {
+      filter: { id: /\.css$/ },
+      handler: () => ({ code: "", moduleType: "js", moduleSideEffects: "no-treeshake" }),
+    },
+    async renderChunk(code, chunk, _options, { chunks }) {
+      const sheet = await sheetOf(chunk);
+      const links = new Map<string, string[]>();
+      for (const file of chunk.dynamicImports) {
+        const needed = [...neededBy(file, chunks)];
+        const styles = await Promise.all(needed.map(sheetOf));
+        const names = needed.map((one) => one.fileName).filter((one) => one !== file);
+        links.set(file, [...names, ...styles.flatMap((one) => (one ? [one.name] : []))]);
+      }
+      const linked = code.replaceAll(/\bimport\("\.\/([^"]+)"\)/g, (call, file: string) =>
+        links.get(file)?.length ? `($ahead(${JSON.stringify(links.get(file))}),${call})` : call,
+      );
+      const parts = [sheet && waitFor(sheet), linked !== code && AHEAD, linked];
+      return { code: parts.filter(Boolean).join("\n") };
+    },
+  };
+  return { plugin, sheets: () => Promise.all(sheets.values()) };
+}
+
+type Chunks = Readonly<Record<string, RenderedChunk>>;
+
+/** The chunk and what it imports, but for the start, which is there. */
+function neededBy(file: string, chunks: Chunks, found = new Set<RenderedChunk>()) {
+  const chunk = chunks[file];
+  if (chunk === undefined || chunk.isEntry || found.has(chunk)) return found;
+  found.add(chunk);
+  for (const one of chunk.imports) neededBy(one, chunks, found);
+  return found;
+}
+
+/** What failed ahead counts as missing for as long as the document lives, so that nothing is tried without a network. */
+const AHEAD = `const $ahead = (names) => {
+  if (!navigator.onLine) return;
+  for (const name of names) {
+    const kind = name.endsWith(".css") ? { rel: "preload", as: "style" } : { rel: "modulepreload" };
+    const href = new URL("./" + name, import.meta.url).href;
+    document.head.append(Object.assign(document.createElement("link"), kind, { href }));
+  }
+};`;
+
+/** What does not come fails the import, as a missing script would; whoever imports deals with both alike. */
+const waitFor = ({ name }: Sheet) => `await new Promise((onload, fail) => {
+  const href = new URL("./${name}", import.meta.url).href;
+  const onerror = () => fail(new TypeError("Failed to load " + href));
+  const link = { rel: "stylesheet", href, onload, onerror };
+  document.head.append(Object.assign(document.createElement("link"), link));
+});`;
