@@ -1,5 +1,5 @@
 import type { Wake } from "../src/outbox/schedule.ts";
-import { createInheritance, isResolved, type Inheritance } from "./actor/inheritance.ts";
+import { createInheritance, isResolved, resolve, type Inheritance } from "./actor/inheritance.ts";
 import type { Actor } from "./actor/state.ts";
 
 interface Orphan {
@@ -32,7 +32,8 @@ export class Inheritances {
   swept(shards: readonly number[]): void {
     for (const shard of shards) {
       const orphan = this.#orphans.get(shard);
-      if (orphan !== undefined) orphan.swept = true;
+      if (orphan === undefined) continue;
+      orphan.swept = true;
       this.#prune(shard);
     }
   }
@@ -54,25 +55,32 @@ export class Inheritances {
     return own;
   }
 
-  /** An actor is dropped: what it has left nothing of is done. */
+  /**
+   * An actor is dropped: what it has left nothing of is done. Until the sweep this is kept as done, so that an event
+   * that was recorded after the takeover and wakes the subscription meanwhile is not told as a possible repeat.
+   */
   dropped({ id, shard, inheritance, lanes, subscription, stopping }: Actor): void {
     if (inheritance === undefined) return;
     const isDone = lanes.size === 0 && subscription !== undefined && !stopping;
     if (!isDone && !isResolved(inheritance)) return;
-    this.#orphans.get(shard)?.bySubscription.delete(id);
-    this.#prune(shard);
+    resolve(inheritance);
+    const orphan = this.#orphans.get(shard);
+    if (orphan?.swept !== true) return;
+    orphan.bySubscription.delete(id);
+    if (orphan.bySubscription.size === 0) this.#orphans.delete(shard);
   }
 
   /** Whether first entries of this shard may still have to be repeated. */
   isOpen(shard: number): boolean {
-    for (const [id, one] of this.#orphans.get(shard)?.bySubscription ?? [])
-      if (one !== undefined && isResolved(one)) this.#orphans.get(shard)?.bySubscription.delete(id);
     this.#prune(shard);
     return this.#orphans.has(shard);
   }
 
   #prune(shard: number): void {
     const orphan = this.#orphans.get(shard);
-    if (orphan?.swept && orphan.bySubscription.size === 0) this.#orphans.delete(shard);
+    if (!orphan?.swept) return;
+    for (const [id, one] of orphan.bySubscription)
+      if (one !== undefined && isResolved(one)) orphan.bySubscription.delete(id);
+    if (orphan.bySubscription.size === 0) this.#orphans.delete(shard);
   }
 }

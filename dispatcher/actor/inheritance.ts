@@ -71,6 +71,12 @@ export function complete(inheritance: Inheritance): void {
   inheritance.lanes = undefined;
 }
 
+/** Nothing is left to be repeated: what comes from now on was recorded after the takeover. */
+export function resolve(inheritance: Inheritance): void {
+  complete(inheritance);
+  inheritance.marked.clear();
+}
+
 /** Whether nothing is left to be repeated. */
 export function isResolved({ isComplete, marked }: Inheritance): boolean {
   return isComplete && marked.size === 0;

@@ -23,6 +23,17 @@ test("what is woken before a shard is swept inherits, whenever its actor comes",
   expect(inheritances.of(wake("after"))).toBeUndefined();
 });
 
+test("what is recorded after its subscription was done inherits nothing, even before the sweep", () => {
+  inheritances.note(wake("a"));
+  const first = createActor("a", 1, inheritances.of(wake("a")));
+  if (first.inheritance) complete(first.inheritance);
+  inheritances.dropped(first);
+  inheritances.note(wake("a"));
+  expect(inheritances.of(wake("a"))).toMatchObject({ isComplete: true, marked: new Set() });
+  inheritances.swept([1]);
+  expect(inheritances.isOpen(1)).toBe(false);
+});
+
 test("nothing of a shard that no dead process held inherits", () => {
   inheritances.note(wake("elsewhere", 2));
   expect(inheritances.of(wake("elsewhere", 2))).toBeUndefined();
