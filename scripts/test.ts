@@ -101,8 +101,8 @@ async function runTests(
       "test",
       // Not with --no-orphans: it kills what a killed child had started, which is what some tests look at.
       `--timeout=${TEST_TIMEOUT_MS}`,
-      // One worker more than processors, because many files wait for servers that fail over or drain.
-      `--parallel=${availableParallelism() + 1}`,
+      // More workers than processors, because many files wait for servers that fail over or drain.
+      `--parallel=${availableParallelism() + 2}`,
       ...given,
       ...(hasFilter ? [] : FOLDERS),
     ],

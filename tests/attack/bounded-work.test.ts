@@ -14,8 +14,8 @@ const SMALL = 4 * 1024;
 const LARGE = 64 * 1024;
 const TIMES = LARGE / SMALL;
 const SLACK = 4;
-const TRIES = 4;
-const ROUNDS = 4;
+const TRIES = 2;
+const ROUNDS = 8;
 /** These end the token that asks. */
 const ENDS_THE_TOKEN = /^(GET \/api\/v1\/(logout|sso\/revoking-token))|DELETE .*\/sessions/;
 

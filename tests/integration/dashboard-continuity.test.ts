@@ -333,7 +333,7 @@ async function lastReview(): Promise<string> {
 inBrowser("without a network", () => {
   test("a form says so and keeps its text, a list comes back by itself, and a page that was not there can be had", async () => {
     const { id } = await subscribe();
-    const { page } = await world.open(`/webhooks/${id}?tab=deliveries`);
+    const { page } = await world.open(`/webhooks/${id}?tab=deliveries`, { isFirst: true });
     await live(page);
     await tab(page, "Settings");
     await page.getByLabel("Label").fill("Half typed");

@@ -5,7 +5,12 @@ import type { Browser, Page } from "playwright-core";
 import { PASSWORD, type TestApi } from "../support/api.ts";
 import { codeSentTo } from "../support/auth-mails.ts";
 import { chromium, openBrowser } from "../support/browser.ts";
-import { openDashboard, seriousFaults, serveDashboard, signIn } from "../support/dashboard.ts";
+import {
+  openDashboard,
+  openSignedIn,
+  seriousFaults,
+  serveDashboard,
+} from "../support/dashboard.ts";
 import { addClient, credentialsOf, postForm } from "../support/oauth.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
 import { addTenants, addUser, type Tenants } from "../support/tenants.ts";
@@ -46,10 +51,9 @@ const statusOf = async (token: string, path = "/verify-token") =>
 const html = (page: Page) => page.evaluate<string>("document.documentElement.outerHTML");
 
 async function openKeys(email: string, look: { colorScheme?: "light" | "dark" } = {}) {
-  const opened = await openDashboard(browser, { root, path: "/keys", ...look });
+  const opened = await openSignedIn(browser, { root, path: "/keys", email, ...look });
   const { page } = opened;
   await page.context().grantPermissions(["clipboard-read", "clipboard-write"], { origin: root });
-  await signIn(page, email);
   await page.getByRole("heading", { name: "API keys", level: 1 }).waitFor();
   return opened;
 }

@@ -4,7 +4,7 @@ import type { Browser, Page } from "playwright-core";
 
 import { startApi, type TestApi } from "../support/api.ts";
 import { chromium, openBrowser } from "../support/browser.ts";
-import { openDashboard, seriousFaults, signIn } from "../support/dashboard.ts";
+import { openSignedIn, seriousFaults } from "../support/dashboard.ts";
 import { createTestSchedule, startDispatcher } from "../support/dispatch.ts";
 import {
   addProvider,
@@ -70,14 +70,15 @@ const start = (retryDelaysMs: readonly number[]) => {
   return startDispatcher({ db, box: api.deps.box, schedule: redis.schedule, retryDelaysMs });
 };
 
+const openOverview = () =>
+  openSignedIn(browser, { root, path: "/dispatcher", email: tenants.superAdmin.email });
 const panel = (page: Page, name: string) => page.getByRole("region", { name, exact: true });
 
 describe.skipIf(chromium === undefined)("the dispatcher in a browser", () => {
   test("is told live: missing, running, with a blocked head, with a disabled subscription, and well again", async () => {
     const receiver = await Receiver.start(() => 500);
     const id = await subscribe(receiver.url, "CRM <b>bold</b>");
-    const { page, faults } = await openDashboard(browser, { root, path: "/dispatcher" });
-    await signIn(page, tenants.superAdmin.email);
+    const { page, faults } = await openOverview();
     await page.getByText("No dispatcher runs: nothing is delivered").waitFor();
     await page.getByText("Live", { exact: true }).waitFor();
 
@@ -128,8 +129,7 @@ describe.skipIf(chromium === undefined)("the dispatcher in a browser", () => {
   });
 
   test("says so when the server is gone and what it shows is old, and comes back by itself", async () => {
-    const { page } = await openDashboard(browser, { root, path: "/dispatcher" });
-    await signIn(page, tenants.superAdmin.email);
+    const { page } = await openOverview();
     await page.getByText("Live", { exact: true }).waitFor();
     const { masterKey } = api.deps.config;
     await api.stop();

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
 
 import { chromium, openBrowser } from "../support/browser.ts";
-import { allFaults, openDashboard, signIn, LOOKS } from "../support/dashboard.ts";
+import { allFaults, openSignedIn, LOOKS } from "../support/dashboard.ts";
 import { startWebhookDashboard, type WebhookDashboard } from "../support/dashboard-webhooks.ts";
 import { Receiver, until } from "../support/receiver.ts";
 
@@ -28,9 +28,7 @@ afterAll(async () => {
 });
 
 async function visit(path: string, look = {}) {
-  const opened = await openDashboard(browser, { root, path, ...look });
-  await signIn(opened.page, world.tenants.superAdmin.email);
-  return opened;
+  return openSignedIn(browser, { root, path, email: world.tenants.superAdmin.email, ...look });
 }
 
 const fits = (page: Page) =>

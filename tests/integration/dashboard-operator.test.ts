@@ -4,7 +4,7 @@ import type { Browser, Page } from "playwright-core";
 
 import { startApi, type TestApi } from "../support/api.ts";
 import { chromium, openBrowser } from "../support/browser.ts";
-import { openDashboard, seriousFaults, signIn } from "../support/dashboard.ts";
+import { openSignedIn, seriousFaults } from "../support/dashboard.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
 import { until } from "../support/receiver.ts";
 import { addTenants, type Tenants } from "../support/tenants.ts";
@@ -40,9 +40,7 @@ afterAll(async () => {
 
 /** Signs in at a page, which is then shown; as the operator unless somebody else is named. */
 async function visit(path: string, email = tenants.superAdmin.email, look = {}) {
-  const opened = await openDashboard(browser, { root, path, ...look });
-  await signIn(opened.page, email);
-  return opened;
+  return openSignedIn(browser, { root, path, email, ...look });
 }
 
 const go = (page: Page, name: string) =>
@@ -121,8 +119,8 @@ describe.skipIf(chromium === undefined)("the operator in a browser", () => {
     expect(faults).toEqual([]);
     await page.close();
 
-    const lou = await openDashboard(browser, { root });
-    await signIn(lou.page, "lou@fresh.example", NEW_PASSWORD);
+    const email = "lou@fresh.example";
+    const lou = await openSignedIn(browser, { root, email, password: NEW_PASSWORD });
     await lou.page.getByRole("heading", { level: 1, name: "Reviews" }).waitFor();
     await lou.page.close();
   });

@@ -5,7 +5,7 @@ import type { Browser, Page } from "playwright-core";
 import type { TestApi } from "../support/api.ts";
 import { mailsTo } from "../support/auth-mails.ts";
 import { chromium, openBrowser } from "../support/browser.ts";
-import { allFaults, openDashboard, serveDashboard, signIn } from "../support/dashboard.ts";
+import { allFaults, openSignedIn, serveDashboard } from "../support/dashboard.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
 import { until } from "../support/receiver.ts";
 import { addTenants, addUser, type Tenants } from "../support/tenants.ts";
@@ -33,9 +33,7 @@ afterAll(async () => {
 });
 
 async function visit(path: string, email = tenants.partners[0].owner.email, look = {}) {
-  const opened = await openDashboard(browser, { root, path, ...look });
-  await signIn(opened.page, email);
-  return opened;
+  return openSignedIn(browser, { root, path, email, ...look });
 }
 
 const rowOf = (page: Page, text: string) => page.getByRole("row").filter({ hasText: text });

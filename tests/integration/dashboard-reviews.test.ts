@@ -4,7 +4,7 @@ import type { Browser, Page } from "playwright-core";
 
 import { startApi, type TestApi } from "../support/api.ts";
 import { chromium, openBrowser } from "../support/browser.ts";
-import { openDashboard, seriousFaults, signIn } from "../support/dashboard.ts";
+import { openSignedIn, seriousFaults } from "../support/dashboard.ts";
 import {
   addProvider,
   connectStore,
@@ -69,9 +69,7 @@ const disconnect = (site: number, axis: "pull" | "post", code: string | null) =>
 
 /** Signs in at a page, which is then shown. */
 async function visit(path: string, email: string, look = {}) {
-  const opened = await openDashboard(browser, { root, path, ...look });
-  await signIn(opened.page, email);
-  return opened;
+  return openSignedIn(browser, { root, path, email, ...look });
 }
 
 const heading = (page: Page, name: string) =>

@@ -5,7 +5,13 @@ import type { Browser, Page } from "playwright-core";
 import { PASSWORD, type TestApi } from "../support/api.ts";
 import { codeSentTo } from "../support/auth-mails.ts";
 import { chromium, openBrowser } from "../support/browser.ts";
-import { openDashboard, seriousFaults, serveDashboard, signIn } from "../support/dashboard.ts";
+import {
+  openDashboard,
+  openSignedIn,
+  seriousFaults,
+  serveDashboard,
+  type Look,
+} from "../support/dashboard.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
 import { addSsoConnection, addTenants, addUser, type Tenants } from "../support/tenants.ts";
 
@@ -41,9 +47,8 @@ const button = (page: Page, name: string) => page.getByRole("button", { name, ex
 const isAlive = async (token: string) =>
   (await api.call("GET", "/verify-token", { token })).status === 200;
 
-async function openSecurity(email: string) {
-  const opened = await openDashboard(browser, { root, path: "/security" });
-  await signIn(opened.page, email);
+async function openSecurity(email: string, look: Look = {}) {
+  const opened = await openSignedIn(browser, { root, path: "/security", email, ...look });
   await opened.page.getByText("This one").waitFor();
   return opened;
 }
@@ -173,7 +178,8 @@ describe.skipIf(chromium === undefined)("the security page", () => {
     await page.getByRole("link", { name: "Security" }).click();
     await page.getByText("your password is kept and changed there").waitFor();
     expect(await button(page, "Change password").count()).toBe(0);
-    await page.close();
+    // Its clock is that of the context.
+    await page.context().close();
   });
 
   test("shows what a browser calls itself as text only", async () => {
@@ -192,8 +198,7 @@ describe.skipIf(chromium === undefined)("the security page", () => {
   test.each(["light", "dark"] as const)("axe finds nothing serious, %s", async (colorScheme) => {
     const { email } = await freshUser();
     await api.login(email);
-    const { page, faults } = await openDashboard(browser, { root, path: "/security", colorScheme });
-    await signIn(page, email);
+    const { page, faults } = await openSecurity(email, { colorScheme });
     await button(page, "End all others").waitFor();
     expect(await seriousFaults(page)).toEqual([]);
     await button(page, "Change password").click();

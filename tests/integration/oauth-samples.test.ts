@@ -13,6 +13,7 @@ import { join } from "node:path";
 
 import { PASSWORD, startApi, type TestApi } from "../support/api.ts";
 import { chromium, openBrowser } from "../support/browser.ts";
+import { GO_ENV } from "../support/go.ts";
 import { addClient, Browser } from "../support/oauth.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
 import { pythonWith } from "../support/python.ts";
@@ -128,6 +129,7 @@ describe("the programs of the OAuth guide", () => {
         cwd: folder,
         env: {
           ...process.env,
+          ...GO_ENV,
           CLIENT_ID: client.clientId,
           CLIENT_SECRET: client.secret,
           OAUTHLIB_INSECURE_TRANSPORT: "1",

@@ -8,6 +8,7 @@ import { join } from "node:path";
 
 import { ulid } from "ulid";
 
+import { GO_ENV } from "../support/go.ts";
 import { until } from "../support/receiver.ts";
 
 const SECRET = "0123456789abcdef".repeat(4);
@@ -100,6 +101,7 @@ for (const { name, needs, build, start } of LANGUAGES) {
       const env = {
         PATH: process.env["PATH"] ?? "",
         HOME: home,
+        ...GO_ENV,
         TMPDIR: folder,
         WEBHOOK_SECRET: SECRET,
       };

@@ -8,6 +8,7 @@ import { verify } from "@octokit/webhooks-methods";
 import { eventExamples, EXAMPLES, vectorFiles, type Vector } from "../../scripts/vectors.ts";
 import { isSigned } from "../../src/docs/verify/verify.ts";
 import { CATALOG } from "../../src/outbox/event.ts";
+import { GO_ENV } from "../support/go.ts";
 
 const FOLDER = join(import.meta.dir, "../vectors");
 const SNIPPETS = join(import.meta.dir, "../../src/docs/verify");
@@ -112,7 +113,8 @@ const LANGUAGES: readonly Language[] = [
       cpSync(file("verify.go"), join(folder, "verify.go"));
       // Go builds its library once; without a home to keep it in, in the folder of this test.
       const home = process.env["HOME"] ?? folder;
-      await output(["go", "build", "-o", program, main, join(folder, "verify.go")], { HOME: home });
+      const build = ["go", "build", "-o", program, main, join(folder, "verify.go")];
+      await output(build, { HOME: home, ...GO_ENV });
       return judgeEach([program]);
     },
   },

@@ -586,6 +586,8 @@ describe("recovering", () => {
       select 'E' || n, partner_id, account_id, store_id, id, store_review_site_id, 'review_received',
              '{}', '{}', '{}', ${at}, ${at}
         from (select * from reviews limit 1) r, generate_series(1, ${RECOVER_LIMIT + 1}::int) n`;
+    // As by then in a running one: what believes the history to be as short as before compares each row with each.
+    await world.database.db.sql`analyze review_history`;
     world.clock.advance(1);
     const window = { since: iso(at) };
     expect((await recover(id, window)).body).toEqual({ queued: RECOVER_LIMIT });

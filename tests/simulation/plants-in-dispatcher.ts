@@ -65,7 +65,7 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   },
   {
     name: "unsafe-start",
-    seed: 550,
+    seed: 594,
     bug: "A process that stood still sends before it looks at its lease.",
     async grow() {
       const { obstacleTo } = await import("../../dispatcher/delivery/obstacle.ts");
@@ -116,7 +116,7 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   },
   {
     name: "repeating-load",
-    seed: 468,
+    seed: 547,
     bug: "A load after the ordering changed shows what is under way again.",
     async grow() {
       const { decideLoad } = await import("../../dispatcher/actor/load.ts");
@@ -188,7 +188,7 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   },
   {
     name: "lossy-split",
-    seed: 20,
+    seed: 26,
     bug: "A record gets lost when its group is split.",
     async grow() {
       const { halvesOf } = await import("../../dispatcher/store/commit-line.ts");
@@ -223,7 +223,7 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   },
   {
     name: "ghost-actor",
-    seed: 643,
+    seed: 732,
     bug: "An actor that was dropped still hears of the timer that it had set, and goes on beside its successor.",
     async grow() {
       const { Actors } = await import("../../dispatcher/actors.ts");

@@ -58,7 +58,7 @@ export const PLANTS_IN_STORES: readonly Plant[] = [
   },
   {
     name: "crowded-tests",
-    seed: 4,
+    seed: 303,
     bug: "Tests that wait for a retry keep those that are due from being read.",
     async grow() {
       const { nextTests } = await import("./dispatch-store.ts");

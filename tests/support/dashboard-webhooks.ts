@@ -3,7 +3,7 @@ import type { Page } from "playwright-core";
 import { addProvider, connectStore, created, report } from "./factory.ts";
 import { startApi, type TestApi } from "./api.ts";
 import { openBrowser } from "./browser.ts";
-import { openDashboard, signIn, type Look } from "./dashboard.ts";
+import { openSignedIn, type Look } from "./dashboard.ts";
 import { createTestSchedule, startDispatcher } from "./dispatch.ts";
 import { createDatabase, type TestDatabase } from "./postgres.ts";
 import { addTenants, type Tenants } from "./tenants.ts";
@@ -75,9 +75,8 @@ export async function startWebhookDashboard(
     ask,
     clear,
     async open(path, { email = partner.owner.email, ...look } = {}) {
-      const opened = await openDashboard(browser, { root, path, ...look });
+      const opened = await openSignedIn(browser, { root, path, email, ...look });
       pages.push(opened.page);
-      await signIn(opened.page, email);
       return opened;
     },
     async closePages() {

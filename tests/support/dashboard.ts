@@ -5,8 +5,11 @@ import type { AxeResults } from "axe-core";
 import type { Browser, Frame, Page } from "playwright-core";
 
 import { NEVER_SET } from "../../src/dashboard/styles.ts";
+import { BASE_PATH } from "../../src/http/base-path.ts";
 import { PASSWORD, startApi } from "./api.ts";
+import { openPage } from "./browser.ts";
 
+const HEIGHT = 900;
 const AXE = readFileSync(fileURLToPath(import.meta.resolve("axe-core/axe.min.js")), "utf8");
 
 /** The elements whose styles the build leaves out, in the belief that there are none. */
@@ -28,6 +31,8 @@ export interface Look {
   readonly colorScheme?: "light" | "dark";
   /** The language of the browser. */
   readonly locale?: string;
+  /** In a browser that has no file of the dashboard yet. */
+  readonly isFirst?: boolean;
 }
 
 const EVERY_LOOK = [
@@ -39,20 +44,47 @@ const EVERY_LOOK = [
 /** In which pages are looked at: each width and each colour scheme, and with `LOOKS=all` each with each. */
 export const LOOKS = process.env["LOOKS"] === "all" ? EVERY_LOOK : EVERY_LOOK.slice(0, 2);
 
-/** A page of its own at `{server_root}/dashboard{path}`; what the browser complains about ends up in `faults`. */
-export async function openDashboard(
+interface Visit extends Look {
+  readonly root: string;
+  readonly path?: string;
+}
+
+interface Opened {
+  readonly page: Page;
+  /** What the browser complains about. */
+  readonly faults: readonly string[];
+}
+
+/** A page of its own at `{server_root}/dashboard{path}`, of nobody. */
+export async function openDashboard(browser: Browser, visit: Visit): Promise<Opened> {
+  return open(browser, visit, null);
+}
+
+/**
+ * The same, of somebody who signed in before and stays signed in over reloads. The form is not asked: it has tests of
+ * its own, and takes as long as a short test.
+ */
+export async function openSignedIn(
   browser: Browser,
-  {
-    root,
-    path = "",
-    width = 1280,
-    colorScheme = "light",
-    locale = "en-US",
-  }: Look & { root: string; path?: string },
-): Promise<{ page: Page; faults: readonly string[] }> {
-  const viewport = { width, height: 900 };
-  // What is on its way in is too faint to read for a moment.
-  const page = await browser.newPage({ viewport, colorScheme, locale, reducedMotion: "reduce" });
+  { email, password = PASSWORD, ...visit }: Visit & { email: string; password?: string },
+): Promise<Opened> {
+  const response = await fetch(`${visit.root}${BASE_PATH}/login`, {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify({ email, password, rememberMe: true }),
+  });
+  const session = await response.text();
+  if (!response.ok) throw new Error(`The sign-in of ${email} was answered ${session}`);
+  const opened = await open(browser, visit, session);
+  await isSignedIn(opened.page);
+  return opened;
+}
+
+async function open(browser: Browser, visit: Visit, session: string | null): Promise<Opened> {
+  const { root, path = "", width = 1280, colorScheme = "light", locale = "en-US" } = visit;
+  const page = await openPage(browser, { locale, isFirst: visit.isFirst ?? false });
+  await page.setViewportSize({ width, height: HEIGHT });
+  await page.emulateMedia({ colorScheme });
   // Sooner than the test's own end, so that what was waited for is named.
   page.setDefaultTimeout(60_000);
   const faults: string[] = [];
@@ -62,8 +94,16 @@ export async function openDashboard(
     if (message.type() === "error" && !message.text().includes("status of 4"))
       faults.push(message.text());
   });
+  const beginning = await page.addInitScript(begin, session);
   await page.goto(`${root}/dashboard${path}`);
+  await beginning.dispose();
   return { page, faults };
+}
+
+/** Runs in the page, before its own scripts: as where the dashboard is kept signed in, and nobody was before. */
+function begin(session: string | null): void {
+  localStorage.clear();
+  if (session !== null) sessionStorage.setItem("reviewrelay.session", session);
 }
 
 /** Signs in with email and password; ready when the page is that of somebody (phones fold the navigation away). */
@@ -72,8 +112,10 @@ export async function signIn(page: Page, email: string, password = PASSWORD): Pr
   await page.getByRole("button", { name: "Continue", exact: true }).click();
   await page.getByRole("textbox", { name: "Password" }).fill(password);
   await page.getByRole("button", { name: "Sign in", exact: true }).click();
-  await page.getByRole("button", { name: "Account of" }).waitFor();
+  await isSignedIn(page);
 }
+
+const isSignedIn = (page: Page) => page.getByRole("button", { name: "Account of" }).waitFor();
 
 /** The faults that axe-core calls serious or critical, as `rule: element`. */
 export async function seriousFaults(page: Page): Promise<string[]> {
@@ -89,10 +131,13 @@ async function faultsOf(
   page: Page | Frame,
   isMeant: (one: AxeResults["violations"][number]) => boolean,
 ): Promise<string[]> {
-  await page.evaluate(AXE);
-  const results: AxeResults = await page.evaluate("axe.run()");
   const unstyled: string[] = await page.evaluate(UNSTYLED);
-  const faults = results.violations
+  if (!(await page.evaluate(`"axe" in window`))) await page.evaluate(AXE);
+  // Without the option each element that passes is described, too, which takes as long again.
+  const violations: AxeResults["violations"] = await page.evaluate(
+    `axe.run({ resultTypes: ["violations"] }).then(({ violations }) => violations)`,
+  );
+  const faults = violations
     .filter(isMeant)
     .flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.html.slice(0, 160)}`));
   return [...faults, ...unstyled.map((html) => `left out of the styles: ${html.slice(0, 160)}`)];

@@ -22,7 +22,9 @@ export async function createDatabase(): Promise<TestDatabase> {
   const template = required("TEST_TEMPLATE");
   // The test command drops every database whose name begins with that of its template.
   const name = `${template}_${randomBytes(6).toString("hex")}`;
-  await asAdmin(adminUrl, (sql) => sql.unsafe(`create database "${name}" template "${template}"`));
+  // By files, which takes a third of the processor time that writing each block to the log takes.
+  const create = `create database "${name}" template "${template}" strategy file_copy`;
+  await asAdmin(adminUrl, (sql) => sql.unsafe(create));
   const url = new URL(adminUrl);
   url.pathname = `/${name}`;
   const pools: RawDb[] = [];

@@ -69,9 +69,11 @@ export async function until(
   holds: () => boolean | Promise<boolean>,
   withinMs = PATIENCE_MS,
 ): Promise<void> {
-  const end = performance.now() + withinMs;
+  const startedAt = performance.now();
   while (!(await holds())) {
-    if (performance.now() > end) throw new Error(`Not within ${withinMs} ms: ${what}`);
-    await Bun.sleep(5);
+    const waitedMs = performance.now() - startedAt;
+    if (waitedMs > withinMs) throw new Error(`Not within ${withinMs} ms: ${what}`);
+    // Ever less often, which leaves the processor to what is awaited.
+    await Bun.sleep(Math.min(Math.max(5, waitedMs / 10), 50));
   }
 }

@@ -24,7 +24,7 @@ export function VirtualDataTable<Row>(props: VirtualDataTableProps<Row>) {
   const { caption, list, rowKey, columns, end } = props;
   const { slots } = list;
   const { place: body, offset } = useOffset<HTMLTableSectionElement>();
-  const isNarrow = useIsNarrow();
+  const isNarrow = useIsNarrow("md");
   // No memorised component gets anything of the virtualizer.
   // oxlint-disable-next-line react/incompatible-library
   const virtualizer = useWindowVirtualizer({

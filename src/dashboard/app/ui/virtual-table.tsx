@@ -38,7 +38,7 @@ interface VirtualTableProps<Row> extends EndProps {
 export function VirtualTable<Row>(props: VirtualTableProps<Row>) {
   const { label, kind, columns, rows, keyOf, heightOf, renderLine, onView } = props;
   const { hasMore, isLoading, error, onMore } = props;
-  const isNarrow = useIsNarrow();
+  const isNarrow = useIsNarrow("sm");
   const { place: body, offset } = useOffset<HTMLTableSectionElement>();
   // No memorised component gets anything of the virtualizer.
   // oxlint-disable-next-line react/incompatible-library
