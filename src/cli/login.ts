@@ -26,8 +26,12 @@ export async function signIn(around: Surroundings, wish: LoginWish): Promise<Cre
     randomBytes(32).toString("base64url"),
     randomBytes(16).toString("hex"),
   ];
-  const returned = Promise.withResolvers<URL>();
-  const listener = await listen(returned.resolve);
+  let comeBack: (url: URL) => void = () => {};
+  // Node 20 has no Promise.withResolvers.
+  const returned = new Promise<URL>((resolve) => {
+    comeBack = resolve;
+  });
+  const listener = await listen(comeBack);
   const bound = listener.address();
   const port = typeof bound === "object" ? (bound?.port ?? 0) : 0;
   const redirectUri = `http://127.0.0.1:${port}${PATH}`;
@@ -47,8 +51,8 @@ export async function signIn(around: Surroundings, wish: LoginWish): Promise<Cre
     around.say(`Sign in here:\n\n  ${address}\n`);
     around.say("If that browser is on another machine, paste the address at which it ends up.");
     if (wish.opensBrowser) openBrowser(address);
-    void pastedAddress(around.stdin, redirectUri).then((url) => url && returned.resolve(url));
-    const code = codeOf(await soon(around, returned.promise), { server, state });
+    void pastedAddress(around.stdin, redirectUri).then((url) => url && comeBack(url));
+    const code = codeOf(await soon(around, returned), { server, state });
     return await redeem(around.clock, server, {
       grant_type: "authorization_code",
       code,
