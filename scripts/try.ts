@@ -137,7 +137,7 @@ async function call(
 }
 
 function readDemo(): Demo {
-  const dataDir = process.env["DATA_DIR"] ?? join(import.meta.dir, "../.data");
+  const dataDir = process.env["DATA_DIR"] || join(import.meta.dir, "../.data");
   try {
     return JSON.parse(readFileSync(join(dataDir, "demo.json"), "utf8"));
   } catch {

@@ -5,13 +5,28 @@ import { advice, type Finding } from "./finding.ts";
 
 /** What begins so is nobody else's. */
 const PREFIXES = [
-  ...["WEBHOOK", "RETENTION", "RETRY_", "RATE_LIMIT", "MASTER_KEY", "SIGN_IN_", "OTP_"],
-  ...["LOCK_SCHEDULE", "BATCH_HOUR", "TRUSTED_PROX", "AUDIT_RETENTION", "HISTORY_RETENTION"],
+  "WEBHOOK",
+  "RETENTION",
+  "RETRY_",
+  "RATE_LIMIT",
+  "MASTER_KEY",
+  "SIGN_IN_",
+  "OTP_",
+  "LOCK_SCHEDULE",
+  "BATCH_HOUR",
+  "TRUSTED_PROX",
+  "AUDIT_RETENTION",
+  "HISTORY_RETENTION",
 ];
 /** Settings that `readConfig` does not ask for: those of commands, of the demo and of `setup`. */
 const ELSEWHERE = [
-  ...["WEBHOOK_SECRET", "DATA_DIR", "DISPATCHERS"],
-  ...["SETUP_COMPANY", "SETUP_ADMIN_EMAIL", "SETUP_ADMIN_NAME", "SETUP_PLANS"],
+  "WEBHOOK_SECRET",
+  "DATA_DIR",
+  "DISPATCHERS",
+  "SETUP_COMPANY",
+  "SETUP_ADMIN_EMAIL",
+  "SETUP_ADMIN_NAME",
+  "SETUP_PLANS",
   "SETUP_REVIEW_SITES",
 ];
 const MAX_EDITS = 2;
@@ -67,9 +82,9 @@ function meantBy(name: string, known: readonly string[]): string | undefined {
 /** How many characters have to be added, taken away or replaced (Levenshtein). */
 function editsBetween(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, i) => i);
-  for (const [i, char] of [...from].entries()) {
+  for (const [i, char] of from.split("").entries()) {
     const next = [i + 1];
-    for (const [j, other] of [...to].entries()) {
+    for (const [j, other] of to.split("").entries()) {
       const replaced = (row[j] ?? 0) + (char === other ? 0 : 1);
       next.push(Math.min(replaced, (row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1));
     }

@@ -91,9 +91,9 @@ async function setUp(
 /** A file that the output goes into becomes its user's alone where the administrator's link or a secret goes into it. */
 function hideFromOthers({ admin, sites }: Result): void {
   const isSecret = admin?.link !== undefined || sites.some(({ secret }) => secret !== undefined);
-  if (!isSecret || !fstatSync(process.stdout.fd).isFile()) return;
+  const { fd } = process.stdout;
   try {
-    fchmodSync(process.stdout.fd, 0o600);
+    if (isSecret && fstatSync(fd).isFile()) fchmodSync(fd, 0o600);
   } catch {
     // Another user's file is that user's to guard.
   }

@@ -12,7 +12,7 @@ const NEWER = [
   /Array\.fromAsync\b/,
   /(?:Object|Map)\.groupBy\b/,
   /RegExp\.escape\b/,
-  /(?:URL|JSON)\.(?:parse\([^,()]*\)\?\.|rawJSON\b)/,
+  /\bURL\.parse\b/,
   /\.(?:symmetricDifference|isSubsetOf|isSupersetOf|isDisjointFrom|toBase64|fromBase64|toHex|fromHex)\b/,
   /\bIterator\./,
   /\b(?:import\.meta\.(?:main|dirname|filename)|Float16Array|Math\.sumPrecise|Error\.isError)\b/,
