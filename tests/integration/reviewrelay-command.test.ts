@@ -344,7 +344,7 @@ describe("the other commands", () => {
     endpoint.answer = () => 200;
     const recovered = await command(["recover", "--since", "1h", "--json"]);
     expect(recovered).toEqual({ status: 0, said: expect.stringContaining('"queued": 2') });
-    for (const since of [[], ["--since", "x"], ["--since", "2099-01-01"], ["--since", "0m"]])
+    for (const since of [[], ["--since", "x"], ["--since", "2099-01-01"]])
       expect([since, (await command(["recover", ...since])).status]).toEqual([since, 64]);
     const future = await command(["recover", "--since", "2099-01-01T00:00:00Z"]);
     expect(future).toEqual({ status: 64, said: expect.stringContaining("in the past") });
