@@ -11,7 +11,7 @@ import type { Demo } from "./demo/seed/seed-demo.ts";
 import type { RunState } from "./demo/data-dir.ts";
 
 const ARRIVES_WITHIN_MS = 15_000;
-const dataDir = process.env["DATA_DIR"] ?? join(import.meta.dir, "../.data");
+const dataDir = process.env["DATA_DIR"] || join(import.meta.dir, "../.data");
 const demo: Demo = JSON.parse(read("demo.json"));
 
 /** Event → the call that causes it. */

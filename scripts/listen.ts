@@ -28,7 +28,7 @@ const port = number("port", 0, 65_535);
 const status = number("status", 200, 599);
 const failures = number("fail", 0, 1_000_000);
 const slowMs = number("slow", 0, 600_000);
-const secret = options.secret ?? process.env["WEBHOOK_SECRET"];
+const secret = (options.secret ?? process.env["WEBHOOK_SECRET"]) || undefined;
 /** Delivery → how often it came: a receiver must expect to see one again. */
 const seen = new Map<string, number>();
 const SEEN_MAX = 10_000;

@@ -4,7 +4,7 @@ import { schemaState } from "../../db/schema-state.ts";
 import { serverTime } from "../../db/server-time.ts";
 import type { Config } from "../../src/lib/config.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";
-import { masterKeyFault } from "../../src/outbox/master-key.ts";
+import { MASTER_KEY_REMEDY, masterKeyFault } from "../../src/outbox/master-key.ts";
 import { advice, fault, ok, type Finding } from "./finding.ts";
 
 const OLDEST_MAJOR = 15;
@@ -86,19 +86,22 @@ export async function lookAtSecrets(db: RawDb, config: Config): Promise<Finding>
   const box = createSecretBox({ current: config.masterKey, previous: config.masterKeyPrevious });
   const wrong = await masterKeyFault(db, box);
   if (wrong === undefined) return ok("the master key opens what is stored");
-  return fault(
-    wrong,
-    "Set MASTER_KEY to the key of this database; while it changes, the old one as MASTER_KEY_PREVIOUS.",
-  );
+  return fault(wrong, MASTER_KEY_REMEDY);
 }
 
 export async function lookAtContents({ sql }: RawDb): Promise<Finding> {
-  const [row] = await sql<{ admins: number; plans: number; sites: number }[]>`
+  const [row] = await sql<{ admins: number; invited: number; plans: number; sites: number }[]>`
     select (select count(*)::int from users where role = 'super_admin' and is_active and password_hash is not null) as admins,
+           (select count(*)::int from users where role = 'super_admin' and is_active) as invited,
            (select count(*)::int from plans) as plans, (select count(*)::int from review_sites) as sites`;
-  const { admins = 0, plans = 0, sites = 0 } = row ?? {};
+  const { admins = 0, invited = 0, plans = 0, sites = 0 } = row ?? {};
   const said = `administrators who can sign in: ${admins}; plans: ${plans}; review sites: ${sites}`;
   if (admins > 0 && plans > 0 && sites > 0) return ok(said);
+  if (invited > 0 && plans > 0 && sites > 0)
+    return advice(
+      said,
+      "Follow the link that setup showed, or have another one made: `bun run setup --new-link`.",
+    );
   return advice(said, "Run `bun run setup`, and follow the link that it shows.");
 }
 

@@ -6,6 +6,7 @@ import { ConfigError, readConfig, type Config } from "../../src/lib/config.ts";
 import { createLog } from "../../src/lib/log.ts";
 import * as database from "./database.ts";
 import { advice, fault, lookAt, ok, type Finding } from "./finding.ts";
+import { strangeNames } from "./names.ts";
 import * as surroundings from "./surroundings.ts";
 
 const USAGE = `Usage: bun run doctor [--https URL]…
@@ -33,6 +34,7 @@ export async function main(args: readonly string[]): Promise<number> {
   };
   tell("Bun", ok(Bun.version));
   const config = settings(tell);
+  for (const finding of strangeNames(process.env)) tell("settings", finding);
   if (config !== undefined) await examine(config, places, tell);
   return hasFault ? 1 : 0;
 }

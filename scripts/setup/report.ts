@@ -8,6 +8,8 @@ interface Report extends Result {
   readonly migrations: number;
   /** Where a master key was written; undefined if there was one. */
   readonly masterKeyFile: string | undefined;
+  /** Whether another link was asked for. */
+  readonly newLink: boolean;
 }
 
 const NEW = "made now";
@@ -26,7 +28,7 @@ export function asText(report: Report): string {
         ]),
     `  schema         ${migrations === 0 ? "current" : `current, ${migrations} applied`}`,
     `  company        ${company.name}, ${word(company.isNew)}`,
-    ...adminLines(report.admin),
+    ...adminLines(report),
     `  plans          ${plans.map((one) => `${one.name}, ${word(one.isNew)}`).join("; ") || "none"}`,
     ...siteLines(sites),
     "",
@@ -35,13 +37,18 @@ export function asText(report: Report): string {
   ].join("\n");
 }
 
-function adminLines(admin: Result["admin"]): string[] {
+function adminLines({ admin, newLink, serverRoot }: Report): string[] {
   if (admin === undefined) return ["  administrator  none"];
   const lines = [`  administrator  ${admin.email}, ${word(admin.isNew)}`];
   if (admin.link !== undefined)
     lines.push(
       "                 This link sets the password, once, within seven days:",
       `                 ${admin.link}`,
+    );
+  if (newLink && admin.hasPassword)
+    lines.push(
+      "                 No link was made, because a password is set. It is set anew by a mailed code at",
+      `                 ${serverRoot}/dashboard; or make another administrator: --admin-email another@…`,
     );
   return lines;
 }

@@ -1,4 +1,4 @@
-import { existsSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, fchmodSync, fstatSync, rmSync, writeFileSync } from "node:fs";
 import { randomBytes } from "node:crypto";
 
 import { connect, ping, type RawDb } from "../../db/client.ts";
@@ -12,8 +12,8 @@ import { readConfig, type Config } from "../../src/lib/config.ts";
 import { exitIfFaulty, reachableOrExit, settingsOrExit } from "../../src/lib/lifecycle.ts";
 import { createLog } from "../../src/lib/log.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";
-import { masterKeyFault } from "../../src/outbox/master-key.ts";
-import { applyWishes, lacksOf } from "./apply.ts";
+import { MASTER_KEY_REMEDY, masterKeyFault } from "../../src/outbox/master-key.ts";
+import { applyWishes, lacksOf, type Result } from "./apply.ts";
 import { asJsonText, asText } from "./report.ts";
 import { completeWishes, readWishes, USAGE, UsageError, type Wishes } from "./wishes.ts";
 
@@ -33,6 +33,7 @@ export async function main(args: readonly string[]): Promise<number> {
     const db = connect(config.databaseUrl, { max: 2, name: "reviewrelay-setup" });
     try {
       const report = await setUp(db, config, { wishes, madeKey });
+      hideFromOthers(report);
       console.log(asJson ? asJsonText(report) : asText(report));
     } finally {
       await db.close();
@@ -75,12 +76,25 @@ async function setUp(
   const fault = await masterKeyFault(db, box);
   // A key that was just made opens nothing of a database that another one sealed.
   if (fault !== undefined && madeKey !== undefined) rmSync(madeKey);
-  exitIfFaulty(fault);
+  exitIfFaulty(fault && `${fault} ${MASTER_KEY_REMEDY}`);
   const complete = await completeWishes(wishes, await lacksOf(db));
   const now = await serverTime(db);
   const log = createLog({ level: "warn", role: "setup", clock: systemClock }, console.error);
   await openKeyRing({ db, box, clock: { ...systemClock, now: () => now }, log, config });
   const result = await applyWishes(db, { box, config, now }, complete);
   const migrations = before.kind === "behind" ? before.by : 0;
-  return { ...result, serverRoot: config.serverRoot, migrations, masterKeyFile: madeKey };
+  const { serverRoot } = config;
+  const { newLink } = wishes;
+  return { ...result, serverRoot, migrations, masterKeyFile: madeKey, newLink };
+}
+
+/** A file that the output goes into becomes its user's alone where the administrator's link or a secret goes into it. */
+function hideFromOthers({ admin, sites }: Result): void {
+  const isSecret = admin?.link !== undefined || sites.some(({ secret }) => secret !== undefined);
+  const { fd } = process.stdout;
+  try {
+    if (isSecret && fstatSync(fd).isFile()) fchmodSync(fd, 0o600);
+  } catch {
+    // Another user's file is that user's to guard.
+  }
 }

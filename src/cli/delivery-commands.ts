@@ -1,10 +1,14 @@
+import { parseInstant } from "../lib/clock.ts";
 import { connect, show, table, WEBHOOK, type Command, type Given } from "./command.ts";
-import { EXIT, usage } from "./failure.ts";
+import { EXIT, Failure, usage } from "./failure.ts";
 import { AGO, instant } from "./instant.ts";
-import type { Server } from "./server.ts";
+import { refusalOf, type Server } from "./server.ts";
 import { chooseSubscription, listSubscriptions } from "./subscriptions.ts";
 import type { Surroundings } from "./surroundings.ts";
 import { ulid } from "./ulid.ts";
+
+/** The status of a create where the slot is taken (contract 6.2). */
+const TAKEN = 409;
 
 export const webhooks: Command = {
   name: "webhooks",
@@ -37,10 +41,18 @@ batches are set on the dashboard, or by the API.`,
   async run(around, given) {
     const [url = ""] = given.words;
     const label = given.text("label") ?? (URL.canParse(url) ? new URL(url).host : url);
-    const made = await connect(around, given).ask<{ id: string; secret: string }>(
-      "/partner/webhooks",
-      { method: "POST", body: { label, webhook_url: url, delivery_kind: "immediate" } },
-    );
+    const server = connect(around, given);
+    const response = await server.send("/partner/webhooks", {
+      method: "POST",
+      body: { label, webhook_url: url, delivery_kind: "immediate" },
+    });
+    if (response.status === TAKEN)
+      throw new Failure(
+        EXIT.failed,
+        `You have an immediate subscription already (reviewrelay webhooks shows it): change or delete it at ${server.root}/dashboard.`,
+      );
+    if (!response.ok) throw await refusalOf(response);
+    const made: { id: string; secret: string } = JSON.parse(await response.text());
     show(around, given, made, `Subscribed, ${made.id}. Its secret:\n${made.secret}`);
     return EXIT.ok;
   },
@@ -90,8 +102,8 @@ export const deliveries: Command = {
     const fields = {
       event: given.text("event"),
       outcome: given.text("outcome"),
-      since: instant(around, given.text("since")),
-      until: instant(around, given.text("until")),
+      since: instant(around, given, "since"),
+      until: instant(around, given, "until"),
     };
     for (const [name, value] of Object.entries(fields))
       if (value !== undefined) query.set(name, value);
@@ -130,9 +142,11 @@ export const recover: Command = {
   },
   takes: [0, 0],
   async run(around, given) {
-    const since = instant(around, given.text("since"));
-    const until = instant(around, given.text("until"));
-    if (since === undefined) throw usage("Say from when on: --since 2h, or an instant.");
+    const since = instant(around, given, "since");
+    const until = instant(around, given, "until");
+    const from = parseInstant(since);
+    if (from === undefined) throw usage("Say from when on: --since 2h, or an instant.");
+    if (from >= around.clock.now()) throw usage(`--since ${since} does not lie in the past.`);
     const { server, path } = await subscriptionOf(around, given);
     const body = { since, ...(until !== undefined && { until }) };
     let total = 0;

@@ -2,7 +2,7 @@ import { encodeTime } from "ulid";
 
 import { isoInstant, parseInstant } from "../lib/clock.ts";
 import { connect, WEBHOOK, type Command, type Given } from "./command.ts";
-import { EXIT, usage } from "./failure.ts";
+import { EXIT } from "./failure.ts";
 import { Forwarder, targetOf, type Forwarded } from "./forward.ts";
 import { AGO, instant } from "./instant.ts";
 import { followAttempts, type SentAttempt } from "./stream.ts";
@@ -83,11 +83,10 @@ function planOf(around: Surroundings, given: Given): Plan {
 
 /** An attempt's id begins with its time, so a time is a place among them. */
 function beginningOf(around: Surroundings, given: Given): string | undefined {
-  const [since, after] = [given.text("since"), given.text("after")];
+  const after = given.text("after");
   if (after !== undefined) return ulid(after);
-  if (since === undefined) return undefined;
-  const at = parseInstant(instant(around, since));
-  if (at === undefined) throw usage(`--since ${since} is no instant: ${AGO}.`);
+  const at = parseInstant(instant(around, given, "since"));
+  if (at === undefined) return undefined;
   return `${encodeTime(Math.max(0, at.getTime()), TIME_DIGITS)}${"0".repeat(RANDOM_DIGITS)}`;
 }
 

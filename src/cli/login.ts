@@ -26,8 +26,7 @@ export async function signIn(around: Surroundings, wish: LoginWish): Promise<Cre
     randomBytes(32).toString("base64url"),
     randomBytes(16).toString("hex"),
   ];
-  const returned = Promise.withResolvers<URL>();
-  const listener = await listen(returned.resolve);
+  const { listener, returned } = await listen();
   const bound = listener.address();
   const port = typeof bound === "object" ? (bound?.port ?? 0) : 0;
   const redirectUri = `http://127.0.0.1:${port}${PATH}`;
@@ -47,8 +46,8 @@ export async function signIn(around: Surroundings, wish: LoginWish): Promise<Cre
     around.say(`Sign in here:\n\n  ${address}\n`);
     around.say("If that browser is on another machine, paste the address at which it ends up.");
     if (wish.opensBrowser) openBrowser(address);
-    void pastedAddress(around.stdin, redirectUri).then((url) => url && returned.resolve(url));
-    const code = codeOf(await soon(around, returned.promise), { server, state });
+    const pasted = pastedAddress(around.stdin, redirectUri);
+    const code = codeOf(await soon(around, [returned, pasted]), { server, state });
     return await redeem(around.clock, server, {
       grant_type: "authorization_code",
       code,
@@ -62,16 +61,20 @@ export async function signIn(around: Surroundings, wish: LoginWish): Promise<Cre
   }
 }
 
-async function listen(take: (url: URL) => void): Promise<HttpServer> {
-  const server = createServer((request, response) => {
-    const url = new URL(request.url ?? "/", "http://127.0.0.1");
-    const isOurs = request.method === "GET" && url.pathname === PATH;
-    response.writeHead(isOurs ? 200 : 404, { "Content-Type": "text/plain; charset=utf-8" });
-    response.end(isOurs ? "Back to the terminal: this window may be closed.\n" : "");
-    if (isOurs) take(url);
+/** `returned` is where the browser comes back to. */
+async function listen(): Promise<{ listener: HttpServer; returned: Promise<URL> }> {
+  const listener = createServer();
+  const returned = new Promise<URL>((resolve) => {
+    listener.on("request", (request, response) => {
+      const url = new URL(request.url ?? "/", "http://127.0.0.1");
+      const isOurs = request.method === "GET" && url.pathname === PATH;
+      response.writeHead(isOurs ? 200 : 404, { "Content-Type": "text/plain; charset=utf-8" });
+      response.end(isOurs ? "Back to the terminal: this window may be closed.\n" : "");
+      if (isOurs) resolve(url);
+    });
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  return server;
+  await new Promise<void>((resolve) => listener.listen(0, "127.0.0.1", resolve));
+  return { listener, returned };
 }
 
 /** RFC 8414, 3.3: what a server says of itself counts for the address alone at which it says so. */
@@ -109,26 +112,26 @@ function openBrowser(address: string): void {
   execFile(program, [...args, address], () => {});
 }
 
-/** The first line of the input that is the place to which the browser was sent. */
-async function pastedAddress(
-  stdin: AsyncIterable<Uint8Array>,
-  redirectUri: string,
-): Promise<URL | undefined> {
+/** The first line of the input that is the place to which the browser was sent; an input without one says nothing. */
+async function pastedAddress(stdin: AsyncIterable<Uint8Array>, redirectUri: string): Promise<URL> {
   let text = "";
   for await (const chunk of stdin) {
     text += Buffer.from(chunk).toString();
     const line = text.split("\n").find((one) => one.trim().startsWith(redirectUri));
     if (line !== undefined) return new URL(line.trim());
   }
-  return undefined;
+  return new Promise(() => {});
 }
 
-async function soon({ clock, signal }: Surroundings, returned: Promise<URL>): Promise<URL> {
+async function soon(
+  { clock, signal }: Surroundings,
+  arrivals: readonly Promise<URL>[],
+): Promise<URL> {
   const done = new AbortController();
   const late = clock.sleep(WAIT_MS, AbortSignal.any([signal, done.signal])).then(() => {
     throw new Failure(EXIT.signedOut, "Nobody signed in.");
   });
-  return Promise.race([returned, late]).finally(() => done.abort());
+  return Promise.race([...arrivals, late]).finally(() => done.abort());
 }
 
 /** RFC 9207: an answer of another server than the one that was asked is no answer. */

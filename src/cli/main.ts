@@ -2,6 +2,7 @@
 // Imported by nobody. It runs on Node 20 and Bun alike, so that partners may have it as one file (docs/decisions.md).
 import { systemClock } from "../lib/clock.ts";
 import { run } from "./run.ts";
+import { withoutEmpty } from "./surroundings.ts";
 
 const stop = new AbortController();
 process.once("SIGINT", () => stop.abort());
@@ -10,7 +11,7 @@ process.once("SIGTERM", () => stop.abort());
 process.stdout.on("error", () => process.exit(0));
 
 const status = await run(process.argv.slice(2), {
-  env: process.env,
+  env: withoutEmpty(process.env),
   clock: systemClock,
   out: (text) => void process.stdout.write(`${text}\n`),
   say: (text) => void process.stderr.write(`${text}\n`),

@@ -14,6 +14,8 @@ export interface ApiRequest {
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
+  /** Instead of the caller's own. */
+  readonly token?: string;
 }
 
 /** Where the command talks to: what is named, else the setting, else where it signed in last. */
@@ -50,8 +52,10 @@ export class Server {
 
   /** The answer, whatever it is; a token that has just died is renewed once. */
   async send(path: string, request: ApiRequest = {}): Promise<Response> {
-    const response = await this.#fetch(path, request, await this.#token(false));
-    if (response.status !== 401 || this.#env["REVIEWRELAY_TOKEN"] !== undefined) return response;
+    const { token } = request;
+    const response = await this.#fetch(path, request, token ?? (await this.#token(false)));
+    const isFixed = token !== undefined || this.#env["REVIEWRELAY_TOKEN"] !== undefined;
+    if (response.status !== 401 || isFixed) return response;
     await response.body?.cancel();
     return this.#fetch(path, request, await this.#token(true));
   }

@@ -38,16 +38,11 @@ browser, open the address elsewhere and paste the one at which it ends. REVIEWRE
       ? { accessToken: (await readAll(around.stdin)).toString().trim() }
       : await signIn(around, { server: server.root, clientId, opensBrowser });
     if (credentials.accessToken === "") throw usage("There is no token on standard input.");
-    const before = keptCredentials(env, server.root);
+    const identity = await server.ask<Identity>("/verify-token", {
+      token: credentials.accessToken,
+    });
     keepCredentials(env, server.root, credentials);
-    const { user, company } = await server
-      .ask<Identity>("/verify-token")
-      .catch((error: unknown) => {
-        forgetCredentials(env, server.root);
-        if (before !== undefined) keepCredentials(env, server.root, before);
-        throw error;
-      });
-    const [{ email }, { name }] = [user, company];
+    const [{ email }, { name }] = [identity.user, identity.company];
     const file = credentialsFile(env);
     const result = { server: server.root, email, company: name, file };
     show(
@@ -56,6 +51,8 @@ browser, open the address elsewhere and paste the one at which it ends. REVIEWRE
       result,
       `Signed in at ${server.root} as ${email} of ${name}; kept in ${file}.`,
     );
+    if (env["REVIEWRELAY_TOKEN"] !== undefined)
+      around.say("REVIEWRELAY_TOKEN is set, and is used before what was kept.");
     return EXIT.ok;
   },
 };

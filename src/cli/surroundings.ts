@@ -13,6 +13,11 @@ export interface Surroundings {
   readonly signal: AbortSignal;
 }
 
+/** An empty variable counts as absent: that is how shells and compose files leave one out. */
+export function withoutEmpty(env: Surroundings["env"]): Surroundings["env"] {
+  return Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ""));
+}
+
 export async function readAll(stream: AsyncIterable<Uint8Array>): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   for await (const chunk of stream) chunks.push(chunk);

@@ -86,7 +86,7 @@ const RETRY_DELAYS = 3;
 /** Reads and checks every setting. Throws a ConfigError that names all faults. */
 export function readConfig(env: Env = process.env): Config {
   const read = new SettingsReader(env);
-  const host = read.text("HOST", "127.0.0.1");
+  const host = read.host("HOST", "127.0.0.1");
   const port = read.integer("PORT", 3000, [1, 65_535]);
   const config: Config = {
     databaseUrl: databaseUrlOf(read),
@@ -102,7 +102,7 @@ export function readConfig(env: Env = process.env): Config {
       `http://${host.includes(":") ? `[${host}]` : host}:${port}`,
     ),
     metricsPort: read.optional("METRICS_PORT", () => read.integer("METRICS_PORT", 0, [1, 65_535])),
-    metricsHost: read.text("METRICS_HOST", "127.0.0.1"),
+    metricsHost: read.host("METRICS_HOST", "127.0.0.1"),
     drainDelayMs: read.integer("DRAIN_DELAY_MS", 0, [0, 60_000]),
     retryDelaysMs: read.integers("RETRY_DELAYS_MS", "60000,300000,1800000", {
       length: RETRY_DELAYS,

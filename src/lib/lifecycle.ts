@@ -89,6 +89,17 @@ function exitWith(fault: string): never {
   process.exit(EXIT_CONFIG);
 }
 
+const NO_ADDRESS = "cannot be had: that host is not an address of this machine";
+/** Why an address cannot be listened on, and what to do, by the code of the error. */
+const REFUSED: Readonly<Record<string, string>> = {
+  EADDRINUSE:
+    "is in use by another program: stop that program, or give this process another port or host",
+  EACCES: "is not for this user: give this process a port above 1023",
+  EADDRNOTAVAIL: NO_ADDRESS,
+  EINVAL: NO_ADDRESS,
+  ENOTFOUND: NO_ADDRESS,
+};
+
 /** What `listen` answers, or the end of the process where the address cannot be had. */
 export function listenOrExit<T>(
   name: string,
@@ -100,10 +111,9 @@ export function listenOrExit<T>(
   } catch (error) {
     const code = error instanceof Error ? Reflect.get(error, "code") : undefined;
     const why =
-      code === "EADDRINUSE" ? "is in use by another program" : `cannot be had (${String(code)})`;
-    console.error(
-      `${name} ${port} on ${host} ${why}: stop that program, or give this process another port or host.`,
-    );
+      REFUSED[String(code)] ??
+      `cannot be had (${String(code)}): give this process another port or host`;
+    console.error(`${name} ${port} on ${host} ${why}.`);
     process.exit(1);
   }
 }

@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { isIP } from "node:net";
 
 import { parseNetworks } from "./egress.ts";
 import { checkRedisUrl } from "./redis-url.ts";
@@ -12,6 +13,8 @@ export interface Mailbox {
 }
 
 const MASTER_KEY_BYTES = 32;
+/** Setup writes it to the file that is named for it. */
+const WRITTEN_BY_SETUP = "MASTER_KEY";
 
 /** Each method answers a usable value even for a bad setting, and notes the fault, so that all are found in one go. */
 export class SettingsReader {
@@ -138,6 +141,16 @@ export class SettingsReader {
     return { name: title.trim().replace(/^"(.*)"$/, "$1"), address };
   }
 
+  /** What to listen on: an address, with or without the brackets of IPv6, or a name. */
+  host(name: string, fallback: string): string {
+    const text = this.#get(name) ?? fallback;
+    // A name whose last part is a number is an address to URLs, and has to be a right one.
+    const isName = /^[\w.-]+$/.test(text) && URL.canParse(`http://${text}`);
+    if (isName || isIP(text.replace(/^\[(.*)\]$/, "$1")) !== 0) return text;
+    this.#fault(name, "must be an address of this machine, or a name of it");
+    return fallback;
+  }
+
   /** A default port may be written out or left out. */
   origin(name: string, fallback: string): string {
     const text = this.#get(name) ?? fallback;
@@ -191,7 +204,13 @@ export function settingOf(env: Env, name: string): string | undefined {
     return readFileSync(path, "utf8").trim() || undefined;
   } catch (error) {
     const code = error instanceof Error ? Reflect.get(error, "code") : undefined;
-    throw new Error(`cannot be read from ${name}_FILE (${String(code)})`, { cause: error });
+    const remedy =
+      name === WRITTEN_BY_SETUP && code === "ENOENT"
+        ? ": `bun run setup` writes it, into a folder that is there"
+        : "";
+    throw new Error(`cannot be read from ${name}_FILE (${String(code)})${remedy}`, {
+      cause: error,
+    });
   }
 }
 

@@ -5,6 +5,9 @@ import { EXIT_CONFIG } from "../lib/config.ts";
 import type { SecretBox } from "../lib/secret-box.ts";
 import { SEALED_COLUMNS, type SealedColumn } from "./sealed-columns.ts";
 
+export const MASTER_KEY_REMEDY =
+  "Set MASTER_KEY (or MASTER_KEY_FILE) to the key of this database; while it changes, the old one as MASTER_KEY_PREVIOUS.";
+
 /**
  * Ends a process whose master key does not open what is stored: it would sign nothing, deliver nothing and show
  * nothing, one error at a time. Restarting it cannot help.
@@ -12,7 +15,7 @@ import { SEALED_COLUMNS, type SealedColumn } from "./sealed-columns.ts";
 export async function masterKeyOrExit(db: Db, box: SecretBox): Promise<void> {
   const fault = await masterKeyFault(db, box);
   if (fault === undefined) return;
-  console.error(fault);
+  console.error(`${fault} ${MASTER_KEY_REMEDY}`);
   process.exit(EXIT_CONFIG);
 }
 

@@ -195,5 +195,15 @@ test.each(["reviewrelay-api.service", "reviewrelay-dispatcher.service"])(
     const [, script = ""] = /^ExecStart=\S+ (\S+)/m.exec(unit) ?? [];
     expect(existsSync(join(ROOT, script))).toBe(true);
     expect(unit).toContain("RestartPreventExitStatus=78");
+    // The guide brings all that the unit names to where it is looked for.
+    const guide = readFileSync(join(ROOT, "docs/operations/production.md"), "utf8");
+    const places = /^(?:User|WorkingDirectory|EnvironmentFile|ExecStart)=(\S+)/gm;
+    const named = [...unit.matchAll(places)].map(([, place = ""]) => place);
+    expect(named).toHaveLength(4);
+    for (const place of named)
+      expect(guide).toMatch(new RegExp(`^sudo (?:useradd|cp|install) .*${place}$`, "m"));
+    expect(guide).toMatch(
+      new RegExp(`^sudo systemctl enable .*${name.replace(".service", "")}`, "m"),
+    );
   },
 );

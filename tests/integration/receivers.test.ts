@@ -148,6 +148,69 @@ for (const { name, needs, build, start } of LANGUAGES) {
   );
 }
 
+const SAYS = "Set WEBHOOK_SECRET to the subscription's secret.";
+
+/** With an empty key anybody could sign. PHP's server goes on, and its receiver answers 500. */
+for (const { name, needs, build, start } of LANGUAGES.filter((one) => one.name !== "PHP")) {
+  const title = `the receiver in ${name} ends without a secret, and with an empty one`;
+  if (needs !== "bun" && Bun.which(needs) === null) {
+    test.skip(`${title} (not run: ${needs} is not on this machine)`, () => {});
+    continue;
+  }
+  test(
+    title,
+    async () => {
+      const { PATH = "", HOME = folder } = process.env;
+      const env = { PATH, HOME, TMPDIR: folder, PORT: String(await freePort()) };
+      const run = async (command: readonly string[], more: Record<string, string> = {}) => {
+        const child = Bun.spawn([...command], {
+          cwd: folder,
+          env: { ...env, ...more },
+          stdout: "ignore",
+          stderr: "pipe",
+        });
+        const said = await new Response(child.stderr).text();
+        return [await child.exited, said];
+      };
+      if (build !== undefined) expect(await run(build)).toEqual([0, ""]);
+      for (const more of [{}, { WEBHOOK_SECRET: "" }])
+        expect(await run(start(Number(env.PORT)), more)).toEqual([
+          1,
+          expect.stringContaining(SAYS),
+        ]);
+    },
+    PATIENCE_MS,
+  );
+}
+
+test.skipIf(Bun.which("php") === null)(
+  "the receiver in PHP takes nothing by an empty key",
+  async () => {
+    const port = await freePort();
+    const child = Bun.spawn(["php", "-S", `127.0.0.1:${port}`, "receive.php"], {
+      cwd: folder,
+      env: { PATH: process.env["PATH"] ?? "", TMPDIR: folder, WEBHOOK_SECRET: "" },
+      stdout: "ignore",
+      stderr: "ignore",
+    });
+    try {
+      const body = bodyOf(new Date());
+      const headers = { "X-SVC-Signature": signed(body, "") };
+      const post = () => fetch(`http://127.0.0.1:${port}/hook`, { method: "POST", body, headers });
+      await until("it listens", () =>
+        post().then(
+          () => true,
+          () => false,
+        ),
+      );
+      expect((await post()).status).toBe(500);
+    } finally {
+      child.kill();
+      await child.exited;
+    }
+  },
+);
+
 function freePort(): Promise<number> {
   return new Promise((resolve) => {
     const probe = createServer().listen(0, "127.0.0.1", () => {

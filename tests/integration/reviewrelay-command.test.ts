@@ -175,6 +175,22 @@ describe("login", () => {
     expect(readFileSync(file(), "utf8")).toBe(before);
   });
 
+  test("looks at the given token, and not at the variable's", async () => {
+    const fresh = { XDG_CONFIG_HOME: join(folder, "fresh"), REVIEWRELAY_SERVER: product.root };
+    const env = { ...fresh, REVIEWRELAY_TOKEN: token };
+    expect(await command(["login", "--with-token"], env, "wrong")).toMatchObject({ status: 77 });
+    expect(existsSync(join(folder, "fresh"))).toBe(false);
+    const good = { ...fresh, REVIEWRELAY_TOKEN: "wrong" };
+    expect(await command(["login", "--with-token"], good, token)).toEqual({
+      status: 0,
+      said: expect.stringContaining("REVIEWRELAY_TOKEN is set, and is used before"),
+    });
+    // An empty variable is none.
+    expect(await command(["webhooks"], { ...fresh, REVIEWRELAY_TOKEN: "" })).toMatchObject({
+      status: 0,
+    });
+  });
+
   test("says what to do where the client is not known, or the address is another", async () => {
     const id = crypto.randomUUID();
     const unknown = await command(["login", "--no-browser", "--client-id", id], envOf());
@@ -313,6 +329,13 @@ describe("the other commands", () => {
     }
   }, 120_000);
 
+  test("subscribe once, and say where the subscription is changed", async () => {
+    const { status, said } = await command(["subscribe", "https://hooks.partner.example/"]);
+    expect([status, said]).toEqual([1, expect.stringContaining(`${product.root}/dashboard`)]);
+    const foreign = await command(["subscribe", "http://10.0.0.1/"], as("wrong"));
+    expect(foreign).toMatchObject({ status: 77 });
+  });
+
   test("recover what was not delivered", async () => {
     endpoint.answer = () => 410;
     await product.emit(2);
@@ -321,7 +344,10 @@ describe("the other commands", () => {
     endpoint.answer = () => 200;
     const recovered = await command(["recover", "--since", "1h", "--json"]);
     expect(recovered).toEqual({ status: 0, said: expect.stringContaining('"queued": 2') });
-    expect((await command(["recover"])).status).toBe(64);
+    for (const since of [[], ["--since", "x"], ["--since", "2099-01-01"]])
+      expect([since, (await command(["recover", ...since])).status]).toEqual([since, 64]);
+    const future = await command(["recover", "--since", "2099-01-01T00:00:00Z"]);
+    expect(future).toEqual({ status: 64, said: expect.stringContaining("in the past") });
   });
 
   test("verify a body, and say whether it is old", async () => {
@@ -334,6 +360,13 @@ describe("the other commands", () => {
     expect(await verify(["--max-age", "600"])).toMatchObject({ status: 0 });
     expect(await verify([], `${last?.body} `)).toMatchObject({ status: 1 });
     expect(await verify([], last?.body, as(token))).toMatchObject({ status: 0 });
+    // With an empty key anybody could sign.
+    const forged = `sha256=${new Bun.CryptoHasher("sha256", "").update("{}").digest("hex")}`;
+    const empty = as(token, { WEBHOOK_SECRET: "" });
+    expect(await command(["verify", "--signature", forged], empty, "{}")).toMatchObject({
+      status: 1,
+    });
+    expect(await verify([], last?.body, empty)).toMatchObject({ status: 0 });
     const file = join(folder, "body.json");
     writeFileSync(file, (last?.body ?? "").replace(/"delivered_at":"\d+/, '"delivered_at":"2020'));
     expect(await verify(["--max-age", "600", file])).toMatchObject({ status: 1 });

@@ -1,5 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -148,6 +156,27 @@ describe("run again", () => {
     expect(await api.login("ada@acme.example")).toBeString();
     const later = await again("--new-link");
     expect(later["admin"]).toEqual({ email: "ada@acme.example", made: false, has_password: true });
+    const { said } = await setUp(["--new-link"]);
+    expect(said).toContain("No link was made, because a password is set.");
+    expect((await setUp([])).said).not.toContain("No link was made");
+  });
+
+  test.each([
+    ["with a secret, for its user alone", "--review-site=angi=Angi", 0o600],
+    ["without one, as it is", "--review-site=angi=Angi", 0o644],
+  ])("leaves the file that its answer goes into, %s", async (_title, site, mode) => {
+    const path = join(folder, "setup.json");
+    writeFileSync(path, "");
+    chmodSync(path, 0o644);
+    const child = Bun.spawn([process.execPath, "scripts/setup.ts", site, "--json"], {
+      cwd: join(import.meta.dir, "../.."),
+      env: { PATH: process.env["PATH"] ?? "", ...settings },
+      stdout: Bun.file(path),
+      stderr: "ignore",
+    });
+    expect(await child.exited).toBe(0);
+    expect(statSync(path).mode & 0o777).toBe(mode);
+    expect(readFileSync(path, "utf8")).toContain("angi");
   });
 
   test("makes another administrator, who is named", async () => {
@@ -201,7 +230,7 @@ describe("is refused", () => {
     const { status, said } = await setUp([], { MASTER_KEY_FILE: file });
     expect([status, said]).toEqual([
       EXIT_CONFIG,
-      expect.stringContaining("The master key is wrong"),
+      expect.stringMatching(/The master key is wrong.*Set MASTER_KEY \(or MASTER_KEY_FILE\)/),
     ]);
     expect(existsSync(file)).toBe(false);
   });
@@ -226,9 +255,26 @@ describe("the doctor", () => {
       MASTER_KEY: Buffer.alloc(32).toString("base64"),
     });
     expect(status).toBe(1);
-    expect(said).toMatch(/FAULT {3}master key .*\n +Set MASTER_KEY to the key of this database/);
+    expect(said).toMatch(/FAULT {3}master key .*\n +Set MASTER_KEY .* to the key of this database/);
     expect(said).toMatch(/FAULT {3}Redis .*\n +Look at REDIS_URL/);
     expect(said).toMatch(/FAULT {3}mail .*\n +Look at SMTP_URL/);
+  });
+
+  test("names the link where the administrator has not followed it", async () => {
+    const fresh = await emptyDatabase();
+    const env = { ...redis, DATABASE_URL: fresh.url };
+    await setUp(FIRST, { ...env, MASTER_KEY_FILE: join(folder, "fresh.key") });
+    const { said } = await doctor({ ...env, MASTER_KEY_FILE: join(folder, "fresh.key") });
+    await fresh.drop();
+    expect(said).toMatch(/administrators who can sign in: 0.*\n +Follow the link.*--new-link/);
+  });
+
+  test("advises on names that are nearly ours", async () => {
+    const { status, said } = await doctor({ ...redis, RETENTION_DAY: "9" });
+    expect([status, said]).toEqual([
+      0,
+      expect.stringMatching(/advice {2}settings .*RETENTION_DAY is no.*\n +Is it RETENTION_DAYS\?/),
+    ]);
   });
 
   test("names each bad setting, and a database that is away or not migrated", async () => {
@@ -255,4 +301,29 @@ describe("the doctor", () => {
     const refused = await doctor(redis, "--https=https://10.0.0.1/");
     expect(refused.said).toMatch(/FAULT {3}https {9}10\.0\.0\.1: /);
   });
+});
+
+const toolsAreThere = ["bash", "openssl"].every((tool) => Bun.which(tool) !== null);
+test.skipIf(!toolsAreThere)("recovery.md changes the master key that setup wrote", async () => {
+  const fresh = await emptyDatabase();
+  const env = { DATABASE_URL: fresh.url, MASTER_KEY_FILE: join(folder, "first.key") };
+  expect(await setUp(FIRST, env)).toMatchObject({ status: 0 });
+  const guide = await Bun.file(join(import.meta.dir, "../../docs/operations/recovery.md")).text();
+  const [, commands = ""] = /^```sh run \S+setup\.test\.ts\n([^]*?)^```$/m.exec(guide) ?? [];
+  const print = 'printf "%s\n" "$MASTER_KEY_FILE" "$MASTER_KEY_PREVIOUS_FILE"';
+  const shell = Bun.spawnSync(["bash", "-eu", "-c", `${commands}\n${print}`], {
+    env: { PATH: process.env["PATH"] ?? "", ...env },
+  });
+  const [current = "", previous = ""] = shell.stdout.toString().split("\n");
+  expect([current, previous]).toEqual([join(folder, "master-new.key"), env.MASTER_KEY_FILE]);
+  expect(statSync(current).mode & 0o777).toBe(0o600);
+  const both = { ...env, MASTER_KEY_FILE: current, MASTER_KEY_PREVIOUS_FILE: previous };
+  const rotated = await runCommand(["scripts/keys.ts", "rotate-master"], { ...settings, ...both });
+  expect(rotated).toEqual({
+    status: 0,
+    said: expect.stringContaining("MASTER_KEY_PREVIOUS may go"),
+  });
+  const alone = await setUp([], { ...env, MASTER_KEY_FILE: current });
+  await fresh.drop();
+  expect(alone.status).toBe(0);
 });

@@ -77,6 +77,24 @@ describe.each(PROCESSES)("%s", (_name, args) => {
     expect(said).not.toMatch(STACK);
     expect(status).toBe(1);
   });
+
+  test("names METRICS_HOST where it is another machine's", async () => {
+    const env = { ...settings, METRICS_PORT: "9464", METRICS_HOST: "203.0.113.1" };
+    const { status, said } = await runCommand(args, env);
+    expect(said).toContain("that host is not an address of this machine");
+    expect(said).not.toContain("stop that program");
+    expect(status).toBe(1);
+  });
+
+  test("says what to do about a master key that is not the database's", async () => {
+    const other = await createDatabase();
+    await other.db.sql`
+      insert into review_sites (slug, name, sealed_secret) values ('x', 'X', 'v1.0badc0de.x')`;
+    const { status, said } = await runCommand(args, { ...settings, DATABASE_URL: other.url });
+    await other.drop();
+    expect(said).toMatch(/The master key is wrong: .* Set MASTER_KEY \(or MASTER_KEY_FILE\)/);
+    expect(status).toBe(EXIT_CONFIG);
+  });
 });
 
 test("the API names PORT where it is taken", async () => {
@@ -161,5 +179,25 @@ test("try.ts says what to start where nothing runs", async () => {
   const { status, said } = await runCommand(["scripts/try.ts"], { DATA_DIR: folder });
   expect(said).toContain(`Nothing answers at http://${NOBODY}: start the demo first`);
   expect(said).not.toMatch(STACK);
+  expect(status).toBe(1);
+});
+
+test("try.ts says what to do where the partner has a subscription already", async () => {
+  const server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch: (request) =>
+      request.url.endsWith("/login")
+        ? Response.json({ token: "x" })
+        : Response.json({ code: "slot_occupied" }, { status: 409 }),
+  });
+  const root = server.url.origin;
+  const users = [{ role: "partner_owner", email: "a@b.example", password: "x", partner_id: 1 }];
+  const demo = { server_root: root, base_url: `${root}/api/v1`, users };
+  writeFileSync(join(folder, "demo.json"), JSON.stringify(demo));
+  const { status, said } = await runCommand(["scripts/try.ts"], { DATA_DIR: folder });
+  await server.stop(true);
+  expect(said).toContain(`delete it at ${root}/dashboard`);
+  expect(said).not.toContain("slot_occupied");
   expect(status).toBe(1);
 });

@@ -34,6 +34,10 @@ public final class Receive {
     }
 
     public static void main(String[] args) throws Exception {
+        if (SECRET == null || SECRET.isEmpty()) {
+            System.err.println("Set WEBHOOK_SECRET to the subscription's secret.");
+            System.exit(1);
+        }
         int port = Integer.parseInt(System.getenv().getOrDefault("PORT", "4000"));
         HttpServer server = HttpServer.create(new InetSocketAddress("127.0.0.1", port), 0);
         server.createContext("/", exchange -> {

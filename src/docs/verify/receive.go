@@ -41,6 +41,9 @@ func answer(headers http.Header, body []byte) int {
 }
 
 func main() {
+	if secret == "" {
+		log.Fatal("Set WEBHOOK_SECRET to the subscription's secret.")
+	}
 	port := os.Getenv("PORT")
 	if port == "" {
 		port = "4000"

@@ -4,6 +4,7 @@ import { createServer } from "node:http";
 import { isSigned } from "./verify.mjs";
 
 const secret = process.env.WEBHOOK_SECRET;
+if (!secret) throw new Error("Set WEBHOOK_SECRET to the subscription's secret.");
 const handled = new Set(); // keep these in a table of yours
 
 createServer(async (request, response) => {

@@ -24,4 +24,10 @@ function answer(string $secret, string $body): int
     return 204;
 }
 
-http_response_code(answer(getenv('WEBHOOK_SECRET'), file_get_contents('php://input')));
+$secret = (string) getenv('WEBHOOK_SECRET');
+if ($secret === '') {
+    error_log("Set WEBHOOK_SECRET to the subscription's secret.");
+    http_response_code(500);
+    exit;
+}
+http_response_code(answer($secret, file_get_contents('php://input')));

@@ -1,12 +1,15 @@
 # WEBHOOK_SECRET=... PORT=4000 python3 receive.py
 import json
 import os
+import sys
 from datetime import datetime, timezone
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from verify import is_signed
 
-SECRET = os.environ["WEBHOOK_SECRET"]
+SECRET = os.environ.get("WEBHOOK_SECRET")
+if not SECRET:
+    sys.exit("Set WEBHOOK_SECRET to the subscription's secret.")
 handled = set()  # keep these in a table of yours
 
 

@@ -3,7 +3,8 @@ require "json"
 require "time"
 require_relative "verify"
 
-SECRET = ENV.fetch("WEBHOOK_SECRET")
+SECRET = ENV.fetch("WEBHOOK_SECRET", "")
+abort "Set WEBHOOK_SECRET to the subscription's secret." if SECRET.empty?
 HANDLED = {} # keep these in a table of yours
 
 def answer(env, body)

@@ -2,6 +2,7 @@
 import { isSigned } from "./verify.ts";
 
 const secret = process.env["WEBHOOK_SECRET"] ?? "";
+if (secret === "") throw new Error("Set WEBHOOK_SECRET to the subscription's secret.");
 const handled = new Set<string>(); // keep these in a table of yours
 
 Bun.serve({

@@ -175,6 +175,12 @@ describe("a setting in a file", () => {
     },
   );
 
+  test("says who writes the master key where it is not there yet", () => {
+    expect(faultsOf({ MASTER_KEY: "", MASTER_KEY_FILE: join(folder, "nowhere") })).toEqual([
+      "MASTER_KEY cannot be read from MASTER_KEY_FILE (ENOENT): `bun run setup` writes it, into a folder that is there.",
+    ]);
+  });
+
   test("is its content without the white space around it", () => {
     const { MASTER_KEY, ...rest } = minimal;
     const config = readConfig({ ...rest, MASTER_KEY_FILE: fileOf(`  ${MASTER_KEY}\n`) });
@@ -196,6 +202,25 @@ describe("a setting in a file", () => {
       "PORT and PORT_FILE are both set: leave one of them out.",
     ]);
   });
+});
+
+describe.each(["HOST", "METRICS_HOST"])("%s", (name) => {
+  test.each(["0.0.0.0", "::", "[::1]", "fe80::1%eth0", "localhost", "api_1.internal"])(
+    "may be %s",
+    (host) => {
+      const root = { SERVER_ROOT: "https://reviews.example" };
+      expect(faultsOf({ ...root, [name]: host })).toEqual([]);
+    },
+  );
+
+  test.each(["999.1.1.1", "zz zz", "http://localhost", "localhost:3000", "::zz"])(
+    "is named where it is %s, and nothing else",
+    (host) => {
+      expect(faultsOf({ [name]: host })).toEqual([
+        `${name} must be an address of this machine, or a name of it.`,
+      ]);
+    },
+  );
 });
 
 test.each([

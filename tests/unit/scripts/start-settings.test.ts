@@ -18,6 +18,6 @@ test("the start command takes what it decides upon from a file as well", () => {
 
 test("the start command names a file that it cannot read", () => {
   expect(() => readSettings({ MASTER_KEY_FILE: join(folder, "nowhere") })).toThrow(
-    "MASTER_KEY cannot be read from MASTER_KEY_FILE (ENOENT).",
+    "MASTER_KEY cannot be read from MASTER_KEY_FILE (ENOENT): `bun run setup` writes it",
   );
 });

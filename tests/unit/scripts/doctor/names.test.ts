@@ -1,0 +1,32 @@
+import { expect, test } from "bun:test";
+
+import { strangeNames } from "../../../../scripts/doctor/names.ts";
+
+const askedOf = (...names: string[]) =>
+  strangeNames(Object.fromEntries(names.map((name) => [name, "secret"]))).map((finding) =>
+    finding.kind === "advice" ? [finding.said, finding.remedy.split("?")[0]] : [finding.kind],
+  );
+
+test.each([
+  ["RETENTION_DAY", "RETENTION_DAYS"],
+  ["WEBHOOKS_ALLOW_HTTP", "WEBHOOK_ALLOW_HTTP"],
+  ["SERVER_ROTO", "SERVER_ROOT"],
+  ["DATABASE_URI", "DATABASE_URL"],
+  ["MASTER_KEY_FIEL", "MASTER_KEY_FILE"],
+  ["WEBHOOK_ALLOWED_NETS", "WEBHOOK_ALLOWED_NETWORKS"],
+])("%s is told, with what is meant", (name, meant) => {
+  expect(askedOf(name)).toEqual([[`${name} is no setting`, `Is it ${meant}`]]);
+});
+
+test("two edits are near, three are not", () => {
+  expect(askedOf("SERVER_RO")).toHaveLength(1);
+  expect(askedOf("SERVER_R")).toEqual([]);
+});
+
+test("settings, and what belongs to others, are not told", () => {
+  const ours = ["PORT", "DATABASE_URL_FILE", "WEBHOOK_CA_FILE", "OTP_TTL_S", "SETUP_PLANS"];
+  const demo = ["WEBHOOK_SECRET", "DATA_DIR", "DISPATCHERS", "OTEL_TRACES_SAMPLER_ARG"];
+  const shell = ["PATH", "HOME", "HOSTNAME", "LOGNAME", "USER", "PWD", "POST", "TERM", "MAIL"];
+  const others = ["PGHOST", "PGPASSWORD", "SSH_CLIENT", "KUBERNETES_PORT", "REDIS_PORT_6379_TCP"];
+  expect(askedOf(...ours, ...demo, ...shell, ...others, "npm_config_user_agent")).toEqual([]);
+});
