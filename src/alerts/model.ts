@@ -41,10 +41,7 @@ const fields = {
     MIN_WAITING_MINUTES,
     "How long an event may wait before `oldest_waiting`.",
   ),
-  digest_minutes: minutes(
-    0,
-    "The least minutes between two mails; a disabling is mailed at once.",
-  ),
+  digest_minutes: minutes(0, "The least minutes between two mails; a disabling is mailed at once."),
   webhook_url: orNull(storableText([1, MAX_URL_CHARS]), {
     description: "Where alerts are posted.",
   }),

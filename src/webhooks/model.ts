@@ -49,8 +49,7 @@ const settingsFields = {
   }),
   payload_mode: literals(PAYLOAD_MODES, { description: "Pinned to `full` on batch." }),
   suppress_native_notifications: Type.Boolean({
-    description:
-      "Leaves out our own mails about review actions; false on batch.",
+    description: "Leaves out our own mails about review actions; false on batch.",
   }),
   ordering: literals(ORDERINGS, {
     title: "Ordering",

@@ -26,11 +26,16 @@ export function AccountForm({ opened, onClose }: AccountFormProps) {
 function NewAccount({ onClose }: { readonly onClose: () => void }) {
   const { createAccount } = useCompanyActions();
   const plans = usePlans().data ?? [];
+  // The first plan is chosen until another one is, also where the plans come after the form.
+  const withPlan = (draft: AccountDraft) => ({
+    ...draft,
+    planId: draft.planId || plans[0]?.id || 0,
+  });
   const form = useForm({
     name: "new account",
-    initial: { ...EMPTY_ACCOUNT, planId: plans[0]?.id ?? 0 },
+    initial: EMPTY_ACCOUNT,
     names: { ...COMPANY_FIELDS, partnerId: "partner_id", planId: "plan_id", stores: "stores" },
-    send: createAccount,
+    send: (draft) => createAccount(withPlan(draft)),
     onDone: ({ name }) => {
       notify.done(`${name} is created. Give it an owner next, in Users.`);
       onClose();
@@ -53,7 +58,7 @@ function NewAccount({ onClose }: { readonly onClose: () => void }) {
       <NativeSelect
         label="Plan"
         required
-        value={form.draft.planId}
+        value={withPlan(form.draft).planId}
         error={form.errorOf("planId")}
         data={plans.map((one) => ({ value: String(one.id), label: one.name }))}
         onChange={(event) => form.edit({ planId: Number(event.currentTarget.value) })}

@@ -60,10 +60,7 @@ export function usePlans() {
   const api = useApi();
   return useQuery({
     queryKey: ["plans"],
-    queryFn: () =>
-      allPages((cursor) =>
-        answerOf(api.admin.plans.get({ query: { limit: 100, ...atCursor(cursor) } })),
-      ),
+    queryFn: () => allPages((cursor) => answerOf(api.admin.plans.get({ query: pageAt(cursor) }))),
     staleTime: NAMES_STALE_MS,
   });
 }
