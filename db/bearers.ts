@@ -3,7 +3,7 @@ import { sql, type SQL } from "drizzle-orm";
 /**
  * A live token with all that its use depends on (contract 4.3): shared by the bearer check and by whoever looks for what
  * may change its answer. No row: the token was revoked, the user, the company or its partner is inactive, or the
- * impersonator is no active admin of the account's partner any more. Every join is by primary key.
+ * impersonator is no active admin of the account's partner, or of the platform for a portal link, any more. Every join is by primary key.
  */
 export function liveBearer(jti: SQL): SQL {
   return sql`
@@ -22,8 +22,9 @@ export function liveBearer(jti: SQL): SQL {
     left join authentication_events e on e.id = t.family_id
     left join oauth_clients o on o.client_id = t.client_id
     where t.jti = ${jti} and u.is_active and c.is_active and coalesce(p.is_active, true)
-      and (t.impersonator_id is null or
-        (i.is_active and i.company_id = p.id and i.role in ('partner_owner', 'partner_admin')))`;
+      and (t.impersonator_id is null or (i.is_active and case t.kind
+        when 'portal' then i.role = 'super_admin'
+        else i.company_id = p.id and i.role in ('partner_owner', 'partner_admin') end))`;
 }
 
 /** The same of each token that `jtis`, an array, names. */

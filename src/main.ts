@@ -137,7 +137,10 @@ if (config.metricsPort !== undefined) {
   listenOrExit("METRICS_PORT", at, () => serveOperations({ metrics, readiness }, at));
 }
 void keepStats({ db, clock, log, config, mayKeep }, stop);
-listenOrExit("PORT", config, () => app.listen({ port: config.port, hostname: config.host }));
+// Two processes on one port would share its connections without anybody having asked for it.
+listenOrExit("PORT", config, () =>
+  app.listen({ port: config.port, hostname: config.host, reusePort: false }),
+);
 log.info("api.started", { pid: process.pid, server_root: config.serverRoot });
 
 stop.addEventListener("abort", () => void drain());

@@ -3,6 +3,7 @@ import { index, integer, pgTable, text } from "drizzle-orm/pg-core";
 import { bytewise, instant } from "./columns.ts";
 import { companies } from "./companies.ts";
 import { tokens } from "./tokens.ts";
+import { users } from "./users.ts";
 
 /** Who may show a partner's portal in a frame. */
 export const portalSettings = pgTable("portal_settings", {
@@ -25,6 +26,8 @@ export const portalLinks = pgTable(
     scope: text("scope").notNull(),
     pages: text("pages").array().notNull(),
     expiresAt: instant("expires_at").notNull(),
+    /** The partner's owner in whose name an operator's link opens the pages; null for the maker's own name. */
+    actsAs: integer("acts_as").references(() => users.id),
   },
   (t) => [index("portal_links_jti").on(t.jti), index("portal_links_expiry").on(t.expiresAt)],
 );

@@ -97,7 +97,13 @@ export const tokens = pgTable(
     uniqueIndex("tokens_one_dashboard_pat")
       .on(t.userId)
       .where(sql`kind = 'dashboard_pat'`),
-    check("tokens_impersonation", sql`(kind = 'impersonation') = (impersonator_id is not null)`),
+    check(
+      "tokens_impersonation",
+      sql`case kind
+      when 'impersonation' then impersonator_id is not null
+      when 'portal' then true
+      else impersonator_id is null end`,
+    ),
     check("tokens_named", sql`(kind = 'api_pat') = (name is not null)`),
     check("tokens_viewable", sql`(kind = 'dashboard_pat') = (sealed_token is not null)`),
     check("tokens_endless", sql`(kind = 'dashboard_pat') = (expires_at is null)`),

@@ -44,7 +44,9 @@ export const storeQuery = Type.Object({
   ...pageQuery(isRowId),
   account_id: Type.Optional(rowId()),
 });
-export type StoreQuery = Static<typeof storeQuery>;
+type StoreQuery = Static<typeof storeQuery>;
+/** An operator asks of every partner, a partner of itself. */
+export type StoreFilter = Pick<StoreQuery, "account_id"> & { readonly partner_id?: number };
 
 export interface Store {
   readonly id: number;

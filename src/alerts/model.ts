@@ -43,10 +43,10 @@ const fields = {
   ),
   digest_minutes: minutes(
     0,
-    "At most one mail in so long, the next one with all since; a disabling is mailed at once.",
+    "The least minutes between two mails; a disabling is mailed at once.",
   ),
   webhook_url: orNull(storableText([1, MAX_URL_CHARS]), {
-    description: "Where alerts are posted, by the rules of `webhook_url` of a subscription.",
+    description: "Where alerts are posted.",
   }),
 };
 

@@ -91,13 +91,9 @@ export function hasCodesLeft({ issuedAt }: CodeLimits, now: Date): boolean {
   return withinWindow(issuedAt, now).length < CODES_PER_DAY;
 }
 
-/** Whether a new code has to wait after the last one of its purpose, used or not. */
-export function isCoolingDown(
-  code: Pick<EmailCode, "issuedAt"> | undefined,
-  now: Date,
-  cooldownS: number,
-): boolean {
-  return code !== undefined && addMs(code.issuedAt, cooldownS * 1000) > now;
+/** Whether a new code has to wait after the last one of its email, whatever that was for, used or not (contract 4). */
+export function isCoolingDown({ issuedAt }: CodeLimits, now: Date, cooldownS: number): boolean {
+  return issuedAt.some((at) => addMs(at, cooldownS * 1000) > now);
 }
 
 /** A code that may still be entered. */

@@ -12,14 +12,14 @@ export function anyUser(scope?: Scope): Access {
 
 /**
  * Admits owners and admins of a partner, but nobody who acts for them (contract 2.6 and 3.5). The session of a portal
- * link is admitted where it `opens` the page (contract 6.20).
+ * link, an operator's too, is admitted where it `opens` the page (contract 6.20).
  */
 export function partnerAdmin(scope: Scope, opens?: Opens): Access {
   return allow(
-    ({ companyType, role, impersonatorId }) =>
+    ({ companyType, role, impersonatorId, pages }) =>
       companyType === "partner" &&
       (role === "partner_owner" || role === "partner_admin") &&
-      impersonatorId === null,
+      (impersonatorId === null || pages !== null),
     scope,
     opens,
   );

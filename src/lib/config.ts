@@ -158,7 +158,7 @@ function databaseUrlOf(read: SettingsReader): string {
 function connectionsOf(read: SettingsReader): Config["connections"] {
   return {
     api: read.integer("API_CONNECTIONS", 8, [1, 1_000]),
-    intake: read.integer("INTAKE_CONNECTIONS", 6, [1, 1_000]),
+    intake: read.integer("INTAKE_CONNECTIONS", 6, [2, 1_000]),
     dispatcher: read.integer("DISPATCHER_CONNECTIONS", 4, [1, 1_000]),
   };
 }

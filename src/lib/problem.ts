@@ -23,6 +23,7 @@ const PROBLEMS = {
   no_open_flag: [409, "The review has no open flag."],
   no_response: [409, "The review has no response."],
   review_removed: [409, "The review was removed by its site."],
+  no_owner: [409, "The partner has no active owner."],
   last_owner: [409, "The last active owner keeps the role; make another owner first."],
   last_super_admin: [409, "The last active super-admin cannot be deactivated."],
   payload_too_large: [413, "The request body is too large."],

@@ -3,7 +3,9 @@ import { Elysia } from "elysia";
 
 import type { AdminDeps } from "../admin/actions/deps.ts";
 import { listCompanies } from "../admin/actions/companies.ts";
+import { listStores } from "../admin/actions/stores.ts";
 import { AccountObject, showAccount } from "../admin/model.ts";
+import { showStore, StoreObject, storeQuery } from "../admin/store-model.ts";
 import { listAuditOfTenant } from "../audit/actions.ts";
 import { auditEntry, showAuditEntry } from "../audit/model.ts";
 import { apiTokenKey, isApiTokenKey, listTeamTokens } from "../auth/actions/api-tokens.ts";
@@ -28,12 +30,17 @@ const managing = inPerson(partnerOwner());
 export function partnerRoutes(deps: PartnerRouteDeps) {
   return new Elysia({ name: "partner" })
     .use(teamRoutes(deps, { reading, managing }))
-    .use(ownRoutes(deps));
+    .use(companyRoutes(deps))
+    .use(traceRoutes(deps));
 }
 
-function ownRoutes(deps: PartnerRouteDeps) {
-  return new Elysia({ prefix: `${BASE_PATH}/partner`, tags: ["Partner"] })
-    .use(deps.checks)
+function base({ checks }: Pick<PartnerRouteDeps, "checks">) {
+  return new Elysia({ prefix: `${BASE_PATH}/partner`, tags: ["Partner"] }).use(checks);
+}
+
+/** The accounts that the partner has, and their stores. */
+function companyRoutes(deps: PartnerRouteDeps) {
+  return base(deps)
     .get(
       "/accounts",
       async ({ principal, query }) => {
@@ -53,6 +60,30 @@ function ownRoutes(deps: PartnerRouteDeps) {
         },
       },
     )
+    .get(
+      "/stores",
+      async ({ principal, query }) => {
+        const page = pageOf(query);
+        const filter = { ...query, partner_id: partnerOf(principal) };
+        const rows = await listStores(deps, filter, page);
+        return listOf(rows, page, { key: ({ id }) => String(id), show: showStore });
+      },
+      {
+        access: reading,
+        query: storeQuery,
+        response: { 200: listSchema(StoreObject) },
+        detail: {
+          operationId: "listOwnStores",
+          summary: "List the partner's stores, newest first",
+          description: "Of every account, or of one.",
+        },
+      },
+    );
+}
+
+/** What was done in the partner's name, and with which tokens. */
+function traceRoutes(deps: PartnerRouteDeps) {
+  return base(deps)
     .get(
       "/audit-log",
       async ({ principal, query }) => {

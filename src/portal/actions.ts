@@ -11,7 +11,7 @@ import type { Call } from "../http/call.ts";
 import type { SoundParts } from "../http/fields.ts";
 import type { Caller, Principal } from "../http/principal.ts";
 import type { FieldFaults } from "../http/rules.ts";
-import { addMs, type Clock } from "../lib/clock.ts";
+import { addMs, isoInstant, type Clock } from "../lib/clock.ts";
 import type { Config } from "../lib/config.ts";
 import { Problem } from "../lib/problem.ts";
 import { hashSecret, newSecret } from "../lib/random-secret.ts";
@@ -21,6 +21,7 @@ import {
   DEFAULT_TTL_S,
   isOrigin,
   type Embedding,
+  type PortalLink,
   type PortalLinkBody,
   type PortalSession,
 } from "./model.ts";
@@ -36,18 +37,47 @@ export interface PortalDeps extends PortalSessionDeps {
 export const PORTAL = "/embed";
 const SCOPES = { read: ["webhooks:read"], write: ["webhooks:read", "webhooks:write"] } as const;
 
+/** Whose pages a link opens, and in whose name where that is not its maker's. */
+interface LinkHolder {
+  readonly partnerId: number;
+  readonly actsAs: number | null;
+}
+
+/** `POST /partner/portal-links`. */
+export function makeOwnLink(
+  deps: PortalDeps,
+  caller: Caller,
+  body: PortalLinkBody,
+): Promise<PortalLink> {
+  return makeLink(deps, caller, { partnerId: tenantOf(caller.principal), actsAs: null }, body);
+}
+
+/** `POST /admin/partners/{id}/portal-links`: its session acts as the partner's first active owner. */
+export async function makeOperatorLink(
+  deps: PortalDeps,
+  caller: Caller,
+  partnerId: number,
+  body: PortalLinkBody,
+): Promise<PortalLink> {
+  const actsAs = await queries.activeOwnerOf(deps.db, partnerId);
+  if (actsAs === undefined) throw new Problem("no_owner");
+  return makeLink(deps, caller, { partnerId, actsAs }, body);
+}
+
 /**
- * `POST /partner/portal-links`. The code stands in the fragment, which no server and no log sees; the key before it says
- * to the server, which has to name who may frame the page, whose portal it is.
+ * The code stands in the fragment, which no server and no log sees; the key before it says to the server, which has to
+ * name who may frame the page, whose portal it is.
  */
-export async function makeLink(
+async function makeLink(
   deps: PortalDeps,
   { principal, call }: Caller,
+  { partnerId, actsAs }: LinkHolder,
   { pages, access = "read", theme, ttl_s: ttlS = DEFAULT_TTL_S }: PortalLinkBody,
-): Promise<{ url: string; expiresAt: Date }> {
+): Promise<PortalLink> {
   const scopes = SCOPES[access];
-  await refuseExcess(deps, { principal, call }, { ...authorityOf(principal), scopes }, { scopes });
-  const { key } = await settingsOf(deps, tenantOf(principal));
+  const authority = { ...authorityOf(principal), partnerId, scopes };
+  await refuseExcess(deps, { principal, call }, authority, { scopes });
+  const { key } = await settingsOf(deps, partnerId);
   const now = deps.clock.now();
   const code = newSecret();
   const expiresAt = addMs(now, ttlS * 1000);
@@ -55,8 +85,9 @@ export async function makeLink(
   await deps.db.transaction(async (tx) => {
     await holdCaller(tx, principal);
     const { jti } = principal;
-    await queries.insertLink(tx, { codeHash: hashSecret(code), jti, scope, pages, expiresAt });
-    const details = { pages, scope, expires_at: expiresAt };
+    const codeHash = hashSecret(code);
+    await queries.insertLink(tx, { codeHash, jti, scope, pages, expiresAt, actsAs });
+    const details = { pages, scope, expires_at: expiresAt, partner_id: partnerId };
     await recordAudit(tx, {
       at: now,
       action: "PORTAL_LINK_CREATED",
@@ -66,24 +97,25 @@ export async function makeLink(
     });
   });
   const query = theme === undefined ? "" : `?theme=${theme}`;
-  return { url: `${deps.config.serverRoot}${PORTAL}/${key}${query}#code=${code}`, expiresAt };
+  const url = `${deps.config.serverRoot}${PORTAL}/${key}${query}#code=${code}`;
+  return { url, expires_at: isoInstant(expiresAt) };
 }
 
-/** Says of pages which of them no partner has. */
+/** Says of pages which of them the partner does not have. */
 export async function pageFaults(
   { db }: Pick<PortalDeps, "db">,
-  principal: Principal,
+  partnerId: number,
   { pages }: SoundParts<PortalLinkBody>,
 ): Promise<FieldFaults> {
   const known = pages?.filter((page) => page !== undefined) ?? [];
   if (subscriptionsOf(known).length === 0) return {};
-  const all = await listSubscriptions({ db }, tenantOf(principal), {
+  const all = await listSubscriptions({ db }, partnerId, {
     limit: 100,
     after: undefined,
   });
   const own = new Set(all.map(({ id }) => id));
   const bad = pages?.findIndex((page) => subscriptionsOf([page ?? ""]).some((id) => !own.has(id)));
-  return { [`pages.${bad}`]: bad === -1 ? undefined : "is no subscription of yours" };
+  return { [`pages.${bad}`]: bad === -1 ? undefined : "is no subscription of the partner" };
 }
 
 /** `POST /embed/{key}/session`: opens what the link opens, once. Every failure of the code is the same 400. */

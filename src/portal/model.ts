@@ -48,6 +48,7 @@ export const portalLinkAnswer = Type.Object(
   },
   { title: "PortalLink" },
 );
+export type PortalLink = Static<typeof portalLinkAnswer>;
 
 export const redeemBody = Type.Object(
   { code: storableText([1, 128]) },

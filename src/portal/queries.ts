@@ -1,8 +1,9 @@
-import { and, eq, gt, isNull, or } from "drizzle-orm";
+import { and, asc, eq, gt, isNull, or } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "../../db/client.ts";
 import { portalLinks, portalSettings } from "../../db/schema/portal.ts";
 import { tokens } from "../../db/schema/tokens.ts";
+import { users } from "../../db/schema/users.ts";
 
 type SettingsRow = typeof portalSettings.$inferSelect;
 
@@ -34,20 +35,36 @@ export async function originsOfKey(db: DbOrTx, key: string): Promise<string[]> {
   return row?.origins ?? [];
 }
 
+/** The partner's first active owner. */
+export async function activeOwnerOf(db: DbOrTx, partnerId: number): Promise<number | undefined> {
+  const { id, companyId, role, isActive } = users;
+  const [row] = await db
+    .select({ id })
+    .from(users)
+    .where(and(eq(companyId, partnerId), eq(role, "partner_owner"), isActive))
+    .orderBy(asc(id))
+    .limit(1);
+  return row?.id;
+}
+
 export async function insertLink(tx: Tx, link: typeof portalLinks.$inferInsert): Promise<void> {
   await tx.insert(portalLinks).values(link);
 }
 
-/** A link that is still good, with whom its token acts as. */
+/** A link that is still good, with whom its session acts as, and for which operator. */
 export async function findLink(db: DbOrTx, hash: string, now: Date) {
-  const { jti, codeHash, scope, pages, expiresAt } = portalLinks;
+  const { jti, codeHash, scope, pages, expiresAt, actsAs } = portalLinks;
   const isMakerLive = or(isNull(tokens.expiresAt), gt(tokens.expiresAt, now));
   const [row] = await db
-    .select({ userId: tokens.userId, clientId: tokens.clientId, scope, pages })
+    .select({ makerId: tokens.userId, clientId: tokens.clientId, scope, pages, actsAs })
     .from(portalLinks)
     .innerJoin(tokens, eq(tokens.jti, jti))
     .where(and(eq(codeHash, hash), gt(expiresAt, now), isMakerLive));
-  return row;
+  if (row === undefined) return undefined;
+  const { makerId, actsAs: ownerId, ...link } = row;
+  return ownerId === null
+    ? { ...link, userId: makerId, impersonatorId: null }
+    : { ...link, userId: ownerId, impersonatorId: makerId };
 }
 
 /** False if it is gone: of two at once one has it. */

@@ -1,13 +1,17 @@
 import { Elysia } from "elysia";
 
+import { findCompany } from "../admin/actions/companies.ts";
+import type { Company } from "../admin/model.ts";
+import { adminRoutesBase, changing } from "../admin/routes/base.ts";
 import { inPerson, partnerAdmin } from "../auth/guard.ts";
 import { BASE_PATH } from "../http/base-path.ts";
 import type { Checks } from "../http/checks.ts";
+import { finds } from "../http/finds.ts";
 import { problem } from "../http/problem-schema.ts";
 import type { Judged } from "../http/rules.ts";
-import { isoInstant } from "../lib/clock.ts";
 import {
-  makeLink,
+  makeOperatorLink,
+  makeOwnLink,
   originFaults,
   PORTAL,
   pageFaults,
@@ -16,6 +20,7 @@ import {
   updateEmbedding,
   type PortalDeps,
 } from "./actions.ts";
+import { tenantOf } from "../webhooks/actions/deps.ts";
 import {
   embeddingBody,
   embeddingObject,
@@ -33,7 +38,7 @@ interface PortalRouteDeps extends PortalDeps {
 
 /** See contract 6.20. */
 export function portalRoutes(deps: PortalRouteDeps) {
-  return new Elysia().use(linkRoutes(deps)).use(redeemRoute(deps));
+  return new Elysia().use(linkRoutes(deps)).use(operatorRoute(deps)).use(redeemRoute(deps));
 }
 
 /** It belongs to the page that is opened, and is no part of the API. */
@@ -47,20 +52,41 @@ function redeemRoute(deps: PortalRouteDeps) {
     });
 }
 
+function operatorRoute(deps: PortalRouteDeps) {
+  return adminRoutesBase(deps, "/partners")
+    .macro(finds("partner", ({ params }) => findCompany(deps, "partner", params["id"])))
+    .post(
+      "/:id/portal-links",
+      async ({ principal, call, partner, body, status }) =>
+        status(201, await makeOperatorLink(deps, { principal, call }, partner.id, body)),
+      {
+        access: changing,
+        partner: true,
+        body: portalLinkBody,
+        rules: ({ partner, body }: Judged<typeof portalLinkBody> & { readonly partner: Company }) =>
+          pageFaults(deps, partner.id, body),
+        response: { 201: portalLinkAnswer, 409: problem("no_owner") },
+        detail: {
+          operationId: "createPartnerPortalLink",
+          summary: "Make a link to pages of a partner",
+          description: "In the name of an owner.",
+        },
+      },
+    );
+}
+
 function linkRoutes(deps: PortalRouteDeps) {
   return new Elysia({ prefix: BASE_PATH, tags: ["Partner"] })
     .use(deps.checks)
     .post(
       "/partner/portal-links",
-      async ({ principal, call, body, status }) => {
-        const { url, expiresAt } = await makeLink(deps, { principal, call }, body);
-        return status(201, { url, expires_at: isoInstant(expiresAt) });
-      },
+      async ({ principal, call, body, status }) =>
+        status(201, await makeOwnLink(deps, { principal, call }, body)),
       {
         access: partnerAdmin("webhooks:read"),
         body: portalLinkBody,
         rules: ({ principal, body }: Judged<typeof portalLinkBody>) =>
-          pageFaults(deps, principal, body),
+          pageFaults(deps, tenantOf(principal), body),
         response: { 201: portalLinkAnswer },
         detail: {
           operationId: "createPortalLink",

@@ -72,8 +72,7 @@ export const AttemptObject = Type.Object(
     response_truncated: Type.Boolean(),
     next_attempt_at: orNull(instantAnswer()),
     possibly_repeated: Type.Boolean({
-      description:
-        "A dispatcher that died may have made the same attempt, which then has no record.",
+      description: "A process that died may have made the same attempt.",
     }),
     resent: Type.Boolean({
       description: "Sent twice: a kept connection was closed before any byte of an answer.",

@@ -62,6 +62,11 @@ function unionOf(
   };
 }
 
+const DESCRIPTIONS = {
+  full: "Sent to a subscription's `webhook_url`. Any 2xx within 15 seconds settles it; 410 fails it at once; anything else is tried again after 60, 300 and 1,800 seconds.",
+  minimal: "Where `payload_mode` is `minimal`; answered like one in full.",
+} as const;
+
 function operation(
   name: string,
   operationId: string,
@@ -71,7 +76,7 @@ function operation(
   return {
     operationId,
     summary,
-    description: `Sent to \`webhook_url\` of a subscription with \`payload_mode: ${mode}\`. Any 2xx within 15 seconds settles it; 410 fails it at once; anything else is tried again after 60, 300 and 1,800 seconds.`,
+    description: DESCRIPTIONS[mode],
     tags: ["Webhooks"],
     security: [],
     parameters: HEADERS.map(([header]) => ({ $ref: `#/components/parameters/${header}` })),

@@ -40,7 +40,7 @@ const settingsFields = {
   delivery_kind: deliveryKind,
   batch_interval_hours: orNull(batchInterval, {
     explain: `must be one of ${intervals}`,
-    description: "Hours between batch dispatches: required for batch, not for immediate.",
+    description: "Hours between dispatches: of batch alone.",
   }),
   events: orNull(Type.Array(literals(SUBSCRIBABLE_EVENTS), { minItems: 1, uniqueItems: true }), {
     explain: "must be null for all events, or a list of event values",
@@ -50,7 +50,7 @@ const settingsFields = {
   payload_mode: literals(PAYLOAD_MODES, { description: "Pinned to `full` on batch." }),
   suppress_native_notifications: Type.Boolean({
     description:
-      "Whether our own mails about review actions are left out. Pinned to false on batch.",
+      "Leaves out our own mails about review actions; false on batch.",
   }),
   ordering: literals(ORDERINGS, {
     title: "Ordering",
@@ -94,7 +94,7 @@ export const eventId = Type.String({
 });
 export const eventValue = literals(
   CATALOG.map(({ value }) => value),
-  { title: "EventValue", description: "The event's value." },
+  { title: "EventValue", description: "Its value." },
 );
 
 export const TestBody = Type.Object(

@@ -314,6 +314,7 @@ const TEAM: readonly Row[] = [
 const LOOKING: readonly Row[] = [
   ["see the team", ["", "y-y-y-.-"], (as) => call(as, "GET", "/partner/users")],
   ["see the accounts", ["", "y-y-y-.-"], (as) => call(as, "GET", "/partner/accounts")],
+  ["see the stores", ["", "y-y-y-.-"], (as) => call(as, "GET", "/partner/stores")],
   ["see the audit log", ["", "y-y-y-.-"], (as) => call(as, "GET", "/partner/audit-log")],
   ["see the tokens", ["", "y-y---.-"], (as) => call(as, "GET", "/partner/tokens")],
   ["see who is behind", ["y-y-y-.-"], (as) => call(as, "GET", "/admin/backlogs")],
@@ -321,6 +322,11 @@ const LOOKING: readonly Row[] = [
     "see a partner's subscriptions",
     ["y-y-y-.-"],
     (as) => call(as, "GET", `/admin/partners/${p1.id}/webhooks`),
+  ],
+  [
+    "open a partner's pages",
+    [ALL_SCOPES],
+    (as) => call(as, "POST", `/admin/partners/${p1.id}/portal-links`, { pages: ["webhooks"] }),
   ],
 ];
 

@@ -52,6 +52,17 @@ describe("plans", () => {
     expect((await post("/accounts", account)).status).toBe(201);
   });
 
+  test("come page by page, newest first", async () => {
+    for (let i = 0; i < 3; i++) await post("/plans", { name: name() });
+    const pages = await everyPage<{ id: number }>(api, "/admin/plans?limit=2", root);
+    const ids = pages.flat().map(({ id }) => id);
+    expect(pages.length).toBeGreaterThan(1);
+    expect(ids).toEqual(ids.toSorted((a, b) => b - a));
+    for (const query of ["limit=0", "limit=101", "limit=1&limit=2", "cursor=x"])
+      expect((await get(`/plans?${query}`)).status).toBe(422);
+    expect((await get("/plans?limit=100")).body["next_cursor"]).toBeNull();
+  });
+
   test("need a name of their own, also of two made at once", async () => {
     const plan = { name: name() };
     const answers = await Promise.all([post("/plans", plan), post("/plans", plan)]);
@@ -80,6 +91,31 @@ describe("stores", () => {
     const rows = (await everyPage<{ id: number }>(api, path, root)).flat();
     expect(rows.slice(0, 3).map(({ id }) => id)).toEqual(made.toReversed());
     expect(rows[0]).toMatchObject({ account_id: account, partner_id: partner });
+  });
+
+  test("are shown to their partner, and to no other", async () => {
+    const [one, two] = tenants.partners;
+    const store = await newStore();
+    const [own, foreign] = await Promise.all([
+      api.login(one.owner.email),
+      api.login(two.owner.email),
+    ]);
+    const seen = async (token: string, query = "") =>
+      (
+        await everyPage<{ id: number; partner_id: number }>(
+          api,
+          `/partner/stores?limit=2${query}`,
+          token,
+        )
+      ).flat();
+    const rows = await seen(own);
+    expect(rows[0]).toMatchObject({ id: store });
+    expect(new Set(rows.map((row) => row.partner_id))).toEqual(new Set([one.id]));
+    expect((await seen(foreign)).every((row) => row.partner_id === two.id)).toBe(true);
+    const ofOthers = `&account_id=${one.accounts[0].id}`;
+    expect(await seen(own, ofOthers)).toContainEqual(expect.objectContaining({ id: store }));
+    expect(await seen(foreign, ofOthers)).toEqual([]);
+    expect((await api.call("GET", "/partner/stores", { token: root })).status).toBe(403);
   });
 
   test("need an account that there is", async () => {

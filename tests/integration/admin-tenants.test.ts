@@ -210,6 +210,7 @@ test("a company of any type is named by its id; one that is missing is 404", asy
 
 test("the plans that an account can have are listed", async () => {
   expect((await get("/plans")).body).toEqual({
+    next_cursor: null,
     data: [{ id: await planId(), name: "Growth", features: ["reviews", "flags"] }],
   });
 });

@@ -266,6 +266,18 @@ describe("the cooldown", () => {
     expect(await mails(user.email)).toHaveLength(2);
   });
 
+  test("is the email's, whatever the codes are for", async () => {
+    const { email } = await freshUser();
+    await resend(email, "signup");
+    await resend(email, "forgot_password");
+    clock.advance(59_999);
+    await resend(email, "forgot_password");
+    expect(await mails(email)).toHaveLength(1);
+    clock.advance(1);
+    await resend(email, "forgot_password");
+    expect(await mails(email)).toHaveLength(2);
+  });
+
   test("lets one of 20 go that come at once in two processes", async () => {
     const user = await freshUser();
     const answers = await Promise.all(

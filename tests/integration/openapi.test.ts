@@ -178,6 +178,17 @@ describe("the document", () => {
     expect(problems.map(({ ruleId, message }) => `${ruleId}: ${message}`)).toEqual([]);
   });
 
+  test("is the same once every route was called", async () => {
+    const app = createApp(world.api.deps);
+    const ask = (path: string, method = "GET") =>
+      app.handle(new Request(`http://localhost${path}`, { method }));
+    for (const { path, method } of operations())
+      if (!path.startsWith("/openapi"))
+        await ask(path.replaceAll(/\{\w+\}/g, "1"), method.toUpperCase());
+    const answer = await ask("/openapi.json");
+    expect([answer.status, (await answer.text()) === text]).toEqual([200, true]);
+  });
+
   test("is the same as YAML", async () => {
     const answer = await world.api.call("GET", "/openapi.yaml", { root: true });
     expect(answer.headers.get("content-type")).toBe("application/yaml");

@@ -175,6 +175,72 @@ describe("a portal link", () => {
   });
 });
 
+describe("an operator's link to a partner's pages", () => {
+  const linkOf = (partner: number, body: object, token = root) =>
+    ask(token, `/admin/partners/${partner}/portal-links`, "POST", body);
+  const read = { pages: ["webhooks"] };
+
+  test("opens a session in the name of the partner's owner, which the audit log tells from theirs", async () => {
+    const [one] = tenants.partners;
+    const made = await linkOf(one.id, { ...read, access: "write" });
+    expect(made.status).toBe(201);
+    expect((await audited("PORTAL_LINK_CREATED"))?.details).toMatchObject({ partner_id: one.id });
+    const session = await redeem(codeOf(made));
+    expect(session.body).toMatchObject({
+      scope: "webhooks:read webhooks:write",
+      pages: ["webhooks"],
+    });
+    const token = String(session.body["token"]);
+    const list = await ask(token, "/partner/webhooks");
+    expect((list.body["data"] as { id: string }[]).map(({ id }) => id)).toEqual(
+      expect.arrayContaining([...ids]),
+    );
+    const path = `/partner/webhooks/${ids[0]}`;
+    expect((await ask(token, path, "PATCH", { label: "by an operator" })).status).toBe(200);
+    const [row] = await database.db.sql<{ actor: number; impersonator: number }[]>`
+      select actor_id as actor, impersonator_id as impersonator from audit_log
+       where action = 'WEBHOOK_UPDATED' order by id desc limit 1`;
+    expect(row).toEqual({ actor: one.owner.id, impersonator: tenants.superAdmin.id });
+    for (const outside of ["/partner/users", "/partner/alerts", "/account/sessions"])
+      expect((await ask(token, outside)).status).toBe(403);
+    expect((await ask(token, "/verify-token")).body["impersonation"]).toMatchObject({
+      impersonator: { id: tenants.superAdmin.id },
+    });
+  });
+
+  test("is for partners that there are, and for their own subscriptions", async () => {
+    const [one, two] = tenants.partners;
+    expect((await linkOf(one.accounts[0].id, read)).status).toBe(404);
+    expect((await linkOf(999_999, read)).status).toBe(404);
+    expect((await linkOf(one.id, { pages: [`webhooks/${ids[0]}`] })).status).toBe(201);
+    expect((await linkOf(two.id, { pages: [`webhooks/${ids[0]}`] })).status).toBe(422);
+    for (const token of [owner, rival])
+      expect((await linkOf(one.id, read, token)).status).toBe(403);
+  });
+
+  test("needs an active owner, whose name it has", async () => {
+    const { body } = await ask(root, "/admin/partners", "POST", { name: "Without an owner" });
+    expect(said(await linkOf(Number(body["id"]), read))).toEqual([409, "no_owner"]);
+  });
+
+  test("ends with the operator, and so does its session", async () => {
+    const companyId = tenants.superAdmin.companyId;
+    const email = "portal-operator@platform.test";
+    const operator = await addUser(database.db, { companyId, role: "super_admin", email });
+    const token = await api.login(email);
+    const [one] = tenants.partners;
+    const code = codeOf(await linkOf(one.id, read, token));
+    const opening = await redeem(codeOf(await linkOf(one.id, read, token)));
+    const session = String(opening.body["token"]);
+    expect((await ask(session, "/partner/webhooks")).status).toBe(200);
+    expect((await ask(root, `/admin/users/${operator.id}/deactivate`, "POST", {})).status).toBe(
+      200,
+    );
+    expect(said(await redeem(code))).toEqual([400, "invalid_code"]);
+    expect((await ask(session, "/partner/webhooks")).status).toBe(401);
+  });
+});
+
 describe("the session of a link", () => {
   const OUTSIDE = [
     ["GET", "/partner/users"],

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { connect } from "../../db/client.ts";
 import { schemaFault, schemaState } from "../../db/schema-state.ts";
 import { EXIT_CONFIG } from "../../src/lib/config.ts";
+import { ApiProcess } from "../support/api-process.ts";
 import { runCommand } from "../support/command.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
 
@@ -103,6 +104,16 @@ test("the API names PORT where it is taken", async () => {
   taken.stop(true);
   expect(said).toContain(`PORT ${port} on 127.0.0.1 is in use by another program`);
   expect(said).not.toMatch(STACK);
+  expect(status).toBe(1);
+});
+
+test("the API names PORT where another API has it", async () => {
+  const first = await ApiProcess.start(settings);
+  const port = new URL(first.root).port;
+  const { status, said } = await runCommand(["src/main.ts", "api"], { ...settings, PORT: port });
+  first.kill();
+  await first.exited();
+  expect(said).toContain(`PORT ${port} on 127.0.0.1 is in use by another program`);
   expect(status).toBe(1);
 });
 

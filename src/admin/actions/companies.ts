@@ -9,13 +9,15 @@ import { invalid } from "../../lib/problem.ts";
 import { DOMAIN_TAKEN } from "../input.ts";
 import type { AccountQuery, Company, NewAccount, NewPartner } from "../model.ts";
 import * as queries from "../queries/companies.ts";
-import { plans as plansOf } from "../queries/stores.ts";
+import { hasPlan, plansOf } from "../queries/stores.ts";
 import { findRow, written, type AdminDeps } from "./deps.ts";
 
 /** The platform's own colour, for a company that is created without one. */
 const DEFAULT_COLOR = "#1f6feb";
 
 type CompanyType = Company["type"];
+/** So many plans are named to whoever asks for one that there is not. */
+const NAMED_PLANS = 20;
 
 export function listCompanies(
   { db }: { readonly db: Db },
@@ -75,16 +77,20 @@ export async function newAccountFaults(
   { db }: { readonly db: Db },
   { partner_id: partnerId, plan_id: planId }: SoundParts<NewAccount>,
 ): Promise<FieldFaults> {
-  const [partner, plans] = await Promise.all([
+  const [partner, isPlan] = await Promise.all([
     partnerId === undefined ? undefined : queries.companyById(db, "partner", partnerId),
-    planId === undefined ? [] : plansOf(db),
+    planId === undefined || hasPlan(db, { id: planId }),
   ]);
-  const isPlan = planId === undefined || plans.some(({ id }) => id === planId);
-  const known = plans.map(({ id, name }) => `${id} (${name})`).join(", ");
   return {
     partner_id: partnerId !== undefined && partner === undefined ? "is not a partner" : undefined,
-    plan_id: isPlan ? undefined : `must be one of ${known || "the plans, of which there is none"}`,
+    plan_id: isPlan ? undefined : `must be one of ${await newestPlans(db)}`,
   };
+}
+
+async function newestPlans(db: Db): Promise<string> {
+  const plans = await plansOf(db, { limit: NAMED_PLANS, after: undefined });
+  const named = plans.toReversed().map(({ id, name }) => `${id} (${name})`);
+  return named.join(", ") || "the plans, of which there is none";
 }
 
 export async function createAccount(

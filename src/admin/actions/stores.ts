@@ -15,7 +15,7 @@ import type {
   NewStoreReviewSite,
   Plan,
   Store,
-  StoreQuery,
+  StoreFilter,
   StoreReviewSite,
   StoreReviewSiteQuery,
 } from "../store-model.ts";
@@ -23,16 +23,15 @@ import { written, type AdminDeps } from "./deps.ts";
 
 type WritingDeps = Pick<AdminDeps, "db" | "clock">;
 
-/** All plans at once: there are few. */
-export function listPlans({ db }: { readonly db: Db }): Promise<Plan[]> {
-  return queries.plans(db);
+export function listPlans({ db }: { readonly db: Db }, page: Page): Promise<Plan[]> {
+  return queries.plansOf(db, page);
 }
 
 export async function newPlanFaults(
   { db }: { readonly db: Db },
   { name }: SoundParts<NewPlan>,
 ): Promise<FieldFaults> {
-  const isTaken = (await queries.plans(db)).some((plan) => plan.name === name);
+  const isTaken = name !== undefined && (await queries.hasPlan(db, { name }));
   return { name: isTaken ? PLAN_TAKEN : undefined };
 }
 
@@ -59,10 +58,10 @@ export async function createPlan(
 
 export function listStores(
   { db }: { readonly db: Db },
-  query: StoreQuery,
+  filter: StoreFilter,
   page: Page,
 ): Promise<Store[]> {
-  return queries.storesOf(db, query, page);
+  return queries.storesOf(db, filter, page);
 }
 
 export async function newStoreFaults(

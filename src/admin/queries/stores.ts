@@ -10,14 +10,28 @@ import type { Page } from "../../http/list.ts";
 import type {
   Plan,
   Store,
-  StoreQuery,
+  StoreFilter,
   StoreReviewSite,
   StoreReviewSiteQuery,
 } from "../store-model.ts";
 
-export function plans(db: DbOrTx): Promise<Plan[]> {
+/** Newest first. */
+export function plansOf(db: DbOrTx, page: Page): Promise<Plan[]> {
   const { id, name, features } = planTable;
-  return db.select({ id, name, features }).from(planTable).orderBy(id);
+  return db
+    .select({ id, name, features })
+    .from(planTable)
+    .where(idBefore(id, page.after))
+    .orderBy(desc(id))
+    .limit(page.limit + 1);
+}
+
+export async function hasPlan(
+  db: DbOrTx,
+  wanted: Pick<Plan, "id"> | Pick<Plan, "name">,
+): Promise<boolean> {
+  const is = "id" in wanted ? eq(planTable.id, wanted.id) : eq(planTable.name, wanted.name);
+  return (await db.$count(planTable, is)) > 0;
 }
 
 export async function insertPlan(tx: Tx, plan: Omit<Plan, "id">): Promise<number> {
@@ -38,14 +52,15 @@ const store = {
 /** Newest first. */
 export function storesOf(
   db: DbOrTx,
-  { account_id: accountId }: StoreQuery,
+  { account_id: accountId, partner_id: partnerId }: StoreFilter,
   page: Page,
 ): Promise<Store[]> {
   const ofAccount = accountId === undefined ? undefined : eq(stores.accountId, accountId);
+  const ofPartner = partnerId === undefined ? undefined : eq(stores.partnerId, partnerId);
   return db
     .select(store)
     .from(stores)
-    .where(and(ofAccount, idBefore(stores.id, page.after)))
+    .where(and(ofAccount, ofPartner, idBefore(stores.id, page.after)))
     .orderBy(desc(stores.id))
     .limit(page.limit + 1);
 }

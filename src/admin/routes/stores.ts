@@ -2,7 +2,7 @@ import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 
 import { planObject } from "../../auth/model.ts";
-import { listOf, listSchema, pageOf } from "../../http/list.ts";
+import { isRowId, listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
 import type { Judged } from "../../http/rules.ts";
 import * as actions from "../actions/stores.ts";
 import {
@@ -25,15 +25,24 @@ export function storeRoutes(deps: AdminRouteDeps) {
 
 function planRoutes(deps: AdminRouteDeps) {
   return adminRoutesBase(deps, "/plans")
-    .get("", async () => ({ data: await actions.listPlans(deps) }), {
-      access: administrating,
-      response: { 200: Type.Object({ data: Type.Array(planObject) }, { title: "PlanList" }) },
-      detail: {
-        operationId: "listPlans",
-        summary: "List the plans that an account can have",
-        description: "All of them.",
+    .get(
+      "",
+      async ({ query }) => {
+        const page = pageOf(query);
+        const rows = await actions.listPlans(deps, page);
+        return listOf(rows, page, { key: ({ id }) => String(id), show: (plan) => plan });
       },
-    })
+      {
+        access: administrating,
+        query: Type.Object(pageQuery(isRowId)),
+        response: { 200: listSchema(planObject) },
+        detail: {
+          operationId: "listPlans",
+          summary: "List plans, newest first",
+          description: "What an account can have.",
+        },
+      },
+    )
     .post(
       "",
       async ({ principal, call, body, status }) =>

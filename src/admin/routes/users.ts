@@ -57,7 +57,7 @@ function userListRoutes(deps: AdminRouteDeps) {
           operationId: "createUser",
           summary: "Create a user of a company",
           description:
-            "The role must be one of the company's kind. A user without a password is mailed an invitation to set one, or to sign in through the identity provider of the company.",
+            "The role must be one of the company's kind. A user without a password is mailed an invitation.",
         },
       },
     );
@@ -101,7 +101,7 @@ function userStateRoutes(deps: AdminRouteDeps) {
         user: true,
         body: NO_FIELDS,
         response: { 200: UserObject, 409: problem("not_invitable") },
-        detail: INVITE_USER,
+        detail: { ...INVITE_USER },
       },
     )
     .post(
@@ -113,7 +113,7 @@ function userStateRoutes(deps: AdminRouteDeps) {
         user: true,
         body: NO_FIELDS,
         response: { 200: UserObject, 409: problem("last_super_admin") },
-        detail: DEACTIVATE_USER,
+        detail: { ...DEACTIVATE_USER },
       },
     )
     .post(
@@ -125,7 +125,7 @@ function userStateRoutes(deps: AdminRouteDeps) {
         user: true,
         body: NO_FIELDS,
         response: { 200: UserObject },
-        detail: ACTIVATE_USER,
+        detail: { ...ACTIVATE_USER },
       },
     )
     .post(
@@ -137,7 +137,7 @@ function userStateRoutes(deps: AdminRouteDeps) {
         user: true,
         body: NO_FIELDS,
         response: { 200: UserObject },
-        detail: UNLOCK_USER,
+        detail: { ...UNLOCK_USER },
       },
     );
 }

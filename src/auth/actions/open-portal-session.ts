@@ -17,23 +17,26 @@ export interface PortalSessionDeps {
   readonly config: Pick<Config, "accessTokenTtlS">;
 }
 
-/** Who made the link, and what it opens. */
+/** What the link opens, and in whose name. */
 interface OpenedLink {
   readonly userId: number;
+  /** The operator who made the link to the pages of a partner. */
+  readonly impersonatorId: number | null;
   readonly clientId: string | null;
   readonly scope: string;
   readonly pages: readonly string[];
 }
 
-/** In the name of the link's maker; undefined if they are not active any more. `consume` takes the link, once. */
+/** Undefined if whom it names is not active any more. `consume` takes the link, once. */
 export async function openPortalSession(
   tx: Tx,
   { keys, config }: PortalSessionDeps,
   link: OpenedLink,
   { consume, call, now }: { consume: () => Promise<boolean>; call: Call; now: Date },
 ): Promise<{ token: string; expiresInS: number } | undefined> {
-  const { userId, clientId, scope, pages } = link;
-  // The user is held first, as everybody does who ends tokens: they take their links with them.
+  const { userId, impersonatorId, clientId, scope, pages } = link;
+  // Users are held first, as everybody does who ends tokens: they take their links with them.
+  if (impersonatorId !== null && !(await holdPerson(tx, impersonatorId))) return undefined;
   const person = await holdPerson(tx, userId);
   if (person === undefined || !(await consume())) return undefined;
   const familyId = ulid(now.getTime());
@@ -41,12 +44,12 @@ export async function openPortalSession(
   const event = { id: familyId, userId, method: "portal", clientId, ip, userAgent } as const;
   await insertAuthenticationEvent(tx, { ...event, at: now });
   const ttlS = Math.min(PORTAL_SESSION_S, config.accessTokenTtlS);
-  const grant = { kind: "portal", userId, familyId, clientId, impersonatorId: null } as const;
+  const grant = { kind: "portal", userId, familyId, clientId, impersonatorId } as const;
   const { token, jti } = await issueToken(tx, keys, { ...grant, scope, pages, ttlS, now });
   await recordAudit(tx, {
     at: now,
     action: "PORTAL_LINK_REDEEMED",
-    actor: { userId, companyId: person.companyId, impersonatorId: null },
+    actor: { userId, companyId: person.companyId, impersonatorId },
     call,
     details: { session_id: familyId, jti, pages, scope },
   });

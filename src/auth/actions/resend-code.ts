@@ -35,9 +35,9 @@ async function startOrRepeat(
 ): Promise<Wake | undefined> {
   const digest = emailDigest(email);
   const limits = await holdCodeLimits(tx, digest, now);
-  const last = await findCode(tx, digest, type);
-  if (!hasCodesLeft(limits, now) || isCoolingDown(last, now, deps.config.otpCooldownS))
+  if (!hasCodesLeft(limits, now) || isCoolingDown(limits, now, deps.config.otpCooldownS))
     return undefined;
+  const last = await findCode(tx, digest, type);
   const recipient = await findCodeRecipient(tx, email);
   const to = addresseeOf(type, { recipient, last, now });
   return issueCode(tx, deps, { type, email, digest, limits, now, ...to });

@@ -127,7 +127,7 @@ function apiTokenRoutes(deps: PersonalTokenRouteDeps) {
         access,
         query: Type.Object(pageQuery(api.isApiTokenKey)),
         response: { 200: listSchema(apiTokenObject) },
-        detail: LIST_PERSONAL_ACCESS_TOKENS,
+        detail: { ...LIST_PERSONAL_ACCESS_TOKENS },
       },
     )
     .post(
@@ -138,7 +138,7 @@ function apiTokenRoutes(deps: PersonalTokenRouteDeps) {
         access,
         body: apiTokenBody,
         response: { 201: newApiTokenAnswer, 409: problem("limit_reached") },
-        detail: CREATE_PERSONAL_ACCESS_TOKEN,
+        detail: { ...CREATE_PERSONAL_ACCESS_TOKEN },
       },
     )
     .delete(
@@ -151,7 +151,7 @@ function apiTokenRoutes(deps: PersonalTokenRouteDeps) {
         access,
         token: true,
         response: { 204: Type.Void() },
-        detail: REVOKE_PERSONAL_ACCESS_TOKEN,
+        detail: { ...REVOKE_PERSONAL_ACCESS_TOKEN },
       },
     );
 }

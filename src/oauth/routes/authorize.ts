@@ -49,13 +49,13 @@ export function authorizeRoutes(oauth: AuthorizeDeps) {
       ({ call, request }) => begin(deps, { call, query: queryOf(request) }),
       {
         public: true,
-        detail: AUTHORIZE_DETAIL,
+        detail: { ...AUTHORIZE_DETAIL },
       },
     )
     .post("/oauth/authorize", ({ call, raw }) => proceed(deps, { call, raw }), {
       public: true,
       signIn: true,
-      detail: ANSWER_AUTHORIZE_DETAIL,
+      detail: { ...ANSWER_AUTHORIZE_DETAIL },
     })
     .get(
       AUTHORIZE_RETURN,

@@ -170,7 +170,7 @@ export function changeRoutes(deps: WebhookRouteDeps) {
         "/:id",
         ({ principal, call, subscription, body }) =>
           update({ principal, call }, subscription, body),
-        updating,
+        { ...updating, detail: { ...updating.detail, description: "As by POST." } },
       )
   );
 }

@@ -25,7 +25,7 @@ export function AccountForm({ opened, onClose }: AccountFormProps) {
 
 function NewAccount({ onClose }: { readonly onClose: () => void }) {
   const { createAccount } = useCompanyActions();
-  const plans = usePlans().data?.data ?? [];
+  const plans = usePlans().data ?? [];
   const form = useForm({
     name: "new account",
     initial: { ...EMPTY_ACCOUNT, planId: plans[0]?.id ?? 0 },

@@ -62,7 +62,10 @@ export function usePlans() {
   const api = useApi();
   return useQuery({
     queryKey: ["plans"],
-    queryFn: () => answerOf(api.admin.plans.get()),
+    queryFn: () =>
+      allPages((cursor) =>
+        answerOf(api.admin.plans.get({ query: { limit: 100, ...atCursor(cursor) } })),
+      ),
     staleTime: NAMES_STALE_MS,
   });
 }
