@@ -25,6 +25,8 @@ export interface OpenIncident {
 export interface Verdict {
   /** How the open incident has ended. */
   readonly ended?: "recovered" | "enabled" | "deleted";
+  /** Of the open incident: a disabling that an enable ended before anybody looked. */
+  readonly missed?: readonly TroubleKind[];
   /** A new one begins, in which a 2xx since then is the end of the trouble. */
   readonly begins?: { readonly since: Date; readonly follows: boolean };
   /** Of the new incident if one begins, otherwise of the open one. */
@@ -55,6 +57,7 @@ export function decideAlerts(
   if (open.disabledAt !== null && open.disabledAt.getTime() !== now.disabledAt?.getTime())
     return {
       ended: "enabled",
+      ...(!open.kinds.includes("disabled") && { missed: ["disabled"] }),
       begins: { since: open.disabledAt, follows: true },
       raised: reached,
     };

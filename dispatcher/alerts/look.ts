@@ -77,7 +77,7 @@ interface Subject {
 async function write(tx: Tx, subject: Subject, verdict: Verdict): Promise<readonly AlertKind[]> {
   const { one, open, at } = subject;
   const { failures, disabledAt } = one;
-  const { ended, begins, raised } = verdict;
+  const { ended, missed = [], begins, raised } = verdict;
   const wasTold = one.isTold ?? false;
   const isRecovered = ended === "recovered" && wasTold;
   if (raised.length === 0 && ended === undefined && begins === undefined) {
@@ -89,11 +89,15 @@ async function write(tx: Tx, subject: Subject, verdict: Verdict): Promise<readon
     return [];
   }
   const cause = raised.length > 0 || isRecovered ? await causeOf(tx, one) : {};
+  if (open !== undefined && missed.length > 0) {
+    const then = await causeOf(tx, { ...one, failures: open.failures });
+    await raise(tx, subject, { incidentId: open.id, kinds: missed, cause: then });
+  }
   if (open !== undefined && ended !== undefined) {
     if (isRecovered) await raise(tx, subject, { incidentId: open.id, kinds: ["recovered"], cause });
     await queries.endIncident(tx, open.id, { endedAt: at, endedBy: ended });
   }
-  const tells = raised.some((kind) => isWanted(subject.settings, kind));
+  const tells = [...missed, ...raised].some((kind) => isWanted(subject.settings, kind));
   const incidentId = begins === undefined ? open?.id : ulid(at.getTime());
   const told = {
     failures,
@@ -111,7 +115,7 @@ async function write(tx: Tx, subject: Subject, verdict: Verdict): Promise<readon
   else if (incidentId !== undefined && ended === undefined)
     await queries.updateIncident(tx, incidentId, told);
   if (incidentId !== undefined) await raise(tx, subject, { incidentId, kinds: raised, cause });
-  return isRecovered ? ["recovered", ...raised] : raised;
+  return [...missed, ...(isRecovered ? (["recovered"] as const) : []), ...raised];
 }
 
 async function raise(

@@ -13,6 +13,8 @@ import { parseNetworks } from "../../src/lib/egress.ts";
 import { newSecret } from "../../src/lib/random-secret.ts";
 import { alertSecretContext, ALERT_KINDS } from "../../src/outbox/alert.ts";
 import { openMail } from "../../src/outbox/mail.ts";
+import { noteDisabling } from "../../src/webhooks/queries/incident.ts";
+import { lockSubscription, markEnabled } from "../../src/webhooks/queries/subscriptions.ts";
 import { createTestBox, silentLog } from "../support/dispatch.ts";
 import { insertSubscription, insertTenant, record, reviewAction } from "../support/outbox.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
@@ -172,6 +174,35 @@ describe("an alert", () => {
     expect(await raised()).toEqual([]);
     expect((await mails()).at(-1)?.subject).toEndWith('"Test" has recovered');
   });
+
+  test.each([[false], [true]])(
+    "tells once of a disabling that an enable ended before anybody looked (told of failures before: %p)",
+    async (isToldOf) => {
+      const one = await subscribed(isToldOf ? 18 : 0);
+      await settle(one);
+      if (isToldOf) await look();
+      const before = (await mails()).length;
+      await database.db.sql`
+        update webhook_subscriptions
+           set state = 'disabled', consecutive_failure_count = 20, disabled_at = now(), disabled_reason = 'x'
+         where id = ${one.id}`;
+      await database.db.transaction(async (tx) => {
+        const { partnerId } = one.tenant;
+        const found = await lockSubscription(tx, { id: one.id, partnerId });
+        if (found === undefined) throw new Error("It is gone.");
+        await noteDisabling(tx, found);
+        await markEnabled(tx, one.id, new Date());
+      });
+      expect(await raised()).toEqual(["disabled"]);
+      expect(await raised()).toEqual([]);
+      const [row] = await database.db.sql`
+        select cause->'consecutive_failure_count' as failures from alerts where kind = 'disabled'`;
+      expect(row?.["failures"]).toBe(20);
+      expect((await mails()).slice(before).map(({ subject }) => subject)).toEqual([
+        expect.stringMatching(/is disabled$/),
+      ]);
+    },
+  );
 
   test("of a kind that is not wanted is kept, and told to nobody, nor is its end", async () => {
     const one = await subscribed(5);

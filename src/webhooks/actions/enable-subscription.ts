@@ -5,6 +5,7 @@ import { TEST_EVENT } from "../../outbox/event.ts";
 import { nextBatchAfter } from "../decide.ts";
 import type { Subscription } from "../model.ts";
 import { dropBatchEntries, holdHeads, lockSequence } from "../queries/entries.ts";
+import { noteDisabling } from "../queries/incident.ts";
 import * as queries from "../queries/subscriptions.ts";
 import { stillThere, wake, type WebhookDeps } from "./deps.ts";
 import { sendTest } from "./queue-events.ts";
@@ -38,7 +39,7 @@ export async function enableSubscription(
     const skipped = { subscriptionId: id, shard: current.shard, through, settledAt: now };
     if (held === "skip") await skipQueued(tx, { ...skipped, reason: "skipped" });
     else if (test) await holdHeads(tx, current, HEADS_WAIT_MS);
-    stillThere(await queries.lockSubscription(tx, current));
+    await noteDisabling(tx, stillThere(await queries.lockSubscription(tx, current)));
     await queries.markEnabled(tx, id, now);
     const batch = held === "skip" ? await skipBatch(tx, current, { now, ...hours(deps) }) : {};
     const details = { subscription_id: id, held, ...(test && { test }) };

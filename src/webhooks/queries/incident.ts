@@ -1,10 +1,12 @@
 import { and, desc, eq, gte, isNull, sql } from "drizzle-orm";
+import { ulid } from "ulid";
 
-import type { Db, DbOrTx } from "../../../db/client.ts";
+import type { Db, DbOrTx, Tx } from "../../../db/client.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
 import { planWalks } from "../../../db/planning.ts";
 import { alerts, incidents } from "../../../db/schema/alerts.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
+import type { Subscription } from "../model.ts";
 
 /** More say no more about the cause. */
 const ATTEMPTS_AT_MOST = 1_000;
@@ -44,6 +46,34 @@ export async function excerptOf(
     .from(deliveryAttempts)
     .where(and(eq(deliveryAttempts.subscriptionId, subscriptionId), eq(id, attemptId)));
   return row?.responseExcerpt ?? null;
+}
+
+/**
+ * Leaves word of a disabling that ends before a dispatcher has looked, so that it is told all the same (contract 7.17).
+ * One that was looked at is in the incident already.
+ */
+export async function noteDisabling(
+  tx: Tx,
+  { id, partnerId, consecutiveFailureCount: failures, disabledAt }: Subscription,
+): Promise<void> {
+  if (disabledAt === null) return;
+  await tx
+    .insert(incidents)
+    .values({
+      id: ulid(disabledAt.getTime()),
+      subscriptionId: id,
+      partnerId,
+      openedAt: disabledAt,
+      disabledAt,
+      failures,
+      isTold: false,
+    })
+    .onConflictDoUpdate({
+      target: incidents.subscriptionId,
+      targetWhere: isNull(incidents.endedAt),
+      set: { disabledAt, failures },
+      setWhere: isNull(incidents.disabledAt),
+    });
 }
 
 /** What was raised in the incident that is open. */

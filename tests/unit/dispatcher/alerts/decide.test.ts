@@ -108,6 +108,16 @@ describe("in an incident", () => {
     });
   });
 
+  test("a disabling that an enable ended before anybody looked is told of the incident that it was", () => {
+    const open = { failures: 20, disabledAt: ago(1), kinds: ["failures_5"] } as const;
+    expect(decide({}, open)).toEqual({
+      ended: "enabled",
+      missed: ["disabled"],
+      begins: { since: ago(1), follows: true },
+      raised: [],
+    });
+  });
+
   test("a second disabling is told although no look fell in between", () => {
     const open = { failures: 20, disabledAt: ago(20), kinds: ["failures_5", "disabled"] } as const;
     expect(decide({ state: "disabled", failures: 20, disabledAt: ago(1) }, open)).toMatchObject({
