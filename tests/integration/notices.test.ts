@@ -53,6 +53,7 @@ afterEach(async () => {
   await sql`delete from mails`;
   await sql`delete from outbox`;
   await sql`delete from outbox_sequences`;
+  await sql`delete from incidents`;
   await sql`delete from webhook_subscriptions`;
   await flush();
 });
