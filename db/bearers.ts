@@ -3,7 +3,8 @@ import { sql, type SQL } from "drizzle-orm";
 /**
  * A live token with all that its use depends on (contract 4.3): shared by the bearer check and by whoever looks for what
  * may change its answer. No row: the token was revoked, the user, the company or its partner is inactive, or the
- * impersonator is no active admin of the account's partner, or of the platform for a portal link, any more. Every join is by primary key.
+ * impersonator is no active admin of the account's partner any more, or, where a portal link was followed, of the
+ * platform. Every join is by primary key.
  */
 export function liveBearer(jti: SQL): SQL {
   return sql`
