@@ -1,4 +1,11 @@
-import { Type, type Static, type TObject, type TSchema, type TUnsafe } from "@sinclair/typebox";
+import {
+  Type,
+  TypeGuard,
+  type Static,
+  type TObject,
+  type TSchema,
+  type TUnsafe,
+} from "@sinclair/typebox";
 import { TypeCompiler, type TypeCheck, type ValueError } from "@sinclair/typebox/compiler";
 
 import { invalid, type FieldErrors } from "../lib/problem.ts";
@@ -38,16 +45,41 @@ export function examine<T extends TSchema>(schema: T, value: unknown): Examined<
   // Without a prototype, so that a field named `constructor` or `__proto__` is one like any other.
   const faults: FieldErrors = Object.create(null);
   const paths = new Set<string>();
-  for (const error of checker.Errors(value)) {
+  const { known, unknown } = parted(schema, value);
+  for (const error of checker.Errors(known)) {
     paths.add(error.path);
-    const field = error.path.slice(1).replaceAll("/", ".") || "body";
+    const field = fieldAt(error.path);
     // The first word on a field says enough: a missing one is also "not a string".
     faults[field] ??= [explain(error)];
   }
+  for (const name of unknown) faults[fieldAt(`/${escaped(name)}`)] = [UNKNOWN];
   // What the schema found no fault with has the type that it stands for.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-  return { faults, sound: without(value, paths) as SoundParts<Static<T>> | undefined };
+  return { faults, sound: without(known, paths) as SoundParts<Static<T>> | undefined };
 }
+
+const UNKNOWN = "is not a known field";
+
+/** A JSON pointer in the words of an answer. */
+const fieldAt = (pointer: string): string => pointer.slice(1).replaceAll("/", ".") || "body";
+
+/**
+ * The fields of an object that its schema knows, and the names of the others, if it forbids them. A stranger may send a
+ * thousand of these, and the checker makes several objects for each that it finds.
+ */
+function parted(schema: TSchema, value: unknown): { known: unknown; unknown: string[] } {
+  if (!TypeGuard.IsObject(schema) || schema.additionalProperties !== false || !isRecord(value))
+    return { known: value, unknown: [] };
+  const isKnown = (name: string) => Object.hasOwn(schema.properties, name);
+  const fields = Object.entries(value);
+  return {
+    known: Object.fromEntries(fields.filter(([name]) => isKnown(name))),
+    unknown: fields.flatMap(([name]) => (isKnown(name) ? [] : [name])),
+  };
+}
+
+const isRecord = (value: unknown): value is object =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** `examine` of a part of a body: each field stands under `prefix`, such as `events.3.`. */
 export function examineUnder<T extends TSchema>(
@@ -91,6 +123,9 @@ function partOf(faulty: Faulty | undefined, name: string): Faulty | undefined {
   return part;
 }
 
+/** RFC 6901, 3. */
+const escaped = (step: string): string => step.replaceAll("~", "~0").replaceAll("/", "~1");
+
 /** RFC 6901, 4. */
 function unescaped(step: string): string {
   return step.includes("~") ? step.replaceAll("~1", "/").replaceAll("~0", "~") : step;
@@ -108,7 +143,7 @@ function soundOf(value: unknown, faulty: Faulty | "whole" | undefined): unknown 
 function explain(error: ValueError): string {
   const { schema, value, message } = error;
   if (value === undefined && message.includes("required")) return "is required";
-  if (message === "Unexpected property") return "is not a known field";
+  if (message === "Unexpected property") return UNKNOWN;
   if (typeof schema["explain"] === "string") return schema["explain"];
   if (schema.minLength !== undefined && typeof value === "string") return lengths(schema);
   if (schema.minimum !== undefined && typeof value === "number") return range(schema);

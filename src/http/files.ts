@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 
-import { Elysia } from "elysia";
+import { Elysia, type DocumentDecoration } from "elysia";
 
 import { codingFor, encode, type Encodings } from "../lib/encodings.ts";
 
@@ -10,6 +10,8 @@ export interface ServedFile {
   readonly contentType: string;
   /** Made when it is first asked for. */
   readonly body: () => string | Uint8Array<ArrayBuffer> | Promise<string | Uint8Array<ArrayBuffer>>;
+  /** Of the description, which leaves out what has none. */
+  readonly detail?: DocumentDecoration;
 }
 
 /** Only what the server itself has: no inline script or style, no other host, in nobody's frame. */
@@ -34,10 +36,10 @@ interface Ready {
 /** Serves files that never change while the process runs: each is made and packed once. */
 export function servedFiles(files: readonly ServedFile[]) {
   const app = new Elysia();
-  for (const { path, contentType, body } of files) {
+  for (const { path, contentType, body, detail = { hide: true } } of files) {
     const ready = once(async () => prepare(await body()));
     app.get(path, async ({ request }) => answer(await ready(), contentType, request.headers), {
-      detail: { hide: true },
+      detail,
     });
   }
   return app;

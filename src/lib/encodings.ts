@@ -21,18 +21,22 @@ export function encode(bytes: Uint8Array<ArrayBuffer>, quality = QUICKLY): Encod
   };
 }
 
+/** How many codings of an `Accept-Encoding` are looked at: more than any client names. */
+const MAX_CODINGS = 32;
+
 /** The best coding that an `Accept-Encoding` takes. */
 export function codingFor(accepted: string | null): keyof Encodings {
-  return (["br", "gzip"] as const).find((one) => accepts(accepted ?? "", one)) ?? "identity";
+  const taken = codingsIn(accepted ?? "");
+  const best = (["br", "gzip"] as const).find((one) => taken.get(one) ?? taken.get("*") ?? false);
+  return best ?? "identity";
 }
 
 /** RFC 9110, 12.5.3: a coding is taken unless its weight is 0; `*` stands for those that are not named. */
-function accepts(header: string, coding: string): boolean {
-  const weights = header.split(",").map((one) => {
+function codingsIn(header: string): ReadonlyMap<string, boolean> {
+  const codings = header.split(",", MAX_CODINGS).map((one) => {
     const [name = "", ...params] = one.split(";").map((part) => part.trim().toLowerCase());
     const weight = params.find((param) => param.startsWith("q="))?.slice(2);
-    return { name, isTaken: weight === undefined || Number(weight) > 0 };
+    return [name, weight === undefined || Number(weight) > 0] as const;
   });
-  const named = weights.find(({ name }) => name === coding);
-  return (named ?? weights.find(({ name }) => name === "*"))?.isTaken ?? false;
+  return new Map(codings);
 }

@@ -1,7 +1,8 @@
 import { toOpenAPISchema } from "@elysiajs/openapi";
-import { Elysia, type AnyElysia } from "elysia";
+import type { AnyElysia } from "elysia";
 
 import { toYaml } from "../../lib/yaml.ts";
+import { servedFiles } from "../files.ts";
 import { completeOperation, type RouteHooks } from "./operation.ts";
 import { refusal } from "./refusals.ts";
 import type { Components, Json, JsonObject } from "./schemas.ts";
@@ -12,21 +13,31 @@ import { HEADERS, INTRODUCTION, PROBLEM, TAGS, VALIDATION_PROBLEM, VERSION } fro
 /** What the description says of requests that we send, in whose words a domain writes it. */
 export type DescribeWebhooks = (components: Components) => JsonObject;
 
-/** `/openapi.json` and `.yaml`: the API as OpenAPI 3.1, made from the routes of `app` when it is first asked for. */
+/**
+ * `/openapi.json` and `.yaml`: the API as OpenAPI 3.1, made from the routes of `app` when it is first asked for, and
+ * served as bytes from then on: to write a quarter of a megabyte anew for each stranger would keep all others waiting.
+ */
 export function apiDescription(app: AnyElysia, serverRoot: string, webhooks: DescribeWebhooks) {
   let made: JsonObject | undefined;
-  let yaml: string | undefined;
   const describe = () => (made ??= describeApi(app, serverRoot, webhooks));
-  return new Elysia({ tags: ["Documents"] })
-    .get("/openapi.json", describe, {
+  return servedFiles([
+    {
+      path: "/openapi.json",
+      contentType: "application/json",
+      body: () => JSON.stringify(describe()),
       detail: {
+        tags: ["Documents"],
         operationId: "getOpenapiJson",
         summary: "Get this document",
         description: "`info.version` counts its changes.",
       },
-    })
-    .get("/openapi.yaml", () => yamlAnswer((yaml ??= toYaml(describe()))), {
+    },
+    {
+      path: "/openapi.yaml",
+      contentType: "application/yaml",
+      body: () => toYaml(describe()),
       detail: {
+        tags: ["Documents"],
         operationId: "getOpenapiYaml",
         summary: "Get this document as YAML",
         description: "The same, word for word.",
@@ -39,11 +50,8 @@ export function apiDescription(app: AnyElysia, serverRoot: string, webhooks: Des
           },
         },
       },
-    });
-}
-
-function yamlAnswer(text: string): Response {
-  return new Response(text, { headers: { "Content-Type": "application/yaml" } });
+    },
+  ]);
 }
 
 /**
