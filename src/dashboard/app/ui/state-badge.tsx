@@ -1,6 +1,5 @@
-import { Badge } from "@mantine/core";
-
 import { sentence } from "./format.ts";
+import { Tag } from "./tag.tsx";
 
 const COLORS: Readonly<Record<string, string>> = {
   active: "teal",
@@ -23,9 +22,5 @@ const COLORS: Readonly<Record<string, string>> = {
 
 /** Shows a state as a word; the colour only repeats it. */
 export function StateBadge({ state }: { readonly state: string }) {
-  return (
-    <Badge color={COLORS[state] ?? "gray"} variant="light" tt="none" radius="sm" flex="none">
-      {sentence(state)}
-    </Badge>
-  );
+  return <Tag color={COLORS[state] ?? "gray"}>{sentence(state)}</Tag>;
 }

@@ -6,7 +6,7 @@ import { ErrorNotice } from "./states.tsx";
 import { useIsNarrow } from "./use-is-narrow.ts";
 import { useOffset } from "./use-offset.ts";
 
-const OVERSCAN = 12;
+const OVERSCAN = 8;
 /** The next page is asked for so many rows before the end. */
 const AHEAD = 60;
 
@@ -28,7 +28,7 @@ interface VirtualTableProps<Row> extends EndProps {
   readonly rows: readonly (Row | undefined)[];
   readonly keyOf: (row: Row) => string;
   readonly heightOf: (row: Row | undefined, isNarrow: boolean) => number;
-  /** The cells of a row. */
+  /** The cells of a row, in plain elements: dozens are made anew while somebody scrolls. */
   readonly renderLine: (row: Row) => ReactNode;
   /** Told which rows are in view; it must stay the same function. */
   readonly onView: (first: number, last: number) => void;

@@ -1,10 +1,11 @@
-import { Badge, Button, Group, Text, UnstyledButton } from "@mantine/core";
+import { Button, Group, Text, UnstyledButton } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useId } from "react";
 
 import { Copy } from "../../ui/copy.tsx";
 import { sentence } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
+import { Tag } from "../../ui/tag.tsx";
 import { ExactTime, Time } from "../../ui/time.tsx";
 import type { Place } from "../../ui/virtual-rows.tsx";
 import { useCompany } from "../companies/data.ts";
@@ -64,15 +65,9 @@ function Mark({ entry }: { readonly entry: AuditEntry }) {
   const isImpersonated = entry.impersonator_id !== null;
   if (!isImpersonated && !isGrave(entry.action)) return null;
   return (
-    <Badge
-      color={isImpersonated ? "yellow" : "red"}
-      variant="light"
-      tt="none"
-      radius="sm"
-      className="mark"
-    >
+    <Tag color={isImpersonated ? "yellow" : "red"} className="mark">
       {isImpersonated ? `by ${entry.impersonator_name ?? "somebody"}, impersonating` : "Warning"}
-    </Badge>
+    </Tag>
   );
 }
 

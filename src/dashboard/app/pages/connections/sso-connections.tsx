@@ -1,4 +1,4 @@
-import { Badge, Button, Group, Paper, Text } from "@mantine/core";
+import { Button, Group, Paper, Text } from "@mantine/core";
 import { useState } from "react";
 
 import { Copy } from "../../ui/copy.tsx";
@@ -8,6 +8,7 @@ import { idOf } from "../../ui/ids.ts";
 import { List } from "../../ui/list.tsx";
 import { StateBadge } from "../../ui/state-badge.tsx";
 import { EmptyState } from "../../ui/states.tsx";
+import { Tag } from "../../ui/tag.tsx";
 import { ExactTime } from "../../ui/time.tsx";
 import { VirtualRows } from "../../ui/virtual-rows.tsx";
 import { CompanyName } from "../companies/company-name.tsx";
@@ -114,9 +115,9 @@ function Connection({ connection, onEdit }: ConnectionProps) {
         <dd>
           <Group gap={6}>
             {domains.map((one) => (
-              <Badge key={one} variant="default" tt="none" radius="sm" fw={500}>
+              <Tag key={one} isQuiet>
                 {one}
-              </Badge>
+              </Tag>
             ))}
           </Group>
         </dd>

@@ -1,8 +1,9 @@
-import { Badge, Group, Text } from "@mantine/core";
+import { Group, Text } from "@mantine/core";
 
 import { Copy } from "../../ui/copy.tsx";
 import { sentence } from "../../ui/format.ts";
 import { Row } from "../../ui/rows.tsx";
+import { Tag } from "../../ui/tag.tsx";
 import { ExactTime } from "../../ui/time.tsx";
 import { ClientActions, type ClientActionsProps } from "./client-actions.tsx";
 import { isPlatformPath } from "./client-model.ts";
@@ -42,9 +43,5 @@ export function ClientRow(props: ClientActionsProps) {
 }
 
 function Kind({ children }: { readonly children: string }) {
-  return (
-    <Badge variant="light" color="gray" tt="none" radius="sm">
-      {children}
-    </Badge>
-  );
+  return <Tag>{children}</Tag>;
 }

@@ -1,7 +1,8 @@
-import { Anchor, Badge, Group, Text } from "@mantine/core";
+import { Anchor, Group, Text } from "@mantine/core";
 import { Link } from "wouter";
 
 import { sentence } from "../../ui/format.ts";
+import { Tag } from "../../ui/tag.tsx";
 import { Time } from "../../ui/time.tsx";
 import type { Place } from "../../ui/virtual-rows.tsx";
 import { useNames, type Review } from "./data.ts";
@@ -63,8 +64,8 @@ function Marks({ review }: ReviewProps) {
 
 function Mark({ text, color = "gray" }: { readonly text: string; readonly color?: string }) {
   return (
-    <Badge color={color} variant="light" tt="none" radius="sm" fw={500}>
+    <Tag color={color} isQuiet>
       {text}
-    </Badge>
+    </Tag>
   );
 }

@@ -1,6 +1,6 @@
 import { memo } from "react";
-import { Link } from "wouter";
 
+import type { Follow } from "../../../ui/plain-links.ts";
 import { milliseconds } from "../../../ui/format.ts";
 import { OUTCOME_WORDS } from "./attempt-words.ts";
 import type { AttemptRow } from "../data/attempt-rows.ts";
@@ -22,14 +22,15 @@ const CLOCK = new Intl.DateTimeFormat(undefined, {
 });
 export const ATTEMPTS = 4;
 
-/** Shows one attempt in plain elements, because dozens of these are made anew while somebody scrolls. */
-export const AttemptLine = memo(function AttemptLine({
-  subscriptionId,
-  row,
-}: {
-  readonly subscriptionId: string;
+interface AttemptLineProps {
+  /** Where the pages of the deliveries are. */
+  readonly root: string;
+  readonly follow: Follow;
   readonly row: AttemptRow;
-}) {
+}
+
+/** Shows one attempt. */
+export const AttemptLine = memo(function AttemptLine({ root, follow, row }: AttemptLineProps) {
   const { outcome, round, next_attempt_at: next } = row;
   return (
     <>
@@ -37,9 +38,9 @@ export const AttemptLine = memo(function AttemptLine({
         <time dateTime={row.started_at}>{AT.format(new Date(row.started_at))}</time>
       </td>
       <td className="cell-event">
-        <Link className="line-link" href={`/webhooks/${subscriptionId}/deliveries/${row.event_id}`}>
+        <a className="line-link" href={`${root}/${row.event_id}`} onClick={follow}>
           {row.event}
-        </Link>
+        </a>
         <code>{row.event_id}</code>
       </td>
       <td className="cell-result">

@@ -1,3 +1,4 @@
+import { usePlainLinks } from "../../../ui/plain-links.ts";
 import { VirtualTable } from "../../../ui/virtual-table.tsx";
 import type { AttemptRow } from "../data/attempt-rows.ts";
 import { AttemptLine, COLUMNS } from "./attempt-line.tsx";
@@ -16,6 +17,8 @@ interface TableProps {
 }
 
 export function AttemptTable({ subscriptionId, ...list }: TableProps) {
+  const { base, follow } = usePlainLinks();
+  const root = `${base}/webhooks/${subscriptionId}/deliveries`;
   return (
     <VirtualTable
       label="Attempts"
@@ -24,7 +27,7 @@ export function AttemptTable({ subscriptionId, ...list }: TableProps) {
       columns={COLUMNS}
       keyOf={idOf}
       heightOf={heightOf}
-      renderLine={(row) => <AttemptLine subscriptionId={subscriptionId} row={row} />}
+      renderLine={(row) => <AttemptLine root={root} follow={follow} row={row} />}
       {...list}
     />
   );

@@ -1,9 +1,9 @@
-import { ActionIcon, Button, Group } from "@mantine/core";
+import { Button, Group } from "@mantine/core";
 import { memo } from "react";
-import { Link } from "wouter";
 
 import { milliseconds } from "../../../ui/format.ts";
 import { Icon } from "../../../ui/icon.tsx";
+import type { Follow } from "../../../ui/plain-links.ts";
 import { StateBadge } from "../../../ui/state-badge.tsx";
 import { AT, ATTEMPTS } from "../attempts/attempt-line.tsx";
 import { OUTCOME_WORDS } from "../attempts/attempt-words.ts";
@@ -16,6 +16,9 @@ export const COLUMNS = ["Time", "Event", "Review", "Attempts", "State", "More"];
 const DOTS = 5;
 
 interface MessageLineProps {
+  /** Where the pages of the deliveries are. */
+  readonly root: string;
+  readonly follow: Follow;
   readonly subscriptionId: string;
   readonly isActive: boolean;
   readonly message: Message;
@@ -23,9 +26,9 @@ interface MessageLineProps {
   readonly onToggle: (eventId: string) => void;
 }
 
-/** Shows one event in plain elements, because dozens of these are made anew while somebody scrolls. */
+/** Shows one event. */
 export const MessageLine = memo(function MessageLine(props: MessageLineProps) {
-  const { subscriptionId, message, isOpen, onToggle } = props;
+  const { root, follow, message, isOpen, onToggle } = props;
   const { event_id: eventId, attempts } = message;
   const at = attempts.at(-1)?.started_at ?? message.created_at;
   const words = stateInWords(message);
@@ -35,9 +38,9 @@ export const MessageLine = memo(function MessageLine(props: MessageLineProps) {
         <time dateTime={at}>{AT.format(new Date(at))}</time>
       </td>
       <td className="cell-event">
-        <Link className="line-link" href={`/webhooks/${subscriptionId}/deliveries/${eventId}`}>
+        <a className="line-link" href={`${root}/${eventId}`} onClick={follow}>
           {message.event}
-        </Link>
+        </a>
         <code>{eventId}</code>
       </td>
       <td className="cell-review">
@@ -55,15 +58,15 @@ export const MessageLine = memo(function MessageLine(props: MessageLineProps) {
         </span>
       </td>
       <td className="cell-more">
-        <ActionIcon
-          variant="subtle"
-          color="gray"
+        <button
+          type="button"
+          className="line-toggle mantine-focus-auto"
           aria-expanded={isOpen}
           aria-label={`Attempts of ${eventId}`}
           onClick={() => onToggle(eventId)}
         >
           <Icon name={isOpen ? "chevronDown" : "chevronRight"} size={16} />
-        </ActionIcon>
+        </button>
       </td>
       {isOpen && (
         <td className="cell-details">
@@ -104,7 +107,7 @@ function Dots({ message: { attempts } }: { readonly message: Message }) {
   );
 }
 
-function Details({ subscriptionId, isActive, message }: MessageLineProps) {
+function Details({ root, follow, subscriptionId, isActive, message }: MessageLineProps) {
   const { attempts, event_id: eventId } = message;
   return (
     <>
@@ -131,8 +134,9 @@ function Details({ subscriptionId, isActive, message }: MessageLineProps) {
         <Button
           size="xs"
           variant="subtle"
-          component={Link}
-          href={`/webhooks/${subscriptionId}/deliveries/${eventId}`}
+          component="a"
+          href={`${root}/${eventId}`}
+          onClick={follow}
         >
           All that was sent
         </Button>

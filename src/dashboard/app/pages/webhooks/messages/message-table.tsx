@@ -1,5 +1,6 @@
 import { useCallback, useState } from "react";
 
+import { usePlainLinks } from "../../../ui/plain-links.ts";
 import { VirtualTable } from "../../../ui/virtual-table.tsx";
 import type { Message, Subscription } from "../data/reads.ts";
 import { COLUMNS, MessageLine } from "./message-line.tsx";
@@ -37,6 +38,8 @@ export function MessageTable({ subscription: { id, is_active: isActive }, ...lis
     },
     [open],
   );
+  const { base, follow } = usePlainLinks();
+  const root = `${base}/webhooks/${id}/deliveries`;
   return (
     <VirtualTable
       label="Events"
@@ -47,6 +50,8 @@ export function MessageTable({ subscription: { id, is_active: isActive }, ...lis
       heightOf={heightOf}
       renderLine={(row) => (
         <MessageLine
+          root={root}
+          follow={follow}
           subscriptionId={id}
           isActive={isActive}
           message={row}
