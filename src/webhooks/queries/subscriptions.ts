@@ -1,8 +1,10 @@
 import { and, desc, eq, getTableColumns, lt, ne, sql, type SQL } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
+import { prepared } from "../../../db/prepared.ts";
 import { outboxSequences } from "../../../db/schema/outbox.ts";
 import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
+import { value } from "../../../db/statement.ts";
 import type { Page } from "../../http/list.ts";
 import type { Subscription, SubscriptionSettings } from "../model.ts";
 
@@ -15,29 +17,36 @@ const {
 /** Every column but what is sealed. */
 export const SHOWN = shown;
 
-function selectSubscriptions(db: DbOrTx) {
-  return db.select(SHOWN).from(webhookSubscriptions);
-}
-
 const isThere: SQL = ne(webhookSubscriptions.state, "deleted");
+
+const { id: ulid, partnerId: tenant } = shown;
+
+const pages = prepared({ tenant, before: ulid, limit: value("integer") }, (db, given) =>
+  db
+    .select(SHOWN)
+    .from(webhookSubscriptions)
+    .where(and(eq(tenant, given.tenant), isThere, lt(ulid, given.before)))
+    .orderBy(desc(ulid))
+    .limit(sql.placeholder("limit")),
+);
+/** The first character of a ULID is at most 7. */
+const BEHIND_ALL = "8";
 
 /** Newest first: the ids are ULIDs. */
 export function subscriptionsOf(
   db: DbOrTx,
   partnerId: number,
-  page: Page,
+  { after = BEHIND_ALL, limit }: Page,
 ): Promise<Subscription[]> {
-  return selectSubscriptions(db)
-    .where(
-      and(
-        eq(webhookSubscriptions.partnerId, partnerId),
-        isThere,
-        page.after === undefined ? undefined : lt(webhookSubscriptions.id, page.after),
-      ),
-    )
-    .orderBy(desc(webhookSubscriptions.id))
-    .limit(page.limit + 1);
+  return pages(db, { tenant: partnerId, before: after, limit: limit + 1 });
 }
+
+const byUlid = prepared({ ulid, tenant }, (db, given) =>
+  db
+    .select(SHOWN)
+    .from(webhookSubscriptions)
+    .where(and(eq(ulid, given.ulid), eq(tenant, given.tenant), isThere)),
+);
 
 /** A subscription that is not deleted, within its tenant. */
 export async function subscriptionById(
@@ -45,16 +54,8 @@ export async function subscriptionById(
   partnerId: number,
   id: string,
 ): Promise<Subscription | undefined> {
-  const [row] = await selectSubscriptions(db).where(isOf({ id, partnerId }));
+  const [row] = await byUlid(db, { ulid: id, tenant: partnerId });
   return row;
-}
-
-function isOf({ id, partnerId }: Pick<Subscription, "id" | "partnerId">): SQL | undefined {
-  return and(
-    eq(webhookSubscriptions.id, id),
-    eq(webhookSubscriptions.partnerId, partnerId),
-    isThere,
-  );
 }
 
 export async function insertSubscription(tx: Tx, one: Subscription, sealed: string): Promise<void> {
@@ -91,7 +92,11 @@ export async function lockSubscription(
   tx: Tx,
   subscription: Pick<Subscription, "id" | "partnerId">,
 ): Promise<Subscription | undefined> {
-  const [row] = await selectSubscriptions(tx).where(isOf(subscription)).for("no key update");
+  const [row] = await tx
+    .select(SHOWN)
+    .from(webhookSubscriptions)
+    .where(and(eq(ulid, subscription.id), eq(tenant, subscription.partnerId), isThere))
+    .for("no key update");
   return row;
 }
 
