@@ -59,7 +59,8 @@ export function createApp(deps: AppDeps) {
     traces?.answered(...answer);
   };
   const { isDraining = () => false } = deps;
-  const app = new Elysia({ normalize: false })
+  // Without `standardHostname` the path is found behind a `Host` of three characters, too, such as that of a container.
+  const app = new Elysia({ normalize: false, handler: { standardHostname: false } })
     .onRequest(({ set }) => {
       // Whoever keeps connections, as proxies do, makes the next one to another process.
       if (isDraining()) set.headers["connection"] = "close";

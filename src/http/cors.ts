@@ -1,6 +1,7 @@
 import { Elysia } from "elysia";
 
 import { BASE_PATH } from "./base-path.ts";
+import { pathOf } from "./parameters.ts";
 
 interface CorsOptions {
   /** Paths that any origin may use, so that an app in a browser can redeem its code. */
@@ -27,7 +28,7 @@ export function cors({ open, origins }: CorsOptions) {
   return new Elysia({ name: "cors" }).onRequest(({ request, set }) => {
     const origin = request.headers.get("origin");
     if (origin === null) return;
-    const allow = allowedFor(origin, new URL(request.url).pathname);
+    const allow = allowedFor(origin, pathOf(request));
     if (allow === undefined) return;
     set.headers["access-control-allow-origin"] = allow;
     set.headers["access-control-expose-headers"] = EXPOSED;

@@ -16,6 +16,13 @@ export function readParameters(text: string): Parameters | undefined {
   return values;
 }
 
+const PATH = /^\w+:\/\/[^/?#]*([^?#]*)/;
+
+/** The path of a request, whether or not a URL may have the `Host` that it names: `a.1` is none, and yet well-formed. */
+export function pathOf({ url }: Pick<Request, "url">): string {
+  return PATH.exec(url)?.[1] ?? "";
+}
+
 /** The query of a request as it was sent. What `Host` says takes no part in it: anybody may write anything there. */
 export function queryOf({ url }: Pick<Request, "url">): string {
   const [path = ""] = url.split("#", 1);

@@ -245,13 +245,22 @@ describe("a Host", () => {
     "a:65535",
     "[::ffff:1.2.3.4]:80",
     "a".repeat(255),
-  ])("%p is one", async (host) => {
-    const { statuses } = await sendRaw(
-      api.root,
-      requestText("GET /healthz HTTP/1.1", `Host: ${host}\r\n`),
-      { answers: 1 },
-    );
-    expect(statuses).toEqual([200]);
+    // These no URL may have.
+    "a.1",
+    "1.2.3.4.5",
+    "256.256.256.256",
+    "xn--a",
+  ])("%p is one, with an origin and without", async (host) => {
+    for (const origin of ["", "Origin: null\r\n", "Origin: https://app.example\r\n"])
+      for (const [path, status] of [
+        ["/healthz", 200],
+        ["/oauth/token", 405],
+        ["/api/v1/verify-token", 401],
+      ] as const) {
+        const sent = requestText(`GET ${path} HTTP/1.1`, `Host: ${host}\r\n${origin}`);
+        const { statuses } = await sendRaw(api.root, sent, { answers: 1 });
+        expect([host, origin, path, statuses]).toEqual([host, origin, path, [status]]);
+      }
   });
 
   test("that comes twice is 400, even where both are the same, and so is none", async () => {
