@@ -45,7 +45,7 @@ export function apiDescription(app: AnyElysia, serverRoot: string, webhooks: Des
           "200": {
             description: "The document.",
             content: {
-              "application/yaml": { schema: { type: "string" }, example: "openapi: 3.1.0" },
+              "application/yaml": { schema: { type: "object" }, example: { openapi: "3.1.0" } },
             },
           },
         },
