@@ -191,6 +191,7 @@ function figures(): PlanCase[] {
     {
       name: "stats of a day by event",
       bound: 16_000,
+      isInterpreted: true,
       run: (db) => showStats({ db, clock: systemClock }, HOT, { ...hours, isByEvent: true }),
     },
   ];
