@@ -135,7 +135,8 @@ function messages(): PlanCase[] {
     list("with a text that is nowhere", 12_000, { q: "nowhere" }),
     list("of a status that is nowhere", 12_000, { status: "404" }),
     list("of an event", 1_500, { eventId: eventId(7) }),
-    list("of a review", 30_000, { reviewId: 7 }),
+    // So many events as are looked at of one review, each in the attempts of every day.
+    list("of a review", 60_000, { reviewId: 7 }),
     list("of an external id", 30_000, { externalReviewId: "ext-7" }),
   ];
 }
