@@ -81,11 +81,12 @@ export class MailServer {
         }, answer);
       },
     });
+    if (this.#port !== 0) await listening(server, this.#port);
+    while (this.#port === 0) {
+      const port = FIRST_PORT + Math.floor(Math.random() * PORTS);
+      if (await listening(server, port).catch(() => false)) this.#port = port;
+    }
     server.on("error", () => undefined);
-    await new Promise<void>((resolve) => server.listen(this.#port, "127.0.0.1", resolve));
-    const address = server.server.address();
-    if (address === null || typeof address === "string") throw new Error("It has no port.");
-    this.#port = address.port;
     this.#server = server;
   }
 
@@ -94,6 +95,20 @@ export class MailServer {
     this.#server = undefined;
     if (server !== undefined) await new Promise<void>((resolve) => server.close(() => resolve()));
   }
+}
+
+/** Below those that systems give out by themselves: nobody gets the port of a server that is down for a while. */
+const FIRST_PORT = 20_000;
+const PORTS = 10_000;
+
+function listening(server: SMTPServer, port: number): Promise<true> {
+  return new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(port, "127.0.0.1", () => {
+      server.off("error", reject);
+      resolve(true);
+    });
+  });
 }
 
 function refusal(treatment: Treatment, at: "rcpt" | "data"): Error | undefined {

@@ -1,4 +1,4 @@
-import { Badge, Button, Group, Text } from "@mantine/core";
+import { Button, Group, Text } from "@mantine/core";
 
 import { useSessionState } from "../../session/session.tsx";
 import { ConfirmedAction } from "../../ui/confirm.tsx";
@@ -7,6 +7,7 @@ import { List, rowsOf } from "../../ui/list.tsx";
 import { notify } from "../../ui/notify.ts";
 import { Row, Rows } from "../../ui/rows.tsx";
 import { Section } from "../../ui/section.tsx";
+import { Tag } from "../../ui/tag.tsx";
 import { ExactTime, LastUsed, Time } from "../../ui/time.tsx";
 import { deviceOf } from "./user-agent.ts";
 import { useSessionActions, useSessions, type SignedIn } from "./use-sessions.ts";
@@ -78,11 +79,7 @@ function SessionRow({ session }: SessionProps) {
         <Text fw={600} title={userAgent ?? undefined}>
           {deviceOf(userAgent)}
         </Text>
-        {isCurrent && (
-          <Badge variant="light" color="teal" tt="none" radius="sm">
-            This one
-          </Badge>
-        )}
+        {isCurrent && <Tag color="teal">This one</Tag>}
       </Group>
       <Text size="sm" c="dimmed">
         {METHODS[method] ?? method}
