@@ -2,6 +2,7 @@ import { decodeTime } from "ulid";
 
 import type { Db } from "../../../db/client.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
+import { planInterpreted } from "../../../db/planning.ts";
 import type { Page } from "../../http/list.ts";
 import { addMs, fromMs } from "../../lib/clock.ts";
 import { deliveryState } from "../decide.ts";
@@ -42,7 +43,7 @@ const LOOKED_AT = 5_000;
 const WINDOW = 1_000;
 /** Of so many events it is looked up where they stand. */
 const TOLD = 500;
-/** Of more at once the plan would seem so dear that it is compiled. */
+/** Of more at once a statement would take longer than others of its pool should wait. */
 const TOLD_AT_ONCE = 20;
 const DAY_MS = 86_400_000;
 /** Entries are recorded in the order of their numbers but for what clocks differ and transactions take. */
@@ -282,16 +283,22 @@ async function tell(
   if (eventIds.length === 0) return new Map();
   const { db, subscription, range, filter } = asked;
   const test = asked.test ?? testOfState(filter.state);
-  const standing = await standingOf(db, subscription.id, eventIds, since);
   const { firstAttempt } = since;
-  const attempts = await attemptsOfEvents(db, subscription.id, eventIds, {
-    ...range,
-    firstAttempt,
-    test,
+  const { standing, attempts, behindHeads } = await db.transaction(async (tx) => {
+    await planInterpreted(tx);
+    const rows = await standingOf(tx, subscription.id, eventIds, since);
+    const heads = rows.flatMap(({ state, sequence }) => (state === "waiting" ? [sequence] : []));
+    return {
+      standing: rows,
+      attempts: await attemptsOfEvents(tx, subscription.id, eventIds, {
+        ...range,
+        firstAttempt,
+        test,
+      }),
+      behindHeads: await waitingBehind(tx, subscription, heads),
+    };
   });
   const byEvent = Map.groupBy(attempts, ({ eventId }) => eventId);
-  const heads = standing.flatMap(({ state, sequence }) => (state === "waiting" ? [sequence] : []));
-  const behindHeads = await waitingBehind(db, subscription, heads);
   return new Map(
     standing.map((row) => {
       const own = byEvent.get(row.eventId) ?? [];
