@@ -285,6 +285,8 @@ describe("a Host", () => {
 
   test("is in no answer: every URL that we make is of our own root", async () => {
     const evil = "evil.example";
+    // The first one waits for the pages to be built.
+    await (await fetch(`${api.root}/dashboard/`)).text();
     for (const path of [
       ...PATHS,
       "/",
