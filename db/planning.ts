@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 
-import type { Tx } from "./client.ts";
+import type { Db, Tx } from "./client.ts";
 import { statement } from "./statement.ts";
 
 // What the planner is told for the rest of a transaction, and not beyond: nothing of ours lives in a session, which a
@@ -50,9 +50,15 @@ const interpret = statement({
 });
 
 /**
- * Has plans be interpreted. A walk over many queues seems dear to the planner, and to compile its plan takes longer than
- * the walk.
+ * Reads with plans that are interpreted. What looks into many queues, or into the attempts of every day, seems dear to the
+ * planner, and to compile its plan takes longer than to run it.
  */
-export async function planInterpreted(tx: Tx): Promise<void> {
-  await tx.run(interpret, {});
+export function readInterpreted<T>(
+  db: Pick<Db, "transaction">,
+  read: (tx: Tx) => Promise<T>,
+): Promise<T> {
+  return db.transaction(async (tx) => {
+    await tx.run(interpret, {});
+    return read(tx);
+  });
 }

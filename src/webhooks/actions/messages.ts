@@ -2,7 +2,7 @@ import { decodeTime } from "ulid";
 
 import type { Db } from "../../../db/client.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
-import { planInterpreted } from "../../../db/planning.ts";
+import { readInterpreted } from "../../../db/planning.ts";
 import type { Page } from "../../http/list.ts";
 import { addMs, fromMs } from "../../lib/clock.ts";
 import { deliveryState } from "../decide.ts";
@@ -284,8 +284,7 @@ async function tell(
   const { db, subscription, range, filter } = asked;
   const test = asked.test ?? testOfState(filter.state);
   const { firstAttempt } = since;
-  const { standing, attempts, behindHeads } = await db.transaction(async (tx) => {
-    await planInterpreted(tx);
+  const { standing, attempts, behindHeads } = await readInterpreted(db, async (tx) => {
     const rows = await standingOf(tx, subscription.id, eventIds, since);
     const heads = rows.flatMap(({ state, sequence }) => (state === "waiting" ? [sequence] : []));
     return {

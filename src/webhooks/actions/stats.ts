@@ -1,5 +1,5 @@
 import type { Tx } from "../../../db/client.ts";
-import { planInterpreted } from "../../../db/planning.ts";
+import { readInterpreted } from "../../../db/planning.ts";
 import { addMs, type Clock } from "../../lib/clock.ts";
 import { errorFields, type Log } from "../../lib/log.ts";
 import type { Health, StatsPoint } from "../stats-model.ts";
@@ -63,7 +63,7 @@ export async function showStats(
   const [counts, backlogs, read] = await Promise.all([
     countsOf(db, whereCounted(id, range, counted, now)),
     queries.backlogs(db, id, range),
-    isByEvent ? interpreted(db, (tx) => queries.eventCounts(tx, id, range, now)) : undefined,
+    isByEvent ? readInterpreted(db, (tx) => queries.eventCounts(tx, id, range, now)) : undefined,
   ]);
   const readAt = read && Map.groupBy(read, (row) => row.at.getTime());
   const countsAt = Map.groupBy(counts, (row) => row.at.getTime());
@@ -76,13 +76,6 @@ export async function showStats(
     points.push({ at, successes, failures, latency, backlog, ...(events && { events }) });
   }
   return points;
-}
-
-function interpreted<T>(db: Deps["db"], read: (tx: Tx) => Promise<T>): Promise<T> {
-  return db.transaction(async (tx) => {
-    await planInterpreted(tx);
-    return read(tx);
-  });
 }
 
 /** An attempt is committed after its end, so a bucket is counted a while after its own, and once more with the next one. */
