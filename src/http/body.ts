@@ -4,7 +4,7 @@ import { Problem } from "../lib/problem.ts";
 export const BODY_LIMIT = 64 * 1024;
 
 /** From so many bytes on it takes milliseconds to read what a body says. */
-export const LARGE = 8 * 1024;
+export const LARGE_BODY = 8 * 1024;
 
 /** Reads at most `limit` bytes; one more is a 413, and the rest is not taken in. Large ones come one at a time. */
 export async function readBody(request: Request, limit: number): Promise<Uint8Array> {
@@ -24,7 +24,7 @@ export async function readBody(request: Request, limit: number): Promise<Uint8Ar
     // The client has left or sent what is no HTTP, and the connection is closed: nothing of ours has failed.
     throw new Problem("invalid_json", { message: "The request body ended early." });
   }
-  if (size >= LARGE) await nextTurn();
+  if (size >= LARGE_BODY) await nextTurn();
   const [first] = chunks;
   return chunks.length === 1 && first !== undefined ? first : Buffer.concat(chunks);
 }

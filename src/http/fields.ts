@@ -45,7 +45,7 @@ export function examine<T extends TSchema>(schema: T, value: unknown): Examined<
   // Without a prototype, so that a field named `constructor` or `__proto__` is one like any other.
   const faults: FieldErrors = Object.create(null);
   const paths = new Set<string>();
-  const { known, unknown } = parted(schema, value);
+  const { known, unknown } = splitUnknown(schema, value);
   for (const error of checker.Errors(known)) {
     paths.add(error.path);
     const field = fieldAt(error.path);
@@ -67,7 +67,7 @@ const fieldAt = (pointer: string): string => pointer.slice(1).replaceAll("/", ".
  * The fields of an object that its schema knows, and the names of the others, if it forbids them. A stranger may send a
  * thousand of these, and the checker makes several objects for each that it finds.
  */
-function parted(schema: TSchema, value: unknown): { known: unknown; unknown: string[] } {
+function splitUnknown(schema: TSchema, value: unknown): { known: unknown; unknown: string[] } {
   if (!TypeGuard.IsObject(schema) || schema.additionalProperties !== false || !isRecord(value))
     return { known: value, unknown: [] };
   const isKnown = (name: string) => Object.hasOwn(schema.properties, name);

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 
-import { BODY_LIMIT, LARGE, readBody } from "../../../src/http/body.ts";
+import { BODY_LIMIT, LARGE_BODY, readBody } from "../../../src/http/body.ts";
 
 /** In how many different turns of the event loop twenty bodies were read that came at once. */
 async function turnsOf(bytes: number): Promise<number> {
@@ -23,6 +23,6 @@ async function turnsOf(bytes: number): Promise<number> {
 }
 
 test("large bodies are read one a turn, so that others are answered between them", async () => {
-  expect(await turnsOf(LARGE)).toBe(20);
-  expect(await turnsOf(LARGE - 1)).toBeLessThan(20);
+  expect(await turnsOf(LARGE_BODY)).toBe(20);
+  expect(await turnsOf(LARGE_BODY - 1)).toBeLessThan(20);
 });
