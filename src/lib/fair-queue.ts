@@ -8,6 +8,8 @@ interface Limits {
   /** How many tasks run at once, and how many more may wait. */
   readonly running: number;
   readonly waiting: number;
+  /** How many of those that run may be of one party. */
+  readonly share: number;
   /** What one more is refused with. */
   readonly refusal: () => Error;
 }
@@ -24,9 +26,10 @@ interface Waiter {
 }
 
 /**
- * Runs a bounded number of tasks at once. Those that wait take turns by the party that they are of: whoever has one
- * running comes after all that have none, so that no party delays another by more than one task, however many it
- * brings. Where no room is left to wait, the party with the most waiting loses its newest.
+ * Runs a bounded number of tasks at once, of which one party has no more than its share: with a share that leaves one
+ * place, whoever comes while a single party crowds begins at once. Those that wait take turns by the party that they are
+ * of: whoever has one running comes after all that have none, so that no party delays another by more than one task,
+ * however many it brings. Where no room is left to wait, the party with the most waiting loses its newest.
  */
 export class FairQueue {
   readonly #limits: Limits;
@@ -45,7 +48,7 @@ export class FairQueue {
 
   async take<T>(party: string, task: () => Promise<T>): Promise<T> {
     const line = this.#lines.get(party) ?? { waiting: [], running: 0 };
-    const isFree = this.#running < this.#limits.running;
+    const isFree = this.#running < this.#limits.running && this.#mayBegin(line);
     if (!isFree) this.#makeRoom(line);
     this.#lines.set(party, line);
     if (isFree) this.#begin(line);
@@ -88,12 +91,16 @@ export class FairQueue {
     this.#next()?.waiting.shift()?.start();
   }
 
+  #mayBegin(line: Line): boolean {
+    return line.running < this.#limits.share;
+  }
+
   #next(): Line | undefined {
     let busy: Line | undefined;
     for (const line of this.#lines.values())
       if (line.waiting.length > 0) {
         if (line.running === 0) return line;
-        busy ??= line;
+        if (this.#mayBegin(line)) busy ??= line;
       }
     return busy;
   }

@@ -32,8 +32,10 @@ export interface Passwords {
 export function createPasswords(
   limits: { running?: number; waiting?: number } = {},
 ): Passwords & { load(): Load } {
+  const running = limits.running ?? defaultRunning();
   const queue = new FairQueue({
-    running: limits.running ?? defaultRunning(),
+    running,
+    share: Math.max(1, running - 1),
     waiting: limits.waiting ?? WAITING_LIMIT,
     refusal: () => new Problem("overloaded", { headers: { "Retry-After": String(RETRY_AFTER_S) } }),
   });
@@ -53,10 +55,11 @@ export function createPasswords(
 
 /**
  * One thread stays free: WebCrypto, which checks the bearer tokens, shares Bun's pool with argon2id, and behind a
- * full pool a check of 0.05 ms took 18 ms.
+ * full pool a check of 0.05 ms took 18 ms. There are two places nevertheless where the pool has two threads, because
+ * the second is for another address than the first: full is the pool only while two addresses hash at once.
  */
 function defaultRunning(): number {
-  return Math.max(1, availableParallelism() - 1);
+  return Math.max(2, availableParallelism() - 1);
 }
 
 function randomPart(): string {

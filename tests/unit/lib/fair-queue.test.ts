@@ -3,8 +3,9 @@ import { describe, expect, test } from "bun:test";
 import { FairQueue } from "../../../src/lib/fair-queue.ts";
 
 /** Tasks that end when told to; `order` has the parties in the order in which their tasks began. */
-function stage(limits: { running: number; waiting: number }) {
-  const queue = new FairQueue({ ...limits, refusal: () => new Error("full") });
+function stage(limits: { running: number; waiting: number; share?: number }) {
+  const { share = limits.running } = limits;
+  const queue = new FairQueue({ ...limits, share, refusal: () => new Error("full") });
   const order: string[] = [];
   const refused: string[] = [];
   const ends: (() => void)[] = [];
@@ -63,6 +64,25 @@ describe("a fair queue", () => {
     await endOne();
     expect(queue.load).toEqual({ running: 3, waiting: 2 });
     for (let i = 0; i < 5; i++) await endOne();
+    expect(queue.load).toEqual({ running: 0, waiting: 0 });
+  });
+
+  test("have a newcomer begin at once beside a party that has its share, and that party no more than it", async () => {
+    const { bring, endOne, order, queue } = stage({ running: 3, waiting: 256, share: 2 });
+    await bring("crowd", 5);
+    expect(queue.load).toEqual({ running: 2, waiting: 3 });
+    await bring("one");
+    expect(order).toEqual(["crowd", "crowd", "one"]);
+    await bring("other");
+    expect(queue.load).toEqual({ running: 3, waiting: 4 });
+    await endOne();
+    expect(order.at(-1)).toBe("other");
+    for (let i = 0; i < 2; i++) await endOne();
+    expect(order.slice(4)).toEqual(["crowd", "crowd"]);
+    expect(queue.load).toEqual({ running: 3, waiting: 1 });
+    await endOne();
+    expect(queue.load).toEqual({ running: 2, waiting: 1 });
+    for (let i = 0; i < 3; i++) await endOne();
     expect(queue.load).toEqual({ running: 0, waiting: 0 });
   });
 
