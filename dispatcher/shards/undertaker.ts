@@ -24,6 +24,8 @@ export class Undertaker {
   readonly #heartbeats = new Heartbeats({ ttlMs: LEASE_TTL_MS, maxGapMs: LEASE_BLIND_MS });
   /** Those whose burial has begun. */
   readonly #burying = new Set<string>();
+  /** All who had a lease at the last look. */
+  #living: ReadonlySet<string> = new Set();
   #isWatcher = true;
 
   constructor(deps: UndertakerDeps, freed: () => void) {
@@ -36,13 +38,19 @@ export class Undertaker {
     return this.#isWatcher ? LEASE_WATCH_MS : LEASE_GLANCE_MS;
   }
 
-  /** Looks at all heartbeats, and buries who stood still for too long; `ownId` is never among them. */
+  /**
+   * Looks at all heartbeats, and buries who stood still for too long; `ownId` is never among them. Who is gone since the
+   * last look was buried by another or has left, and its shards wait for whoever has room for them.
+   */
   async look(ownId: string): Promise<void> {
     const { clock, leases, log } = this.#deps;
     const askedMs = clock.monotonicMs();
     try {
       const rows = await leases.heartbeats();
       this.#isWatcher = rows.findIndex(({ id }) => id === ownId) < LEASE_WATCHERS;
+      const living = new Set(rows.map(({ id }) => id));
+      if (!this.#living.isSubsetOf(living)) this.#freed();
+      this.#living = living;
       const silent = this.#heartbeats.look(rows, { askedMs, answeredMs: clock.monotonicMs() });
       // A burial waits for what is under way in the name of the dead, and nothing waits for a burial.
       for (const dead of silent)

@@ -202,7 +202,7 @@ async function killSome(
   subscriptions: readonly BenchSubscription[],
 ) {
   const { db, sink } = fleet;
-  const seen: { held_again: number; delivers_again: number }[] = [];
+  const seen: { buried: number; held_again: number; delivers_again: number }[] = [];
   const kills = Number(values.kills);
   const step = Math.max(1, Math.floor(dispatchers.length / kills));
   for (const victim of dispatchers.filter((_, n) => n % step === 0).slice(0, kills)) {
@@ -216,6 +216,7 @@ async function killSome(
     const since = () => performance.timeOrigin + performance.now() - killedAt;
     const living = new Set((await holders(db)).values());
     await until("a burial", async () => (await ids(db)).length < living.size);
+    const buriedMs = since();
     const left = new Set(await ids(db));
     const dead = new Set([...before].flatMap(([shard, id]) => (left.has(id) ? [] : [shard])));
     await until("a takeover", async () => {
@@ -235,6 +236,7 @@ async function killSome(
     over.abort();
     await running;
     seen.push({
+      buried: round(buriedMs / 1_000, 2),
       held_again: round(heldMs / 1_000, 2),
       delivers_again: round(againMs / 1_000, 2),
     });

@@ -19,6 +19,7 @@ let hasPostgres: boolean;
 let inherits: boolean;
 let rows: Heartbeat[];
 let looks: number;
+let assignments: number;
 /** While set, Postgres does not answer a renewal, or anything about shards. */
 let isRenewing: Promise<void> | undefined;
 let isAssigning: Promise<void> | undefined;
@@ -33,7 +34,7 @@ beforeEach(async () => {
   said = [];
   [surplus, lingering, busy, hasPostgres] = [0, false, true, true];
   [inherits, rows, isRenewing, isAssigning] = [false, [], undefined, undefined];
-  looks = 0;
+  [looks, assignments] = [0, 0];
   let epoch = 1;
   let isOurs = true;
   const leases: Leases = {
@@ -43,6 +44,7 @@ beforeEach(async () => {
       return clock.now();
     },
     async assign() {
+      assignments += 1;
       if (isAssigning !== undefined) await isAssigning;
       const owned = new Map(isOurs ? [[SHARD, { epoch, orphaned: true }]] : []);
       return { owned, surplus: isOurs ? surplus : 0 };
@@ -205,6 +207,17 @@ test.each([
   looks = 0;
   await glance(10);
   expect(looks).toBe(2 * each);
+});
+
+test("the shards of who was buried by another are asked for at the next look, and not once more", async () => {
+  rows = ["one", "other"].map((id) => ({ id, renewedAt: clock.now() }));
+  await glance(5);
+  const before = assignments;
+  rows = rows.slice(0, 1);
+  await glance(1);
+  expect(assignments).toBe(before + 1);
+  await glance(3);
+  expect(assignments).toBe(before + 1);
 });
 
 /** So many times 200 ms. */
