@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import type { Page } from "playwright-core";
 
 import { chromium } from "../support/browser.ts";
-import { allFaults, LOOKS } from "../support/dashboard.ts";
+import { allFaults, held, LOOKS } from "../support/dashboard.ts";
 import { startWebhookDashboard, type WebhookDashboard } from "../support/dashboard-webhooks.ts";
 import { Receiver, until } from "../support/receiver.ts";
 
@@ -184,8 +184,14 @@ describe.skipIf(chromium === undefined)("one delivery", () => {
   test("is copied as a command that sends the very same request", async () => {
     const { body } = await world.ask("GET", `/${id}/messages?external_review_id=review-1`);
     const [message] = body["data"] as { event_id: string }[];
-    const { page } = await world.open(`/webhooks/${id}/deliveries/${message?.event_id}`);
+    const { page } = await world.open(`/webhooks/${id}?tab=deliveries`);
     await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+    const release = await held(page, `**/partner/webhooks/${id}`);
+    await page.goto(page.url().replace("?tab=", "/").concat(`/${message?.event_id}`));
+    await button(page, "Copy as cURL").waitFor();
+    // Where it goes is not known yet.
+    expect(await button(page, "Copy as cURL").isDisabled()).toBe(true);
+    release();
     await button(page, "Copy as cURL").click();
     const command = await page.evaluate<string>("navigator.clipboard.readText()");
     const before = receiver.received.length;

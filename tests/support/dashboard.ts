@@ -142,3 +142,13 @@ async function faultsOf(
     .flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.html.slice(0, 160)}`));
   return [...faults, ...unstyled.map((html) => `left out of the styles: ${html.slice(0, 160)}`)];
 }
+
+/** Keeps what the page asks for at this address (a glob) unanswered until the function that is answered is called. */
+export async function held(page: Page, address: string): Promise<() => void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  await page.route(address, async (route) => {
+    await promise;
+    await route.continue();
+  });
+  return resolve;
+}

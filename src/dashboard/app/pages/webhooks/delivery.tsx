@@ -58,19 +58,16 @@ function DeliveryPage({ id, delivery }: DeliveryProps & { readonly id: string })
       />
       <Stack gap="lg">
         <Summary id={id} delivery={delivery} />
-        <Attempts delivery={delivery} url={subscription?.webhook_url ?? UNKNOWN_URL} />
+        <Attempts delivery={delivery} url={subscription?.webhook_url} />
       </Stack>
     </>
   );
 }
 
-/** While the subscription is not read. */
-const UNKNOWN_URL = "https://your-endpoint.example/";
-
 function Attempts({
   delivery: { attempts, state },
   url,
-}: DeliveryProps & { readonly url: string }) {
+}: DeliveryProps & { readonly url: string | undefined }) {
   const newestFirst = attempts.toReversed();
   return (
     <section aria-labelledby="attempts">

@@ -16,8 +16,8 @@ interface AttemptProps {
 }
 
 interface RequestProps extends AttemptProps {
-  /** Where it would go now. */
-  readonly url: string;
+  /** Where it would go now; undefined while that is being read. */
+  readonly url: string | undefined;
 }
 
 interface AttemptCardProps extends RequestProps {
@@ -101,12 +101,13 @@ function Request({ attempt, url }: RequestProps) {
       ) : (
         <>
           <HttpMessage name="Request" headers={headers} body={body} />
-          <CopyButton value={asCurl(url, headers, body)}>
+          <CopyButton value={url === undefined ? "" : asCurl(url, headers, body)}>
             {({ copied, copy }) => (
               <Button
                 mt="xs"
                 size="xs"
                 variant="default"
+                disabled={url === undefined}
                 onClick={copy}
                 leftSection={<Icon name={copied ? "check" : "copy"} size={14} />}
               >

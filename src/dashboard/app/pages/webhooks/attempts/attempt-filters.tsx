@@ -6,8 +6,8 @@ import { useSearchParams } from "wouter";
 import { useFilters } from "../../../ui/filters.tsx";
 import { TimeField } from "../../../ui/time-field.tsx";
 import { FILTER_NAMES, filterOf, isUlid, OUTCOMES } from "../data/attempt-rows.ts";
-import { useCatalog } from "../data/data.ts";
 import { OUTCOME_WORDS } from "./attempt-words.ts";
+import { EventField } from "./event-field.tsx";
 
 /** The filters are in the address, which can be sent to a colleague. */
 export function AttemptFilters() {
@@ -32,23 +32,11 @@ export function AttemptFilters() {
 function Fields() {
   const [params] = useSearchParams();
   const { set, clear } = useFilters(FILTER_NAMES);
-  const events = useCatalog().data?.events.map(({ value }) => value) ?? [];
   const { event, event_id: eventId, outcome, since, until } = filterOf(params);
   const isFiltered = [event, eventId, outcome, since, until].some((one) => one !== undefined);
   return (
     <>
-      <Select
-        label="Event"
-        placeholder="Any"
-        className="filter"
-        data={events}
-        searchable
-        selectFirstOptionOnChange
-        clearable
-        clearButtonProps={{ "aria-label": "Any event" }}
-        value={event ?? null}
-        onChange={(value) => set({ event: value ?? undefined })}
-      />
+      <EventField value={event} onChange={(one) => set({ event: one })} />
       <Select
         label="Outcome"
         placeholder="Any"

@@ -1,4 +1,4 @@
-import { Autocomplete, Button, Group, NativeSelect, Select } from "@mantine/core";
+import { Autocomplete, Button, Group, NativeSelect } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useState } from "react";
 import { useSearchParams } from "wouter";
@@ -8,8 +8,8 @@ import { sentence } from "../../../ui/format.ts";
 import { TimeField } from "../../../ui/time-field.tsx";
 import { EventIdField } from "../attempts/attempt-filters.tsx";
 import { OUTCOME_WORDS } from "../attempts/attempt-words.ts";
+import { EventField } from "../attempts/event-field.tsx";
 import { OUTCOMES } from "../data/attempt-rows.ts";
-import { useCatalog } from "../data/data.ts";
 import {
   ALL_FAILURES,
   isReviewId,
@@ -164,21 +164,9 @@ function OutcomeField({ filter, set }: FieldProps) {
 }
 
 function MoreFields({ filter, set }: FieldProps) {
-  const events = useCatalog().data?.events.map(({ value }) => value) ?? [];
   return (
     <>
-      <Select
-        label="Event"
-        placeholder="Any"
-        className="filter"
-        data={events}
-        searchable
-        selectFirstOptionOnChange
-        clearable
-        clearButtonProps={{ "aria-label": "Any event" }}
-        value={filter.event ?? null}
-        onChange={(event) => set({ event: event ?? undefined })}
-      />
+      <EventField value={filter.event} onChange={(event) => set({ event })} />
       <EventIdField value={filter.event_id ?? ""} onChange={(id) => set({ event_id: id })} />
       <StatusField filter={filter} set={set} />
       <div className="filter">
