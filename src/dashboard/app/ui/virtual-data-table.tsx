@@ -32,6 +32,8 @@ export function VirtualDataTable<Row>(props: VirtualDataTableProps<Row>) {
     estimateSize: () => (isNarrow ? CARD_PX : ROW_PX),
     gap: isNarrow ? CARD_GAP_PX : 0,
     overscan: OVERSCAN,
+    // What comes into view is made by a task of its own, not by that of the scrolling as well.
+    useFlushSync: false,
     scrollMargin: offset,
   });
   const items = virtualizer.getVirtualItems();

@@ -36,6 +36,8 @@ export function VirtualRows<Row>(props: VirtualRowsProps<Row>) {
     count: slots.length,
     estimateSize: () => height,
     overscan: OVERSCAN,
+    // What comes into view is made by a task of its own, not by that of the scrolling as well.
+    useFlushSync: false,
     scrollMargin: offset,
   });
   const items = virtualizer.getVirtualItems();

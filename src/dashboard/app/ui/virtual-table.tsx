@@ -46,6 +46,8 @@ export function VirtualTable<Row>(props: VirtualTableProps<Row>) {
     count: rows.length,
     estimateSize: (index) => heightOf(rows[index], isNarrow),
     overscan: OVERSCAN,
+    // What comes into view is made by a task of its own, not by that of the scrolling as well.
+    useFlushSync: false,
     scrollMargin: offset,
     getItemKey: (index) => {
       const row = rows[index];
