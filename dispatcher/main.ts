@@ -35,6 +35,7 @@ import { MAIL_RETRY_DELAYS_MS } from "./mail/decide.ts";
 import { createMailStore } from "./mail/store.ts";
 import { createMailTransport } from "./mail/transport.ts";
 import { readFigures } from "./upkeep/figures-queries.ts";
+import { watchSessions } from "./upkeep/lost-sessions.ts";
 import { keepHouse } from "./upkeep/maintenance.ts";
 import { DispatcherMetrics } from "./metrics.ts";
 import { openSpans } from "../src/lib/spans.ts";
@@ -142,6 +143,7 @@ void keepHouse(
   { ...config, passDb: db, db: pools.upkeep, indexDb: pools.indexing, clock, log, mayKeep },
   stop,
 );
+void watchSessions({ db, clock, log }, stop);
 const alerting = keepAlerts(
   {
     db,

@@ -40,7 +40,7 @@ export class Changes {
       createdAtMs: world.wallMs,
       ordering: kind === "immediate" && random.chance(0.4) ? "review" : "subscription",
       intervalHours,
-      nextBatchAtMs: kind === "batch" ? world.wallMs + intervalHours * settings.hourMs : null,
+      nextBatchAtMs: kind === "batch" ? world.postgresMs + intervalHours * settings.hourMs : null,
     });
     row.changedMs = world.nowMs;
     tables.subscriptions.set(id, row);
@@ -78,10 +78,14 @@ export class Changes {
       if (deliver) return;
       this.#skipAll(target, "skipped");
       if (target.nextBatchAtMs === null) return;
-      target.lastBatchAtMs = world.wallMs;
-      if (target.nextBatchAtMs > world.wallMs) return;
+      target.lastBatchAtMs = world.postgresMs;
+      if (target.nextBatchAtMs > world.postgresMs) return;
       const intervalMs = target.intervalHours * world.settings.hourMs;
-      const next = nextBatchAt(new Date(target.nextBatchAtMs), intervalMs, new Date(world.wallMs));
+      const next = nextBatchAt(
+        new Date(target.nextBatchAtMs),
+        intervalMs,
+        new Date(world.postgresMs),
+      );
       target.nextBatchAtMs = next.getTime();
     });
     this.#wake(target);
@@ -203,7 +207,7 @@ export class Changes {
       target.intervalHours = world.workload.int(1, 3);
       const intervalMs = target.intervalHours * world.settings.hourMs;
       const nextMs = lastDueMs + intervalMs;
-      target.nextBatchAtMs = nextMs > world.wallMs ? nextMs : world.wallMs + intervalMs;
+      target.nextBatchAtMs = nextMs > world.postgresMs ? nextMs : world.postgresMs + intervalMs;
     }
     this.#newVersion(target);
     if (world.workload.chance(0.5)) this.#wake(target);

@@ -9,20 +9,31 @@ export interface TcpProxy {
   in(url: string): string;
   /** Connections that are open now forward nothing any more, and stay open; new ones pass. */
   freeze(): void;
+  /** Each connection to Postgres that is open now does so in the midst of its next request: all but its Sync passes. */
+  freezeBeforeSync(): void;
   /** How many there were. */
   readonly accepted: number;
   stop(): void;
 }
 
+/** The message that ends a request to Postgres. */
+const SYNC = Buffer.from("S\0\0\0\x04", "latin1");
+
 async function startTcpProxy(target: { host: string; port: number }): Promise<TcpProxy> {
   const pairs = new Set<readonly [Socket, Socket]>();
+  let cut: ReadonlySet<readonly [Socket, Socket]> = new Set();
   let accepted = 0;
   const server = createServer((client) => {
     accepted++;
     const upstream = connect(target);
     const pair = [client, upstream] as const;
     pairs.add(pair);
-    client.on("data", (chunk) => pairs.has(pair) && upstream.write(chunk));
+    client.on("data", (chunk: Buffer) => {
+      if (!pairs.has(pair)) return;
+      const isCut = cut.has(pair) && chunk.subarray(-SYNC.length).equals(SYNC);
+      upstream.write(isCut ? chunk.subarray(0, -SYNC.length) : chunk);
+      if (isCut) pairs.delete(pair);
+    });
     upstream.on("data", (chunk) => pairs.has(pair) && client.write(chunk));
     for (const [one, other] of [pair, [upstream, client] as const]) {
       one.on("error", () => {});
@@ -42,6 +53,7 @@ async function startTcpProxy(target: { host: string; port: number }): Promise<Tc
       return through.href;
     },
     freeze: () => pairs.clear(),
+    freezeBeforeSync: () => void (cut = new Set(pairs)),
     get accepted() {
       return accepted;
     },
