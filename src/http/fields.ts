@@ -7,6 +7,7 @@ import {
   type TUnsafe,
 } from "@sinclair/typebox";
 import { TypeCompiler, type TypeCheck, type ValueError } from "@sinclair/typebox/compiler";
+import { ValueErrorType } from "@sinclair/typebox/errors";
 
 import { invalid, type FieldErrors } from "../lib/problem.ts";
 import { MAX_PARAMETERS, readParameters } from "./parameters.ts";
@@ -46,19 +47,29 @@ export function examine<T extends TSchema>(schema: T, value: unknown): Examined<
   const faults: FieldErrors = Object.create(null);
   const paths = new Set<string>();
   const { known, unknown } = splitUnknown(schema, value);
+  const nameUnknown = () => {
+    for (const name of unknown.splice(0)) faults[fieldAt(`/${escaped(name)}`)] = [UNKNOWN];
+  };
   for (const error of checker.Errors(known)) {
+    // The checker tells first what is missing, then what is unknown, and at last what is wrong within.
+    if (!isMissing(error)) nameUnknown();
     paths.add(error.path);
     const field = fieldAt(error.path);
     // The first word on a field says enough: a missing one is also "not a string".
     faults[field] ??= [explain(error)];
   }
-  for (const name of unknown) faults[fieldAt(`/${escaped(name)}`)] = [UNKNOWN];
+  nameUnknown();
   // What the schema found no fault with has the type that it stands for.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   return { faults, sound: without(known, paths) as SoundParts<Static<T>> | undefined };
 }
 
 const UNKNOWN = "is not a known field";
+
+/** Whether a field of the value itself is missing, not one within another. */
+function isMissing({ type, path }: ValueError): boolean {
+  return type === ValueErrorType.ObjectRequiredProperty && path.lastIndexOf("/") === 0;
+}
 
 /** A JSON pointer in the words of an answer. */
 const fieldAt = (pointer: string): string => pointer.slice(1).replaceAll("/", ".") || "body";

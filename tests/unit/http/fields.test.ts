@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 
 import { Type, type TObject, type TSchema } from "@sinclair/typebox";
+import { TypeCompiler } from "@sinclair/typebox/compiler";
 
 import { examine, examineQuery, readQuery, type Examined } from "../../../src/http/fields.ts";
 import { isRowId, isUlid, listOf, pageOf, pageQuery } from "../../../src/http/list.ts";
@@ -38,6 +39,21 @@ describe("a body that does not fit", () => {
 
   test("is named as a whole where it is no object", () => {
     expect(Object.keys(faultsOf(examine(schema, [])) ?? {})).toContain("body");
+  });
+
+  test.each([
+    { email: null, zz: 1 },
+    { zz: 1, inner: {} },
+    { count: "1", zz: 1, inner: { a: "", b: 1 }, yy: 2 },
+    { zz: 1 },
+    {},
+  ])("is told of in the order of the checker: %j", (value) => {
+    const inner = Type.Object({ a: Type.String() }, { additionalProperties: false });
+    const fields = { email: Type.String(), inner, count: Type.Optional(Type.Number()) };
+    const nested = Type.Object(fields, { additionalProperties: false });
+    const errors = [...TypeCompiler.Compile(nested).Errors(value)];
+    const paths = errors.map(({ path }) => path.slice(1).replaceAll("/", "."));
+    expect(Object.keys(faultsOf(examine(nested, value)) ?? {})).toEqual([...new Set(paths)]);
   });
 
   test("leaves its sound parts, malformed ones as undefined, missing and unknown ones absent", () => {
