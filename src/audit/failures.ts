@@ -7,7 +7,7 @@ import type { AuditAction } from "./model.ts";
 /** For so long after its row repeats of a failure are counted, not written. */
 const COUNTED_MS = 60_000;
 /** So many failures of one action are told apart within that time; what comes beyond is one of nobody in particular. */
-const TOLD_APART = 1_000;
+const TOLD_APART = 100;
 
 export interface Failure {
   readonly action: Extract<
