@@ -1,4 +1,5 @@
 import {
+  CLOCKS_MS,
   type Facts,
   type Finding,
   type HistoryRow,
@@ -153,7 +154,7 @@ export const skipsAreAskedFor: Rule = (facts) =>
           operation.subscriptionId === row.subscriptionId &&
           operation.kind === kind &&
           (kind === "delete" || operation.held === "skip") &&
-          operation.startedMs <= row.settledMs + 1 &&
+          operation.startedMs <= row.settledMs + CLOCKS_MS &&
           (operation.status === undefined || row.recordedMs <= operation.endedMs),
       );
     })
