@@ -13,8 +13,9 @@ export function refuseOtherMethods(app: AnyElysia, getHasEffect: ReadonlySet<str
     methods.set(path, [...(methods.get(path) ?? []), method]);
   for (const [path, known] of methods) {
     const answersHead = !getHasEffect.has(path);
-    const head = known.includes("GET") && answersHead ? ["HEAD"] : [];
-    const allow = [...known, ...head].join(", ");
+    const allow = known
+      .flatMap((method) => (method === "GET" && answersHead ? ["GET", "HEAD"] : [method]))
+      .join(", ");
     const refuse = () => {
       throw new Problem("method_not_allowed", { headers: { Allow: allow } });
     };
