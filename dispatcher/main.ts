@@ -66,18 +66,21 @@ const watches = new PoolWatches(config.slowStatementMs, (slow) => log.warn("stat
 
 const pools = openPools(config.databaseUrl, config.connections.dispatcher, watches);
 const { db } = pools;
-await reachableOrExit("DATABASE_URL", () => ping(db), {
-  clock: systemClock,
-  isFatal: isPoolerFound,
-});
-exitIfFaulty(await schemaFault(db));
-const clock = await PostgresClock.open({ machine: systemClock, log, ask: () => serverTime(db) });
+const box = createSecretBox({ current: config.masterKey, previous: config.masterKeyPrevious });
+const clock = await reachableOrExit(
+  "DATABASE_URL",
+  async () => {
+    await ping(db);
+    exitIfFaulty(await schemaFault(db));
+    await masterKeyOrExit(db, box);
+    return PostgresClock.open({ machine: systemClock, log, ask: () => serverTime(db) });
+  },
+  { clock: systemClock, isFatal: isPoolerFound },
+);
 const redis = openRedis(config.redisUrl, log, () =>
   unreachable("REDIS_URL", "no connection for a minute."),
 );
 refuseCluster(redis, config.redisPrefix, unsuitableRedis);
-const box = createSecretBox({ current: config.masterKey, previous: config.masterKeyPrevious });
-await masterKeyOrExit(db, box);
 const client = new HttpClient({
   policy: config.egress,
   timeoutMs: config.deliveryTimeoutMs,

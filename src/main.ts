@@ -70,12 +70,22 @@ const readinessDb = connect(config.databaseUrl, {
   limits: LIMITS.readiness,
   idleS: IDLE_S,
 });
-await reachableOrExit("DATABASE_URL", () => ping(db), {
-  clock: systemClock,
-  isFatal: isPoolerFound,
-});
-exitIfFaulty(await schemaFault(db));
-const clock = await PostgresClock.open({ machine: systemClock, log, ask: () => serverTime(db) });
+const box = createSecretBox({ current: config.masterKey, previous: config.masterKeyPrevious });
+const { clock, keys } = await reachableOrExit(
+  "DATABASE_URL",
+  async () => {
+    await ping(db);
+    exitIfFaulty(await schemaFault(db));
+    await masterKeyOrExit(db, box);
+    const time = await PostgresClock.open({
+      machine: systemClock,
+      log,
+      ask: () => serverTime(db),
+    });
+    return { clock: time, keys: await openKeyRing({ db, box, clock: time, log, config }) };
+  },
+  { clock: systemClock, isFatal: isPoolerFound },
+);
 void clock.follow(stop);
 const intake = createIntake(intakeDb, clock, {
   // One is for the groups, so that whoever waits for a lock never keeps them waiting.
@@ -87,9 +97,6 @@ const redis = openRedis(config.redisUrl, log, () =>
   unreachable("REDIS_URL", "no connection for a minute."),
 );
 refuseCluster(redis, config.redisPrefix, unsuitableRedis);
-const box = createSecretBox({ current: config.masterKey, previous: config.masterKeyPrevious });
-await masterKeyOrExit(db, box);
-const keys = await openKeyRing({ db, box, clock, log, config });
 void keys.watch(stop);
 const mayKeep = () => clock.agrees;
 void runPurge({ db, clock, log, config, mayKeep }, stop);

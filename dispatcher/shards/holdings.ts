@@ -109,7 +109,7 @@ export class Holdings {
 
   /** Renews the lease until `ended`, then gives everything back. Without Postgres the lease runs out by itself. */
   async run(ended: AbortSignal): Promise<void> {
-    const { clock, leases } = this.#deps;
+    const { clock } = this.#deps;
     const loop = async (waiter: Waiter, restMs: () => number, work: () => Promise<void>) => {
       ended.addEventListener("abort", () => waiter.nudge());
       while (!ended.aborted) {
@@ -117,7 +117,7 @@ export class Holdings {
         await waiter.wait(clock, restMs());
       }
     };
-    await leases.join(this.#id);
+    await this.#join(ended);
     await Promise.all([
       loop(
         this.#renewal,
@@ -168,6 +168,19 @@ export class Holdings {
     this.#renewed = undefined;
     this.#listener.lost();
     this.#renewal.nudge();
+  }
+
+  /** Postgres may be away at this moment as at any other. */
+  async #join(ended: AbortSignal): Promise<void> {
+    const { clock, leases, log } = this.#deps;
+    while (!ended.aborted) {
+      try {
+        return await leases.join(this.#id);
+      } catch (error) {
+        log.warn("lease.unrenewed", errorFields(error));
+      }
+      await this.#renewal.wait(clock, LEASE_RENEW_MS);
+    }
   }
 
   async #renew(): Promise<void> {

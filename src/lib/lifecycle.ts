@@ -52,19 +52,18 @@ export function stopSignal(parentPid: number | undefined, delayMs = 0): AbortSig
 }
 
 /**
- * Waits until a store answers, saying so; ends the process if it does not within 20 seconds, and at once for what no
- * waiting mends.
+ * What a process asks of a store before it begins. Waits until the store answers, saying so, and asks all of it again;
+ * ends the process if it does not within 20 seconds, and at once for what no waiting mends.
  */
-export async function reachableOrExit(
+export async function reachableOrExit<T>(
   name: string,
-  ask: () => Promise<unknown>,
+  ask: () => Promise<T>,
   { clock, isFatal = () => false }: { clock: Clock; isFatal?: (error: unknown) => boolean },
-): Promise<void> {
+): Promise<T> {
   const endMs = clock.monotonicMs() + REACHABLE_WITHIN_MS;
   for (let said = false; ;) {
     try {
-      await ask();
-      return;
+      return await ask();
     } catch (error) {
       if (isFatal(error)) {
         console.error(`${name}: ${BEHIND_A_POOLER}`);

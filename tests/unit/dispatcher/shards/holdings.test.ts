@@ -25,6 +25,7 @@ let isRenewing: Promise<void> | undefined;
 let isAssigning: Promise<void> | undefined;
 let running: Promise<void>;
 let holdings: Holdings;
+let make: () => Holdings;
 
 beforeEach(async () => {
   clock = createFakeClock();
@@ -38,7 +39,9 @@ beforeEach(async () => {
   let epoch = 1;
   let isOurs = true;
   const leases: Leases = {
-    join: async () => undefined,
+    async join() {
+      if (!hasPostgres) throw new Error("write CONNECT_TIMEOUT");
+    },
     async renew() {
       if (isRenewing !== undefined) await isRenewing;
       return clock.now();
@@ -74,19 +77,21 @@ beforeEach(async () => {
     warn: (event: string) => void said.push(event),
     error() {},
   };
-  holdings = new Holdings(
-    { clock: new PostgresClock(own), log, leases, newId: () => "one" },
-    {
-      claimed: () => undefined,
-      inherits: () => inherits,
-      lingers: () => lingering,
-      closed: () => void said.push("closed"),
-      overdue: () => void said.push("overdue"),
-      busyShards: () => new Set(busy ? [SHARD] : []),
-      checked: () => undefined,
-      lost: () => undefined,
-    },
-  );
+  make = () =>
+    new Holdings(
+      { clock: new PostgresClock(own), log, leases, newId: () => "one" },
+      {
+        claimed: () => undefined,
+        inherits: () => inherits,
+        lingers: () => lingering,
+        closed: () => void said.push("closed"),
+        overdue: () => void said.push("overdue"),
+        busyShards: () => new Set(busy ? [SHARD] : []),
+        checked: () => undefined,
+        lost: () => undefined,
+      },
+    );
+  holdings = make();
   running = holdings.run(ended.signal);
   await pass(0);
 });
@@ -174,6 +179,22 @@ test("the lease is renewed while a burial, or the giving out of shards, waits fo
   expect(said).toEqual(["buries other"]);
   expect(holdings.safe).toBe(true);
   resolve();
+});
+
+test("a process that starts while Postgres is away takes its place when Postgres is back", async () => {
+  ended.abort();
+  await running;
+  ended = new AbortController();
+  said = [];
+  hasPostgres = false;
+  holdings = make();
+  running = holdings.run(ended.signal);
+  await pass(2);
+  expect(said).toEqual(["lease.unrenewed", "lease.unrenewed", "lease.unrenewed"]);
+  expect(holdings.serves(SHARD)).toBe(false);
+  hasPostgres = true;
+  await pass(2);
+  expect(holdings.serves(SHARD)).toBe(true);
 });
 
 describe("sending is unsafe", () => {
