@@ -105,6 +105,7 @@ test("20 failures disable exactly once while two dispatchers pass the shards to 
   await until("all disabled", async () => (await disabled()) === SUBSCRIPTIONS, 30_000);
   for (const id of ids)
     expect(await stateOf(id)).toEqual({ state: "disabled", failures: 20, recorded: 20 });
+  await until("all reported", () => reported.length >= SUBSCRIPTIONS);
   expect(reported.toSorted()).toEqual(ids.toSorted());
   await lookForTrouble({ db: database.db, clock: systemClock, log: silentLog, box, config }, false);
   const mails = await database.db.sql`select from mails where kind = 'webhook_alert'`;
@@ -123,5 +124,6 @@ test("a restart between the 19th and the 20th failure changes nothing", async ()
   await emit(tenant, 2);
   await until("disabled", async () => (await stateOf(id))?.state === "disabled");
   expect(await stateOf(id)).toEqual({ state: "disabled", failures: 20, recorded: 3 });
+  await until("reported", () => reported.length > 0);
   expect(reported).toEqual([id]);
 });

@@ -20,7 +20,7 @@ export function createLeases(deps: StoreDeps, process: Process): Leases {
     join(id) {
       process.dispatcherId = id;
       return ask("join", () => {
-        if (tables.dispatchers.has(id)) throw new Error("duplicate key");
+        if (tables.dispatchers.has(id)) return;
         tables.dispatchers.set(id, { id, process, renewedMs: world.postgresMs, holders: 0 });
       });
     },
