@@ -126,7 +126,7 @@ export class Mailer {
   }
 
   async #process(mail: QueuedMail, id: string, transport: MailTransport): Promise<void> {
-    const { clock, log } = this.#deps;
+    const { log } = this.#deps;
     const { signal } = this.#abort;
     const decision = await this.#decide(mail, transport, signal);
     const fields = {
@@ -141,8 +141,8 @@ export class Mailer {
     if (decision.kind === "interrupted") return;
     const held = await this.#commitUntilAnswered({ mail, decision, id }, signal);
     if (held === false) this.#listener.fenced(id);
-    if (held && "dueAt" in decision && decision.dueAt > clock.now())
-      this.#listener.planNext(decision.dueAt);
+    // Also where the commit took so long that it is due by now: nobody else has the queue looked at again.
+    if (held && "dueAt" in decision) this.#listener.planNext(decision.dueAt);
   }
 
   async #decide(

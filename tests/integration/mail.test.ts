@@ -223,6 +223,23 @@ test("sends what was queued while the mail server was down, once", async () => {
   expect(server.received).toHaveLength(1);
 });
 
+test("tries again although the commit of a failure took longer than the wait after it", async () => {
+  const server = await mailServer();
+  await server.stop();
+  const slow = (store: MailStore): MailStore => ({
+    ...store,
+    async commit(...outcome) {
+      await Bun.sleep(60);
+      return store.commit(...outcome);
+    },
+  });
+  const retryDelaysMs = Array.from({ length: 50 }, () => 20);
+  const { mailer } = await sender({ server, retryDelaysMs, wrap: slow });
+  await queue();
+  mailer.wake();
+  await until("some attempts", async () => ((await rows())[0]?.attempt ?? 0) > 3);
+});
+
 test("gives a mail up at once when its recipient is refused for good, and keeps nothing of its words", async () => {
   const text = "5.1.1 <ada@reader.example> is unknown";
   const server = await mailServer(() => ({ at: "rcpt", code: 550, text }));
