@@ -64,7 +64,7 @@ function recipientsOf(
   return partner.flatMap(({ email, name }) => (email === null ? [] : [{ email, name, ...brand }]));
 }
 
-/** What was written by `look.ts` alone. */
+/** `look.ts` alone writes causes, so each has the shape that it gave them. */
 function causeIn({ cause }: Pick<UnmailedRow, "cause">): Cause {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   return cause as Cause;

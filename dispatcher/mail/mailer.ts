@@ -141,7 +141,7 @@ export class Mailer {
     if (decision.kind === "interrupted") return;
     const held = await this.#commitUntilAnswered({ mail, decision, id }, signal);
     if (held === false) this.#listener.fenced(id);
-    // Also where the commit took so long that it is due by now: nobody else has the queue looked at again.
+    // The commit may have taken so long that the mail is due by now, and nobody else has the queue looked at again.
     if (held && "dueAt" in decision) this.#listener.planNext(decision.dueAt);
   }
 

@@ -170,7 +170,7 @@ export class Holdings {
     this.#renewal.nudge();
   }
 
-  /** Postgres may be away at this moment as at any other. */
+  /** Tries until the row of the lease is there, because Postgres may be away in the moment in which a process starts. */
   async #join(ended: AbortSignal): Promise<void> {
     const { clock, leases, log } = this.#deps;
     while (!ended.aborted) {

@@ -11,7 +11,7 @@ import type { Heartbeat } from "./heartbeats.ts";
 const NOW = sql`now()`;
 const MIB = 1_048_576;
 
-/** Also where it is there already, because the answer to an earlier try was lost. */
+/** Writes the row of the lease, or leaves it where an earlier try wrote it and its answer was lost. */
 export async function insertDispatcher(db: Db, id: string): Promise<void> {
   await db.insert(dispatchers).values({ id, startedAt: NOW, renewedAt: NOW }).onConflictDoNothing();
 }

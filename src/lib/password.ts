@@ -56,7 +56,7 @@ export function createPasswords(
 /**
  * One thread stays free: WebCrypto, which checks the bearer tokens, shares Bun's pool with argon2id, and behind a
  * full pool a check of 0.05 ms took 18 ms. There are two places nevertheless where the pool has two threads, because
- * the second is for another address than the first: full is the pool only while two addresses hash at once.
+ * the second is for another address than the first: the pool is full only while two addresses hash at once.
  */
 function defaultRunning(): number {
   return Math.max(2, availableParallelism() - 1);
