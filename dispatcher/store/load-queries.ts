@@ -7,7 +7,7 @@ import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 import { nullable, rows, statement, value, type ValuesOf } from "../../db/statement.ts";
 import type { LoadRequest } from "../actor/event.ts";
 import type { Entry } from "../actor/entry.ts";
-import { MAX_QUEUED } from "../actor/state.ts";
+import { MAX_QUEUED, MAX_TESTS } from "../actor/state.ts";
 import { ENTRY_LINE, readEntry } from "./entry-line.ts";
 
 // Every load of an actor runs it: it is SQL because it is measured (`bun run bench dispatch`), and shaped so that no state
@@ -34,7 +34,7 @@ type NotNull<T> = { readonly [K in keyof T]: NonNullable<T[K]> };
 export type SubscriptionRow = LoadedRow &
   NotNull<Pick<LoadedRow, "partnerId" | "webhookUrl" | "ordering" | "sealedSecret">>;
 
-const TESTS_LIMIT = sql.raw("16");
+const TESTS_LIMIT = sql.raw(`${MAX_TESTS}`);
 /** As many numbers of the sequence are read at once as an actor has room for. */
 const PART = sql.raw(`${MAX_QUEUED}`);
 

@@ -24,8 +24,10 @@ describe("a sweep", () => {
 
   test("is not told of a head that has next to nothing before it", () => {
     const heads = new Heads();
-    heads.saw({ id: "A", shard: 3 }, 99);
+    heads.saw({ id: "A", shard: 3 }, 19);
     expect(heads.stretches([3])).toEqual([whole(3)]);
+    heads.saw({ id: "A", shard: 3 }, 20);
+    expect(heads.stretches([3])).toHaveLength(2);
   });
 });
 
@@ -36,11 +38,11 @@ test("a head never goes back", () => {
   expect(heads.settledOf("A")).toBe(900);
 });
 
-test("of many subscriptions the ones that were seen last are remembered", () => {
+test("of many subscriptions the ones that were seen last are remembered, and swept from their heads", () => {
   const heads = new Heads();
   for (let n = 0; n <= 10_000; n++) heads.saw({ id: `S${n}`, shard: 3 }, 1_000);
   expect([heads.settledOf("S0"), heads.settledOf("S1")]).toEqual([0, 1_000]);
-  expect(heads.stretches([3])).toHaveLength(1_001);
+  expect(heads.stretches([3])).toHaveLength(10_001);
 });
 
 describe("heads are forgotten", () => {
