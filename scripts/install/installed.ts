@@ -1,4 +1,4 @@
-// Built-ins only: it is asked before there are dependencies.
+// Built-ins only, and what needs no more itself: it is asked before there are dependencies.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 

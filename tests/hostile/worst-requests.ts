@@ -1,6 +1,6 @@
 import { maxValues } from "../../src/http/json.ts";
 import { MAX_PARAMETERS } from "../../src/http/parameters.ts";
-import { operationsIn, referred } from "../support/description.ts";
+import { operationsIn, referred } from "./description.ts";
 
 /* The worst that a stranger may ask of each route, made from the API's own description. */
 
