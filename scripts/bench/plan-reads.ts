@@ -17,7 +17,7 @@ import {
 import { deliveryOf } from "../../src/webhooks/queries/entries.ts";
 import { subscriptionById, subscriptionsOf } from "../../src/webhooks/queries/subscriptions.ts";
 import { lookAt } from "../../src/webhooks/queries/watch.ts";
-import { bucketFloor } from "../../src/webhooks/stats.ts";
+import { bucketFloor, READ_BY_EVENT, READ_PER_SLICE, SLICES } from "../../src/webhooks/stats.ts";
 import { BUSY_MS, eventId, HOT, hotPerDay, NEIGHBOUR, other, type PlanSizes } from "./plan-data.ts";
 
 export interface PlanCase {
@@ -141,6 +141,13 @@ function messages(): PlanCase[] {
   ];
 }
 
+/**
+ * Blocks of the attempts that no bucket has counted yet: of so many rows each may be in a block of its own, because those
+ * of other subscriptions lie between. How near a run comes to it depends on the time of day: what is seeded for today
+ * stands in as much of it as has passed.
+ */
+const UNCOUNTED = SLICES * READ_PER_SLICE;
+
 /** What streams, health and charts read. */
 function figures(): PlanCase[] {
   const hour = bucketFloor(new Date(Date.now() - DAY_MS), HOUR_MS);
@@ -158,12 +165,12 @@ function figures(): PlanCase[] {
     },
     {
       name: "health",
-      bound: 2_000,
+      bound: UNCOUNTED + 500,
       run: async (db) => showHealth({ db, clock: systemClock }, await hotSubscription(db)),
     },
     {
       name: "health of a busy one",
-      bound: 2_500,
+      bound: UNCOUNTED + 500,
       run: async (db) => {
         const { id, partnerId } = NEIGHBOUR;
         const countedUntil = addMs(systemClock.now(), -BUSY_MS);
@@ -173,7 +180,7 @@ function figures(): PlanCase[] {
     },
     {
       name: "the incident",
-      bound: 2_900,
+      bound: UNCOUNTED + 1_000,
       run: async (db) => showIncident({ db, clock: systemClock }, await hotSubscription(db)),
     },
     {
@@ -186,12 +193,12 @@ function figures(): PlanCase[] {
     },
     {
       name: "stats of a day",
-      bound: 2_000,
+      bound: UNCOUNTED + 500,
       run: (db) => showStats({ db, clock: systemClock }, HOT, hours),
     },
     {
       name: "stats of a day by event",
-      bound: 16_000,
+      bound: UNCOUNTED + READ_BY_EVENT + 500,
       isInterpreted: true,
       run: (db) => showStats({ db, clock: systemClock }, HOT, { ...hours, isByEvent: true }),
     },

@@ -16,6 +16,7 @@ import { createSchedule, SHARDS, type Schedule, type Wake } from "../../src/outb
 import { webhookSecretContext } from "../../src/outbox/secret-context.ts";
 import { migrate } from "../../db/migrate.ts";
 import { startStores } from "../demo/stores/keep.ts";
+import { endInOrder } from "../proof/end.ts";
 import type { Arrival, SinkAnswer, SinkOrder } from "./sink.ts";
 
 const ROOT = join(import.meta.dir, "../..");
@@ -102,7 +103,8 @@ export async function startRig(): Promise<Rig> {
     subscribe: (urls) => subscribe(db, key, urls),
     postgresCpuMs: () => postgresCpuMs(folder),
     async stop() {
-      for (const child of children) child.kill("SIGTERM");
+      // Before their stores: what they would say of those that are gone is no result, and they would outlive this.
+      await Promise.all(children.map(endInOrder));
       redis.disconnect();
       await db.close();
       await stores.stop();

@@ -3,8 +3,9 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { openSync } from "node:fs";
 import { join } from "node:path";
 
+import { endInOrder } from "./end.ts";
+
 export const ROOT = join(import.meta.dir, "../..");
-const STOPS_WITHIN_MS = 20_000;
 
 export type Role = "api" | "dispatcher";
 const MAIN: Readonly<Record<Role, string>> = {
@@ -48,7 +49,7 @@ export async function startProcess({ tree, role, port, env, folder }: Start): Pr
       [role === "api" ? "PORT" : "METRICS_PORT"]: String(port),
     },
   });
-  const running = { role, port, pid: child.pid ?? 0, stop: () => end(child) };
+  const running = { role, port, pid: child.pid ?? 0, stop: () => endInOrder(child) };
   try {
     await ready(child, port);
   } catch (error) {
@@ -66,14 +67,4 @@ async function ready(child: ChildProcess, port: number): Promise<void> {
     await Bun.sleep(100);
   }
   throw new Error("It was not ready within 30 seconds.");
-}
-
-async function end(child: ChildProcess): Promise<number | null> {
-  if (child.exitCode !== null || child.signalCode !== null) return child.exitCode;
-  const gone = new Promise<void>((resolve) => child.once("exit", () => resolve()));
-  child.kill("SIGTERM");
-  const late = setTimeout(() => child.kill("SIGKILL"), STOPS_WITHIN_MS);
-  await gone;
-  clearTimeout(late);
-  return child.exitCode;
 }
