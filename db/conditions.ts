@@ -34,3 +34,9 @@ export function instantBefore(
   const instant = sql`to_timestamp(${ms}::text::bigint / 1000.0)::timestamptz(3)`;
   return sql`(${at}, ${id}) < (${instant}, ${last})`;
 }
+
+/** One of these columns has the text, in upper or lower case. No index helps. */
+export function someHas(columns: readonly PgColumn[], wanted: string): SQL {
+  const texts = sql.join([...columns], sql`, `);
+  return sql`position(lower(${wanted}) in lower(concat_ws(E'\\n', ${texts}))) > 0`;
+}

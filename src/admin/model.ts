@@ -4,7 +4,7 @@ import { type Role } from "../http/principal.ts";
 import { email, newPassword, whiteLabelObject } from "../auth/model.ts";
 import { isRowId, pageQuery } from "../http/list.ts";
 import { literals } from "../http/literals.ts";
-import { instantAnswer, rowId, storableText } from "../http/text.ts";
+import { instantAnswer, rowId, searchText, storableText } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
 import { PROVIDER_SLUG } from "../providers/model.ts";
 
@@ -213,6 +213,7 @@ export const userQuery = Type.Object({
   company_id: Type.Optional(rowId()),
   role: Type.Optional(role),
   email: Type.Optional(storableText([1, EMAIL_CHARS])),
+  q: Type.Optional(searchText()),
   is_active: Type.Optional(booleanText),
 });
 export type UserQuery = Static<typeof userQuery>;

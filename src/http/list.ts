@@ -51,6 +51,12 @@ export function listOf<Row, Shown>(
   return { data: shown.map(shape.show), next_cursor: more ? encodeCursor(shape.key(last)) : null };
 }
 
+/** Rows that a look through a part of a list found, up to one more than the page has. */
+export interface Found<Row> {
+  readonly rows: readonly Row[];
+  readonly end: string | undefined;
+}
+
 /** A page that ends where its look ended, full or not; `next` is undefined at the end of the list. */
 export function lookOf<Shown>(
   data: Shown[],
@@ -58,6 +64,19 @@ export function lookOf<Shown>(
 ): { data: Shown[]; next_cursor: string | null } {
   return { data, next_cursor: next === undefined ? null : encodeCursor(next) };
 }
+
+/**
+ * A page of a look through so many of the newest rows: where it found less than a page, the next begins where it ended.
+ * `end` is the key of the last row that was looked at, undefined if there are none behind it.
+ */
+export function foundOf<Row, Shown>(
+  { rows, end }: Found<Row>,
+  page: Page,
+  shape: { key: (row: Row) => string; show: (row: Row) => Shown },
+): { data: Shown[]; next_cursor: string | null } {
+  return rows.length > page.limit ? listOf(rows, page, shape) : lookOf(rows.map(shape.show), end);
+}
+
 const anyPage = Type.Object(
   { next_cursor: Type.Union([Type.String(), Type.Null()]) },
   { title: "Page", description: "What every page of a list has." },

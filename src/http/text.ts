@@ -18,6 +18,9 @@ export function storableText(
   return Type.String({ pattern: `^${STORABLE}{${min},${max}}$`, characters, explain });
 }
 
+/** The `q` of a list: text that its rows have somewhere, in upper or lower case (contract 2.4). */
+export const searchText = (): TString => storableText([1, 200]);
+
 const INSTANT = "date-time";
 FormatRegistry.Set(INSTANT, (text) => parseInstant(text) !== undefined);
 

@@ -4,7 +4,7 @@ import type { Db, Tx } from "../../db/client.ts";
 import { recordDenial } from "../auth/actions/record-denial.ts";
 import type { Caller, Principal } from "../http/principal.ts";
 import type { FieldFaults } from "../http/rules.ts";
-import { isRowId, type Page } from "../http/list.ts";
+import { isRowId, type Found, type Page } from "../http/list.ts";
 import type { Clock } from "../lib/clock.ts";
 import { invalid, Problem } from "../lib/problem.ts";
 import type { SecretBox } from "../lib/secret-box.ts";
@@ -201,7 +201,7 @@ export function listReviews(
   principal: Principal,
   query: ReviewQuery,
   page: Page,
-): Promise<Review[]> {
+): Promise<Found<Review>> {
   return queries.reviewsOf(db, viewOf(principal), query, page);
 }
 

@@ -3,7 +3,7 @@ import { Type, type Static } from "@sinclair/typebox";
 import type { Role } from "../http/principal.ts";
 import { isRowId, pageQuery } from "../http/list.ts";
 import { literals } from "../http/literals.ts";
-import { instantAnswer, rowId, storableText } from "../http/text.ts";
+import { instantAnswer, rowId, searchText, storableText } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
 import type { NativeEmail } from "../notifications/model.ts";
 import type { ReviewFacts } from "../outbox/event.ts";
@@ -104,6 +104,7 @@ export const NoteBody = Type.Object(
 export const reviewQuery = Type.Object({
   ...pageQuery(isRowId),
   external_review_id: Type.Optional(storableText([1, 255])),
+  q: Type.Optional(searchText()),
   store_id: Type.Optional(rowId()),
   rate: Type.Optional(Type.Integer({ minimum: 1, maximum: 5 })),
   source_platform: Type.Optional(storableText([1, 64])),

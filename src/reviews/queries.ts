@@ -4,6 +4,7 @@ import {
   desc,
   eq,
   exists,
+  gte,
   inArray,
   isNotNull,
   isNull,
@@ -15,12 +16,13 @@ import {
 import { QueryBuilder } from "drizzle-orm/pg-core";
 
 import type { DbOrTx, Tx } from "../../db/client.ts";
-import { anyOf, idAfter, idBefore } from "../../db/conditions.ts";
+import { anyOf, idAfter, idBefore, someHas } from "../../db/conditions.ts";
+import { nthId } from "../../db/nth-id.ts";
 import { stores } from "../../db/schema/companies.ts";
 import { reviewSites, storeReviewSites } from "../../db/schema/providers.ts";
 import { reviewHistory, reviews } from "../../db/schema/reviews.ts";
 import { users, userStores } from "../../db/schema/users.ts";
-import type { Page } from "../http/list.ts";
+import type { Found, Page } from "../http/list.ts";
 import type { ReviewChanges } from "./decide.ts";
 import type {
   Colleague,
@@ -81,23 +83,43 @@ export async function lockReview(tx: Tx, id: number): Promise<Review | undefined
   return row;
 }
 
-/** Newest first. */
-export function reviewsOf(
+/** Of so many reviews the texts are read for one page of a search; no index has them. */
+const READ_FOR_TEXT = 5_000;
+
+/** Newest first; a search ends after so many reviews of the account. */
+export async function reviewsOf(
   db: DbOrTx,
   view: View,
   query: ReviewQuery,
   page: Page,
-): Promise<Review[]> {
-  return selectReviews(db)
-    .where(and(eq(reviews.accountId, view.accountId), ...reviewConditions(view, query, page)))
+): Promise<Found<Review>> {
+  const ofAccount = eq(reviews.accountId, view.accountId);
+  const end =
+    query.q === undefined
+      ? undefined
+      : await nthId(db, reviews, {
+          nth: READ_FOR_TEXT,
+          where: and(ofAccount, idBefore(reviews.id, page.after)),
+        });
+  const rows = await selectReviews(db)
+    .where(
+      and(
+        ofAccount,
+        ...reviewConditions(view, query, page),
+        end === undefined ? undefined : gte(reviews.id, end),
+      ),
+    )
     .orderBy(desc(reviews.id))
     .limit(page.limit + 1);
+  return { rows, end: end?.toString() };
 }
 
 function reviewConditions(view: View, query: ReviewQuery, page: Page): (SQL | undefined)[] {
   const { store_id, rate, source_platform, assigned_user_id, responded, flag_status } = query;
-  const { external_review_id: externalId } = query;
+  const { external_review_id: externalId, q } = query;
+  const { reviewer, content, responseBody } = reviews;
   return [
+    q === undefined ? undefined : someHas([reviewer, content, responseBody], q),
     externalId === undefined ? undefined : ofExternalId(view, externalId),
     view.storeIds === null ? undefined : anyOf(reviews.storeId, view.storeIds),
     store_id === undefined ? undefined : eq(reviews.storeId, store_id),

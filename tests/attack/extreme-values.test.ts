@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 
-import { operationsIn, type DescribedParameter } from "../support/description.ts";
+import { operationsIn, type DescribedParameter } from "../hostile/description.ts";
 import { startWebhooks, type WebhookWorld } from "../support/webhooks.ts";
 
 /* Values that fit their schema and hardly anything behind it: each in each query parameter of each route that reads. */

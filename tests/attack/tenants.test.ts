@@ -4,7 +4,7 @@ import { ulid } from "ulid";
 
 import type { Answer } from "../support/api.ts";
 import { CALLER_KINDS, callerOf, type CallerKind } from "../support/callers.ts";
-import { operationsIn } from "../support/description.ts";
+import { operationsIn } from "../hostile/description.ts";
 import { startSignInWorld, type SignInWorld } from "../support/sign-in.ts";
 import type { TestUser } from "../support/tenants.ts";
 import { settleIn, type Belongings } from "../support/victims.ts";

@@ -310,6 +310,34 @@ describe("reading", () => {
     expect(await list(`${own}x`)).toEqual([]);
   });
 
+  test("finds a text of the review, its reviewer or its response, as it is and in any case", async () => {
+    const found = async (q: string, token = tokens.owner) => {
+      const search = `/account/reviews?q=${encodeURIComponent(q)}`;
+      const { body } = await api.call("GET", search, { token });
+      return (body["data"] as { id: number }[]).map((one) => one.id);
+    };
+    const fields = { reviewer: "Zoë O'Hara", content: "Cold 100% soup,\nrude_waiter" };
+    await report(api, google, [created(site, "searched", fields)]);
+    const searched = await reviewIdOf(database.db, "searched");
+    await api.call("POST", path("response", searched), {
+      token: tokens.owner,
+      body: { body: "We apologise." },
+    });
+    for (const q of ["zoë o'hara", "COLD 100% SOUP", "soup,\nrude_w", "APOLOGISE.", "%", "_"])
+      expect([q, await found(q)]).toEqual([q, [searched]]);
+    for (const q of ["hara cold", "soup%rude", "\\"]) expect([q, await found(q)]).toEqual([q, []]);
+    expect(await found("apologise", tokens.location)).toEqual([searched]);
+    expect(await found("apologise", tokens.sibling)).toEqual([]);
+    for (const [q, status] of [
+      ["x".repeat(200), 200],
+      ["x".repeat(201), 422],
+      ["", 422],
+    ]) {
+      const answer = await api.call("GET", `/account/reviews?q=${q}`, { token: tokens.owner });
+      expect(answer.status).toBe(Number(status));
+    }
+  });
+
   test("pages follow each other without gap or repeat", async () => {
     const token = tokens.owner;
     const seen: number[] = [];
@@ -323,6 +351,37 @@ describe("reading", () => {
     expect(seen).toEqual([...new Set(seen)].toSorted((a, b) => b - a));
     const [row] = await database.db.sql<{ n: number }[]>`select count(*)::int as n from reviews`;
     expect(seen).toHaveLength(row?.n ?? 0);
+  });
+
+  test("searches 5,000 reviews a page, and goes on where it ended", async () => {
+    const other = tenants.partners[0].accounts[1];
+    const there = await connectStore(database.db, other, { provider: google });
+    await report(api, google, [created(there, "hidden", { content: "a needle" })]);
+    const hidden = await reviewIdOf(database.db, "hidden");
+    const cover = (n: number) => database.db.sql`
+      insert into reviews (partner_id, account_id, store_id, store_review_site_id, external_review_id, rate, content,
+                           reviewed_at, created_at, updated_at)
+      select partner_id, account_id, store_id, store_review_site_id, gen_random_uuid(), rate, 'hay',
+             reviewed_at, created_at, updated_at
+        from reviews, generate_series(1, ${n}) where id = ${hidden}`;
+    const search = async (cursor?: unknown) => {
+      const page = typeof cursor === "string" ? `&cursor=${cursor}` : "";
+      const answer = await api.call("GET", `/account/reviews?q=needle${page}`, {
+        token: tokens.sibling,
+      });
+      const ids = (answer.body["data"] as { id: number }[]).map((one) => one.id);
+      return { ids, next: answer.body["next_cursor"] };
+    };
+    await cover(4_998);
+    expect(await search()).toEqual({ ids: [hidden], next: null });
+    await cover(1);
+    const last = await search();
+    expect(last.ids).toEqual([hidden]);
+    expect(await search(last.next)).toEqual({ ids: [], next: null });
+    await cover(1);
+    const first = await search();
+    expect(first).toEqual({ ids: [], next: expect.any(String) });
+    expect(await search(first.next)).toEqual({ ids: [hidden], next: null });
   });
 
   test("a cursor beyond every id is an empty page", async () => {

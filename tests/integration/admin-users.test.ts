@@ -161,6 +161,40 @@ test("users are listed newest first, page by page, and filtered", async () => {
   expect(await list(`company_id=${account.id}&is_active=false`)).toEqual([]);
 });
 
+test("users are found by a part of the name or the email, 20,000 of them searched for a page", async () => {
+  const company = tenants.partners[1];
+  const made = await create({
+    company_id: company.id,
+    name: "Noémie van der Berg",
+    email: "nvdb@searched.example",
+  });
+  const id = Number(made.body["id"]);
+  const search = async (q: string, more = "") => {
+    const path = `/admin/users?q=${encodeURIComponent(q)}${more}`;
+    const { body } = await api.call("GET", path, { token: root });
+    return {
+      ids: (body["data"] as { id: number }[]).map((one) => one.id),
+      next: body["next_cursor"],
+    };
+  };
+  for (const q of ["noémie VAN", "er berg", "NVDB@SEARCHED", "searched.ex"])
+    expect([q, await search(q)]).toEqual([q, { ids: [id], next: null }]);
+  for (const q of ["berg nvdb", "noemie", "no%berg"])
+    expect([q, (await search(q)).ids]).toEqual([q, []]);
+  expect((await search("noémie", `&company_id=${tenants.partners[0].id}`)).ids).toEqual([]);
+  await database.db.sql`
+    insert into users (company_id, email, name, role, created_at, updated_at)
+    select ${company.id}, 'hay-' || n || '@searched.example', 'Hay', 'partner_admin', now(), now()
+      from generate_series(1, 19999) n`;
+  expect((await search("noémie")).ids).toEqual([id]);
+  await create();
+  const first = await search("noémie");
+  expect(first).toEqual({ ids: [], next: expect.any(String) });
+  expect((await search("noémie", `&cursor=${String(first.next)}`)).ids).toEqual([id]);
+  expect((await search("noémie", `&company_id=${company.id}`)).ids).toEqual([id]);
+  expect((await search("searched.example", "&limit=2")).ids).toHaveLength(2);
+});
+
 describe("deactivating a user", () => {
   test("ends every token at once, for good, and the audit log says how many", async () => {
     const user = await member();

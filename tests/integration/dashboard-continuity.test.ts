@@ -307,7 +307,7 @@ inBrowser("a link into the dashboard", () => {
         ["/dispatcher?order=age", "Dispatcher"],
         ["/companies?tab=accounts", "Companies"],
         [`/companies/${partner.id}/webhooks/${id}?tab=deliveries`, "Test"],
-        ["/users?email=owner%40p1.test", "Users"],
+        ["/users?q=owner%40p1.test", "Users"],
         ["/connections", "Connections"],
         ["/audit?company=1", "Audit log"],
       ],

@@ -142,8 +142,8 @@ describe.skipIf(chromium === undefined)("the operator in a browser", () => {
     await sam.getByText("Active", { exact: true }).waitFor();
 
     for (let i = 0; i < 6; i++) await login("sam@p1.test", "wrong");
-    await page.getByRole("textbox", { name: "Email" }).fill("sam@p1.test");
-    await page.waitForURL("**/users?email=sam%40p1.test");
+    await page.getByRole("textbox", { name: "Name or email" }).fill("AM@p1.t");
+    await page.waitForURL("**/users?q=AM%40p1.t");
     await sam.getByText("Locked").waitFor();
     expect(await sam.innerText()).toContain("until ");
     await sam.getByRole("button", { name: "Unlock Sam" }).click();

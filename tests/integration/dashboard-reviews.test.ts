@@ -195,6 +195,13 @@ describe.skipIf(chromium === undefined)("the reviews in a browser", () => {
     await page.getByLabel("Stars").selectOption("1");
     await page.getByRole("heading", { name: "No review matches" }).waitFor();
     await page.getByRole("button", { name: "Clear filters" }).last().click();
+    await page.getByRole("textbox", { name: "Text" }).fill("flagged f");
+    await page.waitForURL("**/reviews?q=flagged+f");
+    await page.getByText("1 review", { exact: true }).waitFor();
+    await page.getByRole("link", { name: "Flagged Fred" }).waitFor();
+    await page.getByRole("textbox", { name: "Text" }).fill("nobody wrote this");
+    await page.getByRole("heading", { name: "No review matches" }).waitFor();
+    await page.getByRole("button", { name: "Clear filters" }).last().click();
     await scrolledTo("Flagged Fred");
     expect(new URL(page.url()).search).toBe("");
     await page.close();

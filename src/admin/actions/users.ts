@@ -5,7 +5,7 @@ import { inviteUser } from "../../auth/actions/invite.ts";
 import { normaliseEmail } from "../../auth/email.ts";
 import type { SoundParts } from "../../http/fields.ts";
 import type { FieldFaults } from "../../http/rules.ts";
-import type { Page } from "../../http/list.ts";
+import type { Found, Page } from "../../http/list.ts";
 import type { Caller, Principal } from "../../http/principal.ts";
 import { invalid, Problem } from "../../lib/problem.ts";
 import { MAIL_WAKE } from "../../outbox/mail.ts";
@@ -18,7 +18,7 @@ export function listUsers(
   { db }: { readonly db: Db },
   query: UserQuery,
   page: Page,
-): Promise<User[]> {
+): Promise<Found<User>> {
   const { email } = query;
   const filter = email === undefined ? query : { ...query, email: normaliseEmail(email) };
   return queries.usersOf(db, filter, page);

@@ -1,15 +1,16 @@
-import { and, desc, eq, isNotNull, ne, sql } from "drizzle-orm";
+import { and, desc, eq, gte, isNotNull, ne, sql } from "drizzle-orm";
 
 import { arrayOf } from "../../../db/array-of.ts";
 import type { DbOrTx, Tx } from "../../../db/client.ts";
-import { idBefore } from "../../../db/conditions.ts";
+import { idBefore, someHas } from "../../../db/conditions.ts";
 import { violatesUnique } from "../../../db/errors.ts";
+import { nthId } from "../../../db/nth-id.ts";
 import { onlyRow } from "../../../db/only-row.ts";
 import { companies, stores } from "../../../db/schema/companies.ts";
 import { signInLocks } from "../../../db/schema/sign-in.ts";
 import { users, userStores } from "../../../db/schema/users.ts";
 import type { Role } from "../../http/principal.ts";
-import type { Page } from "../../http/list.ts";
+import type { Found, Page } from "../../http/list.ts";
 import type { Employer, User, UserQuery } from "../model.ts";
 
 /** As `emailDigest` (src/auth/email.ts) makes it. */
@@ -42,24 +43,37 @@ function selectUsers(db: DbOrTx) {
     .leftJoin(signInLocks, eq(signInLocks.emailDigest, digestOfEmail));
 }
 
-/** Newest first. */
+/** Of so many users the names are read for one page of a search; no index has their parts. */
+const READ_FOR_TEXT = 20_000;
+
+/** Newest first; a search ends after so many users, or so many of the company. */
 export async function usersOf(
   db: DbOrTx,
   query: Omit<UserQuery, "limit" | "cursor">,
   page: Page,
-): Promise<User[]> {
-  const { company_id: companyId, role, email, is_active: isActive } = query;
-  const conditions = [
+): Promise<Found<User>> {
+  const { company_id: companyId, role, email, is_active: isActive, q } = query;
+  const walked = [
     companyId === undefined ? undefined : eq(users.companyId, companyId),
+    idBefore(users.id, page.after),
+  ];
+  const end =
+    q === undefined
+      ? undefined
+      : await nthId(db, users, { nth: READ_FOR_TEXT, where: and(...walked) });
+  const conditions = [
+    ...walked,
+    end === undefined ? undefined : gte(users.id, end),
+    q === undefined ? undefined : someHas([users.name, users.email], q),
     role === undefined ? undefined : eq(users.role, role),
     email === undefined ? undefined : eq(users.email, email),
     isActive === undefined ? undefined : eq(users.isActive, isActive === "true"),
-    idBefore(users.id, page.after),
   ];
-  return selectUsers(db)
+  const rows = await selectUsers(db)
     .where(and(...conditions))
     .orderBy(desc(users.id))
     .limit(page.limit + 1);
+  return { rows, end: end?.toString() };
 }
 
 export async function userById(db: DbOrTx, id: number): Promise<User | undefined> {

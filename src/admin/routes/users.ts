@@ -2,7 +2,7 @@ import { Elysia } from "elysia";
 
 import { finds } from "../../http/finds.ts";
 import { NO_FIELDS } from "../../http/fields.ts";
-import { listOf, listSchema, pageOf } from "../../http/list.ts";
+import { foundOf, listSchema, pageOf } from "../../http/list.ts";
 import { problem } from "../../http/problem-schema.ts";
 import type { Judged } from "../../http/rules.ts";
 import * as actions from "../actions/users.ts";
@@ -20,8 +20,8 @@ function userListRoutes(deps: AdminRouteDeps) {
       "",
       async ({ query }) => {
         const page = pageOf(query);
-        const rows = await actions.listUsers(deps, query, page);
-        return listOf(rows, page, { key: ({ id }) => String(id), show: showUser });
+        const found = await actions.listUsers(deps, query, page);
+        return foundOf(found, page, { key: ({ id }) => String(id), show: showUser });
       },
       {
         access: administrating,
@@ -30,7 +30,8 @@ function userListRoutes(deps: AdminRouteDeps) {
         detail: {
           operationId: "listUsers",
           summary: "List users, newest first",
-          description: "Filtered by company, role, email and state.",
+          description:
+            "Filtered by company, role, email and state. `q` finds text of the name or the email.",
         },
       },
     )

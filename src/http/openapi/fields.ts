@@ -153,7 +153,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   provider: "The review site's slug.",
   provider_id: "The review site.",
   pull: "The connection that collects reviews.",
-  q: "Text of the error code, or of the beginning of the answer, in any case.",
+  q: "Text to find, in any case. A page may then have fewer rows than its limit and still a `next_cursor`.",
   queued: "How many wait.",
   raised_at: "When it was raised.",
   rate: "1 to 5 stars.",

@@ -2,7 +2,7 @@ import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 
 import { BASE_PATH } from "../../http/base-path.ts";
-import { isRowId, listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
+import { foundOf, isRowId, listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
 import { listColleagues, listReviews, listStoreReviewSites, reviewHistory } from "../actions.ts";
 import * as model from "../model.ts";
 import { reading, reviewRoutesBase, type ReviewRouteDeps } from "./base.ts";
@@ -14,8 +14,8 @@ export function readingRoutes(deps: ReviewRouteDeps) {
       "",
       async ({ principal, query }) => {
         const page = pageOf(query);
-        const rows = await listReviews(deps, principal, query, page);
-        return listOf(rows, page, { key: ({ id }) => String(id), show: model.showReview });
+        const found = await listReviews(deps, principal, query, page);
+        return foundOf(found, page, { key: ({ id }) => String(id), show: model.showReview });
       },
       {
         access: reading,
@@ -24,7 +24,8 @@ export function readingRoutes(deps: ReviewRouteDeps) {
         detail: {
           operationId: "listReviews",
           summary: "List reviews",
-          description: "Newest first, of the stores that the user sees.",
+          description:
+            "Newest first, of the stores that the user sees. `q` finds text of the review, its reviewer or its response.",
         },
       },
     )

@@ -95,6 +95,7 @@ test.each([
 
 describe("the filters of the reviews", () => {
   const none = {
+    q: undefined,
     store: undefined,
     rate: undefined,
     source: undefined,
@@ -105,6 +106,7 @@ describe("the filters of the reviews", () => {
 
   test("become the API's query", () => {
     const values = {
+      q: "cold soup",
       store: "4",
       rate: "2",
       source: "yelp",
@@ -113,6 +115,7 @@ describe("the filters of the reviews", () => {
       assigned: "9",
     };
     expect(reviewQuery(values, 3)).toEqual({
+      q: "cold soup",
       store_id: 4,
       rate: 2,
       source_platform: "yelp",
@@ -133,6 +136,7 @@ describe("the filters of the reviews", () => {
     { flag: "closed" },
     { assigned: "you" },
     { source: "x".repeat(65) },
+    { q: "x".repeat(201) },
   ])("leave out what the API would refuse: %j", (values) => {
     expect(reviewQuery({ ...none, ...values }, 3)).toEqual({});
   });

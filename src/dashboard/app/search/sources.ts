@@ -116,13 +116,19 @@ function reviewHit(
   };
 }
 
+/** A review by its id here or at the site, or by its text. */
 async function accountHits(api: ApiClient, typed: string): Promise<Hit[]> {
   if (typed.length < ID_CHARS && !isReviewId(typed)) return [];
   const { reviews } = api.account;
-  const listed = answerOf(reviews.get({ query: { external_review_id: typed, limit: EACH } }));
-  const named = isReviewId(typed) ? orNone(answerOf(reviews({ id: typed }).get())) : [];
-  const found = [...(await named), ...(await listed).data];
-  return found.map(({ id, external_review_id: own, rate, reviewer }) => ({
+  const list = async (filter: { external_review_id?: string; q?: string }) =>
+    (await answerOf(reviews.get({ query: { ...filter, limit: EACH } }))).data;
+  const found = await Promise.all([
+    isReviewId(typed) ? orNone(answerOf(reviews({ id: typed }).get())) : [],
+    list({ external_review_id: typed }),
+    list({ q: typed }),
+  ]);
+  const distinct = new Map(found.flat().map((one) => [one.id, one]));
+  return [...distinct.values()].map(({ id, external_review_id: own, rate, reviewer }) => ({
     group: "Reviews",
     title: `Review ${own}`,
     hint: [`#${id}`, `${rate} ★`, reviewer].filter((part) => part !== null).join(" · "),
@@ -139,16 +145,17 @@ async function orNone<T>(answer: Promise<T>): Promise<T[]> {
   }
 }
 
+/** A user by the number, or by a part of the name or the email. */
 async function operatorHits(api: ApiClient, typed: string): Promise<Hit[]> {
-  const isEmail = typed.includes("@");
-  if (!isEmail && !isReviewId(typed)) return [];
-  const users = isEmail
-    ? (await answerOf(api.admin.users.get({ query: { email: typed, limit: EACH } }))).data
-    : await orNone(answerOf(api.admin.users({ id: typed }).get()));
+  const isId = isReviewId(typed);
+  if (typed.length < ID_CHARS && !isId) return [];
+  const users = isId
+    ? await orNone(answerOf(api.admin.users({ id: typed }).get()))
+    : (await answerOf(api.admin.users.get({ query: { q: typed, limit: EACH } }))).data;
   return users.map(({ name, email, company }) => ({
     group: "Users",
     title: name,
     hint: `${email} · ${company.name}`,
-    href: `/users?email=${encodeURIComponent(email)}`,
+    href: `/users?q=${encodeURIComponent(email)}`,
   }));
 }

@@ -35,35 +35,43 @@ export function useFilters<const N extends string>(names: readonly N[]) {
   };
 }
 
-/** The controls of a list. On a phone they fold away behind a button that says how many are set. */
-export function FilterBar({
-  count,
-  onClear,
-  children,
-}: {
+interface FilterBarProps {
+  /** How many are set. */
   readonly count: number;
+  /** How many of them stay in view on a phone, too. */
+  readonly inView?: number;
   readonly onClear: () => void;
+  /** The field of a search, which stays in view. */
+  readonly search?: ReactNode;
   readonly children: ReactNode;
-}) {
+}
+
+/** The controls of a list. On a phone all but a search fold away behind a button that says how many are set. */
+export function FilterBar({ count, inView = 0, onClear, search, children }: FilterBarProps) {
   const [isOpen, { toggle }] = useDisclosure();
   const isWide = useMediaQuery("(min-width: 48em)", true, { getInitialValueInEffect: false });
   const id = useId();
   return (
     <search className="filters" aria-label="Filters">
+      {!isWide && search}
       {!isWide && (
         <Button
           variant="default"
           fullWidth
+          mt={search === undefined ? 0 : "xs"}
           leftSection={<Icon name="filter" size={16} />}
           aria-expanded={isOpen}
           aria-controls={id}
           onClick={toggle}
         >
-          {count === 0 ? "Filters" : `Filters (${count})`}
+          {count === inView ? "Filters" : `Filters (${count - inView})`}
         </Button>
       )}
       <Collapse expanded={isWide || isOpen} id={id}>
-        <div className="filter-grid">{children}</div>
+        <div className="filter-grid">
+          {isWide && search}
+          {children}
+        </div>
         {count > 0 && (
           <Group mt="xs">
             <Button
@@ -113,15 +121,19 @@ export function ChoiceFilter({
 
 const TYPING_MS = 300;
 
-/** Filters by a text, once the typing pauses. */
+/** Filters by a text, once the typing pauses. Outside of a row of labelled fields the placeholder says enough. */
 export function TextFilter({
   label,
+  isLabelled = true,
+  className = "",
   placeholder,
   value,
   error,
   onChange,
 }: {
   readonly label: string;
+  readonly isLabelled?: boolean;
+  readonly className?: string;
   readonly placeholder?: string;
   readonly value: string | undefined;
   readonly error?: ReactNode;
@@ -140,7 +152,8 @@ export function TextFilter({
   );
   return (
     <TextInput
-      label={label}
+      className={className}
+      {...(isLabelled ? { label } : { "aria-label": label })}
       placeholder={placeholder ?? ""}
       value={text}
       error={error}

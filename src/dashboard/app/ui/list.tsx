@@ -5,7 +5,7 @@ import type { CursorPage } from "../api/cursor.ts";
 import { DataTable, type DataTableProps } from "./data-table.tsx";
 import { counted } from "./format.ts";
 import { usePages, type PagedList } from "./pages.ts";
-import { ErrorNotice, Loading } from "./states.tsx";
+import { EmptyState, ErrorNotice, Loading } from "./states.tsx";
 import { VirtualDataTable } from "./virtual-data-table.tsx";
 
 /** Reads a list of the API page by page. While other filters load, the rows of before stay. */
@@ -48,11 +48,22 @@ export function List<Row>({ list, empty, noun, more = "Show more", children }: L
       <ErrorNotice error={error} retry={() => void refetch()} />
     );
   const rows = rowsOf(list);
+  // A search reads a part of the list at a time, and may find nothing in the first.
+  const isPart = rows.length === 0 && list.pages.hasNextPage;
+  const none = isPart ? <NoneYet /> : empty;
   return (
     <Stack gap="md" aria-busy={isPlaceholderData} className={isPlaceholderData ? "stale" : ""}>
-      {rows.length === 0 ? empty : children(rows)}
-      <ListEnd list={list} more={more} {...(noun && { noun })} />
+      {rows.length === 0 ? none : children(rows)}
+      <ListEnd list={list} more={isPart ? "Search older ones" : more} {...(noun && { noun })} />
     </Stack>
+  );
+}
+
+function NoneYet() {
+  return (
+    <EmptyState icon="search" title="Nothing found yet">
+      The newest were searched; older ones may have it.
+    </EmptyState>
   );
 }
 

@@ -1,6 +1,7 @@
 import { idOf } from "../../ui/ids.ts";
+import { textQuery } from "../../ui/text-query.ts";
 
-export const FILTERS = ["store", "rate", "source", "answered", "flag", "assigned"] as const;
+export const FILTERS = ["q", "store", "rate", "source", "answered", "flag", "assigned"] as const;
 type FilterName = (typeof FILTERS)[number];
 type Values = Readonly<Record<FilterName, string | undefined>>;
 
@@ -10,13 +11,14 @@ export const FLAG_STATES = ["open", "under_review", "accepted", "rejected", "wit
  * Turns the words of the address into the API's query; what the API would refuse is left out. `me` stands for the user.
  */
 export function reviewQuery(values: Values, userId: number) {
-  const { store, rate, source, answered, flag, assigned } = values;
+  const { q, store, rate, source, answered, flag, assigned } = values;
   const storeId = idOf(store);
   const assignee = assigned === "me" ? userId : idOf(assigned);
   const responded = (["true", "false"] as const).find((one) => one === answered);
   const flagStatus = FLAG_STATES.find((one) => one === flag);
   const stars = rate !== undefined && /^[1-5]$/.test(rate) ? Number(rate) : undefined;
   return {
+    ...textQuery(q),
     ...(storeId !== undefined && { store_id: storeId }),
     ...(stars !== undefined && { rate: stars }),
     ...(source !== undefined && source.length <= 64 && { source_platform: source }),

@@ -2,7 +2,7 @@ import { Button, Group } from "@mantine/core";
 import { Link } from "wouter";
 
 import { useSession } from "../../session/session.tsx";
-import { ChoiceFilter, FilterBar, useFilters } from "../../ui/filters.tsx";
+import { ChoiceFilter, FilterBar, TextFilter, useFilters } from "../../ui/filters.tsx";
 import { sentence } from "../../ui/format.ts";
 import { List } from "../../ui/list.tsx";
 import { PageHeader } from "../../ui/page-header.tsx";
@@ -33,12 +33,22 @@ export function Page() {
             : "What customers say about every store of your account. What arrived last comes first."
         }
       />
-      <Views filters={filters} />
+      <Group justify="space-between" gap="xs" mb="xs">
+        <Views filters={filters} />
+        <TextFilter
+          label="Text"
+          isLabelled={false}
+          className="review-search"
+          placeholder="Search in reviews"
+          value={filters.get("q")}
+          onChange={(q) => filters.set({ q })}
+        />
+      </Group>
       <ReviewFilters filters={filters} />
       <List
         list={reviews}
         noun={["review", "reviews"]}
-        empty={<NoReviews isFiltered={filters.count > 0} onClear={filters.clear} />}
+        empty={<NoReviews q={filters.get("q")} count={filters.count} onClear={filters.clear} />}
       >
         {() => (
           <VirtualRows className="plain-list" list={reviews} height={ROW_PX}>
@@ -52,6 +62,7 @@ export function Page() {
 
 function valuesOf({ get }: Filters) {
   return {
+    q: get("q"),
     store: get("store"),
     rate: get("rate"),
     source: get("source"),
@@ -62,13 +73,15 @@ function valuesOf({ get }: Filters) {
 }
 
 function Views({ filters }: { readonly filters: Filters }) {
-  const current = searchOf(valuesOf(filters));
+  const { q, ...values } = valuesOf(filters);
+  const current = searchOf(values);
   return (
     <nav aria-label="Views of the reviews">
-      <Group gap="xs" mb="xs">
-        {VIEWS.map(({ title, values }) => {
-          const search = searchOf(values);
-          const isCurrent = search === current;
+      <Group gap="xs">
+        {VIEWS.map(({ title, values: own }) => {
+          const isCurrent = searchOf(own) === current;
+          // What is searched for stays.
+          const search = searchOf({ q, ...own });
           return (
             <Button
               key={title}
@@ -92,7 +105,7 @@ function ReviewFilters({ filters: { get, set, count, clear } }: { readonly filte
   const names = useNames();
   const { data: colleagues = [] } = useColleagues();
   return (
-    <FilterBar count={count} onClear={clear}>
+    <FilterBar count={count} inView={get("q") === undefined ? 0 : 1} onClear={clear}>
       <ChoiceFilter
         label="Store"
         any="Every store"
@@ -143,23 +156,27 @@ function ReviewFilters({ filters: { get, set, count, clear } }: { readonly filte
 }
 
 interface NoReviewsProps {
-  readonly isFiltered: boolean;
+  readonly q: string | undefined;
+  /** How many filters are set, `q` among them. */
+  readonly count: number;
   readonly onClear: () => void;
 }
 
-function NoReviews({ isFiltered, onClear }: NoReviewsProps) {
-  if (isFiltered)
+function NoReviews({ q, count, onClear }: NoReviewsProps) {
+  if (count > 0)
     return (
       <EmptyState
         icon="search"
-        title="No review matches"
+        title={q === undefined ? "No review matches" : `No review matches “${q}”`}
         action={
           <Button variant="default" onClick={onClear}>
             Clear filters
           </Button>
         }
       >
-        None of your reviews fits all of these filters at once.
+        {q !== undefined && count === 1
+          ? "Neither a review nor its reviewer or response has this text."
+          : "None of your reviews fits all of these filters at once."}
       </EmptyState>
     );
   return (

@@ -11,6 +11,7 @@ export interface UserFilter {
   readonly company_id?: number;
   readonly role?: Role;
   readonly email?: string;
+  readonly q?: string;
   readonly is_active?: "true" | "false";
 }
 

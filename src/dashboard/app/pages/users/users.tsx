@@ -9,6 +9,7 @@ import { idOf } from "../../ui/ids.ts";
 import { TableList } from "../../ui/list.tsx";
 import { PageHeader } from "../../ui/page-header.tsx";
 import { EmptyState } from "../../ui/states.tsx";
+import { textQuery } from "../../ui/text-query.ts";
 import { Time } from "../../ui/time.tsx";
 import { ActiveFilter, activeQuery } from "../companies/active-filter.tsx";
 import { CompanySelect } from "../companies/company-select.tsx";
@@ -16,7 +17,7 @@ import { useUsers, type User, type UserFilter } from "./data.ts";
 import { UserActions, UserState } from "./user-actions.tsx";
 import { UserForm } from "./user-form.tsx";
 
-const FILTERS = ["company", "role", "email", "active"] as const;
+const FILTERS = ["company", "role", "q", "active"] as const;
 type Filters = ReturnType<typeof useFilters<(typeof FILTERS)[number]>>;
 
 export function Page() {
@@ -39,7 +40,7 @@ export function Page() {
         noun={["user", "users"]}
         empty={
           <EmptyState icon="users" title="No user matches">
-            Emails are found as a whole, not by parts. Clear the filters to see everybody.
+            Nobody fits all of these filters at once. Clear them to see everybody.
           </EmptyState>
         }
         table={{ caption: "Users, newest first", end: "Change", columns: columnsOf }}
@@ -78,30 +79,33 @@ function columnsOf(user: User): Readonly<Record<string, ReactNode>> {
   };
 }
 
-const MAX_EMAIL = 254;
-
 /** Turns the words of the address into the API's query; what the API would refuse is left out. */
 function queryOf(get: Filters["get"]): UserFilter {
   const companyId = idOf(get("company"));
   const role = ROLES.find((one) => one === get("role"));
-  const email = get("email");
   return {
     ...(companyId !== undefined && { company_id: companyId }),
     ...(role !== undefined && { role }),
-    ...(email !== undefined && email.length <= MAX_EMAIL && { email }),
+    ...textQuery(get("q")),
     ...activeQuery(get("active")),
   };
 }
 
 function UserFilters({ filters: { get, set, count, clear } }: { readonly filters: Filters }) {
   return (
-    <FilterBar count={count} onClear={clear}>
-      <TextFilter
-        label="Email"
-        placeholder="The whole address"
-        value={get("email")}
-        onChange={(email) => set({ email })}
-      />
+    <FilterBar
+      count={count}
+      inView={get("q") === undefined ? 0 : 1}
+      onClear={clear}
+      search={
+        <TextFilter
+          label="Name or email"
+          placeholder="Search names and emails"
+          value={get("q")}
+          onChange={(q) => set({ q })}
+        />
+      }
+    >
       <CompanySelect
         label="Company"
         types={["platform", "partner", "account"]}
