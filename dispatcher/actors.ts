@@ -100,7 +100,8 @@ export class Actors {
   /** Whether an actor's turn ends with this event, because others wait for theirs. */
   endsTurn(actor: Actor, { kind }: ActorEvent): boolean {
     if (this.#waiting.size + this.#waitingFirst.size === 0 || actor.stopping) return false;
-    // Where others wait for their loads alone, it takes no room of theirs, and what it has read would be read again.
+    // There is room for more actors: the others wait only for their loads, which this one does not delay. If it left, what
+    // it has read would be read again.
     if (this.#byId.size < this.#limits.actors) return false;
     if (kind === "postponed") return true;
     const sinceMs = this.#sinceMs.get(actor) ?? 0;

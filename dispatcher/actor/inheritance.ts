@@ -1,9 +1,9 @@
 import { laneName, SEND_AHEAD } from "./lane.ts";
 import type { Entry, Subscription } from "./entry.ts";
 
-/** Of one lane a process has at most one entry under way, and these many whose answer is not committed (contract 7.4). */
+/** The contract counts one entry under way and 16 uncommitted (7.4); a lane of ours has one fewer at a time. */
 const PER_LANE = SEND_AHEAD + 1;
-/** So many entries show all of a single lane that can have been sent, behind a head that waits. */
+/** A load of so many entries has all of a lane that may have been sent, even where the head before them waits. */
 export const INHERITED = PER_LANE + 1;
 /** Lanes of one subscription that a process can have sent from without a record: fewer than this in all it does. */
 const MAX_LANES = 4_096;

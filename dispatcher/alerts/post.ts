@@ -4,7 +4,7 @@ import { errorFields, type Log } from "../../src/lib/log.ts";
 import type { SecretBox } from "../../src/lib/secret-box.ts";
 import { ALERT_EVENT, alertSecretContext } from "../../src/outbox/alert.ts";
 import { requestHeaders } from "../../src/outbox/composer.ts";
-import type { Deliver, DeliveryRequest, Outcome } from "../delivery/deliver.ts";
+import type { Deliver, DeliveryRequest, PostOutcome } from "../delivery/deliver.ts";
 import { signBody } from "../delivery/signature.ts";
 import { claimPosts, movePost, type ClaimedPost } from "./queries.ts";
 
@@ -90,7 +90,7 @@ function requestOf(
 }
 
 function moveOf(
-  outcome: Outcome | undefined,
+  outcome: PostOutcome | undefined,
   attempt: number,
   { clock, retryDelaysMs }: Pick<PostDeps, "clock" | "retryDelaysMs">,
 ) {
@@ -105,7 +105,7 @@ function moveOf(
   return { webhookState: "queued", webhookDueAt, webhookError } as const;
 }
 
-function errorOf(outcome: Outcome | undefined): string {
+function errorOf(outcome: PostOutcome | undefined): string {
   if (outcome === undefined) return "unconfigured";
   if ("statusCode" in outcome) return `http_${outcome.statusCode}`;
   return "errorCode" in outcome ? outcome.errorCode : outcome.kind;

@@ -37,7 +37,7 @@ interface Answered extends Measured {
  * is `withheld`, of which not a byte has left; in `unsent` our proxy is not there or refuses us, or this machine has no
  * descriptor for a connection.
  */
-export type Outcome =
+export type PostOutcome =
   | ({ readonly kind: "accepted" } & Answered)
   | ({ readonly kind: "gone"; readonly errorCode: "http_status" } & Answered)
   | ({ readonly kind: "rejected"; readonly errorCode: "http_status" } & Answered)
@@ -53,7 +53,7 @@ export type Outcome =
   | ({ readonly kind: "aborted" } & Measured);
 
 /** Makes one POST, if it may. Whatever the receiver does is an outcome, and never thrown. */
-export type Deliver = (request: DeliveryRequest, leave?: Leave) => Promise<Outcome>;
+export type Deliver = (request: DeliveryRequest, leave?: Leave) => Promise<PostOutcome>;
 
 /** How many URLs are kept checked (our choice). */
 const MAX_URLS_KEPT = 10_000;
@@ -74,7 +74,7 @@ async function deliverTo(
   check: UrlCheck,
   request: DeliveryRequest,
   leave: Leave | undefined,
-): Promise<Outcome> {
+): Promise<PostOutcome> {
   const { clock, client } = deps;
   const startedMs = clock.monotonicMs();
   if (check.kind === "refused") {
@@ -102,7 +102,7 @@ function judgeAnswer(
   { statusCode, headers }: ExchangeResult & { kind: "answered" },
   excerpt: Excerpt,
   { durationMs, resent }: Measured,
-): Outcome {
+): PostOutcome {
   const answered: Answered = {
     durationMs,
     resent,

@@ -1,4 +1,4 @@
-import type { Outcome } from "./deliver.ts";
+import type { PostOutcome } from "./deliver.ts";
 
 /** For how long an attempt says something about our own network. */
 const WINDOW_MS = 10_000;
@@ -25,7 +25,7 @@ export function isOurNetwork(lasts: boolean, { hosts, partners, unreached }: Tri
 const BEFORE_CONNECTION: ReadonlySet<string> = new Set(["dns", "connect", "tls", "timeout"]);
 
 /** Whether an attempt failed before the request left; what comes later is about the receiver. */
-export function isUnreached(outcome: Outcome): boolean {
+export function isUnreached(outcome: PostOutcome): boolean {
   return outcome.kind === "failed" && !outcome.reached && BEFORE_CONNECTION.has(outcome.errorCode);
 }
 

@@ -1,9 +1,9 @@
 import type { Decision } from "../actor/decide.ts";
 import type { Entry } from "../actor/entry.ts";
 import type { AttemptRecord } from "../store/attempt.ts";
-import { composerOf, digestOf, framed } from "../../src/outbox/composer.ts";
+import { composerNumberOf, digestOf, framed } from "../../src/outbox/composer.ts";
 import type { SignedRequest } from "./compose.ts";
-import type { Outcome } from "./deliver.ts";
+import type { PostOutcome } from "./deliver.ts";
 
 /** A POST as it was made. */
 interface Posted {
@@ -22,7 +22,7 @@ type Identity = Pick<AttemptRecord, "id" | "shard" | "subscriptionId">;
 export function recordAttempt(
   { id, shard, subscriptionId }: Identity,
   { entry, host, startedAt, endedMs, request, possiblyRepeated }: Posted,
-  outcome: Outcome,
+  outcome: PostOutcome,
   decision: Decision,
 ): AttemptRecord {
   const answer = "statusCode" in outcome ? outcome : undefined;
@@ -77,7 +77,7 @@ function requestOf(entry: Entry, host: string, request: SignedRequest): RequestF
       requestBody: request.body,
     };
   return {
-    composer: composerOf(entry.payloadMode),
+    composer: composerNumberOf(entry.payloadMode),
     host,
     signature: request.signature,
     previousSignature: request.previousSignature,

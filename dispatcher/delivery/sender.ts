@@ -11,7 +11,7 @@ import type { AttemptRecord } from "../store/attempt.ts";
 import type { Committer } from "../store/committer.ts";
 import type { Loader } from "../store/loader.ts";
 import { composeRequest } from "./compose.ts";
-import type { Deliver, Outcome } from "./deliver.ts";
+import type { Deliver, PostOutcome } from "./deliver.ts";
 import { InFlight } from "./in-flight.ts";
 import { mayLeave, obstacleTo } from "./obstacle.ts";
 import { isUnreached, Reach } from "./reach.ts";
@@ -49,7 +49,7 @@ interface Begun {
 }
 
 type Posted =
-  | { readonly record: AttemptRecord; readonly outcome: Outcome }
+  | { readonly record: AttemptRecord; readonly outcome: PostOutcome }
   | { readonly unsent: string }
   | "withheld";
 
@@ -199,7 +199,7 @@ export class Sender {
     const { id } = holdings;
     const request = composeRequest(entry, subscription, startedAt);
     const underWay = this.#inFlight.begin(actor.shard, clock.monotonicMs());
-    let outcome: Outcome;
+    let outcome: PostOutcome;
     try {
       outcome = await deliver(request, {
         signal: underWay.signal,
@@ -211,7 +211,7 @@ export class Sender {
     const endedMs = clock.monotonicMs();
     if (outcome.kind === "withheld") return "withheld";
     if (outcome.kind === "unsent") return { unsent: outcome.detail };
-    if (this.#isOurs(outcome, subscription.partnerId, host))
+    if (this.#noteReach(outcome, subscription.partnerId, host))
       return { unsent: "most receivers cannot be reached" };
     const state = { attempt: entry.attempt, retryDelaysMs };
     const decision = decideNext(outcome.kind, state);
@@ -224,8 +224,8 @@ export class Sender {
     return { record: recordAttempt(identity, posted, outcome, decision), outcome };
   }
 
-  /** Whether an attempt did not fail because of its receiver: then it does not count (contract 7.8). */
-  #isOurs(outcome: Outcome, partnerId: number, host: string): boolean {
+  /** Notes who could be reached; true if an attempt failed because of us: then it does not count (contract 7.8). */
+  #noteReach(outcome: PostOutcome, partnerId: number, host: string): boolean {
     if (outcome.kind === "aborted") return false;
     const unreached = isUnreached(outcome);
     const before = this.#reach.isOurs;
@@ -292,7 +292,7 @@ export class Sender {
     loader.load(settingsRequest(actor), take, "first");
   }
 
-  #report(record: AttemptRecord, outcome: Outcome): void {
+  #report(record: AttemptRecord, outcome: PostOutcome): void {
     const { log } = this.#deps;
     // The log leaves out what is undefined.
     const fields = {

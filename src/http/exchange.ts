@@ -36,11 +36,15 @@ export interface Exchange {
 
 const NOTHING = new Uint8Array();
 
-// Elysia's context has no place that every hook sees and types, errors included; the request itself has.
-const exchanges = new WeakMap<Request, Exchange>();
+/**
+ * Elysia's context has no place that every hook sees and types, errors included; the request itself has. A WeakMap beside
+ * it costs the garbage collector some percent of a short request.
+ */
+const EXCHANGE = Symbol("exchange");
+type Begun = Request & { [EXCHANGE]?: Exchange };
 
-export function exchangeOf(request: Request): Exchange {
-  const begun = exchanges.get(request);
+export function exchangeOf(request: Begun): Exchange {
+  const begun = request[EXCHANGE];
   if (begun === undefined) throw new Error("The exchange of this request was never begun.");
   return begun;
 }
@@ -66,9 +70,10 @@ interface ExchangeOptions {
 /** Begins the exchange of each request and gives every answer the headers that all of them have (contract 2.8). */
 export function exchange({ clock, isSecure, isProxy, limiter }: ExchangeOptions) {
   return new Elysia({ name: "exchange" }).onRequest(({ request, server, set }) => {
+    const begun: Begun = request;
     const peer = server?.requestIP(request)?.address ?? "127.0.0.1";
     const call = readCall(request.headers, peer, isProxy);
-    exchanges.set(request, {
+    begun[EXCHANGE] = {
       call,
       meter: new Meter(limiter),
       startedMs: clock.monotonicMs(),
@@ -79,7 +84,7 @@ export function exchange({ clock, isSecure, isProxy, limiter }: ExchangeOptions)
       query: undefined,
       rules: undefined,
       found: {},
-    });
+    };
     set.headers["x-request-id"] = call.requestId;
     // Most answers carry a tenant's data and several a secret, so none may be stored unless it says otherwise.
     set.headers["cache-control"] = "no-store";

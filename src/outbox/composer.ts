@@ -5,7 +5,7 @@ import type { EventFacts, PayloadMode } from "./event.ts";
 // FROZEN. An attempt keeps neither body nor headers: for as long as retention lasts they are composed again, by the
 // composer that its row names, and shown only where the digest of the row proves them (contract 7.13). So the bytes of
 // a composer that is in use never change, nor do those of `isoInstant`. Whoever wants other bytes adds a composer under
-// a number of its own, has `composerOf` name it, and leaves the others as they are.
+// a number of its own, has `composerNumberOf` name it, and leaves the others as they are.
 // tests/unit/outbox/composer.test.ts holds them to tests/golden.
 
 /** What the headers say beside what is the same for all. */
@@ -31,12 +31,12 @@ const COMPOSERS: Readonly<Record<number, Composer>> = {
 };
 
 /** The number of the composer that makes what is sent now. */
-export function composerOf(mode: PayloadMode): number {
+export function composerNumberOf(mode: PayloadMode): number {
   return mode === "full" ? 1 : 2;
 }
 
 /** Undefined for a number that this version does not know. */
-export function composerOfNumber(number: number): Composer | undefined {
+export function composerOf(number: number): Composer | undefined {
   return COMPOSERS[number];
 }
 

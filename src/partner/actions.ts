@@ -6,7 +6,7 @@ import { recordDenial } from "../auth/actions/record-denial.ts";
 import { authorityInPerson, excessOf } from "../auth/authority.ts";
 import type { Caller, Principal } from "../http/principal.ts";
 import type { SoundParts } from "../http/fields.ts";
-import type { Page } from "../http/list.ts";
+import type { Found, Page } from "../http/list.ts";
 import type { Clock } from "../lib/clock.ts";
 import { Problem } from "../lib/problem.ts";
 import type { NewTeammate } from "./model.ts";
@@ -24,7 +24,7 @@ export function listTeam(
   principal: Principal,
   { is_active }: { readonly is_active?: "true" | "false" },
   page: Page,
-): Promise<User[]> {
+): Promise<Found<User>> {
   const filter = { company_id: partnerOf(principal), ...(is_active && { is_active }) };
   return users.listUsers(deps, filter, page);
 }

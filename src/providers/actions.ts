@@ -114,7 +114,7 @@ async function takeAlone(deps: TakingDeps, slug: string, read: ReadEvents): Prom
       return { accepted: 0, wakes: [] };
     }
     const sites = await lockSites(tx, slug, fresh);
-    const known = await loadKnown(tx, { sites, fresh, now, profanity: deps.profanity });
+    const known = await insertAndLoad(tx, { sites, fresh, now, profanity: deps.profanity });
     refuse({ ...referenceFaults(fresh.references, known), ...read.faults });
     const outcome = decideEvents(fresh.events, known);
     const mailed = await writeOutcome(tx, deps, outcome, now);
@@ -171,7 +171,8 @@ interface KnownBy {
   readonly profanity: ProfanityFinder;
 }
 
-async function loadKnown(tx: Tx, { sites, fresh, now, profanity }: KnownBy): Promise<Known> {
+/** What the decision needs to know, once the reviews that these events tell of first are inserted. */
+async function insertAndLoad(tx: Tx, { sites, fresh, now, profanity }: KnownBy): Promise<Known> {
   const profanityIn = remembering((text) => profanity.wordsIn(text));
   const reported = new Map<string, queries.NewReview>();
   const keys = new Map<string, Pick<ReviewState, "siteId" | "externalReviewId">>();

@@ -53,7 +53,10 @@ export function loadSuppressing(
   return suppressingPartners(tx, [...new Set(partners)]);
 }
 
-/** Queues a mail for every homeowner_notified_of_response that says so (contract 9.5); true if there was one. */
+/**
+ * Writes the reviews and sites as the events left them, and queues a mail for every homeowner_notified_of_response that
+ * says so (contract 9.5). True if it queued one.
+ */
 export async function writeOutcome(
   tx: Tx,
   deps: Pick<ProviderDeps, "box">,

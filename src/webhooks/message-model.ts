@@ -1,7 +1,14 @@
 import { Type, type Static } from "@sinclair/typebox";
 
 import { literals } from "../http/literals.ts";
-import { instantAnswer, instantText, rowId, storableText, ulidText } from "../http/text.ts";
+import {
+  instantAnswer,
+  instantText,
+  rowId,
+  searchText,
+  storableText,
+  ulidText,
+} from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
 import { CATALOG } from "../outbox/event.ts";
 import {
@@ -19,7 +26,6 @@ import { instantOrNull, orNull } from "./model.ts";
 export const ATTEMPTS_OF_MESSAGE = 20;
 /** Of a lane so many entries are looked at, to say how many of them wait. */
 export const LANE_LOOKED_AT = 10_000;
-const ERROR_CHARS = 200;
 const EXTERNAL_ID_CHARS = 255;
 
 /** An event at a subscription, with what it is about and its attempts. */
@@ -106,7 +112,7 @@ export const messageFilters = {
       description: "A code, a class such as `5xx`, or `none` where no answer came.",
     }),
   ),
-  q: Type.Optional(storableText([1, ERROR_CHARS])),
+  q: Type.Optional(searchText()),
   since: Type.Optional(instantText()),
   until: Type.Optional(instantText()),
 };

@@ -1,4 +1,4 @@
-import { composerOfNumber, digestOf, framed } from "../outbox/composer.ts";
+import { composerOf, digestOf, framed } from "../outbox/composer.ts";
 import type { EventFacts } from "../outbox/event.ts";
 import type { Headers } from "./delivery-model.ts";
 
@@ -29,7 +29,7 @@ export function requestOf(kept: KeptRequest, facts: EventFacts | undefined): Sho
   const { composer: number, host, signature, previousSignature, bodyDigest } = kept;
   const { requestHeaders, requestBody } = kept;
   if (number === null) return { requestHeaders, requestBody };
-  const composer = composerOfNumber(number);
+  const composer = composerOf(number);
   if (composer === undefined || facts === undefined) return LOST;
   if (host === null || signature === null || bodyDigest === null) return LOST;
   const body = composer.body(facts, kept.startedAt);

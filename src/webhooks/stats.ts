@@ -97,7 +97,7 @@ function cover(
 }
 
 /** Attempts that no bucket has counted yet are read in so many slices, and of each the first so many. */
-const SLICES = 8;
+export const SLICES = 8;
 const MIN_SLICE_MS = 60_000;
 export const READ_PER_SLICE = 1_000;
 
@@ -117,7 +117,7 @@ export function slicesOf(
 }
 
 /** So many attempts are read for the shares of their events, over all steps; of each step the first ones stand for all. */
-const READ_BY_EVENT = 20_000;
+export const READ_BY_EVENT = 20_000;
 /** As many as a sample of this size is off by a few percent with. */
 const READ_PER_STEP = 500;
 

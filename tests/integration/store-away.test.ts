@@ -4,7 +4,7 @@ import { connect, type RawDb } from "../../db/client.ts";
 import { LIMITS } from "../../db/limits.ts";
 import { writable } from "../../db/writable.ts";
 import { PASSWORD, startApi, type TestApi } from "../support/api.ts";
-import { operationsIn } from "../support/description.ts";
+import { operationsIn } from "../hostile/description.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
 import { until } from "../support/receiver.ts";
 import { proxyBefore, type TcpProxy } from "../support/tcp-proxy.ts";

@@ -1,4 +1,4 @@
-import type { Deliver, Outcome } from "../../dispatcher/delivery/deliver.ts";
+import type { Deliver, PostOutcome } from "../../dispatcher/delivery/deliver.ts";
 import type { Monitor } from "./monitor.ts";
 import type { Process } from "./process.ts";
 import type { Post } from "./watch.ts";
@@ -41,7 +41,7 @@ export class Receivers {
         else if (faulty && random.chance(settings.faults.pause))
           process.pause(random.between(200, 12_000));
         const answer = this.#answer(post);
-        const end = (outcome: Outcome) => {
+        const end = (outcome: PostOutcome) => {
           // A process that stood still hears of the abort and of the answer at once: the first counts.
           if (post.ended) return;
           leave.signal?.removeEventListener("abort", breakOff);
@@ -111,7 +111,7 @@ function measured({ process, startedMonotonicMs }: Post) {
   return { durationMs, resent: false };
 }
 
-function toOutcome(answer: Answer, post: Post): Outcome {
+function toOutcome(answer: Answer, post: Post): PostOutcome {
   const measure = measured(post);
   const reached = post.leftMs !== undefined;
   const answered = (statusCode: number) => ({

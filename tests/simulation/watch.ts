@@ -1,4 +1,4 @@
-import type { Outcome } from "../../dispatcher/delivery/deliver.ts";
+import type { PostOutcome } from "../../dispatcher/delivery/deliver.ts";
 import type { Process } from "./process.ts";
 import type { Ordering, OutboxRow, SubscriptionRow } from "./tables.ts";
 
@@ -23,7 +23,7 @@ export interface Post {
   /** Its record was committed. */
   recorded: boolean;
   /** The outcome that the process was told. */
-  outcome: Outcome["kind"] | undefined;
+  outcome: PostOutcome["kind"] | undefined;
 }
 
 interface WatchedWindow {

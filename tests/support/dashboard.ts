@@ -108,8 +108,11 @@ function begin(session: string | null): void {
 
 /** Signs in with email and password; ready when the page is that of somebody (phones fold the navigation away). */
 export async function signIn(page: Page, email: string, password = PASSWORD): Promise<void> {
+  const next = page.getByRole("button", { name: "Continue", exact: true });
+  // The page before may have a field for emails, too, and still be there for a moment.
+  await next.waitFor();
   await page.getByLabel("Email").fill(email);
-  await page.getByRole("button", { name: "Continue", exact: true }).click();
+  await next.click();
   await page.getByRole("textbox", { name: "Password" }).fill(password);
   await page.getByRole("button", { name: "Sign in", exact: true }).click();
   await isSignedIn(page);

@@ -107,7 +107,7 @@ export async function replaceHash(
 
 const context = statement({
   name: "findContext",
-  reason: "Runs with every check of a token, and the builder has no word for a case.",
+  reason: "The builder has no word for a case.",
   params: { userId: id },
   columns: {
     id,

@@ -8,7 +8,7 @@ import { BASE_PATH } from "../../http/base-path.ts";
 import type { Checks } from "../../http/checks.ts";
 import { NO_FIELDS } from "../../http/fields.ts";
 import { finds } from "../../http/finds.ts";
-import { listOf, listSchema, pageOf } from "../../http/list.ts";
+import { foundOf, listSchema, pageOf } from "../../http/list.ts";
 import { problem } from "../../http/problem-schema.ts";
 import type { Judged } from "../../http/rules.ts";
 import { findTeammate, inviteTeammate, listTeam, newTeammateFaults } from "../actions.ts";
@@ -47,8 +47,8 @@ function teamListRoutes(deps: TeamRouteDeps, { reading, managing }: TeamAccess) 
       "",
       async ({ principal, query }) => {
         const page = pageOf(query);
-        const rows = await listTeam(deps, principal, query, page);
-        return listOf(rows, page, { key: ({ id }) => String(id), show: showUser });
+        const found = await listTeam(deps, principal, query, page);
+        return foundOf(found, page, { key: ({ id }) => String(id), show: showUser });
       },
       {
         access: reading,

@@ -105,8 +105,8 @@ export function isOfValue(value: string): SQL {
 }
 
 /**
- * The same said twice: without statistics the planner takes one of these for a two-hundredth of the table, and has a plan
- * that seems so dear compiled.
+ * Attempts of one event. The bounds say nothing new, but without statistics the planner takes an equality alone for a
+ * two-hundredth of the table, and compiles (JIT) the plan that then seems so dear.
  */
 function isOfEvent(id: string): SQL | undefined {
   const { eventId } = deliveryAttempts;
@@ -192,7 +192,7 @@ function areThese(subscriptionId: string, ids: readonly string[]): SQL | undefin
   return and(eq(deliveryAttempts.subscriptionId, subscriptionId), inArray(id, [...ids]));
 }
 
-/** The permanent failure that so many of its kind end with, the newest of them the last; undefined if there are fewer. */
+/** Of the newest `count` permanent failures the first; undefined if there are fewer. */
 export function firstOfFailures(
   db: Db,
   subscriptionId: string,

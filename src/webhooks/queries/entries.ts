@@ -161,7 +161,7 @@ const EVER: { since: SQL; firstAttempt: SQL } = {
 
 const lastRound = statement({
   name: "webhooks.lastSettled",
-  reason: "Of the ended rounds, whose SQL recovery.ts needs as well.",
+  reason: "Built on the SQL of ended rounds, which recovery.ts shares.",
   params: { id: outbox.subscriptionId, eventId: outbox.eventId },
   columns: {
     event: settledEntries.event,
@@ -202,7 +202,7 @@ export async function appendRound(
 
 const delivery = statement({
   name: "webhooks.deliveryOf",
-  reason: "Of the ended rounds, whose SQL recovery.ts needs as well.",
+  reason: "Built on the SQL of ended rounds, which recovery.ts shares.",
   params: { id: outbox.subscriptionId, eventId: outbox.eventId },
   columns: {
     eventId: outbox.eventId,

@@ -194,7 +194,7 @@ function walkSettled(
 
 const standing = statement({
   name: "messages.standing",
-  reason: "Of the ended rounds, whose SQL entries.ts has, for each of many events alone.",
+  reason: "Built on the SQL of ended rounds, which entries.ts has, for many events at once.",
   params: {
     id: outbox.subscriptionId,
     eventIds: list(outbox.eventId),

@@ -40,7 +40,7 @@ function isMissed(id: SQL, ended: Ended): SQL {
 
 const missing = statement({
   name: "webhooks.undelivered",
-  reason: "Of the ended rounds, whose SQL entries.ts needs as well.",
+  reason: "Built on the SQL of ended rounds, which entries.ts shares.",
   params: {
     id: webhookSubscriptions.id,
     partnerId: webhookSubscriptions.partnerId,

@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 
 import {
+  composerNumberOf,
   composerOf,
-  composerOfNumber,
   digestOf,
   framed,
   requestHeaders,
@@ -60,7 +60,7 @@ const CASES: [number: number, mode: string, of: string, facts: EventFacts, diges
 
 test.each(CASES)("composer %i makes the %s body of a %s as it always did", async (...one) => {
   const [number, mode, of, facts, digest] = one;
-  const body = composerOfNumber(number)?.body(facts, deliveredAt) ?? "";
+  const body = composerOf(number)?.body(facts, deliveredAt) ?? "";
   // A digest of this file, so that a golden file alone cannot change.
   expect(digestOf(body)).toBe(digest);
   expect(body).toBe(await Bun.file(`${import.meta.dir}/../../golden/${of}-${mode}.json`).text());
@@ -74,7 +74,7 @@ test.each([1, 2])("composer %i makes these headers, in this order", (number) => 
     signature: "5a".repeat(32),
     previousSignature: "6b".repeat(32),
   };
-  const composer = composerOfNumber(number);
+  const composer = composerOf(number);
   const headers = composer?.headers(signed) ?? {};
   expect(Object.entries(framed("partner.example:8443", headers, "zoë"))).toEqual([
     ["Host", "partner.example:8443"],
@@ -94,13 +94,8 @@ test.each([1, 2])("composer %i makes these headers, in this order", (number) => 
 });
 
 test("each mode has its composer, and nobody guesses at a number that is not known", () => {
-  expect([composerOf("full"), composerOf("minimal")]).toEqual([1, 2]);
-  expect([0, 3, -1, 99].map(composerOfNumber)).toEqual([
-    undefined,
-    undefined,
-    undefined,
-    undefined,
-  ]);
+  expect([composerNumberOf("full"), composerNumberOf("minimal")]).toEqual([1, 2]);
+  expect([0, 3, -1, 99].map(composerOf)).toEqual([undefined, undefined, undefined, undefined]);
 });
 
 test("the digest is the first half of the SHA-256 of the UTF-8", () => {

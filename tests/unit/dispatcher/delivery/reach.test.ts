@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 
-import type { Outcome } from "../../../../dispatcher/delivery/deliver.ts";
+import type { PostOutcome } from "../../../../dispatcher/delivery/deliver.ts";
 import { isOurNetwork, isUnreached, Reach } from "../../../../dispatcher/delivery/reach.ts";
 
 test.each([
@@ -25,7 +25,7 @@ const measured = { durationMs: 1, resent: false };
 const failed = (
   errorCode: "dns" | "connect" | "tls" | "timeout" | "reset" | "blocked_address",
   reached: boolean,
-): Outcome => ({
+): PostOutcome => ({
   kind: "failed",
   errorCode,
   detail: "",
@@ -44,7 +44,7 @@ describe("an attempt says something about our network", () => {
     [failed("reset", true), false],
     [failed("tls", true), false],
     [failed("blocked_address", false), false],
-    [{ kind: "unsent", detail: "", ...measured } satisfies Outcome, false],
+    [{ kind: "unsent", detail: "", ...measured } satisfies PostOutcome, false],
   ])("%o: %p", (outcome, unreached) => {
     expect(isUnreached(outcome)).toBe(unreached);
   });
