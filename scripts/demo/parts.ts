@@ -6,7 +6,9 @@ import { type Child, type ChildSpec, superviseChild } from "./children.ts";
 import type { Settings } from "./settings.ts";
 import { StartError } from "./start-error.ts";
 
-const HEALTHY_WITHIN_MS = 45_000;
+const READY_WITHIN_MS = 45_000;
+/** Longer than the API itself waits for a store. */
+const READY_ANSWER_MS = 3_000;
 
 export function childSpecs(
   settings: Settings,
@@ -55,13 +57,14 @@ export function watchChild(
   });
 }
 
-export async function waitUntilHealthy(root: string, end: AbortSignal): Promise<void> {
-  const deadline = performance.now() + HEALTHY_WITHIN_MS;
-  while (!(await isHealthy(root))) {
+/** Waits until the API and what it needs answer, so that whoever reads "up" can use it at once. */
+export async function waitUntilReady(root: string, end: AbortSignal): Promise<void> {
+  const deadline = performance.now() + READY_WITHIN_MS;
+  while (!(await isReady(root))) {
     end.throwIfAborted();
     if (performance.now() > deadline) {
       throw new StartError(
-        `The API does not answer at ${root}/healthz: see api.log in DATA_DIR/logs.`,
+        `The API is not ready: ${root}/readyz says which store it misses, api.log in DATA_DIR/logs says why.`,
       );
     }
     await Bun.sleep(50);
@@ -69,12 +72,16 @@ export async function waitUntilHealthy(root: string, end: AbortSignal): Promise<
 }
 
 /** Asks without fetch, which would ask a proxy (HTTP_PROXY) for an address of our own. */
-function isHealthy(root: string): Promise<boolean> {
+function isReady(root: string): Promise<boolean> {
   return new Promise((resolve) => {
-    const request = get(`${root}/healthz`, { agent: false, timeout: 1_000 }, (response) => {
-      response.resume();
-      resolve(response.statusCode === 200);
-    });
+    const request = get(
+      `${root}/readyz`,
+      { agent: false, timeout: READY_ANSWER_MS },
+      (response) => {
+        response.resume();
+        resolve(response.statusCode === 200);
+      },
+    );
     request.once("timeout", () => request.destroy(new Error("timeout")));
     request.once("error", () => resolve(false));
   });

@@ -7,7 +7,7 @@ import { watchForStop } from "../install/stop-signal.ts";
 import { bringUpStores } from "./bring-up-stores.ts";
 import { type Child, endLeftovers } from "./children.ts";
 import { type DataDir, openDataDir } from "./data-dir.ts";
-import { childSpecs, waitUntilHealthy, watchChild } from "./parts.ts";
+import { childSpecs, waitUntilReady, watchChild } from "./parts.ts";
 import { masterKey, prepareDemo } from "./prepare.ts";
 import { type Settings, readSettings } from "./settings.ts";
 import { type SmtpSink, startSmtpSink } from "./smtp-sink.ts";
@@ -87,7 +87,7 @@ async function bringUp(
   end.throwIfAborted();
   const smtpUrl = settings.given.smtpUrl ?? running.sink?.url ?? "";
   startParts(running, { settings, data, databaseUrl, redisUrl, smtpUrl, key }, fail);
-  await waitUntilHealthy(settings.localRoot, end);
+  await waitUntilReady(settings.localRoot, end);
   console.log(
     welcome({
       serverRoot: settings.serverRoot,

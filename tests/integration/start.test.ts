@@ -21,6 +21,7 @@ import type { RunState } from "../../scripts/demo/data-dir.ts";
 import { waitForPostgres, waitForRedis } from "../../scripts/demo/reachable.ts";
 import { startSmtpSink } from "../../scripts/demo/smtp-sink.ts";
 import { commandLine, isAlive, waitUntil } from "../../scripts/demo/stores/processes.ts";
+import { proxyBefore } from "../support/tcp-proxy.ts";
 
 const ROOT = join(import.meta.dir, "../..");
 const UP_WITHIN_MS = 60_000;
@@ -318,6 +319,29 @@ describe("the start command refuses", () => {
     expect(messages.join()).not.toContain("secret");
   });
 });
+
+test(
+  "the start command says that all is up only once /readyz does",
+  async () => {
+    const redis = await proxyBefore(process.env["TEST_REDIS_URL"] ?? "", { delayMs: 700 });
+    const port = String(await freePort());
+    const one = launch({
+      DATA_DIR: temporaryFolder(),
+      PORT: port,
+      REDIS_URL: redis.in(process.env["TEST_REDIS_URL"] ?? ""),
+      REDIS_PREFIX: `start-${crypto.randomUUID()}:`,
+    });
+    try {
+      await untilUp(one);
+      expect((await fetch(`http://127.0.0.1:${port}/readyz`)).status).toBe(200);
+    } finally {
+      one.process.kill("SIGTERM");
+      await waitUntil(one.hasEnded, STOP_WITHIN_MS);
+      redis.stop();
+    }
+  },
+  TIMEOUT_MS,
+);
 
 test("the SMTP sink keeps each mail as one file", async () => {
   const mailDir = join(temporaryFolder(), "mail");

@@ -19,7 +19,14 @@ export interface TcpProxy {
 /** The message that ends a request to Postgres. */
 const SYNC = Buffer.from("S\0\0\0\x04", "latin1");
 
-async function startTcpProxy(target: { host: string; port: number }): Promise<TcpProxy> {
+interface Target {
+  readonly host: string;
+  readonly port: number;
+  /** So late does what a client sends first arrive. */
+  readonly delayMs: number;
+}
+
+async function startTcpProxy({ delayMs, ...target }: Target): Promise<TcpProxy> {
   const pairs = new Set<readonly [Socket, Socket]>();
   let cut: ReadonlySet<readonly [Socket, Socket]> = new Set();
   let accepted = 0;
@@ -28,6 +35,10 @@ async function startTcpProxy(target: { host: string; port: number }): Promise<Tc
     const upstream = connect(target);
     const pair = [client, upstream] as const;
     pairs.add(pair);
+    if (delayMs > 0) {
+      client.pause();
+      setTimeout(() => client.resume(), delayMs);
+    }
     client.on("data", (chunk: Buffer) => {
       if (!pairs.has(pair)) return;
       const isCut = cut.has(pair) && chunk.subarray(-SYNC.length).equals(SYNC);
@@ -65,7 +76,8 @@ async function startTcpProxy(target: { host: string; port: number }): Promise<Tc
 }
 
 /** In front of the store that a URL names. */
-export function proxyBefore(url: string): Promise<TcpProxy> {
+export function proxyBefore(url: string, { delayMs = 0 } = {}): Promise<TcpProxy> {
   const { hostname, port } = new URL(url);
-  return startTcpProxy({ host: hostname.replace(/^\[|\]$/g, ""), port: Number(port) || 5432 });
+  const host = hostname.replace(/^\[|\]$/g, "");
+  return startTcpProxy({ host, port: Number(port) || 5432, delayMs });
 }
