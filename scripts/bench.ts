@@ -14,6 +14,7 @@ const BENCHMARKS: Record<string, () => Promise<unknown>> = {
   takeover: () => import("./bench/takeover.ts"),
   locked: () => import("./bench/locked.ts"),
   live: () => import("./bench/live/live.ts"),
+  portal: () => import("./bench/live/portal.ts"),
 };
 /** EX_USAGE of sysexits.h. */
 const EXIT_USAGE = 64;

@@ -19,3 +19,24 @@ export function perDelivery(
 export function round(value: number, digits = 0): number {
   return Number(value.toFixed(digits));
 }
+
+/** Of the least squares' line through values that are one step apart. */
+export interface Slope {
+  readonly mean: number;
+  readonly perStep: number;
+  /** Of the mean. */
+  readonly percentPerStep: number;
+}
+
+export function slopeOf(values: readonly number[]): Slope {
+  const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
+  const middle = (values.length - 1) / 2;
+  const covariance = values.reduce((sum, value, n) => sum + (n - middle) * (value - mean), 0);
+  const variance = values.reduce((sum, _, n) => sum + (n - middle) ** 2, 0);
+  const slope = covariance / variance;
+  return {
+    mean: round(mean, 2),
+    perStep: round(slope, 3),
+    percentPerStep: round((slope * 100) / mean, 2),
+  };
+}

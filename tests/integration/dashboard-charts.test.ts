@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test
 import type { Locator, Page } from "playwright-core";
 import { ulid } from "ulid";
 
-import { chromium } from "../support/browser.ts";
+import { chromium } from "../../scripts/proof/chromium.ts";
 import { allFaults } from "../support/dashboard.ts";
 import { startWebhookDashboard, type WebhookDashboard } from "../support/dashboard-webhooks.ts";
 import { until } from "../support/receiver.ts";

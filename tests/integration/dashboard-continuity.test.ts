@@ -4,7 +4,7 @@ import { decodeJwt } from "jose";
 import type { Page } from "playwright-core";
 
 import { PASSWORD } from "../support/api.ts";
-import { chromium } from "../support/browser.ts";
+import { chromium } from "../../scripts/proof/chromium.ts";
 import { signIn } from "../support/dashboard.ts";
 import { startWebhookDashboard, type WebhookDashboard } from "../support/dashboard-webhooks.ts";
 import { reviewIdOf } from "../support/factory.ts";

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test
 
 import type { Page } from "playwright-core";
 
-import { chromium } from "../support/browser.ts";
+import { chromium } from "../../scripts/proof/chromium.ts";
 import { allFaults } from "../support/dashboard.ts";
 import { startWebhookDashboard, type WebhookDashboard } from "../support/dashboard-webhooks.ts";
 import { Receiver } from "../support/receiver.ts";

@@ -5,7 +5,7 @@ import type { Page } from "playwright-core";
 import { alertMail, type ToldAlert } from "../../dispatcher/alerts/words.ts";
 import type { AlertKind } from "../../src/outbox/alert.ts";
 import { startAlerts } from "../support/alerts.ts";
-import { chromium, openBrowser } from "../support/browser.ts";
+import { chromium, openBrowser } from "../../scripts/proof/chromium.ts";
 import { allFaults, LOOKS } from "../support/dashboard.ts";
 import { startWebhookDashboard, type WebhookDashboard } from "../support/dashboard-webhooks.ts";
 import { Receiver, until } from "../support/receiver.ts";

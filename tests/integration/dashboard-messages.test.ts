@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 
 import type { Page } from "playwright-core";
 
-import { chromium } from "../support/browser.ts";
+import { chromium } from "../../scripts/proof/chromium.ts";
 import { allFaults, held, LOOKS } from "../support/dashboard.ts";
 import { startWebhookDashboard, type WebhookDashboard } from "../support/dashboard-webhooks.ts";
 import { Receiver, until } from "../support/receiver.ts";

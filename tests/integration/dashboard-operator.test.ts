@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser, Page } from "playwright-core";
 
 import { startApi, type TestApi } from "../support/api.ts";
-import { chromium, openBrowser } from "../support/browser.ts";
+import { chromium, openBrowser } from "../../scripts/proof/chromium.ts";
 import { openSignedIn, seriousFaults } from "../support/dashboard.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
 import { until } from "../support/receiver.ts";

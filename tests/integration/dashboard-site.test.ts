@@ -10,7 +10,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Browser } from "playwright-core";
 
 import { startApi, type TestApi } from "../support/api.ts";
-import { chromium, openBrowser } from "../support/browser.ts";
+import { chromium, openBrowser } from "../../scripts/proof/chromium.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
 
 // The document and the files of the dashboard, as they go over the line.

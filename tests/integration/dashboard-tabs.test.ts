@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import type { Browser, BrowserContext, Page } from "playwright-core";
 
 import { PASSWORD, type TestApi } from "../support/api.ts";
-import { chromium, openBrowser } from "../support/browser.ts";
+import { chromium, openBrowser } from "../../scripts/proof/chromium.ts";
 import { serveDashboard, signIn } from "../support/dashboard.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
 import { addTenants, addUser, type Tenants } from "../support/tenants.ts";

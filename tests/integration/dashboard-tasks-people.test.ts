@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test
 
 import type { Page } from "playwright-core";
 
-import { chromium } from "../support/browser.ts";
+import { chromium } from "../../scripts/proof/chromium.ts";
 import { startWebhookDashboard, type WebhookDashboard } from "../support/dashboard-webhooks.ts";
 import { credentialsOf, postForm } from "../support/oauth.ts";
 import { Receiver, until } from "../support/receiver.ts";

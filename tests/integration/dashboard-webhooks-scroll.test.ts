@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 
 import { ulid } from "ulid";
 
-import { chromium } from "../support/browser.ts";
+import { chromium } from "../../scripts/proof/chromium.ts";
 import { startWebhookDashboard, type WebhookDashboard } from "../support/dashboard-webhooks.ts";
 import { until } from "../support/receiver.ts";
 

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Page, Route } from "playwright-core";
 
 import { PASSWORD } from "../support/api.ts";
-import { chromium, openBrowser } from "../support/browser.ts";
+import { chromium, openBrowser } from "../../scripts/proof/chromium.ts";
 import { openDashboard, signIn } from "../support/dashboard.ts";
 import { startWebhookDashboard, type WebhookDashboard } from "../support/dashboard-webhooks.ts";
 import { Receiver, until } from "../support/receiver.ts";

@@ -1,24 +1,4 @@
-import { existsSync } from "node:fs";
-
-import { chromium as driver, type Browser, type BrowserContext, type Page } from "playwright-core";
-
-const PLACES = [
-  "/usr/bin/chromium",
-  "/usr/bin/chromium-browser",
-  "/usr/bin/google-chrome",
-  "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
-];
-
-/** A Chromium that is installed here; tests that need one are skipped without. */
-export const chromium: string | undefined =
-  process.env["CHROMIUM"] ?? PLACES.find((path) => existsSync(path));
-
-export function openBrowser(): Promise<Browser> {
-  if (chromium === undefined) throw new Error("There is no Chromium here.");
-  // In containers there is no sandbox to be had, and little shared memory.
-  const args = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"];
-  return driver.launch({ executablePath: chromium, args });
-}
+import type { Browser, BrowserContext, Page } from "playwright-core";
 
 /** A context, with the page that keeps its window open. */
 interface Place {

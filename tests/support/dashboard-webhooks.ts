@@ -2,7 +2,7 @@ import type { Page } from "playwright-core";
 
 import { addProvider, connectStore, created, report } from "./factory.ts";
 import { startApi, type TestApi } from "./api.ts";
-import { openBrowser } from "./browser.ts";
+import { openBrowser } from "../../scripts/proof/chromium.ts";
 import { openSignedIn, type Look } from "./dashboard.ts";
 import { createTestSchedule, startDispatcher } from "./dispatch.ts";
 import { createDatabase, type TestDatabase } from "./postgres.ts";

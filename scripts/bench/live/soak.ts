@@ -1,5 +1,5 @@
 // `--soak 10m`: whether anything grows while events come, receivers fail and autovacuum runs.
-import { round } from "../figures.ts";
+import { round, slopeOf, type Slope } from "../figures.ts";
 import { memoryOf } from "../rig.ts";
 import { judge, latencies } from "./judge.ts";
 import { atRate } from "./offer.ts";
@@ -19,18 +19,10 @@ interface Minute {
   readonly deadOutboxRows: number;
 }
 
-interface Slope {
-  readonly figure: string;
-  readonly mean: number;
-  readonly perMinute: number;
-  /** Of the mean. */
-  readonly percentPerMinute: number;
-}
-
 export interface Soak {
   readonly perSecond: number;
   readonly minutes: readonly Minute[];
-  readonly slopes: readonly Slope[];
+  readonly slopes: readonly (Slope & { readonly figure: string })[];
 }
 
 const MINUTE_MS = 60_000;
@@ -96,21 +88,8 @@ function megabytes(pid: number | undefined): number {
 
 const FIGURES = ["p50Ms", "p99Ms", "apiMb", "dispatcherMb", "deadOutboxRows"] as const;
 
-/** Least squares; the first step is left out, because everything warms up in it. */
-function slopesOf(minutes: readonly Minute[]): Slope[] {
+/** The first step is left out, because everything warms up in it. */
+function slopesOf(minutes: readonly Minute[]): (Slope & { figure: string })[] {
   const later = minutes.slice(1);
-  return FIGURES.map((figure) => {
-    const values = later.map((minute) => minute[figure]);
-    const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
-    const middle = (values.length - 1) / 2;
-    const covariance = values.reduce((sum, value, n) => sum + (n - middle) * (value - mean), 0);
-    const variance = values.reduce((sum, _, n) => sum + (n - middle) ** 2, 0);
-    const slope = covariance / variance;
-    return {
-      figure,
-      mean: round(mean, 2),
-      perMinute: round(slope, 3),
-      percentPerMinute: round((slope * 100) / mean, 2),
-    };
-  });
+  return FIGURES.map((figure) => ({ figure, ...slopeOf(later.map((minute) => minute[figure])) }));
 }

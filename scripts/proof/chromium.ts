@@ -1,0 +1,22 @@
+import { existsSync } from "node:fs";
+
+import { chromium as driver, type Browser } from "playwright-core";
+
+const PLACES = [
+  "/usr/bin/chromium",
+  "/usr/bin/chromium-browser",
+  "/usr/bin/google-chrome",
+  "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+];
+
+/** A Chromium that is installed here, or that `CHROMIUM` names; what needs one does without where there is none. */
+export const chromium: string | undefined =
+  process.env["CHROMIUM"] ?? PLACES.find((path) => existsSync(path));
+
+export function openBrowser(): Promise<Browser> {
+  if (chromium === undefined)
+    throw new Error("There is no Chromium here: install one, or name it in CHROMIUM.");
+  // In containers there is no sandbox to be had, and little shared memory.
+  const args = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"];
+  return driver.launch({ executablePath: chromium, args });
+}
