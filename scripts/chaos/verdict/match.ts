@@ -16,14 +16,19 @@ export function matchPosts(facts: Pick<Facts, "attempts" | "posts" | "subscripti
     (a, b) =>
       Number(a.signature === null) - Number(b.signature === null) || a.committedMs - b.committedMs,
   );
+  const keyed = (record: AttemptRow) => keyOf(hosts.get(record.subscriptionId) ?? "", record);
+  const later = groupBy(signedFirst, (record) => `${keyed(record)} ${record.signature}`);
   for (const record of signedFirst) {
-    const host = hosts.get(record.subscriptionId) ?? "";
-    const fitting = (posts.get(keyOf(host, record)) ?? []).filter(
+    const fitting = (posts.get(keyed(record)) ?? []).filter(
       (post) => !recordOf.has(post) && (record.signature ?? post.signature) === post.signature,
     );
+    // An event that was recovered at once is told of by several records, and each later one has a request of its own.
+    const behind = later.get(`${keyed(record)} ${record.signature}`) ?? [];
+    behind.shift();
+    const own = fitting.slice(0, Math.max(1, fitting.length - behind.length));
     // Repeats of a minimal body have one signature: the record is about the last one that came before it.
-    const before = fitting.filter(({ atMs }) => atMs <= record.committedMs + CLOCKS_MS);
-    const taken = (before.length > 0 ? before : fitting).slice(record.resent ? -2 : -1);
+    const before = own.filter(({ atMs }) => atMs <= record.committedMs + CLOCKS_MS);
+    const taken = (before.length > 0 ? before : own).slice(record.resent ? -2 : -1);
     postsOf.set(record, taken);
     for (const post of taken) recordOf.set(post, record);
   }

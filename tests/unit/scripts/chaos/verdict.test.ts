@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 
 import type { Facts, Operation } from "../../../../scripts/chaos/verdict/facts.ts";
+import { placePosts } from "../../../../scripts/chaos/verdict/match.ts";
 import { judge } from "../../../../scripts/chaos/verdict/verdict.ts";
 import {
   at,
@@ -99,6 +100,25 @@ test("an unrecorded request of a recovered event has its place among those that 
   });
   expect(found).not.toContain("first deliveries in order");
   expect(found).not.toContain("repeats are told");
+});
+
+test("an event that is recovered at once has a request of each of its entries", () => {
+  const body = "of both";
+  const first = post(2, { body, status: 410 });
+  const next = post(3, { atMs: at(2) + 12 });
+  const recovered = post(2, { body, atMs: at(2) + 20 });
+  const placed = placePosts(
+    facts({
+      posts: [POSTS[0], first, next, recovered],
+      attempts: [
+        record(1, POSTS[0]),
+        record(2, first, { outcome: "failed", committedMs: at(2) + 11 }),
+        record(3, next, { committedMs: at(2) + 14 }),
+        record(4, recovered, { eventId: "E2", round: 2, committedMs: at(2) + 22 }),
+      ],
+    }),
+  );
+  expect([first, next, recovered].map((one) => placed.get(one))).toEqual([2, 3, 4]);
 });
 
 test("an unrecorded request before a recovery is no repeat of the recovered one", () => {
