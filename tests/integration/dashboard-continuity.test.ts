@@ -39,7 +39,7 @@ const go = (page: Page, name: string) =>
 const heading = (page: Page, name: string | RegExp) =>
   page.getByRole("heading", { name, level: 1 }).waitFor();
 const tab = (page: Page, name: string) => page.getByRole("tab", { name }).click();
-const live = (page: Page) => page.getByText("Live", { exact: true }).waitFor();
+const live = (page: Page) => page.getByText("Updates live", { exact: true }).waitFor();
 const owner = () => world.tenants.partners[0].owner.email;
 const accountOwner = () => world.tenants.partners[0].accounts[0].owner.email;
 const subscribe = () => world.subscribe({ webhook_url: receiver.url, label: "Test" });

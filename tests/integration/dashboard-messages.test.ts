@@ -86,7 +86,7 @@ describe.skipIf(chromium === undefined)("the events of a subscription", () => {
     await shows(page, 1);
     expect(page.url()).toContain("external_review_id=review-4");
     await page.getByText("Answered 410", { exact: true }).waitFor();
-    await button(page, "Clear").click();
+    await button(page, /^Clear$/).click();
     await button(page, "All failures").click();
     await shows(page, 2);
     expect(page.url()).toContain("outcome=not_delivered");
@@ -97,12 +97,12 @@ describe.skipIf(chromium === undefined)("the events of a subscription", () => {
     await shows(page, 1);
     await page.getByRole("combobox", { name: "Status" }).fill("4xx");
     await shows(page, 1);
-    await button(page, "Clear").click();
+    await button(page, /^Clear$/).click();
     await page.getByLabel("State").selectOption("failed");
     await shows(page, 2);
     await page.getByLabel("Text of the error").fill("no such words");
     await page.getByText("No event fits these filters").waitFor();
-    await button(page, "Clear").click();
+    await button(page, /^Clear$/).click();
     await page.getByLabel("Time").selectOption("1h");
     await shows(page, 5);
     expect(page.url()).toContain("within=1h");
@@ -150,9 +150,9 @@ describe.skipIf(chromium === undefined)("the events of a subscription", () => {
 
   test("stay as they are while paused, and are shown when they are wanted", async () => {
     const { page } = await world.open(`/webhooks/${id}?tab=deliveries`);
-    await page.getByText("Live", { exact: true }).waitFor();
+    await page.getByText("Updates live", { exact: true }).waitFor();
     await shows(page, 5);
-    await button(page, "Pause").click();
+    await button(page, "Pause updates").click();
     await world.emit(1);
     await button(page, "Show what is new").waitFor();
     expect(await rows(page).count()).toBe(6);

@@ -80,14 +80,16 @@ describe.skipIf(chromium === undefined)("the dispatcher in a browser", () => {
     const id = await subscribe(receiver.url, "CRM <b>bold</b>");
     const { page, faults } = await openOverview();
     await page.getByText("No dispatcher runs: nothing is delivered").waitFor();
-    await page.getByText("Live", { exact: true }).waitFor();
+    await page.getByText("Updates live", { exact: true }).waitFor();
 
     const dispatcher = start([600_000]);
     try {
       await page.getByText("All is well").waitFor();
       await panel(page, "Dispatchers").getByText("64 shards").waitFor();
       await emit(3);
-      const blocked = panel(page, "Blocked heads").getByRole("row").filter({ hasText: "p1" });
+      const blocked = panel(page, "Events that hold up others")
+        .getByRole("row")
+        .filter({ hasText: "p1" });
       await blocked.getByText("2 of 4").waitFor();
       expect(await blocked.innerText()).toContain("review_received");
       await blocked.getByTitle(id).waitFor();
@@ -130,7 +132,7 @@ describe.skipIf(chromium === undefined)("the dispatcher in a browser", () => {
 
   test("says so when the server is gone and what it shows is old, and comes back by itself", async () => {
     const { page } = await openOverview();
-    await page.getByText("Live", { exact: true }).waitFor();
+    await page.getByText("Updates live", { exact: true }).waitFor();
     const { masterKey } = api.deps.config;
     await api.stop();
     await page.getByText(/^Not live: as it was \d+ s ago\./).waitFor();
@@ -138,7 +140,7 @@ describe.skipIf(chromium === undefined)("the dispatcher in a browser", () => {
     await panel(page, "Shards").waitFor();
     api = await startApi({ db: database.db, schedule: redis.schedule, config: { masterKey } });
     expect(api.listen(Number(new URL(root).port))).toBe(root);
-    await page.getByText("Live", { exact: true }).waitFor({ timeout: 60_000 });
+    await page.getByText("Updates live", { exact: true }).waitFor({ timeout: 60_000 });
     await page.close();
   });
 });

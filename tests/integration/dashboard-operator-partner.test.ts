@@ -73,7 +73,7 @@ describe.skipIf(chromium === undefined)("an operator in a browser", () => {
     await page.getByRole("heading", { level: 1, name: "CRM" }).waitFor();
     await page.getByText("You look at the pages of p1").waitFor();
     await page.getByText("One event holds back the others").waitFor();
-    await page.getByText("Live", { exact: true }).waitFor();
+    await page.getByText("Updates live", { exact: true }).waitFor();
     expect(await page.getByRole("button", { name: CHANGES }).count()).toBe(0);
     await until("failures are red", async () => Boolean(await page.evaluate(HAS_RED)));
 

@@ -136,7 +136,7 @@ describe.skipIf(chromium === undefined)("the reviews in a browser", () => {
   test("by keyboard alone a review is found, opened and answered", async () => {
     await addReview({ reviewer: "Keyboard Karl", rate: 2 });
     const { page, faults } = await visit("/reviews", account.owner.email);
-    await page.getByRole("link", { name: "Keyboard Karl" }).waitFor();
+    await page.getByRole("link", { name: "Keyboard Karl", exact: true }).waitFor();
     const tabTo = async (label: string) => {
       for (let i = 0; i < 60; i++) {
         await page.keyboard.press("Tab");
@@ -177,8 +177,8 @@ describe.skipIf(chromium === undefined)("the reviews in a browser", () => {
     const events = Array.from({ length: 105 }, () => created(sites.west, `dashboard-${++reviews}`));
     await report(api, google, events);
     const { page } = await visit("/reviews?flag=open", account.owner.email);
-    await page.getByRole("link", { name: "Flagged Fred" }).waitFor();
-    expect(await page.getByRole("link", { name: "Ada Reviewer" }).count()).toBe(0);
+    await page.getByRole("link", { name: "Flagged Fred", exact: true }).waitFor();
+    expect(await page.getByRole("link", { name: "Ada Reviewer", exact: true }).count()).toBe(0);
     await page.getByRole("link", { name: "All", exact: true }).click();
     await page.getByText("100 reviews so far").waitFor();
     // The oldest is not in the document before it is in view.
@@ -191,14 +191,24 @@ describe.skipIf(chromium === undefined)("the reviews in a browser", () => {
     expect(await page.getByRole("button", { name: "Show more" }).count()).toBe(0);
     await page.getByLabel("Store").selectOption({ label: "p1-a1 west" });
     await page.waitForURL("**/reviews?store=*");
-    await page.getByRole("link", { name: "Flagged Fred" }).waitFor({ state: "detached" });
+    await page
+      .getByRole("link", { name: "Flagged Fred", exact: true })
+      .waitFor({ state: "detached" });
     await page.getByLabel("Stars").selectOption("1");
     await page.getByRole("heading", { name: "No review matches" }).waitFor();
     await page.getByRole("button", { name: "Clear filters" }).last().click();
     await page.getByRole("textbox", { name: "Text" }).fill("flagged f");
     await page.waitForURL("**/reviews?q=flagged+f");
     await page.getByText("1 review", { exact: true }).waitFor();
-    await page.getByRole("link", { name: "Flagged Fred" }).waitFor();
+    await page.locator("mark", { hasText: "Flagged F" }).waitFor();
+    await page.getByRole("link", { name: "Respond to Flagged Fred" }).click();
+    // Who pressed "Respond" can write at once.
+    await page.locator("textarea:focus").fill("Sorry, Fred.");
+    await page.getByRole("button", { name: "Send response" }).click();
+    await page.getByText("Sorry, Fred.").first().waitFor();
+    await page.getByRole("link", { name: "Reviews", exact: true }).first().click();
+    await page.getByRole("textbox", { name: "Text" }).fill("sorry, f");
+    await page.locator("mark", { hasText: "Sorry, F" }).waitFor();
     await page.getByRole("textbox", { name: "Text" }).fill("nobody wrote this");
     await page.getByRole("heading", { name: "No review matches" }).waitFor();
     await page.getByRole("button", { name: "Clear filters" }).last().click();
@@ -232,7 +242,7 @@ describe.skipIf(chromium === undefined)("the reviews in a browser", () => {
     const own = await addReview({ reviewer: "Own Olga" });
     const foreign = await addReview({ reviewer: "Foreign Fritz" }, sites.west);
     const { page } = await visit("/reviews", account.locationUser.email);
-    await page.getByRole("link", { name: "Own Olga" }).waitFor();
+    await page.getByRole("link", { name: "Own Olga", exact: true }).waitFor();
     expect(await page.getByText("Foreign Fritz").count()).toBe(0);
     const stores = await page.getByLabel("Store").locator("option").allInnerTexts();
     expect(stores).toEqual(["Every store", "p1-a1 east"]);

@@ -93,7 +93,7 @@ inBrowser("the list of attempts", () => {
     await world.emit(30);
     await settled(id, 30);
     const { page } = await world.open(`/webhooks/${id}?tab=deliveries&view=attempts`);
-    await page.getByText("Live", { exact: true }).waitFor();
+    await page.getByText("Updates live", { exact: true }).waitFor();
     await page.getByText("#30").waitFor();
     await world.emit(1);
     await page.getByText("#31").waitFor();
@@ -126,7 +126,7 @@ inBrowser("the list of attempts", () => {
     await world.emit(1);
     await settled(id, 3);
     await page.unroute("**/stream");
-    await page.getByText("Live", { exact: true }).waitFor();
+    await page.getByText("Updates live", { exact: true }).waitFor();
     await shows(page, 3);
   });
 

@@ -168,7 +168,7 @@ inBrowser("a subscription", () => {
   test("that was disabled says why and what is held, and delivers it once enabled", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });
     const { page, faults } = await world.open(`/webhooks/${id}`);
-    await page.getByText("Live", { exact: true }).waitFor();
+    await page.getByText("Updates live", { exact: true }).waitFor();
     receiver.answer = () => 410;
     await world.emit(20);
     await page.getByText("Disabled: nothing is sent").waitFor();

@@ -1,4 +1,4 @@
-import { Button, Collapse, Group, NativeSelect, TextInput } from "@mantine/core";
+import { Button, CloseButton, Collapse, Group, NativeSelect, TextInput } from "@mantine/core";
 import { useDebouncedCallback, useDisclosure, useMediaQuery } from "@mantine/hooks";
 import { useId, useState, type ReactNode } from "react";
 import { useSearchParams } from "wouter";
@@ -72,7 +72,7 @@ export function FilterBar({ count, inView = 0, onClear, search, children }: Filt
           {isWide && search}
           {children}
         </div>
-        {count > 0 && (
+        {count > inView && (
           <Group mt="xs">
             <Button
               variant="subtle"
@@ -158,6 +158,18 @@ export function TextFilter({
       value={text}
       error={error}
       leftSection={<Icon name="search" size={16} />}
+      rightSection={
+        text !== "" && (
+          <CloseButton
+            size="sm"
+            aria-label={`Clear ${label.toLowerCase()}`}
+            onClick={() => {
+              setText("");
+              onChange(undefined);
+            }}
+          />
+        )
+      }
       onChange={(event) => {
         setText(event.currentTarget.value);
         apply(event.currentTarget.value);

@@ -30,7 +30,7 @@ interface ListProps<Row> {
   /** It is shown where there are no rows. */
   readonly empty?: ReactNode;
   /**
-   * The words for one row and for many, such as `["review", "reviews"]`; with them the number of rows is said below.
+   * The words for one row and for many, such as `["review", "reviews"]`; with them the number of rows is said above.
    */
   readonly noun?: readonly [one: string, many: string];
   /** The words on the button that loads the next page. */
@@ -53,8 +53,9 @@ export function List<Row>({ list, empty, noun, more = "Show more", children }: L
   const none = isPart ? <NoneYet /> : empty;
   return (
     <Stack gap="md" aria-busy={isPlaceholderData} className={isPlaceholderData ? "stale" : ""}>
+      {noun && <RowCount count={list.slots.length} noun={noun} isPart={list.pages.hasNextPage} />}
       {rows.length === 0 ? none : children(rows)}
-      <ListEnd list={list} more={isPart ? "Search older ones" : more} {...(noun && { noun })} />
+      <ListEnd list={list} more={isPart ? "Search older ones" : more} />
     </Stack>
   );
 }
@@ -67,24 +68,22 @@ function NoneYet() {
   );
 }
 
-/** Shows what failed after the first page, the number of rows, and the button for more. */
-function ListEnd<Row>({ list, more, noun }: Pick<ListProps<Row>, "list" | "more" | "noun">) {
+/** Shows what failed after the first page, and the button for more. */
+function ListEnd<Row>({ list, more }: Pick<ListProps<Row>, "list" | "more">) {
   const { error, refetch, hasNextPage, fetchNextPage, isFetchingNextPage, isFetchNextPageError } =
     list.pages;
   const next = () => void fetchNextPage();
   const retry = () => (isFetchNextPageError ? next() : void refetch());
-  if (error === null && !hasNextPage && noun === undefined) return null;
   return (
     <>
       {error !== null && <ErrorNotice error={error} retry={retry} />}
-      <Group justify="center" gap="md">
-        {noun && <RowCount count={list.slots.length} noun={noun} isPart={hasNextPage} />}
-        {hasNextPage && (
+      {hasNextPage && (
+        <Group justify="center">
           <Button variant="default" onClick={next} loading={isFetchingNextPage}>
             {more}
           </Button>
-        )}
-      </Group>
+        </Group>
+      )}
     </>
   );
 }
@@ -105,7 +104,7 @@ function RowCount({ count, noun, isPart }: RowCountProps) {
       c="dimmed"
       component="output"
       aria-live="polite"
-      className={isEmpty ? "unseen" : ""}
+      className={isEmpty ? "unseen" : "row-count"}
     >
       {isEmpty ? `No ${noun[1]}` : counted(count, ...noun)}
       {isPart ? " so far" : ""}

@@ -4,7 +4,7 @@ import type { LiveState } from "../api/event-stream.ts";
 
 const WORDS: Readonly<Record<LiveState, string>> = {
   connecting: "Connecting …",
-  live: "Live",
+  live: "Updates live",
   waiting: "Reconnecting …",
 };
 

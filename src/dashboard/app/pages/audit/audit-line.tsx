@@ -6,11 +6,12 @@ import { Copy } from "../../ui/copy.tsx";
 import { sentence } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
 import { Tag } from "../../ui/tag.tsx";
-import { ExactTime, Time } from "../../ui/time.tsx";
+import { ExactTime } from "../../ui/time.tsx";
 import type { Place } from "../../ui/virtual-rows.tsx";
 import { useCompany } from "../companies/data.ts";
 import { useTeamNames } from "../team/data.ts";
 import { useUser } from "../users/data.ts";
+import { useSubscriptions } from "../webhooks/data/data.ts";
 import { actionWords, detailPairs, isGrave } from "./audit-words.ts";
 import { useIsOperator, type AuditEntry } from "./data.ts";
 
@@ -39,18 +40,17 @@ export function AuditLine({ entry, place, onActor }: EntryProps & { readonly pla
           <Text span fw={600} inherit>
             {entry.actor_name ?? "Somebody"}
           </Text>{" "}
-          {actionWords(entry.action)}
-          <Subject details={entry.details} />
           {entry.company_name !== null && (
             <Text span c="dimmed" inherit>
-              {" "}
-              · {entry.company_name}
+              ({entry.company_name}){" "}
             </Text>
           )}
+          {actionWords(entry.action)}
+          <Subject details={entry.details} />
         </Text>
         <Mark entry={entry} />
         <Text span size="sm" c="dimmed" className="one-line">
-          <Time at={entry.at} />
+          <ExactTime at={entry.at} />
         </Text>
       </UnstyledButton>
       <div id={id} hidden={!isOpen}>
@@ -71,9 +71,10 @@ function Mark({ entry }: { readonly entry: AuditEntry }) {
   );
 }
 
-/** Names whom or what it was done to, where the details have a user, a company or a provider. */
+/** Names whom or what it was done to, where the details have a user, a company, a subscription or a provider. */
 function Subject({ details }: Pick<AuditEntry, "details">) {
-  const { user_id: user, company_id: company, provider } = details;
+  const { user_id: user, company_id: company, subscription_id: subscription, provider } = details;
+  const isOperator = useIsOperator();
   if (typeof user === "number")
     return (
       <>
@@ -86,7 +87,16 @@ function Subject({ details }: Pick<AuditEntry, "details">) {
         : <SubjectCompany id={company} />
       </>
     );
+  if (typeof subscription === "string")
+    return isOperator ? null : <SubscriptionLabel id={subscription} />;
   return typeof provider === "string" ? `: ${provider}` : null;
+}
+
+/** Of a partner's own; of one that is deleted the entry says the kind alone. */
+function SubscriptionLabel({ id }: { readonly id: string }) {
+  const { data } = useSubscriptions();
+  const label = data?.data.find((one) => one.id === id)?.label;
+  return label === undefined ? null : `: ${label}`;
 }
 
 /** Operators can ask for everybody's name, a partner's people for those of the team. */

@@ -5,6 +5,7 @@ import { duration, number } from "../../ui/format.ts";
 import { TableList } from "../../ui/list.tsx";
 import { Panel } from "../../ui/panel.tsx";
 import { StateBadge } from "../../ui/state-badge.tsx";
+import { Tag } from "../../ui/tag.tsx";
 import { Time } from "../../ui/time.tsx";
 import { useNow } from "../../ui/use-time.ts";
 import { findingOf } from "../webhooks/attempts/finding.ts";
@@ -84,9 +85,9 @@ function State({ backlog: { is_active: isActive, due_at: dueAt } }: BacklogProps
   if (!isActive) return <StateBadge state="disabled" />;
   if (dueAt === null) return <Text size="sm">Under way</Text>;
   return (
-    <Text size="sm">
+    <Tag color="yellow">
       Retry <Time at={dueAt} mayBeAhead />
-    </Text>
+    </Tag>
   );
 }
 

@@ -45,7 +45,7 @@ function Freshness({ live, at }: { readonly live: LiveState; readonly at: number
     <Text size="sm" c="dimmed" component="output" className="freshness" data-stale={isStale}>
       {isStale
         ? `Not live: as it was ${duration(tens((now - at) / 1_000))} ago. ${live === "live" ? "Waiting for news." : "Connecting again."}`
-        : "Live"}
+        : "Updates live"}
     </Text>
   );
 }
@@ -61,7 +61,7 @@ function Overview({ state, at }: StateProps & { readonly at: number }) {
       <Concerns concerns={concernsOf(state, at)} />
       <Totals state={state} />
       <Behind dispatchers={dispatchers} />
-      <Panel title="Blocked heads" count={heads.length}>
+      <Panel title="Events that hold up others" count={heads.length}>
         <BlockedHeads rows={heads} />
       </Panel>
       <Panel title="Disabled subscriptions" count={disabled.length}>

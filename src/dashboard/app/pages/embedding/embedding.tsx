@@ -85,7 +85,7 @@ function TryLink() {
   return (
     <Section
       title="Try a link"
-      description="It opens the webhooks pages once, for an hour, in your name. In use your server makes one for each visit."
+      description="It opens the webhooks pages once, for an hour, in your name. In your product, your server makes a new one for each visit."
     >
       <Radio.Group
         label="What may be done there"

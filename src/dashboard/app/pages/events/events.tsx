@@ -40,6 +40,9 @@ export function Page() {
   );
 }
 
+/** It is sent on demand alone, whatever a subscription takes. */
+const TEST_EVENT = "webhook.test";
+
 interface FoundProps {
   readonly events: readonly CatalogEvent[];
   readonly typed: string;
@@ -49,7 +52,8 @@ function Found({ events, typed }: FoundProps) {
   return (
     <>
       <Text size="sm" c="dimmed" component="output" aria-live="polite">
-        {counted(events.length, "event")}
+        {counted(events.filter(({ value }) => value !== TEST_EVENT).length, "event")}
+        {events.some(({ value }) => value === TEST_EVENT) && " and the test event"}
         {typed !== "" && " found"}
       </Text>
       {events.length === 0 && (

@@ -1,5 +1,6 @@
 import { Button, Group, Stack, Text, Textarea } from "@mantine/core";
 import { useEffect, useRef, useState } from "react";
+import { useSearchParams } from "wouter";
 
 import { ConfirmedAction } from "../../ui/confirm.tsx";
 import { Form, SubmitButton } from "../../ui/form.tsx";
@@ -89,10 +90,12 @@ function ResponseForm({ review, source, onClose }: ResponseFormProps) {
   const { respond } = useReviewActions(review.id);
   const isFirst = onClose === undefined;
   const field = useRef<HTMLTextAreaElement>(null);
+  const [params] = useSearchParams();
+  const isWanted = !isFirst || params.has("respond");
   useEffect(() => {
-    // Somebody pressed "Change response": the text is what they want to reach.
-    if (!isFirst) field.current?.focus();
-  }, [isFirst]);
+    // Somebody pressed "Respond" or "Change response": the text is what they want to reach.
+    if (isWanted) field.current?.focus();
+  }, [isWanted]);
   const form = useForm({
     name: `review:${review.id}:response`,
     initial: { body: review.response?.body ?? "" },

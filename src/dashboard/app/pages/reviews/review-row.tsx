@@ -1,8 +1,10 @@
-import { Anchor, Group, Text } from "@mantine/core";
+import { Anchor, Button, Group, Text } from "@mantine/core";
 import { Link } from "wouter";
 
 import { sentence } from "../../ui/format.ts";
+import { Found } from "../../ui/found.tsx";
 import { Tag } from "../../ui/tag.tsx";
+import { excerpt, has } from "../../ui/text-query.ts";
 import { Time } from "../../ui/time.tsx";
 import type { Place } from "../../ui/virtual-rows.tsx";
 import { useNames, type Review } from "./data.ts";
@@ -12,16 +14,23 @@ interface ReviewProps {
   readonly review: Review;
 }
 
+interface RowProps extends ReviewProps {
+  readonly place: Place;
+  /** What is searched for. */
+  readonly q: string | undefined;
+}
+
 /** Shows one review of the list; its link works on the whole row. */
-export function ReviewRow({ review, place }: ReviewProps & { readonly place: Place }) {
+export function ReviewRow({ review, place, q }: RowProps) {
   const names = useNames();
-  const { id, rate, reviewer, content } = review;
+  const { id, rate, reviewer } = review;
+  const name = reviewer ?? "Anonymous";
   return (
     <li className="review-row" {...place}>
       <Group gap="xs" className="shrinks review-who">
         <Stars rate={rate} />
         <Anchor component={Link} href={`/reviews/${id}`} className="covers" fw={600} c="inherit">
-          {reviewer ?? "Anonymous"}
+          <Found text={name} q={q} />
         </Anchor>
         <Text size="sm" c="dimmed" span>
           {names.source(review.source_platform)} · {names.store(review.store_id)}
@@ -30,16 +39,54 @@ export function ReviewRow({ review, place }: ReviewProps & { readonly place: Pla
       <Text size="sm" c="dimmed" span className="on-top one-line review-time">
         <Time at={review.reviewed_at} />
       </Text>
-      <Text
-        lineClamp={2}
-        size="sm"
-        className="review-text"
-        {...(content === "" && { c: "dimmed", fs: "italic" })}
-      >
-        {content === "" ? "Stars without a text." : content}
-      </Text>
-      <Marks review={review} />
+      <Words review={review} q={q} />
+      <Group gap={6} className="review-marks">
+        <Marks review={review} />
+        {isOpen(review) && (
+          <Button
+            component={Link}
+            href={`/reviews/${id}?respond`}
+            className="on-top"
+            size="compact-xs"
+            variant="light"
+            aria-label={`Respond to ${name}`}
+          >
+            Respond
+          </Button>
+        )}
+      </Group>
     </li>
+  );
+}
+
+/** Whether a response can be written, and nobody did. */
+const isOpen = ({ response, removed_at: removedAt }: Review) =>
+  response === null && removedAt === null;
+
+/** Shows what the customer wrote, and of the response what was searched for and is there alone. */
+function Words({ review: { content, response }, q }: Omit<RowProps, "place">) {
+  const isInResponse =
+    q !== undefined && !has(content, q) && response !== null && has(response.body, q);
+  return (
+    <div className="review-text">
+      {content === "" ? (
+        <Text size="sm" c="dimmed" fs="italic">
+          Stars without a text.
+        </Text>
+      ) : (
+        <Text size="sm" lineClamp={isInResponse ? 1 : 2}>
+          <Found text={q === undefined ? content : excerpt(content, q)} q={q} />
+        </Text>
+      )}
+      {isInResponse && (
+        <Text size="sm" lineClamp={1}>
+          <Text span inherit c="dimmed">
+            Response:{" "}
+          </Text>
+          <Found text={excerpt(response.body, q)} q={q} />
+        </Text>
+      )}
+    </div>
   );
 }
 
@@ -48,8 +95,8 @@ function Marks({ review }: ReviewProps) {
   const names = useNames();
   const { response, flag, assigned_user_id: assignee } = review;
   return (
-    <Group gap={6} className="review-marks">
-      {response === null ? <Mark text="No response" /> : <Mark text="Answered" color="teal" />}
+    <>
+      {response !== null && <Mark text="Answered" color="teal" />}
       {flag !== null && (
         <Mark
           text={`Flag: ${sentence(flag.status).toLowerCase()}`}
@@ -58,7 +105,7 @@ function Marks({ review }: ReviewProps) {
       )}
       {assignee !== null && <Mark text={`Assigned to ${names.user(assignee)}`} />}
       {review.removed_at !== null && <Mark text="Removed by its site" color="red" />}
-    </Group>
+    </>
   );
 }
 

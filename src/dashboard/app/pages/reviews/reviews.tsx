@@ -52,7 +52,9 @@ export function Page() {
       >
         {() => (
           <VirtualRows className="plain-list" list={reviews} height={ROW_PX}>
-            {(one, place) => <ReviewRow key={one.id} review={one} place={place} />}
+            {(one, place) => (
+              <ReviewRow key={one.id} review={one} place={place} q={filters.get("q")} />
+            )}
           </VirtualRows>
         )}
       </List>

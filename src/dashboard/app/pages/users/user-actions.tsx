@@ -92,7 +92,13 @@ function UserSwitch({ user: { id, name, email, is_active: isActive } }: UserProp
   return (
     <ConfirmedAction
       renderButton={(ask) => (
-        <Button size="xs" variant="default" onClick={ask} aria-label={`${action} ${name}`}>
+        <Button
+          size="xs"
+          variant="subtle"
+          color="gray"
+          onClick={ask}
+          aria-label={`${action} ${name}`}
+        >
           {action}
         </Button>
       )}

@@ -3,7 +3,7 @@ import { useState, type ReactNode } from "react";
 
 import { roleName, ROLES } from "../../session/roles.ts";
 import { ChoiceFilter, FilterBar, TextFilter, useFilters } from "../../ui/filters.tsx";
-import { sentence } from "../../ui/format.ts";
+import { Found } from "../../ui/found.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { idOf } from "../../ui/ids.ts";
 import { TableList } from "../../ui/list.tsx";
@@ -23,6 +23,7 @@ type Filters = ReturnType<typeof useFilters<(typeof FILTERS)[number]>>;
 export function Page() {
   const [isCreating, setCreating] = useState(false);
   const filters = useFilters(FILTERS);
+  const q = filters.get("q");
   return (
     <>
       <PageHeader
@@ -43,32 +44,35 @@ export function Page() {
             Nobody fits all of these filters at once. Clear them to see everybody.
           </EmptyState>
         }
-        table={{ caption: "Users, newest first", end: "Change", columns: columnsOf }}
+        table={{
+          caption: "Users, newest first",
+          end: "Change",
+          columns: (user) => columnsOf(user, q),
+        }}
       />
       <UserForm opened={isCreating} onClose={() => setCreating(false)} />
     </>
   );
 }
 
-function columnsOf(user: User): Readonly<Record<string, ReactNode>> {
+function columnsOf(user: User, q: string | undefined): Readonly<Record<string, ReactNode>> {
   const { company, store_ids: storeIds } = user;
   return {
     Name: (
       <>
         <Text fw={600} size="sm">
-          {user.name}
+          <Found text={user.name} q={q} />
         </Text>
         <Text size="xs" c="dimmed">
-          {user.email}
+          <Found text={user.email} q={q} />
         </Text>
       </>
     ),
-    Role: <span className="one-line">{roleName(user.role)}</span>,
-    Company: (
+    Role: (
       <>
-        {company.name}
+        <span className="one-line">{roleName(user.role)}</span>
         <Text size="xs" c="dimmed">
-          {sentence(company.type)}
+          {company.name}
           {storeIds.length > 0 && `, store no. ${storeIds.join(", ")}`}
         </Text>
       </>

@@ -41,7 +41,8 @@ export function DisabledBanner({ subscription, isBrief, onEnabled }: DisabledBan
       <Stack gap="sm" align="flex-start">
         <Text size="sm">
           Since <ExactTime at={at} /> (<Time at={at} />
-          ), because {disabledBecause(subscription)}. {heldInWords(held)} Mend the endpoint first.
+          ), because {disabledBecause(subscription)}. {heldInWords(held)} Fix the endpoint first,
+          then enable it.
         </Text>
         {first && !isBrief && <FirstFailure id={id} failure={first} />}
         {!isReadOnly && <Button onClick={open}>Enable …</Button>}

@@ -4,6 +4,7 @@ import { Link } from "wouter";
 import { number } from "../../ui/format.ts";
 import { StateBadge } from "../../ui/state-badge.tsx";
 import { ExactTime, Time } from "../../ui/time.tsx";
+import { findingOf } from "./attempts/finding.ts";
 import { useHealth } from "./data/data.ts";
 import type { Health, Subscription } from "./data/reads.ts";
 import { kindTitle } from "./kinds.ts";
@@ -54,6 +55,9 @@ export function SlotCard({ subscription }: { readonly subscription: Subscription
   );
 }
 
+const causeOf = (failure: NonNullable<Health["first_failure"]>) =>
+  findingOf({ outcome: "failed", ...failure }).title.toLowerCase();
+
 interface SlotStateProps {
   readonly subscription: Subscription;
   readonly health: Health | undefined;
@@ -62,15 +66,18 @@ interface SlotStateProps {
 /** Says what is out of the ordinary; mostly nothing is. */
 function SlotState({ subscription, health }: SlotStateProps) {
   const { id, consecutive_failure_count: failures } = subscription;
+  const first = health?.first_failure ?? null;
   if (!subscription.is_active)
     return (
-      <Text size="sm">
-        Disabled <Time at={subscription.disabled_at} />: {disabledBecause(subscription)}. New events
-        are held.
+      <Text size="sm" c="var(--mantine-color-red-light-color)">
+        Disabled <Time at={subscription.disabled_at} />: {disabledBecause(subscription)}
+        {first !== null && `, the first ${causeOf(first)}`}. New events are held.{" "}
+        <Anchor component={Link} href={`/webhooks/${id}`} inherit underline="always">
+          See what is wrong
+        </Anchor>
       </Text>
     );
   const blockedBy = health?.blocked_by ?? null;
-  const first = health?.first_failure ?? null;
   if (failures === 0 && blockedBy === null) return null;
   return (
     <Text size="sm">
@@ -79,7 +86,7 @@ function SlotState({ subscription, health }: SlotStateProps) {
           Given up in a row: {number(failures)} of 20
           {first !== null && (
             <>
-              , the first <Time at={first.at} />
+              , the first {causeOf(first)} <Time at={first.at} />
             </>
           )}
           .{" "}

@@ -21,6 +21,8 @@ export function Page() {
   const hasAll = portal?.pages.includes("webhooks") ?? true;
   const mayMake = !useIsReadOnly() && hasAll;
   const isFull = (subscriptions.data?.data.length ?? 0) >= KINDS.length;
+  // What is disabled has to be seen first.
+  const isTroubled = subscriptions.data?.data.some((one) => !one.is_active) ?? false;
   return (
     <>
       <PageHeader
@@ -38,6 +40,7 @@ export function Page() {
                 <Button
                   component={Link}
                   href="/webhooks/new"
+                  variant={isTroubled ? "default" : "filled"}
                   leftSection={<Icon name="plus" size={16} />}
                 >
                   New subscription

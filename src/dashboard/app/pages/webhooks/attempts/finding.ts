@@ -84,7 +84,7 @@ function adviceOnStatus(status: number): string {
   if (status === 404 || status === 405)
     return "The host is right, but nothing takes a POST at this path. Check the path of the URL.";
   if (status === 410)
-    return "410 says that the endpoint is gone for good, so the event was given up at once. Answer otherwise if it is not.";
+    return "410 says that the endpoint is gone for good, so the event was given up at once. If it is not gone, answer with another status.";
   if (status === 413)
     return "Your server limits the size of bodies. Raise the limit for this path.";
   if (status === 429)

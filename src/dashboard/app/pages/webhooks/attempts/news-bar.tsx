@@ -16,7 +16,7 @@ export function NewsBar({ isShown, isPaused, onPause, onShow, news }: NewsBarPro
     <div className="news">
       {isShown && (
         <Button size="xs" variant="default" onClick={isPaused ? onShow : onPause}>
-          {isPaused ? "Go on" : "Pause"}
+          {isPaused ? "Resume updates" : "Pause updates"}
         </Button>
       )}
       <div aria-live="polite">
