@@ -100,7 +100,7 @@ export async function atRate(
     wire.send(bytes[n] ?? new Uint8Array(), (status) => {
       note(taken, n, status);
       answered += 1;
-      const next = waiting.shift();
+      const next = wire.isOpen ? waiting.shift() : undefined;
       if (next !== undefined) send(wire, next);
       else free.push(wire);
       if (answered === bytes.length) finish();
@@ -113,7 +113,12 @@ export async function atRate(
     taken.sentAt[n] = now();
     const wire = free.pop();
     if (wire === undefined) waiting.push(n);
-    else send(wire, n);
+    else if (wire.isOpen) send(wire, n);
+    else {
+      const fresh = await Wire.open(root);
+      all.push(fresh);
+      send(fresh, n);
+    }
   }
   if (!stop.aborted) await over;
   for (const wire of all) wire.close();

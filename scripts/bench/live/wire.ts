@@ -11,6 +11,7 @@ export class Wire {
   #text = "";
   #answered: Answered | undefined;
   #unsent: Uint8Array | undefined;
+  #isOpen = true;
 
   private constructor(socket: Socket) {
     this.#socket = socket;
@@ -31,6 +32,11 @@ export class Wire {
     });
     wire = new Wire(socket);
     return wire;
+  }
+
+  /** A server ends what nothing came over for a while. */
+  get isOpen(): boolean {
+    return this.#isOpen;
   }
 
   /** One at a time. The status is 0 where the connection broke. */
@@ -56,6 +62,7 @@ export class Wire {
   }
 
   fail(): void {
+    this.#isOpen = false;
     this.#finish(0, "");
   }
 
