@@ -95,7 +95,8 @@ export async function atRate(
   const waiting: number[] = [];
   let answered = 0;
   const startedAt = now();
-  const { promise: over, resolve: finish } = Promise.withResolvers<void>();
+  const { promise: over, resolve } = Promise.withResolvers<void>();
+  const finish = () => resolve();
   const send = (wire: Wire, n: number) =>
     wire.send(bytes[n] ?? new Uint8Array(), (status) => {
       note(taken, n, status);
@@ -120,7 +121,9 @@ export async function atRate(
       send(fresh, n);
     }
   }
+  stop.addEventListener("abort", finish);
   if (!stop.aborted) await over;
+  stop.removeEventListener("abort", finish);
   for (const wire of all) wire.close();
   return { ...taken, startedAt, endedAt: now() };
 }
