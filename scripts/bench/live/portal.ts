@@ -160,7 +160,10 @@ async function scroll(rig: LiveRig, page: Page): Promise<Scrolled> {
     if (place !== last) {
       movedAt = performance.now();
       frames.push(movedAt - startedAt);
-      if (frames.length % 500 === 0) rig.say(`  ${frames.length} notches, ${place} pixels`);
+      if (frames.length % 500 === 0) {
+        const long = await page.evaluate<number>("longTasks.length");
+        rig.say(`  ${frames.length} notches, ${place} pixels, ${long} tasks over ${LONG_MS} ms`);
+      }
     }
     last = place;
   }
