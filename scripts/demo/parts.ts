@@ -58,31 +58,36 @@ export function watchChild(
 }
 
 /** Waits until the API and what it needs answer, so that whoever reads "up" can use it at once. */
-export async function waitUntilReady(root: string, end: AbortSignal): Promise<void> {
-  const deadline = performance.now() + READY_WITHIN_MS;
-  while (!(await isReady(root))) {
-    end.throwIfAborted();
-    if (performance.now() > deadline) {
+export async function waitUntilReady(
+  root: string,
+  { stop, patienceMs = READY_WITHIN_MS }: { stop: AbortSignal; patienceMs?: number },
+): Promise<void> {
+  const deadline = performance.now() + patienceMs;
+  for (;;) {
+    const { isReady, said } = await askReadiness(root);
+    if (isReady) return;
+    stop.throwIfAborted();
+    if (performance.now() > deadline)
       throw new StartError(
-        `The API is not ready: ${root}/readyz says which store it misses, api.log in DATA_DIR/logs says why.`,
+        `The API did not become ready, its ${root}/readyz said: ${said}. api.log in DATA_DIR/logs says more.`,
       );
-    }
     await Bun.sleep(50);
   }
 }
 
 /** Asks without fetch, which would ask a proxy (HTTP_PROXY) for an address of our own. */
-function isReady(root: string): Promise<boolean> {
+function askReadiness(root: string): Promise<{ isReady: boolean; said: string }> {
   return new Promise((resolve) => {
     const request = get(
       `${root}/readyz`,
       { agent: false, timeout: READY_ANSWER_MS },
       (response) => {
-        response.resume();
-        resolve(response.statusCode === 200);
+        let said = "";
+        response.on("data", (chunk) => (said += String(chunk)));
+        response.once("end", () => resolve({ isReady: response.statusCode === 200, said }));
       },
     );
     request.once("timeout", () => request.destroy(new Error("timeout")));
-    request.once("error", () => resolve(false));
+    request.once("error", () => resolve({ isReady: false, said: "nothing" }));
   });
 }

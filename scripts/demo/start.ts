@@ -43,6 +43,8 @@ export async function start(): Promise<void> {
     await aborted(end);
     if (failure.signal.aborted) throw failure.signal.reason;
   } catch (error) {
+    // What ends from here on is taken down, and not to be started again.
+    failure.abort(error);
     if (!stop.aborted) {
       status = 1;
       const isExplained = error instanceof StartError || error instanceof ForeignSchemaError;
@@ -87,7 +89,7 @@ async function bringUp(
   end.throwIfAborted();
   const smtpUrl = settings.given.smtpUrl ?? running.sink?.url ?? "";
   startParts(running, { settings, data, databaseUrl, redisUrl, smtpUrl, key }, fail);
-  await waitUntilReady(settings.localRoot, end);
+  await waitUntilReady(settings.localRoot, { stop: end });
   console.log(
     welcome({
       serverRoot: settings.serverRoot,

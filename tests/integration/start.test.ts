@@ -18,6 +18,7 @@ import { join } from "node:path";
 import { createTransport } from "nodemailer";
 
 import type { RunState } from "../../scripts/demo/data-dir.ts";
+import { waitUntilReady } from "../../scripts/demo/parts.ts";
 import { waitForPostgres, waitForRedis } from "../../scripts/demo/reachable.ts";
 import { startSmtpSink } from "../../scripts/demo/smtp-sink.ts";
 import { commandLine, isAlive, waitUntil } from "../../scripts/demo/stores/processes.ts";
@@ -342,6 +343,21 @@ test(
   },
   TIMEOUT_MS,
 );
+
+test("an API that does not become ready is told with what it said", async () => {
+  const body = { status: "unavailable", checks: { postgres: "ok", redis: "failed" } };
+  const api = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    fetch: () => Response.json(body, { status: 503 }),
+  });
+  const limits = { stop: new AbortController().signal, patienceMs: 100 };
+  const root = api.url.origin;
+  const told = () => waitUntilReady(root, limits).catch((error: unknown) => String(error));
+  expect(await told()).toContain(`/readyz said: ${JSON.stringify(body)}`);
+  await api.stop(true);
+  expect(await told()).toContain("/readyz said: nothing");
+});
 
 test("the SMTP sink keeps each mail as one file", async () => {
   const mailDir = join(temporaryFolder(), "mail");
