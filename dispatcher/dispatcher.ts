@@ -117,7 +117,7 @@ export class Dispatcher {
       },
       {
         crowded: (actor, crowd) => this.#leave(actor, crowd),
-        thinned: (crowds) => this.#recall(crowds),
+        thinned: (crowd) => this.#recall(crowd),
         tell: (actor, event) => this.#tell(actor, event),
         tellIfCurrent: (id, actor, event) => this.#tellIfCurrent(id, actor, event),
       },
@@ -175,10 +175,9 @@ export class Dispatcher {
     this.#tell(actor, { kind: "stopped" });
   }
 
-  #recall(crowds: readonly string[]): void {
+  #recall(crowd: string): void {
     // Each request that has ended makes room for two, so that a crowd goes as fast as its host answers.
-    for (const crowd of crowds)
-      for (const wake of this.#actors.takeFrom(crowd, 2)) this.#wake(wake, false);
+    for (const wake of this.#actors.takeFrom(crowd, 2)) this.#wake(wake, false);
   }
 
   #tell(actor: Actor, event: ActorEvent): void {

@@ -36,8 +36,8 @@ interface SenderListener {
   tellIfCurrent(id: string, actor: Actor, event: ActorEvent): void;
   /** So many already wait for the host of this actor that it has to wait by its name alone. */
   crowded(actor: Actor, crowd: string): void;
-  /** Some of these crowds may come again. */
-  thinned(crowds: readonly string[]): void;
+  /** Some of this crowd may come again. */
+  thinned(crowd: string): void;
 }
 
 type Send = Effect & { readonly kind: "send" };
@@ -238,8 +238,8 @@ export class Sender {
 
   #release(slot: Slot): void {
     this.#slots.release(slot);
-    const crowds = [slot.host, SLOW_CROWD].filter((crowd) => this.#slots.hasThinned(crowd));
-    if (crowds.length > 0) this.#listener.thinned(crowds);
+    if (this.#slots.hasThinned(slot.host)) this.#listener.thinned(slot.host);
+    if (this.#slots.hasThinned(SLOW_CROWD)) this.#listener.thinned(SLOW_CROWD);
   }
 
   /** Tells the actor that its send was not begun. */

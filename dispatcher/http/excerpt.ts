@@ -36,14 +36,20 @@ async function readCompressed(body: BodyRecord, headers: Headers): Promise<Excer
   return { text: decodeText(decoded.bytes, headers, truncated), truncated };
 }
 
+/** For a whole body, after which it remembers nothing: to make one for each answer costs more than to use it. */
+const utf8 = new TextDecoder();
+
 function decodeText(bytes: Uint8Array, headers: Headers, truncated: boolean): string {
   if (bytes.length === 0) return "";
   const isLatin = LATIN.test(headers["content-type"] ?? "");
-  const decoder = new TextDecoder(isLatin ? "windows-1252" : "utf-8");
-  // `stream` drops a character that the cut went through instead of showing half of it.
-  const text = decoder.decode(bytes, { stream: truncated });
+  const text = isLatin || truncated ? decodeOther(bytes, isLatin) : utf8.decode(bytes);
   // PostgreSQL has no way to store a NUL in text.
   return text.replaceAll("\0", "\ufffd");
+}
+
+/** `stream` drops a character that the cut went through instead of showing half of it. */
+function decodeOther(bytes: Uint8Array, isLatin: boolean): string {
+  return new TextDecoder(isLatin ? "windows-1252" : "utf-8").decode(bytes, { stream: true });
 }
 
 /**

@@ -230,33 +230,59 @@ export async function commitAttempts(
 
 type Field = keyof typeof ATTEMPT_FIELDS;
 
+/**
+ * Each field of a line. A function for each, because reading a field by a name that changes costs as much as all the rest
+ * of a line.
+ */
+const TEXT_OF: { readonly [F in Field]: (record: AttemptRecord, nowMs: number) => string } = {
+  id: ({ id }) => id,
+  shard: ({ shard }) => `${shard}`,
+  subscriptionId: ({ subscriptionId }) => subscriptionId,
+  sequence: ({ sequence }) => `${sequence}`,
+  eventId: ({ eventId }) => eventId,
+  event: ({ event }) => event,
+  round: ({ round }) => `${round}`,
+  attempt: ({ attempt }) => `${attempt}`,
+  startedAt: ({ startedAt }) => startedAt.toISOString(),
+  durationMs: ({ durationMs }) => `${durationMs}`,
+  outcome: ({ decision }) => decision.kind,
+  nextAttemptAt: ({ decision, endedMs }, nowMs) =>
+    decision.kind === "retry" ? `${endedMs + decision.delayMs - nowMs}` : "",
+  statusCode: ({ statusCode }) => `${statusCode ?? ""}`,
+  errorCode: ({ errorCode }) => errorCode ?? "",
+  resent: ({ resent }) => `${resent}`,
+  possiblyRepeated: ({ possiblyRepeated }) => `${possiblyRepeated}`,
+  responseTruncated: ({ responseTruncated }) => `${responseTruncated}`,
+  composer: ({ composer }) => `${composer ?? ""}`,
+  host: ({ host }) => host ?? "",
+  signature: ({ signature }) => byteaOf(signature),
+  previousSignature: ({ previousSignature }) => byteaOf(previousSignature),
+  bodyDigest: ({ bodyDigest }) => byteaOf(bodyDigest),
+  requestHeaders: ({ requestHeaders }) => jsonOf(requestHeaders),
+  requestBody: ({ requestBody }) => requestBody ?? "",
+  responseHeaders: ({ responseHeaders }) => jsonOf(responseHeaders),
+  responseExcerpt: ({ responseExcerpt }) => storable(responseExcerpt),
+};
+
 // Object.keys does not say that it answers the keys.
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-const FIELDS = Object.keys(ATTEMPT_FIELDS) as Field[];
+const TEXTS = (Object.keys(ATTEMPT_FIELDS) as Field[]).map((field) => TEXT_OF[field]);
 
 function lineOf(record: AttemptRecord, nowMs: number): string {
   let line = "";
-  for (const field of FIELDS) line += textOf(fieldOf(record, field, nowMs)) + BETWEEN_FIELDS;
+  for (const text of TEXTS) line += text(record, nowMs) + BETWEEN_FIELDS;
   return line.slice(0, -1);
 }
 
-function fieldOf(record: AttemptRecord, field: Field, nowMs: number) {
-  const { decision, endedMs } = record;
-  if (field === "outcome") return decision.kind;
-  if (field === "nextAttemptAt")
-    return decision.kind === "retry" ? endedMs + decision.delayMs - nowMs : null;
-  if (field === "startedAt") return record.startedAt.toISOString();
-  if (field === "responseExcerpt") return storable(record.responseExcerpt);
-  if (field === "signature" || field === "previousSignature" || field === "bodyDigest")
-    return record[field] === null ? null : `\\x${record[field]}`;
-  return record[field];
+function byteaOf(hex: string | null): string {
+  return hex === null ? "" : `\\x${hex}`;
 }
 
-function textOf(field: ReturnType<typeof fieldOf>): string {
-  if (typeof field === "string") return field;
-  if (field === null) return "";
-  return typeof field === "object" ? JSON.stringify(field) : `${field}`;
+function jsonOf(headers: object | null): string {
+  return headers === null ? "" : JSON.stringify(headers);
 }
+
+const UNSTORABLE = new RegExp(`[\\0${BETWEEN_RECORDS}${BETWEEN_FIELDS}]`, "g");
 
 /**
  * What a receiver sent, without NUL and halves of surrogate pairs, which Postgres text cannot hold, and without our
@@ -264,9 +290,5 @@ function textOf(field: ReturnType<typeof fieldOf>): string {
  */
 function storable(text: string | null): string {
   if (text === null || text === "") return "";
-  const clean = [BETWEEN_RECORDS, BETWEEN_FIELDS, "\0"].reduce(
-    (left, one) => left.replaceAll(one, "\uFFFD"),
-    text,
-  );
-  return clean.toWellFormed();
+  return text.replaceAll(UNSTORABLE, "\uFFFD").toWellFormed();
 }

@@ -18,7 +18,9 @@ export class Committer {
 
   /** How many records wait for their commit. */
   get backlog(): number {
-    return this.#lines.reduce((sum, line) => sum + line.backlog, 0);
+    let backlog = 0;
+    for (const line of this.#lines) backlog += line.backlog;
+    return backlog;
   }
 
   /** Of how many subscriptions the outcomes cannot be committed now, while those of the others are. */
