@@ -1,6 +1,6 @@
 import { Button, Text } from "@mantine/core";
-import { useWindowVirtualizer } from "@tanstack/react-virtual";
-import { useEffect, type ReactNode } from "react";
+import { useWindowVirtualizer, type VirtualItem } from "@tanstack/react-virtual";
+import { useEffect, type CSSProperties, type ReactNode } from "react";
 
 import { ErrorNotice } from "./states.tsx";
 import { useIsNarrow } from "./use-is-narrow.ts";
@@ -63,6 +63,10 @@ export function VirtualTable<Row>(props: VirtualTableProps<Row>) {
     if (isNearEnd) onMore();
   }, [isNearEnd, onMore]);
   useEffect(() => onView(first, last), [onView, first, last]);
+  const usual = heightOf(undefined, isNarrow);
+  const sized: CSSProperties & { "--row-height": string } = { "--row-height": `${usual}px` };
+  const above = (items.at(0)?.start ?? offset) - offset;
+  const below = virtualizer.getTotalSize() - ((items.at(-1)?.end ?? offset) - offset);
   return (
     <>
       <table
@@ -70,6 +74,7 @@ export function VirtualTable<Row>(props: VirtualTableProps<Row>) {
         aria-rowcount={hasMore ? -1 : rows.length + 1}
         className="attempts"
         data-kind={kind}
+        style={sized}
       >
         <thead>
           <tr aria-rowindex={1} className="attempt-head">
@@ -80,22 +85,39 @@ export function VirtualTable<Row>(props: VirtualTableProps<Row>) {
             ))}
           </tr>
         </thead>
-        <tbody ref={body} className="attempt-body" style={{ height: virtualizer.getTotalSize() }}>
-          {items.map(({ index, key, start, size }) => (
-            <tr
-              key={key}
-              aria-rowindex={index + 2}
-              className="attempt-line"
-              style={{ height: size, transform: `translateY(${start - offset}px)` }}
-            >
-              {rows[index] === undefined ? <td>…</td> : renderLine(rows[index])}
-            </tr>
-          ))}
+        <tbody
+          ref={body}
+          className="attempt-body"
+          style={{ paddingTop: above, paddingBottom: below }}
+        >
+          <Lines items={items} usualHeight={usual} rows={rows} renderLine={renderLine} />
         </tbody>
       </table>
       <TableEnd {...{ hasMore, isLoading, error, onMore, noun: props.noun }} />
     </>
   );
+}
+
+interface LinesProps<Row> extends Pick<VirtualTableProps<Row>, "rows" | "renderLine"> {
+  readonly items: readonly VirtualItem[];
+  readonly usualHeight: number;
+}
+
+/**
+ * Only a line of another height than the usual one has a style of its own: of lines that are alike the browser computes
+ * the styles once, and of others it looks through those of all before them.
+ */
+function Lines<Row>({ items, usualHeight, rows, renderLine }: LinesProps<Row>) {
+  return items.map(({ index, key, size }) => (
+    <tr
+      key={key}
+      aria-rowindex={index + 2}
+      className="attempt-line"
+      {...(size !== usualHeight && { style: { height: size } })}
+    >
+      {rows[index] === undefined ? <td>…</td> : renderLine(rows[index])}
+    </tr>
+  ));
 }
 
 function TableEnd({ hasMore, isLoading, error, onMore, noun }: EndProps) {
