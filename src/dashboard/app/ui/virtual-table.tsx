@@ -1,6 +1,6 @@
 import { Button, Text } from "@mantine/core";
 import { useWindowVirtualizer, type VirtualItem } from "@tanstack/react-virtual";
-import { useEffect, type CSSProperties, type ReactNode } from "react";
+import { useCallback, useEffect, type CSSProperties, type ReactNode } from "react";
 
 import { ErrorNotice } from "./states.tsx";
 import { useIsNarrow } from "./use-is-narrow.ts";
@@ -40,21 +40,7 @@ export function VirtualTable<Row>(props: VirtualTableProps<Row>) {
   const { hasMore, isLoading, error, onMore } = props;
   const isNarrow = useIsNarrow("sm");
   const { place: body, offset } = useOffset<HTMLTableSectionElement>();
-  // No memorised component gets anything of the virtualizer.
-  // oxlint-disable-next-line react/incompatible-library
-  const virtualizer = useWindowVirtualizer({
-    count: rows.length,
-    estimateSize: (index) => heightOf(rows[index], isNarrow),
-    overscan: OVERSCAN,
-    // What comes into view is made by a task of its own, not by that of the scrolling as well.
-    useFlushSync: false,
-    scrollMargin: offset,
-    getItemKey: (index) => {
-      const row = rows[index];
-      return row === undefined ? index : keyOf(row);
-    },
-  });
-  useEffect(() => virtualizer.measure(), [virtualizer, heightOf, isNarrow]);
+  const virtualizer = useLines({ rows, keyOf, heightOf }, { isNarrow, offset });
   const items = virtualizer.getVirtualItems();
   const first = items.at(0)?.index ?? 0;
   const last = items.at(-1)?.index ?? 0;
@@ -96,6 +82,35 @@ export function VirtualTable<Row>(props: VirtualTableProps<Row>) {
       <TableEnd {...{ hasMore, isLoading, error, onMore, noun: props.noun }} />
     </>
   );
+}
+
+type Measured<Row> = Pick<VirtualTableProps<Row>, "rows" | "keyOf" | "heightOf">;
+
+function useLines<Row>(
+  { rows, keyOf, heightOf }: Measured<Row>,
+  { isNarrow, offset }: { readonly isNarrow: boolean; readonly offset: number },
+) {
+  // The virtualizer lays out all rows anew for a function that is not the one of before.
+  const getItemKey = useCallback(
+    (index: number) => {
+      const row = rows[index];
+      return row === undefined ? index : keyOf(row);
+    },
+    [rows, keyOf],
+  );
+  // No memorised component gets anything of the virtualizer.
+  // oxlint-disable-next-line react/incompatible-library
+  const virtualizer = useWindowVirtualizer({
+    count: rows.length,
+    estimateSize: (index) => heightOf(rows[index], isNarrow),
+    overscan: OVERSCAN,
+    // What comes into view is made by a task of its own, not by that of the scrolling as well.
+    useFlushSync: false,
+    scrollMargin: offset,
+    getItemKey,
+  });
+  useEffect(() => virtualizer.measure(), [virtualizer, heightOf, isNarrow]);
+  return virtualizer;
 }
 
 interface LinesProps<Row> extends Pick<VirtualTableProps<Row>, "rows" | "renderLine"> {
