@@ -28,7 +28,7 @@ export function EmptyState({
   readonly action?: ReactNode;
 }) {
   return (
-    <Stack align="center" gap="xs" ta="center" className="empty-state">
+    <Stack align="center" gap="xs" className="empty-state">
       <Text c="dimmed" component="span">
         <Icon name={icon} size={36} />
       </Text>

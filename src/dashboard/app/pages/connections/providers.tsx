@@ -37,7 +37,15 @@ export function Providers() {
               </Text>
             ),
             Slug: <Code>{one.slug}</Code>,
-            "Reports to": <Code>/api/v1/providers/{one.slug}/events</Code>,
+            "Reports to": (
+              <Code>
+                /api/v1/providers/
+                <wbr />
+                {one.slug}
+                <wbr />
+                /events
+              </Code>
+            ),
             Change: <RotateSecret provider={one} onSecret={setSecret} />,
           }),
         }}

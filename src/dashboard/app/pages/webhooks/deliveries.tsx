@@ -25,7 +25,8 @@ export function Deliveries({ subscription, live, follow }: DeliveriesProps) {
   const search = listSearch(params);
   const isByAttempt = params.get("view") === "attempts";
   const isWide = useMediaQuery("(min-width: 48em)", true, { getInitialValueInEffect: false });
-  const [hasChart, { toggle: toggleChart }] = useDisclosure(isWide);
+  // Somebody came for the list, above which a disabled subscription has its card already.
+  const [hasChart, { toggle: toggleChart }] = useDisclosure(isWide && subscription.is_active);
   const chart = hasChart && <ListChart subscription={subscription} />;
   const head = (
     <Group gap="xs" justify="space-between">

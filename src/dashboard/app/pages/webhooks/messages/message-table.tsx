@@ -6,7 +6,7 @@ import type { Message, Subscription } from "../data/reads.ts";
 import { COLUMNS, MessageLine } from "./message-line.tsx";
 
 const LINE_PX = 44;
-const CARD_PX = 132;
+const CARD_PX = 148;
 /** With what the style sheet gives an attempt, and what stands around the list of them. */
 const ATTEMPT_PX = 26;
 const ATTEMPT_CARD_PX = 46;
