@@ -153,15 +153,18 @@ const append = statement({
                select id, partner_id, shard, delivery_kind, payload_mode, events from webhook_subscriptions
                 where partner_id = p.id and state <> 'deleted' offset 0) s
     ), wanted as (
-      select s.id, s.shard, s.payload_mode, i.ord, row_number() over (partition by s.id order by i.ord) as nth
+      -- One row a subscription, with its events as an array: joined event by event to the numbers below, each would be
+      -- compared with every subscription, because the planner takes all of these for a handful.
+      select s.id, s.shard, s.payload_mode, array_agg(i.event_id order by i.ord) as event_ids
         from input i
         join slots s on s.partner_id = i.partner_id
        where s.delivery_kind = 'immediate' and (s.events is null or i.event = any(s.events))
+       group by s.id, s.shard, s.payload_mode
     ), numbered as (
-      update outbox_sequences q set last_sequence = q.last_sequence + w.entries
-        from (select id, count(*) as entries from wanted group by id) w
+      update outbox_sequences q set last_sequence = q.last_sequence + cardinality(w.event_ids)
+        from wanted w
        where q.subscription_id = w.id
-      returning q.subscription_id, q.last_sequence - w.entries as base
+      returning w.id, w.shard, w.payload_mode, w.event_ids, q.last_sequence - cardinality(w.event_ids) as base
     ), history as (
       insert into review_history (event_id, partner_id, account_id, store_id, review_id, store_review_site_id,
                                   event, axis, actor, review, site, metadata, occurred_at, recorded_at)
@@ -170,15 +173,15 @@ const append = statement({
         -- The count makes the insert wait until the sequence rows are held.
         from input i, (select count(*) from numbered) held
        order by i.ord
-      returning id, event_id
+      returning id, event_id, event, review_id
+    ), sequenced as materialized (
+      select n.id, n.shard, n.payload_mode, e.event_id, n.base + e.nth as sequence
+        from numbered n cross join lateral unnest(n.event_ids) with ordinality as e(event_id, nth)
     ), entries as (
       insert into outbox (shard, subscription_id, sequence, event_id, event, payload_mode, review_history_id,
                           review_id, recorded_at)
-      select w.shard, w.id, n.base + w.nth, i.event_id, i.event, w.payload_mode, h.id, i.review_id, ${now}
-        from wanted w
-        join numbered n on n.subscription_id = w.id
-        join input i on i.ord = w.ord
-        join history h on h.event_id = i.event_id
+      select s.shard, s.id, s.sequence, s.event_id, h.event, s.payload_mode, h.id, h.review_id, ${now}
+        from sequenced s join history h on h.event_id = s.event_id
     ), batches as (
       -- A share lock: it waits for a delete of the subscription, and not for anything else.
       select q.subscription_id, s.partner_id
@@ -192,8 +195,7 @@ const append = statement({
         join input i on i.partner_id = b.partner_id and i.in_batch
         join history h on h.event_id = i.event_id
     )
-    select distinct w.id as "subscriptionId", w.shard
-      from wanted w join numbered n on n.subscription_id = w.id`,
+    select id as "subscriptionId", shard from numbered`,
 });
 
 function toInput(action: RecordedAction, ord: number) {
