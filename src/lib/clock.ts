@@ -43,6 +43,7 @@ export function isoInstant(at: Date): string {
 /** The years 1 to 9999: what four digits say beyond them in another zone, and the year 0, Postgres does not know. */
 const FIRST_MS = -62_135_596_800_000;
 const LAST_MS = 253_402_300_799_999;
+const DAYS_OF_EVERY_MONTH = 28;
 const RFC3339 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,9})?(Z|[+-]\d{2}:\d{2})$/;
 
 /** Reads an ISO 8601 instant with an offset; undefined if it is anything else (`2026-02-30` too), or nothing. */
@@ -50,9 +51,8 @@ export function parseInstant(text: string | undefined): Date | undefined {
   if (text === undefined || !RFC3339.test(text)) return undefined;
   const at = new Date(text);
   if (!(at.getTime() >= FIRST_MS && at.getTime() <= LAST_MS)) return undefined;
+  if (Number(text.slice(8, 10)) <= DAYS_OF_EVERY_MONTH) return at;
   // Date rolls 30 February over to 2 March; the calendar day must survive the round trip.
   const day = new Date(`${text.slice(0, 10)}T00:00:00Z`);
-  return !Number.isNaN(day.getTime()) && day.toISOString().startsWith(text.slice(0, 10))
-    ? at
-    : undefined;
+  return day.toISOString().startsWith(text.slice(0, 10)) ? at : undefined;
 }

@@ -74,9 +74,9 @@ function readEvent(given: unknown, index: number, now: Date): ReadEvent {
   if (typeof given !== "object" || given === null || Array.isArray(given))
     return { faults: { [`events.${index}`]: ["must be an object"] } };
   const fields: Fields = { ...given };
-  const rules = Object.fromEntries(
-    ruleFaults(fields, now).map(([name, text]) => [prefix + name, [text]]),
-  );
+  const times = timesOf(fields);
+  const broken = ruleFaults(fields, times, now);
+  const rules = Object.fromEntries(broken.map(([name, text]) => [prefix + name, [text]]));
   const { type } = fields;
   if (!isEventType(type)) {
     const shape = examineUnder(prefix, AnyEvent, given);
@@ -90,8 +90,8 @@ function readEvent(given: unknown, index: number, now: Date): ReadEvent {
   const shape = examineUnder(prefix, EVENT_SCHEMAS[type], given);
   const reference = referenceOf({ ...soundPartsOf(shape) }, index);
   if ("faults" in shape) return { reference, faults: { ...rules, ...shape.faults } };
-  if (Object.keys(rules).length > 0) return { reference, faults: rules };
-  return { reference, event: toEvent(shape.value, index), faults: {} };
+  if (broken.length > 0) return { reference, faults: rules };
+  return { reference, event: toEvent(shape.value, index, times), faults: {} };
 }
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -108,54 +108,58 @@ function referenceOf(fields: Fields, index: number): Reference {
   };
 }
 
-/** Rules that a schema cannot say, on fields that may still have a bad shape. */
-function ruleFaults(fields: Fields, now: Date): [string, string][] {
-  const { review, connected, error_code: code, occurred_at: occurredAt } = fields;
+/** The instants of an event, each read once: undefined where the field has none. */
+type Times = Readonly<Record<"occurredAt" | "reviewedAt", Date | undefined>>;
+
+function timesOf({ occurred_at: occurredAt, review }: Fields): Times {
   const reviewedAt: unknown = Reflect.get(Object(review), "reviewed_at");
-  const email: unknown = Reflect.get(Object(review), "reviewer_email");
-  const faults: [string, string | undefined][] = [
-    ["occurred_at", isAhead(occurredAt, now) ? "lies more than 5 minutes ahead" : undefined],
-    ["occurred_at", ageFault(occurredAt)],
-    ["review.reviewed_at", ageFault(reviewedAt)],
-    // The mail queue takes no other address, and would refuse it only after the event was accepted.
-    ["review.reviewer_email", isBadAddress(email) ? "must be null or an email address" : undefined],
-  ];
-  if (fields["type"] === "connection.changed") {
-    if (connected === false && (code === undefined || code === null))
-      faults.push(["error_code", "is required when the axis is disconnected"]);
-    if (connected === true && code !== undefined && code !== null)
-      faults.push(["error_code", "must be null when the axis is connected"]);
-  }
-  return faults.flatMap(([field, text]) => (text === undefined ? [] : [[field, text]]));
-}
-
-function isAhead(text: unknown, now: Date): boolean {
-  const at = instantOf(text);
-  return at !== undefined && at > addMs(now, MAX_AHEAD_MS);
-}
-
-function isBadAddress(email: unknown): boolean {
-  return typeof email === "string" && !isMailAddress(email);
-}
-
-/** Refuses instants before 1970: no review is that old, and Postgres refuses year 0. */
-function ageFault(text: unknown): string | undefined {
-  const at = instantOf(text);
-  return at !== undefined && at.getTime() < 0 ? "lies before 1970" : undefined;
+  return { occurredAt: instantOf(occurredAt), reviewedAt: instantOf(reviewedAt) };
 }
 
 function instantOf(text: unknown): Date | undefined {
   return typeof text === "string" ? parseInstant(text) : undefined;
 }
 
-function toEvent(raw: RawEvent, index: number): ProviderEvent {
+/** Rules that a schema cannot say, on fields that may still have a bad shape. */
+function ruleFaults(
+  { type, review, connected, error_code: code }: Fields,
+  { occurredAt, reviewedAt }: Times,
+  now: Date,
+): [string, string][] {
+  const faults: [string, string][] = [];
+  if (occurredAt !== undefined && occurredAt > addMs(now, MAX_AHEAD_MS))
+    faults.push(["occurred_at", "lies more than 5 minutes ahead"]);
+  if (isTooOld(occurredAt)) faults.push(["occurred_at", TOO_OLD]);
+  if (isTooOld(reviewedAt)) faults.push(["review.reviewed_at", TOO_OLD]);
+  const email: unknown = Reflect.get(Object(review), "reviewer_email");
+  // The mail queue takes no other address, and would refuse it only after the event was accepted.
+  if (typeof email === "string" && !isMailAddress(email))
+    faults.push(["review.reviewer_email", "must be null or an email address"]);
+  if (type === "connection.changed") {
+    if (connected === false && (code === undefined || code === null))
+      faults.push(["error_code", "is required when the axis is disconnected"]);
+    if (connected === true && code !== undefined && code !== null)
+      faults.push(["error_code", "must be null when the axis is connected"]);
+  }
+  return faults;
+}
+
+const TOO_OLD = "lies before 1970";
+
+/** No review is older than 1970, and Postgres refuses year 0. */
+function isTooOld(at: Date | undefined): boolean {
+  return at !== undefined && at.getTime() < 0;
+}
+
+function toEvent(raw: RawEvent, index: number, times: Times): ProviderEvent {
   const { id, store_review_site_id: siteId } = raw;
-  const common = { index, id, siteId, occurredAt: instant(raw.occurred_at) };
+  const common = { index, id, siteId, occurredAt: sound(times.occurredAt) };
   switch (raw.type) {
     case "review.created":
     case "review.updated": {
       const { external_review_id: externalReviewId } = raw.review;
-      return { ...common, type: raw.type, externalReviewId, review: toReport(raw.review) };
+      const review = toReport(raw.review, sound(times.reviewedAt));
+      return { ...common, type: raw.type, externalReviewId, review };
     }
     case "review.removed":
       return { ...common, type: raw.type, externalReviewId: raw.review.external_review_id };
@@ -172,22 +176,21 @@ function toEvent(raw: RawEvent, index: number): ProviderEvent {
   }
 }
 
+/** Of an instant that the schema has let pass. */
+function sound(at: Date | undefined): Date {
+  if (at === undefined) throw new Error("An instant passed its schema and cannot be read.");
+  return at;
+}
+
 type RawReview = Extract<RawEvent, { type: "review.created" }>["review"];
 
-function toReport(raw: RawReview): ReportedReview {
+function toReport(raw: RawReview, reviewedAt: Date): ReportedReview {
   return {
     rate: raw.rate,
     reviewer: raw.reviewer,
     reviewerEmail: raw.reviewer_email,
     // A rating without text: the column holds an empty one.
     content: raw.content ?? "",
-    reviewedAt: instant(raw.reviewed_at),
+    reviewedAt,
   };
-}
-
-/** The schema has let the text pass. */
-function instant(text: string): Date {
-  const at = parseInstant(text);
-  if (at === undefined) throw new Error("An instant passed its schema and cannot be read.");
-  return at;
 }
