@@ -22,6 +22,13 @@ import {
   sitesOfAny,
   writeGroup,
 } from "../../src/providers/queries/group.ts";
+import {
+  claimEventIds,
+  insertReviews,
+  lockReviews,
+  sitesOf,
+  updateReviews,
+} from "../../src/providers/queries.ts";
 import { SHARDS } from "../../src/outbox/schedule.ts";
 import { eventId, HOT, HOT_BATCH, NEIGHBOUR, other, type PlanSizes } from "./plan-data.ts";
 import { readCases, type PlanCase } from "./plan-reads.ts";
@@ -225,8 +232,48 @@ function group(count: number, bound: number): PlanCase {
   };
 }
 
+const LARGE = Array.from({ length: 500 }, (_, n) => n + 1);
+
+/** The statements of a request that is too large for a group: half of its reviews are known, and change. */
+function largeRequest(): PlanCase {
+  const facts = { rate: 4, reviewer: "Ada", reviewerEmail: null, content: "Fine.", profanity: [] };
+  const given = LARGE.map((n) => {
+    const known = { siteId: 1, externalReviewId: `ext-${n}` };
+    const key = n % 2 === 0 ? { siteId: n, externalReviewId: `new-${n}` } : known;
+    return { ...facts, ...key, reviewedAt: new Date() };
+  });
+  const eventIds = LARGE.map((n) => `large-${n}`);
+  return {
+    name: `request of ${LARGE.length}`,
+    bound: LARGE.length * 80,
+    run: (db) =>
+      db.transaction(async (tx) => {
+        const now = new Date();
+        await planLookUps(tx);
+        await claimEventIds(tx, "site", eventIds, now);
+        await insertReviews(tx, given, now);
+        const known = await lockReviews(tx, given);
+        const changed = known.map((one) => ({ ...one, rate: 5 }));
+        await updateReviews(tx, changed, now);
+      }),
+  };
+}
+
+/** Apart, because what a scan of them reads would not be seen beside the writes. */
+function connections(): PlanCase {
+  return {
+    name: `connections of ${LARGE.length}`,
+    bound: LARGE.length * 4,
+    run: (db) =>
+      db.transaction(async (tx) => {
+        await planLookUps(tx);
+        await sitesOf(tx, "site", { ids: LARGE, locked: LARGE });
+      }),
+  };
+}
+
 function groups(): PlanCase[] {
-  return [group(1, 120), group(64, 64 * 60)];
+  return [group(1, 120), group(64, 64 * 60), largeRequest(), connections()];
 }
 
 function shards({ others, batches }: PlanSizes): PlanCase[] {

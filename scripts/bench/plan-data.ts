@@ -75,6 +75,7 @@ export async function seedPlans(db: RawDb, { others, batches }: PlanSizes): Prom
       insert into reviews (id, partner_id, account_id, store_id, store_review_site_id, external_review_id, rate, content,
                            reviewed_at, created_at, updated_at) overriding system value
         select n, 2, 1, 1, 1, 'ext-' || n, 5, 'Fine', now(), now(), now() from generate_series(1, 1000) n;
+      select setval('reviews_id_seq', 1500000000);
       insert into dispatchers (id, started_at, renewed_at)
         select ${idSql("DISPATCHER", "n")}, now(), now() + interval '1 day' from generate_series(1, 4) n;
       update shards set dispatcher_id = ${idSql("DISPATCHER", "id / 16 + 1")}, epoch = 1 where id >= 4;
@@ -100,6 +101,12 @@ export async function seedPlans(db: RawDb, { others, batches }: PlanSizes): Prom
 export async function fillPlans(db: RawDb, sizes: PlanSizes): Promise<void> {
   await apart(db, async (tx) => {
     await addRows(tx, SEED_ROWS + 1, sizes.queued);
+    await tx.sql.unsafe(`
+      insert into store_review_sites (id, store_id, review_site_id, account_id, partner_id, pull_connected, post_connected)
+        overriding system value select n, n, 1, 1, 2, true, true from generate_series(2, ${sizes.queued}) n;
+      insert into reviews (id, partner_id, account_id, store_id, store_review_site_id, external_review_id, rate, content,
+                           reviewed_at, created_at, updated_at) overriding system value
+        select n, 2, 1, 1, 1, 'ext-' || n, 5, 'Fine', now(), now(), now() from generate_series(1001, ${sizes.queued}) n`);
     await tx.sql.unsafe(`
       insert into outbox (shard, subscription_id, sequence, event_id, event, payload_mode, review_history_id, review_id,
                           recorded_at)

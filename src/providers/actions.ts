@@ -1,6 +1,7 @@
 import { ulid } from "ulid";
 
 import type { Tx } from "../../db/client.ts";
+import { planLookUps } from "../../db/planning.ts";
 import type { FailureAudit } from "../audit/failures.ts";
 import type { Call } from "../http/call.ts";
 import { hmacSha256Hex } from "../lib/hmac.ts";
@@ -108,7 +109,8 @@ async function takeAlone(deps: TakingDeps, slug: string, read: ReadEvents): Prom
   const now = deps.clock.now();
   const partners = await deps.partners(read.references.flatMap(({ siteId }) => siteId ?? []));
   const { accepted, wakes } = await deps.intake.transaction(partners, async (tx) => {
-    const fresh = await claim(tx, slug, read, now);
+    // Sent one behind the other; nothing is read of the first.
+    const [, fresh] = await Promise.all([planLookUps(tx), claim(tx, slug, read, now)]);
     if (fresh.references.length === 0) {
       refuse(read.faults);
       return { accepted: 0, wakes: [] };
