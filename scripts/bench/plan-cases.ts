@@ -263,7 +263,7 @@ function largeRequest(): PlanCase {
 function connections(): PlanCase {
   return {
     name: `connections of ${LARGE.length}`,
-    bound: LARGE.length * 4,
+    bound: LARGE.length * 8,
     run: (db) =>
       db.transaction(async (tx) => {
         await planLookUps(tx);

@@ -71,7 +71,7 @@ export async function seedPlans(db: RawDb, { others, batches }: PlanSizes): Prom
       insert into stores (id, account_id, partner_id, name) overriding system value values (1, 1, 2, 'Store');
       insert into review_sites (id, slug, name, sealed_secret) overriding system value values (1, 'site', 'Site', '');
       insert into store_review_sites (id, store_id, review_site_id, account_id, partner_id, pull_connected, post_connected)
-        overriding system value values (1, 1, 1, 1, 2, true, true);
+        overriding system value select n, n, 1, 1, 2, true, true from generate_series(1, ${SEED_ROWS}) n;
       insert into reviews (id, partner_id, account_id, store_id, store_review_site_id, external_review_id, rate, content,
                            reviewed_at, created_at, updated_at) overriding system value
         select n, 2, 1, 1, 1, 'ext-' || n, 5, 'Fine', now(), now(), now() from generate_series(1, 1000) n;
@@ -103,7 +103,8 @@ export async function fillPlans(db: RawDb, sizes: PlanSizes): Promise<void> {
     await addRows(tx, SEED_ROWS + 1, sizes.queued);
     await tx.sql.unsafe(`
       insert into store_review_sites (id, store_id, review_site_id, account_id, partner_id, pull_connected, post_connected)
-        overriding system value select n, n, 1, 1, 2, true, true from generate_series(2, ${sizes.queued}) n;
+        overriding system value select n, n, 1, 1, 2, true, true
+          from generate_series(${SEED_ROWS + 1}, ${sizes.queued}) n;
       insert into reviews (id, partner_id, account_id, store_id, store_review_site_id, external_review_id, rate, content,
                            reviewed_at, created_at, updated_at) overriding system value
         select n, 2, 1, 1, 1, 'ext-' || n, 5, 'Fine', now(), now(), now() from generate_series(1001, ${sizes.queued}) n`);
