@@ -8,7 +8,9 @@ import { instant, list, rows, statement, value } from "../../db/statement.ts";
 import type { ReviewState, Site } from "./model.ts";
 
 // The intake of a provider's events is measured (`bun run bench ingest`): whatever a request of 500 events brings is one
-// parameter of one SQL statement. The query builder would bind 500 rows one column at a time.
+// parameter of one SQL statement. The query builder would bind 500 rows one column at a time. Tables are read by look-ups
+// behind an offset, and rows to be updated by their ids: a join alone would read all of a table for as long as its plan is
+// kept from when there was little.
 
 /** To whom connections belong. */
 export function partnersOf(
@@ -149,8 +151,9 @@ const insertion = statement({
                          reviewer, reviewer_email, content, profanity, reviewed_at, created_at, updated_at)
     select l.partner_id, l.account_id, l.store_id, l.id, given.external_review_id, given.rate,
            given.reviewer, given.reviewer_email, given.content, given.profanity, given.reviewed_at, ${now}, ${now}
-      from ${given}
-      join store_review_sites l on l.id = given.site_id
+      from ${given} cross join lateral (
+             select id, partner_id, account_id, store_id from store_review_sites
+              where id = given.site_id offset 0) l
      order by given.site_id, given.external_review_id collate "C"
     on conflict (store_review_site_id, external_review_id) do nothing
     returning id, store_review_site_id as "siteId", external_review_id as "externalReviewId"`,
@@ -195,13 +198,17 @@ const locking = statement({
   },
   columns: REVIEW_STATE,
   text: ({ given }) => sql`
+    with known as materialized (
+      select r.id
+        from ${given} cross join lateral (
+               select id from reviews
+                where store_review_site_id = given.site_id and external_review_id = given.external offset 0) r
+       order by r.id
+    )
     select r.id, r.store_review_site_id as "siteId", r.external_review_id as "externalReviewId", r.rate,
            r.reviewer, r.reviewer_email as "reviewerEmail", r.content, r.profanity,
            r.reviewed_at as "reviewedAt", r.removed_at as "removedAt"
-      from ${given}
-      join reviews r on r.store_review_site_id = given.site_id and r.external_review_id = given.external
-     order by r.id
-       for no key update of r`,
+      from known cross join lateral (select * from reviews where id = known.id for no key update) r`,
 });
 
 /** Locks those of these reviews that exist until the commit, by id, so that no two requests deadlock. */
@@ -218,16 +225,17 @@ const update = statement({
   reason: "Hot; an update from a parameter that is a table.",
   params: {
     given: rows({ id: reviews.id, ...REPORTED, removed_at: reviews.removedAt }),
+    ids: list(reviews.id),
     now: instant,
   },
   columns: {},
-  text: ({ given, now }) => sql`
+  text: ({ given, ids, now }) => sql`
     update reviews r
        set rate = given.rate, reviewer = given.reviewer, reviewer_email = given.reviewer_email,
            content = given.content, profanity = given.profanity, reviewed_at = given.reviewed_at,
            removed_at = given.removed_at, updated_at = ${now}
       from ${given}
-     where r.id = given.id`,
+     where r.id = given.id and r.id = any((select ${ids}::integer[])::integer[])`,
 });
 
 export async function updateReviews(
@@ -240,7 +248,7 @@ export async function updateReviews(
     ...reported(one),
     removed_at: one.removedAt,
   }));
-  await tx.run(update, { given, now });
+  await tx.run(update, { given, ids: changed.map(({ id }) => id), now });
 }
 
 const axes = statement({
@@ -254,14 +262,15 @@ const axes = statement({
       post_connected: storeReviewSites.postConnected,
       post_error_code: storeReviewSites.postErrorCode,
     }),
+    ids: list(storeReviewSites.id),
   },
   columns: {},
-  text: ({ given }) => sql`
+  text: ({ given, ids }) => sql`
     update store_review_sites l
        set pull_connected = given.pull_connected, pull_error_code = given.pull_error_code,
            post_connected = given.post_connected, post_error_code = given.post_error_code
       from ${given}
-     where l.id = given.id`,
+     where l.id = given.id and l.id = any((select ${ids}::integer[])::integer[])`,
 });
 
 export async function updateSites(tx: Tx, changed: readonly Site[]): Promise<void> {
@@ -272,5 +281,5 @@ export async function updateSites(tx: Tx, changed: readonly Site[]): Promise<voi
     post_connected: post.connected,
     post_error_code: post.errorCode,
   }));
-  await tx.run(axes, { given });
+  await tx.run(axes, { given, ids: changed.map(({ id }) => id) });
 }
