@@ -136,6 +136,23 @@ inBrowser("a new subscription", () => {
     expect(await page.getByRole("radio", { name: "Batch" }).isChecked()).toBe(true);
   });
 
+  test("offers some events once it knows which there are", async () => {
+    await world.clear();
+    const { page } = await world.open("/webhooks");
+    const here = Promise.withResolvers<void>();
+    await page.route("**/partner/webhooks/events", async (route) => {
+      await here.promise;
+      await route.continue();
+    });
+    await page.goto(`${new URL(page.url()).origin}/dashboard/webhooks/new`);
+    await page.getByLabel("Endpoint URL").fill(receiver.url);
+    await button(page, "Continue").click();
+    expect(await page.getByLabel("Only some events").isDisabled()).toBe(true);
+    here.resolve();
+    await page.getByLabel("Only some events").check();
+    await page.getByText("18 events of 18 selected").waitFor();
+  });
+
   test("takes the events that are picked by category and by search", async () => {
     await world.clear();
     const { page } = await world.open("/webhooks/new");

@@ -138,7 +138,7 @@ function KindChoice({ taken, form }: KindChoiceProps) {
             holder === undefined
               ? one.short
               : `${one.short} Taken by “${holder.label}”: each kind has one slot.`,
-          isTaken: holder !== undefined,
+          isDisabled: holder !== undefined,
         };
       })}
     />

@@ -5,7 +5,7 @@ interface Option<T extends string> {
   readonly value: T;
   readonly label: string;
   readonly description: ReactNode;
-  readonly isTaken?: boolean;
+  readonly isDisabled?: boolean;
 }
 
 interface ChoiceProps<T extends string> {
@@ -33,7 +33,7 @@ export function Choice<T extends string>(props: ChoiceProps<T>) {
             value={option.value}
             label={option.label}
             description={option.description}
-            disabled={option.isTaken ?? false}
+            disabled={option.isDisabled ?? false}
           />
         ))}
       </Stack>

@@ -35,6 +35,8 @@ export function EventPicker({ events, onChange, error }: PickerProps) {
             value: "some",
             label: "Only some events",
             description: "The others are not recorded for this subscription at all.",
+            // Chosen before the catalog is here, it would be none of them.
+            isDisabled: all.length === 0 && events === null,
           },
         ]}
       />
