@@ -4,7 +4,7 @@ const LOOK_MS = 2_000;
 const BUSY_LOOK_MS = 100;
 /** What a busy process takes in ordinary work; only beyond it is anything collected ahead of its time. */
 const ORDINARY_BYTES = 200 * 2 ** 20;
-const BUSY_GROWTH = 1.2;
+const BUSY_GROWTH = 1.1;
 /** Collecting everything stops the process for some 20 ms: only what a burst has left behind is worth that. */
 const GROWTH = 1.25;
 

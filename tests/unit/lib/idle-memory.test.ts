@@ -63,7 +63,7 @@ test("what stays after a collection is the usual from then on", async () => {
 
 const MIB = 2 ** 20;
 
-test("while others wait a process collects once it is large and has grown by a fifth", async () => {
+test("while others wait a process collects once it is large and has grown by a tenth", async () => {
   const stop = new AbortController();
   const looks = [
     { resident: 60, crowded: true },
@@ -71,7 +71,7 @@ test("while others wait a process collects once it is large and has grown by a f
     { resident: 250, crowded: true },
     { resident: 200, crowded: true },
     { resident: 210, crowded: true },
-    { resident: 245, crowded: true },
+    { resident: 225, crowded: true },
     { resident: 400, crowded: false },
     { resident: 300, crowded: true },
   ];
