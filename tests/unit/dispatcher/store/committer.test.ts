@@ -52,6 +52,72 @@ function committing(answer: (ids: readonly string[]) => typeof FINE) {
   return { committer, commit, done, tried, errors };
 }
 
+/** Commits that each take until `answer`, by a clock that is moved by hand. */
+function slowly() {
+  const clock = createFakeClock();
+  const tried: string[] = [];
+  let answer = () => {};
+  const committer = new Committer(
+    {
+      store: {
+        commit: (_id, records) => {
+          tried.push(records.map(({ id }) => id).join(" "));
+          return new Promise((resolve) => (answer = () => resolve(FINE)));
+        },
+      },
+      clock,
+      log: { debug() {}, info() {}, warn() {}, error() {} },
+    },
+    { fenced() {}, disabled() {} },
+  );
+  const commit = (...ids: string[]) => {
+    for (const id of ids) committer.commit("D", record(id), () => {});
+  };
+  const advance = async (ms: number) => {
+    clock.advance(ms);
+    await turns(1);
+  };
+  const end = async () => {
+    answer();
+    await turns(1);
+  };
+  return { clock, commit, tried, advance, end };
+}
+
+const named = (count: number, from = 1) => Array.from({ length: count }, (_, i) => `A${from + i}`);
+
+describe("after a commit", () => {
+  test("a few records wait 5 ms for others, and one that comes later goes at once", async () => {
+    const { commit, tried, advance, end } = slowly();
+    commit("A0");
+    commit("A1");
+    await end();
+    await advance(4.9);
+    commit("B1");
+    expect(tried).toEqual(["A0"]);
+    await advance(0.1);
+    expect(tried).toEqual(["A0", "A1 B1"]);
+    await end();
+    await advance(1);
+    commit("A2");
+    expect(tried).toEqual(["A0", "A1 B1", "A2"]);
+  });
+
+  test("16 wait for nothing, and 15 until there is one more", async () => {
+    const { clock, commit, tried, end } = slowly();
+    commit("A0", ...named(16));
+    await end();
+    expect(tried).toEqual(["A0", named(16).join(" ")]);
+    commit(...named(15, 17));
+    await end();
+    expect([tried.length, clock.sleepers]).toEqual([2, 1]);
+    commit("A32");
+    await turns(1);
+    expect(tried.at(-1)).toBe(named(16, 17).join(" "));
+    expect(clock.sleepers).toBe(0);
+  });
+});
+
 async function turns(count: number): Promise<void> {
   for (let n = 0; n < count; n++) await Bun.sleep(0);
 }
