@@ -103,5 +103,7 @@ function fetchLoop(
       },
     },
   );
+  if (child.status !== 0)
+    throw new Error(`The bare loop ended with ${child.status ?? child.signal}: ${child.stderr}`);
   return JSON.parse(child.stdout.trim().split("\n").at(-1) ?? "");
 }
