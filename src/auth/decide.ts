@@ -19,9 +19,9 @@ export interface SignInLock {
 type WrongAttempt = { kind: "locked"; until: Date } | { kind: "counted"; lock: SignInLock };
 
 /**
- * The rule of the sign-in lock (contract 4.8). `settleWrongAttempt` in queries/locks.ts is the same
- * rule in SQL, because parallel attempts must be settled one after the other in one statement;
- * tests/integration/auth-lock.test.ts holds the two together.
+ * What one wrong password does, by contract 4.8. What runs is `settleWrongAttempt` in queries/locks.ts, because parallel
+ * attempts must be settled one after the other in one statement; this is the same in a form that can be read, and
+ * tests/integration/auth-lock.test.ts holds the statement to it.
  */
 export function decideWrongAttempt(
   lock: SignInLock | undefined,
