@@ -28,7 +28,7 @@ const LOOK_MS = 1_000;
 
 /**
  * Answers questions in groups, one group at a time, without a timer: a group is what was asked while the one before was
- * answered, in the order in which it was asked, and whoever asks while there is none is a group alone. `answer` answers
+ * answered, and until a turn of the event loop brings nobody more, in the order in which it was asked. `answer` answers
  * each question at its place, and is called after it was asked; what it throws is thrown to all of the group. Throws
  * `unavailable` beyond the bounds.
  */
@@ -49,10 +49,19 @@ export function inGroups<Q, A>(
     }
     return waiting.splice(0, count);
   };
+  // Those who ask at the same time are not all read in one turn: the first would be a group alone, and all the others wait
+  // for it (16 clients, each of which asks again when it is answered, were groups of 15 and of one in turns).
+  const allCame = async () => {
+    for (let seen = 0; seen < waiting.length && waiting.length < options.questions;) {
+      seen = waiting.length;
+      await nextTurn();
+    }
+  };
   const run = async () => {
     answering += 1;
     while (waiting.length > 0) {
       newestMs = clock.monotonicMs();
+      await allCame();
       await settle(next(), answer);
     }
     answering -= 1;
@@ -79,10 +88,16 @@ export function inGroups<Q, A>(
   };
 }
 
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
 async function settle<Q, A>(
   group: readonly Waiting<Q, A>[],
   answer: (questions: readonly Q[]) => Promise<readonly A[]>,
 ): Promise<void> {
+  // A group beside this one may have taken all of them.
+  if (group.length === 0) return;
   try {
     const answers = await answer(group.map(({ question }) => question));
     if (answers.length !== group.length) throw new Error("Not every question was answered.");

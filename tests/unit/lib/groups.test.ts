@@ -20,44 +20,68 @@ function createLine(beside?: { groups: number; patienceMs: number }) {
     { ...LIMITS, sizeOf: (one) => one, ...(beside && { beside }) },
   );
   const seen = async () => {
-    await Bun.sleep(0);
+    for (let n = 0; n < 10; n++) await turn();
     return groups.map(({ questions }) => questions);
   };
   return { clock, groups, ask, seen };
+}
+
+function turn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }
 
 const UNAVAILABLE = { code: "unavailable" };
 
 test("who asks first is answered alone, and who asks meanwhile together, in order", async () => {
   const { groups, ask, seen } = createLine();
-  const answers = Promise.all([1, 2, 3].map(ask));
+  const first = ask(1);
+  expect(await seen()).toEqual([[1]]);
+  const others = [2, 3].map(ask);
   expect(await seen()).toEqual([[1]]);
   groups[0]?.end.resolve();
   expect(await seen()).toEqual([[1], [2, 3]]);
   groups[1]?.end.resolve();
-  expect(await answers).toEqual(["answer 1", "answer 2", "answer 3"]);
+  expect(await Promise.all([first, ...others])).toEqual(["answer 1", "answer 2", "answer 3"]);
   void ask(4);
   expect(await seen()).toEqual([[1], [2, 3], [4]]);
 });
 
+test("who asks while each turn of the event loop brings somebody is of the same group", async () => {
+  const { ask, seen } = createLine();
+  setImmediate(() => {
+    setImmediate(() => void ask(3));
+    void ask(2);
+  });
+  void ask(1);
+  expect(await seen()).toEqual([[1, 2, 3]]);
+});
+
+test("a group that is full begins although the turn brings more", async () => {
+  const { groups, ask } = createLine();
+  for (const size of [1, 2, 3, 4]) void ask(size);
+  await turn();
+  void ask(5);
+  expect(groups.map(({ questions }) => questions)).toEqual([[1, 2, 3]]);
+});
+
 test("a group has so many questions and no more, of so much together", async () => {
   const { groups, ask, seen } = createLine();
-  for (const size of [1, 2, 2, 2, 2]) void ask(size);
-  groups[0]?.end.resolve();
+  for (const size of [2, 2, 2, 2]) void ask(size);
   await seen();
-  groups[1]?.end.resolve();
-  expect(await seen()).toEqual([[1], [2, 2, 2], [2]]);
+  groups[0]?.end.resolve();
+  expect(await seen()).toEqual([[2, 2, 2], [2]]);
   for (const size of [6, 5, 40]) void ask(size);
-  for (const n of [2, 3, 4, 5]) {
+  for (const n of [1, 2, 3, 4]) {
     groups[n]?.end.resolve();
     await seen();
   }
-  expect((await seen()).slice(3)).toEqual([[6], [5], [40]]);
+  expect((await seen()).slice(2)).toEqual([[6], [5], [40]]);
 });
 
 test("who finds too many waiting, or waits for too long, is refused", async () => {
   const { clock, groups, ask, seen } = createLine();
   const first = ask(1);
+  await seen();
   const waiting = [1, 2, 3, 4, 5].map((size) => ask(size).catch((error: unknown) => error));
   expect(await ask(6).catch((error: unknown) => error)).toMatchObject(UNAVAILABLE);
   for (let s = 0; s < 4; s++) {
@@ -73,6 +97,7 @@ test("who finds too many waiting, or waits for too long, is refused", async () =
 test("what is thrown is thrown to all of the group, and the next one is answered", async () => {
   const { groups, ask, seen } = createLine();
   const first = ask(1);
+  await seen();
   const others = [2, 3].map((size) => ask(size).catch((error: unknown) => error));
   groups[0]?.end.resolve();
   await first;
@@ -111,6 +136,7 @@ describe("beside a group that takes long", () => {
   test("it begins although nobody asks any more", async () => {
     const { clock, ask, seen } = createLine({ groups: 2, patienceMs: 100 });
     void ask(1);
+    await seen();
     void ask(2);
     await seen();
     clock.advance(1_000);
