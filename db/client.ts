@@ -4,7 +4,14 @@ import postgres from "postgres";
 import { isDeadlock } from "./errors.ts";
 import { beginSettings, startSettings, type Limits } from "./limits.ts";
 import type { PoolWatches } from "./pool-watch.ts";
-import { sessionOver, type OnRows, type Raw, type Session, type Transaction } from "./session.ts";
+import {
+  runOver,
+  sessionOver,
+  type OnRows,
+  type Raw,
+  type Session,
+  type Transaction,
+} from "./session.ts";
 import { statement } from "./statement.ts";
 
 /** A pool of connections. */
@@ -13,17 +20,30 @@ export interface Db extends Session {
    * Runs `work` in one transaction: all of it is committed, or nothing. Chosen as the victim of a deadlock it runs
    * again, so `work` does nothing but statements.
    */
-  transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
+  transaction<T>(work: (tx: Tx) => Promise<T>, options?: TransactionOptions): Promise<T>;
   close(): Promise<void>;
+}
+
+interface TransactionOptions {
+  /**
+   * Its first statements only read, or take locks. They are sent behind the begin without waiting for the answer to it:
+   * where it failed alone they would run outside of the transaction. What is sent after any answer is inside.
+   */
+  readonly readsFirst?: boolean;
 }
 
 /** One open transaction. */
 export interface Tx extends Session {
   readonly inTransaction: true;
+  /**
+   * Runs the last statement of the transaction. The commit is sent right behind it, so that one answer is waited for,
+   * not two; a statement that fails undoes all of it as ever. What is run afterwards is refused.
+   */
+  readonly runLast: Session["run"];
 }
 
 export interface RawDb extends Db, Raw {
-  transaction<T>(work: (tx: RawTx) => Promise<T>): Promise<T>;
+  transaction<T>(work: (tx: RawTx) => Promise<T>, options?: TransactionOptions): Promise<T>;
 }
 export interface RawTx extends Tx, Raw {}
 
@@ -112,9 +132,14 @@ export function connect(url: string, options: ConnectOptions): RawDb {
     },
   });
   return Object.assign(sessionOver(client, over), {
-    async transaction<T>(work: (tx: RawTx) => Promise<T>) {
+    async transaction<T>(work: (tx: RawTx) => Promise<T>, given: TransactionOptions = {}) {
       const run = (sql: Transaction) =>
-        work(Object.assign(sessionOver(sql, over), { inTransaction: true as const }));
+        work(
+          Object.assign(sessionOver(sql, over), {
+            inTransaction: true as const,
+            runLast: runOver({ unsafe: (...sent) => sql.last(sql.unsafe(...sent)) }, over),
+          }),
+        );
       const { result } = await withoutDeadlock(async () => {
         const connected = watch?.wait();
         try {
@@ -122,7 +147,7 @@ export function connect(url: string, options: ConnectOptions): RawDb {
             connected?.();
             // The box keeps the driver from awaiting the items of a list.
             return { result: await run(sql) };
-          });
+          }, given.readsFirst);
         } finally {
           connected?.();
         }

@@ -10,6 +10,7 @@ import {
   type Rows,
   type Shapes,
   type Statement,
+  type StatementClient,
   type ValuesOf,
 } from "./statement.ts";
 
@@ -86,25 +87,35 @@ function throwCause(error: unknown): never {
   throw error instanceof DrizzleQueryError ? error.cause : error;
 }
 
+interface Watching {
+  readonly onRows?: OnRows;
+  readonly watch?: PoolWatch | undefined;
+}
+
+/** What runs declared statements on such a connection. */
+export function runOver(sql: StatementClient, { onRows, watch }: Watching): Session["run"] {
+  const plain: Session["run"] =
+    watch === undefined
+      ? (declared, given) => runStatement(sql, declared, given)
+      : (declared, given) => watch.time(declared.name, () => runStatement(sql, declared, given));
+  if (onRows === undefined) return plain;
+  return async (declared, given) => {
+    const rows = await plain(declared, given);
+    onRows(declared, rows);
+    return rows;
+  };
+}
+
 export function sessionOver(
   sql: postgres.Sql<DriverTypes> | Transaction,
-  { onRows, watch }: { readonly onRows?: OnRows; readonly watch?: PoolWatch | undefined } = {},
+  watching: Watching = {},
 ): Session & Raw {
   // Drizzle's types ask for a pool; it only calls `unsafe`, which a transaction of the driver has as well.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   const client = sql as postgres.Sql;
   const session = new PreparingSession(client, dialect, undefined);
-  session.watch = watch;
-  const plain: Session["run"] =
-    watch === undefined
-      ? (declared, given) => runStatement(sql, declared, given)
-      : (declared, given) => watch.time(declared.name, () => runStatement(sql, declared, given));
-  const seen: Session["run"] = async (declared, given) => {
-    const rows = await plain(declared, given);
-    onRows?.(declared, rows);
-    return rows;
-  };
-  const run = onRows === undefined ? plain : seen;
+  session.watch = watching.watch;
+  const run = runOver(sql, watching);
   const runBuilt: Session["runBuilt"] = <R>(query: BuiltQuery, given: Record<string, unknown>) =>
     session.prepareQuery<Answer<R>>(...query).execute(given);
   return Object.assign(new PostgresJsDatabase(dialect, session, undefined), { run, runBuilt, sql });

@@ -193,15 +193,24 @@ function bindOf(params: Shapes, param: unknown): Bind {
   return { kind: "param", name: param.name, isJson };
 }
 
-type Client = Pick<postgres.ISql<{ bigint: number }>, "unsafe">;
-type Given = Parameters<Client["unsafe"]>[1];
+type Driver = Pick<postgres.ISql<{ bigint: number }>, "unsafe">;
+type Given = Parameters<Driver["unsafe"]>[1];
+
+/** What a statement is sent by: the driver's pool or transaction, or what stands before one. */
+export interface StatementClient {
+  unsafe<T extends object[]>(
+    text: string,
+    values: Given,
+    options: typeof PREPARED,
+  ): Promise<T & { readonly count: number }>;
+}
 
 /** Without parameters the driver would not prepare it. */
 const PREPARED = { prepare: true, simple: false };
 
 /** Runs a statement on a connection; code that holds a `Db` or `Tx` calls its `run`. */
 export function runStatement<P extends Shapes, C extends Shapes>(
-  client: Client,
+  client: StatementClient,
   { text, binds, tables }: Statement<P, C>,
   given: ValuesOf<P>,
 ): Promise<Rows<C>> {

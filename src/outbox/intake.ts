@@ -16,7 +16,7 @@ export interface Intake {
   transaction<T>(partnerIds: readonly number[], work: (tx: Tx) => Promise<T>): Promise<T>;
   /**
    * Runs `work` in a transaction that waits for nobody's sequence, so it needs no room. One at a time, and it has a
-   * connection of its own.
+   * connection of its own. It reads before it writes: its first statements are sent with the begin.
    */
   group<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
   /** Whether somebody waited in vain for the sequence of one of these partners, a short time ago. */
@@ -48,7 +48,7 @@ export function createIntake(db: Db, clock: Clock, options: IntakeOptions): Inta
         gate.leave(partners);
       }
     },
-    group: (work) => db.transaction(work),
+    group: (work) => db.transaction(work, { readsFirst: true }),
     isStuck: (partnerIds) => partnerIds.some((one) => gate.isStuck(one)),
   };
 }

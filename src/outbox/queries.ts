@@ -28,18 +28,21 @@ export async function recordActions(
   const partners = [...new Set(actions.map((action) => action.partnerId))];
   // One partner has one immediate subscription; of several, all must be taken in one order, or two writers deadlock.
   if (partners.length > 1) await lockSequences(tx, partners);
-  return appendActions(tx, actions, now);
+  return tx.run(append, { given: actions.map(toInput), partners, now });
 }
 
-/** As `recordActions`, for who holds the sequences already: by `holdSequences`. */
-export async function appendActions(
+/**
+ * As `recordActions`, for who holds the sequences already: by `holdSequences`. It ends the transaction, whose commit is
+ * sent with it.
+ */
+export async function recordActionsLast(
   tx: Tx,
   actions: readonly RecordedAction[],
   now: Date,
 ): Promise<Wake[]> {
   if (actions.length === 0) return [];
   const partners = [...new Set(actions.map((action) => action.partnerId))];
-  return tx.run(append, { given: actions.map(toInput), partners, now });
+  return tx.runLast(append, { given: actions.map(toInput), partners, now });
 }
 
 const boundWait = statement({

@@ -108,9 +108,13 @@ export class RequestTraces {
 
   /** Sees which events a transaction appends, and whom it will wake. */
   #watch(tx: Tx, saw: (recorded: Recorded) => void): Tx {
-    const plain: Session["run"] = tx.run.bind(tx);
-    const run: Session["run"] = async (statement, given) => {
-      const rows = await plain(statement, given);
+    const watched = (run: Session["run"]) => this.#watchRun(run, saw);
+    return Object.assign(tx, { run: watched(tx.run.bind(tx)), runLast: watched(tx.runLast) });
+  }
+
+  #watchRun(run: Session["run"], saw: (recorded: Recorded) => void): Session["run"] {
+    return async (statement, given) => {
+      const rows = await run(statement, given);
       if (statement.name !== APPEND) return rows;
       const traced: Traced[] = [];
       for (const { event_id: eventId, occurred_at: at } of appendedBy(given)) {
@@ -123,7 +127,6 @@ export class RequestTraces {
       for (const row of rows) this.#byWake.set(row, traced);
       return rows;
     };
-    return Object.assign(tx, { run });
   }
 
   waker<W extends Waker>(schedule: W): W {

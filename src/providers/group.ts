@@ -7,7 +7,7 @@ import { inGroups } from "../lib/groups.ts";
 import { errorFields } from "../lib/log.ts";
 import type { RecordedAction } from "../outbox/event.ts";
 import { MAIL_WAKE } from "../outbox/mail.ts";
-import { appendActions, holdSequences } from "../outbox/queries.ts";
+import { holdSequences, recordActionsLast } from "../outbox/queries.ts";
 import type { Wake } from "../outbox/schedule.ts";
 import { admit, claimKey, type Admission, type Asking, type Found } from "./admit.ts";
 import { decideEvents } from "./decide.ts";
@@ -149,13 +149,17 @@ async function writeAll(
     ...toAction(one, found.sites.get(one.site.id)?.slug ?? ""),
     eventId: ulid(now.getTime()),
   }));
-  // Sent one behind the other, and nothing is read of the first but whether it failed.
-  const [, mailed, recorded] = await Promise.all([
+  const finish = async () => {
+    // Where only reviews are created it sends nothing, so that the last statement goes out right behind the claims.
+    const mailed = await writeOutcome(tx, deps, outcome, now);
+    const recorded = await recordActionsLast(tx, actions, now);
+    return mailed ? [...recorded, MAIL_WAKE] : recorded;
+  };
+  const [, wakes] = await Promise.all([
     queries.writeGroup(tx, claims, [...created.values()], now),
-    writeOutcome(tx, deps, outcome, now),
-    appendActions(tx, actions, now),
+    finish(),
   ]);
-  return mailed ? [...recorded, MAIL_WAKE] : recorded;
+  return wakes;
 }
 
 /** The reviews that these events create, each as its first event describes it. */
