@@ -55,9 +55,7 @@ export const storeReviewSites = pgTable(
 export const providerEvents = pgTable(
   "provider_events",
   {
-    reviewSiteId: integer("review_site_id")
-      .notNull()
-      .references(() => reviewSites.id),
+    reviewSiteId: integer("review_site_id").notNull(),
     id: bytewise("id").notNull(),
     receivedAt: instant("received_at").notNull(),
   },

@@ -62,9 +62,7 @@ export const reviewHistory = pgTable(
     accountId: integer("account_id").notNull(),
     storeId: integer("store_id").notNull(),
     reviewId: integer("review_id").references(() => reviews.id),
-    storeReviewSiteId: integer("store_review_site_id")
-      .notNull()
-      .references(() => storeReviewSites.id),
+    storeReviewSiteId: integer("store_review_site_id").notNull(),
     event: text("event").notNull(),
     axis: text("axis", { enum: ["pull", "post"] }),
     actor: json("actor").notNull(),
