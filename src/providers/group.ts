@@ -150,7 +150,7 @@ async function writeAll(
     eventId: ulid(now.getTime()),
   }));
   const finish = async () => {
-    // Where only reviews are created it sends nothing, so that the last statement goes out right behind the claims.
+    // `writeOutcome` sends nothing where reviews are only created: the last statement then goes out behind the claims.
     const mailed = await writeOutcome(tx, deps, outcome, now);
     const recorded = await recordActionsLast(tx, actions, now);
     return mailed ? [...recorded, MAIL_WAKE] : recorded;
