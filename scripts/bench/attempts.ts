@@ -259,8 +259,9 @@ async function plansOf(
 ): Promise<string[]> {
   const statements: [text: string, parameters: readonly unknown[]][] = [];
   const onStatement = (...statement: (typeof statements)[number]) => {
-    // The driver asks for types by itself.
-    if (!statement[0].includes("pg_catalog")) statements.push(statement);
+    // The driver asks for types by itself, and a transaction has a begin and a commit, which have no plan.
+    const [text] = statement;
+    if (!text.includes("pg_catalog") && !/^(begin|commit)/.test(text)) statements.push(statement);
   };
   const watched = connect(url, { max: 1, name: "explain", onStatement });
   await read(watched);
