@@ -2,6 +2,7 @@
 import { ulid } from "ulid";
 
 import type { RawDb } from "../../db/client.ts";
+import { indexEndedDays, rebuildEndedDays } from "../../db/ended-days.ts";
 import { ensurePartitions, partitionsAhead } from "../../db/partitions.ts";
 import { commitAttempts } from "../../dispatcher/store/attempt-queries.ts";
 import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
@@ -9,6 +10,7 @@ import { createUlids } from "../../dispatcher/store/ulids.ts";
 
 const DISPATCHER = "BYTES000000000000000000001";
 const GROUP = 200;
+const DAY_MS = 86_400_000;
 /** What a receiver answers with, which is not ours to shorten. */
 const ANSWER = {
   date: "Fri, 20 Nov 2026 23:12:17 GMT",
@@ -23,16 +25,22 @@ export interface AttemptBytes {
   readonly row: number;
   readonly table: number;
   readonly indexes: number;
-  /** That by event, once its day has ended. */
-  readonly closedDay: number;
+  /** The same once the day has ended, and upkeep has made what it makes then. */
+  readonly endedIndexes: number;
 }
 
-/** Delivers so many events, spread over so many subscriptions, as far as the tables know; of none there is a history. */
+/** Far enough back that upkeep holds that day to have ended. */
+const DAYS_BACK = 3;
+
+/**
+ * Delivers so many events, spread over so many subscriptions, as far as the tables know, on a day that has ended since; of
+ * none there is a history.
+ */
 export async function measureAttemptBytes(
   db: RawDb,
   { rows, subscriptions }: { readonly rows: number; readonly subscriptions: number },
 ): Promise<AttemptBytes> {
-  const now = new Date();
+  const now = new Date(Math.floor(Date.now() / DAY_MS) * DAY_MS - DAYS_BACK * DAY_MS);
   await ensurePartitions(db, now);
   await db.sql`
     insert into dispatchers (id, started_at, renewed_at) values (${DISPATCHER}, now(), now())
@@ -41,7 +49,10 @@ export async function measureAttemptBytes(
   const newUlid = createUlids();
   for (let first = 0; first < rows; first += GROUP) {
     const records = Array.from({ length: GROUP }, (_, n) =>
-      recordOf(newUlid, ids[(first + n) % subscriptions] ?? "", first + n),
+      recordOf(newUlid, ids[(first + n) % subscriptions] ?? "", {
+        n: first + n,
+        startedAt: new Date(now.getTime() + first + n),
+      }),
     );
     await queue(db, records);
     const group = { records, repeated: false, now, monotonicMs: 0 };
@@ -52,8 +63,11 @@ export async function measureAttemptBytes(
   return sizesOf(db, day?.name ?? "");
 }
 
-function recordOf(newUlid: (ms: number) => string, id: string, n: number): AttemptRecord {
-  const startedAt = new Date();
+function recordOf(
+  newUlid: (ms: number) => string,
+  id: string,
+  { n, startedAt }: { readonly n: number; readonly startedAt: Date },
+): AttemptRecord {
   return {
     id: newUlid(startedAt.getTime()),
     shard: 1,
@@ -117,14 +131,8 @@ async function sizesOf(db: RawDb, day: string): Promise<AttemptBytes> {
     return { table: (size?.table ?? 0) / rows, indexes: (size?.indexes ?? 0) / rows };
   };
   const open = await relations();
-  await sql(
-    `create index ${day}_of_event on ${day} (subscription_id, event, id) with (fillfactor = 100)`,
-  );
-  const closed = await relations();
-  return {
-    row: row - answer,
-    table: open.table - answer,
-    indexes: open.indexes,
-    closedDay: closed.indexes - open.indexes,
-  };
+  await indexEndedDays(db);
+  await rebuildEndedDays(db);
+  const { indexes: endedIndexes } = await relations();
+  return { row: row - answer, table: open.table - answer, indexes: open.indexes, endedIndexes };
 }

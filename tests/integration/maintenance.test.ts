@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 
 import { connect, type RawDb } from "../../db/client.ts";
-import { indexEndedDays } from "../../db/event-indexes.ts";
+import { indexEndedDays, rebuildEndedDays } from "../../db/ended-days.ts";
+import { LIMITS } from "../../db/limits.ts";
 import { ensurePartitions, MOVED_AT_MOST } from "../../db/partitions.ts";
 import { deleteExpiredStrays, dropExpiredPartition } from "../../db/retention.ts";
 import { index, keepOnce, prepare, remove } from "../../dispatcher/upkeep/maintenance.ts";
@@ -54,7 +55,7 @@ function memoryLog() {
 describe("dropping", () => {
   test("takes the oldest day that ended before the retention time, one a pass, and says how many rows it had", async () => {
     await ensurePartitions(db, new Date("2020-01-01T12:00:00Z"));
-    await insertAttempt(db, new Date("2020-01-01T12:00:00Z"), 3);
+    await insertAttempt(db, new Date("2020-01-01T12:00:00Z"), { count: 3 });
     await db.sql`analyze settled_entries_20200101`;
     const before = await partitions(db);
     const log = memoryLog();
@@ -91,7 +92,7 @@ describe("dropping", () => {
   });
 
   test("removes old rows from a default partition, so many at once", async () => {
-    await insertAttempt(db, inDays(-31), 3);
+    await insertAttempt(db, inDays(-31), { count: 3 });
     await insertAttempt(db, inDays(-29));
     const removed = [];
     for (let i = 0; i < 3; i++) removed.push(await deleteExpiredStrays(db, DAYS, 2));
@@ -102,7 +103,7 @@ describe("dropping", () => {
 
 describe("making the days ahead", () => {
   test("takes along what the default partition holds of them", async () => {
-    await insertAttempt(db, inDays(10), 2);
+    await insertAttempt(db, inDays(10), { count: 2 });
     expect(await attemptsByPartition(db)).toEqual({ delivery_attempts_default: 2 });
     await ensurePartitions(db, inDays(5));
     expect(await attemptsByPartition(db)).toEqual({ [partitionOf(inDays(10))]: 2 });
@@ -115,7 +116,7 @@ describe("making the days ahead", () => {
   });
 
   test("leaves a day alone of which the default partition holds too many rows, and makes the others", async () => {
-    await insertAttempt(db, inDays(9), MOVED_AT_MOST + 1);
+    await insertAttempt(db, inDays(9), { count: MOVED_AT_MOST + 1 });
     const made = await ensurePartitions(db, inDays(4));
     expect(made).not.toContain(partitionOf(inDays(9)));
     expect(made).toContain(partitionOf(inDays(10)));
@@ -123,7 +124,7 @@ describe("making the days ahead", () => {
   });
 
   test("shows each row to readers all the time, and once", async () => {
-    await insertAttempt(db, inDays(10), 20_000);
+    await insertAttempt(db, inDays(10), { count: 20_000 });
     const seen = new Set<number>();
     const made = new AbortController();
     const reader = database.connect();
@@ -162,7 +163,7 @@ describe("the index by event value", () => {
   const indexed = async () => {
     const rows = await db.sql<{ name: string }[]>`
       select indrelid::regclass::text as name from pg_index
-       where indexrelid::regclass::text ~ '_[0-9]{8}_of_event$' and indisvalid order by 1 desc`;
+       where indexrelid::regclass::text ~ '_[0-9]{8}_of_value$' and indisvalid order by 1 desc`;
     return rows.map(({ name }) => name);
   };
 
@@ -195,6 +196,98 @@ describe("the index by event value", () => {
     await Promise.all([1, 2, 3].map(() => indexEndedDays(database.connect())));
     // Who comes when the first has finished makes those that are left.
     expect((await indexed()).slice(0, 4)).toEqual(daysBack(3, 4, 5, 6));
+  });
+});
+
+describe("the primary key of a day that has ended", () => {
+  const ROWS = 20_000;
+  const day = partitionOf(inDays(-3));
+  const sizes = async () => {
+    const rows = await db.sql<{ name: string; size: number }[]>`
+      select indexrelid::regclass::text as name, pg_relation_size(indexrelid)::float8 as size
+        from pg_index where indrelid = to_regclass(${day})`;
+    return Object.fromEntries(rows.map(({ name, size }) => [name.slice(day.length), size]));
+  };
+  /** A day of many subscriptions that take turns. */
+  const fill = async () => {
+    await ensurePartitions(db, inDays(-3));
+    await insertAttempt(db, inDays(-3), { count: ROWS, subscriptions: 50 });
+    await indexEndedDays(db);
+  };
+  const patient = () =>
+    connect(database.url, { max: 1, name: "test", limits: { ...LIMITS.indexing, lockMs: 200 } });
+
+  test("is rebuilt once, to half of its size, and is whole", async () => {
+    await fill();
+    const before = await sizes();
+    expect(await rebuildEndedDays(db)).toEqual([day]);
+    const after = await sizes();
+    expect(after["_pkey"]).toBeLessThan((before["_pkey"] ?? 0) * 0.6);
+    expect(Object.keys(after).toSorted()).toEqual(Object.keys(before).toSorted());
+    expect(await rebuildEndedDays(db)).toEqual([]);
+    const again = insertAttempt(db, inDays(-3), { count: ROWS, subscriptions: 50 });
+    await expect(again).rejects.toThrow("delivery_attempts");
+  });
+
+  test("is left as it is where that gains nothing, and of today", async () => {
+    await ensurePartitions(db, inDays(-3));
+    await insertAttempt(db, inDays(-3), { count: ROWS });
+    await insertAttempt(db, NOW, { count: ROWS, subscriptions: 50 });
+    await indexEndedDays(db);
+    expect(await rebuildEndedDays(db)).toEqual([]);
+  });
+
+  test("waits for no dump, and leaves nothing of what it gave up", async () => {
+    await fill();
+    const before = await sizes();
+    const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
+    const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+    const dump = database.connect().transaction(async (tx) => {
+      await tx.sql.unsafe("set transaction isolation level repeatable read");
+      await tx.sql`select from delivery_attempts limit 1`;
+      begin();
+      await ended;
+    });
+    await begun;
+    const hasty = patient();
+    try {
+      expect(await rebuildEndedDays(hasty)).toEqual([]);
+      expect((await sizes())["_pkey_ccnew"]).toBeGreaterThan(0);
+      end();
+      await dump;
+      expect(await rebuildEndedDays(hasty)).toEqual([day]);
+    } finally {
+      await hasty.close();
+    }
+    expect(Object.keys(await sizes()).toSorted()).toEqual(Object.keys(before).toSorted());
+  });
+
+  test("is rebuilt by several processes without a failure, while its attempts are read", async () => {
+    await fill();
+    const pools = [1, 2, 3].map(patient);
+    const stop = new AbortController();
+    const reader = database.connect();
+    const reading = (async () => {
+      let reads = 0;
+      for (; !stop.signal.aborted; reads++) {
+        const rows = await reader.sql`
+          select from delivery_attempts where subscription_id = ${"1".padStart(26, "0")} order by id desc limit 10`;
+        expect(rows).toHaveLength(10);
+      }
+      return reads;
+    })();
+    try {
+      const made = await Promise.all(pools.map(rebuildEndedDays));
+      expect(made.flat().length).toBeLessThanOrEqual(3);
+    } finally {
+      stop.abort();
+      expect(await reading).toBeGreaterThan(0);
+      await Promise.all(pools.map((pool) => pool.close()));
+    }
+    // Who was kept waiting gave up, and the next pass ends what is left.
+    await rebuildEndedDays(db);
+    expect(Object.keys(await sizes())).not.toContain("_pkey_ccnew");
+    expect(await rebuildEndedDays(db)).toEqual([]);
   });
 });
 

@@ -1,13 +1,17 @@
 import type { RawDb } from "../../db/client.ts";
 import { ulidFloor } from "../../db/partitions.ts";
 
-/** The record of an attempt that began then; it goes where its id belongs. */
-export async function insertAttempt(db: Pick<RawDb, "sql">, at: Date, count = 1): Promise<void> {
+/** Records of attempts that began then, of subscriptions that take turns; they go where their ids belong. */
+export async function insertAttempt(
+  db: Pick<RawDb, "sql">,
+  at: Date,
+  { count = 1, subscriptions = 1 } = {},
+): Promise<void> {
   const id = ulidFloor(at).slice(0, 16);
   await db.sql`
     insert into delivery_attempts (id, subscription_id, sequence, event_id, event, round, attempt, started_at,
       duration_ms, outcome, request_headers, request_body, response_truncated)
-    select ${id} || lpad(n::text, 10, '0'), 'S', n, 'E', 'review_received', 1, 1, ${at}, 1, 'delivered', '{}', '{}', false
+    select ${id} || lpad(n::text, 10, '0'), lpad((n % ${subscriptions}::int)::text, 26, '0'), n, 'E', 'review_received', 1, 1, ${at}, 1, 'delivered', '{}', '{}', false
       from generate_series(1, ${count}::int) n`;
 }
 

@@ -1,6 +1,7 @@
 import { and, asc, desc, eq, gte, inArray, lt, lte, sql, type SQL } from "drizzle-orm";
 
 import type { Db, DbOrTx } from "../../../db/client.ts";
+import { hashOfValue } from "../../../db/ended-days.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
 import { planWalks } from "../../../db/planning.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
@@ -75,10 +76,8 @@ async function listAttempts(
     .where(
       and(
         eventId === undefined
-          ? eq(deliveryAttempts.subscriptionId, subscriptionId)
-          : isAmongFew(subscriptionId),
-        event === undefined ? undefined : isOfValue(event),
-        eventId === undefined ? undefined : isOfEvent(eventId),
+          ? areOf(subscriptionId, event)
+          : and(isAmongFew(subscriptionId), isOfEvent(eventId), isOfValue(event)),
         outcome === undefined ? undefined : eq(deliveryAttempts.outcome, outcome),
         // A literal, for the partial index: the plan for any outcome would walk all attempts to find those that are rare.
         outcome === undefined || outcome === "delivered"
@@ -98,10 +97,23 @@ async function listAttempts(
  * A literal, for the planner: it knows how rare a value is, but not how rare a parameter will be, for which it would walk
  * all attempts of days that have an index by it.
  */
-export function isOfValue(value: string): SQL {
+function literalOf(value: string): SQL {
   const known = CATALOG.find((one) => one.value === value);
   if (known === undefined) throw new Error("The catalog has no such event.");
-  return sql`${deliveryAttempts.event} = ${sql.raw(`'${known.value}'`)}`;
+  return sql.raw(`'${known.value}'`);
+}
+
+function isOfValue(value: string | undefined): SQL | undefined {
+  return value === undefined ? undefined : sql`${deliveryAttempts.event} = ${literalOf(value)}`;
+}
+
+/** A subscription's attempts, of an event value if there is one. */
+export function areOf(subscriptionId: string, value: string | undefined): SQL | undefined {
+  return and(
+    eq(deliveryAttempts.subscriptionId, subscriptionId),
+    isOfValue(value),
+    value === undefined ? undefined : hashOfValue(subscriptionId, literalOf(value)),
+  );
 }
 
 /**

@@ -1,0 +1,130 @@
+// Raw (db/statement.ts): partitions and their indexes, which the query builder has no words for.
+import { sql, type SQL } from "drizzle-orm";
+
+import type { RawDb } from "./client.ts";
+import { isLockTimeout } from "./errors.ts";
+import { LOCK_WAIT, patiently, underLocks } from "./lock-limits.ts";
+import { deliveryAttempts } from "./schema/attempts.ts";
+import { statement, value } from "./statement.ts";
+
+/** Days that one call indexes: one ends each day, and after an upgrade there are as many as are retained. */
+const DAYS_AT_ONCE = 4;
+
+/** A hash of both texts takes the place of both, which would double the index; the day is written to no more. */
+const BY_VALUE = "(hashtext(subscription_id || event), id) with (fillfactor = 100)";
+
+/** What finds a subscription's attempts of an event value in that index, beside the two themselves. */
+export function hashOfValue(subscriptionId: string, event: SQL): SQL {
+  const { subscriptionId: ownId, event: ownEvent } = deliveryAttempts;
+  return sql`hashtext(${ownId} || ${ownEvent}) = hashtext(${subscriptionId}::text || ${event})`;
+}
+
+/**
+ * An attempt is written after its start, which its day follows from: the margin is for those that end after midnight.
+ * One that comes later still, because Postgres was away, waits until the index is there.
+ */
+const ENDED = sql.raw(`
+  i.inhparent = 'delivery_attempts'::regclass and c.relname ~ '_[0-9]{8}$'
+  and (to_date(right(c.relname, 8), 'YYYYMMDD') + 1)::timestamp at time zone 'UTC' <= now() - interval '1 hour'`);
+
+/** A day that was given an index with both texts (`_of_event`), as all were before, keeps it. */
+const withoutIndex = statement({
+  name: "partitions.withoutEventIndex",
+  reason: "The catalog is not in the schema.",
+  params: { limit: value("bigint") },
+  columns: { name: value("text") },
+  text: ({ limit }) => sql`
+    select c.oid::regclass::text as name
+      from pg_inherits i join pg_class c on c.oid = i.inhrelid
+     where ${ENDED}
+       and to_regclass(c.relname || '_of_value') is null and to_regclass(c.relname || '_of_event') is null
+     order by c.relname desc limit ${limit}`,
+});
+
+/**
+ * Makes the index by event value of the newest ended days that lack it; answers the names of their partitions. A day that
+ * is written to right now stays for the next time.
+ *
+ * It is no `concurrently`: that would wait for every transaction that is older, a dump of hours among them, and would
+ * leave an index that is not valid behind where it gave up. Here nobody waits but who writes to a day that has ended.
+ */
+export async function indexEndedDays(db: RawDb): Promise<string[]> {
+  const due = await db.run(withoutIndex, { limit: DAYS_AT_ONCE });
+  const made: string[] = [];
+  for (const { name } of due) if (await indexDay(db, name)) made.push(name);
+  return made;
+}
+
+async function indexDay(db: RawDb, name: string): Promise<boolean> {
+  const made = await underLocks(db, async (tx) => {
+    await tx.sql.unsafe(LOCK_WAIT);
+    // Stronger than the index needs: it also keeps out another process that makes the same one.
+    await tx.sql.unsafe(patiently(`lock table ${name} in share row exclusive mode;`));
+    await tx.sql.unsafe(`create index if not exists ${name}_of_value on ${name} ${BY_VALUE}`);
+    return true;
+  });
+  return made ?? false;
+}
+
+/**
+ * Days whose primary key is more than twice their index by event value: rebuilt it would be 1.6 times as large. The
+ * subscriptions of a day write it at as many places, each of which fills its pages by half.
+ */
+const loose = statement({
+  name: "partitions.loosePrimaryKeys",
+  reason: "The catalog is not in the schema.",
+  params: { limit: value("bigint") },
+  columns: { name: value("text"), key: value("text") },
+  text: ({ limit }) => sql`
+    select c.oid::regclass::text as name, x.indexrelid::regclass::text as key
+      from pg_inherits i
+      join pg_class c on c.oid = i.inhrelid
+      join pg_index x on x.indrelid = c.oid and x.indisprimary
+     where ${ENDED}
+       and pg_relation_size(x.indexrelid) > 2 * pg_relation_size(to_regclass(c.relname || '_of_value'))
+     order by c.relname desc limit ${limit}`,
+});
+
+/** What a rebuilding that was given up has left behind, which every write to the day would pay for. */
+const leftOver = statement({
+  name: "partitions.leftOverIndexes",
+  reason: "The catalog is not in the schema.",
+  params: {},
+  columns: { name: value("text") },
+  text: () => sql`
+    select x.indexrelid::regclass::text as name
+      from pg_inherits i
+      join pg_class c on c.oid = i.inhrelid
+      join pg_index x on x.indrelid = c.oid and not x.indisvalid
+      join pg_class xc on xc.oid = x.indexrelid and xc.relname ~ '_cc(new|old)[0-9]*$'
+     where ${ENDED}`,
+});
+
+/**
+ * Rebuilds the primary key of the newest ended days where that halves it; answers the names of their partitions. Nobody
+ * waits for it. It waits for every transaction that is older, so behind a dump it is given up after the `lock_timeout` of
+ * the pool, and is begun anew the next time.
+ */
+export async function rebuildEndedDays(db: RawDb): Promise<string[]> {
+  for (const { name } of await db.run(leftOver, {})) await dropLeftOver(db, name);
+  const made: string[] = [];
+  for (const { name, key } of await db.run(loose, { limit: DAYS_AT_ONCE }))
+    try {
+      await db.sql.unsafe(`alter index ${key} set (fillfactor = 100)`);
+      await db.sql.unsafe(`reindex index concurrently ${key}`);
+      made.push(name);
+    } catch (error) {
+      if (!isLockTimeout(error)) throw error;
+      // What holds one day up holds up all of them.
+      break;
+    }
+  return made;
+}
+
+/** While another process is at it, its lock says so. */
+async function dropLeftOver(db: RawDb, name: string): Promise<void> {
+  await underLocks(db, async (tx) => {
+    await tx.sql.unsafe(LOCK_WAIT);
+    await tx.sql.unsafe(patiently(`drop index if exists ${name};`));
+  });
+}
