@@ -1,7 +1,7 @@
 // Raw (db/statement.ts): partitions and their indexes, which the query builder has no words for.
 import { sql, type SQL } from "drizzle-orm";
 
-import type { RawDb } from "./client.ts";
+import type { RawDb, RawTx } from "./client.ts";
 import { isLockTimeout } from "./errors.ts";
 import { LOCK_WAIT, patiently, underLocks } from "./lock-limits.ts";
 import { deliveryAttempts } from "./schema/attempts.ts";
@@ -9,6 +9,8 @@ import { statement, value } from "./statement.ts";
 
 /** Days that one call indexes: one ends each day, and after an upgrade there are as many as are retained. */
 const DAYS_AT_ONCE = 4;
+/** The week ahead is empty, and takes no time. */
+const PREFIXES_AT_ONCE = 12;
 
 /** A hash of both texts takes the place of both, which would double the index; the day is written to no more. */
 const BY_VALUE = "(hashtext(subscription_id || event), id) with (fillfactor = 100)";
@@ -55,15 +57,26 @@ export async function indexEndedDays(db: RawDb): Promise<string[]> {
   return made;
 }
 
-async function indexDay(db: RawDb, name: string): Promise<boolean> {
-  const made = await underLocks(db, async (tx) => {
+function indexDay(db: RawDb, name: string): Promise<boolean> {
+  return whileUnwritten(db, name, (tx) =>
+    tx.sql.unsafe(`create index if not exists ${name}_of_value on ${name} ${BY_VALUE}`),
+  );
+}
+
+/** Does something to a partition that nobody writes to meanwhile; false if somebody does right now. */
+async function whileUnwritten(
+  db: RawDb,
+  name: string,
+  work: (tx: RawTx) => Promise<unknown>,
+): Promise<boolean> {
+  const done = await underLocks(db, async (tx) => {
     await tx.sql.unsafe(LOCK_WAIT);
-    // Stronger than the index needs: it also keeps out another process that makes the same one.
+    // Stronger than an index needs: it also keeps out another process that makes the same one.
     await tx.sql.unsafe(patiently(`lock table ${name} in share row exclusive mode;`));
-    await tx.sql.unsafe(`create index if not exists ${name}_of_value on ${name} ${BY_VALUE}`);
+    await work(tx);
     return true;
   });
-  return made ?? false;
+  return done ?? false;
 }
 
 /**
@@ -126,5 +139,52 @@ async function dropLeftOver(db: RawDb, name: string): Promise<void> {
   await underLocks(db, async (tx) => {
     await tx.sql.unsafe(LOCK_WAIT);
     await tx.sql.unsafe(patiently(`drop index if exists ${name};`));
+  });
+}
+
+const withoutPrefix = statement({
+  name: "partitions.withoutEventPrefix",
+  reason: "The catalog is not in the schema.",
+  params: {},
+  columns: { name: value("text"), isDue: value("boolean") },
+  // Of today it is made when the day has ended. What is in no daily partition is next to nothing.
+  text: () => sql`
+    select c.oid::regclass::text as name,
+           (${ENDED}) or c.relname !~ '_[0-9]{8}$' or to_date(right(c.relname, 8), 'YYYYMMDD') > now() as "isDue"
+      from pg_inherits i join pg_class c on c.oid = i.inhrelid
+     where i.inhparent = 'delivery_attempts'::regclass
+       and to_regclass('delivery_attempts_event') is not null
+       and not exists (
+             select from pg_inherits own join pg_index x on x.indexrelid = own.inhrelid and x.indrelid = c.oid
+              where own.inhparent = 'delivery_attempts_event_prefix'::regclass)
+     order by c.relname desc`,
+});
+
+/**
+ * Puts the index by the beginning of an event's id (`eventPrefix`) in the place of the one by all of it, which a database
+ * that had attempts when the former came still has: day by day, and then the other goes. Answers the partitions that got
+ * theirs.
+ */
+export async function replaceEventIndex(db: RawDb): Promise<string[]> {
+  const lacking = await db.run(withoutPrefix, {});
+  const made: string[] = [];
+  for (const { name } of lacking.filter((one) => one.isDue).slice(0, PREFIXES_AT_ONCE))
+    if (await addPrefix(db, name)) made.push(name);
+  if (made.length === lacking.length)
+    await underLocks(db, async (tx) => {
+      await tx.sql.unsafe(LOCK_WAIT);
+      await tx.sql.unsafe(patiently("drop index if exists delivery_attempts_event;"));
+    });
+  return made;
+}
+
+function addPrefix(db: RawDb, name: string): Promise<boolean> {
+  return whileUnwritten(db, name, async (tx) => {
+    await tx.sql.unsafe(
+      `create index if not exists ${name}_event_prefix on ${name} (left(event_id, 15))`,
+    );
+    await tx.sql.unsafe(
+      `alter index delivery_attempts_event_prefix attach partition ${name}_event_prefix`,
+    );
   });
 }

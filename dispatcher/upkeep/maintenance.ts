@@ -1,5 +1,5 @@
 import type { RawDb } from "../../db/client.ts";
-import { indexEndedDays, rebuildEndedDays } from "../../db/ended-days.ts";
+import { indexEndedDays, rebuildEndedDays, replaceEventIndex } from "../../db/ended-days.ts";
 import { ensurePartitions } from "../../db/partitions.ts";
 import { deleteExpiredStrays, dropExpiredPartition } from "../../db/retention.ts";
 import { serverTime } from "../../db/server-time.ts";
@@ -79,6 +79,10 @@ export async function index(deps: Pick<HouseDeps, "log" | "indexDb">): Promise<v
   await step(deps, "indexes", async () => {
     const made = await indexEndedDays(indexDb);
     if (made.length > 0) log.info("indexes.made", { partitions: made });
+  });
+  await step(deps, "replacing", async () => {
+    const replaced = await replaceEventIndex(indexDb);
+    if (replaced.length > 0) log.info("indexes.made", { partitions: replaced });
   });
   await step(deps, "rebuilding", async () => {
     const rebuilt = await rebuildEndedDays(indexDb);

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 
 import { connect, type RawDb } from "../../db/client.ts";
-import { indexEndedDays, rebuildEndedDays } from "../../db/ended-days.ts";
+import { indexEndedDays, rebuildEndedDays, replaceEventIndex } from "../../db/ended-days.ts";
 import { LIMITS } from "../../db/limits.ts";
 import { ensurePartitions, MOVED_AT_MOST } from "../../db/partitions.ts";
 import { deleteExpiredStrays, dropExpiredPartition } from "../../db/retention.ts";
@@ -288,6 +288,66 @@ describe("the primary key of a day that has ended", () => {
     await rebuildEndedDays(db);
     expect(Object.keys(await sizes())).not.toContain("_pkey_ccnew");
     expect(await rebuildEndedDays(db)).toEqual([]);
+  });
+});
+
+describe("the index of attempts by event", () => {
+  /** As a database is that had attempts when the index by the beginning of an event's id came. */
+  const asBefore = async () => {
+    await insertAttempt(db, inDays(-3), { count: 5 });
+    await insertAttempt(db, NOW);
+    await ensurePartitions(db, NOW, 5);
+    await db.sql.unsafe(`
+      drop index delivery_attempts_event_prefix;
+      create index delivery_attempts_event on delivery_attempts (event_id);
+      create index delivery_attempts_event_prefix on only delivery_attempts (left(event_id, 15))`);
+  };
+  const known = async () => {
+    const rows = await db.sql<{ name: string }[]>`
+      select indexrelid::regclass::text as name from pg_index
+       where indrelid = 'delivery_attempts'::regclass and not indisprimary order by 1`;
+    return rows.map(({ name }) => name);
+  };
+  /** Today's partition is detached for it: tomorrow it has ended. */
+  const endToday = async () => {
+    await db.sql.unsafe(`alter table delivery_attempts detach partition ${partitionOf(NOW)};
+      drop table ${partitionOf(NOW)}`);
+    await ensurePartitions(db, NOW);
+  };
+
+  test("is that of before until each day has the new one, and then goes", async () => {
+    await asBefore();
+    const first = await replaceEventIndex(db);
+    expect(first).toContain("delivery_attempts_default");
+    expect(first).toContain(partitionOf(inDays(-3)));
+    expect(first).not.toContain(partitionOf(NOW));
+    expect(await replaceEventIndex(db)).toEqual([]);
+    expect(await known()).toContain("delivery_attempts_event");
+    await endToday();
+    expect(await replaceEventIndex(db)).toEqual([]);
+    expect(await known()).toEqual(["delivery_attempts_event_prefix", "delivery_attempts_trouble"]);
+    expect(await attemptsByPartition(db)).toEqual({ [partitionOf(inDays(-3))]: 5 });
+  });
+
+  test("is replaced by several processes, behind who writes to a day, and behind a dump", async () => {
+    await asBefore();
+    await endToday();
+    await database.connect().transaction(async (tx) => {
+      await insertAttempt(tx, addMs(inDays(-3), 1));
+      const made = await Promise.all([1, 2, 3].map(() => replaceEventIndex(database.connect())));
+      expect(made.flat()).not.toContain(partitionOf(inDays(-3)));
+    });
+    const release = await holdTable("delivery_attempts");
+    expect(await replaceEventIndex(db)).toEqual([partitionOf(inDays(-3))]);
+    expect(await known()).toContain("delivery_attempts_event");
+    await release();
+    expect(await replaceEventIndex(db)).toEqual([]);
+    expect(await known()).toEqual(["delivery_attempts_event_prefix", "delivery_attempts_trouble"]);
+  });
+
+  test("is the new one from the start where there was no attempt", async () => {
+    expect(await known()).toEqual(["delivery_attempts_event_prefix", "delivery_attempts_trouble"]);
+    expect(await replaceEventIndex(db)).toEqual([]);
   });
 });
 

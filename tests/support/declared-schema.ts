@@ -88,7 +88,7 @@ function indexesOf(table: PgTable): string[] {
   const { name, indexes } = getTableConfig(table);
   return indexes.map(({ config }) => {
     const columns = config.columns.map((one) => {
-      if (!is(one, IndexedColumn)) throw new Error(`${config.name} is not on columns alone.`);
+      if (!is(one, IndexedColumn)) return textOf(one);
       const { order = "asc", nulls = "last" } = one.indexConfig;
       return `${one.name} ${order} nulls ${nulls}`;
     });

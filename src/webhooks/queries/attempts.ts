@@ -1,10 +1,10 @@
-import { and, asc, desc, eq, gte, inArray, lt, lte, sql, type SQL } from "drizzle-orm";
+import { and, asc, desc, eq, gte, inArray, lt, sql, type SQL } from "drizzle-orm";
 
 import type { Db, DbOrTx } from "../../../db/client.ts";
 import { hashOfValue } from "../../../db/ended-days.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
 import { planWalks } from "../../../db/planning.ts";
-import { deliveryAttempts } from "../../../db/schema/attempts.ts";
+import { deliveryAttempts, eventPrefix } from "../../../db/schema/attempts.ts";
 import type { Page } from "../../http/list.ts";
 import { addMs } from "../../lib/clock.ts";
 import { CATALOG } from "../../outbox/event.ts";
@@ -116,13 +116,9 @@ export function areOf(subscriptionId: string, value: string | undefined): SQL | 
   );
 }
 
-/**
- * Attempts of one event. The bounds say nothing new, but without statistics the planner takes an equality alone for a
- * two-hundredth of the table, and compiles (JIT) the plan that then seems so dear.
- */
 function isOfEvent(id: string): SQL | undefined {
   const { eventId } = deliveryAttempts;
-  return and(eq(eventId, id), gte(eventId, id), lte(eventId, id));
+  return and(eq(eventId, id), eq(eventPrefix(eventId), eventPrefix(sql`${id}::text`)));
 }
 
 /**

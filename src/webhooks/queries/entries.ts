@@ -3,6 +3,7 @@ import { and, eq, gt, sql, type SQL } from "drizzle-orm";
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { markedThrough } from "../../../db/marks.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
+import { eventPrefix } from "../../../db/schema/attempts.ts";
 import {
   batchEntries,
   batchWindows,
@@ -146,8 +147,8 @@ export function endedRounds(
     select a.event_id, a.event, a.sequence, a.round, told.id is null, a.payload_mode, told.id, told.review_id,
            a.batch_job_id, a.outcome, a.recorded_at, a.started_at + a.duration_ms * interval '1 millisecond'
       from delivery_attempts a left join review_history told on told.event_id = a.event_id
-     where ${isOf(sql`a.event_id`, eventId)} and a.subscription_id || '' = ${subscription} and a.id >= ${firstAttempt}
-       and a.recorded_at is not null`;
+     where a.event_id = ${eventId} and ${eventPrefix(sql`a.event_id`)} = ${eventPrefix(eventId)}
+       and a.subscription_id || '' = ${subscription} and a.id >= ${firstAttempt} and a.recorded_at is not null`;
 }
 
 /** The same said twice, so that the planner without statistics expects few, and does not compile the plan. */
