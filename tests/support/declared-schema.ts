@@ -1,4 +1,4 @@
-import { is, type SQL } from "drizzle-orm";
+import { is, SQL } from "drizzle-orm";
 import {
   getTableConfig,
   IndexedColumn,
@@ -88,7 +88,8 @@ function indexesOf(table: PgTable): string[] {
   const { name, indexes } = getTableConfig(table);
   return indexes.map(({ config }) => {
     const columns = config.columns.map((one) => {
-      if (!is(one, IndexedColumn)) return textOf(one);
+      if (is(one, SQL)) return textOf(one);
+      if (!is(one, IndexedColumn)) throw new Error(`${config.name} is on something else.`);
       const { order = "asc", nulls = "last" } = one.indexConfig;
       return `${one.name} ${order} nulls ${nulls}`;
     });
