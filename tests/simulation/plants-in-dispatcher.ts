@@ -52,7 +52,7 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   },
   {
     name: "lost-wanted",
-    seed: 1184,
+    seed: 1388,
     bug: "A wake that comes during a load is dropped.",
     async grow() {
       const { step } = await import("../../dispatcher/actor/step.ts");
@@ -65,7 +65,7 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   },
   {
     name: "unsafe-start",
-    seed: 594,
+    seed: 642,
     bug: "A process that stood still sends before it looks at its lease.",
     async grow() {
       const { obstacleTo } = await import("../../dispatcher/delivery/obstacle.ts");
@@ -77,7 +77,7 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   },
   {
     name: "slow-look-up",
-    seed: 11,
+    seed: 26,
     bug: "The lease is looked at before the look-up of the host, and not when the first byte leaves.",
     async grow() {
       const { mayLeave } = await import("../../dispatcher/delivery/obstacle.ts");
@@ -87,7 +87,7 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   },
   {
     name: "stale-settings",
-    seed: 44,
+    seed: 98,
     bug: "What waited for its slot is sent with the settings of long ago.",
     async grow() {
       const { obstacleTo } = await import("../../dispatcher/delivery/obstacle.ts");
@@ -100,7 +100,7 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   },
   {
     name: "stale-load",
-    seed: 124,
+    seed: 133,
     bug: "The answer to a load is used although the queues were thrown away since it began.",
     async grow() {
       const { isOutdated } = await import("../../dispatcher/actor/load.ts");
@@ -116,7 +116,7 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   },
   {
     name: "repeating-load",
-    seed: 547,
+    seed: 565,
     bug: "A load after the ordering changed shows what is under way again.",
     async grow() {
       const { decideLoad } = await import("../../dispatcher/actor/load.ts");
@@ -188,7 +188,7 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   },
   {
     name: "lossy-split",
-    seed: 26,
+    seed: 37,
     bug: "A record gets lost when its group is split.",
     async grow() {
       const { halvesOf } = await import("../../dispatcher/store/commit-line.ts");
@@ -223,7 +223,7 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   },
   {
     name: "ghost-actor",
-    seed: 732,
+    seed: 1192,
     bug: "An actor that was dropped still hears of the timer that it had set, and goes on beside its successor.",
     async grow() {
       const { Actors } = await import("../../dispatcher/actors.ts");

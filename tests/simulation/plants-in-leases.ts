@@ -22,7 +22,7 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
   },
   {
     name: "lease-by-store-clock",
-    seed: 112,
+    seed: 130,
     bug: "A lease has run out when its last renewal is long ago by the clock of Postgres.",
     async grow() {
       const { Heartbeats } = await import("../../dispatcher/shards/heartbeats.ts");
@@ -101,7 +101,7 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
   },
   {
     name: "unmarked-lanes",
-    seed: 32,
+    seed: 79,
     bug: "Only the lanes that the first load shows are taken for sent from by the dead.",
     async grow() {
       const { inherit } = await import("../../dispatcher/actor/inheritance.ts");
@@ -128,7 +128,7 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
   },
   {
     name: "forgotten-orphan",
-    seed: 26,
+    seed: 29,
     bug: "A claim clears what the burial has noted, and its answer is lost.",
     async grow() {
       const { claimOf } = await import("./leases.ts");

@@ -6,7 +6,7 @@ import { replaceFunction, replaceMethod } from "./replace.ts";
 export const PLANTS_IN_STORES: readonly Plant[] = [
   {
     name: "dropped-fence",
-    seed: 22,
+    seed: 26,
     bug: "A commit does not look whether its dispatcher was declared dead.",
     async grow() {
       const { leaseOf } = await import("./commit.ts");
@@ -19,7 +19,7 @@ export const PLANTS_IN_STORES: readonly Plant[] = [
   },
   {
     name: "late-release",
-    seed: 3_115,
+    seed: 3969,
     bug: "The release of a shard that comes late takes away what the same dispatcher has claimed again.",
     async grow() {
       const { releaseShards } = await import("./leases.ts");
@@ -58,7 +58,7 @@ export const PLANTS_IN_STORES: readonly Plant[] = [
   },
   {
     name: "crowded-tests",
-    seed: 303,
+    seed: 563,
     bug: "Tests that wait for a retry keep those that are due from being read.",
     async grow() {
       const { nextTests } = await import("./dispatch-store.ts");
