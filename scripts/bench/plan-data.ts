@@ -32,6 +32,13 @@ const idOf = (kind: string, n: number) => `${kind}${String(n).padStart(26 - kind
 const idSql = (kind: string, n: string) =>
   `'${kind}' || lpad((${n})::text, ${26 - kind.length}, '0')`;
 
+/** Those of events differ at their beginnings, as the times of ULIDs do, which the index of attempts goes by. */
+const NUMBER = 12;
+export const eventId = (n: number) =>
+  `${String(n).padStart(NUMBER, "0")}${"EVENT".padEnd(26 - NUMBER, "0")}`;
+const eventIdSql = (kind: string, n: string) =>
+  `lpad((${n})::text, ${NUMBER}, '0') || '${kind.padEnd(26 - NUMBER, "0")}'`;
+
 interface PlanKey {
   readonly id: string;
   readonly shard: number;
@@ -46,7 +53,6 @@ export const HOT = keyOf(HOT_N);
 export const HOT_BATCH: PlanKey = { ...HOT, id: idOf("BAT", HOT_N) };
 /** Of the same shard, just before it in the index. */
 export const NEIGHBOUR = keyOf(HOT_N - SHARDS);
-export const eventId = (n: number) => idOf("EVENT", n);
 export const other = (n: number) => keyOf(n < HOT_N ? n : n + 1);
 
 /** What follows is not to be analysed by the server itself. */
@@ -111,7 +117,7 @@ export async function fillPlans(db: RawDb, sizes: PlanSizes): Promise<void> {
     await tx.sql.unsafe(`
       insert into outbox (shard, subscription_id, sequence, event_id, event, payload_mode, review_history_id, review_id,
                           recorded_at)
-      select n % ${SHARDS}, ${idSql("SUB", "n")}, s, ${idSql("OTHER", "n")},
+      select n % ${SHARDS}, ${idSql("SUB", "n")}, s, ${eventIdSql("OTHER", "n")},
              'review_received', 'full', n % ${SEED_ROWS} + 1, 1, now()
         from (select n from generate_series(1, ${sizes.others + 1}) n where n <> ${HOT_N}) n, generate_series(1, ${QUEUED_BY_OTHERS}) s`);
   });
@@ -126,13 +132,13 @@ async function addRows(tx: RawTx, from: number, to: number): Promise<void> {
   await tx.sql.unsafe(`
     insert into review_history (id, event_id, partner_id, account_id, store_id, review_id, store_review_site_id, event,
                                 actor, review, metadata, occurred_at, recorded_at) overriding system value
-    select n, ${idSql("EVENT", "n")}, ${HOT.partnerId}, 1, 1, n % 1000 + 1, 1, ${kind},
+    select n, ${eventIdSql("EVENT", "n")}, ${HOT.partnerId}, 1, 1, n % 1000 + 1, 1, ${kind},
            '{"type":"system","id":null,"name":"google"}', '{"id":1,"rate":4,"reviewer":"Ada"}', '{"rate":4}', now(), now()
       from generate_series(${from}::int, ${to}::int) n;
     select setval(pg_get_serial_sequence('review_history', 'id'), ${to});
     insert into outbox (shard, subscription_id, sequence, event_id, event, payload_mode, review_history_id, review_id,
                         recorded_at)
-    select ${HOT.shard}, '${HOT.id}', n, ${idSql("EVENT", "n")}, ${kind}, 'full', n, n % 1000 + 1, now()
+    select ${HOT.shard}, '${HOT.id}', n, ${eventIdSql("EVENT", "n")}, ${kind}, 'full', n, n % 1000 + 1, now()
       from generate_series(${from}::int, ${to}::int) n;
     insert into batch_entries (subscription_id, review_history_id)
     select case when n <= ${SEED_ROWS} then '${HOT_BATCH.id}' else ${idSql("BAT", "2")} end, n
@@ -157,7 +163,7 @@ async function fillMinutes(db: RawDb): Promise<void> {
       insert into delivery_attempts (id, subscription_id, sequence, event_id, event, round, attempt, started_at,
                                      duration_ms, outcome, status_code, response_truncated, composer, host, signature,
                                      body_digest)
-      select ${TIME} || lpad(n::text, 16, '0'), '${NEIGHBOUR.id}', n, ${idSql("BUSY", "n")}, 'review_received', 1, 1,
+      select ${TIME} || lpad(n::text, 16, '0'), '${NEIGHBOUR.id}', n, ${eventIdSql("BUSY", "n")}, 'review_received', 1, 1,
              to_timestamp(ms / 1000.0), n % 200, 'delivered', 200, false, 1, 'partner.example', sha256(''),
              substr(sha256(''), 1, 16)
         from (select n, ${Date.now() - BUSY_MS}::bigint + n * ${BUSY_MS / BUSY} as ms from generate_series(1, ${BUSY}) n) t`);
@@ -189,8 +195,8 @@ async function fillDay(
                                composer, host, signature, body_digest)
       select prefix || lpad(n::text, 16, '0'),
              case when n % 10 = 0 then '${HOT.id}' else ${idSql("SUB", `(n * 7919 + ms / 60000) % ${others} + 1`)} end,
-             n, case when n % 20 = 0 then ${idSql("EVENT", `(ms / 60000 + n) % ${queued} + 1`)}
-                     else ${idSql("OLD", "ms / 60000 * 1000 + n % 1000")} end,
+             n, case when n % 20 = 0 then ${eventIdSql("EVENT", `(ms / 60000 + n) % ${queued} + 1`)}
+                     else ${eventIdSql("OLD", "ms / 60000 * 1000 + n % 1000")} end,
              case when n % 970 = 0 then 'review_removed' else 'review_received' end, 1, 1,
              to_timestamp(ms / 1000.0), n % 200, case when n % 100 = 0 then 'retry' else 'delivered' end, 200,
              case when ${isOld} then '{}'::json end, case when ${isOld} then '' end, false,

@@ -23,6 +23,8 @@ interface PlanServer {
 }
 
 const DEBIAN = "/usr/lib/postgresql";
+/** As a shell says it of who was ended by SIGTERM. */
+const EXIT_TERM = 128 + 15;
 /** As most servers have it, with JIT, but nothing in the background that would analyse a table meanwhile. */
 const SETTINGS = [
   "autovacuum=off",
@@ -94,15 +96,17 @@ export async function startServer(folder: string): Promise<PlanServer> {
   });
   const ended = new Promise((resolve) => server.once("exit", resolve));
   const url = `postgres://postgres@127.0.0.1:${port}/postgres`;
-  await answering(url);
-  return {
-    url,
-    async stop() {
-      server.kill("SIGQUIT");
-      await ended;
-      rmSync(home, { recursive: true, force: true });
-    },
+  const stop = async () => {
+    process.off("SIGTERM", onTerm);
+    server.kill("SIGQUIT");
+    await ended;
+    rmSync(home, { recursive: true, force: true });
   };
+  // A Ctrl-C reaches the server as well; this does not.
+  const onTerm = () => void stop().finally(() => process.exit(EXIT_TERM));
+  process.on("SIGTERM", onTerm);
+  await answering(url);
+  return { url, stop };
 }
 
 /** Tries until the server answers. */

@@ -91,6 +91,7 @@ export async function startRig(): Promise<Rig> {
           WEBHOOK_ALLOW_HTTP: "1",
           WEBHOOK_ALLOWED_NETWORKS: "127.0.0.0/8",
           LOG_LEVEL: "warn",
+          PARENT_PID: String(process.pid),
           ...(tls && { WEBHOOK_CA_FILE: tls.certFile }),
           ...env,
         },
