@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 /** Of the driver's source with db/patches applied. */
-const PATCHED = "6cd2e9cf6f705d8ef295cfb80d9ce022";
+const PATCHED = "e793b589f96b7bfbd8f5309f1785890f";
 
 const INSTALL = "run `bun install --production --frozen-lockfile` here first.";
 
