@@ -2,6 +2,7 @@
 import { sql, type SQL } from "drizzle-orm";
 
 import type { RawDb, RawTx } from "./client.ts";
+import { equalsTwice } from "./conditions.ts";
 import { isLockTimeout } from "./errors.ts";
 import { LOCK_WAIT, patiently, underLocks } from "./lock-limits.ts";
 import { deliveryAttempts } from "./schema/attempts.ts";
@@ -18,7 +19,8 @@ const BY_VALUE = "(hashtext(subscription_id || event), id) with (fillfactor = 10
 /** What finds a subscription's attempts of an event value in that index, beside the two themselves. */
 export function hashOfValue(subscriptionId: string, event: SQL): SQL {
   const { subscriptionId: ownId, event: ownEvent } = deliveryAttempts;
-  return sql`hashtext(${ownId} || ${ownEvent}) = hashtext(${subscriptionId}::text || ${event})`;
+  const wanted = sql`hashtext(${subscriptionId}::text || ${event})`;
+  return equalsTwice(sql`hashtext(${ownId} || ${ownEvent})`, wanted);
 }
 
 /**

@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 
 import type { Db } from "../../db/client.ts";
-import { eventPrefix } from "../../db/schema/attempts.ts";
+import { isAttemptOf } from "../../db/schema/attempts.ts";
 import { reviewHistory } from "../../db/schema/reviews.ts";
 import { nullable, statement, value } from "../../db/statement.ts";
 import { RECORDS_AT_MOST, RECORDS_AT_ONCE } from "./records-queries.ts";
@@ -32,8 +32,7 @@ const history = statement({
                          where b.subscription_id = s.id and b.review_history_id = l.id offset 0) b
                 where s.partner_id = l.partner_id offset 0)
          and not exists (
-               select from delivery_attempts a
-                where ${eventPrefix(sql`a.event_id`)} = ${eventPrefix(sql`l.event_id`)} and a.event_id = l.event_id offset 0)
+               select from delivery_attempts a where ${isAttemptOf(sql`a.event_id`, sql`l.event_id`)} offset 0)
          and not exists (select from settled_entries e where e.event_id = l.event_id offset 0)
     ), gone as (
       delete from review_history where id = any (array(select id from old)) returning id

@@ -130,7 +130,7 @@ function messages(): PlanCase[] {
   return [
     list("all", 30_000, {}),
     list("waiting", 700, { state: "waiting" }),
-    list("queued", 6_000, { state: "pending" }),
+    list("queued", 7_000, { state: "pending" }),
     list("not delivered", 30_000, { outcome: "not_delivered" }),
     list("with a text that is nowhere", 12_000, { q: "nowhere" }),
     list("of a status that is nowhere", 12_000, { status: "404" }),

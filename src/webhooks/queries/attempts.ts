@@ -4,7 +4,7 @@ import type { Db, DbOrTx } from "../../../db/client.ts";
 import { hashOfValue } from "../../../db/ended-days.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
 import { planWalks } from "../../../db/planning.ts";
-import { deliveryAttempts, eventPrefix } from "../../../db/schema/attempts.ts";
+import { deliveryAttempts, isAttemptOf } from "../../../db/schema/attempts.ts";
 import type { Page } from "../../http/list.ts";
 import { addMs } from "../../lib/clock.ts";
 import { CATALOG } from "../../outbox/event.ts";
@@ -54,9 +54,9 @@ export function attemptsOf(
   filter: AttemptFilter,
   page: Page,
 ): Promise<Attempt[]> {
-  const { outcome, eventId } = filter;
-  const isRare = outcome !== undefined && outcome !== "delivered" && eventId === undefined;
-  if (!isRare) return listAttempts(db, subscriptionId, filter, page);
+  const { event, outcome, eventId } = filter;
+  const isRare = event !== undefined || (outcome !== undefined && outcome !== "delivered");
+  if (!isRare || eventId !== undefined) return listAttempts(db, subscriptionId, filter, page);
   return db.transaction(async (tx) => {
     await planWalks(tx);
     return listAttempts(tx, subscriptionId, filter, page);
@@ -116,10 +116,7 @@ export function areOf(subscriptionId: string, value: string | undefined): SQL | 
   );
 }
 
-function isOfEvent(id: string): SQL | undefined {
-  const { eventId } = deliveryAttempts;
-  return and(eq(eventId, id), eq(eventPrefix(eventId), eventPrefix(sql`${id}::text`)));
-}
+const isOfEvent = (id: string): SQL => isAttemptOf(deliveryAttempts.eventId, sql`${id}::text`);
 
 /**
  * Of the attempts of one event, which are few. No index knows it in this form: where the planner expects many attempts of

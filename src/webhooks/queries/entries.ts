@@ -1,9 +1,10 @@
 import { and, eq, gt, sql, type SQL } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
+import { equalsTwice } from "../../../db/conditions.ts";
 import { markedThrough } from "../../../db/marks.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
-import { eventPrefix } from "../../../db/schema/attempts.ts";
+import { isAttemptOf } from "../../../db/schema/attempts.ts";
 import {
   batchEntries,
   batchWindows,
@@ -137,7 +138,7 @@ export function endedRounds(
     select event_id, event, sequence, round, is_test, payload_mode, review_history_id, review_id, batch_job_id,
            'skipped' as state, recorded_at, settled_at
       from settled_entries
-     where ${isOf(sql`event_id`, eventId)} and subscription_id || '' = ${subscription} and settled_at >= ${since}
+     where ${equalsTwice(sql`event_id`, eventId)} and subscription_id || '' = ${subscription} and settled_at >= ${since}
      union all
     select o.event_id, o.event, o.sequence, o.round, o.is_test, o.payload_mode, o.review_history_id, o.review_id,
            o.batch_job_id, 'skipped', o.recorded_at, mark.settled_at
@@ -147,13 +148,9 @@ export function endedRounds(
     select a.event_id, a.event, a.sequence, a.round, told.id is null, a.payload_mode, told.id, told.review_id,
            a.batch_job_id, a.outcome, a.recorded_at, a.started_at + a.duration_ms * interval '1 millisecond'
       from delivery_attempts a left join review_history told on told.event_id = a.event_id
-     where a.event_id = ${eventId} and ${eventPrefix(sql`a.event_id`)} = ${eventPrefix(eventId)}
+     where ${isAttemptOf(sql`a.event_id`, eventId)}
        and a.subscription_id || '' = ${subscription} and a.id >= ${firstAttempt} and a.recorded_at is not null`;
 }
-
-/** The same said twice, so that the planner without statistics expects few, and does not compile the plan. */
-const isOf = (column: SQL, id: SQL): SQL =>
-  sql`${column} = ${id} and ${column} >= ${id} and ${column} <= ${id}`;
 
 const EVER: { since: SQL; firstAttempt: SQL } = {
   since: sql`${fromMs(0)}`,

@@ -3,7 +3,7 @@ import { and, desc, eq, gt, gte, lt, lte, sql, type SQL } from "drizzle-orm";
 import type { Db, DbOrTx } from "../../../db/client.ts";
 import { markedThrough } from "../../../db/marks.ts";
 import { planWalks } from "../../../db/planning.ts";
-import { deliveryAttempts, eventPrefix } from "../../../db/schema/attempts.ts";
+import { deliveryAttempts, isAttemptOf } from "../../../db/schema/attempts.ts";
 import { stores } from "../../../db/schema/companies.ts";
 import { outbox, settledEntries } from "../../../db/schema/outbox.ts";
 import { reviewHistory, reviews } from "../../../db/schema/reviews.ts";
@@ -265,7 +265,7 @@ const attempts = statement({
      cross join lateral (
             select ${selected(SUMMARY)}, id >= ${firstId} and id < ${endId} and ${passes(test)} as "isMatch"
               from delivery_attempts
-             where event_id = given.event_id and ${eventPrefix(sql`event_id`)} = ${eventPrefix(sql`given.event_id`)}
+             where ${isAttemptOf(sql`delivery_attempts.event_id`, sql`given.event_id`)}
                and subscription_id || '' = ${id} and id >= ${firstAttempt}
              order by id desc limit ${limit}) found`,
 });
