@@ -60,8 +60,8 @@ export function readCases(sizes: PlanSizes): PlanCase[] {
   });
   return [
     list("all", {}),
-    list("of an event value", { event: "review_removed" }, walked),
-    list("of none", { event: "note_added" }, walked),
+    { ...list("of an event value", { event: "review_removed" }, walked), isInterpreted: true },
+    { ...list("of none", { event: "note_added" }, walked), isInterpreted: true },
     list("of an event", { eventId: eventId(7) }),
     list("failed", { outcome: "failed" }),
     list("retried", { outcome: "retry" }),

@@ -2,7 +2,7 @@ import { sql } from "drizzle-orm";
 
 import type { DbOrTx } from "../../../db/client.ts";
 import { markedThrough } from "../../../db/marks.ts";
-import { deliveryAttempts } from "../../../db/schema/attempts.ts";
+import { deliveryAttempts, isAttemptOf } from "../../../db/schema/attempts.ts";
 import { outbox, settledEntries } from "../../../db/schema/outbox.ts";
 import { asTable, nullable, statement, table, value } from "../../../db/statement.ts";
 import type { Subscription } from "../model.ts";
@@ -70,7 +70,8 @@ const health = statement({
                       order by sequence limit 1) o
                left join lateral (
                       select started_at from delivery_attempts
-                       where event_id = o.event_id and subscription_id = ${id} and round = o.round
+                       where ${isAttemptOf(sql`delivery_attempts.event_id`, sql`o.event_id`)}
+                         and subscription_id || '' = ${id} and round = o.round
                        order by id limit 1) a on true) head on true
       left join lateral (
              select started_at, duration_ms from delivery_attempts
