@@ -1,11 +1,9 @@
 // Raw (db/statement.ts): partitions and their indexes, which the query builder has no words for.
-import { sql, type SQL } from "drizzle-orm";
+import { sql } from "drizzle-orm";
 
 import type { RawDb, RawTx } from "./client.ts";
-import { equalsTwice } from "./conditions.ts";
 import { isLockTimeout } from "./errors.ts";
 import { LOCK_WAIT, patiently, underLocks } from "./lock-limits.ts";
-import { deliveryAttempts } from "./schema/attempts.ts";
 import { statement, value } from "./statement.ts";
 
 /** Days that one call indexes: one ends each day, and after an upgrade there are as many as are retained. */
@@ -13,15 +11,11 @@ const DAYS_AT_ONCE = 4;
 /** The week ahead is empty, and takes no time. */
 const PREFIXES_AT_ONCE = 12;
 
-/** A hash of both texts takes the place of both, which would double the index; the day is written to no more. */
+/**
+ * A hash of both texts takes the place of both, which would double the index (`hashOfValue` asks for it). The day is
+ * written to no more, so pages need no room.
+ */
 const BY_VALUE = "(hashtext(subscription_id || event), id) with (fillfactor = 100)";
-
-/** What finds a subscription's attempts of an event value in that index, beside the two themselves. */
-export function hashOfValue(subscriptionId: string, event: SQL): SQL {
-  const { subscriptionId: ownId, event: ownEvent } = deliveryAttempts;
-  const wanted = sql`hashtext(${subscriptionId}::text || ${event})`;
-  return equalsTwice(sql`hashtext(${ownId} || ${ownEvent})`, wanted);
-}
 
 /**
  * An attempt is written after its start, which its day follows from: the margin is for those that end after midnight.

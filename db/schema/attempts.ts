@@ -12,16 +12,10 @@ import {
   text,
 } from "drizzle-orm/pg-core";
 
-import { equalsTwice } from "../conditions.ts";
 import { bytes, bytewise, instant } from "./columns.ts";
 
 /** What the index of attempts by event knows of an event's id: its time and 25 random bits. */
-const prefixOf = (eventId: SQLWrapper): SQL => sql`left(${eventId}, 15)`;
-
-/** Attempts of an event, in the form that the index knows. */
-export function isAttemptOf(eventId: SQLWrapper, wanted: SQLWrapper): SQL {
-  return sql`${eventId} = ${wanted} and ${equalsTwice(prefixOf(eventId), prefixOf(wanted))}`;
-}
+export const eventPrefix = (eventId: SQLWrapper): SQL => sql`left(${eventId}, 15)`;
 
 type Headers = Readonly<Record<string, string | string[]>>;
 
@@ -77,7 +71,7 @@ export const deliveryAttempts = pgTable(
   },
   (t) => [
     primaryKey({ columns: [t.subscriptionId, t.id] }),
-    index("delivery_attempts_event_prefix").on(prefixOf(t.eventId)),
+    index("delivery_attempts_event_prefix").on(eventPrefix(t.eventId)),
     // `deliveries?outcome=` for anything but delivered: an attempt that succeeds pays nothing for it. Of those that
     // succeed the newest are near the end of the primary key, because 20 failures in a row disable a subscription.
     index("delivery_attempts_trouble")

@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 
+import { isAttemptOf } from "../../db/attempt-conditions.ts";
 import type { Db } from "../../db/client.ts";
-import { isAttemptOf } from "../../db/schema/attempts.ts";
 import { reviewHistory } from "../../db/schema/reviews.ts";
 import { nullable, statement, value } from "../../db/statement.ts";
 import { RECORDS_AT_MOST, RECORDS_AT_ONCE } from "./records-queries.ts";

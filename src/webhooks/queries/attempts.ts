@@ -1,10 +1,10 @@
 import { and, asc, desc, eq, gte, inArray, lt, sql, type SQL } from "drizzle-orm";
 
+import { hashOfValue, isAttemptOf } from "../../../db/attempt-conditions.ts";
 import type { Db, DbOrTx } from "../../../db/client.ts";
-import { hashOfValue } from "../../../db/ended-days.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
 import { planWalks } from "../../../db/planning.ts";
-import { deliveryAttempts, isAttemptOf } from "../../../db/schema/attempts.ts";
+import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import type { Page } from "../../http/list.ts";
 import { addMs } from "../../lib/clock.ts";
 import { CATALOG } from "../../outbox/event.ts";

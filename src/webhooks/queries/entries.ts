@@ -1,10 +1,10 @@
 import { and, eq, gt, sql, type SQL } from "drizzle-orm";
 
+import { isAttemptOf } from "../../../db/attempt-conditions.ts";
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { equalsTwice } from "../../../db/conditions.ts";
 import { markedThrough } from "../../../db/marks.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
-import { isAttemptOf } from "../../../db/schema/attempts.ts";
 import {
   batchEntries,
   batchWindows,

@@ -1,8 +1,9 @@
 import { sql } from "drizzle-orm";
 
+import { isAttemptOf } from "../../../db/attempt-conditions.ts";
 import type { DbOrTx } from "../../../db/client.ts";
 import { markedThrough } from "../../../db/marks.ts";
-import { deliveryAttempts, isAttemptOf } from "../../../db/schema/attempts.ts";
+import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import { outbox, settledEntries } from "../../../db/schema/outbox.ts";
 import { asTable, nullable, statement, table, value } from "../../../db/statement.ts";
 import type { Subscription } from "../model.ts";

@@ -1,9 +1,10 @@
 import { and, desc, eq, gt, gte, lt, lte, sql, type SQL } from "drizzle-orm";
 
+import { isAttemptOf } from "../../../db/attempt-conditions.ts";
 import type { Db, DbOrTx } from "../../../db/client.ts";
 import { markedThrough } from "../../../db/marks.ts";
 import { planWalks } from "../../../db/planning.ts";
-import { deliveryAttempts, isAttemptOf } from "../../../db/schema/attempts.ts";
+import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import { stores } from "../../../db/schema/companies.ts";
 import { outbox, settledEntries } from "../../../db/schema/outbox.ts";
 import { reviewHistory, reviews } from "../../../db/schema/reviews.ts";
