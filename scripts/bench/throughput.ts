@@ -1,5 +1,4 @@
 // Deliveries per second beside a bare fetch loop that sends the same POSTs in the same run.
-import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 
 import { dropSubscriptions, insertBacklog, unsettled, type Place } from "./events.ts";
@@ -44,7 +43,7 @@ async function throughput(
   const deliveries = urls.length * each;
   await sink.reset();
   // The bare loop runs half before and half after, since the machine is slower at one time than at another.
-  const bareBefore = fetchLoop(deliveries / 2, urls);
+  const bareBefore = await fetchLoop(deliveries / 2, urls);
   const subscriptions = await subscribe(urls);
   const dispatcher = await startDispatcher();
   // The first entry of each warms connections and statements up; it does not count.
@@ -65,7 +64,7 @@ async function throughput(
   dispatcher.kill("SIGTERM");
   await until("the dispatcher gone", async () => dispatcher.exitCode !== null);
   await dropSubscriptions(db, subscriptions);
-  const bareAfter = fetchLoop(deliveries / 2, urls);
+  const bareAfter = await fetchLoop(deliveries / 2, urls);
   const fetchPerSecond =
     (bareBefore.deliveries + bareAfter.deliveries) / (bareBefore.seconds + bareAfter.seconds);
   const row: Throughput = {
@@ -86,16 +85,16 @@ async function throughput(
   return row;
 }
 
-function fetchLoop(
+/** Not `spawnSync`: while this process stood still, its connection to Redis would time out. */
+async function fetchLoop(
   deliveries: number,
   urls: readonly string[],
-): { deliveries: number; seconds: number; cpuUs: number } {
-  const child = spawnSync(
-    process.execPath,
-    [join(import.meta.dir, "fetch-loop.ts"), String(deliveries), ...urls],
+): Promise<{ deliveries: number; seconds: number; cpuUs: number }> {
+  const child = Bun.spawn(
+    [process.execPath, join(import.meta.dir, "fetch-loop.ts"), String(deliveries), ...urls],
     {
-      encoding: "utf8",
-      maxBuffer: 1 << 20,
+      stdin: "ignore",
+      stderr: "inherit",
       env: {
         ...process.env,
         NODE_TLS_REJECT_UNAUTHORIZED: "0",
@@ -103,7 +102,8 @@ function fetchLoop(
       },
     },
   );
-  if (child.status !== 0)
-    throw new Error(`The bare loop ended with ${child.status ?? child.signal}: ${child.stderr}`);
-  return JSON.parse(child.stdout.trim().split("\n").at(-1) ?? "");
+  const printed = await child.stdout.text();
+  const status = await child.exited;
+  if (status !== 0) throw new Error(`The bare loop ended with ${status}.`);
+  return JSON.parse(printed.trim().split("\n").at(-1) ?? "");
 }
