@@ -130,7 +130,7 @@ export async function rebuildEndedDays(db: RawDb): Promise<string[]> {
   return made;
 }
 
-/** While another process is at it, its lock says so. */
+/** What another process is rebuilding right now is not valid yet either, but that process holds the lock of the day. */
 async function dropLeftOver(db: RawDb, name: string): Promise<void> {
   await underLocks(db, async (tx) => {
     await tx.sql.unsafe(LOCK_WAIT);
@@ -143,7 +143,8 @@ const withoutPrefix = statement({
   reason: "The catalog is not in the schema.",
   params: {},
   columns: { name: value("text"), isDue: value("boolean") },
-  // Of today it is made when the day has ended. What is in no daily partition is next to nothing.
+  // Today's partition waits for its end, because building keeps its writers out. The default partition is not waited for:
+  // it holds next to nothing.
   text: () => sql`
     select c.oid::regclass::text as name,
            (${ENDED}) or c.relname !~ '_[0-9]{8}$' or to_date(right(c.relname, 8), 'YYYYMMDD') > now() as "isDue"

@@ -76,7 +76,7 @@ async function listAttempts(
     .where(
       and(
         eventId === undefined
-          ? areOf(subscriptionId, event)
+          ? isOfSubscription(subscriptionId, event)
           : and(isAmongFew(subscriptionId), isOfEvent(eventId), isOfValue(event)),
         outcome === undefined ? undefined : eq(deliveryAttempts.outcome, outcome),
         // A literal, for the partial index: the plan for any outcome would walk all attempts to find those that are rare.
@@ -108,7 +108,10 @@ function isOfValue(value: string | undefined): SQL | undefined {
 }
 
 /** A subscription's attempts, of an event value if there is one. */
-export function areOf(subscriptionId: string, value: string | undefined): SQL | undefined {
+export function isOfSubscription(
+  subscriptionId: string,
+  value: string | undefined,
+): SQL | undefined {
   return and(
     eq(deliveryAttempts.subscriptionId, subscriptionId),
     isOfValue(value),

@@ -20,7 +20,7 @@ import {
 import type { AttemptSummary, Outcome } from "../delivery-model.ts";
 import { LANE_LOOKED_AT, type AttemptTest } from "../message-model.ts";
 import type { Subscription } from "../model.ts";
-import { areOf, SUMMARY } from "./attempts.ts";
+import { isOfSubscription, SUMMARY } from "./attempts.ts";
 import { endedRounds } from "./entries.ts";
 
 // What is looked at for a page of messages. Each walk takes a number of rows from where the last one ended, whether they
@@ -112,7 +112,7 @@ function walkOne(
     .from(deliveryAttempts)
     .where(
       and(
-        areOf(subscriptionId, asked.event),
+        isOfSubscription(subscriptionId, asked.event),
         asked.outcome === undefined
           ? undefined
           : and(eq(outcome, asked.outcome), sql`${outcome} <> 'delivered'`),
