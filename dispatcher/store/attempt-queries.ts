@@ -156,7 +156,7 @@ const commitOf = ({ isSmooth, isRepeated }: { isSmooth: boolean; isRepeated: boo
     },
     text: ({ dispatcherId, lines, subscriptionIds, now }) => sql`
     with lease as materialized (
-      -- For this statement alone: who waits longer for a row is split from the others (commit-line.ts).
+      -- For this statement alone: who waits longer for a row is split from the others (committer.ts).
       select id from dispatchers
        where id = ${dispatcherId} and set_config('lock_timeout', '100ms', true) is not null
          for key share

@@ -10,6 +10,11 @@ interface GroupOptions<Q> {
   readonly waiting: number;
   readonly waitMs: number;
   /**
+   * For so long after a group was answered, the next one waits until as many have asked as there were then, answered or
+   * waiting: who is answered often asks again. Absent, it does not.
+   */
+  readonly gatherMs?: number;
+  /**
    * When a group takes longer than `patienceMs`, the next one no longer waits for it, up to so many at a time: one that
    * is stuck with a dead connection holds nobody up. Without it one group is answered at a time, whatever it takes.
    */
@@ -27,10 +32,10 @@ interface Waiting<Q, A> {
 const LOOK_MS = 1_000;
 
 /**
- * Answers questions in groups, one group at a time, without a timer: a group is what was asked while the one before was
- * answered, and until a turn of the event loop brings nobody more, in the order in which it was asked. `answer` answers
- * each question at its place, and is called after it was asked; what it throws is thrown to all of the group. Throws
- * `unavailable` beyond the bounds.
+ * Answers questions in groups, one group at a time: a group is what was asked while the one before was answered, and until
+ * a turn of the event loop brings nobody more, in the order in which it was asked. A question that comes alone waits for
+ * no timer. `answer` answers each question at its place, and is called after it was asked; what it throws is thrown to all
+ * of the group. Throws `unavailable` beyond the bounds.
  */
 export function inGroups<Q, A>(
   clock: Clock,
@@ -50,19 +55,24 @@ export function inGroups<Q, A>(
     return waiting.splice(0, count);
   };
   // Those who ask at the same time are not all read in one turn: the first would be a group alone, and all the others wait
-  // for it (16 clients, each of which asks again when it is answered, were groups of 15 and of one in turns).
+  // for it.
   const allCame = async () => {
     for (let seen = 0; seen < waiting.length && waiting.length < options.questions;) {
       seen = waiting.length;
       await nextTurn();
     }
   };
+  const gathering = gatherer(clock, options);
   const run = async () => {
     answering += 1;
     while (waiting.length > 0) {
       newestMs = clock.monotonicMs();
       await allCame();
-      await settle(next(), answer);
+      await gathering.wait(waiting.length);
+      const group = next();
+      const tell = await answersOf(group, answer);
+      gathering.answered(group.length + waiting.length);
+      tell();
     }
     answering -= 1;
   };
@@ -82,9 +92,35 @@ export function inGroups<Q, A>(
     if (waiting.length >= options.waiting) return Promise.reject(unavailable());
     const { promise, resolve, reject } = Promise.withResolvers<A>();
     waiting.push({ question, sinceMs: clock.monotonicMs(), resolve, reject });
+    gathering.came(waiting.length);
     if (isFree()) void run();
     else if (!isLooking) void look();
     return promise;
+  };
+}
+
+/**
+ * Clients that ask again once they are answered are two halves in turns without it, whatever they were at first: what is
+ * asked while one half is answered is the other half. Together they cost a transaction less.
+ */
+function gatherer(clock: Clock, { gatherMs = 0, questions }: GroupOptions<never>) {
+  let [expected, untilMs] = [0, 0];
+  let isEnough: AbortController | undefined;
+  return {
+    async wait(waiting: number): Promise<void> {
+      const leftMs = untilMs - clock.monotonicMs();
+      if (waiting >= expected || leftMs <= 0) return;
+      isEnough = new AbortController();
+      await clock.sleep(leftMs, isEnough.signal);
+      isEnough = undefined;
+    },
+    came(waiting: number): void {
+      if (waiting >= expected) isEnough?.abort("enough");
+    },
+    answered(present: number): void {
+      expected = Math.min(present, questions);
+      untilMs = clock.monotonicMs() + gatherMs;
+    },
   };
 }
 
@@ -92,17 +128,22 @@ function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-async function settle<Q, A>(
+/** What tells each of the group its answer. */
+async function answersOf<Q, A>(
   group: readonly Waiting<Q, A>[],
   answer: (questions: readonly Q[]) => Promise<readonly A[]>,
-): Promise<void> {
+): Promise<() => void> {
   // A group beside this one may have taken all of them.
-  if (group.length === 0) return;
+  if (group.length === 0) return () => {};
   try {
     const answers = await answer(group.map(({ question }) => question));
     if (answers.length !== group.length) throw new Error("Not every question was answered.");
-    for (const [i, one] of answers.entries()) group[i]?.resolve(one);
+    return () => {
+      for (const [i, one] of answers.entries()) group[i]?.resolve(one);
+    };
   } catch (error) {
-    for (const { reject } of group) reject(error);
+    return () => {
+      for (const { reject } of group) reject(error);
+    };
   }
 }

@@ -35,6 +35,7 @@ const LIMITS = {
   sizeOf: ({ read }: Asking) => read.events.length,
   waiting: 1_024,
   waitMs: 6_000,
+  gatherMs: 3,
 };
 /** A request of more events would keep the others of its group waiting. */
 const MAX_EVENTS = 32;

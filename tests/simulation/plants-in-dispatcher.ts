@@ -181,7 +181,7 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
     seed: 49,
     bug: "A commit that waits for a row of one subscription is not split: all of it waits.",
     async grow() {
-      const { halvesOf } = await import("../../dispatcher/store/commit-line.ts");
+      const { halvesOf } = await import("../../dispatcher/store/committer.ts");
       replaceFunction(halvesOf, () => (group) => [[...group], []]);
     },
     breaks: ["prompt", "punctual", "no starvation", "no loss", "committed in order"],
@@ -191,7 +191,7 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
     seed: 37,
     bug: "A record gets lost when its group is split.",
     async grow() {
-      const { halvesOf } = await import("../../dispatcher/store/commit-line.ts");
+      const { halvesOf } = await import("../../dispatcher/store/committer.ts");
       replaceFunction(halvesOf, (real) => (group) => {
         const [first, second] = real(group);
         return [first, second.slice(1)];

@@ -6,7 +6,10 @@ import { createFakeClock } from "../../support/clock.ts";
 const LIMITS = { questions: 3, size: 10, waiting: 5, waitMs: 2_000 };
 
 /** Questions are sizes; each group is answered when the test says so. */
-function createLine(beside?: { groups: number; patienceMs: number }) {
+function createLine(
+  beside?: { groups: number; patienceMs: number },
+  more: { gatherMs?: number } = {},
+) {
   const clock = createFakeClock();
   const groups: { questions: readonly number[]; end: PromiseWithResolvers<void> }[] = [];
   const ask = inGroups(
@@ -17,7 +20,7 @@ function createLine(beside?: { groups: number; patienceMs: number }) {
       await end.promise;
       return questions.map((one) => `answer ${one}`);
     },
-    { ...LIMITS, sizeOf: (one) => one, ...(beside && { beside }) },
+    { ...LIMITS, ...more, sizeOf: (one) => one, ...(beside && { beside }) },
   );
   const seen = async () => {
     for (let n = 0; n < 10; n++) await turn();
@@ -141,5 +144,76 @@ describe("beside a group that takes long", () => {
     await seen();
     clock.advance(1_000);
     expect(await seen()).toEqual([[1], [2]]);
+  });
+});
+
+describe("who is answered and asks again", () => {
+  const gathering = () => createLine(undefined, { gatherMs: 3 });
+
+  /** One is answered while another waits: two are expected to ask. */
+  async function halves(line: ReturnType<typeof createLine>) {
+    const first = line.ask(1);
+    await line.seen();
+    void line.ask(2);
+    await line.seen();
+    line.groups[0]?.end.resolve();
+    await first;
+  }
+
+  test("is waited for, until as many ask as there were", async () => {
+    const line = gathering();
+    await halves(line);
+    expect(await line.seen()).toEqual([[1]]);
+    void line.ask(3);
+    expect(await line.seen()).toEqual([[1], [2, 3]]);
+  });
+
+  test("is waited for so long and no longer", async () => {
+    const line = gathering();
+    await halves(line);
+    await line.seen();
+    line.clock.advance(2);
+    expect(await line.seen()).toEqual([[1]]);
+    line.clock.advance(1);
+    expect(await line.seen()).toEqual([[1], [2]]);
+  });
+
+  test("is waited for after the answer alone: later, who asks is answered at once", async () => {
+    const line = gathering();
+    const asked = [1, 2, 3].map(line.ask);
+    await line.seen();
+    line.groups[0]?.end.resolve();
+    await Promise.all(asked);
+    line.clock.advance(3);
+    void line.ask(4);
+    expect(await line.seen()).toEqual([[1, 2, 3], [4]]);
+  });
+
+  test("is not waited for where a group is full", async () => {
+    const line = gathering();
+    const asked = [1, 2, 3].map(line.ask);
+    await line.seen();
+    const others = [2, 2].map(line.ask);
+    line.groups[0]?.end.resolve();
+    await Promise.all(asked);
+    expect(await line.seen()).toEqual([[1, 2, 3]]);
+    void line.ask(2);
+    expect(await line.seen()).toEqual([
+      [1, 2, 3],
+      [2, 2, 2],
+    ]);
+    line.groups[1]?.end.resolve();
+    await Promise.all(others);
+  });
+
+  test("is not waited for where one alone asks now and then", async () => {
+    const line = gathering();
+    for (const one of [1, 2]) {
+      const asked = line.ask(one);
+      await line.seen();
+      line.groups[one - 1]?.end.resolve();
+      await asked;
+    }
+    expect(await line.seen()).toEqual([[1], [2]]);
   });
 });
