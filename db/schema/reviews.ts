@@ -2,7 +2,6 @@ import { sql } from "drizzle-orm";
 import { check, index, integer, json, pgTable, text, unique } from "drizzle-orm/pg-core";
 
 import { bigid, bytewise, id, instant } from "./columns.ts";
-import { storeReviewSites } from "./providers.ts";
 import { users } from "./users.ts";
 
 export const reviews = pgTable(
@@ -12,9 +11,7 @@ export const reviews = pgTable(
     partnerId: integer("partner_id").notNull(),
     accountId: integer("account_id").notNull(),
     storeId: integer("store_id").notNull(),
-    storeReviewSiteId: integer("store_review_site_id")
-      .notNull()
-      .references(() => storeReviewSites.id),
+    storeReviewSiteId: integer("store_review_site_id").notNull(),
     externalReviewId: text("external_review_id").notNull(),
     rate: integer("rate").notNull(),
     reviewer: text("reviewer"),
@@ -61,7 +58,7 @@ export const reviewHistory = pgTable(
     partnerId: integer("partner_id").notNull(),
     accountId: integer("account_id").notNull(),
     storeId: integer("store_id").notNull(),
-    reviewId: integer("review_id").references(() => reviews.id),
+    reviewId: integer("review_id"),
     storeReviewSiteId: integer("store_review_site_id").notNull(),
     event: text("event").notNull(),
     axis: text("axis", { enum: ["pull", "post"] }),

@@ -179,6 +179,17 @@ test("a row of the history cannot be changed", async () => {
   expect(String(failure)).toContain("rows of review_history never change");
 });
 
+test("a review and a connection cannot be removed", async () => {
+  const { sql } = world.database.db;
+  for (const table of ["reviews", "store_review_sites"]) {
+    const [row] = await sql<{ id: number }[]>`select id from ${sql(table)} limit 1`;
+    expect(row).toBeDefined();
+    const removal = sql`delete from ${sql(table)} where id = ${row?.id ?? 0}`;
+    const failure: unknown = await removal.catch((error: unknown) => error);
+    expect(String(failure)).toContain(`rows of ${table} never change`);
+  }
+});
+
 test("an attempt that was written before an attempt was composed again shows the bytes that it kept", async () => {
   const old = await createDatabase();
   const { db } = old;

@@ -62,6 +62,8 @@ test("what the query builder cannot say is in the migrations alone, and is this"
     "settled_entries partition by RANGE (settled_at)",
     "settled_entries_default DEFAULT",
     "trigger review_history_fixed",
+    "trigger reviews_kept",
+    "trigger store_review_sites_kept",
     "webhook_subscriptions vacuum_truncate=false",
   ]);
 });
