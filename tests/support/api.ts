@@ -4,7 +4,7 @@ import { ping, type RawDb } from "../../db/client.ts";
 import { createApp, type AppDeps } from "../../src/app.ts";
 import { openKeyRing } from "../../src/auth/key-ring.ts";
 import { BASE_PATH } from "../../src/http/base-path.ts";
-import { systemClock } from "../../src/lib/clock.ts";
+import { systemClock, type Clock } from "../../src/lib/clock.ts";
 import { readConfig, type Config } from "../../src/lib/config.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { createPasswords } from "../../src/lib/password.ts";
@@ -62,15 +62,27 @@ export function testConfig(overrides: Partial<Config> = {}): Config {
   return { ...base, ...overrides };
 }
 
+/** Who waits some ms for company (src/lib/groups.ts) waits that long, also under a clock that a test has stopped. */
+function briefly(clock: Clock): Clock {
+  return {
+    now: () => clock.now(),
+    monotonicMs: () => clock.monotonicMs(),
+    sleep: (ms, signal) => (ms <= BRIEF_MS ? systemClock : clock).sleep(ms, signal),
+  };
+}
+
+const BRIEF_MS = 3;
+
 /** The API over a real database; what is not given is real too, but for the schedule, which forgets its wakes. */
 export async function startApi({
   db,
   config: settings,
+  clock: given = systemClock,
   ...overrides
 }: Overrides): Promise<TestApi> {
   const config = testConfig(settings);
   const lines: string[] = [];
-  const clock = overrides.clock ?? systemClock;
+  const clock = briefly(given);
   const log = overrides.log ?? memoryLog(lines);
   const box = overrides.box ?? createSecretBox({ current: config.masterKey });
   const deps: TestApi["deps"] = {
