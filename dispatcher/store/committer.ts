@@ -24,9 +24,10 @@ export interface CommitListener {
 }
 
 /**
- * Commits the outcomes of many actors together, one group at a time: a record that comes while there is none goes at once, and those that come while one runs,
- * or within GATHER_MS of it while they are few, go into the next. A group that fails is split until the subscription that
- * it fails for is alone; that one goes on apart, and the others at once.
+ * Commits the outcomes of many actors together, one group at a time, so that the records of a subscription are written in
+ * the order in which they came. A record that comes while no commit runs goes at once; those that come while one runs, or
+ * within GATHER_MS of it while they are few, go into the next. A group that fails is split until the subscription that it
+ * fails for is alone; that one goes on apart, and the others at once.
  */
 export class Committer {
   #queue: Pending[] = [];
