@@ -9,6 +9,7 @@ import { index, keepOnce, prepare, remove } from "../../dispatcher/upkeep/mainte
 import { addMs, systemClock } from "../../src/lib/clock.ts";
 import {
   attemptsByPartition,
+  beginToday,
   fakeServerClock,
   insertAttempt,
   partitionOf,
@@ -26,6 +27,7 @@ let db: RawDb;
 beforeEach(async () => {
   database = await createDatabase();
   db = database.db;
+  await beginToday(db, NOW);
 });
 afterEach(() => database.drop());
 

@@ -1,5 +1,5 @@
 import type { RawDb } from "../../db/client.ts";
-import { ulidFloor } from "../../db/partitions.ts";
+import { ensurePartitions, ulidFloor } from "../../db/partitions.ts";
 
 /** Records of attempts that began then, of subscriptions that take turns; they go where their ids belong. */
 export async function insertAttempt(
@@ -50,4 +50,12 @@ export async function fakeServerClock(db: RawDb): Promise<(ahead: string) => Pro
     end $$`);
   return async (ahead) =>
     void (await db.sql`update fake_clock set ahead = ${ahead}::text::interval`);
+}
+
+/** Partitions as a database has that was made today: the template of the tests may be from before midnight. */
+export async function beginToday(db: RawDb, now: Date): Promise<void> {
+  const today = partitionOf(now).slice(-8);
+  for (const name of await partitions(db))
+    if (/_\d{8}$/.test(name) && name.slice(-8) < today) await db.sql.unsafe(`drop table ${name}`);
+  await ensurePartitions(db, now);
 }
