@@ -84,6 +84,17 @@ const jsonAsText = (oid: number): postgres.PostgresType<string> => ({
   serialize: (text) => text,
 });
 
+/**
+ * Sessions are in UTC: `0001-01-01 00:00:00.123+00`. As Postgres writes it, the engine would take the years below 100 for
+ * those of our time.
+ */
+const instants: postgres.PostgresType<Date> = {
+  to: 1184,
+  from: [1184],
+  parse: (text: string) => new Date(`${text.slice(0, 10)}T${text.slice(11, -3)}Z`),
+  serialize: (at: Date | string) => new Date(at).toISOString(),
+};
+
 /** Options that the types of the driver do not name; `deadline` and `at_begin` are those of its patch (db/patches). */
 function limitsOf(url: string, { limits, settings, name, isPipelined }: ConnectOptions) {
   const session = { application_name: name, TimeZone: "UTC" };
@@ -129,6 +140,7 @@ export function connect(url: string, options: ConnectOptions): RawDb {
       bigint: { to: 20, from: [20], parse: Number, serialize: String },
       json: jsonAsText(114),
       jsonb: jsonAsText(3802),
+      date: instants,
     },
   });
   return Object.assign(sessionOver(client, over), {
