@@ -24,9 +24,7 @@ export function composeRequest(
   const body = composeBody(source, payloadMode, deliveredAt);
   const signature = signBody(secret, body);
   const previousSignature = previousSecret === null ? null : signBody(previousSecret, body);
-  const headers = {
-    ...requestHeaders({ event, eventId, attempt, signature, previousSignature }),
-    ...(source.kind === "test" && TEST_MARK),
-  };
+  const own = requestHeaders({ event, eventId, attempt, signature, previousSignature });
+  const headers = source.kind === "test" ? { ...own, ...TEST_MARK } : own;
   return { url: webhookUrl, body, headers, signature, previousSignature };
 }

@@ -1,5 +1,3 @@
-import { ulid } from "ulid";
-
 import type { Tx } from "../../db/client.ts";
 import { planLookUps } from "../../db/planning.ts";
 import type { FailureAudit } from "../audit/failures.ts";
@@ -7,6 +5,7 @@ import type { Call } from "../http/call.ts";
 import { hmacSha256Hex } from "../lib/hmac.ts";
 import { invalid, Problem, type FieldErrors } from "../lib/problem.ts";
 import { equalInConstantTime, type SecretBox } from "../lib/secret-box.ts";
+import { newEventId } from "../outbox/event-id.ts";
 import type { RecordedAction } from "../outbox/event.ts";
 import { MAIL_WAKE } from "../outbox/mail.ts";
 import { recordActions } from "../outbox/queries.ts";
@@ -122,7 +121,7 @@ async function takeAlone(deps: TakingDeps, slug: string, read: ReadEvents): Prom
     const mailed = await writeOutcome(tx, deps, outcome, now);
     const actions = outcome.recorded.map((one): RecordedAction => ({
       ...toAction(one, slug),
-      eventId: ulid(now.getTime()),
+      eventId: newEventId(now),
     }));
     const recorded = await recordActions(tx, actions, now);
     return { accepted: fresh.events.length, wakes: mailed ? [...recorded, MAIL_WAKE] : recorded };

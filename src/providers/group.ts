@@ -1,10 +1,9 @@
-import { ulid } from "ulid";
-
 import type { Tx } from "../../db/client.ts";
 import { planLookUps } from "../../db/planning.ts";
 import { isDeadlock, isLockTimeout, isStoreFailure } from "../../db/errors.ts";
 import { inGroups } from "../lib/groups.ts";
 import { errorFields } from "../lib/log.ts";
+import { newEventId } from "../outbox/event-id.ts";
 import type { RecordedAction } from "../outbox/event.ts";
 import { MAIL_WAKE } from "../outbox/mail.ts";
 import { holdSequences, recordActionsLast } from "../outbox/queries.ts";
@@ -148,7 +147,7 @@ async function writeAll(
   });
   const actions = outcome.recorded.map((one): RecordedAction => ({
     ...toAction(one, found.sites.get(one.site.id)?.slug ?? ""),
-    eventId: ulid(now.getTime()),
+    eventId: newEventId(now),
   }));
   const finish = async () => {
     // `writeOutcome` sends nothing where reviews are only created: the last statement then goes out behind the claims.

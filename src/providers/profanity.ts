@@ -81,14 +81,18 @@ export function createProfanityFinder(): ProfanityFinder {
 
 /**
  * The library tries every word at every place: 0.2 ms for 1,000 characters, in which the process serves nobody else.
- * A look-up of the words of the text says within a tenth of that when there is nothing to find.
+ * A look-up of the words of the text says within a tenth of that when there is nothing to find. Of a phrase (`fick mich`,
+ * `sh!t`) it looks for the first run of letters, and for all of it where that is there.
  */
 function prefilter(words: readonly string[]): (lower: string) => boolean {
   const single = new Set(words.filter((word) => ONE_RUN.test(word)));
   const others = words.filter((word) => !ONE_RUN.test(word));
-  return (lower) =>
-    others.some((word) => lower.includes(word)) ||
-    (lower.match(RUNS) ?? []).some((run) => single.has(run));
+  const beginnings = new Set(others.map((word) => word.match(RUNS)?.[0]));
+  return (lower) => {
+    const runs = lower.match(RUNS) ?? [];
+    if (runs.some((run) => single.has(run))) return true;
+    return runs.some((run) => beginnings.has(run)) && others.some((word) => lower.includes(word));
+  };
 }
 
 /** The longest known word that begins at `index`: `fick mich` rather than `fick`. */

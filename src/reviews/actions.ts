@@ -1,5 +1,3 @@
-import { ulid } from "ulid";
-
 import type { Db, Tx } from "../../db/client.ts";
 import { recordDenial } from "../auth/actions/record-denial.ts";
 import type { Caller, Principal } from "../http/principal.ts";
@@ -9,6 +7,7 @@ import type { Clock } from "../lib/clock.ts";
 import { invalid, Problem } from "../lib/problem.ts";
 import type { SecretBox } from "../lib/secret-box.ts";
 import { planFlagNotice, queueFlagNotice } from "../notifications/actions.ts";
+import { newEventId } from "../outbox/event-id.ts";
 import type { RecordedAction } from "../outbox/event.ts";
 import { MAIL_WAKE } from "../outbox/mail.ts";
 import type { Intake } from "../outbox/intake.ts";
@@ -181,7 +180,7 @@ function actionOf(
   { principal, now }: { principal: Principal; now: Date },
 ): RecordedAction {
   return {
-    eventId: ulid(now.getTime()),
+    eventId: newEventId(now),
     event: event.name,
     partnerId: review.partnerId,
     accountId: review.accountId,

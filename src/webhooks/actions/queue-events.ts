@@ -1,5 +1,3 @@
-import { ulid } from "ulid";
-
 import type { Tx } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
 import type { SoundParts } from "../../http/fields.ts";
@@ -7,6 +5,7 @@ import type { FieldFaults } from "../../http/rules.ts";
 import { isUlid } from "../../http/list.ts";
 import { addMs, isoInstant, parseInstant } from "../../lib/clock.ts";
 import { Problem } from "../../lib/problem.ts";
+import { newEventId } from "../../outbox/event-id.ts";
 import { CATALOG, SUBSCRIBABLE_EVENTS, type EventValue } from "../../outbox/event.ts";
 import { windowFaults } from "../decide.ts";
 import type { RecoverAsked } from "../delivery-model.ts";
@@ -31,7 +30,7 @@ export async function sendTest(
   event: EventValue,
 ): Promise<string> {
   const now = deps.clock.now();
-  const eventId = ulid(now.getTime());
+  const eventId = newEventId(now);
   await deps.intake.transaction([found.partnerId], async (tx) => {
     const { subscription, lastSequence } = await holdActive(tx, found);
     await entries.appendTest(tx, subscription, {
