@@ -84,14 +84,12 @@ const jsonAsText = (oid: number): postgres.PostgresType<string> => ({
   serialize: (text) => text,
 });
 
-/**
- * Sessions are in UTC: `0001-01-01 00:00:00.123+00`. As Postgres writes it, the engine would take the years below 100 for
- * those of our time.
- */
+/** `0001-01-01 00:00:00.123+00`: the engine takes the years below 100 for those of our time, unless it is ISO 8601. */
 const instants: postgres.PostgresType<Date> = {
   to: 1184,
   from: [1184],
-  parse: (text: string) => new Date(`${text.slice(0, 10)}T${text.slice(11, -3)}Z`),
+  parse: (text: string) =>
+    new Date(text.startsWith("00") ? text.replace(" ", "T").replace(/[+-]\d{2}$/, "$&:00") : text),
   serialize: (at: Date | string) => new Date(at).toISOString(),
 };
 
