@@ -89,6 +89,17 @@ export interface TopStatement {
 const TOP = 10;
 const SHOWN_CHARS = 110;
 
+/** How often each statement ran since the last reset, by its id. */
+export async function callsOf({ stores }: LiveRig): Promise<Map<string, number>> {
+  if (!stores.counted) return new Map();
+  const found = await stores.db.sql.unsafe<{ id: string; calls: number }[]>(`
+    select queryid::text as id, sum(calls)::float8 as calls
+      from pg_stat_statements
+     where dbid = (select oid from pg_database where datname = current_database()) and not ${IS_BRACKET}
+     group by 1`);
+  return new Map(found.map(({ id, calls }) => [id, calls]));
+}
+
 export async function resetStatements({ stores }: LiveRig): Promise<void> {
   if (stores.counted) await stores.db.sql`select pg_stat_statements_reset()`;
 }
