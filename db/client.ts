@@ -1,7 +1,7 @@
 import { sql as fragment } from "drizzle-orm";
 import postgres from "postgres";
 
-import { isDeadlock } from "./errors.ts";
+import { isDeadlock, isStatementOutdated } from "./errors.ts";
 import { beginSettings, startSettings, type Limits } from "./limits.ts";
 import type { PoolWatches } from "./pool-watch.ts";
 import {
@@ -150,7 +150,7 @@ export function connect(url: string, options: ConnectOptions): RawDb {
             runLast: runOver({ unsafe: (...sent) => sql.last(sql.unsafe(...sent)) }, over),
           }),
         );
-      const { result } = await withoutDeadlock(async () => {
+      const { result } = await rerun(async () => {
         const connected = watch?.wait();
         try {
           return await client.begin(async (sql) => {
@@ -168,14 +168,15 @@ export function connect(url: string, options: ConnectOptions): RawDb {
   });
 }
 
-const DEADLOCK_TRIES = 3;
+const TRIES = 3;
 
-async function withoutDeadlock<T>(run: () => Promise<T>): Promise<T> {
+/** Runs a transaction again that PostgreSQL has rolled back for a reason that will be gone. */
+async function rerun<T>(run: () => Promise<T>): Promise<T> {
   for (let tried = 1; ; tried++) {
     try {
       return await run();
     } catch (error) {
-      if (tried >= DEADLOCK_TRIES || !isDeadlock(error)) throw error;
+      if (tried >= TRIES || !(isDeadlock(error) || isStatementOutdated(error))) throw error;
     }
   }
 }

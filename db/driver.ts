@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 /** Of the driver's source with db/patches applied. */
-const PATCHED = "e793b589f96b7bfbd8f5309f1785890f";
+const PATCHED = "c093f4f6bcaaebfed509d5e2ba775d73";
 
 const INSTALL = "run `bun install --production --frozen-lockfile` here first.";
 

@@ -22,6 +22,13 @@ export function isDeadlock(error: unknown): boolean {
   return fieldOf(error, "code") === DEADLOCK_DETECTED;
 }
 
+/** Code of the driver's patch: the session no longer has this prepared statement, or its result type has changed. */
+const STATEMENT_OUTDATED = "STATEMENT_OUTDATED";
+
+export function isStatementOutdated(error: unknown): boolean {
+  return fieldOf(error, "code") === STATEMENT_OUTDATED;
+}
+
 /**
  * SQLSTATEs of a server that cannot be had, by their beginnings (docs of PostgreSQL, appendix A): connection, rejected
  * role or database, conflict with another transaction, resources (disk full, too many connections), shutdown and
@@ -51,6 +58,7 @@ const STORE_CODES = new Set([
   "NO_CONNECTION",
   "NO_SUCH_HOST",
   "POOLER_FOUND",
+  STATEMENT_OUTDATED,
   "EAI_AGAIN",
   "ECONNREFUSED",
   "ECONNRESET",

@@ -131,8 +131,9 @@ export class Dispatcher {
       actors: this.#actors.size,
       waiting: this.#actors.waiting,
       backlog: this.#committer.backlog,
-      apart: this.#committer.apart,
+      apart: this.#committer.quarantined,
       lagMs: this.#alarm.lagMs,
+      quarantined: this.#sender.quarantined,
     };
   }
 

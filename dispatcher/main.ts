@@ -13,7 +13,6 @@ import {
   listenOrExit,
   reachableOrExit,
   stopSignal,
-  unreachable,
   unsuitableRedis,
 } from "../src/lib/lifecycle.ts";
 import { createLog } from "../src/lib/log.ts";
@@ -22,7 +21,7 @@ import { PostgresClock } from "../src/lib/postgres-clock.ts";
 import { readinessOf } from "../src/lib/readiness.ts";
 import { openRedis } from "../src/lib/redis.ts";
 import { createSecretBox } from "../src/lib/secret-box.ts";
-import { masterKeyOrExit } from "../src/outbox/master-key.ts";
+import { MasterKeyWatch } from "../src/outbox/master-key.ts";
 import { createSchedule, probeRedis, refuseCluster } from "../src/outbox/schedule.ts";
 import { EXIT_CONFIG } from "../src/lib/config.ts";
 import { budgetOf, countDescriptors, MIN_DESCRIPTORS, WANTED_DESCRIPTORS } from "./descriptors.ts";
@@ -67,19 +66,19 @@ const watches = new PoolWatches(config.slowStatementMs, (slow) => log.warn("stat
 const pools = openPools(config.databaseUrl, config.connections.dispatcher, watches);
 const { db } = pools;
 const box = createSecretBox({ current: config.masterKey, previous: config.masterKeyPrevious });
+const masterKeys = new MasterKeyWatch({ db, box, clock: systemClock, log, role: "dispatcher" });
 const clock = await reachableOrExit(
   "DATABASE_URL",
   async () => {
     await ping(db);
     exitIfFaulty(await schemaFault(db));
-    await masterKeyOrExit(db, box);
+    await masterKeys.begin();
     return PostgresClock.open({ machine: systemClock, log, ask: () => serverTime(db) });
   },
   { clock: systemClock, isFatal: isPoolerFound },
 );
-const redis = openRedis(config.redisUrl, log, () =>
-  unreachable("REDIS_URL", "no connection for a minute."),
-);
+masterKeys.run();
+const redis = openRedis(config.redisUrl, log);
 refuseCluster(redis, config.redisPrefix, unsuitableRedis);
 const client = new HttpClient({
   policy: config.egress,
@@ -94,14 +93,15 @@ const transport =
     ? undefined
     : createMailTransport({ url: config.smtpUrl, from: config.mailFrom, clock });
 
-const stores = {
+const checks = {
   postgres: writable(pools.readiness),
+  master_key: () => masterKeys.check(),
   redis: () => probeRedis(redis, config.redisPrefix),
 };
 const clockSkewMs = () => clock.skewMs;
 const metrics = createProcessMetrics({
   clock,
-  stores,
+  checks,
   clockSkewMs,
   pools: watches.pools,
 });
@@ -133,7 +133,7 @@ measured.figures(() => readFigures(pools.readiness));
 if (config.metricsPort !== undefined) {
   const at = { host: config.metricsHost, port: config.metricsPort };
   const isDraining = () => stop.aborted;
-  const readiness = () => readinessOf({ clock, log, stores, clockSkewMs, isDraining });
+  const readiness = () => readinessOf({ clock, log, checks, clockSkewMs, isDraining });
   listenOrExit("METRICS_PORT", at, () => serveOperations({ metrics, readiness }, at));
 }
 
@@ -168,6 +168,7 @@ await spans?.close();
 client.close();
 transport?.close();
 redis.disconnect();
+await masterKeys.close();
 await pools.close();
 log.info("dispatcher.stopped");
 process.exit(0);

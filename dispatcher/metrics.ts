@@ -131,6 +131,14 @@ export class DispatcherMetrics {
       "How long the oldest due entry had waited at the last sweep.",
       () => dispatcher.workload.lagMs / 1_000,
     );
+    this.#metrics.read(
+      "counter",
+      {
+        name: "reviewrelay_entries_quarantined_total",
+        help: "Sends that were put off because the entry's row of review_history is missing; each such entry is tried again every 30 s.",
+      },
+      () => [[{}, dispatcher.workload.quarantined]],
+    );
   }
 
   /** What the whole database holds: every dispatcher tells the same. Left out while Postgres does not answer. */

@@ -10,6 +10,7 @@ const BENCHMARKS: Record<string, () => Promise<unknown>> = {
   fleet: () => import("./bench/fleet.ts"),
   ingest: () => import("./bench/ingest.ts"),
   million: () => import("./bench/million.ts"),
+  names: () => import("./bench/names.ts"),
   plans: () => import("./bench/plans.ts"),
   takeover: () => import("./bench/takeover.ts"),
   locked: () => import("./bench/locked.ts"),

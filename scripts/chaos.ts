@@ -1,6 +1,6 @@
 // `bun run chaos [--rounds 5] [--seed N] [--moods calm|full] [--pooler never|sometimes|always]`: in each round real stores behind proxies, two API
 // processes, two or three dispatchers and receivers of every mood, all on loopback, all of them mistreated while clients
-// write and owners change their subscriptions. Then the tables and what the receivers got are judged. The first round
+// write and owners change their subscriptions. Then the answers, the tables and what the receivers got are judged. The first round
 // that has something wrong ends it; its folder is kept, with the logs of all processes and the facts.
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

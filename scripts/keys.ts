@@ -1,23 +1,36 @@
-// `bun run keys` lists the signing keys, `bun run keys rotate` brings the next one into use, `bun run keys rotate-master`
+// `bun run keys` lists the signing keys, `bun run keys rotate` brings the next one into use: running API processes follow
+// within seconds. `bun run keys processes` lists the running processes with their master keys, `bun run keys rotate-master`
 // seals everything stored with the present master key. The settings of the server say which database and which master
-// keys. Running API processes follow within seconds.
+// keys.
 import { connect, type RawDb } from "../db/client.ts";
 import { driverFault } from "../db/driver.ts";
+import { schemaFault } from "../db/schema-state.ts";
 import { serverTime } from "../db/server-time.ts";
 import { rotateKeys } from "../src/auth/actions/rotate-keys.ts";
 import { listKeyUse } from "../src/auth/queries/keys.ts";
 import { isoInstant, systemClock } from "../src/lib/clock.ts";
 import { ConfigError, EXIT_CONFIG, readConfig } from "../src/lib/config.ts";
 import { createSecretBox, type SecretBox } from "../src/lib/secret-box.ts";
-import { reportOf, rotateMaster } from "./keys/rotate-master.ts";
+import { runningProcesses } from "../src/outbox/master-key.ts";
+import { lackOf, reportOf, rotateMaster, showProcesses } from "./keys/rotate-master.ts";
 
-const COMMANDS = ["list", "rotate", "rotate-master"];
+const COMMANDS = ["list", "rotate", "processes", "rotate-master", "rotate-master --force"];
 const USAGE = `Usage: bun run keys [${COMMANDS.join(" | ")}]`;
 /** EX_USAGE of sysexits.h. */
 const EXIT_USAGE = 64;
 
-async function main([command = "list", ...more]: readonly string[]): Promise<number> {
-  if (more.length > 0 || !COMMANDS.includes(command)) {
+const REFUSED = [
+  "Nothing was changed. Give each of them both keys, the new one as MASTER_KEY and the old one as MASTER_KEY_PREVIOUS, and",
+  "restart it; then run this again (docs/operations/recovery.md). A process that was killed is forgotten after a minute.",
+  "`rotate-master --force` goes on without them: they can then open nothing that is stored, and are not ready.",
+];
+const LEFT_BEHIND = [
+  "They can open nothing that is stored, and are not ready: restart each of them with this MASTER_KEY.",
+];
+
+async function main(args: readonly string[]): Promise<number> {
+  const command = args.length === 0 ? "list" : args.join(" ");
+  if (!COMMANDS.includes(command)) {
     console.error(USAGE);
     return EXIT_USAGE;
   }
@@ -26,8 +39,15 @@ async function main([command = "list", ...more]: readonly string[]): Promise<num
   const config = readConfig();
   const db = connect(config.databaseUrl, { max: 1, name: "reviewrelay-keys" });
   try {
+    const lacking = await schemaFault(db);
+    if (lacking !== undefined) throw new ConfigError([lacking]);
     const box = createSecretBox({ current: config.masterKey, previous: config.masterKeyPrevious });
-    if (command === "rotate-master") return await resealAll(db, box);
+    if (command === "processes") {
+      for (const line of showProcesses(await runningProcesses(db))) console.log(line);
+      return 0;
+    }
+    if (command.startsWith("rotate-master"))
+      return await resealAll(db, box, command.endsWith("--force"));
     if (command === "rotate") await rotate(db, box);
     await list(db);
     return 0;
@@ -44,10 +64,19 @@ async function rotate(db: RawDb, box: SecretBox): Promise<void> {
   console.log(`Rotated: ${current} signs now, ${retired} is retired, ${next} comes next.\n`);
 }
 
-async function resealAll(db: RawDb, box: SecretBox): Promise<number> {
+async function resealAll(db: RawDb, box: SecretBox, isForced: boolean): Promise<number> {
+  const lack = lackOf(await runningProcesses(db), box);
+  if (lack.length > 0 && !isForced) {
+    for (const line of [...lack, "", ...REFUSED]) console.error(line);
+    return 1;
+  }
   const { lines, done } = reportOf(await rotateMaster(db, box));
   for (const line of lines) console.log(line);
-  return done ? 0 : 1;
+  // A process that was started meanwhile may not have the key either.
+  const late = lackOf(await runningProcesses(db), box);
+  for (const line of late.length === 0 ? [] : ["", ...late, "", ...LEFT_BEHIND])
+    console.error(line);
+  return done && (late.length === 0 || isForced) ? 0 : 1;
 }
 
 async function list(db: RawDb): Promise<void> {

@@ -17,6 +17,7 @@ import { startStores } from "./demo/stores/keep.ts";
 import { type Receiver, report, reviewEvent, startReceiver } from "./proof/load.ts";
 import { ROOT, type Role, type Running, startProcess } from "./proof/product.ts";
 import { startReverseProxy } from "./proof/reverse-proxy.ts";
+import { isSettled, judge } from "./proof/verdict.ts";
 
 const { values } = parseArgs({
   options: {
@@ -138,7 +139,7 @@ async function roll(): Promise<boolean> {
   await phase("new → old", () => replace(before, [...fleet])());
   await phase("old → new again", () => replace(ROOT, [...fleet])());
   await load.stop();
-  return judge(db, load, counted);
+  return tell(db, load, counted);
 }
 
 interface Load {
@@ -195,44 +196,15 @@ async function startLoad(root: string, tenants: Tenants, setting: Client): Promi
   };
 }
 
-async function judge(
+async function tell(
   db: RawDb,
-  { receivers, accepted }: Load,
+  load: Load,
   counted: Record<string, Record<string, number>>,
 ): Promise<boolean> {
-  await until("an empty outbox", async () => {
-    const [row] = await db.sql<{ count: number }[]>`select count(*) from outbox`;
-    return row?.count === 0;
-  });
-  const order = await db.sql<{ event_id: string; partner_id: number; name: string }[]>`
-    select h.event_id, h.partner_id, r.external_review_id as name
-      from review_history h join reviews r on r.id = h.review_id order by h.id`;
-  const arrivals = receivers.flatMap((one) => one.arrivals);
-  const recorded = new Set(order.map(({ name }) => name));
-  const arrived = new Set(arrivals.map(({ id }) => id));
-  const place = new Map(order.map(({ event_id: id }, at) => [id, at]));
-  let inversions = 0;
-  for (const one of receivers) {
-    const firsts = [...new Set(one.arrivals.map(({ id }) => id))].map((id) => place.get(id) ?? -1);
-    inversions += firsts.filter((at, i) => i > 0 && at < (firsts[i - 1] ?? 0)).length;
-  }
-  const [twice] = await db.sql<{ count: number }[]>`
-    select count(*) from (select from delivery_attempts
-     group by subscription_id, event_id, round, attempt having count(*) > 1) repeated`;
+  await until("an empty outbox", () => isSettled(db));
+  const { facts, isSound } = await judge(db, load);
   console.table(counted);
-  const facts = {
-    accepted: accepted.length,
-    "accepted, and not recorded": accepted.filter((name) => !recorded.has(name)).length,
-    recorded: order.length,
-    "recorded, and not delivered": order.filter(({ event_id: id }) => !arrived.has(id)).length,
-    inversions,
-    requests: arrivals.length,
-    "attempts recorded twice": twice?.count ?? 0,
-  };
   console.table(facts);
   const answers = Object.values(counted).flatMap((told) => Object.keys(told));
-  const isRefused = answers.some((told) => told !== "200");
-  const isLost =
-    facts["accepted, and not recorded"] + facts["recorded, and not delivered"] + inversions > 0;
-  return !isRefused && !isLost;
+  return isSound && answers.every((told) => told === "200");
 }

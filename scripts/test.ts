@@ -2,11 +2,9 @@
 // Starts the stores (`TEST_POSTGRES=15` to 18 chooses PostgreSQL's version, 18 if absent), makes one migrated template database, and runs the test files in parallel.
 // Its own imports are built-ins only: the dependencies may not be installed yet.
 import { type ChildProcess, spawn } from "node:child_process";
-import { randomBytes } from "node:crypto";
 import { availableParallelism } from "node:os";
 
 import { ROOT, ensureInstalled } from "./install/install.ts";
-import type { TestStores } from "./demo/stores/test-stores.ts";
 
 const FOLDERS = ["tests/unit", "tests/integration", "tests/conformance", "tests/attack"];
 // Flags whose value is the next argument, which is therefore no file filter.
@@ -32,69 +30,22 @@ let interrupted = false;
 
 async function main(): Promise<number> {
   await ensureInstalled("all");
-  const { startTestStores } = await import("./demo/stores/test-stores.ts");
-  const { postgresMajor } = await import("./demo/stores/postgres-versions.ts");
-  const stores = await startTestStores({
-    databaseUrl: process.env.DATABASE_URL || undefined,
-    redisUrl: process.env.REDIS_URL || undefined,
-    major: postgresMajor(process.env.TEST_POSTGRES),
-  });
-  const template = `test_${randomBytes(4).toString("hex")}`;
-  try {
-    console.log(`Stores: ${stores.kind}.`);
-    await makeTemplate(stores.databaseUrl, template);
+  const { withTestStores } = await import("./demo/stores/test-stores.ts");
+  return withTestStores(async (environment) => {
     if (interrupted) return 1;
-    const { totals, status } = await runTests(stores, template);
+    const { totals, status } = await runTests(environment);
     console.log(summary(totals));
     return status === 0 && totals.failed === 0 && totals.passed > 0 ? 0 : 1;
-  } finally {
-    // A server that was given lives on: it gets back the room that we took.
-    if (process.env.DATABASE_URL) await dropDatabases(stores.databaseUrl, template);
-    await stores.stop();
-  }
-}
-
-async function makeTemplate(databaseUrl: string, name: string): Promise<void> {
-  await withAdmin(databaseUrl, (sql) => sql.unsafe(`create database ${name}`));
-  const { migrate } = await import("../db/migrate.ts");
-  await migrate(urlOf(databaseUrl, name));
-}
-
-async function dropDatabases(databaseUrl: string, template: string): Promise<void> {
-  await withAdmin(databaseUrl, async (sql) => {
-    const rows: { datname: string }[] =
-      await sql`select datname from pg_database where datname like ${`${template}%`}`;
-    for (const { datname } of rows) await sql.unsafe(`drop database "${datname}" with (force)`);
   });
-}
-
-async function withAdmin(
-  databaseUrl: string,
-  work: (sql: Bun.SQL) => Promise<unknown>,
-): Promise<void> {
-  const sql = new Bun.SQL(databaseUrl, { max: 1 });
-  try {
-    await work(sql);
-  } finally {
-    await sql.close();
-  }
-}
-
-function urlOf(databaseUrl: string, database: string): string {
-  const url = new URL(databaseUrl);
-  url.pathname = `/${database}`;
-  return url.href;
 }
 
 async function runTests(
-  stores: TestStores,
-  template: string,
+  environment: NodeJS.ProcessEnv,
 ): Promise<{ totals: Totals; status: number }> {
   const given = process.argv.slice(2);
   const hasFilter = given.some(
     (argument, at) => !argument.startsWith("-") && !FLAGS_WITH_VALUE.includes(given[at - 1] ?? ""),
   );
-  const { DATABASE_URL: _, REDIS_URL: __, SMTP_URL: ___, ...environment } = process.env;
   const child = spawn(
     process.execPath,
     [
@@ -108,14 +59,7 @@ async function runTests(
     ],
     {
       cwd: ROOT,
-      env: {
-        ...environment,
-        TEST_DATABASE_URL: stores.databaseUrl,
-        TEST_TEMPLATE: template,
-        TEST_REDIS_URL: stores.redisUrl,
-        TMPDIR: stores.folder,
-        ...(process.stdout.isTTY && { FORCE_COLOR: "1" }),
-      },
+      env: { ...environment, ...(process.stdout.isTTY && { FORCE_COLOR: "1" }) },
       stdio: ["ignore", "inherit", "pipe"],
     },
   );

@@ -15,7 +15,7 @@ import { answerCounter, type Answered, type CountRequest } from "./http/metrics.
 import { apiDescription } from "./http/openapi/description.ts";
 import type { RateLimiter } from "./http/rate-limit.ts";
 import { trustAnswers } from "./http/trusted-answers.ts";
-import { readinessOf } from "./lib/readiness.ts";
+import { type Checks, readinessOf } from "./lib/readiness.ts";
 import { wellKnown } from "./oauth/well-known.ts";
 import { OAUTH_ERRORS } from "./oauth/routes/answers.ts";
 import { framedBy } from "./portal/actions.ts";
@@ -24,8 +24,8 @@ import { SSO_LEGS } from "./sso/routes.ts";
 import { describeEvents } from "./webhooks/event-description.ts";
 
 export interface AppDeps extends ApiDeps {
-  /** Store → a call that rejects while the store is away. */
-  readonly stores: Readonly<Record<string, () => Promise<unknown>>>;
+  /** What `/readyz` looks at. */
+  readonly checks: Checks;
   /** What this machine's clock is ahead of Postgres'; absent where nobody compares them. */
   readonly clockSkewMs?: () => number;
   /** Whether the process was told to stop; absent where nobody tells it. */

@@ -18,7 +18,6 @@ import {
   listenOrExit,
   reachableOrExit,
   stopSignal,
-  unreachable,
   unsuitableRedis,
 } from "./lib/lifecycle.ts";
 import { createLog } from "./lib/log.ts";
@@ -29,7 +28,7 @@ import { readinessOf } from "./lib/readiness.ts";
 import { openRedis } from "./lib/redis.ts";
 import { createSecretBox } from "./lib/secret-box.ts";
 import { openSpans } from "./lib/spans.ts";
-import { masterKeyOrExit } from "./outbox/master-key.ts";
+import { MasterKeyWatch } from "./outbox/master-key.ts";
 import { RequestTraces } from "./outbox/request-traces.ts";
 import { createIntake } from "./outbox/intake.ts";
 import { createSchedule, probeRedis, refuseCluster } from "./outbox/schedule.ts";
@@ -71,12 +70,13 @@ const readinessDb = connect(config.databaseUrl, {
   idleS: IDLE_S,
 });
 const box = createSecretBox({ current: config.masterKey, previous: config.masterKeyPrevious });
+const masterKeys = new MasterKeyWatch({ db, box, clock: systemClock, log, role: "api" });
 const { clock, keys } = await reachableOrExit(
   "DATABASE_URL",
   async () => {
     await ping(db);
     exitIfFaulty(await schemaFault(db));
-    await masterKeyOrExit(db, box);
+    await masterKeys.begin();
     const time = await PostgresClock.open({
       machine: systemClock,
       log,
@@ -87,22 +87,22 @@ const { clock, keys } = await reachableOrExit(
   { clock: systemClock, isFatal: isPoolerFound },
 );
 void clock.follow(stop);
+masterKeys.run();
 const intake = createIntake(intakeDb, clock, {
   // One is for the groups, so that whoever waits for a lock never keeps them waiting.
   connections: Math.max(config.connections.intake - 1, 1),
   share: Math.ceil(config.connections.intake / 3),
   waitMs: LIMITS.intake.deadlineMs,
 });
-const redis = openRedis(config.redisUrl, log, () =>
-  unreachable("REDIS_URL", "no connection for a minute."),
-);
+const redis = openRedis(config.redisUrl, log);
 refuseCluster(redis, config.redisPrefix, unsuitableRedis);
 void keys.watch(stop);
 const mayKeep = () => clock.agrees;
 void runPurge({ db, clock, log, config, mayKeep }, stop);
 
-const stores = {
+const checks = {
   postgres: writable(readinessDb),
+  master_key: () => masterKeys.check(),
   redis: () => probeRedis(redis, config.redisPrefix),
 };
 const passwords = createPasswords();
@@ -113,7 +113,7 @@ const clockSkewMs = () => clock.skewMs;
 const isDraining = () => stop.aborted;
 const metrics = createProcessMetrics({
   clock,
-  stores,
+  checks,
   clockSkewMs,
   pools: watches.pools,
 });
@@ -131,7 +131,7 @@ const app = createApp({
   keys,
   passwords,
   schedule: traces?.waker(schedule) ?? schedule,
-  stores,
+  checks,
   limiter,
   clockSkewMs,
   isDraining,
@@ -140,7 +140,7 @@ const app = createApp({
 });
 if (config.metricsPort !== undefined) {
   const at = { host: config.metricsHost, port: config.metricsPort };
-  const readiness = () => readinessOf({ clock, log, stores, clockSkewMs, isDraining });
+  const readiness = () => readinessOf({ clock, log, checks, clockSkewMs, isDraining });
   listenOrExit("METRICS_PORT", at, () => serveOperations({ metrics, readiness }, at));
 }
 void keepStats({ db, clock, log, config, mayKeep }, stop);
@@ -163,6 +163,7 @@ async function drain(): Promise<void> {
   await app.stop(true);
   await spans?.close();
   redis.disconnect();
+  await masterKeys.close();
   await Promise.all([db.close(), intakeDb.close(), readinessDb.close()]);
   log.info("api.stopped");
   process.exit(0);

@@ -24,6 +24,8 @@ export const outboxSequences = pgTable("outbox_sequences", {
     .primaryKey()
     .references(() => webhookSubscriptions.id),
   lastSequence: bigint("last_sequence", { mode: "number" }).notNull().default(0),
+  /** A skip has dropped what waits for a batch up to this id of review_history; upkeep deletes these rows in chunks. */
+  batchSkippedThrough: bigint("batch_skipped_through", { mode: "number" }).notNull().default(0),
 });
 
 /**
@@ -74,14 +76,13 @@ export const outbox = pgTable(
 
 /**
  * Events that wait for the next dispatch of a batch subscription. The dispatch takes the rows that it can see and leaves
- * the rest, so a row that commits late falls into the next window by itself.
+ * the rest, so a row that commits late falls into the next window by itself. Rows without a row in outbox_sequences belong
+ * to a deleted subscription: upkeep deletes them in chunks, which a cascading key could not.
  */
 export const batchEntries = pgTable(
   "batch_entries",
   {
-    subscriptionId: bytewise("subscription_id")
-      .notNull()
-      .references(() => outboxSequences.subscriptionId, { onDelete: "cascade" }),
+    subscriptionId: bytewise("subscription_id").notNull(),
     reviewHistoryId: bigint("review_history_id", { mode: "number" }).notNull(),
   },
   (t) => [primaryKey({ columns: [t.subscriptionId, t.reviewHistoryId] })],

@@ -23,7 +23,8 @@ export const signInLocks = pgTable(
 
 /**
  * What was asked for an email in the last 24 h, known or not: when codes were issued, and when wrong ones were tried.
- * Whoever issues or tries a code holds this row until the commit, so that of any number each sees those before it.
+ * An action that issues or tries a code holds this row until the commit, so that each sees those before it. Each budget
+ * of an email's codes is another row, whose key is the digest of its name and the email (`budgetDigest`).
  */
 export const emailCodeLimits = pgTable(
   "email_code_limits",

@@ -1,5 +1,6 @@
 import { sql } from "drizzle-orm";
 import {
+  type AnyPgColumn,
   check,
   index,
   integer,
@@ -66,6 +67,10 @@ export const tokens = pgTable(
     clientId: uuid("client_id").references(() => oauthClients.clientId, { onDelete: "cascade" }),
     familyId: bytewise("family_id").references(() => authenticationEvents.id),
     impersonatorId: integer("impersonator_id").references(() => users.id),
+    /** The token that made this one, of a portal session or an impersonation, and with which this one ends. */
+    parentJti: bytewise("parent_jti").references((): AnyPgColumn => tokens.jti, {
+      onDelete: "cascade",
+    }),
     scope: text("scope").notNull(),
     /** What the token of a portal link opens; null of every other one, which is not held to pages. */
     pages: text("pages").array(),
@@ -87,6 +92,9 @@ export const tokens = pgTable(
     index("tokens_impersonator")
       .on(t.impersonatorId)
       .where(sql`impersonator_id is not null`),
+    index("tokens_parent")
+      .on(t.parentJti)
+      .where(sql`parent_jti is not null`),
     index("tokens_client")
       .on(t.clientId)
       .where(sql`client_id is not null`),
@@ -104,6 +112,7 @@ export const tokens = pgTable(
       when 'portal' then true
       else impersonator_id is null end`,
     ),
+    check("tokens_made", sql`parent_jti is null or kind in ('impersonation', 'portal')`),
     check("tokens_named", sql`(kind = 'api_pat') = (name is not null)`),
     check("tokens_viewable", sql`(kind = 'dashboard_pat') = (sealed_token is not null)`),
     check("tokens_endless", sql`(kind = 'dashboard_pat') = (expires_at is null)`),

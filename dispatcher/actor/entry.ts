@@ -11,6 +11,11 @@ export type BodySource =
       readonly occurredAt: Date;
     };
 
+/** The row of `review_history` that the entry names does not exist, so its body cannot be composed. */
+interface MissingSource {
+  readonly kind: "missing";
+}
+
 /** An unsettled entry of the outbox. */
 export interface Entry {
   readonly sequence: number;
@@ -24,7 +29,13 @@ export interface Entry {
   readonly attempt: number;
   /** It is not sent before this instant; null for at once. */
   readonly dueAt: Date | null;
-  readonly source: BodySource;
+  readonly source: BodySource | MissingSource;
+}
+
+export type SendableEntry = Entry & { readonly source: BodySource };
+
+export function isSendable(entry: Entry): entry is SendableEntry {
+  return entry.source.kind !== "missing";
 }
 
 /** What an actor needs to know of its subscription; read anew with every load. */

@@ -1,12 +1,15 @@
-import { laneName, SEND_AHEAD } from "./lane.ts";
+import { laneName, MAX_UNRECORDED, SEND_AHEAD } from "./lane.ts";
 import type { Entry, Subscription } from "./entry.ts";
 
 /** The contract counts one entry under way and 16 uncommitted (7.4); a lane of ours has one fewer at a time. */
 const PER_LANE = SEND_AHEAD + 1;
 /** A load of so many entries has all of a lane that may have been sent, even where the head before them waits. */
 export const INHERITED = PER_LANE + 1;
-/** Lanes of one subscription that a process can have sent from without a record: fewer than this in all it does. */
-const MAX_LANES = 4_096;
+/**
+ * The most lanes of one subscription that are marked. A process has attempts without a record in MAX_UNRECORDED lanes at
+ * the most, but any of them may stand behind lanes that wait for a retry or were never sent from.
+ */
+const MAX_LANES = 32 * MAX_UNRECORDED;
 
 /** How many entries of a lane were marked, and which was looked at last. */
 interface SeenLane {

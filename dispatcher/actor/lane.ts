@@ -8,6 +8,13 @@ import type { Entry, Subscription } from "./entry.ts";
  */
 export const SEND_AHEAD = 16;
 
+/**
+ * The most attempts of one subscription, over all its lanes, that may be without a record: under way, or waiting for
+ * their commit (contract 7.4). With lanes by review SEND_AHEAD alone bounds nothing, because each review has a lane: while
+ * the commits of a subscription are held up it would send all that it has, and a crash would repeat it.
+ */
+export const MAX_UNRECORDED = 128;
+
 /** Entries that go strictly one after the other: all of a subscription, those of one review, or one test event. */
 export interface Lane {
   readonly kind: "main" | "review" | "test";
@@ -62,6 +69,13 @@ function kindOf(name: string, entry: Entry): Lane["kind"] {
 /** Whether anything is queued, under way or uncommitted; waiting for a retry is not work. */
 export function hasWork(lane: Lane): boolean {
   return lane.sending || lane.halted || lane.uncommitted > 0 || lane.queue.length > 0;
+}
+
+/** How many attempts of these lanes are under way or wait for their commit. */
+export function countUnrecorded(lanes: Iterable<Lane>): number {
+  let count = 0;
+  for (const { sending, uncommitted } of lanes) count += uncommitted + (sending ? 1 : 0);
+  return count;
 }
 
 /** Whether its next entry has to wait for what is under way or uncommitted. */

@@ -3,7 +3,17 @@ import { complete, inherit, INHERITED, type Inheritance } from "./inheritance.ts
 import { isOutdated, planLoad } from "./load.ts";
 import { isForeign, isFresh, MAX_TESTS, PARALLEL_REVIEWS, type Actor } from "./state.ts";
 import type { Entry, Subscription } from "./entry.ts";
-import { createLane, hasWork, isBlocked, laneName, MAIN, takeDecision, type Lane } from "./lane.ts";
+import {
+  countUnrecorded,
+  createLane,
+  hasWork,
+  isBlocked,
+  laneName,
+  MAIN,
+  MAX_UNRECORDED,
+  takeDecision,
+  type Lane,
+} from "./lane.ts";
 
 /*
  * One actor per subscription: a state machine without I/O. `step` takes what happened and answers what to do next;
@@ -222,13 +232,16 @@ function sendHeads(actor: Actor, now: Date, effects: Effect[]): void {
   if (subscription === undefined || loadedAt === undefined || !isFresh(loadedAt, now)) return;
   const free = { main: 1, review: PARALLEL_REVIEWS, test: PARALLEL_TESTS };
   for (const lane of actor.lanes.values()) if (lane.sending) free[lane.kind] -= 1;
+  let room = MAX_UNRECORDED - countUnrecorded(actor.lanes.values());
   for (const [name, lane] of actor.lanes) {
+    if (room <= 0) return;
     if (isBlocked(lane) || free[lane.kind] <= 0) continue;
     const entry = lane.queue.shift();
     if (entry === undefined) continue;
     lane.sending = true;
     lane.sent = entry.sequence;
     free[lane.kind] -= 1;
+    room -= 1;
     const possiblyRepeated = actor.inheritance?.marked.has(entry.sequence) ?? false;
     effects.push({
       kind: "send",

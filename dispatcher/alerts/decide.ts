@@ -4,6 +4,7 @@ import type { AlertKind, TroubleKind } from "../../src/outbox/alert.ts";
 export interface Condition {
   readonly state: "active" | "disabled" | "deleted";
   readonly failures: number;
+  /** When the 20th failure disabled it; null of one that was disabled by hand. */
   readonly disabledAt: Date | null;
   /** The head of a lane has failed twice and waits for its third attempt, or its fourth. */
   readonly isRetrying: boolean;
@@ -78,12 +79,13 @@ export function decideAlerts(
 }
 
 function reachedKinds(
-  { state, failures, isRetrying, oldestAt }: Condition,
+  { state, failures, disabledAt, isRetrying, oldestAt }: Condition,
   oldestMs: number,
 ): TroubleKind[] {
   const levels = LEVELS.filter(([level]) => failures >= level).map(([, kind]) => kind);
-  // While it is disabled its events are held: they wait for an enable, and not for the receiver.
-  if (state === "disabled") return [...levels, "disabled"];
+  // While it is disabled its events are held: they wait for an enable, and not for the receiver. Disabling by hand raises
+  // no alert.
+  if (state === "disabled") return disabledAt === null ? levels : [...levels, "disabled"];
   const waits = oldestAt !== null && oldestAt.getTime() <= oldestMs;
   return [
     ...(isRetrying ? (["head_retrying"] as const) : []),

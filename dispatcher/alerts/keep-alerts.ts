@@ -1,7 +1,7 @@
 import { errorFields } from "../../src/lib/log.ts";
 import { MAIL_WAKE } from "../../src/outbox/mail.ts";
 import type { Waker } from "../../src/outbox/schedule.ts";
-import { lookForTrouble, type LookDeps } from "./look.ts";
+import { TroubleLook, type LookDeps, type LookListener } from "./look.ts";
 import { postAlerts, type PostDeps } from "./post.ts";
 
 /** How long a stopping process waits for the POSTs under way. */
@@ -19,16 +19,21 @@ export interface AlertDeps extends LookDeps, PostDeps {
   readonly lookMs?: number;
 }
 
-/** Raises alerts and tells them, until the signal aborts. A look that fails is logged and made again. */
+/** Raises alerts and sends them, until the signal aborts. A look that fails is logged and made again. */
 export async function keepAlerts(deps: AlertDeps, stop: AbortSignal): Promise<void> {
   const { clock, log, schedule, count, lookMs = LOOK_MS } = deps;
+  const listener: LookListener = {
+    raised(alerts) {
+      for (const { kind } of alerts) count(kind);
+    },
+    mailed: () => void schedule.wake([MAIL_WAKE]),
+  };
+  const trouble = new TroubleLook(deps, listener, stop);
   // Nobody waits for a receiver of alerts: the posts go on while the next look is made.
   let posting: Promise<void> | undefined;
   for (let look = 0; !stop.aborted; look += 1) {
     try {
-      const { raised, hasMailed } = await lookForTrouble(deps, look % LOOKS_EVERYWHERE === 0);
-      for (const { kind } of raised) count(kind);
-      if (hasMailed) await schedule.wake([MAIL_WAKE]);
+      await trouble.look(look % LOOKS_EVERYWHERE === 0);
     } catch (error) {
       log.warn("alerts.failed", errorFields(error));
     }

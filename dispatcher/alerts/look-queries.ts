@@ -42,24 +42,38 @@ const troubled = statement({
               where state = 'waiting' and subscription_id > w.subscription_id
               order by subscription_id limit 1) next
     ), retrying as materialized (
-      select w.subscription_id as id from waiting w
+      -- What a disabled one holds is not retried.
+      select w.subscription_id as id from waiting w cross join lateral (
+             select from webhook_subscriptions where id = w.subscription_id and state = 'active' offset 0) s
        where exists (
              select from (select attempt, is_test from outbox
                            where state = 'waiting' and subscription_id = w.subscription_id
                              and sequence > ${markedThrough(sql`w.subscription_id`)}
                            order by sequence limit ${heads}) head
               where attempt >= ${retryingFrom} and not is_test)
+    ), found as (
+      select id, bool_or(is_retrying) as is_retrying from (
+        select id, true as is_retrying from retrying
+        union all select subscription_id, false from waiting
+        union all select id, false from webhook_subscriptions where state = 'active' and consecutive_failure_count > 0
+        union all select id, false from webhook_subscriptions where state = 'disabled'
+        union all select subscription_id, false from incidents where ended_at is null) each
+       group by id
     )
-    select id, bool_or(is_retrying) as "isRetrying" from (
-      select id, true as is_retrying from retrying
-      union all select subscription_id, false from waiting
-      union all select id, false from webhook_subscriptions where state = 'active' and consecutive_failure_count > 0
-      union all select id, false from webhook_subscriptions where state = 'disabled'
-      union all select subscription_id, false from incidents where ended_at is null) each
-     group by id`,
+    select f.id, f.is_retrying as "isRetrying"
+      from found f cross join lateral (
+             select partner_id, state, disabled_at from webhook_subscriptions where id = f.id offset 0) s
+      left join lateral (
+             select disabled_at from incidents where subscription_id = f.id and ended_at is null offset 0) i on true
+     where s.state <> 'disabled' or i.disabled_at is distinct from s.disabled_at
+     order by s.partner_id, f.id`,
 });
 
-/** Those that fail, wait for a retry or are disabled, and those whose incident is open. */
+/**
+ * The subscriptions that fail, wait for a retry or are disabled, and those whose incident is open. A disabled one whose
+ * disabling is in its incident is left out: nothing changes until it is enabled or deleted. Those of a partner stand
+ * side by side, so that one mail has what there is to tell of both.
+ */
 export async function troubledSubscriptions(db: DbOrTx): Promise<Map<string, boolean>> {
   const found = await db.run(troubled, { retryingFrom: RETRYING_FROM, heads: HEADS_AT_MOST });
   return new Map(found.map(({ id, isRetrying }) => [id, isRetrying]));
@@ -107,7 +121,8 @@ const seen = statement({
   columns: SEEN,
   text: ({ ids }) => sql`
     select s.id, s.partner_id as "partnerId", s.state, s.consecutive_failure_count as failures,
-           s.disabled_at as "disabledAt", head.recorded_at as "oldestAt", success.at as "lastSuccessAt",
+           case when s.disabled_reason <> 'manual' then s.disabled_at end as "disabledAt",
+           head.recorded_at as "oldestAt", success.at as "lastSuccessAt",
            i.id as "incidentId", i.opened_at as "openedAt", i.disabled_at as "incidentDisabledAt",
            i.failures as "incidentFailures", i.is_told as "isTold",
            array(select a.kind from alerts a where a.incident_id = i.id) as kinds
@@ -122,7 +137,10 @@ const seen = statement({
              select * from incidents where subscription_id = s.id and ended_at is null offset 0) i on true
       left join lateral (
              select started_at + duration_ms * interval '1 millisecond' as at from delivery_attempts
-              where i.id is not null and subscription_id = s.id and outcome = 'delivered'
+              where subscription_id = s.id and outcome = 'delivered'
+                -- Only a success lowers the failures of an active one, or leaves it without any.
+                and s.state = 'active' and (s.consecutive_failure_count < i.failures or s.consecutive_failure_count = 0)
+                and i.id is not null
               order by id desc limit 1) success on true`,
 });
 

@@ -4,6 +4,7 @@ import type { Db, Tx } from "../../db/client.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { ALERT_DEFAULTS, type AlertKind } from "../../src/outbox/alert.ts";
+import { GroupRunner } from "../store/group-runner.ts";
 import { causeOf, type Cause } from "./cause.ts";
 import { decideAlerts, type OpenIncident, type Verdict } from "./decide.ts";
 import {
@@ -23,40 +24,140 @@ export interface LookDeps extends MailDeps {
   readonly log: Log;
 }
 
-/** Alerts that a look has raised, and whether there is mail to send. */
-interface Looked {
-  readonly raised: readonly { readonly kind: AlertKind; readonly subscriptionId: string }[];
-  readonly hasMailed: boolean;
+export interface Raised {
+  readonly kind: AlertKind;
+  readonly subscriptionId: string;
 }
 
+export interface LookListener {
+  /** These alerts were written. */
+  raised(alerts: readonly Raised[]): void;
+  /** There is mail to send. */
+  mailed(): void;
+}
+
+/** Subscriptions, or partners, that one transaction looks at. */
+const AT_ONCE = 100;
+/** How long a transaction is left alone that failed because Postgres is out of reach. */
+const RETRY_MS = 1_000;
+
 /**
- * Looks at the subscriptions in trouble and writes what there is to tell, each kind once in an incident: all of it in
- * one transaction, which one process makes at a time. `everywhere`: also at those that only have a backlog.
+ * Looks at the subscriptions in trouble and writes what there is to tell, each kind once in an incident. The lock that
+ * each transaction takes keeps two processes from writing the same. A subscription or a partner for which that fails is
+ * quarantined (`GroupRunner`), and the others are told without it.
  */
-export async function lookForTrouble(deps: LookDeps, everywhere: boolean): Promise<Looked> {
-  const at = deps.clock.now();
-  const looked = await deps.db.transaction(async (tx) => {
-    if (!(await takeLook(tx))) return { raised: [], hasMailed: false };
-    const troubled = await troubledSubscriptions(tx);
-    const more = everywhere ? await backloggedSubscriptions(tx) : [];
+export class TroubleLook {
+  readonly #deps: LookDeps;
+  readonly #listener: LookListener;
+  readonly #stop: AbortSignal;
+  readonly #subscriptions: GroupRunner<string, readonly Raised[] | undefined>;
+  readonly #partners: GroupRunner<number, boolean | undefined>;
+  /** When the last look began, and the subscriptions in trouble: true if the head of a lane is retried. */
+  #last: { readonly at: Date; readonly troubled: ReadonlyMap<string, boolean> };
+  /** Another process is looking. */
+  #isTaken = false;
+  /** Ends with the last transaction of this process. */
+  #turn: Promise<unknown> = Promise.resolve();
+
+  constructor(deps: LookDeps, listener: LookListener, stop: AbortSignal) {
+    this.#deps = deps;
+    this.#listener = listener;
+    this.#stop = stop;
+    this.#last = { at: deps.clock.now(), troubled: new Map() };
+    const events = { failed: "alerts.failed", stuck: "alerts.stuck" };
+    this.#subscriptions = new GroupRunner(deps, {
+      keyOf: (id) => id,
+      run: (ids) => this.#raise(ids),
+      done: (_, raised) => this.#tell(raised),
+      describe: (id) => ({ subscription_id: id }),
+      events,
+      retryMs: RETRY_MS,
+    });
+    this.#partners = new GroupRunner(deps, {
+      keyOf: (id) => id,
+      run: (ids) => this.#mail(ids),
+      done: (_, hasMailed) => hasMailed && listener.mailed(),
+      describe: (id) => ({ partner_id: id }),
+      events,
+      retryMs: RETRY_MS,
+    });
+    stop.addEventListener("abort", () => {
+      this.#subscriptions.clear();
+      this.#partners.clear();
+    });
+  }
+
+  /** `everywhere`: also looks at the subscriptions that only have a backlog. */
+  async look(everywhere: boolean): Promise<void> {
+    const { db, clock } = this.#deps;
+    const at = clock.now();
+    const troubled = await troubledSubscriptions(db);
+    const more = everywhere ? await backloggedSubscriptions(db) : [];
+    this.#last = { at, troubled };
+    this.#isTaken = false;
     const ids = [...new Set([...troubled.keys(), ...more])];
-    const found = ids.length === 0 ? [] : await seeSubscriptions(tx, ids);
-    const settings = await queries.settingsOf(tx, [...new Set(found.map((one) => one.partnerId))]);
-    const raised: { kind: AlertKind; subscriptionId: string }[] = [];
-    for (const one of found) {
-      const own = settings.get(one.partnerId);
-      const isRetrying = troubled.get(one.id) ?? false;
-      const { oldestWaitingMinutes } = own ?? ALERT_DEFAULTS;
-      const open = openIncidentOf(one);
-      const verdict = decideAlerts({ ...one, isRetrying }, open, { at, oldestWaitingMinutes });
-      const kinds = await write(tx, { one, open, settings: own, at }, verdict);
-      raised.push(...kinds.map((kind) => ({ kind, subscriptionId: one.id })));
+    // Once without any, too: a mail may have waited for its digest.
+    for (let from = 0; from === 0 || from < ids.length; from += AT_ONCE) {
+      await this.#subscriptions.run(ids.slice(from, from + AT_ONCE));
+      if (this.#isTaken || this.#stop.aborted) return;
+      await this.#mailAll();
     }
-    return { raised, hasMailed: await mailAlerts(tx, deps, at) };
-  });
-  for (const { kind, subscriptionId } of looked.raised)
-    deps.log.info("alert.raised", { kind, subscription_id: subscriptionId });
-  return looked;
+  }
+
+  async #mailAll(): Promise<void> {
+    const ids = await queries.unmailedPartners(this.#deps.db);
+    for (let from = 0; from < ids.length && !this.#stop.aborted; from += AT_ONCE)
+      await this.#partners.run(ids.slice(from, from + AT_ONCE));
+  }
+
+  /** Writes the alerts of these subscriptions; undefined if another process is looking. */
+  #raise(ids: readonly string[]): Promise<readonly Raised[] | undefined> {
+    const { at, troubled } = this.#last;
+    return this.#whileTaken(async (tx) => {
+      const found = await seeSubscriptions(tx, ids);
+      const partnerIds = [...new Set(found.map((one) => one.partnerId))];
+      const settings = await queries.settingsOf(tx, partnerIds);
+      const raised: Raised[] = [];
+      for (const one of found) {
+        const own = settings.get(one.partnerId);
+        const isRetrying = troubled.get(one.id) ?? false;
+        const { oldestWaitingMinutes } = own ?? ALERT_DEFAULTS;
+        const open = openIncidentOf(one);
+        const verdict = decideAlerts({ ...one, isRetrying }, open, { at, oldestWaitingMinutes });
+        const kinds = await write(tx, { one, open, settings: own, at }, verdict);
+        raised.push(...kinds.map((kind) => ({ kind, subscriptionId: one.id })));
+      }
+      return raised;
+    });
+  }
+
+  #tell(raised: readonly Raised[] | undefined): void {
+    if (raised === undefined) {
+      this.#isTaken = true;
+      return;
+    }
+    for (const { kind, subscriptionId } of raised)
+      this.#deps.log.info("alert.raised", { kind, subscription_id: subscriptionId });
+    this.#listener.raised(raised);
+  }
+
+  /** Queues the mails of these partners; answers whether there are any, and undefined if another process is looking. */
+  #mail(partnerIds: readonly number[]): Promise<boolean | undefined> {
+    const { at } = this.#last;
+    return this.#whileTaken((tx) => mailAlerts(tx, this.#deps, { partnerIds, at }));
+  }
+
+  /**
+   * Runs a transaction that holds the lock; undefined if another process has it. Those of this process take turns: the
+   * retry of a quarantined subscription would look like another process to the look beside it.
+   */
+  #whileTaken<T>(work: (tx: Tx) => Promise<T>): Promise<T | undefined> {
+    const transact = () =>
+      this.#deps.db.transaction(async (tx) => ((await takeLook(tx)) ? work(tx) : undefined));
+    const mine = this.#turn.then(transact);
+    this.#turn = mine.catch(() => {});
+    return mine;
+  }
 }
 
 function openIncidentOf(one: SeenRow): OpenIncident | undefined {

@@ -15,9 +15,14 @@ export interface MailDeps {
 
 const MINUTE_MS = 60_000;
 
-/** Queues one mail to each recipient of the partners whose turn it is, with all that there is to tell them. */
-export async function mailAlerts(tx: Tx, deps: MailDeps, at: Date): Promise<boolean> {
-  const waiting = Map.groupBy(await queries.unmailedAlerts(tx), (one) => one.partnerId);
+/** Queues one mail to each recipient of those of the partners whose turn it is, with all that there is to tell them. */
+export async function mailAlerts(
+  tx: Tx,
+  deps: MailDeps,
+  { partnerIds, at }: { readonly partnerIds: readonly number[]; readonly at: Date },
+): Promise<boolean> {
+  const unmailed = await queries.unmailedAlerts(tx, partnerIds);
+  const waiting = Map.groupBy(unmailed, (one) => one.partnerId);
   if (waiting.size === 0) return false;
   const ids = [...waiting.keys()];
   const settings = await queries.settingsOf(tx, ids);

@@ -40,7 +40,8 @@ async function post(deps: PostDeps, claimed: ClaimedPost): Promise<void> {
   const fields = { alert_id: alert.id, kind: alert.kind, attempt: alert.webhookAttempt };
   try {
     const request = requestOf(deps, claimed, clock.now());
-    const outcome = request === undefined ? undefined : await deps.deliver(request);
+    const { partnerId } = alert;
+    const outcome = request && (await deps.deliver(request, { partnerId }));
     const move = moveOf(outcome, alert.webhookAttempt, deps);
     const level = move.webhookState === "sent" ? "debug" : "warn";
     log[level]("alert.posted", { ...fields, outcome: outcome?.kind ?? "unconfigured" });

@@ -88,15 +88,26 @@ export function lastFailures(
 const { name, role, isActive, email, companyId } = users;
 const { brandName, primaryColor, whiteLabelEnabled } = companies;
 
-/** What is to be mailed, the earliest first, with what the mail says of its subscription. */
-export function unmailedAlerts(tx: Tx) {
+/** The partners that have alerts to be mailed. */
+export async function unmailedPartners(db: DbOrTx): Promise<number[]> {
+  const { partnerId, mailState } = alerts;
+  const found = await db
+    .selectDistinct({ partnerId })
+    .from(alerts)
+    .where(sql`${mailState} = 'pending'`)
+    .orderBy(asc(partnerId));
+  return found.map((one) => one.partnerId);
+}
+
+/** What is to be mailed to these partners, the earliest first, with what the mail says of its subscription. */
+export function unmailedAlerts(tx: Tx, partnerIds: readonly number[]) {
   const { id, kind, subscriptionId, partnerId, raisedAt, cause, mailState } = alerts;
   const { label, webhookUrl } = webhookSubscriptions;
   return tx
     .select({ id, kind, subscriptionId, partnerId, raisedAt, cause, label, webhookUrl })
     .from(alerts)
     .innerJoin(webhookSubscriptions, eq(webhookSubscriptions.id, subscriptionId))
-    .where(sql`${mailState} = 'pending'`)
+    .where(and(sql`${mailState} = 'pending'`, anyOf(partnerId, partnerIds)))
     .orderBy(asc(id));
 }
 

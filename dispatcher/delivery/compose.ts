@@ -1,5 +1,5 @@
 import { requestHeaders } from "../../src/outbox/composer.ts";
-import type { Entry, Subscription } from "../actor/entry.ts";
+import type { SendableEntry, Subscription } from "../actor/entry.ts";
 import type { DeliveryRequest } from "./deliver.ts";
 import { composeBody } from "./envelope.ts";
 import { signBody } from "./signature.ts";
@@ -17,7 +17,7 @@ const TEST_MARK = { "X-SVC-Test": "1" };
 
 /** The signed POST of one attempt (contract 7.1). During the grace period of a rotation it carries both signatures. */
 export function composeRequest(
-  { source, payloadMode, event, eventId, attempt }: Entry,
+  { source, payloadMode, event, eventId, attempt }: SendableEntry,
   { webhookUrl, secret, previousSecret }: Subscription,
   deliveredAt: Date,
 ): SignedRequest {

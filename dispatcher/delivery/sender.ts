@@ -2,6 +2,7 @@ import { addMs, type Clock } from "../../src/lib/clock.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { remember } from "../../src/lib/remember.ts";
 import { decideNext, postponeMs, type Decision } from "../actor/decide.ts";
+import { isSendable } from "../actor/entry.ts";
 import type { ActorEvent, Effect, Loaded } from "../actor/event.ts";
 import { settingsRequest } from "../actor/load.ts";
 import type { Actor } from "../actor/state.ts";
@@ -46,17 +47,20 @@ type Send = Effect & { readonly kind: "send" };
 interface Begun {
   readonly slot: Slot;
   readonly startedAt: Date;
+  /** Drawn at the start: the ULIDs of a process never go back, so one drawn at the end would name the end. */
+  readonly id: string;
 }
 
 type Posted =
   | { readonly record: AttemptRecord; readonly outcome: PostOutcome }
   | { readonly unsent: string }
+  | "unsendable"
   | "withheld";
 
-/** Outcomes that may wait for Postgres, over all actors. Past it nothing new is sent, so a slow database slows sending. */
-const MAX_BACKLOG = 2_048;
 /** A request under way for longer than this would keep others waiting if its shard were given up now. */
 const HANGING_MS = 1_000;
+/** How long an entry that cannot be sent keeps its lane waiting before it is read again. */
+const QUARANTINE_MS = 30_000;
 /** How many URLs are kept with their host (our choice). */
 const MAX_HOSTS_KEPT = 10_000;
 
@@ -70,6 +74,8 @@ export class Sender {
   #begun = new WeakMap<Actor, number>();
   readonly #inFlight = new InFlight();
   readonly #hostOf = remember(hostOf, MAX_HOSTS_KEPT);
+  /** Counts the sends that were put off because the entry has no history row. */
+  quarantined = 0;
 
   constructor(deps: SenderDeps, listener: SenderListener) {
     this.#deps = deps;
@@ -94,8 +100,8 @@ export class Sender {
 
   /** Lets sends begin only while nobody else can have taken over and Postgres keeps up with the outcomes. */
   regulate(): void {
-    if (this.#deps.holdings.safe && this.#deps.committer.backlog < MAX_BACKLOG)
-      this.#slots.resume();
+    const { holdings, committer } = this.#deps;
+    if (holdings.safe && committer.keepsUp) this.#slots.resume();
     else this.#slots.pause();
   }
 
@@ -150,7 +156,11 @@ export class Sender {
     const obstacle = obstacleTo(effect, actor, { isSafe: holdings.safe, now });
     switch (obstacle) {
       case undefined:
-        return void this.#attempt(actor, effect, { slot, startedAt: now });
+        return void this.#attempt(actor, effect, {
+          slot,
+          startedAt: now,
+          id: this.#deps.newUlid(now.getTime()),
+        });
       case "stopped":
         this.#slots.release(slot);
         return this.#withhold(actor, effect.lane);
@@ -181,6 +191,7 @@ export class Sender {
       this.regulate();
       return this.#withhold(actor, effect.lane);
     }
+    if (posted === "unsendable") return this.#quarantine(actor, effect, slot);
     if ("unsent" in posted) return this.#postpone(actor, effect, slot, posted.unsent);
     const { record, outcome } = posted;
     this.#commit(actor, effect.lane, record, id);
@@ -193,15 +204,17 @@ export class Sender {
   async #post(
     actor: Actor,
     { entry, subscription, possiblyRepeated }: Send,
-    { slot: { host }, startedAt }: Begun,
+    { slot: { host }, startedAt, id: attemptId }: Begun,
   ): Promise<Posted> {
     const { clock, deliver, holdings, retryDelaysMs } = this.#deps;
     const { id } = holdings;
+    if (!isSendable(entry)) return "unsendable";
     const request = composeRequest(entry, subscription, startedAt);
     const underWay = this.#inFlight.begin(actor.shard, clock.monotonicMs());
     let outcome: PostOutcome;
     try {
       outcome = await deliver(request, {
+        partnerId: subscription.partnerId,
         signal: underWay.signal,
         mayBegin: () => mayLeave(id, actor, holdings),
       });
@@ -215,11 +228,7 @@ export class Sender {
       return { unsent: "most receivers cannot be reached" };
     const state = { attempt: entry.attempt, retryDelaysMs };
     const decision = decideNext(outcome.kind, state);
-    const identity = {
-      id: this.#deps.newUlid(startedAt.getTime()),
-      shard: actor.shard,
-      subscriptionId: actor.id,
-    };
+    const identity = { id: attemptId, shard: actor.shard, subscriptionId: actor.id };
     const posted = { entry, host, startedAt, endedMs, request, possiblyRepeated };
     return { record: recordAttempt(identity, posted, outcome, decision), outcome };
   }
@@ -270,6 +279,23 @@ export class Sender {
       detail,
     });
     const until = addMs(this.#deps.clock.now(), postponeMs(actor.postponed));
+    this.#tell(actor, { kind: "postponed", lane, until });
+  }
+
+  /**
+   * Leaves an entry without a history row in the outbox, unsent, and has its lane wait: sending the entries behind it
+   * would break their order, and a body that is made up would be delivered as the real event.
+   */
+  #quarantine(actor: Actor, { entry, lane }: Send, slot: Slot): void {
+    this.#release(slot);
+    this.quarantined += 1;
+    this.#deps.log.error("entry.quarantined", {
+      subscription_id: actor.id,
+      event_id: entry.eventId,
+      sequence: entry.sequence,
+      reason: "its row of review_history is missing",
+    });
+    const until = addMs(this.#deps.clock.now(), QUARANTINE_MS);
     this.#tell(actor, { kind: "postponed", lane, until });
   }
 

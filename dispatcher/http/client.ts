@@ -1,6 +1,6 @@
 import type { EgressProxy } from "../../src/lib/egress-proxy.ts";
-import { systemLookup } from "../../src/lib/egress.ts";
-import type { EgressPolicy, Lookup, WebhookTarget } from "../../src/lib/egress.ts";
+import type { EgressPolicy, WebhookTarget } from "../../src/lib/egress.ts";
+import { systemLookup, type Lookup } from "../../src/lib/name-resolver.ts";
 import { AbortWatch } from "./abort-watch.ts";
 import { Exchange } from "./exchange.ts";
 import type { ExchangeDeps, ExchangeResult, Leave, WireRequest } from "./exchange.ts";

@@ -1,7 +1,8 @@
 import { cancelDeadline, startDeadline } from "../../src/lib/deadline.ts";
 import type { Deadline, Expiring } from "../../src/lib/deadline.ts";
 import { resolveChecked } from "../../src/lib/egress.ts";
-import type { EgressPolicy, Lookup, Resolution, WebhookTarget } from "../../src/lib/egress.ts";
+import type { EgressPolicy, Resolution, WebhookTarget } from "../../src/lib/egress.ts";
+import type { Lookup } from "../../src/lib/name-resolver.ts";
 import type { Abortable, AbortWatch } from "./abort-watch.ts";
 import type { BodyRecord } from "./body-record.ts";
 import type { Connection, ConnectionPhase, ConnectionUser } from "./connection.ts";
@@ -37,6 +38,8 @@ export type ExchangeResult = { resent: boolean } & (
 
 /** What its owner has to say about a request. */
 export interface Leave {
+  /** The partner whose request it is: it has a share of the look-ups at once. */
+  readonly partnerId?: number | undefined;
   /** Breaks the request off. */
   readonly signal?: AbortSignal | undefined;
   /** Asked each time that the request is about to leave, right before its first byte does. */
@@ -72,6 +75,7 @@ export class Exchange implements ConnectionUser, Expiring, Abortable {
   /** The deadline of everything up to the final head; after that, the deadline of the body. */
   #deadline: Deadline | undefined;
   #addressDeadline: Deadline | undefined;
+  #lookup: AbortController | undefined;
   #addresses: string[] = [];
   /** The one that is being connected to. */
   #address = "";
@@ -189,7 +193,9 @@ export class Exchange implements ConnectionUser, Expiring, Abortable {
 
   #connect(): void {
     const { policy, lookup } = this.#deps;
-    resolveChecked(this.#request.target.host, policy, { lookup })
+    const { partnerId } = this.#leave;
+    const { signal } = (this.#lookup = new AbortController());
+    resolveChecked(this.#request.target.host, policy, { lookup, partnerId, signal })
       .then((resolution) => this.#onResolved(resolution))
       // A socket cannot even be made for a name that TLS refuses to send, for example.
       .catch((error: unknown) => this.#fail("connect", String(error)));
@@ -197,6 +203,7 @@ export class Exchange implements ConnectionUser, Expiring, Abortable {
 
   #onResolved(resolution: Resolution): void {
     if (this.#resolve === undefined) return;
+    this.#lookup = undefined;
     if (this.#deps.pool.isClosed) return this.abort();
     if (resolution.kind === "unresolved")
       return this.#fail(isOurOwn("connecting") ? "local" : "dns", resolution.reason);
@@ -255,6 +262,7 @@ export class Exchange implements ConnectionUser, Expiring, Abortable {
     this.#resolve = undefined;
     cancelDeadline(this.#deadline);
     cancelDeadline(this.#addressDeadline);
+    this.#lookup?.abort();
     const { signal } = this.#leave;
     if (signal !== undefined) this.#deps.aborts.delete(signal, this);
     this.#connection?.destroy();

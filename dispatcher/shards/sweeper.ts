@@ -2,20 +2,22 @@ import { addMs, type Clock } from "../../src/lib/clock.ts";
 import { errorFields, type Log } from "../../src/lib/log.ts";
 import { Waiter } from "../../src/lib/waiter.ts";
 import type { Schedule, Wake } from "../../src/outbox/schedule.ts";
+import { GroupRunner } from "../store/group-runner.ts";
 import type { DispatchStore } from "../store/store.ts";
 import { SWEEP_MS, type SweptSubscription } from "../store/sweep.ts";
 
-/** How much of the shards a query looks at. */
-interface Extent {
-  readonly shards: number;
-  /** Of each shard, those that come first; undefined for all. */
-  readonly subscriptions?: number;
-}
-
 /** What one query finds is in memory as a whole. */
-const WHOLE: Extent = { shards: 4 };
-/** Nobody has looked after what was just claimed for seconds: something of each shard is delivered again at once. */
-const CLAIMED_FIRST: Extent = { shards: 64, subscriptions: 16 };
+const SHARDS_PER_QUERY = 4;
+/** Of each shard that was just claimed, the subscriptions that one quick query finds before all others. */
+const CLAIMED_FIRST = 16;
+/** How long a query is left alone that failed because Postgres is out of reach. */
+const RETRY_MS = 1_000;
+
+/** The shards of a query, each with the claim that it is held by, and what was found in them. */
+interface Found {
+  readonly claims: ReadonlyMap<number, unknown>;
+  readonly subscriptions: readonly SweptSubscription[];
+}
 
 interface SweeperDeps {
   readonly clock: Clock;
@@ -35,7 +37,10 @@ export interface SweeperListener {
   swept(shards: readonly number[]): void;
 }
 
-/** Finds in Postgres what a lost wake or an empty Redis would have announced, and rebuilds the sorted sets. */
+/**
+ * Finds in Postgres what a lost wake or an empty Redis would have announced, and rebuilds the sorted sets. A shard that
+ * cannot be swept is quarantined (`GroupRunner`), and the others are swept without it.
+ */
 export class Sweeper {
   readonly #deps: SweeperDeps;
   readonly #listener: SweeperListener;
@@ -43,12 +48,28 @@ export class Sweeper {
   readonly #claim = new Waiter();
   /** Those that were not swept since they were claimed. */
   readonly #claimed = new Set<number>();
-  /** How long the oldest due entry had waited when all shards were swept last. */
+  readonly #runner: GroupRunner<number, Found>;
+  /** Writes to Redis that are under way. */
+  #planning: Promise<void>[] = [];
+  /** How long the oldest due entry had waited that was found since the last sweep of all shards ended. */
+  #longestMs = 0;
+  /** The same when all shards were swept last. */
   lagMs = 0;
 
   constructor(deps: SweeperDeps, listener: SweeperListener) {
     this.#deps = deps;
     this.#listener = listener;
+    this.#runner = new GroupRunner(deps, {
+      keyOf: (shard) => shard,
+      run: (shards) => this.#find(shards),
+      done: (_, found) => {
+        this.#tell(found.subscriptions);
+        this.#swept(found.claims);
+      },
+      describe: (shard) => ({ shard }),
+      events: { failed: "sweep.failed", stuck: "sweep.stuck" },
+      retryMs: RETRY_MS,
+    });
   }
 
   /** Has shards swept at once that were just claimed, because they may hold anything. */
@@ -59,60 +80,69 @@ export class Sweeper {
 
   /** Sweeps all shards again and again; what is claimed meanwhile does not wait for that. */
   async run(ended: AbortSignal): Promise<void> {
-    const { clock, log } = this.#deps;
+    ended.addEventListener("abort", () => this.#runner.clear());
     const loop = async (waiter: Waiter, work: () => Promise<void>) => {
       ended.addEventListener("abort", () => waiter.nudge());
       while (!ended.aborted) {
-        await waiter.wait(clock, SWEEP_MS);
-        try {
-          await work();
-        } catch (error) {
-          log.warn("sweep.failed", errorFields(error));
-        }
+        await waiter.wait(this.#deps.clock, SWEEP_MS);
+        await work();
       }
     };
     await Promise.all([
       loop(this.#waiter, async () => {
-        const all = new Set(this.#listener.shards().keys());
-        this.lagMs = await this.#sweep(all, WHOLE, ended);
+        await this.#sweep(new Set(this.#listener.shards().keys()), ended);
+        this.lagMs = this.#longestMs;
+        this.#longestMs = 0;
       }),
       loop(this.#claim, async () => {
-        await this.#sweep(new Set(this.#claimed), CLAIMED_FIRST, ended);
-        await this.#sweep(this.#claimed, WHOLE, ended);
+        await this.#sweepFirst([...this.#claimed]);
+        await this.#sweep(this.#claimed, ended);
       }),
     ]);
   }
 
-  /** Sweeps these shards, and leaves none of them; answers how long the oldest due entry has waited. */
-  async #sweep(left: Set<number>, extent: Extent, ended: AbortSignal): Promise<number> {
-    const plans: Promise<void>[] = [];
-    let lagMs = 0;
+  /** Sweeps these shards, and leaves none of them. */
+  async #sweep(left: Set<number>, ended: AbortSignal): Promise<void> {
     while (left.size > 0 && !ended.aborted) {
-      const some = [...left].slice(0, extent.shards);
+      const some = [...left].slice(0, SHARDS_PER_QUERY);
       for (const shard of some) left.delete(shard);
-      const held = this.#listener.shards();
-      const claims = new Map(some.filter((id) => held.has(id)).map((id) => [id, held.get(id)]));
-      if (claims.size === 0) continue;
-      const found = await this.#deps.store.sweep([...claims.keys()], extent.subscriptions);
-      for (const { waitedMs } of found) lagMs = Math.max(lagMs, waitedMs ?? 0);
-      plans.push(this.#tell(found));
-      if (extent.subscriptions === undefined) this.#swept(claims);
+      await this.#runner.run(some);
     }
-    await Promise.all(plans);
-    return lagMs;
+    await Promise.all(this.#planning.splice(0));
   }
 
-  /** Tells what was found; resolves when Redis has heard of what is due later. */
-  #tell(found: readonly SweptSubscription[]): Promise<void> {
+  /**
+   * Finds the first subscriptions of each of these shards, where nobody has looked for seconds: something of each shard
+   * is delivered again at once. If it fails, the sweep behind it finds them.
+   */
+  async #sweepFirst(shards: readonly number[]): Promise<void> {
+    try {
+      this.#tell((await this.#find(shards, CLAIMED_FIRST)).subscriptions);
+    } catch (error) {
+      this.#deps.log.warn("sweep.failed", errorFields(error));
+    }
+  }
+
+  /** Finds what is due in those of the shards that are held. */
+  async #find(shards: readonly number[], limit?: number): Promise<Found> {
+    const held = this.#listener.shards();
+    const claims = new Map(shards.filter((id) => held.has(id)).map((id) => [id, held.get(id)]));
+    if (claims.size === 0) return { claims, subscriptions: [] };
+    return { claims, subscriptions: await this.#deps.store.sweep([...claims.keys()], limit) };
+  }
+
+  /** Tells what was found. Redis hears of what is due later. */
+  #tell(found: readonly SweptSubscription[]): void {
     const now = this.#deps.clock.now();
     const later: (Wake & { at: Date })[] = [];
-    for (const { subscriptionId, shard, dueInMs } of found) {
+    for (const { subscriptionId, shard, dueInMs, waitedMs } of found) {
+      this.#longestMs = Math.max(this.#longestMs, waitedMs ?? 0);
       const wake = { subscriptionId, shard };
       if (dueInMs <= 0) this.#listener.due(wake);
       else later.push({ ...wake, at: addMs(now, Math.ceil(dueInMs)) });
     }
     for (const { shard, at } of later) this.#listener.later(shard, at);
-    return this.#deps.schedule.plan(later);
+    this.#planning.push(this.#deps.schedule.plan(later));
   }
 
   /** All was told of these shards; one that was lost and claimed anew meanwhile was not swept under that claim. */

@@ -25,13 +25,20 @@ export async function holdLease(tx: Tx, dispatcherId: string): Promise<boolean> 
  * Locks the sequence, before the subscription as a delete does. Writers of review actions are not held up: they take
  * this row for key share.
  */
-export async function holdSequence(tx: Tx, subscriptionId: string): Promise<number | undefined> {
+export async function holdSequence(tx: Tx, subscriptionId: string): Promise<Sequence | undefined> {
+  const { lastSequence: last, batchSkippedThrough: skippedThrough } = outboxSequences;
   const [row] = await tx
-    .select({ last: outboxSequences.lastSequence })
+    .select({ last, skippedThrough })
     .from(outboxSequences)
     .where(eq(outboxSequences.subscriptionId, subscriptionId))
     .for("no key update");
-  return row?.last;
+  return row;
+}
+
+export interface Sequence {
+  readonly last: number;
+  /** Events that wait up to this id were skipped. */
+  readonly skippedThrough: number;
 }
 
 interface ActiveBatch {
@@ -128,7 +135,7 @@ const appending = statement({
                 cross join lateral (
                         select ctid as place from batch_entries
                          where subscription_id = ${subscriptionId} and review_history_id = h.id offset 0) b
-                where h.review_id = r.review_id and h.id >= r.first_id and h.id <= ${through}
+                where h.review_id = r.review_id and h.id >= greatest(r.first_id, ${firstId}) and h.id <= ${through}
                 order by h.id limit ${limit}) h
        order by r.first_id, h.id limit ${limit}
     ), taken as (

@@ -43,13 +43,13 @@ async function dispatchChunk(tx: Tx, batch: BatchDispatch): Promise<Step> {
     return { fenced: true, jobs: 0, more: false };
   const sequence = await queries.holdSequence(tx, subscriptionId);
   const active = await queries.activeBatch(tx, subscriptionId);
-  const window = active && (await windowOf(tx, batch, active));
+  const window = sequence && active && (await windowOf(tx, batch, { ...active, ...sequence }));
   if (sequence === undefined || active === undefined || window === undefined)
     return { fenced: false, jobs: 0, more: false };
   const { shard, dueAt, intervalHours } = active;
   const { appended, jobs, ...progress } = await queries.appendChunk(tx, window, {
     shard,
-    sequence,
+    sequence: sequence.last,
     now,
   });
   const more = appended === CHUNK;
@@ -68,10 +68,17 @@ async function dispatchChunk(tx: Tx, batch: BatchDispatch): Promise<Step> {
 async function windowOf(
   tx: Tx,
   { id, subscriptionId, now }: BatchDispatch,
-  { dueAt }: { readonly dueAt: Date },
+  { dueAt, skippedThrough }: { readonly dueAt: Date; readonly skippedThrough: number },
 ): Promise<queries.Window | undefined> {
   const open = await queries.openWindow(tx, subscriptionId);
   if (open !== undefined || dueAt > now) return open;
   const through = await queries.lastWaiting(tx, subscriptionId);
-  return { subscriptionId, id, openedAt: now, through, firstId: 0, reviewId: null };
+  return {
+    subscriptionId,
+    id,
+    openedAt: now,
+    through,
+    firstId: skippedThrough + 1,
+    reviewId: null,
+  };
 }

@@ -1,9 +1,23 @@
-import { errorFields } from "../../src/lib/log.ts";
-import { SEND_AHEAD } from "../actor/lane.ts";
-import { Apart, type CommitDeps, type Pending } from "./apart.ts";
-import { commitFailureOf, type CommitFailure } from "./commit-failure.ts";
-import type { AttemptRecord } from "./attempt.ts";
+import type { Clock } from "../../src/lib/clock.ts";
+import type { Log } from "../../src/lib/log.ts";
+import { MAX_UNRECORDED, SEND_AHEAD } from "../actor/lane.ts";
 import type { CommitResult } from "./attempt-queries.ts";
+import type { AttemptRecord } from "./attempt.ts";
+import { GroupRunner } from "./group-runner.ts";
+import type { DispatchStore } from "./store.ts";
+
+interface Pending {
+  readonly dispatcherId: string;
+  readonly record: AttemptRecord;
+  /** Called after the commit: whether the subscription still is active. */
+  readonly done: (active: boolean) => void;
+}
+
+interface CommitDeps {
+  readonly store: Pick<DispatchStore, "commit">;
+  readonly clock: Clock;
+  readonly log: Log;
+}
 
 const RECORDS_PER_COMMIT = 512;
 /**
@@ -13,7 +27,14 @@ const RECORDS_PER_COMMIT = 512;
 const WORTH_A_COMMIT = SEND_AHEAD;
 /** How long they wait at the most; contract 7.4 lets a commit trail by twice as much. */
 const GATHER_MS = 5;
-/** How long a commit that failed is left alone. */
+/** The most records that may wait for their commit, over all actors, so that a slow database slows sending. */
+const MAX_BACKLOG = 2_048;
+/**
+ * The most records that may wait in quarantine, so that memory is bounded: of 128 subscriptions that have as many as they
+ * may. It is far above MAX_BACKLOG, so that a few locked rows stop nobody else.
+ */
+const MAX_QUARANTINED = 128 * MAX_UNRECORDED;
+/** How long a commit is left alone that failed because Postgres is out of reach. */
 const RETRY_MS = 100;
 
 export interface CommitListener {
@@ -26,37 +47,53 @@ export interface CommitListener {
 /**
  * Commits the outcomes of many actors together, one group at a time, so that the records of a subscription are written in
  * the order in which they came. A record that comes while no commit runs goes at once; those that come while one runs, or
- * within GATHER_MS of it while they are few, go into the next. A group that fails is split until the subscription that it
- * fails for is alone; that one goes on apart, and the others at once.
+ * within GATHER_MS of it while they are few, go into the next. A subscription whose records cannot be committed is
+ * quarantined (`GroupRunner`), and the others are committed without it.
  */
 export class Committer {
   #queue: Pending[] = [];
   #running = false;
   /** Ends the wait for more records. */
   #gathering: AbortController | undefined;
-  readonly #apart: Apart;
+  readonly #runner: GroupRunner<Pending, CommitResult>;
   readonly #deps: CommitDeps;
   readonly #listener: CommitListener;
 
   constructor(deps: CommitDeps, listener: CommitListener) {
     this.#deps = deps;
     this.#listener = listener;
-    this.#apart = new Apart(deps, (group) => this.#try(group, true));
+    this.#runner = new GroupRunner(deps, {
+      keyOf: ({ record }) => record.subscriptionId,
+      run: (group, repeated) => this.#commit(group, repeated),
+      done: (group, result) => this.#tell(group, result),
+      describe: ({ record: { subscriptionId, eventId, sequence } }) => ({
+        subscription_id: subscriptionId,
+        event_id: eventId,
+        sequence,
+      }),
+      events: { failed: "attempts.uncommitted", stuck: "attempt.stuck" },
+      retryMs: RETRY_MS,
+    });
   }
 
-  /** How many records wait for their commit. Those apart are few for each subscription, and hold back nobody. */
+  /** How many records wait for their commit, without the quarantined ones. */
   get backlog(): number {
     return this.#queue.length;
   }
 
-  /** Of how many subscriptions the outcomes cannot be committed now, while those of the others are. */
-  get apart(): number {
-    return this.#apart.size;
+  /** Whether there is room for more records. While there is none, no send begins. */
+  get keepsUp(): boolean {
+    return this.#queue.length < MAX_BACKLOG && this.#runner.waiting < MAX_QUARANTINED;
   }
 
-  /** Whether outcomes of this shard are apart: it is better given up once they are committed. */
+  /** Counts the subscriptions in quarantine: their records cannot be committed now, while those of the others are. */
+  get quarantined(): number {
+    return this.#runner.quarantined;
+  }
+
+  /** Whether records of this shard are quarantined: it is better given up once they are committed. */
   holds(shard: number): boolean {
-    return this.#apart.holds(shard);
+    return this.#runner.hasQuarantined(({ record }) => record.shard === shard);
   }
 
   commit(dispatcherId: string, record: AttemptRecord, done: Pending["done"]): void {
@@ -68,13 +105,13 @@ export class Committer {
   /** Forgets what waits for its commit: the lease is lost, so it could not be written. */
   clear(): void {
     this.#queue = [];
-    this.#apart.clear();
+    this.#runner.clear();
   }
 
   async #run(): Promise<void> {
     this.#running = true;
     for (let group = this.#nextGroup(); group.length > 0; group = this.#nextGroup()) {
-      await this.#write(group, false);
+      await this.#runner.run(group);
       await this.#gather();
     }
     this.#running = false;
@@ -88,58 +125,24 @@ export class Committer {
     this.#gathering = undefined;
   }
 
-  /**
-   * The next records of one dispatcher id: a process that lost its lease has another id afterwards. Those of a subscription
-   * that is apart go behind what it has there.
-   */
+  /** The next records of one dispatcher id: a process that lost its lease has another id afterwards. */
   #nextGroup(): Pending[] {
-    this.#queue = this.#queue.filter((one) => !this.#apart.take(one));
     const id = this.#queue[0]?.dispatcherId;
     const other = this.#queue.findIndex((one) => one.dispatcherId !== id);
     const end = other < 0 ? RECORDS_PER_COMMIT : other;
     return this.#queue.splice(0, Math.min(end, RECORDS_PER_COMMIT));
   }
 
-  /** Repeats while Postgres cannot be had. If the answer to a commit was lost, its repeat changes nothing. */
-  async #write(group: readonly Pending[], repeated: boolean): Promise<void> {
-    let failure = await this.#try(group, repeated);
-    while (failure === "store") {
-      await this.#deps.clock.sleep(RETRY_MS);
-      failure = await this.#try(group, true);
-    }
-    if (failure === undefined) return;
-    const [first, second] = halvesOf(group);
-    if (second.length === 0) return this.#apart.begin(first);
-    await this.#write(first, true);
-    await this.#write(second, true);
-  }
-
-  /** Answers why it failed; nothing if it did not. */
-  async #try(group: readonly Pending[], repeated: boolean): Promise<CommitFailure | undefined> {
-    const [first] = group;
-    if (first === undefined) return undefined;
+  /** If the answer to a commit was lost, its repeat changes nothing. */
+  #commit(group: readonly Pending[], repeated: boolean): Promise<CommitResult> {
     const records = group.map(({ record }) => record);
-    let result: CommitResult;
-    try {
-      result = await this.#deps.store.commit(first.dispatcherId, records, repeated);
-    } catch (error) {
-      const failure = commitFailureOf(error);
-      const fields = { records: records.length, failure, ...errorFields(error) };
-      this.#deps.log.warn("attempts.uncommitted", fields);
-      return failure;
-    }
-    const inactive = new Set(result.inactive);
-    if (result.disabled.length > 0) this.#listener.disabled(result.disabled);
-    if (result.fenced) this.#listener.fenced(first.dispatcherId);
-    else for (const { record, done } of group) done(!inactive.has(record.subscriptionId));
-    return undefined;
+    return this.#deps.store.commit(group[0]?.dispatcherId ?? "", records, repeated);
   }
-}
 
-/** The records of half of the subscriptions, and those of the others, each in order; the second is empty for a single one. */
-export function halvesOf(group: readonly Pending[]): readonly [Pending[], Pending[]] {
-  const ids = [...new Set(group.map(({ record }) => record.subscriptionId))];
-  const firsts = new Set(ids.slice(0, Math.ceil(ids.length / 2)));
-  const isFirst = ({ record }: Pending) => firsts.has(record.subscriptionId);
-  return [group.filter(isFirst), group.filter((one) => !isFirst(one))];
+  #tell(group: readonly Pending[], { inactive, disabled, fenced }: CommitResult): void {
+    const ended = new Set(inactive);
+    if (disabled.length > 0) this.#listener.disabled(disabled);
+    if (fenced) this.#listener.fenced(group[0]?.dispatcherId ?? "");
+    else for (const { record, done } of group) done(!ended.has(record.subscriptionId));
+  }
 }

@@ -1,5 +1,5 @@
 import { fromMs } from "../../src/lib/clock.ts";
-import type { BodySource, Entry } from "../actor/entry.ts";
+import type { Entry } from "../actor/entry.ts";
 import { BETWEEN_FIELDS } from "./lines.ts";
 
 const ms = (instant: string) => `(extract(epoch from ${instant}) * 1000)::bigint`;
@@ -51,11 +51,13 @@ export function readEntry(line: string, partnerId: number): Entry {
   };
 }
 
-function readSource(fields: readonly string[], partnerId: number): BodySource {
-  const [, eventId = "", event = "", , , reviewId, , , , occurredMs] = fields;
+function readSource(fields: readonly string[], partnerId: number): Entry["source"] {
+  const [, eventId = "", event = "", isTest, , reviewId, , , , occurredMs] = fields;
   const [historyId, storeId, connectionId, axis, ...json] = fields.slice(BEFORE_HISTORY);
   const occurredAt = fromMs(Number(occurredMs));
-  if (!historyId) return { kind: "test", event, eventId, partnerId, occurredAt };
+  // A missing history row does not make an entry a test: only `is_test` does.
+  if (isTest === "t") return { kind: "test", event, eventId, partnerId, occurredAt };
+  if (!historyId) return { kind: "missing" };
   const [actorJson = "null", reviewJson, siteJson, metadataJson = "{}"] = json;
   return {
     kind: "recorded",

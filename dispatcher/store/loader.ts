@@ -1,11 +1,12 @@
 import type { Clock } from "../../src/lib/clock.ts";
-import { errorFields, type Log } from "../../src/lib/log.ts";
+import type { Log } from "../../src/lib/log.ts";
 import type { Loaded, LoadRequest } from "../actor/event.ts";
+import { GroupRunner } from "./group-runner.ts";
 import type { DispatchStore } from "./store.ts";
 
 const SUBSCRIPTIONS_PER_QUERY = 128;
 const QUERIES_AT_ONCE = 2;
-/** How long a query that failed is left alone. */
+/** How long a query is left alone that failed because Postgres is out of reach. */
 const RETRY_MS = 250;
 
 interface Asked {
@@ -13,19 +14,30 @@ interface Asked {
   readonly take: (loaded: Loaded) => void;
 }
 
-/** Answers the loads of many actors with few queries: what is asked for while one runs goes into the next. */
+/**
+ * Answers the loads of many actors with few queries: what is asked for while one runs goes into the next. A subscription
+ * whose entries cannot be read is quarantined (`GroupRunner`), and the others are read without it.
+ */
 export class Loader {
   #queue: Asked[] = [];
   /** What a send waits for: it goes ahead of everything else, and in queries of its own. */
   #urgent: Asked[] = [];
   #running = 0;
-  /** Counts the calls of `clear`. */
-  #clearings = 0;
+  readonly #runner: GroupRunner<Asked, Loaded[]>;
 
-  readonly #deps: { readonly store: DispatchStore; readonly clock: Clock; readonly log: Log };
-
-  constructor(deps: { store: DispatchStore; clock: Clock; log: Log }) {
-    this.#deps = deps;
+  constructor(deps: {
+    readonly store: Pick<DispatchStore, "load">;
+    readonly clock: Clock;
+    readonly log: Log;
+  }) {
+    this.#runner = new GroupRunner(deps, {
+      keyOf: ({ request }) => request.id,
+      run: (group) => deps.store.load(group.map(({ request }) => request)),
+      done: (group, loaded) => loaded.forEach((one, i) => group[i]?.take(one)),
+      describe: ({ request }) => ({ subscription_id: request.id }),
+      events: { failed: "outbox.unreadable", stuck: "load.stuck" },
+      retryMs: RETRY_MS,
+    });
   }
 
   load(request: LoadRequest, take: Asked["take"], turn: "first" | "in turn" = "in turn"): void {
@@ -37,7 +49,7 @@ export class Loader {
   clear(): void {
     this.#queue = [];
     this.#urgent = [];
-    this.#clearings += 1;
+    this.#runner.clear();
   }
 
   async #run(): Promise<void> {
@@ -46,24 +58,8 @@ export class Loader {
     await Promise.resolve();
     while (this.#urgent.length + this.#queue.length > 0) {
       const queue = this.#urgent.length > 0 ? this.#urgent : this.#queue;
-      const group = queue.splice(0, SUBSCRIPTIONS_PER_QUERY);
-      const loaded = await this.#loadUntilAnswered(group.map(({ request }) => request));
-      loaded.forEach((one, i) => group[i]?.take(one));
+      await this.#runner.run(queue.splice(0, SUBSCRIPTIONS_PER_QUERY));
     }
     this.#running -= 1;
-  }
-
-  /** Tries until Postgres answers; gives up, with an empty answer, if a `clear` comes between two tries. */
-  async #loadUntilAnswered(requests: readonly LoadRequest[]): Promise<Loaded[]> {
-    const clearings = this.#clearings;
-    while (clearings === this.#clearings) {
-      try {
-        return await this.#deps.store.load(requests);
-      } catch (error) {
-        this.#deps.log.warn("outbox.unreadable", errorFields(error));
-        await this.#deps.clock.sleep(RETRY_MS);
-      }
-    }
-    return [];
   }
 }

@@ -4,7 +4,7 @@ const TIME_CHARS = 10;
 const HALF_CHARS = 8;
 /** The count begins at random below half of what 8 characters hold: no process lives to see it overflow. */
 const START_BELOW = 32 ** HALF_CHARS / 2;
-/** A request that ends late has an instant so far back at the most. Further back, the last instant was a clock's error. */
+/** An instant further back than this says that the last one was a clock's error. */
 const MAX_BACK_MS = 300_000;
 
 /**

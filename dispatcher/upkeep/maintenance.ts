@@ -8,7 +8,12 @@ import { errorFields, type Log } from "../../src/lib/log.ts";
 import { purgeIncidents } from "../alerts/queries.ts";
 import { purgeMails } from "../mail/queries.ts";
 import { removeOldHistory } from "./history-queries.ts";
-import { expireHeldBatchEntries, expireHeldEntries, takePass } from "./queries.ts";
+import {
+  expireHeldBatchEntries,
+  expireHeldEntries,
+  removeDroppedBatchEntries,
+  takePass,
+} from "./queries.ts";
 import { removeOldAudit, removeOldSignIns } from "./records-queries.ts";
 
 /** How often a process looks whether a pass is due: one an hour is, of all processes together. */
@@ -108,6 +113,7 @@ export async function remove(deps: MaintenanceDeps): Promise<void> {
   await removeChunked(deps, [
     { removeOld: expireHeldEntries, days: retentionDays },
     { removeOld: expireHeldBatchEntries, days: retentionDays },
+    { removeOld: removeDroppedBatchEntries, days: retentionDays },
     { removeOld: purgeMails, days: retentionDays },
     { removeOld: purgeIncidents, days: retentionDays },
     { removeOld: removeOldAudit, days: deps.auditRetentionDays },

@@ -158,6 +158,52 @@ export async function expireHeldBatchEntries(db: Db, days: number): Promise<numb
   return expired;
 }
 
+const holdersOfDroppedBatches = statement({
+  name: "upkeep.holdersOfDroppedBatches",
+  reason:
+    "Looks at the first of each by one probe of an index, whatever the planner thinks of the tables.",
+  params: { limit: value("bigint") },
+  columns: { id: webhookSubscriptions.id },
+  text: ({ limit }) => sql`
+    select s.id
+      from webhook_subscriptions s
+     cross join lateral (
+             select b.review_history_id from batch_entries b where b.subscription_id = s.id
+              order by b.review_history_id limit 1) first
+      left join lateral (
+             select batch_skipped_through from outbox_sequences where subscription_id = s.id offset 0) q on true
+     where s.delivery_kind = 'batch'
+       and first.review_history_id <= coalesce(q.batch_skipped_through, first.review_history_id)
+     limit ${limit}`,
+});
+
+const droppedBatches = statement({
+  name: "upkeep.removeDroppedBatchEntries",
+  reason: "Deletes the first so many of a subscription, of which the builder has no limit.",
+  params: { id: webhookSubscriptions.id, limit: value("bigint") },
+  columns: {},
+  text: ({ id, limit }) => sql`
+    delete from batch_entries
+     where subscription_id = ${id} and review_history_id = any (array(
+             select b.review_history_id from batch_entries b
+               left join outbox_sequences q on q.subscription_id = b.subscription_id
+              where b.subscription_id = ${id}
+                and b.review_history_id <= coalesce(q.batch_skipped_through, b.review_history_id)
+              order by b.review_history_id limit ${limit}))`,
+});
+
+/**
+ * Events that wait for a batch that never comes: those that a skip has dropped, and those of a deleted subscription,
+ * which has no sequence row.
+ */
+export async function removeDroppedBatchEntries(db: Db): Promise<number> {
+  const holders = await db.run(holdersOfDroppedBatches, { limit: EXPIRE_SUBSCRIPTIONS });
+  let removed = 0;
+  for (const { id } of holders)
+    removed += await untilNone(() => db.run(droppedBatches, { id, limit: EXPIRE_GROUP }));
+  return removed;
+}
+
 /** Each chunk is a transaction of its own. */
 async function untilNone(removeChunk: () => Promise<{ readonly count: number }>): Promise<number> {
   let removed = 0;

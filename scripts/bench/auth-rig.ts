@@ -49,7 +49,7 @@ export async function startAuthRig(users: number): Promise<AuthRig> {
     const { databaseUrl = "", redisUrl = "" } = stores;
     await migrate(databaseUrl);
     const db = connect(databaseUrl, { max: 4, name: "bench" });
-    const emails = await addUsers(db, users);
+    const emails = await addUsers(db, "bench.example", users);
     const env = {
       DATABASE_URL: databaseUrl,
       REDIS_URL: redisUrl,
@@ -96,11 +96,12 @@ function startChild(args: readonly string[], env: Record<string, string>): Child
   });
 }
 
-async function addUsers(db: RawDb, users: number): Promise<string[]> {
+/** Makes a partner with so many admins at this domain, who sign in with BENCH_PASSWORD. */
+export async function addUsers(db: RawDb, domain: string, users: number): Promise<string[]> {
   const createdAt = new Date();
   const companyId = await insertCompany(db, { type: "partner", name: "Bench", createdAt });
   const passwordHash = await createPasswords().hash(BENCH_PASSWORD);
-  const emails = Array.from({ length: users }, (_, n) => `user-${n}@bench.example`);
+  const emails = Array.from({ length: users }, (_, n) => `user-${n}@${domain}`);
   for (const email of emails)
     await insertUser(db, {
       companyId,
@@ -125,7 +126,7 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-async function untilReady(root: string): Promise<void> {
+export async function untilReady(root: string): Promise<void> {
   const end = performance.now() + READY_WITHIN_MS;
   while (performance.now() < end) {
     const response = await fetch(`${root}/readyz`).catch(() => undefined);

@@ -24,6 +24,8 @@ const log = createLog({ level: "warn", role: "bench", clock: systemClock });
 
 export interface Rig {
   readonly db: RawDb;
+  /** What a process of the product needs to use the same stores. */
+  readonly env: Readonly<Record<string, string>>;
   readonly schedule: Schedule;
   readonly sink: Sink;
   /** Starts a dispatcher and waits until it holds its shards. */
@@ -56,7 +58,8 @@ export function hostsOf(port: number, count: number, scheme = "http"): string[] 
   );
 }
 
-export async function startRig(): Promise<Rig> {
+/** `prefix` is a command that runs the dispatchers. */
+export async function startRig(prefix: readonly string[] = []): Promise<Rig> {
   const folder = mkdtempSync(join(tmpdir(), "reviewrelay-bench-"));
   chmodSync(folder, 0o711);
   const stores = await startStores({
@@ -74,26 +77,32 @@ export async function startRig(): Promise<Rig> {
   const tls = selfSigned(folder);
   const sink = await startSink(tls);
   const children: ChildProcess[] = [sink.child];
+  const env = {
+    DATABASE_URL: databaseUrl,
+    REDIS_URL: redisUrl,
+    MASTER_KEY: key.toString("base64"),
+    WEBHOOK_ALLOW_HTTP: "1",
+    WEBHOOK_ALLOWED_NETWORKS: "127.0.0.0/8",
+    LOG_LEVEL: "warn",
+    ...(tls && { WEBHOOK_CA_FILE: tls.certFile }),
+  };
   return {
     db,
+    env,
     schedule: createSchedule(redis, "rr:", log),
     sink,
-    async startDispatcher(env = {}) {
+    async startDispatcher(more = {}) {
       // What the scenario before asked of the receivers no longer holds.
       await sink.reset();
-      const child = spawn(process.execPath, ["dispatcher/main.ts", "dispatcher"], {
+      const script = [process.execPath, "dispatcher/main.ts", "dispatcher"];
+      const [program = "", ...args] = [...prefix, ...script];
+      const child = spawn(program, args, {
         cwd: ROOT,
         env: {
           PATH: process.env["PATH"] ?? "",
-          DATABASE_URL: databaseUrl,
-          REDIS_URL: redisUrl,
-          MASTER_KEY: key.toString("base64"),
-          WEBHOOK_ALLOW_HTTP: "1",
-          WEBHOOK_ALLOWED_NETWORKS: "127.0.0.0/8",
-          LOG_LEVEL: "warn",
           PARENT_PID: String(process.pid),
-          ...(tls && { WEBHOOK_CA_FILE: tls.certFile }),
           ...env,
+          ...more,
         },
         stdio: ["ignore", "inherit", "inherit"],
       });

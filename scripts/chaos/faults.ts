@@ -1,4 +1,5 @@
 import type { Prng } from "../../tests/simulation/prng.ts";
+import type { ChaosNames } from "./names.ts";
 import { nowMs } from "./now.ts";
 import type { Supervised } from "./processes.ts";
 import type { ChaosPostgres } from "./postgres.ts";
@@ -12,6 +13,7 @@ interface FaultDeps {
   readonly moods: Moods;
   readonly postgres: ChaosPostgres;
   readonly redis: ChaosRedis;
+  readonly names: ChaosNames | undefined;
   readonly dispatchers: readonly Supervised[];
   readonly apis: readonly Supervised[];
   readonly faults: Fault[];
@@ -32,7 +34,21 @@ const MOST = 8;
 const PAUSE_MS = [500, 8_000] as const;
 const DOWN_MS = [0, 3_000] as const;
 
+/** Each round begins with it, because the clients' answers are what it is about. */
+const FIRST: Kind = {
+  kind: "statements cancelled",
+  target: "postgres",
+  isCalm: true,
+  play: ({ random, postgres }) => postgres.hitStatements(random.between(5_000, 8_000)),
+};
 const KINDS: readonly Kind[] = [
+  FIRST,
+  {
+    kind: "column retyped",
+    target: "postgres",
+    isCalm: true,
+    play: ({ random, postgres }) => postgres.retypeColumn(random.between(...DOWN_MS)),
+  },
   {
     kind: "kill -9",
     target: "dispatcher",
@@ -125,6 +141,11 @@ const KINDS: readonly Kind[] = [
     target: "redis",
     play: ({ random, redis }) => redis.proxy.slow(random.int(20, 250), 5_000),
   },
+  {
+    kind: "silent",
+    target: "names",
+    play: ({ random, names }) => names?.silence(random.between(...PAUSE_MS)),
+  },
 ];
 
 /** Plays some faults at random moments of a time, no two of them at one process or store. */
@@ -133,14 +154,16 @@ export async function playFaults(deps: FaultDeps, forMs: number): Promise<void> 
   const kinds = KINDS.filter(
     ({ kind, isCalm }) =>
       (moods === "full" || isCalm) &&
-      (kind !== "full disk" || deps.postgres.fillDisk !== undefined),
+      (kind !== "full disk" || deps.postgres.fillDisk !== undefined) &&
+      (kind !== "silent" || deps.names !== undefined),
   );
   const stores = { isBusy: false };
-  const plan = Array.from({ length: random.int(LEAST, MOST) }, () => ({
+  const drawn = Array.from({ length: random.int(LEAST, MOST) }, () => ({
     kind: random.pick(kinds),
     atMs: random.between(0.05, 0.95) * forMs,
     which: random.next(),
-  })).toSorted((a, b) => a.atMs - b.atMs);
+  }));
+  const plan = [{ kind: FIRST, atMs: 0, which: 0 }, ...drawn].toSorted((a, b) => a.atMs - b.atMs);
   const startedMs = nowMs();
   await Promise.all(
     plan.map(async ({ kind, atMs, which }) => {

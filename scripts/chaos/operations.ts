@@ -1,5 +1,5 @@
 import type { Prng } from "../../tests/simulation/prng.ts";
-import type { Client } from "./client.ts";
+import type { CallOptions, Client } from "./client.ts";
 import { nowMs } from "./now.ts";
 import type { Partner } from "./tenants.ts";
 import type { Operation } from "./verdict/facts.ts";
@@ -13,6 +13,7 @@ interface OperatorDeps {
 }
 
 type Kind = "immediate" | "batch";
+type Judged = CallOptions & Required<Pick<CallOptions, "wants">>;
 
 /** Filters that the writers' events fall into and out of. */
 const FILTERS: readonly (readonly string[] | null)[] = [
@@ -55,7 +56,7 @@ export class Operator {
           }),
     };
     const startedMs = nowMs();
-    const { status, body: told } = await this.#ask("POST", "", body);
+    const { status, body: told } = await this.#ask("POST", "", { body, wants: [201] });
     if (status !== 201) return false;
     this.#id = String(told["id"]);
     this.#url = url;
@@ -67,7 +68,7 @@ export class Operator {
   async act(): Promise<void> {
     if (this.#id === undefined) return;
     const { random } = this.#deps;
-    const { status, body } = await this.#ask("GET", `/${this.#id}`);
+    const { status, body } = await this.#get();
     if (status !== 200) return;
     if (body["is_active"] === false) return this.#enable();
     const act = random.pick([
@@ -76,17 +77,36 @@ export class Operator {
       () => this.#update(),
       () => this.#update(),
       () => this.#recover(),
-      () => this.#plain("test", "/test"),
-      () => this.#plain("test", "/test"),
+      () => this.#test(),
+      () => this.#test(),
       ...(random.chance(0.3) ? [() => this.#replace()] : []),
     ]);
     await act();
   }
 
+  /** One of the things that an owner looks at, any time. */
+  async look(): Promise<void> {
+    if (this.#id === undefined) return;
+    const look = this.#deps.random.pick([
+      () => this.#get(),
+      () => this.#ask("GET", "", { wants: [200] }),
+      () => this.#ask("GET", `/${this.#id}/deliveries?per_page=100`, { wants: [200] }),
+    ]);
+    await look();
+  }
+
+  #get() {
+    const id = this.#id;
+    return this.#ask("GET", `/${id}`, { wants: [200], fits: (body) => body["id"] === id });
+  }
+
   async #enable(): Promise<void> {
     const held = this.#deps.random.pick(["deliver", "deliver", "skip"] as const);
     const startedMs = nowMs();
-    const { status } = await this.#ask("POST", `/${this.#id}/enable`, { held });
+    const { status } = await this.#ask("POST", `/${this.#id}/enable`, {
+      body: { held },
+      wants: [200],
+    });
     this.#note("enable", { startedMs, status, held });
   }
 
@@ -94,7 +114,8 @@ export class Operator {
     const startedMs = nowMs();
     const grace_period_hours = this.#deps.random.pick([0, 1]);
     const { status, body } = await this.#ask("POST", `/${this.#id}/rotate-secret`, {
-      grace_period_hours,
+      body: { grace_period_hours },
+      wants: [200],
     });
     const secret = status === 200 ? { secret: String(body["secret"]) } : {};
     this.#note("rotate", { startedMs, status, ...secret });
@@ -107,37 +128,39 @@ export class Operator {
     const webhook_url = `${this.#url}/${random.int(1, 99)}`;
     const startedMs = nowMs();
     const body = isFilter ? { events: filter } : { webhook_url };
-    const { status } = await this.#ask("PATCH", `/${this.#id}`, body);
+    const { status } = await this.#ask("PATCH", `/${this.#id}`, { body, wants: [200] });
     this.#note("update", { startedMs, status, ...(isFilter && { filter }) });
   }
 
   async #recover(): Promise<void> {
     const since = new Date(nowMs() - 20_000).toISOString();
-    await this.#plain("recover", "/recover", { since });
+    await this.#plain("recover", { body: { since }, wants: [202] });
+  }
+
+  async #test(): Promise<void> {
+    // Meanwhile it may have been disabled.
+    await this.#plain("test", { wants: [202, 409] });
   }
 
   /** Deletes it and makes another one, of which the partner hears at another address. */
   async #replace(): Promise<void> {
     const startedMs = nowMs();
-    const { status } = await this.#ask("DELETE", `/${this.#id}`);
+    const { status } = await this.#ask("DELETE", `/${this.#id}`, { wants: [204] });
     this.#note("delete", { startedMs, status });
     if (status !== 204) return;
     this.#id = undefined;
     await this.create();
   }
 
-  async #plain(kind: "test" | "recover", path: string, body?: unknown): Promise<void> {
+  async #plain(kind: "test" | "recover", options: Judged): Promise<void> {
     const startedMs = nowMs();
-    const { status } = await this.#ask("POST", `/${this.#id}${path}`, body);
+    const { status } = await this.#ask("POST", `/${this.#id}/${kind}`, options);
     this.#note(kind, { startedMs, status });
   }
 
-  #ask(method: string, path: string, body?: unknown) {
+  #ask(method: string, path: string, options: Judged) {
     const { token } = this.#partner;
-    return this.#deps.client.call(method, `/partner/webhooks${path}`, {
-      token,
-      ...(body !== undefined && { body }),
-    });
+    return this.#deps.client.call(method, `/partner/webhooks${path}`, { token, ...options });
   }
 
   #note(

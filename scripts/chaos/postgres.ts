@@ -6,6 +6,7 @@ import { migrate } from "../../db/migrate.ts";
 import { type RunningStore, startEmbeddedPostgres } from "../demo/stores/embedded-postgres.ts";
 import { processesIn, signal, waitUntil } from "../demo/stores/processes.ts";
 import { freePort, withPort } from "./addresses.ts";
+import { hitStatements } from "./hit-statements.ts";
 import { startPooler } from "./pooler.ts";
 import { mountSmallDisk, type SmallDisk } from "./small-disk.ts";
 import { startTcpProxy, type TcpProxy } from "./tcp-proxy.ts";
@@ -28,6 +29,10 @@ export interface ChaosPostgres {
   terminate(): Promise<void>;
   /** Somebody holds a row of a subscription for so long, as a slow transaction does. */
   lockRow(ms: number): Promise<void>;
+  /** Statements of the product fail, some behind their first rows, and sessions end. */
+  hitStatements(ms: number): Promise<void>;
+  /** A column that many statements answer has another type for so long, so that none of them can be run as prepared. */
+  retypeColumn(ms: number): Promise<void>;
   /** Undefined where it has no disk of its own. */
   readonly fillDisk: ((ms: number) => Promise<void>) | undefined;
   stop(): Promise<void>;
@@ -140,7 +145,7 @@ async function fillDisk(disk: SmallDisk, server: Server, ms: number): Promise<vo
 
 function faultsOf(
   server: Server,
-): Pick<ChaosPostgres, "kill" | "immediate" | "pause" | "terminate" | "lockRow"> {
+): Omit<ChaosPostgres, "url" | "proxiedUrl" | "proxy" | "fillDisk" | "stop"> {
   return {
     async kill(downMs) {
       server.signalAll("SIGKILL");
@@ -155,6 +160,8 @@ function faultsOf(
       await Bun.sleep(ms);
       server.signalAll("SIGCONT");
     },
+    hitStatements: (ms) => withDb(server.url, (db) => hitStatements(db, ms)),
+    retypeColumn: (ms) => withDb(server.url, (db) => retypeColumn(db, ms)),
     lockRow: (ms) => withDb(server.url, (db) => lockRow(db, ms)),
     async terminate() {
       await withDb(
@@ -175,6 +182,12 @@ async function lockRow(db: RawDb, ms: number): Promise<void> {
     await tx.sql`select from webhook_subscriptions where id = ${id} for update`;
     await Bun.sleep(ms);
   });
+}
+
+async function retypeColumn(db: RawDb, ms: number): Promise<void> {
+  await db.sql`alter table webhook_subscriptions alter column shard type integer`;
+  await Bun.sleep(ms);
+  await db.sql`alter table webhook_subscriptions alter column shard type smallint`;
 }
 
 async function withDb<T>(url: string, work: (db: RawDb) => Promise<T>): Promise<T> {

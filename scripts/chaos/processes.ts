@@ -23,6 +23,8 @@ export interface Supervised {
 
 interface Command {
   readonly name: string;
+  /** A command that runs another one. */
+  readonly prefix?: readonly string[];
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly folder: string;
@@ -30,7 +32,7 @@ interface Command {
   readonly ended: (exit: Exit) => void;
 }
 
-export function supervise({ name, args, env, folder, ended }: Command): Supervised {
+export function supervise({ name, prefix = [], args, env, folder, ended }: Command): Supervised {
   const path = join(folder, `${name}.log`);
   const log = openSync(path, "a");
   let child: ChildProcess | undefined;
@@ -39,7 +41,8 @@ export function supervise({ name, args, env, folder, ended }: Command): Supervis
   const start = () => {
     if (!isWanted) return;
     isKilled = false;
-    const started = spawn(process.execPath, [...args], {
+    const [program = "", ...rest] = [...prefix, process.execPath, ...args];
+    const started = spawn(program, rest, {
       cwd: ROOT,
       stdio: ["ignore", log, log],
       env: { PATH: process.env["PATH"] ?? "", PARENT_PID: String(process.pid), ...env },

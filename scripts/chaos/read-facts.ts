@@ -4,7 +4,7 @@ import { CATALOG } from "../../src/outbox/event.ts";
 import type { SecretBox } from "../../src/lib/secret-box.ts";
 import { webhookSecretContext } from "../../src/outbox/secret-context.ts";
 import { withRequests } from "../../src/webhooks/queries/requests.ts";
-import type * as facts from "./verdict/facts.ts";
+import * as facts from "./verdict/facts.ts";
 
 type Tables = Pick<
   facts.Facts,
@@ -16,6 +16,8 @@ type Tables = Pick<
   | "batchEntries"
   | "audit"
   | "finalSecrets"
+  | "claims"
+  | "reviews"
 >;
 
 const IN_BATCH: string[] = CATALOG.filter((one) => one.in_batch).map((one) => one.value);
@@ -45,10 +47,21 @@ export async function readTables({ db, box }: { db: RawDb; box: SecretBox }): Pr
     batchEntries: await db.sql<facts.BatchEntry[]>`
       select b.subscription_id as "subscriptionId", h.event_id as "eventId"
         from batch_entries b join review_history h on h.id = b.review_history_id`,
+    ...(await readTaken(db)),
     audit: await db.sql<facts.AuditRow[]>`
       select action, details->>'subscription_id' as "subscriptionId", details->>'held' as held,
              extract(epoch from pg_xact_commit_timestamp(xmin))::float8 * 1000 as "committedMs"
         from audit_log where action like 'WEBHOOK%' order by id`,
+  };
+}
+
+async function readTaken(db: RawDb): Promise<Pick<Tables, "claims" | "reviews">> {
+  const claims = await db.sql<{ id: string }[]>`select id from provider_events`;
+  const reviews = await db.sql<{ siteId: number; externalId: string }[]>`
+    select store_review_site_id as "siteId", external_review_id as "externalId" from reviews`;
+  return {
+    claims: new Set(claims.map(({ id }) => id)),
+    reviews: new Set(reviews.map((one) => facts.reviewKey(one.siteId, one.externalId))),
   };
 }
 

@@ -76,7 +76,8 @@ function serve(socket: Socket, host: string, heard: Heard): void {
     text = text.slice(head + 4 + length);
     const post: Post = {
       atMs: nowMs(),
-      host,
+      // As the subscription calls it, by name or by address.
+      host: (headers.get("host") ?? host).replace(/:\d+$/, ""),
       eventId: headers.get("x-svc-delivery") ?? "",
       event: headers.get("x-svc-event") ?? "",
       attempt: Number(headers.get("x-svc-attempt")),

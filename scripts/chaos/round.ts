@@ -8,6 +8,7 @@ import { Prng } from "../../tests/simulation/prng.ts";
 import { freePort } from "./addresses.ts";
 import { Client } from "./client.ts";
 import { type Moods, playFaults } from "./faults.ts";
+import { type ChaosNames, startNames } from "./names.ts";
 import { nowMs } from "./now.ts";
 import { Operator } from "./operations.ts";
 import { type ChaosPostgres, type PostgresWishes, startPostgres } from "./postgres.ts";
@@ -34,6 +35,7 @@ export interface RoundOptions {
 const PARTNERS = 8;
 const HOSTS = 48;
 const WRITERS = 6;
+const READERS = 8;
 const APIS = 2;
 const RETRY_DELAYS_MS = [200, 400, 800];
 const DELIVERY_TIMEOUT_MS = 2_000;
@@ -59,6 +61,7 @@ interface Stage {
   readonly postgres: ChaosPostgres;
   readonly redis: ChaosRedis;
   readonly receivers: Receivers;
+  readonly names: ChaosNames | undefined;
   readonly apis: readonly Supervised[];
   readonly dispatchers: readonly Supervised[];
   readonly client: Client;
@@ -90,7 +93,10 @@ export async function playRound(options: RoundOptions): Promise<Played> {
     const hosts = Array.from({ length: HOSTS }, (_, n) => `127.2.0.${n + 1}`);
     const receivers = await startReceivers(hosts);
     stops.push(() => receivers.stop());
-    const stage = await startProduct({ ...options, key, random }, { postgres, redis, receivers });
+    const names = await startNames(hosts);
+    stops.push(() => names?.stop());
+    const stores = { postgres, redis, receivers, names };
+    const stage = await startProduct({ ...options, key, random }, stores);
     stops.push(async () => {
       await Promise.all([...stage.dispatchers, ...stage.apis].map((one) => one.stop()));
     });
@@ -118,7 +124,7 @@ type Drawn = RoundOptions & { readonly key: Uint8Array; readonly random: Prng };
 
 async function startProduct(
   { folder, key, random, moods }: Drawn,
-  stores: Pick<Stage, "postgres" | "redis" | "receivers">,
+  stores: Pick<Stage, "postgres" | "redis" | "receivers" | "names">,
 ): Promise<Stage> {
   const faults: Fault[] = [];
   const exits: Exit[] = [];
@@ -140,6 +146,7 @@ async function startProduct(
     supervise({
       name,
       folder,
+      prefix: stores.names?.prefix ?? [],
       args: [...(command.preload ?? []), ...command.args],
       env: { ...env, ...command.env },
       ended(exit) {
@@ -183,14 +190,14 @@ async function play(
   { seed: _seed, moods, troubleMs, key, random }: Drawn,
   { stage, db, hosts }: { stage: Stage; db: RawDb; hosts: readonly string[] },
 ): Promise<Played> {
-  const { client, receivers, faults } = stage;
+  const { client, receivers, names, faults } = stage;
   const box = createSecretBox({ current: key });
   const tenants = await addTenants({ db, box, client }, PARTNERS);
   const operations: Operation[] = [];
   const free = [...hosts];
   const newUrl = () => {
     const host = free.shift();
-    return host && `http://${host}:${receivers.port}/hook`;
+    return host && `http://${names?.nameOf(host) ?? host}:${receivers.port}/hook`;
   };
   const operators = tenants.partners.flatMap((partner, n) => {
     const deps = { client, operations, newUrl, random: random.fork() };
@@ -207,6 +214,7 @@ async function play(
   );
   await Promise.all([
     ...writing,
+    ...Array.from({ length: READERS }, () => look(operators, random.fork(), isOver)),
     ...operators.map((operator) => operate(operator, random.fork(), isOver)),
     changeMoods({ receivers, hosts, random: random.fork(), moods }, isOver),
     playFaults({ ...stage, random: random.fork(), moods }, troubleMs),
@@ -224,6 +232,7 @@ async function play(
     faults: faults.toSorted((a, b) => a.startedMs - b.startedMs),
     exits: stage.exits,
     accepted: written.accepted,
+    wrongAnswers: client.wrong,
   };
   return { facts, sent: written.sent, drainedMs, answers: client.counts };
 }
@@ -247,6 +256,17 @@ async function operate(operator: Operator, random: Prng, isOver: () => boolean):
   while (!isOver()) {
     await Bun.sleep(random.between(500, 4_000));
     if (!isOver()) await operator.act();
+  }
+}
+
+async function look(
+  operators: readonly Operator[],
+  random: Prng,
+  isOver: () => boolean,
+): Promise<void> {
+  while (!isOver()) {
+    await random.pick(operators).look();
+    await Bun.sleep(random.between(0, 30));
   }
 }
 

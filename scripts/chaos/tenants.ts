@@ -6,11 +6,13 @@ import * as rows from "../demo/seed/rows.ts";
 import type { Client } from "./client.ts";
 
 export const PROVIDER = "google";
-const PASSWORD = "correct horse battery staple";
+export const PASSWORD = "correct horse battery staple";
 const SITES = 2;
 
 export interface Partner {
   readonly id: number;
+  /** The owner's. */
+  readonly email: string;
   readonly token: string;
   /** Its store review sites. */
   readonly sites: readonly number[];
@@ -56,7 +58,7 @@ export async function addTenants(
     }
     const body = { email, password: PASSWORD };
     const answer = await client.insist("POST", "/login", { body, want: 200 });
-    partners.push({ id: partnerId, token: String(answer["token"]), sites });
+    partners.push({ id: partnerId, email, token: String(answer["token"]), sites });
   }
   return { partners, providerSecret };
 }

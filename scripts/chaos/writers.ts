@@ -5,10 +5,11 @@ import { ulid } from "ulid";
 import type { Prng } from "../../tests/simulation/prng.ts";
 import type { Client } from "./client.ts";
 import { PROVIDER, type Tenants } from "./tenants.ts";
+import { type Accepted, reviewKey } from "./verdict/facts.ts";
 
 export interface Written {
-  /** The markers of the events that are known to be accepted. */
-  readonly accepted: string[];
+  /** The events that are known to be accepted. */
+  readonly accepted: Accepted[];
   /** How many were sent, accepted or not. */
   sent: number;
 }
@@ -45,8 +46,9 @@ export async function write(deps: WriterDeps, until: () => boolean): Promise<voi
     );
     written.sent += reports.length;
     if (await report(deps, reports)) {
-      for (const { marker, review, isNew } of reports) {
-        if (marker !== undefined) written.accepted.push(marker);
+      for (const { marker, review, isNew, event } of reports) {
+        const key = reviewKey(review.siteId, review.externalId);
+        written.accepted.push({ eventId: event.id, review: key, marker });
         if (isNew) known.push(review);
       }
       known.splice(0, known.length - KEPT);
@@ -60,7 +62,7 @@ interface Report {
   readonly isNew: boolean;
   /** Undefined where the history does not show it. */
   readonly marker: string | undefined;
-  readonly event: Readonly<Record<string, unknown>>;
+  readonly event: Readonly<Record<string, unknown>> & { readonly id: string };
 }
 
 function reportOf(
@@ -100,10 +102,15 @@ async function report({ client, tenants, random }: WriterDeps, reports: readonly
   const headers = { "X-Provider-Signature": `sha256=${digest}` };
   for (let tried = 1; tried <= TRIES; tried++) {
     const path = `/providers/${PROVIDER}/events`;
-    const { status, body: told } = await client.call("POST", path, { body, headers });
-    if (status === 200) return true;
-    if (status !== undefined)
-      throw new Error(`Sound events were answered ${status}: ${JSON.stringify(told)}`);
+    const { status } = await client.call("POST", path, {
+      body,
+      headers,
+      wants: [200],
+      // Sent again, some of them may have been taken the first time.
+      fits: ({ accepted, duplicates }) =>
+        Number(accepted) + Number(duplicates) === reports.length && (tried > 1 || duplicates === 0),
+    });
+    if (status !== undefined) return status === 200;
     if (random.chance(0.4)) return false;
     await Bun.sleep(300);
   }

@@ -1,6 +1,7 @@
 import { parseArgs } from "node:util";
 
 import { connect, ping } from "../../db/client.ts";
+import { writable } from "../../db/writable.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { ConfigError, readConfig, type Config } from "../../src/lib/config.ts";
 import { createLog } from "../../src/lib/log.ts";
@@ -120,6 +121,13 @@ async function lookAtDatabase(config: Config, tell: Tell): Promise<URL[]> {
     }, "Look at DATABASE_URL, and whether that server runs. Behind a pooler it needs ?prepare=false.");
     tell("PostgreSQL", reached);
     if (reached.kind === "fault") return [];
+    tell(
+      "writes",
+      await lookAt(async () => {
+        await writable(db)();
+        return ok("PostgreSQL takes them");
+      }, "Look at PostgreSQL's log, and at the space on its disk: /readyz is 503 for the same reason."),
+    );
     const remedy = "Look at the message; bun run migrate makes the tables.";
     const schema = await lookAt(() => database.lookAtSchema(db), remedy);
     tell("schema", schema);

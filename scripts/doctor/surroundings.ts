@@ -12,7 +12,8 @@ import {
   WANTED_DESCRIPTORS,
 } from "../../dispatcher/descriptors.ts";
 import type { Config } from "../../src/lib/config.ts";
-import { resolveChecked, systemLookup } from "../../src/lib/egress.ts";
+import { resolveChecked } from "../../src/lib/egress.ts";
+import { systemLookup } from "../../src/lib/name-resolver.ts";
 import { openTunnel } from "../../src/lib/proxy-tunnel.ts";
 import { openRedis } from "../../src/lib/redis.ts";
 import type { Log } from "../../src/lib/log.ts";
@@ -24,7 +25,7 @@ const HTTPS_MS = 6_000;
 const HTTPS_PORT = 443;
 
 export async function lookAtRedis(config: Config, log: Log): Promise<Finding> {
-  const redis = openRedis(config.redisUrl, log, () => {});
+  const redis = openRedis(config.redisUrl, log);
   try {
     await new Promise((resolve, reject) => redis.once("ready", resolve).once("error", reject));
     const server = await redis.info("server");

@@ -1,5 +1,6 @@
 import type { RawDb } from "../../db/client.ts";
 import type { SecretBox } from "../../src/lib/secret-box.ts";
+import type { RunningProcesses } from "../../src/outbox/master-key.ts";
 import { SEALED_COLUMNS, type SealedColumn } from "../../src/outbox/sealed-columns.ts";
 
 /** Rows per statement: so few that nobody notices how long they are locked. */
@@ -89,6 +90,33 @@ async function replace(
       from json_to_recordset(${JSON.stringify(values)}::text::json) as v(key text, before text, after text)
      where t.${sql(one.key)} = v.key and t.${sql(one.column)} = v.before`;
   return count;
+}
+
+/** Shows each running process with its keys, the one that seals first. */
+export function showProcesses({ published, silentDispatchers }: RunningProcesses): string[] {
+  const lines = published.map(
+    ({ role, host, pid, masterKeys, ageS }) =>
+      `${role.padEnd(10)}  ${host}, pid ${pid}  master keys ${masterKeys.join(", ")}  seen ${ageS} s ago`,
+  );
+  if (silentDispatchers > 0)
+    lines.push(
+      `${silentDispatchers} dispatchers of an older version, which do not say which keys they have`,
+    );
+  return lines.length === 0 ? ["No API and no dispatcher runs."] : lines;
+}
+
+/** Lists the running processes that would open nothing after a rotation; empty if it may begin. */
+export function lackOf(
+  { published, silentDispatchers }: RunningProcesses,
+  box: SecretBox,
+): string[] {
+  const [current = ""] = box.keyIds;
+  const lacking = published.filter(({ masterKeys }) => !masterKeys.includes(current));
+  if (lacking.length === 0 && silentDispatchers === 0) return [];
+  return [
+    `These processes do not have the new master key (${current}):`,
+    ...showProcesses({ published: lacking, silentDispatchers }),
+  ];
 }
 
 /** What the command says, and whether the old key may go. */

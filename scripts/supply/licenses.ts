@@ -12,7 +12,14 @@ const SHIPPED = ["MIT", "MIT-0", "ISC", "0BSD", "BSD-2-Clause", "BSD-3-Clause"].
   "Unlicense",
 );
 /** What only looks at the product, or starts it on a developer's machine, is passed on by nobody. */
-const DEVELOPMENT = SHIPPED.concat("BlueOak-1.0.0", "CC0-1.0", "CC-BY-3.0", "MPL-2.0", "PSF-2.0");
+const DEVELOPMENT = SHIPPED.concat(
+  "BlueOak-1.0.0",
+  "CC0-1.0",
+  "CC-BY-3.0",
+  "CC-BY-4.0",
+  "MPL-2.0",
+  "PSF-2.0",
+);
 
 /** Why it may not be used, or undefined where it may. */
 export function licenceFault({ licence, isShipped }: Package): string | undefined {

@@ -6,10 +6,10 @@ import { instantAnswer } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
 
 /**
- * What one look at the backlogs reads: the subscriptions with queued events that it ranks, the first numbers of each queue
- * that it counts, and the newest attempts among which it looks for an error.
+ * One request ranks up to `ranked` subscriptions with queued events, counts up to `counted` entries of each, and looks for an
+ * error in the newest `attempts` of each.
  */
-export const BACKLOG_LIMITS = { ranked: 10_000, counted: 100, attempts: 100 } as const;
+export const BACKLOG_LIMITS = { ranked: 10_000, counted: 1_000, attempts: 100 } as const;
 
 const ORDERS = ["depth", "age"] as const;
 
@@ -55,7 +55,7 @@ export const BacklogObject = Type.Object(
     is_active: Type.Boolean(),
     queued: Type.Integer({
       description:
-        "Events queued. Behind the first 100 numbers each counts, also of an event that went ahead of its turn.",
+        "Queued events. Exact up to 1,000; above that each further sequence number counts as an event.",
     }),
     oldest_recorded_at: instantAnswer(),
     due_at: orNull(instantAnswer()),

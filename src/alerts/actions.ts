@@ -8,7 +8,8 @@ import type { FieldFaults } from "../http/rules.ts";
 import type { SoundParts } from "../http/fields.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Config } from "../lib/config.ts";
-import { checkNewWebhookUrl, type Lookup } from "../lib/egress.ts";
+import { checkNewWebhookUrl } from "../lib/egress.ts";
+import type { Lookup } from "../lib/name-resolver.ts";
 import { Problem } from "../lib/problem.ts";
 import { newSecret } from "../lib/random-secret.ts";
 import { fingerprint, type SecretBox } from "../lib/secret-box.ts";
@@ -44,13 +45,14 @@ export async function findSettings(
 /** What no schema says: that mail can be sent there, and that POSTs may go there. */
 export async function settingsFaults(
   { config, lookup }: Pick<AlertDeps, "config" | "lookup">,
+  { partnerId }: Principal,
   body: SoundParts<AlertSettingsUpdate>,
 ): Promise<FieldFaults> {
   const { recipients, kinds, webhook_url: url } = body;
   const bad = recipients?.findIndex((one) => one !== undefined && !isMailAddress(one)) ?? -1;
   const check =
     typeof url === "string"
-      ? await checkNewWebhookUrl(url, config.egress, lookup && { lookup })
+      ? await checkNewWebhookUrl(url, config.egress, { lookup, partnerId })
       : undefined;
   const isWhole = kinds?.every((kind) => kind !== undefined) ?? false;
   return {

@@ -47,7 +47,8 @@ export function alertRoutes(deps: AlertDeps & { readonly checks: Checks }) {
       {
         access: writing,
         body: AlertSettingsUpdate,
-        rules: ({ body }: Judged<typeof AlertSettingsUpdate>) => settingsFaults(deps, body),
+        rules: ({ principal, body }: Judged<typeof AlertSettingsUpdate>) =>
+          settingsFaults(deps, principal, body),
         response: { 200: AlertSettingsWithSecret },
         detail: {
           operationId: "updateAlerts",

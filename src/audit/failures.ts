@@ -19,7 +19,7 @@ export interface Failure {
 }
 
 interface Recorded extends Failure {
-  readonly untilMs: number;
+  untilMs: number;
   repeats: number;
 }
 
@@ -54,11 +54,22 @@ export class FailureAudit {
     const told = ofAction.size < TOLD_APART ? failure : ofNobody(failure);
     const same = ofAction.get(keyOf(told));
     // All that is remembered changes before anything is awaited, so that of several at once one has the row.
-    if (same === undefined)
-      ofAction.set(keyOf(told), { ...told, untilMs: nowMs + COUNTED_MS, repeats: 0 });
-    else same.repeats++;
-    if (same === undefined) await this.#write({ ...told, repeats: known?.repeats ?? 0 }, call);
+    if (same !== undefined) same.repeats++;
+    else await this.#begin({ ...told, untilMs: nowMs + COUNTED_MS, repeats: 0 }, known, call);
     for (const one of over) await this.#write(one, null);
+  }
+
+  /** Writes the first row. If that fails, the next failure is the first, and counts this one as a repeat. */
+  async #begin(first: Recorded, known: Recorded | undefined, call: Call): Promise<void> {
+    this.#recorded[first.action].set(keyOf(first), first);
+    const before = known?.repeats ?? 0;
+    try {
+      await this.#write({ ...first, repeats: before }, call);
+    } catch (error) {
+      first.untilMs = Number.NEGATIVE_INFINITY;
+      first.repeats += before + 1;
+      throw error;
+    }
   }
 
   async #write({ action, details, repeats }: Omit<Recorded, "untilMs">, call: Call | null) {

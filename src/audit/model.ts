@@ -108,6 +108,8 @@ export const AUDIT_ACTIONS = [
   "WEBHOOK_SECRET_SHOWN",
   // subscription_id, held: deliver or skip, test: whether one was sent first.
   "WEBHOOK_ENABLED",
+  // subscription_id. Only by hand: the 20th failure disables without an actor.
+  "WEBHOOK_DISABLED",
   // subscription_id, event_id.
   "WEBHOOK_TESTED",
   "WEBHOOK_REDELIVERED",

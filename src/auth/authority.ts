@@ -1,5 +1,6 @@
 import type { Principal } from "../http/principal.ts";
 import { coversScopes } from "./decide.ts";
+import { isTaken } from "./standing.ts";
 
 /**
  * What something that can act may do: a token, an OAuth client, a user, a connection to an identity provider, a signing
@@ -13,6 +14,8 @@ export interface Authority {
   readonly scopes: readonly string[];
   /** The third-party client that it stays in the hands of; null for what is the service's own, or a user in person. */
   readonly thirdParty: string | null;
+  /** Whether only the user in person has it (contract 3.10); a personal access token has less. */
+  readonly inPerson: boolean;
 }
 
 /** What the service itself may do: everything, everywhere, for users who are not asked. */
@@ -21,16 +24,23 @@ export const OF_THE_SERVICE: Authority = {
   accountId: null,
   scopes: ["*"],
   thirdParty: null,
+  inPerson: true,
 };
 
 export function authorityOf(caller: Principal): Authority {
   const { partnerId, accountId, scopes, isThirdParty, clientId } = caller;
-  return { partnerId, accountId, scopes: [...scopes], thirdParty: isThirdParty ? clientId : null };
+  return {
+    partnerId,
+    accountId,
+    scopes: [...scopes],
+    thirdParty: isThirdParty ? clientId : null,
+    inPerson: isTaken(caller, "person"),
+  };
 }
 
-/** What the caller could do in person, having signed in at the service's own pages. */
+/** What the caller can do in person, by a token of all scopes. */
 export function authorityInPerson(caller: Principal): Authority {
-  return { ...authorityOf(caller), scopes: ["*"], thirdParty: null };
+  return { ...authorityOf(caller), scopes: ["*"], thirdParty: null, inPerson: true };
 }
 
 /**
@@ -44,6 +54,7 @@ export function excessOf(
   const isWithinTenant = caller.partnerId === null || caller.partnerId === made.partnerId;
   const isWithinAccount = caller.accountId === null || caller.accountId === made.accountId;
   const isInHand = !caller.isThirdParty || caller.clientId === made.thirdParty;
-  if (!isWithinTenant || !isWithinAccount || !isInHand) return "forbidden";
+  const isPerson = !made.inPerson || isTaken(caller, "person");
+  if (!isWithinTenant || !isWithinAccount || !isInHand || !isPerson) return "forbidden";
   return coversScopes(caller.scopes, made.scopes) ? undefined : "insufficient_scope";
 }

@@ -1,4 +1,5 @@
 import { addMs } from "../lib/clock.ts";
+import type { CodeType } from "./password-model.ts";
 
 /** See contract 4.8. */
 export const WRONG_ATTEMPTS_TO_LOCK = 5;
@@ -58,13 +59,22 @@ function isForgotten(lock: SignInLock, now: Date): boolean {
   return addMs(lock.lastFailureAt, FORGET_FAILURES_AFTER_MS) <= now;
 }
 
-/** Contract 4.14: in any 24 h, per email; of wrong codes fewer from one address, so that a stranger leaves some. */
+/** Contract 4.14: in any 24 h, of one budget. */
 export const CODES_PER_DAY = 10;
+/** Contract 4.14: in any 24 h, per email; fewer from one address, so that a stranger leaves some. */
 const WRONG_CODES_PER_DAY = 50;
 const WRONG_CODES_PER_ADDRESS = 20;
 /** Contract 4.14: per code. */
 export const TRIES_PER_CODE = 5;
 export const CODE_LIMITS_WINDOW_MS = 24 * 60 * 60 * 1000;
+
+/**
+ * Names the budget that a code of an email is issued from. Each type has two: one for addresses that signed the user in
+ * before, and one for all others. So a stranger uses up neither another type nor the owner's codes.
+ */
+export function codeBudget(type: CodeType, isKnownAddress: boolean): string {
+  return isKnownAddress ? `${type} known` : type;
+}
 
 /** When codes were issued, and when wrong ones were tried, for one email. */
 export interface CodeLimits {
@@ -87,7 +97,8 @@ export function withinWindow(instants: readonly Date[], now: Date): Date[] {
   return instants.filter((at) => addMs(at, CODE_LIMITS_WINDOW_MS) > now);
 }
 
-export function hasCodesLeft({ issuedAt }: CodeLimits, now: Date): boolean {
+/** Whether a budget has another code. */
+export function hasCodesLeft({ issuedAt }: Pick<CodeLimits, "issuedAt">, now: Date): boolean {
   return withinWindow(issuedAt, now).length < CODES_PER_DAY;
 }
 
@@ -108,17 +119,19 @@ export function isOpenCode(
 export interface WrongTries {
   readonly wrongAt: readonly Date[];
   readonly wrongHereAt: readonly Date[];
+  /** Whether that address signed the user in before: then wrong codes from elsewhere do not count against it. */
+  readonly isKnownAddress: boolean;
 }
 
 /** Whether a try is compared with the code; if not, it is refused like a wrong one. */
 export function mayTryCode(
-  { wrongAt, wrongHereAt }: WrongTries,
+  { wrongAt, wrongHereAt, isKnownAddress }: WrongTries,
   code: Pick<EmailCode, "expiresAt" | "consumedAt" | "tries">,
   now: Date,
 ): boolean {
   const isLeft =
     code.tries < TRIES_PER_CODE &&
-    withinWindow(wrongAt, now).length < WRONG_CODES_PER_DAY &&
+    (isKnownAddress || withinWindow(wrongAt, now).length < WRONG_CODES_PER_DAY) &&
     withinWindow(wrongHereAt, now).length < WRONG_CODES_PER_ADDRESS;
   return isOpenCode(code, now) && isLeft;
 }

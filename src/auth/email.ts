@@ -14,6 +14,11 @@ export function emailDigest(normalisedEmail: string): string {
   return createHash("sha256").update(normalisedEmail).digest("hex");
 }
 
+/** The key of one of the budgets of an email. No email has a NUL, so that no email is typed that has the same key. */
+export function budgetDigest(budget: string, normalisedEmail: string): string {
+  return emailDigest(`${budget}\0${normalisedEmail}`);
+}
+
 /** The domain as DNS writes it, which is how `sso_domains` stores it; empty if there is none. */
 export function emailDomain(normalisedEmail: string): string {
   const at = normalisedEmail.lastIndexOf("@");

@@ -1,13 +1,13 @@
-import type { Access } from "../http/access.ts";
+import type { Access, TokenDemand } from "../http/access.ts";
 import type { Principal, Scope } from "../http/principal.ts";
 import type { ProblemCode } from "../lib/problem.ts";
-import { authorityInPerson, excessOf } from "./authority.ts";
 import { coversScopes } from "./decide.ts";
 import { everything, nothing, type Opens } from "./portal-pages.ts";
+import { isTaken } from "./standing.ts";
 
 /** Admits every user of every company, whatever the token opens; without `scope`, by a token of any scope. */
 export function anyUser(scope?: Scope): Access {
-  return allow(() => true, scope, everything);
+  return allow(() => true, scope, { opens: everything });
 }
 
 /**
@@ -21,7 +21,7 @@ export function partnerAdmin(scope: Scope, opens?: Opens): Access {
       (role === "partner_owner" || role === "partner_admin") &&
       (impersonatorId === null || pages !== null),
     scope,
-    opens,
+    { opens },
   );
 }
 
@@ -29,7 +29,7 @@ export function partnerAdmin(scope: Scope, opens?: Opens): Access {
 export function partnerOwner(): Access {
   const admitted = partnerAdmin("*");
   return {
-    scope: admitted.scope,
+    ...admitted,
     refuse: (principal) =>
       admitted.refuse(principal) ?? (principal.role === "partner_owner" ? undefined : "forbidden"),
   };
@@ -49,69 +49,74 @@ export function superAdmin(scope: Scope = "*"): Access {
 }
 
 /**
- * Admits whom `access` admits to a route that makes or changes what acts for people in person: users, connections to
- * identity providers, secrets. A third party that holds a token has less (contract 3.9).
+ * Narrows `access` to the user in person, for a route that makes, changes or ends what acts for people: users,
+ * connections to identity providers, secrets (contract 3.10).
  */
 export function inPerson(access: Access): Access {
+  return narrowed(access, "person");
+}
+
+/** Narrows `access` to tokens in the user's own hands. */
+export function firstHand(access: Access): Access {
+  return narrowed(access, "own");
+}
+
+function narrowed({ scope, refuse }: Access, takes: TokenDemand): Access {
   return {
-    scope: access.scope,
-    refuse: (principal) =>
-      access.refuse(principal) ?? excessOf(principal, authorityInPerson(principal)),
+    scope,
+    takes,
+    refuse: (principal) => (isTaken(principal, takes) ? refuse(principal) : "forbidden"),
   };
 }
 
-/**
- * Admits the token of a user's own sign-in: at the service's pages, through the identity provider, or in a first-party
- * client. Personal access tokens, impersonators and third parties are not the user in person.
- */
+/** Admits every user in person, with `scope` or, without it, with any. */
 export function ownSignIn(scope?: Scope): Access {
-  return allow(isOwnSignIn, scope);
+  return allow(() => true, scope, { takes: "person" });
 }
 
 /** Contract 4.18: admits a token from login or the SSO exchange, and no other. */
 export function dashboardSignIn(): Access {
-  return allow(
-    (principal) =>
-      isOwnSignIn(principal) &&
-      (principal.signInMethod === "login" || principal.signInMethod === "sso"),
-    "*",
-  );
+  return allow(() => true, "*", { takes: "sign_in" });
 }
 
-/** Contract 4.15: admits the token that a mailed code gave, or the user's own sign-in. */
+/** Contract 4.15: admits the token that a mailed code gave, or the user in person. */
 export function passwordSetter(): Access {
   const own = ownSignIn("*");
   return {
     scope: undefined,
-    refuse: (principal) =>
-      principal.tokenKind === "password_reset" ? undefined : own.refuse(principal),
+    takes: "password",
+    refuse(principal) {
+      if (!isTaken(principal, "password")) return "forbidden";
+      return principal.tokenKind === "password_reset" ? undefined : own.refuse(principal);
+    },
   };
 }
 
-/**
- * Admits every user to self-service (contract 3.3), but no third party or impersonator who holds a token of theirs.
- */
+/** Admits every user to self-service (contract 3.3), by a token in their own hands. */
 export function selfService(): Access {
-  return allow(({ isThirdParty, impersonatorId }) => !isThirdParty && impersonatorId === null, "*");
+  return allow(() => true, "*", { takes: "own" });
 }
 
-function isOwnSignIn({ tokenKind, isThirdParty }: Principal): boolean {
-  return tokenKind === "access" && !isThirdParty;
+interface Narrowing {
+  /** The pages that the route belongs to, for the sessions of portal links; none of them if absent. */
+  readonly opens?: Opens | undefined;
+  readonly takes?: TokenDemand;
 }
 
 /**
- * Refuses the wrong kind of user as `forbidden`, and the right kind with too narrow a token for the lack of its scope.
+ * Refuses the wrong kind of user or of token as `forbidden`, and the right one with too narrow a scope for the lack of
+ * it.
  */
 function allow(
   admits: (principal: Principal) => boolean,
   scope: Scope | undefined,
-  opens: Opens = nothing,
+  { opens = nothing, takes = "any" }: Narrowing = {},
 ): Access {
   return {
     scope,
+    takes,
     refuse(principal): ProblemCode | undefined {
-      // Such a token works for the password reset only (contract 4.15).
-      if (principal.tokenKind === "password_reset" || !admits(principal)) return "forbidden";
+      if (!isTaken(principal, takes) || !admits(principal)) return "forbidden";
       if (principal.pages !== null && !opens(principal.pages)) return "forbidden";
       const isCovered = scope === undefined || coversScopes(principal.scopes, [scope]);
       return isCovered ? undefined : "insufficient_scope";

@@ -3,12 +3,21 @@ import type { Call } from "./call.ts";
 import type { Principal, Scope } from "./principal.ts";
 
 /**
+ * The tokens that a route takes, by what they are to their user; `TAKEN` of src/auth/standing.ts has the table (contract
+ * 3.10). `any`: every token that the role and the scope admit. `own`: in the user's own hands. `person`: the user in
+ * person. `sign_in`: from the login or the SSO exchange. `password`: the person, or the token of a mailed code.
+ */
+export type TokenDemand = "any" | "own" | "person" | "sign_in" | "password";
+
+/**
  * Who may use a route. `refuse` is asked after the token was verified and answers the code of the refusal, or nothing; a
  * refusal by role is audited as AUTHZ_DENIED (contract 3.5).
  */
 export interface Access {
   /** What the token has to cover; undefined where any scope will do. */
   readonly scope?: Scope | undefined;
+  /** What `refuse` asks of the kind of token; the route's description shows it. */
+  readonly takes: TokenDemand;
   readonly refuse: (principal: Principal) => ProblemCode | undefined;
 }
 

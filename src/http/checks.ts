@@ -4,7 +4,7 @@ import { Elysia } from "elysia";
 import { Problem } from "../lib/problem.ts";
 import type { Access, Authenticator } from "./access.ts";
 import { BASE_PATH } from "./base-path.ts";
-import { BODY_LIMIT, isJson, readBody } from "./body.ts";
+import { BODY_LIMIT, isJson, UnverifiedBodies, type ReadOptions } from "./body.ts";
 import type { Call } from "./call.ts";
 import { exchangeOf, signedIn, type Exchange, type Schemas } from "./exchange.ts";
 import { readQuery } from "./fields.ts";
@@ -13,11 +13,14 @@ import { parseJson } from "./json.ts";
 import { queryOf } from "./parameters.ts";
 import type { FieldRules } from "./rules.ts";
 import type { Principal } from "./principal.ts";
+import type { Subject } from "./rate-limit.ts";
 
 /** What a public route may ask for besides. */
 interface PublicOptions {
   /** In bytes; 64 KiB if absent. */
   readonly bodyLimit?: number;
+  /** Whether `verify` may accept a request with these headers; if not, no byte of its body is kept. */
+  readonly mayVerify?: (call: Call) => boolean;
   /** Looks at the bytes before anything is parsed: a signature is checked here. */
   readonly verify?: (input: Received) => Promise<void>;
 }
@@ -44,13 +47,14 @@ export interface CheckContext extends Fields {
  * drop the validation of the body without a word.
  */
 export function checks(authenticator: Authenticator) {
+  const bodies = new UnverifiedBodies();
   return new Elysia({ name: "checks" }).macro({
     access: (access: Access) => {
       const declared = declaration(BODY_LIMIT);
       return {
         introspect: declared.read,
-        detail: { security: securityOf(access) },
-        parse: ({ request }: Pick<CheckContext, "request">) => readRaw(request, BODY_LIMIT),
+        detail: describedOf(access),
+        parse: ({ request }: Pick<CheckContext, "request">) => readRaw(bodies, request),
         async transform(context: CheckContext) {
           const { request, route } = context;
           const exchange = exchangeOf(request);
@@ -69,13 +73,13 @@ export function checks(authenticator: Authenticator) {
       const declared = declaration(options.bodyLimit ?? BODY_LIMIT);
       return {
         introspect: declared.read,
-        parse: ({ request }: Pick<CheckContext, "request">) => readPublic(request, declared.of()),
+        parse: ({ request }: Pick<CheckContext, "request">) =>
+          readPublic(bodies, request, { ...options, declared: declared.of() }),
         async transform(context: CheckContext) {
           const { request, params } = context;
           const exchange = exchangeOf(request);
-          await countAddress(exchange, declared.of());
+          await verifyPublic(options, exchange, { params, declared: declared.of() });
           Object.assign(context.set.headers, exchange.meter.headers);
-          await options.verify?.({ call: exchange.call, params, raw: exchange.raw });
           const { body, query } = readFields(request, exchange, declared.of());
           context.body = body;
           context.query = query;
@@ -109,10 +113,14 @@ export function checks(authenticator: Authenticator) {
 
 export type Checks = ReturnType<typeof checks>;
 
-/** Of the description: a token of whatever source, or one that an OAuth client was given, with the scope. */
-function securityOf({ scope }: Access): Record<string, string[]>[] {
+/**
+ * Lists the ways of access in the description: a token from any source, or one that an OAuth client was given, with the scope;
+ * and `x-token`, where the route does not take every kind of token.
+ */
+function describedOf({ scope, takes }: Access) {
   const scopes = scope === undefined ? [] : [scope];
-  return [{ bearer: scopes }, { oauth: scopes }];
+  const security = [{ bearer: scopes }, { oauth: scopes }];
+  return { security, ...(takes !== "any" && { "x-token": takes }) };
 }
 
 interface Fields {
@@ -162,20 +170,50 @@ interface Introspected {
 }
 
 /** The body within its limit. Whoever sends more is counted by the address, because no token was looked at yet. */
-async function readRaw(request: Request, limit: number): Promise<Uint8Array> {
+async function readRaw(bodies: UnverifiedBodies, request: Request): Promise<Uint8Array> {
   const exchange = exchangeOf(request);
   try {
-    return (exchange.raw = await readBody(request, limit));
+    return await take(bodies, request, { from: exchange.call.ip, limit: BODY_LIMIT });
   } catch (error) {
     if (error instanceof Problem) await exchange.meter.count({ kind: "ip", id: exchange.call.ip });
     throw error;
   }
 }
 
-async function readPublic(request: Request, declared: Declared): Promise<Uint8Array> {
+async function readPublic(
+  bodies: UnverifiedBodies,
+  request: Request,
+  { declared, mayVerify }: Pick<PublicOptions, "mayVerify"> & { readonly declared: Declared },
+): Promise<Uint8Array> {
   const exchange = exchangeOf(request);
+  const { call } = exchange;
   await countAddress(exchange, declared);
-  return (exchange.raw = await readBody(request, declared.bodyLimit));
+  const isDiscarded = mayVerify?.(call) === false;
+  return take(bodies, request, { from: call.ip, limit: declared.bodyLimit, isDiscarded });
+}
+
+async function take(
+  bodies: UnverifiedBodies,
+  request: Request,
+  options: ReadOptions,
+): Promise<Uint8Array> {
+  const exchange = exchangeOf(request);
+  const { bytes, release } = await bodies.read(request, options);
+  exchange.releaseBody = release;
+  return (exchange.raw = bytes);
+}
+
+async function verifyPublic(
+  { verify }: PublicOptions,
+  exchange: Exchange,
+  { params, declared }: Pick<CheckContext, "params"> & { readonly declared: Declared },
+): Promise<void> {
+  try {
+    await countAddress(exchange, declared);
+    await verify?.({ call: exchange.call, params, raw: exchange.raw });
+  } finally {
+    exchange.releaseBody();
+  }
 }
 
 async function countAddress(
@@ -183,6 +221,14 @@ async function countAddress(
   { signIn, uncounted }: Declared,
 ): Promise<void> {
   if (!uncounted) await meter.count({ kind: signIn ? "signIn" : "ip", id: call.ip });
+}
+
+/** The viewers of a portal are counted apart from the user who made their links (contract 2.9). */
+function subjectOf(principal: Principal): Subject {
+  const user = String(principal.impersonatorId ?? principal.userId);
+  return principal.tokenKind === "portal"
+    ? { kind: "portal", id: principal.jti, maker: user }
+    : { kind: "user", id: user };
 }
 
 interface Admission {
@@ -198,13 +244,16 @@ interface Admission {
 async function admit(
   authenticator: Authenticator,
   access: Access,
-  { exchange: { call, meter }, request, route }: Admission,
+  { exchange: { call, meter, releaseBody }, request, route }: Admission,
 ): Promise<Principal> {
-  const principal = await authenticator.authenticate(call).catch(async (error: unknown) => {
-    if (error instanceof Problem) await meter.count({ kind: "ip", id: call.ip });
-    throw error;
-  });
-  await meter.count({ kind: "user", id: String(principal.impersonatorId ?? principal.userId) });
+  const principal = await authenticator
+    .authenticate(call)
+    .finally(releaseBody)
+    .catch(async (error: unknown) => {
+      if (error instanceof Problem) await meter.count({ kind: "ip", id: call.ip });
+      throw error;
+    });
+  await meter.count(subjectOf(principal));
   const path = route.slice(BASE_PATH.length);
   authenticator.noteUse(principal, call, `${request.method} ${path}`);
   const refusal = access.refuse(principal);

@@ -33,6 +33,8 @@ export function errors({ log, looks, answered, isStoreFailure }: ErrorOptions) {
     // Elysia reads whatever a hook names, for every request: to name the rest here would parse cookies that nobody wants.
     async ({ error, code, request, route, path, set }) => {
       const exchange = exchangeOf(request);
+      // Whatever was thrown before the sender was verified: the body counts no more.
+      exchange.releaseBody();
       const refusal = await refusalOf({ error, code, exchange, log, isStoreFailure });
       Object.assign(set.headers, exchange.meter.headers);
       const look = byLength.find((one) => path === one.path || path.startsWith(`${one.path}/`));

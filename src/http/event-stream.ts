@@ -1,8 +1,17 @@
 import { errorFields, type Log } from "../lib/log.ts";
 import { Problem } from "../lib/problem.ts";
+import type { Principal } from "./principal.ts";
 
-/** Streams that one process keeps open, and one user at one process. */
-export const STREAM_LIMITS = { perProcess: 200, perUser: 5 };
+/**
+ * Streams that one process keeps open in all, for a user, for a session of a portal link, and for all portal sessions
+ * whose links one user made. The last two do not count as streams of that user.
+ */
+export const STREAM_LIMITS = {
+  perProcess: 200,
+  perUser: 5,
+  perPortalSession: 3,
+  perPortalMaker: 50,
+};
 const RETRY_AFTER_S = 5;
 /** Messages that a client leaves unread before it is let go. */
 const UNREAD_LIMIT = 256;
@@ -34,7 +43,8 @@ export function bookmarkOf(id: string): Uint8Array {
 export class EventStreams {
   readonly #deps: { readonly log: Log; readonly stopping?: AbortSignal | undefined };
   readonly #limits: typeof STREAM_LIMITS;
-  readonly #users = new Map<number, number>();
+  /** How many are open, by the user, portal session or maker that they count for. */
+  readonly #counts = new Map<string, number>();
   #open = 0;
 
   constructor(
@@ -46,8 +56,9 @@ export class EventStreams {
   }
 
   /** Answers a stream that lasts as long as `produce`, which ends when its signal aborts. */
-  open(userId: number, produce: (sink: EventSink, signal: AbortSignal) => Promise<void>): Response {
-    this.#admit(userId);
+  open(viewer: Viewer, produce: (sink: EventSink, signal: AbortSignal) => Promise<void>): Response {
+    const bounds = boundsOf(viewer, this.#limits);
+    this.#admit(bounds);
     const gone = new AbortController();
     const signals = [gone.signal, ...(this.#deps.stopping ? [this.#deps.stopping] : [])];
     const flow = new Flow();
@@ -61,7 +72,7 @@ export class EventStreams {
             if (!gone.signal.aborted) this.#deps.log.warn("stream.failed", errorFields(error));
           })
           .finally(() => {
-            this.#leave(userId);
+            this.#leave(bounds);
             // Throws if the client has closed it already.
             if (!gone.signal.aborted) controller.close();
           });
@@ -75,22 +86,42 @@ export class EventStreams {
     });
   }
 
-  #admit(userId: number): void {
+  #admit(bounds: readonly Bound[]): void {
     const headers = { "Retry-After": String(RETRY_AFTER_S) };
-    const own = this.#users.get(userId) ?? 0;
-    if (own >= this.#limits.perUser)
+    if (bounds.some(({ key, limit }) => (this.#counts.get(key) ?? 0) >= limit))
       throw new Problem("rate_limited", { headers, message: "Too many streams are open." });
     if (this.#open >= this.#limits.perProcess) throw new Problem("overloaded", { headers });
-    this.#users.set(userId, own + 1);
+    for (const { key } of bounds) this.#counts.set(key, (this.#counts.get(key) ?? 0) + 1);
     this.#open += 1;
   }
 
-  #leave(userId: number): void {
-    const own = (this.#users.get(userId) ?? 1) - 1;
-    if (own === 0) this.#users.delete(userId);
-    else this.#users.set(userId, own);
+  #leave(bounds: readonly Bound[]): void {
+    for (const { key } of bounds) {
+      const left = (this.#counts.get(key) ?? 1) - 1;
+      if (left === 0) this.#counts.delete(key);
+      else this.#counts.set(key, left);
+    }
     this.#open -= 1;
   }
+}
+
+type Viewer = Pick<Principal, "userId" | "impersonatorId" | "tokenKind" | "jti">;
+
+/** A number of streams that may be open under one key. */
+interface Bound {
+  readonly key: string;
+  readonly limit: number;
+}
+
+function boundsOf(
+  { userId, impersonatorId, tokenKind, jti }: Viewer,
+  { perUser, perPortalSession, perPortalMaker }: typeof STREAM_LIMITS,
+): Bound[] {
+  if (tokenKind !== "portal") return [{ key: `user:${userId}`, limit: perUser }];
+  return [
+    { key: `portal:${jti}`, limit: perPortalSession },
+    { key: `portals:${impersonatorId ?? userId}`, limit: perPortalMaker },
+  ];
 }
 
 /** Who waits until the client reads on. */

@@ -22,6 +22,8 @@ export interface Exchange {
   readonly startedMs: number;
   /** The body as it came, for signatures over its bytes. */
   raw: Uint8Array;
+  /** Says that the sender of the body is verified or refused; does nothing where there is no body. */
+  releaseBody: () => void;
   /** Undefined until the token was verified, and on a public route. */
   principal: Principal | undefined;
   /** Undefined until the checks of the route that was found began. */
@@ -78,6 +80,7 @@ export function exchange({ clock, isSecure, isProxy, limiter }: ExchangeOptions)
       meter: new Meter(limiter),
       startedMs: clock.monotonicMs(),
       raw: NOTHING,
+      releaseBody: () => {},
       principal: undefined,
       schemas: undefined,
       body: undefined,

@@ -26,13 +26,10 @@ export function health(readiness: () => Promise<Readiness>) {
 const object = { "application/json": { schema: { type: "object" } } } as const;
 const READYZ_DETAIL: DocumentDecoration = {
   operationId: "getReadyz",
-  summary: "Tell whether the stores answer",
-  description: "503 while a store is away, or the process drains.",
+  summary: "Tell whether the process is ready",
+  description: "Not while Postgres is away, a key is missing, or it drains.",
   responses: {
-    "200": { description: "Tell whether the stores answer", content: object },
-    "503": {
-      description: "A store is away (`checks` says which), or the process is about to stop.",
-      content: object,
-    },
+    "200": { description: "Ready; `degraded` without Redis.", content: object },
+    "503": { description: "Not ready; `checks` says why.", content: object },
   },
 };

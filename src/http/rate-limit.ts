@@ -2,7 +2,7 @@ import type { Redis } from "ioredis";
 
 import type { Clock } from "../lib/clock.ts";
 import { errorFields, type Log } from "../lib/log.ts";
-import { networkOf } from "../lib/network.ts";
+import { networkOf, networksOf } from "../lib/network.ts";
 import { Problem } from "../lib/problem.ts";
 import { runScript, script } from "../lib/redis.ts";
 
@@ -19,8 +19,13 @@ interface RateLimits {
   readonly signIn: RateLimit;
 }
 
-/** Who a request is counted for: the user of a verified token, or the address of whoever has none. */
-export type Subject = { readonly kind: keyof RateLimits; readonly id: string };
+/**
+ * The party that a request is counted for: the user of a verified token, the address where there is none, or the
+ * session of a portal link together with the user who made the link (contract 2.9).
+ */
+export type Subject =
+  | { readonly kind: keyof RateLimits; readonly id: string }
+  | { readonly kind: "portal"; readonly id: string; readonly maker: string };
 
 export interface Taken {
   readonly allowed: boolean;
@@ -39,24 +44,68 @@ export interface RateLimiter {
   readonly unchecked: number;
 }
 
-/** One key and the clock of Redis, so that all processes share a bucket whatever their own clocks say. */
+interface Bucket extends RateLimit {
+  readonly key: string;
+}
+
+/** A portal session gets this part of what a user gets, and all sessions of one maker together this multiple. */
+const PORTAL_SESSION = 1 / 4;
+const PORTAL_SESSIONS_OF_MAKER = 4;
+
+/**
+ * The buckets that a request takes from. The first is the party's own; the others are shared with parties that could
+ * otherwise add up without a bound. Each shared one holds at least twice an own one, so that no single party empties it.
+ */
+function bucketsOf(subject: Subject, limits: RateLimits): Bucket[] {
+  const { kind, id } = subject;
+  if (kind === "portal")
+    return [
+      { key: `portal:${id}`, ...times(limits.user, PORTAL_SESSION) },
+      { key: `portals:${subject.maker}`, ...times(limits.user, PORTAL_SESSIONS_OF_MAKER) },
+    ];
+  const limit = limits[kind];
+  if (kind === "user") return [{ key: `user:${id}`, ...limit }];
+  if (kind === "ip") return [{ key: `ip:${networkOf(id)}`, ...limit }];
+  // One line has a /56 or even a /48, so that a limit by /64 alone would be 256 or 65,536 limits.
+  return networksOf(id)
+    .toReversed()
+    .map((network, i) => ({ key: `signIn:${network}`, ...times(limit, 2 ** i) }));
+}
+
+function times({ perMinute, burst }: RateLimit, factor: number): RateLimit {
+  return { perMinute: perMinute * factor, burst: Math.max(1, Math.floor(burst * factor)) };
+}
+
+/**
+ * Takes one request from all buckets, or from none if one is empty: a party that is over its own limit takes nothing
+ * from the buckets that it shares. The clock is that of Redis, so that all processes share a bucket whatever their own
+ * clocks say. ARGV has the rate and the burst of each key.
+ */
 const TAKE = script(`
-local rate, burst = tonumber(ARGV[1]), tonumber(ARGV[2])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + time[2] / 1000
-local bucket = redis.pcall('HMGET', KEYS[1], 'left', 'at')
--- What somebody else put there is dropped: it would switch off the limits of everybody, again and again.
-if bucket.err then
-  redis.call('DEL', KEYS[1])
-  bucket = {}
+local lefts, allowed = {}, 1
+for i, key in ipairs(KEYS) do
+  local rate, burst = tonumber(ARGV[2 * i - 1]), tonumber(ARGV[2 * i])
+  local bucket = redis.pcall('HMGET', key, 'left', 'at')
+  -- What somebody else put there is dropped: it would switch off the limits of everybody, again and again.
+  if bucket.err then
+    redis.call('DEL', key)
+    bucket = {}
+  end
+  local left, at = tonumber(bucket[1]) or burst, tonumber(bucket[2]) or now
+  lefts[i] = math.min(burst, left + math.max(0, now - at) * rate)
+  if lefts[i] < 1 then allowed = 0 end
 end
-local left, at = tonumber(bucket[1]) or burst, tonumber(bucket[2]) or now
-left = math.min(burst, left + math.max(0, now - at) * rate)
-local allowed = 0
-if left >= 1 then left, allowed = left - 1, 1 end
-redis.call('HSET', KEYS[1], 'left', string.format('%.6f', left), 'at', string.format('%.3f', now))
-redis.call('PEXPIRE', KEYS[1], math.ceil(burst / rate))
-return {allowed, string.format('%.6f', left)}`);
+local answer = {allowed}
+for i, key in ipairs(KEYS) do
+  local rate, burst = tonumber(ARGV[2 * i - 1]), tonumber(ARGV[2 * i])
+  local left = string.format('%.6f', lefts[i] - allowed)
+  redis.call('HSET', key, 'left', left, 'at', string.format('%.3f', now))
+  redis.call('PEXPIRE', key, math.ceil(burst / rate))
+  answer[i + 1] = left
+end
+return answer`);
 
 const MINUTE_MS = 60_000;
 /** After a failure Redis is left alone for so long, so that one that hangs costs one request its patience, not all. */
@@ -83,14 +132,14 @@ class RedisRateLimiter implements RateLimiter {
     this.#deps = deps;
   }
 
-  async take({ kind, id }: Subject): Promise<Taken | undefined> {
+  async take(subject: Subject): Promise<Taken | undefined> {
     const { clock, limits, prefix, redis } = this.#deps;
-    const limit = limits[kind];
-    const key = `${prefix}rate:${kind}:${kind === "user" ? id : networkOf(id)}`;
+    const buckets = bucketsOf(subject, limits);
     if (clock.monotonicMs() >= this.#awayUntilMs) {
       try {
-        const args = [limit.perMinute / MINUTE_MS, limit.burst];
-        return takenOf(limit, await runScript(redis, TAKE, key, args));
+        const keys = buckets.map(({ key }) => `${prefix}rate:${key}`);
+        const args = buckets.flatMap(({ perMinute, burst }) => [perMinute / MINUTE_MS, burst]);
+        return takenOf(buckets, await runScript(redis, TAKE, keys, args));
       } catch (error) {
         this.#leaveAlone(error);
       }
@@ -106,17 +155,24 @@ class RedisRateLimiter implements RateLimiter {
   }
 }
 
-function takenOf(limit: RateLimit, answer: unknown): Taken {
-  const [allowed, text]: unknown[] = Array.isArray(answer) ? answer : [];
-  const left = Number(text);
-  if (!Number.isFinite(left)) throw new Error("Redis answered no bucket.");
-  const perSecond = limit.perMinute / 60;
+/** Describes the bucket that refuses for longest, or would refuse first. */
+function takenOf(buckets: readonly Bucket[], answer: unknown): Taken {
+  const [allowed, ...lefts]: unknown[] = Array.isArray(answer) ? answer : [];
+  const states = buckets.map((limit, i) => {
+    const left = Number(lefts[i]);
+    if (!Number.isFinite(left)) throw new Error("Redis answered no bucket.");
+    const perSecond = limit.perMinute / 60;
+    return { limit, left, nextInS: (1 - left) / perSecond, perSecond };
+  });
+  const [tightest] = states.toSorted((a, b) => b.nextInS - a.nextInS);
+  if (tightest === undefined) throw new Error("A request takes from one bucket at least.");
+  const { limit, left, nextInS, perSecond } = tightest;
   return {
     allowed: allowed === 1,
     remaining: Math.floor(left),
     limit,
     fullInS: Math.ceil((limit.burst - left) / perSecond),
-    nextInS: Math.max(1, Math.ceil((1 - left) / perSecond)),
+    nextInS: Math.max(1, Math.ceil(nextInS)),
   };
 }
 

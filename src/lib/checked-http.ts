@@ -7,11 +7,10 @@ import type { EgressProxy } from "./egress-proxy.ts";
 import {
   checkWebhookUrl,
   resolveChecked,
-  systemLookup,
   type EgressPolicy,
-  type Lookup,
   type WebhookTarget,
 } from "./egress.ts";
+import { systemLookup, type Lookup } from "./name-resolver.ts";
 import { openTunnel } from "./proxy-tunnel.ts";
 
 /** Where the service may call out to, and how long and how much it listens. */

@@ -1,5 +1,6 @@
-import { lookup as systemDns } from "node:dns/promises";
 import { isIPv4, isIPv6 } from "node:net";
+
+import { systemLookup, type Lookup, type LookupOptions } from "./name-resolver.ts";
 
 /** Longest webhook_url (contract 6.4). */
 export const MAX_URL_CHARS = 2048;
@@ -52,9 +53,6 @@ export type Resolution =
   | { kind: "resolved"; addresses: readonly string[] }
   | { kind: "refused"; reason: string }
   | { kind: "unresolved"; reason: string };
-
-/** Every address of a name; rejects where there is none. */
-export type Lookup = (host: string) => Promise<readonly string[]>;
 
 /** Ranges without a public receiver: IANA special-purpose registries (RFC 6890) and what clouds add. */
 const BLOCKED_RANGES: readonly (readonly [reason: string, networks: string])[] = [
@@ -147,12 +145,12 @@ export function checkWebhookUrl(raw: string, policy: EgressPolicy): UrlCheck {
 export async function resolveChecked(
   host: string,
   policy: EgressPolicy,
-  options: { lookup: Lookup; signal?: AbortSignal },
+  { lookup, ...options }: LookupOptions & { readonly lookup: Lookup },
 ): Promise<Resolution> {
   let addresses: readonly string[] = [host];
   if (parseAddress(host) === undefined) {
     try {
-      addresses = await beforeAbort(options.lookup(host), options.signal);
+      addresses = await beforeAbort(lookup(host, options), options.signal);
     } catch (error) {
       return { kind: "unresolved", reason: error instanceof Error ? error.message : String(error) };
     }
@@ -172,20 +170,19 @@ export async function resolveChecked(
 export async function checkNewWebhookUrl(
   raw: string,
   policy: EgressPolicy,
-  options: { lookup?: Lookup; boundMs?: number } = {},
+  options: Pick<LookupOptions, "partnerId"> & {
+    lookup?: Lookup | undefined;
+    boundMs?: number;
+  } = {},
 ): Promise<UrlCheck> {
   const check = checkWebhookUrl(raw, policy);
   if (check.kind === "refused") return check;
-  const { lookup = systemLookup, boundMs = CREATION_LOOKUP_MS } = options;
+  const { lookup = systemLookup, boundMs = CREATION_LOOKUP_MS, partnerId } = options;
   const signal = AbortSignal.timeout(boundMs);
-  const resolution = await resolveChecked(check.target.host, policy, { lookup, signal });
+  const { host } = check.target;
+  const resolution = await resolveChecked(host, policy, { lookup, partnerId, signal });
   if (resolution.kind !== "refused") return check;
   return blocked();
-}
-
-export async function systemLookup(host: string): Promise<readonly string[]> {
-  const found = await systemDns(host, { all: true });
-  return found.map(({ address }) => address);
 }
 
 function checkHost(url: URL, policy: EgressPolicy): UrlCheck {
@@ -242,7 +239,7 @@ function contains(network: Network, address: Network): boolean {
   return network.family === address.family && address.bits.startsWith(network.bits);
 }
 
-/** The look-up itself cannot be cancelled; its late answer is dropped. */
+/** A look-up that others wait for goes on; its late answer is dropped here. */
 function beforeAbort<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return promise;
   return new Promise((resolve, reject) => {

@@ -1,11 +1,16 @@
 import type { Clock } from "./clock.ts";
 import { unavailable } from "./problem.ts";
 
-interface GroupOptions<Q> {
-  /** Of one group: questions, and the sum of their sizes; one question alone may be larger. */
-  readonly questions: number;
-  readonly size: number;
+/** A bound on the sum of a size over the questions of one group; one question alone may be larger. */
+interface SizeBound<Q> {
   readonly sizeOf: (question: Q) => number;
+  readonly atMost: number;
+}
+
+interface GroupOptions<Q> {
+  /** Of one group. */
+  readonly questions: number;
+  readonly sizes?: readonly SizeBound<Q>[];
   /** How many may wait for the next group, and for how long. */
   readonly waiting: number;
   readonly waitMs: number;
@@ -45,15 +50,6 @@ export function inGroups<Q, A>(
   const waiting: Waiting<Q, A>[] = [];
   const { groups, patienceMs } = options.beside ?? { groups: 1, patienceMs: 0 };
   let [answering, newestMs, isLooking] = [0, 0, false];
-  const next = () => {
-    let [count, size] = [0, 0];
-    for (const { question } of waiting) {
-      size += options.sizeOf(question);
-      if (count > 0 && (count >= options.questions || size > options.size)) break;
-      count++;
-    }
-    return waiting.splice(0, count);
-  };
   // Those who ask at the same time are not all read in one turn: the first would be a group alone, and all the others wait
   // for it.
   const allCame = async () => {
@@ -69,7 +65,7 @@ export function inGroups<Q, A>(
       newestMs = clock.monotonicMs();
       await allCame();
       await gathering.wait(waiting.length);
-      const group = next();
+      const group = waiting.splice(0, sizeOfNext(waiting, options));
       const tell = await answersOf(group, answer);
       gathering.answered(group.length + waiting.length);
       tell();
@@ -124,7 +120,24 @@ function gatherer(clock: Clock, { gatherMs = 0, questions }: GroupOptions<never>
   };
 }
 
-function nextTurn(): Promise<void> {
+/** How many of those that wait, from the first on, fit into one group. */
+function sizeOfNext<Q>(
+  waiting: readonly Pick<Waiting<Q, never>, "question">[],
+  { questions, sizes = [] }: GroupOptions<Q>,
+): number {
+  const sums = sizes.map((bound) => ({ ...bound, sum: 0 }));
+  let count = 0;
+  for (const { question } of waiting) {
+    for (const one of sums) one.sum += one.sizeOf(question);
+    const isFull = count >= questions || sums.some(({ sum, atMost }) => sum > atMost);
+    if (count > 0 && isFull) break;
+    count++;
+  }
+  return count;
+}
+
+/** Lets the event loop turn once. */
+export function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 

@@ -118,7 +118,7 @@ export function listenOrExit<T>(
 }
 
 /** Ends the process with what to do next. */
-export function unreachable(name: string, reason: string): never {
+function unreachable(name: string, reason: string): never {
   console.error(
     `${name} cannot be reached: ${reason} Check the address, and that the server runs.`,
   );

@@ -1,6 +1,6 @@
 import type { Clock } from "./clock.ts";
 import { Metrics } from "./metrics.ts";
-import { showReadiness, type Readiness } from "./readiness.ts";
+import { type Checks, showReadiness, type Readiness } from "./readiness.ts";
 import { VERSION } from "./version.ts";
 
 /** No parser of URLs throws here at what somebody writes into `Host`. */
@@ -20,23 +20,25 @@ interface PoolFigures {
 /** The metrics of every process: whether it reaches its stores, and what it takes up. */
 export function createProcessMetrics(deps: {
   readonly clock: Clock;
-  /** Store → a call that rejects while the store is away. */
-  readonly stores: Readonly<Record<string, () => Promise<unknown>>>;
+  readonly checks: Checks;
   /** What this machine's clock is ahead of Postgres'; absent where nobody compares them. */
   readonly clockSkewMs?: () => number;
   readonly pools?: readonly PoolFigures[];
 }): Metrics {
-  const { clock, stores, clockSkewMs, pools = [] } = deps;
+  const { clock, checks, clockSkewMs, pools = [] } = deps;
   const metrics = new Metrics();
   showProcess(metrics, clock);
   showPools(metrics, pools);
   metrics.read(
     "gauge",
-    { name: "reviewrelay_store_up", help: "Whether the store answers, 1 or 0." },
+    {
+      name: "reviewrelay_store_up",
+      help: "1 if the store answers, or the master key opens what is stored; else 0.",
+    },
     () =>
       Promise.all(
-        Object.entries(stores).map(async ([store, ping]) => {
-          const answered = ping().then(
+        Object.entries(checks).map(async ([store, check]) => {
+          const answered = check().then(
             () => 1,
             () => 0,
           );

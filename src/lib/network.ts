@@ -1,17 +1,31 @@
 import { isIP } from "node:net";
 
-/** An IPv6 network of 64 bits belongs to one site: whoever has it has 2^64 addresses to ask from. */
+/** The /64 of an IPv6 address, which is one LAN with 2^64 addresses; an IPv4 address stands for itself. */
 export function networkOf(address: string): string {
+  return networksOf(address).at(-1) ?? address;
+}
+
+/**
+ * The networks that an address belongs to, widest first: of IPv6 the /48 that a site gets at the most, the /56 that a
+ * residential line usually gets, and the /64. An IPv4 address stands for itself.
+ */
+export function networksOf(address: string): readonly string[] {
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
-  if (mapped !== undefined) return mapped;
-  if (isIP(address) !== 6) return address;
+  if (mapped !== undefined) return [mapped];
+  if (isIP(address) !== 6) return [address];
+  const groups = firstGroups(address);
+  const site = groups.slice(0, 3).join(":");
+  const subnet = groups[3] ?? "0";
+  const line = (Number.parseInt(subnet, 16) & 0xff00).toString(16);
+  return [`${site}::/48`, `${site}:${line}::/56`, `${site}:${subnet}`];
+}
+
+/** The first 64 bits of an IPv6 address as four groups without leading zeros. */
+function firstGroups(address: string): string[] {
   const [head = "", tail] = address.toLowerCase().split("::");
   const before = head === "" ? [] : head.split(":");
   const after = tail === undefined || tail === "" ? [] : tail.split(":");
   const zeros = tail === undefined ? 0 : 8 - before.length - after.length;
   const groups = [...before, ...Array.from({ length: zeros }, () => "0"), ...after];
-  return groups
-    .slice(0, 4)
-    .map((group) => group.replace(/^0+(?=.)/, ""))
-    .join(":");
+  return groups.slice(0, 4).map((group) => group.replace(/^0+(?=.)/, ""));
 }

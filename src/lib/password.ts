@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { availableParallelism } from "node:os";
 
 import { FairQueue, type Load } from "./fair-queue.ts";
-import { networkOf } from "./network.ts";
+import { networksOf } from "./network.ts";
 import { Problem } from "./problem.ts";
 
 /** Contract 4.17. Bun computes argon2id with one lane, off the event loop. */
@@ -43,10 +43,10 @@ export function createPasswords(
   return {
     load: () => queue.load,
     hash: (password, from = OURSELVES) =>
-      queue.take(networkOf(from), () => Bun.password.hash(password, ARGON2ID)),
+      queue.take(networksOf(from), () => Bun.password.hash(password, ARGON2ID)),
     verify: (password, hash, from = OURSELVES) =>
       queue.take(
-        networkOf(from),
+        networksOf(from),
         async () => (await Bun.password.verify(password, hash ?? nobody)) && hash !== null,
       ),
     needsRehash: (hash) => !hash.startsWith(HASH_PREFIX),
@@ -56,7 +56,7 @@ export function createPasswords(
 /**
  * One thread stays free: WebCrypto, which checks the bearer tokens, shares Bun's pool with argon2id, and behind a
  * full pool a check of 0.05 ms took 18 ms. There are two places nevertheless where the pool has two threads, because
- * the second is for another address than the first: the pool is full only while two addresses hash at once.
+ * the second is for another network than the first: the pool is full only while two networks hash at once.
  */
 function defaultRunning(): number {
   return Math.max(2, availableParallelism() - 1);

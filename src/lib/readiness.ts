@@ -2,58 +2,74 @@ import type { Clock } from "./clock.ts";
 import { errorFields, type Log } from "./log.ts";
 
 export interface Readiness {
-  readonly status: "ok" | "unavailable" | "draining";
-  /** By the name of the store; empty while draining, when nobody asks them. */
+  /** `degraded`: the process takes requests, but a check that it can do without has failed. */
+  readonly status: "ok" | "degraded" | "unavailable" | "draining";
+  /** By the name of the check; empty while the process drains, because no check runs then. */
   readonly checks: Readonly<Record<string, "ok" | "failed">>;
   /** What this machine's clock is ahead of Postgres', which stops no request; absent where nobody compares them. */
   readonly clockSkewMs?: number | undefined;
 }
 
+/** Check → a call that rejects while the check fails. */
+export type Checks = Readonly<Record<string, () => Promise<unknown>>>;
+
 interface ReadinessDeps {
   readonly clock: Clock;
   readonly log: Log;
-  /** Store → a call that rejects while the store is away. */
-  readonly stores: Readonly<Record<string, () => Promise<unknown>>>;
+  readonly checks: Checks;
   readonly clockSkewMs?: () => number;
   /** Whether the process was told to stop. */
   readonly isDraining?: () => boolean;
 }
 
-/** A store that takes longer is not ready; whoever asks has a deadline too. */
-const PING_TIMEOUT_MS = 2_000;
+/** The checks that a process can do without: Redis only says when to look, and its loss must not stop any request. */
+const DISPENSABLE: ReadonlySet<string> = new Set(["redis"]);
+/** A check that takes longer has failed. */
+const TIMEOUT_MS = 2_000;
+/**
+ * A Redis that hangs must not use up the time that a proxy gives the whole answer, which would take the process out of
+ * service: `deploy/Caddyfile` waits 2 s.
+ */
+const DISPENSABLE_TIMEOUT_MS = 500;
 
-/** Whether the process can do its work (contract 2.12). */
+/** Runs the checks that say whether the process can do its work (contract 2.12). */
 export async function readinessOf(deps: ReadinessDeps): Promise<Readiness> {
   const clockSkewMs = deps.clockSkewMs?.();
   if (deps.isDraining?.() === true) return { status: "draining", checks: {}, clockSkewMs };
-  const states = await Promise.all(
-    Object.entries(deps.stores).map(
-      async ([name, ping]) => [name, await stateOf(deps, name, ping)] as const,
+  const results = await Promise.all(
+    Object.entries(deps.checks).map(
+      async ([name, check]) => [name, await resultOf(deps, name, check)] as const,
     ),
   );
-  const isReady = states.every(([, state]) => state === "ok");
-  const checks = Object.fromEntries(states);
-  return { status: isReady ? "ok" : "unavailable", checks, clockSkewMs };
+  const checks = Object.fromEntries(results);
+  return { status: statusOf(checks), checks, clockSkewMs };
 }
 
-/** As `/readyz` says it: status and body. */
+function statusOf(checks: Readiness["checks"]): Readiness["status"] {
+  const failed = Object.keys(checks).filter((name) => checks[name] === "failed");
+  if (failed.length === 0) return "ok";
+  return failed.every((name) => DISPENSABLE.has(name)) ? "degraded" : "unavailable";
+}
+
+/** Shows the readiness as `/readyz` answers it: status and body. */
 export function showReadiness({ status, checks, clockSkewMs }: Readiness) {
   const body = { status, checks, clock_skew_ms: clockSkewMs };
-  return { status: status === "ok" ? 200 : 503, body };
+  return { status: status === "ok" || status === "degraded" ? 200 : 503, body };
 }
 
-async function stateOf(
+async function resultOf(
   { clock, log }: ReadinessDeps,
-  store: string,
-  ping: () => Promise<unknown>,
+  name: string,
+  check: () => Promise<unknown>,
 ): Promise<"ok" | "failed"> {
-  const answered = ping().then(
+  const passed = check().then(
     () => true,
     (error: unknown) => {
-      log.warn("store.unreachable", { store, ...errorFields(error) });
+      log.warn("readiness.failed", { check: name, ...errorFields(error) });
       return false;
     },
   );
-  const late = clock.sleep(PING_TIMEOUT_MS).then(() => false);
-  return (await Promise.race([answered, late])) ? "ok" : "failed";
+  const timeoutMs = DISPENSABLE.has(name) ? DISPENSABLE_TIMEOUT_MS : TIMEOUT_MS;
+  const late = clock.sleep(timeoutMs).then(() => false);
+  return (await Promise.race([passed, late])) ? "ok" : "failed";
 }

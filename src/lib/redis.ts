@@ -15,25 +15,19 @@ const RECONNECT_MAX_MS = 2_000;
 /** How soon a server that can only be read is asked for under its name again. */
 const READ_ONLY_MS = 1_000;
 
-/** Who has not reached Redis for so long since the start has the wrong address. */
-const FIRST_CONNECT_MS = 60_000;
-
 /**
- * A connection that fails fast while Redis is away and comes back by itself, from the start on: nobody waits for it.
- * `never` is called if there was no connection at all for a minute.
+ * Opens a connection whose commands fail fast while Redis is away, and that comes back by itself. Redis may be away at
+ * the start, too: a process that starts during an outage works as well as those that were started before.
  */
-export function openRedis(url: string, log: Log, never: () => void): Redis {
+export function openRedis(url: string, log: Log): Redis {
   const sentinels = sentinelOptions(url);
   const redis =
     sentinels === undefined ? new Redis(url, options()) : new Redis({ ...sentinels, ...options() });
   let wasUp = true;
-  const patience = setTimeout(never, FIRST_CONNECT_MS);
   redis.on("ready", () => {
-    clearTimeout(patience);
     if (!wasUp) log.info("redis.back");
     wasUp = true;
   });
-  redis.on("end", () => clearTimeout(patience));
   redis.on("error", (error: Error) => {
     if (wasUp) log.warn("redis.failed", errorFields(error));
     wasUp = false;
@@ -44,7 +38,7 @@ export function openRedis(url: string, log: Log, never: () => void): Redis {
 
 /** The same, once it is connected. Rejects if it cannot be reached now. */
 export async function connectRedis(url: string, log: Log): Promise<Redis> {
-  const redis = openRedis(url, log, () => {});
+  const redis = openRedis(url, log);
   await new Promise<void>((resolve, reject) => {
     redis.once("ready", resolve);
     redis.once("error", reject);
@@ -72,18 +66,18 @@ export function openListener(redis: Redis): Redis {
 export async function runScript(
   redis: Pick<Redis, "evalsha" | "eval">,
   { text, sha }: Script,
-  key: string,
+  keys: readonly string[],
   args: readonly (string | number)[],
 ): Promise<unknown> {
   try {
-    return await redis.evalsha(sha, 1, key, ...args);
+    return await redis.evalsha(sha, keys.length, ...keys, ...args);
   } catch (error) {
     if (!(error instanceof Error) || !error.message.startsWith("NOSCRIPT")) throw error;
-    return redis.eval(text, 1, key, ...args);
+    return redis.eval(text, keys.length, ...keys, ...args);
   }
 }
 
-/** Lua over one key. */
+/** Lua over its keys. */
 export interface Script {
   readonly text: string;
   readonly sha: string;

@@ -12,6 +12,8 @@ const TAG_BYTES = 16;
 
 /** Seals stored secrets with AES-256-GCM. `context` ties a ciphertext to its row: moved to another row it does not open. */
 export interface SecretBox {
+  /** The ids of the keys at hand, as they stand in sealed values; the first one seals. */
+  readonly keyIds: readonly string[];
   /** `v1.<key id>.<base64url of iv, ciphertext and tag>` */
   seal(plaintext: string, context: string): string;
   /** Throws if the key is not known, or the text or its context is not the one sealed. */
@@ -31,6 +33,7 @@ export function createSecretBox(keys: {
   const known = new Map([[current.id, current.key]]);
   if (keys.previous) known.set(keyId(keys.previous), keys.previous);
   return {
+    keyIds: [...known.keys()],
     seal(plaintext, context) {
       const iv = randomBytes(IV_BYTES);
       const cipher = createCipheriv("aes-256-gcm", current.key, iv).setAAD(Buffer.from(context));

@@ -1,22 +1,153 @@
-import { and, like, min, sql } from "drizzle-orm";
+import { and, count, eq, like, min, not, sql } from "drizzle-orm";
+import { hostname } from "node:os";
 
 import type { Db } from "../../db/client.ts";
+import { dispatchers } from "../../db/schema/dispatchers.ts";
+import { processes } from "../../db/schema/processes.ts";
+import type { Clock } from "../lib/clock.ts";
 import { EXIT_CONFIG } from "../lib/config.ts";
+import { errorFields, type Log } from "../lib/log.ts";
 import type { SecretBox } from "../lib/secret-box.ts";
 import { SEALED_COLUMNS, type SealedColumn } from "./sealed-columns.ts";
 
 export const MASTER_KEY_REMEDY =
   "Set MASTER_KEY (or MASTER_KEY_FILE) to the key of this database; while it changes, the old one as MASTER_KEY_PREVIOUS.";
 
+/** How often a process renews its row, and looks for stored values that it cannot open. */
+const GAP_MS = 5_000;
+/** A look reads every sealed column. In a large database it comes less often, so that it takes a 50th of the time. */
+const LOOK_SHARE = 50;
+/** A process that did not renew its row for so long has ended. */
+const EXPIRY_S = 60;
+/** The same for the lease of a dispatcher, which is renewed every second. */
+const LEASE_EXPIRY_S = 10;
+/** A process that stops does not wait longer for a database that does not answer. */
+const CLOSE_MS = 1_000;
+
+const NOW = sql`now()`;
+const isRunning = sql`${processes.seenAt} > now() - make_interval(secs => ${EXPIRY_S})`;
+
+interface WatchDeps {
+  readonly db: Db;
+  readonly box: SecretBox;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly role: "api" | "dispatcher";
+}
+
 /**
- * Ends a process whose master key does not open what is stored: it would sign nothing, deliver nothing and show
- * nothing, one error at a time. Restarting it cannot help.
+ * Publishes which master keys this process has, for `rotate-master`, and watches that they open what is stored. While
+ * they do not, the process is not ready: it can verify no provider, sign no delivery and show no secret.
  */
-export async function masterKeyOrExit(db: Db, box: SecretBox): Promise<void> {
-  const fault = await masterKeyFault(db, box);
-  if (fault === undefined) return;
-  console.error(`${fault} ${MASTER_KEY_REMEDY}`);
-  process.exit(EXIT_CONFIG);
+export class MasterKeyWatch {
+  readonly #deps: WatchDeps;
+  readonly #id = crypto.randomUUID();
+  readonly #closing = new AbortController();
+  #publishing: Promise<void> = Promise.resolve();
+  #fault: string | undefined;
+
+  constructor(deps: WatchDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Ends the process if its keys do not open what is stored; starting it again cannot help. It publishes them first, so
+   * that a `rotate-master` that runs at the same time sees this process or is seen by it. May be called again after an
+   * error.
+   */
+  async begin(): Promise<void> {
+    const { db, box } = this.#deps;
+    await this.#publish();
+    const fault = await masterKeyFault(db, box);
+    if (fault === undefined) return;
+    await this.close();
+    console.error(`${fault} ${MASTER_KEY_REMEDY}`);
+    process.exit(EXIT_CONFIG);
+  }
+
+  /** Goes on until `close`. */
+  run(): void {
+    this.#publishing = this.#repeat(0, () => this.#publish());
+    void this.#repeat(LOOK_SHARE, () => this.#look());
+  }
+
+  /** Rejects while a stored value was sealed with a key that this process does not have. */
+  async check(): Promise<void> {
+    if (this.#fault !== undefined) throw new Error(this.#fault);
+  }
+
+  /** Takes back what was published. */
+  async close(): Promise<void> {
+    const { db, clock, log } = this.#deps;
+    this.#closing.abort();
+    const removed = this.#publishing
+      .then(() => db.delete(processes).where(eq(processes.id, this.#id)))
+      .catch((error: unknown) => log.warn("master_key.unwatched", errorFields(error)));
+    await Promise.race([removed, clock.sleep(CLOSE_MS)]);
+  }
+
+  async #publish(): Promise<void> {
+    const { db, box, role } = this.#deps;
+    const masterKeys = [...box.keyIds];
+    await db
+      .insert(processes)
+      .values({ id: this.#id, role, host: hostname(), pid: process.pid, masterKeys, seenAt: NOW })
+      .onConflictDoUpdate({ target: processes.id, set: { seenAt: NOW } });
+    await db.delete(processes).where(not(isRunning));
+  }
+
+  async #look(): Promise<void> {
+    const { db, box, log } = this.#deps;
+    const fault = await masterKeyFault(db, box);
+    if (fault !== undefined && fault !== this.#fault) log.error("master_key.missing", { fault });
+    if (fault === undefined && this.#fault !== undefined) log.info("master_key.found");
+    this.#fault = fault;
+  }
+
+  async #repeat(share: number, work: () => Promise<void>): Promise<void> {
+    const { clock, log } = this.#deps;
+    const { signal } = this.#closing;
+    for (let tookMs = 0; ;) {
+      await clock.sleep(Math.max(GAP_MS, tookMs * share), signal);
+      if (signal.aborted) return;
+      const beganMs = clock.monotonicMs();
+      await work().catch((error: unknown) => log.warn("master_key.unwatched", errorFields(error)));
+      tookMs = clock.monotonicMs() - beganMs;
+    }
+  }
+}
+
+/** A process, with the ids of its master keys as it published them; the first one seals. */
+interface RunningProcess {
+  readonly role: "api" | "dispatcher";
+  readonly host: string;
+  readonly pid: number;
+  readonly masterKeys: readonly string[];
+  /** How long ago it was seen. */
+  readonly ageS: number;
+}
+
+export interface RunningProcesses {
+  readonly published: readonly RunningProcess[];
+  /** Dispatchers that hold a lease and publish no keys: they are of a version that does not do so yet. */
+  readonly silentDispatchers: number;
+}
+
+/** Reads which APIs and dispatchers run. An API of a version that does not publish its keys leaves no trace. */
+export async function runningProcesses(db: Db): Promise<RunningProcesses> {
+  const { role, host, pid, masterKeys, seenAt } = processes;
+  const ageS = sql`extract(epoch from now() - ${seenAt})::int`.mapWith(Number);
+  const published = await db
+    .select({ role, host, pid, masterKeys, ageS })
+    .from(processes)
+    .where(isRunning)
+    .orderBy(role, host, pid);
+  const [leases] = await db
+    .select({ count: count() })
+    .from(dispatchers)
+    .where(sql`${dispatchers.renewedAt} > now() - make_interval(secs => ${LEASE_EXPIRY_S})`);
+  const speaking = published.filter((one) => one.role === "dispatcher").length;
+  return { published, silentDispatchers: Math.max(0, (leases?.count ?? 0) - speaking) };
 }
 
 /** One line that says which key is missing; nothing if the keys at hand seal all that is stored. */

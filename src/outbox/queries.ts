@@ -168,13 +168,20 @@ const append = statement({
         from wanted w
        where q.subscription_id = w.id
       returning w.id, w.shard, w.payload_mode, w.event_ids, q.last_sequence - cardinality(w.event_ids) as base
+    ), batches as (
+      -- A share lock: it waits for a delete or a skip of the subscription, and not for anything else.
+      select q.subscription_id, s.partner_id
+        from slots s cross join lateral (
+               select subscription_id from outbox_sequences where subscription_id = s.id for key share) q
+       where s.delivery_kind = 'batch' and s.partner_id in (select partner_id from input where in_batch)
     ), history as (
       insert into review_history (event_id, partner_id, account_id, store_id, review_id, store_review_site_id,
                                   event, axis, actor, review, site, metadata, occurred_at, recorded_at)
       select i.event_id, i.partner_id, i.account_id, i.store_id, i.review_id, i.store_review_site_id,
              i.event, i.axis, i.actor, i.review, i.site, i.metadata, i.occurred_at, ${now}
-        -- The count makes the insert wait until the sequence rows are held.
-        from input i, (select count(*) from numbered) held
+        -- The counts make the insert wait until the sequence rows are held: ids drawn before a skip of a batch slot
+        -- would be committed after it, and lost.
+        from input i, (select count(*) from numbered) held, (select count(*) from batches) shared
        order by i.ord
       returning id, event_id, event, review_id
     ), sequenced as materialized (
@@ -185,12 +192,6 @@ const append = statement({
                           review_id, recorded_at)
       select s.shard, s.id, s.sequence, s.event_id, h.event, s.payload_mode, h.id, h.review_id, ${now}
         from sequenced s join history h on h.event_id = s.event_id
-    ), batches as (
-      -- A share lock: it waits for a delete of the subscription, and not for anything else.
-      select q.subscription_id, s.partner_id
-        from slots s cross join lateral (
-               select subscription_id from outbox_sequences where subscription_id = s.id for key share) q
-       where s.delivery_kind = 'batch' and s.partner_id in (select partner_id from input where in_batch)
     ), batched as (
       insert into batch_entries (subscription_id, review_history_id)
       select b.subscription_id, h.id

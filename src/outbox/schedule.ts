@@ -62,7 +62,7 @@ const PROBE = script("return redis.call('SET', KEYS[1], '', 'PX', 1000)");
 export async function probeRedis(redis: Redis, prefix: string): Promise<void> {
   const shards = Array.from({ length: SHARDS }, (_, shard) => shard);
   await Promise.all(
-    shards.map((shard) => runScript(redis, PROBE, `${prefix}{${shard}}:probe`, [])),
+    shards.map((shard) => runScript(redis, PROBE, [`${prefix}{${shard}}:probe`], [])),
   );
 }
 
@@ -86,7 +86,7 @@ export function createSchedule(redis: Redis, prefix: string, log: Log): Schedule
   const key = (shard: number) => `${prefix}{${shard}}:due`;
   const channel = `${prefix}wake`;
   const take = (shard: number, now: number, limit: number) =>
-    runScript(redis, TAKE_DUE, key(shard), [now, limit]);
+    runScript(redis, TAKE_DUE, [key(shard)], [now, limit]);
   const run = async (wakes: readonly Wake[], add: (pipeline: ChainableCommander) => void) => {
     if (wakes.length === 0) return;
     try {

@@ -8,11 +8,18 @@ import { AccountObject, showAccount } from "../admin/model.ts";
 import { showStore, StoreObject, storeQuery } from "../admin/store-model.ts";
 import { listAuditOfTenant } from "../audit/actions.ts";
 import { auditEntry, showAuditEntry } from "../audit/model.ts";
-import { apiTokenKey, isApiTokenKey, listTeamTokens } from "../auth/actions/api-tokens.ts";
+import {
+  apiTokenKey,
+  endTeamToken,
+  findEndableToken,
+  isApiTokenKey,
+  listTeamTokens,
+} from "../auth/actions/api-tokens.ts";
 import { inPerson, partnerAdmin, partnerOwner } from "../auth/guard.ts";
 import { showTeamToken, teamTokenObject } from "../auth/token-model.ts";
 import { BASE_PATH } from "../http/base-path.ts";
 import type { Checks } from "../http/checks.ts";
+import { finds } from "../http/finds.ts";
 import { listOf, listSchema, pageOf, pageQuery } from "../http/list.ts";
 import { partnerOf } from "./actions.ts";
 import { ownAccountQuery, ownAuditQuery } from "./model.ts";
@@ -31,7 +38,8 @@ export function partnerRoutes(deps: PartnerRouteDeps) {
   return new Elysia({ name: "partner" })
     .use(teamRoutes(deps, { reading, managing }))
     .use(companyRoutes(deps))
-    .use(traceRoutes(deps));
+    .use(traceRoutes(deps))
+    .use(tokenRoutes(deps));
 }
 
 function base({ checks }: Pick<PartnerRouteDeps, "checks">) {
@@ -81,26 +89,35 @@ function companyRoutes(deps: PartnerRouteDeps) {
     );
 }
 
-/** What was done in the partner's name, and with which tokens. */
+/** What was done in the partner's name. */
 function traceRoutes(deps: PartnerRouteDeps) {
+  return base(deps).get(
+    "/audit-log",
+    async ({ principal, query }) => {
+      const page = pageOf(query);
+      const rows = await listAuditOfTenant(deps.db, partnerOf(principal), query, page);
+      return listOf(rows, page, { key: (one) => String(one.id), show: showAuditEntry });
+    },
+    {
+      access: reading,
+      query: ownAuditQuery,
+      response: { 200: listSchema(auditEntry) },
+      detail: {
+        operationId: "listOwnAuditLog",
+        summary: "List what the people of the partner and of its accounts did, newest first",
+        description: "Of one company with `company_id`; one of others finds nothing.",
+      },
+    },
+  );
+}
+
+/** The tokens that the partner's people act by apart from a sign-in. */
+function tokenRoutes(deps: PartnerRouteDeps) {
   return base(deps)
-    .get(
-      "/audit-log",
-      async ({ principal, query }) => {
-        const page = pageOf(query);
-        const rows = await listAuditOfTenant(deps.db, partnerOf(principal), query, page);
-        return listOf(rows, page, { key: (one) => String(one.id), show: showAuditEntry });
-      },
-      {
-        access: reading,
-        query: ownAuditQuery,
-        response: { 200: listSchema(auditEntry) },
-        detail: {
-          operationId: "listOwnAuditLog",
-          summary: "List what the people of the partner and of its accounts did, newest first",
-          description: "Of one company with `company_id`; one of others finds nothing.",
-        },
-      },
+    .macro(
+      finds("token", ({ principal, call, params }) =>
+        findEndableToken(deps, { principal, call }, params["id"] ?? ""),
+      ),
     )
     .get(
       "/tokens",
@@ -117,6 +134,23 @@ function traceRoutes(deps: PartnerRouteDeps) {
           operationId: "listTeamTokens",
           summary: "List the tokens of the partner's people, newest first",
           description: "Those that live apart from a sign-in, with where they are used.",
+        },
+      },
+    )
+    .delete(
+      "/tokens/:id",
+      async ({ principal, call, token, status }) => {
+        await endTeamToken(deps, { principal, call }, token);
+        return status(204, undefined);
+      },
+      {
+        access: inPerson(reading),
+        token: true,
+        response: { 204: Type.Void() },
+        detail: {
+          operationId: "endTeamToken",
+          summary: "End a token of the partner's people",
+          description: "An owner ends everybody's, an admin their own; what it made ends with it.",
         },
       },
     );

@@ -56,7 +56,14 @@ export async function findLink(db: DbOrTx, hash: string, now: Date) {
   const { jti, codeHash, scope, pages, expiresAt, actsAs } = portalLinks;
   const isMakerLive = or(isNull(tokens.expiresAt), gt(tokens.expiresAt, now));
   const [row] = await db
-    .select({ makerId: tokens.userId, clientId: tokens.clientId, scope, pages, actsAs })
+    .select({
+      parentJti: jti,
+      makerId: tokens.userId,
+      clientId: tokens.clientId,
+      scope,
+      pages,
+      actsAs,
+    })
     .from(portalLinks)
     .innerJoin(tokens, eq(tokens.jti, jti))
     .where(and(eq(codeHash, hash), gt(expiresAt, now), isMakerLive));

@@ -3,7 +3,7 @@ import { Elysia } from "elysia";
 import { findCompany } from "../admin/actions/companies.ts";
 import type { Company } from "../admin/model.ts";
 import { adminRoutesBase, changing } from "../admin/routes/base.ts";
-import { inPerson, partnerAdmin } from "../auth/guard.ts";
+import { firstHand, inPerson, partnerAdmin } from "../auth/guard.ts";
 import { BASE_PATH } from "../http/base-path.ts";
 import type { Checks } from "../http/checks.ts";
 import { finds } from "../http/finds.ts";
@@ -30,6 +30,7 @@ import {
   redeemBody,
 } from "./model.ts";
 
+const reading = firstHand(partnerAdmin("*"));
 const managing = inPerson(partnerAdmin("*"));
 
 interface PortalRouteDeps extends PortalDeps {
@@ -96,7 +97,7 @@ function linkRoutes(deps: PortalRouteDeps) {
       },
     )
     .get("/partner/embedding", ({ principal }) => showEmbedding(deps, principal), {
-      access: managing,
+      access: reading,
       response: { 200: embeddingObject },
       detail: {
         operationId: "getEmbedding",

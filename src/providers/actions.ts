@@ -10,18 +10,12 @@ import type { RecordedAction } from "../outbox/event.ts";
 import { MAIL_WAKE } from "../outbox/mail.ts";
 import { recordActions } from "../outbox/queries.ts";
 import { decideEvents, referenceFaults, type Known } from "./decide.ts";
-import {
-  loadSuppressing,
-  newReview,
-  remembering,
-  writeOutcome,
-  type TakingDeps,
-} from "./effects.ts";
+import { loadSuppressing, newReview, writeOutcome, type TakingDeps } from "./effects.ts";
 import type { Asking } from "./admit.ts";
 import { mayJoin, type Taken } from "./group.ts";
 import { readEvents, type ReadEvents } from "./input.ts";
 import { PROVIDER_SLUG, reviewKey, type Reference, type ReviewState, type Site } from "./model.ts";
-import type { ProfanityFinder } from "./profanity.ts";
+import { checkTexts, wordsFound, type CheckedTexts, type ProfanityFinder } from "./profanity.ts";
 import * as queries from "./queries.ts";
 import { toAction } from "./record.ts";
 import type { SecretFinder } from "./secret-finder.ts";
@@ -35,6 +29,13 @@ interface VerifyingDeps {
   readonly box: SecretBox;
   readonly secretOf: SecretFinder;
   readonly failures: FailureAudit;
+}
+
+const SIGNATURE = /^sha256=[0-9a-f]{64}$/;
+
+/** Whether a request has a signature of the right form, so that its body is worth reading. */
+export function hasSignature({ headers }: Pick<Call, "headers">): boolean {
+  return SIGNATURE.test(headers.get("x-provider-signature") ?? "");
 }
 
 /**
@@ -58,6 +59,7 @@ export async function verifySignature(
 }
 
 interface JoiningDeps extends TakingDeps {
+  readonly profanity: ProfanityFinder;
   readonly join: (asking: Asking) => Promise<Taken>;
 }
 
@@ -75,21 +77,24 @@ export async function takeEvents(
 ): Promise<{ accepted: number; duplicates: number }> {
   const read = readEvents(body, deps.clock.now());
   deps.traces?.came(read.events.map(({ occurredAt }) => occurredAt));
-  const accepted = (await takeJoined(deps, slug, read)) ?? (await takeAlone(deps, slug, read));
+  // Before the transaction, because long texts take long, and all of the partners' writers wait for its locks.
+  const profanity = await checkTexts(deps.profanity, read.events);
+  const asking = { slug, read, profanity };
+  const accepted = (await takeJoined(deps, asking)) ?? (await takeAlone(deps, asking));
   return { accepted, duplicates: read.events.length - accepted };
 }
 
 /** How many were accepted; undefined if the request is to be judged alone. */
 async function takeJoined(
   { join, partners, intake }: JoiningDeps,
-  slug: string,
-  read: ReadEvents,
+  asking: Asking,
 ): Promise<number | undefined> {
+  const { read } = asking;
   if (!mayJoin(read)) return undefined;
   // It would fail every group that it joins, if what it waits for is no sequence.
   if (intake.isStuck(await partners(read.events.map(({ siteId }) => siteId)))) return undefined;
   for (let tried = 0; tried < GROUPS_TRIED; tried++) {
-    const taken = await join({ slug, read });
+    const taken = await join(asking);
     if (taken.kind === "taken") {
       await taken.woken;
       return taken.accepted;
@@ -104,7 +109,7 @@ async function takeJoined(
  * and by what it refers to; the transaction that looked it up is rolled back. Every such request takes its locks in the
  * same order (event ids, sites, reviews, and the partners' sequences last), so that none waits for another in a circle.
  */
-async function takeAlone(deps: TakingDeps, slug: string, read: ReadEvents): Promise<number> {
+async function takeAlone(deps: TakingDeps, { slug, read, profanity }: Asking): Promise<number> {
   const now = deps.clock.now();
   const partners = await deps.partners(read.references.flatMap(({ siteId }) => siteId ?? []));
   const { accepted, wakes } = await deps.intake.transaction(partners, async (tx) => {
@@ -115,7 +120,7 @@ async function takeAlone(deps: TakingDeps, slug: string, read: ReadEvents): Prom
       return { accepted: 0, wakes: [] };
     }
     const sites = await lockSites(tx, slug, fresh);
-    const known = await insertAndLoad(tx, { sites, fresh, now, profanity: deps.profanity });
+    const known = await insertAndLoad(tx, { sites, fresh, now, profanity });
     refuse({ ...referenceFaults(fresh.references, known), ...read.faults });
     const outcome = decideEvents(fresh.events, known);
     const mailed = await writeOutcome(tx, deps, outcome, now);
@@ -169,12 +174,12 @@ interface KnownBy {
   readonly sites: Sites;
   readonly fresh: Fresh;
   readonly now: Date;
-  readonly profanity: ProfanityFinder;
+  readonly profanity: CheckedTexts;
 }
 
 /** What the decision needs to know, once the reviews that these events tell of first are inserted. */
 async function insertAndLoad(tx: Tx, { sites, fresh, now, profanity }: KnownBy): Promise<Known> {
-  const profanityIn = remembering((text) => profanity.wordsIn(text));
+  const profanityIn = wordsFound(profanity);
   const reported = new Map<string, queries.NewReview>();
   const keys = new Map<string, Pick<ReviewState, "siteId" | "externalReviewId">>();
   for (const { type, siteId, externalReviewId } of fresh.references) {

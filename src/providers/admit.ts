@@ -1,11 +1,13 @@
 import { referenceFaults } from "./decide.ts";
 import type { ReadEvents } from "./input.ts";
+import type { CheckedTexts } from "./profanity.ts";
 import { reviewKey, type ProviderEvent, type ReviewState, type Site } from "./model.ts";
 
 /** A request as it waits for a group: without a fault of its own. */
 export interface Asking {
   readonly slug: string;
   readonly read: ReadEvents;
+  readonly profanity: CheckedTexts;
 }
 
 /** What a group has looked up of all its requests before it writes. */

@@ -8,7 +8,6 @@ import type { Waker } from "../outbox/schedule.ts";
 import type { Known, Outcome } from "./decide.ts";
 import type { ProviderEvent, Site } from "./model.ts";
 import type { PartnerFinder } from "./partners.ts";
-import type { ProfanityFinder } from "./profanity.ts";
 import * as queries from "./queries.ts";
 
 export interface ProviderDeps {
@@ -24,7 +23,6 @@ export interface ProviderDeps {
 
 /** What it takes to take events, alone or in a group. */
 export interface TakingDeps extends ProviderDeps {
-  readonly profanity: ProfanityFinder;
   readonly partners: PartnerFinder;
 }
 
@@ -72,16 +70,4 @@ export async function writeOutcome(
   });
   await queueHomeownerNotices(tx, deps, notices, now);
   return notices.length > 0;
-}
-
-/** `find` with a memory: several events of a request often carry the same text. */
-export function remembering<T>(find: (text: string) => T): (text: string) => T {
-  const known = new Map<string, T>();
-  return (text) => {
-    const before = known.get(text);
-    if (before !== undefined) return before;
-    const found = find(text);
-    known.set(text, found);
-    return found;
-  };
 }

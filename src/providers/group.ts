@@ -10,15 +10,10 @@ import { holdSequences, recordActionsLast } from "../outbox/queries.ts";
 import type { Wake } from "../outbox/schedule.ts";
 import { admit, claimKey, type Admission, type Asking, type Found } from "./admit.ts";
 import { decideEvents } from "./decide.ts";
-import {
-  loadSuppressing,
-  newReview,
-  remembering,
-  writeOutcome,
-  type TakingDeps,
-} from "./effects.ts";
+import { loadSuppressing, newReview, writeOutcome, type TakingDeps } from "./effects.ts";
 import type { ReadEvents } from "./input.ts";
 import { reviewKey, type ProviderEvent, type ReviewState } from "./model.ts";
+import { charsOf, wordsFound } from "./profanity.ts";
 import * as queries from "./queries/group.ts";
 import { toAction } from "./record.ts";
 
@@ -28,10 +23,16 @@ export type Taken =
   /** Nothing of it is written. It may come again, or is judged alone. */
   | { readonly kind: "left"; readonly mayComeAgain: boolean };
 
+export const EVENTS_PER_GROUP = 256;
+/** A few hundred reviews of a usual length, or six of the greatest: all of a group wait for its statements. */
+export const CHARS_PER_GROUP = 131_072;
+
 const LIMITS = {
   questions: 64,
-  size: 256,
-  sizeOf: ({ read }: Asking) => read.events.length,
+  sizes: [
+    { sizeOf: ({ read }: Asking) => read.events.length, atMost: EVENTS_PER_GROUP },
+    { sizeOf: ({ read }: Asking) => charsOf(read.events), atMost: CHARS_PER_GROUP },
+  ],
   waiting: 1_024,
   waitMs: 6_000,
   gatherMs: 3,
@@ -133,7 +134,7 @@ async function writeAll(
   const fresh = admissions.map((one) => (one.kind === "admitted" ? one.fresh : []));
   const events = fresh.flat();
   if (events.length === 0) return [];
-  const profanityIn = remembering((text) => deps.profanity.wordsIn(text));
+  const profanityIn = wordsFound(new Map(asked.flatMap(({ profanity }) => [...profanity])));
   const claims = fresh.flatMap((own, i) =>
     own.map(({ id }) => ({ slug: asked[i]?.slug ?? "", id })),
   );

@@ -1,5 +1,8 @@
 import { CensorType, Profanity, profaneWords } from "@2toad/profanity";
 
+import { nextTurn } from "../lib/groups.ts";
+import type { ProviderEvent } from "./model.ts";
+
 /** Words of the library's English list that are mostly names, tools or trades in reviews of local businesses. */
 const HARMLESS = [
   "cox",
@@ -99,4 +102,47 @@ function prefilter(words: readonly string[]): (lower: string) => boolean {
 function wordAt(lower: string, index: number, words: readonly string[]): string {
   const there = words.filter((word) => lower.startsWith(word, index));
   return there.toSorted((a, b) => b.length - a.length)[0] ?? "";
+}
+
+/** Texts with their profane words. */
+export type CheckedTexts = ReadonlyMap<string, readonly string[]>;
+
+/** The library takes up to 20 ms for 20,000 characters. After this many the event loop serves other requests first. */
+const CHARS_PER_TURN = 10_000;
+
+/** Looks through the texts of these events, in parts between which the event loop turns. */
+export async function checkTexts(
+  finder: ProfanityFinder,
+  events: readonly ProviderEvent[],
+): Promise<CheckedTexts> {
+  const checked = new Map<string, readonly string[]>();
+  let chars = 0;
+  for (const text of textsOf(events)) {
+    if (checked.has(text)) continue;
+    if (chars >= CHARS_PER_TURN) {
+      await nextTurn();
+      chars = 0;
+    }
+    checked.set(text, finder.wordsIn(text));
+    chars += text.length;
+  }
+  return checked;
+}
+
+/** Answers the words of a text that was checked. */
+export function wordsFound(checked: CheckedTexts): (text: string) => readonly string[] {
+  return (text) => {
+    const words = checked.get(text);
+    if (words === undefined) throw new Error("A text was not checked for profanity.");
+    return words;
+  };
+}
+
+/** How many characters of text these events carry. */
+export function charsOf(events: readonly ProviderEvent[]): number {
+  return textsOf(events).reduce((sum, text) => sum + text.length, 0);
+}
+
+function textsOf(events: readonly ProviderEvent[]): string[] {
+  return events.flatMap((event) => ("review" in event ? [event.review.content] : []));
 }

@@ -5,7 +5,7 @@ import { BASE_PATH } from "../http/base-path.ts";
 import type { Call } from "../http/call.ts";
 import type { Checks } from "../http/checks.ts";
 import { problem } from "../http/problem-schema.ts";
-import { takeEvents, verifySignature } from "./actions.ts";
+import { hasSignature, takeEvents, verifySignature } from "./actions.ts";
 import type { ProviderDeps } from "./effects.ts";
 import { inOneTransaction } from "./group.ts";
 import { providerEventsBody } from "./input.ts";
@@ -28,18 +28,16 @@ interface SignedRequest {
 
 /** Contract 9.1: what review sites' pullers report. */
 export function providerRoutes(deps: ProviderRouteDeps) {
-  const taking = {
-    ...deps,
-    profanity: createProfanityFinder(),
-    partners: createPartnerFinder(deps.db),
-  };
-  const own = { ...taking, join: inOneTransaction(taking) };
+  const taking = { ...deps, partners: createPartnerFinder(deps.db) };
+  const profanity = createProfanityFinder();
+  const own = { ...taking, profanity, join: inOneTransaction(taking) };
   const signing = { ...deps, secretOf: createSecretFinder(deps.db, deps.clock) };
   return new Elysia({ prefix: `${BASE_PATH}/providers`, tags: ["Review sites"] })
     .use(deps.checks)
     .post("/:provider/events", ({ params, body }) => takeEvents(own, params.provider, body), {
       public: {
         bodyLimit: BODY_LIMIT,
+        mayVerify: hasSignature,
         verify: ({ call, params, raw }: SignedRequest) =>
           verifySignature(signing, params["provider"] ?? "", { call, raw }),
       },

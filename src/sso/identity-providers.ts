@@ -8,7 +8,7 @@ import {
 } from "../lib/checked-http.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Config } from "../lib/config.ts";
-import type { Lookup } from "../lib/egress.ts";
+import type { Lookup } from "../lib/name-resolver.ts";
 import { Cached } from "./cached.ts";
 import { readMetadata, type Metadata } from "./metadata.ts";
 import { SsoRefusal } from "./refusal.ts";

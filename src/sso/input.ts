@@ -1,6 +1,7 @@
 import { emailDomain } from "../auth/email.ts";
 import type { FieldFaults } from "../http/rules.ts";
-import { checkNewWebhookUrl, type EgressPolicy, type Lookup } from "../lib/egress.ts";
+import { checkNewWebhookUrl, type EgressPolicy } from "../lib/egress.ts";
+import type { Lookup } from "../lib/name-resolver.ts";
 
 /** A domain has two labels at least, because nobody owns a top-level domain. */
 const DOMAIN =
@@ -43,6 +44,6 @@ export async function issuerFault(
   issuer: string,
 ): Promise<string | undefined> {
   if (issuer.includes("?")) return "must not contain a query";
-  const check = await checkNewWebhookUrl(issuer, config.egress, lookup && { lookup });
+  const check = await checkNewWebhookUrl(issuer, config.egress, { lookup });
   return check.kind === "refused" ? check.reason : undefined;
 }

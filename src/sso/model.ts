@@ -43,7 +43,6 @@ export type RefusalReason =
   | "super_admin"
   | "other_subject"
   | "inactive_user"
-  | "locked"
   // At the exchange.
   | "unknown_code"
   | "replayed_code"

@@ -1,5 +1,6 @@
 import { checkedByHandler, examine } from "../http/fields.ts";
-import { checkNewWebhookUrl, type EgressPolicy, type Lookup } from "../lib/egress.ts";
+import { checkNewWebhookUrl, type EgressPolicy } from "../lib/egress.ts";
+import type { Lookup } from "../lib/name-resolver.ts";
 import { invalid, type FieldErrors } from "../lib/problem.ts";
 import { SUBSCRIBABLE_EVENTS, TEST_EVENT } from "../outbox/event.ts";
 import { eventsFault, intervalFault, settingsOf } from "./decide.ts";
@@ -15,7 +16,9 @@ import {
 export interface UrlRules {
   readonly egress: EgressPolicy;
   /** The system's resolver if absent. */
-  readonly lookup?: Lookup;
+  readonly lookup?: Lookup | undefined;
+  /** The partner whose subscription it is. */
+  readonly partnerId?: number | null;
 }
 
 type Given = Readonly<Record<string, unknown>>;
@@ -87,7 +90,7 @@ function filterFault(given: Given): FieldErrors {
 
 async function urlFault(rules: UrlRules, url: unknown): Promise<string | undefined> {
   if (typeof url !== "string") return undefined;
-  const { egress, lookup } = rules;
-  const check = await checkNewWebhookUrl(url, egress, lookup && { lookup });
+  const { egress, lookup, partnerId } = rules;
+  const check = await checkNewWebhookUrl(url, egress, { lookup, partnerId });
   return check.kind === "refused" ? check.reason : undefined;
 }

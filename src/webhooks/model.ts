@@ -120,6 +120,9 @@ export const EnableBody = Type.Object(
   { title: "Enabling", additionalProperties: false },
 );
 
+/** The `disabled_reason` of a subscription that was disabled through the API. */
+export const DISABLED_BY_HAND = "manual";
+
 /** What is stored of those fields, defaults and pins applied. */
 export interface SubscriptionSettings {
   readonly label: string;

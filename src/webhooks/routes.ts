@@ -4,7 +4,7 @@ import { WatchedSubscriptions } from "./actions/watch.ts";
 import { OPERATORS, THE_PARTNER, type Readers, type WebhookRouteDeps } from "./routes/base.ts";
 import { deliveryReading, queueingRoutes } from "./routes/deliveries.ts";
 import { messageReading } from "./routes/messages.ts";
-import { secretRoutes, stateRoutes } from "./routes/operations.ts";
+import { secretRoutes, stateRoutes, testRoutes } from "./routes/operations.ts";
 import { statsReading, streamReading } from "./routes/stats.ts";
 import { changeRoutes, creationRoute, subscriptionReading } from "./routes/subscriptions.ts";
 
@@ -16,6 +16,7 @@ export function webhookRoutes(deps: WebhookRouteDeps) {
     .use(creationRoute(deps))
     .use(changeRoutes(deps))
     .use(secretRoutes(deps))
+    .use(testRoutes(deps))
     .use(stateRoutes(deps))
     .use(queueingRoutes(deps))
     .use(readingRoutes(deps, watched, OPERATORS));

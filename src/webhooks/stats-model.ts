@@ -21,6 +21,7 @@ export interface Health {
   readonly oldestPendingAgeS: number | null;
   readonly blockedBy: string | null;
   readonly blockedSince: Date | null;
+  readonly blockedAttempts: number;
   readonly lastSuccessAt: Date | null;
   readonly successRate24h: number | null;
   readonly latencyMs24h: Latency;
@@ -39,7 +40,7 @@ export const HealthObject = Type.Object(
   {
     pending: Type.Integer({
       description:
-        "Events queued. Behind the first 10,000 numbers each counts, also of an event that went ahead of its turn.",
+        "Queued events. Exact up to 10,000; above that each further sequence number counts as an event.",
     }),
     held: Type.Integer({ description: "The same while the subscription is disabled." }),
     oldest_pending_age_s: orNull(Type.Integer(), {
@@ -49,6 +50,9 @@ export const HealthObject = Type.Object(
       description: "The event that waits for a retry and holds back those behind it.",
     }),
     blocked_since: orNull(instantAnswer()),
+    blocked_attempts: Type.Integer({
+      description: "How many attempts of that event have failed in this round; 0 without one.",
+    }),
     last_success_at: orNull(instantAnswer()),
     success_rate_24h: orNull(Type.Number({ minimum: 0, maximum: 1 }), {
       description: "The share of attempts answered 2xx; null without attempts.",
@@ -77,6 +81,7 @@ export function showHealth(one: Health): Static<typeof HealthObject> {
     oldest_pending_age_s: one.oldestPendingAgeS,
     blocked_by: one.blockedBy,
     blocked_since: instantOrNull(one.blockedSince),
+    blocked_attempts: one.blockedAttempts,
     last_success_at: instantOrNull(one.lastSuccessAt),
     success_rate_24h: one.successRate24h,
     latency_ms_24h: one.latencyMs24h,

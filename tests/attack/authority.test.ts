@@ -155,6 +155,8 @@ type Row = readonly [what: string, rows: readonly string[], attempt: Attempt];
 const NOBODY: readonly string[] = [];
 // In the order of `CALLER_KINDS`: own, narrow, dashboard, narrow-pat, third, narrow-third, acting, reset.
 const ALL_SCOPES = "y-y---.-";
+/** In person alone (contract 3.10). */
+const PERSON = "y-----.-";
 const BY_SCOPE = "yyyy--.-";
 const CLIENTS: readonly Row[] = [
   ["make a client like itself", ["yyyyyy.-", "yyyyyy.-"], (as) => madeClient(as, {})],
@@ -166,7 +168,7 @@ const CLIENTS: readonly Row[] = [
   ],
   [
     "make a first-party one",
-    [ALL_SCOPES],
+    [PERSON],
     (as) => madeClient(as, { first_party: true, scopes: [NARROW] }),
   ],
   ["make one that sees passwords", NOBODY, (as) => madeClient(as, { grant_types: ["password"] })],
@@ -189,12 +191,12 @@ const CLIENTS: readonly Row[] = [
     toClient(narrow, "POST", "/secret", {}),
   ],
   ["delete a narrow one", [BY_SCOPE, BY_SCOPE], toClient(narrow, "DELETE")],
-  ["trust a narrow one", [ALL_SCOPES], toClient(narrow, "PATCH", "", { first_party: true })],
+  ["trust a narrow one", [PERSON], toClient(narrow, "PATCH", "", { first_party: true })],
   ["see a first-party one", [ALL_SCOPES, ALL_SCOPES], toClient(trusted, "GET")],
   ["list a first-party one", [ALL_SCOPES, ALL_SCOPES], listing(trusted)],
-  ["redirect a first-party one", [ALL_SCOPES], toClient(trusted, "POST", "", URIS)],
-  ["take the secret of a first-party one", [ALL_SCOPES], toClient(trusted, "POST", "/secret", {})],
-  ["delete a first-party one", [ALL_SCOPES], toClient(trusted, "DELETE")],
+  ["redirect a first-party one", [PERSON], toClient(trusted, "POST", "", URIS)],
+  ["take the secret of a first-party one", [PERSON], toClient(trusted, "POST", "/secret", {})],
+  ["delete a first-party one", [PERSON], toClient(trusted, "DELETE")],
   [
     "redirect one that its client made",
     ["yyyyyy.-", "yyyyyy.-"],
@@ -283,7 +285,15 @@ const ADMINISTRATION: readonly Row[] = [
       return call(as, "POST", `/admin/providers/${id}/secret`, {});
     },
   ],
-].map(([what, attempt]) => [what, [ALL_SCOPES], attempt] as Row);
+].map(([what, attempt]) => [what, [PERSON], attempt] as Row);
+const PROVISIONING: readonly Row[] = [
+  ["make a plan", [ALL_SCOPES], (as) => call(as, "POST", "/admin/plans", { name: fresh("x") })],
+  [
+    "make a store",
+    [ALL_SCOPES],
+    (as) => call(as, "POST", "/admin/stores", { account_id: p1.accounts[0].id, name: fresh("x") }),
+  ],
+];
 
 const toTeammate =
   (ending: string, body: object = {}, user = {}) =>
@@ -296,7 +306,7 @@ const OF_ACCOUNT = { companyId: p1.accounts[0].id, role: "account_user" } as con
 const TEAM: readonly Row[] = [
   [
     "invite somebody",
-    ["", ALL_SCOPES],
+    ["", PERSON],
     (as) =>
       call(as, "POST", "/partner/users", {
         name: "mate",
@@ -304,19 +314,35 @@ const TEAM: readonly Row[] = [
         role: "partner_owner",
       }),
   ],
-  ["invite again", ["", ALL_SCOPES], toTeammate("invite", {}, { passwordHash: null })],
-  ["make an owner", ["", ALL_SCOPES], toTeammate("role", { role: "partner_owner" })],
-  ["end a teammate", ["", ALL_SCOPES], toTeammate("deactivate")],
-  ["bring a teammate back", ["", ALL_SCOPES], toTeammate("activate")],
+  ["invite again", ["", PERSON], toTeammate("invite", {}, { passwordHash: null })],
+  ["make an owner", ["", PERSON], toTeammate("role", { role: "partner_owner" })],
+  ["end a teammate", ["", PERSON], toTeammate("deactivate")],
+  ["bring a teammate back", ["", PERSON], toTeammate("activate")],
   ["end somebody of another tenant", NOBODY, toTeammate("deactivate", {}, { companyId: p2.id })],
   ["end somebody of an account", NOBODY, toTeammate("deactivate", {}, OF_ACCOUNT)],
 ];
+const ORIGINS = { origins: ["https://tools.example.com"] };
+const teamToken = (kind: "api_pat" | "impersonation") => async (as: TestCaller) => {
+  const userId = kind === "api_pat" ? p1.admin.id : p1.accounts[0].owner.id;
+  const acting = { kind, userId, impersonatorId: p1.admin.id };
+  const pat = { kind, userId, name: "others" };
+  const token = await grant(kind === "api_pat" ? pat : acting);
+  return call(as, "DELETE", `/partner/tokens/${String(decodeJwt(token).jti)}`);
+};
 const LOOKING: readonly Row[] = [
   ["see the team", ["", "y-y-y-.-"], (as) => call(as, "GET", "/partner/users")],
   ["see the accounts", ["", "y-y-y-.-"], (as) => call(as, "GET", "/partner/accounts")],
   ["see the stores", ["", "y-y-y-.-"], (as) => call(as, "GET", "/partner/stores")],
   ["see the audit log", ["", "y-y-y-.-"], (as) => call(as, "GET", "/partner/audit-log")],
-  ["see the tokens", ["", "y-y---.-"], (as) => call(as, "GET", "/partner/tokens")],
+  ["see the tokens", ["", PERSON], (as) => call(as, "GET", "/partner/tokens")],
+  ["end a token of the team", ["", PERSON], teamToken("api_pat")],
+  ["end a token that acts for an account", ["", PERSON], teamToken("impersonation")],
+  ["see who may frame the portal", ["", ALL_SCOPES], (as) => call(as, "GET", "/partner/embedding")],
+  [
+    "say who may frame the portal",
+    ["", PERSON],
+    (as) => call(as, "PATCH", "/partner/embedding", ORIGINS),
+  ],
   ["see who is behind", ["y-y-y-.-"], (as) => call(as, "GET", "/admin/backlogs")],
   [
     "see a partner's subscriptions",
@@ -325,13 +351,21 @@ const LOOKING: readonly Row[] = [
   ],
   [
     "open a partner's pages",
-    [ALL_SCOPES],
+    [PERSON],
     (as) => call(as, "POST", `/admin/partners/${p1.id}/portal-links`, { pages: ["webhooks"] }),
   ],
 ];
 
 describe.each(LEVELS)("of the %s", (level) => {
-  const rows = { CLIENTS, PERSONAL_TOKENS, SUBSCRIBING, ADMINISTRATION, TEAM, LOOKING };
+  const rows = {
+    CLIENTS,
+    PERSONAL_TOKENS,
+    SUBSCRIBING,
+    ADMINISTRATION,
+    PROVISIONING,
+    TEAM,
+    LOOKING,
+  };
   for (const [group, attempts] of Object.entries(rows))
     test.each(attempts)(`${group}: %s`, async (_what, expected, attempt) => {
       let row = "";

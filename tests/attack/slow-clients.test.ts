@@ -39,20 +39,61 @@ async function open(bytes: string): Promise<Socket> {
   return socket;
 }
 
-test("clients that begin and stop there keep nobody waiting, and are let go in the end", async () => {
+test("clients that begin and stop there, or trickle, keep nobody waiting, and are let go in the end", async () => {
   const halves = Object.values(HALVES).flatMap((half) =>
     Array.from({ length: CLIENTS }, () => half),
   );
   const sockets = await Promise.all(halves.map(open));
+  const trickling = await Promise.all(
+    Array.from({ length: CLIENTS }, () => open(HALVES["half a body"])),
+  );
+  const trickle = setInterval(() => {
+    for (const one of trickling) one.write(" ");
+  }, 1_000);
   for (let i = 0; i < 20; i++) {
     const headers = "Content-Type: application/json\r\nContent-Length: 2\r\n";
     const bytes = requestText("POST /api/v1/login HTTP/1.1", headers, "{}");
     expect((await sendRaw(api.root, bytes, { answers: 1 })).statuses).toEqual([422]);
   }
-  const areClosed = () => sockets.every((one) => one.closed);
+  const areClosed = () => [...sockets, ...trickling].every((one) => one.closed);
   await until("the server has closed all", areClosed, LET_GO_MS);
+  clearInterval(trickle);
   expect(api.said).not.toContain("request.failed");
 });
+
+/** Half-sent bodies that fill the 64 MiB of unverified ones, and which the server lets go. */
+const EVENTS_BYTES = 1_040_000;
+const FILLING = 64;
+const HALF_EVENTS = requestText(
+  "POST /api/v1/providers/any/events HTTP/1.1",
+  `Content-Type: application/json\r\nX-Provider-Signature: sha256=${"0".repeat(64)}\r\nContent-Length: ${EVENTS_BYTES}\r\n`,
+  " ".repeat(EVENTS_BYTES - 1),
+);
+
+test(
+  "half-sent bodies that were let go make room for as many others",
+  async () => {
+    for (let round = 0; round < 2; round++) {
+      const sockets = await Promise.all(
+        Array.from({ length: FILLING + 1 }, () => open(HALF_EVENTS)),
+      );
+      let refused = 0;
+      for (const one of sockets)
+        one.on("data", (chunk: Buffer) => {
+          if (chunk.includes("HTTP/1.1 503")) refused++;
+        });
+      await until("the one too many is refused", () => refused > 0);
+      await until(
+        "the others are let go",
+        () => sockets.filter((one) => one.closed).length >= FILLING,
+        LET_GO_MS,
+      );
+      expect(refused).toBe(1);
+      for (const one of sockets) one.destroy();
+    }
+  },
+  LET_GO_MS,
+);
 
 test.skipIf(process.platform !== "linux")(
   "clients that ask for the longest answer again and again, and read none of it, cost no memory",

@@ -104,6 +104,19 @@ describe("a load", () => {
     );
   });
 
+  test("shows a waiting head each time, however many entries before it are settled", async () => {
+    await subscribed();
+    await append(Array.from({ length: 42 }, () => 0));
+    await stores.join("dispatcher");
+    const settled = Array.from({ length: 40 }, (_, n) => outcome(n + 1, "delivered"));
+    await stores.commit("dispatcher", [...settled, outcome(41, "retry", 60_000)]);
+    const ask = { subscription: "one", after: 0, limit: 64, exceptReviews: [] };
+    for (let load = 1; load <= 3; load++) {
+      const loaded = await stores.load(ask);
+      expect(loaded?.entries.map((one) => one.event)).toEqual(["E41", "E42"]);
+    }
+  });
+
   test("leaves out reviews, and events without one", async () => {
     await subscribed({ ordering: "review" });
     await append([0, 1, null, 2]);

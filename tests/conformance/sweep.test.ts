@@ -88,6 +88,16 @@ describe("a sweep", () => {
     expect(await stores.sweep([7])).toEqual([found]);
   });
 
+  test("finds a head each time, however many entries before it are settled", async () => {
+    await subscribed();
+    await append(Array.from({ length: 41 }, () => 0));
+    await stores.join("dispatcher");
+    const settled = Array.from({ length: 40 }, (_, n) => outcome(n + 1, "delivered"));
+    await stores.commit("dispatcher", settled);
+    const found = [{ subscription: "one", shard: 7, dueInMs: 0, waitedMs: 0 }];
+    for (let sweep = 1; sweep <= 3; sweep++) expect(await stores.sweep([7])).toEqual(found);
+  });
+
   test("goes by the test that is due first, and by what stands behind a test that waits", async () => {
     await subscribed();
     await stores.join("dispatcher");

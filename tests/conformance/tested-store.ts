@@ -115,6 +115,24 @@ export interface TestedStore {
   tables(): Promise<TablesState>;
 }
 
+/** What the record of an event keeps of its request, and that of a test, of which there is no history. */
+const COMPOSED_REQUEST = {
+  composer: 1,
+  host: "partner.example",
+  signature: "5a".repeat(32),
+  bodyDigest: "d1".repeat(16),
+  requestHeaders: null,
+  requestBody: null,
+};
+const KEPT_REQUEST = {
+  composer: null,
+  host: null,
+  signature: null,
+  bodyDigest: null,
+  requestHeaders: {},
+  requestBody: "{}",
+};
+
 /** A store that is asked by names and answers by names, so that the answers of both can be compared. */
 export class NamedStore {
   readonly on: TestedStore;
@@ -193,13 +211,8 @@ export class NamedStore {
       durationMs: 1,
       statusCode: isAnswered ? 200 : null,
       errorCode: null,
-      composer: 1,
-      host: "partner.example",
-      signature: "5a".repeat(32),
+      ...(isTest ? KEPT_REQUEST : COMPOSED_REQUEST),
       previousSignature: null,
-      bodyDigest: "d1".repeat(16),
-      requestHeaders: null,
-      requestBody: null,
       responseHeaders: isAnswered ? {} : null,
       responseExcerpt: isAnswered ? "" : null,
       responseTruncated: false,

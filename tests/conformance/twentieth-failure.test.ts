@@ -19,6 +19,8 @@ const CASES: [before: number, outcomes: string, after: number, state: "active" |
   [18, "fffff", 20, "disabled"],
   // A success ends the run, also one that another process was told of later.
   [19, "d", 0, "active"],
+  // So does a single failure.
+  [1, "d", 0, "active"],
   [19, "df", 1, "active"],
   [19, "fd", 20, "disabled"],
   [18, "fd", 0, "active"],

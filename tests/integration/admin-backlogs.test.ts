@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 
 import { ulid } from "ulid";
 
@@ -97,19 +97,50 @@ test("leaves out what is marked as settled, and who has nothing queued", async (
     insert into outbox_marks (subscription_id, shard, through, reason, settled_at)
     select id, shard, 3, 'skipped', now() from webhook_subscriptions where id = ${id}`;
   expect(await backlogs()).toEqual([]);
+  const { body } = await world.api.call("GET", "/admin/dispatcher", { token: world.tokens.root });
+  expect(body["lag"]).toMatchObject({ entries: 0, subscriptions: 0 });
 });
 
-test("counts the first numbers of a queue, and takes each behind them for an event", async () => {
+describe("the length of a queue with order by review, whose first event waits for a retry", () => {
   const { counted } = BACKLOG_LIMITS;
-  const { id } = await world.subscribe();
-  await queue(id, { count: counted + 10 });
-  const without = (sequence: number) =>
-    world.database.db
-      .sql`delete from outbox where subscription_id = ${id} and sequence = ${sequence}`;
-  await without(counted);
-  expect(await backlogs()).toMatchObject([{ queued: counted + 9 }]);
-  await without(counted + 1);
-  expect(await backlogs()).toMatchObject([{ queued: counted + 9 }]);
+  /** Removes the events that were delivered past the first one: all but the first and the last `rest`. */
+  const deliverPastFirst = (id: string, { count, rest }: { count: number; rest: number }) =>
+    world.database.db.sql`
+      delete from outbox where subscription_id = ${id} and sequence > 1 and sequence <= ${count - rest}`;
+
+  test("is that of the queued events across a gap in the sequence, and ranks by it", async () => {
+    const gaps = await subscribeAs("owner", "Gaps");
+    const dense = await subscribeAs("other", "Dense");
+    // Also more than the health counts one by one.
+    await queue(gaps, { count: 12_000 });
+    await deliverPastFirst(gaps, { count: 12_000, rest: 1 });
+    await queue(dense, { count: 3 });
+    expect(await backlogs()).toMatchObject([
+      { subscription_id: dense, queued: 3 },
+      { subscription_id: gaps, queued: 2 },
+    ]);
+    expect((await world.ask("GET", `/${gaps}/health`)).body).toMatchObject({ pending: 2 });
+    const { body } = await world.api.call("GET", "/admin/dispatcher", { token: world.tokens.root });
+    expect(body).toMatchObject({ lag: { entries: 5, subscriptions: 2 }, truncated: false });
+  });
+
+  test("is exact at the limit, and takes each sequence number behind it for an event", async () => {
+    const { id } = await world.subscribe();
+    const count = counted + 500;
+    const without = (sequence: number) =>
+      world.database.db
+        .sql`delete from outbox where subscription_id = ${id} and sequence = ${sequence}`;
+    await queue(id, { count });
+    await without(2);
+    expect(await backlogs()).toMatchObject([{ queued: count - 1 }]);
+    // The gap is behind those that are counted.
+    await without(count - 1);
+    expect(await backlogs()).toMatchObject([{ queued: count - 1 }]);
+    await deliverPastFirst(id, { count, rest: counted });
+    expect(await backlogs()).toMatchObject([{ queued: counted }]);
+    await without(count - 2);
+    expect(await backlogs()).toMatchObject([{ queued: counted - 1 }]);
+  });
 });
 
 test("ranks so many subscriptions, and no more", async () => {

@@ -3,7 +3,6 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test
 import { verify } from "@octokit/webhooks-methods";
 import { ulid } from "ulid";
 
-import { lookForTrouble } from "../../dispatcher/alerts/look.ts";
 import { postAlerts } from "../../dispatcher/alerts/post.ts";
 import { claimPosts, purgeIncidents } from "../../dispatcher/alerts/queries.ts";
 import { createDeliver } from "../../dispatcher/delivery/deliver.ts";
@@ -15,6 +14,7 @@ import { alertSecretContext, ALERT_KINDS } from "../../src/outbox/alert.ts";
 import { openMail } from "../../src/outbox/mail.ts";
 import { noteDisabling } from "../../src/webhooks/queries/incident.ts";
 import { lockSubscription, markEnabled } from "../../src/webhooks/queries/subscriptions.ts";
+import { lookForTrouble } from "../support/alerts.ts";
 import { createTestBox, silentLog } from "../support/dispatch.ts";
 import { insertSubscription, insertTenant, record, reviewAction } from "../support/outbox.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
@@ -48,8 +48,7 @@ afterAll(async () => {
 
 const look = (everywhere = true) =>
   lookForTrouble({ db: database.db, clock, log: silentLog, box, config }, everywhere);
-const raised = async (everywhere?: boolean) =>
-  (await look(everywhere)).raised.map(({ kind }) => kind);
+const raised = async (everywhere?: boolean) => (await look(everywhere)).map(({ kind }) => kind);
 
 async function subscribed(failures = 0) {
   const tenant = await insertTenant(database.db);

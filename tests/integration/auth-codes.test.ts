@@ -1,6 +1,7 @@
 import { afterAll, describe, expect, test } from "bun:test";
 
 import { eq } from "drizzle-orm";
+import { ulid } from "ulid";
 
 import { auditLog } from "../../db/schema/audit.ts";
 import { emailCodeLimits, emailCodes } from "../../db/schema/sign-in.ts";
@@ -8,7 +9,8 @@ import { tokens } from "../../db/schema/tokens.ts";
 import { users } from "../../db/schema/users.ts";
 import { SIGNUP_CONTEXT } from "../../src/auth/actions/verify-code.ts";
 import { emailDigest } from "../../src/auth/email.ts";
-import { startApi, type Answer, type TestApi } from "../support/api.ts";
+import { hasSignedInFrom } from "../../src/auth/queries/sessions.ts";
+import { PASSWORD, startApi, type Answer, type TestApi } from "../support/api.ts";
 import { codeSentTo, mailsTo, otherThan } from "../support/auth-mails.ts";
 import { startSignInWorld } from "../support/sign-in.ts";
 import { addSsoConnection, addUser } from "../support/tenants.ts";
@@ -30,10 +32,15 @@ const freshUser = (over?: { isActive?: boolean; passwordHash?: null }) =>
 let names = 0;
 const freshEmail = () => `code-${++names}@unknown.test`;
 
-function resend(email: string, type: CodeType = "forgot_password", on = api): Promise<Answer> {
+function resend(
+  email: string,
+  type: CodeType = "forgot_password",
+  on = api,
+  from = "192.0.2.1",
+): Promise<Answer> {
   return on.call("POST", "/email-otp/resend", {
     body: { email, type },
-    headers: { "X-Request-Id": "r" },
+    headers: { "X-Request-Id": "r", "X-Forwarded-For": from },
   });
 }
 function verify(
@@ -320,14 +327,92 @@ describe("the limits of a day", () => {
     },
   );
 
-  test("are ten codes over all purposes together", async () => {
+  const askOften = async (email: string, type: CodeType, from?: string) => {
+    for (let i = 0; i < 11; i++) {
+      await resend(email, type, api, from);
+      clock.advance(60_000);
+    }
+  };
+  const signInFrom = (email: string, from: string) =>
+    api.call("POST", "/login", {
+      body: { email, password: PASSWORD },
+      headers: { "X-Forwarded-For": from },
+    });
+
+  test("are ten codes of each type, so that those of a signup leave the codes for a new password alone", async () => {
     const { email } = await freshUser();
-    for (const type of ["forgot_password", "signup"] as const)
-      for (let i = 0; i < 6; i++) {
-        await resend(email, type);
-        clock.advance(60_000);
-      }
+    await askOften(email, "signup");
     expect(await mails(email)).toHaveLength(10);
+    // Nobody is mailed these, because nobody has begun to change the password.
+    await askOften(email, "change_password");
+    expect(await mails(email)).toHaveLength(10);
+    await askOften(email, "forgot_password");
+    expect(await mails(email)).toHaveLength(20);
+    expect((await verify(email, await sentCode(email))).status).toBe(200);
+  });
+
+  test.each([
+    ["an IPv4 address", "198.51.100.7", "198.51.100.7", "198.51.100.8"],
+    ["the /64 of an IPv6 address", "2001:db8:7:1::1", "2001:db8:7:1::2", "2001:db8:7:2::1"],
+  ])(
+    "leave ten to %s that signed the user in before, whatever strangers asked for",
+    async (_, signedIn, same, next) => {
+      const { email } = await freshUser();
+      expect((await signInFrom(email, signedIn)).status).toBe(200);
+      await askOften(email, "forgot_password");
+      await askOften(email, "forgot_password", next);
+      expect(await mails(email)).toHaveLength(10);
+      await askOften(email, "forgot_password", same);
+      expect(await mails(email)).toHaveLength(20);
+      expect((await verify(email, await sentCode(email), { from: same })).status).toBe(200);
+    },
+  );
+
+  test("leave an address that signed the user in before its 20 wrong tries, and no other", async () => {
+    const { email } = await freshUser();
+    const home = "198.51.100.7";
+    await signInFrom(email, home);
+    await resend(email);
+    const code = await sentCode(email);
+    await database.db
+      .update(emailCodeLimits)
+      .set({ wrongAt: Array.from({ length: 50 }, () => clock.now()) })
+      .where(eq(emailCodeLimits.emailDigest, emailDigest(email)));
+    expect((await verify(email, code, { from: "198.51.100.8" })).status).toBe(422);
+    expect((await verify(email, code, { from: home })).status).toBe(200);
+    for (let round = 0; round < 4; round++) {
+      clock.advance(60_000);
+      await resend(email, "forgot_password", api, home);
+      const wrong = otherThan(await sentCode(email));
+      for (let i = 0; i < 5; i++) await verify(email, wrong, { from: home });
+    }
+    clock.advance(60_000);
+    await resend(email, "forgot_password", api, home);
+    expect((await verify(email, await sentCode(email), { from: home })).status).toBe(422);
+  });
+
+  test("take neither an impersonator's address nor that of a portal link for the user's, nor one of 50 sign-ins ago", async () => {
+    const { id: userId, email } = await freshUser();
+    const home = "198.51.100.7";
+    const signIns = (count: number, method: string, ip: string) =>
+      Promise.all(
+        Array.from(
+          { length: count },
+          () => database.db.sql`
+            insert into authentication_events (id, user_id, method, ip, at)
+            values (${ulid()}, ${userId}, ${method}, ${ip}, ${clock.now()})`,
+        ),
+      );
+    const isKnown = (ip: string) => hasSignedInFrom(database.db, email, ip);
+    await signIns(1, "impersonation", "192.0.2.77");
+    await signIns(1, "portal", "192.0.2.78");
+    expect([await isKnown("192.0.2.77"), await isKnown("192.0.2.78")]).toEqual([false, false]);
+    await signIns(1, "sso", home);
+    await Bun.sleep(2);
+    await signIns(49, "login", "192.0.2.79");
+    expect(await isKnown(home)).toBe(true);
+    await signIns(1, "login", "192.0.2.79");
+    expect(await isKnown(home)).toBe(false);
   });
 
   /** Spends codes one after the other, five wrong tries each. */

@@ -19,7 +19,8 @@ let alerting: ReturnType<typeof startAlerts> | undefined;
 
 beforeAll(async () => {
   if (chromium === undefined) return;
-  world = await startWebhookDashboard();
+  // A retry waits for as long as a test looks at it; 410 is a permanent failure at once.
+  world = await startWebhookDashboard({ retryDelaysMs: [600_000] });
   receiver = await Receiver.start();
 });
 afterEach(async () => {
@@ -93,7 +94,8 @@ inBrowser("the incident card", () => {
     });
     const { page } = await world.open("/webhooks");
     await page.getByText("Failing", { exact: true }).waitFor();
-    await page.getByText("Given up in a row: 3 of 20").waitFor();
+    await page.getByText("Consecutive failures: 3 of 20").waitFor();
+    await page.getByText("First failed attempt:").waitFor();
     expect(await page.getByText("Active", { exact: true }).count()).toBe(0);
     // What a pointer unfolds stands inside of a landmark, too.
     await page.locator("time").first().hover();
@@ -119,6 +121,82 @@ inBrowser("the incident card", () => {
     ]);
     expect(await allFaults(page)).toEqual([]);
     await shoot(page, "enabled-test");
+  });
+
+  test("stops the held events where the test fails, in every look", async () => {
+    for (const look of LOOKS) {
+      const id = await disabled();
+      const { page, faults } = await world.open(`/webhooks/${id}`, look);
+      receiver.answer = () => 500;
+      receiver.received.length = 0;
+      await button(page, "Enable …").click();
+      await page.getByRole("dialog").getByRole("button", { name: "Enable" }).click();
+      await page.getByRole("alert").getByText("Answered 500").waitFor();
+      expect(await allFaults(page)).toEqual([]);
+      await shoot(page, `enabled-test-failed-${look.width}`);
+      await page.getByRole("button", { name: "Disable again" }).click();
+      await page.getByText("because it was disabled by hand").waitFor();
+      await page.getByText("2 events are held").waitFor();
+      expect(await isActive(id)).toBe(false);
+      expect(await page.getByRole("dialog").count()).toBe(0);
+      expect(new Set(receiver.received.map(({ headers }) => headers["x-svc-event"]))).toEqual(
+        new Set(["webhook.test"]),
+      );
+      await shoot(page, `disabled-by-hand-${look.width}`);
+      expect(faults).toEqual([]);
+      await world.closePages();
+      await alerting?.stop();
+      alerting = undefined;
+    }
+  });
+
+  test("has the same beginning, failed attempts and held events wherever they are told", async () => {
+    const id = await disabled();
+    const { body } = await world.ask("GET", `/${id}/incident`);
+    const since = String(body["since"]);
+    const { page } = await world.open(`/webhooks/${id}`);
+    const card = page.getByRole("region", { name: "What is wrong" });
+    const valueOf = (name: string) =>
+      card.locator("dl > div").filter({ hasText: name }).locator("dd").first().innerText();
+    await card.getByRole("cell", { name: "410" }).waitFor();
+    const attempts = (await valueOf("Failed attempts")).split("\n")[0];
+    const held = (await valueOf("Held")).split("\n")[0];
+    expect([attempts, held]).toEqual(["20", "2"]);
+    const legend = page.getByRole("region", { name: "Over time" }).getByRole("listitem");
+    await legend.filter({ hasText: /^Held\s*2$/ }).waitFor();
+    await legend.filter({ hasText: /^Not delivered\s*20$/ }).waitFor();
+    const begun = await card.locator(`time[datetime="${since}"]`).count();
+    expect(begun).toBeGreaterThan(0);
+    await page.getByRole("tab", { name: "Deliveries" }).click();
+    await page.getByText("Failing since").waitFor();
+    expect(await page.getByRole("alert").locator(`time[datetime="${since}"]`).count()).toBe(1);
+    await shoot(page, "deliveries-disabled");
+  });
+
+  test("does not open for a single failed attempt, which is no failing", async () => {
+    const { id } = await world.subscribe({ webhook_url: receiver.url });
+    receiver.answer = () => 502;
+    await world.emit(2);
+    await until("the retry", async () => {
+      const { body } = await world.ask("GET", `/${id}/health`);
+      return body["blocked_attempts"] === 1;
+    });
+    for (const look of LOOKS) {
+      const { page } = await world.open(`/webhooks/${id}`, look);
+      await page.getByText("One event holds back the others").waitFor();
+      expect(await page.getByRole("region", { name: "What is wrong" }).count()).toBe(0);
+      expect(await page.getByText("Active", { exact: true }).count()).toBe(1);
+      await shoot(page, `one-retry-${look.width}`);
+      await world.closePages();
+    }
+    const { page } = await world.open("/webhooks");
+    await page.getByText("is being retried; later events wait behind it.").waitFor();
+    expect(await page.getByText("Failing", { exact: true }).count()).toBe(0);
+    await shoot(page, "list-one-retry");
+    expect((await world.ask("PATCH", `/${id}`, { ordering: "review" })).status).toBe(200);
+    await page.reload();
+    await page.getByText("Success, 24 h").waitFor();
+    expect(await page.getByText("is being retried").count()).toBe(0);
   });
 });
 

@@ -102,9 +102,12 @@ describe.skipIf(chromium === undefined)("the events of a subscription", () => {
     await shows(page, 2);
     await page.getByLabel("Text of the error").fill("no such words");
     await page.getByText("No event fits these filters").waitFor();
+    const note = page.getByText("The chart shows all attempts of the period.");
+    await note.waitFor();
     await button(page, /^Clear$/).click();
     await page.getByLabel("Time").selectOption("1h");
     await shows(page, 5);
+    expect(await note.count()).toBe(0);
     expect(page.url()).toContain("within=1h");
     await page.reload();
     await page.getByLabel("Time").waitFor();

@@ -105,7 +105,7 @@ describe.skipIf(chromium === undefined)("the dispatcher in a browser", () => {
       await emit(20);
       const disabled = panel(page, "Disabled subscriptions").getByRole("row");
       await disabled.getByText("Gone <b>bold</b>").waitFor();
-      expect(await disabled.last().innerText()).toContain("Too many failures in a row (20)");
+      expect(await disabled.last().innerText()).toContain("Too many consecutive failures (20)");
       await disabled.getByTitle(gone).waitFor();
       expect(await page.locator("#content b").count()).toBe(0);
 

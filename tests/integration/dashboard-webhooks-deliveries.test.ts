@@ -44,6 +44,26 @@ const settled = (id: string, count: number) =>
 const shows = (page: Page, count: number) =>
   until(`${count} rows`, async () => (await rows(page).count()) === count + 1);
 
+inBrowser("the filters of deliveries", () => {
+  test.each([
+    [767, false],
+    [768, true],
+    [769, true],
+  ])("are in view, or else a button for them, at %i pixels", async (width, isWide) => {
+    const { id } = await world.subscribe({ webhook_url: receiver.url });
+    for (const view of ["messages", "attempts"]) {
+      const { page } = await world.open(`/webhooks/${id}?tab=deliveries&view=${view}`, { width });
+      const outcome = page.getByRole("combobox", { name: "Outcome" });
+      const more = button(page, /^Filters$/);
+      await (isWide ? outcome : more).waitFor();
+      expect([await outcome.isVisible(), await more.isVisible()]).toEqual([isWide, !isWide]);
+      if (!isWide) await more.click();
+      await outcome.waitFor();
+      await world.closePages();
+    }
+  });
+});
+
 inBrowser("the list of attempts", () => {
   test("is filtered by event, outcome, id and time, in the address too", async () => {
     const { id } = await world.subscribe({ webhook_url: receiver.url });

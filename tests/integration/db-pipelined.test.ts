@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
 
 import { connect, type RawDb } from "../../db/client.ts";
+import { isStoreFailure } from "../../db/errors.ts";
 import { statement, value } from "../../db/statement.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
 import { until } from "../support/receiver.ts";
@@ -76,11 +77,12 @@ const written = async () => {
   return [{ rows: row?.rows ?? -1 }];
 };
 
-const endOf = (work: Promise<unknown>) =>
+const endOf = (work: Promise<unknown>): Promise<string> =>
   work.then(
     () => "committed",
-    (error: unknown) => Reflect.get(Object(error), "code") ?? String(error),
+    (error: unknown) => String(codeOf(error) ?? error),
   );
+const codeOf = (error: unknown): unknown => Reflect.get(Object(error), "code");
 
 /** A statement is run when it is awaited, which is now. */
 const started = <T>(run: Promise<T>): Promise<T> => run.then((rows) => rows);
@@ -228,4 +230,92 @@ test("a begin that fails lets nothing be written, and its connection is not used
   expect(await written()).toEqual([{ rows: 0 }]);
   expect([...(await one.run(count, {}))]).toEqual([{ rows: 0 }]);
   await one.close();
+});
+
+/** Two tables, of which a transaction writes the first and then, behind it, the second and the commit at once. */
+async function withTwoTables(
+  use: (writeBoth: (id: number) => Promise<unknown>, one: RawDb) => Promise<void>,
+): Promise<void> {
+  await database.db.sql`drop table if exists first_table, last_table`;
+  await database.db.sql`create table first_table (id integer, size integer)`;
+  await database.db.sql`create table last_table (id integer, size integer)`;
+  const into = (table: "first_table" | "last_table") =>
+    statement({
+      name: `test.into_${table}`,
+      reason: "It is of a table of this test.",
+      params: { id: value("integer") },
+      columns: { size: value("text") },
+      text: ({ id }) =>
+        sql`insert into ${sql.identifier(table)} values (${id}::integer, 7) returning size`,
+    });
+  const [first, last] = [into("first_table"), into("last_table")];
+  await withOne({}, async ({ one }) => {
+    const writeBoth = (id: number) =>
+      endOf(
+        one.transaction(async (tx) => {
+          const before = started(tx.run(first, { id }));
+          await Promise.all([before, tx.runLast(last, { id })]);
+        }),
+      );
+    for (const id of [1, 2, 3]) expect([id, await writeBoth(id)]).toEqual([id, "committed"]);
+    await use(writeBoth, one);
+  });
+}
+
+const idsIn = async (table: string) => {
+  const rows = await database.db.sql<{ id: number }[]>`
+    select id from ${database.db.sql(table)} order by id`;
+  return rows.map(({ id }) => id);
+};
+
+const OUTDATING: Record<string, (one: RawDb) => Promise<unknown>> = {
+  "a column of the last one's answer has another type": () =>
+    database.db.sql`alter table last_table alter column size type bigint`,
+  "a column of the first one's answer has another type": () =>
+    database.db.sql`alter table first_table alter column size type bigint`,
+  "the session has lost its prepared statements": ({ sql: own }) => own.unsafe("deallocate all"),
+};
+for (const [name, outdate] of Object.entries(OUTDATING))
+  test(`a transaction is written whole, and once, after ${name}`, async () => {
+    await withTwoTables(async (writeBoth, one) => {
+      for (const id of [4, 5]) {
+        await outdate(one);
+        expect([id, await writeBoth(id)]).toEqual([id, "committed"]);
+      }
+      expect(await idsIn("first_table")).toEqual([1, 2, 3, 4, 5]);
+      expect(await idsIn("last_table")).toEqual([1, 2, 3, 4, 5]);
+    });
+  });
+
+test("a transaction that loses a prepared statement in each of three runs fails, and writes nothing", async () => {
+  await withOne({}, async ({ one }) => {
+    let runs = 0;
+    const losing = one.transaction(async (tx) => {
+      runs += 1;
+      await tx.run(write, { id: 1, by: "kept" });
+      await tx.sql.unsafe("deallocate all");
+      await tx.runLast(write, { id: 2, by: "lost" });
+    });
+    const error = await losing.catch((thrown: unknown) => thrown);
+    expect([codeOf(error), isStoreFailure(error), runs]).toEqual(["STATEMENT_OUTDATED", true, 3]);
+    expect(await written()).toEqual([{ rows: 0 }]);
+    expect(await endOf(one.transaction((tx) => tx.runLast(write, { id: 1, by: "next" })))).toBe(
+      "committed",
+    );
+  });
+});
+
+test("a statement that is to be sent again is not sent into the transaction behind it", async () => {
+  await withOne({}, async ({ one }) => {
+    await one.run(write, { id: 1, by: "before" });
+    await one.sql.unsafe("deallocate all");
+    const alone = endOf(one.run(write, { id: 2, by: "alone" }));
+    const undone = one.transaction(async (tx) => {
+      await tx.run(count, {});
+      throw new Error("undone");
+    });
+    expect(await endOf(undone)).toContain("undone");
+    const rows = (await alone) === "committed" ? 2 : 1;
+    expect(await written()).toEqual([{ rows }]);
+  });
 });

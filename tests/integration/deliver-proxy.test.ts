@@ -8,7 +8,7 @@ import { MAX_PROXY_HEAD_BYTES } from "../../dispatcher/http/tunnel.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { parseProxyUrl } from "../../src/lib/egress-proxy.ts";
 import { parseNetworks } from "../../src/lib/egress.ts";
-import type { Lookup } from "../../src/lib/egress.ts";
+import type { Lookup } from "../../src/lib/name-resolver.ts";
 import { CA, EXPIRED, HOOK_TEST, LOOPBACK_ADDRESSES } from "../support/certificates.ts";
 import type { ServerCertificate } from "../support/certificates.ts";
 import { startProxy, tunnel } from "../support/proxy.ts";

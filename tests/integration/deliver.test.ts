@@ -13,7 +13,7 @@ import { MAX_HEAD_BYTES } from "../../dispatcher/http/response-parser.ts";
 import { signBody } from "../../dispatcher/delivery/signature.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { parseNetworks } from "../../src/lib/egress.ts";
-import type { Lookup } from "../../src/lib/egress.ts";
+import type { Lookup, LookupOptions } from "../../src/lib/name-resolver.ts";
 import { CA, HOOK_TEST, LOOPBACK_ADDRESSES } from "../support/certificates.ts";
 import type { ServerCertificate } from "../support/certificates.ts";
 import { listen, startRawReceiver } from "../support/raw-receiver.ts";
@@ -760,6 +760,33 @@ describe("over TLS", () => {
       expect(await deliver(message(`https://${name}:${receiver.port}/`))).toMatchObject({
         kind: "failed",
       });
+  });
+});
+
+describe("a look-up", () => {
+  const following = (asked: LookupOptions[]): Lookup => {
+    return (_host, options = {}) => {
+      asked.push(options);
+      return silent();
+    };
+  };
+
+  test("is for the partner of the request and ends with it: at its deadline, at its end, and not before", async () => {
+    const asked: LookupOptions[] = [];
+    const { client, deliver } = start({ lookup: following(asked), timeoutMs: 60 });
+    const late = deliver(message("http://late.test/"), { partnerId: 7 });
+    const controller = new AbortController();
+    const stopped = deliver(message("http://stopped.test/"), { signal: controller.signal });
+    expect(asked.map(({ partnerId, signal }) => [partnerId, signal?.aborted])).toEqual([
+      [7, false],
+      [undefined, false],
+    ]);
+    controller.abort();
+    expect(await stopped).toMatchObject({ kind: "withheld" });
+    expect(asked[1]?.signal?.aborted).toBe(true);
+    expect(await late).toMatchObject({ kind: "failed", errorCode: "timeout" });
+    expect(asked[0]?.signal?.aborted).toBe(true);
+    expect(client.counts().open).toBe(0);
   });
 });
 

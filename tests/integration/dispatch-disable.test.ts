@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 
-import { lookForTrouble } from "../../dispatcher/alerts/look.ts";
 import { systemClock } from "../../src/lib/clock.ts";
+import { lookForTrouble } from "../support/alerts.ts";
 import {
   createTestBox,
   createTestSchedule,

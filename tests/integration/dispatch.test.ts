@@ -1,13 +1,14 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 
 import { verify } from "@octokit/webhooks-methods";
+import { decodeTime } from "ulid";
 
-import { lookForTrouble } from "../../dispatcher/alerts/look.ts";
 import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
 import { commitAttempts } from "../../dispatcher/store/attempt-queries.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { openMail } from "../../src/outbox/mail.ts";
 import { recordActions } from "../../src/outbox/queries.ts";
+import { lookForTrouble } from "../support/alerts.ts";
 import {
   createTestBox,
   createTestSchedule,
@@ -473,4 +474,24 @@ test("finishes the request under way when it is told to stop", async () => {
     "delivered",
   ]);
   expect(await unsettled(subscription.subscriptionId)).toBe(2);
+});
+
+test("names a slow attempt by its start, however many others began and ended meanwhile", async () => {
+  const release = Promise.withResolvers<number>();
+  const [slow, swift] = [await receiver(() => release.promise), await receiver()];
+  const [one, other] = [await subscribed(slow), await subscribed(swift)];
+  dispatcher();
+  await emit(one.tenant, 1);
+  await until("the slow one to begin", () => slow.received.length === 1);
+  await emit(other.tenant, 5);
+  const ended = async ({ subscriptionId }: TestSubscription) =>
+    (await attemptsOf(subscriptionId)).length;
+  await until("the others", async () => (await ended(other.subscription)) === 5);
+  release.resolve(200);
+  await until("the slow one", async () => (await ended(one.subscription)) === 1);
+  const rows = await database.db.sql<{ id: string; subscription: string; started_at: Date }[]>`
+    select id, subscription_id as subscription, started_at from delivery_attempts
+     where subscription_id in (${one.subscription.subscriptionId}, ${other.subscription.subscriptionId}) order by id`;
+  expect(rows.map(({ id }) => decodeTime(id))).toEqual(rows.map((row) => row.started_at.getTime()));
+  expect(rows[0]?.subscription).toBe(one.subscription.subscriptionId);
 });

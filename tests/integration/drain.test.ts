@@ -1,12 +1,7 @@
 // How a process is looked at by whoever runs it, and how it leaves.
 import { afterAll, beforeAll, expect, test } from "bun:test";
 
-import { systemClock } from "../../src/lib/clock.ts";
-import { serveOperations } from "../../src/lib/metrics-server.ts";
-import { Metrics } from "../../src/lib/metrics.ts";
-import { readinessOf } from "../../src/lib/readiness.ts";
 import { ApiProcess } from "../support/api-process.ts";
-import { silentLog } from "../support/dispatch.ts";
 import { DispatcherProcess } from "../support/dispatcher-process.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
 import { until } from "../support/receiver.ts";
@@ -62,30 +57,5 @@ test("a dispatcher shows health, readiness and metrics where METRICS_HOST says",
     expect(await statusOf(`http://127.0.0.1:${port}/readyz`)).toBeUndefined();
   } finally {
     await dispatcher.stop();
-  }
-});
-
-test("readiness names the store that is away, and nothing else once the process drains", async () => {
-  const stores = {
-    postgres: async () => {},
-    redis: () => Promise.reject(new Error("away")),
-  };
-  let isDraining = false;
-  const readiness = () =>
-    readinessOf({ clock: systemClock, log: silentLog, stores, isDraining: () => isDraining });
-  const server = serveOperations(
-    { metrics: new Metrics(), readiness },
-    { host: "127.0.0.1", port: 0 },
-  );
-  const ask = async () => (await fetch(`http://127.0.0.1:${server.port}/readyz`)).json();
-  try {
-    expect(await ask()).toEqual({
-      status: "unavailable",
-      checks: { postgres: "ok", redis: "failed" },
-    });
-    isDraining = true;
-    expect(await ask()).toEqual({ status: "draining", checks: {} });
-  } finally {
-    server.stop();
   }
 });

@@ -15,6 +15,7 @@ const { database, clock, api } = world;
 afterAll(() => world.stop());
 
 const MINUTE_MS = 60_000;
+const CALL = { requestId: "direct", ip: "192.0.2.1", userAgent: null, headers: new Headers() };
 /** What the rows of an action say, oldest first, of those whose details have this value. */
 async function rowsOf(action: string, value: string | null) {
   const rows = await database.db
@@ -133,12 +134,37 @@ describe("repeats of a failure", () => {
     ]);
   });
 
+  test("are told by the next row at once where the first could not be written", async () => {
+    const failures = new FailureAudit({ db: database.db, clock });
+    const client_id = randomUUID();
+    const record = () =>
+      failures.record({ action: "CLIENT_AUTH_FAILED", details: { client_id } }, CALL);
+    await database.db.sql`alter table audit_log rename to audit_log_away`;
+    const lost = await Promise.allSettled([record(), record()]);
+    await database.db.sql`alter table audit_log_away rename to audit_log`;
+    expect(lost.map(({ status }) => status)).toEqual(["rejected", "fulfilled"]);
+    await record();
+    expect(await seen(client_id)).toEqual([{ client_id, repeats: 2 }]);
+    await record();
+    expect(await seen(client_id)).toHaveLength(1);
+  });
+
+  test("of a request whose row could not be written answer 500", async () => {
+    const client_id = randomUUID();
+    await database.db.sql`alter table audit_log rename to audit_log_away`;
+    const { status } = await fail(client_id);
+    await database.db.sql`alter table audit_log_away rename to audit_log`;
+    expect(status).toBe(500);
+  });
+
   test("are told apart for a hundred of a minute, and what comes beyond is one of nobody", async () => {
     clock.advance(MINUTE_MS);
     const failures = new FailureAudit({ db: database.db, clock });
-    const call = { requestId: "flood", ip: "192.0.2.1", userAgent: null, headers: new Headers() };
     const probe = (provider: string) =>
-      failures.record({ action: "PROVIDER_AUTH_FAILED", details: { provider } }, call);
+      failures.record(
+        { action: "PROVIDER_AUTH_FAILED", details: { provider } },
+        { ...CALL, requestId: "flood" },
+      );
     for (let i = 0; i < 105; i++) await probe(`site-${i}`);
     await probe("site-0");
     const flood = async () =>

@@ -24,7 +24,7 @@ import {
 import { insertSubscription } from "../support/outbox.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
 import { until } from "../support/receiver.ts";
-import { addTenants } from "../support/tenants.ts";
+import { addTenants, type TestAccount } from "../support/tenants.ts";
 
 const KEY = randomBytes(32);
 const box = createSecretBox({ current: KEY });
@@ -32,6 +32,8 @@ const box = createSecretBox({ current: KEY });
 let database: TestDatabase;
 let api: TestApi;
 let provider: TestProvider;
+/** The first one of the first partner. */
+let account: TestAccount;
 /** By partner. */
 const sites: number[] = [];
 const subscriptions: string[] = [];
@@ -50,6 +52,7 @@ beforeAll(async () => {
   const { db } = database;
   const { partners } = await addTenants(db);
   provider = await addProvider(db, box);
+  account = partners[0].accounts[0];
   for (const { id, accounts } of partners) {
     const options = { partnerId: id, url: "http://127.0.0.1:3999/" };
     subscriptions.push((await insertSubscription({ db, box }, options)).subscriptionId);
@@ -200,6 +203,29 @@ describe("requests that come while a group is under way", () => {
     ]);
     expect({ groups, alone }).toEqual({ groups: 2, alone: 0 });
     expect((await report([event])).body).toEqual(REPEATED);
+    await expectNoGap(0);
+  });
+
+  test("claim an event id for their own provider, though another one of the group uses the same", async () => {
+    const other = await addProvider(database.db, box, "other-provider");
+    const otherSite = await connectStore(database.db, account, { provider: other, store: 1 });
+    const event = created(site(0), fresh());
+    const namesake = { ...created(otherSite, fresh()), id: event["id"] };
+    // The process knows the site's partner only after a first request about it.
+    const first = { events: [created(otherSite, fresh())] };
+    expect((await send(api, other, first)).body).toEqual(ONE);
+    groups = 0;
+    const asked = await inOneGroup([
+      () => report([event]),
+      () => send(api, other, { events: [namesake] }),
+    ]);
+    expect(bodies(await Promise.all(asked))).toEqual([ONE, ONE]);
+    expect({ groups, alone }).toEqual({ groups: 2, alone: 0 });
+    const claims = await database.db.sql`
+      select review_site_id from provider_events where id = ${String(event["id"])} order by 1`;
+    expect(claims.map((row) => row["review_site_id"])).toEqual([provider.id, other.id]);
+    expect((await report([event])).body).toEqual(REPEATED);
+    expect((await send(api, other, { events: [namesake] })).body).toEqual(REPEATED);
     await expectNoGap(0);
   });
 

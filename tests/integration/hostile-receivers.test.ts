@@ -7,7 +7,8 @@ import type { HttpClientOptions } from "../../dispatcher/http/client.ts";
 import { MAX_HEAD_BYTES } from "../../dispatcher/http/response-parser.ts";
 import { parseProxyUrl } from "../../src/lib/egress-proxy.ts";
 import { checkNewWebhookUrl, parseNetworks } from "../../src/lib/egress.ts";
-import type { EgressPolicy, Lookup } from "../../src/lib/egress.ts";
+import type { EgressPolicy } from "../../src/lib/egress.ts";
+import type { Lookup } from "../../src/lib/name-resolver.ts";
 import type { Log } from "../../src/lib/log.ts";
 import {
   createTestBox,

@@ -41,8 +41,8 @@ describe("the API", () => {
   async function start() {
     const clock = systemClock;
     const away = () => Promise.reject(new Error("away"));
-    const stores = { postgres: () => ping(database.db), redis: away };
-    const metrics = createProcessMetrics({ clock, stores });
+    const checks = { postgres: () => ping(database.db), redis: away };
+    const metrics = createProcessMetrics({ clock, checks });
     const passwords = createPasswords();
     const limits = testConfig().rateLimit;
     const redis = { eval: away, evalsha: away };

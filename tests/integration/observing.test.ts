@@ -59,7 +59,7 @@ function allMetrics() {
   watches.open("reviewrelay-api", 8);
   const metrics = createProcessMetrics({
     clock,
-    stores: { postgres: async () => {}, redis: async () => {} },
+    checks: { postgres: async () => {}, redis: async () => {} },
     clockSkewMs: () => 0,
     pools: watches.pools,
   });
@@ -68,7 +68,15 @@ function allMetrics() {
   measured.deliver(() => Promise.reject(new Error("unused")));
   measured.store(Object.create(null));
   measured.mailStore(Object.create(null));
-  const workload = { shards: 0, actors: 0, waiting: 0, backlog: 0, apart: 0, lagMs: 0 };
+  const workload = {
+    shards: 0,
+    actors: 0,
+    waiting: 0,
+    backlog: 0,
+    apart: 0,
+    lagMs: 0,
+    quarantined: 0,
+  };
   measured.watch({ workload });
   measured.figures(() => readFigures(database.db));
   apiMetrics(metrics, { passwords: createPasswords(), limiter: undefined });
@@ -204,7 +212,7 @@ test("the backlog is counted up to its bound, and no further", async () => {
 
 test("figures are left out while Postgres does not answer, and the others told", async () => {
   const clock = systemClock;
-  const metrics = createProcessMetrics({ clock, stores: {} });
+  const metrics = createProcessMetrics({ clock, checks: {} });
   new DispatcherMetrics(metrics, clock).figures(() => Promise.reject(new Error("away")));
   const { types, values } = parsePrometheus(await metrics.text());
   expect(types.has("reviewrelay_backlog_entries")).toBe(true);

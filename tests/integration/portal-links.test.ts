@@ -1,7 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 
+import { createRateLimiter } from "../../src/http/rate-limit.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import { connectRedis } from "../../src/lib/redis.ts";
 import { startApi, type Answer, type TestApi } from "../support/api.ts";
 import { createFakeClock } from "../support/clock.ts";
+import { silentLog } from "../support/dispatch.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
 import { addTenants, addUser, type Tenants, type TestUser } from "../support/tenants.ts";
 
@@ -403,5 +407,88 @@ describe("who may frame the portal", () => {
     const made = await ask(owner, "/account/personal-access-tokens", "POST", body);
     const narrow = String(made.body["access_token"]);
     expect((await allow([], narrow)).status).toBe(403);
+  });
+});
+
+describe("a viewer who asks without end", () => {
+  const perMinute = 1;
+  const BURST = 40;
+  const SESSION = BURST / 4;
+  let counting: TestApi;
+  let redis: Awaited<ReturnType<typeof connectRedis>>;
+  beforeAll(async () => {
+    redis = await connectRedis(process.env["TEST_REDIS_URL"] ?? "", silentLog);
+    const limits = { perMinute, burst: BURST };
+    const limiter = createRateLimiter({
+      redis,
+      prefix: `test-${crypto.randomUUID()}:`,
+      clock: systemClock,
+      log: silentLog,
+      limits: { user: limits, ip: { perMinute, burst: 10_000 }, signIn: limits },
+    });
+    counting = await startApi({ db: database.db, clock, config: api.deps.config, limiter });
+  });
+  afterAll(() => redis.disconnect());
+  const statusOf = async (
+    token: string,
+    path = "/partner/webhooks",
+    method = "GET",
+    body?: object,
+  ) => (await counting.call(method, path, { token, body })).status;
+  const statusesOf = async (token: string, times: number) => {
+    const seen: number[] = [];
+    for (let i = 0; i < times; i++) seen.push(await statusOf(token));
+    return seen;
+  };
+
+  test("has a quarter of a user's requests, and leaves theirs to the other viewers and the maker", async () => {
+    const { token: maker } = await freshAdmin();
+    const [rude, other] = [
+      await opened({ pages: ["webhooks"] }, maker),
+      await opened({ pages: ["webhooks"] }, maker),
+    ];
+    const seen = await statusesOf(rude, SESSION + 60);
+    expect(seen).toEqual([...Array(SESSION).fill(200), ...Array(60).fill(429)]);
+    const answer = await counting.call("GET", "/partner/webhooks", { token: rude });
+    expect(answer.headers.get("ratelimit-limit")).toBe(String(SESSION));
+    expect(answer.headers.get("ratelimit-policy")).toBe(`0.25;w=60;burst=${SESSION}`);
+    const links = { pages: ["webhooks"] };
+    expect(await statusOf(other)).toBe(200);
+    expect(await statusOf(maker, "/partner/portal-links", "POST", links)).toBe(201);
+    expect(await statusesOf(maker, BURST)).toEqual([...Array(BURST - 1).fill(200), 429]);
+    expect(await statusesOf(other, SESSION)).toEqual([...Array(SESSION - 1).fill(200), 429]);
+  });
+
+  test("has one bound with all other sessions of the maker, four times a user's", async () => {
+    const { token: maker } = await freshAdmin();
+    const sessions = await Promise.all(
+      Array.from({ length: 17 }, () => opened({ pages: ["webhooks"] }, maker)),
+    );
+    const last = sessions.pop() ?? "";
+    for (const session of sessions)
+      expect(await statusesOf(session, SESSION)).toEqual(Array(SESSION).fill(200));
+    expect(await statusOf(last)).toBe(429);
+    expect(await statusOf(maker)).toBe(200);
+    const foreign = await opened({ pages: ["webhooks"] });
+    expect(await statusOf(foreign)).toBe(200);
+  });
+
+  test("has three streams, and leaves theirs to the other viewers and the maker", async () => {
+    const { token: maker } = await freshAdmin();
+    const pages = { pages: ["webhooks"] };
+    const [rude, other] = [await opened(pages, maker), await opened(pages, maker)];
+    const listening = counting.listen();
+    const follow = async (token: string) => {
+      const leaving = new AbortController();
+      const url = `${listening}/api/v1/partner/webhooks/${ids[0]}/stream`;
+      const headers = { Authorization: `Bearer ${token}` };
+      const response = await fetch(url, { headers, signal: leaving.signal });
+      return { status: response.status, leave: () => leaving.abort() };
+    };
+    const streams = [];
+    for (const token of [rude, rude, rude, rude, other, maker]) streams.push(await follow(token));
+    expect(streams.map(({ status }) => status)).toEqual([200, 200, 200, 429, 200, 200]);
+    for (const { leave } of streams) leave();
+    await counting.stop();
   });
 });

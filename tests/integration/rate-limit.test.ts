@@ -209,6 +209,34 @@ describe("an address", () => {
       await take("::2"),
     ]).toEqual([3, 2, 3, 3, 2, 3, 2]);
   });
+
+  test("of IPv6 may try twice as often from its /56 as from its /64, and four times from its /48", async () => {
+    const tries = async (id: string, times: number) => {
+      const seen: (boolean | undefined)[] = [];
+      for (let i = 0; i < times; i++)
+        seen.push((await limiter.take({ kind: "signIn", id }))?.allowed);
+      return seen;
+    };
+    expect(BURST.signIn).toBe(2);
+    // What the /64 refuses is not taken from the networks around it.
+    expect(await tries("2001:db8:0:1::1", 9)).toEqual([true, true, ...Array(7).fill(false)]);
+    expect(await tries("2001:db8:0:2::1", 3)).toEqual([true, true, false]);
+    expect(await tries("2001:db8:0:3::1", 3)).toEqual([false, false, false]);
+    expect(await tries("2001:db8:0:100::1", 2)).toEqual([true, true]);
+    expect(await tries("2001:db8:0:200::1", 2)).toEqual([true, true]);
+    expect(await tries("2001:db8:0:300::1", 2)).toEqual([false, false]);
+    expect(await tries("2001:db8:1::1", 2)).toEqual([true, true]);
+  });
+
+  test("of IPv6 is told of the bucket that refuses it, also where that is the one of its /56", async () => {
+    const take = (lan: number) => limiter.take({ kind: "signIn", id: `2001:db8:0:${lan}::1` });
+    expect(await take(1)).toMatchObject({ remaining: 1, limit: { perMinute: 1, burst: 2 } });
+    for (const lan of [1, 2, 2]) await take(lan);
+    const refused = await take(3);
+    expect(refused).toMatchObject({ allowed: false, remaining: 0, limit: { perMinute: 2 } });
+    expect(refused?.nextInS).toBeLessThanOrEqual(30);
+    expect((await take(1))?.nextInS).toBeGreaterThan(30);
+  });
 });
 
 describe("nobody counts", () => {

@@ -73,7 +73,7 @@ describe("half-open connections", () => {
 
   test("from the first byte on do not keep it from connecting later", async () => {
     proxy.deaf = true;
-    const redis = openRedis(`redis://127.0.0.1:${proxy.port}`, silentLog, () => {});
+    const redis = openRedis(`redis://127.0.0.1:${proxy.port}`, silentLog);
     opened.push(redis);
     const heard: Wake[] = [];
     const schedule = createSchedule(redis, PREFIX, silentLog);

@@ -260,6 +260,21 @@ describe("the doctor", () => {
     expect(said).toMatch(/FAULT {3}mail .*\n +Look at SMTP_URL/);
   });
 
+  test("finds a database that stores nothing, as with a full disk", async () => {
+    const full = await emptyDatabase();
+    await full.db.sql.unsafe(
+      `alter database ${new URL(full.url).pathname.slice(1)} set temp_file_limit = 0`,
+    );
+    const { status, said } = await doctor({ ...redis, DATABASE_URL: full.url });
+    await full.drop();
+    expect([status, said]).toEqual([
+      1,
+      expect.stringMatching(
+        /ok {6}PostgreSQL [^]*FAULT {3}writes .*temp_file_limit.*\n +Look at PostgreSQL's log/,
+      ),
+    ]);
+  });
+
   test("names the link where the administrator has not followed it", async () => {
     const fresh = await emptyDatabase();
     const env = { ...redis, DATABASE_URL: fresh.url };
@@ -309,7 +324,8 @@ test.skipIf(!toolsAreThere)("recovery.md changes the master key that setup wrote
   const env = { DATABASE_URL: fresh.url, MASTER_KEY_FILE: join(folder, "first.key") };
   expect(await setUp(FIRST, env)).toMatchObject({ status: 0 });
   const guide = await Bun.file(join(import.meta.dir, "../../docs/operations/recovery.md")).text();
-  const [, commands = ""] = /^```sh run \S+setup\.test\.ts\n([^]*?)^```$/m.exec(guide) ?? [];
+  const blocks = guide.matchAll(/^ *```sh run \S+setup\.test\.ts\n([^]*?)^ *```$/gm);
+  const commands = [...blocks].map(([, block = ""]) => block).join("");
   const print = 'printf "%s\n" "$MASTER_KEY_FILE" "$MASTER_KEY_PREVIOUS_FILE"';
   const shell = Bun.spawnSync(["bash", "-eu", "-c", `${commands}\n${print}`], {
     env: { PATH: process.env["PATH"] ?? "", ...env },

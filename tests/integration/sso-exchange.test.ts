@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 
 import { createHash, randomBytes } from "node:crypto";
 
-import { startApi, type Answer, type TestApi } from "../support/api.ts";
+import { PASSWORD, startApi, type Answer, type TestApi } from "../support/api.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
 import { Browser, connect, HostileProvider } from "../support/sso.ts";
 import { addTenants, addUser, type Tenants, type TestUser } from "../support/tenants.ts";
@@ -175,11 +175,47 @@ describe("the one-time code", () => {
     }
   });
 
-  test("is refused while the user's sign-in is locked", async () => {
-    const code = codeOf(await signIn());
+  test("is taken while wrong passwords lock the email, from its redirect on, and leaves the lock as it is", async () => {
+    const before = codeOf(await signIn());
     const body = { email: user.email, password: "wrong" };
+    const statuses: number[] = [];
+    for (let i = 0; i < 6; i++) statuses.push((await api.call("POST", "/login", { body })).status);
+    expect(statuses).toEqual([401, 401, 401, 401, 401, 429]);
+    const lock = async () => database.db.sql`select * from sign_in_locks`;
+    const locked = await lock();
+    expect((await exchange(`?code=${before}`)).status).toBe(200);
+    expect((await exchange(`?code=${codeOf(await signIn())}`)).status).toBe(200);
+    expect(await lock()).toEqual(locked);
+    expect(
+      (await api.call("POST", "/login", { body: { ...body, password: PASSWORD } })).status,
+    ).toBe(429);
+    await database.db.sql`delete from sign_in_locks`;
+  });
+
+  test("is taken from a user without a password, in a domain that takes none, whom a stranger has locked", async () => {
+    const companyId = tenants.partners[0].accounts[1].id;
+    const email = "grace@sso-only.test";
+    const role = "account_user";
+    await addUser(database.db, { companyId, role, email, passwordHash: null });
+    const only = await connect(api, admin, {
+      company_id: companyId,
+      issuer: provider.issuer,
+      domains: ["sso-only.test"],
+      password_login: false,
+    });
+    const known = provider.onIdToken;
+    provider.onIdToken = (payload) =>
+      void Object.assign(payload, { sub: "grace", email, email_verified: true });
+    const body = { email, password: "wrong" };
     for (let i = 0; i < 5; i++) await api.call("POST", "/login", { body });
-    await expectRefused(await exchange(`?code=${code}`), "locked");
+    expect((await api.call("POST", "/login", { body })).status).toBe(429);
+    const browser = new Browser(api);
+    const end = await browser.follow(
+      `${ROOT}/api/v1/auth/sso/redirect?connection=${only}`,
+      (url) => url.includes("code=") && !isCallback(url),
+    );
+    expect((await exchange(`?code=${codeOf(new URL(end))}`)).status).toBe(200);
+    provider.onIdToken = known;
     await database.db.sql`delete from sign_in_locks`;
   });
 });

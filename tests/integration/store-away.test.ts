@@ -22,7 +22,7 @@ beforeAll(async () => {
   network = await proxyBefore(database.url);
   db = connect(network.in(database.url), { max: 16, name: "away", limits: LIMITS.requests });
   tenants = await addTenants(database.db);
-  api = await startApi({ db, stores: { postgres: writable(db) } });
+  api = await startApi({ db, checks: { postgres: writable(db) } });
   token = await api.login(tenants.superAdmin.email);
   expect((await api.call("GET", "/readyz", { root: true })).status).toBe(200);
   network.stop();

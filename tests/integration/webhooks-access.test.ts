@@ -45,6 +45,7 @@ const EVERY: readonly Operation[] = [
   { method: "POST", path: "/{id}/secret" },
   { method: "POST", path: "/{id}/test" },
   { method: "POST", path: "/{id}/enable", body: { held: "skip" } },
+  { method: "POST", path: "/{id}/disable", body: {} },
   { method: "POST", path: "/{id}/recover", body: { since } },
   { method: "GET", path: "/{id}/deliveries" },
   { method: "GET", path: "/{id}/deliveries/{event}" },

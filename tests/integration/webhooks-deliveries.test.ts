@@ -111,6 +111,27 @@ describe("the attempts of a subscription", () => {
   });
 
   test.each([
+    [5_000, true, false],
+    [1_000, false, true],
+    [1_001, true, false],
+  ])(
+    "are filtered by their start, also where the id names the end: at %d ms",
+    async (ms, isBefore, isSince) => {
+      const slow = {
+        ...attemptAt(1_000, { eventId: eventB, event: "review_flagged", outcome: "failed" }),
+        id: ulid(start + 13_000),
+      };
+      await insertAttempt(subscriptionId, slow, 9);
+      const shown = async (query: string) => idsOf((await list(query)).body).includes(slow.id);
+      expect([await shown(`?until=${at(ms)}`), await shown(`?since=${at(ms)}`)]).toEqual([
+        isBefore,
+        isSince,
+      ]);
+      await database.db.sql`delete from delivery_attempts where id = ${slow.id}`;
+    },
+  );
+
+  test.each([
     [`event_id=${eventA}`, [1, 0]],
     ["event=review_flagged", [3, 2]],
     ["outcome=delivered", [1]],

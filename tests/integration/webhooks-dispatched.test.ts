@@ -4,6 +4,7 @@ import { verify } from "@octokit/webhooks-methods";
 import Ajv2020 from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
 
+import type { RawDb } from "../../db/client.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { startApi } from "../support/api.ts";
 import { createTestSchedule, startDispatcher } from "../support/dispatch.ts";
@@ -30,9 +31,11 @@ afterAll(async () => {
   await world.stop();
 });
 
-async function start(fields: Readonly<Record<string, unknown>> = {}) {
+async function start(
+  fields: Readonly<Record<string, unknown>> = {},
+  db: RawDb = world.database.db,
+) {
   receiver = await Receiver.start();
-  const { db } = world.database;
   const { box } = world.api.deps;
   const dispatcher = startDispatcher({ db, box, schedule: stores.schedule, batchHourMs: HOUR_MS });
   started.push(dispatcher, receiver);
@@ -218,4 +221,42 @@ test("a second API process knows nothing less: what one queues the other shows",
     const { state } = await show(id, String(body["event_id"]));
     return state === "delivered";
   });
+});
+
+test("a delete is read by the dispatcher at once, which then sends nothing more", async () => {
+  let deleted = "";
+  let isRead = false;
+  const { db } = world.database;
+  const watching = new Proxy(db, {
+    get: (target, key) =>
+      key !== "run"
+        ? Reflect.get(target, key)
+        : async (statement: { name: string }, given: { given?: readonly { id: string }[] }) => {
+            const rows: readonly object[] = await target.run(statement as never, given);
+            const place = given.given?.findIndex((one) => one.id === deleted) ?? -1;
+            // A load answers nothing of a subscription that is deleted.
+            if (statement.name === "load.active" && place >= 0)
+              isRead ||= !rows.some((row) => "ord" in row && row.ord === place);
+            return rows;
+          },
+  });
+  const { id } = await start({}, watching);
+  const answer = Promise.withResolvers<number>();
+  receiver.answer = () => answer.promise;
+  await world.emit(3);
+  await until("the first POST", () => receiver.received.length === 1);
+  world.wakes.length = 0;
+  deleted = id;
+  expect((await world.ask("DELETE", `/${id}`)).status).toBe(204);
+  expect(world.wakes).toEqual([id]);
+  await until("the dispatcher to read it", () => isRead);
+  answer.resolve(200);
+  const recorded = async () =>
+    (await db.sql`select from delivery_attempts where subscription_id = ${id}`).length;
+  await until("the record of the POST under way", async () => (await recorded()) > 0);
+  await started[0]?.stop();
+  expect([receiver.received.length, await recorded()]).toEqual([1, 1]);
+  const [skipped] = await db.sql`
+    select count(*)::int as count from settled_entries where subscription_id = ${id} and reason = 'deleted'`;
+  expect(skipped).toEqual({ count: 3 });
 });

@@ -2,10 +2,9 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test
 
 import { verify } from "@octokit/webhooks-methods";
 
-import { lookForTrouble } from "../../dispatcher/alerts/look.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { ALERT_KINDS } from "../../src/outbox/alert.ts";
-import { startAlerts } from "../support/alerts.ts";
+import { lookForTrouble, startAlerts } from "../support/alerts.ts";
 import { createTestSchedule, silentLog, startDispatcher } from "../support/dispatch.ts";
 import { Receiver, until } from "../support/receiver.ts";
 import { startWebhooks, type WebhookWorld } from "../support/webhooks.ts";
@@ -120,6 +119,38 @@ describe("an enable with a test", () => {
       ).toEqual(["1", "1", "1", "1"]);
     },
   );
+
+  test("whose test fails can be disabled again, and no held event is sent", async () => {
+    const id = await start();
+    await disable(id);
+    const held = await world.emit(3);
+    receiver.answer = () => 500;
+    const before = receiver.received.length;
+    const { body } = await post(`/${id}/enable`, { test: true });
+    const eventId = String(body["test_event_id"]);
+    const testState = async () =>
+      (await world.ask("GET", `/${id}/deliveries/${eventId}`)).body["state"];
+    await until("the failed test", async () => (await testState()) === "waiting");
+    expect((await post(`/${id}/disable`)).body["is_active"]).toBe(false);
+    expect(await testState()).toBe("skipped");
+    const { sql } = world.database.db;
+    const [row] = await sql<{ shard: number }[]>`
+      update outbox set due_at = now() where subscription_id = ${id} and state = 'waiting' returning shard::int`;
+    await stores.schedule.wake([{ subscriptionId: id, shard: row?.shard ?? 0 }]);
+    // Another subscription of the same dispatcher gets its event, so that it has heard of the wake by then.
+    const other = await world.subscribe({
+      delivery_kind: "batch",
+      batch_interval_hours: 1,
+      webhook_url: receiver.url,
+    });
+    const { body: sent } = await post(`/${other.id}/test`);
+    await until("the other test", () => receiver.eventIds.includes(String(sent["event_id"])));
+    const after = new Set(receiver.eventIds.slice(before));
+    expect(held.filter((one) => after.has(one))).toEqual([]);
+    expect((await world.ask("GET", `/${id}/health`)).body["held"]).toBe(3);
+    // Its batches would raise alerts in later tests.
+    expect((await world.ask("DELETE", `/${other.id}`)).status).toBe(204);
+  });
 
   test("can skip what was held, and is audited", async () => {
     const id = await start();

@@ -27,6 +27,9 @@ const both = createSecretBox({ current: newKey, previous: oldKey });
 /** The keys that the API runs with: what a rolling restart changes. */
 let running = createSecretBox({ current: oldKey });
 const box: SecretBox = {
+  get keyIds() {
+    return running.keyIds;
+  },
   seal: (text, context) => running.seal(text, context),
   open: (sealed, context) => running.open(sealed, context),
   isCurrent: (sealed) => running.isCurrent(sealed),

@@ -214,6 +214,80 @@ describe("a test event", () => {
   });
 });
 
+describe("disabling by hand", () => {
+  test("holds what is queued, skips queued tests, wakes the dispatcher and is audited once", async () => {
+    const { id } = await world.subscribe();
+    const events = await world.emit(2);
+    await post(`/${id}/test`);
+    await world.database.db
+      .sql`update webhook_subscriptions set consecutive_failure_count = 3 where id = ${id}`;
+    world.wakes.length = 0;
+    const { status, body } = await post(`/${id}/disable`);
+    expect(status).toBe(200);
+    expect(body).toMatchObject({
+      is_active: false,
+      consecutive_failure_count: 3,
+      disabled_reason: "manual",
+    });
+    expect((await world.ask("GET", `/${id}`)).body).toEqual(body);
+    const queued = await queuedFor(world.database.db, id);
+    expect(queued.map((row) => row.eventId)).toEqual(events);
+    const settled = await world.database.db
+      .sql`select sequence, reason from settled_entries where subscription_id = ${id}`;
+    expect([...settled]).toEqual([{ sequence: 3, reason: "skipped" }]);
+    expect((await world.ask("GET", `/${id}/health`)).body).toMatchObject({ pending: 0, held: 2 });
+    expect(world.wakes).toEqual([id]);
+    expect((await post(`/${id}/test`)).status).toBe(409);
+    expect((await post(`/${id}/disable`)).body).toEqual(body);
+    const rows = await world.audit("WEBHOOK_DISABLED");
+    expect(rows.map((row) => row["details"])).toEqual([{ subscription_id: id }]);
+  });
+
+  test("is ended by an enable, which finds the same events", async () => {
+    const { id } = await world.subscribe();
+    const events = await world.emit(2);
+    expect((await post(`/${id}/disable`)).body["is_active"]).toBe(false);
+    const held = await world.emit(1);
+    expect((await post(`/${id}/enable`)).body).toMatchObject({
+      is_active: true,
+      disabled_reason: null,
+    });
+    const queued = await queuedFor(world.database.db, id);
+    expect(queued.map((row) => row.eventId)).toEqual([...events, ...held]);
+    const incidents = await world.database.db
+      .sql`select from incidents where subscription_id = ${id}`;
+    expect(incidents).toHaveLength(0);
+  });
+
+  test("leaves a disabling by failures as it is", async () => {
+    const { id } = await world.subscribe();
+    await disable(world, id);
+    const rows = (await world.audit("WEBHOOK_DISABLED")).length;
+    expect((await post(`/${id}/disable`)).body).toMatchObject({
+      disabled_reason: "consecutive_failures",
+      consecutive_failure_count: 20,
+    });
+    expect(await world.audit("WEBHOOK_DISABLED")).toHaveLength(rows);
+  });
+
+  test("by ten at once happens once", async () => {
+    const { id } = await world.subscribe();
+    const rows = (await world.audit("WEBHOOK_DISABLED")).length;
+    const answers = await Promise.all(Array.from({ length: 10 }, () => post(`/${id}/disable`)));
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+    expect(await world.audit("WEBHOOK_DISABLED")).toHaveLength(rows + 1);
+  });
+
+  test("is refused to other partners and to roles that may not write", async () => {
+    const { id } = await world.subscribe();
+    expect((await world.ask("POST", `/${id}/disable`, { as: "other" })).status).toBe(404);
+    for (const as of ["account", "location", "root"] as const)
+      expect((await world.ask("POST", `/${id}/disable`, { as })).status).toBe(403);
+    expect((await post(`/${id}/disable`, { more: 1 })).status).toBe(422);
+    expect((await world.ask("GET", `/${id}`)).body["is_active"]).toBe(true);
+  });
+});
+
 describe("enabling", () => {
   test("sets the counter to 0 and leaves what is held to be delivered", async () => {
     const { id } = await world.subscribe();

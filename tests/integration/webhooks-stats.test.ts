@@ -53,6 +53,7 @@ describe("the health", () => {
       oldest_pending_age_s: null,
       blocked_by: null,
       blocked_since: null,
+      blocked_attempts: 0,
       last_success_at: null,
       success_rate_24h: null,
       latency_ms_24h: { p50: null, p95: null, p99: null },
@@ -82,9 +83,51 @@ describe("the health", () => {
       update outbox set state = 'waiting', attempt = 3, due_at = now(), round = 2
        where subscription_id = ${id} and event_id = ${blocking}`;
     expect(behind).not.toBe("");
-    expect(await health(id)).toMatchObject({ blocked_by: blocking, blocked_since: iso(since) });
+    expect(await health(id)).toMatchObject({
+      blocked_by: blocking,
+      blocked_since: iso(since),
+      blocked_attempts: 2,
+    });
     await settle(world, id, "delivered");
-    expect(await health(id)).toMatchObject({ blocked_by: null, blocked_since: null });
+    expect(await health(id)).toMatchObject({
+      blocked_by: null,
+      blocked_since: null,
+      blocked_attempts: 0,
+    });
+  });
+
+  test("dates the incident from the first failed attempt after the last success, whichever event was given up first", async () => {
+    const { id } = await world.subscribe();
+    const incident = async () => (await world.ask("GET", `/${id}/incident`)).body;
+    const [slow, quick] = [ulid(), ulid()];
+    await attempt(id, { agoMs: 9 * MINUTE_MS, outcome: "retry" });
+    await attempt(id, { agoMs: 8 * MINUTE_MS });
+    // Two reviews at the same time: the one that failed first is given up last.
+    const since = await attempt(id, { agoMs: 7 * MINUTE_MS, outcome: "retry", eventId: slow });
+    await attempt(id, { agoMs: 6 * MINUTE_MS, outcome: "retry", eventId: quick });
+    await attempt(id, { agoMs: 5 * MINUTE_MS, outcome: "failed", eventId: quick });
+    await attempt(id, { agoMs: 4 * MINUTE_MS, outcome: "failed", eventId: slow });
+    await world.database.db
+      .sql`update webhook_subscriptions set consecutive_failure_count = 2 where id = ${id}`;
+    expect(await incident()).toMatchObject({ since: iso(since), causes: [{ attempts: 4 }] });
+    // Attempts that were under way when it was disabled end later and do not count.
+    await world.database.db.sql`
+      update webhook_subscriptions set state = 'disabled', disabled_reason = 'consecutive_failures',
+             disabled_at = ${new Date(world.clock.now().getTime() - 3 * MINUTE_MS)} where id = ${id}`;
+    await attempt(id, { agoMs: 2 * MINUTE_MS, outcome: "failed" });
+    expect(await incident()).toMatchObject({ since: iso(since), causes: [{ attempts: 5 }] });
+    // An enable sets the counter to 0; disabled again by hand, it has failed since then all the same.
+    await world.ask("POST", `/${id}/enable`);
+    await world.ask("POST", `/${id}/disable`);
+    expect(await incident()).toMatchObject({ since: iso(since), causes: [{ attempts: 5 }] });
+  });
+
+  test("of a subscription that is disabled by hand without failures has no incident", async () => {
+    const { id } = await world.subscribe();
+    await attempt(id, { agoMs: 9 * MINUTE_MS, outcome: "retry" });
+    await attempt(id, { agoMs: 8 * MINUTE_MS });
+    await world.ask("POST", `/${id}/disable`);
+    expect((await world.ask("GET", `/${id}/incident`)).body).toMatchObject({ since: null });
   });
 
   test("names the first of the failures that count, until a success ends them", async () => {

@@ -3,9 +3,10 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test
 import { ulid } from "ulid";
 
 import { connect } from "../../db/client.ts";
-import { EventStreams, messageOf as bytesOf } from "../../src/http/event-stream.ts";
+import { EventStreams, messageOf as bytesOf, STREAM_LIMITS } from "../../src/http/event-stream.ts";
 import { BASE_PATH } from "../../src/http/base-path.ts";
 import { Problem } from "../../src/lib/problem.ts";
+import { AttemptFeed } from "../../src/webhooks/actions/attempt-feed.ts";
 import { WatchedSubscriptions, type Watcher } from "../../src/webhooks/actions/watch.ts";
 import { subscriptionById } from "../../src/webhooks/queries/subscriptions.ts";
 import { until } from "../support/receiver.ts";
@@ -91,10 +92,20 @@ async function attempt(id: string, at = world.clock.now()): Promise<string> {
 
 const LOOK_MS = 1_300;
 
-/** Lets the streams look again. */
-async function poll() {
-  await until("the streams sleep", () => world.clock.sleepers > 0);
-  world.clock.advance(LOOK_MS);
+/** How long a look of the streams may take before they are woken once more. */
+const LOOK_AGAIN_MS = 500;
+
+/** Lets the streams look until it holds: one of them may not sleep yet when its clock moves. */
+async function afterLooks(what: string, holds: () => boolean) {
+  let wokenAt = -LOOK_AGAIN_MS;
+  await until(what, () => {
+    if (holds()) return true;
+    if (world.clock.sleepers > 0 && performance.now() - wokenAt > LOOK_AGAIN_MS) {
+      wokenAt = performance.now();
+      world.clock.advance(LOOK_MS);
+    }
+    return false;
+  });
 }
 
 test("tells the state at once, then each new attempt once, and what changes", async () => {
@@ -108,8 +119,7 @@ test("tells the state at once, then each new attempt once, and what changes", as
   expect(stream.messages.map(({ event }) => event)).toEqual(["subscription", "health"]);
 
   const made = await attempt(id);
-  await poll();
-  await until("the attempt", () => stream.messages.length === 3);
+  await afterLooks("the attempt", () => stream.messages.length === 3);
   expect(stream.messages[2]).toMatchObject({
     event: "attempt",
     id: made,
@@ -118,8 +128,7 @@ test("tells the state at once, then each new attempt once, and what changes", as
   expect(JSON.stringify(stream.messages)).not.toContain("private");
 
   await disable(world, id);
-  for (let i = 0; i < 3; i++) await poll();
-  await until("the change and the health", () => stream.messages.length === 5);
+  await afterLooks("the change and the health", () => stream.messages.length === 5);
   expect(stream.messages[3]).toMatchObject({ event: "subscription", data: { is_active: false } });
   expect(stream.messages[4]?.event).toBe("health");
   expect(stream.state.beats).toBeGreaterThan(0);
@@ -231,8 +240,10 @@ test("a bearer check is made when something changes that it depends on, and twic
   await world.api.call("GET", "/logout", { token: process.token });
   expect(await made()).toBe(2);
   process.checks.refuse = true;
-  await poll();
-  await Promise.all(process.watchers);
+  let haveEnded = false;
+  const ended = Promise.all(process.watchers).then(() => void (haveEnded = true));
+  await afterLooks("the end of all", () => haveEnded);
+  await ended;
   await process.stop();
 });
 
@@ -242,7 +253,7 @@ test("a client that leaves is no failure, whatever is still told to it", async (
   const streams = new EventStreams({ log });
   const left = Promise.withResolvers<void>();
   const told = Promise.withResolvers<void>();
-  const { body } = streams.open(1, async (sink) => {
+  const { body } = streams.open(userOf(1), async (sink) => {
     await left.promise;
     sink.send(bytesOf("late", {}));
     told.resolve();
@@ -261,8 +272,7 @@ test("ends when the token is revoked", async () => {
   const stream = await follow(id, token);
   await until("the first messages", () => stream.messages.length === 2);
   await world.api.call("GET", "/logout", { token });
-  await poll();
-  await until("the end", () => stream.state.ended);
+  await afterLooks("the end", () => stream.state.ended);
 });
 
 test("ends when the subscription is deleted", async () => {
@@ -270,8 +280,7 @@ test("ends when the subscription is deleted", async () => {
   const stream = await follow(id, world.tokens.owner);
   await until("the first messages", () => stream.messages.length === 2);
   await world.ask("DELETE", `/${id}`);
-  await poll();
-  await until("the end", () => stream.state.ended);
+  await afterLooks("the end", () => stream.state.ended);
 });
 
 test("are five per user, and a closed one makes room", async () => {
@@ -291,14 +300,51 @@ test("are five per user, and a closed one makes room", async () => {
   });
 });
 
+const userOf = (userId: number) =>
+  ({ userId, impersonatorId: null, tokenKind: "access", jti: `of-${userId}` }) as const;
+
+test("of portal sessions are three each and 50 for one maker, who keeps five, and end one by one", async () => {
+  const streams = new EventStreams({ log: world.api.deps.log });
+  const begin = (viewer: Parameters<typeof streams.open>[0]) => {
+    try {
+      return streams.open(
+        viewer,
+        (_, signal) => new Promise((resolve) => signal.addEventListener("abort", () => resolve())),
+      );
+    } catch (error) {
+      return error instanceof Problem ? error.code : error;
+    }
+  };
+  const session = (i: number, maker = 1, operator: number | null = null) =>
+    ({
+      userId: maker,
+      impersonatorId: operator,
+      tokenKind: "portal",
+      jti: `session-${i}`,
+    }) as const;
+  const refused = "rate_limited";
+  const [first] = [begin(session(0)), begin(session(0)), begin(session(0))];
+  expect(begin(session(0))).toBe(refused);
+  for (let i = 0; i < 47; i++) expect(begin(session(1 + i))).toBeInstanceOf(Response);
+  expect(begin(session(48))).toBe(refused);
+  // Links that an operator made act as the owner, but are the operator's.
+  expect(begin(session(100, 1, 9))).toBeInstanceOf(Response);
+  expect(begin(session(200, 2))).toBeInstanceOf(Response);
+  for (let i = 0; i < 5; i++) expect(begin(userOf(1))).toBeInstanceOf(Response);
+  expect(begin(userOf(1))).toBe(refused);
+  if (first instanceof Response) await first.body?.cancel();
+  await until("room", () => begin(session(0)) instanceof Response);
+  expect([begin(session(0)), begin(session(48))]).toEqual([refused, refused]);
+});
+
 test("are bounded per process, and end when the process stops", async () => {
   const stopping = new AbortController();
   const log = world.api.deps.log;
-  const limits = { perProcess: 2, perUser: 2 };
+  const limits = { ...STREAM_LIMITS, perProcess: 2, perUser: 2 };
   const streams = new EventStreams({ log, stopping: stopping.signal }, limits);
   const begin = (user: number) =>
     streams.open(
-      user,
+      userOf(user),
       (_, signal) => new Promise((resolve) => signal.addEventListener("abort", () => resolve())),
     );
   const codeOf = (user: number) => {
@@ -341,8 +387,7 @@ describe("with bodies, or after an attempt", () => {
     const stream = await follow(id, world.tokens.admin, { query: "?include=body" });
     await until("the first messages", () => stream.messages.length === 2);
     const [made = ""] = await attemptsAt(id, world.clock.now(), 1);
-    await poll();
-    await until("the attempt", () => stream.messages.length === 3);
+    await afterLooks("the attempt", () => stream.messages.length === 3);
     expect(stream.messages[2]).toMatchObject({
       event: "attempt",
       id: made,
@@ -361,25 +406,58 @@ describe("with bodies, or after an attempt", () => {
     const made: string[] = [];
     for (let second = 0; second < 4; second++) {
       made.push(...(await attemptsAt(id, world.clock.now(), 450)));
-      await poll();
-      await until("all of them", () => attempts(stream).length === made.length);
+      await afterLooks("all of them", () => attempts(stream).length === made.length);
     }
     expect(idsOf(stream)).toEqual(made);
   });
 
+  /** A feed whose looks are made one by one, and the ids that it told. */
+  async function feedOf(id: string) {
+    const { clock, database } = world;
+    const options = { subscriptionId: id, withBodies: true, after: undefined };
+    const feed = new AttemptFeed({ db: database.db, clock }, options, new AbortController().signal);
+    const told: string[] = [];
+    const sink = {
+      send: (message: Uint8Array) =>
+        void told.push(
+          ...Buffer.from(message)
+            .toString()
+            .matchAll(/^id: (.*)$/gm)
+            .map(([, one = ""]) => one),
+        ),
+      beat: () => {},
+      drained: async () => {},
+    };
+    await feed.begin();
+    return { told, look: () => feed.tell(sink) };
+  }
+
   test("tells what was committed after others that began later", async () => {
     const { id } = await world.subscribe();
-    const stream = await follow(id, world.tokens.owner, { query: "?include=body" });
-    await until("the first messages", () => stream.messages.length === 2);
+    const { told, look } = await feedOf(id);
     const begun = world.clock.now();
     world.clock.advance(20_000);
     const late = await attempt(id);
-    await poll();
-    await until("the later one", () => attempts(stream).length === 1);
+    await look();
+    expect(told).toEqual([late]);
     const early = await attempt(id, begun);
-    await poll();
-    await until("the earlier one", () => attempts(stream).length === 2);
-    expect(idsOf(stream)).toEqual([late, early]);
+    await look();
+    expect(told).toEqual([late, early]);
+  });
+
+  test.each([
+    [30_000, true],
+    [30_001, false],
+  ])("tells an attempt that is committed %d ms after its start: %p", async (lateMs, isTold) => {
+    const { id } = await world.subscribe();
+    const { told, look } = await feedOf(id);
+    const begun = world.clock.now();
+    world.clock.advance(lateMs);
+    await look();
+    const late = await attempt(id, begun);
+    const next = await attempt(id);
+    await look();
+    expect(told.toSorted()).toEqual((isTold ? [late, next] : [next]).toSorted());
   });
 
   test("goes on after the attempt that a client has heard of, at least once", async () => {
@@ -398,8 +476,7 @@ describe("with bodies, or after an attempt", () => {
       expect(idsOf(stream)).not.toContain(long);
       expect(JSON.stringify(stream.messages).includes("private")).toBe(query !== "");
       const live = await attempt(id);
-      await poll();
-      await until("what follows", () => idsOf(stream).at(-1) === live);
+      await afterLooks("what follows", () => idsOf(stream).at(-1) === live);
       stream.close();
       await world.database.db.sql`delete from delivery_attempts where id = ${live}`;
     }
@@ -423,7 +500,7 @@ describe("with bodies, or after an attempt", () => {
   test("sends the next part when the client has taken the one before", async () => {
     const streams = new EventStreams({ log: world.api.deps.log });
     let sent = 0;
-    const { body } = streams.open(1, async (sink) => {
+    const { body } = streams.open(userOf(1), async (sink) => {
       for (; sent < 3; sent++) {
         sink.send(bytesOf("part", sent));
         await sink.drained();

@@ -10,7 +10,7 @@ interface ChaosDeps extends StoreDeps {
 const TICK_MS = 1_000;
 /** How wrong the clock of Postgres is at the most. */
 const MAX_STEP_MS = 20_000;
-/** How long after it became possible again a commit may still be left alone (apart.ts). */
+/** How long after it became possible again a commit or a load may still be left alone (LONGEST_RETRY_MS). */
 const LOCK_BACKOFF_MS = 3_000;
 const REFUSAL_BACKOFF_MS = 32_000;
 
@@ -66,7 +66,8 @@ export class Chaos {
     const { workload: random, settings } = world;
     const strikesLock = random.chance(settings.faults.lock);
     const strikesRecord = random.chance(settings.faults.refusal);
-    if (!strikesLock && !strikesRecord) return;
+    const strikesRead = random.chance(settings.faults.unreadable);
+    if (!strikesLock && !strikesRecord && !strikesRead) return;
     const row = random.pick([...tables.subscriptions.values()]);
     const ms = random.between(300, 15_000);
     world.faults += 1;
@@ -74,6 +75,10 @@ export class Chaos {
       world.trace("FAULT", `${row.id} is locked for ${Math.round(ms)} ms`);
       row.lockedUntilMs = world.nowMs + ms;
       monitor.hindered(row, ms + LOCK_BACKOFF_MS);
+    } else if (strikesRead) {
+      world.trace("FAULT", `${row.id} cannot be read for ${Math.round(ms)} ms`);
+      row.unreadableUntilMs = world.nowMs + ms;
+      monitor.hindered(row, ms + REFUSAL_BACKOFF_MS);
     } else {
       const [head] = row.outbox;
       if (head === undefined || row.refused !== undefined) return;

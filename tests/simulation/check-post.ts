@@ -1,5 +1,5 @@
 import { LIMITS } from "../../dispatcher/delivery/limits.ts";
-import { SEND_AHEAD } from "../../dispatcher/actor/lane.ts";
+import { MAX_UNRECORDED, SEND_AHEAD } from "../../dispatcher/actor/lane.ts";
 import { PARALLEL_REVIEWS } from "../../dispatcher/actor/state.ts";
 import { ATTEMPTS } from "../../dispatcher/actor/decide.ts";
 import { unmarked, type Tables } from "./tables.ts";
@@ -31,11 +31,21 @@ const SPLIT_EXCUSE_MS = 4_000;
 
 type Check = (deps: CheckDeps, post: Post) => void;
 
-/** Only the holder of the shard sends: an owner stops before anybody can take over. */
-export function checkLeaving({ world, tables }: Pick<CheckDeps, "world" | "tables">, post: Post) {
+/**
+ * Only the holder of the shard sends: an owner stops before anybody can take over. It has a bounded number of attempts
+ * of a subscription, over all lanes, whose records are not committed.
+ */
+export function checkLeaving(deps: CheckDeps, post: Post): void {
+  const { tables, watch } = deps;
   const owner = tables.owners[post.subscription.shard];
   if (owner !== post.dispatcherId)
-    say({ world }, post, "one owner", `as ${post.dispatcherId}, but the shard is of ${owner}`);
+    say(deps, post, "one owner", `as ${post.dispatcherId}, but the shard is of ${owner}`);
+  let unrecorded = watch.unrecorded.get(post.dispatcherId);
+  if (unrecorded === undefined)
+    watch.unrecorded.set(post.dispatcherId, (unrecorded = new Set<Post>()));
+  unrecorded.add(post);
+  if (unrecorded.size > MAX_UNRECORDED)
+    say(deps, post, "bounded attempts without a record", `the ${unrecorded.size}th`);
 }
 
 /** Everything that has to be true when a POST begins. */

@@ -42,6 +42,7 @@ export function checkRecord(deps: CheckDeps, commit: Commit): void {
   if (commit.dueAtMs !== null) checkDue(deps, { ...commit, post, dueAtMs: commit.dueAtMs }, say);
   if (!isRepeat) checkTold(deps, { ...commit, post }, say);
   post.recorded = true;
+  deps.watch.unrecorded.get(dispatcherId)?.delete(post);
   if (moves && isEnd(record) && overtakes(commit, post))
     say("committed in order", "before those that it was sent after");
   const isVain = !moves && !isRepeat && record.decision.kind !== "interrupted";

@@ -2,7 +2,7 @@ import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
 import { DISABLE_AFTER_FAILURES } from "../../dispatcher/actor/decide.ts";
 import type { CommitResult } from "../../dispatcher/store/attempt-queries.ts";
 import type { Monitor } from "./monitor.ts";
-import { SqlError, type Session } from "./network.ts";
+import { REFUSED, SqlError, type Session } from "./network.ts";
 import {
   entryOf,
   settle,
@@ -73,7 +73,7 @@ async function waitForRows(
   const refused = touched.find(({ id, refused: sequence }) =>
     records.some((one) => one.subscriptionId === id && one.sequence === sequence),
   );
-  if (refused !== undefined) throw new SqlError("22P05");
+  if (refused !== undefined) throw new SqlError(REFUSED);
 }
 
 /** The row that a commit locks; undefined if its dispatcher was declared dead. */

@@ -7,7 +7,7 @@ import type { SweptSubscription } from "../../dispatcher/store/sweep.ts";
 import { dispatchBatch } from "./batch.ts";
 import { commitAttempts } from "./commit.ts";
 import type { Monitor } from "./monitor.ts";
-import type { Network, Server } from "./network.ts";
+import { SqlError, UNREADABLE, type Network, type Server } from "./network.ts";
 import type { Process } from "./process.ts";
 import {
   indexFrom,
@@ -35,10 +35,10 @@ export function createStore(deps: StoreDeps, process: Process): DispatchStore {
   return {
     async load(requests) {
       monitor.loading(process, requests);
-      const { snapshotMs, found } = await network.call(process, { server, name: "load" }, () => ({
-        snapshotMs: world.nowMs,
-        found: readAll(tables, requests),
-      }));
+      const { snapshotMs, found } = await network.call(process, { server, name: "load" }, () => {
+        failIfUnreadable(deps, requests);
+        return { snapshotMs: world.nowMs, found: readAll(tables, requests) };
+      });
       return found.map(({ request, subscription, ...rest }) => {
         monitor.loaded(process, request, snapshotMs);
         return toLoaded(request, subscription, rest);
@@ -99,6 +99,16 @@ function openMarks(tables: Tables, shards: readonly number[]): Mark[] {
       found.push({ ...rest, subscriptionId: id, shard, settledAt: new Date(EPOCH_MS + settledMs) });
     }
   return found;
+}
+
+/** Fails as the real statement does, for all that is asked, if a row of one subscription is damaged. */
+function failIfUnreadable(
+  { world, tables }: Pick<StoreDeps, "world" | "tables">,
+  requests: readonly LoadRequest[],
+): void {
+  if (!requests.some(({ id }) => tables.subscription(id).unreadableUntilMs > world.nowMs)) return;
+  world.hinderedMs = world.nowMs;
+  throw new SqlError(UNREADABLE);
 }
 
 /** Subscriptions and entries as they are at one moment. */

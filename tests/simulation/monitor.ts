@@ -97,7 +97,8 @@ export class Monitor {
   /** The first byte of a POST leaves its process. */
   leaving(post: Post): void {
     post.leftMs = this.#world.nowMs;
-    checkLeaving({ world: this.#world, tables: this.#tables }, post);
+    const watch = this.watch(post.subscription.id);
+    checkLeaving({ world: this.#world, tables: this.#tables, watch }, post);
   }
 
   /** The receiver took it. */

@@ -36,6 +36,10 @@ class NetworkError extends Error {
   readonly code = "CONNECTION_CLOSED";
 }
 
+/** SQLSTATE of a record that Postgres refuses, and of a row that it cannot read. */
+export const REFUSED = "22P05";
+export const UNREADABLE = "XX001";
+
 /** What the server answers instead of doing what it was told. */
 export class SqlError extends Error {
   readonly code: string;

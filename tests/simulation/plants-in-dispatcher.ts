@@ -1,3 +1,4 @@
+import { REFUSED, UNREADABLE } from "./network.ts";
 import type { Plant } from "./plant.ts";
 import { replaceFunction, replaceMethod } from "./replace.ts";
 
@@ -36,6 +37,29 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
       replaceFunction(isBlocked, () => (lane) => lane.sending || lane.halted);
     },
     breaks: ["bounded send-ahead", "bounded repeats"],
+  },
+  {
+    name: "unbounded-lanes",
+    seed: 161,
+    bug: "An actor with lanes by review sends from any number of them while no commit succeeds.",
+    async grow() {
+      const { countUnrecorded } = await import("../../dispatcher/actor/lane.ts");
+      replaceFunction(countUnrecorded, () => () => 0);
+    },
+    breaks: ["bounded attempts without a record"],
+  },
+  {
+    name: "joined-load",
+    seed: 3194,
+    bug: "A load that fails for one subscription is retried as the same group for ever.",
+    async grow() {
+      const { failureOf } = await import("../../dispatcher/store/group-runner.ts");
+      replaceFunction(failureOf, (real) => (error) => {
+        const isUnreadable = error instanceof Error && Reflect.get(error, "code") === UNREADABLE;
+        return isUnreadable ? "store" : real(error);
+      });
+    },
+    breaks: ["prompt", "punctual", "no starvation", "possible repeats told"],
   },
   {
     name: "ahead-of-failure",
@@ -181,7 +205,7 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
     seed: 49,
     bug: "A commit that waits for a row of one subscription is not split: all of it waits.",
     async grow() {
-      const { halvesOf } = await import("../../dispatcher/store/committer.ts");
+      const { halvesOf } = await import("../../dispatcher/store/group-runner.ts");
       replaceFunction(halvesOf, () => (group) => [[...group], []]);
     },
     breaks: ["prompt", "punctual", "no starvation", "no loss", "committed in order"],
@@ -191,9 +215,9 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
     seed: 37,
     bug: "A record gets lost when its group is split.",
     async grow() {
-      const { halvesOf } = await import("../../dispatcher/store/committer.ts");
-      replaceFunction(halvesOf, (real) => (group) => {
-        const [first, second] = real(group);
+      const { halvesOf } = await import("../../dispatcher/store/group-runner.ts");
+      replaceFunction(halvesOf, (real) => (group, keyOf) => {
+        const [first, second] = real(group, keyOf);
         return [first, second.slice(1)];
       });
     },
@@ -202,10 +226,10 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   {
     name: "overtaking-split",
     seed: 5,
-    bug: "The next records of a subscription do not wait for those of it that are set apart.",
+    bug: "The next records of a subscription do not wait for those of it that are quarantined.",
     async grow() {
-      const { Apart } = await import("../../dispatcher/store/apart.ts");
-      replaceMethod(Apart.prototype, "take", () => () => false);
+      const { joinPending } = await import("../../dispatcher/store/group-runner.ts");
+      replaceFunction(joinPending, () => () => false);
     },
     breaks: ["committed in order", "no repeat", "order", "no starvation", "no loss"],
   },
@@ -214,9 +238,22 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
     seed: 5,
     bug: "A record that Postgres refuses is given up as if it were committed.",
     async grow() {
-      const { Apart } = await import("../../dispatcher/store/apart.ts");
-      replaceMethod(Apart.prototype, "begin", () => (group) => {
-        for (const { done } of group) done(true);
+      const { createStore } = await import("./dispatch-store.ts");
+      replaceFunction(createStore, (real) => (deps, process) => {
+        const store = real(deps, process);
+        return {
+          ...store,
+          async commit(id, records, repeated) {
+            try {
+              return await store.commit(id, records, repeated);
+            } catch (error) {
+              const isAlone = new Set(records.map((one) => one.subscriptionId)).size === 1;
+              const isRefused = error instanceof Error && Reflect.get(error, "code") === REFUSED;
+              if (isAlone && isRefused) return { fenced: false, inactive: [], disabled: [] };
+              throw error;
+            }
+          },
+        };
       });
     },
     breaks: ["committed in order", "no repeat", "order", "bounded send-ahead", "no starvation"],

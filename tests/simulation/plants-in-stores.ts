@@ -31,7 +31,7 @@ export const PLANTS_IN_STORES: readonly Plant[] = [
         real(tables, id, new Map(present));
       });
     },
-    breaks: ["one owner", "one request per lane"],
+    breaks: ["one owner", "one request per lane", "possible repeats told"],
   },
   {
     name: "blamed-receiver",

@@ -29,9 +29,13 @@ interface Faults {
   readonly lateWake: number;
   /** How wrong wall clocks are at the most. */
   readonly skewMs: number;
-  /** Chances per second that somebody locks a row for long, and that Postgres begins to refuse a record. */
+  /**
+   * Chances per second that somebody locks a row for long, that Postgres begins to refuse a record, and that the entries
+   * of a subscription cannot be read for a while.
+   */
   readonly lock: number;
   readonly refusal: number;
+  readonly unreadable: number;
 }
 
 export interface Settings {
@@ -77,6 +81,7 @@ export const NO_FAULTS: Faults = {
   skewMs: 0,
   lock: 0,
   refusal: 0,
+  unreadable: 0,
 };
 
 /** A quarter of the runs is calm: there the schedule has to be kept to the millisecond. */
@@ -97,9 +102,24 @@ export function drawSettings(random: Prng): Settings {
     faults: random.chance(0.25) ? { ...NO_FAULTS, join: drawJoins(random) } : drawFaults(random),
     limits: random.chance(0.2) ? drawLimits(random) : LIMITS,
   };
+  if (random.chance(0.05)) return { ...drawn, ...drawHeldUp(random) };
   // Two requests at a time take longer for a flood than a run lasts.
   if (drawn.limits === LIMITS) return drawn;
   return { ...drawn, eventsPerWrite: Math.min(drawn.eventsPerWrite, 8) };
+}
+
+/** Many reviews have events while the commits of their subscription are held up, by locks that last for seconds. */
+function drawHeldUp(random: Prng): Partial<Settings> {
+  return {
+    activeMs: random.between(10_000, 20_000),
+    partners: 2,
+    reviewsPerPartner: random.int(100, 300),
+    writeEveryMs: random.between(200, 500),
+    eventsPerWrite: random.int(60, 150),
+    badReceivers: 0,
+    faults: { ...NO_FAULTS, lock: random.between(0.2, 0.5), kill: random.between(0, 0.05) },
+    limits: LIMITS,
+  };
 }
 
 /** Bounds that a few subscriptions reach: then most wait for their turn, known by name alone. */
@@ -157,6 +177,7 @@ function drawFaults(random: Prng): Faults {
     lock: some(0.01, 0.1),
     refusal: some(0.01, 0.05),
     slowLookup: random.chance(0.3) ? random.between(0.005, 0.1) : 0,
+    unreadable: some(0.01, 0.05),
   };
   return random.chance(0.1) ? { ...faults, ...RESTLESS } : faults;
 }

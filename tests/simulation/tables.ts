@@ -94,6 +94,8 @@ export interface SubscriptionRow {
   readonly sequenceLock: Lock;
   /** Until when somebody else holds its rows, in virtual time. */
   lockedUntilMs: number;
+  /** Until when its entries cannot be read, in virtual time. */
+  unreadableUntilMs: number;
   /** The sequence whose records Postgres refuses, until it is mended. */
   refused: number | undefined;
 }
@@ -168,6 +170,7 @@ export function newSubscription(
     window: undefined,
     sequenceLock: new Lock(),
     lockedUntilMs: 0,
+    unreadableUntilMs: 0,
     refused: undefined,
   };
 }

@@ -50,6 +50,8 @@ export interface Watch {
   readonly firstAccepted: Map<number, number>;
   /** By dispatcher id and lane: the entries that somebody else sent again. */
   readonly repeated: Map<string, Set<number>>;
+  /** By dispatcher id: the POSTs that have left and whose records are not committed. */
+  readonly unrecorded: Map<string, Set<Post>>;
   /** Of the last load of each process: when Postgres was read, and when the answer came. */
   readonly settings: Map<Process, Read>;
   /** By dispatcher id: the last entry that it sent from the main lane. */
@@ -101,6 +103,7 @@ export function createWatch(): Watch {
     acceptedBy: new Map(),
     firstAccepted: new Map(),
     repeated: new Map(),
+    unrecorded: new Map(),
     settings: new Map(),
     lastPosted: new Map(),
     failures: 0,

@@ -1,4 +1,5 @@
 import { keepAlerts } from "../../dispatcher/alerts/keep-alerts.ts";
+import { TroubleLook, type LookDeps, type Raised } from "../../dispatcher/alerts/look.ts";
 import { createDeliver } from "../../dispatcher/delivery/deliver.ts";
 import { HttpClient } from "../../dispatcher/http/client.ts";
 import { systemClock } from "../../src/lib/clock.ts";
@@ -36,4 +37,17 @@ export function startAlerts({ database, api }: Pick<WebhookWorld, "database" | "
       client.close();
     },
   };
+}
+
+/** Looks once, as a dispatcher does every 5 s; answers what was raised. */
+export async function lookForTrouble(deps: LookDeps, everywhere: boolean): Promise<Raised[]> {
+  const found: Raised[] = [];
+  const stop = new AbortController();
+  const listener = {
+    raised: (alerts: readonly Raised[]) => void found.push(...alerts),
+    mailed() {},
+  };
+  await new TroubleLook(deps, listener, stop.signal).look(everywhere);
+  stop.abort();
+  return found;
 }

@@ -89,15 +89,19 @@ export class ApiProcess {
     });
   }
 
-  /** Reports as the provider's puller does. */
+  /** Reports as the provider's puller does; `root` is that of a proxy in between. */
   async report(
     { slug, secret }: TestProvider,
     events: readonly unknown[],
-    { signal, traceparent }: { signal?: AbortSignal; traceparent?: string } = {},
+    {
+      root = this.root,
+      signal,
+      traceparent,
+    }: { root?: string; signal?: AbortSignal; traceparent?: string } = {},
   ): Promise<ProcessAnswer> {
     const body = JSON.stringify({ events });
     const digest = createHmac("sha256", secret).update(body).digest("hex");
-    return this.call("POST", `${this.root}${BASE_PATH}/providers/${slug}/events`, {
+    return this.call("POST", `${root}${BASE_PATH}/providers/${slug}/events`, {
       headers: {
         "Content-Type": "application/json",
         "X-Provider-Signature": `sha256=${digest}`,

@@ -95,7 +95,7 @@ export async function startApi({
     schedule: { wake: async () => {} },
     keys: overrides.keys ?? (await openKeyRing({ db, box, clock, log, config })),
     passwords: createPasswords(),
-    stores: { postgres: () => ping(db) },
+    checks: { postgres: () => ping(db) },
     ...overrides,
   };
   const app = createApp(deps);

@@ -6,7 +6,7 @@ import { PostgresClock } from "../../src/lib/postgres-clock.ts";
 import { MAIL_RETRY_DELAYS_MS } from "../../dispatcher/mail/decide.ts";
 import { createMailStore } from "../../dispatcher/mail/store.ts";
 import type { MailTransport } from "../../dispatcher/mail/transport.ts";
-import { createStore } from "../../dispatcher/store/store.ts";
+import { createStore, type DispatchStore } from "../../dispatcher/store/store.ts";
 import { createUlids } from "../../dispatcher/store/ulids.ts";
 import type { RawDb } from "../../db/client.ts";
 import { systemClock, type Clock } from "../../src/lib/clock.ts";
@@ -44,6 +44,7 @@ export async function createTestSchedule(): Promise<{
 
 export interface RunningDispatcher {
   readonly client: HttpClient;
+  readonly workload: Dispatcher["workload"];
   /** Drains and stops, as SIGTERM does. */
   stop(): Promise<void>;
 }
@@ -65,6 +66,7 @@ export function startDispatcher(deps: {
   mailTransport?: MailTransport;
   log?: Log;
   wrap?: (deliver: Deliver) => Deliver;
+  wrapStore?: (store: DispatchStore) => DispatchStore;
   /** That of the process; the machine's if none is given. */
   clock?: Clock;
 }): RunningDispatcher {
@@ -77,18 +79,19 @@ export function startDispatcher(deps: {
     ...deps.http,
   });
   const deliver = createDeliver({ clock, client });
+  const store = createStore({
+    db: deps.db,
+    clock,
+    box: deps.box,
+    log,
+    config: { batchHourMs: deps.batchHourMs ?? 3_600_000 },
+  });
   const dispatcher = new Dispatcher({
     clock,
     log,
     schedule: deps.schedule,
     leases: createLeases(deps.db, deps.db),
-    store: createStore({
-      db: deps.db,
-      clock,
-      box: deps.box,
-      log,
-      config: { batchHourMs: deps.batchHourMs ?? 3_600_000 },
-    }),
+    store: deps.wrapStore?.(store) ?? store,
     deliver: deps.wrap?.(deliver) ?? deliver,
     retryDelaysMs: deps.retryDelaysMs ?? [50, 100, 150],
     mail: {
@@ -102,6 +105,9 @@ export function startDispatcher(deps: {
   const running = dispatcher.run(stop.signal);
   return {
     client,
+    get workload() {
+      return dispatcher.workload;
+    },
     async stop() {
       stop.abort();
       await running;

@@ -39,6 +39,7 @@ export async function settleIn(world: SignInWorld, nth: 0 | 1): Promise<Belongin
   const domains = [`sso-${word}.test`];
   return new Map<string, string | number>([
     ["/account/personal-access-tokens/{id}", String(decodeJwt(pat).jti)],
+    ["/partner/tokens/{id}", String(decodeJwt(pat).jti)],
     ["/account/sessions/{id}", session?.id ?? ""],
     ["/account/reviews/{id}", await reviewIdOf(db, `review-${word}`)],
     ["/partner/webhooks/{id}", String(subscription["id"])],

@@ -114,7 +114,7 @@ export interface AuditRow {
 
 export interface Fault {
   readonly kind: string;
-  readonly target: "dispatcher" | "api" | "postgres" | "redis" | "clock" | "lock";
+  readonly target: "dispatcher" | "api" | "postgres" | "redis" | "clock" | "lock" | "names";
   readonly startedMs: number;
   readonly endedMs: number;
 }
@@ -125,6 +125,29 @@ export interface Exit {
   readonly how: string;
   readonly atMs: number;
   readonly lastWords: readonly string[];
+}
+
+/** An answer that its request must not get, unless what was asked for had been deleted. */
+export interface WrongAnswer {
+  readonly method: string;
+  readonly path: string;
+  readonly status: number;
+  readonly body: unknown;
+  readonly sent: unknown;
+  readonly endedMs: number;
+}
+
+/** An event of a provider whose request was answered 200. */
+export interface Accepted {
+  readonly eventId: string;
+  /** The review that it is about, by `reviewKey`. */
+  readonly review: string;
+  /** Undefined where the history does not show it. */
+  readonly marker: string | undefined;
+}
+
+export function reviewKey(siteId: number, externalId: string): string {
+  return `${siteId} ${externalId}`;
 }
 
 export interface Facts {
@@ -140,8 +163,12 @@ export interface Facts {
   readonly operations: readonly Operation[];
   readonly faults: readonly Fault[];
   readonly exits: readonly Exit[];
-  /** The markers of the events whose request was answered 200. */
-  readonly accepted: readonly string[];
+  readonly wrongAnswers: readonly WrongAnswer[];
+  readonly accepted: readonly Accepted[];
+  /** The ids of the events that are remembered as taken. */
+  readonly claims: ReadonlySet<string>;
+  /** The reviews that there are, by `reviewKey`. */
+  readonly reviews: ReadonlySet<string>;
   /** What the subscriptions were signed with at the end, where that could be asked for. */
   readonly finalSecrets: ReadonlyMap<string, string>;
 }

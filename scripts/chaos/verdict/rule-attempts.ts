@@ -73,12 +73,21 @@ export const recordsHavePosts: Rule = (facts) => {
 /** Errors before the request was read: of the connection, or of one that its receiver closed meanwhile. */
 const UNSEEN = new Set(["dns", "connect", "tls", "reset", "blocked_address", "invalid_url"]);
 
+/** A look-up that began while the name server was silent may last so long (contract 7.11). */
+const LOOKUP_MS = 10_000;
+
 function mayBeUnseen(row: AttemptRow, facts: Pick<Facts, "faults">): boolean {
   const { statusCode, errorCode, outcome, signature, committedMs } = row;
   if (statusCode !== null) return false;
-  // A process that stood still finds its deadline passed before it is connected.
+  // A process that stood still finds its deadline passed before it is connected, or its name server was silent.
   if (errorCode === "timeout")
-    return crashesIn(facts, { fromMs: committedMs, untilMs: committedMs }).length > 0;
+    return (
+      crashesIn(facts, { fromMs: committedMs, untilMs: committedMs }).length > 0 ||
+      facts.faults.some(
+        ({ target, startedMs, endedMs }) =>
+          target === "names" && startedMs <= committedMs && committedMs <= endedMs + LOOKUP_MS,
+      )
+    );
   // A living process broke it off, maybe before it was connected.
   if (outcome === "interrupted") return signature !== null;
   return errorCode !== null && UNSEEN.has(errorCode);

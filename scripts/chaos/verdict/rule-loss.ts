@@ -8,16 +8,19 @@ import {
   type Subscription,
 } from "./facts.ts";
 
-/** Each event whose request was answered 200 stands in the history. */
-export const acceptedIsRecorded: Rule = ({ accepted, history }) => {
+/** Each event whose request was answered 200 has everything that its transaction writes: its claim, review and action. */
+export const acceptedIsRecorded: Rule = ({ accepted, history, claims, reviews }) => {
   const markers = new Set(history.map(({ marker }) => marker));
-  return accepted
-    .filter((marker) => !markers.has(marker))
-    .map((marker) => ({
-      rule: "accepted is recorded",
-      what: `${marker} was answered 200 and is nowhere`,
-      rows: [marker],
-    }));
+  return accepted.flatMap((one) => {
+    const missing = [
+      ...(claims.has(one.eventId) ? [] : ["claim"]),
+      ...(reviews.has(one.review) ? [] : ["review"]),
+      ...(one.marker === undefined || markers.has(one.marker) ? [] : ["row in the history"]),
+    ];
+    if (missing.length === 0) return [];
+    const what = `${one.marker ?? one.eventId} was answered 200 and has no ${missing.join(", no ")}`;
+    return [{ rule: "accepted is recorded", what, rows: [one] }];
+  });
 };
 
 interface PossibleFilter {

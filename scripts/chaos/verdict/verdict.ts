@@ -1,4 +1,5 @@
 import type { Facts, Finding, Rule } from "./facts.ts";
+import { answersAreRight } from "./rule-answers.ts";
 import * as attempts from "./rule-attempts.ts";
 import * as bytes from "./rule-bytes.ts";
 import * as loss from "./rule-loss.ts";
@@ -7,6 +8,7 @@ import * as signature from "./rule-signature.ts";
 import * as state from "./rule-state.ts";
 
 const RULES: readonly Rule[] = [
+  answersAreRight,
   loss.acceptedIsRecorded,
   loss.wantedIsQueued,
   loss.sequenceHasNoGap,

@@ -24,7 +24,6 @@ export interface NewCompany {
   readonly partnerId?: number;
   readonly planId?: number;
   readonly primaryColor?: string;
-  readonly logoUrl?: string;
   readonly whiteLabel?: { readonly brandName: string; readonly domain: string };
   readonly createdAt: Date;
 }

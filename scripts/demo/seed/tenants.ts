@@ -26,7 +26,6 @@ interface Partner {
   readonly name: string;
   readonly domain: string;
   readonly primaryColor: string;
-  readonly logoUrl?: string;
   readonly whiteLabel?: { readonly brandName: string; readonly domain: string };
   readonly accounts: readonly Account[];
 }
@@ -36,7 +35,6 @@ export const PARTNERS: readonly Partner[] = [
     name: "Northwind Agency",
     domain: "northwind.example",
     primaryColor: "#0b7285",
-    logoUrl: "https://reviews.northwind.example/logo.svg",
     whiteLabel: { brandName: "Northwind Reviews", domain: "reviews.northwind.example" },
     accounts: [
       {

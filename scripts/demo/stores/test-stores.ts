@@ -1,12 +1,13 @@
 // The stores that the tests run on: those given, else containers, else embedded ones.
+import { randomBytes } from "node:crypto";
 import { chmodSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { startStores } from "./keep.ts";
-import { installPostgres } from "./postgres-versions.ts";
+import { installPostgres, postgresMajor } from "./postgres-versions.ts";
 
-export interface TestStores {
+interface TestStores {
   /** Which ones were taken, in words. */
   kind: string;
   databaseUrl: string;
@@ -32,7 +33,66 @@ const TEST_SETTINGS = [
 const PROBE_MS = 3_000;
 const CONTAINER_START_MS = 60_000;
 
-export async function startTestStores(given: Given): Promise<TestStores> {
+/**
+ * Starts the stores, creates a migrated template database, runs `work` with the environment that the tests expect, and
+ * stops the stores. A server that was given in `DATABASE_URL` goes on; the databases of the tests are dropped from it.
+ */
+export async function withTestStores<T>(
+  work: (environment: NodeJS.ProcessEnv) => Promise<T>,
+): Promise<T> {
+  const { DATABASE_URL, REDIS_URL, SMTP_URL: _, ...environment } = process.env;
+  const stores = await startTestStores({
+    databaseUrl: DATABASE_URL || undefined,
+    redisUrl: REDIS_URL || undefined,
+    major: postgresMajor(process.env.TEST_POSTGRES),
+  });
+  const template = `test_${randomBytes(4).toString("hex")}`;
+  try {
+    console.log(`Stores: ${stores.kind}.`);
+    await makeTemplate(stores.databaseUrl, template);
+    return await work({
+      ...environment,
+      TEST_DATABASE_URL: stores.databaseUrl,
+      TEST_TEMPLATE: template,
+      TEST_REDIS_URL: stores.redisUrl,
+      TMPDIR: stores.folder,
+    });
+  } finally {
+    if (DATABASE_URL) await dropDatabases(DATABASE_URL, template);
+    await stores.stop();
+  }
+}
+
+async function makeTemplate(databaseUrl: string, name: string): Promise<void> {
+  await withAdmin(databaseUrl, (sql) => sql.unsafe(`create database ${name}`));
+  const { migrate } = await import("../../../db/migrate.ts");
+  const url = new URL(databaseUrl);
+  url.pathname = `/${name}`;
+  await migrate(url.href);
+}
+
+/** Drops the template and the databases that were cloned from it, whose names begin with its name. */
+async function dropDatabases(databaseUrl: string, template: string): Promise<void> {
+  await withAdmin(databaseUrl, async (sql) => {
+    const rows: { datname: string }[] =
+      await sql`select datname from pg_database where datname like ${`${template}%`}`;
+    for (const { datname } of rows) await sql.unsafe(`drop database "${datname}" with (force)`);
+  });
+}
+
+async function withAdmin(
+  databaseUrl: string,
+  work: (sql: Bun.SQL) => Promise<unknown>,
+): Promise<void> {
+  const sql = new Bun.SQL(databaseUrl, { max: 1 });
+  try {
+    await work(sql);
+  } finally {
+    await sql.close();
+  }
+}
+
+async function startTestStores(given: Given): Promise<TestStores> {
   const containers = await startContainers(given);
   const databaseUrl = given.databaseUrl ?? containers?.databaseUrl;
   const redisUrl = given.redisUrl ?? containers?.redisUrl;

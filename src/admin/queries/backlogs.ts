@@ -2,6 +2,7 @@ import { sql, type SQL } from "drizzle-orm";
 
 import type { DbOrTx } from "../../../db/client.ts";
 import { markedThrough } from "../../../db/marks.ts";
+import { queueLength } from "../../../db/queue-length.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import { companies } from "../../../db/schema/companies.ts";
 import { shards } from "../../../db/schema/dispatchers.ts";
@@ -37,7 +38,6 @@ const ranked = statement({
     afterId: nullable(webhookSubscriptions.id),
     limit: value("bigint"),
     ranked: value("bigint"),
-    counted: value("bigint"),
     attempts: value("bigint"),
   },
   columns: {
@@ -56,19 +56,14 @@ const ranked = statement({
     statusCode: deliveryAttempts.statusCode,
     errorCode: deliveryAttempts.errorCode,
   },
-  // What is read of each queue is its two ends and its first numbers, so that a million entries cost what a hundred do.
-  text: ({ byAge, afterRank, afterId, limit, ranked: most, counted, attempts }) => sql`
+  text: ({ byAge, afterRank, afterId, limit, ranked: most, attempts }) => sql`
     with recursive ${FOUND}, sized as materialized (
       select f.shard, f.subscription_id, first.recorded_at, first.due_at,
-             within.entries + greatest(0, last.sequence - first.sequence - ${counted}::bigint + 1) as queued
+             ${queueLength({ shard: sql`f.shard`, id: sql`f.subscription_id` }, BACKLOG_LIMITS.counted)} as queued
         from (select shard, subscription_id from found limit ${most}) f
        cross join lateral (
-               select sequence, recorded_at, due_at ${ofFound}
+               select recorded_at, due_at ${ofFound}
                   and sequence > ${markedThrough(sql`f.subscription_id`)} order by sequence limit 1) first
-       cross join lateral (select sequence ${ofFound} order by sequence desc limit 1) last
-       cross join lateral (
-               select count(*) as entries ${ofFound}
-                  and sequence between first.sequence and first.sequence + ${counted}::bigint - 1) within
     ), page as materialized (
       select * from (
         select *, case when ${byAge}::boolean
@@ -102,5 +97,6 @@ interface Wanted {
 
 /** Subscriptions by the depth or the age of their queues, the worst first. */
 export function backlogsOf(db: DbOrTx, wanted: Wanted): Promise<Backlog[]> {
-  return db.run(ranked, { ...wanted, ...BACKLOG_LIMITS });
+  const { ranked: most, attempts } = BACKLOG_LIMITS;
+  return db.run(ranked, { ...wanted, ranked: most, attempts });
 }

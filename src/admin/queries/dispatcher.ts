@@ -1,5 +1,5 @@
 // One raw statement (db/statement.ts): the walk over the heads of the outbox, which recurses.
-import { and, asc, desc, eq, gt, not, sql } from "drizzle-orm";
+import { and, asc, desc, eq, gt, isNull, not, or, sql } from "drizzle-orm";
 
 import type { DbOrTx } from "../../../db/client.ts";
 import { markedThrough } from "../../../db/marks.ts";
@@ -9,7 +9,7 @@ import {
   shards as shardTable,
 } from "../../../db/schema/dispatchers.ts";
 import { mails } from "../../../db/schema/mails.ts";
-import { outbox } from "../../../db/schema/outbox.ts";
+import { outbox, outboxMarks } from "../../../db/schema/outbox.ts";
 import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
 import { statement, value } from "../../../db/statement.ts";
 import {
@@ -110,6 +110,8 @@ export async function queueCounts(db: DbOrTx): Promise<QueueCounts> {
   const someEntries = db
     .select({ shard: outbox.shard })
     .from(outbox)
+    .leftJoin(outboxMarks, eq(outboxMarks.subscriptionId, outbox.subscriptionId))
+    .where(or(isNull(outboxMarks.through), gt(outbox.sequence, outboxMarks.through)))
     .limit(counted + 1);
   const someMails = db
     .select({ id: mails.id })

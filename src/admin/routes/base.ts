@@ -1,6 +1,6 @@
 import { Elysia } from "elysia";
 
-import { inPerson, superAdmin } from "../../auth/guard.ts";
+import { firstHand, inPerson, superAdmin } from "../../auth/guard.ts";
 import { BASE_PATH } from "../../http/base-path.ts";
 import type { Checks } from "../../http/checks.ts";
 import type { AdminDeps } from "../actions/deps.ts";
@@ -10,8 +10,10 @@ export interface AdminRouteDeps extends AdminDeps {
 }
 
 export const administrating = superAdmin();
-/** For what makes or changes somebody or something that acts, or whom it acts for (contract 3.9). */
+/** For every route that writes, but for those below (contract 3.10). */
 export const changing = inPerson(administrating);
+/** For plans, stores and their connections: nothing of these signs in, so a job may create them by a personal token. */
+export const provisioning = firstHand(administrating);
 
 /** An instance at a path below `/admin`, such as `/users`, or at `/admin` itself. */
 export function adminRoutesBase<const P extends `/${string}` | "">(

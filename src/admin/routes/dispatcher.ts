@@ -50,7 +50,7 @@ export function dispatcherRoutes(deps: DispatcherRouteDeps) {
     .get(
       "/stream",
       ({ principal, call }) =>
-        deps.streams.open(principal.userId, (sink, signal) =>
+        deps.streams.open(principal, (sink, signal) =>
           watchDispatcher(deps, { sink, mayRead: () => stillMayRead(deps, call) }, signal),
         ),
       {

@@ -16,7 +16,7 @@ import {
   StoreReviewSiteObject,
   storeReviewSiteQuery,
 } from "../store-model.ts";
-import { administrating, adminRoutesBase, type AdminRouteDeps } from "./base.ts";
+import { administrating, adminRoutesBase, provisioning, type AdminRouteDeps } from "./base.ts";
 
 /** Contract 10.1 and 10.2: plans, stores, and the links of stores to review sites. */
 export function storeRoutes(deps: AdminRouteDeps) {
@@ -48,7 +48,7 @@ function planRoutes(deps: AdminRouteDeps) {
       async ({ principal, call, body, status }) =>
         status(201, await actions.createPlan(deps, { principal, call }, body)),
       {
-        access: administrating,
+        access: provisioning,
         body: PlanBody,
         rules: ({ body }: Judged<typeof PlanBody>) => actions.newPlanFaults(deps, body),
         response: { 201: planObject },
@@ -86,7 +86,7 @@ function ownStoreRoutes(deps: AdminRouteDeps) {
       async ({ principal, call, body, status }) =>
         status(201, showStore(await actions.createStore(deps, { principal, call }, body))),
       {
-        access: administrating,
+        access: provisioning,
         body: StoreBody,
         rules: ({ body }: Judged<typeof StoreBody>) => actions.newStoreFaults(deps, body),
         response: { 201: StoreObject },
@@ -126,7 +126,7 @@ function linkRoutes(deps: AdminRouteDeps) {
         return status(201, showStoreReviewSite(made));
       },
       {
-        access: administrating,
+        access: provisioning,
         body: StoreReviewSiteBody,
         rules: ({ body }: Judged<typeof StoreReviewSiteBody>) =>
           actions.newStoreReviewSiteFaults(deps, body),

@@ -98,7 +98,7 @@ function userStateRoutes(deps: AdminRouteDeps) {
       async ({ principal, call, user }) =>
         showUser(await actions.inviteAgain(deps, { principal, call }, user)),
       {
-        access: administrating,
+        access: changing,
         user: true,
         body: NO_FIELDS,
         response: { 200: UserObject, 409: problem("not_invitable") },

@@ -14,7 +14,7 @@ import {
   findApiToken,
   type ApiTokenRow,
 } from "../queries/tokens.ts";
-import { tokensOfTeam } from "../queries/token-uses.ts";
+import { findTeamToken, tokensOfTeam } from "../queries/token-uses.ts";
 import type { ApiTokenBody, NewApiTokenAnswer, TeamToken } from "../token-model.ts";
 import { holdCaller } from "./hold-caller.ts";
 import { issueToken } from "./issue-token.ts";
@@ -125,6 +125,41 @@ export async function deleteApiToken(
   await deps.db.transaction(async (tx) => {
     if (!(await deleteToken(tx, jti))) throw new Problem("not_found");
     const details = { kind: KIND, jti };
+    await recordAudit(tx, { at, action: "TOKEN_REVOKED", actor, call, details });
+  });
+}
+
+type TeamTokenRow = NonNullable<Awaited<ReturnType<typeof findTeamToken>>>;
+
+/**
+ * A token of the partner's own people that the caller may end: an owner everybody's, an admin their own. 404 where there
+ * is none, 403 and an AUTHZ_DENIED row where it is not theirs to end.
+ */
+export async function findEndableToken(
+  deps: Pick<ApiTokenDeps, "db" | "clock">,
+  { principal, call }: Caller,
+  id: string,
+): Promise<TeamTokenRow> {
+  const row = TOKEN_ID.test(id) ? await findTeamToken(deps.db, id, deps.clock.now()) : undefined;
+  if (row === undefined) throw new Problem("not_found");
+  const isOfTeam = row.holderCompanyId === principal.companyId;
+  const isOwn = row.holderId === principal.userId;
+  if (isOfTeam && (isOwn || principal.role === "partner_owner")) return row;
+  const details = { token_id: id, reason: isOfTeam ? "forbidden" : "foreign_record" };
+  await recordDenial(deps, principal, { call, details });
+  throw new Problem("forbidden");
+}
+
+/** `DELETE /partner/tokens/{id}` ends the token, and what was made with it. */
+export async function endTeamToken(
+  deps: Pick<ApiTokenDeps, "db" | "clock">,
+  { principal: actor, call }: Caller,
+  { jti, kind, holderId }: TeamTokenRow,
+): Promise<void> {
+  const at = deps.clock.now();
+  await deps.db.transaction(async (tx) => {
+    if (!(await deleteToken(tx, jti))) throw new Problem("not_found");
+    const details = { kind, jti, user_id: holderId };
     await recordAudit(tx, { at, action: "TOKEN_REVOKED", actor, call, details });
   });
 }

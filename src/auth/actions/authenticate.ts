@@ -27,8 +27,6 @@ interface AuthenticateDeps {
 
 const LOOK_UPS = {
   questions: 256,
-  size: 256,
-  sizeOf: () => 1,
   waiting: 4_096,
   waitMs: 6_000,
   beside: { groups: 8, patienceMs: 100 },

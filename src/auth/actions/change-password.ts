@@ -2,12 +2,10 @@ import type { Tx } from "../../../db/client.ts";
 import { invalid, Problem } from "../../lib/problem.ts";
 import type { Wake } from "../../outbox/schedule.ts";
 import { hasCodesLeft } from "../decide.ts";
-import { emailDigest } from "../email.ts";
 import type { Caller } from "../../http/principal.ts";
-import { holdCodeLimits } from "../queries/codes.ts";
 import { findCodeRecipient, findPerson } from "../queries/users.ts";
 import { attemptSignIn, type AttemptDeps } from "./attempt-sign-in.ts";
-import { issueCode } from "./issue-code.ts";
+import { holdCodes, issueCode } from "./issue-code.ts";
 import type { ResendDeps } from "./resend-code.ts";
 
 export interface ChangeDeps extends AttemptDeps, ResendDeps {
@@ -49,10 +47,10 @@ async function mailCode(
   deps: ChangeDeps,
   { email, userId, now }: { email: string; userId: number; now: Date },
 ): Promise<Wake | undefined> {
-  const digest = emailDigest(email);
-  const limits = await holdCodeLimits(tx, digest, now);
-  if (!hasCodesLeft(limits, now)) return undefined;
+  // The password was right, which says more than the address.
+  const asked = { type: "change_password", email } as const;
+  const held = await holdCodes(tx, asked, { isKnownAddress: true, now });
+  if (!hasCodesLeft(held.budget, now)) return undefined;
   const brand = (await findCodeRecipient(tx, email))?.brand ?? null;
-  const addressee = { isMailed: true, userId, brand };
-  return issueCode(tx, deps, { type: "change_password", email, digest, limits, now, ...addressee });
+  return issueCode(tx, deps, { ...held, isMailed: true, userId, brand, now });
 }

@@ -41,8 +41,9 @@ export async function impersonateOwner(
   const owner = await findOwner(deps, caller, account_id);
   const now = deps.clock.now();
   const { token, context } = await deps.db.transaction(async (tx) => {
-    await holdCaller(tx, caller.principal);
+    // Users are held before tokens, as everybody does who ends them.
     if (!(await holdUser(tx, owner.userId))) throw noOwner();
+    await holdCaller(tx, caller.principal);
     const issued = await start(tx, deps, { caller, owner, now, reason });
     return { token: issued.token, context: (await readContext(tx, owner.userId)).context };
   });
@@ -99,14 +100,14 @@ function noOwner(): Problem {
   return invalid({ account_id: [NO_OWNER] });
 }
 
-/** The token has at most the scopes of the caller's, and ends with the caller's client. */
+/** The token has at most the scopes of the caller's token, and ends with it and with its client. */
 async function start(
   tx: Tx,
   { keys, config }: ImpersonateDeps,
   session: { caller: Caller; owner: Owner; now: Date; reason: string | undefined },
 ): Promise<IssuedToken> {
   const { caller, owner, now, reason } = session;
-  const { userId: impersonatorId, clientId, scopes } = caller.principal;
+  const { userId: impersonatorId, jti: parentJti, clientId, scopes } = caller.principal;
   const { ip, userAgent } = caller.call;
   const familyId = ulid(now.getTime());
   const { userId } = owner;
@@ -118,6 +119,7 @@ async function start(
     familyId,
     clientId,
     impersonatorId,
+    parentJti,
     now,
     scope: [...scopes].join(" "),
     ttlS: config.accessTokenTtlS,

@@ -1,11 +1,11 @@
-import type { Db } from "../../../db/client.ts";
+import type { Db, Tx } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
 import type { Call } from "../../http/call.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { claimsMatch, type Claims } from "../claims.ts";
 import type { KeyRing } from "../key-ring.ts";
 import type { TokenKind } from "../../http/principal.ts";
-import { deleteFamily, deleteRefreshTokens, lockFamily } from "../queries/sessions.ts";
+import { deleteFamily, deleteGrant, lockFamily } from "../queries/sessions.ts";
 import { deleteToken, findBearers, findRefreshToken } from "../queries/tokens.ts";
 
 interface InspectDeps {
@@ -45,7 +45,8 @@ export async function findClientToken(
 }
 
 /**
- * RFC 7009, 2.1: a refresh token ends with its whole sign-in, an access token with the refresh token of its sign-in.
+ * RFC 7009, 2.1: a refresh token ends with its whole sign-in, an access token with the refresh token of its sign-in and
+ * what was made in it.
  */
 export async function revokeClientToken(
   deps: Pick<InspectDeps, "db" | "clock">,
@@ -55,10 +56,20 @@ export async function revokeClientToken(
   const at = deps.clock.now();
   const details = { kind, jti: claims.jti };
   await deps.db.transaction(async (tx) => {
-    if (familyId !== null) await lockFamily(tx, familyId);
-    if (!(await deleteToken(tx, claims.jti))) return;
-    if (familyId !== null && kind === "refresh") await deleteFamily(tx, familyId);
-    else if (familyId !== null) await deleteRefreshTokens(tx, familyId);
+    if (!(await endClientToken(tx, { kind, jti: claims.jti, familyId }))) return;
     await recordAudit(tx, { at, action: "TOKEN_REVOKED", actor, call, details });
   });
+}
+
+/** False if it had ended already. */
+async function endClientToken(
+  tx: Tx,
+  { kind, jti, familyId }: Pick<LiveToken, "kind" | "familyId"> & { readonly jti: string },
+): Promise<boolean> {
+  if (familyId === null) return deleteToken(tx, jti);
+  await lockFamily(tx, familyId);
+  const ended = await (kind === "refresh"
+    ? deleteFamily(tx, familyId)
+    : deleteGrant(tx, { jti, familyId }));
+  return ended > 0;
 }

@@ -18,6 +18,8 @@ export interface TokenGrant {
   readonly familyId: string | null;
   readonly clientId: string | null;
   readonly impersonatorId: number | null;
+  /** The token that makes this one, which ends with it (contract 4.23). The caller holds it (`holdToken`). */
+  readonly parentJti?: string;
   readonly scope: string;
   /** Of a portal link's session: what it is held to. */
   readonly pages?: readonly string[];
@@ -42,10 +44,11 @@ export interface IssuedToken {
  * token.
  */
 export async function issueToken(tx: Tx, keys: KeyRing, grant: TokenGrant): Promise<IssuedToken> {
-  const { name = null, pages, box, ttlS, now, ...rest } = grant;
+  const { name = null, parentJti = null, pages, box, ttlS, now, ...rest } = grant;
   const jti = randomBytes(JTI_BYTES).toString("base64url");
   const expiresAt = ttlS === null ? null : addMs(now, ttlS * 1000);
-  const row = { ...rest, pages: pages ? [...pages] : null, jti, issuedAt: now, expiresAt };
+  const held = { parentJti, pages: pages ? [...pages] : null };
+  const row = { ...rest, ...held, jti, issuedAt: now, expiresAt };
   const type = grant.kind === "refresh" ? "rt+jwt" : "at+jwt";
   const { token, kid } = await keys.sign(type, claimsOf(row, jti));
   const sealedToken = box?.seal(token, sealedTokenContext(row)) ?? null;

@@ -6,6 +6,7 @@ import type { Call } from "../../http/call.ts";
 import type { Config } from "../../lib/config.ts";
 import type { KeyRing } from "../key-ring.ts";
 import { insertAuthenticationEvent } from "../queries/sessions.ts";
+import { holdToken } from "../queries/tokens.ts";
 import { holdPerson } from "./client-session.ts";
 import { issueToken } from "./issue-token.ts";
 
@@ -22,29 +23,32 @@ interface OpenedLink {
   readonly userId: number;
   /** The operator who made the link to the pages of a partner. */
   readonly impersonatorId: number | null;
+  /** The token that made the link. */
+  readonly parentJti: string;
   readonly clientId: string | null;
   readonly scope: string;
   readonly pages: readonly string[];
 }
 
-/** Undefined if whom it names is not active any more. `consume` takes the link, once. */
+/** Undefined if whom it names is not active any more, or its maker's token has ended. `consume` takes the link, once. */
 export async function openPortalSession(
   tx: Tx,
   { keys, config }: PortalSessionDeps,
   link: OpenedLink,
   { consume, call, now }: { consume: () => Promise<boolean>; call: Call; now: Date },
 ): Promise<{ token: string; expiresInS: number } | undefined> {
-  const { userId, impersonatorId, clientId, scope, pages } = link;
-  // Users are held first, as everybody does who ends tokens: they take their links with them.
+  const { userId, impersonatorId, parentJti, clientId, scope, pages } = link;
+  // Users are held first and then the maker's token, as everybody does who ends tokens: they take their links with them.
   if (impersonatorId !== null && !(await holdPerson(tx, impersonatorId))) return undefined;
   const person = await holdPerson(tx, userId);
-  if (person === undefined || !(await consume())) return undefined;
+  if (person === undefined || !(await holdToken(tx, parentJti))) return undefined;
+  if (!(await consume())) return undefined;
   const familyId = ulid(now.getTime());
   const { ip, userAgent } = call;
   const event = { id: familyId, userId, method: "portal", clientId, ip, userAgent } as const;
   await insertAuthenticationEvent(tx, { ...event, at: now });
   const ttlS = Math.min(PORTAL_SESSION_S, config.accessTokenTtlS);
-  const grant = { kind: "portal", userId, familyId, clientId, impersonatorId } as const;
+  const grant = { kind: "portal", userId, familyId, clientId, impersonatorId, parentJti } as const;
   const { token, jti } = await issueToken(tx, keys, { ...grant, scope, pages, ttlS, now });
   await recordAudit(tx, {
     at: now,

@@ -2,12 +2,14 @@ import type { Db, Tx } from "../../../db/client.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import type { Wake, Waker } from "../../outbox/schedule.ts";
+import type { Call } from "../../http/call.ts";
 import { hasCodesLeft, isCoolingDown, isOpenCode } from "../decide.ts";
-import { emailDigest, normaliseEmail } from "../email.ts";
+import { normaliseEmail } from "../email.ts";
 import type { ResendBody } from "../password-model.ts";
-import { findCode, holdCodeLimits, type CodeRow } from "../queries/codes.ts";
+import { findCode, type CodeRow } from "../queries/codes.ts";
+import { hasSignedInFrom } from "../queries/sessions.ts";
 import { findCodeRecipient, type MailRecipient } from "../queries/users.ts";
-import { issueCode, type CodeDeps, type NewCode } from "./issue-code.ts";
+import { holdCodes, issueCode, type CodeDeps, type NewCode } from "./issue-code.ts";
 
 export interface ResendDeps extends CodeDeps {
   readonly db: Db;
@@ -20,27 +22,28 @@ export interface ResendDeps extends CodeDeps {
  * `POST /email-otp/resend`. Does the same for every email and answers nothing of it, so that nobody learns who is a
  * user.
  */
-export async function resendCode(deps: ResendDeps, body: ResendBody): Promise<void> {
-  const now = deps.clock.now();
-  const email = normaliseEmail(body.email);
-  const wake = await deps.db.transaction((tx) => startOrRepeat(tx, deps, { ...body, email }, now));
+export async function resendCode(
+  deps: ResendDeps,
+  { email: typed, type }: ResendBody,
+  call: Call,
+): Promise<void> {
+  const asked = { email: normaliseEmail(typed), type, ip: call.ip, now: deps.clock.now() };
+  const wake = await deps.db.transaction((tx) => startOrRepeat(tx, deps, asked));
   if (wake !== undefined) await deps.schedule.wake([wake]);
 }
 
 async function startOrRepeat(
   tx: Tx,
   deps: ResendDeps,
-  { email, type }: ResendBody,
-  now: Date,
+  { email, type, ip, now }: ResendBody & { ip: string; now: Date },
 ): Promise<Wake | undefined> {
-  const digest = emailDigest(email);
-  const limits = await holdCodeLimits(tx, digest, now);
-  if (!hasCodesLeft(limits, now) || isCoolingDown(limits, now, deps.config.otpCooldownS))
+  const isKnownAddress = await hasSignedInFrom(tx, email, ip);
+  const held = await holdCodes(tx, { type, email }, { isKnownAddress, now });
+  if (!hasCodesLeft(held.budget, now) || isCoolingDown(held.limits, now, deps.config.otpCooldownS))
     return undefined;
-  const last = await findCode(tx, digest, type);
+  const last = await findCode(tx, held.digest, type);
   const recipient = await findCodeRecipient(tx, email);
-  const to = addresseeOf(type, { recipient, last, now });
-  return issueCode(tx, deps, { type, email, digest, limits, now, ...to });
+  return issueCode(tx, deps, { ...held, now, ...addresseeOf(type, { recipient, last, now }) });
 }
 
 /**

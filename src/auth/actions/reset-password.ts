@@ -16,7 +16,7 @@ import type { ResetAnswer } from "../model.ts";
 import * as access from "../queries/access.ts";
 import { deleteInvitationOf } from "../queries/invitations.ts";
 import { forgetLock } from "../queries/locks.ts";
-import { deleteToken } from "../queries/tokens.ts";
+import { holdToken } from "../queries/tokens.ts";
 import { changePassword, type PersonRow } from "../queries/users.ts";
 import { openOwnSession } from "./open-session.ts";
 
@@ -50,7 +50,7 @@ export async function resetPassword(
     // too.
     const person = await changePassword(tx, { userId: principal.userId, hash, now });
     // Of two resets with one token the second one finds it deleted.
-    if (person === undefined || !(await deleteToken(tx, principal.jti)))
+    if (person === undefined || !(await holdToken(tx, principal.jti)))
       throw new Problem("unauthenticated");
     await endEverything(tx, person, { principal, call, now });
     return freshSession(tx, deps, person, { principal, call, now });
@@ -64,7 +64,7 @@ async function endEverything(
   { id, email, companyId }: PersonRow,
   { principal, call, now }: Reset,
 ): Promise<void> {
-  const revoked = 1 + (await access.deleteTokensOf(tx, [id]));
+  const revoked = await access.deleteTokensOf(tx, [id]);
   await access.consumeCodesOf(tx, [id], now);
   await access.consumeSsoCodesOf(tx, [id], now);
   await access.deleteAuthorizationCodesOf(tx, [id]);

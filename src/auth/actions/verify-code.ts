@@ -20,6 +20,7 @@ import {
   saveWrongTries,
   saveWrongTriesFrom,
 } from "../queries/codes.ts";
+import { hasSignedInFrom } from "../queries/sessions.ts";
 import { findPerson, holdUserOf } from "../queries/users.ts";
 import { codeContext } from "./issue-code.ts";
 import { issueToken } from "./issue-token.ts";
@@ -82,12 +83,13 @@ export async function verifyCode(
 async function tryCode(
   tx: Tx,
   codes: CodeMac,
-  { place, otp, type, now }: Try,
+  { email, place, otp, type, now }: Try,
 ): Promise<string | undefined> {
   const digest = place.emailDigest;
+  const isKnownAddress = await hasSignedInFrom(tx, email, place.network);
   const tries = await holdWrongTries(tx, { place, now });
   const code = await findCode(tx, digest, type);
-  if (code === undefined || !mayTryCode(tries, code, now)) return undefined;
+  if (code === undefined || !mayTryCode({ ...tries, isKnownAddress }, code, now)) return undefined;
   await countTry(tx, digest, type);
   await saveTries(tx, { place, now }, tries, (instants) => [...withinWindow(instants, now), now]);
   const isSent = type === "signup" || code.userId !== null;
@@ -96,9 +98,10 @@ async function tryCode(
 }
 
 type Place = Pick<Try, "place" | "now">;
+type CountedTries = Pick<WrongTries, "wrongAt" | "wrongHereAt">;
 
 /** Holds the email; the wrong tries from anywhere, and those from here. */
-async function holdWrongTries(tx: Tx, { place, now }: Place): Promise<WrongTries> {
+async function holdWrongTries(tx: Tx, { place, now }: Place): Promise<CountedTries> {
   const { wrongAt } = await holdCodeLimits(tx, place.emailDigest, now);
   return { wrongAt, wrongHereAt: await findWrongTriesFrom(tx, place) };
 }
@@ -106,7 +109,7 @@ async function holdWrongTries(tx: Tx, { place, now }: Place): Promise<WrongTries
 async function saveTries(
   tx: Tx,
   { place, now }: Place,
-  { wrongAt, wrongHereAt }: WrongTries,
+  { wrongAt, wrongHereAt }: CountedTries,
   change: (instants: readonly Date[]) => Date[],
 ): Promise<void> {
   await saveWrongTries(tx, place.emailDigest, change(wrongAt));

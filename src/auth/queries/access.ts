@@ -1,4 +1,4 @@
-import { and, inArray, isNull, or } from "drizzle-orm";
+import { and, isNull, or } from "drizzle-orm";
 
 import type { Tx } from "../../../db/client.ts";
 import { anyOf } from "../../../db/conditions.ts";
@@ -6,6 +6,7 @@ import { emailCodes } from "../../../db/schema/sign-in.ts";
 import { ssoCodes } from "../../../db/schema/sso.ts";
 import { authorizationCodes, tokens } from "../../../db/schema/tokens.ts";
 import { users } from "../../../db/schema/users.ts";
+import { endTokens } from "./tokens.ts";
 
 /** Locks these users' rows until the commit, so that no token can be issued to them meanwhile. */
 export async function holdUsersOf(tx: Tx, companyIds: readonly number[]): Promise<number[]> {
@@ -18,16 +19,9 @@ export async function holdUsersOf(tx: Tx, companyIds: readonly number[]): Promis
   return rows.map(({ id }) => id);
 }
 
-/** All that the users have or are behind. In one order, so that two such deletions do not wait for each other. */
-export async function deleteTokensOf(tx: Tx, userIds: readonly number[]): Promise<number> {
-  const held = tx
-    .select({ jti: tokens.jti })
-    .from(tokens)
-    .where(or(anyOf(tokens.userId, userIds), anyOf(tokens.impersonatorId, userIds)))
-    .orderBy(tokens.jti)
-    .for("update");
-  const { count } = await tx.delete(tokens).where(inArray(tokens.jti, held));
-  return count;
+/** Ends all tokens that the users have or are behind; answers how many. */
+export function deleteTokensOf(tx: Tx, userIds: readonly number[]): Promise<number> {
+  return endTokens(tx, or(anyOf(tokens.userId, userIds), anyOf(tokens.impersonatorId, userIds)));
 }
 
 /** The rows stay for the cooldown. */

@@ -1,6 +1,6 @@
 // One raw statement (db/statement.ts): an advisory lock.
 import { and, eq, inArray, isNull, lte, ne, notExists, or, sql, type SQL } from "drizzle-orm";
-import type { PgColumn, PgTable } from "drizzle-orm/pg-core";
+import { alias, type PgColumn, type PgTable } from "drizzle-orm/pg-core";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { signingKeys } from "../../../db/schema/keys.ts";
@@ -69,10 +69,13 @@ async function deleteOldest(
   return count;
 }
 
+/** A token that has made others stays for as long as these, which would end with it. */
 export function deleteExpiredTokens(tx: DbOrTx, before: Date, limit: number): Promise<number> {
   const { jti, expiresAt } = tokens;
+  const made = alias(tokens, "made");
+  const madeByIt = tx.select({ jti: made.jti }).from(made).where(eq(made.parentJti, jti));
   return deleteOldest(tx, tokens, jti, {
-    where: lte(expiresAt, before),
+    where: and(lte(expiresAt, before), notExists(madeByIt)),
     orderBy: expiresAt,
     limit,
   });

@@ -1,9 +1,12 @@
-import { and, desc, eq, gt, inArray, isNull, lt, max, ne, sql, type SQL } from "drizzle-orm";
+import { and, desc, eq, gt, isNull, lt, max, ne, notInArray, or, sql, type SQL } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { prepared } from "../../../db/prepared.ts";
 import { authenticationEvents, tokens } from "../../../db/schema/tokens.ts";
+import { users } from "../../../db/schema/users.ts";
 import type { Page } from "../../http/list.ts";
+import { networkOf } from "../../lib/network.ts";
+import { endTokens } from "./tokens.ts";
 
 /** A sign-in: the family of the tokens that come from it. */
 type AuthenticationEvent = Omit<typeof authenticationEvents.$inferSelect, "logoutTime">;
@@ -15,6 +18,34 @@ const insertion = prepared(columns, (db, given) => db.insert(authenticationEvent
 
 export async function insertAuthenticationEvent(tx: Tx, event: AuthenticationEvent): Promise<void> {
   await insertion(tx, event);
+}
+
+/** The sign-ins of a user that say from where the user signs in. */
+const NEWEST = 50;
+
+const newestAddresses = prepared({ email: users.email }, (db, given) => {
+  const newest = db
+    .select({ ip, method })
+    .from(authenticationEvents)
+    .innerJoin(users, eq(users.id, userId))
+    .where(eq(users.email, given.email))
+    .orderBy(desc(id))
+    .limit(NEWEST)
+    .as("newest");
+  // The others act for the user: an impersonator, and the viewer of a portal link.
+  const isInPerson = notInArray(newest.method, ["impersonation", "portal"]);
+  return db.selectDistinct({ ip: newest.ip }).from(newest).where(isInPerson);
+});
+
+/** Whether one of the newest sign-ins of the email's user, if it has one, came from the network of an address. */
+export async function hasSignedInFrom(
+  db: DbOrTx,
+  email: string,
+  address: string,
+): Promise<boolean> {
+  const network = networkOf(address);
+  const known = await newestAddresses(db, { email });
+  return known.some((one) => one.ip !== null && networkOf(one.ip) === network);
 }
 
 const families = prepared({ id }, (db, given) =>
@@ -44,8 +75,14 @@ export async function stampLogout(
   await tx.update(authenticationEvents).set({ logoutTime: logout.at }).where(eq(id, latest));
 }
 
-export async function deleteRefreshTokens(tx: DbOrTx, familyId: string): Promise<void> {
-  await tx.delete(tokens).where(and(eq(tokens.familyId, familyId), eq(tokens.kind, "refresh")));
+/** Ends one access token of a sign-in, its refresh tokens, and what any of its tokens made; answers how many. */
+export function deleteGrant(
+  tx: DbOrTx,
+  { jti, familyId }: { readonly jti: string; readonly familyId: string },
+): Promise<number> {
+  const ofFamily = eq(tokens.familyId, familyId);
+  const isEnding = or(eq(tokens.jti, jti), eq(tokens.kind, "refresh"));
+  return endTokens(tx, and(ofFamily, isEnding), ofFamily);
 }
 
 /** A sign-in that still has a live token. */
@@ -97,17 +134,9 @@ export async function findSession(
   return row;
 }
 
-/** Ends a sign-in; in one order, as every deletion of several tokens. */
-export async function deleteFamily(tx: Tx, familyId: string): Promise<number> {
-  const { jti } = tokens;
-  const held = tx
-    .select({ jti })
-    .from(tokens)
-    .where(eq(tokens.familyId, familyId))
-    .orderBy(jti)
-    .for("update");
-  const { count } = await tx.delete(tokens).where(inArray(jti, held));
-  return count;
+/** Ends a sign-in with all its tokens, and what they made; answers how many. */
+export function deleteFamily(tx: Tx, familyId: string): Promise<number> {
+  return endTokens(tx, eq(tokens.familyId, familyId));
 }
 
 export async function stampLogoutOf(tx: Tx, familyId: string, now: Date): Promise<void> {

@@ -58,13 +58,32 @@ export async function keepNewestUses(db: DbOrTx, id: string): Promise<void> {
 /** The pairs of route and address that a list shows of a token. */
 const USES_SHOWN = 10;
 
+const TEAM_KINDS = ["dashboard_pat", "api_pat", "impersonation"] as const;
+/** The person who acts by a token, for another or as itself. */
+const holder = sql`coalesce(${tokens.impersonatorId}, ${tokens.userId})`;
+const isLive = (now: Date) => or(isNull(tokens.expiresAt), gt(tokens.expiresAt, now));
+
+/** A token that lives apart from a sign-in, with the person who acts by it. */
+export async function findTeamToken(db: DbOrTx, id: string, now: Date) {
+  const [row] = await db
+    .select({
+      jti: tokens.jti,
+      kind: tokens.kind,
+      holderId: users.id,
+      holderCompanyId: users.companyId,
+    })
+    .from(tokens)
+    .innerJoin(users, eq(users.id, holder))
+    .where(and(eq(tokens.jti, id), inArray(tokens.kind, TEAM_KINDS), isLive(now)));
+  return row;
+}
+
 /** Of the people of a company, those that act for others included; newest first. */
 export async function tokensOfTeam(
   db: DbOrTx,
   companyId: number,
   { now, page }: { readonly now: Date; readonly page: Page },
 ): Promise<TeamToken[]> {
-  const holder = sql`coalesce(${tokens.impersonatorId}, ${tokens.userId})`;
   const team = db.select({ id: users.id }).from(users).where(eq(users.companyId, companyId));
   const found = await db
     .select({
@@ -83,8 +102,8 @@ export async function tokensOfTeam(
     .where(
       and(
         or(inArray(tokens.userId, team), inArray(tokens.impersonatorId, team)),
-        inArray(tokens.kind, ["dashboard_pat", "api_pat", "impersonation"]),
-        or(isNull(tokens.expiresAt), gt(tokens.expiresAt, now)),
+        inArray(tokens.kind, TEAM_KINDS),
+        isLive(now),
         instantBefore(tokens.issuedAt, tokens.jti, page.after),
       ),
     )

@@ -1,5 +1,17 @@
 // Raw statements (db/statement.ts): the look-up of the bearer check, which is measured hot.
-import { and, count as countOf, desc, eq, getTableColumns, gt, isNull, sql } from "drizzle-orm";
+import {
+  and,
+  count as countOf,
+  desc,
+  eq,
+  getTableColumns,
+  gt,
+  inArray,
+  isNull,
+  sql,
+  type SQL,
+} from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { liveBearer, liveBearers } from "../../../db/bearers.ts";
@@ -87,10 +99,36 @@ export async function findBearers(
   return new Map(found.map((row) => [row.jti, row]));
 }
 
-/** False if the token was gone already. */
+const made = alias(tokens, "made");
+
+/**
+ * Ends the tokens of `where`, and those that tokens of `makers` made (contract 4.23). The foreign key would end these,
+ * too, but in no order: rows are locked makers first, then by jti, so that two such deletions never wait for each other.
+ */
+export async function endTokens(
+  db: DbOrTx,
+  where: SQL | undefined,
+  makers: SQL | undefined = where,
+): Promise<number> {
+  const named = db.select({ jti }).from(tokens).where(where);
+  const madeByThem = db
+    .select({ jti: made.jti })
+    .from(made)
+    .innerJoin(tokens, eq(jti, made.parentJti))
+    .where(makers);
+  const held = db
+    .select({ jti })
+    .from(tokens)
+    .where(inArray(jti, named.unionAll(madeByThem)))
+    .orderBy(sql`${tokens.parentJti} is not null`, jti)
+    .for("update");
+  const { count } = await db.delete(tokens).where(inArray(jti, held));
+  return count;
+}
+
+/** False if the token was gone already. What it made ends with it. */
 export async function deleteToken(tx: DbOrTx, id: string): Promise<boolean> {
-  const { count } = await tx.delete(tokens).where(eq(jti, id));
-  return count > 0;
+  return (await endTokens(tx, eq(jti, id))) > 0;
 }
 
 /** False if it was stamped since it was `seen`: of several requests at once one stamps. */
@@ -106,8 +144,12 @@ export async function stampLastUse(
   return count > 0;
 }
 
-export async function isTokenAlive(db: DbOrTx, id: string): Promise<boolean> {
-  const rows = await db.select({ jti }).from(tokens).where(eq(jti, id));
+/**
+ * Makes the end of the token wait for the commit, so that it sees what is made with it. False if the token has ended.
+ * Users are held first, as everybody does who ends tokens.
+ */
+export async function holdToken(tx: Tx, id: string): Promise<boolean> {
+  const rows = await tx.select({ jti }).from(tokens).where(eq(jti, id)).for("key share");
   return rows.length > 0;
 }
 

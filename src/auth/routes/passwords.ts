@@ -36,8 +36,8 @@ function codeRoutes(deps: PasswordRouteDeps) {
     .use(deps.checks)
     .post(
       "/resend",
-      async ({ body }) => {
-        await resendCode(deps, body);
+      async ({ body, call }) => {
+        await resendCode(deps, body, call);
         return { message: "If the address can be used for this, a code is on its way." };
       },
       {

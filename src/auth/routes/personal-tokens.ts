@@ -9,7 +9,7 @@ import { listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
 import { problem } from "../../http/problem-schema.ts";
 import * as api from "../actions/api-tokens.ts";
 import * as dashboard from "../actions/dashboard-token.ts";
-import { dashboardSignIn, inPerson, ownSignIn } from "../guard.ts";
+import { dashboardSignIn, ownSignIn } from "../guard.ts";
 import {
   apiTokenBody,
   apiTokenObject,
@@ -28,7 +28,7 @@ export function personalTokenRoutes(deps: PersonalTokenRouteDeps) {
 }
 
 function dashboardTokenRoutes(deps: PersonalTokenRouteDeps) {
-  const access = inPerson(dashboardSignIn());
+  const access = dashboardSignIn();
   const missing = problem("not_found");
   return new Elysia({ prefix: `${BASE_PATH}/account/api-token`, tags: ["Self-service"] })
     .use(deps.checks)

@@ -9,7 +9,7 @@ import type { FieldFaults } from "../../http/rules.ts";
 import { isUlid, type Page } from "../../http/list.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
-import type { Lookup } from "../../lib/egress.ts";
+import type { Lookup } from "../../lib/name-resolver.ts";
 import { invalid, Problem } from "../../lib/problem.ts";
 import type { SecretBox } from "../../lib/secret-box.ts";
 import { domainFaults, isDomain, issuerFault, readDomains } from "../input.ts";

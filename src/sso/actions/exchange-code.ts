@@ -1,5 +1,6 @@
 import type { Tx } from "../../../db/client.ts";
-import { holdLinkedUser, openLinkedSession } from "../../auth/actions/sign-in-linked.ts";
+import { holdPerson } from "../../auth/actions/client-session.ts";
+import { openOwnSession } from "../../auth/actions/open-session.ts";
 import type { LoginAnswer } from "../../auth/model.ts";
 import type { Call } from "../../http/call.ts";
 import { Problem } from "../../lib/problem.ts";
@@ -19,7 +20,7 @@ export async function exchangeCode(
   call: Call,
 ): Promise<LoginAnswer> {
   const answer = await redeemSsoCode(deps, { code, verifier, call }, (tx, user, now) =>
-    openLinkedSession(tx, deps, { user, call, now }),
+    openOwnSession(tx, deps, { user, method: "sso", call, now }),
   );
   if (answer === undefined) throw new Problem("invalid_code");
   return answer;
@@ -78,12 +79,12 @@ async function redeem<T>(
   attempted.actor = { userId: id, companyId, impersonatorId: null };
   attempted.connectionId = known.connectionId;
   // The user is held before the code, because a password reset takes them in this order.
-  const held = await holdLinkedUser(tx, user, now);
+  const person = await holdPerson(tx, id);
   const code = (await queries.findCode(tx, codeHash)) ?? known;
   const refusal = refuseCode(code, { challenge, now });
   if (!(await queries.consumeCode(tx, codeHash, now))) return new SsoRefusal("replayed_code");
   if (refusal !== undefined) return new SsoRefusal(refusal);
-  if (held !== "held") return new SsoRefusal(held);
+  if (person === undefined) return new SsoRefusal("inactive_user");
   const connection = await findLiveConnection(tx, { id: code.connectionId });
   if (connection === undefined) return new SsoRefusal("unknown_connection");
   const denied = refuseUser(user, connection.companyId);

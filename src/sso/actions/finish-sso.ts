@@ -1,6 +1,6 @@
 import type { Tx } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
-import { holdLinkedUser } from "../../auth/actions/sign-in-linked.ts";
+import { holdPerson } from "../../auth/actions/client-session.ts";
 import { emailDomain, normaliseEmail } from "../../auth/email.ts";
 import { isUlid } from "../../http/list.ts";
 import type { Call } from "../../http/call.ts";
@@ -123,9 +123,10 @@ async function admit(deps: SsoDeps, admission: Admission): Promise<string> {
   await deps.db.transaction(async (tx) => {
     const user = known ?? (await findNewcomer(tx, connection, { identity, attempted }));
     attempted.actor = actorOf(user);
-    const held = await holdLinkedUser(tx, user, now);
-    const refusal = refuseUser(user, connection.companyId) ?? (held === "held" ? undefined : held);
+    const person = await holdPerson(tx, user.id);
+    const refusal = refuseUser(user, connection.companyId);
     if (refusal !== undefined) throw new SsoRefusal(refusal);
+    if (person === undefined) throw new SsoRefusal("inactive_user");
     if (!(await shareConnection(tx, connection.id))) throw new SsoRefusal("unknown_connection");
     if (known === undefined) await link(tx, admission, { user, now });
     await queries.insertCode(tx, {

@@ -8,7 +8,7 @@ import type { WebhookDeps } from "./deps.ts";
 
 /**
  * An attempt is named by its start and committed after its end, so it may appear behind others that began later: until
- * one is this old, those before it may still come.
+ * one is this old, those before it may still come. One that is committed later than this after its start is not told.
  */
 export const LOOK_BACK_MS = 30_000;
 /** Ids that are read at once: all of the last 30 s at 650 attempts a second. */
@@ -26,7 +26,10 @@ export interface FeedOptions {
 
 type Deps = Pick<WebhookDeps, "db"> & { readonly clock: Clock };
 
-/** Tells one stream of every attempt, as fast as its client reads, and leaves none out (contract 6.18). */
+/**
+ * Tells one stream of every attempt that is committed within `LOOK_BACK_MS` of its start, as fast as its client reads
+ * (contract 6.18).
+ */
 export class AttemptFeed {
   readonly #deps: Deps;
   readonly #options: FeedOptions;

@@ -4,7 +4,7 @@ import { recordAudit } from "../../audit/actions.ts";
 import { TEST_EVENT } from "../../outbox/event.ts";
 import { nextBatchAfter } from "../decide.ts";
 import type { Subscription } from "../model.ts";
-import { dropBatchEntries, holdHeads, lockSequence } from "../queries/entries.ts";
+import { holdHeads, lockSequence, skipBatchEntries } from "../queries/entries.ts";
 import { noteDisabling } from "../queries/incident.ts";
 import * as queries from "../queries/subscriptions.ts";
 import { stillThere, wake, type WebhookDeps } from "./deps.ts";
@@ -30,7 +30,8 @@ export async function enableSubscription(
   const now = deps.clock.now();
   const { partnerId, id } = found;
   const enabled = await deps.intake.transaction([partnerId], async (tx) => {
-    const through = stillThere(await lockSequence(tx, id));
+    const strength = held === "skip" ? "update" : "no key update";
+    const through = stillThere(await lockSequence(tx, id, strength));
     const current = stillThere(await queries.subscriptionById(tx, partnerId, id));
     // Nothing if it was disabled since it was read: then it is enabled like any other.
     const updatedAt = await queries.forgetFailures(tx, id, now);
@@ -71,7 +72,7 @@ async function skipBatch(
 ): Promise<Partial<Subscription>> {
   const nextBatchAt = nextBatchAfter(current, times);
   if (nextBatchAt === null) return {};
-  await dropBatchEntries(tx, current.id);
+  await skipBatchEntries(tx, current.id);
   await queries.moveBatchCursor(tx, { id: current.id, cursor: times.now, nextBatchAt });
   return { lastBatchDispatchedAt: times.now, nextBatchAt };
 }

@@ -1,9 +1,9 @@
 import { ALERT_KINDS, type AlertKind } from "../../outbox/alert.ts";
 import { causesOf, incidentStepMs } from "../incident.ts";
 import type { Incident } from "../incident-model.ts";
-import type { Subscription } from "../model.ts";
+import { DISABLED_BY_HAND, type Subscription } from "../model.ts";
 import { attemptsOfEvent } from "../queries/attempts.ts";
-import { excerptOf, openAlerts, troubleSince } from "../queries/incident.ts";
+import { excerptOf, failingSince, openAlerts, troubleSince } from "../queries/incident.ts";
 import { BUCKET_MS } from "../stats.ts";
 import type { WebhookDeps } from "./deps.ts";
 import { showHealth } from "./stats.ts";
@@ -25,13 +25,17 @@ export async function showIncident(
     (a, b) => a.raisedAt.getTime() - b.raisedAt.getTime() || place(a) - place(b),
   );
   const { firstFailure, blockedSince } = await showHealth(deps, subscription);
-  // The first event that was given up was tried before, too.
+  // The event that was given up first may have failed before another one was delivered.
   const first = firstFailure
     ? (await attemptsOfEvent(db, id, firstFailure.eventId, ROUND)).find(
         ({ outcome }) => outcome !== "delivered",
       )
     : undefined;
-  const begun = [first?.startedAt, firstFailure?.at, blockedSince, subscription.disabledAt];
+  const isByHand = subscription.disabledReason === DISABLED_BY_HAND;
+  const failing = firstFailure || isByHand ? await failingSince(db, id) : undefined;
+  // Disabling by hand is no trouble in itself.
+  const disabledAt = isByHand ? null : subscription.disabledAt;
+  const begun = [failing, first?.startedAt, blockedSince, disabledAt];
   const [since] = begun.filter((at) => at != null).toSorted((a, b) => a.getTime() - b.getTime());
   if (since === undefined)
     return { since: null, lastAnswer: null, stepMs: BUCKET_MS, causes: [], alerts };

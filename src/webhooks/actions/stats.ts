@@ -40,6 +40,7 @@ export async function showHealth(
     oldestPendingAgeS: oldest === null ? null : ageS(oldest, now),
     blockedBy: row.blockedBy,
     blockedSince: row.blockedSince,
+    blockedAttempts: row.blockedAttempts,
     lastSuccessAt: lastStartedAt && addMs(lastStartedAt, row.lastDurationMs ?? 0),
     successRate24h: successes + failed === 0 ? null : successes / (successes + failed),
     latencyMs24h: latency,

@@ -13,6 +13,7 @@ import { SHARDS } from "../../outbox/schedule.ts";
 import { webhookSecretContext } from "../../outbox/secret-context.ts";
 import { firstBatchAt } from "../decide.ts";
 import type { Subscription, SubscriptionSettings } from "../model.ts";
+import { dropBatchChunk } from "../queries/entries.ts";
 import * as queries from "../queries/subscriptions.ts";
 import { tenantOf, wake, type WebhookDeps } from "./deps.ts";
 import type { Caller } from "../../http/principal.ts";
@@ -103,7 +104,7 @@ function newSubscription(
  * would be left behind when the queued ones are settled. Many of them are only marked here, and settled after the answer.
  */
 export async function deleteSubscription(
-  deps: Pick<WebhookDeps, "intake" | "clock">,
+  deps: Pick<WebhookDeps, "intake" | "clock" | "schedule">,
   { principal, call }: Caller,
   subscription: Subscription,
 ): Promise<void> {
@@ -114,8 +115,11 @@ export async function deleteSubscription(
     if (through === undefined) throw new Problem("not_found");
     const reason = "deleted" as const;
     await skipQueued(tx, { subscriptionId: id, shard, through, reason, settledAt: now });
+    if (deliveryKind === "batch") await dropBatchChunk(tx, id);
     await queries.markDeleted(tx, id, now);
     const details = { subscription_id: id, delivery_kind: deliveryKind };
     await recordAudit(tx, { at: now, action: "WEBHOOK_DELETED", actor: principal, call, details });
   });
+  // The dispatcher stops what it would still send with the settings that it has read.
+  await wake(deps, subscription);
 }

@@ -10,6 +10,7 @@ import { addMs } from "../../lib/clock.ts";
 import { CATALOG } from "../../outbox/event.ts";
 import type { Attempt, AttemptFilter, AttemptSummary } from "../delivery-model.ts";
 import type { FirstFailure } from "../stats-model.ts";
+import { ID_AHEAD_MS } from "./buckets.ts";
 import { withRequests } from "./requests.ts";
 
 /** Without what was sent and answered, which may be long. */
@@ -45,8 +46,8 @@ const WHOLE = {
 };
 
 /**
- * Newest first by id. The ids are ULIDs of the start, so a time is a bound on them, and only the partitions between
- * the bounds are read.
+ * Newest first by id. The ids are ULIDs of the start, or of up to `ID_AHEAD_MS` later, so a time is a bound on them, and
+ * only the partitions between the bounds are read.
  */
 export function attemptsOf(
   db: Db,
@@ -83,8 +84,15 @@ async function listAttempts(
         outcome === undefined || outcome === "delivered"
           ? undefined
           : sql`${deliveryAttempts.outcome} <> 'delivered'`,
-        since === undefined ? undefined : gte(deliveryAttempts.id, idAt(since)),
-        until === undefined ? undefined : lt(deliveryAttempts.id, idAt(until)),
+        ...(since === undefined
+          ? []
+          : [gte(deliveryAttempts.id, idAt(since)), gte(deliveryAttempts.startedAt, since)]),
+        ...(until === undefined
+          ? []
+          : [
+              lt(deliveryAttempts.id, idAt(addMs(until, ID_AHEAD_MS))),
+              lt(deliveryAttempts.startedAt, until),
+            ]),
         page.after === undefined ? undefined : lt(deliveryAttempts.id, page.after),
       ),
     )

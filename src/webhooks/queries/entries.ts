@@ -1,9 +1,9 @@
-import { and, eq, gt, sql, type SQL } from "drizzle-orm";
+import { and, asc, eq, gt, lte, max, sql, type SQL } from "drizzle-orm";
 
 import { isAttemptOf } from "../../../db/attempt-conditions.ts";
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { equalsTwice } from "../../../db/conditions.ts";
-import { markedThrough } from "../../../db/marks.ts";
+import { CHUNK, markedThrough } from "../../../db/marks.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
 import {
   batchEntries,
@@ -12,7 +12,7 @@ import {
   outboxSequences,
   settledEntries,
 } from "../../../db/schema/outbox.ts";
-import { nullable, oneOf, statement, value } from "../../../db/statement.ts";
+import { instant, nullable, oneOf, statement, value } from "../../../db/statement.ts";
 import { fromMs } from "../../lib/clock.ts";
 import type { EventValue } from "../../outbox/event.ts";
 import type { DeliveryRow, SettledEntry } from "../delivery-model.ts";
@@ -24,14 +24,18 @@ import type { Subscription } from "../model.ts";
 /**
  * Holds the sequence until the commit, so that whoever appends goes before or after; answers the last number given
  * out, or nothing if the subscription is deleted. Of the locks of a subscription it is the first: then entries by
- * sequence, then the subscription.
+ * sequence, then the subscription. Writers of a batch slot share the row; `update` waits for them, too.
  */
-export async function lockSequence(tx: Tx, subscriptionId: string): Promise<number | undefined> {
+export async function lockSequence(
+  tx: Tx,
+  subscriptionId: string,
+  strength: "no key update" | "update" = "no key update",
+): Promise<number | undefined> {
   const [row] = await tx
     .select({ last: outboxSequences.lastSequence })
     .from(outboxSequences)
     .where(eq(outboxSequences.subscriptionId, subscriptionId))
-    .for("no key update");
+    .for(strength);
   return row?.last;
 }
 
@@ -39,6 +43,8 @@ export async function lockSequence(tx: Tx, subscriptionId: string): Promise<numb
 const HEADS_AT_MOST = 256;
 /** So many entries are looked through for heads. */
 const LOOKED_THROUGH = 10_000;
+/** Tests that one transaction settles. */
+const TESTS_AT_MOST = 1_000;
 
 const holding = statement({
   name: "entries.holdHeads",
@@ -76,10 +82,38 @@ export async function holdHeads(
   await tx.run(holding, { shard, id, waitMs, heads: HEADS_AT_MOST, limit: LOOKED_THROUGH });
 }
 
-/** What waits for the next batch goes without a trace: it was never queued. So does what a dispatch has left of it. */
-export async function dropBatchEntries(tx: Tx, subscriptionId: string): Promise<void> {
+/**
+ * Drops what waits for the next batch, and what a dispatch has left of it, without a trace: it was never queued. Deletes
+ * the first thousand; upkeep deletes the others up to `batch_skipped_through`, which no dispatch takes. Under the lock
+ * `update` of the sequence: every event that is committed later then has a higher id.
+ */
+export async function skipBatchEntries(tx: Tx, subscriptionId: string): Promise<void> {
   await tx.delete(batchWindows).where(eq(batchWindows.subscriptionId, subscriptionId));
-  await tx.delete(batchEntries).where(eq(batchEntries.subscriptionId, subscriptionId));
+  const waiting = tx
+    .select({ last: max(batchEntries.reviewHistoryId) })
+    .from(batchEntries)
+    .where(eq(batchEntries.subscriptionId, subscriptionId));
+  await tx
+    .update(outboxSequences)
+    .set({
+      batchSkippedThrough: sql`coalesce((${waiting}), ${outboxSequences.batchSkippedThrough})`,
+    })
+    .where(eq(outboxSequences.subscriptionId, subscriptionId));
+  await dropBatchChunk(tx, subscriptionId);
+}
+
+/** Deletes the first thousand events that wait for the next batch. Only once no dispatch can take them any more. */
+export async function dropBatchChunk(tx: Tx, subscriptionId: string): Promise<void> {
+  const { subscriptionId: id, reviewHistoryId } = batchEntries;
+  const first = await tx
+    .select({ id: reviewHistoryId })
+    .from(batchEntries)
+    .where(eq(id, subscriptionId))
+    .orderBy(asc(reviewHistoryId))
+    .limit(CHUNK);
+  const last = first.at(-1)?.id;
+  if (last === undefined) return;
+  await tx.delete(batchEntries).where(and(eq(id, subscriptionId), lte(reviewHistoryId, last)));
 }
 
 /** An entry as it is queued; the rest of its row follows from the subscription, or is its beginning. */
@@ -106,6 +140,38 @@ export async function appendTest(
 ): Promise<void> {
   const { payloadMode } = subscription;
   await appendEntry(tx, subscription, { ...entry, event, isTest: true, payloadMode });
+}
+
+const skippingTests = statement({
+  name: "entries.skipTests",
+  reason: "Moves rows from table to table in one statement, and skips what is locked.",
+  params: { shard: outbox.shard, id: outbox.subscriptionId, settledAt: instant },
+  columns: {},
+  text: ({ shard, id, settledAt }) => sql`
+    with tests as materialized (
+      select sequence from outbox
+       where shard = ${shard} and subscription_id = ${id} and is_test and sequence > ${markedThrough(id)}
+       order by sequence limit ${sql.raw(String(TESTS_AT_MOST))} for update skip locked
+    ), gone as (
+      delete from outbox
+       where shard = ${shard} and subscription_id = ${id} and sequence = any(array(select sequence from tests))
+      returning *
+    )
+    insert into settled_entries
+      (subscription_id, sequence, event_id, event, is_test, payload_mode, review_history_id, review_id,
+       batch_job_id, round, reason, recorded_at, settled_at)
+    select subscription_id, sequence, event_id, event, is_test, payload_mode, review_history_id, review_id,
+           batch_job_id, round, 'skipped', recorded_at, ${settledAt}
+      from gone`,
+});
+
+/** Settles queued tests as skipped. One whose outcome the dispatcher commits now is left to that commit. */
+export async function skipTests(
+  tx: Tx,
+  { id, shard }: Pick<Subscription, "id" | "shard">,
+  settledAt: Date,
+): Promise<void> {
+  await tx.run(skippingTests, { id, shard, settledAt });
 }
 
 export async function isQueued(tx: Tx, subscriptionId: string, eventId: string): Promise<boolean> {
@@ -145,7 +211,8 @@ export function endedRounds(
       from outbox o join outbox_marks mark on mark.subscription_id = o.subscription_id and o.sequence <= mark.through
      where o.event_id = ${eventId} and o.subscription_id || '' = ${subscription}
      union all
-    select a.event_id, a.event, a.sequence, a.round, told.id is null, a.payload_mode, told.id, told.review_id,
+    -- Only a test keeps its own request and has no history. An event whose history row is missing has none either.
+    select a.event_id, a.event, a.sequence, a.round, told.id is null and a.composer is null, a.payload_mode, told.id, told.review_id,
            a.batch_job_id, a.outcome, a.recorded_at, a.started_at + a.duration_ms * interval '1 millisecond'
       from delivery_attempts a left join review_history told on told.event_id = a.event_id
      where ${isAttemptOf(sql`a.event_id`, eventId)}
@@ -175,10 +242,11 @@ const lastRound = statement({
     select event, is_test as "isTest", payload_mode as "payloadMode", review_history_id as "reviewHistoryId",
            review_id as "reviewId", batch_job_id as "batchJobId", round, recorded_at as "recordedAt"
       from (${endedRounds(id, eventId, EVER)}) e
+     where e.is_test or exists (select from review_history h where h.id = e.review_history_id)
      order by round desc, sequence desc limit 1`,
 });
 
-/** The last round of an event that is settled. */
+/** The last settled round of an event. Without its history row the event cannot be sent again, so it has none. */
 export async function lastSettled(
   tx: Tx,
   id: string,

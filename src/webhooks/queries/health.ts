@@ -3,6 +3,7 @@ import { sql } from "drizzle-orm";
 import { isAttemptOf } from "../../../db/attempt-conditions.ts";
 import type { DbOrTx } from "../../../db/client.ts";
 import { markedThrough } from "../../../db/marks.ts";
+import { queueLength } from "../../../db/queue-length.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import { outbox, settledEntries } from "../../../db/schema/outbox.ts";
 import { asTable, nullable, statement, table, value } from "../../../db/statement.ts";
@@ -10,7 +11,9 @@ import type { Subscription } from "../model.ts";
 import { COUNT_COLUMNS, COUNT_PARAMS, counts, type whereCounted } from "./counts.ts";
 
 // The literals of states, outcomes and reasons are for the partial indexes: the plan for any of them would not use one.
-// Entries are counted between two numbers, so that no plan can read more.
+
+/** Entries that are counted one by one. */
+const COUNTED = 10_000;
 
 const health = statement({
   name: "stats.health",
@@ -27,6 +30,7 @@ const health = statement({
     oldestRecordedAt: nullable(outbox.recordedAt),
     blockedBy: nullable(outbox.eventId),
     blockedSince: nullable(deliveryAttempts.startedAt),
+    blockedAttempts: value("integer"),
     lastStartedAt: nullable(deliveryAttempts.startedAt),
     lastDurationMs: nullable(deliveryAttempts.durationMs),
     expired: value("integer"),
@@ -38,33 +42,27 @@ const health = statement({
       where subscription_id = ${id} and reason = 'expired' and settled_at >= ${expiredSince}`;
     return sql`
     with first as materialized (
-      select sequence, recorded_at from outbox where shard = ${shard} and subscription_id = ${id}
+      select recorded_at from outbox where shard = ${shard} and subscription_id = ${id}
          and sequence > ${markedThrough(id)}
        order by sequence limit 1
-    ), last as materialized (
-      select sequence from outbox where shard = ${shard} and subscription_id = ${id} order by sequence desc limit 1
-    ), within as materialized (
-      select count(*) as entries from outbox
-       where shard = ${shard} and subscription_id = ${id}
-         and sequence between (select sequence from first) and (select sequence + ${counted}::bigint - 1 from first)
     ), gone as materialized (
       select count(*) as entries, min(sequence) as first
         from (select sequence from ${expired} order by settled_at limit ${counted}) e
     ), last_gone as materialized (
       select sequence from ${expired} order by settled_at desc limit 1
     )
-    select (within.entries + greatest(0, coalesce((select sequence from last) - (select sequence from first)
-                                                  - ${counted}::bigint + 1, 0)))::int as queued,
+    select ${queueLength({ shard, id }, COUNTED)}::int as queued,
            (select recorded_at from first) as "oldestRecordedAt",
            head.event_id as "blockedBy", head.started_at as "blockedSince",
+           coalesce(head.attempts, 0)::int as "blockedAttempts",
            success.started_at as "lastStartedAt", success.duration_ms as "lastDurationMs",
            (case when gone.entries < ${counted}::bigint then gone.entries
                  else greatest(gone.entries, (select sequence from last_gone) - gone.first + 1) end)::int as expired,
            ${asTable(counts(where))} as counts
-      from within cross join gone
+      from gone
       left join lateral (
-             select o.event_id, a.started_at
-               from (select event_id, round from outbox
+             select o.event_id, a.started_at, o.attempt - 1 as attempts
+               from (select event_id, round, attempt from outbox
                       where subscription_id = ${id} and shard = ${shard} and state = 'waiting' and not is_test
                         -- One that was never tried waits for the answer to a test.
                         and attempt > 1 and sequence > ${markedThrough(id)}
@@ -81,12 +79,9 @@ const health = statement({
   },
 });
 
-/** Of more entries than this the rest is not counted, but told by their numbers: it would cost more than it is worth. */
-const COUNTED = 10_000;
-
 /**
  * How much is queued, and since when; the first entry that waits for a retry, with whatever stands behind it in its lane,
- * and when the first attempt of its round failed; when a 2xx was last received; what expired; and the counts.
+ * when the first attempt of its round failed and how many have; when a 2xx was last received; what expired; and the counts.
  */
 export async function healthOf(
   db: DbOrTx,

@@ -1,4 +1,4 @@
-import { and, desc, eq, gte, isNull, sql } from "drizzle-orm";
+import { and, asc, desc, eq, gt, gte, isNull, sql } from "drizzle-orm";
 import { ulid } from "ulid";
 
 import type { Db, DbOrTx, Tx } from "../../../db/client.ts";
@@ -6,7 +6,7 @@ import { ulidFloor } from "../../../db/partitions.ts";
 import { planWalks } from "../../../db/planning.ts";
 import { alerts, incidents } from "../../../db/schema/alerts.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
-import type { Subscription } from "../model.ts";
+import { DISABLED_BY_HAND, type Subscription } from "../model.ts";
 
 /** More say no more about the cause. */
 const ATTEMPTS_AT_MOST = 1_000;
@@ -34,6 +34,36 @@ export function troubleSince(db: Db, subscriptionId: string, since: Date) {
   });
 }
 
+/** When the first attempt failed after the last one that was delivered. The literals are for the partial index. */
+export function failingSince(db: Db, subscriptionId: string): Promise<Date | undefined> {
+  const { id, startedAt, outcome } = deliveryAttempts;
+  const isOwn = eq(deliveryAttempts.subscriptionId, subscriptionId);
+  return db.transaction(async (tx) => {
+    await planWalks(tx);
+    const [success] = await tx
+      .select({ id })
+      .from(deliveryAttempts)
+      .where(and(isOwn, eq(outcome, "delivered")))
+      .orderBy(desc(id))
+      .limit(1);
+    const firstOf = (value: "failed" | "retry") =>
+      tx
+        .select({ at: startedAt })
+        .from(deliveryAttempts)
+        .where(
+          and(
+            isOwn,
+            sql`${outcome} = ${sql.raw(`'${value}'`)} and ${outcome} <> 'delivered'`,
+            gt(id, success?.id ?? ""),
+          ),
+        )
+        .orderBy(asc(id))
+        .limit(1);
+    const found = [...(await firstOf("failed")), ...(await firstOf("retry"))];
+    return found.map(({ at }) => at).toSorted((a, b) => a.getTime() - b.getTime())[0];
+  });
+}
+
 /** What a receiver answered in this attempt. */
 export async function excerptOf(
   db: DbOrTx,
@@ -49,14 +79,14 @@ export async function excerptOf(
 }
 
 /**
- * Leaves word of a disabling that ends before a dispatcher has looked, so that it is told all the same (contract 7.17).
- * One that was looked at is in the incident already.
+ * Records a disabling that ends before a dispatcher has looked, so that its alert is raised all the same (contract 7.17).
+ * One that was looked at is in the incident already, and one by hand raises no alert.
  */
 export async function noteDisabling(
   tx: Tx,
-  { id, partnerId, consecutiveFailureCount: failures, disabledAt }: Subscription,
+  { id, partnerId, consecutiveFailureCount: failures, disabledAt, disabledReason }: Subscription,
 ): Promise<void> {
-  if (disabledAt === null) return;
+  if (disabledAt === null || disabledReason === DISABLED_BY_HAND) return;
   await tx
     .insert(incidents)
     .values({

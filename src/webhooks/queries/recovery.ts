@@ -1,4 +1,4 @@
-import { sql, type SQL } from "drizzle-orm";
+import { and, asc, eq, gte, lt, sql, type SQL } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { markedThrough } from "../../../db/marks.ts";
@@ -8,6 +8,7 @@ import { outboxSequences } from "../../../db/schema/outbox.ts";
 import { reviewHistory } from "../../../db/schema/reviews.ts";
 import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
 import { instant, list, statement, value } from "../../../db/statement.ts";
+import { addMs } from "../../lib/clock.ts";
 import type { Subscription } from "../model.ts";
 import { endedRounds } from "./entries.ts";
 
@@ -34,39 +35,101 @@ function isMissed(id: SQL, ended: Ended): SQL {
   return sql`
     not exists (select from outbox o where o.event_id = h.event_id and o.subscription_id = ${id}
                    and o.sequence > ${markedThrough(id)})
-    and not exists (select from batch_entries b where b.subscription_id = ${id} and b.review_history_id = h.id)
+    and not exists (select from batch_entries b join outbox_sequences q on q.subscription_id = b.subscription_id
+                     where b.subscription_id = ${id} and b.review_history_id = h.id
+                       and h.id > q.batch_skipped_through)
     and not exists (select from (${endedOf(id, sql`h.event_id`, ended)}) d where d.state = 'delivered')`;
 }
+
+/**
+ * Rows of the history that one statement looks at, so that each takes some tens of milliseconds, however long the window
+ * is and however many of its events were delivered.
+ */
+export const PIECE = 2_000;
+/** An event is mostly delivered within so long of its record: one range of attempts then shows a piece as delivered. */
+const SOON_MS = 600_000;
+
+const piece = statement({
+  name: "webhooks.historyPiece",
+  reason:
+    "Compares rows, for which the builder has no words, to go on in the index where the last piece ended.",
+  params: {
+    partnerId: webhookSubscriptions.partnerId,
+    until: instant,
+    afterAt: instant,
+    afterId: reviewHistory.id,
+    events: list(reviewHistory.event),
+    limit: value("bigint"),
+  },
+  columns: {
+    id: reviewHistory.id,
+    eventId: reviewHistory.eventId,
+    recordedAt: reviewHistory.recordedAt,
+    isWanted: value("boolean"),
+  },
+  text: ({ partnerId, until, afterAt, afterId, events, limit }) => sql`
+    select id, event_id as "eventId", recorded_at as "recordedAt", event = any(${events}::text[]) as "isWanted"
+      from review_history
+     where partner_id = ${partnerId} and (recorded_at, id) > (${afterAt}, ${afterId}) and recorded_at < ${until}
+     order by recorded_at, id limit ${limit}`,
+});
 
 const missing = statement({
   name: "webhooks.undelivered",
   reason: "Built on the SQL of ended rounds, which entries.ts shares.",
-  params: {
-    id: webhookSubscriptions.id,
-    partnerId: webhookSubscriptions.partnerId,
-    since: instant,
-    until: instant,
-    ...ENDED,
-    events: list(reviewHistory.event),
-    limit: value("bigint"),
-  },
+  params: { id: webhookSubscriptions.id, ids: list(reviewHistory.id), ...ENDED },
   columns: { id: reviewHistory.id },
-  text: ({ id, partnerId, since, until, events, limit, ...ended }) => sql`
-    select h.id from review_history h
-     where h.partner_id = ${partnerId} and h.recorded_at >= ${since} and h.recorded_at < ${until}
-       and h.event = any(${events}::text[]) and ${isMissed(id, ended)}
-     order by h.id limit ${limit}`,
+  text: ({ id, ids, ...ended }) => sql`
+    select h.id
+      from unnest(${ids}::bigint[]) as given(id)
+     cross join lateral (select * from review_history where id = given.id offset 0) h
+     where ${isMissed(id, ended)}`,
 });
 
-/** The events of a window that were neither delivered nor are queued, the oldest first, and at most so many. */
+/**
+ * The events of a window that were neither delivered nor are queued, the oldest first, and at most so many. Walks the
+ * window in pieces: a partner of many events would exceed the time of a statement otherwise.
+ */
 export async function undelivered(
   db: DbOrTx,
-  subscription: Pick<Subscription, "id" | "partnerId">,
-  { limit, ...window }: Recovery & { readonly limit: number },
+  { id, partnerId }: Pick<Subscription, "id" | "partnerId">,
+  { since, until, settledSince, events, limit }: Recovery & { readonly limit: number },
 ): Promise<number[]> {
-  const firstAttempt = ulidFloor(window.settledSince);
-  const rows = await db.run(missing, { ...subscription, ...window, limit, firstAttempt });
-  return rows.map(({ id }) => id);
+  const firstAttempt = ulidFloor(settledSince);
+  const missed: number[] = [];
+  let [afterAt, afterId] = [since, 0];
+  while (missed.length < limit) {
+    const found = await db.run(piece, { partnerId, until, afterAt, afterId, events, limit: PIECE });
+    const [first, last] = [found[0], found.at(-1)];
+    if (first === undefined || last === undefined) break;
+    const soon = await deliveredBetween(db, id, first.recordedAt, addMs(last.recordedAt, SOON_MS));
+    const ids = found.flatMap((one) => (one.isWanted && !soon.has(one.eventId) ? [one.id] : []));
+    const rows =
+      ids.length === 0 ? [] : await db.run(missing, { id, ids, settledSince, firstAttempt });
+    missed.push(...rows.map((row) => row.id));
+    if (found.length < PIECE) break;
+    [afterAt, afterId] = [last.recordedAt, last.id];
+  }
+  return missed.toSorted((a, b) => a - b).slice(0, limit);
+}
+
+/** Events delivered by attempts that began in this time: of many attempts the first ones, because they only save look-ups. */
+async function deliveredBetween(
+  db: DbOrTx,
+  subscription: string,
+  from: Date,
+  until: Date,
+): Promise<ReadonlySet<string>> {
+  const { id, subscriptionId, eventId, outcome } = deliveryAttempts;
+  const rows = await db
+    .select({ eventId, outcome })
+    .from(deliveryAttempts)
+    .where(
+      and(eq(subscriptionId, subscription), gte(id, ulidFloor(from)), lt(id, ulidFloor(until))),
+    )
+    .orderBy(asc(id))
+    .limit(2 * PIECE);
+  return new Set(rows.flatMap((row) => (row.outcome === "delivered" ? [row.eventId] : [])));
 }
 
 const recovery = statement({

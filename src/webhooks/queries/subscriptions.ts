@@ -68,8 +68,8 @@ export async function insertSequence(tx: Tx, subscriptionId: string): Promise<vo
 }
 
 /**
- * Ends appending: waits for whoever appends now, and nobody can afterwards. What waits for the next batch goes with
- * it. Answers the last number given out, or nothing if somebody else has done it.
+ * Ends appending: waits for whoever appends now, and nobody can afterwards. Answers the last number given out, or
+ * nothing if somebody else has done it.
  */
 export async function deleteSequence(tx: Tx, subscriptionId: string): Promise<number | undefined> {
   const [row] = await tx
@@ -151,6 +151,18 @@ export async function dropPreviousSecret(tx: Tx, id: string, now: Date): Promise
   await tx
     .update(webhookSubscriptions)
     .set({ sealedPreviousSecret: null, previousSecretExpiresAt: null, updatedAt: now })
+    .where(eq(webhookSubscriptions.id, id));
+}
+
+/** active → disabled, by hand. */
+export async function markDisabled(
+  tx: Tx,
+  id: string,
+  { now, reason }: { readonly now: Date; readonly reason: string },
+): Promise<void> {
+  await tx
+    .update(webhookSubscriptions)
+    .set({ state: "disabled", disabledAt: now, disabledReason: reason, updatedAt: now })
     .where(eq(webhookSubscriptions.id, id));
 }
 

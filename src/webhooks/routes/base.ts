@@ -10,7 +10,7 @@ import { finds } from "../../http/finds.ts";
 import type { EventStreams } from "../../http/event-stream.ts";
 import type { Principal } from "../../http/principal.ts";
 import type { Config } from "../../lib/config.ts";
-import type { Lookup } from "../../lib/egress.ts";
+import type { Lookup } from "../../lib/name-resolver.ts";
 import { Problem } from "../../lib/problem.ts";
 import { tenantOf, type WebhookDeps } from "../actions/deps.ts";
 import { findSubscription } from "../actions/subscriptions.ts";

@@ -3,6 +3,7 @@ import { Type } from "@sinclair/typebox";
 import { NO_FIELDS } from "../../http/fields.ts";
 import { problem } from "../../http/problem-schema.ts";
 import { TEST_EVENT } from "../../outbox/event.ts";
+import { disableSubscription } from "../actions/disable-subscription.ts";
 import { enableSubscription } from "../actions/enable-subscription.ts";
 import { sendTest } from "../actions/queue-events.ts";
 import { endPreviousSecret, rotateSecret, showSecret } from "../actions/secrets.ts";
@@ -13,6 +14,7 @@ import {
   RotateBody,
   SecretAnswer,
   showSubscription,
+  SubscriptionObject,
   SubscriptionWithSecret,
   TestBody,
 } from "../model.ts";
@@ -76,29 +78,33 @@ export function secretRoutes(deps: WebhookRouteDeps) {
     );
 }
 
-/** See contract 6.12 and 6.16. */
+/** See contract 6.12. */
+export function testRoutes(deps: WebhookRouteDeps) {
+  return webhookRoutesBase(deps).post(
+    "/:id/test",
+    async ({ principal, call, subscription, body: { event = TEST_EVENT }, status }) => {
+      const eventId = await sendTest(deps, { principal, call }, subscription, event);
+      return status(202, { event_id: eventId });
+    },
+    {
+      access: writing,
+      subscription: true,
+      body: TestBody,
+      emptyBody: true,
+      response: { 202: QueuedEventAnswer, 409: problem("subscription_disabled") },
+      detail: {
+        operationId: "sendTest",
+        summary: "Send a test event",
+        description:
+          "Queues `event` with sample values, or a `webhook.test` if it is absent: signed, retried and recorded like any, in a lane of its own, and marked by `X-SVC-Test: 1`.",
+      },
+    },
+  );
+}
+
+/** See contract 6.16. */
 export function stateRoutes(deps: WebhookRouteDeps) {
   return webhookRoutesBase(deps)
-    .post(
-      "/:id/test",
-      async ({ principal, call, subscription, body: { event = TEST_EVENT }, status }) => {
-        const eventId = await sendTest(deps, { principal, call }, subscription, event);
-        return status(202, { event_id: eventId });
-      },
-      {
-        access: writing,
-        subscription: true,
-        body: TestBody,
-        emptyBody: true,
-        response: { 202: QueuedEventAnswer, 409: problem("subscription_disabled") },
-        detail: {
-          operationId: "sendTest",
-          summary: "Send a test event",
-          description:
-            "Queues `event` with sample values, or a `webhook.test` if it is absent: signed, retried and recorded like any, in a lane of its own, and marked by `X-SVC-Test: 1`.",
-        },
-      },
-    )
     .post(
       "/:id/enable",
       async ({ principal, call, subscription, body: { held = "deliver", test = false } }) => {
@@ -120,6 +126,23 @@ export function stateRoutes(deps: WebhookRouteDeps) {
           summary: "Enable a disabled subscription",
           description:
             "Sets the counter of failures to 0. Events that were held are delivered in order, or skipped if `held` says so.",
+        },
+      },
+    )
+    .post(
+      "/:id/disable",
+      async ({ principal, call, subscription }) =>
+        showSubscription(await disableSubscription(deps, { principal, call }, subscription)),
+      {
+        access: writing,
+        subscription: true,
+        body: NO_FIELDS,
+        response: { 200: SubscriptionObject },
+        detail: {
+          operationId: "disableSubscription",
+          summary: "Disable a subscription",
+          description:
+            "Nothing is sent until it is enabled. Queued events are held and queued tests are skipped. Raises no alert.",
         },
       },
     );

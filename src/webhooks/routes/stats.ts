@@ -84,11 +84,11 @@ export function streamReading<const L extends string, const O extends string>(
     "/stream",
     ({ principal, call, subscription, query }) => {
       const mayRead = () => stillMayRead(deps, { access, principal, call });
-      const { userId, jti } = principal;
+      const { jti } = principal;
       const after = lastEventId(call);
       const withBodies = query.include === "body";
       const feed = withBodies || after !== undefined ? { withBodies, after } : undefined;
-      return deps.streams.open(userId, (sink, signal) =>
+      return deps.streams.open(principal, (sink, signal) =>
         watched.follow(subscription, { jti, sink, mayRead, feed }, signal),
       );
     },

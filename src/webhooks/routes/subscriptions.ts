@@ -3,6 +3,7 @@ import { Elysia } from "elysia";
 
 import { opensSubscription } from "../../auth/portal-pages.ts";
 import { isUlid, listOf, listSchema, pageOf, pageQuery } from "../../http/list.ts";
+import type { Principal } from "../../http/principal.ts";
 import { problem } from "../../http/problem-schema.ts";
 import {
   createSubscription,
@@ -99,7 +100,7 @@ export function creationRoute(deps: WebhookRouteDeps) {
   return webhookRoutesBase(deps).post(
     "",
     async ({ principal, call, body, status }) => {
-      const settings = await readNewSubscription(urlRules(deps), body);
+      const settings = await readNewSubscription(urlRules(deps, principal), body);
       const { subscription, secret } = await createSubscription(
         deps,
         { principal, call },
@@ -127,7 +128,7 @@ export function changeRoutes(deps: WebhookRouteDeps) {
     found: Subscription,
     body: unknown,
   ) => {
-    const changes = await readUpdate(urlRules(deps), body, found);
+    const changes = await readUpdate(urlRules(deps, caller.principal), body, found);
     return showSubscription(await updateSubscription(deps, caller, found, changes));
   };
   const updating = {
@@ -175,7 +176,8 @@ export function changeRoutes(deps: WebhookRouteDeps) {
   );
 }
 
-const urlRules = ({ config, lookup }: WebhookRouteDeps) => ({
+const urlRules = ({ config, lookup }: WebhookRouteDeps, { partnerId }: Principal) => ({
   egress: config.egress,
-  ...(lookup && { lookup }),
+  lookup,
+  partnerId,
 });

@@ -58,6 +58,8 @@ describe("a code", () => {
     ["after 20 wrong ones from here", {}, { wrongHereAt: times(20, 0) }, false],
     ["after 49 wrong ones", {}, { wrongAt: times(49, 0) }, true],
     ["after 50 wrong ones", {}, { wrongAt: times(50, 0) }, false],
+    ["after 50 at a known address", {}, { wrongAt: times(50, 0), isKnownAddress: true }, true],
+    ["after 20 at a known address", {}, { wrongHereAt: times(20, 0), isKnownAddress: true }, false],
     [
       "after 50 wrong ones a day ago",
       {},
@@ -68,7 +70,7 @@ describe("a code", () => {
       true,
     ],
   ] as const)("%s may be tried: %p", (_, over, tried, may) => {
-    const tries = { wrongAt: [], wrongHereAt: [], ...tried };
+    const tries = { wrongAt: [], wrongHereAt: [], isKnownAddress: false, ...tried };
     expect(mayTryCode(tries, { ...code, ...over }, now)).toBe(may);
   });
 

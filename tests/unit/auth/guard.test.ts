@@ -4,6 +4,8 @@ import {
   accountUser,
   anyUser,
   dashboardSignIn,
+  firstHand,
+  inPerson,
   ownSignIn,
   partnerAdmin,
   partnerOwner,
@@ -145,6 +147,13 @@ describe("access rules by how the token came about", () => {
     "narrowed login": { scopes: new Set(["reviews:read"]) },
     "personal of the dashboard": { tokenKind: "dashboard_pat", signInMethod: null },
     "personal of the API": { tokenKind: "api_pat", signInMethod: null },
+    "personal of a client that lost its trust": {
+      tokenKind: "api_pat",
+      signInMethod: null,
+      clientId: "c",
+      isThirdParty: true,
+    },
+    refresh: { tokenKind: "refresh", signInMethod: "password_grant", clientId: "c" },
     impersonation: {
       tokenKind: "impersonation",
       signInMethod: "impersonation",
@@ -157,6 +166,8 @@ describe("access rules by how the token came about", () => {
     },
   } as const satisfies Record<string, Partial<Principal>>;
   const rules = {
+    inPerson: inPerson(accountUser("*")),
+    firstHand: firstHand(accountUser("*")),
     passwordSetter: passwordSetter(),
     ownSignIn: ownSignIn("*"),
     dashboardSignIn: dashboardSignIn(),
@@ -164,6 +175,15 @@ describe("access rules by how the token came about", () => {
   };
   type Kind = keyof typeof kinds;
   const admits: Record<keyof typeof rules, Kind[]> = {
+    inPerson: ["login", "sso", "fresh from a reset", "first-party client"],
+    firstHand: [
+      "login",
+      "sso",
+      "fresh from a reset",
+      "first-party client",
+      "personal of the dashboard",
+      "personal of the API",
+    ],
     passwordSetter: [
       "login",
       "sso",

@@ -162,6 +162,9 @@ describe("errors in words", () => {
       "Make somebody else a super-admin first",
     );
     expect(explain(error(409, { code: "else" })).advice).toStartWith("Something changed");
+    // Nothing changed meanwhile in any of these.
+    for (const code of ["last_owner", "limit_reached", "not_invitable", "token_exists"])
+      expect(explain(error(409, { code })).advice).not.toContain("meanwhile");
     expect([apiErrorOf(error(403, {}))?.status, apiErrorOf(new TypeError())?.status]).toEqual([
       403,
       undefined,

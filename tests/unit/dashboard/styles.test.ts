@@ -28,6 +28,15 @@ describe("what is left out of the library's styles", () => {
   });
 });
 
+test("breakpoints of the pages leave no width between below and above", () => {
+  const sheets = readdirSync(APP, { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".css"))
+    .map((name) => readFileSync(join(APP, name), "utf8"));
+  const queries = sheets.flatMap((css) => css.match(/@media \([^)]*width[^)]*\)/g) ?? []);
+  expect(queries.length).toBeGreaterThan(10);
+  expect(queries.filter((one) => !/\(width (?:<|>=) \d+em\)/.test(one))).toEqual([]);
+});
+
 test.each([
   [
     "a colour",

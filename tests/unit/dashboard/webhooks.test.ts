@@ -26,7 +26,11 @@ import {
   outcomeSeries,
   withPresent,
 } from "../../../src/dashboard/app/pages/webhooks/stats/stats-series.ts";
-import { disabledBecause } from "../../../src/dashboard/app/pages/webhooks/subscription-words.ts";
+import {
+  disabledBecause,
+  isRetryShown,
+  stateInWord,
+} from "../../../src/dashboard/app/pages/webhooks/subscription-words.ts";
 import type { ChartSeries } from "../../../src/dashboard/app/ui/chart/chart-series.ts";
 import { instantOf, inWords, localTimeOf } from "../../../src/dashboard/app/ui/instants.ts";
 
@@ -203,7 +207,63 @@ describe("an attempt in words", () => {
       disabledBecause({ disabled_reason: reason, consecutive_failure_count: 20 });
     expect(words("consecutive_failures")).toBe("20 events in a row could not be delivered");
     expect(words("by_operator")).toBe("by operator");
+    expect(words("manual")).toBe("it was disabled by hand");
   });
+});
+
+describe("the state of a subscription", () => {
+  const since = "2026-06-01T12:00:00.000+00:00";
+  const before = "2026-06-01T11:59:59.999+00:00";
+  const calm = { blocked_attempts: 0, blocked_since: null, last_success_at: null };
+  const retrying = (failed: number, lastSuccess: string | null) => ({
+    blocked_attempts: failed,
+    blocked_since: since,
+    last_success_at: lastSuccess,
+  });
+
+  const active = (
+    failures: number,
+    health: typeof calm | ReturnType<typeof retrying> | undefined,
+  ) => stateInWord({ is_active: true, consecutive_failure_count: failures }, health);
+
+  test.each([
+    ["active", "before its health is known", active(0, undefined)],
+    ["active", "without attempts", active(0, calm)],
+    ["active", "while one event waits for its first retry", active(0, retrying(1, before))],
+    ["active", "whose first event waits for its first retry", active(0, retrying(1, null))],
+    ["failing", "after two failed attempts without a success", active(0, retrying(2, null))],
+    [
+      "failing",
+      "after two failed attempts, nothing delivered since",
+      active(0, retrying(2, before)),
+    ],
+    [
+      "active",
+      "after two failed attempts, another one delivered since",
+      active(0, retrying(2, since)),
+    ],
+    ["failing", "after a permanent failure", active(1, calm)],
+    ["failing", "after a permanent failure, the next waiting", active(1, retrying(1, before))],
+  ] as const)("is %s %s", (expected, _, shown) => {
+    expect(shown).toBe(expected);
+  });
+
+  test.each([0, 20])("is disabled after %i permanent failures once it is disabled", (failures) => {
+    const one = { is_active: false, consecutive_failure_count: failures };
+    expect(stateInWord(one, retrying(3, before))).toBe("disabled");
+  });
+
+  test.each([
+    ["subscription", 0, false],
+    ["subscription", 1, true],
+    ["review", 1, false],
+    ["review", 2, true],
+  ] as const)(
+    "with order by %s and %i failed attempts tells of the retry: %p",
+    (ordering, failed, isShown) => {
+      expect(isRetryShown({ ordering }, { blocked_attempts: failed })).toBe(isShown);
+    },
+  );
 });
 
 test("the last point of a chart knows the queue as it is now", () => {
@@ -220,6 +280,7 @@ test("the last point of a chart knows the queue as it is now", () => {
     withPresent(stats, pending, now).points.map((one) => one.backlog);
   expect(backlogs(150)).toEqual([2, 150]);
   expect(backlogs(0)).toEqual([2, 3]);
+  expect(withPresent(stats, 0, now).points.map((one) => one.queued)).toEqual([undefined, 0]);
   expect(withPresent({ ...stats, points: [] }, 5, now).points).toEqual([]);
   expect(withPresent(stats, 150, now + 2)).toEqual(stats);
 });
@@ -274,6 +335,12 @@ describe("charts", () => {
     expect(shown(inFirst)).toEqual([["Held", [4, 7], "7"], ...sent]);
   });
 
+  test("count as held what is queued now, even where more was queued before the disabling", () => {
+    const now = Date.parse(stats.until) - 1;
+    const [held] = outcomeSeries(withPresent(stats, 5, now), "2026-06-01T12:06:00.000+00:00");
+    expect(shown(held === undefined ? [] : [held])).toEqual([["Held", [0, 5], "5"]]);
+  });
+
   test("stack five events, and beyond them the rest as one", () => {
     const events = (counts: Record<string, number>) => ({
       ...stats,
@@ -290,6 +357,11 @@ describe("charts", () => {
     const seven = eventSeries(events({ ...five, f: 6, g: 7 }));
     expect(shown(seven)[0]).toEqual(["2 other events", [3, 0], "3"]);
     expect(seven).toHaveLength(6);
+    expect(shown(eventSeries(events({ ...five, f: 6 })))[0]).toEqual([
+      "1 other event",
+      [1, 0],
+      "1",
+    ]);
     expect(eventSeries(stats)).toEqual([]);
   });
 

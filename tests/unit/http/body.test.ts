@@ -1,9 +1,11 @@
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 
-import { BODY_LIMIT, LARGE_BODY, readBody } from "../../../src/http/body.ts";
+import { BODY_LIMIT, LARGE_BODY, UnverifiedBodies } from "../../../src/http/body.ts";
+import { Problem } from "../../../src/lib/problem.ts";
 
 /** In how many different turns of the event loop twenty bodies were read that came at once. */
 async function turnsOf(bytes: number): Promise<number> {
+  const bodies = new UnverifiedBodies();
   let turn = 0;
   let isOver = false;
   const count = () => {
@@ -12,9 +14,10 @@ async function turnsOf(bytes: number): Promise<number> {
   };
   setImmediate(count);
   const read = Array.from({ length: 20 }, async () => {
-    const body = "x".repeat(bytes);
-    const request = new Request("http://api.test/", { method: "POST", body });
-    expect(await readBody(request, BODY_LIMIT)).toHaveLength(bytes);
+    const text = "x".repeat(bytes);
+    const request = new Request("http://api.test/", { method: "POST", body: text });
+    const body = await bodies.read(request, { from: "192.0.2.1", limit: BODY_LIMIT });
+    expect(body.bytes).toHaveLength(bytes);
     return turn;
   });
   const turns = await Promise.all(read);
@@ -25,4 +28,116 @@ async function turnsOf(bytes: number): Promise<number> {
 test("large bodies are read one a turn, so that others are answered between them", async () => {
   expect(await turnsOf(LARGE_BODY)).toBe(20);
   expect(await turnsOf(LARGE_BODY - 1)).toBeLessThan(20);
+});
+
+describe("bodies of senders who are not verified", () => {
+  /** Bodies that arrive as the test sends them; `answers` has what became of each, in the order of their names. */
+  function stage() {
+    const bodies = new UnverifiedBodies(100);
+    const answers: Record<string, unknown> = {};
+    const releases: Record<string, () => void> = {};
+    const settle = () => new Promise((resolve) => setTimeout(resolve, 1));
+    return {
+      answers,
+      release: (name: string) => releases[name]?.(),
+      begin(name: string, from: string, options: { isDiscarded?: boolean; length?: number } = {}) {
+        const { length, ...reading } = options;
+        let sink: ReadableStreamDefaultController<Uint8Array> | undefined;
+        const body = new ReadableStream<Uint8Array>({ start: (opened) => void (sink = opened) });
+        const headers = length === undefined ? {} : { "Content-Length": String(length) };
+        const request = new Request("http://api.test/", { method: "POST", headers, body });
+        bodies.read(request, { from, limit: 80, ...reading }).then(
+          ({ bytes, release }) => {
+            answers[name] = bytes.byteLength;
+            releases[name] = release;
+          },
+          (error: unknown) => (answers[name] = error instanceof Problem ? error.code : error),
+        );
+        return {
+          async send(bytes: number) {
+            sink?.enqueue(new Uint8Array(bytes));
+            await settle();
+          },
+          async end() {
+            sink?.close();
+            await settle();
+          },
+        };
+      },
+    };
+  }
+
+  test("are held to the last byte of their bound, and beyond it the newest of the network with most is refused", async () => {
+    const { begin, answers } = stage();
+    const first = begin("first", "192.0.2.1");
+    await first.send(40);
+    const second = begin("second", "192.0.2.1");
+    await second.send(30);
+    const other = begin("other", "198.51.100.1");
+    await other.send(30);
+    expect(answers).toEqual({});
+    await other.send(1);
+    expect(answers).toEqual({ second: "overloaded" });
+    await first.end();
+    await other.end();
+    expect(answers).toEqual({ second: "overloaded", first: 40, other: 31 });
+  });
+
+  test("of a /48 count as those of one network", async () => {
+    const { begin, answers } = stage();
+    for (let i = 0; i < 5; i++) await begin(`${i}`, `2001:db8:0:${i}00::1`).send(20);
+    await begin("other", "192.0.2.1").send(30);
+    expect(answers).toEqual({ 3: "overloaded", 4: "overloaded" });
+  });
+
+  test("are refused themselves where their own network has most", async () => {
+    const { begin, answers } = stage();
+    await begin("other", "192.0.2.1").send(30);
+    await begin("first", "198.51.100.1").send(60);
+    await begin("second", "198.51.100.1").send(20);
+    expect(answers).toEqual({ second: "overloaded" });
+  });
+
+  test("count until they are released, and are not refused once they are read", async () => {
+    const { begin, answers, release } = stage();
+    const whole = begin("whole", "192.0.2.1");
+    await whole.send(80);
+    await whole.end();
+    expect(answers).toEqual({ whole: 80 });
+    await begin("second", "192.0.2.1").send(21);
+    expect(answers).toEqual({ whole: 80, second: "overloaded" });
+    release("whole");
+    await begin("third", "192.0.2.1").send(80);
+    await begin("fourth", "192.0.2.1").send(20);
+    expect(answers).toEqual({ whole: 80, second: "overloaded" });
+  });
+
+  test("have room again after those that were too large", async () => {
+    const { begin, answers } = stage();
+    for (let i = 0; i < 5; i++) await begin(`large ${i}`, "192.0.2.1").send(81);
+    expect(Object.values(answers)).toEqual(Array(5).fill("payload_too_large"));
+    await begin("one", "192.0.2.1").send(80);
+    await begin("two", "192.0.2.1").send(20);
+    expect(answers).not.toHaveProperty("one");
+    expect(answers).not.toHaveProperty("two");
+  });
+
+  test("that nobody will look at are only measured, and not read where their size is declared", async () => {
+    const { begin, answers } = stage();
+    begin("declared", "192.0.2.1", { isDiscarded: true, length: 80 });
+    begin("too large", "192.0.2.1", { isDiscarded: true, length: 81 });
+    const chunked = begin("chunked", "192.0.2.1", { isDiscarded: true });
+    await chunked.send(80);
+    expect(answers).toEqual({ declared: 0, "too large": "payload_too_large" });
+    await begin("beside", "192.0.2.1").send(80);
+    await chunked.end();
+    const larger = begin("larger", "192.0.2.1", { isDiscarded: true });
+    await larger.send(81);
+    expect(answers).toEqual({
+      declared: 0,
+      "too large": "payload_too_large",
+      chunked: 0,
+      larger: "payload_too_large",
+    });
+  });
 });

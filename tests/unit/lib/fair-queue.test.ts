@@ -2,7 +2,10 @@ import { describe, expect, test } from "bun:test";
 
 import { FairQueue } from "../../../src/lib/fair-queue.ts";
 
-/** Tasks that end when told to; `order` has the parties in the order in which their tasks began. */
+/**
+ * Tasks that end when told to. A party is a path such as `site/line/lan`; `order` has the parties in the order in which
+ * their tasks began.
+ */
 function stage(limits: { running: number; waiting: number; share?: number }) {
   const { share = limits.running } = limits;
   const queue = new FairQueue({ ...limits, share, refusal: () => new Error("full") });
@@ -19,7 +22,7 @@ function stage(limits: { running: number; waiting: number; share?: number }) {
     async bring(party: string, count = 1) {
       for (let i = 0; i < count; i++)
         queue
-          .take(party, () => {
+          .take(party.split("/"), () => {
             order.push(party);
             return new Promise<void>((resolve) => ends.push(resolve));
           })
@@ -111,10 +114,104 @@ describe("a fair queue", () => {
 
   test("go on after a task that fails", async () => {
     const { queue } = stage({ running: 1, waiting: 1 });
-    const failing = queue.take("a", () => Promise.reject(new Error("broken")));
-    const next = queue.take("b", () => Promise.resolve("done"));
+    const failing = queue.take(["a"], () => Promise.reject(new Error("broken")));
+    const next = queue.take(["b"], () => Promise.resolve("done"));
     expect(await failing.catch((error: unknown) => String(error))).toBe("Error: broken");
     expect(await next).toBe("done");
     expect(queue.load).toEqual({ running: 0, waiting: 0 });
+  });
+
+  test("refuse a newcomer only once each place is taken by another network", async () => {
+    const { bring, refused, queue } = stage({ running: 1, waiting: 256 });
+    await bring("running");
+    for (let i = 0; i < 255; i++) await bring(`other-${i}`);
+    await bring("other-0");
+    await bring("newcomer");
+    expect(refused).toEqual(["other-0"]);
+    await bring("late newcomer");
+    expect(refused).toEqual(["other-0", "late newcomer"]);
+    expect(queue.load).toEqual({ running: 1, waiting: 256 });
+  });
+});
+
+describe("a fair queue of networks within networks", () => {
+  test("counts 256 networks within one as that one, for turns and for room", async () => {
+    const { bring, endOne, order, refused } = stage({ running: 1, waiting: 256 });
+    for (let i = 0; i < 330; i++) await bring(`site/line/lan-${i % 256}`);
+    expect(refused).toHaveLength(330 - 257);
+    for (let newcomer = 0; newcomer < 5; newcomer++) {
+      await bring(`one-${newcomer}`);
+      await endOne();
+      expect(order.at(-1)).toBe(`one-${newcomer}`);
+      await endOne();
+    }
+    expect(refused.filter((party) => !party.startsWith("site/"))).toEqual([]);
+  });
+
+  test.each([
+    ["another line of the site", "site/other/lan"],
+    ["another network of the line", "site/line/other"],
+  ])("goes round within the outer network, too: %s waits for one task", async (_, neighbour) => {
+    const { bring, endOne, order } = stage({ running: 1, waiting: 256 });
+    await bring("site/line/lan", 100);
+    await bring(neighbour);
+    await endOne();
+    expect(order.at(-1)).toBe(neighbour);
+  });
+
+  test("goes round the sites first, then the lines of each, then their networks", async () => {
+    const { bring, endOne, order } = stage({ running: 1, waiting: 256 });
+    await bring("first");
+    for (const party of ["a/1/x", "a/1/y", "a/2/x", "b/1/x", "c"]) await bring(party, 2);
+    for (let i = 0; i < 10; i++) await endOne();
+    const turns = [
+      "a/1/x",
+      "b/1/x",
+      "c",
+      "a/2/x",
+      "b/1/x",
+      "c",
+      "a/1/y",
+      "a/2/x",
+      "a/1/x",
+      "a/1/y",
+    ];
+    expect(order.slice(1)).toEqual(turns);
+  });
+
+  test("takes room from the longest line of the newcomer's own site where no other site has more", async () => {
+    const { bring, refused, queue } = stage({ running: 1, waiting: 4 });
+    await bring("first");
+    await bring("a/1/x");
+    await bring("a/1/y");
+    await bring("b", 2);
+    await bring("a/2/x");
+    expect(refused).toEqual(["a/1/y"]);
+    // Now every line has what the newcomer would have with one more.
+    await bring("a/2/y");
+    expect(refused).toEqual(["a/1/y", "a/2/y"]);
+    expect(queue.load).toEqual({ running: 1, waiting: 4 });
+  });
+
+  test("shares the running tasks by the outermost network", async () => {
+    const { bring, order, queue } = stage({ running: 3, waiting: 256, share: 2 });
+    for (const lan of ["x", "y", "z"]) await bring(`site/line/${lan}`);
+    expect(queue.load).toEqual({ running: 2, waiting: 1 });
+    await bring("other/line/lan");
+    expect(order).toEqual(["site/line/x", "site/line/y", "other/line/lan"]);
+  });
+
+  test("has all its room again after refusals and ends", async () => {
+    const { bring, endOne, order, refused, queue } = stage({ running: 1, waiting: 2 });
+    for (let round = 1; round <= 3; round++) {
+      await bring("a/1/x");
+      await bring("a/1/y");
+      await bring("a/2/x");
+      await bring("b");
+      expect(refused).toHaveLength(round);
+      for (let i = 0; i < 3; i++) await endOne();
+      expect(queue.load).toEqual({ running: 0, waiting: 0 });
+    }
+    expect(order).toHaveLength(9);
   });
 });

@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { inGroups } from "../../../src/lib/groups.ts";
 import { createFakeClock } from "../../support/clock.ts";
 
-const LIMITS = { questions: 3, size: 10, waiting: 5, waitMs: 2_000 };
+const LIMITS = { questions: 3, waiting: 5, waitMs: 2_000 };
 
 /** Questions are sizes; each group is answered when the test says so. */
 function createLine(
@@ -20,7 +20,12 @@ function createLine(
       await end.promise;
       return questions.map((one) => `answer ${one}`);
     },
-    { ...LIMITS, ...more, sizeOf: (one) => one, ...(beside && { beside }) },
+    {
+      ...LIMITS,
+      ...more,
+      sizes: [{ sizeOf: (one) => one, atMost: 10 }],
+      ...(beside && { beside }),
+    },
   );
   const seen = async () => {
     for (let n = 0; n < 10; n++) await turn();
@@ -216,4 +221,30 @@ describe("who is answered and asks again", () => {
     }
     expect(await line.seen()).toEqual([[1], [2]]);
   });
+});
+
+test("a group is bounded by each of its sizes", async () => {
+  const groups: (readonly [number, number])[][] = [];
+  const ask = inGroups(
+    createFakeClock(),
+    async (questions: readonly (readonly [number, number])[]) => {
+      groups.push([...questions]);
+      return questions;
+    },
+    {
+      ...LIMITS,
+      sizes: [
+        { sizeOf: ([one]) => one, atMost: 4 },
+        { sizeOf: ([, other]) => other, atMost: 4 },
+      ],
+    },
+  );
+  const asked = [
+    [2, 1],
+    [2, 1],
+    [1, 3],
+    [1, 2],
+  ] as const;
+  await Promise.all(asked.map(ask));
+  expect(groups).toEqual([[asked[0], asked[1]], [asked[2]], [asked[3]]]);
 });

@@ -1,12 +1,22 @@
 import { describe, expect, test } from "bun:test";
 
 import {
+  changedFields,
+  deliveryState,
   eventsFault,
   firstBatchAt,
   intervalFault,
+  nextBatchAfter,
+  rescheduledBatchAt,
   settingsOf,
+  updatedSettings,
+  windowFaults,
 } from "../../../src/webhooks/decide.ts";
-import type { NewSubscriptionInput } from "../../../src/webhooks/model.ts";
+import type {
+  NewSubscriptionInput,
+  SubscriptionSettings,
+  SubscriptionUpdate,
+} from "../../../src/webhooks/model.ts";
 
 const base = { label: "L", webhook_url: "https://partner.example/hook" };
 
@@ -103,5 +113,145 @@ describe("the first batch", () => {
 
   test("does not exist for immediate", () => {
     expect(firstBatchAt({ batchIntervalHours: null }, createdAt, 1_000)).toBeNull();
+  });
+});
+
+describe("an update of the settings", () => {
+  const immediate: SubscriptionSettings = {
+    label: "L",
+    webhookUrl: "https://partner.example/hook",
+    deliveryKind: "immediate",
+    batchIntervalHours: null,
+    events: ["review_flagged"],
+    payloadMode: "minimal",
+    suppressNativeNotifications: true,
+    ordering: "review",
+  };
+  const batch: SubscriptionSettings = {
+    ...immediate,
+    deliveryKind: "batch",
+    batchIntervalHours: 6,
+    payloadMode: "full",
+    suppressNativeNotifications: false,
+    ordering: "subscription",
+  };
+
+  test("that names nothing changes nothing", () => {
+    expect(updatedSettings(immediate, {})).toEqual(immediate);
+    expect(changedFields(immediate, immediate)).toEqual([]);
+  });
+
+  test.each<[SubscriptionUpdate, Partial<SubscriptionSettings>]>([
+    [{ label: "M" }, { label: "M" }],
+    [{ webhook_url: "https://b.example/" }, { webhookUrl: "https://b.example/" }],
+    [{ events: null }, { events: null }],
+    [{ events: ["review_removed"] }, { events: ["review_removed"] }],
+    [{ payload_mode: "full" }, { payloadMode: "full" }],
+    [{ suppress_native_notifications: false }, { suppressNativeNotifications: false }],
+    [{ ordering: "subscription" }, { ordering: "subscription" }],
+  ])("%j changes that field alone, and is reported by its name in the API", (update, changed) => {
+    const after = updatedSettings(immediate, update);
+    expect(after).toEqual({ ...immediate, ...changed });
+    expect(changedFields(immediate, after)).toEqual(Object.keys(update));
+  });
+
+  test("of a batch subscription changes its interval, and keeps what is pinned", () => {
+    const update = {
+      batch_interval_hours: 12,
+      payload_mode: "minimal",
+      ordering: "review",
+    } as const;
+    const after = updatedSettings(batch, { ...update, suppress_native_notifications: true });
+    expect(after).toEqual({ ...batch, batchIntervalHours: 12 });
+    expect(changedFields(batch, after)).toEqual(["batch_interval_hours"]);
+  });
+});
+
+describe("the due time of a batch", () => {
+  const HOUR = 1_000;
+  const at = (hours: number) => new Date(Date.UTC(2026, 5, 1) + hours * HOUR);
+  const rule = { now: at(100), hourMs: HOUR };
+
+  test.each([
+    ["a longer interval moves it by the difference", 6, at(103), 12, at(109)],
+    ["a shorter one does, too", 12, at(109), 6, at(103)],
+    ["a shorter one that ends in the past begins now", 12, at(103), 2, at(102)],
+    ["a shorter one that ends now begins now", 12, at(106), 6, at(106)],
+    ["the same interval leaves it", 6, at(103), 6, at(103)],
+    ["a batch that is due now stays due", 6, at(100), 12, at(100)],
+    ["a batch that is overdue stays due", 6, at(99), 12, at(99)],
+    ["no interval leaves it", 6, at(103), null, at(103)],
+    ["an immediate subscription has none", null, null, 6, null],
+  ])("after a change of the interval: %s", (...[, hours, nextBatchAt, changed, expected]) => {
+    const times = { batchIntervalHours: hours, nextBatchAt };
+    expect(rescheduledBatchAt(times, changed, rule)).toEqual(expected);
+  });
+
+  test.each([
+    ["one that is to come stays", at(101), at(101)],
+    ["one that is due now moves by an interval", at(100), at(106)],
+    ["missed ones are left out", at(87), at(105)],
+  ])("after an enable that skips: %s", (_, nextBatchAt, expected) => {
+    expect(nextBatchAfter({ batchIntervalHours: 6, nextBatchAt }, rule)).toEqual(expected);
+  });
+
+  test("after an enable that skips: an immediate subscription has none", () => {
+    const times = { batchIntervalHours: null, nextBatchAt: null };
+    expect(nextBatchAfter(times, rule)).toBeNull();
+  });
+});
+
+test.each([
+  ["pending", "active", "pending"],
+  ["waiting", "active", "waiting"],
+  ["pending", "disabled", "held"],
+  ["waiting", "disabled", "held"],
+  ["delivered", "disabled", "delivered"],
+  ["failed", "disabled", "failed"],
+  ["skipped", "disabled", "skipped"],
+] as const)(
+  "a delivery that is stored as %s is, while the subscription is %s, %s",
+  (stored, state, shown) => {
+    expect(deliveryState(stored, { state })).toBe(shown);
+  },
+);
+
+describe("the window of a recovery", () => {
+  const now = new Date("2026-06-30T12:00:00Z");
+  const ago = (ms: number) => new Date(now.getTime() - ms);
+  const DAY = 86_400_000;
+  const rule = { now, retentionMs: 30 * DAY };
+  const OLD = "must lie within the last 30 days: older deliveries are forgotten";
+
+  test.each([
+    ["30 days ago", ago(30 * DAY), undefined],
+    ["a millisecond earlier", ago(30 * DAY + 1), OLD],
+    ["a millisecond ago", ago(1), undefined],
+    ["now", now, "must lie in the past"],
+    ["absent or unreadable", undefined, undefined],
+  ])("with since %s is answered %p", (_, since, fault) => {
+    expect(windowFaults({ since, until: undefined }, rule)).toEqual({
+      since: fault,
+      until: undefined,
+    });
+  });
+
+  test.each([
+    ["a millisecond after since", ago(DAY - 1), undefined],
+    ["the same as since", ago(DAY), "must be later than since"],
+    ["before since", ago(DAY + 1), "must be later than since"],
+    ["absent", undefined, undefined],
+  ])("with until %s is answered %p", (_, until, fault) => {
+    expect(windowFaults({ since: ago(DAY), until }, rule)).toEqual({
+      since: undefined,
+      until: fault,
+    });
+  });
+
+  test("with until alone has no fault of its own", () => {
+    expect(windowFaults({ since: undefined, until: now }, rule)).toEqual({
+      since: undefined,
+      until: undefined,
+    });
   });
 });

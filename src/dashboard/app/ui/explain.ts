@@ -40,5 +40,9 @@ const CONFLICTS: Readonly<Record<string, string>> = {
   no_open_flag: "A colleague closed the flag meanwhile. Load the page again to see how.",
   no_response: "A colleague deleted it meanwhile. Load the page again.",
   review_removed: "There is nowhere left to respond to it or to flag it.",
+  not_invitable: "Load the page again to see the present state of the user.",
+  token_exists: "Load the page again to see it.",
+  limit_reached: "Delete one that is no longer used, then try again.",
+  last_owner: "Make another active user an owner first.",
   last_super_admin: "Make somebody else a super-admin first: without one nobody could undo this.",
 };

@@ -1,9 +1,10 @@
 import { Button, CloseButton, Collapse, Group, NativeSelect, TextInput } from "@mantine/core";
-import { useDebouncedCallback, useDisclosure, useMediaQuery } from "@mantine/hooks";
+import { useDebouncedCallback, useDisclosure } from "@mantine/hooks";
 import { useId, useState, type ReactNode } from "react";
 import { useSearchParams } from "wouter";
 
 import { Icon } from "./icon.tsx";
+import { useIsNarrow } from "./use-is-narrow.ts";
 
 /** The filters are stored in the address, so that a link, a reload and the way back keep them. */
 export function useFilters<const N extends string>(names: readonly N[]) {
@@ -49,7 +50,7 @@ interface FilterBarProps {
 /** The controls of a list. On a phone all but a search fold away behind a button that says how many are set. */
 export function FilterBar({ count, inView = 0, onClear, search, children }: FilterBarProps) {
   const [isOpen, { toggle }] = useDisclosure();
-  const isWide = useMediaQuery("(min-width: 48em)", true, { getInitialValueInEffect: false });
+  const isWide = !useIsNarrow("sm");
   const id = useId();
   return (
     <search className="filters" aria-label="Filters">

@@ -1,10 +1,10 @@
 import { useMantineTheme } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
 
-/** Whether a table has no room for its columns: those whose rows tell most need more than others (`ui.css`). */
+/** Tells whether the window is narrower than a breakpoint: the opposite of `visibleFrom`, as in the style sheets. */
 export function useIsNarrow(below: "sm" | "md"): boolean {
   const theme = useMantineTheme();
-  return useMediaQuery(`(max-width: ${theme.breakpoints[below]})`, undefined, {
+  return useMediaQuery(`(width < ${theme.breakpoints[below]})`, undefined, {
     getInitialValueInEffect: false,
   });
 }

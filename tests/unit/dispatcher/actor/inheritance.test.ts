@@ -7,6 +7,7 @@ import {
   isResolved,
   type Inheritance,
 } from "../../../../dispatcher/actor/inheritance.ts";
+import { MAX_UNRECORDED } from "../../../../dispatcher/actor/lane.ts";
 import type { Entry, Subscription } from "../../../../dispatcher/actor/entry.ts";
 import type { LoadRequest } from "../../../../dispatcher/actor/event.ts";
 import { createActor, MAX_TESTS } from "../../../../dispatcher/actor/state.ts";
@@ -61,6 +62,13 @@ test("what a later load shows of a lane counts on, and what was shown before doe
   inheritance.marked.clear();
   show(1, upTo(30));
   expect([...inheritance.marked]).toEqual([11, 12, 13, 14, 15, 16, 17]);
+});
+
+test("the first entries of 4,096 lanes are marked, which is far more than can be without a record", () => {
+  inheritance.lastSequence = 5_000;
+  for (const n of upTo(4_097)) show(n, [n]);
+  expect([...inheritance.marked]).toEqual(upTo(4_096));
+  expect(inheritance.marked.size).toBeGreaterThan(MAX_UNRECORDED);
 });
 
 test("a retry that was due at the takeover may have been made", () => {

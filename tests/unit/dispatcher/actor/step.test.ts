@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from "bun:test";
 
 import { step } from "../../../../dispatcher/actor/step.ts";
 import type { ActorEvent, Effect, LoadRequest } from "../../../../dispatcher/actor/event.ts";
-import { SEND_AHEAD } from "../../../../dispatcher/actor/lane.ts";
+import { MAX_UNRECORDED, SEND_AHEAD } from "../../../../dispatcher/actor/lane.ts";
 import {
   createActor,
   MAX_QUEUED,
@@ -93,6 +93,37 @@ describe("one lane", () => {
     expect(sent(loaded([entry(1), entry(2)]))).toEqual([1]);
     expect(sent(tell({ kind: "woken" }))).toEqual([]);
     expect(sent(tell({ kind: "answered", lane: "main", decision: delivered }))).toEqual([2]);
+  });
+
+  test(`has ${MAX_UNRECORDED} attempts of all its reviews without a record, and not one more`, () => {
+    const byReview = (from: number, count: number) =>
+      Array.from({ length: count }, (_, i) => entry(from + i, { reviewId: from + i }));
+    let asked: LoadRequest | undefined;
+    let count = 0;
+    // Each review has one event; every POST is answered at once and no commit comes.
+    let effects = loaded(byReview(1, 64), [], { ordering: "review" });
+    for (;;) {
+      asked = effects.find((effect) => effect.kind === "load")?.request ?? asked;
+      const lanes = effects.flatMap((effect) => (effect.kind === "send" ? [effect.lane] : []));
+      count += lanes.length;
+      if (lanes.length > 0)
+        effects = lanes.flatMap((lane) => tell({ kind: "answered", lane, decision: delivered }));
+      else if (asked !== undefined) {
+        const entries = byReview(asked.exceptReviews.length + 1, asked.limit);
+        const found = {
+          subscription: { ...subscription, ordering: "review" as const },
+          entries,
+          tests: [],
+          lastSequence: undefined,
+        };
+        effects = tell({ kind: "loaded", loaded: { request: asked, found } });
+        asked = undefined;
+      } else break;
+    }
+    expect(count).toBe(MAX_UNRECORDED);
+    expect(
+      sent(tell({ kind: "committed", lane: "review:1", decision: delivered, active: true })),
+    ).toHaveLength(1);
   });
 
   test(`sends ahead of ${SEND_AHEAD} commits and not of one more`, () => {

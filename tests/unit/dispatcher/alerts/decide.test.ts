@@ -53,6 +53,13 @@ describe("without an incident", () => {
     });
   });
 
+  test("disabling by hand raises nothing that was not reached before", () => {
+    const byHand = { state: "disabled", disabledAt: null } as const;
+    expect(decide(byHand)).toEqual({ raised: [] });
+    expect(decide({ ...byHand, failures: 5 }).raised).toEqual(["failures_5"]);
+    expect(decide({ ...byHand, oldestAt: ago(60) }, {})).toEqual({ raised: [] });
+  });
+
   test("nothing is told of what is deleted", () => {
     expect(decide({ state: "deleted", failures: 20, disabledAt: at })).toEqual({ raised: [] });
   });

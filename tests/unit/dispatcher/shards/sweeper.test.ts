@@ -13,6 +13,8 @@ let asked: number[][];
 /** How many subscriptions of each shard each query asked for. */
 let limits: (number | undefined)[];
 let told: string[];
+/** The shards that were logged as stuck. */
+let stuck: unknown[];
 /** Before each query answers. */
 let answer: () => Promise<void>;
 let sweeper: Sweeper;
@@ -24,6 +26,7 @@ beforeEach(() => {
   asked = [];
   limits = [];
   told = [];
+  stuck = [];
   answer = async () => {};
   const sweep = async (shards: readonly number[], limit?: number): Promise<SweptSubscription[]> => {
     asked.push([...shards]);
@@ -39,7 +42,12 @@ beforeEach(() => {
   sweeper = new Sweeper(
     {
       clock,
-      log: { debug() {}, info() {}, warn() {}, error() {} },
+      log: {
+        debug() {},
+        info() {},
+        warn() {},
+        error: (event, fields) => void (event === "sweep.stuck" && stuck.push(fields?.["shard"])),
+      },
       schedule: { plan: async () => {} },
       store: { sweep },
     },
@@ -99,9 +107,9 @@ describe("a sweep", () => {
     expect(told.filter((one) => one.startsWith("swept"))).toEqual(["swept 9"]);
   });
 
-  test("that failed is made again in time", async () => {
+  test("that cannot reach Postgres is made again, of the same shards", async () => {
     answer = async () => {
-      throw new Error("out of reach");
+      throw Object.assign(new Error("out of reach"), { code: "ECONNREFUSED" });
     };
     sweeper.claimed([7]);
     void sweeper.run(stop.signal);
@@ -110,9 +118,49 @@ describe("a sweep", () => {
     clock.advance(SWEEP_MS);
     await Bun.sleep(0);
     stop.abort();
+    expect(told).toContain("swept 7");
     expect(told).toContain("swept 4 5 6 7");
   });
+
+  test("of shards that fail leaves out no other, and goes on trying them alone", async () => {
+    const failing = new Set([8, 9]);
+    answer = async () => {
+      if (asked.at(-1)?.some((shard) => failing.has(shard))) throw new Error("damaged");
+    };
+    sweeper.claimed([8, 10]);
+    const running = sweeper.run(stop.signal);
+    await passing(2 * SWEEP_MS);
+    const swept = () =>
+      told.filter((one) => one.startsWith("swept")).flatMap((one) => one.split(" ").slice(1));
+    expect(new Set(swept())).toEqual(new Set(["0", "1", "2", "3", "4", "5", "6", "7", "10", "11"]));
+    expect(new Set(stuck)).toEqual(new Set([8, 9]));
+    failing.delete(8);
+    // A shard that fails is tried again after 30 s at most.
+    await passing(30_000);
+    expect(swept()).toContain("8");
+    expect(swept()).not.toContain("9");
+    stop.abort();
+    await running;
+  });
+
+  test("that reaches nothing ends with the dispatcher", async () => {
+    answer = async () => {
+      throw Object.assign(new Error("out of reach"), { code: "ECONNREFUSED" });
+    };
+    const running = sweeper.run(stop.signal);
+    await passing(SWEEP_MS);
+    stop.abort();
+    await running;
+    expect(told).toEqual([]);
+  });
 });
+
+async function passing(ms: number): Promise<void> {
+  for (let n = 0; n < ms / 100; n++) {
+    clock.advance(100);
+    await Bun.sleep(0);
+  }
+}
 
 async function runFor(ms: number): Promise<void> {
   void sweeper.run(stop.signal);

@@ -28,14 +28,57 @@ function loaderWith(answer: (ids: readonly string[]) => void) {
   return new Loader({ store, clock: { ...createFakeClock(), sleep: async () => {} }, log });
 }
 
-test("what cannot be read is asked for again until it can", async () => {
+const refused = () => Object.assign(new Error("refused"), { code: "ECONNREFUSED" });
+
+test("what cannot be read while Postgres is out of reach is asked for again, as the same group, until it can", async () => {
   const asked: string[][] = [];
   const loader = loaderWith((ids) => {
     asked.push([...ids]);
-    if (asked.length < 3) throw new Error("refused");
+    if (asked.length < 3) throw refused();
   });
-  await new Promise<void>((resolve) => loader.load(ask("A"), () => resolve()));
-  expect(asked).toEqual([["A"], ["A"], ["A"]]);
+  const taken = ["A", "B"].map((id) => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    loader.load(ask(id), () => resolve());
+    return promise;
+  });
+  await Promise.all(taken);
+  expect(asked).toEqual([
+    ["A", "B"],
+    ["A", "B"],
+    ["A", "B"],
+  ]);
+});
+
+test("a subscription that cannot be read keeps none of the others from being read", async () => {
+  const stuck: unknown[] = [];
+  const clock = createFakeClock();
+  let isDamaged = true;
+  const store: Pick<DispatchStore, "load"> = {
+    load: async (requests) => {
+      if (isDamaged && requests.some(({ id }) => id === "L7")) throw new Error("damaged");
+      return requests.map((request): Loaded => ({ request, found: undefined }));
+    },
+  };
+  const error = (event: string, fields = {}) =>
+    void stuck.push([event, Reflect.get(fields, "subscription_id")]);
+  const loader = new Loader({ store, clock, log: { ...log, error } });
+  const taken: string[] = [];
+  for (let n = 0; n < 300; n++) loader.load(ask(`L${n}`), () => taken.push(`L${n}`));
+  while (taken.length < 299) await Bun.sleep(0);
+  expect(taken).not.toContain("L7");
+  clock.advance(100);
+  while (stuck.length === 0) await Bun.sleep(0);
+  expect(stuck).toEqual([["load.stuck", "L7"]]);
+  // Asked for beside one that can be read, it waits behind its first load.
+  loader.load(ask("L7"), () => taken.push("L7 again"), "first");
+  loader.load(ask("M"), () => taken.push("M"));
+  while (!taken.includes("M")) await Bun.sleep(0);
+  isDamaged = false;
+  while (!taken.includes("L7 again")) {
+    clock.advance(100);
+    await Bun.sleep(0);
+  }
+  expect(taken.slice(299)).toEqual(["M", "L7", "L7 again"]);
 });
 
 test("what nobody wants any more is not asked for again", async () => {
@@ -47,7 +90,7 @@ test("what nobody wants any more is not asked for again", async () => {
       if (!ids.includes("A")) return;
       loader.clear();
       loader.load(ask("B"), () => resolve());
-      throw new Error("refused");
+      throw refused();
     });
     loader.load(ask("A"), () => taken.push("A"));
   });

@@ -1,6 +1,7 @@
 import { createHmac } from "node:crypto";
 
 import type {
+  Accepted,
   AttemptRow,
   Facts,
   Fault,
@@ -9,6 +10,7 @@ import type {
   QueuedRow,
   SettledRow,
   Subscription,
+  WrongAnswer,
 } from "../../../../scripts/chaos/verdict/facts.ts";
 
 const SECRET = "secret";
@@ -102,6 +104,24 @@ export function settled(sequence: number, reason: SettledRow["reason"]): Settled
   return { ...entry, ...times, isTest: false, reviewId: 1, round: 1 };
 }
 
+/** An event of a provider about the one review. */
+export function accepted(sequence: number, changes: Partial<Accepted> = {}): Accepted {
+  return { eventId: `P${sequence}`, review: "1 R1", marker: `m${sequence}`, ...changes };
+}
+
+export function wrongAnswer(changes: Partial<WrongAnswer> = {}): WrongAnswer {
+  const path = `/partner/webhooks/${SUBSCRIPTION}`;
+  return {
+    method: "GET",
+    path,
+    status: 404,
+    body: {},
+    sent: undefined,
+    endedMs: at(2),
+    ...changes,
+  };
+}
+
 export function crash(startedMs: number, changes: Partial<Fault> = {}): Fault {
   return { kind: "kill -9", target: "dispatcher", startedMs, endedMs: startedMs, ...changes };
 }
@@ -136,7 +156,10 @@ export function facts(changes: Partial<Facts> = {}): Facts {
     ],
     faults: [],
     exits: [],
-    accepted: ["m1", "m2", "m3"],
+    wrongAnswers: [],
+    accepted: [accepted(1), accepted(2), accepted(3)],
+    claims: new Set(["P1", "P2", "P3"]),
+    reviews: new Set(["1 R1"]),
     finalSecrets: new Map([[SUBSCRIPTION, SECRET]]),
     ...changes,
   };

@@ -4,6 +4,7 @@ import type { Facts, Operation } from "../../../../scripts/chaos/verdict/facts.t
 import { placePosts } from "../../../../scripts/chaos/verdict/match.ts";
 import { judge } from "../../../../scripts/chaos/verdict/verdict.ts";
 import {
+  accepted,
   at,
   crash,
   facts,
@@ -17,6 +18,7 @@ import {
   sign,
   subscription,
   SUBSCRIPTION,
+  wrongAnswer,
 } from "./sound-facts.ts";
 
 const rulesOf = (changes: Partial<Facts>) => [
@@ -64,6 +66,12 @@ test("finds nothing where nothing is wrong", () => {
   expect(judge(facts())).toEqual([]);
   expect(judge(facts(retried(200)))).toEqual([]);
   expect(judge(facts({ ...run(20), subscriptions: [down] }))).toEqual([]);
+});
+
+test("a subscription may be answered 404 once somebody has asked to delete it", () => {
+  const wrongAnswers = [wrongAnswer({ endedMs: at(2) })];
+  const deletion = asked({ kind: "delete", startedMs: at(2), status: undefined });
+  expect(rulesOf({ wrongAnswers, operations: [...operations, deletion] })).toEqual([]);
 });
 
 test("a secret that nobody was told of is accepted also where a later one was told", () => {
@@ -137,8 +145,62 @@ test("an unrecorded request before a recovery is no repeat of the recovered one"
   expect(found).not.toContain("repeats are told");
 });
 
+test.each([
+  ["is fine while the name server is silent", 0, false],
+  ["and for 10 s after", -10_000, false],
+  ["and no later", -10_001, true],
+])("a time-out that its receiver never saw %s", (_when, endsAfterMs, isFinding) => {
+  const unseen = record(3, post(3), {
+    statusCode: null,
+    errorCode: "timeout",
+    outcome: "retry",
+    committedMs: at(3),
+  });
+  const found = rulesOf({
+    posts: POSTS.slice(0, 2),
+    attempts: [...RECORDS.slice(0, 2), unseen],
+    faults: [
+      { kind: "names: silent", target: "names", startedMs: 0, endedMs: at(3) + endsAfterMs },
+    ],
+  });
+  expect(found.includes("no record without a POST")).toBe(isFinding);
+});
+
 const PLANTS: readonly [rule: string, what: string, changes: Partial<Facts>][] = [
-  ["accepted is recorded", "an accepted event is nowhere", { accepted: ["m1", "m4"] }],
+  [
+    "answers are right",
+    "a request is answered 500",
+    { wrongAnswers: [wrongAnswer({ status: 500 })] },
+  ],
+  [
+    "answers are right",
+    "an existing subscription is answered 404",
+    { wrongAnswers: [wrongAnswer()] },
+  ],
+  [
+    "answers are right",
+    "a subscription is answered 404 before its delete begins",
+    {
+      wrongAnswers: [wrongAnswer({ endedMs: at(1) })],
+      operations: [...operations, asked({ kind: "delete", startedMs: at(2), status: undefined })],
+    },
+  ],
+  ["accepted is recorded", "an accepted event is nowhere", { accepted: [accepted(4)] }],
+  [
+    "accepted is recorded",
+    "an accepted event has no claim",
+    { accepted: [accepted(1, { eventId: "P9" })] },
+  ],
+  [
+    "accepted is recorded",
+    "an accepted event has no review",
+    { accepted: [accepted(1, { review: "1 R9" })] },
+  ],
+  [
+    "accepted is recorded",
+    "an accepted event has no row in the history",
+    { accepted: [accepted(1, { marker: "m9" })] },
+  ],
   [
     "nothing lost",
     "an event never came to its subscription",

@@ -52,6 +52,7 @@ export const ACTION_WORDS: Readonly<Record<string, string>> = {
   WEBHOOK_PREVIOUS_SECRET_ENDED: "ended a subscription's former secret",
   WEBHOOK_SECRET_SHOWN: "looked at a subscription's secret",
   WEBHOOK_ENABLED: "enabled a subscription",
+  WEBHOOK_DISABLED: "disabled a subscription",
   WEBHOOK_TESTED: "sent a test event",
   WEBHOOK_REDELIVERED: "delivered an event again",
   WEBHOOK_RECOVERED: "recovered events",

@@ -102,6 +102,7 @@ function AuditFilters({ filters: { get, set, count, clear } }: { readonly filter
         label="Action"
         placeholder="Every action"
         searchable
+        selectFirstOptionOnChange
         clearable
         nothingFoundMessage="No such action"
         data={isKnown ? ACTIONS : [{ value: action, label: action }, ...ACTIONS]}

@@ -15,6 +15,13 @@ import { useBacklogs, type Backlog, type DispatcherState } from "./data.ts";
 /** Ages of a queue move by themselves. */
 const TICK_MS = 5_000;
 
+/** The server counts so many events of a queue and estimates the rest. */
+const COUNTED = 1_000;
+
+function queuedInWords(queued: number): string {
+  return queued > COUNTED ? `about ${number(queued)}` : number(queued);
+}
+
 /** Says whose events wait, how many and since when, and leads to the subscription. */
 export function Behind({ dispatchers }: Pick<DispatcherState, "dispatchers">) {
   const [params, setParams] = useSearchParams();
@@ -26,7 +33,7 @@ export function Behind({ dispatchers }: Pick<DispatcherState, "dispatchers">) {
     <Panel title="Who is behind">
       <Group justify="space-between" mb="sm" gap="sm">
         <Text size="sm" c="dimmed">
-          Subscriptions with queued events. Delivered at once, an event is in the queue for moments.
+          Subscriptions with a backlog.
         </Text>
         <SegmentedControl
           size="xs"
@@ -51,7 +58,7 @@ export function Behind({ dispatchers }: Pick<DispatcherState, "dispatchers">) {
           caption: "Subscriptions with queued events, the worst first",
           columns: (one) => ({
             Subscription: <Subscription backlog={one} />,
-            Queued: <span className="tabular">{number(one.queued)}</span>,
+            Queued: <span className="tabular">{queuedInWords(one.queued)}</span>,
             "Oldest event": `${duration(Math.max(0, now - Date.parse(one.oldest_recorded_at)) / 1_000)} old`,
             State: <State backlog={one} />,
             "Last error": <LastError error={one.last_error} />,

@@ -67,7 +67,8 @@ function HeadsTable({ rows }: HeadsProps) {
 }
 
 const REASONS: Readonly<Record<string, string>> = {
-  consecutive_failures: "Too many failures in a row",
+  consecutive_failures: "Too many consecutive failures",
+  manual: "Disabled by hand",
 };
 
 interface DisabledProps {
@@ -89,7 +90,7 @@ export function DisabledSubscriptions({ rows }: DisabledProps) {
           </SubscriptionLink>
         ),
         Partner: partner(one.partner_id),
-        Why: `${REASONS[one.disabled_reason] ?? sentence(one.disabled_reason)} (${one.consecutive_failure_count})`,
+        Why: `${REASONS[one.disabled_reason] ?? sentence(one.disabled_reason)}${one.consecutive_failure_count > 0 ? ` (${one.consecutive_failure_count})` : ""}`,
         Since: <ExactTime at={one.disabled_at} />,
       })}
     />

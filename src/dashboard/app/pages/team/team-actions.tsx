@@ -10,13 +10,26 @@ interface UserProps {
   readonly user: TeamUser;
 }
 
+interface TeamActionsProps extends UserProps {
+  /** The server refuses to change the role or the state of the last active owner. */
+  readonly lastOwner: TeamUser | undefined;
+}
+
 /** What an owner can do about one of the team. */
-export function TeamActions({ user }: UserProps) {
+export function TeamActions({ user, lastOwner }: TeamActionsProps) {
   return (
     <Group gap="xs" justify="flex-end" className="row-actions">
       {user.is_active && !user.has_password && <InviteAgain user={user} />}
-      {user.is_active && <RoleSwitch user={user} />}
-      <ActiveSwitch user={user} />
+      {user.id === lastOwner?.id ? (
+        <Text size="xs" c="dimmed">
+          The only active owner
+        </Text>
+      ) : (
+        <>
+          {user.is_active && <RoleSwitch user={user} />}
+          <ActiveSwitch user={user} />
+        </>
+      )}
     </Group>
   );
 }

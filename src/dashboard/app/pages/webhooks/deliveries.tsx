@@ -1,8 +1,9 @@
 import { Group, SegmentedControl, Stack } from "@mantine/core";
-import { useDisclosure, useMediaQuery } from "@mantine/hooks";
+import { useDisclosure } from "@mantine/hooks";
 import { useSearchParams } from "wouter";
 
 import type { LiveState } from "../../api/event-stream.ts";
+import { useIsNarrow } from "../../ui/use-is-narrow.ts";
 import { AttemptFilters } from "./attempts/attempt-filters.tsx";
 import { AttemptList } from "./attempts/attempt-list.tsx";
 import type { Subscription } from "./data/reads.ts";
@@ -24,7 +25,7 @@ export function Deliveries({ subscription, live, follow }: DeliveriesProps) {
   const [params, setParams] = useSearchParams();
   const search = listSearch(params);
   const isByAttempt = params.get("view") === "attempts";
-  const isWide = useMediaQuery("(min-width: 48em)", true, { getInitialValueInEffect: false });
+  const isWide = !useIsNarrow("sm");
   // Somebody came for the list, above which a disabled subscription has its card already.
   const [hasChart, { toggle: toggleChart }] = useDisclosure(isWide && subscription.is_active);
   const chart = hasChart && <ListChart subscription={subscription} />;

@@ -9,7 +9,7 @@ import { Icon } from "../../ui/icon.tsx";
 import { notify } from "../../ui/notify.ts";
 import { ExactTime, Time } from "../../ui/time.tsx";
 import { findingOf } from "./attempts/finding.ts";
-import { useHealth } from "./data/data.ts";
+import { useHealth, useIncident } from "./data/data.ts";
 import type { Health, Subscription } from "./data/reads.ts";
 import { useSubscriptionActions, type Held } from "./data/use-subscription-actions.ts";
 import { Choice } from "./form/choice.tsx";
@@ -34,6 +34,7 @@ interface DisabledBannerProps extends BannerProps {
 export function DisabledBanner({ subscription, isBrief, onEnabled }: DisabledBannerProps) {
   const { id, disabled_at: at } = subscription;
   const { held, first_failure: first } = useHealth(id).data ?? {};
+  const since = useIncident(id).data?.since;
   const [opened, { open, close }] = useDisclosure();
   const isReadOnly = useIsReadOnly();
   return (
@@ -44,7 +45,7 @@ export function DisabledBanner({ subscription, isBrief, onEnabled }: DisabledBan
           ), because {disabledBecause(subscription)}. {heldInWords(held)} Fix the endpoint first,
           then enable it.
         </Text>
-        {first && !isBrief && <FirstFailure id={id} failure={first} />}
+        {first && since && !isBrief && <FirstFailure id={id} failure={first} since={since} />}
         {!isReadOnly && <Button onClick={open}>Enable …</Button>}
       </Stack>
       {opened && (
@@ -62,14 +63,15 @@ export function DisabledBanner({ subscription, isBrief, onEnabled }: DisabledBan
 interface FirstFailureProps {
   readonly id: string;
   readonly failure: NonNullable<Health["first_failure"]>;
+  /** When the incident began, which is before its first permanent failure. */
+  readonly since: string;
 }
 
-/** Says when it began, and how. */
-function FirstFailure({ id, failure }: FirstFailureProps) {
+function FirstFailure({ id, failure, since }: FirstFailureProps) {
   const { title, advice } = findingOf({ outcome: "failed", ...failure });
   return (
     <Text size="sm">
-      It began at <ExactTime at={failure.at} /> with{" "}
+      Failing since <ExactTime at={since} />. First permanent failure:{" "}
       <Anchor
         component={Link}
         href={`/webhooks/${id}/deliveries/${failure.event_id}`}
@@ -78,7 +80,7 @@ function FirstFailure({ id, failure }: FirstFailureProps) {
       >
         this event
       </Anchor>
-      : {title.toLowerCase()}. {advice}
+      , {title.toLowerCase()}. {advice}
     </Text>
   );
 }

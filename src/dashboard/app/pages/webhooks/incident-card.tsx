@@ -11,6 +11,9 @@ import { findingOf } from "./attempts/finding.ts";
 import { useHealth, useIncident } from "./data/data.ts";
 import type { Incident, Subscription } from "./data/reads.ts";
 
+/** The server counts the causes of this many attempts (contract 6.17). */
+const COUNTED = 1_000;
+
 interface IncidentCardProps {
   readonly subscription: Subscription;
   /** What happens next. */
@@ -36,9 +39,9 @@ export function IncidentCard({ subscription, children }: IncidentCardProps) {
             <Time at={incident.since} />
           </NamedValue>
           <NamedValue name="Failed attempts" hint="since then">
-            {number(failed)}
+            {failed < COUNTED ? number(failed) : `${number(COUNTED)} or more`}
           </NamedValue>
-          <NamedValue name="Given up in a row" hint="disabled at 20">
+          <NamedValue name="Consecutive failures" hint="disabled at 20">
             {number(subscription.consecutive_failure_count)}
           </NamedValue>
           <NamedValue

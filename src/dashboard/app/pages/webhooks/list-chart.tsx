@@ -47,6 +47,7 @@ export function ListChart({ subscription }: ListChartProps) {
   const filter = messageFilterOf(params);
   const span = spanOf(filter, useNow(MINUTE_MS));
   const hasPeriod = filter.since !== undefined || filter.until !== undefined;
+  const hasOthers = Object.keys(filter).some((name) => !TIMES.some((one) => one === name));
   const id = useId();
   return (
     <section aria-labelledby={`${id}-title`}>
@@ -65,6 +66,11 @@ export function ListChart({ subscription }: ListChartProps) {
             Remove the period
           </Button>
         </Group>
+      )}
+      {hasOthers && (
+        <Text size="sm" c="dimmed" mb="xs">
+          The chart shows all attempts of the period. The other filters apply to the list only.
+        </Text>
       )}
       {span !== undefined && (
         <Shown

@@ -12,23 +12,19 @@ import type { Health, Subscription } from "./data/reads.ts";
 import { IncidentCard } from "./incident-card.tsx";
 import { OverTime } from "./over-time.tsx";
 import { HealthSummary } from "./stats/health-summary.tsx";
+import { isRetryShown, stateInWord } from "./subscription-words.ts";
 
 export function Overview({ subscription }: { readonly subscription: Subscription }) {
   const { id, is_active: isActive } = subscription;
   const health = useHealth(id);
   const since = useIncident(id).data?.since ?? null;
-  const isIncident = since !== null;
+  const isIncident = since !== null && stateInWord(subscription, health.data) !== "active";
+  const retry = isActive && health.data !== undefined && (
+    <Retry subscription={subscription} health={health.data} />
+  );
   return (
     <Stack gap="lg">
-      <IncidentCard subscription={subscription}>
-        {isActive && health.data !== undefined && health.data.blocked_by !== null && (
-          <Blocked
-            subscription={subscription}
-            eventId={health.data.blocked_by}
-            health={health.data}
-          />
-        )}
-      </IncidentCard>
+      {isIncident ? <IncidentCard subscription={subscription}>{retry}</IncidentCard> : retry}
       <Loaded query={health}>
         {(now) => (
           <Paper withBorder p="lg">
@@ -64,7 +60,7 @@ function HealthDetails({ subscription, health, isIncident }: HealthDetailsProps)
         {milliseconds(p99)}
       </NamedValue>
       {!isIncident && (
-        <NamedValue name="Given up in a row" hint="disabled at 20">
+        <NamedValue name="Consecutive failures" hint="disabled at 20">
           {number(subscription.consecutive_failure_count)}
         </NamedValue>
       )}
@@ -97,6 +93,12 @@ function NextBatch({ subscription }: Pick<HealthProps, "subscription">) {
       {next === null || !isActive ? "–" : <Countdown to={next} />}
     </NamedValue>
   );
+}
+
+function Retry({ subscription, health }: HealthProps) {
+  const { blocked_by: eventId } = health;
+  if (eventId === null || !isRetryShown(subscription, health)) return null;
+  return <Blocked {...{ subscription, health, eventId }} />;
 }
 
 /** Says that the head of the queue waits for its retry, and everything behind it, too. */

@@ -3,14 +3,14 @@ import { Link } from "wouter";
 
 import { number } from "../../ui/format.ts";
 import { StateBadge } from "../../ui/state-badge.tsx";
-import { ExactTime, Time } from "../../ui/time.tsx";
+import { Time } from "../../ui/time.tsx";
 import { findingOf } from "./attempts/finding.ts";
-import { useHealth } from "./data/data.ts";
+import { useHealth, useIncident } from "./data/data.ts";
 import type { Health, Subscription } from "./data/reads.ts";
 import { kindTitle } from "./kinds.ts";
 import { DaySparkline } from "./stats/day-sparkline.tsx";
 import { HealthSummary } from "./stats/health-summary.tsx";
-import { disabledBecause, eventsInWords, stateInWord } from "./subscription-words.ts";
+import { disabledBecause, eventsInWords, isRetryShown, stateInWord } from "./subscription-words.ts";
 
 /** Shows a subscription at a glance; its label leads to all of it. */
 export function SlotCard({ subscription }: { readonly subscription: Subscription }) {
@@ -58,6 +58,17 @@ export function SlotCard({ subscription }: { readonly subscription: Subscription
 const causeOf = (failure: NonNullable<Health["first_failure"]>) =>
   findingOf({ outcome: "failed", ...failure }).title.toLowerCase();
 
+/** Says when the incident began, as the page of the subscription does. */
+function FirstAttempt({ id }: { readonly id: string }) {
+  const since = useIncident(id).data?.since ?? null;
+  if (since === null) return null;
+  return (
+    <>
+      First failed attempt: <Time at={since} />.{" "}
+    </>
+  );
+}
+
 interface SlotStateProps {
   readonly subscription: Subscription;
   readonly health: Health | undefined;
@@ -65,7 +76,7 @@ interface SlotStateProps {
 
 /** Says what is out of the ordinary; mostly nothing is. */
 function SlotState({ subscription, health }: SlotStateProps) {
-  const { id, consecutive_failure_count: failures } = subscription;
+  const { id, consecutive_failure_count: failures, ordering } = subscription;
   const first = health?.first_failure ?? null;
   if (!subscription.is_active)
     return (
@@ -77,38 +88,28 @@ function SlotState({ subscription, health }: SlotStateProps) {
         </Anchor>
       </Text>
     );
-  const blockedBy = health?.blocked_by ?? null;
-  if (failures === 0 && blockedBy === null) return null;
+  const retrying =
+    health !== undefined && isRetryShown(subscription, health) ? health.blocked_by : null;
+  if (failures === 0 && retrying === null) return null;
   return (
     <Text size="sm">
       {failures > 0 && (
         <>
-          Given up in a row: {number(failures)} of 20
-          {first !== null && (
-            <>
-              , the first {causeOf(first)} <Time at={first.at} />
-            </>
-          )}
-          .{" "}
+          Consecutive failures: {number(failures)} of 20
+          {first !== null && `, the first ${causeOf(first)}`}. <FirstAttempt id={id} />
         </>
       )}
-      {blockedBy !== null && (
+      {retrying !== null && (
         <>
-          Blocked by{" "}
           <Anchor
             component={Link}
-            href={`/webhooks/${id}/deliveries/${blockedBy}`}
+            href={`/webhooks/${id}/deliveries/${retrying}`}
             inherit
             underline="always"
           >
-            an event that waits for its retry
-          </Anchor>
-          {first === null && health !== undefined && (
-            <>
-              , since <ExactTime at={health.blocked_since} />
-            </>
-          )}
-          .
+            An event
+          </Anchor>{" "}
+          is being retried; later events {ordering === "review" && "of its review "}wait behind it.
         </>
       )}
     </Text>

@@ -22,17 +22,42 @@ export function disabledBecause({
 }: Pick<Subscription, "disabled_reason" | "consecutive_failure_count">): string {
   if (reason === "consecutive_failures")
     return `${failures} events in a row could not be delivered`;
+  if (reason === "manual") return "it was disabled by hand";
   return reason?.replaceAll("_", " ") ?? "it was switched off";
 }
 
-/** The word of a badge: what fails now is not simply active. */
+type Blocking = Pick<Health, "blocked_attempts" | "blocked_since" | "last_success_at">;
+
+/** An event with this many failed attempts is trouble. A single failure mostly ends with the first retry. */
+const TROUBLE_FROM = 2;
+
+/**
+ * The state for a badge. An active subscription is failing after a permanent failure, until the next 2xx, and when an event
+ * has failed twice and nothing was delivered since its first attempt.
+ */
 export function stateInWord(
   one: Pick<Subscription, "is_active" | "consecutive_failure_count">,
-  health: Pick<Health, "blocked_by"> | undefined,
+  health: Blocking | undefined,
 ): "active" | "failing" | "disabled" {
   if (!one.is_active) return "disabled";
-  const isBlocked = (health?.blocked_by ?? null) !== null;
-  return one.consecutive_failure_count > 0 || isBlocked ? "failing" : "active";
+  const isStuck =
+    health !== undefined && health.blocked_attempts >= TROUBLE_FROM && !hasDeliveredSince(health);
+  return one.consecutive_failure_count > 0 || isStuck ? "failing" : "active";
+}
+
+function hasDeliveredSince({ blocked_since: since, last_success_at: last }: Blocking): boolean {
+  return since !== null && last !== null && Date.parse(last) >= Date.parse(since);
+}
+
+/**
+ * Tells whether a page mentions the event that waits for a retry. In strict order it always does, because all later events
+ * wait behind it; in order by review, after the second failed attempt.
+ */
+export function isRetryShown(
+  { ordering }: Pick<Subscription, "ordering">,
+  health: Pick<Health, "blocked_attempts">,
+): boolean {
+  return health.blocked_attempts >= (ordering === "review" ? TROUBLE_FROM : 1);
 }
 
 /** Stands where somebody would send something by a disabled subscription, which the server refuses. */

@@ -161,7 +161,7 @@ function TestButton({ id, isActive, opened, sent, onOpen, onClose }: TestButtonP
           overtakes what is queued, and holds nothing back.
         </Text>
         {isActive ? (
-          <TestEvent key={sent?.eventId} id={id} sent={sent} />
+          <TestEvent key={sent?.eventId} id={id} sent={sent} onDisabled={onClose} />
         ) : (
           <Text size="sm">{NOTHING_SENT}</Text>
         )}

@@ -6,6 +6,7 @@ import { Link } from "wouter";
 import { Countdown } from "../../ui/countdown.tsx";
 import { milliseconds } from "../../ui/format.ts";
 import { Icon } from "../../ui/icon.tsx";
+import { notify } from "../../ui/notify.ts";
 import { ErrorNotice } from "../../ui/states.tsx";
 import { findingOf } from "./attempts/finding.ts";
 import { useDelivery } from "./data/data.ts";
@@ -25,10 +26,12 @@ interface TestEventProps {
   /** The event that is sent; `webhook.test` if absent. */
   readonly event?: string;
   readonly sent?: SentTest | undefined;
+  /** Called when the release of the held events was stopped. */
+  readonly onDisabled?: () => void;
 }
 
 /** Sends a test event on request and shows what becomes of it, as it happens. */
-export function TestEvent({ id, event, sent: first }: TestEventProps) {
+export function TestEvent({ id, event, sent: first, onDisabled }: TestEventProps) {
   const { sendTest } = useSubscriptionActions(id);
   const [eventId, setEventId] = useState(first?.eventId);
   const { mutate, error, isPending } = useMutation({
@@ -48,15 +51,42 @@ export function TestEvent({ id, event, sent: first }: TestEventProps) {
         </Button>
       </Group>
       {error !== null && <ErrorNotice error={error} />}
-      {first?.followAt && (
-        <Text size="sm">
-          The held events follow <Countdown to={first.followAt} />.
-        </Text>
-      )}
+      {first?.followAt && <Release id={id} followAt={first.followAt} onDisabled={onDisabled} />}
       <div aria-live="polite">
         {eventId !== undefined && <Progress key={eventId} id={id} eventId={eventId} />}
       </div>
     </Stack>
+  );
+}
+
+interface ReleaseProps {
+  readonly id: string;
+  readonly followAt: string;
+  readonly onDisabled: (() => void) | undefined;
+}
+
+/** Says when the held events follow the test that went first, and holds them again on request. */
+function Release({ id, followAt, onDisabled }: ReleaseProps) {
+  const { disable } = useSubscriptionActions(id);
+  const { mutate, error, isPending } = useMutation({
+    mutationFn: disable,
+    onSuccess: () => {
+      notify.done("The subscription is disabled again. Its events are held.");
+      onDisabled?.();
+    },
+  });
+  return (
+    <>
+      <Group gap="sm">
+        <Text size="sm">
+          The held events follow <Countdown to={followAt} />.
+        </Text>
+        <Button size="compact-sm" variant="default" loading={isPending} onClick={() => mutate()}>
+          Disable again
+        </Button>
+      </Group>
+      {error !== null && <ErrorNotice error={error} />}
+    </>
   );
 }
 

@@ -58,6 +58,10 @@ function settingActions(api: ApiClient, queries: QueryClient, id: string) {
       void queries.invalidateQueries({ queryKey: keys.all });
       return eventId ?? null;
     },
+    disable: async () => {
+      queries.setQueryData(keys.one(id), await answerOf(subscription.disable.post()));
+      void queries.invalidateQueries({ queryKey: keys.all });
+    },
     /** Forgets what was read of it; `onRemoved` must leave the pages that show it. */
     remove: async (onRemoved: () => void) => {
       await answerOf(subscription.delete());

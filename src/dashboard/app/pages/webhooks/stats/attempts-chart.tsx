@@ -4,13 +4,12 @@ import { useMemo } from "react";
 import { Chart } from "../../../ui/chart/chart.tsx";
 import type { SelectPeriod } from "../../../ui/chart/chart-series.ts";
 import { number } from "../../../ui/format.ts";
-import type { Stats } from "../data/reads.ts";
 import { formatTime } from "./chart-time.ts";
-import { chartSeries, eventSeries, outcomeSeries } from "./stats-series.ts";
+import { chartSeries, eventSeries, outcomeSeries, type ShownStats } from "./stats-series.ts";
 import { useStack } from "./use-stack.ts";
 
 interface AttemptsChartProps {
-  readonly stats: Stats;
+  readonly stats: ShownStats;
   readonly disabledAt: string | null;
   readonly onSelect: SelectPeriod;
   readonly height?: number;

@@ -5,13 +5,12 @@ import { Chart } from "../../../ui/chart/chart.tsx";
 import type { SelectPeriod } from "../../../ui/chart/chart-series.ts";
 import { milliseconds, number } from "../../../ui/format.ts";
 import { EmptyState } from "../../../ui/states.tsx";
-import type { Stats } from "../data/reads.ts";
 import { AttemptsChart } from "./attempts-chart.tsx";
 import { formatTime } from "./chart-time.ts";
-import { chartSeries } from "./stats-series.ts";
+import { chartSeries, type ShownStats } from "./stats-series.ts";
 
 interface StatsChartsProps {
-  readonly stats: Stats;
+  readonly stats: ShownStats;
   readonly disabledAt: string | null;
   readonly onSelect: SelectPeriod;
 }

@@ -1,21 +1,26 @@
 import type { ChartSeries } from "../../../ui/chart/chart-series.ts";
-import { milliseconds, number } from "../../../ui/format.ts";
+import { counted, milliseconds, number } from "../../../ui/format.ts";
 import type { Stats } from "../data/reads.ts";
 
 const sum = (values: readonly number[]) => values.reduce((one, other) => one + other, 0);
 
-/** Puts the present length of the queue into the last point, because the server samples it now and then only. */
-export function withPresent(stats: Stats, queued: number, now: number): Stats {
+/** Stats whose last point has the present length of the queue, too, if it ends now. */
+export interface ShownStats extends Omit<Stats, "points"> {
+  readonly points: readonly (Stats["points"][number] & { readonly queued?: number })[];
+}
+
+/** Adds the present length of the queue to the last point, because the server samples it only every five minutes. */
+export function withPresent(stats: Stats, queued: number, now: number): ShownStats {
   if (Date.parse(stats.until) < now) return stats;
   const last = stats.points.length - 1;
   const points = stats.points.map((one, i) =>
-    i === last ? { ...one, backlog: Math.max(one.backlog, queued) } : one,
+    i === last ? { ...one, backlog: Math.max(one.backlog, queued), queued } : one,
   );
   return { ...stats, points };
 }
 
 /** Makes the series of the charts, each with a summary of the whole range. */
-export function chartSeries({ points, step }: Stats) {
+export function chartSeries({ points, step }: ShownStats) {
   const backlog = points.map((one) => one.backlog);
   return {
     times: points.map(({ at }) => Date.parse(at) / 1_000),
@@ -38,13 +43,16 @@ export function chartSeries({ points, step }: Stats) {
 }
 
 /**
- * Attempts by what came of them, and on top of them what was held; that is of the disabling that lasts, since
- * `disabledAt`.
+ * Attempts by outcome, and on top of them the events that are held since `disabledAt`. The legend has the number at the end,
+ * which is the present one: the highest sample may be of the queue before the disabling.
  */
-export function outcomeSeries({ points, step }: Stats, disabledAt: string | null): ChartSeries[] {
+export function outcomeSeries(
+  { points, step }: ShownStats,
+  disabledAt: string | null,
+): ChartSeries[] {
   const heldFrom = disabledAt === null ? Number.POSITIVE_INFINITY : Date.parse(disabledAt);
-  const held = points.map(({ at, backlog }) =>
-    Date.parse(at) + step * 1_000 > heldFrom ? backlog : 0,
+  const held = points.map(({ at, backlog, queued }) =>
+    Date.parse(at) + step * 1_000 > heldFrom ? (queued ?? backlog) : 0,
   );
   const failures = points.map((one) => one.failures);
   const successes = points.map((one) => one.successes);
@@ -53,9 +61,8 @@ export function outcomeSeries({ points, step }: Stats, disabledAt: string | null
     bar("Delivered", successes, { color: "--chart-good", pattern: "solid" }),
   ];
   if (disabledAt === null) return bars;
-  const most = number(Math.max(0, ...held));
   const look = { color: "--chart-held", pattern: "dots" } as const;
-  return [{ ...bar("Held", held, look), summary: most }, ...bars];
+  return [{ ...bar("Held", held, look), summary: number(held.at(-1) ?? 0) }, ...bars];
 }
 
 type Look = Required<Pick<ChartSeries, "color" | "pattern">>;
@@ -70,7 +77,7 @@ const EVENT_LOOKS: readonly Look[] = [
 const OTHERS: Look = { color: "--chart-other", pattern: "stripes" };
 
 /** Attempts by event, the most frequent at the bottom; beyond five events the rest are one. */
-export function eventSeries({ points }: Stats): ChartSeries[] {
+export function eventSeries({ points }: ShownStats): ChartSeries[] {
   const counts = points.map(({ events }) => new Map<string, number>(Object.entries(events ?? {})));
   const totals = new Map<string, number>();
   for (const [event, count] of counts.flatMap((one) => [...one]))
@@ -91,7 +98,7 @@ export function eventSeries({ points }: Stats): ChartSeries[] {
   const rest = events.slice(EVENT_LOOKS.length);
   if (rest.length === 0) return own.toReversed();
   const others = counts.map((one) => sum(rest.map((event) => one.get(event) ?? 0)));
-  return [bar(`${rest.length} other events`, others, OTHERS), ...own.toReversed()];
+  return [bar(counted(rest.length, "other event"), others, OTHERS), ...own.toReversed()];
 }
 
 function bar(label: string, values: readonly number[], look: Look): ChartSeries {
@@ -100,7 +107,7 @@ function bar(label: string, values: readonly number[], look: Look): ChartSeries 
 
 /** Percentiles of a whole range cannot be had from those of its parts: the legend says the highest. */
 function latencySeries(
-  points: Stats["points"],
+  points: ShownStats["points"],
   percentile: "p50" | "p95" | "p99",
   color: ChartSeries["color"],
 ): ChartSeries {

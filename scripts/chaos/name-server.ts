@@ -16,6 +16,7 @@ type DnsAnswer =
 export type Zone = Readonly<Record<string, (nth: number) => DnsAnswer>>;
 
 export interface NameServer {
+  readonly address: string;
   /** How often the IPv4 addresses of a name were asked for. */
   asked(name: string): number;
   /** A command that runs another one, which asks this server and no other. */
@@ -59,9 +60,10 @@ export async function startNameServer(zone: Zone): Promise<NameServer> {
     socket.bind(PORT, address, resolve);
   });
   const file = join(mkdtempSync(join(tmpdir(), "resolver-")), "resolv.conf");
-  writeFileSync(file, `nameserver ${address}\noptions timeout:1 attempts:1\n`);
+  writeFileSync(file, `nameserver ${address}\n`);
   const script = 'mount --bind "$0" /etc/resolv.conf && exec "$@"';
   return {
+    address,
     asked: (name) => counts.get(`${name} ${A}`) ?? 0,
     prefix: ["unshare", "-m", "sh", "-c", script, file],
     stop: () => socket.close(),

@@ -1,0 +1,187 @@
+// Mutation testing: `bun run mutate [area …]`. StrykerJS changes one operator, condition or literal of the product at a
+// time and runs the tests of that area. A mutant that no test fails on has survived: a fault there would go unnoticed.
+import { spawnSync } from "node:child_process";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { ROOT, ensureInstalled } from "./install/install.ts";
+
+interface Area {
+  readonly mutate: readonly string[];
+  readonly tests: readonly string[];
+  /** Seeds of the simulation that a mutant runs against once it has passed the tests. */
+  readonly seeds?: number;
+  /** Whether the tests need PostgreSQL and Redis. Each mutant then takes seconds instead of a tenth of one. */
+  readonly stores: boolean;
+}
+
+const AREAS: Readonly<Record<string, Area>> = {
+  actor: {
+    mutate: ["dispatcher/actor/*.ts"],
+    tests: ["tests/unit/dispatcher/actor"],
+    seeds: 3,
+    stores: false,
+  },
+  rules: {
+    mutate: [
+      "dispatcher/{alerts,mail}/decide.ts",
+      "src/{auth,oauth,providers,reviews,sso,webhooks}/decide.ts",
+      "src/auth/{guard,standing}.ts",
+    ],
+    tests: [
+      "tests/unit/auth",
+      "tests/unit/oauth",
+      "tests/unit/providers",
+      "tests/unit/reviews",
+      "tests/unit/sso",
+      "tests/unit/webhooks",
+      "tests/unit/dispatcher/alerts",
+      "tests/unit/dispatcher/mail",
+    ],
+    stores: false,
+  },
+  request: {
+    mutate: ["dispatcher/delivery/{reach,signature,slots}.ts", "dispatcher/http/encode.ts"],
+    tests: ["tests/unit/dispatcher/delivery", "tests/unit/dispatcher/http/encode.test.ts"],
+    stores: false,
+  },
+  queues: {
+    mutate: [
+      "src/lib/{fair-queue,groups,network}.ts",
+      "dispatcher/store/{committer,group-runner}.ts",
+    ],
+    tests: [
+      "tests/unit/lib/fair-queue.test.ts",
+      "tests/unit/lib/groups.test.ts",
+      "tests/unit/lib/network.test.ts",
+      "tests/unit/dispatcher/store/committer.test.ts",
+      "tests/unit/dispatcher/store/group-runner.test.ts",
+    ],
+    stores: false,
+  },
+  store: {
+    mutate: ["dispatcher/store/{attempt-queries,heads,store,sweep}.ts"],
+    tests: [
+      "tests/conformance/cases.test.ts",
+      "tests/conformance/sweep.test.ts",
+      "tests/conformance/twentieth-failure.test.ts",
+      "tests/unit/dispatcher/store",
+    ],
+    stores: true,
+  },
+  intake: {
+    mutate: ["src/providers/{admit,group}.ts"],
+    tests: [
+      "tests/integration/grouped-intake.test.ts",
+      "tests/integration/activity-ingest.test.ts",
+    ],
+    stores: true,
+  },
+};
+
+const USAGE = `bun run mutate [area …]
+  Areas: ${Object.keys(AREAS).join(", ")}; without one, all.
+  "store" and "intake" run integration tests for every mutant and take about half an hour each.`;
+
+const FOLDER = ".cache/mutate";
+
+interface Score {
+  readonly mutants: number;
+  readonly killed: number;
+  readonly survived: number;
+}
+
+async function main(): Promise<number> {
+  const names = process.argv.slice(2);
+  const unknown = names.filter((name) => !Object.hasOwn(AREAS, name));
+  if (unknown.length > 0) {
+    console.log(names.includes("--help") ? USAGE : `Unknown area: ${unknown.join(", ")}\n${USAGE}`);
+    return names.includes("--help") ? 0 : 64;
+  }
+  await ensureInstalled("all");
+  const { withTestStores } = await import("./demo/stores/test-stores.ts");
+  const chosen = Object.entries(AREAS).filter(
+    ([name]) => names.length === 0 || names.includes(name),
+  );
+  const scores: [string, Score][] = [];
+  for (const [name, area] of chosen) {
+    const run = (environment: NodeJS.ProcessEnv) =>
+      Promise.resolve(mutateArea(name, area, environment));
+    scores.push([name, await (area.stores ? withTestStores(run) : run(process.env))]);
+  }
+  for (const [name, score] of scores) console.log(describe(name, score));
+  console.log(describe("all", sum(scores.map(([, score]) => score))));
+  return 0;
+}
+
+function mutateArea(name: string, area: Area, environment: NodeJS.ProcessEnv): Score {
+  const folder = join(ROOT, FOLDER, name);
+  mkdirSync(folder, { recursive: true });
+  const config = join(folder, "stryker.json");
+  const report = join(folder, "report.json");
+  writeFileSync(
+    config,
+    JSON.stringify(settings(area, { report, sandbox: `${FOLDER}/${name}/run` })),
+  );
+  const { status } = spawnSync(
+    process.execPath,
+    [join(ROOT, "node_modules/@stryker-mutator/core/bin/stryker.js"), "run", config],
+    { cwd: ROOT, env: environment, stdio: "inherit" },
+  );
+  if (status !== 0) throw new Error(`StrykerJS ended with status ${status} in the area ${name}.`);
+  return scoreOf(readFileSync(report, "utf8"));
+}
+
+function settings(area: Area, paths: { readonly report: string; readonly sandbox: string }) {
+  return {
+    testRunner: "command",
+    commandRunner: { command: commandOf(area) },
+    mutate: area.mutate,
+    plugins: [],
+    reporters: ["clear-text", "progress-append-only", "json"],
+    clearTextReporter: { reportTests: false },
+    jsonReporter: { fileName: paths.report },
+    tempDirName: paths.sandbox,
+    // Not rewritten in the sandbox, because StrykerJS calls the compiler API that TypeScript 7 no longer has.
+    tsconfigFile: "none",
+    disableTypeChecks: false,
+    ignorePatterns: ["**", ...COPIED.map((path) => `!${path}`)],
+  };
+}
+
+function commandOf({ tests, seeds }: Area): string {
+  const unit = `${process.execPath} test --timeout=60000 ${tests.join(" ")}`;
+  const simulation = `${process.execPath} scripts/simulate.ts --workers 1 --seeds ${seeds}`;
+  return seeds === undefined ? unit : `${unit} && ${simulation}`;
+}
+
+/** The sandbox needs the sources and the tests, and links `node_modules`. */
+const COPIED = [
+  "package.json",
+  "bunfig.toml",
+  "tsconfig.json",
+  "{db,deploy,dispatcher,docs,scripts,src,tests}/**",
+];
+
+/** Counts the mutants of a report in the format `mutation-testing-report-schema`. */
+function scoreOf(report: string): Score {
+  const { files }: { files: Record<string, { mutants: { status: string }[] }> } =
+    JSON.parse(report);
+  const statuses = Object.values(files).flatMap(({ mutants }) => mutants.map((one) => one.status));
+  const count = (...wanted: string[]) => statuses.filter((one) => wanted.includes(one)).length;
+  const killed = count("Killed", "Timeout");
+  const survived = count("Survived", "NoCoverage");
+  return { mutants: killed + survived, killed, survived };
+}
+
+function sum(scores: readonly Score[]): Score {
+  const total = (key: keyof Score) => scores.reduce((all, one) => all + one[key], 0);
+  return { mutants: total("mutants"), killed: total("killed"), survived: total("survived") };
+}
+
+function describe(name: string, { mutants, killed, survived }: Score): string {
+  const score = mutants === 0 ? "-" : `${((100 * killed) / mutants).toFixed(1)} %`;
+  return `${name.padEnd(8)} ${mutants} mutants, ${killed} killed, ${survived} survived: ${score}`;
+}
+
+process.exitCode = await main();

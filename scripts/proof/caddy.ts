@@ -1,0 +1,62 @@
+// Debian's caddy with the shipped deploy/Caddyfile, in front of APIs on loopback.
+import { spawn } from "node:child_process";
+import { mkdtempSync, openSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { endInOrder } from "./end.ts";
+import { ROOT } from "./product.ts";
+
+const PROGRAM = Bun.which("caddy");
+const STARTS_WITHIN_MS = 20_000;
+
+/** Whether Debian's caddy is installed here; says so where it is not. */
+export function hasCaddy(): boolean {
+  if (PROGRAM === null) console.log("Skipped, because there is no caddy: deploy/Caddyfile.");
+  return PROGRAM !== null;
+}
+
+export interface Caddy {
+  readonly root: string;
+  stop(): Promise<void>;
+}
+
+/** Starts Caddy on `port` with the Caddyfile of the checkout `tree`. */
+export async function startCaddy({
+  port,
+  upstreams,
+  tree = ROOT,
+}: {
+  readonly port: number;
+  readonly upstreams: readonly number[];
+  readonly tree?: string;
+}): Promise<Caddy> {
+  const folder = mkdtempSync(join(tmpdir(), "reviewrelay-caddy-"));
+  const root = `http://127.0.0.1:${port}`;
+  // Several of them may run on one machine, and the port of the administration is the same for all.
+  const config = join(folder, "Caddyfile");
+  writeFileSync(config, `{\n\tadmin off\n}\nimport ${join(tree, "deploy/Caddyfile")}\n`);
+  const log = openSync(join(folder, "caddy.log"), "a");
+  const child = spawn(PROGRAM ?? "caddy", ["run", "--adapter", "caddyfile", "--config", config], {
+    stdio: ["ignore", log, log],
+    env: {
+      HOME: folder,
+      SITE: root,
+      API: upstreams.map((upstream) => `127.0.0.1:${upstream}`).join(" "),
+    },
+  });
+  const stop = async () => {
+    await endInOrder(child);
+    rmSync(folder, { recursive: true, force: true });
+  };
+  const endMs = performance.now() + STARTS_WITHIN_MS;
+  for (;;) {
+    const answer = await fetch(`${root}/healthz`).catch(() => undefined);
+    if (answer?.ok === true) return { root, stop };
+    if (child.exitCode !== null || performance.now() > endMs) {
+      await stop();
+      throw new Error("Caddy does not pass requests on.");
+    }
+    await Bun.sleep(50);
+  }
+}

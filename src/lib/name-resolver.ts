@@ -1,0 +1,290 @@
+import { Resolver } from "node:dns/promises";
+import { readFileSync, statSync } from "node:fs";
+import { isIP } from "node:net";
+
+import { cancelDeadline, startDeadline } from "./deadline.ts";
+import { FairQueue } from "./fair-queue.ts";
+
+export interface LookupOptions {
+  /** The partner that chose the name; without one the name is a party of its own. */
+  readonly partnerId?: number | null | undefined;
+  /** Ends the look-up, unless another caller waits for the same name. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Every address of a name; rejects where there is none. */
+export type Lookup = (host: string, options?: LookupOptions) => Promise<readonly string[]>;
+
+/** Limits the look-ups at once. A dispatcher has as many requests at once, so none of them waits for another's name. */
+const MAX_RUNNING = 2_048;
+/** Limits the look-ups at once of a partner. Its two subscriptions have 24 requests at once, so they never wait. */
+const MAX_OF_PARTNER = 32;
+const MAX_WAITING = 2_048;
+/** Ends a look-up that DNS does not answer, after all repetitions (contract 7.11). */
+const ANSWER_MS = 10_000;
+/** Keeps a failure for so long (contract 7.11). */
+const FAILED_FOR_MS = 3_000;
+/** Keeps so many idle channels. A new one costs 90 µs and 33 KB, which the garbage collector does not see. */
+const MAX_IDLE = 64;
+
+/** Makes c-ares repeat a question after a second and double the wait each time, beyond the end of `ANSWER_MS`. */
+const REPETITION = { timeout: 1_000, tries: 6 };
+
+/** DNS says that there is no address of this name. */
+const ABSENT = new Set(["ENOTFOUND", "ENODATA", "EBADNAME"]);
+/** DNS said nothing; `ECANCELLED` is the end of `ANSWER_MS`. */
+const SILENT = new Set(["ETIMEOUT", "ECANCELLED"]);
+const SERVER_FAILURE = "ESERVFAIL";
+
+/** A channel of c-ares: its own sockets, and the name servers of resolv.conf as they were when it was made. */
+export type Channel = Pick<Resolver, "resolve4" | "resolve6" | "cancel">;
+
+interface Settings {
+  readonly hostsFile?: string;
+  readonly resolvFile?: string;
+  readonly newChannel?: () => Channel;
+  readonly answerMs?: number;
+  readonly monotonicMs?: () => number;
+}
+
+/** A look-up that is under way. All callers that ask for its name share it. */
+interface Flight {
+  readonly answer: Promise<readonly string[]>;
+  readonly cancel: () => void;
+  callers: number;
+}
+
+/**
+ * Looks names up in the hosts file and then in DNS, by the name servers and search domains of resolv.conf. c-ares waits
+ * for DNS on the event loop and needs no thread. `lookup` of node:dns does not fit: Bun 1.4.4 runs it as a blocking
+ * getaddrinfo on the threads that argon2, WebCrypto and file reads share, one per core, so two silent names stop them.
+ *
+ * Look-ups at once are limited, and each partner has a share. A look-up is cancelled when its last caller has left.
+ * Addresses are not cached, because each connection looks its name up again (contract 7.11).
+ */
+export class NameResolver {
+  readonly #hosts: () => ReadonlyMap<string, readonly string[]>;
+  readonly #conf: () => ResolvConf;
+  readonly #settings: Required<Pick<Settings, "newChannel" | "answerMs" | "monotonicMs">>;
+  readonly #places = new FairQueue({
+    running: MAX_RUNNING,
+    share: MAX_OF_PARTNER,
+    waiting: MAX_WAITING,
+    refusal: () => new Error("too many names wait to be looked up"),
+  });
+  readonly #flights = new Map<string, Flight>();
+  /** Failures by name, in the order in which they are forgotten. */
+  readonly #failures = new Map<string, { readonly reason: string; readonly endsMs: number }>();
+  /** Channels that were made for this version of resolv.conf. */
+  #idle: Channel[] = [];
+  #idleConf: ResolvConf | undefined;
+
+  constructor(settings: Settings = {}) {
+    this.#hosts = whenChanged(settings.hostsFile ?? "/etc/hosts", readHosts);
+    this.#conf = whenChanged(settings.resolvFile ?? "/etc/resolv.conf", readResolvConf);
+    this.#settings = {
+      newChannel: settings.newChannel ?? (() => new Resolver(REPETITION)),
+      answerMs: settings.answerMs ?? ANSWER_MS,
+      monotonicMs: settings.monotonicMs ?? (() => performance.now()),
+    };
+  }
+
+  readonly lookup: Lookup = async (host, { partnerId, signal } = {}) => {
+    refuseAborted(signal);
+    const written = this.#hosts().get(host);
+    if (written !== undefined) return written;
+    const flight = this.#flights.get(host);
+    if (flight !== undefined) return this.#follow(host, flight, signal);
+    const party = partnerId == null ? host : `partner ${partnerId}`;
+    return this.#places.take([party], async () => {
+      refuseAborted(signal);
+      const failure = this.#recentFailure(host);
+      if (failure !== undefined) throw new Error(failure);
+      // Another caller may have begun while this one waited for a place.
+      return this.#follow(host, this.#flights.get(host) ?? this.#begin(host), signal);
+    });
+  };
+
+  async #follow(host: string, flight: Flight, signal?: AbortSignal): Promise<readonly string[]> {
+    flight.callers += 1;
+    const leave = () => {
+      flight.callers -= 1;
+      // A caller that comes from now on begins anew.
+      if (flight.callers > 0 || !this.#isCurrent(host, flight)) return;
+      this.#flights.delete(host);
+      flight.cancel();
+    };
+    signal?.addEventListener("abort", leave, { once: true });
+    try {
+      return await flight.answer;
+    } finally {
+      signal?.removeEventListener("abort", leave);
+    }
+  }
+
+  #isCurrent(host: string, flight: Flight): boolean {
+    return this.#flights.get(host) === flight;
+  }
+
+  #begin(host: string): Flight {
+    const conf = this.#conf();
+    const channel = this.#takeChannel(conf);
+    const cancel = () => channel.cancel();
+    const deadline = startDeadline(this.#settings.answerMs, { expire: cancel });
+    const flight: Flight = { callers: 0, cancel, answer: ask(channel, host, conf) };
+    this.#flights.set(host, flight);
+    const end = (failure?: unknown) => {
+      cancelDeadline(deadline);
+      this.#giveBack(channel, conf);
+      if (!this.#isCurrent(host, flight)) return;
+      this.#flights.delete(host);
+      if (failure instanceof LookupError && failure.isAboutName)
+        this.#remember(host, failure.message);
+    };
+    flight.answer.then(() => end(), end);
+    return flight;
+  }
+
+  #takeChannel(conf: ResolvConf): Channel {
+    if (conf !== this.#idleConf) this.#idle = [];
+    this.#idleConf = conf;
+    return this.#idle.pop() ?? this.#settings.newChannel();
+  }
+
+  #giveBack(channel: Channel, conf: ResolvConf): void {
+    if (conf === this.#idleConf && this.#idle.length < MAX_IDLE) this.#idle.push(channel);
+  }
+
+  #recentFailure(host: string): string | undefined {
+    const nowMs = this.#settings.monotonicMs();
+    for (const [name, { endsMs }] of this.#failures) {
+      if (endsMs > nowMs) break;
+      this.#failures.delete(name);
+    }
+    return this.#failures.get(host)?.reason;
+  }
+
+  #remember(host: string, reason: string): void {
+    this.#failures.delete(host);
+    this.#failures.set(host, { reason, endsMs: this.#settings.monotonicMs() + FAILED_FOR_MS });
+  }
+}
+
+function refuseAborted(signal: AbortSignal | undefined): void {
+  if (signal?.aborted) throw new Error("no look-up was begun in time");
+}
+
+/** Says why a look-up found no address. The text has the name as it was asked for: search domains are ours alone. */
+class LookupError extends Error {
+  /** The cause is the name or its servers. A lack of descriptors, say, is ours, and the next look-up may succeed. */
+  readonly isAboutName: boolean;
+
+  constructor(host: string, code: string) {
+    const isSilent = SILENT.has(code);
+    if (isSilent) super(`no answer from DNS for ${host} in time`);
+    else super(ABSENT.has(code) ? `${host} has no address` : `DNS fails for ${host}: ${code}`);
+    this.isAboutName = isSilent || ABSENT.has(code) || code === SERVER_FAILURE;
+  }
+}
+
+/**
+ * Asks for each form of a name until one has addresses. The next form is asked for after a server failure, too, but not
+ * after silence: so does getaddrinfo.
+ */
+async function ask(channel: Channel, host: string, conf: ResolvConf): Promise<string[]> {
+  let failure = "ENOTFOUND";
+  for (const name of formsOf(host, conf)) {
+    const answers = await Promise.allSettled([channel.resolve4(name), channel.resolve6(name)]);
+    const [ipv4 = [], ipv6 = []] = answers.map((one) =>
+      one.status === "fulfilled" ? one.value : [],
+    );
+    if (ipv4.length + ipv6.length > 0) return alternate(ipv4, ipv6);
+    const codes = answers.map((one) => (one.status === "rejected" ? codeOf(one.reason) : ""));
+    const worse = codes.find((code) => code !== "" && !ABSENT.has(code));
+    failure = worse ?? failure;
+    if (worse !== undefined && worse !== SERVER_FAILURE) break;
+  }
+  throw new LookupError(host, failure);
+}
+
+function codeOf(reason: unknown): string {
+  return reason instanceof Error && "code" in reason ? String(reason.code) : String(reason);
+}
+
+/** Alternates the families, so that behind an address of a family without a route comes one of the other family. */
+function alternate(ipv4: readonly string[], ipv6: readonly string[]): string[] {
+  const longer = Math.max(ipv4.length, ipv6.length);
+  return Array.from({ length: longer }, (_, at) => [
+    ...ipv4.slice(at, at + 1),
+    ...ipv6.slice(at, at + 1),
+  ]).flat();
+}
+
+/** The part of resolv.conf(5) that c-ares does not apply to a question for one family. */
+export interface ResolvConf {
+  readonly search: readonly string[];
+  readonly ndots: number;
+}
+
+export function readResolvConf(text: string): ResolvConf {
+  let search: string[] = [];
+  let ndots = 1;
+  for (const line of text.split("\n")) {
+    const [keyword, ...values] = line
+      .replace(/[#;].*/, "")
+      .trim()
+      .split(/\s+/);
+    if (keyword === "search" || keyword === "domain")
+      search = values.map((one) => one.replace(/\.$/, "")).filter((one) => one !== "");
+    if (keyword !== "options") continue;
+    for (const value of values) ndots = Number(/^ndots:(\d{1,2})$/.exec(value)?.[1] ?? ndots);
+  }
+  return { search, ndots };
+}
+
+/** Lists the forms of a name in order. A name with fewer dots than `ndots` is tried in the search domains first. */
+export function formsOf(host: string, { search, ndots }: ResolvConf): string[] {
+  const dots = host.split(".").length - 1;
+  const longer = search.map((domain) => `${host}.${domain}`);
+  return dots >= ndots ? [host, ...longer] : [...longer, host];
+}
+
+/** Reads the addresses of each name, from all lines of hosts(5) that have it. */
+export function readHosts(text: string): ReadonlyMap<string, readonly string[]> {
+  const hosts = new Map<string, string[]>();
+  for (const line of text.split("\n")) {
+    const [address = "", ...names] = line.replace(/#.*/, "").trim().split(/\s+/);
+    if (isIP(address) === 0) continue;
+    for (const name of names.map((one) => one.toLowerCase())) {
+      const known = hosts.get(name) ?? [];
+      if (!known.includes(address)) hosts.set(name, [...known, address]);
+    }
+  }
+  return hosts;
+}
+
+/** Reads a file again when it has changed, as getaddrinfo does. A file that cannot be read counts as empty. */
+function whenChanged<T>(file: string, read: (text: string) => T): () => T {
+  let version: string | undefined;
+  let value = read("");
+  return () => {
+    const stat = statSync(file, { throwIfNoEntry: false });
+    const now = stat === undefined ? "" : `${stat.ino} ${stat.size} ${stat.mtimeMs}`;
+    if (now !== version) value = read(textOf(file));
+    version = now;
+    return value;
+  };
+}
+
+function textOf(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch {
+    return "";
+  }
+}
+
+const system = new NameResolver();
+
+/** Looks names up by the resolver that the whole process shares. */
+export const systemLookup: Lookup = system.lookup;

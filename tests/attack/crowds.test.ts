@@ -1,0 +1,141 @@
+import { afterAll, expect, test } from "bun:test";
+
+import { readFileSync } from "node:fs";
+import { connect } from "node:net";
+
+import { PASSWORD } from "../support/api.ts";
+import { startAttackedApi } from "../support/attacked-api.ts";
+import { requestText, sendRaw } from "../support/raw-http.ts";
+import { until } from "../support/receiver.ts";
+
+/* Strangers who come in numbers, with nothing but addresses: they keep nobody else from the service. */
+
+const world = await startAttackedApi({ TRUSTED_PROXIES: "127.0.0.1" });
+const { api, tenants } = world;
+afterAll(() => world.stop());
+
+const JSON_TYPE = "Content-Type: application/json\r\n";
+
+/** One sign-in on a connection of its own; answers its status. */
+async function signIn(from: string, email: string, password: string): Promise<number | undefined> {
+  const body = JSON.stringify({ email, password });
+  const headers = `${JSON_TYPE}X-Forwarded-For: ${from}\r\nContent-Length: ${body.length}\r\n`;
+  const bytes = requestText("POST /api/v1/login HTTP/1.1", headers, body);
+  const { statuses } = await sendRaw(api.root, bytes, { answers: 1, patienceMs: 120_000 });
+  return statuses[0];
+}
+
+const CROWD = 330;
+const VICTIMS = ["192.0.2.1", "198.51.100.7", "2001:db8:1::1", "2001:db8:2:5::1"];
+const SIGN_INS = 4;
+
+test("330 wrong sign-ins in flight from 256 /64s of one /56 keep no other network from signing in", async () => {
+  const seen = new Map<number | undefined, number>();
+  const over = new AbortController();
+  let names = 0;
+  const keepTrying = async (from: string) => {
+    while (!over.signal.aborted) {
+      const status = await signIn(from, `nobody-${++names}@unknown.test`, "wrong");
+      seen.set(status, (seen.get(status) ?? 0) + 1);
+    }
+  };
+  for (let i = 0; i < CROWD; i++) void keepTrying(`2001:db8:0:${(i % 256).toString(16)}::1`);
+  // Refusals say that the queue is full.
+  while (!seen.has(503)) await Bun.sleep(10);
+  const people = tenants.partners.flatMap(({ owner, admin }) => [owner.email, admin.email]);
+  const answers = await Promise.all(
+    VICTIMS.map(async (from, i) => {
+      const own: (number | undefined)[] = [];
+      for (let n = 0; n < SIGN_INS; n++) own.push(await signIn(from, people[i] ?? "", PASSWORD));
+      return own;
+    }),
+  );
+  over.abort();
+  expect(answers).toEqual(VICTIMS.map(() => Array<number>(SIGN_INS).fill(200)));
+  expect([...seen.keys()].toSorted()).toEqual([401, 503]);
+}, 180_000);
+
+const EVENTS = "POST /api/v1/providers/any/events HTTP/1.1";
+const SIGNED = `${JSON_TYPE}X-Provider-Signature: sha256=${"0".repeat(64)}\r\n`;
+const HALF_SENT = 1_040_000;
+
+/** Sends a body but for its last byte; `said` is what was answered so far. */
+function halfSend(from: string, headers = SIGNED) {
+  const { hostname, port } = new URL(api.root);
+  const socket = connect(Number(port), hostname);
+  const half = { said: "", end: () => socket.destroy() };
+  socket.on("error", () => {});
+  socket.on("data", (chunk: Buffer) => void (half.said += chunk.toString("latin1")));
+  const lines = `${headers}X-Forwarded-For: ${from}\r\nContent-Length: ${HALF_SENT}\r\n`;
+  socket.write(requestText(EVENTS, lines));
+  socket.write(Buffer.alloc(HALF_SENT - 1, " "));
+  return half;
+}
+
+const statusOf = ({ said }: { said: string }) => said.slice(9, 12);
+const residentMb = () =>
+  Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${api.pid}/status`, "utf8"))?.[1]) / 1024;
+
+/** 64 MiB hold so many of these bodies. */
+const HELD = Math.floor((64 * 1024 * 1024) / HALF_SENT);
+const BODIES = 500;
+
+test.skipIf(process.platform !== "linux")(
+  "500 half-sent bodies of provider events are held to 64 MiB, and those of other addresses are read",
+  async () => {
+    const before = residentMb();
+    const other = [halfSend("192.0.2.1"), halfSend("198.51.100.7")];
+    const crowd: ReturnType<typeof halfSend>[] = [];
+    for (let i = 0; i < BODIES; i++) {
+      crowd.push(halfSend(`2001:db8:0:${i.toString(16)}::1`));
+      if (i % 20 === 0) await Bun.sleep(1);
+    }
+    const refused = () => crowd.filter((one) => statusOf(one) === "503");
+    // The two of other addresses are held as well.
+    const expected = BODIES - (HELD - other.length);
+    await until("all beyond the bound are refused", () => refused().length >= expected, 30_000);
+    expect(refused()[0]?.said.toLowerCase()).toContain("retry-after: 5");
+    expect(refused()).toHaveLength(expected);
+    expect(other.map(statusOf)).toEqual(["", ""]);
+    expect(residentMb() - before).toBeLessThan(250);
+    const { email } = tenants.partners[0].owner;
+    expect(await signIn("203.0.113.5", email, PASSWORD)).toBe(200);
+    const whole = requestText(EVENTS, `${SIGNED}Content-Length: 2\r\n`, "{}");
+    expect((await sendRaw(api.root, whole, { answers: 1 })).statuses).toEqual([401]);
+    for (const one of [...other, ...crowd]) one.end();
+  },
+  60_000,
+);
+
+test.each([
+  ["no signature", ""],
+  ["one without its prefix", `X-Provider-Signature: ${"0".repeat(64)}\r\n`],
+  ["one of 63 digits", `X-Provider-Signature: sha256=${"0".repeat(63)}\r\n`],
+  ["one of 65 digits", `X-Provider-Signature: sha256=${"0".repeat(65)}\r\n`],
+])("events with %s are refused before their body is there", async (_, header) => {
+  const half = halfSend("192.0.2.1", JSON_TYPE + header);
+  await until("the refusal", () => half.said.includes("invalid_signature"));
+  expect(statusOf(half)).toBe("401");
+  half.end();
+});
+
+test("events without a signature are still 413 where they are too long, told or not", async () => {
+  const long = 1024 * 1024 + 1;
+  const told = requestText(EVENTS, `${JSON_TYPE}Content-Length: ${long}\r\n`, " ".repeat(long));
+  const chunked = requestText(
+    EVENTS,
+    `${JSON_TYPE}Transfer-Encoding: chunked\r\n`,
+    `${long.toString(16)}\r\n${" ".repeat(long)}\r\n0\r\n\r\n`,
+  );
+  const short = requestText(
+    EVENTS,
+    `${JSON_TYPE}Transfer-Encoding: chunked\r\n`,
+    "2\r\n{}\r\n0\r\n\r\n",
+  );
+  for (const [bytes, status] of [
+    [told, 413],
+    [chunked, 413],
+    [short, 401],
+  ] as const)
+    expect((await sendRaw(api.root, bytes, { answers: 1 })).statuses).toEqual([status]);
+});

@@ -1,0 +1,120 @@
+// A recovery of a window with more events than one statement could look through.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+
+import { ulid } from "ulid";
+
+import type { Db, RawDb } from "../../db/client.ts";
+import { recover } from "../../src/webhooks/actions/queue-events.ts";
+import { findSubscription } from "../../src/webhooks/actions/subscriptions.ts";
+import { PIECE, undelivered } from "../../src/webhooks/queries/recovery.ts";
+import { insertTenant, record, reviewAction, type Tenant } from "../support/outbox.ts";
+import { startWebhooks, type WebhookWorld } from "../support/webhooks.ts";
+
+let world: WebhookWorld;
+let db: RawDb;
+let tenant: Tenant;
+beforeAll(async () => {
+  world = await startWebhooks();
+  ({ db } = world.database);
+  tenant = { ...(await insertTenant(db)), partnerId: world.tenants.partners[0].id };
+});
+afterAll(() => world.stop());
+
+/**
+ * A subscription with so many events, a millisecond apart, all delivered but every `missEvery`th. Answers the ids of
+ * those in the history.
+ */
+async function busy(count: number, missEvery: number) {
+  world.clock.advance(1_000);
+  const { id } = await world.subscribe();
+  const since = world.clock.now();
+  world.clock.advance(count);
+  // An event and its only attempt have one id here, of the instant at which both began.
+  const eventIds = Array.from({ length: count }, (_, n) => ulid(since.getTime() + n));
+  await record(db, [reviewAction(tenant)]);
+  await db.sql`
+    insert into review_history (event_id, partner_id, account_id, store_id, review_id, store_review_site_id, event,
+                                actor, review, metadata, occurred_at, recorded_at)
+    select e.event_id, h.partner_id, h.account_id, h.store_id,
+           h.review_id, h.store_review_site_id, h.event, h.actor, h.review, h.metadata, h.occurred_at,
+           ${since}::timestamptz + (e.nth - 1) * interval '1 millisecond'
+      from outbox o join review_history h on h.id = o.review_history_id,
+           unnest(${eventIds}::text[]) with ordinality e(event_id, nth)
+     where o.subscription_id = ${id} order by e.nth`;
+  const [seed] = await db.sql<{ eventId: string }[]>`
+    delete from outbox where subscription_id = ${id} returning event_id as "eventId"`;
+  await db.sql`delete from review_history where event_id = ${seed?.eventId ?? ""}`;
+  await db.sql`
+    insert into delivery_attempts (id, subscription_id, sequence, event_id, event, round, attempt, started_at,
+      duration_ms, outcome, request_headers, request_body, response_truncated, payload_mode, recorded_at)
+    select event_id, ${id}, row_number() over (order by id), event_id, event, 1, 1,
+           recorded_at, 1, 'delivered', '{}', '{}', false, 'full', recorded_at
+      from review_history where event_id = any(${eventIds}) and (id % ${missEvery}) <> 0`;
+  const missed = await db.sql<{ id: number }[]>`
+    select id from review_history where event_id = any(${eventIds}) and (id % ${missEvery}) = 0 order by id`;
+  return { id, since, missed: missed.map((row) => row.id) };
+}
+
+const find = (id: string) => findSubscription({ db }, tenant.partnerId, id);
+
+test("is walked in pieces, in which only what was not delivered soon is looked up one by one", async () => {
+  const { id, since, missed } = await busy(2 * PIECE + 1, 1_000);
+  const rows = new Map<string, number[]>();
+  const asked: number[] = [];
+  const counting = new Proxy(db, {
+    get: (target, key) =>
+      key !== "run"
+        ? Reflect.get(target, key)
+        : async (statement: { name: string }, given: { ids?: readonly number[] }) => {
+            const found = await target.run(statement as never, given);
+            rows.set(statement.name, [...(rows.get(statement.name) ?? []), found.length]);
+            asked.push(...(given.ids ?? []));
+            return found;
+          },
+  }) as Db;
+  const found = await undelivered(counting, await find(id), {
+    since,
+    until: world.clock.now(),
+    settledSince: since,
+    events: ["review_received"],
+    limit: 10_000,
+  });
+  expect(missed.length).toBeGreaterThan(2);
+  expect(found).toEqual(missed);
+  expect(rows.get("webhooks.historyPiece")).toEqual([PIECE, PIECE, 1]);
+  expect(asked).toEqual(missed);
+});
+
+test.each([PIECE - 1, PIECE, PIECE + 1])("finds the last of %d events", async (count) => {
+  const { id, since } = await busy(count, 1);
+  const window = { since, until: world.clock.now(), settledSince: since, limit: 2 * PIECE };
+  const found = await undelivered(db, await find(id), { ...window, events: ["review_received"] });
+  expect(found).toHaveLength(count);
+});
+
+test("that is broken off is finished by the next call, and queues nothing twice", async () => {
+  const { id, since, missed } = await busy(PIECE + 1, 5);
+  let transactions = 0;
+  const deps = {
+    ...world.api.deps,
+    intake: {
+      ...world.api.deps.intake,
+      transaction: <T>(...given: Parameters<typeof world.api.deps.intake.transaction<T>>) => {
+        if (++transactions === 3) throw new Error("The process died.");
+        return world.api.deps.intake.transaction(...given);
+      },
+    },
+  };
+  const actor = { id: 1, email: "a@example.com", role: "PARTNER_OWNER", tokenKind: "web" };
+  const call = { id: "r", ip: "127.0.0.1", userAgent: null, headers: new Headers() };
+  const caller = Object.assign(Object.create(null), { principal: actor, call });
+  const broken = recover(deps, caller, await find(id), { since, until: undefined });
+  expect(String(await broken.catch((error: unknown) => error))).toContain("died");
+  const body = { since: since.toISOString() };
+  const again = await world.ask("POST", `/${id}/recover`, { body });
+  const queued = await db.sql<{ id: number }[]>`
+    select review_history_id as id from outbox where subscription_id = ${id} order by sequence`;
+  expect(queued.map((row) => row.id)).toEqual(missed);
+  expect(Number(again.body["queued"])).toBeLessThan(missed.length);
+  expect((await world.ask("POST", `/${id}/recover`, { body })).body).toEqual({ queued: 0 });
+});

@@ -1,0 +1,202 @@
+import { describe, expect, test } from "bun:test";
+
+import { failureOf, GroupRunner } from "../../../../dispatcher/store/group-runner.ts";
+import { createFakeClock } from "../../../support/clock.ts";
+
+function failure(code: string): Error {
+  return Object.assign(new Error(code), { code });
+}
+
+/** A runner whose work is told to `answer`, which fails by throwing. An item is a key and a number, such as `A1`. */
+function running(answer: (items: readonly string[], repeated: boolean) => void) {
+  const clock = createFakeClock();
+  const tried: string[] = [];
+  const triedAtMs: number[] = [];
+  const done: string[] = [];
+  const logged: string[] = [];
+  const log = {
+    debug() {},
+    info() {},
+    warn: (event: string) => void logged.push(event),
+    error: (event: string, fields: object = {}) =>
+      void logged.push(`${event} ${JSON.stringify({ ...fields, stack: undefined })}`),
+  };
+  const runner = new GroupRunner<string, undefined>(
+    { clock, log },
+    {
+      keyOf: (item) => item.slice(0, 1),
+      run: async (group, repeated) => {
+        tried.push(group.join(" "));
+        triedAtMs.push(clock.monotonicMs());
+        answer(group, repeated);
+        return undefined;
+      },
+      done: (group) => void done.push(...group),
+      describe: (item) => ({ item }),
+      events: { failed: "work.failed", stuck: "work.stuck" },
+      retryMs: 500,
+    },
+  );
+  /** Time passes in steps, and what is due runs. */
+  const pass = async (ms: number) => {
+    for (let n = 0; n < ms / 100; n++) {
+      clock.advance(100);
+      await Bun.sleep(0);
+    }
+  };
+  return { runner, tried, triedAtMs, done, logged, pass };
+}
+
+/** In seconds. */
+function pausesOf(triedAtMs: readonly number[]): number[] {
+  return triedAtMs.slice(1).map((atMs, i) => (atMs - (triedAtMs[i] ?? 0)) / 1_000);
+}
+
+describe("a group that fails for one key", () => {
+  test("is halved until that key is alone, and the halves that were not tried yet go first", async () => {
+    const { runner, tried, done } = running((items) => {
+      if (items.includes("B1")) throw failure("XX001");
+    });
+    await runner.run(["A1", "B1", "C1", "D1"]);
+    expect(tried).toEqual(["A1 B1 C1 D1", "A1 B1", "C1 D1", "A1", "B1"]);
+    expect(done).toEqual(["C1", "D1", "A1"]);
+    expect([runner.quarantined, runner.waiting]).toEqual([1, 1]);
+    runner.clear();
+  });
+
+  test("keeps the items of a key together and in their order", async () => {
+    let isRefused = true;
+    const { runner, done, pass } = running((items) => {
+      if (isRefused && items.some((item) => item.startsWith("B"))) throw failure("XX001");
+    });
+    await runner.run(["B1", "A1", "B2", "A2"]);
+    await runner.run(["B3", "A3"]);
+    expect(done).toEqual(["A1", "A2", "A3"]);
+    isRefused = false;
+    await pass(1_000);
+    expect(done).toEqual(["A1", "A2", "A3", "B1", "B2", "B3"]);
+    expect(runner.quarantined).toBe(0);
+  });
+
+  test("says of the second and later tries that they are repeated", async () => {
+    const seen: [string, boolean][] = [];
+    const { runner } = running((items, repeated) => {
+      seen.push([items.join(" "), repeated]);
+      if (items.length > 1) throw failure("XX001");
+    });
+    await runner.run(["A1", "B1"]);
+    expect(seen).toEqual([
+      ["A1 B1", false],
+      ["A1", true],
+      ["B1", true],
+    ]);
+  });
+});
+
+describe("a quarantined key", () => {
+  test("that is refused is retried after 100 ms, then after twice as long, 30 s at the most, and logged", async () => {
+    const { runner, triedAtMs, logged, pass } = running(() => {
+      throw failure("XX001");
+    });
+    await runner.run(["A1"]);
+    expect(logged).toEqual(["work.failed"]);
+    await pass(120_000);
+    expect(pausesOf(triedAtMs)).toEqual([
+      0.1, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30, 30,
+    ]);
+    const fields = { item: "A1", waiting: 1, error: "XX001", name: "Error", code: "XX001" };
+    const stuck = logged.filter((one) => one !== "work.failed");
+    expect(stuck).toHaveLength(12);
+    expect(new Set(stuck)).toEqual(new Set([`work.stuck ${JSON.stringify(fields)}`]));
+    runner.clear();
+  });
+
+  test("that waits for a lock is retried within a second, and is not logged as stuck", async () => {
+    const { runner, triedAtMs, logged, pass } = running(() => {
+      throw failure("55P03");
+    });
+    await runner.run(["A1"]);
+    await pass(6_000);
+    expect(pausesOf(triedAtMs)).toEqual([0.1, 0.1, 0.2, 0.4, 0.8, 1, 1, 1, 1]);
+    expect(new Set(logged)).toEqual(new Set(["work.failed"]));
+    runner.clear();
+  });
+
+  test("takes an item once that waits there already", async () => {
+    const { runner } = running(() => {
+      throw failure("XX001");
+    });
+    await runner.run(["A1"]);
+    await runner.run(["A1", "A2"]);
+    expect(runner.waiting).toBe(2);
+    runner.clear();
+  });
+
+  test("does not stop others from being retried and done", async () => {
+    const { runner, done, pass } = running((items) => {
+      if (items.includes("A1")) throw failure("XX001");
+    });
+    await runner.run(["A1"]);
+    await runner.run(["B1"]);
+    expect(done).toEqual(["B1"]);
+    await pass(5_000);
+    await runner.run(["C1"]);
+    expect(done).toEqual(["B1", "C1"]);
+    runner.clear();
+  });
+});
+
+describe("while Postgres is out of reach", () => {
+  test("a group stays whole, and is tried again after its pause", async () => {
+    let isAway = true;
+    const { runner, tried, done, pass } = running(() => {
+      if (isAway) throw failure("ECONNREFUSED");
+    });
+    const ended = runner.run(["A1", "B1"]);
+    await Bun.sleep(0);
+    await pass(1_000);
+    expect(tried).toEqual(["A1 B1", "A1 B1", "A1 B1"]);
+    isAway = false;
+    await pass(500);
+    await ended;
+    expect([done, runner.quarantined]).toEqual([["A1", "B1"], 0]);
+  });
+
+  test("a clear ends the wait, and nothing is tried again", async () => {
+    const { runner, tried, pass } = running(() => {
+      throw failure("ECONNREFUSED");
+    });
+    const ended = runner.run(["A1"]);
+    await Bun.sleep(0);
+    runner.clear();
+    await ended;
+    await pass(2_000);
+    expect(tried).toEqual(["A1"]);
+  });
+});
+
+test.each([
+  ["55P03", "waits"],
+  ["57P01", "store"],
+  ["53100", "store"],
+  ["25006", "store"],
+  ["40P01", "store"],
+  ["42703", "store"],
+  ["ECONNRESET", "store"],
+  ["EPIPE", "store"],
+  ["CONNECTION_CLOSED", "store"],
+  ["DEADLINE_EXCEEDED", "store"],
+  ["57014", "refused"],
+  ["58030", "refused"],
+  ["22P05", "refused"],
+  ["23514", "refused"],
+  ["XX000", "refused"],
+  ["XX001", "refused"],
+] as const)("an error with the code %s is taken as: %s", (code, kind) => {
+  expect(failureOf(failure(code))).toBe(kind);
+  expect(failureOf(new Error("Failed query", { cause: failure(code) }))).toBe(kind);
+});
+
+test("an error of the code itself is taken as one of this group", () => {
+  expect(failureOf(new TypeError("undefined is not an object"))).toBe("refused");
+});
