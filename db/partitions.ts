@@ -5,7 +5,6 @@ import { encodeTime } from "ulid";
 import type { DbOrTx, RawDb, RawTx } from "./client.ts";
 import { LOCK_LIMITS, patiently, underLocks } from "./lock-limits.ts";
 import { deliveryAttempts } from "./schema/attempts.ts";
-import { settledEntries } from "./schema/outbox.ts";
 import { rows, statement, value } from "./statement.ts";
 
 const DAY_MS = 86_400_000;
@@ -23,40 +22,24 @@ export function ulidFloor(at: Date): string {
 
 interface DayPartition {
   readonly name: string;
-  readonly parent: "settled_entries" | "delivery_attempts";
+  /** Ids from this one on, below the other. */
   readonly from: string;
   readonly to: string;
 }
 
-/** The column that says of which day a row is. */
-const KEYS = { settled_entries: "settled_at", delivery_attempts: "id" } as const;
-
-/** The daily partitions of both records from the day of `now` on; names end in the UTC day, `_20260601`. */
+/** The daily partitions of delivery_attempts from the day of `now` on; names end in the UTC day, `_20260601`. */
 export function partitionsAhead(now: Date, days: number): DayPartition[] {
   const today = now.getTime() - (now.getTime() % DAY_MS);
-  return Array.from({ length: days + 1 }, (_, i) => [today + i * DAY_MS, today + (i + 1) * DAY_MS])
-    .map(([from = 0, to = 0]) => [new Date(from), new Date(to)] as const)
-    .flatMap(([from, to]) => {
-      const day = from.toISOString().slice(0, 10).replaceAll("-", "");
-      return [
-        {
-          name: `settled_entries_${day}`,
-          parent: "settled_entries",
-          from: from.toISOString(),
-          to: to.toISOString(),
-        },
-        {
-          name: `delivery_attempts_${day}`,
-          parent: "delivery_attempts",
-          from: ulidFloor(from),
-          to: ulidFloor(to),
-        },
-      ] as const;
-    });
+  return Array.from({ length: days + 1 }, (_, i) => {
+    const from = new Date(today + i * DAY_MS);
+    const day = from.toISOString().slice(0, 10).replaceAll("-", "");
+    const to = new Date(from.getTime() + DAY_MS);
+    return { name: `delivery_attempts_${day}`, from: ulidFloor(from), to: ulidFloor(to) };
+  });
 }
 
 /**
- * Makes the partitions of the week ahead that are missing, and those of the last `pastDays` of which a default partition
+ * Makes the partitions of the week ahead that are missing, and those of the last `pastDays` of which the default partition
  * holds rows; the rows move in. Each is made alone: the first failure is thrown when all were tried. A partition whose
  * locks are not to be had stays for the next time, and so does one with too many rows in the default partition, where
  * they are read, written and in the end removed as well. Answers the names of those made.
@@ -68,10 +51,10 @@ export async function ensurePartitions(db: RawDb, now: Date, pastDays = 0): Prom
     ({ name }) => !there.has(name),
   );
   if (missing.length === 0) return [];
-  const strays = await countStrays(db, missing);
+  const strayCounts = await countStrays(db, missing);
   const today = partitionsAhead(now, 0)[0]?.name.slice(-8) ?? "";
   const due = missing.filter(({ name }) => {
-    const count = strays.get(name) ?? 0;
+    const count = strayCounts.get(name) ?? 0;
     return count <= MOVED_AT_MOST && (count > 0 || name.slice(-8) >= today);
   });
   const made: string[] = [];
@@ -86,10 +69,9 @@ export async function ensurePartitions(db: RawDb, now: Date, pastDays = 0): Prom
   return made;
 }
 
-const strayReason = "The builder knows the whole table, not its default partition.";
-const strayAttempts = statement({
-  name: "partitions.strayAttempts",
-  reason: strayReason,
+const strays = statement({
+  name: "partitions.strays",
+  reason: "The builder knows the whole table, not its default partition.",
   params: {
     days: rows({ name: value("text"), low: deliveryAttempts.id, high: deliveryAttempts.id }),
   },
@@ -99,45 +81,14 @@ const strayAttempts = statement({
       from delivery_attempts_default d join ${days} on d.id >= days.low and d.id < days.high
      group by days.name`,
 });
-const strayEntries = statement({
-  name: "partitions.strayEntries",
-  reason: strayReason,
-  params: {
-    days: rows({
-      name: value("text"),
-      low: settledEntries.settledAt,
-      high: settledEntries.settledAt,
-    }),
-  },
-  columns: { name: value("text"), count: value("bigint") },
-  text: ({ days }) => sql`
-    select days.name, count(*) as count
-      from settled_entries_default d join ${days} on d.settled_at >= days.low and d.settled_at < days.high
-     group by days.name`,
-});
 
-/** How many rows of each of these days are in a default partition, by the name of the partition that they belong in. */
+/** How many rows of each of these days are in the default partition, by the name of the partition that they belong in. */
 async function countStrays(
   db: RawDb,
   partitions: readonly DayPartition[],
 ): Promise<Map<string, number>> {
-  const of = (parent: DayPartition["parent"]) =>
-    partitions.filter((partition) => partition.parent === parent);
-  const attempts = of("delivery_attempts").map(({ name, from, to }) => ({
-    name,
-    low: from,
-    high: to,
-  }));
-  const entries = of("settled_entries").map(({ name, from, to }) => ({
-    name,
-    low: new Date(from),
-    high: new Date(to),
-  }));
-  const found = [
-    ...(await db.run(strayAttempts, { days: attempts })),
-    ...(await db.run(strayEntries, { days: entries })),
-  ];
-  return new Map(found.map(({ name, count }) => [name, count]));
+  const days = partitions.map(({ name, from, to }) => ({ name, low: from, high: to }));
+  return new Map((await db.run(strays, { days })).map(({ name, count }) => [name, count]));
 }
 
 /**
@@ -146,23 +97,23 @@ async function countStrays(
  * the commit. To be attached it needs the default partition for itself, where those who read the whole table wait for it.
  */
 async function makePartition(db: RawDb, partition: DayPartition): Promise<boolean> {
-  const { name, parent, from, to } = partition;
+  const { name, from, to } = partition;
   const made = await underLocks(db, async (tx) => {
     // Several processes may look at the same time.
     await tx.run(turn, {});
     if (await isAttached(tx, name)) return false;
     await tx.sql.unsafe(LOCK_LIMITS);
     // Names and bounds come from the clock, never from a caller.
-    await tx.sql.unsafe(`create table if not exists ${name} (like ${parent} including all)`);
+    await tx.sql.unsafe(`create table if not exists ${name} (like delivery_attempts including all)`);
     await moveStrays(tx, partition);
     await tx.sql.unsafe(
-      patiently(`lock table only ${parent} in share update exclusive mode;
-                 lock table ${parent}_default in access exclusive mode;`),
+      patiently(`lock table only delivery_attempts in share update exclusive mode;
+                 lock table delivery_attempts_default in access exclusive mode;`),
     );
     // What came in meanwhile.
     await moveStrays(tx, partition);
     await tx.sql.unsafe(
-      `alter table ${parent} attach partition ${name} for values from ('${from}') to ('${to}')`,
+      `alter table delivery_attempts attach partition ${name} for values from ('${from}') to ('${to}')`,
     );
     return true;
   });
@@ -170,13 +121,12 @@ async function makePartition(db: RawDb, partition: DayPartition): Promise<boolea
 }
 
 /** Moves what the default partition holds of this day, statement by statement, in the transaction of the caller. */
-async function moveStrays(tx: RawTx, { name, parent, from, to }: DayPartition): Promise<void> {
-  const key = KEYS[parent];
+async function moveStrays(tx: RawTx, { name, from, to }: DayPartition): Promise<void> {
   for (let moved = MOVED_AT_ONCE; moved === MOVED_AT_ONCE;) {
     const { count } = await tx.sql.unsafe(`
       with taken as (
-        delete from ${parent}_default where ctid = any (array(
-          select ctid from ${parent}_default where ${key} >= '${from}' and ${key} < '${to}' limit ${MOVED_AT_ONCE}))
+        delete from delivery_attempts_default where ctid = any (array(
+          select ctid from delivery_attempts_default where id >= '${from}' and id < '${to}' limit ${MOVED_AT_ONCE}))
         returning *
       ) insert into ${name} select * from taken`);
     moved = count;

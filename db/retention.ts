@@ -20,7 +20,7 @@ const oldestExpired = statement({
   text: ({ days }) => sql`
     select c.oid::regclass::text as name, c.reltuples::float8 as estimate
       from pg_inherits i join pg_class c on c.oid = i.inhrelid
-     where i.inhparent in ('settled_entries'::regclass, 'delivery_attempts'::regclass)
+     where i.inhparent = 'delivery_attempts'::regclass
        and c.relname ~ '_[0-9]{8}$'
        and (to_date(right(c.relname, 8), 'YYYYMMDD') + 1)::timestamp at time zone 'UTC'
            <= now() - make_interval(days => ${days})
@@ -66,20 +66,9 @@ async function countUpTo(tx: RawTx, name: string): Promise<DroppedPartition> {
   return { name, rows: counted, isCounted: counted < COUNTED };
 }
 
-const defaultReason = "The builder knows the whole table, not its default partition.";
-const expiredEntries = statement({
-  name: "partitions.deleteStrayEntries",
-  reason: defaultReason,
-  params: { days: value("integer"), limit: value("bigint") },
-  columns: {},
-  text: ({ days, limit }) => sql`
-    delete from settled_entries_default where ctid = any (array(
-      select ctid from settled_entries_default
-       where settled_at < now() - make_interval(days => ${days}) limit ${limit}))`,
-});
 const expiredAttempts = statement({
   name: "partitions.deleteStrayAttempts",
-  reason: defaultReason,
+  reason: "The builder knows the whole table, not its default partition.",
   params: { floor: deliveryAttempts.id, limit: value("bigint") },
   columns: {},
   text: ({ floor, limit }) => sql`
@@ -88,13 +77,11 @@ const expiredAttempts = statement({
 });
 
 /**
- * Removes at most so many rows from each default partition that are older than `days` by Postgres' clock. They are there
+ * Removes at most so many rows from the default partition that are older than `days` by Postgres' clock. They are there
  * because no partition of their day was made while they were young.
  */
 export async function deleteExpiredStrays(db: RawDb, days: number, limit: number): Promise<number> {
   const now = await serverTime(db);
   const floor = ulidFloor(new Date(now.getTime() - days * DAY_MS));
-  const { count: attempts } = await db.run(expiredAttempts, { floor, limit });
-  const { count: entries } = await db.run(expiredEntries, { days, limit });
-  return attempts + entries;
+  return (await db.run(expiredAttempts, { floor, limit })).count;
 }

@@ -18,7 +18,6 @@ import { Mailer } from "./mail/mailer.ts";
 import type { MailStore } from "./mail/store.ts";
 import type { MailTransport } from "./mail/transport.ts";
 import { Sender } from "./delivery/sender.ts";
-import { settleMarks } from "./store/settle-marks.ts";
 import type { DispatchStore } from "./store/store.ts";
 
 export interface DispatcherDeps {
@@ -143,7 +142,6 @@ export class Dispatcher {
     const working = Promise.all([
       this.#holdings.run(ended.signal),
       this.#alarm.run(ended.signal),
-      settleMarks(this.#deps, () => [...this.#holdings.shards.keys()], ended.signal),
     ]);
     await Promise.race([working, aborted(signal)]);
     await this.#drain();

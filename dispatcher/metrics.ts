@@ -60,10 +60,10 @@ export class DispatcherMetrics {
     })();
     return {
       ...store,
-      commit: async (dispatcherId, records, repeated) => {
+      commit: async (dispatcherId, records) => {
         const startedMs = this.#clock.monotonicMs();
         try {
-          const result = await store.commit(dispatcherId, records, repeated);
+          const result = await store.commit(dispatcherId, records);
           sizes.observe(records.length);
           disabled.value += result.disabled.length;
           if (!result.fenced)

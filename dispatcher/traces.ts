@@ -55,9 +55,9 @@ export class DispatchTraces {
             });
         return loaded;
       },
-      commit: async (dispatcherId, records, repeated) => {
+      commit: async (dispatcherId, records) => {
         const startMs = this.#clock.monotonicMs();
-        const result = await store.commit(dispatcherId, records, repeated);
+        const result = await store.commit(dispatcherId, records);
         const endMs = this.#clock.monotonicMs();
         for (const { eventId, subscriptionId, decision } of records)
           this.#spans.add({

@@ -6,6 +6,7 @@ import {
   index,
   integer,
   pgTable,
+  pgView,
   primaryKey,
   smallint,
   text,
@@ -24,14 +25,16 @@ export const outboxSequences = pgTable("outbox_sequences", {
     .primaryKey()
     .references(() => webhookSubscriptions.id),
   lastSequence: bigint("last_sequence", { mode: "number" }).notNull().default(0),
+  /** The last number that went to an event of the log; those of tests, batches and later rounds have rows in `outbox`. */
+  lastLogged: bigint("last_logged", { mode: "number" }).notNull().default(0),
   /** A skip has dropped what waits for a batch up to this id of review_history; upkeep deletes these rows in chunks. */
   batchSkippedThrough: bigint("batch_skipped_through", { mode: "number" }).notNull().default(0),
 });
 
 /**
- * Unsettled entries only: what is still to be delivered, and `attempt`, the number that its next POST carries. An entry
- * that is delivered or fails leaves with its last attempt (delivery_attempts), one that is skipped goes to
- * settled_entries.
+ * Entries that are not in the log (`review_history.sequence`): tests, batches, later rounds, and what the offset of the
+ * log has passed before it was settled, for example an entry that waits for a retry. `attempt` is the number that the
+ * next POST carries. An entry that is delivered or fails leaves with its last attempt (delivery_attempts).
  */
 export const outbox = pgTable(
   "outbox",
@@ -55,6 +58,8 @@ export const outbox = pgTable(
       .default("pending"),
     dueAt: instant("due_at"),
     recordedAt: instant("recorded_at").notNull(),
+    /** It was skipped by itself; entries up to `skipped_through` of the offset are skipped without this. */
+    skippedAt: instant("skipped_at"),
   },
   (t) => [
     primaryKey({ columns: [t.shard, t.subscriptionId, t.sequence] }),
@@ -67,6 +72,10 @@ export const outbox = pgTable(
     index("outbox_waiting")
       .on(t.subscriptionId, t.sequence)
       .where(sql`state = 'waiting'`),
+    // For the retention of what was skipped by itself.
+    index("outbox_skipped")
+      .on(t.skippedAt)
+      .where(sql`skipped_at is not null`),
     check("outbox_round_check", sql`round >= 1`),
     check("outbox_attempt_check", sql`attempt between 1 and 4`),
     check("outbox_due", sql`(state = 'waiting') = (due_at is not null)`),
@@ -106,42 +115,61 @@ export const batchWindows = pgTable("batch_windows", {
   reviewId: integer("review_id"),
 });
 
-/**
- * Entries up to `through` are skipped, for `reason`, since `settled_at`: every answer shows them so, although they still
- * stand in the outbox. Upkeep moves them to settled_entries, and then deletes the mark.
- */
-export const outboxMarks = pgTable("outbox_marks", {
+/** How far a subscription is; apart from `outbox_sequences`, whose row a writer holds until its commit. */
+export const outboxOffsets = pgTable("outbox_offsets", {
   subscriptionId: bytewise("subscription_id").primaryKey(),
-  shard: smallint("shard").notNull(),
-  through: bigint("through", { mode: "number" }).notNull(),
-  reason: text("reason", { enum: ["deleted", "skipped"] }).notNull(),
-  settledAt: instant("settled_at").notNull(),
+  /** Every event of the log up to this sequence is settled, or has a row in `outbox`. */
+  settledThrough: bigint("settled_through", { mode: "number" }).notNull().default(0),
+  /** Every entry up to this sequence that was not settled by an attempt is skipped. */
+  skippedThrough: bigint("skipped_through", { mode: "number" }).notNull().default(0),
 });
 
-/** Entries that are never to be sent, because of `reason`. Partitioned by the day of settled_at. */
-export const settledEntries = pgTable(
-  "settled_entries",
+/**
+ * What was skipped together: the events of the log from `first` to `last`, and all rows of `outbox` up to `last` that
+ * no earlier skip covers.
+ */
+export const outboxSkips = pgTable(
+  "outbox_skips",
   {
     subscriptionId: bytewise("subscription_id").notNull(),
-    sequence: bigint("sequence", { mode: "number" }).notNull(),
-    eventId: bytewise("event_id").notNull(),
-    event: text("event").notNull(),
-    isTest: boolean("is_test").notNull(),
-    payloadMode: text("payload_mode", { enum: ["full", "minimal"] }).notNull(),
-    reviewHistoryId: bigint("review_history_id", { mode: "number" }),
-    reviewId: integer("review_id"),
-    batchJobId: bytewise("batch_job_id"),
-    round: smallint("round").notNull(),
+    first: bigint("first", { mode: "number" }).notNull(),
+    last: bigint("last", { mode: "number" }).notNull(),
     reason: text("reason", { enum: ["deleted", "expired", "skipped"] }).notNull(),
-    recordedAt: instant("recorded_at").notNull(),
-    settledAt: instant("settled_at").notNull(),
+    /** How many entries, where they were counted: of those that expired. */
+    entries: integer("entries"),
+    skippedAt: instant("skipped_at").notNull(),
   },
-  (t) => [
-    primaryKey({ columns: [t.subscriptionId, t.sequence, t.settledAt] }),
-    index("settled_entries_event").on(t.eventId),
-    // Held for longer than the retention time: health tells.
-    index("settled_entries_expired")
-      .on(t.subscriptionId, t.settledAt)
-      .where(sql`reason = 'expired'`),
-  ],
+  (t) => [primaryKey({ columns: [t.subscriptionId, t.last] })],
 );
+
+const entry = {
+  subscriptionId: bytewise("subscription_id").notNull(),
+  sequence: bigint("sequence", { mode: "number" }).notNull(),
+  eventId: bytewise("event_id").notNull(),
+  event: text("event").notNull(),
+  isTest: boolean("is_test").notNull(),
+  payloadMode: text("payload_mode", { enum: ["full", "minimal"] }).notNull(),
+  reviewHistoryId: bigint("review_history_id", { mode: "number" }),
+  reviewId: integer("review_id"),
+  batchJobId: bytewise("batch_job_id"),
+  round: smallint("round").notNull(),
+  recordedAt: instant("recorded_at").notNull(),
+};
+
+/**
+ * The entries that are to be delivered, of the log and of `outbox`. Made to look up the entries of an event: a walk in
+ * the order of the sequence would sort all that a subscription has.
+ */
+export const queuedEntries = pgView("queued_entries", {
+  ...entry,
+  attempt: smallint("attempt").notNull(),
+  state: text("state", { enum: ["pending", "waiting"] }).notNull(),
+  dueAt: instant("due_at"),
+}).existing();
+
+/** The entries that were skipped, in the same way. */
+export const skippedEntries = pgView("skipped_entries", {
+  ...entry,
+  reason: text("reason", { enum: ["deleted", "expired", "skipped"] }).notNull(),
+  skippedAt: instant("skipped_at").notNull(),
+}).existing();

@@ -1,5 +1,16 @@
 import { sql } from "drizzle-orm";
-import { check, index, integer, json, pgTable, text, unique } from "drizzle-orm/pg-core";
+import {
+  bigint,
+  boolean,
+  check,
+  index,
+  integer,
+  json,
+  pgTable,
+  text,
+  unique,
+  uniqueIndex,
+} from "drizzle-orm/pg-core";
 
 import { bigid, bytewise, id, instant } from "./columns.ts";
 import { users } from "./users.ts";
@@ -47,7 +58,8 @@ export const reviews = pgTable(
 );
 
 /**
- * The audit trail. Together with its columns, actor, review or site, and metadata are the body of the webhook, fixed
+ * The audit trail, and the log from which immediate subscriptions are served: their entries are the rows with a
+ * `sequence`, in its order, behind their offset (`outbox_offsets`). Together with its columns, actor, review or site, and metadata are the body of the webhook, fixed
  * here and never changed (contract 7.3); `json` keeps their text as written.
  */
 export const reviewHistory = pgTable(
@@ -68,8 +80,16 @@ export const reviewHistory = pgTable(
     metadata: json("metadata").notNull(),
     occurredAt: instant("occurred_at").notNull(),
     recordedAt: instant("recorded_at").notNull(),
+    /** The place of the event at the immediate subscription of its partner, if that gets it (contract 7.2). */
+    sequence: bigint("sequence", { mode: "number" }),
+    subscriptionNumber: integer("subscription_number"),
+    /** Of the body that this subscription gets: the payload mode at the time of the event. */
+    isMinimal: boolean("is_minimal"),
   },
   (t) => [
+    uniqueIndex("review_history_log")
+      .on(t.subscriptionNumber, t.sequence)
+      .where(sql`sequence is not null`),
     index("review_history_review")
       .on(t.reviewId, t.id)
       .where(sql`review_id is not null`),
@@ -82,6 +102,10 @@ export const reviewHistory = pgTable(
       ),
     // A review event shows the review, a site-connection event the site and its axis (contract 8.2 and 8.3).
     check("review_history_axis_of_site", sql`(site is null) = (axis is null)`),
+    check(
+      "review_history_log_entry",
+      sql`num_nulls(sequence, subscription_number, is_minimal) in (0, 3)`,
+    ),
     check("review_history_review_or_site", sql`(site is null) = (review is not null)`),
   ],
 );

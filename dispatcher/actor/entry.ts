@@ -16,14 +16,18 @@ interface MissingSource {
   readonly kind: "missing";
 }
 
-/** An unsettled entry of the outbox. */
+/** What is to be delivered to a subscription: an event of its log, or a row of `outbox`. */
 export interface Entry {
   readonly sequence: number;
+  /** It was read from the log. The offset may have passed it since, and it then has a row in `outbox`. */
+  readonly isLogged: boolean;
   readonly eventId: string;
   readonly event: string;
   readonly isTest: boolean;
   readonly payloadMode: PayloadMode;
   readonly reviewId: number | null;
+  readonly batchJobId: string | null;
+  readonly recordedAt: Date;
   readonly round: number;
   /** The number that its next POST carries, 1 to 4. */
   readonly attempt: number;

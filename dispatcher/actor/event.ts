@@ -14,8 +14,6 @@ export interface LoadRequest {
   readonly limit: number;
   /** Reviews with a lane in memory; null stands for the lane of events without a review. */
   readonly exceptReviews: readonly (number | null)[];
-  /** Whether the last sequence is asked for. */
-  readonly inherits: boolean;
 }
 
 /** The answer to a load; `found` is absent if the subscription is not active. */
@@ -26,8 +24,8 @@ export interface Loaded {
         readonly subscription: Subscription;
         readonly entries: readonly Entry[];
         readonly tests: readonly Entry[];
-        /** The last sequence given out; undefined if it was not asked for. */
-        readonly lastSequence: number | undefined;
+        /** The last that was given out. */
+        readonly lastSequence: number;
       }
     | undefined;
 }

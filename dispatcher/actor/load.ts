@@ -160,6 +160,5 @@ function loadRequest(actor: Actor, limit: number): LoadRequest {
     after: actor.cursor,
     limit,
     exceptReviews: lanes.map((lane) => lane.reviewId),
-    inherits: actor.inheritance !== undefined && actor.inheritance.lastSequence === undefined,
   };
 }

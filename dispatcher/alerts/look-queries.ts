@@ -1,7 +1,8 @@
 import { sql } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "../../db/client.ts";
-import { markedThrough } from "../../db/marks.ts";
+import { skippedThrough } from "../../db/log.ts";
+import { firstQueued, NO_TEST } from "../../db/queue.ts";
 import { alerts, incidents } from "../../db/schema/alerts.ts";
 import { outbox } from "../../db/schema/outbox.ts";
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
@@ -48,7 +49,7 @@ const troubled = statement({
        where exists (
              select from (select attempt, is_test from outbox
                            where state = 'waiting' and subscription_id = w.subscription_id
-                             and sequence > ${markedThrough(sql`w.subscription_id`)}
+                             and sequence > ${skippedThrough(sql`w.subscription_id`)}
                            order by sequence limit ${heads}) head
               where attempt >= ${retryingFrom} and not is_test)
     ), found as (
@@ -129,10 +130,7 @@ const seen = statement({
       from unnest((select ${ids}::text[])) as given(id) cross join lateral (
              select * from webhook_subscriptions where id = given.id offset 0) s
       left join lateral (
-             select recorded_at from outbox o
-              where o.shard = s.shard and o.subscription_id = s.id and not o.is_test
-                and o.sequence > ${markedThrough(sql`s.id`)}
-              order by o.sequence limit 1) head on true
+             ${firstQueued(NO_TEST)}) head on true
       left join lateral (
              select * from incidents where subscription_id = s.id and ended_at is null offset 0) i on true
       left join lateral (

@@ -1,7 +1,8 @@
-import { sql, type SQL } from "drizzle-orm";
+import { is, sql, type SQL } from "drizzle-orm";
+import { PgColumn } from "drizzle-orm/pg-core";
 
 import type { DbOrTx } from "../../db/client.ts";
-import { markedThrough } from "../../db/marks.ts";
+import { LOGGED_COLUMNS, LOGGED_VALUES } from "../../db/log.ts";
 import { dispatchers } from "../../db/schema/dispatchers.ts";
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 import { instant, list, statement, typeOf, value } from "../../db/statement.ts";
@@ -23,41 +24,52 @@ export interface CommitResult {
 
 export interface CommitGroup {
   readonly records: readonly AttemptRecord[];
-  /** They may have been written before: looking for that in each index is paid by such a group alone. */
-  readonly repeated: boolean;
   readonly now: Date;
   /** The same instant by the monotonic clock of the process. */
   readonly monotonicMs: number;
 }
 
-const COLUMNS = Object.values(ATTEMPT_FIELDS);
+type Field = keyof typeof ATTEMPT_FIELDS;
+// Object.keys does not say that it answers the keys.
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion
+const FIELDS = Object.keys(ATTEMPT_FIELDS) as Field[];
+
+/** Not of the attempt but of its entry: of where it is, and of what it was. */
+const PLACE: ReadonlySet<Field> = new Set(["shard", "isLogged"]);
+const ENTRY: ReadonlySet<Field> = new Set(["payloadMode", "batchJobId", "recordedAt"]);
+
+function nameOf(field: Field): string {
+  const shape = ATTEMPT_FIELDS[field];
+  return is(shape, PgColumn) ? shape.name : "is_logged";
+}
 
 /**
  * The fields of a line as columns. When a retry is due is for the clock of Postgres to say: a line has the ms until then,
  * so the wrong clock of one process neither blocks an entry nor sends it early.
  */
 const NUMBERED = sql.raw(
-  COLUMNS.map((column, i) => {
-    const field = `f[${i + 1}]`;
+  FIELDS.map((field, i) => {
+    const text = `f[${i + 1}]`;
     const typed =
-      column === ATTEMPT_FIELDS.nextAttemptAt
-        ? `(now() + ${field}::double precision * interval '1 millisecond')`
-        : field;
-    return `${typed}::${typeOf(column)} as ${column.name}`;
+      field === "nextAttemptAt"
+        ? `(now() + ${text}::double precision * interval '1 millisecond')`
+        : text;
+    return `${typed}::${typeOf(ATTEMPT_FIELDS[field])} as ${nameOf(field)}`;
   }).join(", "),
 );
 
-/** The shard is of the entry alone. */
-const written = COLUMNS.filter((column) => column !== ATTEMPT_FIELDS.shard);
-const WRITTEN = sql.raw(written.map(({ name }) => name).join(", "));
+const written = FIELDS.filter((field) => !PLACE.has(field));
+const WRITTEN = sql.raw(written.map(nameOf).join(", "));
 const SELECTED = sql.raw(
   written
-    .map(({ name }) =>
-      name === ATTEMPT_FIELDS.responseExcerpt.name
-        ? // An answer without a body has an empty excerpt; no answer has none.
-          `coalesce(i.${name}, case when i.status_code is not null then '' end)`
-        : `i.${name}`,
-    )
+    .map((field) => {
+      const column = `i.${nameOf(field)}`;
+      if (ENTRY.has(field)) return `case when e.sequence is not null then ${column} end`;
+      // An answer without a body has an empty excerpt; no answer has none.
+      return field === "responseExcerpt"
+        ? `coalesce(${column}, case when i.status_code is not null then '' end)`
+        : column;
+    })
     .join(", "),
 );
 
@@ -67,7 +79,7 @@ const RESET = sql`
       update webhook_subscriptions w set consecutive_failure_count = 0
         from subscriptions s
        where s.consecutive_failure_count > 0 and w.id = s.id and w.state = 'active'
-         and w.id in (select subscription_id from removed)
+         and w.id in (select subscription_id from ended)
       returning w.id, w.state
     )`;
 
@@ -75,22 +87,21 @@ const RESET = sql`
 const REACHED = sql`
     (w.consecutive_failure_count + r.leading >= ${DISABLE_AFTER_FAILURES} or r.longest >= ${DISABLE_AFTER_FAILURES})`;
 
-/** Entries that wait for their next attempt, and the runs of failures with what follows from them. */
+/** Rows that wait for their next attempt, and the runs of failures with what follows from them. */
 function waitAndCount(now: SQL): SQL {
   return sql`
     waiting as (
       update outbox o set state = 'waiting', attempt = i.attempt + 1, due_at = i.next_attempt_at
-        from input i
+        from rows i
        where i.outcome = 'retry' and o.shard = i.shard and o.subscription_id = i.subscription_id
-         and o.sequence = i.sequence and o.attempt = i.attempt
-          and o.sequence > ${markedThrough(sql`i.subscription_id`)}
+         and o.sequence = i.sequence and o.attempt = i.attempt and o.skipped_at is null
     ), placed as (
       -- A run of failures lasts to the next success: these are counted up to each record.
       select i.subscription_id, i.outcome,
              count(*) filter (where i.outcome = 'delivered') over (partition by i.subscription_id order by i.ord) as run
         from input i
-        join removed r on r.subscription_id = i.subscription_id and r.sequence = i.sequence
-                      and i.outcome in ('delivered', 'failed')
+        join ended e on e.subscription_id = i.subscription_id and e.sequence = i.sequence
+                    and i.outcome in ('delivered', 'failed')
     ), counts as (
       select subscription_id, run, count(*) filter (where outcome = 'failed') as failures
         from placed group by subscription_id, run
@@ -119,29 +130,10 @@ function waitAndCount(now: SQL): SQL {
     )`;
 }
 
-/** The places of the entries that end. */
-const FOUND = sql`
-    ended as (
-      -- A run without gaps is one walk; by a list of numbers the planner may walk over all that is queued.
-      select shard, subscription_id, attempt, min(sequence) as first, max(sequence) as last
-        from (select shard, subscription_id, attempt, sequence,
-                     sequence - row_number() over (partition by shard, subscription_id, attempt order by sequence) as run
-                from input where outcome in ('delivered', 'failed')) i
-       group by shard, subscription_id, attempt, run
-    ), found as materialized (
-      -- The offset keeps this a look-up per run, whatever the planner thinks of the size of the outbox.
-      -- What is marked counts as settled, whatever becomes of its last POST.
-      select o.place
-        from (select ended.*, ${markedThrough(sql`ended.subscription_id`)} as marked from ended) e
-       cross join lateral (
-               select ctid as place from outbox
-               where shard = e.shard and subscription_id = e.subscription_id and sequence between e.first and e.last
-                 and sequence > e.marked and attempt = e.attempt offset 0) o`;
-
 /** `isSmooth`: every record is delivered. */
-const commitOf = ({ isSmooth, isRepeated }: { isSmooth: boolean; isRepeated: boolean }) =>
+const commitOf = (isSmooth: boolean) =>
   statement({
-    name: `attempts.commit${isSmooth ? ".smooth" : ""}${isRepeated ? ".repeated" : ""}`,
+    name: `attempts.commit${isSmooth ? ".smooth" : ""}`,
     reason: "Measured: the hottest of all.",
     params: {
       dispatcherId: dispatchers.id,
@@ -169,35 +161,65 @@ const commitOf = ({ isSmooth, isRepeated }: { isSmooth: boolean; isRepeated: boo
     ), subscriptions as materialized (
       select s.*
         from string_to_table(${subscriptionIds}, chr(30)) as given(id) cross join lateral (
-               select id, state, consecutive_failure_count from webhook_subscriptions
+               select id, number, shard, state, consecutive_failure_count from webhook_subscriptions
                 where id = given.id offset 0) s
-    ), ${FOUND}
+    ), offsets as materialized (
+      -- Held until the commit: a skip goes before or after it.
+      select s.number, f.*
+        from lease, subscriptions s cross join lateral (
+               select * from outbox_offsets where subscription_id = s.id for no key update) f
+    ), moved as materialized (
+      select i.subscription_id, i.sequence, i.outcome, i.attempt, i.next_attempt_at
+        from input i join offsets f on f.subscription_id = i.subscription_id
+       where i.is_logged and i.sequence > f.settled_through and i.outcome <> 'interrupted'
+    ), ahead as materialized (
+      select f.*, m.last, m.ended
+        from offsets f join (
+             select subscription_id, max(sequence) as last, count(*) filter (where outcome <> 'retry') as ended
+               from moved group by subscription_id) m on m.subscription_id = f.subscription_id
+    ), advanced as (
+      update outbox_offsets f set settled_through = a.last from ahead a where f.subscription_id = a.subscription_id
+    ), passed as (
+      -- What the offset passes and is not settled: entries of other reviews that are under way, and retries.
+      insert into outbox (${LOGGED_COLUMNS}, attempt, state, due_at)
+      select ${LOGGED_VALUES}, coalesce(m.attempt + 1, 1), case when m.outcome is null then 'pending' else 'waiting' end,
+             m.next_attempt_at
+        from ahead a
+        join subscriptions s on s.id = a.subscription_id
+       cross join lateral (
+               select * from review_history
+                where subscription_number = a.number and sequence > a.settled_through and sequence <= a.last offset 0) h
+        left join moved m on m.subscription_id = a.subscription_id and m.sequence = h.sequence
+       where a.last - a.settled_through > a.ended and coalesce(m.outcome, 'retry') = 'retry'
+    ), rows as not materialized (
+      select i.* from input i join offsets f on f.subscription_id = i.subscription_id
+       where i.sequence > f.skipped_through and not (i.is_logged and i.sequence > f.settled_through)
     ), removed as (
-      delete from outbox where ctid = any(array(select place from found))
-      returning subscription_id, sequence, payload_mode, batch_job_id, recorded_at
+      delete from outbox where ctid = any(array(
+        select o.place from rows i cross join lateral (
+               select ctid as place from outbox
+                where shard = i.shard and subscription_id = i.subscription_id and sequence = i.sequence
+                  and attempt = i.attempt and skipped_at is null offset 0) o
+         where i.outcome in ('delivered', 'failed')))
+      returning subscription_id, sequence
+    ), ended as materialized (
+      select subscription_id, sequence from removed
+       union all
+      select subscription_id, sequence from moved where outcome <> 'retry'
     ), attempts as (
-      insert into delivery_attempts (${WRITTEN}, payload_mode, batch_job_id, recorded_at)
-      select ${SELECTED}, r.payload_mode, r.batch_job_id, r.recorded_at
+      insert into delivery_attempts (${WRITTEN})
+      select ${SELECTED}
         from input i
-        left join removed r on r.subscription_id = i.subscription_id and r.sequence = i.sequence
-                           and i.outcome in ('delivered', 'failed')
-          ${isRepeated ? sql`on conflict do nothing` : sql``}
+        left join ended e on e.subscription_id = i.subscription_id and e.sequence = i.sequence
+                         and i.outcome in ('delivered', 'failed')
+      on conflict do nothing
     ), ${isSmooth ? RESET : waitAndCount(now)}
     select (select count(*)::int from lease) as held,
            array(select id from counted where state = 'disabled') as disabled,
            array(select id from subscriptions where state <> 'active') as inactive`,
   });
 
-const COMMITS = {
-  first: {
-    smooth: commitOf({ isSmooth: true, isRepeated: false }),
-    mixed: commitOf({ isSmooth: false, isRepeated: false }),
-  },
-  repeated: {
-    smooth: commitOf({ isSmooth: true, isRepeated: true }),
-    mixed: commitOf({ isSmooth: false, isRepeated: true }),
-  },
-};
+const COMMITS = { smooth: commitOf(true), mixed: commitOf(false) };
 
 /**
  * Writes the records of many actors in one statement: attempt rows, entries gone or waiting, failure counters
@@ -205,8 +227,8 @@ const COMMITS = {
  * its lease, whose row is locked meanwhile. Sending the same records again changes nothing more: an entry moves only
  * from the attempt that the record is about, and counters follow the entries that moved.
  *
- * An entry that ends leaves the outbox, and its last attempt says how it ended. The entries of a subscription that follow
- * one another go in one walk of the index.
+ * The offset of a subscription moves behind the last record of its log. What it passes and is not settled gets a row in
+ * `outbox`: an entry that waits for a retry, and with lanes by review the entries of other reviews that are under way.
  *
  * All records come as one text: taking that apart costs Postgres half of what json_to_recordset does, and in a small
  * group half of what a parameter for each column does.
@@ -214,21 +236,18 @@ const COMMITS = {
 export async function commitAttempts(
   db: DbOrTx,
   dispatcherId: string,
-  { records, repeated, now, monotonicMs }: CommitGroup,
+  { records, now, monotonicMs }: CommitGroup,
 ): Promise<CommitResult> {
   const isSmooth = records.every((record) => record.decision.kind === "delivered");
   const ids = new Set(records.map((record) => record.subscriptionId));
-  const commit = COMMITS[repeated ? "repeated" : "first"][isSmooth ? "smooth" : "mixed"];
   const lines = records.map((record) => lineOf(record, monotonicMs)).join(BETWEEN_RECORDS);
-  const subscriptionIds = [...ids].join(BETWEEN_RECORDS);
-  const [row] = await db.run(commit, { dispatcherId, lines, subscriptionIds, now });
+  const subscriptionIds = [...ids].toSorted().join(BETWEEN_RECORDS);
+  const [row] = await db.run(isSmooth ? COMMITS.smooth : COMMITS.mixed, { dispatcherId, lines, subscriptionIds, now });
   if (row === undefined) throw new Error("A commit answers one row.");
   const { disabled } = row;
   // `subscriptions` is as it was before this statement.
   return { fenced: row.held === 0, inactive: [...row.inactive, ...disabled], disabled };
 }
-
-type Field = keyof typeof ATTEMPT_FIELDS;
 
 /**
  * Each field of a line. A function for each, because reading a field by a name that changes costs as much as all the rest
@@ -239,6 +258,7 @@ const TEXT_OF: { readonly [F in Field]: (record: AttemptRecord, nowMs: number) =
   shard: ({ shard }) => `${shard}`,
   subscriptionId: ({ subscriptionId }) => subscriptionId,
   sequence: ({ sequence }) => `${sequence}`,
+  isLogged: ({ isLogged }) => `${isLogged}`,
   eventId: ({ eventId }) => eventId,
   event: ({ event }) => event,
   round: ({ round }) => `${round}`,
@@ -260,13 +280,14 @@ const TEXT_OF: { readonly [F in Field]: (record: AttemptRecord, nowMs: number) =
   bodyDigest: ({ bodyDigest }) => byteaOf(bodyDigest),
   requestHeaders: ({ requestHeaders }) => jsonOf(requestHeaders),
   requestBody: ({ requestBody }) => requestBody ?? "",
+  payloadMode: ({ payloadMode }) => payloadMode ?? "",
+  batchJobId: ({ batchJobId }) => batchJobId ?? "",
+  recordedAt: ({ recordedAt }) => recordedAt?.toISOString() ?? "",
   responseHeaders: ({ responseHeaders }) => jsonOf(responseHeaders),
   responseExcerpt: ({ responseExcerpt }) => storable(responseExcerpt),
 };
 
-// Object.keys does not say that it answers the keys.
-// oxlint-disable-next-line typescript/no-unsafe-type-assertion
-const TEXTS = (Object.keys(ATTEMPT_FIELDS) as Field[]).map((field) => TEXT_OF[field]);
+const TEXTS = FIELDS.map((field) => TEXT_OF[field]);
 
 function lineOf(record: AttemptRecord, nowMs: number): string {
   let line = "";

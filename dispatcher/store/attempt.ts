@@ -1,6 +1,6 @@
 import { deliveryAttempts } from "../../db/schema/attempts.ts";
 import { outbox } from "../../db/schema/outbox.ts";
-import type { ValuesOf } from "../../db/statement.ts";
+import { value, type ValuesOf } from "../../db/statement.ts";
 import type { Decision } from "../actor/decide.ts";
 
 const written = deliveryAttempts;
@@ -14,6 +14,8 @@ export const ATTEMPT_FIELDS = {
   shard: outbox.shard,
   subscriptionId: written.subscriptionId,
   sequence: written.sequence,
+  /** Read from the log: with its outcome the offset moves on, unless it has passed the entry already. */
+  isLogged: value("boolean"),
   eventId: written.eventId,
   event: written.event,
   round: written.round,
@@ -37,6 +39,10 @@ export const ATTEMPT_FIELDS = {
   bodyDigest: written.bodyDigest,
   requestHeaders: written.requestHeaders,
   requestBody: written.requestBody,
+  /** Of the entry: these are written with the attempt that settles it. */
+  payloadMode: written.payloadMode,
+  batchJobId: written.batchJobId,
+  recordedAt: written.recordedAt,
   responseHeaders: written.responseHeaders,
   responseExcerpt: written.responseExcerpt,
 };

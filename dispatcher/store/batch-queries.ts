@@ -1,7 +1,7 @@
 import { and, desc, eq, isNotNull, sql } from "drizzle-orm";
 
 import type { Tx } from "../../db/client.ts";
-import { CHUNK } from "../../db/marks.ts";
+import { CHUNK } from "../../db/log.ts";
 import { neverNull } from "../../db/never-null.ts";
 import { dispatchers } from "../../db/schema/dispatchers.ts";
 import { batchEntries, batchWindows, outbox, outboxSequences } from "../../db/schema/outbox.ts";

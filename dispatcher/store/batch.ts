@@ -1,5 +1,5 @@
 import type { Db, Tx } from "../../db/client.ts";
-import { CHUNK } from "../../db/marks.ts";
+import { CHUNK } from "../../db/log.ts";
 import * as queries from "./batch-queries.ts";
 import { nextBatchAt } from "../actor/decide.ts";
 

@@ -64,7 +64,7 @@ export class Committer {
     this.#listener = listener;
     this.#runner = new GroupRunner(deps, {
       keyOf: ({ record }) => record.subscriptionId,
-      run: (group, repeated) => this.#commit(group, repeated),
+      run: (group) => this.#commit(group),
       done: (group, result) => this.#tell(group, result),
       describe: ({ record: { subscriptionId, eventId, sequence } }) => ({
         subscription_id: subscriptionId,
@@ -134,9 +134,9 @@ export class Committer {
   }
 
   /** If the answer to a commit was lost, its repeat changes nothing. */
-  #commit(group: readonly Pending[], repeated: boolean): Promise<CommitResult> {
+  #commit(group: readonly Pending[]): Promise<CommitResult> {
     const records = group.map(({ record }) => record);
-    return this.#deps.store.commit(group[0]?.dispatcherId ?? "", records, repeated);
+    return this.#deps.store.commit(group[0]?.dispatcherId ?? "", records);
   }
 
   #tell(group: readonly Pending[], { inactive, disabled, fenced }: CommitResult): void {

@@ -1,73 +1,99 @@
 import { fromMs } from "../../src/lib/clock.ts";
+import type { EventFacts } from "../../src/outbox/event.ts";
 import type { Entry } from "../actor/entry.ts";
 import { BETWEEN_FIELDS } from "./lines.ts";
 
 const ms = (instant: string) => `(extract(epoch from ${instant}) * 1000)::bigint`;
 
-/** In the order in which `readEntry` takes them: of an entry `e` of the outbox and its history `h`. */
-const FIELDS = [
-  "e.sequence",
-  "e.event_id",
-  "e.event",
-  "e.is_test",
-  "e.payload_mode",
-  "e.review_id",
-  "e.round",
-  "e.attempt",
-  ms("e.due_at"),
-  // A test event has no history: it occurred when it was asked for.
-  ms("coalesce(h.occurred_at, e.recorded_at)"),
+/** In the order in which `readEntry` takes them. JSON is read as the text that was stored: it goes into the body as it is. */
+const HISTORY = [
   "h.id",
   "h.store_id",
   "h.store_review_site_id",
   "h.axis",
-  // JSON is read as the text that was stored, because it goes into the body as it is.
   "h.actor",
   "h.review",
   "h.site",
   "h.metadata",
 ];
-const BEFORE_HISTORY = FIELDS.indexOf("h.id");
+const line = (own: readonly string[]) => `concat(${[...own, ...HISTORY].join(", chr(31), ")})`;
 
-/** The line as SQL. */
-export const ENTRY_LINE = `concat(${FIELDS.join(", chr(31), ")})`;
+/** The line of a row `e` of `outbox` with its history `h`. A test has no history: it occurred when it was asked for. */
+export const ROW_LINE = line([
+  "e.sequence",
+  "false",
+  "e.event_id",
+  "e.event",
+  "e.is_test",
+  "e.payload_mode = 'minimal'",
+  "e.review_id",
+  "e.batch_job_id",
+  ms("e.recorded_at"),
+  "e.round",
+  "e.attempt",
+  ms("e.due_at"),
+  ms("coalesce(h.occurred_at, e.recorded_at)"),
+]);
+
+/** The line of an event `h` of the log. */
+export const LOG_LINE = line([
+  "h.sequence",
+  "true",
+  "h.event_id",
+  "h.event",
+  "false",
+  "h.is_minimal",
+  "h.review_id",
+  "''",
+  ms("h.recorded_at"),
+  "1",
+  "1",
+  "''",
+  ms("h.occurred_at"),
+]);
 
 /** Reads the line of an entry of this partner. */
-export function readEntry(line: string, partnerId: number): Entry {
-  const fields = line.split(BETWEEN_FIELDS);
-  const [sequence, eventId = "", event = "", isTest, mode, reviewId, round, attempt, dueAt] =
-    fields;
+export function readEntry(text: string, partnerId: number): Entry {
+  const fields = text.split(BETWEEN_FIELDS);
+  const [sequence, isLogged, eventId = "", event = "", isTest, isMinimal, ...rest] = fields;
+  const [reviewId, batchJobId, recordedMs, round, attempt, dueMs, occurredMs, ...history] = rest;
+  const occurredAt = fromMs(Number(occurredMs));
+  const id = { eventId, event, partnerId, occurredAt };
   return {
     sequence: Number(sequence),
+    isLogged: isLogged === "t",
     eventId,
     event,
     isTest: isTest === "t",
-    payloadMode: mode === "minimal" ? "minimal" : "full",
+    payloadMode: isMinimal === "t" ? "minimal" : "full",
     reviewId: numberOrNull(reviewId),
+    batchJobId: textOrNull(batchJobId),
+    recordedAt: fromMs(Number(recordedMs)),
     round: Number(round),
     attempt: Number(attempt),
-    dueAt: dueAt ? fromMs(Number(dueAt)) : null,
-    source: readSource(fields, partnerId),
+    dueAt: dueMs ? fromMs(Number(dueMs)) : null,
+    // A missing history row does not make an entry a test: only `is_test` does.
+    source:
+      isTest === "t" ? { kind: "test", ...id } : recorded(history, id, numberOrNull(reviewId)),
   };
 }
 
-function readSource(fields: readonly string[], partnerId: number): Entry["source"] {
-  const [, eventId = "", event = "", isTest, , reviewId, , , , occurredMs] = fields;
-  const [historyId, storeId, connectionId, axis, ...json] = fields.slice(BEFORE_HISTORY);
-  const occurredAt = fromMs(Number(occurredMs));
-  // A missing history row does not make an entry a test: only `is_test` does.
-  if (isTest === "t") return { kind: "test", event, eventId, partnerId, occurredAt };
+type Identity = Pick<EventFacts, "eventId" | "event" | "partnerId" | "occurredAt">;
+
+function recorded(
+  history: readonly string[],
+  id: Identity,
+  reviewId: number | null,
+): Entry["source"] {
+  const [historyId, storeId, connectionId, axis, ...json] = history;
   if (!historyId) return { kind: "missing" };
   const [actorJson = "null", reviewJson, siteJson, metadataJson = "{}"] = json;
   return {
     kind: "recorded",
     facts: {
-      eventId,
-      event,
-      occurredAt,
-      partnerId,
+      ...id,
       reviewHistoryId: Number(historyId),
-      reviewId: numberOrNull(reviewId),
+      reviewId,
       storeId: Number(storeId),
       storeReviewSiteId: Number(connectionId),
       axis: axis === "pull" || axis === "post" ? axis : null,

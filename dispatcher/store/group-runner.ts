@@ -35,8 +35,8 @@ export function failureOf(error: unknown): Failure {
 export interface Work<T, R> {
   /** Items with the same key stay in their order. A group is never split between them. */
   readonly keyOf: (item: T) => string | number;
-  /** Does the work for a group in one transaction. `repeated`: an earlier try may have been committed unnoticed. */
-  readonly run: (group: readonly T[], repeated: boolean) => Promise<R>;
+  /** Does the work for a group in one transaction. An earlier try may have been committed unnoticed. */
+  readonly run: (group: readonly T[]) => Promise<R>;
   /** Called with the result after each try that succeeded. */
   readonly done: (group: readonly T[], result: R) => void;
   /** Fields that name an item in the log. */
@@ -108,14 +108,14 @@ export class GroupRunner<T, R> {
     const { signal } = this.#current;
     const group = items.filter((item) => !this.#join(item));
     // The halves that did not fail yet go first, because a try that fails may take until its time-out.
-    const groups = group.length === 0 ? [] : [{ group, repeated: false }];
+    const groups = group.length === 0 ? [] : [group];
     for (let next = groups.shift(); next !== undefined; next = groups.shift()) {
-      const failed = await this.#tryWhileAway(next.group, next.repeated, signal);
+      const failed = await this.#tryWhileAway(next, signal);
       if (signal.aborted) return;
       if (failed === undefined) continue;
-      const [first, second] = halvesOf(next.group, this.#work.keyOf);
+      const [first, second] = halvesOf(next, this.#work.keyOf);
       if (second.length === 0) this.#begin(first);
-      else groups.push({ group: first, repeated: true }, { group: second, repeated: true });
+      else groups.push(first, second);
     }
   }
 
@@ -132,21 +132,20 @@ export class GroupRunner<T, R> {
 
   async #tryWhileAway(
     group: readonly T[],
-    repeated: boolean,
     signal: AbortSignal,
   ): Promise<Failed | undefined> {
-    let failed = await this.#try(group, repeated);
+    let failed = await this.#try(group);
     while (failed?.failure === "store" && !signal.aborted) {
       await this.#deps.clock.sleep(this.#work.retryMs, signal);
-      if (!signal.aborted) failed = await this.#try(group, true);
+      if (!signal.aborted) failed = await this.#try(group);
     }
     return failed;
   }
 
-  async #try(group: readonly T[], repeated: boolean): Promise<Failed | undefined> {
+  async #try(group: readonly T[]): Promise<Failed | undefined> {
     let result: R;
     try {
-      result = await this.#work.run(group, repeated);
+      result = await this.#work.run(group);
     } catch (error) {
       const failure = failureOf(error);
       const fields = { items: group.length, failure, ...errorFields(error) };
@@ -187,7 +186,7 @@ export class GroupRunner<T, R> {
   async #retry(key: string | number, one: Quarantined<T>): Promise<void> {
     if (this.#quarantine.get(key) !== one) return;
     const group = one.pending.slice(0, one.atOnce);
-    const failed = await this.#try(group, true);
+    const failed = await this.#try(group);
     // `clear` may have been called during the try.
     if (this.#quarantine.get(key) !== one) return;
     if (failed !== undefined) return this.#putOff(one, group, failed);

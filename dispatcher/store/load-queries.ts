@@ -1,14 +1,13 @@
 import { sql, type SQL } from "drizzle-orm";
 
 import type { DbOrTx } from "../../db/client.ts";
-import { markedThrough } from "../../db/marks.ts";
 import { outbox, outboxSequences } from "../../db/schema/outbox.ts";
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 import { nullable, rows, statement, value, type ValuesOf } from "../../db/statement.ts";
 import type { LoadRequest } from "../actor/event.ts";
 import type { Entry } from "../actor/entry.ts";
 import { MAX_QUEUED, MAX_TESTS } from "../actor/state.ts";
-import { ENTRY_LINE, readEntry } from "./entry-line.ts";
+import { LOG_LINE, readEntry, ROW_LINE } from "./entry-line.ts";
 
 // Every load of an actor runs it: it is SQL because it is measured (`bun run bench dispatch`), and shaped so that no state
 // of the planner's statistics makes it read a table (`bun run bench plans`).
@@ -23,8 +22,9 @@ const LOADED = {
   sealedSecret: nullable(webhookSubscriptions.sealedSecret),
   sealedPreviousSecret: webhookSubscriptions.sealedPreviousSecret,
   nextBatchAt: webhookSubscriptions.nextBatchAt,
-  /** The last that was given out, of one that was taken over from a dead process; null of others. */
   lastSequence: nullable(outboxSequences.lastSequence),
+  /** How many numbers of the log are behind the offset. */
+  ahead: nullable(value("bigint")),
 };
 
 type LoadedRow = ValuesOf<typeof LOADED>;
@@ -32,16 +32,29 @@ type NotNull<T> = { readonly [K in keyof T]: NonNullable<T[K]> };
 
 /** A subscription that may be delivered to, as stored. */
 export type SubscriptionRow = LoadedRow &
-  NotNull<Pick<LoadedRow, "partnerId" | "webhookUrl" | "ordering" | "sealedSecret">>;
+  NotNull<
+    Pick<
+      LoadedRow,
+      "partnerId" | "webhookUrl" | "ordering" | "sealedSecret" | "lastSequence" | "ahead"
+    >
+  >;
 
 const TESTS_LIMIT = sql.raw(`${MAX_TESTS}`);
 /** As many numbers of the sequence are read at once as an actor has room for. */
 const PART = sql.raw(`${MAX_QUEUED}`);
+/** So many events of a log are looked through for those of reviews that are not left out. */
+export const WINDOW = 1_000;
 
-/** The first number behind `after` that has an entry. */
+/** The first number behind `after` that has a row. */
 const FIRST = (after: SQL): SQL => sql`
                        (select sequence from outbox where shard = a.shard and subscription_id = a.id and sequence > ${after}
                          order by sequence limit 1)`;
+
+const isAsked = sql`(cardinality(a."except") = 0 or review_id is null or review_id <> all(a."except"))
+                          and not (a.except_none and review_id is null)`;
+const NO_SETTINGS = sql`null::integer as "partnerId", null::text as "webhookUrl", null::text as ordering,
+           null::text as "sealedSecret", null::text as "sealedPreviousSecret", null::timestamptz as "nextBatchAt",
+           null::bigint as "lastSequence", null::bigint as ahead`;
 
 const load = statement({
   name: "load.active",
@@ -55,7 +68,6 @@ const load = statement({
       limit: value("integer"),
       except: value("integer[]"),
       except_none: value("boolean"),
-      inherits: value("boolean"),
     }),
   },
   columns: LOADED,
@@ -65,21 +77,20 @@ const load = statement({
       select * from ${given} where ord >= 0 and ord < 1000000
     ), active as materialized (
       -- Of one moment with the entries: what an enable skips is left out.
-      select a.*, s.*, ${markedThrough(sql`a.id`)} as marked,
-             (select last_sequence from outbox_sequences where subscription_id = a.id and a.inherits) as last_sequence
-        from asked a cross join lateral (
-               select partner_id, webhook_url, ordering, sealed_secret, next_batch_at,
+      select a.*, s.*, f.settled_through, f.skipped_through, q.last_sequence, q.last_logged
+        from asked a
+       cross join lateral (
+               select number, partner_id, webhook_url, ordering, sealed_secret, next_batch_at,
                       case when previous_secret_expires_at > now() then sealed_previous_secret end as previous_secret
                  from webhook_subscriptions where id = a.id and state = 'active' offset 0) s
+       cross join lateral (select * from outbox_offsets where subscription_id = a.id offset 0) f
+       cross join lateral (select * from outbox_sequences where subscription_id = a.id offset 0) q
     )
-    select a.ord, ${sql.raw(ENTRY_LINE)} as entry,
-           null::integer as "partnerId", null::text as "webhookUrl", null::text as ordering,
-           null::text as "sealedSecret", null::text as "sealedPreviousSecret", null::timestamptz as "nextBatchAt",
-           null::bigint as "lastSequence"
+    select a.ord, ${sql.raw(ROW_LINE)} as entry, ${NO_SETTINGS}
       from active a
      cross join lateral (
              (with recursive part as (
-                select ${FIRST(sql`greatest(a.after, a.marked)`)} as first
+                select ${FIRST(sql`greatest(a.after, a.skipped_through)`)} as first
                 union all
                 select ${FIRST(sql`p.first + ${PART} - 1`)} from part p where p.first is not null
               )
@@ -88,26 +99,37 @@ const load = statement({
                        select * from outbox
                         where shard = a.shard and subscription_id = a.id
                           and sequence between p.first and p.first + ${PART} - 1 and not is_test
-                          and (cardinality(a."except") = 0 or review_id is null or review_id <> all(a."except"))
-                          and not (a.except_none and review_id is null)
+                          and ${isAsked}
                         order by sequence offset 0) o
                limit a."limit")
              union all
              (select * from outbox o
-               where o.shard = a.shard and o.subscription_id = a.id and o.sequence > a.marked and o.is_test
+               where o.shard = a.shard and o.subscription_id = a.id and o.sequence > a.skipped_through and o.is_test
+                 and o.skipped_at is null
                order by o.due_at nulls first, o.sequence limit ${TESTS_LIMIT})
            ) e
       left join lateral (select * from review_history where id = e.review_history_id offset 0) h on true
      union all
+    select a.ord, ${sql.raw(LOG_LINE)}, ${NO_SETTINGS}
+      from active a
+     cross join lateral (
+             select * from (
+               select * from review_history
+                where subscription_number = a.number and sequence > greatest(a.after, a.settled_through)
+                order by sequence limit case when a."limit" > 0 and a.last_logged > a.settled_through then ${sql.raw(`${WINDOW}`)} else 0 end) w
+              where ${isAsked}
+              limit a."limit") h
+     union all
     select a.ord, null, a.partner_id, a.webhook_url, a.ordering, a.sealed_secret, a.previous_secret, a.next_batch_at,
-           a.last_sequence
+           a.last_sequence, a.last_logged - a.settled_through
       from active a`,
 });
 
 export interface LoadedRows {
   readonly subscription: SubscriptionRow;
-  /** In the order of the sequence. */
+  /** In the order of the sequence, as many as were asked for. */
   readonly entries: readonly Entry[];
+  readonly tests: readonly Entry[];
 }
 
 /**
@@ -115,16 +137,16 @@ export interface LoadedRows {
  * its test events that are due first, all as they are at one moment, so that no entry that was skipped before comes with
  * settings from before. A previous secret is answered only while its grace period runs.
  *
- * It walks a queue by parts of its numbers, so that no plan can read more of it: without an end the planner, where it
- * expects a few rows, reads and sorts all that a subscription has queued, and an end that is a row does not end the walk
- * before PostgreSQL 18. What is looked up by a key is behind `offset 0`, because a plain join becomes a hash over all of
- * its table while the planner has no statistics.
+ * It walks the rows of `outbox` by parts of their numbers, so that no plan can read more of them: without an end the
+ * planner, where it expects a few rows, reads and sorts all that a subscription has, and an end that is a row does not end
+ * the walk before PostgreSQL 18. What is looked up by a key is behind `offset 0`, because a plain join becomes a hash over
+ * all of its table while the planner has no statistics.
  */
 export async function loadActive(
   db: DbOrTx,
   requests: readonly LoadRequest[],
 ): Promise<(LoadedRows | undefined)[]> {
-  const given = requests.map(({ id, shard, after, limit, exceptReviews, inherits }, ord) => ({
+  const given = requests.map(({ id, shard, after, limit, exceptReviews }, ord) => ({
     ord,
     id,
     shard,
@@ -132,21 +154,29 @@ export async function loadActive(
     limit,
     except: exceptReviews.filter((review) => review !== null),
     except_none: exceptReviews.includes(null),
-    inherits,
   }));
   const found = Map.groupBy(await db.run(load, { given }), (row) => row.ord);
-  return requests.map((_, ord) => {
+  return requests.map(({ limit }, ord) => {
     const own = found.get(ord) ?? [];
     const subscription = own.find(isSubscription);
     if (subscription === undefined) return undefined;
     const entries: Entry[] = [];
     for (const { entry } of own)
       if (entry !== null) entries.push(readEntry(entry, subscription.partnerId));
-    return { subscription, entries: entries.toSorted((a, b) => a.sequence - b.sequence) };
+    return { subscription, ...nextOf(entries, limit) };
   });
 }
 
 /** What no subscription lacks is null only where the row is an entry: the columns of the table say so. */
 function isSubscription(row: LoadedRow): row is SubscriptionRow {
   return row.entry === null;
+}
+
+/** The first of what is in the log and of what has rows: each part has as many as were asked for. */
+function nextOf(found: readonly Entry[], limit: number): Pick<LoadedRows, "entries" | "tests"> {
+  const sorted = found.toSorted((a, b) => a.sequence - b.sequence);
+  return {
+    entries: sorted.filter(({ isTest }) => !isTest).slice(0, limit),
+    tests: sorted.filter(({ isTest }) => isTest),
+  };
 }

@@ -1,5 +1,5 @@
 import type { Db } from "../../db/client.ts";
-import { endMark, openMarks, settleChunk } from "../../db/marks.ts";
+import { passLogged } from "../../db/log.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import { errorFields, type Log } from "../../src/lib/log.ts";
 import type { SecretBox } from "../../src/lib/secret-box.ts";
@@ -12,25 +12,18 @@ import { dispatchBatch, type BatchDispatch, type BatchResult } from "./batch.ts"
 import type { Subscription } from "../actor/entry.ts";
 import { nextMailAt } from "../mail/queries.ts";
 import * as queries from "./load-queries.ts";
-import type { LoadedRows, SubscriptionRow } from "./load-queries.ts";
-import { RecentHeads } from "./heads.ts";
-import type { MarkStore } from "./settle-marks.ts";
+import { WINDOW, type LoadedRows, type SubscriptionRow } from "./load-queries.ts";
 import { sweepShards, type SweptSubscription } from "./sweep.ts";
 
 /** Postgres as the dispatcher sees it; the simulation has its own. */
 export interface DispatchStore {
   /** Answers every request, in the same order. */
   load(requests: readonly LoadRequest[]): Promise<Loaded[]>;
-  /** `repeated` says that the records may have been committed before, by a commit whose answer was lost. */
-  commit(
-    dispatcherId: string,
-    records: readonly AttemptRecord[],
-    repeated: boolean,
-  ): Promise<CommitResult>;
+  /** May be called again with records that were committed: they change nothing more. */
+  commit(dispatcherId: string, records: readonly AttemptRecord[]): Promise<CommitResult>;
   dispatchBatch(batch: Omit<BatchDispatch, "hourMs">): Promise<BatchResult>;
   /** Of each shard the first so many subscriptions with entries, or else all. */
   sweep(shards: readonly number[], limit?: number): Promise<SweptSubscription[]>;
-  readonly marks: MarkStore;
 }
 
 interface StoreDeps {
@@ -44,66 +37,59 @@ interface StoreDeps {
 
 export function createStore(deps: StoreDeps): DispatchStore {
   const { db, clock } = deps;
-  const heads = new RecentHeads(clock);
   return {
-    load: (requests) =>
-      heads.use(async (known) => {
-        const asked = requests.map((one) => ({
-          ...one,
-          after: Math.max(one.after, known.settledOf(one.id)),
-        }));
-        const found = await queries.loadActive(db, asked);
-        return requests.map((request, i) => {
-          const head = headSeen(request, found[i]);
-          if (head !== undefined) known.saw(request, head - 1);
-          return toLoaded(deps, request, found[i]);
-        });
-      }),
-    commit(dispatcherId, records, repeated) {
+    load: async (requests) => {
+      const found = await loadPassing(db, requests);
+      return requests.map((request, i) => toLoaded(deps, request, found[i]));
+    },
+    commit(dispatcherId, records) {
       const monotonicMs = clock.monotonicMs();
-      return commitAttempts(db, dispatcherId, { records, repeated, now: clock.now(), monotonicMs });
+      return commitAttempts(db, dispatcherId, { records, now: clock.now(), monotonicMs });
     },
     dispatchBatch: (batch) => dispatchBatch(db, { ...batch, hourMs: deps.config.batchHourMs }),
-    sweep: (shards, limit) =>
-      heads.use(async (known) => {
-        const found = await sweepShards(db, { shards, stretches: known.stretches(shards), limit });
-        for (const { subscriptionId: id, shard, sequence } of found)
-          if (sequence !== null) known.saw({ id, shard }, sequence - 1);
-        const mailAt = shards.includes(MAIL_WAKE.shard) ? await nextMailAt(db) : undefined;
-        if (mailAt === undefined) return found;
-        return [...found, { ...MAIL_WAKE, dueInMs: mailAt.getTime() - clock.now().getTime() }];
-      }),
-    marks: {
-      open: (shards) => openMarks(db, shards),
-      settle: (mark, after) => settleChunk(db, mark, after),
-      end: (mark) => endMark(db, mark),
+    async sweep(shards, limit) {
+      const found = await sweepShards(db, shards, limit);
+      const mailAt = shards.includes(MAIL_WAKE.shard) ? await nextMailAt(db) : undefined;
+      if (mailAt === undefined) return found;
+      return [...found, { ...MAIL_WAKE, dueInMs: mailAt.getTime() - clock.now().getTime() }];
     },
   };
 }
 
-/** The first entry that the subscription has, if this load shows it: what it asked for may lie behind that. */
-function headSeen(
-  { after, limit, exceptReviews }: LoadRequest,
-  rows: LoadedRows | undefined,
-): number | undefined {
-  const [first] = rows?.entries ?? [];
-  const isWhole = after === 0 && limit > 0 && exceptReviews.length === 0;
-  // Test events come by the time that they are due, so there may be earlier ones.
-  return isWhole && !rows?.entries.some((entry) => entry.isTest) ? first?.sequence : undefined;
+/** What is left for the next sweep: each takes some 10 ms. */
+const PASSES_PER_LOAD = 32;
+
+/**
+ * Loads, and where the reviews that a request leaves out fill the window of its log, has the offset pass that window and
+ * looks again: the other reviews are not to wait behind them.
+ */
+async function loadPassing(
+  db: Db,
+  requests: readonly LoadRequest[],
+  passes = 0,
+): Promise<(LoadedRows | undefined)[]> {
+  const found = await queries.loadActive(db, requests);
+  const full = requests.flatMap((request, i) => (isFull(request, found[i]) ? [i] : []));
+  if (full.length === 0 || passes >= PASSES_PER_LOAD) return found;
+  const again = full.flatMap((i) => requests[i] ?? []);
+  for (const { id } of again) await passLogged(db, id, WINDOW);
+  const next = await loadPassing(db, again, passes + 1);
+  full.forEach((i, n) => (found[i] = next[n]));
+  return found;
+}
+
+function isFull({ limit, exceptReviews }: LoadRequest, rows: LoadedRows | undefined): boolean {
+  if (rows === undefined || exceptReviews.length === 0) return false;
+  return rows.entries.length < limit && rows.subscription.ahead > WINDOW;
 }
 
 function toLoaded(deps: StoreDeps, request: LoadRequest, rows: LoadedRows | undefined): Loaded {
   const subscription = rows && openSubscription(deps, request, rows.subscription);
   if (rows === undefined || subscription === undefined) return { request, found: undefined };
-  const { entries: own } = rows;
+  const { entries, tests } = rows;
   return {
     request,
-    found: {
-      subscription,
-      entries: own.filter((entry) => !entry.isTest),
-      tests: own.filter((entry) => entry.isTest),
-      lastSequence: rows.subscription.lastSequence ?? undefined,
-    },
+    found: { subscription, entries, tests, lastSequence: rows.subscription.lastSequence },
   };
 }
 

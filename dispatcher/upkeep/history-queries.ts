@@ -14,7 +14,8 @@ const history = statement({
   columns: { last: nullable(reviewHistory.id), removed: value("bigint") },
   text: ({ after, days, limit }) => sql`
     with looked as materialized (
-      select id, event_id, partner_id, store_review_site_id, axis, event, recorded_at from review_history
+      select id, event_id, partner_id, store_review_site_id, axis, event, recorded_at, subscription_number, sequence
+        from review_history
        where id > ${after} order by id limit ${limit}
     ), old as materialized (
       select l.* from looked l
@@ -33,7 +34,14 @@ const history = statement({
                 where s.partner_id = l.partner_id offset 0)
          and not exists (
                select from delivery_attempts a where ${isAttemptOf(sql`a.event_id`, sql`l.event_id`)} offset 0)
-         and not exists (select from settled_entries e where e.event_id = l.event_id offset 0)
+         and not exists (
+               select from webhook_subscriptions s
+                cross join lateral (select settled_through from outbox_offsets where subscription_id = s.id offset 0) f
+                 left join lateral (
+                      select first from outbox_skips where subscription_id = s.id and last >= l.sequence
+                       order by last limit 1) k on true
+                where s.number = l.subscription_number
+                  and (l.sequence > f.settled_through or l.sequence >= k.first) offset 0)
     ), gone as (
       delete from review_history where id = any (array(select id from old)) returning id
     )
@@ -43,8 +51,8 @@ const history = statement({
 });
 
 /**
- * Removes what is older from the history, of which no entry, no event that waits for a batch, no attempt and no settled
- * entry is left: bodies are composed from it. So many rows a pass; answers how many. Ids follow the time, so it ends
+ * Removes what is older from the history, of which no entry, queued or skipped, no event that waits for a batch and no
+ * attempt is left: bodies are composed from it. So many rows a pass; answers how many. Ids follow the time, so it ends
  * where nothing that it looks at is old; what is old and needed is passed by once in each pass.
  */
 export async function removeOldHistory(db: Db, days: number): Promise<number> {

@@ -12,6 +12,7 @@ import {
   expireHeldBatchEntries,
   expireHeldEntries,
   removeDroppedBatchEntries,
+  removeSkipped,
   takePass,
 } from "./queries.ts";
 import { removeOldAudit, removeOldSignIns } from "./records-queries.ts";
@@ -112,6 +113,7 @@ export async function remove(deps: MaintenanceDeps): Promise<void> {
   });
   await removeChunked(deps, [
     { removeOld: expireHeldEntries, days: retentionDays },
+    { removeOld: removeSkipped, days: retentionDays },
     { removeOld: expireHeldBatchEntries, days: retentionDays },
     { removeOld: removeDroppedBatchEntries, days: retentionDays },
     { removeOld: purgeMails, days: retentionDays },

@@ -1,7 +1,7 @@
 import { eq, sql } from "drizzle-orm";
 
 import type { Db } from "../../db/client.ts";
-import { outbox } from "../../db/schema/outbox.ts";
+import { firstQueued } from "../../db/queue.ts";
 import { upkeepProgress } from "../../db/schema/upkeep.ts";
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 import { statement, value } from "../../db/statement.ts";
@@ -42,71 +42,116 @@ export function takePass(db: Db): Promise<{ readonly isSteady: boolean } | undef
   });
 }
 
-const HOLDER = { id: webhookSubscriptions.id, shard: webhookSubscriptions.shard };
+const HOLDER = { id: webhookSubscriptions.id };
 
 const holdersOfOldEntries = statement({
   name: "upkeep.holdersOfOldEntries",
-  reason:
-    "Looks at the head of each by one probe of an index, whatever the planner thinks of the outbox.",
+  reason: "Looks at the head of each by probes of indexes, whatever the planner thinks of the tables.",
   params: { days: value("integer"), limit: value("bigint") },
   columns: HOLDER,
   text: ({ days, limit }) => sql`
-    select s.id, s.shard
-      from webhook_subscriptions s cross join lateral (
-             select recorded_at from outbox o where o.shard = s.shard and o.subscription_id = s.id
-              order by o.sequence limit 1) head
+    select s.id
+      from webhook_subscriptions s cross join lateral (${firstQueued()}) head
      where s.state = 'disabled' and head.recorded_at < now() - make_interval(days => ${days})
      order by head.recorded_at limit ${limit}`,
 });
 
 const expiry = statement({
   name: "upkeep.expireHeldEntries",
-  reason: "Skips what is locked, and moves the rest from table to table in one statement.",
-  params: {
-    id: outbox.subscriptionId,
-    shard: outbox.shard,
-    days: value("integer"),
-    span: value("bigint"),
-  },
-  columns: {},
-  text: ({ id, shard, days, span }) => sql`
+  reason: "Counts what it skips, in one bounded walk of the log and of what has rows.",
+  params: { id: webhookSubscriptions.id, days: value("integer"), limit: value("bigint") },
+  columns: { entries: value("integer") },
+  text: ({ id, days, limit }) => sql`
     with holder as materialized (
       -- Nobody enables it meanwhile. It is the last lock in the order of a subscription's locks, and none waits here.
-      select shard, id from webhook_subscriptions
-       where id = ${id} and state = 'disabled' for share skip locked
-    ), head as (
-      select first.sequence from holder h cross join lateral (
-        select o.sequence from outbox o where o.shard = h.shard and o.subscription_id = h.id
-         order by o.sequence limit 1) first
+      select s.id, s.shard, s.number, f.settled_through, f.skipped_through
+        from webhook_subscriptions s cross join lateral (
+               select * from outbox_offsets where subscription_id = s.id for no key update skip locked) f
+       where s.id = ${id} and s.state = 'disabled' for share of s skip locked
+    ), first as (
+      select e.* from holder s cross join lateral (
+             (select sequence, recorded_at, false as is_logged from outbox
+               where shard = s.shard and subscription_id = s.id and sequence > s.skipped_through and skipped_at is null
+               order by sequence limit ${limit})
+              union all
+             (select sequence, recorded_at, true from review_history
+               where subscription_number = s.number and sequence > s.settled_through
+               order by sequence limit ${limit})) e
+       order by e.sequence limit ${limit}
     ), old as materialized (
-      select o.sequence from outbox o
-       where o.shard = ${shard} and o.subscription_id = ${id}
-         and o.sequence >= (select sequence from head) and o.sequence < (select sequence from head) + ${span}::bigint
-         and o.recorded_at < now() - make_interval(days => ${days})
-       order by o.sequence for update skip locked
-    ), gone as (
-      delete from outbox o
-       where o.shard = ${shard} and o.subscription_id = ${id} and o.sequence = any (array(select sequence from old))
-      returning o.*
+      -- Entries are recorded in the order of their sequence: a young one ends it.
+      select count(*)::int as entries, max(sequence) as last, max(sequence) filter (where is_logged) as last_logged
+        from first
+       where sequence < all (select f.sequence from first f where f.recorded_at >= now() - make_interval(days => ${days}))
+    ), moved as (
+      update outbox_offsets f
+         set skipped_through = o.last, settled_through = greatest(f.settled_through, o.last_logged)
+        from old o where f.subscription_id = ${id} and o.entries > 0
+    ), kept as (
+      insert into outbox_skips (subscription_id, first, last, reason, entries, skipped_at)
+      select s.id, s.settled_through + 1, o.last, 'expired', o.entries, now() from holder s, old o where o.entries > 0
     )
-    insert into settled_entries (subscription_id, sequence, event_id, event, is_test, payload_mode, review_history_id,
-                                 review_id, batch_job_id, round, reason, recorded_at, settled_at)
-    select subscription_id, sequence, event_id, event, is_test, payload_mode, review_history_id, review_id,
-           batch_job_id, round, 'expired', recorded_at, now()
-      from gone`,
+    select entries from old`,
 });
 
 /**
- * Settles entries of disabled subscriptions that are older than the retention time as skipped (contract 7.9): from the
- * head on, chunk by chunk. Entries are recorded in the order of their sequence, so a young head ends it, and a pass reads
- * one entry of each disabled subscription besides those that it settles. What somebody has locked is left for the next.
+ * Skips entries of disabled subscriptions that are older than the retention time (contract 7.9): from the head on, chunk
+ * by chunk. What somebody has locked is left for the next pass.
  */
 export async function expireHeldEntries(db: Db, days: number): Promise<number> {
   const holders = await db.run(holdersOfOldEntries, { days, limit: EXPIRE_SUBSCRIPTIONS });
   let expired = 0;
-  for (const holder of holders)
-    expired += await untilNone(() => db.run(expiry, { ...holder, days, span: EXPIRE_GROUP }));
+  for (const { id } of holders)
+    expired += await untilNone(async () => {
+      const [row] = await db.run(expiry, { id, days, limit: EXPIRE_GROUP });
+      return { count: row?.entries ?? 0 };
+    });
   return expired;
+}
+
+const skippedRows = statement({
+  name: "upkeep.removeSkippedRows",
+  reason: "Deletes the first so many of each, of which the builder has no limit.",
+  params: { days: value("integer"), limit: value("bigint") },
+  columns: {},
+  text: ({ days, limit }) => sql`
+    delete from outbox where ctid = any (array(
+      select o.ctid
+        from outbox_skips k
+       cross join lateral (select shard from webhook_subscriptions where id = k.subscription_id offset 0) s
+       cross join lateral (
+               select ctid from outbox
+                where shard = s.shard and subscription_id = k.subscription_id and sequence <= k.last
+                order by sequence limit ${limit}) o
+       where k.skipped_at < now() - make_interval(days => ${days})
+       limit ${limit}))`,
+});
+
+const skippedTests = statement({
+  name: "upkeep.removeSkippedTests",
+  reason: "Deletes the first so many, of which the builder has no limit.",
+  params: { days: value("integer"), limit: value("bigint") },
+  columns: {},
+  text: ({ days, limit }) => sql`
+    delete from outbox where ctid = any (array(
+      select ctid from outbox where skipped_at < now() - make_interval(days => ${days}) limit ${limit}))`,
+});
+
+const skips = statement({
+  name: "upkeep.removeSkips",
+  reason: "By Postgres' clock.",
+  params: { days: value("integer") },
+  columns: {},
+  text: ({ days }) => sql`delete from outbox_skips where skipped_at < now() - make_interval(days => ${days})`,
+});
+
+/** Removes what was skipped longer ago than that: its rows, and then the notes of what was skipped together. */
+export async function removeSkipped(db: Db, days: number): Promise<number> {
+  const given = { days, limit: EXPIRE_GROUP };
+  const tests = await untilNone(() => db.run(skippedTests, given));
+  const rows = await untilNone(() => db.run(skippedRows, given));
+  await db.run(skips, { days });
+  return tests + rows;
 }
 
 const holdersOfOldBatches = statement({

@@ -153,21 +153,28 @@ const append = statement({
       -- is a select of its own, so that the plan is the same for any number of partners, and is kept.
       select s.*
         from unnest((select ${partners}::integer[])) as p(id) cross join lateral (
-               select id, partner_id, shard, delivery_kind, payload_mode, events from webhook_subscriptions
+               select id, number, partner_id, shard, delivery_kind, payload_mode, events from webhook_subscriptions
                 where partner_id = p.id and state <> 'deleted' offset 0) s
     ), wanted as (
       -- One row a subscription, with its events as an array: joined event by event to the numbers below, each would be
       -- compared with every subscription, because the planner takes all of these for a handful.
-      select s.id, s.shard, s.payload_mode, array_agg(i.event_id order by i.ord) as event_ids
+      select s.id, s.number, s.shard, s.payload_mode = 'minimal' as is_minimal,
+             array_agg(i.event_id order by i.ord) as event_ids
         from input i
         join slots s on s.partner_id = i.partner_id
        where s.delivery_kind = 'immediate' and (s.events is null or i.event = any(s.events))
-       group by s.id, s.shard, s.payload_mode
+       group by s.id, s.number, s.shard, s.payload_mode
     ), numbered as (
-      update outbox_sequences q set last_sequence = q.last_sequence + cardinality(w.event_ids)
+      update outbox_sequences q
+         set last_sequence = q.last_sequence + cardinality(w.event_ids),
+             last_logged = q.last_sequence + cardinality(w.event_ids)
         from wanted w
        where q.subscription_id = w.id
-      returning w.id, w.shard, w.payload_mode, w.event_ids, q.last_sequence - cardinality(w.event_ids) as base
+      returning w.id, w.number, w.shard, w.is_minimal, w.event_ids,
+                q.last_sequence - cardinality(w.event_ids) as base
+    ), sequenced as materialized (
+      select n.number, n.is_minimal, e.event_id, n.base + e.nth as sequence
+        from numbered n cross join lateral unnest(n.event_ids) with ordinality as e(event_id, nth)
     ), batches as (
       -- A share lock: it waits for a delete or a skip of the subscription, and not for anything else.
       select q.subscription_id, s.partner_id
@@ -176,22 +183,17 @@ const append = statement({
        where s.delivery_kind = 'batch' and s.partner_id in (select partner_id from input where in_batch)
     ), history as (
       insert into review_history (event_id, partner_id, account_id, store_id, review_id, store_review_site_id,
-                                  event, axis, actor, review, site, metadata, occurred_at, recorded_at)
+                                  event, axis, actor, review, site, metadata, occurred_at, recorded_at,
+                                  sequence, subscription_number, is_minimal)
       select i.event_id, i.partner_id, i.account_id, i.store_id, i.review_id, i.store_review_site_id,
-             i.event, i.axis, i.actor, i.review, i.site, i.metadata, i.occurred_at, ${now}
+             i.event, i.axis, i.actor, i.review, i.site, i.metadata, i.occurred_at, ${now},
+             s.sequence, s.number, s.is_minimal
         -- The counts make the insert wait until the sequence rows are held: ids drawn before a skip of a batch slot
         -- would be committed after it, and lost.
-        from input i, (select count(*) from numbered) held, (select count(*) from batches) shared
+        from (select count(*) from numbered) held, (select count(*) from batches) shared,
+             input i left join sequenced s on s.event_id = i.event_id
        order by i.ord
-      returning id, event_id, event, review_id
-    ), sequenced as materialized (
-      select n.id, n.shard, n.payload_mode, e.event_id, n.base + e.nth as sequence
-        from numbered n cross join lateral unnest(n.event_ids) with ordinality as e(event_id, nth)
-    ), entries as (
-      insert into outbox (shard, subscription_id, sequence, event_id, event, payload_mode, review_history_id,
-                          review_id, recorded_at)
-      select s.shard, s.id, s.sequence, s.event_id, h.event, s.payload_mode, h.id, h.review_id, ${now}
-        from sequenced s join history h on h.event_id = s.event_id
+      returning id, event_id
     ), batched as (
       insert into batch_entries (subscription_id, review_history_id)
       select b.subscription_id, h.id

@@ -1,8 +1,7 @@
-import { sql, type SQL } from "drizzle-orm";
+import { sql } from "drizzle-orm";
 
 import type { DbOrTx } from "../../../db/client.ts";
-import { markedThrough } from "../../../db/marks.ts";
-import { queueLength } from "../../../db/queue-length.ts";
+import { firstQueued, queueLength, queuesOf } from "../../../db/queue.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import { companies } from "../../../db/schema/companies.ts";
 import { shards } from "../../../db/schema/dispatchers.ts";
@@ -10,21 +9,6 @@ import { outbox } from "../../../db/schema/outbox.ts";
 import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
 import { nullable, statement, value } from "../../../db/statement.ts";
 import { BACKLOG_LIMITS, type Backlog } from "../backlog-model.ts";
-
-/** The subscriptions that have entries, as `found` (shard, subscription_id): one index probe each, however long their queues are. */
-export const FOUND: SQL = sql`found as (
-      select s.id as shard, first.subscription_id
-        from shards s cross join lateral (
-               select subscription_id from outbox where shard = s.id order by subscription_id limit 1) first
-      union all
-      select f.shard, following.subscription_id
-        from found f cross join lateral (
-               select subscription_id from outbox
-                where shard = f.shard and subscription_id > f.subscription_id
-                order by subscription_id limit 1) following
-    )`;
-
-const ofFound = sql`from outbox where shard = f.shard and subscription_id = f.subscription_id`;
 
 /** As a rank an age must rise with what is older: so many ms before the year 10000. */
 const LAST_MS = sql.raw("253402300800000");
@@ -37,7 +21,7 @@ const ranked = statement({
     afterRank: nullable(value("bigint")),
     afterId: nullable(webhookSubscriptions.id),
     limit: value("bigint"),
-    ranked: value("bigint"),
+    ranked: value("integer"),
     attempts: value("bigint"),
   },
   columns: {
@@ -57,13 +41,13 @@ const ranked = statement({
     errorCode: deliveryAttempts.errorCode,
   },
   text: ({ byAge, afterRank, afterId, limit, ranked: most, attempts }) => sql`
-    with recursive ${FOUND}, sized as materialized (
-      select f.shard, f.subscription_id, first.recorded_at, first.due_at,
-             ${queueLength({ shard: sql`f.shard`, id: sql`f.subscription_id` }, BACKLOG_LIMITS.counted)} as queued
-        from (select shard, subscription_id from found limit ${most}) f
+    with recursive asked as (select id as shard from shards), ${queuesOf(most)}, sized as materialized (
+      select s.shard, s.id as subscription_id, first.recorded_at, first.due_at,
+             ${queueLength(BACKLOG_LIMITS.counted)} as queued
+        from (select subscription_id from queues limit ${most}) f
        cross join lateral (
-               select recorded_at, due_at ${ofFound}
-                  and sequence > ${markedThrough(sql`f.subscription_id`)} order by sequence limit 1) first
+               select id, shard, number from webhook_subscriptions where id = f.subscription_id offset 0) s
+       cross join lateral (${firstQueued()}) first
     ), page as materialized (
       select * from (
         select *, case when ${byAge}::boolean

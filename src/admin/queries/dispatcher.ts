@@ -1,15 +1,16 @@
 // One raw statement (db/statement.ts): the walk over the heads of the outbox, which recurses.
-import { and, asc, desc, eq, gt, isNull, not, or, sql } from "drizzle-orm";
+import { and, asc, desc, eq, gt, isNull, not, sql } from "drizzle-orm";
 
 import type { DbOrTx } from "../../../db/client.ts";
-import { markedThrough } from "../../../db/marks.ts";
+import { skippedThrough } from "../../../db/log.ts";
 import { neverNull } from "../../../db/never-null.ts";
+import { firstQueued, NO_LIMIT, queueLength, queuesOf } from "../../../db/queue.ts";
 import {
   dispatchers as dispatcherTable,
   shards as shardTable,
 } from "../../../db/schema/dispatchers.ts";
 import { mails } from "../../../db/schema/mails.ts";
-import { outbox, outboxMarks } from "../../../db/schema/outbox.ts";
+import { outbox } from "../../../db/schema/outbox.ts";
 import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
 import { statement, value } from "../../../db/statement.ts";
 import {
@@ -21,7 +22,6 @@ import {
   type QueueCounts,
   type ShardRow,
 } from "../dispatcher-model.ts";
-import { FOUND } from "./backlogs.ts";
 
 const { subscriptions, rows, counted } = LOOK_LIMITS;
 
@@ -47,7 +47,7 @@ export function shards(db: DbOrTx): Promise<ShardRow[]> {
 const headsOfOutbox = statement({
   name: "headsOfOutbox",
   reason: "The builder has no recursion.",
-  params: { limit: value("bigint") },
+  params: { limit: value("integer") },
   columns: {
     shard: outbox.shard,
     subscriptionId: outbox.subscriptionId,
@@ -56,16 +56,12 @@ const headsOfOutbox = statement({
     recordedAt: outbox.recordedAt,
   },
   text: ({ limit }) => sql`
-    with recursive ${FOUND}
-    select f.shard, f.subscription_id as "subscriptionId", s.state = 'active' as "isActive",
-           e.state = 'waiting' as "isWaiting", e.recorded_at as "recordedAt"
-      from (select shard, subscription_id from found limit ${limit}) f
-      join webhook_subscriptions s on s.id = f.subscription_id
-     cross join lateral (
-             select state, recorded_at from outbox
-              where shard = f.shard and subscription_id = f.subscription_id
-                and sequence > ${markedThrough(sql`f.subscription_id`)}
-              order by sequence limit 1) e`,
+    with recursive asked as (select id as shard from shards), ${queuesOf(limit)}
+    select s.shard, s.id as "subscriptionId", s.state = 'active' as "isActive", e.state = 'waiting' as "isWaiting",
+           e.recorded_at as "recordedAt"
+      from (select subscription_id from queues limit ${limit}) q
+      join webhook_subscriptions s on s.id = q.subscription_id
+     cross join lateral (${firstQueued()}) e`,
 });
 
 /** The heads of the subscriptions that have unsettled entries: one index probe each, however long their queues are. */
@@ -83,7 +79,7 @@ export async function blockedHeads(db: DbOrTx): Promise<BlockedRow[]> {
     .select({ ...entry, partnerId })
     .from(outbox)
     .innerJoin(webhookSubscriptions, eq(id, subscriptionId))
-    .where(and(isWaiting, not(outbox.isTest), isActive, gt(sequence, markedThrough(sql`${id}`))))
+    .where(and(isWaiting, not(outbox.isTest), isNull(outbox.skippedAt), isActive, gt(sequence, skippedThrough(sql`${id}`))))
     .orderBy(subscriptionId, sequence)
     .limit(rows + 1);
   return found.map((one) => ({ ...one, dueAt: neverNull(one.dueAt) }));
@@ -106,22 +102,28 @@ export async function disabledSubscriptions(db: DbOrTx): Promise<DisabledRow[]> 
   }));
 }
 
+const countOfQueues = statement({
+  name: "countOfQueues",
+  reason: "The builder has no recursion.",
+  params: { limit: value("integer") },
+  columns: { entries: value("bigint") },
+  text: ({ limit }) => sql`
+    with recursive asked as (select id as shard from shards), ${queuesOf(limit)}
+    select coalesce(sum(${queueLength(counted)}), 0)::bigint as entries
+      from queues q cross join lateral (
+             select id, shard, number from webhook_subscriptions where id = q.subscription_id offset 0) s`,
+});
+
 export async function queueCounts(db: DbOrTx): Promise<QueueCounts> {
-  const someEntries = db
-    .select({ shard: outbox.shard })
-    .from(outbox)
-    .leftJoin(outboxMarks, eq(outboxMarks.subscriptionId, outbox.subscriptionId))
-    .where(or(isNull(outboxMarks.through), gt(outbox.sequence, outboxMarks.through)))
-    .limit(counted + 1);
   const someMails = db
     .select({ id: mails.id })
     .from(mails)
     .where(isQueued)
     .limit(counted + 1);
-  const [entries, queued, [next]] = await Promise.all([
-    db.$count(someEntries.as("entries")),
+  const [[found], queued, [next]] = await Promise.all([
+    db.run(countOfQueues, { limit: NO_LIMIT }),
     db.$count(someMails.as("queued")),
     db.select({ dueAt: mails.dueAt }).from(mails).where(isQueued).orderBy(mails.dueAt).limit(1),
   ]);
-  return { entries, mails: queued, mailDueAt: next?.dueAt ?? null };
+  return { entries: Math.min(found?.entries ?? 0, counted + 1), mails: queued, mailDueAt: next?.dueAt ?? null };
 }

@@ -1,5 +1,5 @@
 import type { Tx } from "../../../db/client.ts";
-import { skipQueued } from "../../../db/marks.ts";
+import { skipQueued } from "../../../db/log.ts";
 import { recordAudit } from "../../audit/actions.ts";
 import { TEST_EVENT } from "../../outbox/event.ts";
 import { nextBatchAfter } from "../decide.ts";
@@ -37,8 +37,8 @@ export async function enableSubscription(
     const updatedAt = await queries.forgetFailures(tx, id, now);
     if (updatedAt !== undefined) return { ...current, ...ENABLED, updatedAt };
     // Only an enable ends the disabled state, and this one holds the sequence: what is settled here is held.
-    const skipped = { subscriptionId: id, shard: current.shard, through, settledAt: now };
-    if (held === "skip") await skipQueued(tx, { ...skipped, reason: "skipped" });
+    const skip = { subscriptionId: id, through, skippedAt: now };
+    if (held === "skip") await skipQueued(tx, { ...skip, reason: "skipped" });
     else if (test) await holdHeads(tx, current, HEADS_WAIT_MS);
     await noteDisabling(tx, stillThere(await queries.lockSubscription(tx, current)));
     await queries.markEnabled(tx, id, now);

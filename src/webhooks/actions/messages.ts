@@ -226,7 +226,7 @@ async function nextPlaces(asked: Asked, position: Position, limit: number): Prom
   const entries =
     kind === undefined
       ? []
-      : await walkEntries(db, subscription, { kind, below: position.entry, limit });
+      : await walkEntries(db, subscription.id, { kind, below: position.entry, limit });
   const isMatch = (one: { event: string; recordedAt: Date }) =>
     (filter.event === undefined || filter.event === one.event) && isWithin(one.recordedAt, filter);
   return mergePlaces(

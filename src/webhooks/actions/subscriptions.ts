@@ -3,7 +3,7 @@ import { randomInt } from "node:crypto";
 import { ulid } from "ulid";
 
 import { violatesUnique } from "../../../db/errors.ts";
-import { skipQueued } from "../../../db/marks.ts";
+import { skipQueued } from "../../../db/log.ts";
 import { recordAudit } from "../../audit/actions.ts";
 import { isUlid, type Page } from "../../http/list.ts";
 import { Problem } from "../../lib/problem.ts";
@@ -110,11 +110,11 @@ export async function deleteSubscription(
 ): Promise<void> {
   const now = deps.clock.now();
   await deps.intake.transaction([subscription.partnerId], async (tx) => {
-    const { id, shard, deliveryKind } = subscription;
+    const { id, deliveryKind } = subscription;
     const through = await queries.deleteSequence(tx, id);
     if (through === undefined) throw new Problem("not_found");
     const reason = "deleted" as const;
-    await skipQueued(tx, { subscriptionId: id, shard, through, reason, settledAt: now });
+    await skipQueued(tx, { subscriptionId: id, through, reason, skippedAt: now });
     if (deliveryKind === "batch") await dropBatchChunk(tx, id);
     await queries.markDeleted(tx, id, now);
     const details = { subscription_id: id, delivery_kind: deliveryKind };

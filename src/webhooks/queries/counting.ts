@@ -1,8 +1,8 @@
-import { asc, count, eq, gt, isNull, min, or, sql } from "drizzle-orm";
+import { asc, eq, min, sql } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
-import { outbox, outboxMarks } from "../../../db/schema/outbox.ts";
+import { NO_LIMIT, queueLength, queuesOf } from "../../../db/queue.ts";
 import { attemptStats, backlogStats, statsProgress } from "../../../db/schema/stats.ts";
 import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
 import { serverTime } from "../../../db/server-time.ts";
@@ -116,28 +116,27 @@ export async function sumBuckets(
   await tx.run(summing, { since, until, fromS: fromMs / 1000, toS: toMs / 1000, toMs });
 }
 
+/** Entries that are counted one by one, of each subscription. */
+const COUNTED = 10_000;
+
+const backlogs = statement({
+  name: "stats.countBacklogs",
+  reason: "Built on the SQL of queues, each of which it walks for a bounded while.",
+  params: { bucketAt: backlogStats.bucketAt, limit: value("integer") },
+  columns: {},
+  text: ({ bucketAt, limit }) => sql`
+    with recursive asked as (select id as shard from shards), ${queuesOf(limit)}
+    insert into backlog_stats (subscription_id, bucket_at, entries)
+    select s.id, ${bucketAt}, s.entries
+      from (select s.id, ${queueLength(COUNTED)} as entries
+              from queues q cross join lateral (
+                     select id, shard, number from webhook_subscriptions where id = q.subscription_id offset 0) s) s
+     where s.entries > 0
+        on conflict (subscription_id, bucket_at) do update set entries = excluded.entries`,
+});
+
 export async function countBacklogs(tx: Tx, bucketAt: Date): Promise<void> {
-  const { subscriptionId } = outbox;
-  const { entries } = backlogStats;
-  await tx
-    .insert(backlogStats)
-    .select(
-      tx
-        .select({
-          subscriptionId,
-          bucketAt: sql`${bucketAt}`.as("bucket_at"),
-          entries: count().as("entries"),
-        })
-        .from(outbox)
-        // What is marked counts as settled.
-        .leftJoin(outboxMarks, eq(outboxMarks.subscriptionId, subscriptionId))
-        .where(or(isNull(outboxMarks.through), gt(outbox.sequence, outboxMarks.through)))
-        .groupBy(subscriptionId),
-    )
-    .onConflictDoUpdate({
-      target: [backlogStats.subscriptionId, backlogStats.bucketAt],
-      set: { entries: sql`excluded.${sql.identifier(entries.name)}` },
-    });
+  await tx.run(backlogs, { bucketAt, limit: NO_LIMIT });
 }
 
 export async function moveProgress(tx: Tx, until: Date): Promise<void> {

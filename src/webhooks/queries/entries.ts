@@ -1,16 +1,17 @@
-import { and, asc, eq, gt, lte, max, sql, type SQL } from "drizzle-orm";
+import { and, asc, eq, lte, max, sql, type SQL } from "drizzle-orm";
 
 import { isAttemptOf } from "../../../db/attempt-conditions.ts";
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { equalsTwice } from "../../../db/conditions.ts";
-import { CHUNK, markedThrough } from "../../../db/marks.ts";
+import { CHUNK, passLogged, skippedThrough } from "../../../db/log.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
 import {
   batchEntries,
   batchWindows,
   outbox,
   outboxSequences,
-  settledEntries,
+  queuedEntries,
+  skippedEntries,
 } from "../../../db/schema/outbox.ts";
 import { instant, nullable, oneOf, statement, value } from "../../../db/statement.ts";
 import { fromMs } from "../../lib/clock.ts";
@@ -60,7 +61,7 @@ const holding = statement({
   text: ({ shard, id, waitMs, heads, limit }) => sql`
     with first as materialized (
       select sequence, review_id from outbox
-       where shard = ${shard} and subscription_id = ${id} and not is_test and sequence > ${markedThrough(id)}
+       where shard = ${shard} and subscription_id = ${id} and not is_test and sequence > ${skippedThrough(id)}
        order by sequence limit ${limit}
     ), head as (
       select min(sequence) as sequence from first group by review_id order by 1 limit ${heads}
@@ -76,9 +77,10 @@ const holding = statement({
  */
 export async function holdHeads(
   tx: Tx,
-  { id, shard }: Pick<Subscription, "id" | "shard">,
+  { id, shard, ordering }: Pick<Subscription, "id" | "shard" | "ordering">,
   waitMs: number,
 ): Promise<void> {
+  await passLogged(tx, id, ordering === "review" ? LOOKED_THROUGH : 1);
   await tx.run(holding, { shard, id, waitMs, heads: HEADS_AT_MOST, limit: LOOKED_THROUGH });
 }
 
@@ -144,56 +146,42 @@ export async function appendTest(
 
 const skippingTests = statement({
   name: "entries.skipTests",
-  reason: "Moves rows from table to table in one statement, and skips what is locked.",
-  params: { shard: outbox.shard, id: outbox.subscriptionId, settledAt: instant },
+  reason: "Bounded, and skips what is locked.",
+  params: { shard: outbox.shard, id: outbox.subscriptionId, skippedAt: instant },
   columns: {},
-  text: ({ shard, id, settledAt }) => sql`
-    with tests as materialized (
-      select sequence from outbox
-       where shard = ${shard} and subscription_id = ${id} and is_test and sequence > ${markedThrough(id)}
-       order by sequence limit ${sql.raw(String(TESTS_AT_MOST))} for update skip locked
-    ), gone as (
-      delete from outbox
-       where shard = ${shard} and subscription_id = ${id} and sequence = any(array(select sequence from tests))
-      returning *
-    )
-    insert into settled_entries
-      (subscription_id, sequence, event_id, event, is_test, payload_mode, review_history_id, review_id,
-       batch_job_id, round, reason, recorded_at, settled_at)
-    select subscription_id, sequence, event_id, event, is_test, payload_mode, review_history_id, review_id,
-           batch_job_id, round, 'skipped', recorded_at, ${settledAt}
-      from gone`,
+  text: ({ shard, id, skippedAt }) => sql`
+    update outbox set skipped_at = ${skippedAt}
+     where ctid = any(array(
+             select ctid from outbox
+              where shard = ${shard} and subscription_id = ${id} and is_test and skipped_at is null
+                and sequence > ${skippedThrough(id)}
+              order by sequence limit ${sql.raw(String(TESTS_AT_MOST))} for update skip locked))`,
 });
 
-/** Settles queued tests as skipped. One whose outcome the dispatcher commits now is left to that commit. */
+/** Skips queued tests. One whose outcome the dispatcher commits now is left to that commit. */
 export async function skipTests(
   tx: Tx,
   { id, shard }: Pick<Subscription, "id" | "shard">,
-  settledAt: Date,
+  skippedAt: Date,
 ): Promise<void> {
-  await tx.run(skippingTests, { id, shard, settledAt });
+  await tx.run(skippingTests, { id, shard, skippedAt });
 }
 
 export async function isQueued(tx: Tx, subscriptionId: string, eventId: string): Promise<boolean> {
-  const marked = markedThrough(sql`${subscriptionId}`);
   const rows = await tx
-    .select({ sequence: outbox.sequence })
-    .from(outbox)
+    .select({ sequence: queuedEntries.sequence })
+    .from(queuedEntries)
     .where(
-      and(
-        eq(outbox.eventId, eventId),
-        eq(outbox.subscriptionId, subscriptionId),
-        gt(outbox.sequence, marked),
-      ),
+      and(eq(queuedEntries.eventId, eventId), eq(queuedEntries.subscriptionId, subscriptionId)),
     )
     .limit(1);
   return rows.length > 0;
 }
 
 /**
- * The rounds of an event that have ended since then: skipped, or marked as such, or with the attempt that was their last.
- * `firstAttempt` is the smallest id of an attempt of that time. Of the few that an event has, the subscription's are
- * picked in a form that no index knows, or the planner might read the index of all that the subscription has.
+ * The rounds of an event that have ended since then: skipped, or with the attempt that was their last. `firstAttempt` is
+ * the smallest id of an attempt of that time. Of the few that an event has, the subscription's are picked in a form that
+ * no index knows, or the planner might read the index of all that the subscription has.
  */
 export function endedRounds(
   subscription: SQL,
@@ -202,14 +190,9 @@ export function endedRounds(
 ): SQL {
   return sql`
     select event_id, event, sequence, round, is_test, payload_mode, review_history_id, review_id, batch_job_id,
-           'skipped' as state, recorded_at, settled_at
-      from settled_entries
-     where ${equalsTwice(sql`event_id`, eventId)} and subscription_id || '' = ${subscription} and settled_at >= ${since}
-     union all
-    select o.event_id, o.event, o.sequence, o.round, o.is_test, o.payload_mode, o.review_history_id, o.review_id,
-           o.batch_job_id, 'skipped', o.recorded_at, mark.settled_at
-      from outbox o join outbox_marks mark on mark.subscription_id = o.subscription_id and o.sequence <= mark.through
-     where o.event_id = ${eventId} and o.subscription_id || '' = ${subscription}
+           'skipped' as state, recorded_at, skipped_at as settled_at
+      from skipped_entries
+     where ${equalsTwice(sql`event_id`, eventId)} and subscription_id || '' = ${subscription} and skipped_at >= ${since}
      union all
     -- Only a test keeps its own request and has no history. An event whose history row is missing has none either.
     select a.event_id, a.event, a.sequence, a.round, told.id is null and a.composer is null, a.payload_mode, told.id, told.review_id,
@@ -229,14 +212,14 @@ const lastRound = statement({
   reason: "Built on the SQL of ended rounds, which recovery.ts shares.",
   params: { id: outbox.subscriptionId, eventId: outbox.eventId },
   columns: {
-    event: settledEntries.event,
-    isTest: settledEntries.isTest,
-    payloadMode: settledEntries.payloadMode,
-    reviewHistoryId: settledEntries.reviewHistoryId,
-    reviewId: settledEntries.reviewId,
-    batchJobId: settledEntries.batchJobId,
-    round: settledEntries.round,
-    recordedAt: settledEntries.recordedAt,
+    event: skippedEntries.event,
+    isTest: skippedEntries.isTest,
+    payloadMode: skippedEntries.payloadMode,
+    reviewHistoryId: skippedEntries.reviewHistoryId,
+    reviewId: skippedEntries.reviewId,
+    batchJobId: skippedEntries.batchJobId,
+    round: skippedEntries.round,
+    recordedAt: skippedEntries.recordedAt,
   },
   text: ({ id, eventId }) => sql`
     select event, is_test as "isTest", payload_mode as "payloadMode", review_history_id as "reviewHistoryId",
@@ -275,7 +258,7 @@ const delivery = statement({
     event: outbox.event,
     sequence: outbox.sequence,
     state: oneOf(["pending", "waiting", "delivered", "failed", "skipped"]),
-    settledAt: nullable(settledEntries.settledAt),
+    settledAt: nullable(skippedEntries.skippedAt),
     createdAt: outbox.recordedAt,
   },
   text: ({ id, eventId }) => sql`
@@ -283,8 +266,8 @@ const delivery = statement({
            coalesce(h.recorded_at, e.recorded_at) as "createdAt"
       from (select event_id, event, sequence, round, state, null::timestamptz as settled_at, review_history_id,
                    recorded_at
-              from outbox
-             where event_id = ${eventId} and subscription_id = ${id} and sequence > ${markedThrough(id)}
+              from queued_entries
+             where event_id = ${eventId} and subscription_id = ${id}
              union all
             select event_id, event, sequence, round, state, settled_at, review_history_id, recorded_at
               from (${endedRounds(id, eventId, EVER)}) ended) e

@@ -2,10 +2,10 @@ import { sql } from "drizzle-orm";
 
 import { isAttemptOf } from "../../../db/attempt-conditions.ts";
 import type { DbOrTx } from "../../../db/client.ts";
-import { markedThrough } from "../../../db/marks.ts";
-import { queueLength } from "../../../db/queue-length.ts";
+import { skippedThrough } from "../../../db/log.ts";
+import { firstQueued, queueLength } from "../../../db/queue.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
-import { outbox, settledEntries } from "../../../db/schema/outbox.ts";
+import { outbox, outboxSkips } from "../../../db/schema/outbox.ts";
 import { asTable, nullable, statement, table, value } from "../../../db/statement.ts";
 import type { Subscription } from "../model.ts";
 import { COUNT_COLUMNS, COUNT_PARAMS, counts, type whereCounted } from "./counts.ts";
@@ -22,8 +22,7 @@ const health = statement({
   params: {
     ...COUNT_PARAMS,
     shard: outbox.shard,
-    counted: value("bigint"),
-    expiredSince: settledEntries.settledAt,
+    expiredSince: outboxSkips.skippedAt,
   },
   columns: {
     queued: value("integer"),
@@ -36,28 +35,22 @@ const health = statement({
     expired: value("integer"),
     counts: table(COUNT_COLUMNS),
   },
-  text: ({ shard, counted, expiredSince, ...where }) => {
+  text: ({ shard, expiredSince, ...where }) => {
     const { id } = where;
-    const expired = sql`settled_entries
-      where subscription_id = ${id} and reason = 'expired' and settled_at >= ${expiredSince}`;
     return sql`
-    with first as materialized (
-      select recorded_at from outbox where shard = ${shard} and subscription_id = ${id}
-         and sequence > ${markedThrough(id)}
-       order by sequence limit 1
-    ), gone as materialized (
-      select count(*) as entries, min(sequence) as first
-        from (select sequence from ${expired} order by settled_at limit ${counted}) e
-    ), last_gone as materialized (
-      select sequence from ${expired} order by settled_at desc limit 1
+    with gone as materialized (
+      select coalesce(sum(entries), 0)::int as entries from outbox_skips
+       where subscription_id = ${id} and reason = 'expired' and skipped_at >= ${expiredSince}
+    ), queued as materialized (
+      select ${queueLength(COUNTED)}::int as entries, first.recorded_at
+        from webhook_subscriptions s left join lateral (${firstQueued()}) first on true
+       where s.id = ${id}
     )
-    select ${queueLength({ shard, id }, COUNTED)}::int as queued,
-           (select recorded_at from first) as "oldestRecordedAt",
+    select (select entries from queued) as queued, (select recorded_at from queued) as "oldestRecordedAt",
            head.event_id as "blockedBy", head.started_at as "blockedSince",
            coalesce(head.attempts, 0)::int as "blockedAttempts",
            success.started_at as "lastStartedAt", success.duration_ms as "lastDurationMs",
-           (case when gone.entries < ${counted}::bigint then gone.entries
-                 else greatest(gone.entries, (select sequence from last_gone) - gone.first + 1) end)::int as expired,
+           gone.entries as expired,
            ${asTable(counts(where))} as counts
       from gone
       left join lateral (
@@ -65,7 +58,7 @@ const health = statement({
                from (select event_id, round, attempt from outbox
                       where subscription_id = ${id} and shard = ${shard} and state = 'waiting' and not is_test
                         -- One that was never tried waits for the answer to a test.
-                        and attempt > 1 and sequence > ${markedThrough(id)}
+                        and attempt > 1 and sequence > ${skippedThrough(id)}
                       order by sequence limit 1) o
                left join lateral (
                       select started_at from delivery_attempts
@@ -89,7 +82,7 @@ export async function healthOf(
   where: ReturnType<typeof whereCounted>,
   expiredSince: Date,
 ) {
-  const [row] = await db.run(health, { ...where, shard, counted: COUNTED, expiredSince });
+  const [row] = await db.run(health, { ...where, shard, expiredSince });
   if (row === undefined) throw new Error("The health has no row.");
   return row;
 }

@@ -1,12 +1,11 @@
-import { and, desc, eq, gt, gte, lt, lte, sql, type SQL } from "drizzle-orm";
+import { and, desc, eq, gte, lt, sql, type SQL } from "drizzle-orm";
 
 import { isAttemptOf } from "../../../db/attempt-conditions.ts";
 import type { Db, DbOrTx } from "../../../db/client.ts";
-import { markedThrough } from "../../../db/marks.ts";
 import { planWalks } from "../../../db/planning.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import { stores } from "../../../db/schema/companies.ts";
-import { outbox, settledEntries } from "../../../db/schema/outbox.ts";
+import { outbox, skippedEntries } from "../../../db/schema/outbox.ts";
 import { reviewHistory, reviews } from "../../../db/schema/reviews.ts";
 import {
   instant,
@@ -140,56 +139,75 @@ interface EntryWalk {
   readonly limit: number;
 }
 
+const ROW = sql`o.sequence, o.event_id, o.event, o.recorded_at`;
+const EVENT = sql`h.sequence, h.event_id, h.event, h.recorded_at`;
+
+/** Rows `o` of `outbox`, and events `h` of the log, of each kind; `s` is the subscription and `f` its offset. */
+const ROWS: Readonly<Record<EntryKind, SQL>> = {
+  any: sql`true`,
+  queued: sql`o.sequence > f.skipped_through and o.skipped_at is null`,
+  waiting: sql`o.sequence > f.skipped_through and o.skipped_at is null and o.state = 'waiting'`,
+  skipped: sql`(o.sequence <= f.skipped_through or o.skipped_at is not null)`,
+};
+const QUEUED_EVENTS = (below: SQL, limit: SQL) => sql`
+           (select ${EVENT} from review_history h
+             where h.subscription_number = s.number and h.sequence > f.settled_through and h.sequence < ${below}
+             order by h.sequence desc limit ${limit})`;
+const SKIPPED_EVENTS = (below: SQL, limit: SQL) => sql`
+           (select e.* from (select first, last from outbox_skips where subscription_id = s.id
+                              order by last desc offset 0) k
+             cross join lateral (
+                   select ${EVENT} from review_history h
+                    where h.subscription_number = s.number and h.sequence between k.first and k.last
+                      and h.sequence < ${below}
+                    order by h.sequence desc limit ${limit}) e
+             limit ${limit})`;
+const EVENTS: Readonly<Record<EntryKind, readonly (typeof QUEUED_EVENTS)[]>> = {
+  any: [QUEUED_EVENTS, SKIPPED_EVENTS],
+  queued: [QUEUED_EVENTS],
+  waiting: [],
+  skipped: [SKIPPED_EVENTS],
+};
+
+const walking = (kind: EntryKind) =>
+  statement({
+    name: `messages.walk.${kind}`,
+    reason: "Merges bounded walks of the log and of what has rows.",
+    params: { id: outbox.subscriptionId, below: outbox.sequence, limit: value("bigint") },
+    columns: {
+      sequence: outbox.sequence,
+      eventId: outbox.eventId,
+      event: outbox.event,
+      recordedAt: outbox.recordedAt,
+    },
+    text: ({ id, below, limit }) => sql`
+    select e.sequence, e.event_id as "eventId", e.event, e.recorded_at as "recordedAt"
+      from (select s.id, s.shard, s.number from webhook_subscriptions s where s.id = ${id} offset 0) s
+     cross join lateral (select * from outbox_offsets where subscription_id = s.id offset 0) f
+     cross join lateral (
+           (select ${ROW} from outbox o
+             where o.shard = s.shard and o.subscription_id = s.id and o.sequence < ${below} and ${ROWS[kind]}
+             order by o.sequence desc limit ${limit})
+           ${sql.join(
+             EVENTS[kind].map((events) => sql` union all ${events(below, limit)}`),
+             sql``,
+           )}) e
+     order by e.sequence desc limit ${limit}`,
+  });
+const WALKS = {
+  any: walking("any"),
+  queued: walking("queued"),
+  waiting: walking("waiting"),
+  skipped: walking("skipped"),
+};
+
 /** The next entries of a subscription below a sequence, the last first, queued or skipped. */
-export async function walkEntries(
-  db: Db,
-  { id, shard }: Pick<Subscription, "id" | "shard">,
-  asked: EntryWalk,
-): Promise<WalkedEntry[]> {
-  const { kind, limit } = asked;
+export function walkEntries(db: Db, id: string, asked: EntryWalk): Promise<WalkedEntry[]> {
+  const { kind, below, limit } = asked;
   return db.transaction(async (tx) => {
     await planWalks(tx);
-    const queued = await walkQueued(tx, { id, shard }, asked);
-    const hasSettled = kind === "any" || kind === "skipped";
-    const settled = hasSettled ? await walkSettled(tx, id, asked) : [];
-    return [...queued, ...settled].toSorted((a, b) => b.sequence - a.sequence).slice(0, limit);
+    return tx.run(WALKS[kind], { id, below, limit });
   });
-}
-
-function walkQueued(
-  db: DbOrTx,
-  { id, shard }: Pick<Subscription, "id" | "shard">,
-  { kind, below, limit }: EntryWalk,
-): Promise<WalkedEntry[]> {
-  const { sequence, eventId, event, recordedAt, state, subscriptionId } = outbox;
-  const marked = markedThrough(sql`${id}`);
-  const only = {
-    any: undefined,
-    queued: gt(sequence, marked),
-    // A literal, for the partial index.
-    waiting: and(gt(sequence, marked), sql`${state} = 'waiting'`),
-    skipped: lte(sequence, marked),
-  }[kind];
-  return db
-    .select({ sequence, eventId, event, recordedAt })
-    .from(outbox)
-    .where(and(eq(outbox.shard, shard), eq(subscriptionId, id), lt(sequence, below), only))
-    .orderBy(desc(sequence))
-    .limit(limit);
-}
-
-function walkSettled(
-  db: DbOrTx,
-  id: string,
-  { below, limit }: Omit<EntryWalk, "kind">,
-): Promise<WalkedEntry[]> {
-  const { sequence, eventId, event, recordedAt, subscriptionId } = settledEntries;
-  return db
-    .select({ sequence, eventId, event, recordedAt })
-    .from(settledEntries)
-    .where(and(eq(subscriptionId, id), lt(sequence, below)))
-    .orderBy(desc(sequence))
-    .limit(limit);
 }
 
 const standing = statement({
@@ -206,7 +224,7 @@ const standing = statement({
     event: outbox.event,
     sequence: outbox.sequence,
     state: oneOf(["pending", "waiting", "delivered", "failed", "skipped"]),
-    settledAt: nullable(settledEntries.settledAt),
+    settledAt: nullable(skippedEntries.skippedAt),
     createdAt: outbox.recordedAt,
     reviewId: nullable(reviews.id),
     externalReviewId: nullable(reviews.externalReviewId),
@@ -222,8 +240,8 @@ const standing = statement({
      cross join lateral (
             select * from (
               select event_id, event, sequence, round, state, null::timestamptz as settled_at, review_history_id, recorded_at
-                from outbox
-               where event_id = given.event_id and subscription_id || '' = ${id} and sequence > ${markedThrough(id)}
+                from queued_entries
+               where event_id = given.event_id and subscription_id || '' = ${id}
                union all
               select event_id, event, sequence, round, state, settled_at, review_history_id, recorded_at
                 from (${endedRounds(id, sql`given.event_id`, { since, firstAttempt })}) ended) rounds
@@ -299,10 +317,18 @@ const lanes = statement({
   columns: { eventId: outbox.eventId, behind: value("integer") },
   text: ({ id, shard, heads, byReview, limit }) => sql`
     with queued as materialized (
-      select sequence, event_id, case when ${byReview}::boolean then coalesce(review_id, 0) else 0 end as lane
-        from outbox
-       where shard = ${shard} and subscription_id = ${id} and not is_test and sequence > ${markedThrough(id)}
-       order by sequence limit ${limit}
+      select e.sequence, e.event_id, case when ${byReview}::boolean then coalesce(e.review_id, 0) else 0 end as lane
+        from (select s.id, s.number from webhook_subscriptions s where s.id = ${id} offset 0) s
+       cross join lateral (select * from outbox_offsets where subscription_id = s.id offset 0) f
+       cross join lateral (
+              (select sequence, event_id, review_id from outbox
+                where shard = ${shard} and subscription_id = s.id and not is_test and sequence > f.skipped_through
+                order by sequence limit ${limit})
+               union all
+              (select sequence, event_id, review_id from review_history
+                where subscription_number = s.number and sequence > f.settled_through
+                order by sequence limit ${limit})) e
+       order by e.sequence limit ${limit}
     )
     select h.event_id as "eventId", count(q.sequence)::int as behind
       from queued h left join queued q on q.lane = h.lane and q.sequence > h.sequence

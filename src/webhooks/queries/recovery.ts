@@ -1,7 +1,6 @@
 import { and, asc, eq, gte, lt, sql, type SQL } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
-import { markedThrough } from "../../../db/marks.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import { outboxSequences } from "../../../db/schema/outbox.ts";
@@ -33,8 +32,7 @@ function endedOf(id: SQL, eventId: SQL, { settledSince: since, firstAttempt }: E
 /** Neither queued, nor waiting for a batch, nor delivered: `h` is the row of the history. */
 function isMissed(id: SQL, ended: Ended): SQL {
   return sql`
-    not exists (select from outbox o where o.event_id = h.event_id and o.subscription_id = ${id}
-                   and o.sequence > ${markedThrough(id)})
+    not exists (select from queued_entries o where o.event_id = h.event_id and o.subscription_id || '' = ${id})
     and not exists (select from batch_entries b join outbox_sequences q on q.subscription_id = b.subscription_id
                      where b.subscription_id = ${id} and b.review_history_id = h.id
                        and h.id > q.batch_skipped_through)

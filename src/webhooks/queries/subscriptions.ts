@@ -2,7 +2,7 @@ import { and, desc, eq, getTableColumns, lt, ne, sql, type SQL } from "drizzle-o
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { prepared } from "../../../db/prepared.ts";
-import { outboxSequences } from "../../../db/schema/outbox.ts";
+import { outboxOffsets, outboxSequences } from "../../../db/schema/outbox.ts";
 import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
 import { value } from "../../../db/statement.ts";
 import type { Page } from "../../http/list.ts";
@@ -65,6 +65,7 @@ export async function insertSubscription(tx: Tx, one: Subscription, sealed: stri
 /** From here on entries can be appended. */
 export async function insertSequence(tx: Tx, subscriptionId: string): Promise<void> {
   await tx.insert(outboxSequences).values({ subscriptionId });
+  await tx.insert(outboxOffsets).values({ subscriptionId });
 }
 
 /**
