@@ -104,7 +104,9 @@ async function makePartition(db: RawDb, partition: DayPartition): Promise<boolea
     if (await isAttached(tx, name)) return false;
     await tx.sql.unsafe(LOCK_LIMITS);
     // Names and bounds come from the clock, never from a caller.
-    await tx.sql.unsafe(`create table if not exists ${name} (like delivery_attempts including all)`);
+    await tx.sql.unsafe(
+      `create table if not exists ${name} (like delivery_attempts including all)`,
+    );
     await moveStrays(tx, partition);
     await tx.sql.unsafe(
       patiently(`lock table only delivery_attempts in share update exclusive mode;
@@ -161,6 +163,6 @@ const dailyPartitions = statement({
   columns: { name: value("text") },
   text: () => sql`
     select inhrelid::regclass::text as name from pg_inherits
-     where inhparent in ('settled_entries'::regclass, 'delivery_attempts'::regclass)
+     where inhparent = 'delivery_attempts'::regclass
        and inhrelid::regclass::text ~ '_[0-9]{8}$'`,
 });

@@ -58,7 +58,7 @@ export function queuesOf(limit: SQL): SQL {
         from with_rows w cross join lateral (
                select subscription_id from outbox where shard = w.shard and subscription_id > w.subscription_id
                 order by subscription_id limit 1) next
-       where w.n < ${limit}
+       where w.n < ${limit}::integer
     ), behind as (
       select s.shard, s.id as subscription_id
         from asked a cross join lateral (
@@ -67,7 +67,7 @@ export function queuesOf(limit: SQL): SQL {
        cross join lateral (select last_logged from outbox_sequences where subscription_id = s.id offset 0) q
        cross join lateral (select settled_through from outbox_offsets where subscription_id = s.id offset 0) f
        where q.last_logged > f.settled_through
-       limit ${limit}::bigint * (select count(*) from asked)
+       limit ${limit}::integer::bigint * (select count(*) from asked)
     ), queues as (
       select shard, subscription_id from with_rows union select shard, subscription_id from behind
     )`;

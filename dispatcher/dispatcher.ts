@@ -139,10 +139,7 @@ export class Dispatcher {
   /** Delivers until the signal aborts, then finishes what is under way and gives the shards back. */
   async run(signal: AbortSignal): Promise<void> {
     const ended = new AbortController();
-    const working = Promise.all([
-      this.#holdings.run(ended.signal),
-      this.#alarm.run(ended.signal),
-    ]);
+    const working = Promise.all([this.#holdings.run(ended.signal), this.#alarm.run(ended.signal)]);
     await Promise.race([working, aborted(signal)]);
     await this.#drain();
     ended.abort();

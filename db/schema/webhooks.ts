@@ -18,7 +18,9 @@ export const webhookSubscriptions = pgTable(
   {
     id: bytewise("id").primaryKey(),
     /** Names it in `review_history`, in fewer bytes than the id. */
-    number: integer("number").generatedAlwaysAsIdentity().unique("webhook_subscriptions_number_key"),
+    number: integer("number")
+      .generatedAlwaysAsIdentity()
+      .unique("webhook_subscriptions_number_key"),
     partnerId: integer("partner_id")
       .notNull()
       .references(() => companies.id),

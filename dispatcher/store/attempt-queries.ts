@@ -242,7 +242,12 @@ export async function commitAttempts(
   const ids = new Set(records.map((record) => record.subscriptionId));
   const lines = records.map((record) => lineOf(record, monotonicMs)).join(BETWEEN_RECORDS);
   const subscriptionIds = [...ids].toSorted().join(BETWEEN_RECORDS);
-  const [row] = await db.run(isSmooth ? COMMITS.smooth : COMMITS.mixed, { dispatcherId, lines, subscriptionIds, now });
+  const [row] = await db.run(isSmooth ? COMMITS.smooth : COMMITS.mixed, {
+    dispatcherId,
+    lines,
+    subscriptionIds,
+    now,
+  });
   if (row === undefined) throw new Error("A commit answers one row.");
   const { disabled } = row;
   // `subscriptions` is as it was before this statement.

@@ -130,10 +130,7 @@ export class GroupRunner<T, R> {
     return joinPending(this.#quarantine.get(this.#work.keyOf(item)), item);
   }
 
-  async #tryWhileAway(
-    group: readonly T[],
-    signal: AbortSignal,
-  ): Promise<Failed | undefined> {
+  async #tryWhileAway(group: readonly T[], signal: AbortSignal): Promise<Failed | undefined> {
     let failed = await this.#try(group);
     while (failed?.failure === "store" && !signal.aborted) {
       await this.#deps.clock.sleep(this.#work.retryMs, signal);

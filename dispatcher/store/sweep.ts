@@ -32,7 +32,11 @@ const sweep = statement({
   name: "sweep.shards",
   reason:
     "Measured: of the rows it jumps from one subscription to the next, whatever each of them has.",
-  params: { shards: list(outbox.shard), limit: value("integer"), soonMs: value("double precision") },
+  params: {
+    shards: list(outbox.shard),
+    limit: value("integer"),
+    soonMs: value("double precision"),
+  },
   columns: SWEPT,
   text: ({ shards, limit, soonMs }) => sql`
     with recursive asked as materialized (

@@ -46,7 +46,8 @@ const HOLDER = { id: webhookSubscriptions.id };
 
 const holdersOfOldEntries = statement({
   name: "upkeep.holdersOfOldEntries",
-  reason: "Looks at the head of each by probes of indexes, whatever the planner thinks of the tables.",
+  reason:
+    "Looks at the head of each by probes of indexes, whatever the planner thinks of the tables.",
   params: { days: value("integer"), limit: value("bigint") },
   columns: HOLDER,
   text: ({ days, limit }) => sql`
@@ -142,7 +143,8 @@ const skips = statement({
   reason: "By Postgres' clock.",
   params: { days: value("integer") },
   columns: {},
-  text: ({ days }) => sql`delete from outbox_skips where skipped_at < now() - make_interval(days => ${days})`,
+  text: ({ days }) =>
+    sql`delete from outbox_skips where skipped_at < now() - make_interval(days => ${days})`,
 });
 
 /** Removes what was skipped longer ago than that: its rows, and then the notes of what was skipped together. */

@@ -44,7 +44,7 @@ const ranked = statement({
     with recursive asked as (select id as shard from shards), ${queuesOf(most)}, sized as materialized (
       select s.shard, s.id as subscription_id, first.recorded_at, first.due_at,
              ${queueLength(BACKLOG_LIMITS.counted)} as queued
-        from (select subscription_id from queues limit ${most}) f
+        from (select subscription_id from queues limit ${most}::integer) f
        cross join lateral (
                select id, shard, number from webhook_subscriptions where id = f.subscription_id offset 0) s
        cross join lateral (${firstQueued()}) first

@@ -59,7 +59,7 @@ const headsOfOutbox = statement({
     with recursive asked as (select id as shard from shards), ${queuesOf(limit)}
     select s.shard, s.id as "subscriptionId", s.state = 'active' as "isActive", e.state = 'waiting' as "isWaiting",
            e.recorded_at as "recordedAt"
-      from (select subscription_id from queues limit ${limit}) q
+      from (select subscription_id from queues limit ${limit}::integer) q
       join webhook_subscriptions s on s.id = q.subscription_id
      cross join lateral (${firstQueued()}) e`,
 });
@@ -79,7 +79,15 @@ export async function blockedHeads(db: DbOrTx): Promise<BlockedRow[]> {
     .select({ ...entry, partnerId })
     .from(outbox)
     .innerJoin(webhookSubscriptions, eq(id, subscriptionId))
-    .where(and(isWaiting, not(outbox.isTest), isNull(outbox.skippedAt), isActive, gt(sequence, skippedThrough(sql`${id}`))))
+    .where(
+      and(
+        isWaiting,
+        not(outbox.isTest),
+        isNull(outbox.skippedAt),
+        isActive,
+        gt(sequence, skippedThrough(sql`${id}`)),
+      ),
+    )
     .orderBy(subscriptionId, sequence)
     .limit(rows + 1);
   return found.map((one) => ({ ...one, dueAt: neverNull(one.dueAt) }));
@@ -125,5 +133,9 @@ export async function queueCounts(db: DbOrTx): Promise<QueueCounts> {
     db.$count(someMails.as("queued")),
     db.select({ dueAt: mails.dueAt }).from(mails).where(isQueued).orderBy(mails.dueAt).limit(1),
   ]);
-  return { entries: Math.min(found?.entries ?? 0, counted + 1), mails: queued, mailDueAt: next?.dueAt ?? null };
+  return {
+    entries: Math.min(found?.entries ?? 0, counted + 1),
+    mails: queued,
+    mailDueAt: next?.dueAt ?? null,
+  };
 }
