@@ -34,7 +34,7 @@ const ranked = statement({
     queued: value("integer"),
     oldestRecordedAt: outbox.recordedAt,
     dueAt: outbox.dueAt,
-    shard: outbox.shard,
+    shard: webhookSubscriptions.shard,
     dispatcherId: shards.dispatcherId,
     errorAt: nullable(deliveryAttempts.startedAt),
     statusCode: deliveryAttempts.statusCode,

@@ -49,8 +49,8 @@ const headsOfOutbox = statement({
   reason: "The builder has no recursion.",
   params: { limit: value("integer") },
   columns: {
-    shard: outbox.shard,
-    subscriptionId: outbox.subscriptionId,
+    shard: webhookSubscriptions.shard,
+    subscriptionId: webhookSubscriptions.id,
     isActive: value("boolean"),
     isWaiting: value("boolean"),
     recordedAt: outbox.recordedAt,
