@@ -5,6 +5,7 @@ import { ulid } from "ulid";
 import { renewDispatcher } from "../../dispatcher/shards/lease-queries.ts";
 import { BACKLOG_LIMITS } from "../../src/admin/backlog-model.ts";
 import { everyPage } from "../support/api.ts";
+import { forgetQueue } from "../support/outbox.ts";
 import { disable, settle, startWebhooks, type WebhookWorld } from "../support/webhooks.ts";
 
 let world: WebhookWorld;
@@ -12,9 +13,7 @@ beforeAll(async () => {
   world = await startWebhooks();
 });
 afterAll(() => world.stop());
-beforeEach(async () => {
-  await world.database.db.sql`delete from outbox`;
-});
+beforeEach(() => forgetQueue(world.database.db));
 
 const ask = (query = "") =>
   world.api.call("GET", `/admin/backlogs${query}`, { token: world.tokens.root });
@@ -90,12 +89,12 @@ test("tells the last error of a queue, and that it is held while disabled", asyn
   ]);
 });
 
-test("leaves out what is marked as settled, and who has nothing queued", async () => {
+test("leaves out what is skipped, and who has nothing queued", async () => {
   const { id } = await world.subscribe();
   await queue(id, { count: 3 });
-  await world.database.db.sql`
-    insert into outbox_marks (subscription_id, shard, through, reason, settled_at)
-    select id, shard, 3, 'skipped', now() from webhook_subscriptions where id = ${id}`;
+  await world.emit(1);
+  await disable(world, id);
+  expect((await world.ask("POST", `/${id}/enable`, { body: { held: "skip" } })).status).toBe(200);
   expect(await backlogs()).toEqual([]);
   const { body } = await world.api.call("GET", "/admin/dispatcher", { token: world.tokens.root });
   expect(body["lag"]).toMatchObject({ entries: 0, subscriptions: 0 });

@@ -101,6 +101,7 @@ function recordOf({ subscriptionId, shard }: TestSubscription): AttemptRecord {
     shard,
     subscriptionId,
     sequence: 1,
+    isLogged: true,
     eventId: "01ARZ3NDEKTSV4RRFFQ69G5FAV",
     event: "review_received",
     round: 1,
@@ -116,6 +117,9 @@ function recordOf({ subscriptionId, shard }: TestSubscription): AttemptRecord {
     bodyDigest: "d1".repeat(16),
     requestHeaders: null,
     requestBody: null,
+    payloadMode: "full",
+    batchJobId: null,
+    recordedAt: new Date(),
     responseHeaders: null,
     responseExcerpt: null,
     responseTruncated: false,
@@ -136,7 +140,7 @@ async function stateOf(subscriptionId: string) {
 
 async function unsettled(subscriptionId: string): Promise<number> {
   const [row] = await database.db.sql<{ count: number }[]>`
-    select count(*) from outbox where subscription_id = ${subscriptionId}`;
+    select count(*) from queued_entries where subscription_id = ${subscriptionId}`;
   return row?.count ?? -1;
 }
 
@@ -427,7 +431,6 @@ test("takes over from a dispatcher that died, and what it still writes does not 
   await until("the POST", () => target.received.length === 1);
   const result = await commitAttempts(database.db, "dead", {
     records: [recordOf(subscription)],
-    repeated: false,
     now: new Date(),
     monotonicMs: 0,
   });
@@ -440,10 +443,9 @@ test("changes nothing by a commit that is repeated because its answer was lost",
   await emit(tenant, 2);
   await database.db
     .sql`insert into dispatchers (id, started_at, renewed_at) values ('repeats', now(), now())`;
-  const commit = (repeated: boolean) =>
+  const commit = () =>
     commitAttempts(database.db, "repeats", {
       records: [recordOf(subscription)],
-      repeated,
       now: new Date(),
       monotonicMs: 0,
     });
@@ -452,10 +454,10 @@ test("changes nothing by a commit that is repeated because its answer was lost",
     await attemptsOf(subscription.subscriptionId),
     await unsettled(subscription.subscriptionId),
   ];
-  await commit(false);
+  await commit();
   const once = await seen();
   expect(once).toMatchObject([{ failures: 1 }, [{ outcome: "failed" }], 1]);
-  expect(await commit(true)).toEqual({ fenced: false, inactive: [], disabled: [] });
+  expect(await commit()).toEqual({ fenced: false, inactive: [], disabled: [] });
   expect(await seen()).toEqual(once);
 });
 

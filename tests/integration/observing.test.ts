@@ -12,7 +12,13 @@ import { systemClock } from "../../src/lib/clock.ts";
 import { createProcessMetrics } from "../../src/lib/metrics-server.ts";
 import { createPasswords } from "../../src/lib/password.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";
-import { insertSubscription, insertTenant, record, reviewAction } from "../support/outbox.ts";
+import {
+  insertSubscription,
+  insertTenant,
+  passQueue,
+  record,
+  reviewAction,
+} from "../support/outbox.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
 import { parsePrometheus } from "../support/prometheus.ts";
 import { until } from "../support/receiver.ts";
@@ -173,9 +179,11 @@ test("the backlog is told by state, with the age of the oldest entry, and mails 
   const { db } = database;
   const box = createSecretBox({ current: crypto.getRandomValues(new Uint8Array(32)) });
   const tenant = await insertTenant(db);
-  await insertSubscription({ db, box }, { partnerId: tenant.partnerId, url: "http://127.0.0.1:9" });
+  const to = { partnerId: tenant.partnerId, url: "http://127.0.0.1:9" };
+  const { subscriptionId } = await insertSubscription({ db, box }, to);
   const actions = Array.from({ length: 3 }, () => reviewAction(tenant));
   await record(db, actions);
+  await passQueue(db, subscriptionId);
   await db.sql`
     update outbox set state = 'waiting', due_at = now(), recorded_at = now() - interval '1 hour'
      where event_id = ${actions[0]?.eventId ?? ""}`;
