@@ -99,7 +99,7 @@ const load = statement({
                        select * from outbox
                         where shard = a.shard and subscription_id = a.id
                           and sequence between p.first and p.first + ${PART} - 1 and not is_test
-                          and ${isAsked}
+                          and skipped_at is null and ${isAsked}
                         order by sequence offset 0) o
                limit a."limit")
              union all
