@@ -47,9 +47,15 @@ function ofServer({ lockMs, statementMs, idleMs }: Limits): Readonly<Record<stri
 
 /**
  * What the planner is told. A statement is planned once per connection and its plan is kept, often from when the tables
- * were small: then it would go on reading all of a table that has grown since, or compile what only seems expensive.
+ * were small: then it would go on reading all of a table that has grown since, or compile what only seems expensive. Without
+ * bitmaps an index is read in its order, up to the limit of a statement, whatever the planner expects.
  */
-export const PLANNER = { enable_seqscan: "off", jit: "off", random_page_cost: "1.1" };
+export const PLANNER = {
+  enable_seqscan: "off",
+  enable_bitmapscan: "off",
+  jit: "off",
+  random_page_cost: "1.1",
+};
 
 /** What a session of ours is started with. */
 export function startSettings(limits: Limits): Readonly<Record<string, string>> {
