@@ -33,13 +33,15 @@ async function subscribeAs(who: "owner" | "other", label: string): Promise<strin
   return String(made.body["id"]);
 }
 
-/** Queues tests, which need no history, as the dispatcher sees them when it is far behind. */
+/** Queues tests, which need no history, as if it had nothing else. */
 async function queue(id: string, { count, ageS = 0 }: { count: number; ageS?: number }) {
   const recordedAt = new Date(world.clock.now().getTime() - ageS * 1_000);
   await world.database.db.sql`
     insert into outbox (shard, subscription_id, sequence, event_id, event, is_test, payload_mode, recorded_at)
     select shard, id, n, 'event-' || n, 'webhook.test', true, 'full', ${recordedAt}
       from webhook_subscriptions, generate_series(1, ${count}::int) n where id = ${id}`;
+  await world.database.db.sql`
+    update outbox_sequences set last_sequence = ${count} where subscription_id = ${id}`;
 }
 
 test("names who is behind: the deepest queue first, or the one that waits longest", async () => {
@@ -93,6 +95,7 @@ test("leaves out what is skipped, and who has nothing queued", async () => {
   const { id } = await world.subscribe();
   await queue(id, { count: 3 });
   await world.emit(1);
+  expect(await backlogs()).toMatchObject([{ subscription_id: id, queued: 4 }]);
   await disable(world, id);
   expect((await world.ask("POST", `/${id}/enable`, { body: { held: "skip" } })).status).toBe(200);
   expect(await backlogs()).toEqual([]);
