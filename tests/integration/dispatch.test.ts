@@ -17,6 +17,7 @@ import {
   type RunningDispatcher,
 } from "../support/dispatch.ts";
 import {
+  attemptRecord,
   insertSubscription,
   insertTenant,
   record,
@@ -96,38 +97,8 @@ async function attemptsOf(subscriptionId: string) {
 
 /** The first entry of a subscription, failed for good. */
 function recordOf({ subscriptionId, shard }: TestSubscription): AttemptRecord {
-  return {
-    id: "01ARZ3NDEKTSV4RRFFQ69G5FAV",
-    shard,
-    subscriptionId,
-    sequence: 1,
-    isLogged: true,
-    eventId: "01ARZ3NDEKTSV4RRFFQ69G5FAV",
-    event: "review_received",
-    round: 1,
-    attempt: 1,
-    startedAt: new Date(),
-    durationMs: 1,
-    statusCode: 500,
-    errorCode: "http_status",
-    composer: 1,
-    host: "partner.example",
-    signature: "5a".repeat(32),
-    previousSignature: null,
-    bodyDigest: "d1".repeat(16),
-    requestHeaders: null,
-    requestBody: null,
-    payloadMode: "full",
-    batchJobId: null,
-    recordedAt: new Date(),
-    responseHeaders: null,
-    responseExcerpt: null,
-    responseTruncated: false,
-    resent: false,
-    possiblyRepeated: false,
-    endedMs: 0,
-    decision: { kind: "failed" },
-  };
+  const id = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
+  return attemptRecord({ id, eventId: id, subscriptionId, shard, sequence: 1 });
 }
 
 async function stateOf(subscriptionId: string) {

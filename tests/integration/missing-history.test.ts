@@ -11,7 +11,14 @@ import {
   type RunningDispatcher,
 } from "../support/dispatch.ts";
 import { forceHistory } from "../support/history.ts";
-import { insertTenant, passQueue, record, reviewAction, type Tenant } from "../support/outbox.ts";
+import {
+  forgetQueue,
+  insertTenant,
+  passQueue,
+  record,
+  reviewAction,
+  type Tenant,
+} from "../support/outbox.ts";
 import { Receiver, until } from "../support/receiver.ts";
 import { settle, startWebhooks, type WebhookWorld } from "../support/webhooks.ts";
 
@@ -178,7 +185,7 @@ describe("a delete of history", () => {
     const { id } = await world.subscribe({ delivery_kind: "batch", batch_interval_hours: 24 });
     const action = reviewAction(tenant);
     await record(world.database.db, [action]);
-    await world.database.db.sql`delete from outbox where event_id = ${action.eventId}`;
+    await forgetQueue(world.database.db);
     expect(await remove(action.eventId)).toContain(`event ${action.eventId} is still queued`);
     await world.database.db.sql`delete from batch_entries where subscription_id = ${id}`;
     expect(await remove(action.eventId)).toBe(1);
