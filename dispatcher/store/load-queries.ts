@@ -90,7 +90,7 @@ const load = statement({
      cross join lateral (
              (select * from outbox
                where shard = a.shard and subscription_id = a.id and sequence > greatest(a.after, a.skipped_through)
-                 and not is_test and ${isAsked}
+                 and not is_test and skipped_at is null and ${isAsked}
                order by sequence limit a."limit")
              union all
              (select * from outbox o
