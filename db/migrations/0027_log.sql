@@ -9,6 +9,7 @@ alter table review_history
   add column sequence bigint,
   add column subscription_number integer,
   add column is_minimal boolean,
+  add column gap integer,
   add constraint review_history_log_entry check (num_nulls(sequence, subscription_number, is_minimal) in (0, 3));
 create unique index review_history_log on review_history (subscription_number, sequence) where sequence is not null;
 

@@ -80,7 +80,8 @@ async function loadPassing(
 
 function isFull({ limit, exceptReviews }: LoadRequest, rows: LoadedRows | undefined): boolean {
   if (rows === undefined || exceptReviews.length === 0) return false;
-  return rows.entries.length < limit && rows.subscription.ahead > WINDOW;
+  const { lastLogged, settledThrough } = rows.subscription;
+  return rows.entries.length < limit && lastLogged - settledThrough > WINDOW;
 }
 
 function toLoaded(deps: StoreDeps, request: LoadRequest, rows: LoadedRows | undefined): Loaded {
