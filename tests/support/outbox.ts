@@ -87,6 +87,7 @@ export async function insertSubscription(
       ${deps.box.seal(secret, webhookSecretContext(options.partnerId, id))}, '0123456789abcdef', ${at}, ${at},
       ${options.batch?.intervalHours ?? null}, ${options.batch?.nextAt ?? null})`;
   await deps.db.sql`insert into outbox_sequences (subscription_id) values (${id})`;
+  await deps.db.sql`insert into outbox_offsets (subscription_id) values (${id})`;
   return { subscriptionId: id, shard, secret };
 }
 
