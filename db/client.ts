@@ -2,7 +2,7 @@ import { sql as fragment } from "drizzle-orm";
 import postgres from "postgres";
 
 import { isDeadlock, isStatementOutdated } from "./errors.ts";
-import { beginSettings, startSettings, type Limits } from "./limits.ts";
+import { beginSettings, PLANNER, startSettings, type Limits } from "./limits.ts";
 import type { PoolWatches } from "./pool-watch.ts";
 import {
   runOver,
@@ -100,6 +100,7 @@ function limitsOf(url: string, { limits, settings, name, isPipelined }: ConnectO
   return {
     connection: {
       ...session,
+      ...(isOurs && PLANNER),
       ...(isOurs && limits && startSettings(limits)),
       ...(isOurs && settings),
     },

@@ -45,6 +45,18 @@ function ofServer({ lockMs, statementMs, idleMs }: Limits): Readonly<Record<stri
   };
 }
 
+/**
+ * What the planner is told. A statement is planned once per connection and its plan is kept, often from when the tables
+ * were small: then it would go on reading all of a table that has grown since, or compile what only seems expensive. Without
+ * bitmaps an index is read in its order, up to the limit of a statement, whatever the planner expects.
+ */
+export const PLANNER = {
+  enable_seqscan: "off",
+  enable_bitmapscan: "off",
+  jit: "off",
+  random_page_cost: "1.1",
+};
+
 /** What a session of ours is started with. */
 export function startSettings(limits: Limits): Readonly<Record<string, string>> {
   return { ...ofServer(limits), ...NETWORK };
@@ -52,6 +64,6 @@ export function startSettings(limits: Limits): Readonly<Record<string, string>> 
 
 /** The same behind a pooler, whose sessions are everybody's: a transaction begins with it, and it ends with that. */
 export function beginSettings(limits: Limits): string {
-  const settings = Object.entries(ofServer(limits));
+  const settings = Object.entries({ ...ofServer(limits), ...PLANNER });
   return settings.map(([name, value]) => `; set local ${name} = ${value}`).join("");
 }

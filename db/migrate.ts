@@ -1,6 +1,5 @@
 import { connect, type RawDb, type RawTx } from "./client.ts";
 import { isLockTimeout } from "./errors.ts";
-import { ensurePages } from "./pages.ts";
 import { ensurePartitions } from "./partitions.ts";
 import { FOREIGN_SCHEMA, ownMigrations, schemaState } from "./schema-state.ts";
 import { serverTime } from "./server-time.ts";
@@ -28,7 +27,6 @@ export async function migrate(databaseUrl: string): Promise<void> {
       if (state.kind === "foreign") throw new ForeignSchemaError();
       await applyMigrations(tx);
     });
-    await ensurePages(db);
     await ensurePartitions(db, await serverTime(db));
   } finally {
     await db.close();

@@ -1,5 +1,4 @@
 import type { Tx } from "../../db/client.ts";
-import { planWalks } from "../../db/planning.ts";
 import { isoInstant } from "../../src/lib/clock.ts";
 import { ATTEMPTS } from "../actor/decide.ts";
 import type { Failure } from "./queries.ts";
@@ -27,7 +26,6 @@ export async function causeOf(
   subscription: { readonly id: string; readonly failures: number; readonly oldestAt: Date | null },
 ): Promise<Cause> {
   const { id, failures, oldestAt } = subscription;
-  await planWalks(tx);
   const retries = await lastFailures(tx, id, { outcome: "retry", limit: ATTEMPTS });
   const [retry] = retries;
   const run =

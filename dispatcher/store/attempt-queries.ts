@@ -60,28 +60,22 @@ const NUMBERED = sql.raw(
 
 const written = FIELDS.filter((field) => !PLACE.has(field));
 const WRITTEN = sql.raw(written.map(nameOf).join(", "));
-const SELECTED = sql.raw(
-  written
-    .map((field) => {
-      const column = `i.${nameOf(field)}`;
-      if (ENTRY.has(field)) return `case when e.sequence is not null then ${column} end`;
-      // An answer without a body has an empty excerpt; no answer has none.
-      return field === "responseExcerpt"
-        ? `coalesce(${column}, case when i.status_code is not null then '' end)`
-        : column;
-    })
-    .join(", "),
-);
-
-/** After successes alone nothing waits, and a run of failures that came before them has ended. */
-const RESET = sql`
-    counted as (
-      update webhook_subscriptions w set consecutive_failure_count = 0
-        from subscriptions s
-       where s.consecutive_failure_count > 0 and w.id = s.id and w.state = 'active'
-         and w.id in (select subscription_id from ended)
-      returning w.id, w.state
-    )`;
+/** The values of an attempt; `settles`: whether it settles its entry. */
+const selected = (settles: (column: string) => string) =>
+  sql.raw(
+    written
+      .map((field) => {
+        const column = `i.${nameOf(field)}`;
+        if (ENTRY.has(field)) return settles(column);
+        // An answer without a body has an empty excerpt; no answer has none.
+        return field === "responseExcerpt"
+          ? `coalesce(${column}, case when i.status_code is not null then '' end)`
+          : column;
+      })
+      .join(", "),
+  );
+const SELECTED = selected((column) => `case when e.sequence is not null then ${column} end`);
+const RUN = selected((column) => column);
 
 /** Some run of failures reaches the 20th, whatever comes behind it. */
 const REACHED = sql`
@@ -130,23 +124,8 @@ function waitAndCount(now: SQL): SQL {
     )`;
 }
 
-/** `isSmooth`: every record is delivered. */
-const commitOf = (isSmooth: boolean) =>
-  statement({
-    name: `attempts.commit${isSmooth ? ".smooth" : ""}`,
-    reason: "Measured: the hottest of all.",
-    params: {
-      dispatcherId: dispatchers.id,
-      lines: value("text"),
-      subscriptionIds: value("text"),
-      now: instant,
-    },
-    columns: {
-      held: value("integer"),
-      disabled: list(webhookSubscriptions.id),
-      inactive: list(webhookSubscriptions.id),
-    },
-    text: ({ dispatcherId, lines, subscriptionIds, now }) => sql`
+/** The lease of the process, held against whoever would declare it dead, and what it has recorded. */
+const recordsOf = ({ dispatcherId, lines }: Readonly<Record<"dispatcherId" | "lines", SQL>>) => sql`
     with lease as materialized (
       -- For this statement alone: who waits longer for a row is split from the others (committer.ts).
       select id from dispatchers
@@ -158,7 +137,73 @@ const commitOf = (isSmooth: boolean) =>
     ), input as not materialized (
       select ord, ${NUMBERED}
         from lines
+    )`;
+
+/** The ids of subscriptions for which that holds, as one value. */
+const idsWhere = (holds: SQL) => sql`array(select id from subscriptions where ${holds})`;
+
+const GIVEN = {
+  dispatcherId: dispatchers.id,
+  lines: value("text"),
+  subscriptionIds: value("text"),
+};
+const ANSWER = {
+  held: value("integer"),
+  disabled: list(webhookSubscriptions.id),
+  inactive: list(webhookSubscriptions.id),
+};
+
+const commitRuns = statement({
+  name: "attempts.commitRuns",
+  reason: "Measured: the hottest of all.",
+  params: { ...GIVEN, firsts: value("text"), lasts: value("text") },
+  columns: { ...ANSWER, left: list(webhookSubscriptions.id) },
+  text: ({
+    dispatcherId,
+    lines,
+    subscriptionIds,
+    firsts,
+    lasts,
+  }) => sql`${recordsOf({ dispatcherId, lines })},
+    runs as materialized (
+      select t.id, t.first::bigint, t.last::bigint
+        from lease, unnest(string_to_array(${subscriptionIds}, chr(30)), string_to_array(${firsts}, chr(30)),
+                           string_to_array(${lasts}, chr(30))) as t(id, first, last)
     ), subscriptions as materialized (
+      select s.*
+        from runs r cross join lateral (
+               select id, state, consecutive_failure_count from webhook_subscriptions where id = r.id offset 0) s
+    ), advanced as (
+      -- Only where nothing has moved it meanwhile: a skip, or this very commit, whose answer was lost.
+      update outbox_offsets f set settled_through = r.last
+        from runs r
+       where f.subscription_id = r.id and f.settled_through = r.first - 1
+      returning f.subscription_id
+    ), attempts as (
+      insert into delivery_attempts (${WRITTEN})
+      select ${RUN} from input i join advanced a on a.subscription_id = i.subscription_id
+    ), counted as (
+      -- A run of failures that came before them has ended.
+      update webhook_subscriptions w set consecutive_failure_count = 0
+        from subscriptions s
+       where s.consecutive_failure_count > 0 and w.id = s.id and w.state = 'active'
+         and w.id in (select subscription_id from advanced)
+    )
+    select (select count(*)::int from lease) as held, ${idsWhere(sql`state <> 'active'`)} as inactive,
+           array[]::text[] as disabled, ${idsWhere(sql`id not in (select subscription_id from advanced)`)} as left`,
+});
+
+const commitAny = statement({
+  name: "attempts.commit",
+  reason: "Measured: hot.",
+  params: { ...GIVEN, now: instant },
+  columns: ANSWER,
+  text: ({
+    dispatcherId,
+    lines,
+    subscriptionIds,
+    now,
+  }) => sql`${recordsOf({ dispatcherId, lines })}, subscriptions as materialized (
       select s.*
         from string_to_table(${subscriptionIds}, chr(30)) as given(id) cross join lateral (
                select id, number, shard, state, consecutive_failure_count from webhook_subscriptions
@@ -213,22 +258,22 @@ const commitOf = (isSmooth: boolean) =>
         left join ended e on e.subscription_id = i.subscription_id and e.sequence = i.sequence
                          and i.outcome in ('delivered', 'failed')
       on conflict do nothing
-    ), ${isSmooth ? RESET : waitAndCount(now)}
+    ), ${waitAndCount(now)}
     select (select count(*)::int from lease) as held,
            array(select id from counted where state = 'disabled') as disabled,
-           array(select id from subscriptions where state <> 'active') as inactive`,
-  });
-
-const COMMITS = { smooth: commitOf(true), mixed: commitOf(false) };
+           ${idsWhere(sql`state <> 'active'`)} as inactive`,
+});
 
 /**
- * Writes the records of many actors in one statement: attempt rows, entries gone or waiting, failure counters
- * and the disabling at the 20th failure (contract 6.3). All of it or nothing; and only while this process holds
- * its lease, whose row is locked meanwhile. Sending the same records again changes nothing more: an entry moves only
+ * Writes the records of many actors: attempt rows, offsets, entries gone or waiting, failure counters and the disabling at
+ * the 20th failure (contract 6.3). Of each subscription all of it or nothing; and only while this process holds its lease,
+ * whose row is locked meanwhile. Sending the same records again changes nothing more: an offset and an entry move only
  * from the attempt that the record is about, and counters follow the entries that moved.
  *
- * The offset of a subscription moves behind the last record of its log. What it passes and is not settled gets a row in
- * `outbox`: an entry that waits for a retry, and with lanes by review the entries of other reviews that are under way.
+ * Mostly every record of a subscription is a success of its log, one behind the other: then its offset moves from before
+ * the first to the last, and nothing else has to be looked at. All others go into the statement for any records. There
+ * the offset passes entries that are not settled and gives them rows in `outbox`: one that waits for a retry, and with
+ * lanes by review those of other reviews that are under way.
  *
  * All records come as one text: taking that apart costs Postgres half of what json_to_recordset does, and in a small
  * group half of what a parameter for each column does.
@@ -236,22 +281,76 @@ const COMMITS = { smooth: commitOf(true), mixed: commitOf(false) };
 export async function commitAttempts(
   db: DbOrTx,
   dispatcherId: string,
+  group: CommitGroup,
+): Promise<CommitResult> {
+  const bySubscription = Map.groupBy(group.records, ({ subscriptionId }) => subscriptionId);
+  const runs = new Map([...bySubscription].filter(([, records]) => isRun(records)));
+  const first = await commitAllRuns(db, dispatcherId, { ...group, runs });
+  const rest = group.records.filter(({ subscriptionId }) => !first.committed.has(subscriptionId));
+  if (first.fenced || rest.length === 0) return first;
+  const others = await commitOthers(db, dispatcherId, { ...group, records: rest });
+  return {
+    fenced: others.fenced,
+    inactive: [...first.inactive, ...others.inactive],
+    disabled: others.disabled,
+  };
+}
+
+/** Whether these are successes of entries of the log that follow one another. */
+function isRun(records: readonly AttemptRecord[]): boolean {
+  const before = (records[0]?.sequence ?? 0) - 1;
+  return records.every(
+    ({ decision, isLogged, sequence }, i) =>
+      decision.kind === "delivered" && isLogged && sequence === before + 1 + i,
+  );
+}
+
+type Runs = ReadonlyMap<string, readonly AttemptRecord[]>;
+
+async function commitAllRuns(
+  db: DbOrTx,
+  dispatcherId: string,
+  { runs, monotonicMs }: CommitGroup & { readonly runs: Runs },
+): Promise<CommitResult & { readonly committed: ReadonlySet<string> }> {
+  const committed = new Set(runs.keys());
+  if (runs.size === 0) return { fenced: false, inactive: [], disabled: [], committed };
+  // In one order, as the locks of any two commits.
+  const sorted = [...runs].toSorted(([a], [b]) => (a < b ? -1 : 1));
+  const each = (text: (records: readonly AttemptRecord[]) => string | number | undefined) =>
+    sorted.map(([, records]) => text(records)).join(BETWEEN_RECORDS);
+  const [row] = await db.run(commitRuns, {
+    dispatcherId,
+    lines: linesOf(
+      sorted.flatMap(([, records]) => records),
+      monotonicMs,
+    ),
+    subscriptionIds: each((records) => records[0]?.subscriptionId),
+    firsts: each((records) => records[0]?.sequence),
+    lasts: each((records) => records.at(-1)?.sequence),
+  });
+  if (row === undefined) throw new Error("A commit answers one row.");
+  for (const id of row.left) committed.delete(id);
+  const inactive = row.inactive.filter((id) => committed.has(id));
+  return { fenced: row.held === 0, inactive, disabled: [], committed };
+}
+
+async function commitOthers(
+  db: DbOrTx,
+  dispatcherId: string,
   { records, now, monotonicMs }: CommitGroup,
 ): Promise<CommitResult> {
-  const isSmooth = records.every((record) => record.decision.kind === "delivered");
   const ids = new Set(records.map((record) => record.subscriptionId));
-  const lines = records.map((record) => lineOf(record, monotonicMs)).join(BETWEEN_RECORDS);
+  const lines = linesOf(records, monotonicMs);
   const subscriptionIds = [...ids].toSorted().join(BETWEEN_RECORDS);
-  const [row] = await db.run(isSmooth ? COMMITS.smooth : COMMITS.mixed, {
-    dispatcherId,
-    lines,
-    subscriptionIds,
-    now,
-  });
+  const [row] = await db.run(commitAny, { dispatcherId, lines, subscriptionIds, now });
   if (row === undefined) throw new Error("A commit answers one row.");
   const { disabled } = row;
   // `subscriptions` is as it was before this statement.
   return { fenced: row.held === 0, inactive: [...row.inactive, ...disabled], disabled };
+}
+
+function linesOf(records: readonly AttemptRecord[], monotonicMs: number): string {
+  return records.map((record) => lineOf(record, monotonicMs)).join(BETWEEN_RECORDS);
 }
 
 /**

@@ -1,4 +1,4 @@
-import { sql, type SQL } from "drizzle-orm";
+import { sql } from "drizzle-orm";
 
 import type { DbOrTx } from "../../db/client.ts";
 import { outbox, outboxSequences } from "../../db/schema/outbox.ts";
@@ -6,7 +6,7 @@ import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 import { nullable, rows, statement, value, type ValuesOf } from "../../db/statement.ts";
 import type { LoadRequest } from "../actor/event.ts";
 import type { Entry } from "../actor/entry.ts";
-import { MAX_QUEUED, MAX_TESTS } from "../actor/state.ts";
+import { MAX_TESTS } from "../actor/state.ts";
 import { LOG_LINE, readEntry, ROW_LINE } from "./entry-line.ts";
 
 // Every load of an actor runs it: it is SQL because it is measured (`bun run bench dispatch`), and shaped so that no state
@@ -40,15 +40,8 @@ export type SubscriptionRow = LoadedRow &
   >;
 
 const TESTS_LIMIT = sql.raw(`${MAX_TESTS}`);
-/** As many numbers of the sequence are read at once as an actor has room for. */
-const PART = sql.raw(`${MAX_QUEUED}`);
 /** So many events of a log are looked through for those of reviews that are not left out. */
 export const WINDOW = 1_000;
-
-/** The first number behind `after` that has a row. */
-const FIRST = (after: SQL): SQL => sql`
-                       (select sequence from outbox where shard = a.shard and subscription_id = a.id and sequence > ${after}
-                         order by sequence limit 1)`;
 
 const isAsked = sql`(cardinality(a."except") = 0 or review_id is null or review_id <> all(a."except"))
                           and not (a.except_none and review_id is null)`;
@@ -58,7 +51,7 @@ const NO_SETTINGS = sql`null::integer as "partnerId", null::text as "webhookUrl"
 
 const load = statement({
   name: "load.active",
-  reason: "Hot; walks the primary key in bounded parts, for each request of a table.",
+  reason: "Hot; bounded walks of the log and of what has rows, for each request of a table.",
   params: {
     given: rows({
       ord: value("integer"),
@@ -73,8 +66,7 @@ const load = statement({
   columns: LOADED,
   text: ({ given }) => sql`
     with asked as materialized (
-      -- The condition holds for all: it has the planner expect one instead of a hundred, and so not compile the plan.
-      select * from ${given} where ord >= 0 and ord < 1000000
+      select * from ${given}
     ), active as materialized (
       -- Of one moment with the entries: what an enable skips is left out.
       select a.*, s.*, f.settled_through, f.skipped_through, q.last_sequence, q.last_logged
@@ -89,19 +81,10 @@ const load = statement({
     select a.ord, ${sql.raw(ROW_LINE)} as entry, ${NO_SETTINGS}
       from active a
      cross join lateral (
-             (with recursive part as (
-                select ${FIRST(sql`greatest(a.after, a.skipped_through)`)} as first
-                union all
-                select ${FIRST(sql`p.first + ${PART} - 1`)} from part p where p.first is not null
-              )
-              select o.*
-                from part p cross join lateral (
-                       select * from outbox
-                        where shard = a.shard and subscription_id = a.id
-                          and sequence between p.first and p.first + ${PART} - 1 and not is_test
-                          and ${isAsked}
-                        order by sequence offset 0) o
-               limit a."limit")
+             (select * from outbox
+               where shard = a.shard and subscription_id = a.id and sequence > greatest(a.after, a.skipped_through)
+                 and not is_test and ${isAsked}
+               order by sequence limit a."limit")
              union all
              (select * from outbox o
                where o.shard = a.shard and o.subscription_id = a.id and o.sequence > a.skipped_through and o.is_test
@@ -137,10 +120,8 @@ export interface LoadedRows {
  * its test events that are due first, all as they are at one moment, so that no entry that was skipped before comes with
  * settings from before. A previous secret is answered only while its grace period runs.
  *
- * It walks the rows of `outbox` by parts of their numbers, so that no plan can read more of them: without an end the
- * planner, where it expects a few rows, reads and sorts all that a subscription has, and an end that is a row does not end
- * the walk before PostgreSQL 18. What is looked up by a key is behind `offset 0`, because a plain join becomes a hash over
- * all of its table while the planner has no statistics.
+ * What is looked up by a key is behind `offset 0`, because a plain join becomes a hash over all of its table while the
+ * planner has no statistics.
  */
 export async function loadActive(
   db: DbOrTx,

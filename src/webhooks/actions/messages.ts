@@ -2,7 +2,6 @@ import { decodeTime } from "ulid";
 
 import type { Db } from "../../../db/client.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
-import { readInterpreted } from "../../../db/planning.ts";
 import type { Page } from "../../http/list.ts";
 import { addMs, fromMs } from "../../lib/clock.ts";
 import { deliveryState } from "../decide.ts";
@@ -284,18 +283,13 @@ async function tell(
   const { db, subscription, range, filter } = asked;
   const test = asked.test ?? testOfState(filter.state);
   const { firstAttempt } = since;
-  const { standing, attempts, behindHeads } = await readInterpreted(db, async (tx) => {
-    const rows = await standingOf(tx, subscription.id, eventIds, since);
-    const heads = rows.flatMap(({ state, sequence }) => (state === "waiting" ? [sequence] : []));
-    return {
-      standing: rows,
-      attempts: await attemptsOfEvents(tx, subscription.id, eventIds, {
-        ...range,
-        firstAttempt,
-        test,
-      }),
-      behindHeads: await waitingBehind(tx, subscription, heads),
-    };
+  const standing = await standingOf(db, subscription.id, eventIds, since);
+  const heads = standing.flatMap(({ state, sequence }) => (state === "waiting" ? [sequence] : []));
+  const behindHeads = await waitingBehind(db, subscription, heads);
+  const attempts = await attemptsOfEvents(db, subscription.id, eventIds, {
+    ...range,
+    firstAttempt,
+    test,
   });
   const byEvent = Map.groupBy(attempts, ({ eventId }) => eventId);
   return new Map(

@@ -1,5 +1,4 @@
 import type { Tx } from "../../../db/client.ts";
-import { readInterpreted } from "../../../db/planning.ts";
 import { addMs, type Clock } from "../../lib/clock.ts";
 import { errorFields, type Log } from "../../lib/log.ts";
 import type { Health, StatsPoint } from "../stats-model.ts";
@@ -64,7 +63,7 @@ export async function showStats(
   const [counts, backlogs, read] = await Promise.all([
     countsOf(db, whereCounted(id, range, counted, now)),
     queries.backlogs(db, id, range),
-    isByEvent ? readInterpreted(db, (tx) => queries.eventCounts(tx, id, range, now)) : undefined,
+    isByEvent ? queries.eventCounts(db, id, range, now) : undefined,
   ]);
   const readAt = read && Map.groupBy(read, (row) => row.at.getTime());
   const countsAt = Map.groupBy(counts, (row) => row.at.getTime());

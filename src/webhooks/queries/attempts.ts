@@ -1,9 +1,8 @@
 import { and, asc, desc, eq, gte, inArray, lt, sql, type SQL } from "drizzle-orm";
 
 import { hashOfValue, isAttemptOf } from "../../../db/attempt-conditions.ts";
-import type { Db, DbOrTx } from "../../../db/client.ts";
+import type { DbOrTx } from "../../../db/client.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
-import { planWalks } from "../../../db/planning.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import type { Page } from "../../http/list.ts";
 import { addMs } from "../../lib/clock.ts";
@@ -49,22 +48,7 @@ const WHOLE = {
  * Newest first by id. The ids are ULIDs of the start, or of up to `ID_AHEAD_MS` later, so a time is a bound on them, and
  * only the partitions between the bounds are read.
  */
-export function attemptsOf(
-  db: Db,
-  subscriptionId: string,
-  filter: AttemptFilter,
-  page: Page,
-): Promise<Attempt[]> {
-  const { event, outcome, eventId } = filter;
-  const isRare = event !== undefined || (outcome !== undefined && outcome !== "delivered");
-  if (!isRare || eventId !== undefined) return listAttempts(db, subscriptionId, filter, page);
-  return db.transaction(async (tx) => {
-    await planWalks(tx);
-    return listAttempts(tx, subscriptionId, filter, page);
-  });
-}
-
-async function listAttempts(
+export async function attemptsOf(
   db: DbOrTx,
   subscriptionId: string,
   filter: AttemptFilter,
@@ -209,27 +193,24 @@ function areThese(subscriptionId: string, ids: readonly string[]): SQL | undefin
 }
 
 /** Of the newest `count` permanent failures the first; undefined if there are fewer. */
-export function firstOfFailures(
-  db: Db,
+export async function firstOfFailures(
+  db: DbOrTx,
   subscriptionId: string,
   count: number,
 ): Promise<FirstFailure | undefined> {
   const { id, eventId, startedAt, statusCode, errorCode, outcome } = deliveryAttempts;
-  return db.transaction(async (tx) => {
-    await planWalks(tx);
-    const [row] = await tx
-      .select({ eventId, at: startedAt, statusCode, errorCode })
-      .from(deliveryAttempts)
-      .where(
-        and(
-          eq(deliveryAttempts.subscriptionId, subscriptionId),
-          // Literals, for the partial index.
-          sql`${outcome} = 'failed' and ${outcome} <> 'delivered'`,
-        ),
-      )
-      .orderBy(desc(id))
-      .limit(1)
-      .offset(count - 1);
-    return row;
-  });
+  const [row] = await db
+    .select({ eventId, at: startedAt, statusCode, errorCode })
+    .from(deliveryAttempts)
+    .where(
+      and(
+        eq(deliveryAttempts.subscriptionId, subscriptionId),
+        // Literals, for the partial index.
+        sql`${outcome} = 'failed' and ${outcome} <> 'delivered'`,
+      ),
+    )
+    .orderBy(desc(id))
+    .limit(1)
+    .offset(count - 1);
+  return row;
 }

@@ -1,9 +1,8 @@
 import { and, asc, desc, eq, gt, gte, isNull, sql } from "drizzle-orm";
 import { ulid } from "ulid";
 
-import type { Db, DbOrTx, Tx } from "../../../db/client.ts";
+import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
-import { planWalks } from "../../../db/planning.ts";
 import { alerts, incidents } from "../../../db/schema/alerts.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import { DISABLED_BY_HAND, type Subscription } from "../model.ts";
@@ -12,56 +11,50 @@ import { DISABLED_BY_HAND, type Subscription } from "../model.ts";
 const ATTEMPTS_AT_MOST = 1_000;
 
 /** Attempts since then that were no success, the newest first. The literals are for the partial index. */
-export function troubleSince(db: Db, subscriptionId: string, since: Date) {
+export async function troubleSince(db: DbOrTx, subscriptionId: string, since: Date) {
   const { id, eventId, startedAt, statusCode, errorCode, outcome } = deliveryAttempts;
-  return db.transaction(async (tx) => {
-    await planWalks(tx);
-    const of = (value: "failed" | "retry") =>
-      tx
-        .select({ id, eventId, startedAt, statusCode, errorCode })
-        .from(deliveryAttempts)
-        .where(
-          and(
-            eq(deliveryAttempts.subscriptionId, subscriptionId),
-            sql`${outcome} = ${sql.raw(`'${value}'`)} and ${outcome} <> 'delivered'`,
-            gte(id, ulidFloor(since)),
-          ),
-        )
-        .orderBy(desc(id))
-        .limit(ATTEMPTS_AT_MOST);
-    const found = [...(await of("failed")), ...(await of("retry"))];
-    return found.toSorted((a, b) => (a.id < b.id ? 1 : -1)).slice(0, ATTEMPTS_AT_MOST);
-  });
+  const of = (value: "failed" | "retry") =>
+    db
+      .select({ id, eventId, startedAt, statusCode, errorCode })
+      .from(deliveryAttempts)
+      .where(
+        and(
+          eq(deliveryAttempts.subscriptionId, subscriptionId),
+          sql`${outcome} = ${sql.raw(`'${value}'`)} and ${outcome} <> 'delivered'`,
+          gte(id, ulidFloor(since)),
+        ),
+      )
+      .orderBy(desc(id))
+      .limit(ATTEMPTS_AT_MOST);
+  const found = [...(await of("failed")), ...(await of("retry"))];
+  return found.toSorted((a, b) => (a.id < b.id ? 1 : -1)).slice(0, ATTEMPTS_AT_MOST);
 }
 
 /** When the first attempt failed after the last one that was delivered. The literals are for the partial index. */
-export function failingSince(db: Db, subscriptionId: string): Promise<Date | undefined> {
+export async function failingSince(db: DbOrTx, subscriptionId: string): Promise<Date | undefined> {
   const { id, startedAt, outcome } = deliveryAttempts;
   const isOwn = eq(deliveryAttempts.subscriptionId, subscriptionId);
-  return db.transaction(async (tx) => {
-    await planWalks(tx);
-    const [success] = await tx
-      .select({ id })
+  const [success] = await db
+    .select({ id })
+    .from(deliveryAttempts)
+    .where(and(isOwn, eq(outcome, "delivered")))
+    .orderBy(desc(id))
+    .limit(1);
+  const firstOf = (value: "failed" | "retry") =>
+    db
+      .select({ at: startedAt })
       .from(deliveryAttempts)
-      .where(and(isOwn, eq(outcome, "delivered")))
-      .orderBy(desc(id))
+      .where(
+        and(
+          isOwn,
+          sql`${outcome} = ${sql.raw(`'${value}'`)} and ${outcome} <> 'delivered'`,
+          gt(id, success?.id ?? ""),
+        ),
+      )
+      .orderBy(asc(id))
       .limit(1);
-    const firstOf = (value: "failed" | "retry") =>
-      tx
-        .select({ at: startedAt })
-        .from(deliveryAttempts)
-        .where(
-          and(
-            isOwn,
-            sql`${outcome} = ${sql.raw(`'${value}'`)} and ${outcome} <> 'delivered'`,
-            gt(id, success?.id ?? ""),
-          ),
-        )
-        .orderBy(asc(id))
-        .limit(1);
-    const found = [...(await firstOf("failed")), ...(await firstOf("retry"))];
-    return found.map(({ at }) => at).toSorted((a, b) => a.getTime() - b.getTime())[0];
-  });
+  const found = [...(await firstOf("failed")), ...(await firstOf("retry"))];
+  return found.map(({ at }) => at).toSorted((a, b) => a.getTime() - b.getTime())[0];
 }
 
 /** What a receiver answered in this attempt. */

@@ -1,8 +1,7 @@
 import { and, desc, eq, gte, lt, sql, type SQL } from "drizzle-orm";
 
 import { isAttemptOf } from "../../../db/attempt-conditions.ts";
-import type { Db, DbOrTx } from "../../../db/client.ts";
-import { planWalks } from "../../../db/planning.ts";
+import type { DbOrTx } from "../../../db/client.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import { stores } from "../../../db/schema/companies.ts";
 import { outbox, skippedEntries } from "../../../db/schema/outbox.ts";
@@ -76,20 +75,17 @@ function given(test: AttemptTest): Readonly<Record<keyof AttemptTest, SQL>> {
  * The next attempts of a subscription from the newest on. Those that were not delivered have an index by outcome, of
  * which each is walked alone; all others are among the newest of any.
  */
-export function walkAttempts(
-  db: Db,
+export async function walkAttempts(
+  db: DbOrTx,
   subscriptionId: string,
   asked: AttemptWalk,
 ): Promise<WalkedAttempt[]> {
   const { test = ANY, limit } = asked;
   const rare = test.outcomes.includes("delivered") ? [undefined] : test.outcomes;
-  return db.transaction(async (tx) => {
-    await planWalks(tx);
-    const walked: WalkedAttempt[][] = [];
-    for (const outcome of rare)
-      walked.push(await walkOne(tx, subscriptionId, { ...asked, test, outcome }));
-    return mergeWalks(walked, limit);
-  });
+  const walked: WalkedAttempt[][] = [];
+  for (const outcome of rare)
+    walked.push(await walkOne(db, subscriptionId, { ...asked, test, outcome }));
+  return mergeWalks(walked, limit);
 }
 
 /** Beyond the end of a walk that was cut nothing is known, so the others are cut there as well. */
@@ -202,12 +198,12 @@ const WALKS = {
 };
 
 /** The next entries of a subscription below a sequence, the last first, queued or skipped. */
-export function walkEntries(db: Db, id: string, asked: EntryWalk): Promise<WalkedEntry[]> {
-  const { kind, below, limit } = asked;
-  return db.transaction(async (tx) => {
-    await planWalks(tx);
-    return tx.run(WALKS[kind], { id, below, limit });
-  });
+export function walkEntries(
+  db: DbOrTx,
+  id: string,
+  { kind, below, limit }: EntryWalk,
+): Promise<WalkedEntry[]> {
+  return db.run(WALKS[kind], { id, below, limit });
 }
 
 const standing = statement({
