@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 
-import { CHUNK } from "../../db/marks.ts";
+import { CHUNK } from "../../db/log.ts";
 import { startPostgres, type Postgres } from "./postgres-store.ts";
 import type { NewSubscription, Outcome } from "./tested-store.ts";
 import { TwoStores } from "./two-stores.ts";
@@ -38,12 +38,13 @@ async function sendTests(count: number): Promise<void> {
 function outcome(sequence: number, kind: Outcome["kind"], delayMs = 0): Outcome {
   const entry = stores.subscription("one").queued.find((one) => one.sequence === sequence);
   if (entry === undefined) throw new Error(`There is no entry ${sequence}.`);
-  const { event, isTest, round, attempt } = entry;
+  const { event, isTest, isLogged, round, attempt } = entry;
   return {
     id: stores.newName("ATTEMPT"),
     subscription: "one",
     event,
     isTest,
+    isLogged,
     sequence,
     round,
     attempt,
@@ -278,27 +279,22 @@ describe("a batch", () => {
   });
 });
 
-describe("a skip of more than a chunk", () => {
-  const MORE = 30;
+describe("a skip", () => {
+  const MANY = CHUNK + 30;
 
   async function skipped(): Promise<void> {
     await subscribed({ failures: 19 });
-    await append(Array.from({ length: CHUNK + MORE }, () => 0));
+    await append(Array.from({ length: MANY }, () => 0));
     await stores.join("dispatcher");
     await stores.commit("dispatcher", [outcome(1, "failed")]);
     await stores.enable("one", "skip");
   }
 
-  test("settles a chunk at once, and the rest by its mark", async () => {
+  test("takes all that is queued, however much it is", async () => {
     await skipped();
-    expect(stores.subscription("one").queued).toHaveLength(MORE - 1);
-    expect(await stores.settleMarks()).toEqual([MORE - 1]);
-    expect(await stores.settleMarks()).toEqual([]);
-    const { queued, ended } = stores.subscription("one");
-    expect([queued.length, new Set(ended.slice(1).map((one) => one.reason))]).toEqual([
-      0,
-      new Set(["skipped"]),
-    ]);
+    const { queued, ended, settledThrough, skippedThrough } = stores.subscription("one");
+    expect([queued.length, settledThrough, skippedThrough]).toEqual([0, MANY, MANY]);
+    expect(new Set(ended.slice(1).map((one) => one.reason))).toEqual(new Set(["skipped"]));
   });
 
   test("shows a load only what was appended after it", async () => {
@@ -310,16 +306,16 @@ describe("a skip of more than a chunk", () => {
   });
 
   test("leaves it skipped, whatever becomes of a POST that was under way", async () => {
-    await skipped();
-    const [marked] = stores.subscription("one").queued;
-    if (marked === undefined) throw new Error("Something is marked.");
-    const { sequence } = marked;
-    await stores.commit("dispatcher", [outcome(sequence, "delivered")]);
-    await stores.commit("dispatcher", [outcome(sequence + 1, "retry", 500)]);
-    await stores.settleMarks();
-    const { ended } = stores.subscription("one");
-    const states = ended.filter((one) => one.sequence >= sequence).map((one) => one.state);
-    expect(new Set(states)).toEqual(new Set(["skipped"]));
+    await subscribed({ failures: 19, ordering: "review" });
+    await append([0, 1, 2, 0, 1]);
+    await stores.join("dispatcher");
+    const late = [outcome(1, "delivered"), outcome(4, "delivered"), outcome(5, "retry", 500)];
+    await stores.commit("dispatcher", [outcome(3, "failed")]);
+    await stores.enable("one", "skip");
+    await stores.commit("dispatcher", late);
+    const { ended, queued } = stores.subscription("one");
+    const states = ended.map((one) => one.state);
+    expect([states, queued]).toEqual([["skipped", "skipped", "failed", "skipped", "skipped"], []]);
   });
 });
 

@@ -11,6 +11,7 @@ import { connectStore, created, report, reviewIdOf } from "../support/factory.ts
 import { insertSubscription, reviewAction, type Tenant } from "../support/outbox.ts";
 import type { TestDatabase } from "../support/postgres.ts";
 import { startWebhooks, type WebhookWorld, type Who } from "../support/webhooks.ts";
+import { LogCheck } from "./log-check.ts";
 import { postgresTables } from "./postgres-tables.ts";
 import type { TablesState } from "./tables.ts";
 import {
@@ -88,7 +89,7 @@ async function tenantOf(world: WebhookWorld, partner: 0 | 1): Promise<Tenant> {
 
 async function emptyTables({ sql }: RawDb): Promise<void> {
   await sql`
-    truncate webhook_subscriptions, review_history, outbox, outbox_marks, settled_entries, delivery_attempts cascade`;
+    truncate webhook_subscriptions, review_history, outbox, outbox_offsets, outbox_skips, delivery_attempts cascade`;
   await sql`delete from dispatchers`;
   await sql`update shards set epoch = 0, orphaned = false`;
 }
@@ -103,6 +104,7 @@ class PostgresStore implements TestedStore {
   readonly #world: WebhookWorld;
   readonly #db: RawDb;
   readonly #tenants: readonly Tenant[];
+  readonly #log: LogCheck;
   readonly #shards = new Map<string, number>();
   readonly #acting = new Map<string, Who>();
 
@@ -110,6 +112,7 @@ class PostgresStore implements TestedStore {
     this.#world = world;
     this.#db = db;
     this.#tenants = tenants;
+    this.#log = new LogCheck(db);
     this.startMs = world.clock.now().getTime();
     const { clock } = world;
     const config = { batchHourMs: BATCH_HOUR_MS };
@@ -194,7 +197,8 @@ class PostgresStore implements TestedStore {
     return this.#insist("POST", name, "", { ordering });
   }
 
-  tables(): Promise<TablesState> {
+  async tables(): Promise<TablesState> {
+    await this.#log.check();
     return postgresTables(this.#db, this);
   }
 

@@ -21,6 +21,7 @@ type Of<Row> = Row & { readonly subscriptionId: string };
 
 interface QueuedRow {
   readonly sequence: number;
+  readonly isLogged: boolean;
   readonly eventId: string;
   readonly isTest: boolean;
   readonly reviewId: number | null;
@@ -88,9 +89,10 @@ function since(at: Date | null, { startMs }: Context): number | null {
 }
 
 function queuedEntry(row: QueuedRow, names: Context): QueuedEntry {
-  const { sequence, eventId, isTest, reviewId, round, attempt, dueAt, recordedAt } = row;
+  const { sequence, isLogged, eventId, isTest, reviewId, round, attempt, dueAt, recordedAt } = row;
   return {
     sequence,
+    isLogged,
     event: names.events.nameOf(eventId),
     isTest,
     review: reviewId === null ? null : names.reviews.nameOf(reviewId),
@@ -136,28 +138,36 @@ function attemptEntry(row: AttemptRow, names: Context): AttemptEntry {
 
 function subscriptionRows({ sql }: RawDb) {
   return sql<
-    (Pick<SubscriptionState, "state" | "failures" | "ordering" | "lastSequence"> & {
+    (Pick<
+      SubscriptionState,
+      "state" | "failures" | "ordering" | "lastSequence" | "settledThrough" | "skippedThrough"
+    > & {
       readonly id: string;
       readonly nextBatchAt: Date | null;
       readonly lastBatchAt: Date | null;
     })[]
   >`
     select s.id, s.state, s.consecutive_failure_count as failures, s.ordering, s.next_batch_at as "nextBatchAt",
-           s.last_batch_dispatched_at as "lastBatchAt", q.last_sequence as "lastSequence"
-      from webhook_subscriptions s left join outbox_sequences q on q.subscription_id = s.id`;
+           s.last_batch_dispatched_at as "lastBatchAt", q.last_sequence as "lastSequence",
+           f.settled_through as "settledThrough", f.skipped_through as "skippedThrough"
+      from webhook_subscriptions s
+      join outbox_offsets f on f.subscription_id = s.id
+      left join outbox_sequences q on q.subscription_id = s.id`;
 }
 
 function queuedRows({ sql }: RawDb) {
   return sql<Of<QueuedRow>[]>`
-    select subscription_id as "subscriptionId", sequence, event_id as "eventId", is_test as "isTest",
-           review_id as "reviewId", round, attempt, due_at as "dueAt", recorded_at as "recordedAt"
-      from outbox order by subscription_id, sequence`;
+    select q.subscription_id as "subscriptionId", q.sequence, q.event_id as "eventId", q.is_test as "isTest",
+           q.review_id as "reviewId", q.round, q.attempt, q.due_at as "dueAt", q.recorded_at as "recordedAt",
+           not exists (select from outbox o where o.subscription_id = q.subscription_id and o.sequence = q.sequence)
+             as "isLogged"
+      from queued_entries q order by q.subscription_id, q.sequence`;
 }
 
 function skippedRows({ sql }: RawDb) {
   return sql<Of<SkippedRow>[]>`
-    select subscription_id as "subscriptionId", sequence, event_id as "eventId", round, reason, settled_at as at
-      from settled_entries`;
+    select subscription_id as "subscriptionId", sequence, event_id as "eventId", round, reason, skipped_at as at
+      from skipped_entries`;
 }
 
 function attemptRows({ sql }: RawDb) {

@@ -18,11 +18,17 @@ export class Sequence {
   readonly #partners = new Map<string, Partner>();
   #lastGroup: { readonly outcomes: Outcome[]; readonly by: string } | undefined;
 
+  /** The entries that were ever read from the log. */
+  readonly #logged = new Map<string, QueuedEntry>();
+
   constructor(stores: TwoStores) {
     this.#stores = stores;
   }
 
   async take(step: Step): Promise<unknown> {
+    for (const { name, queued } of this.#stores.tables.subscriptions)
+      for (const entry of queued)
+        if (entry.isLogged) this.#logged.set(`${name} ${entry.sequence}`, entry);
     switch (step.kind) {
       case "append":
         return this.#stores.append(
@@ -110,13 +116,17 @@ export class Sequence {
   #outcomeOf(drawn: DrawnOutcome): Outcome | undefined {
     const queueing = this.#stores.tables.subscriptions.filter(({ queued }) => queued.length > 0);
     const subscription = pick(queueing, drawn.subscription);
-    const entry = pick(subscription?.queued ?? [], drawn.entry);
+    const entry =
+      (drawn.isLate && drawn.isEarly && this.#endedOf(subscription?.name, drawn.entry)) ||
+      pick(subscription?.queued ?? [], drawn.entry);
     if (subscription === undefined || entry === undefined) return undefined;
+    const wasLogged = this.#logged.has(`${subscription.name} ${entry.sequence}`);
     return {
       id: this.#stores.newName("ATTEMPT"),
       subscription: subscription.name,
       event: entry.event,
       isTest: entry.isTest,
+      isLogged: entry.isLogged || (wasLogged && drawn.isEarly),
       sequence: entry.sequence,
       round: entry.round,
       attempt: attemptOf(entry, drawn),
@@ -125,10 +135,17 @@ export class Sequence {
     };
   }
 
+  /** An event of the log that is no longer queued: some other process sent it, too. */
+  #endedOf(name: string | undefined, draw: Draw): QueuedEntry | undefined {
+    if (name === undefined) return undefined;
+    const { ended } = this.#stores.subscription(name);
+    return this.#logged.get(`${name} ${pick(ended, draw)?.sequence}`);
+  }
+
   /** The answer to the last commit was lost, so it is sent again. */
   async #repeat(): Promise<void> {
     const last = this.#lastGroup;
-    if (last !== undefined) await this.#stores.commit(last.by, last.outcomes, true);
+    if (last !== undefined) await this.#stores.commit(last.by, last.outcomes);
   }
 
   async #load({ subscription, after, limit, except }: Step & { kind: "load" }): Promise<void> {

@@ -1,10 +1,12 @@
-import { CHUNK } from "../../db/marks.ts";
+import { CHUNK } from "../../db/log.ts";
+import { WINDOW } from "../../dispatcher/store/load-queries.ts";
 import type { Leases } from "../../dispatcher/shards/leases.ts";
 import type { DispatchStore } from "../../dispatcher/store/store.ts";
 import { SHARDS, type Wake } from "../../src/outbox/schedule.ts";
 import { Changes } from "../simulation/changes.ts";
 import { createStore } from "../simulation/dispatch-store.ts";
 import { createLeases } from "../simulation/leases.ts";
+import { queueOf } from "../simulation/log.ts";
 import { Monitor } from "../simulation/monitor.ts";
 import { Network, Server } from "../simulation/network.ts";
 import { Prng } from "../simulation/prng.ts";
@@ -57,6 +59,7 @@ const SETTINGS: Settings = {
   eventsPerWrite: 0,
   changeEveryMs: 0,
   chunk: CHUNK,
+  window: WINDOW,
   badReceivers: 0,
   faults: NO_FAULTS,
   limits: LIMITS,
@@ -229,13 +232,16 @@ function subscriptionState(row: SubscriptionRow, reviews: Names<number>): Subscr
     nextBatchAtMs: since(row.nextBatchAtMs),
     lastBatchAtMs: since(row.lastBatchAtMs),
     lastSequence: row.open ? row.lastSequence : null,
-    queued: row.outbox.map(({ sequence, eventId, isTest, reviewId: review, round, ...entry }) => ({
-      sequence,
-      event: eventId,
-      isTest,
-      round,
+    settledThrough: row.settledThrough,
+    skippedThrough: row.skippedThrough,
+    queued: Array.from(queueOf(row), (entry) => ({
+      sequence: entry.sequence,
+      isLogged: !row.outbox.includes(entry),
+      event: entry.eventId,
+      isTest: entry.isTest,
+      round: entry.round,
       attempt: entry.attempt,
-      review: review === null ? null : reviews.nameOf(review),
+      review: entry.reviewId === null ? null : reviews.nameOf(entry.reviewId),
       dueAtMs: since(entry.dueAtMs),
       recordedAtMs: entry.recordedAtMs - EPOCH_MS,
     })),

@@ -19,8 +19,10 @@ export interface DrawnOutcome {
   readonly entry: Draw;
   readonly kind: "delivered" | "failed" | "retry" | "interrupted";
   readonly delayMs: number;
-  /** Of an attempt that its entry is no longer at. */
+  /** Of an attempt that its entry is no longer at, or of an entry that has ended. */
   readonly isLate: boolean;
+  /** It was read before the offset passed it, if that has passed it. */
+  readonly isEarly: boolean;
 }
 
 /** One step of a random sequence. */
@@ -93,6 +95,7 @@ const outcome: fc.Arbitrary<DrawnOutcome> = fc.record({
   ),
   delayMs: fc.constantFrom(0, 500, 3_000),
   isLate: seldom,
+  isEarly: fc.boolean(),
 });
 
 /** How often each step comes, in proportion. */

@@ -36,12 +36,13 @@ async function sendTests(count: number): Promise<void> {
 function outcome(sequence: number, kind: Outcome["kind"], delayMs = 0): Outcome {
   const entry = stores.subscription("one").queued.find((one) => one.sequence === sequence);
   if (entry === undefined) throw new Error(`There is no entry ${sequence}.`);
-  const { event, isTest, round, attempt } = entry;
+  const { event, isTest, isLogged, round, attempt } = entry;
   return {
     id: stores.newName("ATTEMPT"),
     subscription: "one",
     event,
     isTest,
+    isLogged,
     sequence,
     round,
     attempt,

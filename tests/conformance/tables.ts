@@ -5,6 +5,8 @@
 
 export interface QueuedEntry {
   readonly sequence: number;
+  /** It is in the log behind the offset; else it has a row of `outbox`. */
+  readonly isLogged: boolean;
   readonly event: string;
   readonly isTest: boolean;
   readonly review: string | null;
@@ -41,6 +43,9 @@ export interface SubscriptionState {
   readonly lastBatchAtMs: number | null;
   /** The last sequence given out; null once nothing can be appended any more. */
   readonly lastSequence: number | null;
+  /** The offset of its log. */
+  readonly settledThrough: number;
+  readonly skippedThrough: number;
   readonly queued: readonly QueuedEntry[];
   readonly ended: readonly EndedEntry[];
   readonly attempts: readonly AttemptEntry[];

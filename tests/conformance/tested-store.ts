@@ -4,13 +4,11 @@ import type { Leases } from "../../dispatcher/shards/leases.ts";
 import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
 import type { DispatchStore } from "../../dispatcher/store/store.ts";
 import { TEST_EVENT } from "../../src/outbox/event.ts";
-import { SHARDS, type Wake } from "../../src/outbox/schedule.ts";
+import type { Wake } from "../../src/outbox/schedule.ts";
 import { inOrder, type TablesState } from "./tables.ts";
 
 /** How long an hour of a batch interval is, in both stores. */
 export const BATCH_HOUR_MS = 1_000;
-
-const ALL_SHARDS = Array.from({ length: SHARDS }, (_, shard) => shard);
 
 export type Partner = 0 | 1;
 export const PARTNERS: readonly Partner[] = [0, 1];
@@ -43,6 +41,8 @@ export interface Outcome {
   readonly subscription: string;
   readonly event: string;
   readonly isTest: boolean;
+  /** It was read from the log. */
+  readonly isLogged: boolean;
   readonly sequence: number;
   readonly round: number;
   readonly attempt: number;
@@ -156,7 +156,6 @@ export class NamedStore {
       after,
       limit,
       exceptReviews: exceptReviews.map((name) => (name === null ? null : reviews.idOf(name))),
-      inherits: true,
     };
     const [loaded] = await this.on.settle(store.load([request]));
     const found = loaded?.found;
@@ -168,12 +167,14 @@ export class NamedStore {
       attempt,
       dueAt,
       isTest,
+      isLogged,
     }: (typeof found.entries)[0]) => ({
       sequence,
       event: events.nameOf(eventId),
       round,
       attempt,
       isTest,
+      isLogged,
       dueAtMs: this.#ms(dueAt),
     });
     return {
@@ -185,9 +186,9 @@ export class NamedStore {
     };
   }
 
-  async commit(dispatcher: string, outcomes: readonly Outcome[], repeated: boolean) {
+  async commit(dispatcher: string, outcomes: readonly Outcome[]) {
     const records = outcomes.map((one) => this.#recordOf(one));
-    const result = await this.on.settle(this.on.store.commit(dispatcher, records, repeated));
+    const result = await this.on.settle(this.on.store.commit(dispatcher, records));
     const named = (ids: readonly string[]) =>
       [...new Set(ids.map((id) => this.on.subscriptions.nameOf(id)))].toSorted();
     return {
@@ -207,6 +208,9 @@ export class NamedStore {
       subscriptionId: this.on.subscriptions.idOf(subscription),
       eventId: this.on.events.idOf(event),
       event: isTest ? TEST_EVENT : "review_received",
+      payloadMode: "full",
+      batchJobId: null,
+      recordedAt: now,
       startedAt: now,
       durationMs: 1,
       statusCode: isAnswered ? 200 : null,
@@ -228,18 +232,6 @@ export class NamedStore {
     const subscriptionId = this.on.subscriptions.idOf(subscription);
     const batch = { id, dispatcherId: dispatcher, subscriptionId, now };
     return this.on.settle(this.on.store.dispatchBatch(batch));
-  }
-
-  /** One chunk of each mark; answers how many entries each one took. */
-  async settleMarks() {
-    const { marks } = this.on.store;
-    const open = await this.on.settle(marks.open(ALL_SHARDS));
-    const taken: number[] = [];
-    for (const mark of open) {
-      taken.push((await this.on.settle(marks.settle(mark, 0))).taken);
-      await this.on.settle(marks.end(mark));
-    }
-    return taken;
   }
 
   async sweep(shards: readonly number[], limit?: number) {

@@ -77,12 +77,13 @@ function outcomesOf(stores: TwoStores, kinds: string): Outcome[] {
   return Array.from(kinds, (kind, at) => {
     const entry = queued[at];
     if (entry === undefined) throw new Error(`There is no entry ${at}.`);
-    const { event, isTest, sequence, round, attempt } = entry;
+    const { event, isTest, isLogged, sequence, round, attempt } = entry;
     return {
       id: stores.newName("ATTEMPT"),
       subscription: "one",
       event,
       isTest,
+      isLogged,
       sequence,
       round,
       attempt,
@@ -105,7 +106,7 @@ describe("permanent failures in a row", () => {
     const stores = await subscribed(17, 2);
     const outcomes = outcomesOf(stores, "ff");
     await stores.commit("dispatcher", outcomes);
-    await stores.commit("dispatcher", outcomes, true);
+    await stores.commit("dispatcher", outcomes);
     expect(stores.subscription("one")).toMatchObject({ failures: 19, state: "active" });
   });
 

@@ -79,17 +79,13 @@ export class TwoStores {
     return this.#both((store) => store.sweep(shards, limit));
   }
 
-  commit(dispatcher: string, outcomes: readonly Outcome[], repeated = false) {
-    return this.#both((store) => store.commit(dispatcher, outcomes, repeated));
+  commit(dispatcher: string, outcomes: readonly Outcome[]) {
+    return this.#both((store) => store.commit(dispatcher, outcomes));
   }
 
   dispatchBatch(dispatcher: string, name: string) {
     const id = this.newName("BATCH");
     return this.#both((store) => store.dispatchBatch(dispatcher, name, id));
-  }
-
-  settleMarks() {
-    return this.#both((store) => store.settleMarks());
   }
 
   join(dispatcher: string) {

@@ -3,14 +3,8 @@ import { nextBatchAt } from "../../dispatcher/actor/decide.ts";
 import type { DispatchStore } from "../../dispatcher/store/store.ts";
 import type { Monitor } from "./monitor.ts";
 import type { Session } from "./network.ts";
-import {
-  append,
-  type HistoryRow,
-  type OutboxRow,
-  type SubscriptionRow,
-  type Tables,
-  type WindowRow,
-} from "./tables.ts";
+import { append } from "./log.ts";
+import type { HistoryRow, OutboxRow, SubscriptionRow, Tables, WindowRow } from "./tables.ts";
 import { EPOCH_MS, type World } from "./world.ts";
 
 interface BatchDeps {
@@ -74,7 +68,7 @@ async function dispatch(
   const entries = toEntries(world, subscription, taken);
   const gone = new Set(taken);
   subscription.batch = subscription.batch.filter((event) => !gone.has(event));
-  append(subscription, entries);
+  append(subscription, "row", entries);
   subscription.lastSequence += entries.length;
   world.trace(batch.dispatcherId, `dispatches ${entries.length} events of ${subscription.id}`);
   monitor.dispatched(subscription, entries, { windowId: window.id, readMs });

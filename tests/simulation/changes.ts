@@ -1,13 +1,11 @@
 import { nextBatchAt } from "../../dispatcher/actor/decide.ts";
 import type { Session } from "./network.ts";
+import { append, queueOf, skipQueued } from "./log.ts";
 import {
-  append,
   newSubscription,
-  skipQueued,
   type OutboxRow,
   type SettledRow,
   type SubscriptionRow,
-  unmarked,
 } from "./tables.ts";
 import type { ApiDeps, Writers } from "./writers.ts";
 import { SHARDS } from "../../src/outbox/schedule.ts";
@@ -115,7 +113,7 @@ export class Changes {
 
   #skipAll(target: SubscriptionRow, reason: "deleted" | "skipped"): void {
     const { world, monitor } = this.#deps;
-    skipQueued(target, reason, { settledMs: world.nowMs, chunk: world.settings.chunk });
+    skipQueued(target, reason, world.nowMs);
     monitor.skippedThrough(target);
     target.window = undefined;
     for (const { eventId } of target.batch) this.#deps.monitor.skipped(target.id, eventId);
@@ -151,7 +149,8 @@ export class Changes {
       await session.work(world.workload.latency(3, 50));
       if (target.state !== "active") return;
       const row = choose([...target.settled.values()]);
-      if (row === undefined || unmarked(target).some((one) => one.eventId === row.eventId)) return;
+      if (row === undefined || [...queueOf(target)].some((one) => one.eventId === row.eventId))
+        return;
       // The body of a test says when it was asked for.
       const recordedAtMs = row.isTest ? row.recordedAtMs : world.wallMs;
       this.#append(target, { ...row, round: row.round + 1, recordedAtMs });
@@ -183,7 +182,7 @@ export class Changes {
       dueAtMs: null,
       visibleMs: world.nowMs,
     };
-    append(target, [row]);
+    append(target, "row", [row]);
     const what = isTest ? "a test" : `${eventId} again`;
     world.trace("api", `commits ${target.id}#${sequence}, ${what}`);
   }

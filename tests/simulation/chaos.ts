@@ -1,3 +1,4 @@
+import { queueOf } from "./log.ts";
 import type { Cluster } from "./cluster.ts";
 import type { StoreDeps } from "./dispatch-store.ts";
 import type { Redis } from "./redis.ts";
@@ -80,7 +81,7 @@ export class Chaos {
       row.unreadableUntilMs = world.nowMs + ms;
       monitor.hindered(row, ms + REFUSAL_BACKOFF_MS);
     } else {
-      const [head] = row.outbox;
+      const [head] = queueOf(row);
       if (head === undefined || row.refused !== undefined) return;
       world.trace("FAULT", `${row.id}#${head.sequence} is refused for ${Math.round(ms)} ms`);
       row.refused = head.sequence;

@@ -2,7 +2,8 @@ import { LIMITS } from "../../dispatcher/delivery/limits.ts";
 import { MAX_UNRECORDED, SEND_AHEAD } from "../../dispatcher/actor/lane.ts";
 import { PARALLEL_REVIEWS } from "../../dispatcher/actor/state.ts";
 import { ATTEMPTS } from "../../dispatcher/actor/decide.ts";
-import { unmarked, type Tables } from "./tables.ts";
+import { queueOf } from "./log.ts";
+import type { Tables } from "./tables.ts";
 import { laneOf, shareLane, type Post, type Watch } from "./watch.ts";
 import { EPOCH_MS, type World } from "./world.ts";
 
@@ -117,7 +118,7 @@ const checkOrder: Check = (deps, post) => {
   const { entry, subscription, dispatcherId } = post;
   if (entry.isTest) return;
   let ahead = 0;
-  for (const before of unmarked(subscription)) {
+  for (const before of queueOf(subscription)) {
     if (before.sequence >= entry.sequence) break;
     if (before.isTest || !shareLane(post.ordering, before, entry)) continue;
     ahead += 1;

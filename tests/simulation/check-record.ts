@@ -1,7 +1,8 @@
 import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
 import { ATTEMPTS } from "../../dispatcher/actor/decide.ts";
 import type { CheckDeps } from "./check-post.ts";
-import { unmarked, type OutboxRow, type SubscriptionRow } from "./tables.ts";
+import { queueOf } from "./log.ts";
+import type { OutboxRow, SubscriptionRow } from "./tables.ts";
 import { shareLane, type Post } from "./watch.ts";
 import { EPOCH_MS } from "./world.ts";
 
@@ -46,9 +47,7 @@ export function checkRecord(deps: CheckDeps, commit: Commit): void {
   if (moves && isEnd(record) && overtakes(commit, post))
     say("committed in order", "before those that it was sent after");
   const isVain = !moves && !isRepeat && record.decision.kind !== "interrupted";
-  const isMarked = record.sequence <= deps.watch.skippedThrough;
-  const state =
-    subscription.settled.get(record.sequence)?.state ?? (isMarked ? "skipped" : undefined);
+  const state = subscription.settled.get(record.sequence)?.state;
   if (isVain && state !== "skipped") say("no outcome in vain", `of an entry that is ${state}`);
 }
 
@@ -59,7 +58,7 @@ function isEnd({ decision }: AttemptRecord): boolean {
 /** Whether an entry before it in its lane is not settled. */
 function overtakes({ record, subscription }: Commit, { entry, ordering }: Post): boolean {
   if (entry.isTest) return false;
-  for (const row of unmarked(subscription)) {
+  for (const row of queueOf(subscription)) {
     if (row.sequence >= record.sequence) break;
     if (!row.isTest && shareLane(ordering, row, entry)) return true;
   }

@@ -1,7 +1,8 @@
 import { LIMITS } from "../../dispatcher/delivery/limits.ts";
 import type { Cluster } from "./cluster.ts";
 import type { Monitor } from "./monitor.ts";
-import { unmarked, type OutboxRow, type SubscriptionRow, type Tables } from "./tables.ts";
+import { isQueueEmpty, queueOf } from "./log.ts";
+import type { OutboxRow, SubscriptionRow, Tables } from "./tables.ts";
 import { laneOf, type LaneKey, type Watch } from "./watch.ts";
 import { EPOCH_MS, type World } from "./world.ts";
 
@@ -33,6 +34,7 @@ export function checkRun(deps: RunDeps): void {
   for (const subscription of deps.tables.subscriptions.values()) {
     deps.monitor.checkCounter(subscription);
     deps.monitor.checkRecords(subscription);
+    deps.monitor.checkPlaces(subscription);
     if (subscription.state === "active") checkStarvation(deps, subscription);
   }
 }
@@ -75,7 +77,7 @@ function isUnderWay({ tables }: RunDeps, { inFlight }: Watch): boolean {
 
 function headsOf(subscription: SubscriptionRow): OutboxRow[] {
   const heads = new Map<LaneKey, OutboxRow>();
-  for (const row of unmarked(subscription)) {
+  for (const row of queueOf(subscription)) {
     const lane = laneOf(subscription.ordering, row);
     if (!heads.has(lane)) heads.set(lane, row);
   }
@@ -89,6 +91,7 @@ function readyMs({ stepMs }: World, { dueAtMs, visibleMs }: OutboxRow): number {
 /** Checks what has to be true once everything has settled. */
 export function checkEnd({ world, tables, monitor }: RunDeps): void {
   for (const subscription of tables.subscriptions.values()) {
+    monitor.checkPlaces(subscription);
     if (subscription.state === "deleted") continue;
     const watch = monitor.watch(subscription.id);
     checkArrivals(world, subscription, watch);
@@ -122,11 +125,12 @@ function checkArrivals(world: World, subscription: SubscriptionRow, watch: Watch
   }
 }
 
-/** Whether nothing is left to do for any active subscription, nor of a deleted one. */
+/** Whether nothing is left to do for any active subscription, and nothing is queued for a deleted one. */
 export function isSettled({ tables }: Pick<RunDeps, "tables">): boolean {
-  for (const { state, outbox, mark, nextBatchAtMs, batch } of tables.subscriptions.values()) {
+  for (const subscription of tables.subscriptions.values()) {
+    const { state, nextBatchAtMs, batch } = subscription;
     if (state === "disabled") continue;
-    if (outbox.length > 0 || mark !== undefined) return false;
+    if (!isQueueEmpty(subscription)) return false;
     if (state === "deleted") continue;
     if (batch.length > 0 && nextBatchAtMs !== null) return false;
   }

@@ -3,9 +3,8 @@ import { DISABLE_AFTER_FAILURES } from "../../dispatcher/actor/decide.ts";
 import type { CommitResult } from "../../dispatcher/store/attempt-queries.ts";
 import type { Monitor } from "./monitor.ts";
 import { REFUSED, SqlError, type Session } from "./network.ts";
+import { moveOf, noteEnd } from "./log.ts";
 import {
-  entryOf,
-  settle,
   type AttemptRow,
   type DispatcherRow,
   type SettledRow,
@@ -100,20 +99,13 @@ function moveEntries(commit: Commit, nowMs: number): Settled[] {
     const isRepeat = subscription.attempts.has(record.id);
     const dueAtMs = dueAt(record, commit.monotonicMs, nowMs);
     if (!isRepeat) subscription.attempts.set(record.id, attemptRow(record, dueAtMs));
-    const entry = entryOf(subscription.outbox, record.sequence);
-    const marked = subscription.mark?.through ?? 0;
-    const moves = entry?.attempt === record.attempt && entry.sequence > marked;
+    const { moves, apply } = moveOf(subscription, record, dueAtMs);
     monitor.committing({ dispatcherId, record, subscription, moves, isRepeat, dueAtMs });
-    if (!moves) return;
-    const { decision } = record;
-    if (decision.kind === "retry") {
-      entry.attempt += 1;
-      entry.dueAtMs = dueAtMs;
-    } else if (decision.kind !== "interrupted") {
-      const end = { state: decision.kind, reason: null };
-      const row = settle(subscription, record.sequence, end, world.nowMs);
-      if (row !== undefined) settled.push({ subscription, row });
-    }
+    const { kind } = record.decision;
+    const ended = apply();
+    if (ended === undefined || kind === "retry" || kind === "interrupted") return;
+    const row = noteEnd(subscription, ended, { state: kind, reason: null }, world.nowMs);
+    settled.push({ subscription, row });
   });
   return settled;
 }

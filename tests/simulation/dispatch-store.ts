@@ -1,23 +1,15 @@
 import type { Loaded, LoadRequest } from "../../dispatcher/actor/event.ts";
 import type { Entry, Subscription } from "../../dispatcher/actor/entry.ts";
-import type { Mark } from "../../db/marks.ts";
-import type { MarkStore } from "../../dispatcher/store/settle-marks.ts";
 import type { DispatchStore } from "../../dispatcher/store/store.ts";
 import type { SweptSubscription } from "../../dispatcher/store/sweep.ts";
 import { dispatchBatch } from "./batch.ts";
 import { commitAttempts } from "./commit.ts";
 import type { Monitor } from "./monitor.ts";
-import { SqlError, UNREADABLE, type Network, type Server } from "./network.ts";
+import { SqlError, UNREADABLE, type Network, type Server, type Session } from "./network.ts";
 import type { Process } from "./process.ts";
-import {
-  indexFrom,
-  settleChunk,
-  unmarked,
-  type OutboxRow,
-  type SubscriptionRow,
-  type Tables,
-} from "./tables.ts";
-import { EPOCH_MS, type World } from "./world.ts";
+import { isQueueEmpty, passLogged, queueOf, readQueue } from "./log.ts";
+import type { OutboxRow, QueuedRow, SubscriptionRow, Tables } from "./tables.ts";
+import type { World } from "./world.ts";
 
 export interface StoreDeps {
   readonly world: World;
@@ -35,13 +27,12 @@ export function createStore(deps: StoreDeps, process: Process): DispatchStore {
   return {
     async load(requests) {
       monitor.loading(process, requests);
-      const { snapshotMs, found } = await network.call(process, { server, name: "load" }, () => {
-        failIfUnreadable(deps, requests);
-        return { snapshotMs: world.nowMs, found: readAll(tables, requests) };
-      });
-      return found.map(({ request, subscription, ...rest }) => {
-        monitor.loaded(process, request, snapshotMs);
-        return toLoaded(request, subscription, rest);
+      const found = await network.call(process, { server, name: "load" }, (session) =>
+        readPassing(deps, requests, session),
+      );
+      return found.map(({ loaded, snapshotMs }) => {
+        monitor.loaded(process, loaded, snapshotMs);
+        return loaded;
       });
     },
     commit(dispatcherId, records) {
@@ -59,46 +50,7 @@ export function createStore(deps: StoreDeps, process: Process): DispatchStore {
       network.call(process, { server, name: "sweep" }, () =>
         sweepShards(tables, { shards, limit }, world.postgresMs),
       ),
-    marks: createMarks(deps, process),
   };
-}
-
-function createMarks({ network, postgres: server, tables, world }: StoreDeps, process: Process) {
-  const ask = <T>(name: string, serve: () => T) =>
-    network.call(process, { server, name }, async (session) => {
-      await session.work(world.random.latency(1, 30));
-      return serve();
-    });
-  const marks: MarkStore = {
-    open: (shards) => ask("open marks", () => openMarks(tables, shards)),
-    settle: (mark) =>
-      ask("settle marked", () => {
-        const target = tables.subscription(mark.subscriptionId);
-        // Others may have ended it, or marked more.
-        const { mark: row } = target;
-        if (row === undefined) return { taken: 0, last: null };
-        return settleChunk(target, { ...row, through: mark.through }, world.settings.chunk);
-      }),
-    end: (mark) =>
-      ask("end mark", () => {
-        const target = tables.subscription(mark.subscriptionId);
-        const isSame = target.mark?.through === mark.through;
-        const [first] = target.outbox;
-        if (isSame && (first === undefined || first.sequence > mark.through))
-          target.mark = undefined;
-      }),
-  };
-  return marks;
-}
-
-function openMarks(tables: Tables, shards: readonly number[]): Mark[] {
-  const found: Mark[] = [];
-  for (const { id, shard, mark } of tables.subscriptions.values())
-    if (mark !== undefined && shards.includes(shard)) {
-      const { settledMs, ...rest } = mark;
-      found.push({ ...rest, subscriptionId: id, shard, settledAt: new Date(EPOCH_MS + settledMs) });
-    }
-  return found;
 }
 
 /** Fails as the real statement does, for all that is asked, if a row of one subscription is damaged. */
@@ -111,14 +63,57 @@ function failIfUnreadable(
   throw new SqlError(UNREADABLE);
 }
 
-/** Subscriptions and entries as they are at one moment. */
-function readAll(tables: Tables, requests: readonly LoadRequest[]) {
-  return requests.map((request) => ({
-    request,
-    subscription: activeSubscription(tables, request.id),
-    entries: nextEntries(tables, request),
-    lastSequence: lastSequence(tables, request),
-  }));
+/** `PASSES_PER_LOAD` of the real store. */
+const PASSES_PER_LOAD = 32;
+
+interface Read {
+  readonly loaded: Loaded;
+  readonly snapshotMs: number;
+}
+
+/** A full window of left-out reviews is passed, and then looked behind: each is a statement of its own. */
+async function readPassing(
+  deps: StoreDeps,
+  requests: readonly LoadRequest[],
+  session: Session,
+  passes = 0,
+): Promise<Read[]> {
+  const { world, tables } = deps;
+  failIfUnreadable(deps, requests);
+  const found = requests.map((request) => read(deps, request));
+  const full = found.flatMap(({ isFull }, i) => (isFull ? [i] : []));
+  if (full.length === 0 || passes >= PASSES_PER_LOAD) return found;
+  const again = full.flatMap((i) => requests[i] ?? []);
+  for (const { id } of again) {
+    await session.pass(world.random.latency(1, 20));
+    passLogged(tables.subscription(id), world.settings.window);
+    world.trace("postgres", `gives the next events of ${id} rows`);
+  }
+  await session.pass(world.random.latency(1, 20));
+  const next = await readPassing(deps, again, session, passes + 1);
+  full.forEach((i, n) => {
+    const one = next[n];
+    if (one !== undefined) found[i] = { ...one, isFull: false };
+  });
+  return found;
+}
+
+/** Subscription and entries as they are at one moment. */
+function read({ tables, world }: StoreDeps, request: LoadRequest): Read & { isFull: boolean } {
+  const row = tables.subscription(request.id);
+  const snapshotMs = world.nowMs;
+  const subscription = activeSubscription(tables, request.id);
+  if (subscription === undefined)
+    return { loaded: { request, found: undefined }, snapshotMs, isFull: false };
+  const { entries, isFull } = readQueue(row, request, world.settings.window);
+  const tests = nextTests(row.outbox.filter(({ sequence }) => sequence > row.skippedThrough));
+  const found = {
+    subscription,
+    entries: entries.map(toEntry),
+    tests: tests.map((test) => toEntry({ ...test, isLogged: false })),
+    lastSequence: row.lastSequence,
+  };
+  return { loaded: { request, found }, snapshotMs, isFull };
 }
 
 function activeSubscription(tables: Tables, id: string): Subscription | undefined {
@@ -141,43 +136,27 @@ function urlOf(row: SubscriptionRow): string {
   return `http://${row.host}/${row.id}/${row.version}`;
 }
 
-function nextEntries(tables: Tables, request: LoadRequest): Entry[] {
-  const subscription = tables.subscription(request.id);
-  if (subscription.state !== "active") return [];
-  const outbox = unmarked(subscription);
-  const entries: OutboxRow[] = [];
-  for (let at = indexFrom(outbox, request.after + 1); entries.length < request.limit; at++) {
-    const row = outbox[at];
-    if (row === undefined) break;
-    if (!row.isTest && !request.exceptReviews.includes(row.reviewId)) entries.push(row);
-  }
-  const tests = nextTests(outbox);
-  if (tests.length === 0) return entries.map(toEntry);
-  return [...entries, ...tests].toSorted((a, b) => a.sequence - b.sequence).map(toEntry);
-}
-
 /** Those that are due first: tests that wait for a retry take no place from the others. */
 export function nextTests(outbox: readonly OutboxRow[]): OutboxRow[] {
   return outbox
     .filter((row) => row.isTest)
     .toSorted((a, b) => (a.dueAtMs ?? 0) - (b.dueAtMs ?? 0) || a.sequence - b.sequence)
-    .slice(0, TESTS_LIMIT);
+    .slice(0, TESTS_LIMIT)
+    .toSorted((a, b) => a.sequence - b.sequence);
 }
 
-function lastSequence(tables: Tables, { id, inherits }: LoadRequest): number | undefined {
-  const row = tables.subscription(id);
-  return inherits && row.open ? row.lastSequence : undefined;
-}
-
-function toEntry(row: OutboxRow): Entry {
+function toEntry(row: QueuedRow): Entry {
   const { eventId } = row;
   return {
     sequence: row.sequence,
+    isLogged: row.isLogged,
     eventId,
     event: row.isTest ? "webhook.test" : "review_updated",
     isTest: row.isTest,
     payloadMode: "minimal",
     reviewId: row.reviewId,
+    batchJobId: null,
+    recordedAt: new Date(row.recordedAtMs),
     round: row.round,
     attempt: row.attempt,
     dueAt: row.dueAtMs === null ? null : new Date(row.dueAtMs),
@@ -188,23 +167,6 @@ function toEntry(row: OutboxRow): Entry {
       eventId,
       partnerId: 1,
       occurredAt: new Date(row.recordedAtMs),
-    },
-  };
-}
-
-function toLoaded(
-  request: LoadRequest,
-  subscription: Subscription | undefined,
-  { entries, lastSequence: last }: { entries: readonly Entry[]; lastSequence: number | undefined },
-): Loaded {
-  if (subscription === undefined) return { request, found: undefined };
-  return {
-    request,
-    found: {
-      subscription,
-      entries: entries.filter((entry) => !entry.isTest),
-      tests: entries.filter((entry) => entry.isTest),
-      lastSequence: last,
     },
   };
 }
@@ -223,9 +185,9 @@ export function sweepShards(
   const found: SweptSubscription[] = [];
   const walked = new Map<number, number>();
   for (const row of [...tables.subscriptions.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1))) {
-    const { id, shard, state, outbox, nextBatchAtMs } = row;
+    const { id, shard, state, nextBatchAtMs } = row;
     if (!shards.includes(shard)) continue;
-    const [head] = outbox;
+    const [head] = queueOf(row);
     const place = (walked.get(shard) ?? 0) + (head === undefined ? 0 : 1);
     walked.set(shard, place);
     if (state !== "active") continue;
@@ -241,10 +203,11 @@ export function sweepShards(
 }
 
 /** When one of its lanes may be due; with lanes by review any of them may be. */
-function dueAtMs({ outbox, ordering }: SubscriptionRow, nowMs: number): number {
-  if (ordering === "review") return nowMs;
-  const due = (row: OutboxRow) => row.dueAtMs ?? nowMs;
-  const main = outbox.find((row) => !row.isTest);
-  const tests = outbox.filter((row) => row.isTest).map(due);
+function dueAtMs(row: SubscriptionRow, nowMs: number): number {
+  if (row.ordering === "review" && !isQueueEmpty(row)) return nowMs;
+  const queue = [...queueOf(row)];
+  const due = (one: OutboxRow) => one.dueAtMs ?? nowMs;
+  const main = queue.find((one) => !one.isTest);
+  const tests = queue.filter((one) => one.isTest).map(due);
   return Math.min(...tests, main === undefined ? Number.POSITIVE_INFINITY : due(main));
 }

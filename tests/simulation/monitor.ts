@@ -1,16 +1,14 @@
 import { SEND_AHEAD } from "../../dispatcher/actor/lane.ts";
 import { MAX_QUEUED, PARALLEL_REVIEWS } from "../../dispatcher/actor/state.ts";
-import type { LoadRequest } from "../../dispatcher/actor/event.ts";
+import type { Loaded, LoadRequest } from "../../dispatcher/actor/event.ts";
 import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
 import { DISABLE_AFTER_FAILURES } from "../../dispatcher/actor/decide.ts";
 import type { DeliveryRequest, PostOutcome } from "../../dispatcher/delivery/deliver.ts";
 import { checkLeaving, checkPost, PARALLEL_TESTS } from "./check-post.ts";
 import { checkDispatch, checkRecord } from "./check-record.ts";
 import type { Process } from "./process.ts";
+import { entryOf, misplaced, queueOf } from "./log.ts";
 import {
-  entryOf,
-  indexFrom,
-  unmarked,
   type DispatcherRow,
   type HistoryRow,
   type OutboxRow,
@@ -133,15 +131,11 @@ export class Monitor {
   loading(process: Process, requests: readonly LoadRequest[]): void {
     for (const request of requests) {
       const { id, limit, after } = request;
-      this.#inheriting(request);
+      this.#inheriting(process, request);
       const last = this.watch(id).lastPosted.get(process.dispatcherId) ?? 0;
-      const { outbox, mark } = this.#tables.subscription(id);
       let queued = 0;
-      // What is marked is settled: no load shows it.
-      const first = Math.max(last, mark?.through ?? 0) + 1;
-      for (let at = indexFrom(outbox, first); at < outbox.length; at++) {
-        const row = outbox[at];
-        if (row === undefined || row.sequence > after) break;
+      for (const row of queueOf(this.#tables.subscription(id), last + 1)) {
+        if (row.sequence > after) break;
         if (!row.isTest) queued += 1;
       }
       // One more entry may wait for its slot.
@@ -152,9 +146,11 @@ export class Monitor {
     }
   }
 
-  loaded(process: Process, request: LoadRequest, snapshotMs: number): void {
-    this.#inheriting(request);
-    this.watch(request.id).settings.set(process, { snapshotMs, handedMs: this.#world.nowMs });
+  loaded(process: Process, { request, found }: Loaded, snapshotMs: number): void {
+    this.#inheriting(process, request);
+    const watch = this.watch(request.id);
+    watch.settings.set(process, { snapshotMs, handedMs: this.#world.nowMs });
+    if (found !== undefined) watch.firstLoaded.set(this.#claimOf(process, request), request);
   }
 
   /** Called at the instant of the commit, before the entry moves. */
@@ -170,7 +166,7 @@ export class Monitor {
     const watch = this.watch(id);
     watch.progressMs = this.#world.nowMs;
     const { sequence } = commit.record;
-    const entry = entryOf(commit.subscription.outbox, sequence);
+    const entry = entryOf(commit.subscription, sequence);
     if (entry !== undefined)
       watch.laneProgressMs.set(laneOf(commit.subscription.ordering, entry), this.#world.nowMs);
     checkRecord({ world: this.#world, tables: this.#tables, watch }, commit);
@@ -180,6 +176,13 @@ export class Monitor {
     if (kind === "delivered") watch.failures = 0;
     if (kind === "failed") watch.failures += 1;
     watch.disabled = watch.failures >= DISABLE_AFTER_FAILURES;
+  }
+
+  /** No hole between the offset and the rows, and nothing in both. */
+  checkPlaces(subscription: SubscriptionRow): void {
+    const wrong = misplaced(subscription);
+    if (wrong === undefined) return;
+    this.#world.violate("one place", `${subscription.id}: ${wrong}`, subscription.id);
   }
 
   checkCounter({ id, state, failures }: SubscriptionRow): void {
@@ -209,13 +212,23 @@ export class Monitor {
     }
   }
 
-  /** Whoever claimed an orphaned shard looks for the first time at what it has to do there. */
-  #inheriting({ id, shard, inherits }: LoadRequest): void {
+  #claimOf({ dispatcherId }: Process, { shard }: LoadRequest): string {
+    return `${dispatcherId} ${this.#tables.epochs[shard]}`;
+  }
+
+  /**
+   * Whoever claimed an orphaned shard looks for the first time at what it has to do there; so it does once more where it
+   * threw its queues away since it asked.
+   */
+  #inheriting(process: Process, request: LoadRequest): void {
+    const { id, shard, generation } = request;
     const { nowMs, troubleMs } = this.#world;
-    if (!inherits || !this.#tables.orphaned[shard]) return;
+    const first = this.watch(id).firstLoaded.get(this.#claimOf(process, request));
+    if (first !== undefined && first.generation === generation) return;
+    if (!this.#tables.orphaned[shard]) return;
     const untilMs = Math.max(this.#tables.claimedMs[shard] ?? 0, troubleMs) + FIRST_SWEEP_MS;
     const subscription = this.#tables.subscription(id);
-    const [head] = unmarked(subscription);
+    const [head] = queueOf(subscription);
     // The sweep has found it, but others had their turn first.
     const hasWaited = head !== undefined && head.visibleMs < untilMs;
     if (nowMs < untilMs || hasWaited) this.#allowRepeats(subscription);
@@ -224,7 +237,7 @@ export class Monitor {
   #allowRepeats(subscription: SubscriptionRow): void {
     const { id, ordering } = subscription;
     const { mayRepeat } = this.watch(id);
-    const due = unmarked(subscription).filter(
+    const due = [...queueOf(subscription)].filter(
       ({ dueAtMs }) => (dueAtMs ?? 0) <= this.#world.postgresMs,
     );
     // One more, because a head that becomes due in this moment counts here and not there.
@@ -303,21 +316,18 @@ function tellAccepted({ acceptedBy }: Watch, { entry, dispatcherId }: Post): voi
   else known.add(dispatcherId);
 }
 
-/** The unsettled entry of an event, or else the last settled one. */
+/** The queued entry of an event, or else the last that has ended. */
 function findEntry(
   subscription: SubscriptionRow,
   eventId: string,
-  watch: Watch,
+  { skippedThrough }: Watch,
 ): OutboxRow | undefined {
-  const { skippedThrough } = watch;
-  let unsettled: OutboxRow | undefined;
   let last: SettledRow | undefined;
   for (const sequence of subscription.sequencesOf.get(eventId) ?? []) {
-    const row = entryOf(subscription.outbox, sequence);
+    const row = entryOf(subscription, sequence);
     if (row !== undefined && sequence > skippedThrough) return row;
-    unsettled ??= row;
     const settled = subscription.settled.get(sequence);
     if (settled !== undefined && settled.settledMs >= (last?.settledMs ?? 0)) last = settled;
   }
-  return unsettled ?? last;
+  return last;
 }

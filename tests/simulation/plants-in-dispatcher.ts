@@ -243,9 +243,9 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
         const store = real(deps, process);
         return {
           ...store,
-          async commit(id, records, repeated) {
+          async commit(id, records) {
             try {
-              return await store.commit(id, records, repeated);
+              return await store.commit(id, records);
             } catch (error) {
               const isAlone = new Set(records.map((one) => one.subscriptionId)).size === 1;
               const isRefused = error instanceof Error && Reflect.get(error, "code") === REFUSED;

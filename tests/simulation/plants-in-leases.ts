@@ -66,10 +66,11 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
     bug: "Whoever ends a lease records what the dead may have sent, as if it had been.",
     async grow() {
       const { orphanShards } = await import("./bury.ts");
+      const { queueOf } = await import("./log.ts");
       replaceFunction(orphanShards, (real) => (tables, id) => {
         const shards = real(tables, id);
         for (const one of tables.subscriptions.values()) {
-          const [head] = one.outbox;
+          const [head] = queueOf(one);
           if (head === undefined || !shards.includes(one.shard)) continue;
           const { sequence, round, attempt } = head;
           const nextAttemptAtMs = null;

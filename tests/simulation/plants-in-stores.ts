@@ -118,16 +118,6 @@ export const PLANTS_IN_STORES: readonly Plant[] = [
     breaks: ["no loss", "batch"],
   },
   {
-    name: "unmarked-skip",
-    seed: 4,
-    bug: "A skip of a long queue settles its first entries and leaves no mark for the rest.",
-    async grow() {
-      const { setMark } = await import("./tables.ts");
-      replaceFunction(setMark, () => () => {});
-    },
-    breaks: ["nothing after settled", "no loss"],
-  },
-  {
     name: "forgetful-chunk",
     seed: 2,
     bug: "The next chunk of a batch does not go on with the review that the last one was cut in.",

@@ -1,12 +1,14 @@
 import type { Plant } from "./plant.ts";
 import { PLANTS_IN_DISPATCHER } from "./plants-in-dispatcher.ts";
 import { PLANTS_IN_LEASES } from "./plants-in-leases.ts";
+import { PLANTS_IN_LOG } from "./plants-in-log.ts";
 import { PLANTS_IN_STORES } from "./plants-in-stores.ts";
 import { makeReplaceable } from "./replace.ts";
 
 export const PLANTS: readonly Plant[] = [
   ...PLANTS_IN_STORES,
   ...PLANTS_IN_LEASES,
+  ...PLANTS_IN_LOG,
   ...PLANTS_IN_DISPATCHER,
 ];
 

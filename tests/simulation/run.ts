@@ -2,6 +2,7 @@ import { Chaos } from "./chaos.ts";
 import { Changes } from "./changes.ts";
 import { checkEnd, checkRun, isSettled } from "./check-run.ts";
 import { Cluster } from "./cluster.ts";
+import { queueOf } from "./log.ts";
 import { Monitor } from "./monitor.ts";
 import { Network, Server } from "./network.ts";
 import { Prng } from "./prng.ts";
@@ -168,11 +169,13 @@ class Simulation {
 
   #describeUnsettled(): string {
     const left: string[] = [];
-    for (const { id, state, outbox, batch } of this.#tables.subscriptions.values())
-      if (state !== "disabled" && outbox.length + batch.length > 0)
+    for (const row of this.#tables.subscriptions.values()) {
+      const queue = [...queueOf(row)];
+      if (row.state !== "disabled" && queue.length + row.batch.length > 0)
         left.push(
-          `${id} ${outbox.length} entries from #${outbox[0]?.sequence}, ${batch.length} for the batch`,
+          `${row.id} ${queue.length} entries from #${queue[0]?.sequence}, ${row.batch.length} for the batch`,
         );
+    }
     return `never settled: ${left.join("; ")}`;
   }
 }

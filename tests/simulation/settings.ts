@@ -51,8 +51,10 @@ export interface Settings {
   readonly eventsPerWrite: number;
   /** Mean ms between two actions on the subscriptions of one partner. */
   readonly changeEveryMs: number;
-  /** How many entries one statement settles or appends. */
+  /** How many entries one statement appends. */
   readonly chunk: number;
+  /** How many events of a log a load looks through for those of reviews that are not left out. */
+  readonly window: number;
   /** Chance that the next mood of a receiver is a bad one. */
   readonly badReceivers: number;
   readonly faults: Faults;
@@ -98,6 +100,7 @@ export function drawSettings(random: Prng): Settings {
     eventsPerWrite: random.chance(0.12) ? random.int(35, 100) : random.int(1, 8),
     changeEveryMs: random.between(4_000, 30_000),
     chunk: random.pick([2, 3, 7, 1_000]),
+    window: random.pick([4, 5, 8, 1_000]),
     badReceivers: random.pick([0, 0.2, 0.5, 0.8]),
     faults: random.chance(0.25) ? { ...NO_FAULTS, join: drawJoins(random) } : drawFaults(random),
     limits: random.chance(0.2) ? drawLimits(random) : LIMITS,

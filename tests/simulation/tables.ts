@@ -26,6 +26,9 @@ export interface OutboxRow {
   readonly visibleMs: number;
 }
 
+/** An entry that was read from the log has no row of its own yet. */
+export type QueuedRow = OutboxRow & { readonly isLogged: boolean };
+
 /** How an entry ends. */
 export type End =
   | { readonly state: "delivered" | "failed"; readonly reason: null }
@@ -42,13 +45,6 @@ export interface AttemptRow {
 }
 
 export type Ordering = "subscription" | "review";
-
-/** A row of outbox_marks. */
-export interface MarkRow {
-  readonly through: number;
-  readonly reason: "deleted" | "skipped";
-  readonly settledMs: number;
-}
 
 /** A row of batch_windows. */
 export interface WindowRow {
@@ -79,17 +75,23 @@ export interface SubscriptionRow {
   lastBatchAtMs: number | null;
   nextBatchAtMs: number | null;
   lastSequence: number;
+  /** The last number that an event of the log has. */
+  lastLogged: number;
   /** Whether its row of outbox_sequences is there: entries can be appended. */
   open: boolean;
-  /** In the order of their sequences; `append` and `settle` keep it. */
+  /** The events of review_history that have a sequence, in its order. None ever leaves. */
+  readonly log: OutboxRow[];
+  /** The rows of outbox, in the order of their sequences. */
   readonly outbox: OutboxRow[];
+  /** Its row of outbox_offsets. */
+  settledThrough: number;
+  skippedThrough: number;
   /** All the sequences that an event ever had, in the order in which they were committed. */
   readonly sequencesOf: Map<string, number[]>;
   readonly settled: Map<number, SettledRow>;
   /** By id. */
   readonly attempts: Map<string, AttemptRow>;
   batch: HistoryRow[];
-  mark: MarkRow | undefined;
   window: WindowRow | undefined;
   readonly sequenceLock: Lock;
   /** Until when somebody else holds its rows, in virtual time. */
@@ -160,96 +162,20 @@ export function newSubscription(
     failures: 0,
     lastBatchAtMs: null,
     lastSequence: 0,
+    lastLogged: 0,
     open: true,
+    log: [],
     outbox: [],
+    settledThrough: 0,
+    skippedThrough: 0,
     sequencesOf: new Map(),
     settled: new Map(),
     attempts: new Map(),
     batch: [],
-    mark: undefined,
     window: undefined,
     sequenceLock: new Lock(),
     lockedUntilMs: 0,
     unreadableUntilMs: 0,
     refused: undefined,
   };
-}
-
-/** Adds committed entries; a transaction may commit after one that drew later sequences. */
-export function append({ outbox, sequencesOf }: SubscriptionRow, rows: readonly OutboxRow[]): void {
-  const [first] = rows;
-  if (first === undefined) return;
-  const isLate = (outbox.at(-1)?.sequence ?? 0) > first.sequence;
-  for (const row of rows) {
-    outbox.push(row);
-    const known = sequencesOf.get(row.eventId);
-    if (known === undefined) sequencesOf.set(row.eventId, [row.sequence]);
-    else known.push(row.sequence);
-  }
-  if (isLate) outbox.sort((a, b) => a.sequence - b.sequence);
-}
-
-/** Where the first entry of this sequence or a later one stands. */
-export function indexFrom(outbox: readonly OutboxRow[], sequence: number): number {
-  let [low, high] = [0, outbox.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((outbox[middle]?.sequence ?? 0) < sequence) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
-
-export function entryOf(outbox: readonly OutboxRow[], sequence: number): OutboxRow | undefined {
-  const row = outbox[indexFrom(outbox, sequence)];
-  return row?.sequence === sequence ? row : undefined;
-}
-
-/** The entries that no mark settles. */
-export function unmarked({ outbox, mark }: SubscriptionRow): readonly OutboxRow[] {
-  return mark === undefined ? outbox : outbox.slice(indexFrom(outbox, mark.through + 1));
-}
-
-/** `skipQueued`: few entries at once, the rest by a mark. */
-export function skipQueued(
-  target: SubscriptionRow,
-  reason: MarkRow["reason"],
-  { settledMs, chunk }: { readonly settledMs: number; readonly chunk: number },
-): void {
-  const mark = { through: target.lastSequence, reason, settledMs };
-  settleChunk(target, mark, chunk);
-  if (target.outbox.length > 0) setMark(target, mark);
-}
-
-export function setMark(target: SubscriptionRow, mark: MarkRow): void {
-  target.mark = mark;
-}
-
-/** Settles the first marked entries; answers how many, and the last of them. */
-export function settleChunk(
-  target: SubscriptionRow,
-  { through, reason, settledMs }: MarkRow,
-  chunk: number,
-): { taken: number; last: number | null } {
-  const marked = indexFrom(target.outbox, through + 1);
-  const taken = target.outbox.slice(0, Math.min(chunk, marked));
-  for (const { sequence } of taken)
-    settle(target, sequence, { state: "skipped", reason }, settledMs);
-  return { taken: taken.length, last: taken.at(-1)?.sequence ?? null };
-}
-
-/** Settles an entry; undefined if it is no longer there. */
-export function settle(
-  subscription: SubscriptionRow,
-  sequence: number,
-  end: End,
-  settledMs: number,
-): SettledRow | undefined {
-  const at = indexFrom(subscription.outbox, sequence);
-  const row = subscription.outbox[at];
-  if (row?.sequence !== sequence) return undefined;
-  subscription.outbox.splice(at, 1);
-  const settled = { ...row, ...end, settledMs };
-  subscription.settled.set(sequence, settled);
-  return settled;
 }

@@ -1,3 +1,4 @@
+import type { LoadRequest } from "../../dispatcher/actor/event.ts";
 import type { PostOutcome } from "../../dispatcher/delivery/deliver.ts";
 import type { Process } from "./process.ts";
 import type { Ordering, OutboxRow, SubscriptionRow } from "./tables.ts";
@@ -54,6 +55,8 @@ export interface Watch {
   readonly unrecorded: Map<string, Set<Post>>;
   /** Of the last load of each process: when Postgres was read, and when the answer came. */
   readonly settings: Map<Process, Read>;
+  /** By dispatcher id and claim: the last load that found it active. */
+  readonly firstLoaded: Map<string, LoadRequest>;
   /** By dispatcher id: the last entry that it sent from the main lane. */
   readonly lastPosted: Map<string, number>;
   /** What the counter should be: the monitor replays outcomes one by one. */
@@ -105,6 +108,7 @@ export function createWatch(): Watch {
     repeated: new Map(),
     unrecorded: new Map(),
     settings: new Map(),
+    firstLoaded: new Map(),
     lastPosted: new Map(),
     failures: 0,
     disabled: false,

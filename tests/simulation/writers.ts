@@ -1,7 +1,8 @@
 import type { StoreDeps } from "./dispatch-store.ts";
 import type { Session } from "./network.ts";
 import type { Redis } from "./redis.ts";
-import { append, type HistoryRow, type OutboxRow, type SubscriptionRow } from "./tables.ts";
+import { append } from "./log.ts";
+import type { HistoryRow, OutboxRow, SubscriptionRow } from "./tables.ts";
 
 /** Chance that a transaction fails after its statements. */
 const ROLLBACK = 0.03;
@@ -111,7 +112,7 @@ function insertEntries(
     recordedAtMs: event.recordedAtMs,
     visibleMs: world.nowMs,
   }));
-  append(target, rows);
+  append(target, "logged", rows);
   const [first, last] = [rows[0]?.sequence, rows.at(-1)?.sequence];
   world.trace("api", `commits ${target.id}#${first} to #${last}`);
 }

@@ -1,0 +1,237 @@
+import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
+import type { End, OutboxRow, QueuedRow, SettledRow, SubscriptionRow } from "./tables.ts";
+
+/*
+ * The log of a subscription with its offset and the rows of `outbox`, by the rules of db/log.ts and of the statements of
+ * dispatcher/store. Each rule is a function of its own, so that a plant can put an error in its place.
+ */
+
+type Kind = "logged" | "row";
+
+/** Adds committed entries; a transaction may commit after one that drew later sequences. */
+export function append(target: SubscriptionRow, kind: Kind, rows: readonly OutboxRow[]): void {
+  const { sequencesOf } = target;
+  const into = kind === "logged" ? target.log : target.outbox;
+  for (const row of rows) {
+    insert(into, row);
+    if (kind === "logged") target.lastLogged = Math.max(target.lastLogged, row.sequence);
+    const known = sequencesOf.get(row.eventId);
+    if (known === undefined) sequencesOf.set(row.eventId, [row.sequence]);
+    else known.push(row.sequence);
+  }
+}
+
+function insert(into: OutboxRow[], row: OutboxRow): void {
+  into.splice(indexFrom(into, row.sequence), 0, row);
+}
+
+/** Where the first entry of this sequence or a later one stands. */
+export function indexFrom(rows: readonly OutboxRow[], sequence: number): number {
+  let [low, high] = [0, rows.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((rows[middle]?.sequence ?? 0) < sequence) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+function find(rows: readonly OutboxRow[], sequence: number): OutboxRow | undefined {
+  const row = rows[indexFrom(rows, sequence)];
+  return row?.sequence === sequence ? row : undefined;
+}
+
+/** The entries from a sequence on that are to be delivered, in their order: what the view queued_entries shows. */
+export function* queueOf(target: SubscriptionRow, from = 0): Generator<OutboxRow, void> {
+  const { outbox, log, settledThrough, skippedThrough } = target;
+  let at = indexFrom(outbox, Math.max(from, skippedThrough + 1));
+  let next = indexFrom(log, Math.max(from, settledThrough + 1));
+  for (;;) {
+    const [row, event] = [outbox[at], log[next]];
+    const isRow = row !== undefined && (event === undefined || row.sequence <= event.sequence);
+    const first = isRow ? row : event;
+    if (first === undefined) return;
+    if (isRow) at += 1;
+    else next += 1;
+    yield first;
+  }
+}
+
+/** The entry of this sequence, if it is to be delivered. */
+export function entryOf(target: SubscriptionRow, sequence: number): OutboxRow | undefined {
+  const { outbox, log, settledThrough, skippedThrough } = target;
+  if (sequence <= skippedThrough) return undefined;
+  return find(outbox, sequence) ?? (sequence > settledThrough ? find(log, sequence) : undefined);
+}
+
+export function isQueueEmpty(target: SubscriptionRow): boolean {
+  return queueOf(target).next().done === true;
+}
+
+/** From where on a load reads the log. */
+export function logBegin({ settledThrough }: SubscriptionRow, after: number): number {
+  return Math.max(after, settledThrough) + 1;
+}
+
+export interface Wanted {
+  readonly after: number;
+  readonly limit: number;
+  readonly exceptReviews: readonly (number | null)[];
+}
+
+export interface Found {
+  readonly entries: QueuedRow[];
+  /** The reviews that are left out fill the window of the log. */
+  readonly isFull: boolean;
+}
+
+/** What one load finds, tests apart: rows of `outbox`, and events of the log within its window. */
+export function readQueue(target: SubscriptionRow, wanted: Wanted, window: number): Found {
+  const { after, limit, exceptReviews } = wanted;
+  const isAsked = (row: OutboxRow) => !row.isTest && !exceptReviews.includes(row.reviewId);
+  const rows: QueuedRow[] = [];
+  const { outbox, log, settledThrough, skippedThrough } = target;
+  for (let at = indexFrom(outbox, Math.max(after, skippedThrough) + 1); rows.length < limit; at++) {
+    const row = outbox[at];
+    if (row === undefined) break;
+    if (isAsked(row)) rows.push({ ...row, isLogged: false });
+  }
+  const first = indexFrom(log, logBegin(target, after));
+  // Without reviews that are left out, the real window is wider than any limit.
+  const width = exceptReviews.length > 0 ? window : limit;
+  const events = (limit > 0 ? log.slice(first, first + width) : [])
+    .filter(isAsked)
+    .slice(0, limit)
+    .map((event) => ({ ...event, isLogged: true }));
+  const isCut =
+    exceptReviews.length > 0 &&
+    events.length < limit &&
+    target.lastLogged - settledThrough > window;
+  const end = isCut ? Math.max(settledThrough, events.at(-1)?.sequence ?? 0) : undefined;
+  const entries = withinWindow([...rows, ...events], end)
+    .toSorted((a, b) => a.sequence - b.sequence)
+    .slice(0, limit);
+  return { entries, isFull: isCut && entries.length < limit };
+}
+
+/** Behind the end of a window there may be events of the same reviews that come before these rows. */
+export function withinWindow(entries: readonly QueuedRow[], end: number | undefined): QueuedRow[] {
+  return entries.filter(({ sequence }) => end === undefined || sequence <= end);
+}
+
+/** `passLogged`: gives the next events of the log rows, and moves the offset behind them. */
+export function passLogged(target: SubscriptionRow, limit: number): void {
+  const { log, settledThrough } = target;
+  const first = indexFrom(log, settledThrough + 1);
+  const last = log[Math.min(first + limit, log.length) - 1];
+  if (last === undefined || last.sequence <= settledThrough) return;
+  passEvents(target, last.sequence);
+  target.settledThrough = last.sequence;
+}
+
+/** Gives the events behind the offset rows, up to a sequence. */
+export function passEvents(target: SubscriptionRow, through: number): void {
+  const { log, settledThrough, outbox } = target;
+  for (let at = indexFrom(log, settledThrough + 1); at < log.length; at++) {
+    const event = log[at];
+    if (event === undefined || event.sequence > through) return;
+    insert(outbox, { ...event, attempt: 1 });
+  }
+}
+
+/** What the record of an attempt does to its entry; `ended` is the entry, if it does. */
+export interface Move {
+  readonly moves: boolean;
+  readonly apply: () => OutboxRow | undefined;
+}
+
+/**
+ * The commit of one record: by an event of its log behind the offset, which it moves; or else by the row that is at the
+ * attempt of the record. One by one these come to what the statement does for all at once.
+ */
+export function moveOf(
+  target: SubscriptionRow,
+  record: Pick<AttemptRecord, "sequence" | "isLogged" | "attempt" | "decision">,
+  dueAtMs: number | null,
+): Move {
+  const { sequence, isLogged, attempt, decision } = record;
+  const isEnd = decision.kind === "delivered" || decision.kind === "failed";
+  if (isAhead(target, { sequence, isLogged })) {
+    const event = find(target.log, sequence);
+    const apply = () => {
+      if (event === undefined || decision.kind === "interrupted") return undefined;
+      passEvents(target, sequence - 1);
+      target.settledThrough = sequence;
+      if (decision.kind === "retry")
+        writeRetry(target, { ...event, attempt: attempt + 1, dueAtMs });
+      return isEnd ? event : undefined;
+    };
+    return { moves: event !== undefined, apply };
+  }
+  const row = sequence > target.skippedThrough ? find(target.outbox, sequence) : undefined;
+  if (row === undefined || row.attempt !== attempt) return { moves: false, apply: () => undefined };
+  const apply = () => {
+    if (decision.kind === "retry") Object.assign(row, { attempt: attempt + 1, dueAtMs });
+    if (!isEnd) return undefined;
+    removeRow(target, row);
+    return row;
+  };
+  return { moves: true, apply };
+}
+
+/** Whether the outcome of this entry moves the offset: no other record has, and nobody has passed it. */
+export function isAhead(
+  { settledThrough }: SubscriptionRow,
+  { sequence, isLogged }: Pick<AttemptRecord, "sequence" | "isLogged">,
+): boolean {
+  return isLogged && sequence > settledThrough;
+}
+
+export function writeRetry({ outbox }: SubscriptionRow, row: OutboxRow): void {
+  insert(outbox, row);
+}
+
+export function removeRow({ outbox }: SubscriptionRow, row: OutboxRow): void {
+  outbox.splice(outbox.indexOf(row), 1);
+}
+
+export function noteEnd(target: SubscriptionRow, row: OutboxRow, end: End, settledMs: number) {
+  const settled: SettledRow = { ...row, ...end, settledMs };
+  target.settled.set(row.sequence, settled);
+  return settled;
+}
+
+/** `skipQueued`: all that is queued, at once. */
+export function skipQueued(
+  target: SubscriptionRow,
+  reason: "deleted" | "skipped",
+  settledMs: number,
+): void {
+  const skipped = [...queueOf(target)];
+  moveBySkip(target, target.lastSequence);
+  target.skippedThrough = Math.max(target.skippedThrough, target.lastSequence);
+  for (const row of skipped) noteEnd(target, row, { state: "skipped", reason }, settledMs);
+}
+
+export function moveBySkip(target: SubscriptionRow, through: number): void {
+  target.settledThrough = Math.max(target.settledThrough, through);
+}
+
+/**
+ * What is wrong with where the entries of a subscription stand: each sequence that was committed is either queued, once,
+ * or it has ended.
+ */
+export function misplaced(target: SubscriptionRow): string | undefined {
+  const { settled, sequencesOf } = target;
+  let [last, queued] = [0, 0];
+  for (const { sequence } of queueOf(target)) {
+    if (sequence === last) return `#${sequence} is queued twice`;
+    if (settled.has(sequence)) return `#${sequence} is queued and ${settled.get(sequence)?.state}`;
+    last = sequence;
+    queued += 1;
+  }
+  let committed = 0;
+  for (const { length } of sequencesOf.values()) committed += length;
+  const lost = committed - queued - settled.size;
+  return lost === 0 ? undefined : `${lost} entries are neither queued nor ended`;
+}
