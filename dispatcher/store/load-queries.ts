@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 
 import type { DbOrTx } from "../../db/client.ts";
-import { outbox, outboxSequences } from "../../db/schema/outbox.ts";
+import { outbox, outboxOffsets, outboxSequences } from "../../db/schema/outbox.ts";
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 import { nullable, rows, statement, value, type ValuesOf } from "../../db/statement.ts";
 import type { LoadRequest } from "../actor/event.ts";
@@ -23,7 +23,8 @@ const LOADED = {
   sealedPreviousSecret: webhookSubscriptions.sealedPreviousSecret,
   nextBatchAt: webhookSubscriptions.nextBatchAt,
   lastSequence: nullable(outboxSequences.lastSequence),
-  /** How many numbers of the log are behind the offset. */
+  /** The offset of the log, and how many of its numbers are behind it. */
+  settledThrough: nullable(outboxOffsets.settledThrough),
   ahead: nullable(value("bigint")),
 };
 
@@ -35,7 +36,13 @@ export type SubscriptionRow = LoadedRow &
   NotNull<
     Pick<
       LoadedRow,
-      "partnerId" | "webhookUrl" | "ordering" | "sealedSecret" | "lastSequence" | "ahead"
+      | "partnerId"
+      | "webhookUrl"
+      | "ordering"
+      | "sealedSecret"
+      | "lastSequence"
+      | "settledThrough"
+      | "ahead"
     >
   >;
 
@@ -47,7 +54,7 @@ const isAsked = sql`(cardinality(a."except") = 0 or review_id is null or review_
                           and not (a.except_none and review_id is null)`;
 const NO_SETTINGS = sql`null::integer as "partnerId", null::text as "webhookUrl", null::text as ordering,
            null::text as "sealedSecret", null::text as "sealedPreviousSecret", null::timestamptz as "nextBatchAt",
-           null::bigint as "lastSequence", null::bigint as ahead`;
+           null::bigint as "lastSequence", null::bigint as "settledThrough", null::bigint as ahead`;
 
 const load = statement({
   name: "load.active",
@@ -104,7 +111,7 @@ const load = statement({
               limit a."limit") h
      union all
     select a.ord, null, a.partner_id, a.webhook_url, a.ordering, a.sealed_secret, a.previous_secret, a.next_batch_at,
-           a.last_sequence, a.last_logged - a.settled_through
+           a.last_sequence, a.settled_through, a.last_logged - a.settled_through
       from active a`,
 });
 
@@ -112,6 +119,8 @@ export interface LoadedRows {
   readonly subscription: SubscriptionRow;
   /** In the order of the sequence, as many as were asked for. */
   readonly entries: readonly Entry[];
+  /** There may be more of them behind the window: the reviews that are left out fill it. */
+  readonly isFull: boolean;
   readonly tests: readonly Entry[];
 }
 
@@ -137,14 +146,14 @@ export async function loadActive(
     except_none: exceptReviews.includes(null),
   }));
   const found = Map.groupBy(await db.run(load, { given }), (row) => row.ord);
-  return requests.map(({ limit }, ord) => {
+  return requests.map((request, ord) => {
     const own = found.get(ord) ?? [];
     const subscription = own.find(isSubscription);
     if (subscription === undefined) return undefined;
     const entries: Entry[] = [];
     for (const { entry } of own)
       if (entry !== null) entries.push(readEntry(entry, subscription.partnerId));
-    return { subscription, ...nextOf(entries, limit) };
+    return { subscription, ...nextOf(entries, request, subscription) };
   });
 }
 
@@ -153,11 +162,23 @@ function isSubscription(row: LoadedRow): row is SubscriptionRow {
   return row.entry === null;
 }
 
-/** The first of what is in the log and of what has rows: each part has as many as were asked for. */
-function nextOf(found: readonly Entry[], limit: number): Pick<LoadedRows, "entries" | "tests"> {
+/**
+ * The first of what is in the log and of what has rows: each part has as many as were asked for. Where the window of the
+ * log ends before its last event, rows behind it are left for later: an event of the same review may come before them.
+ */
+function nextOf(
+  found: readonly Entry[],
+  { limit, exceptReviews }: LoadRequest,
+  { settledThrough, ahead }: SubscriptionRow,
+): Omit<LoadedRows, "subscription"> {
   const sorted = found.toSorted((a, b) => a.sequence - b.sequence);
+  const logged = sorted.filter(({ isLogged }) => isLogged);
+  const isCut = exceptReviews.length > 0 && logged.length < limit && ahead > WINDOW;
+  const end = isCut ? (logged.at(-1)?.sequence ?? settledThrough) : Number.POSITIVE_INFINITY;
+  const entries = sorted.filter(({ isTest, sequence }) => !isTest && sequence <= end);
   return {
-    entries: sorted.filter(({ isTest }) => !isTest).slice(0, limit),
+    entries: entries.slice(0, limit),
     tests: sorted.filter(({ isTest }) => isTest),
+    isFull: isCut && entries.length < limit,
   };
 }
