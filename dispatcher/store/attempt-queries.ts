@@ -197,7 +197,7 @@ const commitAny = statement({
   name: "attempts.commit",
   reason: "Measured: hot.",
   params: { ...GIVEN, now: instant },
-  columns: ANSWER,
+  columns: { ...ANSWER, overtaken: list(webhookSubscriptions.id) },
   text: ({
     dispatcherId,
     lines,
@@ -206,16 +206,22 @@ const commitAny = statement({
   }) => sql`${recordsOf({ dispatcherId, lines })}, subscriptions as materialized (
       select s.*
         from string_to_table(${subscriptionIds}, chr(30)) as given(id) cross join lateral (
-               select id, number, shard, state, consecutive_failure_count from webhook_subscriptions
-                where id = given.id offset 0) s
+               select id, number, shard, state, consecutive_failure_count,
+                      (select settled_through from outbox_offsets where subscription_id = w.id) as seen_through
+                 from webhook_subscriptions w where id = given.id offset 0) s
     ), offsets as materialized (
       -- Held until the commit: a skip goes before or after it.
-      select s.number, f.*
+      select s.number, s.seen_through, f.*
         from lease, subscriptions s cross join lateral (
                select * from outbox_offsets where subscription_id = s.id for no key update) f
+    ), overtaken as materialized (
+      -- Whoever moved an offset while this waited for it wrote rows that this statement does not see.
+      select subscription_id as id from offsets where settled_through <> seen_through
+    ), present as not materialized (
+      select * from input i where not exists (select from overtaken o where o.id = i.subscription_id)
     ), moved as materialized (
       select i.subscription_id, i.sequence, i.outcome, i.attempt, i.next_attempt_at
-        from input i join offsets f on f.subscription_id = i.subscription_id
+        from present i join offsets f on f.subscription_id = i.subscription_id
        where i.is_logged and i.sequence > f.settled_through and i.outcome <> 'interrupted'
     ), ahead as materialized (
       select f.*, m.last, m.ended
@@ -237,7 +243,7 @@ const commitAny = statement({
         left join moved m on m.subscription_id = a.subscription_id and m.sequence = h.sequence
        where a.last - a.settled_through > a.ended and coalesce(m.outcome, 'retry') = 'retry'
     ), rows as not materialized (
-      select i.* from input i join offsets f on f.subscription_id = i.subscription_id
+      select i.* from present i join offsets f on f.subscription_id = i.subscription_id
        where i.sequence > f.skipped_through and not (i.is_logged and i.sequence > f.settled_through)
     ), removed as (
       delete from outbox where ctid = any(array(
@@ -254,14 +260,14 @@ const commitAny = statement({
     ), attempts as (
       insert into delivery_attempts (${WRITTEN})
       select ${SELECTED}
-        from input i
+        from present i
         left join ended e on e.subscription_id = i.subscription_id and e.sequence = i.sequence
                          and i.outcome in ('delivered', 'failed')
       on conflict do nothing
     ), ${waitAndCount(now)}
     select (select count(*)::int from lease) as held,
            array(select id from counted where state = 'disabled') as disabled,
-           ${idsWhere(sql`state <> 'active'`)} as inactive`,
+           ${idsWhere(sql`state <> 'active'`)} as inactive, array(select id from overtaken) as overtaken`,
 });
 
 /**
@@ -289,10 +295,14 @@ export async function commitAttempts(
   const rest = group.records.filter(({ subscriptionId }) => !first.committed.has(subscriptionId));
   if (first.fenced || rest.length === 0) return first;
   const others = await commitOthers(db, dispatcherId, { ...group, records: rest });
+  return merge(first, others);
+}
+
+function merge(first: CommitResult, then: CommitResult): CommitResult {
   return {
-    fenced: others.fenced,
-    inactive: [...first.inactive, ...others.inactive],
-    disabled: others.disabled,
+    fenced: then.fenced,
+    inactive: [...first.inactive, ...then.inactive],
+    disabled: [...first.disabled, ...then.disabled],
   };
 }
 
@@ -334,19 +344,47 @@ async function commitAllRuns(
   return { fenced: row.held === 0, inactive, disabled: [], committed };
 }
 
+/**
+ * In one statement, but for two exceptions that go into another one: a second record of an entry, which finds what the
+ * first has made of it, and the records of a subscription whose offset somebody moved just now.
+ */
 async function commitOthers(
   db: DbOrTx,
   dispatcherId: string,
-  { records, now, monotonicMs }: CommitGroup,
+  group: CommitGroup,
 ): Promise<CommitResult> {
+  const first = upToRepeat(group.records);
+  const result = await commitOnce(db, dispatcherId, { ...group, records: first });
+  const overtaken = new Set(result.overtaken);
+  const left = first.filter(({ subscriptionId }) => overtaken.has(subscriptionId));
+  const rest = [...left, ...group.records.slice(first.length)];
+  if (result.fenced || rest.length === 0) return result;
+  return merge(result, await commitOthers(db, dispatcherId, { ...group, records: rest }));
+}
+
+/** The records up to a second one of an entry: who gave up a shard and got it back may have sent an entry twice. */
+function upToRepeat(records: readonly AttemptRecord[]): readonly AttemptRecord[] {
+  const known = new Set<string>();
+  const end = records.findIndex(({ subscriptionId, sequence }) => {
+    const { size } = known;
+    return known.add(`${subscriptionId} ${sequence}`).size === size;
+  });
+  return end < 0 ? records : records.slice(0, end);
+}
+
+async function commitOnce(
+  db: DbOrTx,
+  dispatcherId: string,
+  { records, now, monotonicMs }: CommitGroup,
+): Promise<CommitResult & { readonly overtaken: readonly string[] }> {
   const ids = new Set(records.map((record) => record.subscriptionId));
   const lines = linesOf(records, monotonicMs);
   const subscriptionIds = [...ids].toSorted().join(BETWEEN_RECORDS);
   const [row] = await db.run(commitAny, { dispatcherId, lines, subscriptionIds, now });
   if (row === undefined) throw new Error("A commit answers one row.");
-  const { disabled } = row;
+  const { disabled, overtaken } = row;
   // `subscriptions` is as it was before this statement.
-  return { fenced: row.held === 0, inactive: [...row.inactive, ...disabled], disabled };
+  return { fenced: row.held === 0, inactive: [...row.inactive, ...disabled], disabled, overtaken };
 }
 
 function linesOf(records: readonly AttemptRecord[], monotonicMs: number): string {
