@@ -23,6 +23,10 @@ export const firstQueued = (isOrdered: SQL = sql`true`): SQL => sql`
     (select h.sequence, h.recorded_at, null, 'pending' ${logged} order by h.sequence limit 1)) first
    order by sequence limit 1`;
 
+/** Every entry, in no order: its recorded_at and state. */
+export const allQueued = sql`
+  select o.recorded_at, o.state ${rows} union all select h.recorded_at, 'pending' ${logged}`;
+
 /** Of the rows alone those that hold back others: no tests. */
 export const NO_TEST = sql`not o.is_test`;
 
@@ -50,7 +54,7 @@ export function queuesOf(limit: SQL): SQL {
   return sql`with_rows as (
       -- From one subscription to the next, whatever each of them has. The bounds are single columns: one that is a row
       -- ends no walk before PostgreSQL 18.
-      select 0 as n, a.shard, next.subscription_id
+      select 1 as n, a.shard, next.subscription_id
         from asked a cross join lateral (
                select subscription_id from outbox where shard = a.shard order by subscription_id limit 1) next
        union all

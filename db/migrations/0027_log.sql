@@ -9,6 +9,7 @@ alter table review_history
   add column sequence bigint,
   add column subscription_number integer,
   add column is_minimal boolean,
+  add column gap integer,
   add constraint review_history_log_entry check (num_nulls(sequence, subscription_number, is_minimal) in (0, 3));
 create unique index review_history_log on review_history (subscription_number, sequence) where sequence is not null;
 
@@ -31,15 +32,25 @@ create table outbox_skips (
   primary key (subscription_id, last)
 );
 
--- What was queued or skipped before stays a row of `outbox`.
+-- What was queued or skipped before stays a row of `outbox`. What was skipped ahead of everything that is queued is behind
+-- `skipped_through`, so that nothing walks over it.
 insert into outbox_offsets (subscription_id, skipped_through)
-select s.id, coalesce(m.through, 0) from webhook_subscriptions s left join outbox_marks m on m.subscription_id = s.id;
+select s.id, greatest(m.through, ended.through)
+  from webhook_subscriptions s
+ cross join lateral (
+         select coalesce((select through from outbox_marks where subscription_id = s.id), 0) as through) m
+  left join lateral (
+         select sequence from outbox
+          where shard = s.shard and subscription_id = s.id and sequence > m.through order by sequence limit 1) head on true
+ cross join lateral (
+         select coalesce(max(sequence), 0) as through from settled_entries
+          where subscription_id = s.id and (head.sequence is null or sequence < head.sequence)) ended;
 insert into outbox_skips (subscription_id, first, last, reason, skipped_at)
 select subscription_id, through + 1, through, reason, settled_at from outbox_marks;
+-- How many expired and when; numbers below 1 name no entry.
 insert into outbox_skips (subscription_id, first, last, reason, entries, skipped_at)
-select subscription_id, max(sequence) + 1, max(sequence), 'expired', count(*), max(settled_at)
-  from settled_entries where reason = 'expired' group by subscription_id, date_trunc('day', settled_at)
-    on conflict do nothing;
+select subscription_id, 0, -row_number() over (partition by subscription_id order by settled_at), 'expired', count(*), settled_at
+  from settled_entries where reason = 'expired' group by subscription_id, settled_at;
 insert into outbox (shard, subscription_id, sequence, event_id, event, is_test, payload_mode, review_history_id, review_id,
                     batch_job_id, round, recorded_at, skipped_at)
 select s.shard, e.subscription_id, e.sequence, e.event_id, e.event, e.is_test, e.payload_mode, e.review_history_id,

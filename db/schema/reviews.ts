@@ -85,6 +85,8 @@ export const reviewHistory = pgTable(
     subscriptionNumber: integer("subscription_number"),
     /** Of the body that this subscription gets: the payload mode at the time of the event. */
     isMinimal: boolean("is_minimal"),
+    /** How many numbers before its own are not in the log; null for none. It shows a row that somebody has removed. */
+    gap: integer("gap"),
   },
   (t) => [
     uniqueIndex("review_history_log")

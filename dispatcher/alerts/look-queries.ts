@@ -49,7 +49,7 @@ const troubled = statement({
        where exists (
              select from (select attempt, is_test from outbox
                            where state = 'waiting' and subscription_id = w.subscription_id
-                             and sequence > ${skippedThrough(sql`w.subscription_id`)}
+                             and skipped_at is null and sequence > ${skippedThrough(sql`w.subscription_id`)}
                            order by sequence limit ${heads}) head
               where attempt >= ${retryingFrom} and not is_test)
     ), found as (

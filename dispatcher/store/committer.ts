@@ -21,12 +21,12 @@ interface CommitDeps {
 
 const RECORDS_PER_COMMIT = 512;
 /**
- * Fewer records wait for others after a commit, because one costs Postgres nearly the same whether it writes one record or
- * these. A lane that has sent all that it may before its commit has as many, and is not kept waiting.
+ * Fewer records wait for others, because a commit costs Postgres nearly the same whether it writes one record or these. A
+ * lane that has sent all that it may before its commit has as many, and is not kept waiting.
  */
 const WORTH_A_COMMIT = SEND_AHEAD;
-/** How long they wait at the most; contract 7.4 lets a commit trail by twice as much. */
-const GATHER_MS = 5;
+/** How long they wait at the most; contract 7.4 lets a commit trail by 10 ms. */
+const GATHER_MS = 8;
 /** The most records that may wait for their commit, over all actors, so that a slow database slows sending. */
 const MAX_BACKLOG = 2_048;
 /**
@@ -46,8 +46,7 @@ export interface CommitListener {
 
 /**
  * Commits the outcomes of many actors together, one group at a time, so that the records of a subscription are written in
- * the order in which they came. A record that comes while no commit runs goes at once; those that come while one runs, or
- * within GATHER_MS of it while they are few, go into the next. A subscription whose records cannot be committed is
+ * the order in which they came. While they are few they wait for GATHER_MS. A subscription whose records cannot be committed is
  * quarantined (`GroupRunner`), and the others are committed without it.
  */
 export class Committer {
@@ -110,16 +109,15 @@ export class Committer {
 
   async #run(): Promise<void> {
     this.#running = true;
-    for (let group = this.#nextGroup(); group.length > 0; group = this.#nextGroup()) {
-      await this.#runner.run(group);
+    while (this.#queue.length > 0) {
       await this.#gather();
+      await this.#runner.run(this.#nextGroup());
     }
     this.#running = false;
   }
 
   async #gather(): Promise<void> {
-    const waiting = this.#queue.length;
-    if (waiting === 0 || waiting >= WORTH_A_COMMIT) return;
+    if (this.#queue.length >= WORTH_A_COMMIT) return;
     this.#gathering = new AbortController();
     await this.#deps.clock.sleep(GATHER_MS, this.#gathering.signal);
     this.#gathering = undefined;

@@ -33,6 +33,7 @@ export const ROW_LINE = line([
   "e.attempt",
   ms("e.due_at"),
   ms("coalesce(h.occurred_at, e.recorded_at)"),
+  "''",
 ]);
 
 /** The line of an event `h` of the log. */
@@ -50,17 +51,23 @@ export const LOG_LINE = line([
   "1",
   "''",
   ms("h.occurred_at"),
+  "h.gap",
 ]);
 
+/** An entry as it was read; `gap` of an event of the log says how many numbers before its own are not in the log. */
+export type ReadEntry = Entry & { readonly gap: number };
+
 /** Reads the line of an entry of this partner. */
-export function readEntry(text: string, partnerId: number): Entry {
+export function readEntry(text: string, partnerId: number): ReadEntry {
   const fields = text.split(BETWEEN_FIELDS);
   const [sequence, isLogged, eventId = "", event = "", isTest, isMinimal, ...rest] = fields;
-  const [reviewId, batchJobId, recordedMs, round, attempt, dueMs, occurredMs, ...history] = rest;
+  const [reviewId, batchJobId, recordedMs, round, attempt, dueMs, occurredMs, gap, ...history] =
+    rest;
   const occurredAt = fromMs(Number(occurredMs));
   const id = { eventId, event, partnerId, occurredAt };
   return {
     sequence: Number(sequence),
+    gap: Number(gap),
     isLogged: isLogged === "t",
     eventId,
     event,

@@ -4,10 +4,11 @@ import type { DbOrTx } from "../../db/client.ts";
 import { outbox, outboxOffsets, outboxSequences } from "../../db/schema/outbox.ts";
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 import { nullable, rows, statement, value, type ValuesOf } from "../../db/statement.ts";
+import { fromMs } from "../../src/lib/clock.ts";
 import type { LoadRequest } from "../actor/event.ts";
 import type { Entry } from "../actor/entry.ts";
 import { MAX_TESTS } from "../actor/state.ts";
-import { LOG_LINE, readEntry, ROW_LINE } from "./entry-line.ts";
+import { LOG_LINE, readEntry, ROW_LINE, type ReadEntry } from "./entry-line.ts";
 
 // Every load of an actor runs it: it is SQL because it is measured (`bun run bench dispatch`), and shaped so that no state
 // of the planner's statistics makes it read a table (`bun run bench plans`).
@@ -23,9 +24,8 @@ const LOADED = {
   sealedPreviousSecret: webhookSubscriptions.sealedPreviousSecret,
   nextBatchAt: webhookSubscriptions.nextBatchAt,
   lastSequence: nullable(outboxSequences.lastSequence),
-  /** The offset of the log, and how many of its numbers are behind it. */
+  lastLogged: nullable(outboxSequences.lastLogged),
   settledThrough: nullable(outboxOffsets.settledThrough),
-  ahead: nullable(value("bigint")),
 };
 
 type LoadedRow = ValuesOf<typeof LOADED>;
@@ -41,8 +41,8 @@ export type SubscriptionRow = LoadedRow &
       | "ordering"
       | "sealedSecret"
       | "lastSequence"
+      | "lastLogged"
       | "settledThrough"
-      | "ahead"
     >
   >;
 
@@ -54,7 +54,7 @@ const isAsked = sql`(cardinality(a."except") = 0 or review_id is null or review_
                           and not (a.except_none and review_id is null)`;
 const NO_SETTINGS = sql`null::integer as "partnerId", null::text as "webhookUrl", null::text as ordering,
            null::text as "sealedSecret", null::text as "sealedPreviousSecret", null::timestamptz as "nextBatchAt",
-           null::bigint as "lastSequence", null::bigint as "settledThrough", null::bigint as ahead`;
+           null::bigint as "lastSequence", null::bigint as "lastLogged", null::bigint as "settledThrough"`;
 
 const load = statement({
   name: "load.active",
@@ -90,7 +90,7 @@ const load = statement({
      cross join lateral (
              (select * from outbox
                where shard = a.shard and subscription_id = a.id and sequence > greatest(a.after, a.skipped_through)
-                 and not is_test and ${isAsked}
+                 and not is_test and skipped_at is null and ${isAsked}
                order by sequence limit a."limit")
              union all
              (select * from outbox o
@@ -111,7 +111,7 @@ const load = statement({
               limit a."limit") h
      union all
     select a.ord, null, a.partner_id, a.webhook_url, a.ordering, a.sealed_secret, a.previous_secret, a.next_batch_at,
-           a.last_sequence, a.settled_through, a.last_logged - a.settled_through
+           a.last_sequence, a.last_logged, a.settled_through
       from active a`,
 });
 
@@ -150,12 +150,50 @@ export async function loadActive(
     const own = found.get(ord) ?? [];
     const subscription = own.find(isSubscription);
     if (subscription === undefined) return undefined;
-    const entries: Entry[] = [];
+    const entries: ReadEntry[] = [];
     for (const { entry } of own)
       if (entry !== null) entries.push(readEntry(entry, subscription.partnerId));
-    return { subscription, ...nextOf(entries, request, subscription) };
+    const sorted = entries.toSorted((a, b) => a.sequence - b.sequence);
+    const missing = missingOf(request, subscription, sorted);
+    return { subscription, ...nextOf([...sorted, ...missing], request, subscription) };
   });
 }
+
+/**
+ * Entries in place of events that were removed from the log before they were settled (contract 7.3): what stands behind
+ * them waits. Not looked for where reviews are left out.
+ */
+function missingOf(
+  { after, limit, exceptReviews }: LoadRequest,
+  { settledThrough, lastLogged }: SubscriptionRow,
+  entries: readonly ReadEntry[],
+): Entry[] {
+  if (limit === 0 || exceptReviews.length > 0) return [];
+  const logged = entries.filter(({ isLogged }) => isLogged);
+  const missing: number[] = [];
+  let seen = Math.max(after, settledThrough);
+  for (const { sequence, gap } of logged) {
+    if (sequence - gap - 1 > seen) missing.push(sequence - gap - 1);
+    seen = sequence;
+  }
+  if (logged.length < limit && lastLogged > seen) missing.push(lastLogged);
+  return missing.map((sequence) => ({ ...MISSING, sequence }));
+}
+
+const MISSING = {
+  isLogged: true,
+  eventId: "",
+  event: "",
+  isTest: false,
+  payloadMode: "full",
+  reviewId: null,
+  batchJobId: null,
+  recordedAt: fromMs(0),
+  round: 1,
+  attempt: 1,
+  dueAt: null,
+  source: { kind: "missing" },
+} as const;
 
 /** What no subscription lacks is null only where the row is an entry: the columns of the table say so. */
 function isSubscription(row: LoadedRow): row is SubscriptionRow {
@@ -169,11 +207,12 @@ function isSubscription(row: LoadedRow): row is SubscriptionRow {
 function nextOf(
   found: readonly Entry[],
   { limit, exceptReviews }: LoadRequest,
-  { settledThrough, ahead }: SubscriptionRow,
+  { settledThrough, lastLogged }: SubscriptionRow,
 ): Omit<LoadedRows, "subscription"> {
   const sorted = found.toSorted((a, b) => a.sequence - b.sequence);
   const logged = sorted.filter(({ isLogged }) => isLogged);
-  const isCut = exceptReviews.length > 0 && logged.length < limit && ahead > WINDOW;
+  const isCut =
+    exceptReviews.length > 0 && logged.length < limit && lastLogged - settledThrough > WINDOW;
   const end = isCut ? (logged.at(-1)?.sequence ?? settledThrough) : Number.POSITIVE_INFINITY;
   const entries = sorted.filter(({ isTest, sequence }) => !isTest && sequence <= end);
   return {

@@ -60,6 +60,7 @@ const sweep = statement({
         left join lateral (
                select sequence, recorded_at, due_at from outbox
                 where shard = f.shard and subscription_id = f.id and sequence > f.skipped_through and not is_test
+                  and skipped_at is null
                 order by sequence limit 1) queued on true
         left join lateral (
                select sequence, recorded_at from review_history

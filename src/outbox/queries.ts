@@ -168,12 +168,13 @@ const append = statement({
       update outbox_sequences q
          set last_sequence = q.last_sequence + cardinality(w.event_ids),
              last_logged = q.last_sequence + cardinality(w.event_ids)
-        from wanted w
+        from wanted w join outbox_sequences before on before.subscription_id = w.id
        where q.subscription_id = w.id
       returning w.id, w.number, w.shard, w.is_minimal, w.event_ids,
-                q.last_sequence - cardinality(w.event_ids) as base
+                q.last_sequence - cardinality(w.event_ids) as base, before.last_logged
     ), sequenced as materialized (
-      select n.number, n.is_minimal, e.event_id, n.base + e.nth as sequence
+      select n.number, n.is_minimal, e.event_id, n.base + e.nth as sequence,
+             case when e.nth = 1 then nullif(n.base - n.last_logged, 0) end as gap
         from numbered n cross join lateral unnest(n.event_ids) with ordinality as e(event_id, nth)
     ), batches as (
       -- A share lock: it waits for a delete or a skip of the subscription, and not for anything else.
@@ -184,10 +185,10 @@ const append = statement({
     ), history as (
       insert into review_history (event_id, partner_id, account_id, store_id, review_id, store_review_site_id,
                                   event, axis, actor, review, site, metadata, occurred_at, recorded_at,
-                                  sequence, subscription_number, is_minimal)
+                                  sequence, subscription_number, is_minimal, gap)
       select i.event_id, i.partner_id, i.account_id, i.store_id, i.review_id, i.store_review_site_id,
              i.event, i.axis, i.actor, i.review, i.site, i.metadata, i.occurred_at, ${now},
-             s.sequence, s.number, s.is_minimal
+             s.sequence, s.number, s.is_minimal, s.gap
         -- The counts make the insert wait until the sequence rows are held: ids drawn before a skip of a batch slot
         -- would be committed after it, and lost.
         from (select count(*) from numbered) held, (select count(*) from batches) shared,

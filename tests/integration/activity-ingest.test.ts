@@ -112,7 +112,7 @@ async function rows() {
     select (select count(*)::int from provider_events where review_site_id = ${provider.id}) as ids,
            (select count(*)::int from reviews where store_review_site_id = ${site}) as reviews,
            (select count(*)::int from review_history where store_review_site_id = ${site}) as history,
-           (select count(*)::int from outbox o join review_history h on h.id = o.review_history_id
+           (select count(*)::int from queued_entries o join review_history h on h.id = o.review_history_id
              where h.store_review_site_id = ${site}) as entries`;
   return { ...row };
 }

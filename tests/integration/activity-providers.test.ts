@@ -67,6 +67,7 @@ const connection = (axis: "pull" | "post", error_code: string | null) =>
 async function subscribe(fields: Record<string, unknown> = {}): Promise<string> {
   const { sql } = database.db;
   await sql`delete from outbox`;
+  await sql`delete from outbox_offsets`;
   await sql`delete from outbox_sequences`;
   await sql`delete from webhook_subscriptions`;
   const body = {

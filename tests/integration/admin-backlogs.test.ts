@@ -5,6 +5,7 @@ import { ulid } from "ulid";
 import { renewDispatcher } from "../../dispatcher/shards/lease-queries.ts";
 import { BACKLOG_LIMITS } from "../../src/admin/backlog-model.ts";
 import { everyPage } from "../support/api.ts";
+import { forgetQueue } from "../support/outbox.ts";
 import { disable, settle, startWebhooks, type WebhookWorld } from "../support/webhooks.ts";
 
 let world: WebhookWorld;
@@ -12,9 +13,7 @@ beforeAll(async () => {
   world = await startWebhooks();
 });
 afterAll(() => world.stop());
-beforeEach(async () => {
-  await world.database.db.sql`delete from outbox`;
-});
+beforeEach(() => forgetQueue(world.database.db));
 
 const ask = (query = "") =>
   world.api.call("GET", `/admin/backlogs${query}`, { token: world.tokens.root });
@@ -34,13 +33,15 @@ async function subscribeAs(who: "owner" | "other", label: string): Promise<strin
   return String(made.body["id"]);
 }
 
-/** Queues tests, which need no history, as the dispatcher sees them when it is far behind. */
+/** Queues tests, which need no history, as if it had nothing else. */
 async function queue(id: string, { count, ageS = 0 }: { count: number; ageS?: number }) {
   const recordedAt = new Date(world.clock.now().getTime() - ageS * 1_000);
   await world.database.db.sql`
     insert into outbox (shard, subscription_id, sequence, event_id, event, is_test, payload_mode, recorded_at)
     select shard, id, n, 'event-' || n, 'webhook.test', true, 'full', ${recordedAt}
       from webhook_subscriptions, generate_series(1, ${count}::int) n where id = ${id}`;
+  await world.database.db.sql`
+    update outbox_sequences set last_sequence = ${count} where subscription_id = ${id}`;
 }
 
 test("names who is behind: the deepest queue first, or the one that waits longest", async () => {
@@ -90,12 +91,13 @@ test("tells the last error of a queue, and that it is held while disabled", asyn
   ]);
 });
 
-test("leaves out what is marked as settled, and who has nothing queued", async () => {
+test("leaves out what is skipped, and who has nothing queued", async () => {
   const { id } = await world.subscribe();
   await queue(id, { count: 3 });
-  await world.database.db.sql`
-    insert into outbox_marks (subscription_id, shard, through, reason, settled_at)
-    select id, shard, 3, 'skipped', now() from webhook_subscriptions where id = ${id}`;
+  await world.emit(1);
+  expect(await backlogs()).toMatchObject([{ subscription_id: id, queued: 4 }]);
+  await disable(world, id);
+  expect((await world.ask("POST", `/${id}/enable`, { body: { held: "skip" } })).status).toBe(200);
   expect(await backlogs()).toEqual([]);
   const { body } = await world.api.call("GET", "/admin/dispatcher", { token: world.tokens.root });
   expect(body["lag"]).toMatchObject({ entries: 0, subscriptions: 0 });

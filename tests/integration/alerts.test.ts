@@ -16,7 +16,15 @@ import { noteDisabling } from "../../src/webhooks/queries/incident.ts";
 import { lockSubscription, markEnabled } from "../../src/webhooks/queries/subscriptions.ts";
 import { lookForTrouble } from "../support/alerts.ts";
 import { createTestBox, silentLog } from "../support/dispatch.ts";
-import { insertSubscription, insertTenant, record, reviewAction } from "../support/outbox.ts";
+import { forceHistory } from "../support/history.ts";
+import {
+  forgetQueue,
+  insertSubscription,
+  insertTenant,
+  makeWait,
+  record,
+  reviewAction,
+} from "../support/outbox.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
 import { Receiver } from "../support/receiver.ts";
 
@@ -38,7 +46,8 @@ afterEach(async () => {
   receiver.answer = () => 200;
   receiver.received.splice(0);
   const { sql } = database.db;
-  await sql`truncate alerts, incidents, alert_settings, mails, outbox, backlog_stats, stats_progress`;
+  await sql`truncate alerts, incidents, alert_settings, mails, backlog_stats, stats_progress`;
+  await forgetQueue(database.db);
   await sql`update webhook_subscriptions set state = 'deleted', deleted_at = now()`;
 });
 afterAll(async () => {
@@ -128,8 +137,7 @@ describe("an alert", () => {
   test("tells of a head that failed twice and waits, and not of one that failed once", async () => {
     const one = await subscribed();
     await record(database.db, [reviewAction(one.tenant)]);
-    const wait = (attempt: number) => database.db.sql`
-      update outbox set state = 'waiting', attempt = ${attempt}, due_at = now() where subscription_id = ${one.id}`;
+    const wait = (attempt: number) => makeWait(database.db, one.id, { attempt });
     await wait(2);
     expect(await raised()).toEqual([]);
     await wait(3);
@@ -144,8 +152,12 @@ describe("an alert", () => {
     await database.db.sql`
       insert into backlog_stats (subscription_id, bucket_at, entries)
       select ${one.id}, counted_until - interval '5 minutes', 1 from stats_progress`;
-    const recordedAgo = (minutes: number) => database.db.sql`
-      update outbox set recorded_at = now() - ${minutes} * interval '1 minute'`;
+    const recordedAgo = (minutes: number) =>
+      forceHistory(
+        database.db,
+        (sql) =>
+          sql`update review_history set recorded_at = now() - ${minutes} * interval '1 minute'`,
+      );
     await recordedAgo(14.9);
     expect(await raised()).toEqual([]);
     await recordedAgo(15.1);

@@ -6,6 +6,7 @@ import { ulid } from "ulid";
 import { chromium } from "../../scripts/proof/chromium.ts";
 import { allFaults } from "../support/dashboard.ts";
 import { startWebhookDashboard, type WebhookDashboard } from "../support/dashboard-webhooks.ts";
+import { forgetQueue } from "../support/outbox.ts";
 import { until } from "../support/receiver.ts";
 
 // A period is dragged out of a chart, or chosen by keyboard, and what is listed follows. With SHOTS=folder it keeps pictures.
@@ -196,7 +197,7 @@ describe.skipIf(chromium === undefined)("the charts of the overview", () => {
     await legend(page, "Held 4");
     await shoot(page, "charts-held");
     expect(await allFaults(page)).toEqual([]);
-    await sql`delete from outbox where subscription_id = ${id}`;
+    await forgetQueue(world.database.db, id);
     await disable("active", null);
   });
 });

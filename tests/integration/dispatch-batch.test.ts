@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 
 import type { Db } from "../../db/client.ts";
-import { CHUNK } from "../../db/marks.ts";
+import { CHUNK } from "../../db/log.ts";
 import { dispatchBatch } from "../../dispatcher/store/batch.ts";
 import { recordActions } from "../../src/outbox/queries.ts";
 import { createTestBox, createTestSchedule, startDispatcher } from "../support/dispatch.ts";
@@ -64,7 +64,7 @@ async function dispatchNow(subscriptionId: string, now: Date, db: Db = database.
 
 async function queued(subscriptionId: string): Promise<string[]> {
   const rows = await database.db.sql<{ event_id: string }[]>`
-    select event_id from outbox where subscription_id = ${subscriptionId} order by sequence`;
+    select event_id from queued_entries where subscription_id = ${subscriptionId} order by sequence`;
   return rows.map((row) => row.event_id);
 }
 

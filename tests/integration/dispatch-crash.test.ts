@@ -81,8 +81,8 @@ async function checkArrivals(loads: readonly Load[], crashes: number): Promise<v
     expect(receiver.received.length - EVENTS).toBeLessThanOrEqual(crashes * 17);
     await receiver.stop();
   }
-  await until("an empty outbox", async () => {
-    const [row] = await database.db.sql<{ count: number }[]>`select count(*) from outbox`;
+  await until("an empty queue", async () => {
+    const [row] = await database.db.sql<{ count: number }[]>`select count(*) from queued_entries`;
     return row?.count === 0;
   });
 }

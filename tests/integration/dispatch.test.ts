@@ -17,6 +17,7 @@ import {
   type RunningDispatcher,
 } from "../support/dispatch.ts";
 import {
+  attemptRecord,
   insertSubscription,
   insertTenant,
   record,
@@ -96,34 +97,8 @@ async function attemptsOf(subscriptionId: string) {
 
 /** The first entry of a subscription, failed for good. */
 function recordOf({ subscriptionId, shard }: TestSubscription): AttemptRecord {
-  return {
-    id: "01ARZ3NDEKTSV4RRFFQ69G5FAV",
-    shard,
-    subscriptionId,
-    sequence: 1,
-    eventId: "01ARZ3NDEKTSV4RRFFQ69G5FAV",
-    event: "review_received",
-    round: 1,
-    attempt: 1,
-    startedAt: new Date(),
-    durationMs: 1,
-    statusCode: 500,
-    errorCode: "http_status",
-    composer: 1,
-    host: "partner.example",
-    signature: "5a".repeat(32),
-    previousSignature: null,
-    bodyDigest: "d1".repeat(16),
-    requestHeaders: null,
-    requestBody: null,
-    responseHeaders: null,
-    responseExcerpt: null,
-    responseTruncated: false,
-    resent: false,
-    possiblyRepeated: false,
-    endedMs: 0,
-    decision: { kind: "failed" },
-  };
+  const id = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
+  return attemptRecord({ id, eventId: id, subscriptionId, shard, sequence: 1 });
 }
 
 async function stateOf(subscriptionId: string) {
@@ -136,7 +111,7 @@ async function stateOf(subscriptionId: string) {
 
 async function unsettled(subscriptionId: string): Promise<number> {
   const [row] = await database.db.sql<{ count: number }[]>`
-    select count(*) from outbox where subscription_id = ${subscriptionId}`;
+    select count(*) from queued_entries where subscription_id = ${subscriptionId}`;
   return row?.count ?? -1;
 }
 
@@ -427,7 +402,6 @@ test("takes over from a dispatcher that died, and what it still writes does not 
   await until("the POST", () => target.received.length === 1);
   const result = await commitAttempts(database.db, "dead", {
     records: [recordOf(subscription)],
-    repeated: false,
     now: new Date(),
     monotonicMs: 0,
   });
@@ -440,10 +414,9 @@ test("changes nothing by a commit that is repeated because its answer was lost",
   await emit(tenant, 2);
   await database.db
     .sql`insert into dispatchers (id, started_at, renewed_at) values ('repeats', now(), now())`;
-  const commit = (repeated: boolean) =>
+  const commit = () =>
     commitAttempts(database.db, "repeats", {
       records: [recordOf(subscription)],
-      repeated,
       now: new Date(),
       monotonicMs: 0,
     });
@@ -452,10 +425,10 @@ test("changes nothing by a commit that is repeated because its answer was lost",
     await attemptsOf(subscription.subscriptionId),
     await unsettled(subscription.subscriptionId),
   ];
-  await commit(false);
+  await commit();
   const once = await seen();
   expect(once).toMatchObject([{ failures: 1 }, [{ outcome: "failed" }], 1]);
-  expect(await commit(true)).toEqual({ fenced: false, inactive: [], disabled: [] });
+  expect(await commit()).toEqual({ fenced: false, inactive: [], disabled: [] });
   expect(await seen()).toEqual(once);
 });
 

@@ -47,7 +47,7 @@ async function written() {
            (select count(*)::int from review_sites) as providers, (select count(*)::int from oauth_clients) as clients,
            (select count(*)::int from sso_connections) as connections, (select count(*)::int from sso_domains) as domains,
            (select count(*)::int from provider_events) as events, (select count(*)::int from reviews) as reviews,
-           (select count(*)::int from review_history) as history, (select count(*)::int from outbox) as entries,
+           (select count(*)::int from review_history) as history, (select count(*)::int from queued_entries) as entries,
            (select count(*)::int from audit_log where action <> 'AUTHZ_DENIED') as audit`;
   return { ...row };
 }

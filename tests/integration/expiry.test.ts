@@ -37,8 +37,6 @@ async function subscribe(old: number, batch?: { intervalHours: number; nextAt: D
     db,
     Array.from({ length: old }, () => reviewAction(tenant)),
   );
-  await db.sql`
-    update outbox set recorded_at = now() - interval '31 days' where subscription_id = ${subscriptionId}`;
   await forceHistory(
     db,
     (sql) => sql`
@@ -54,7 +52,7 @@ const disable = (id: string) => database.db.sql`
   update webhook_subscriptions set state = 'disabled', disabled_at = now(), disabled_reason = 'consecutive_failures'
    where id = ${id}`;
 
-async function count(table: "outbox" | "batch_entries", id: string): Promise<number> {
+async function count(table: "queued_entries" | "batch_entries", id: string): Promise<number> {
   const rows = await database.db.sql`
     select from ${database.db.sql(table)} where subscription_id = ${id}`;
   return rows.length;
@@ -66,9 +64,9 @@ describe("held entries older than the retention time", () => {
     expect(await expireHeldEntries(database.db, DAYS)).toBe(0);
     await disable(id);
     expect(await expireHeldEntries(database.db, DAYS)).toBe(EXPIRE_GROUP + 1);
-    expect(await count("outbox", id)).toBe(1);
+    expect(await count("queued_entries", id)).toBe(1);
     const settled = await database.db.sql`
-      select distinct reason from settled_entries where subscription_id = ${id}`;
+      select distinct reason from skipped_entries where subscription_id = ${id}`;
     expect([...settled]).toEqual([{ reason: "expired" }]);
   });
 
@@ -90,14 +88,14 @@ describe("held entries older than the retention time", () => {
       expect(await expireHeldEntries(database.db, DAYS)).toBe(0);
     });
     expect(await expireHeldEntries(database.db, DAYS)).toBe(0);
-    expect(await count("outbox", id)).toBe(4);
+    expect(await count("queued_entries", id)).toBe(4);
   });
 
-  test("go from the head on, past none that somebody holds", async () => {
+  test("wait while somebody holds the offset", async () => {
     const id = await subscribe(3);
     await disable(id);
     await database.connect().transaction(async (tx) => {
-      await tx.sql`select from outbox where subscription_id = ${id} order by sequence limit 3 for update`;
+      await tx.sql`select from outbox_offsets where subscription_id = ${id} for update`;
       expect(await expireHeldEntries(database.db, DAYS)).toBe(0);
     });
     expect(await expireHeldEntries(database.db, DAYS)).toBe(3);

@@ -50,7 +50,7 @@ const event = (...partners: readonly number[]) =>
 
 const queued = async (partner: number) => {
   const rows = await database.db.sql<{ sequence: number }[]>`
-    select sequence from outbox where subscription_id = ${subscriptions[partner] ?? ""}
+    select sequence from queued_entries where subscription_id = ${subscriptions[partner] ?? ""}
      order by sequence`;
   return rows.map(({ sequence }) => sequence);
 };

@@ -58,7 +58,7 @@ describe("dropping", () => {
   test("takes the oldest day that ended before the retention time, one a pass, and says how many rows it had", async () => {
     await ensurePartitions(db, new Date("2020-01-01T12:00:00Z"));
     await insertAttempt(db, new Date("2020-01-01T12:00:00Z"), { count: 3 });
-    await db.sql`analyze settled_entries_20200101`;
+    await db.sql`analyze delivery_attempts_20200102`;
     const before = await partitions(db);
     const log = memoryLog();
     for (let i = 0; i < 2; i++) await remove({ db, log, retentionDays: DAYS });
@@ -69,7 +69,7 @@ describe("dropping", () => {
       },
       {
         event: "partition.dropped",
-        fields: { partition: "settled_entries_20200101", rows: 0, rows_counted: false },
+        fields: { partition: "delivery_attempts_20200102", rows: 0, rows_counted: false },
       },
     ]);
     expect(await partitions(db)).toHaveLength(before.length - 2);

@@ -52,6 +52,7 @@ afterEach(async () => {
   const { sql } = world.database.db;
   await sql`delete from mails`;
   await sql`delete from outbox`;
+  await sql`delete from outbox_offsets`;
   await sql`delete from outbox_sequences`;
   await sql`delete from incidents`;
   await sql`delete from webhook_subscriptions`;

@@ -12,7 +12,15 @@ import { systemClock } from "../../src/lib/clock.ts";
 import { createProcessMetrics } from "../../src/lib/metrics-server.ts";
 import { createPasswords } from "../../src/lib/password.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";
-import { insertSubscription, insertTenant, record, reviewAction } from "../support/outbox.ts";
+import {
+  forgetQueue,
+  insertSubscription,
+  insertTenant,
+  passQueue,
+  queueCopies,
+  record,
+  reviewAction,
+} from "../support/outbox.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
 import { parsePrometheus } from "../support/prometheus.ts";
 import { until } from "../support/receiver.ts";
@@ -169,13 +177,21 @@ test("the runbook explains every event of the log", () => {
   expect(unexplained).toEqual([]);
 });
 
-test("the backlog is told by state, with the age of the oldest entry, and mails and upkeep beside it", async () => {
+async function subscribed() {
   const { db } = database;
   const box = createSecretBox({ current: crypto.getRandomValues(new Uint8Array(32)) });
   const tenant = await insertTenant(db);
-  await insertSubscription({ db, box }, { partnerId: tenant.partnerId, url: "http://127.0.0.1:9" });
+  const to = { partnerId: tenant.partnerId, url: "http://127.0.0.1:9" };
+  const { subscriptionId } = await insertSubscription({ db, box }, to);
+  return { subscriptionId, tenant };
+}
+
+test("the backlog is told by state, with the age of the oldest entry, and mails and upkeep beside it", async () => {
+  const { db } = database;
+  const { subscriptionId, tenant } = await subscribed();
   const actions = Array.from({ length: 3 }, () => reviewAction(tenant));
   await record(db, actions);
+  await passQueue(db, subscriptionId);
   await db.sql`
     update outbox set state = 'waiting', due_at = now(), recorded_at = now() - interval '1 hour'
      where event_id = ${actions[0]?.eventId ?? ""}`;
@@ -197,16 +213,15 @@ test("the backlog is told by state, with the age of the oldest entry, and mails 
 
 test("the backlog is counted up to its bound, and no further", async () => {
   const { db } = database;
-  const fill = (count: number) => db.sql`
-    insert into outbox (shard, subscription_id, sequence, event_id, event, is_test, payload_mode, recorded_at)
-    select 63, 'bound', n, 'e' || n, 'webhook.test', true, 'full', now() from generate_series(1, ${count}::int) n`;
-  await db.sql`delete from outbox`;
-  await fill(FIGURES_AT_MOST - 1);
+  const { subscriptionId, tenant } = await subscribed();
+  await forgetQueue(db);
+  await record(db, [reviewAction(tenant)]);
+  await queueCopies(db, subscriptionId, FIGURES_AT_MOST - 12, "log");
+  await queueCopies(db, subscriptionId, 10, "rows");
   const pending = async () =>
     (await readFigures(db)).backlog.find(({ state }) => state === "pending")?.entries;
   expect(await pending()).toBe(FIGURES_AT_MOST - 1);
-  await db.sql`delete from outbox`;
-  await fill(FIGURES_AT_MOST + 1);
+  await queueCopies(db, subscriptionId, 2, "log");
   expect(await pending()).toBe(FIGURES_AT_MOST);
 });
 

@@ -1,4 +1,5 @@
 // Retention of the history: what is old goes, unless something that is made from it is left.
+import { skipQueued } from "../../db/log.ts";
 import { afterEach, beforeEach, expect, test } from "bun:test";
 
 import type { RawDb } from "../../db/client.ts";
@@ -14,6 +15,8 @@ import {
   record,
   reviewAction,
   type Tenant,
+  forgetQueue,
+  passQueue,
 } from "../support/outbox.ts";
 import { insertAttempt } from "../support/partitions.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
@@ -102,7 +105,9 @@ test("what an entry is still to be made from stays, and goes when it has left wi
   const held = await event(DAYS);
   expect(await removeOldHistory(db, DAYS)).toBe(0);
   expect(await left()).toEqual([held]);
-  await db.sql`delete from outbox where subscription_id = ${subscriptionId}`;
+  await passQueue(db, subscriptionId);
+  expect(await removeOldHistory(db, DAYS)).toBe(0);
+  await forgetQueue(db, subscriptionId);
   expect(await removeOldHistory(db, DAYS)).toBe(1);
 });
 
@@ -115,21 +120,25 @@ test("what waits for a batch stays", async () => {
   expect(await removeOldHistory(db, DAYS)).toBe(1);
 });
 
-test("what an attempt or a settled entry shows stays as long as these, and goes with the pass after", async () => {
+test("what an attempt or a skip shows stays as long as these, and goes with the pass after", async () => {
   await ensurePartitions(db, new Date(), RETENTION_DAYS);
+  const { subscriptionId } = await subscribe();
   const [tried, skipped] = [await event(DAYS), await event(DAYS)];
   await insertAttempt(db, new Date(Date.now() - (RETENTION_DAYS + 1) * DAY_MS));
   await db.sql`update delivery_attempts set event_id = ${tried}`;
-  await db.sql`
-    insert into settled_entries (subscription_id, sequence, event_id, event, is_test, payload_mode, round, reason,
-                                 recorded_at, settled_at)
-    values ('S', 1, ${skipped}, 'review_received', false, 'full', 1, 'skipped', now(), now())`;
+  await db.sql`update outbox_offsets set settled_through = 1 where subscription_id = ${subscriptionId}`;
+  const skip = { subscriptionId, through: 2, reason: "skipped", skippedAt: new Date() } as const;
+  await db.transaction((tx) => skipQueued(tx, skip));
   const pass = () =>
     remove({ db, log: silentLog, retentionDays: RETENTION_DAYS, historyRetentionDays: DAYS });
   await pass();
   expect(await left()).toEqual([tried, skipped]);
   await pass();
   expect(await left()).toEqual([skipped]);
+  await db.sql`update outbox_skips set skipped_at = now() - interval '31 days'`;
+  await pass();
+  await pass();
+  expect(await left()).toEqual([]);
 });
 
 test("the last change of an axis stays, because it says since when", async () => {

@@ -74,8 +74,8 @@ async function snapshot() {
   return JSON.stringify([
     await sql`select * from webhook_subscriptions order by id`,
     await sql`select * from outbox_sequences order by subscription_id`,
-    await sql`select * from outbox order by subscription_id, sequence`,
-    await sql`select * from settled_entries order by subscription_id, sequence`,
+    await sql`select * from queued_entries order by subscription_id, sequence`,
+    await sql`select * from skipped_entries order by subscription_id, sequence`,
   ]);
 }
 

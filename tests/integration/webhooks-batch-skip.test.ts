@@ -1,7 +1,7 @@
 // A delete and a skip of a batch slot in which more events wait than one statement may delete.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 
-import { CHUNK } from "../../db/marks.ts";
+import { CHUNK } from "../../db/log.ts";
 import type { RawDb } from "../../db/client.ts";
 import { dispatchBatch } from "../../dispatcher/store/batch.ts";
 import { removeDroppedBatchEntries } from "../../dispatcher/upkeep/queries.ts";
@@ -81,7 +81,7 @@ async function dispatched(id: string): Promise<string[]> {
   const at = { id: `B${now.getTime()}`, dispatcherId: "D", hourMs: HOUR_MS, now };
   await dispatchBatch(db, { ...at, subscriptionId: id });
   const rows = await db.sql<{ eventId: string }[]>`
-    select event_id as "eventId" from outbox where subscription_id = ${id} order by sequence`;
+    select event_id as "eventId" from queued_entries where subscription_id = ${id} order by sequence`;
   return rows.map(({ eventId }) => eventId);
 }
 

@@ -257,6 +257,6 @@ test("a delete is read by the dispatcher at once, which then sends nothing more"
   await started[0]?.stop();
   expect([receiver.received.length, await recorded()]).toEqual([1, 1]);
   const [skipped] = await db.sql`
-    select count(*)::int as count from settled_entries where subscription_id = ${id} and reason = 'deleted'`;
+    select count(*)::int as count from skipped_entries where subscription_id = ${id} and reason = 'deleted'`;
   expect(skipped).toEqual({ count: 3 });
 });

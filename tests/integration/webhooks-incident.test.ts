@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 afterEach(async () => {
   for (const one of started.splice(0)) await one.stop();
-  await world.database.db.sql`truncate outbox, alerts, incidents, alert_settings`;
+  await world.database.db.sql`truncate alerts, incidents, alert_settings`;
 });
 afterAll(async () => {
   stores.close();

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { ulid } from "ulid";
 
 import { readPosition, START } from "../../src/webhooks/message-walk.ts";
+import { passQueue } from "../support/outbox.ts";
 import { disable, startWebhooks, type WebhookWorld } from "../support/webhooks.ts";
 
 interface Shown {
@@ -56,7 +57,7 @@ async function attempt(eventId: string, { outcome, status, error, said }: Tried)
   const { sql } = world.database.db;
   const at = new Date(start + (ms += 1_000));
   const [entry] = await sql<{ sequence: number; attempt: number }[]>`
-    select sequence, attempt from outbox where event_id = ${eventId} and subscription_id = ${id}`;
+    select sequence, attempt from queued_entries where event_id = ${eventId} and subscription_id = ${id}`;
   const isEnd = outcome === "delivered" || outcome === "failed";
   await sql`
     insert into delivery_attempts (id, subscription_id, sequence, event_id, event, round, attempt, started_at, duration_ms,
@@ -65,6 +66,7 @@ async function attempt(eventId: string, { outcome, status, error, said }: Tried)
     values (${ulid(at.getTime())}, ${id}, ${entry?.sequence ?? 0}, ${eventId}, 'review_received', 1, ${entry?.attempt ?? 1},
       ${at}, 7, ${outcome}, ${status ?? null}, ${error ?? null}, '{}', '{}', ${said ?? null}, false,
       ${outcome === "retry" ? at : null}, ${isEnd ? "full" : null}, ${isEnd ? at : null})`;
+  await passQueue(world.database.db, id);
   if (isEnd) await sql`delete from outbox where event_id = ${eventId} and subscription_id = ${id}`;
   if (outcome === "retry")
     await sql`

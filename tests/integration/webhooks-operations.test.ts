@@ -5,6 +5,7 @@ import { ulid } from "ulid";
 import { fingerprint } from "../../src/lib/secret-box.ts";
 import { RECOVER_LIMIT } from "../../src/webhooks/actions/queue-events.ts";
 import { queuedFor } from "../support/factory.ts";
+import { forgetQueue, makeWait } from "../support/outbox.ts";
 import { until } from "../support/receiver.ts";
 import { disable, HOUR_MS, settle, startWebhooks, type WebhookWorld } from "../support/webhooks.ts";
 
@@ -163,7 +164,7 @@ describe("a test event", () => {
     expect(status).toBe(202);
     expect(Object.keys(body)).toEqual(["event_id"]);
     const rows = await world.database.db.sql`
-      select event_id, event, is_test, payload_mode, sequence, review_history_id from outbox
+      select event_id, event, is_test, payload_mode, sequence, review_history_id from queued_entries
        where subscription_id = ${id}`;
     expect([...rows]).toEqual([
       {
@@ -233,7 +234,7 @@ describe("disabling by hand", () => {
     const queued = await queuedFor(world.database.db, id);
     expect(queued.map((row) => row.eventId)).toEqual(events);
     const settled = await world.database.db
-      .sql`select sequence, reason from settled_entries where subscription_id = ${id}`;
+      .sql`select sequence, reason from skipped_entries where subscription_id = ${id}`;
     expect([...settled]).toEqual([{ sequence: 3, reason: "skipped" }]);
     expect((await world.ask("GET", `/${id}/health`)).body).toMatchObject({ pending: 0, held: 2 });
     expect(world.wakes).toEqual([id]);
@@ -321,7 +322,7 @@ describe("enabling", () => {
     expect([status, body["is_active"]]).toEqual([200, true]);
     expect(await queuedFor(world.database.db, id)).toEqual([]);
     const settled = await world.database.db.sql`
-      select sequence, reason from settled_entries where subscription_id = ${id} order by sequence`;
+      select sequence, reason from skipped_entries where subscription_id = ${id} order by sequence`;
     expect([...settled]).toEqual([
       { sequence: 1, reason: "skipped" },
       { sequence: 2, reason: "skipped" },
@@ -388,8 +389,8 @@ describe("enabling", () => {
     await disable(world, id);
     await Promise.all([world.emit(5), post(`/${id}/enable`, { held: "skip" }), world.emit(5)]);
     const [row] = await world.database.db.sql<{ n: number }[]>`
-      select (select count(*) from settled_entries where subscription_id = ${id})
-           + (select count(*) from outbox where subscription_id = ${id}) as n`;
+      select (select count(*) from skipped_entries where subscription_id = ${id})
+           + (select count(*) from queued_entries where subscription_id = ${id}) as n`;
     expect(row?.n).toBe(10);
   });
 });
@@ -442,8 +443,7 @@ describe("one delivery", () => {
       settled_at: null,
       attempts: [],
     });
-    await world.database.db.sql`
-      update outbox set state = 'waiting', attempt = 2, due_at = now() where subscription_id = ${id}`;
+    await makeWait(world.database.db, id);
     expect((await show(id, eventId)).body["state"]).toBe("waiting");
     await disable(world, id);
     expect((await show(id, eventId)).body["state"]).toBe("held");
@@ -480,7 +480,7 @@ describe("one delivery", () => {
 describe("redelivering", () => {
   const again = (id: string, eventId: string) => post(`/${id}/deliveries/${eventId}/redeliver`);
   const rounds = (id: string) => world.database.db.sql`
-    select event_id, sequence, round, attempt, payload_mode, state, is_test from outbox
+    select event_id, sequence, round, attempt, payload_mode, state, is_test from queued_entries
      where subscription_id = ${id} order by sequence`;
 
   test.each(["delivered", "failed"] as const)(
@@ -526,7 +526,7 @@ describe("redelivering", () => {
     world.clock.advance(1_000);
     expect((await again(id, String(body["event_id"]))).status).toBe(202);
     const [row] = await world.database.db.sql<{ at: Date; test: boolean }[]>`
-      select recorded_at as at, is_test as test from outbox where subscription_id = ${id}`;
+      select recorded_at as at, is_test as test from queued_entries where subscription_id = ${id}`;
     expect(row).toEqual({ at, test: true });
   });
 
@@ -608,7 +608,7 @@ describe("recovering", () => {
     world.clock.advance(1);
     await recover(id, { since: start });
     const [row] = await world.database.db.sql`
-      select round, payload_mode, attempt from outbox where subscription_id = ${id}`;
+      select round, payload_mode, attempt from queued_entries where subscription_id = ${id}`;
     expect(row).toEqual({ round: 2, payload_mode: "full", attempt: 1 });
   });
 
@@ -667,7 +667,7 @@ describe("recovering", () => {
     expect((await recover(id, window)).body).toEqual({ queued: RECOVER_LIMIT });
     expect((await recover(id, window)).body).toEqual({ queued: 1 });
     expect((await recover(id, window)).body).toEqual({ queued: 0 });
-    await world.database.db.sql`delete from outbox`;
+    await forgetQueue(world.database.db);
     // For each row of history that goes, Postgres looks through the outbox, its dead rows included.
     await world.database.db.sql`vacuum outbox`;
     await world.database.db.sql`delete from review_history where event_id like 'E%'`;

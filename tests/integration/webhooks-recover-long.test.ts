@@ -7,7 +7,7 @@ import type { Db, RawDb } from "../../db/client.ts";
 import { recover } from "../../src/webhooks/actions/queue-events.ts";
 import { findSubscription } from "../../src/webhooks/actions/subscriptions.ts";
 import { PIECE, undelivered } from "../../src/webhooks/queries/recovery.ts";
-import { insertTenant, record, reviewAction, type Tenant } from "../support/outbox.ts";
+import { forgetQueue, insertTenant, record, reviewAction, type Tenant } from "../support/outbox.ts";
 import { startWebhooks, type WebhookWorld } from "../support/webhooks.ts";
 
 let world: WebhookWorld;
@@ -38,11 +38,12 @@ async function busy(count: number, missEvery: number) {
     select e.event_id, h.partner_id, h.account_id, h.store_id,
            h.review_id, h.store_review_site_id, h.event, h.actor, h.review, h.metadata, h.occurred_at,
            ${since}::timestamptz + (e.nth - 1) * interval '1 millisecond'
-      from outbox o join review_history h on h.id = o.review_history_id,
+      from queued_entries o join review_history h on h.id = o.review_history_id,
            unnest(${eventIds}::text[]) with ordinality e(event_id, nth)
      where o.subscription_id = ${id} order by e.nth`;
   const [seed] = await db.sql<{ eventId: string }[]>`
-    delete from outbox where subscription_id = ${id} returning event_id as "eventId"`;
+    select event_id as "eventId" from queued_entries where subscription_id = ${id}`;
+  await forgetQueue(db, id);
   await db.sql`delete from review_history where event_id = ${seed?.eventId ?? ""}`;
   await db.sql`
     insert into delivery_attempts (id, subscription_id, sequence, event_id, event, round, attempt, started_at,
@@ -113,7 +114,7 @@ test("that is broken off is finished by the next call, and queues nothing twice"
   const body = { since: since.toISOString() };
   const again = await world.ask("POST", `/${id}/recover`, { body });
   const queued = await db.sql<{ id: number }[]>`
-    select review_history_id as id from outbox where subscription_id = ${id} order by sequence`;
+    select review_history_id as id from queued_entries where subscription_id = ${id} order by sequence`;
   expect(queued.map((row) => row.id)).toEqual(missed);
   expect(Number(again.body["queued"])).toBeLessThan(missed.length);
   expect((await world.ask("POST", `/${id}/recover`, { body })).body).toEqual({ queued: 0 });

@@ -50,6 +50,7 @@ afterAll(async () => {
 beforeEach(async () => {
   const { sql } = database.db;
   await sql`delete from outbox`;
+  await sql`delete from outbox_offsets`;
   await sql`delete from outbox_sequences`;
   await sql`delete from webhook_subscriptions`;
 });
@@ -469,7 +470,7 @@ describe("deleting a subscription", () => {
 
     expect(await queuedFor(database.db, id)).toEqual([]);
     const settled = await database.db.sql<{ sequence: number; reason: string }[]>`
-      select sequence, reason from settled_entries where subscription_id = ${id} order by sequence`;
+      select sequence, reason from skipped_entries where subscription_id = ${id} order by sequence`;
     expect([...settled]).toEqual([
       { sequence: 1, reason: "deleted" },
       { sequence: 2, reason: "deleted" },
@@ -522,7 +523,7 @@ describe("deleting a subscription", () => {
     expect(statuses).toEqual([204, ...Array.from({ length: 9 }, () => 404)]);
   });
 
-  test("waits for the commit of an attempt, which takes entry and subscription in the same order", async () => {
+  test("waits for the commit of an attempt, which takes offset and subscription in the same order", async () => {
     const provider = await addProvider(database.db, api.deps.box, "committing");
     const [account] = tenants.partners[0].accounts;
     const site = await connectStore(database.db, account, { provider });
@@ -530,7 +531,7 @@ describe("deleting a subscription", () => {
     const id = String(body["id"]);
     await report(api, provider, [created(site, "c1"), created(site, "c2")]);
     const [deleted] = await database.db.transaction(async (tx) => {
-      await tx.sql`delete from outbox where subscription_id = ${id} and sequence = 1`;
+      await tx.sql`update outbox_offsets set settled_through = 1 where subscription_id = ${id}`;
       const deleting = remove(id);
       await Bun.sleep(100);
       await tx.sql`update webhook_subscriptions set consecutive_failure_count = 1 where id = ${id}`;
@@ -538,7 +539,7 @@ describe("deleting a subscription", () => {
     });
     expect((await deleted)?.status).toBe(204);
     const settled = await database.db.sql<{ sequence: number }[]>`
-      select sequence from settled_entries where subscription_id = ${id}`;
+      select sequence from skipped_entries where subscription_id = ${id}`;
     expect(settled.map(({ sequence }) => sequence)).toEqual([2]);
   });
 

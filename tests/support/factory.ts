@@ -128,5 +128,5 @@ export interface QueuedRow {
 export async function queuedFor(db: RawDb, subscriptionId: string): Promise<QueuedRow[]> {
   return db.sql<QueuedRow[]>`
     select sequence, event_id as "eventId", event, review_history_id as "historyId"
-      from outbox where subscription_id = ${subscriptionId} order by sequence`;
+      from queued_entries where subscription_id = ${subscriptionId} order by sequence`;
 }

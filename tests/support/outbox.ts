@@ -3,11 +3,16 @@ import { randomBytes, randomInt } from "node:crypto";
 import { ulid } from "ulid";
 
 import type { RawDb } from "../../db/client.ts";
+import { passLogged } from "../../db/log.ts";
+import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
 import type { SecretBox } from "../../src/lib/secret-box.ts";
 import type { RecordedAction } from "../../src/outbox/event.ts";
 import { recordActions } from "../../src/outbox/queries.ts";
 import type { Wake } from "../../src/outbox/schedule.ts";
 import { webhookSecretContext } from "../../src/outbox/secret-context.ts";
+
+/** More than any test queues. */
+const MANY = 1_000_000;
 
 /** One partner with one account, store, connected site and review: what an event refers to. */
 export interface Tenant {
@@ -62,17 +67,31 @@ export interface TestSubscription extends Wake {
   readonly secret: string;
 }
 
+export interface SubscriptionOptions {
+  partnerId: number;
+  url: string;
+  events?: string[];
+  payloadMode?: "full" | "minimal";
+  ordering?: "subscription" | "review";
+  failures?: number;
+  batch?: { intervalHours: number; nextAt: Date };
+}
+
 export async function insertSubscription(
   deps: { db: RawDb; box: SecretBox },
-  options: {
-    partnerId: number;
-    url: string;
-    events?: string[];
-    payloadMode?: "full" | "minimal";
-    ordering?: "subscription" | "review";
-    failures?: number;
-    batch?: { intervalHours: number; nextAt: Date };
-  },
+  options: SubscriptionOptions,
+): Promise<TestSubscription> {
+  const made = await insertSubscriptionRow(deps, options);
+  const { subscriptionId } = made;
+  await deps.db.sql`insert into outbox_sequences (subscription_id) values (${subscriptionId})`;
+  await deps.db.sql`insert into outbox_offsets (subscription_id) values (${subscriptionId})`;
+  return made;
+}
+
+/** A row of webhook_subscriptions alone, as any schema has had it. */
+export async function insertSubscriptionRow(
+  deps: { db: RawDb; box: SecretBox },
+  options: SubscriptionOptions,
 ): Promise<TestSubscription> {
   const id = ulid();
   const shard = randomInt(64);
@@ -86,8 +105,6 @@ export async function insertSubscription(
       ${options.payloadMode ?? "full"}, false, ${options.ordering ?? "subscription"}, 'active', ${options.failures ?? 0},
       ${deps.box.seal(secret, webhookSecretContext(options.partnerId, id))}, '0123456789abcdef', ${at}, ${at},
       ${options.batch?.intervalHours ?? null}, ${options.batch?.nextAt ?? null})`;
-  await deps.db.sql`insert into outbox_sequences (subscription_id) values (${id})`;
-  await deps.db.sql`insert into outbox_offsets (subscription_id) values (${id})`;
   return { subscriptionId: id, shard, secret };
 }
 
@@ -125,4 +142,109 @@ export function reviewAction(
 
 export function record(db: RawDb, actions: readonly RecordedAction[]): Promise<Wake[]> {
   return db.transaction((tx) => recordActions(tx, actions, new Date()));
+}
+
+/** Empties the queue of a subscription, or of all, without a trace. */
+export async function forgetQueue(db: RawDb, subscriptionId?: string): Promise<void> {
+  const id = subscriptionId ?? null;
+  await db.sql`delete from outbox where ${id}::text is null or subscription_id = ${id}`;
+  await db.sql`
+    update outbox_offsets f set settled_through = greatest(f.settled_through, q.last_logged)
+      from outbox_sequences q
+     where q.subscription_id = f.subscription_id and (${id}::text is null or f.subscription_id = ${id})`;
+}
+
+/** Gives everything that is queued for a subscription a row in `outbox`, as if the offset had passed it. */
+export function passQueue(db: RawDb, subscriptionId: string): Promise<void> {
+  return passLogged(db, subscriptionId, { limit: MANY, lockMs: 1_000 });
+}
+
+/** Has everything that is queued for a subscription wait for the attempt after so many that failed. */
+export async function makeWait(
+  db: RawDb,
+  subscriptionId: string,
+  { attempt = 2, dueAt = new Date() }: { attempt?: number; dueAt?: Date } = {},
+): Promise<void> {
+  await passQueue(db, subscriptionId);
+  await db.sql`
+    update outbox set state = 'waiting', attempt = ${attempt}, due_at = ${dueAt}
+     where subscription_id = ${subscriptionId} and skipped_at is null`;
+}
+
+/**
+ * Queues so many copies of the last event of a subscription's log behind it: as events of the log, or with rows of their
+ * own. Answers the event id of the last.
+ */
+export async function queueCopies(
+  db: RawDb,
+  subscriptionId: string,
+  count: number,
+  kind: "log" | "rows" = "log",
+): Promise<string> {
+  return db.transaction(async ({ sql }) => {
+    const [last] = await sql<{ sequence: number; number: number; id: number }[]>`
+      select q.last_sequence as sequence, s.number, h.id
+        from outbox_sequences q
+        join webhook_subscriptions s on s.id = q.subscription_id
+       cross join lateral (select max(id) as id from review_history where subscription_number = s.number) h
+       where q.subscription_id = ${subscriptionId} for update of q`;
+    if (last === undefined) throw new Error(`No subscription ${subscriptionId}`);
+    const { sequence, number, id } = last;
+    const prefix = `01${String(number).padStart(6, "0")}`;
+    await sql`
+      insert into review_history (event_id, partner_id, account_id, store_id, review_id, store_review_site_id, event, axis,
+        actor, review, site, metadata, occurred_at, recorded_at, sequence, subscription_number, is_minimal)
+      select ${prefix} || lpad((${sequence} + n)::text, 18, '0'), partner_id, account_id, store_id, review_id, store_review_site_id, event, axis,
+             actor, review, site, metadata, occurred_at, recorded_at,
+             case when ${kind} = 'log' then ${sequence} + n end, case when ${kind} = 'log' then ${number}::int end,
+             case when ${kind} = 'log' then is_minimal end
+        from review_history, generate_series(1, ${count}::int) n where id = ${id}`;
+    if (kind === "rows")
+      await sql`
+        insert into outbox (shard, subscription_id, sequence, event_id, event, payload_mode, review_history_id, review_id, recorded_at)
+        select s.shard, s.id, right(h.event_id, 18)::bigint, h.event_id, h.event, 'full', h.id, h.review_id, h.recorded_at
+          from review_history h, webhook_subscriptions s
+         where s.id = ${subscriptionId} and h.id > ${id} and h.event_id like ${prefix} || '%' and h.sequence is null`;
+    await sql`
+      update outbox_sequences
+         set last_sequence = ${sequence + count},
+             last_logged = case when ${kind} = 'log' then ${sequence + count} else last_logged end
+       where subscription_id = ${subscriptionId}`;
+    return prefix + String(sequence + count).padStart(18, "0");
+  });
+}
+
+/** A record of an attempt of an event of the log; a failure if nothing else is said. */
+export function attemptRecord(
+  fields: Pick<AttemptRecord, "id" | "shard" | "subscriptionId" | "sequence" | "eventId"> &
+    Partial<AttemptRecord>,
+): AttemptRecord {
+  return {
+    isLogged: true,
+    event: "review_received",
+    round: 1,
+    attempt: 1,
+    startedAt: new Date(),
+    durationMs: 1,
+    statusCode: 500,
+    errorCode: "http_status",
+    composer: 1,
+    host: "partner.example",
+    signature: "5a".repeat(32),
+    previousSignature: null,
+    bodyDigest: "d1".repeat(16),
+    requestHeaders: null,
+    requestBody: null,
+    payloadMode: "full",
+    batchJobId: null,
+    recordedAt: new Date(),
+    responseHeaders: null,
+    responseExcerpt: null,
+    responseTruncated: false,
+    resent: false,
+    possiblyRepeated: false,
+    endedMs: 0,
+    decision: { kind: "failed" },
+    ...fields,
+  };
 }

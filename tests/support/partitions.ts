@@ -29,7 +29,7 @@ export function partitionOf(at: Date): string {
 export async function partitions(db: RawDb): Promise<string[]> {
   const rows = await db.sql<{ name: string }[]>`
     select inhrelid::regclass::text as name from pg_inherits
-     where inhparent in ('delivery_attempts'::regclass, 'settled_entries'::regclass) order by 1`;
+     where inhparent = 'delivery_attempts'::regclass order by 1`;
   return rows.map((row) => row.name);
 }
 

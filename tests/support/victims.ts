@@ -31,7 +31,7 @@ export async function settleIn(world: SignInWorld, nth: 0 | 1): Promise<Belongin
     created(siteId, `review-${word}`, { reviewer: `Guest of ${word}` }),
   ]);
   const [event] = await db.sql<{ id: string }[]>`
-    select event_id as id from outbox where subscription_id = ${String(subscription["id"])}`;
+    select event_id as id from queued_entries where subscription_id = ${String(subscription["id"])}`;
   await settle(world, String(subscription["id"]), "failed");
   const pat = await grant({ userId: owner.id, kind: "api_pat", name: `Token of ${word}` });
   const sessions = await api.call("GET", "/account/sessions", { token });

@@ -6,6 +6,7 @@ import type { Wake, Waker } from "../../src/outbox/schedule.ts";
 import { startApi, type Answer, type TestApi } from "./api.ts";
 import { createFakeClock, type FakeClock } from "./clock.ts";
 import { addProvider, connectStore, created, report, type TestProvider } from "./factory.ts";
+import { forgetQueue } from "./outbox.ts";
 import { createDatabase, type TestDatabase } from "./postgres.ts";
 import { addTenants, type Tenants } from "./tenants.ts";
 
@@ -121,17 +122,16 @@ export async function settle(
   subscriptionId: string,
   outcome: "delivered" | "failed",
 ): Promise<void> {
-  const gone = await db.sql<{ sequence: number }[]>`
-    select sequence from outbox where subscription_id = ${subscriptionId} order by sequence`;
-  for (const { sequence } of gone)
+  const queued = await db.sql<{ sequence: number }[]>`
+    select sequence from queued_entries where subscription_id = ${subscriptionId} order by sequence`;
+  for (const { sequence } of queued)
     await db.sql`
-      with gone as (
-        delete from outbox where subscription_id = ${subscriptionId} and sequence = ${sequence} returning *
-      )
       insert into delivery_attempts (id, subscription_id, sequence, event_id, event, round, attempt, started_at,
         duration_ms, outcome, request_headers, request_body, response_truncated, payload_mode, batch_job_id, recorded_at)
       select ${ulid()}, subscription_id, sequence, event_id, event, round, attempt, now(), 1, ${outcome}, '{}', '{}', false,
-             payload_mode, batch_job_id, recorded_at from gone`;
+             payload_mode, batch_job_id, recorded_at
+        from queued_entries where subscription_id = ${subscriptionId} and sequence = ${sequence}`;
+  await forgetQueue(db, subscriptionId);
 }
 
 export async function disable(

@@ -62,7 +62,8 @@ const holding = statement({
   text: ({ shard, id, waitMs, heads, limit }) => sql`
     with first as materialized (
       select sequence, review_id from outbox
-       where shard = ${shard} and subscription_id = ${id} and not is_test and sequence > ${skippedThrough(id)}
+       where shard = ${shard} and subscription_id = ${id} and not is_test and skipped_at is null
+         and sequence > ${skippedThrough(id)}
        order by sequence limit ${limit}
     ), head as (
       select min(sequence) as sequence from first group by review_id order by 1 limit ${heads}

@@ -57,6 +57,7 @@ const health = statement({
              select o.event_id, a.started_at, o.attempt - 1 as attempts
                from (select event_id, round, attempt from outbox
                       where subscription_id = ${id} and shard = ${shard} and state = 'waiting' and not is_test
+                        and skipped_at is null
                         -- One that was never tried waits for the answer to a test.
                         and attempt > 1 and sequence > ${skippedThrough(id)}
                       order by sequence limit 1) o

@@ -319,6 +319,7 @@ const lanes = statement({
        cross join lateral (
               (select sequence, event_id, review_id from outbox
                 where shard = ${shard} and subscription_id = s.id and not is_test and sequence > f.skipped_through
+                  and skipped_at is null
                 order by sequence limit ${limit})
                union all
               (select sequence, event_id, review_id from review_history

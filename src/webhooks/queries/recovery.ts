@@ -43,7 +43,7 @@ function isMissed(id: SQL, ended: Ended): SQL {
  * Rows of the history that one statement looks at, so that each takes some tens of milliseconds, however long the window
  * is and however many of its events were delivered.
  */
-export const PIECE = 2_000;
+export const PIECE = 10_000;
 /** An event is mostly delivered within so long of its record: one range of attempts then shows a piece as delivered. */
 const SOON_MS = 600_000;
 
@@ -52,6 +52,7 @@ const piece = statement({
   reason:
     "Compares rows, for which the builder has no words, to go on in the index where the last piece ended.",
   params: {
+    id: webhookSubscriptions.id,
     partnerId: webhookSubscriptions.partnerId,
     until: instant,
     afterAt: instant,
@@ -64,12 +65,24 @@ const piece = statement({
     eventId: reviewHistory.eventId,
     recordedAt: reviewHistory.recordedAt,
     isWanted: value("boolean"),
+    isSettled: value("boolean"),
   },
-  text: ({ partnerId, until, afterAt, afterId, events, limit }) => sql`
-    select id, event_id as "eventId", recorded_at as "recordedAt", event = any(${events}::text[]) as "isWanted"
-      from review_history
-     where partner_id = ${partnerId} and (recorded_at, id) > (${afterAt}, ${afterId}) and recorded_at < ${until}
-     order by recorded_at, id limit ${limit}`,
+  text: ({ id, partnerId, until, afterAt, afterId, events, limit }) => sql`
+    with own as materialized (
+      select s.number, f.settled_through, f.skipped_through
+        from webhook_subscriptions s join outbox_offsets f on f.subscription_id = s.id where s.id = ${id}
+    )
+    select h.id, h.event_id as "eventId", h.recorded_at as "recordedAt", h.event = any(${events}::text[]) as "isWanted",
+           -- Settled by an attempt, or still queued: behind the offset of the log, and in nothing that was skipped.
+           coalesce(h.subscription_number = own.number and h.sequence <= own.settled_through
+             and (h.sequence > own.skipped_through
+                  or not exists (select from outbox_skips where subscription_id = ${id} and first <= h.sequence
+                                    and last >= h.sequence)
+                     and not exists (select from outbox o where o.event_id = h.event_id)), false) as "isSettled"
+      from own, (select id, event_id, recorded_at, event, subscription_number, sequence from review_history
+                  where partner_id = ${partnerId} and (recorded_at, id) > (${afterAt}, ${afterId}) and recorded_at < ${until}
+                  order by recorded_at, id limit ${limit}) h
+     order by h.recorded_at, h.id`,
 });
 
 const missing = statement({
@@ -94,14 +107,30 @@ export async function undelivered(
   { since, until, settledSince, events, limit }: Recovery & { readonly limit: number },
 ): Promise<number[]> {
   const firstAttempt = ulidFloor(settledSince);
+  const failed = await failedSince(db, id, firstAttempt);
   const missed: number[] = [];
   let [afterAt, afterId] = [since, 0];
   while (missed.length < limit) {
-    const found = await db.run(piece, { partnerId, until, afterAt, afterId, events, limit: PIECE });
+    const found = await db.run(piece, {
+      id,
+      partnerId,
+      until,
+      afterAt,
+      afterId,
+      events,
+      limit: PIECE,
+    });
     const [first, last] = [found[0], found.at(-1)];
     if (first === undefined || last === undefined) break;
-    const soon = await deliveredBetween(db, id, first.recordedAt, addMs(last.recordedAt, SOON_MS));
-    const ids = found.flatMap((one) => (one.isWanted && !soon.has(one.eventId) ? [one.id] : []));
+    const open = found.filter(
+      ({ isWanted, isSettled, eventId }) =>
+        isWanted && !(isSettled && failed !== undefined && !failed.has(eventId)),
+    );
+    const soon =
+      open.length === 0
+        ? new Set()
+        : await deliveredBetween(db, id, first.recordedAt, addMs(last.recordedAt, SOON_MS));
+    const ids = open.flatMap((one) => (soon.has(one.eventId) ? [] : [one.id]));
     const rows =
       ids.length === 0 ? [] : await db.run(missing, { id, ids, settledSince, firstAttempt });
     missed.push(...rows.map((row) => row.id));
@@ -109,6 +138,32 @@ export async function undelivered(
     [afterAt, afterId] = [last.recordedAt, last.id];
   }
   return missed.toSorted((a, b) => a - b).slice(0, limit);
+}
+
+/** More are not kept in memory: then each settled event is looked up. */
+const FAILED_AT_MOST = 100_000;
+
+/** Events of which a round failed since then; undefined if they are too many. */
+async function failedSince(
+  db: DbOrTx,
+  subscription: string,
+  firstAttempt: string,
+): Promise<ReadonlySet<string> | undefined> {
+  const { id, subscriptionId, eventId, outcome } = deliveryAttempts;
+  const rows = await db
+    .select({ eventId })
+    .from(deliveryAttempts)
+    .where(
+      and(
+        eq(subscriptionId, subscription),
+        // Literals, for the partial index.
+        sql`${outcome} = 'failed' and ${outcome} <> 'delivered'`,
+        gte(id, firstAttempt),
+      ),
+    )
+    .limit(FAILED_AT_MOST + 1);
+  if (rows.length > FAILED_AT_MOST) return undefined;
+  return new Set(rows.map((row) => row.eventId));
 }
 
 /** Events delivered by attempts that began in this time: of many attempts the first ones, because they only save look-ups. */
