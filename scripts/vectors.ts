@@ -129,11 +129,14 @@ function delivery(
   const { headers, body } = composeRequest(
     {
       sequence: i + 1,
+      isLogged: !isTest,
       eventId: facts.eventId,
       event,
       isTest,
       payloadMode: mode,
       reviewId: facts.reviewId,
+      batchJobId: null,
+      recordedAt: facts.occurredAt,
       round: 1,
       attempt: 1,
       dueAt: null,

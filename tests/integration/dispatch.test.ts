@@ -3,7 +3,6 @@ import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 import { verify } from "@octokit/webhooks-methods";
 import { decodeTime } from "ulid";
 
-import { passLogged } from "../../db/log.ts";
 import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
 import { commitAttempts } from "../../dispatcher/store/attempt-queries.ts";
 import { systemClock } from "../../src/lib/clock.ts";
@@ -431,44 +430,6 @@ test("changes nothing by a commit that is repeated because its answer was lost",
   expect(once).toMatchObject([{ failures: 1 }, [{ outcome: "failed" }], 1]);
   expect(await commit()).toEqual({ fenced: false, inactive: [], disabled: [] });
   expect(await seen()).toEqual(once);
-});
-
-test("settles the row of an entry that the offset passes while its commit waits", async () => {
-  const { tenant, subscription } = await subscribed(await receiver(), { ordering: "review" });
-  const { subscriptionId, shard } = subscription;
-  const events = await emit(tenant, 3);
-  const { db } = database;
-  await db.sql`insert into dispatchers (id, started_at, renewed_at) values ('waits', now(), now())`;
-  const records = events.map((eventId, i) =>
-    attemptRecord({
-      id: eventId,
-      eventId,
-      subscriptionId,
-      shard,
-      sequence: i + 1,
-      decision: { kind: "delivered" },
-    }),
-  );
-  const committing = await db.transaction(async (tx) => {
-    await passLogged(tx, subscriptionId, 3);
-    const group = { records: records.slice(1), now: new Date(), monotonicMs: 0 };
-    const commit = commitAttempts(db, "waits", group);
-    await until("the wait for the offset", async () => {
-      const [row] = await db.sql<{ waiting: number }[]>`
-        select count(*)::int as waiting from pg_stat_activity
-         where datname = current_database() and wait_event_type = 'Lock' and query like '%outbox_offsets%'`;
-      return row?.waiting === 1;
-    });
-    return { commit };
-  });
-  await committing.commit;
-  const rows = await db.sql`
-    select sequence from queued_entries where subscription_id = ${subscriptionId}`;
-  expect(rows.map(({ sequence }) => sequence)).toEqual([1]);
-  const [ended] = await db.sql`
-    select count(*)::int as count from delivery_attempts
-     where subscription_id = ${subscriptionId} and recorded_at is not null`;
-  expect(ended).toEqual({ count: 2 });
 });
 
 test("finishes the request under way when it is told to stop", async () => {
