@@ -29,13 +29,15 @@ export const LOGGED_VALUES = sql.raw(
 const passing = statement({
   name: "log.pass",
   reason: "Moves the offset and writes the rows that it passes in one statement.",
-  params: { id: outboxOffsets.subscriptionId, limit: value("bigint") },
+  params: { id: outboxOffsets.subscriptionId, limit: value("bigint"), lockMs: value("text") },
   columns: {},
-  text: ({ id, limit }) => sql`
+  text: ({ id, limit, lockMs }) => sql`
     with place as materialized (
       select s.id, s.number, s.shard, f.settled_through
         from webhook_subscriptions s cross join lateral (
-               select settled_through from outbox_offsets where subscription_id = s.id for no key update) f
+               select settled_through from outbox_offsets
+                where subscription_id = s.id and set_config('lock_timeout', ${lockMs}, true) is not null
+                  for no key update) f
        where s.id = ${id}
     ), passed as materialized (
       select h.* from place s cross join lateral (
@@ -49,9 +51,16 @@ const passing = statement({
     insert into outbox (${LOGGED_COLUMNS}) select ${LOGGED_VALUES} from place s cross join passed h`,
 });
 
-/** Gives the next events of a log, at most so many, rows in `outbox`, and moves the offset behind them. */
-export async function passLogged(db: DbOrTx, id: string, limit: number): Promise<void> {
-  await db.run(passing, { id, limit });
+/**
+ * Gives the next events of a log, at most so many, rows in `outbox`, and moves the offset behind them. From here on the
+ * transaction waits for no lock longer than `lockMs`.
+ */
+export async function passLogged(
+  db: DbOrTx,
+  id: string,
+  { limit, lockMs }: { readonly limit: number; readonly lockMs: number },
+): Promise<void> {
+  await db.run(passing, { id, limit, lockMs: `${lockMs}` });
 }
 
 const skipping = statement({

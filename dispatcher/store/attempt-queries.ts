@@ -197,22 +197,26 @@ const commitAny = statement({
   name: "attempts.commit",
   reason: "Measured: hot.",
   params: { ...GIVEN, now: instant },
-  columns: ANSWER,
+  columns: { ...ANSWER, left: list(webhookSubscriptions.id) },
   text: ({
     dispatcherId,
     lines,
     subscriptionIds,
     now,
   }) => sql`${recordsOf({ dispatcherId, lines })}, subscriptions as materialized (
-      select s.*
+      select s.*, f.*
         from string_to_table(${subscriptionIds}, chr(30)) as given(id) cross join lateral (
                select id, number, shard, state, consecutive_failure_count from webhook_subscriptions
                 where id = given.id offset 0) s
+       cross join lateral (
+               select settled_through as seen_settled, skipped_through as seen_skipped from outbox_offsets
+                where subscription_id = given.id offset 0) f
     ), offsets as materialized (
-      -- Held until the commit: a skip goes before or after it.
+      -- Held until the commit. What has moved since this statement began may have rows that it does not see yet.
       select s.number, f.*
         from lease, subscriptions s cross join lateral (
                select * from outbox_offsets where subscription_id = s.id for no key update) f
+       where f.settled_through = s.seen_settled and f.skipped_through = s.seen_skipped
     ), moved as materialized (
       select i.subscription_id, i.sequence, i.outcome, i.attempt, i.next_attempt_at
         from input i join offsets f on f.subscription_id = i.subscription_id
@@ -255,13 +259,15 @@ const commitAny = statement({
       insert into delivery_attempts (${WRITTEN})
       select ${SELECTED}
         from input i
+        join offsets f on f.subscription_id = i.subscription_id
         left join ended e on e.subscription_id = i.subscription_id and e.sequence = i.sequence
                          and i.outcome in ('delivered', 'failed')
       on conflict do nothing
     ), ${waitAndCount(now)}
     select (select count(*)::int from lease) as held,
            array(select id from counted where state = 'disabled') as disabled,
-           ${idsWhere(sql`state <> 'active'`)} as inactive`,
+           ${idsWhere(sql`state <> 'active'`)} as inactive,
+           ${idsWhere(sql`id not in (select subscription_id from offsets)`)} as left`,
 });
 
 /**
@@ -286,14 +292,20 @@ export async function commitAttempts(
   const bySubscription = Map.groupBy(group.records, ({ subscriptionId }) => subscriptionId);
   const runs = new Map([...bySubscription].filter(([, records]) => isRun(records)));
   const first = await commitAllRuns(db, dispatcherId, { ...group, runs });
-  const rest = group.records.filter(({ subscriptionId }) => !first.committed.has(subscriptionId));
-  if (first.fenced || rest.length === 0) return first;
-  const others = await commitOthers(db, dispatcherId, { ...group, records: rest });
-  return {
-    fenced: others.fenced,
-    inactive: [...first.inactive, ...others.inactive],
-    disabled: others.disabled,
-  };
+  let rest = group.records.filter(({ subscriptionId }) => !first.committed.has(subscriptionId));
+  let { fenced } = first;
+  const inactive = [...first.inactive];
+  const disabled: string[] = [];
+  while (rest.length > 0 && !fenced) {
+    const row = await commitOthers(db, dispatcherId, { ...group, records: rest });
+    fenced = row.held === 0;
+    const left = new Set(row.left);
+    rest = rest.filter(({ subscriptionId }) => left.has(subscriptionId));
+    disabled.push(...row.disabled);
+    // `subscriptions` is as it was before the statement.
+    inactive.push(...row.inactive, ...row.disabled);
+  }
+  return { fenced, inactive, disabled };
 }
 
 /** Whether these are successes of entries of the log that follow one another. */
@@ -338,15 +350,13 @@ async function commitOthers(
   db: DbOrTx,
   dispatcherId: string,
   { records, now, monotonicMs }: CommitGroup,
-): Promise<CommitResult> {
+) {
   const ids = new Set(records.map((record) => record.subscriptionId));
   const lines = linesOf(records, monotonicMs);
   const subscriptionIds = [...ids].toSorted().join(BETWEEN_RECORDS);
   const [row] = await db.run(commitAny, { dispatcherId, lines, subscriptionIds, now });
   if (row === undefined) throw new Error("A commit answers one row.");
-  const { disabled } = row;
-  // `subscriptions` is as it was before this statement.
-  return { fenced: row.held === 0, inactive: [...row.inactive, ...disabled], disabled };
+  return row;
 }
 
 function linesOf(records: readonly AttemptRecord[], monotonicMs: number): string {

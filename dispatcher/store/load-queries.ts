@@ -119,6 +119,8 @@ export interface LoadedRows {
   readonly subscription: SubscriptionRow;
   /** In the order of the sequence, as many as were asked for. */
   readonly entries: readonly Entry[];
+  /** There may be more of them behind the window: the reviews that are left out fill it. */
+  readonly isFull: boolean;
   readonly tests: readonly Entry[];
 }
 
@@ -153,14 +155,7 @@ export async function loadActive(
       if (entry !== null) entries.push(readEntry(entry, subscription.partnerId));
     const sorted = entries.toSorted((a, b) => a.sequence - b.sequence);
     const missing = missingOf(request, subscription, sorted);
-    return {
-      subscription,
-      // Each part of the statement has as many as were asked for.
-      entries: [...sorted.filter(({ isTest }) => !isTest), ...missing]
-        .toSorted((a, b) => a.sequence - b.sequence)
-        .slice(0, request.limit),
-      tests: sorted.filter(({ isTest }) => isTest),
-    };
+    return { subscription, ...nextOf([...sorted, ...missing], request, subscription) };
   });
 }
 
@@ -203,4 +198,26 @@ const MISSING = {
 /** What no subscription lacks is null only where the row is an entry: the columns of the table say so. */
 function isSubscription(row: LoadedRow): row is SubscriptionRow {
   return row.entry === null;
+}
+
+/**
+ * The first of what is in the log and of what has rows: each part has as many as were asked for. Where the window of the
+ * log ends before its last event, rows behind it are left for later: an event of the same review may come before them.
+ */
+function nextOf(
+  found: readonly Entry[],
+  { limit, exceptReviews }: LoadRequest,
+  { settledThrough, lastLogged }: SubscriptionRow,
+): Omit<LoadedRows, "subscription"> {
+  const sorted = found.toSorted((a, b) => a.sequence - b.sequence);
+  const logged = sorted.filter(({ isLogged }) => isLogged);
+  const isCut =
+    exceptReviews.length > 0 && logged.length < limit && lastLogged - settledThrough > WINDOW;
+  const end = isCut ? (logged.at(-1)?.sequence ?? settledThrough) : Number.POSITIVE_INFINITY;
+  const entries = sorted.filter(({ isTest, sequence }) => !isTest && sequence <= end);
+  return {
+    entries: entries.slice(0, limit),
+    tests: sorted.filter(({ isTest }) => isTest),
+    isFull: isCut && entries.length < limit,
+  };
 }

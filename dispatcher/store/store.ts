@@ -58,6 +58,8 @@ export function createStore(deps: StoreDeps): DispatchStore {
 
 /** What is left for the next sweep: each takes some 10 ms. */
 const PASSES_PER_LOAD = 32;
+/** As long as a commit waits for an offset: the other subscriptions of a load wait with it. */
+const LOCK_MS = 100;
 
 /**
  * Loads, and where the reviews that a request leaves out fill the window of its log, has the offset pass that window and
@@ -69,19 +71,13 @@ async function loadPassing(
   passes = 0,
 ): Promise<(LoadedRows | undefined)[]> {
   const found = await queries.loadActive(db, requests);
-  const full = requests.flatMap((request, i) => (isFull(request, found[i]) ? [i] : []));
+  const full = found.flatMap((rows, i) => (rows?.isFull ? [i] : []));
   if (full.length === 0 || passes >= PASSES_PER_LOAD) return found;
   const again = full.flatMap((i) => requests[i] ?? []);
-  for (const { id } of again) await passLogged(db, id, WINDOW);
+  for (const { id } of again) await passLogged(db, id, { limit: WINDOW, lockMs: LOCK_MS });
   const next = await loadPassing(db, again, passes + 1);
   full.forEach((i, n) => (found[i] = next[n]));
   return found;
-}
-
-function isFull({ limit, exceptReviews }: LoadRequest, rows: LoadedRows | undefined): boolean {
-  if (rows === undefined || exceptReviews.length === 0) return false;
-  const { lastLogged, settledThrough } = rows.subscription;
-  return rows.entries.length < limit && lastLogged - settledThrough > WINDOW;
 }
 
 function toLoaded(deps: StoreDeps, request: LoadRequest, rows: LoadedRows | undefined): Loaded {

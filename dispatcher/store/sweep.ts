@@ -19,7 +19,7 @@ const SWEPT = {
   shard: outbox.shard,
   /** Until there is something to do for it, by the clock of Postgres; not above 0 if there is now. */
   dueInMs: value("double precision"),
-  /** For how long its head could have been sent, if it has one; below 0 if it waits. */
+  /** For how long its first entry that is no test could have been sent, if it has one; below 0 if that waits. */
   waitedMs: nullable(value("double precision")),
 };
 
@@ -54,7 +54,8 @@ const sweep = statement({
                     -- Any lane may be due.
                     when f.ordering = 'review' or log.sequence < coalesce(queued.sequence, log.sequence + 1) then now()
                     else coalesce(queued.due_at, now()) end, test.due_at) as at,
-             least(log.recorded_at, greatest(queued.recorded_at, queued.due_at)) as since
+             case when log.sequence < coalesce(queued.sequence, log.sequence + 1) then log.recorded_at
+                  else greatest(queued.recorded_at, queued.due_at) end as since
         from found f
         left join lateral (
                select sequence, recorded_at, due_at from outbox

@@ -55,11 +55,11 @@ export async function measureAttemptBytes(
       }),
     );
     await queue(db, records);
-    const group = { records, repeated: false, now, monotonicMs: 0 };
+    const group = { records, now, monotonicMs: 0 };
     const { fenced } = await commitAttempts(db, DISPATCHER, group);
     if (fenced) throw new Error("The lease of the measurement is gone.");
   }
-  const day = partitionsAhead(now, 0).find(({ parent }) => parent === "delivery_attempts");
+  const [day] = partitionsAhead(now, 0);
   return sizesOf(db, day?.name ?? "");
 }
 
@@ -73,6 +73,7 @@ function recordOf(
     shard: 1,
     subscriptionId: id,
     sequence: n + 1,
+    isLogged: false,
     eventId: newUlid(startedAt.getTime()),
     event: "review_received",
     round: 1,
@@ -89,6 +90,9 @@ function recordOf(
     bodyDigest: randomHex(16),
     requestHeaders: null,
     requestBody: null,
+    payloadMode: "full",
+    batchJobId: null,
+    recordedAt: startedAt,
     responseHeaders: ANSWER,
     responseExcerpt: EXCERPT,
     responseTruncated: false,

@@ -93,6 +93,8 @@ async function addIdle(to: RawDb): Promise<void> {
              case when id % 2 = 1 then now() + interval '20 hours' end, 'full', false, 'subscription', 'active', '',
              '0000000000000000', now(), now()
         from partners returning id
+    ), offsets as (
+      insert into outbox_offsets (subscription_id) select id from subscriptions
     )
     insert into outbox_sequences (subscription_id) select id from subscriptions`;
 }
@@ -107,7 +109,6 @@ async function costsOf(busy: readonly BenchSubscription[]) {
     after: 0,
     limit: 4,
     exceptReviews: [],
-    inherits: false,
   };
   return {
     [`sweep of ${SHARDS_AT_ONCE} shards, a query`]: await cost((store) =>
@@ -134,16 +135,13 @@ async function cost(work: (store: Store) => Promise<unknown>) {
   for (let n = 0; n < TIMES; n++)
     readings.push(await readingOf({ db, sent }, one, "force_generic_plan"));
   const quickest = Math.min(...readings.map(({ ms }) => ms));
-  const { blocks, cost: expected, plans } = readings.at(-1) ?? {};
-  return { blocks, ms: round(quickest, 2), expected, plans };
+  const { blocks, plans } = readings.at(-1) ?? {};
+  return { blocks, ms: round(quickest, 2), plans };
 }
 
 /** Without the plans, which are in the file. */
 function shown(costs: Awaited<ReturnType<typeof costsOf>>) {
   return Object.fromEntries(
-    Object.entries(costs).map(([name, { blocks, ms, expected }]) => [
-      name,
-      { blocks, ms, expected },
-    ]),
+    Object.entries(costs).map(([name, { blocks, ms }]) => [name, { blocks, ms }]),
   );
 }

@@ -232,6 +232,8 @@ export async function subscribe(
           suppress_native_notifications, ordering, state, sealed_secret, secret_fingerprint, created_at, updated_at)
         select id, partner_id, shard, 'Bench', url, 'immediate', 'full', false, 'subscription', 'active', sealed,
                '0000000000000000', now(), now() from rows
+      ), offsets as (
+        insert into outbox_offsets (subscription_id) select id from rows
       )
       insert into outbox_sequences (subscription_id) select id from rows`;
     made.push(

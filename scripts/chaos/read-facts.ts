@@ -37,12 +37,12 @@ export async function readTables({ db, box }: { db: RawDb; box: SecretBox }): Pr
     queued: await db.sql<facts.QueuedRow[]>`
       select subscription_id as "subscriptionId", sequence, event_id as "eventId", is_test as "isTest",
              review_id as "reviewId", round, attempt, state
-        from outbox order by subscription_id, sequence`,
+        from queued_entries order by subscription_id, sequence`,
     settled: await db.sql<facts.SettledRow[]>`
       select subscription_id as "subscriptionId", sequence, event_id as "eventId", is_test as "isTest",
              review_id as "reviewId", round, reason, extract(epoch from recorded_at)::float8 * 1000 as "recordedMs",
-             extract(epoch from settled_at)::float8 * 1000 as "settledMs"
-        from settled_entries order by subscription_id, sequence`,
+             extract(epoch from skipped_at)::float8 * 1000 as "settledMs"
+        from skipped_entries order by subscription_id, sequence`,
     attempts: await readAttempts(db),
     batchEntries: await db.sql<facts.BatchEntry[]>`
       select b.subscription_id as "subscriptionId", h.event_id as "eventId"
@@ -115,7 +115,7 @@ async function readBodies(db: RawDb): Promise<Map<string, string | null>> {
 /** Entries that are left for subscriptions that are active. */
 export async function countLeft(db: RawDb): Promise<number> {
   const [row] = await db.sql<{ count: number }[]>`
-    select (select count(*) from outbox o join webhook_subscriptions s on s.id = o.subscription_id
+    select (select count(*) from queued_entries o join webhook_subscriptions s on s.id = o.subscription_id
              where s.state = 'active')
          + (select count(*) from batch_entries b join webhook_subscriptions s on s.id = b.subscription_id
              where s.state = 'active') as count`;

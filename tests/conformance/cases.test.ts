@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 
 import { CHUNK } from "../../db/log.ts";
+import { WINDOW } from "../../dispatcher/store/load-queries.ts";
 import { startPostgres, type Postgres } from "./postgres-store.ts";
 import type { NewSubscription, Outcome } from "./tested-store.ts";
 import { TwoStores } from "./two-stores.ts";
@@ -38,13 +39,14 @@ async function sendTests(count: number): Promise<void> {
 function outcome(sequence: number, kind: Outcome["kind"], delayMs = 0): Outcome {
   const entry = stores.subscription("one").queued.find((one) => one.sequence === sequence);
   if (entry === undefined) throw new Error(`There is no entry ${sequence}.`);
-  const { event, isTest, isLogged, round, attempt } = entry;
+  const { event, isTest, isLogged, recordedAtMs, round, attempt } = entry;
   return {
     id: stores.newName("ATTEMPT"),
     subscription: "one",
     event,
     isTest,
     isLogged,
+    recordedAtMs,
     sequence,
     round,
     attempt,
@@ -130,6 +132,26 @@ describe("a load", () => {
     expect(await events(["p0 r1", null])).toEqual(["E1", "E4"]);
   });
 
+  test("looks behind many events of a review that it leaves out", async () => {
+    await subscribed({ ordering: "review" });
+    await append([...Array.from({ length: 2 * WINDOW + 20 }, () => 0), 1, 0]);
+    const ask = { subscription: "one", after: 0, limit: 8, exceptReviews: ["p0 r0"] };
+    const loaded = await stores.load(ask);
+    expect(loaded?.entries.map((one) => one.event)).toEqual([`E${2 * WINDOW + 21}`]);
+    expect(stores.subscription("one").settledThrough).toBe(2 * WINDOW);
+  });
+
+  test("shows no row before what the log has of the same review behind its window", async () => {
+    await subscribed({ ordering: "review" });
+    await append([1, ...Array.from({ length: WINDOW + 1 }, () => 0), 1]);
+    await stores.join("dispatcher");
+    await stores.commit("dispatcher", [outcome(1, "delivered")]);
+    await stores.redeliver("one", "E1");
+    const ask = { subscription: "one", after: 0, limit: 1, exceptReviews: ["p0 r0"] };
+    const loaded = await stores.load(ask);
+    expect(loaded?.entries.map((one) => one.sequence)).toEqual([WINDOW + 3]);
+  });
+
   test("shows nothing of a subscription that is disabled", async () => {
     await subscribed({ failures: 19 });
     await append([0, 0]);
@@ -137,6 +159,19 @@ describe("a load", () => {
     await stores.commit("dispatcher", [outcome(1, "failed")]);
     const ask = { subscription: "one", after: 0, limit: 64, exceptReviews: [] };
     expect(await stores.load(ask)).toBeUndefined();
+  });
+});
+
+describe("a commit", () => {
+  test("gives what its offset passes a row, though it has an entry twice", async () => {
+    await subscribed({ ordering: "review" });
+    await append([0, 1, 2]);
+    await stores.join("dispatcher");
+    const twice = [outcome(3, "delivered"), outcome(3, "delivered")];
+    await stores.commit("dispatcher", [outcome(2, "delivered"), ...twice]);
+    const { queued, ended, settledThrough } = stores.subscription("one");
+    expect(queued.map(({ sequence, isLogged }) => [sequence, isLogged])).toEqual([[1, false]]);
+    expect([ended.map((one) => one.sequence), settledThrough]).toEqual([[2, 3], 3]);
   });
 });
 

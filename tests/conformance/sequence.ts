@@ -102,14 +102,9 @@ export class Sequence {
 
   async #commit({ dispatcher, outcomes }: Step & { kind: "commit" }): Promise<void> {
     const by = pick(this.#stores.tables.dispatchers, dispatcher) ?? "nobody";
-    const group = new Map<string, Outcome>();
-    for (const one of outcomes) {
-      const found = this.#outcomeOf(one);
-      // One commit is about one attempt of an entry.
-      if (found !== undefined) group.set(`${found.subscription} ${found.sequence}`, found);
-    }
-    if (group.size === 0) return;
-    this.#lastGroup = { outcomes: [...group.values()], by };
+    const group = outcomes.flatMap((one) => this.#outcomeOf(one) ?? []);
+    if (group.length === 0) return;
+    this.#lastGroup = { outcomes: group, by };
     await this.#stores.commit(by, this.#lastGroup.outcomes);
   }
 
@@ -121,15 +116,18 @@ export class Sequence {
       pick(subscription?.queued ?? [], drawn.entry);
     if (subscription === undefined || entry === undefined) return undefined;
     const wasLogged = this.#logged.has(`${subscription.name} ${entry.sequence}`);
+    const isLogged = entry.isLogged || (wasLogged && drawn.isEarly);
     return {
       id: this.#stores.newName("ATTEMPT"),
       subscription: subscription.name,
       event: entry.event,
       isTest: entry.isTest,
-      isLogged: entry.isLogged || (wasLogged && drawn.isEarly),
+      isLogged,
+      recordedAtMs: entry.recordedAtMs,
       sequence: entry.sequence,
       round: entry.round,
-      attempt: attemptOf(entry, drawn),
+      // The log has first attempts alone.
+      attempt: isLogged ? 1 : attemptOf(entry, drawn),
       kind: drawn.kind === "retry" && entry.attempt === ATTEMPTS ? "failed" : drawn.kind,
       delayMs: drawn.delayMs,
     };

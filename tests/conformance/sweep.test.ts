@@ -36,13 +36,14 @@ async function sendTests(count: number): Promise<void> {
 function outcome(sequence: number, kind: Outcome["kind"], delayMs = 0): Outcome {
   const entry = stores.subscription("one").queued.find((one) => one.sequence === sequence);
   if (entry === undefined) throw new Error(`There is no entry ${sequence}.`);
-  const { event, isTest, isLogged, round, attempt } = entry;
+  const { event, isTest, isLogged, recordedAtMs, round, attempt } = entry;
   return {
     id: stores.newName("ATTEMPT"),
     subscription: "one",
     event,
     isTest,
     isLogged,
+    recordedAtMs,
     sequence,
     round,
     attempt,
@@ -104,10 +105,10 @@ describe("a sweep", () => {
     await stores.join("dispatcher");
     await sendTests(2);
     await stores.commit("dispatcher", [outcome(1, "retry", 60_000), outcome(2, "retry", 5_000)]);
-    const found = { subscription: "one", shard: 7, waitedMs: -60_000 };
+    const found = { subscription: "one", shard: 7, waitedMs: null };
     expect(await stores.sweep([7])).toEqual([{ ...found, dueInMs: 5_000 }]);
     await append([0]);
-    expect(await stores.sweep([7])).toEqual([{ ...found, dueInMs: 0 }]);
+    expect(await stores.sweep([7])).toEqual([{ ...found, dueInMs: 0, waitedMs: 0 }]);
   });
 
   test("with a limit finds those that come first in their shard, and every batch", async () => {

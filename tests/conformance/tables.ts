@@ -78,7 +78,8 @@ export function bySequence(row: {
   readonly round?: number;
   readonly attempt?: number;
   readonly outcome?: string;
+  readonly nextAttemptAtMs?: number | null;
 }): string {
-  const { sequence, round = 0, attempt = 0, outcome = "" } = row;
-  return `${String(sequence).padStart(9, "0")} ${round} ${attempt} ${outcome}`;
+  const { sequence, round = 0, attempt = 0, outcome = "", nextAttemptAtMs = 0 } = row;
+  return `${String(sequence).padStart(9, "0")} ${round} ${attempt} ${outcome} ${nextAttemptAtMs}`;
 }

@@ -43,6 +43,8 @@ export interface Outcome {
   readonly isTest: boolean;
   /** It was read from the log. */
   readonly isLogged: boolean;
+  /** When its entry was recorded. */
+  readonly recordedAtMs: number;
   readonly sequence: number;
   readonly round: number;
   readonly attempt: number;
@@ -199,7 +201,8 @@ export class NamedStore {
     };
   }
 
-  #recordOf({ subscription, event, isTest, kind, delayMs, ...numbers }: Outcome): AttemptRecord {
+  #recordOf(outcome: Outcome): AttemptRecord {
+    const { subscription, event, isTest, kind, delayMs, recordedAtMs, ...numbers } = outcome;
     const now = this.on.now();
     const isAnswered = kind !== "interrupted";
     return {
@@ -210,7 +213,7 @@ export class NamedStore {
       event: isTest ? TEST_EVENT : "review_received",
       payloadMode: "full",
       batchJobId: null,
-      recordedAt: now,
+      recordedAt: new Date(this.on.startMs + recordedAtMs),
       startedAt: now,
       durationMs: 1,
       statusCode: isAnswered ? 200 : null,

@@ -77,13 +77,14 @@ function outcomesOf(stores: TwoStores, kinds: string): Outcome[] {
   return Array.from(kinds, (kind, at) => {
     const entry = queued[at];
     if (entry === undefined) throw new Error(`There is no entry ${at}.`);
-    const { event, isTest, isLogged, sequence, round, attempt } = entry;
+    const { event, isTest, isLogged, recordedAtMs, sequence, round, attempt } = entry;
     return {
       id: stores.newName("ATTEMPT"),
       subscription: "one",
       event,
       isTest,
       isLogged,
+      recordedAtMs,
       sequence,
       round,
       attempt,

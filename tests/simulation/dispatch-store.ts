@@ -187,13 +187,14 @@ export function sweepShards(
   for (const row of [...tables.subscriptions.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1))) {
     const { id, shard, state, nextBatchAtMs } = row;
     if (!shards.includes(shard)) continue;
-    const [head] = queueOf(row);
-    const place = (walked.get(shard) ?? 0) + (head === undefined ? 0 : 1);
+    const [first] = queueOf(row);
+    const place = (walked.get(shard) ?? 0) + (first === undefined ? 0 : 1);
     walked.set(shard, place);
     if (state !== "active") continue;
     const swept = { subscriptionId: id, shard };
-    if (head !== undefined && place <= limit) {
-      const waitedMs = nowMs - Math.max(head.recordedAtMs, head.dueAtMs ?? 0);
+    if (first !== undefined && place <= limit) {
+      const head = queueOf(row).find(({ isTest }) => !isTest);
+      const waitedMs = head ? nowMs - Math.max(head.recordedAtMs, head.dueAtMs ?? 0) : null;
       found.push({ ...swept, dueInMs: dueAtMs(row, nowMs) - nowMs, waitedMs });
     }
     if (nextBatchAtMs !== null)

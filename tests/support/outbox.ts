@@ -156,7 +156,7 @@ export async function forgetQueue(db: RawDb, subscriptionId?: string): Promise<v
 
 /** Gives everything that is queued for a subscription a row in `outbox`, as if the offset had passed it. */
 export function passQueue(db: RawDb, subscriptionId: string): Promise<void> {
-  return passLogged(db, subscriptionId, MANY);
+  return passLogged(db, subscriptionId, { limit: MANY, lockMs: 1_000 });
 }
 
 /** Has everything that is queued for a subscription wait for the attempt after so many that failed. */

@@ -3,6 +3,7 @@ import { and, asc, eq, lte, max, sql, type SQL } from "drizzle-orm";
 import { isAttemptOf } from "../../../db/attempt-conditions.ts";
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { equalsTwice } from "../../../db/conditions.ts";
+import { LIMITS } from "../../../db/limits.ts";
 import { CHUNK, passLogged, skippedThrough } from "../../../db/log.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
 import {
@@ -81,7 +82,10 @@ export async function holdHeads(
   { id, shard, ordering }: Pick<Subscription, "id" | "shard" | "ordering">,
   waitMs: number,
 ): Promise<void> {
-  await passLogged(tx, id, ordering === "review" ? LOOKED_THROUGH : 1);
+  await passLogged(tx, id, {
+    limit: ordering === "review" ? LOOKED_THROUGH : 1,
+    lockMs: LIMITS.intake.lockMs,
+  });
   await tx.run(holding, { shard, id, waitMs, heads: HEADS_AT_MOST, limit: LOOKED_THROUGH });
 }
 

@@ -32,11 +32,14 @@ function show(reviewId: number, sequences: number[], dueAt: Date | null = null):
 function testEvent(sequence: number, dueAt: Date | null): Entry {
   return {
     sequence,
+    isLogged: false,
     eventId: `E${sequence}`,
     event: "webhook.test",
     isTest: true,
     payloadMode: "full",
     reviewId: null,
+    batchJobId: null,
+    recordedAt: takeover,
     round: 1,
     attempt: 1,
     dueAt,
@@ -115,7 +118,6 @@ test("a test event that stands behind more new ones than a load shows is marked 
     after: 0,
     limit: 18,
     exceptReviews: [],
-    inherits: true,
   };
   const actor = createActor("S", 1, inheritance);
   const load = (tests: Entry[]) => {

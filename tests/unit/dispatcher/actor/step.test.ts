@@ -30,11 +30,14 @@ const subscription: Subscription = {
 function entry(sequence: number, overrides: Partial<Entry> = {}): Entry {
   return {
     sequence,
+    isLogged: true,
     eventId: `E${sequence}`,
     event: "review_received",
     isTest: false,
     payloadMode: "full",
     reviewId: 1,
+    batchJobId: null,
+    recordedAt: start,
     round: 1,
     attempt: 1,
     dueAt: null,
@@ -82,7 +85,7 @@ function loaded(
         subscription: { ...subscription, ...overrides },
         entries,
         tests,
-        lastSequence: undefined,
+        lastSequence: 0,
       },
     },
   });
@@ -114,7 +117,7 @@ describe("one lane", () => {
           subscription: { ...subscription, ordering: "review" as const },
           entries,
           tests: [],
-          lastSequence: undefined,
+          lastSequence: 0,
         };
         effects = tell({ kind: "loaded", loaded: { request: asked, found } });
         asked = undefined;
@@ -211,7 +214,7 @@ describe("one lane", () => {
     expect(tell({ kind: "woken" })).toEqual([]);
     const effects = tell({
       kind: "loaded",
-      loaded: { request, found: { subscription, entries: [], tests: [], lastSequence: undefined } },
+      loaded: { request, found: { subscription, entries: [], tests: [], lastSequence: 0 } },
     });
     expect(kinds(effects)).toEqual(["load"]);
   });
@@ -236,7 +239,7 @@ describe("one lane", () => {
       kind: "loaded",
       loaded: {
         request,
-        found: { subscription: moved, entries: [], tests: [], lastSequence: undefined },
+        found: { subscription: moved, entries: [], tests: [], lastSequence: 0 },
       },
     });
     expect(next).toContainEqual(expect.objectContaining({ kind: "send", subscription: moved }));
@@ -264,7 +267,7 @@ describe("one lane", () => {
           subscription,
           entries: [entry(MAX_QUEUED + 1)],
           tests: [],
-          lastSequence: undefined,
+          lastSequence: 0,
         },
       },
     });
@@ -284,7 +287,7 @@ describe("several causes at once", () => {
           subscription: { ...subscription, ...overrides },
           entries,
           tests: [],
-          lastSequence: undefined,
+          lastSequence: 0,
         },
       },
     });
@@ -387,7 +390,7 @@ describe("a test event", () => {
       kind: "loaded",
       loaded: {
         request,
-        found: { subscription, entries: [], tests: [probe], lastSequence: undefined },
+        found: { subscription, entries: [], tests: [probe], lastSequence: 0 },
       },
     });
     expect(sent(effects)).toEqual([]);
@@ -400,7 +403,7 @@ describe("a test event", () => {
       kind: "loaded",
       loaded: {
         request,
-        found: { subscription, entries: [], tests: [probe], lastSequence: undefined },
+        found: { subscription, entries: [], tests: [probe], lastSequence: 0 },
       },
     });
     expect(sent(again)).toEqual([]);
@@ -432,7 +435,7 @@ describe("a lane per review", () => {
           subscription: { ...subscription, ...byReview },
           entries: [],
           tests: [],
-          lastSequence: undefined,
+          lastSequence: 0,
         },
       },
     });

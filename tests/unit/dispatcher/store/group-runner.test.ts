@@ -8,7 +8,7 @@ function failure(code: string): Error {
 }
 
 /** A runner whose work is told to `answer`, which fails by throwing. An item is a key and a number, such as `A1`. */
-function running(answer: (items: readonly string[], repeated: boolean) => void) {
+function running(answer: (items: readonly string[]) => void) {
   const clock = createFakeClock();
   const tried: string[] = [];
   const triedAtMs: number[] = [];
@@ -25,10 +25,10 @@ function running(answer: (items: readonly string[], repeated: boolean) => void) 
     { clock, log },
     {
       keyOf: (item) => item.slice(0, 1),
-      run: async (group, repeated) => {
+      run: async (group) => {
         tried.push(group.join(" "));
         triedAtMs.push(clock.monotonicMs());
-        answer(group, repeated);
+        answer(group);
         return undefined;
       },
       done: (group) => void done.push(...group),
@@ -76,20 +76,6 @@ describe("a group that fails for one key", () => {
     await pass(1_000);
     expect(done).toEqual(["A1", "A2", "A3", "B1", "B2", "B3"]);
     expect(runner.quarantined).toBe(0);
-  });
-
-  test("says of the second and later tries that they are repeated", async () => {
-    const seen: [string, boolean][] = [];
-    const { runner } = running((items, repeated) => {
-      seen.push([items.join(" "), repeated]);
-      if (items.length > 1) throw failure("XX001");
-    });
-    await runner.run(["A1", "B1"]);
-    expect(seen).toEqual([
-      ["A1 B1", false],
-      ["A1", true],
-      ["B1", true],
-    ]);
   });
 });
 

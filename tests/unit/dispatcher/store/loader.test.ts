@@ -13,7 +13,6 @@ const ask = (id: string): LoadRequest => ({
   after: 0,
   limit: 64,
   exceptReviews: [],
-  inherits: false,
 });
 
 /** A loader over a store whose loads are told to `answer`, which fails by throwing. */
