@@ -182,22 +182,23 @@ export async function queueCopies(
   kind: "log" | "rows" = "log",
 ): Promise<string> {
   return db.transaction(async ({ sql }) => {
-    const [last] = await sql<{ sequence: number; number: number; id: number }[]>`
-      select q.last_sequence as sequence, s.number, h.id
+    const [last] = await sql<{ sequence: number; logged: number; number: number; id: number }[]>`
+      select q.last_sequence as sequence, q.last_logged as logged, s.number, h.id
         from outbox_sequences q
         join webhook_subscriptions s on s.id = q.subscription_id
        cross join lateral (select max(id) as id from review_history where subscription_number = s.number) h
        where q.subscription_id = ${subscriptionId} for update of q`;
     if (last === undefined) throw new Error(`No subscription ${subscriptionId}`);
-    const { sequence, number, id } = last;
+    const { sequence, logged, number, id } = last;
     const prefix = `01${String(number).padStart(6, "0")}`;
     await sql`
       insert into review_history (event_id, partner_id, account_id, store_id, review_id, store_review_site_id, event, axis,
-        actor, review, site, metadata, occurred_at, recorded_at, sequence, subscription_number, is_minimal)
+        actor, review, site, metadata, occurred_at, recorded_at, sequence, subscription_number, is_minimal, gap)
       select ${prefix} || lpad((${sequence} + n)::text, 18, '0'), partner_id, account_id, store_id, review_id, store_review_site_id, event, axis,
              actor, review, site, metadata, occurred_at, recorded_at,
              case when ${kind} = 'log' then ${sequence} + n end, case when ${kind} = 'log' then ${number}::int end,
-             case when ${kind} = 'log' then is_minimal end
+             case when ${kind} = 'log' then is_minimal end,
+             case when ${kind} = 'log' and n = 1 then nullif(${sequence - logged}::int, 0) end
         from review_history, generate_series(1, ${count}::int) n where id = ${id}`;
     if (kind === "rows")
       await sql`
