@@ -118,7 +118,7 @@ function limitsOf(url: string, { limits, settings, name, isPipelined }: ConnectO
  * Whether the address says that a pooler is behind it, which hands out another session with each transaction. One that is
  * not announced is found when it is connected to, and refused.
  */
-function isPooled(url: string): boolean {
+export function isPooled(url: string): boolean {
   return /[?&]prepare=false(&|$)/.test(url);
 }
 

@@ -1,5 +1,6 @@
-import { connect, type RawDb, type RawTx } from "./client.ts";
+import { connect, isPooled, type RawDb, type RawTx } from "./client.ts";
 import { isLockTimeout } from "./errors.ts";
+import { PLANNER } from "./limits.ts";
 import { ensurePartitions } from "./partitions.ts";
 import { FOREIGN_SCHEMA, ownMigrations, schemaState } from "./schema-state.ts";
 import { serverTime } from "./server-time.ts";
@@ -26,6 +27,10 @@ export async function migrate(databaseUrl: string): Promise<void> {
       const state = await schemaState(tx);
       if (state.kind === "foreign") throw new ForeignSchemaError();
       await applyMigrations(tx);
+      // Statements outside of a transaction find these in the sessions of the pooler.
+      if (isPooled(databaseUrl))
+        for (const [name, value] of Object.entries(PLANNER))
+          await tx.sql.unsafe(`alter role current_user set ${name} = ${value}`);
     });
     await ensurePartitions(db, await serverTime(db));
   } finally {

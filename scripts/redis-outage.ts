@@ -83,7 +83,7 @@ async function run(): Promise<boolean> {
   else await redis.start();
   await phase("after", CALM_MS);
   await load.stop();
-  await until("an empty outbox", () => isSettled(db));
+  await until("an empty queue", () => isSettled(db));
   const { facts, isSound } = await judge(db, load);
   console.table(counted);
   console.table(facts);

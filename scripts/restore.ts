@@ -117,8 +117,8 @@ async function withDb<T>(url: string, work: (db: RawDb) => Promise<T>): Promise<
 
 function untilDelivered(url: string): Promise<void> {
   return withDb(url, (db) =>
-    until("an empty outbox", async () => {
-      const [row] = await db.sql<{ count: number }[]>`select count(*) from outbox`;
+    until("an empty queue", async () => {
+      const [row] = await db.sql<{ count: number }[]>`select count(*) from queued_entries`;
       return row?.count === 0;
     }),
   );

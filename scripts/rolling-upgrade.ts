@@ -201,7 +201,7 @@ async function tell(
   load: Load,
   counted: Record<string, Record<string, number>>,
 ): Promise<boolean> {
-  await until("an empty outbox", () => isSettled(db));
+  await until("an empty queue", () => isSettled(db));
   const { facts, isSound } = await judge(db, load);
   console.table(counted);
   console.table(facts);

@@ -94,7 +94,11 @@ select s.id, h.sequence, h.event_id, h.event, false, case when h.is_minimal then
 
 create or replace function keep_queued_history() returns trigger language plpgsql as $$
 begin
-  if exists (select from outbox where event_id = old.event_id and skipped_at is null)
+  if exists (select from outbox o
+                 cross join lateral (
+                  select from outbox_offsets f
+                   where f.subscription_id = o.subscription_id and f.skipped_through < o.sequence offset 0) f
+                 where o.event_id = old.event_id and o.skipped_at is null)
      or exists (select from webhook_subscriptions s
                  cross join lateral (
                   select from outbox_offsets f

@@ -9,7 +9,7 @@ export interface Verdict {
 
 /** Whether every entry is settled: only then is there something to judge. */
 export async function isSettled(db: RawDb): Promise<boolean> {
-  const [row] = await db.sql<{ count: number }[]>`select count(*) from outbox`;
+  const [row] = await db.sql<{ count: number }[]>`select count(*) from queued_entries`;
   return row?.count === 0;
 }
 

@@ -20,7 +20,7 @@ import {
   type Tenant,
 } from "../support/outbox.ts";
 import { Receiver, until } from "../support/receiver.ts";
-import { settle, startWebhooks, type WebhookWorld } from "../support/webhooks.ts";
+import { disable, settle, startWebhooks, type WebhookWorld } from "../support/webhooks.ts";
 
 const RUNBOOK = readFileSync(join(import.meta.dir, "../../docs/operations/runbook.md"), "utf8");
 const [, SKIP = ""] =
@@ -177,6 +177,17 @@ describe("a delete of history", () => {
       const { id, a } = await queueThree({}, kind);
       expect(await remove(a)).toContain(`event ${a} is still queued`);
       await settle(world, id, "delivered");
+      expect(await remove(a)).toBe(1);
+    },
+  );
+
+  test.each(["log", "rows"] as const)(
+    "is not refused once the event is skipped: %s",
+    async (kind) => {
+      const { id, a } = await queueThree({}, kind);
+      await disable(world, id);
+      expect(await remove(a)).toContain(`event ${a} is still queued`);
+      await world.ask("POST", `/${id}/enable`, { body: { held: "skip" } });
       expect(await remove(a)).toBe(1);
     },
   );
