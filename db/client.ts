@@ -2,7 +2,7 @@ import { sql as fragment } from "drizzle-orm";
 import postgres from "postgres";
 
 import { isDeadlock, isStatementOutdated } from "./errors.ts";
-import { beginSettings, startSettings, type Limits } from "./limits.ts";
+import { beginSettings, localSettings, startSettings, type Limits } from "./limits.ts";
 import type { PoolWatches } from "./pool-watch.ts";
 import {
   runOver,
@@ -68,6 +68,11 @@ interface ConnectOptions {
   readonly settings?: Readonly<Record<string, string>>;
   /** Of a pool that runs transactions only: their statements are sent without waiting for the one before. */
   readonly isPipelined?: boolean;
+  /**
+   * The planner reads tables by their indexes. Otherwise a plan that was made while a table was small goes on reading all
+   * of it, however large it has become, until somebody analyses it.
+   */
+  readonly plansLookUps?: boolean;
   /** Where the process tells what its pools do. */
   readonly watches?: PoolWatches;
   /** Sees the answer of each declared statement before its caller does. */
@@ -93,10 +98,15 @@ const instants: postgres.PostgresType<Date> = {
   serialize: (at: Date | string) => new Date(at).toISOString(),
 };
 
+/** A plan that seems dear without a scan of the table is not worth compiling either (before PostgreSQL 18). */
+const LOOK_UPS = { enable_seqscan: "off", jit: "off" };
+
 /** Options that the types of the driver do not name; `deadline` and `at_begin` are those of its patch (db/patches). */
-function limitsOf(url: string, { limits, settings, name, isPipelined }: ConnectOptions) {
+function limitsOf(url: string, options: ConnectOptions) {
+  const { limits, name, isPipelined, plansLookUps } = options;
   const session = { application_name: name, TimeZone: "UTC" };
   const isOurs = !isPooled(url);
+  const settings = { ...(plansLookUps && LOOK_UPS), ...options.settings };
   return {
     connection: {
       ...session,
@@ -109,7 +119,10 @@ function limitsOf(url: string, { limits, settings, name, isPipelined }: ConnectO
     max_pipeline: isPipelined ? MAX_PIPELINE : 0,
     ...(limits && { deadline: limits.deadlineMs / 1_000 }),
     connect_timeout: Math.min(CONNECT_TIMEOUT_S, (limits?.deadlineMs ?? Infinity) / 1_000),
-    ...(!isOurs && limits && { at_begin: beginSettings(limits) }),
+    ...(!isOurs &&
+      limits && {
+        at_begin: beginSettings(limits) + (plansLookUps ? localSettings(LOOK_UPS) : ""),
+      }),
   };
 }
 

@@ -52,6 +52,10 @@ export function startSettings(limits: Limits): Readonly<Record<string, string>> 
 
 /** The same behind a pooler, whose sessions are everybody's: a transaction begins with it, and it ends with that. */
 export function beginSettings(limits: Limits): string {
-  const settings = Object.entries(ofServer(limits));
-  return settings.map(([name, value]) => `; set local ${name} = ${value}`).join("");
+  return localSettings(ofServer(limits));
+}
+
+export function localSettings(settings: Readonly<Record<string, string>>): string {
+  const each = Object.entries(settings);
+  return each.map(([name, value]) => `; set local ${name} = ${value}`).join("");
 }

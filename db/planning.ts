@@ -6,14 +6,6 @@ import { statement } from "./statement.ts";
 // What the planner is told for the rest of a transaction, and not beyond: nothing of ours lives in a session, which a
 // pooler may hand to others.
 
-const lookUp = statement({
-  name: "planning.lookUp",
-  reason: "The builder selects from tables; a setting is in none.",
-  params: {},
-  columns: {},
-  text: () => sql`select from set_config('enable_seqscan', 'off', true)`,
-});
-
 const walk = statement({
   name: "planning.walk",
   reason: "The builder selects from tables; a setting is in none.",
@@ -23,14 +15,6 @@ const walk = statement({
     sql`select from set_config('enable_sort', 'off', true) sort, set_config('enable_bitmapscan', 'off', true) bitmap,
                     set_config('jit', 'off', true) jit`,
 });
-
-/**
- * Has tables be read by their indexes. Otherwise a plan that was made while a table was small goes on reading all of it,
- * however large it has become, until somebody analyses it.
- */
-export async function planLookUps(tx: Tx): Promise<void> {
-  await tx.run(lookUp, {});
-}
 
 /**
  * Has an index be walked to the first rows of an order. Otherwise the planner, where its statistics are old, expects a few

@@ -61,6 +61,7 @@ const intakeDb = connect(config.databaseUrl, {
   watches,
   limits: LIMITS.intake,
   isPipelined: true,
+  plansLookUps: true,
 });
 const readinessDb = connect(config.databaseUrl, {
   max: 1,

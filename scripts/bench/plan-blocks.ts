@@ -40,7 +40,7 @@ export async function readingOf(
   // What a session reads once, the catalog and the height of each index, belongs to no statement.
   await runOnce(db, one, mode);
   await undone(db, async (tx) => {
-    await tx.sql.unsafe(`set local plan_cache_mode = ${mode}`);
+    await prepare(tx, one, mode);
     const before = await blocksRead(tx);
     sent.length = 0;
     const startedMs = performance.now();
@@ -51,7 +51,7 @@ export async function readingOf(
   });
   const explained: { text: string; cost: number }[] = [];
   await undone(db, async (tx) => {
-    await tx.sql.unsafe(`set local plan_cache_mode = ${mode}`);
+    await prepare(tx, one, mode);
     for (const [i, statement] of ran.entries()) explained.push(await explain(tx, statement, i));
   });
   return {
@@ -69,9 +69,14 @@ export function keepPlans({ db }: WatchedDb, one: PlanCase): Promise<void> {
 
 function runOnce(db: RawDb, one: PlanCase, mode: PlanMode): Promise<void> {
   return undone(db, async (tx) => {
-    await tx.sql.unsafe(`set local plan_cache_mode = ${mode}`);
+    await prepare(tx, one, mode);
     await one.run(within(tx));
   });
+}
+
+async function prepare({ sql }: RawTx, one: PlanCase, mode: PlanMode): Promise<void> {
+  await sql.unsafe(`set local plan_cache_mode = ${mode}`);
+  if (one.plansLookUps) await sql.unsafe("set local enable_seqscan = off; set local jit = off");
 }
 
 class Undo extends Error {}

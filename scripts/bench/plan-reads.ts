@@ -27,6 +27,8 @@ export interface PlanCase {
   readonly run: (db: Db) => Promise<unknown>;
   /** Whether it has its plans interpreted, however dear they seem. */
   readonly isInterpreted?: boolean;
+  /** Whether its pool has the planner prefer indexes (db/client.ts). */
+  readonly plansLookUps?: boolean;
 }
 
 const DAY_MS = 86_400_000;

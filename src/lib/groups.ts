@@ -14,11 +14,8 @@ interface GroupOptions<Q> {
   /** How many may wait for the next group, and for how long. */
   readonly waiting: number;
   readonly waitMs: number;
-  /**
-   * For so long after a group was answered, the next one waits until as many have asked as there were then, answered or
-   * waiting: who is answered often asks again. Absent, it does not.
-   */
-  readonly gatherMs?: number;
+  /** Before it is answered, a group waits for those who are about to ask; for `ARRIVAL_MS` at most. */
+  readonly arrivals?: Arrivals;
   /**
    * When a group takes longer than `patienceMs`, the next one no longer waits for it, up to so many at a time: one that
    * is stuck with a dead connection holds nobody up. Without it one group is answered at a time, whatever it takes.
@@ -58,17 +55,15 @@ export function inGroups<Q, A>(
       await nextTurn();
     }
   };
-  const gathering = gatherer(clock, options);
   const run = async () => {
     answering += 1;
     while (waiting.length > 0) {
       newestMs = clock.monotonicMs();
       await allCame();
-      await gathering.wait(waiting.length);
+      if (waiting.length < options.questions && (await options.arrivals?.settled(clock)))
+        await allCame();
       const group = waiting.splice(0, sizeOfNext(waiting, options));
-      const tell = await answersOf(group, answer);
-      gathering.answered(group.length + waiting.length);
-      tell();
+      await answerAll(group, answer);
     }
     answering -= 1;
   };
@@ -88,36 +83,35 @@ export function inGroups<Q, A>(
     if (waiting.length >= options.waiting) return Promise.reject(unavailable());
     const { promise, resolve, reject } = Promise.withResolvers<A>();
     waiting.push({ question, sinceMs: clock.monotonicMs(), resolve, reject });
-    gathering.came(waiting.length);
     if (isFree()) void run();
     else if (!isLooking) void look();
     return promise;
   };
 }
 
-/**
- * Clients that ask again once they are answered are two halves in turns without it, whatever they were at first: what is
- * asked while one half is answered is the other half. Together they cost a transaction less.
- */
-function gatherer(clock: Clock, { gatherMs = 0, questions }: GroupOptions<never>) {
-  let [expected, untilMs] = [0, 0];
-  let isEnough: AbortController | undefined;
-  return {
-    async wait(waiting: number): Promise<void> {
-      const leftMs = untilMs - clock.monotonicMs();
-      if (waiting >= expected || leftMs <= 0) return;
-      isEnough = new AbortController();
-      await clock.sleep(leftMs, isEnough.signal);
-      isEnough = undefined;
-    },
-    came(waiting: number): void {
-      if (waiting >= expected) isEnough?.abort("enough");
-    },
-    answered(present: number): void {
-      expected = Math.min(present, questions);
-      untilMs = clock.monotonicMs() + gatherMs;
-    },
-  };
+const ARRIVAL_MS = 3;
+
+/** Those who have begun what ends in a question, such as a request whose signature is checked. */
+export class Arrivals {
+  readonly #pending = new Set<Promise<unknown>>();
+
+  add<T>(arrival: Promise<T>): Promise<T> {
+    this.#pending.add(arrival);
+    return arrival.finally(() => this.#pending.delete(arrival));
+  }
+
+  /**
+   * Waits for those who have begun by now; false if nobody has. Without it, clients that ask again once they are answered are two halves in
+   * turns, whatever they were at first: what is asked while one half is answered is the other half.
+   */
+  async settled(clock: Clock): Promise<boolean> {
+    if (this.#pending.size === 0) return false;
+    const enough = new AbortController();
+    const all = Promise.allSettled(this.#pending);
+    await Promise.race([all, clock.sleep(ARRIVAL_MS, enough.signal)]);
+    enough.abort("enough");
+    return true;
+  }
 }
 
 /** How many of those that wait, from the first on, fit into one group. */
@@ -141,22 +135,17 @@ export function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** What tells each of the group its answer. */
-async function answersOf<Q, A>(
+async function answerAll<Q, A>(
   group: readonly Waiting<Q, A>[],
   answer: (questions: readonly Q[]) => Promise<readonly A[]>,
-): Promise<() => void> {
+): Promise<void> {
   // A group beside this one may have taken all of them.
-  if (group.length === 0) return () => {};
+  if (group.length === 0) return;
   try {
     const answers = await answer(group.map(({ question }) => question));
     if (answers.length !== group.length) throw new Error("Not every question was answered.");
-    return () => {
-      for (const [i, one] of answers.entries()) group[i]?.resolve(one);
-    };
+    for (const [i, one] of answers.entries()) group[i]?.resolve(one);
   } catch (error) {
-    return () => {
-      for (const { reject } of group) reject(error);
-    };
+    for (const { reject } of group) reject(error);
   }
 }

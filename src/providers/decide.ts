@@ -78,22 +78,19 @@ interface Draft {
 /** Stands for the site in a `reviewKey` where the event names none that is known. */
 const SOME_SITE = 0;
 
-interface Referable extends Pick<Known, "sites" | "created"> {
-  readonly reviews: { has(key: string): boolean };
-}
-
 /**
  * Field → what is wrong, for every event that refers to something that does not exist. An event with another fault
  * counts as if it had none: a later event may refer to the review that it would have created.
  */
 export function referenceFaults(
   references: readonly Reference[],
-  { sites, reviews, created }: Referable,
+  siteOf: (id: number) => Pick<Site, "id"> | undefined,
+  existing: ReadonlySet<string>,
 ): Record<string, string[]> {
   const faults: Record<string, string[]> = {};
   const begun = new Set<string>();
   for (const { index, type, siteId, externalReviewId } of references) {
-    const site = siteId === undefined ? undefined : sites.get(siteId);
+    const site = siteId === undefined ? undefined : siteOf(siteId);
     if (siteId !== undefined && site === undefined)
       faults[`events.${index}.store_review_site_id`] = [
         "is not a store's connection with this provider",
@@ -102,8 +99,8 @@ export function referenceFaults(
     const key = reviewKey(site?.id ?? SOME_SITE, externalReviewId);
     if (type === undefined || type === "review.created") begun.add(key);
     else if (site !== undefined) {
-      const exists = reviews.has(key) && !created.has(key);
-      if (exists || begun.has(key) || begun.has(reviewKey(SOME_SITE, externalReviewId))) continue;
+      const own = [key, reviewKey(SOME_SITE, externalReviewId)];
+      if (existing.has(key) || own.some((one) => begun.has(one))) continue;
       const inReview = type === "review.updated" || type === "review.removed";
       faults[`events.${index}.${inReview ? "review." : ""}external_review_id`] = [
         "is not a review that this site has reported",

@@ -1,5 +1,5 @@
 import type { Db } from "../../db/client.ts";
-import * as queries from "./queries.ts";
+import * as queries from "./queries/finders.ts";
 
 /** The partners of connections, each once; none for a connection that does not exist. */
 export type PartnerFinder = (siteIds: readonly number[]) => Promise<number[]>;

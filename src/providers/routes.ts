@@ -5,10 +5,11 @@ import { BASE_PATH } from "../http/base-path.ts";
 import type { Call } from "../http/call.ts";
 import type { Checks } from "../http/checks.ts";
 import { problem } from "../http/problem-schema.ts";
+import { Arrivals } from "../lib/groups.ts";
 import { hasSignature, takeEvents, verifySignature } from "./actions.ts";
-import type { ProviderDeps } from "./effects.ts";
-import { inOneTransaction } from "./group.ts";
+import type { ProviderDeps } from "./group.ts";
 import { providerEventsBody } from "./input.ts";
+import { createTaking } from "./joining.ts";
 import { AcceptedAnswer, BODY_LIMIT } from "./model.ts";
 import { createPartnerFinder } from "./partners.ts";
 import { createProfanityFinder } from "./profanity.ts";
@@ -28,9 +29,13 @@ interface SignedRequest {
 
 /** Contract 9.1: what review sites' pullers report. */
 export function providerRoutes(deps: ProviderRouteDeps) {
-  const taking = { ...deps, partners: createPartnerFinder(deps.db) };
-  const profanity = createProfanityFinder();
-  const own = { ...taking, profanity, join: inOneTransaction(taking) };
+  const arrivals = new Arrivals();
+  const own = {
+    ...deps,
+    partners: createPartnerFinder(deps.db),
+    profanity: createProfanityFinder(),
+    take: createTaking(deps, arrivals),
+  };
   const signing = { ...deps, secretOf: createSecretFinder(deps.db, deps.clock) };
   return new Elysia({ prefix: `${BASE_PATH}/providers`, tags: ["Review sites"] })
     .use(deps.checks)
@@ -39,7 +44,7 @@ export function providerRoutes(deps: ProviderRouteDeps) {
         bodyLimit: BODY_LIMIT,
         mayVerify: hasSignature,
         verify: ({ call, params, raw }: SignedRequest) =>
-          verifySignature(signing, params["provider"] ?? "", { call, raw }),
+          arrivals.add(verifySignature(signing, params["provider"] ?? "", { call, raw })),
       },
       // A review site may report as fast as it can (contract 2.9).
       uncounted: true,

@@ -1,7 +1,7 @@
 import type { Db } from "../../db/client.ts";
 import type { Clock } from "../lib/clock.ts";
 import { inGroups } from "../lib/groups.ts";
-import { sealedSecretsOf } from "./queries/group.ts";
+import { sealedSecretsOf } from "./queries/finders.ts";
 
 /** The sealed secret of a provider, as it is after the call; undefined if there is no such provider. */
 export type SecretFinder = (slug: string) => Promise<string | undefined>;

@@ -151,7 +151,6 @@ describe("a report of a review", () => {
 });
 
 describe("a reference", () => {
-  const state = known({ reviews: new Map() });
   const refer = (type: Reference["type"], fields: Partial<Reference> = {}) => ({
     type,
     id: undefined,
@@ -161,12 +160,13 @@ describe("a reference", () => {
   });
   const faults = (
     references: readonly Omit<Reference, "index">[],
-    what: Parameters<typeof referenceFaults>[1] = state,
+    existing: readonly string[] = [],
   ) =>
     Object.keys(
       referenceFaults(
         references.map((one, index) => ({ ...one, index })),
-        what,
+        (id) => (id === site.id ? site : undefined),
+        new Set(existing),
       ),
     );
   const elsewhere = { siteId: 6 };
@@ -180,14 +180,13 @@ describe("a reference", () => {
       "events.2.external_review_id",
       "events.3.external_review_id",
     ]);
-    expect(faults([refer("response.posted")], known())).toEqual([]);
+    expect(faults([refer("response.posted")], [reviewKey(5, "r")])).toEqual([]);
   });
 
   test("to a review that only a later event of the request creates is a fault", () => {
-    const fresh = known({ created: new Set([reviewKey(5, "r")]) });
     const [posting, creation] = [refer("response.posted"), refer("review.created")];
-    expect(faults([posting, creation], fresh)).toEqual(["events.0.external_review_id"]);
-    expect(faults([creation, posting], fresh)).toEqual([]);
+    expect(faults([posting, creation])).toEqual(["events.0.external_review_id"]);
+    expect(faults([creation, posting])).toEqual([]);
   });
 
   test("to an unknown site is a fault of the site alone", () => {
