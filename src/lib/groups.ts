@@ -14,8 +14,11 @@ interface GroupOptions<Q> {
   /** How many may wait for the next group, and for how long. */
   readonly waiting: number;
   readonly waitMs: number;
-  /** Before it is answered, a group waits for those who are about to ask; for `ARRIVAL_MS` at most. */
-  readonly arrivals?: Arrivals;
+  /**
+   * For so long after a group was answered, the next one waits until as many have asked as there were then, answered or
+   * waiting, if those were at least `CROWD`: of so many, those who are answered ask again. Absent, it does not.
+   */
+  readonly gatherMs?: number;
   /**
    * When a group takes longer than `patienceMs`, the next one no longer waits for it, up to so many at a time: one that
    * is stuck with a dead connection holds nobody up. Without it one group is answered at a time, whatever it takes.
@@ -55,15 +58,17 @@ export function inGroups<Q, A>(
       await nextTurn();
     }
   };
+  const gathering = gatherer(clock, options);
   const run = async () => {
     answering += 1;
     while (waiting.length > 0) {
       newestMs = clock.monotonicMs();
       await allCame();
-      if (waiting.length < options.questions && (await options.arrivals?.settled(clock)))
-        await allCame();
+      await gathering.wait(waiting.length);
       const group = waiting.splice(0, sizeOfNext(waiting, options));
-      await answerAll(group, answer);
+      const tell = await answersOf(group, answer);
+      gathering.answered(group.length + waiting.length);
+      tell();
     }
     answering -= 1;
   };
@@ -83,35 +88,39 @@ export function inGroups<Q, A>(
     if (waiting.length >= options.waiting) return Promise.reject(unavailable());
     const { promise, resolve, reject } = Promise.withResolvers<A>();
     waiting.push({ question, sinceMs: clock.monotonicMs(), resolve, reject });
+    gathering.came(waiting.length);
     if (isFree()) void run();
     else if (!isLooking) void look();
     return promise;
   };
 }
 
-const ARRIVAL_MS = 3;
+/** Fewer meet by chance where each asks when it likes, and nobody comes again for whom one could wait. */
+const CROWD = 4;
 
-/** Those who have begun what ends in a question, such as a request whose signature is checked. */
-export class Arrivals {
-  readonly #pending = new Set<Promise<unknown>>();
-
-  add<T>(arrival: Promise<T>): Promise<T> {
-    this.#pending.add(arrival);
-    return arrival.finally(() => this.#pending.delete(arrival));
-  }
-
-  /**
-   * Waits for those who have begun by now; false if nobody has. Without it, clients that ask again once they are answered are two halves in
-   * turns, whatever they were at first: what is asked while one half is answered is the other half.
-   */
-  async settled(clock: Clock): Promise<boolean> {
-    if (this.#pending.size === 0) return false;
-    const enough = new AbortController();
-    const all = Promise.allSettled(this.#pending);
-    await Promise.race([all, clock.sleep(ARRIVAL_MS, enough.signal)]);
-    enough.abort("enough");
-    return true;
-  }
+/**
+ * Clients that ask again once they are answered are two halves in turns without it, whatever they were at first: what is
+ * asked while one half is answered is the other half. Together they cost a transaction less.
+ */
+function gatherer(clock: Clock, { gatherMs = 0, questions }: GroupOptions<never>) {
+  let [expected, untilMs] = [0, 0];
+  let isEnough: AbortController | undefined;
+  return {
+    async wait(waiting: number): Promise<void> {
+      const leftMs = untilMs - clock.monotonicMs();
+      if (waiting >= expected || leftMs <= 0) return;
+      isEnough = new AbortController();
+      await clock.sleep(leftMs, isEnough.signal);
+      isEnough = undefined;
+    },
+    came(waiting: number): void {
+      if (waiting >= expected) isEnough?.abort("enough");
+    },
+    answered(present: number): void {
+      expected = present < CROWD ? 0 : Math.min(present, questions);
+      untilMs = clock.monotonicMs() + gatherMs;
+    },
+  };
 }
 
 /** How many of those that wait, from the first on, fit into one group. */
@@ -135,17 +144,22 @@ export function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-async function answerAll<Q, A>(
+/** What tells each of the group its answer. */
+async function answersOf<Q, A>(
   group: readonly Waiting<Q, A>[],
   answer: (questions: readonly Q[]) => Promise<readonly A[]>,
-): Promise<void> {
+): Promise<() => void> {
   // A group beside this one may have taken all of them.
-  if (group.length === 0) return;
+  if (group.length === 0) return () => {};
   try {
     const answers = await answer(group.map(({ question }) => question));
     if (answers.length !== group.length) throw new Error("Not every question was answered.");
-    for (const [i, one] of answers.entries()) group[i]?.resolve(one);
+    return () => {
+      for (const [i, one] of answers.entries()) group[i]?.resolve(one);
+    };
   } catch (error) {
-    for (const { reject } of group) reject(error);
+    return () => {
+      for (const { reject } of group) reject(error);
+    };
   }
 }

@@ -1,5 +1,5 @@
 import type { Clock } from "../lib/clock.ts";
-import { inGroups, type Arrivals } from "../lib/groups.ts";
+import { inGroups } from "../lib/groups.ts";
 import type { Asking } from "./admit.ts";
 import { takeGroup, type ProviderDeps, type Taken } from "./group.ts";
 import { charsOf } from "./profanity.ts";
@@ -30,12 +30,11 @@ const AGAIN_MS = 2_000;
  */
 export function createTaking(
   deps: Pick<ProviderDeps, "intake" | "clock" | "box" | "schedule" | "log">,
-  arrivals: Arrivals,
 ): (asking: Asking) => Promise<Taken> {
   const takeWaiting = (asked: readonly Asking[]) => takeGroup(deps, asked, { waits: true });
   const join = inGroups(deps.clock, (asked) => takeGroup(deps, asked, { waits: false }), {
     ...LIMITS,
-    arrivals,
+    gatherMs: 3,
   });
   const lines = createLines(deps.clock, takeWaiting);
   return async (asking) => {

@@ -5,7 +5,6 @@ import { BASE_PATH } from "../http/base-path.ts";
 import type { Call } from "../http/call.ts";
 import type { Checks } from "../http/checks.ts";
 import { problem } from "../http/problem-schema.ts";
-import { Arrivals } from "../lib/groups.ts";
 import { hasSignature, takeEvents, verifySignature } from "./actions.ts";
 import type { ProviderDeps } from "./group.ts";
 import { providerEventsBody } from "./input.ts";
@@ -29,12 +28,11 @@ interface SignedRequest {
 
 /** Contract 9.1: what review sites' pullers report. */
 export function providerRoutes(deps: ProviderRouteDeps) {
-  const arrivals = new Arrivals();
   const own = {
     ...deps,
     partners: createPartnerFinder(deps.db),
     profanity: createProfanityFinder(),
-    take: createTaking(deps, arrivals),
+    take: createTaking(deps),
   };
   const signing = { ...deps, secretOf: createSecretFinder(deps.db, deps.clock) };
   return new Elysia({ prefix: `${BASE_PATH}/providers`, tags: ["Review sites"] })
@@ -44,7 +42,7 @@ export function providerRoutes(deps: ProviderRouteDeps) {
         bodyLimit: BODY_LIMIT,
         mayVerify: hasSignature,
         verify: ({ call, params, raw }: SignedRequest) =>
-          arrivals.add(verifySignature(signing, params["provider"] ?? "", { call, raw })),
+          verifySignature(signing, params["provider"] ?? "", { call, raw }),
       },
       // A review site may report as fast as it can (contract 2.9).
       uncounted: true,

@@ -93,6 +93,7 @@ const REVIEW_STATE = {
 
 const SITE = {
   id: storeReviewSites.id,
+  name: reviewSites.name,
   reviewSiteId: storeReviewSites.reviewSiteId,
   storeId: storeReviewSites.storeId,
   accountId: storeReviewSites.accountId,
@@ -125,7 +126,6 @@ const lookingUp = statement({
     isOwnSite: value("boolean"),
     isKnown: value("boolean"),
     newId: nullable(value("integer")),
-    name: nullable(reviewSites.name),
     site: table(SITE),
     review: table(REVIEW_STATE),
   },
@@ -136,21 +136,21 @@ const lookingUp = statement({
     select given.ord, e.id is not null as "isSeen", l.id is not null as "isOwnSite", r.id is not null as "isKnown",
            case when given.creates and l.id is not null and e.id is null and r.id is null
                 then nextval('reviews_id_seq')::integer end as "newId",
-           p.name,
-           case when l.id is null or not (given.changes_site or given.shows_site) then '[]'
-                when given.changes_site then ${asTable(sql`
+           case when given.shows_site and l.id is not null then json_build_array(l)
+                when given.changes_site and l.id is not null then ${asTable(sql`
                      select ${selected(SITE)} from store_review_sites where id = l.id for no key update skip locked`)}
-                else ${asTable(sql`select ${selected(SITE)} from store_review_sites where id = l.id`)} end as site,
+                else '[]' end as site,
            case when r.id is null or not given.uses_review then '[]'
                 else ${asTable(sql`
                      select ${selected(REVIEW_STATE)} from reviews where id = r.id for no key update skip locked`)}
                 end as review
       from bound cross join ${given}
-      left join lateral (select id, name from review_sites where slug = given.slug offset 0) p on true
+      left join lateral (select id, name from review_sites where slug = given.slug offset 0) review_sites on true
       left join lateral (
-             select id from provider_events where review_site_id = p.id and id = given.id offset 0) e on true
+             select id from provider_events where review_site_id = review_sites.id and id = given.id offset 0) e on true
       left join lateral (
-             select id from store_review_sites where id = given.site_id and review_site_id = p.id offset 0) l on true
+             select ${selected(SITE)} from store_review_sites
+              where id = given.site_id and review_site_id = review_sites.id offset 0) l on true
       left join lateral (
              select id from reviews
               where store_review_site_id = l.id and external_review_id = given.external offset 0) r on true`,
@@ -198,22 +198,17 @@ export async function lookUp<A extends Asked>(tx: Tx, asked: readonly A[]): Prom
     };
   });
   const found = await tx.run(lookingUp, { given });
-  return found.flatMap(({ ord, name, site: [site], review: [review], ...facts }) => {
+  return found.flatMap(({ ord, site: [site], review: [review], ...facts }) => {
     const one = asked[ord];
-    if (one === undefined) return [];
-    return { ...one, ...facts, review, site: site && toSite(site, one.slug, name ?? "") };
+    return one === undefined ? [] : { ...one, ...facts, review, site: site && siteOf(site, one) };
   });
 }
 
-function toSite(
-  { pullConnected, pullErrorCode, postConnected, postErrorCode, ...site }: ValuesOf<typeof SITE>,
-  slug: string,
-  name: string,
-): SiteOfProvider {
+function siteOf(given: ValuesOf<typeof SITE>, { slug }: Asked): SiteOfProvider {
+  const { pullConnected, pullErrorCode, postConnected, postErrorCode, ...site } = given;
   return {
     ...site,
     slug,
-    name,
     pull: { connected: pullConnected, errorCode: pullErrorCode },
     post: { connected: postConnected, errorCode: postErrorCode },
   };

@@ -1,14 +1,16 @@
 import { describe, expect, test } from "bun:test";
 
-import { Arrivals, inGroups } from "../../../src/lib/groups.ts";
+import { inGroups } from "../../../src/lib/groups.ts";
 import { createFakeClock } from "../../support/clock.ts";
 
 const LIMITS = { questions: 3, waiting: 5, waitMs: 2_000 };
 
 /** Questions are sizes; each group is answered when the test says so. */
-function createLine(beside?: { groups: number; patienceMs: number }) {
+function createLine(
+  beside?: { groups: number; patienceMs: number },
+  more: { gatherMs?: number; questions?: number } = {},
+) {
   const clock = createFakeClock();
-  const arrivals = new Arrivals();
   const groups: { questions: readonly number[]; end: PromiseWithResolvers<void> }[] = [];
   const ask = inGroups(
     clock,
@@ -20,7 +22,7 @@ function createLine(beside?: { groups: number; patienceMs: number }) {
     },
     {
       ...LIMITS,
-      arrivals,
+      ...more,
       sizes: [{ sizeOf: (one) => one, atMost: 10 }],
       ...(beside && { beside }),
     },
@@ -29,7 +31,7 @@ function createLine(beside?: { groups: number; patienceMs: number }) {
     for (let n = 0; n < 10; n++) await turn();
     return groups.map(({ questions }) => questions);
   };
-  return { clock, arrivals, groups, ask, seen };
+  return { clock, groups, ask, seen };
 }
 
 function turn(): Promise<void> {
@@ -150,48 +152,80 @@ describe("beside a group that takes long", () => {
   });
 });
 
-describe("who has begun what ends in a question", () => {
-  test("is waited for by a group that could begin, and no other", async () => {
-    const line = createLine();
-    const early = Promise.withResolvers<void>();
-    void line.arrivals.add(early.promise).then(() => line.ask(2));
-    void line.ask(1);
-    expect(await line.seen()).toEqual([]);
-    void line.arrivals.add(new Promise(() => {}));
-    early.resolve();
-    expect(await line.seen()).toEqual([[1, 2]]);
+describe("who is answered and asks again", () => {
+  const gathering = () => createLine(undefined, { gatherMs: 3, questions: 4 });
+
+  /** One is answered while others wait: as many are expected to ask. */
+  async function answerFirst(line: ReturnType<typeof createLine>, others: readonly number[]) {
+    const first = line.ask(1);
+    await line.seen();
+    for (const one of others) void line.ask(one);
+    await line.seen();
+    line.groups[0]?.end.resolve();
+    await first;
+  }
+
+  test("is waited for, until as many ask as there were", async () => {
+    const line = gathering();
+    await answerFirst(line, [2, 2, 2]);
+    expect(await line.seen()).toEqual([[1]]);
+    void line.ask(3);
+    expect(await line.seen()).toEqual([[1], [2, 2, 2, 3]]);
   });
 
   test("is waited for so long and no longer", async () => {
-    const line = createLine();
-    void line.arrivals.add(new Promise(() => {}));
-    void line.ask(1);
+    const line = gathering();
+    await answerFirst(line, [2, 2, 2]);
     await line.seen();
     line.clock.advance(2);
-    expect(await line.seen()).toEqual([]);
+    expect(await line.seen()).toEqual([[1]]);
     line.clock.advance(1);
-    expect(await line.seen()).toEqual([[1]]);
+    expect(await line.seen()).toEqual([[1], [2, 2, 2]]);
   });
 
-  test("is not waited for where it comes to nothing, or the group is full", async () => {
-    const line = createLine();
-    await line.arrivals.add(Promise.reject(new Error("refused"))).catch(() => {});
-    void line.ask(1);
-    expect(await line.seen()).toEqual([[1]]);
-    void line.arrivals.add(new Promise(() => {}));
-    for (const size of [2, 3, 4]) void line.ask(size);
-    line.groups[0]?.end.resolve();
-    expect(await line.seen()).toEqual([[1], [2, 3, 4]]);
+  test("is not waited for where fewer than four have met", async () => {
+    const line = gathering();
+    await answerFirst(line, [2, 2]);
+    expect(await line.seen()).toEqual([[1], [2, 2]]);
   });
 
-  test("is all that is waited for: nobody waits for those who were answered", async () => {
-    const line = createLine();
-    const asked = [1, 2, 3].map(line.ask);
+  test("is waited for after the answer alone: later, who asks is answered at once", async () => {
+    const line = gathering();
+    const asked = [1, 2, 3, 3].map(line.ask);
     await line.seen();
     line.groups[0]?.end.resolve();
     await Promise.all(asked);
+    line.clock.advance(3);
     void line.ask(4);
-    expect(await line.seen()).toEqual([[1, 2, 3], [4]]);
+    expect(await line.seen()).toEqual([[1, 2, 3, 3], [4]]);
+  });
+
+  test("is not waited for where a group is full", async () => {
+    const line = gathering();
+    const asked = [1, 2, 3, 3].map(line.ask);
+    await line.seen();
+    const others = [2, 2, 2].map(line.ask);
+    line.groups[0]?.end.resolve();
+    await Promise.all(asked);
+    expect(await line.seen()).toEqual([[1, 2, 3, 3]]);
+    void line.ask(2);
+    expect(await line.seen()).toEqual([
+      [1, 2, 3, 3],
+      [2, 2, 2, 2],
+    ]);
+    line.groups[1]?.end.resolve();
+    await Promise.all(others);
+  });
+
+  test("is not waited for where one alone asks again and again", async () => {
+    const line = gathering();
+    for (const one of [1, 2]) {
+      const asked = line.ask(one);
+      await line.seen();
+      line.groups[one - 1]?.end.resolve();
+      await asked;
+    }
+    expect(await line.seen()).toEqual([[1], [2]]);
   });
 });
 

@@ -2,7 +2,6 @@
 import { describe, expect, test } from "bun:test";
 
 import { systemClock } from "../../../src/lib/clock.ts";
-import { Arrivals } from "../../../src/lib/groups.ts";
 import { takeEvents } from "../../../src/providers/actions.ts";
 import type { Asking } from "../../../src/providers/admit.ts";
 import { readEvents } from "../../../src/providers/input.ts";
@@ -29,6 +28,7 @@ function created(content: string) {
   };
 }
 
+// A group may wait 3 ms for company, which a clock that stands still would not let pass.
 const clock = systemClock;
 const asking = (contents: readonly string[]): Asking => {
   const read = readEvents({ events: contents.map(created) }, clock.now());
@@ -99,7 +99,7 @@ async function groupsOf(requests: readonly Asking[]): Promise<number> {
       transaction: begin,
     },
   };
-  const join = createTaking(Object.assign(Object.create(null), deps), new Arrivals());
+  const join = createTaking(Object.assign(Object.create(null), deps));
   await Promise.allSettled(requests.map((one) => join(one)));
   return groups;
 }
