@@ -42,15 +42,17 @@ export type Taken =
 /** Somebody else claims, inserts or locks what the group writes. */
 class Collision extends Error {}
 
+/** The locks that a group waits for. It skips the rest, and the requests that need one of those leave the group. */
+type Waits = "nothing" | "sequences" | "rows and sequences";
+
 /**
- * Takes requests in one transaction. It skips what somebody else holds, and the requests that need it leave the group; or
- * it `waits`: for the connections and reviews first, and then for the sequences, as whoever acts on a review does. What
- * comes after the look-up waits for 100 ms at most. So no two transactions wait for each other in a circle.
+ * Takes requests in one transaction. It waits for rows before sequences, as whoever acts on a review does, and for what
+ * comes after the look-up for 100 ms at most. So no two transactions wait for each other in a circle.
  */
 export async function takeGroup(
   deps: TakingDeps,
   asked: readonly Asking[],
-  { waits }: { readonly waits: boolean },
+  waits: Waits,
 ): Promise<Taken[]> {
   const now = deps.clock.now();
   const writing = asked.filter(({ read }) => !isFaulty(read));
@@ -61,9 +63,10 @@ export async function takeGroup(
     return { admissions, wakes: await writeAll(tx, deps, { asked, found, admissions, now }) };
   };
   try {
-    const { admissions, wakes } = waits
-      ? await deps.intake.transaction(partners, work, { readsFirst: true })
-      : await deps.intake.group(work);
+    const { admissions, wakes } =
+      waits === "nothing"
+        ? await deps.intake.group(work)
+        : await deps.intake.transaction(partners, work, { readsFirst: true });
     // After the commit: earlier, the dispatcher could look before the entries are visible.
     const woken = deps.schedule.wake(wakes);
     return admissions.map((one) =>
@@ -73,7 +76,7 @@ export async function takeGroup(
     // Nothing is known of a commit whose answer was lost. Anything else was rolled back, and may be of one request.
     if (isStoreFailure(error) && !isDeadlock(error)) throw error;
     const isCollision = error instanceof Collision || isDeadlock(error);
-    if (waits && asked.length === 1 && !isCollision) throw error;
+    if (waits === "rows and sequences" && !isCollision) throw error;
     const { cause = error } = Object(error);
     deps.log.warn("group.split", { requests: asked.length, ...errorFields(cause) });
     return asked.map(() => ({ kind: "left", because: "write" }));
@@ -83,7 +86,7 @@ export async function takeGroup(
 async function findAll(
   tx: Tx,
   asked: readonly Asking[],
-  { partners, waits }: { readonly partners: readonly number[]; readonly waits: boolean },
+  { partners, waits }: { readonly partners: readonly number[]; readonly waits: Waits },
 ): Promise<Found> {
   const named = asked.flatMap(({ slug, read }) => {
     const writes = !isFaulty(read);
@@ -101,8 +104,8 @@ async function findAll(
   );
   // Sent one behind the other. The look-up sees what those whose locks were waited for have committed.
   const [, heldPartners, known, suppressing] = await Promise.all([
-    waits ? waitForRows(tx, named) : undefined,
-    holdSequences(tx, partners, waits),
+    waits === "rows and sequences" && waitForRows(tx, named),
+    holdSequences(tx, partners, waits !== "nothing"),
     lookUp(tx, named),
     suppressingPartners(tx, [...new Set(posting.flatMap((one) => one.partners))]),
   ]);

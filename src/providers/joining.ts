@@ -24,19 +24,18 @@ const AGAIN_MS = 2_000;
 
 /**
  * Takes each request in a group of those that came at the same time, which waits for nobody. The requests of one partner
- * form groups of their own while somebody else holds its sequence, and so does a large one: those wait for locks, and keep
- * no other partner waiting. A request alone is a group of one that waits: one that needs a row that somebody else holds, or
- * whose group could not be written.
+ * form groups of their own while somebody else holds its sequence, and so does a large one: those wait for it, and keep no
+ * other partner waiting. A request that needs a row that somebody else holds, or whose group could not be written, is a
+ * group of one, which waits for all that it needs.
  */
 export function createTaking(
   deps: Pick<ProviderDeps, "intake" | "clock" | "box" | "schedule" | "log">,
 ): (asking: Asking) => Promise<Taken> {
-  const takeWaiting = (asked: readonly Asking[]) => takeGroup(deps, asked, { waits: true });
-  const join = inGroups(deps.clock, (asked) => takeGroup(deps, asked, { waits: false }), {
+  const join = inGroups(deps.clock, (asked) => takeGroup(deps, asked, "nothing"), {
     ...LIMITS,
     gatherMs: 3,
   });
-  const lines = createLines(deps.clock, takeWaiting);
+  const lines = createLines(deps.clock, (asked) => takeGroup(deps, asked, "sequences"));
   return async (asking) => {
     const partners = asking.partners.toSorted((a, b) => a - b).join();
     const joins = mayJoin(asking) && !lines.has(partners) && !deps.intake.isStuck(asking.partners);
@@ -45,7 +44,7 @@ export function createTaking(
       taken = await lines.join(partners, asking);
     const untilMs = deps.clock.monotonicMs() + AGAIN_MS;
     while (taken.kind === "left" && deps.clock.monotonicMs() <= untilMs)
-      [taken = taken] = await takeWaiting([asking]);
+      [taken = taken] = await takeGroup(deps, [asking], "rows and sequences");
     return taken;
   };
 }
