@@ -195,7 +195,7 @@ function group(count: number, bound: number): PlanCase {
     siteId: 1,
     externalReviewId: n % 2 === 0 ? `new-${n}` : `ext-${n}`,
     usesReview: true,
-    creates: true,
+    createsReview: true,
     changesSite: n === 1,
   }));
   const facts = {
@@ -236,9 +236,9 @@ function connections(): PlanCase {
     slug: "site",
     id: `connection-${siteId}`,
     siteId,
-    externalReviewId: undefined,
+    externalReviewId: null,
     usesReview: false,
-    creates: false,
+    createsReview: false,
     changesSite: true,
   }));
   return {

@@ -4,12 +4,11 @@ import { hmacSha256Hex } from "../lib/hmac.ts";
 import { invalid, Problem, unavailable } from "../lib/problem.ts";
 import { equalInConstantTime, type SecretBox } from "../lib/secret-box.ts";
 import type { Asking } from "./admit.ts";
+import type { PartnerFinder, SecretFinder } from "./finders.ts";
 import type { ProviderDeps, Taken } from "./group.ts";
 import { readEvents } from "./input.ts";
 import { PROVIDER_SLUG } from "./model.ts";
-import type { PartnerFinder } from "./partners.ts";
 import { checkTexts, type ProfanityFinder } from "./profanity.ts";
-import type { SecretFinder } from "./secret-finder.ts";
 import { providerSecretContext } from "./secret.ts";
 
 const SLUG = new RegExp(PROVIDER_SLUG);

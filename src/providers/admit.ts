@@ -1,8 +1,9 @@
 import type { FieldErrors } from "../lib/problem.ts";
-import { referenceFaults } from "./decide.ts";
+import { referenceFaults, type Known } from "./decide.ts";
 import type { ReadEvents } from "./input.ts";
 import type { CheckedTexts } from "./profanity.ts";
-import { reviewKey, type ProviderEvent, type ReviewState, type Site } from "./model.ts";
+import { reviewKey, type ProviderEvent, type Reference } from "./model.ts";
+import type { SiteOfProvider } from "./queries/look-up.ts";
 
 /** A request as it waits for a group. */
 export interface Asking {
@@ -13,24 +14,18 @@ export interface Asking {
   readonly partners: readonly number[];
 }
 
-/** What a group has looked up of all its requests before it writes. */
-export interface Found {
+/** What a group has looked up of all its requests before it writes; of the reviews those that it holds. */
+export interface Found extends Omit<Known, "profanityIn"> {
   /** By id; of those that somebody else holds none. */
-  readonly sites: ReadonlyMap<number, Site & { readonly slug: string }>;
+  readonly sites: ReadonlyMap<number, SiteOfProvider>;
   /** Connections that are to change and somebody else holds. */
   readonly heldSites: ReadonlySet<number>;
   /** Partners of which somebody else holds a sequence. */
   readonly heldPartners: ReadonlySet<number>;
-  /** Partners whose active immediate subscription suppresses our own mails (contract 9.5). */
-  readonly suppressing: ReadonlySet<number>;
   /** By `claimKey`: ids that were claimed before. */
   readonly seen: ReadonlySet<string>;
   /** By `reviewKey`: all that exist of those that are referred to. */
   readonly existing: ReadonlySet<string>;
-  /** By `reviewKey`: those of them that this group holds. */
-  readonly reviews: ReadonlyMap<string, ReviewState>;
-  /** By `reviewKey`: the ids of those that do not exist and may be created. */
-  readonly newIds: ReadonlyMap<string, number>;
 }
 
 export type Admission =
@@ -80,11 +75,6 @@ export function admit(asked: readonly Asking[], found: Found): Admission[] {
   });
 }
 
-interface Identified {
-  readonly id: string | undefined;
-  readonly index: number;
-}
-
 /**
  * Tells the events whose ids were never seen before, and of several with one id the first. The rest are duplicates,
  * whatever they refer to by now (contract 9.1).
@@ -93,14 +83,10 @@ function freshIn(
   { references }: ReadEvents,
   slug: string,
   claimed: ReadonlySet<string>,
-): (event: Identified) => boolean {
-  const first = new Map<string, number>();
-  for (const { id, index } of references)
-    if (id !== undefined && !first.has(id)) first.set(id, index);
-  const fresh = new Set(
-    [...first].flatMap(([id, index]) => (claimed.has(claimKey(slug, id)) ? [] : [index])),
-  );
-  return ({ id, index }) => id === undefined || fresh.has(index);
+): (event: Pick<Reference, "id" | "index">) => boolean {
+  const first = new Map(references.toReversed().map(({ id, index }) => [id, index]));
+  return ({ id, index }) =>
+    id === undefined || (first.get(id) === index && !claimed.has(claimKey(slug, id)));
 }
 
 function isHeld(event: ProviderEvent, found: Found): boolean {

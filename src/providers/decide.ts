@@ -14,10 +14,10 @@ import {
 /** What is known when a request is decided, all of it locked. */
 export interface Known {
   readonly sites: ReadonlyMap<number, Site>;
-  /** By `reviewKey`. Those that this request creates are among them, as their first event describes them. */
+  /** By `reviewKey`. */
   readonly reviews: ReadonlyMap<string, ReviewState>;
-  /** Keys of the reviews that this request creates. */
-  readonly created: ReadonlySet<string>;
+  /** By `reviewKey`: the ids of the reviews that do not exist and may be created. */
+  readonly newIds: ReadonlyMap<string, number>;
   /** Partners whose active immediate subscription suppresses our own mails (contract 9.5). */
   readonly suppressing: ReadonlySet<number>;
   readonly profanityIn: (text: string) => readonly string[];
@@ -60,6 +60,8 @@ type ConnectionEventName =
 
 export interface Outcome {
   readonly recorded: readonly Recorded[];
+  /** As the last event has left them. */
+  readonly created: readonly ReviewState[];
   /** Only what differs from what was known. */
   readonly reviews: readonly ReviewState[];
   readonly sites: readonly Site[];
@@ -70,8 +72,6 @@ interface Draft {
   readonly known: Known;
   readonly sites: Map<number, Site>;
   readonly reviews: Map<string, ReviewState>;
-  /** Keys of the reviews that this request creates and whose first event was applied. */
-  readonly begun: Set<string>;
   readonly recorded: Recorded[];
 }
 
@@ -116,15 +116,14 @@ export function decideEvents(events: readonly ProviderEvent[], known: Known): Ou
     known,
     sites: new Map(known.sites),
     reviews: new Map(known.reviews),
-    begun: new Set(),
     recorded: [],
   };
   for (const event of events) apply(draft, event);
+  const written = [...draft.reviews].filter(([key, one]) => one !== known.reviews.get(key));
   return {
     recorded: draft.recorded,
-    reviews: [...draft.reviews].flatMap(([key, one]) =>
-      one === known.reviews.get(key) ? [] : [one],
-    ),
+    created: written.flatMap(([key, one]) => (known.reviews.has(key) ? [] : [one])),
+    reviews: written.flatMap(([key, one]) => (known.reviews.has(key) ? [one] : [])),
     sites: [...draft.sites].flatMap(([id, one]) => (one === known.sites.get(id) ? [] : [one])),
   };
 }
@@ -144,7 +143,7 @@ type Report = Extract<ReviewEvent, { review: ReportedReview }>;
 
 function applyToReview(draft: Draft, event: ReviewEvent, site: Site): void {
   const key = reviewKey(site.id, event.externalReviewId);
-  const review = reviewFor(draft, key);
+  const review = draft.reviews.get(key);
   if (event.type === "review.created" && review === undefined) return create(draft, event, site);
   if (review === undefined) throw new Error(`The review ${key} was not looked up.`);
   switch (event.type) {
@@ -159,23 +158,25 @@ function applyToReview(draft: Draft, event: ReviewEvent, site: Site): void {
   }
 }
 
-/** A review that this request creates exists from its own review.created on, not before. */
-function reviewFor(draft: Draft, key: string): ReviewState | undefined {
-  const unborn = draft.known.created.has(key) && !draft.begun.has(key);
-  return unborn ? undefined : draft.reviews.get(key);
-}
-
 interface Subject {
   readonly site: Site;
   readonly review: ReviewState;
 }
 
-function create(draft: Draft, event: Report, site: Site): void {
+function create(draft: Draft, { review: report, ...event }: Report, site: Site): void {
   const key = reviewKey(site.id, event.externalReviewId);
-  draft.begun.add(key);
-  const review = draft.reviews.get(key);
-  // New reviews are inserted before the decision, so that the unique index settles which request creates them.
-  if (review === undefined) throw new Error(`The review ${key} was not created.`);
+  const id = draft.known.newIds.get(key);
+  if (id === undefined) throw new Error(`The review ${key} has no id.`);
+  const review: ReviewState = {
+    ...report,
+    id,
+    siteId: site.id,
+    externalReviewId: event.externalReviewId,
+    reviewerEmail: report.reviewerEmail ?? null,
+    profanity: draft.known.profanityIn(report.content),
+    removedAt: null,
+  };
+  draft.reviews.set(key, review);
   const metadata = textOf(review);
   record(draft, event, site, { kind: "review", event: "review_received", metadata, review });
   const words = [...review.profanity];
@@ -296,6 +297,11 @@ type HistoryFields = Recorded extends infer R
     : never
   : never;
 
-function record(draft: Draft, event: ProviderEvent, site: Site, fields: HistoryFields): void {
+function record(
+  draft: Draft,
+  event: Pick<ProviderEvent, "occurredAt">,
+  site: Site,
+  fields: HistoryFields,
+): void {
   draft.recorded.push({ ...fields, site, occurredAt: event.occurredAt });
 }

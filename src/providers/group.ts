@@ -13,7 +13,7 @@ import { holdSequences, recordActionsLast } from "../outbox/queries.ts";
 import type { Wake, Waker } from "../outbox/schedule.ts";
 import { admit, claimKey, isFaulty, type Admission, type Asking, type Found } from "./admit.ts";
 import { decideEvents, type Outcome } from "./decide.ts";
-import { reviewKey, type ProviderEvent, type ReviewState } from "./model.ts";
+import { reviewKey, type ReviewState } from "./model.ts";
 import { wordsFound } from "./profanity.ts";
 import { lookUp, waitForRows, type SiteOfProvider } from "./queries/look-up.ts";
 import { insertNew, updateReviews, updateSites } from "./queries/write.ts";
@@ -90,11 +90,13 @@ async function findAll(
 ): Promise<Found> {
   const named = asked.flatMap(({ slug, read }) => {
     const writes = !isFaulty(read);
-    return read.references.map(({ type, ...one }) => ({
-      ...one,
+    return read.references.map(({ type, id = null, siteId = null, externalReviewId = null }) => ({
       slug,
+      id,
+      siteId,
+      externalReviewId,
       usesReview: writes,
-      creates: writes && type === "review.created",
+      createsReview: writes && type === "review.created",
       changesSite: writes && type === "connection.changed",
     }));
   });
@@ -120,13 +122,14 @@ async function findAll(
     newIds: new Map<string, number>(),
   };
   for (const one of known) {
-    const { site, siteId = 0, review, newId } = one;
+    const { site, review, newId } = one;
+    const siteId = one.siteId ?? 0;
     const key = reviewKey(siteId, one.externalReviewId ?? "");
     // As it is held it is as new as can be.
     if (site !== undefined && (one.changesSite || !found.sites.has(siteId)))
       found.sites.set(siteId, site);
     if (one.changesSite && one.isOwnSite && site === undefined) found.heldSites.add(siteId);
-    if (one.isSeen && one.id !== undefined) found.seen.add(claimKey(one.slug, one.id));
+    if (one.isSeen && one.id !== null) found.seen.add(claimKey(one.slug, one.id));
     if (one.isKnown) found.existing.add(key);
     if (review !== undefined) found.reviews.set(key, review);
     if (newId !== null) found.newIds.set(key, newId);
@@ -152,24 +155,23 @@ async function writeAll(
   if (events.length === 0) return [];
   const profanityIn = wordsFound(new Map(asked.flatMap(({ profanity }) => [...profanity])));
   const claims = asked.flatMap(({ slug }, i) => (fresh[i] ?? []).map(({ id }) => ({ slug, id })));
-  const created = createdIn(events, found, profanityIn);
-  const outcome = decideEvents(events, {
-    sites: found.sites,
-    reviews: new Map([...found.reviews, ...created]),
-    created: new Set(created.keys()),
-    suppressing: found.suppressing,
-    profanityIn,
-  });
+  const outcome = decideEvents(events, { ...found, profanityIn });
   const actions = outcome.recorded.map((one): RecordedAction => ({
     ...toAction(one, found.sites.get(one.site.id)?.slug ?? ""),
     eventId: newEventId(now),
   }));
+  const notices = noticesOf(outcome);
+  const finish = async () => {
+    await queueHomeownerNotices(tx, deps, notices, now);
+    const recorded = await recordActionsLast(tx, actions, now);
+    return notices.length > 0 ? [...recorded, MAIL_WAKE] : recorded;
+  };
   // All of them are sent at once, and the commit with them, but where mails have to be made first.
   const [, , , wakes] = await Promise.all([
-    insertNew(tx, claims, [...created.values()], now),
+    insertNew(tx, claims, outcome.created, now),
     outcome.reviews.length > 0 && updateReviews(tx, outcome.reviews, now),
     outcome.sites.length > 0 && updateSites(tx, outcome.sites),
-    finish(tx, deps, { outcome, actions, now }),
+    finish(),
   ]).catch((error: unknown) => {
     const isCollision = isUniqueViolation(error) || isLockTimeout(error);
     throw isCollision ? new Collision("", { cause: error }) : error;
@@ -177,52 +179,11 @@ async function writeAll(
   return wakes;
 }
 
-interface Ending {
-  readonly outcome: Outcome;
-  readonly actions: readonly RecordedAction[];
-  readonly now: Date;
-}
-
-/** Queues a mail for every homeowner_notified_of_response that says so (contract 9.5), and records the actions. */
-async function finish(
-  tx: Tx,
-  deps: Pick<TakingDeps, "box">,
-  { outcome, actions, now }: Ending,
-): Promise<Wake[]> {
-  const notices = outcome.recorded.flatMap((one) => {
+/** A mail for every homeowner_notified_of_response that says so (contract 9.5). */
+function noticesOf({ recorded }: Outcome): { reviewId: number; to: string }[] {
+  return recorded.flatMap((one) => {
     if (one.event !== "homeowner_notified_of_response") return [];
     const to = one.metadata.native_email === "queued" ? one.review.reviewerEmail : null;
     return to === null ? [] : [{ reviewId: one.review.id, to }];
   });
-  await queueHomeownerNotices(tx, deps, notices, now);
-  const recorded = await recordActionsLast(tx, actions, now);
-  return notices.length > 0 ? [...recorded, MAIL_WAKE] : recorded;
-}
-
-/** The reviews that these events create, each as its first event describes it. */
-function createdIn(
-  events: readonly ProviderEvent[],
-  { newIds }: Found,
-  profanityIn: (text: string) => readonly string[],
-): Map<string, ReviewState> {
-  const created = new Map<string, ReviewState>();
-  for (const event of events) {
-    if (event.type !== "review.created") continue;
-    const { siteId, externalReviewId, review } = event;
-    const key = reviewKey(siteId, externalReviewId);
-    const id = newIds.get(key);
-    if (id === undefined || created.has(key)) continue;
-    const reviewerEmail = review.reviewerEmail ?? null;
-    const profanity = profanityIn(review.content);
-    created.set(key, {
-      ...review,
-      id,
-      siteId,
-      externalReviewId,
-      reviewerEmail,
-      profanity,
-      removedAt: null,
-    });
-  }
-  return created;
 }

@@ -38,8 +38,9 @@ export function createTaking(
   const lines = createLines(deps.clock, (asked) => takeGroup(deps, asked, "sequences"));
   return async (asking) => {
     const partners = asking.partners.toSorted((a, b) => a - b).join();
-    const joins = mayJoin(asking) && !lines.has(partners) && !deps.intake.isStuck(asking.partners);
-    let taken = joins ? await join(asking) : LEFT;
+    const isHeldUp = lines.has(partners) || deps.intake.isStuck(asking.partners);
+    let taken: Taken = { kind: "left", because: "sequence" };
+    if (!isHeldUp && !isLarge(asking)) taken = await join(asking);
     if (taken.kind === "left" && taken.because === "sequence")
       taken = await lines.join(partners, asking);
     const untilMs = deps.clock.monotonicMs() + AGAIN_MS;
@@ -49,10 +50,8 @@ export function createTaking(
   };
 }
 
-const LEFT: Taken = { kind: "left", because: "sequence" };
-
-function mayJoin({ read }: Asking): boolean {
-  return read.references.length <= MAX_EVENTS && charsOf(read.events) <= CHARS_PER_GROUP;
+function isLarge({ read }: Asking): boolean {
+  return read.references.length > MAX_EVENTS || charsOf(read.events) > CHARS_PER_GROUP;
 }
 
 /** A line of groups for each key, one group at a time, for as long as somebody is in it. */

@@ -6,13 +6,12 @@ import type { Call } from "../http/call.ts";
 import type { Checks } from "../http/checks.ts";
 import { problem } from "../http/problem-schema.ts";
 import { hasSignature, takeEvents, verifySignature } from "./actions.ts";
+import { createPartnerFinder, createSecretFinder } from "./finders.ts";
 import type { ProviderDeps } from "./group.ts";
 import { providerEventsBody } from "./input.ts";
 import { createTaking } from "./joining.ts";
 import { AcceptedAnswer, BODY_LIMIT } from "./model.ts";
-import { createPartnerFinder } from "./partners.ts";
 import { createProfanityFinder } from "./profanity.ts";
-import { createSecretFinder } from "./secret-finder.ts";
 
 interface ProviderRouteDeps extends ProviderDeps {
   readonly checks: Checks;

@@ -22,42 +22,36 @@ import type { ReviewState, Site } from "../model.ts";
 // array for as many as it has, so that it would plan each statement anew.
 
 /** What an event refers to, and what is to be held of it. */
-export interface Asked {
-  readonly slug: string;
-  readonly id: string | undefined;
-  readonly siteId: number | undefined;
-  readonly externalReviewId: string | undefined;
+const ASKED = {
+  slug: reviewSites.slug,
+  id: nullable(providerEvents.id),
+  siteId: nullable(reviews.storeReviewSiteId),
+  externalReviewId: nullable(reviews.externalReviewId),
   /** Whether the review is to be held, if it exists. */
-  readonly usesReview: boolean;
+  usesReview: value("boolean"),
   /** Whether it may create the review. */
-  readonly creates: boolean;
+  createsReview: value("boolean"),
   /** Whether the connection is to be held, because it changes. */
-  readonly changesSite: boolean;
-}
+  changesSite: value("boolean"),
+};
+export type Asked = ValuesOf<typeof ASKED>;
 
 const waiting = statement({
   name: "providers.waitForRows",
   reason: "It takes locks in one order, of two tables.",
-  params: {
-    given: rows({
-      site_id: nullable(reviews.storeReviewSiteId),
-      external: nullable(reviews.externalReviewId),
-      uses_review: value("boolean"),
-      changes_site: value("boolean"),
-    }),
-  },
+  params: { given: rows(ASKED) },
   columns: { sites: value("bigint"), reviews: value("bigint") },
   text: ({ given }) => sql`
     with input as materialized (
       select * from ${given}
     ), sites as materialized (
-      select distinct site_id as id from input where changes_site order by 1
+      select distinct "siteId" as id from input where "changesSite" order by 1
     ), known as materialized (
       select r.id
         from input i cross join lateral (
                select id from reviews
-                where store_review_site_id = i.site_id and external_review_id = i.external offset 0) r
-       where i.uses_review
+                where store_review_site_id = i."siteId" and external_review_id = i."externalReviewId" offset 0) r
+       where i."usesReview"
        order by r.id
     )
     select (select count(*) from sites cross join lateral (
@@ -67,18 +61,12 @@ const waiting = statement({
 });
 
 /** Waits for the connections and reviews that `lookUp` would hold, and holds them: connections first, each kind by id. */
-export async function waitForRows(tx: Tx, asked: readonly Asked[]): Promise<void> {
-  const given = asked.map((one) => ({
-    site_id: one.siteId ?? null,
-    external: one.externalReviewId ?? null,
-    uses_review: one.usesReview,
-    changes_site: one.changesSite,
-  }));
+export async function waitForRows(tx: Tx, given: readonly Asked[]): Promise<void> {
   await tx.run(waiting, { given });
 }
 
 /** A review as it is read to decide what follows for it. */
-const REVIEW_STATE = {
+export const REVIEW_STATE = {
   id: reviews.id,
   siteId: reviews.storeReviewSiteId,
   externalReviewId: reviews.externalReviewId,
@@ -91,7 +79,8 @@ const REVIEW_STATE = {
   removedAt: reviews.removedAt,
 };
 
-const SITE = {
+/** A connection as it is read and written. */
+export const SITE = {
   id: storeReviewSites.id,
   name: reviewSites.name,
   reviewSiteId: storeReviewSites.reviewSiteId,
@@ -108,17 +97,7 @@ const lookingUp = statement({
   name: "providers.lookUp",
   reason: "Hot; four look-ups for each event, two locks that skip what is held, and an id.",
   params: {
-    given: rows({
-      ord: value("integer"),
-      slug: reviewSites.slug,
-      id: nullable(providerEvents.id),
-      site_id: nullable(reviews.storeReviewSiteId),
-      external: nullable(reviews.externalReviewId),
-      uses_review: value("boolean"),
-      creates: value("boolean"),
-      changes_site: value("boolean"),
-      shows_site: value("boolean"),
-    }),
+    given: rows({ ...ASKED, ord: value("integer"), showsSite: value("boolean") }),
   },
   columns: {
     ord: value("integer"),
@@ -134,13 +113,13 @@ const lookingUp = statement({
       select set_config('lock_timeout', '100ms', true)
     )
     select given.ord, e.id is not null as "isSeen", l.id is not null as "isOwnSite", r.id is not null as "isKnown",
-           case when given.creates and l.id is not null and e.id is null and r.id is null
+           case when given."createsReview" and l.id is not null and e.id is null and r.id is null
                 then nextval('reviews_id_seq')::integer end as "newId",
-           case when given.shows_site and l.id is not null then json_build_array(l)
-                when given.changes_site and l.id is not null then ${asTable(sql`
+           case when given."showsSite" and l.id is not null then json_build_array(l)
+                when given."changesSite" and l.id is not null then ${asTable(sql`
                      select ${selected(SITE)} from store_review_sites where id = l.id for no key update skip locked`)}
                 else '[]' end as site,
-           case when r.id is null or not given.uses_review then '[]'
+           case when r.id is null or not given."usesReview" then '[]'
                 else ${asTable(sql`
                      select ${selected(REVIEW_STATE)} from reviews where id = r.id for no key update skip locked`)}
                 end as review
@@ -150,10 +129,10 @@ const lookingUp = statement({
              select id from provider_events where review_site_id = review_sites.id and id = given.id offset 0) e on true
       left join lateral (
              select ${selected(SITE)} from store_review_sites
-              where id = given.site_id and review_site_id = review_sites.id offset 0) l on true
+              where id = given."siteId" and review_site_id = review_sites.id offset 0) l on true
       left join lateral (
              select id from reviews
-              where store_review_site_id = l.id and external_review_id = given.external offset 0) r on true`,
+              where store_review_site_id = l.id and external_review_id = given."externalReviewId" offset 0) r on true`,
 });
 
 interface Known {
@@ -171,9 +150,7 @@ interface Known {
   readonly newId: number | null;
 }
 
-export interface SiteOfProvider extends Site {
-  readonly slug: string;
-}
+export type SiteOfProvider = Site & { readonly slug: string };
 
 /**
  * What is known of each of these, with what is to be held of it held until the commit. It waits for nobody, and whatever
@@ -185,17 +162,7 @@ export async function lookUp<A extends Asked>(tx: Tx, asked: readonly A[]): Prom
     const key = `${one.slug} ${one.siteId}`;
     const showsSite = !one.changesSite && !shown.has(key);
     if (showsSite) shown.add(key);
-    return {
-      ord,
-      slug: one.slug,
-      id: one.id ?? null,
-      site_id: one.siteId ?? null,
-      external: one.externalReviewId ?? null,
-      uses_review: one.usesReview,
-      creates: one.creates,
-      changes_site: one.changesSite,
-      shows_site: showsSite,
-    };
+    return { ...one, ord, showsSite };
   });
   const found = await tx.run(lookingUp, { given });
   return found.flatMap(({ ord, site: [site], review: [review], ...facts }) => {

@@ -58,7 +58,7 @@ function known(overrides: Partial<Known> = {}, review: ReviewState | undefined =
   return {
     sites: new Map([[site.id, site]]),
     reviews: new Map(review === undefined ? [] : [[reviewKey(5, "r"), review]]),
-    created: new Set(),
+    newIds: new Map(),
     suppressing: new Set(),
     // Words in capitals stand for profane ones.
     profanityIn: (text) => text.match(/[A-Z]{2,}/gu) ?? [],
@@ -141,12 +141,13 @@ describe("a report of a review", () => {
   });
 
   test("that is new is received as its first event says, and changed by the next", () => {
-    const fresh = known({ created: new Set([reviewKey(5, "r")]) });
+    const fresh = known({ reviews: new Map(), newIds: new Map([[reviewKey(5, "r"), 9]]) });
     const outcome = decide([created, updated({ rate: 2 }), removed], fresh);
     expect(names(outcome)).toEqual(["review_received", "review_updated", "review_removed"]);
     const rates = outcome.recorded.map((one) => ("review" in one ? one.review.rate : 0));
     expect(rates).toEqual([4, 2, 2]);
-    expect(outcome.reviews).toMatchObject([{ id: 9, rate: 2, removedAt: occurredAt }]);
+    expect(outcome.created).toMatchObject([{ id: 9, rate: 2, removedAt: occurredAt }]);
+    expect(outcome.reviews).toEqual([]);
   });
 });
 
