@@ -5,7 +5,13 @@ import { BASE_PATH } from "../../src/http/base-path.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";
 import { PASSWORD } from "../support/api.ts";
 import { ApiProcess, type ProcessAnswer } from "../support/api-process.ts";
-import { addProvider, connectStore, created, type TestProvider } from "../support/factory.ts";
+import {
+  addProvider,
+  connectStore,
+  created,
+  providerEvent,
+  type TestProvider,
+} from "../support/factory.ts";
 import { insertSubscription } from "../support/outbox.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
 import { until } from "../support/receiver.ts";
@@ -122,9 +128,7 @@ test("a locked review or connection is 503 for the requests about it, and its pa
   const before = (await queued(0)).length;
   const about = [
     [{ ...known, id: "again", type: "review.updated" }],
-    [
-      { ...event(0)[0], id: "changed", type: "connection.changed", axis: "pull", connected: true },
-    ].map(({ review: _, ...fields }: Record<string, unknown>) => fields),
+    [providerEvent("connection.changed", site, { id: "changed", axis: "pull", connected: true })],
   ];
   await database.db.transaction(async (tx) => {
     await tx.sql`select from reviews where store_review_site_id = ${site} for no key update`;

@@ -90,7 +90,7 @@ interface Clients {
   readonly mostPerSecond: number;
 }
 
-const SINGLE = { clients: Number(process.env["CLIENTS"] ?? 16), perRequest: 1, mostPerSecond: 4_000 };
+const SINGLE = { clients: 16, perRequest: 1, mostPerSecond: 4_000 };
 const BULK = { clients: 4, perRequest: 500, mostPerSecond: 40 };
 const HOT = 2;
 
