@@ -15,7 +15,7 @@ export const PLANTS_IN_LOG: readonly Plant[] = [
   },
   {
     name: "forgotten-retry",
-    seed: 1,
+    seed: 2,
     bug: "An event of the log that waits for a retry gets no row.",
     async grow() {
       const { writeRetry } = await import("./log.ts");
@@ -35,7 +35,7 @@ export const PLANTS_IN_LOG: readonly Plant[] = [
   },
   {
     name: "unmoved-skip",
-    seed: 1,
+    seed: 3,
     bug: "A skip leaves the offset where it is.",
     async grow() {
       const { moveBySkip } = await import("./log.ts");
@@ -84,7 +84,7 @@ export const PLANTS_IN_LOG: readonly Plant[] = [
   },
   {
     name: "rows-ahead",
-    seed: 1,
+    seed: 2350,
     bug: "A load shows rows that stand behind the window of the log it has looked through.",
     async grow() {
       const { withinWindow } = await import("./log.ts");

@@ -1,0 +1,49 @@
+import { describe, expect, test } from "bun:test";
+
+import { explore, MODEL_PLANTS, type ModelOptions } from "../simulation/log-model.ts";
+
+/** What happens, and the entries of two reviews to which it does; small letters have rows at once. */
+const CASES: readonly [events: string, entries: readonly string[]][] = [
+  ["append", ["ABAB", "ABbA", "AbaB"]],
+  ["wait", ["ABb", "ABA"]],
+  ["takeover", ["ABb", "ABA"]],
+  ["skip", ["ABb", "ABA"]],
+  ["order", ["ABb", "ABA"]],
+  ["append takeover", ["ABb"]],
+  ["wait takeover", ["A"]],
+  ["wait order", ["AB"]],
+  ["wait skip", ["AB"]],
+  ["takeover skip", ["AB"]],
+];
+
+function* all(plant?: ModelOptions["plant"]): Generator<ModelOptions> {
+  for (const [events, queues] of CASES)
+    for (const entries of queues)
+      for (const ordering of ["review", "subscription"] as const)
+        yield { events, entries, ordering, plant };
+}
+
+const TIMEOUT_MS = 60_000;
+
+describe("the log of a subscription", () => {
+  test(
+    "loses, doubles and overtakes nothing, whatever happens when",
+    () => {
+      for (const options of all())
+        expect({ ...options, violation: explore(options).violation }).toEqual({
+          ...options,
+          violation: undefined,
+        });
+    },
+    TIMEOUT_MS,
+  );
+
+  test.each(MODEL_PLANTS)(
+    "breaks an invariant with the error %s",
+    (plant) => {
+      const isFound = all(plant).some((options) => explore(options).violation !== undefined);
+      expect(isFound).toBe(true);
+    },
+    TIMEOUT_MS,
+  );
+});
