@@ -318,15 +318,12 @@ const lanes = statement({
        cross join lateral (select * from outbox_offsets where subscription_id = s.id offset 0) f
        cross join lateral (
               (select sequence, event_id, review_id from outbox
-                where shard = ${shard} and subscription_id = s.id and not is_test and sequence > f.skipped_through
-                  and skipped_at is null
-                order by sequence limit ${limit})
+                where shard = ${shard} and subscription_id = s.id and not is_test and skipped_at is null
+                  and sequence > f.skipped_through order by sequence limit ${limit})
                union all
               (select sequence, event_id, review_id from review_history
-                where subscription_number = s.number and sequence > f.settled_through
-                order by sequence limit ${limit})) e
-       order by e.sequence limit ${limit}
-    )
+                where subscription_number = s.number and sequence > f.settled_through order by sequence limit ${limit})) e
+       order by e.sequence limit ${limit})
     select h.event_id as "eventId", count(q.sequence)::int as behind
       from queued h left join queued q on q.lane = h.lane and q.sequence > h.sequence
      where h.sequence = any(${heads}::bigint[])
