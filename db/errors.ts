@@ -92,9 +92,13 @@ function isParameterRefused(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith("unsupported startup parameter");
 }
 
+export function isUniqueViolation(error: unknown): boolean {
+  return fieldOf(error, "code") === UNIQUE_VIOLATION;
+}
+
 /** Whether a statement failed because this unique index already holds the key. */
 export function violatesUnique(error: unknown, index: string): boolean {
-  return fieldOf(error, "code") === UNIQUE_VIOLATION && fieldOf(error, "constraint_name") === index;
+  return isUniqueViolation(error) && fieldOf(error, "constraint_name") === index;
 }
 
 function fieldOf(error: unknown, name: string): unknown {

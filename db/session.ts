@@ -32,8 +32,8 @@ type DriverTypes = { bigint: number };
 export type Transaction = postgres.TransactionSql<DriverTypes>;
 
 /**
- * Drizzle's query builder, and beside it, on the same connection, what is declared as SQL. Either runs when it is
- * awaited, and not before.
+ * Drizzle's query builder, whose queries run when they are awaited, and beside it, on the same connection, what is declared
+ * as SQL, which is sent at once.
  */
 export interface Session extends Builder {
   /** Runs a declared statement. */

@@ -215,7 +215,8 @@ export function runStatement<P extends Shapes, C extends Shapes>(
   given: ValuesOf<P>,
 ): Promise<Rows<C>> {
   const answer = client.unsafe<ValuesOf<C>[]>(text, bindAll(binds, given), PREPARED);
-  return tables.length === 0 ? answer : answer.then((found) => withInstants(found, tables));
+  // The driver sends it once it is asked for the answer: at once, so that statements go out in the order of their calls.
+  return answer.then((found) => withInstants(found, tables));
 }
 
 function withInstants<A extends readonly object[]>(found: A, tables: readonly Table[]): A {

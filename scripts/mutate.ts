@@ -70,7 +70,7 @@ const AREAS: Readonly<Record<string, Area>> = {
     stores: true,
   },
   intake: {
-    mutate: ["src/providers/{admit,group}.ts"],
+    mutate: ["src/providers/{admit,group,joining}.ts"],
     tests: [
       "tests/integration/grouped-intake.test.ts",
       "tests/integration/activity-ingest.test.ts",

@@ -3,7 +3,6 @@ import { ulid } from "ulid";
 
 import type { Db } from "../../db/client.ts";
 import { ulidFloor } from "../../db/partitions.ts";
-import { planLookUps } from "../../db/planning.ts";
 import type { Decision } from "../../dispatcher/actor/decide.ts";
 import type { LoadRequest } from "../../dispatcher/actor/event.ts";
 import { createLeases } from "../../dispatcher/shards/leases.ts";
@@ -15,20 +14,9 @@ import type { Log } from "../../src/lib/log.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";
 import type { RecordedAction } from "../../src/outbox/event.ts";
 import { holdSequences, recordActions } from "../../src/outbox/queries.ts";
-import {
-  holdReviews,
-  knownOf,
-  sealedSecretsOf,
-  sitesOfAny,
-  writeGroup,
-} from "../../src/providers/queries/group.ts";
-import {
-  claimEventIds,
-  insertReviews,
-  lockReviews,
-  sitesOf,
-  updateReviews,
-} from "../../src/providers/queries.ts";
+import { sealedSecretsOf } from "../../src/providers/queries/finders.ts";
+import { lookUp, waitForRows } from "../../src/providers/queries/look-up.ts";
+import { insertNew, updateReviews } from "../../src/providers/queries/write.ts";
 import { SHARDS } from "../../src/outbox/schedule.ts";
 import { eventId, HOT, HOT_BATCH, NEIGHBOUR, other, type PlanSizes } from "./plan-data.ts";
 import { readCases, type PlanCase } from "./plan-reads.ts";
@@ -195,81 +183,72 @@ function appends(): PlanCase[] {
   return [append(1, 150), append(100, 100 * 90)];
 }
 
-/** The statements of a group of requests that report new reviews, and half of them a known one. */
+/** The statements of requests with so many events: half of their reviews are known, and change. */
 function group(count: number, bound: number): PlanCase {
   const asked = Array.from({ length: count }, (_, n) => ({
     slug: "site",
     id: `event-${n}`,
     siteId: 1,
     externalReviewId: n % 2 === 0 ? `new-${n}` : `ext-${n}`,
-    creates: false,
+    usesReview: true,
+    createsReview: true,
+    changesSite: n === 1,
   }));
-  const facts = { rate: 4, reviewer: "Ada", reviewerEmail: null, content: "Fine.", profanity: [] };
-  const created = asked.map((one, n) => ({
-    ...facts,
-    id: 1_000_000_000 + n,
-    siteId: 1,
-    externalReviewId: `new-${one.id}`,
-    reviewedAt: new Date(),
-  }));
+  const facts = {
+    rate: 4,
+    reviewer: "Ada",
+    reviewerEmail: null,
+    content: "Fine.",
+    profanity: [],
+    removedAt: null,
+  };
   return {
     name: `group of ${count}`,
     bound,
     run: (db) =>
       db.transaction(async (tx) => {
+        const now = new Date();
         await sealedSecretsOf(tx, ["site"]);
-        await planLookUps(tx);
-        await holdSequences(tx, [HOT.partnerId]);
-        await sitesOfAny(tx, [1]);
-        await knownOf(tx, asked);
-        await holdReviews(tx, asked);
-        await writeGroup(tx, asked, created, new Date());
+        await waitForRows(tx, asked);
+        await holdSequences(tx, [HOT.partnerId], false);
+        await holdSequences(tx, [HOT.partnerId], true);
+        const known = await lookUp(tx, asked);
+        const created = known.flatMap(({ newId: id, siteId, externalReviewId }) =>
+          id === null ? [] : { ...facts, id, siteId, externalReviewId, reviewedAt: now },
+        );
+        await insertNew(tx, asked, created, now);
+        const changed = known.flatMap(({ review }) => (review ? { ...review, rate: 5 } : []));
+        await updateReviews(tx, changed, now);
       }),
   };
 }
 
 const LARGE = Array.from({ length: 500 }, (_, n) => n + 1);
 
-/** The statements of a request that is too large for a group: half of its reviews are known, and change. */
-function largeRequest(): PlanCase {
-  const facts = { rate: 4, reviewer: "Ada", reviewerEmail: null, content: "Fine.", profanity: [] };
-  const given = LARGE.map((n) => {
-    const known = { siteId: 1, externalReviewId: `ext-${n}` };
-    const key = n % 2 === 0 ? { siteId: n, externalReviewId: `new-${n}` } : known;
-    return { ...facts, ...key, reviewedAt: new Date() };
-  });
-  const eventIds = LARGE.map((n) => `large-${n}`);
-  return {
-    name: `request of ${LARGE.length}`,
-    bound: LARGE.length * 80,
-    run: (db) =>
-      db.transaction(async (tx) => {
-        const now = new Date();
-        await planLookUps(tx);
-        await claimEventIds(tx, "site", eventIds, now);
-        await insertReviews(tx, given, now);
-        const known = await lockReviews(tx, given);
-        const changed = known.map((one) => ({ ...one, rate: 5 }));
-        await updateReviews(tx, changed, now);
-      }),
-  };
-}
-
 /** Apart, because what a scan of them reads would not be seen beside the writes. */
 function connections(): PlanCase {
+  const asked = LARGE.map((siteId) => ({
+    slug: "site",
+    id: `connection-${siteId}`,
+    siteId,
+    externalReviewId: null,
+    usesReview: false,
+    createsReview: false,
+    changesSite: true,
+  }));
   return {
     name: `connections of ${LARGE.length}`,
-    bound: LARGE.length * 8,
+    bound: LARGE.length * 24,
     run: (db) =>
       db.transaction(async (tx) => {
-        await planLookUps(tx);
-        await sitesOf(tx, "site", { ids: LARGE, locked: LARGE });
+        await waitForRows(tx, asked);
+        await lookUp(tx, asked);
       }),
   };
 }
 
 function groups(): PlanCase[] {
-  return [group(1, 120), group(64, 64 * 60), largeRequest(), connections()];
+  return [group(1, 160), group(64, 64 * 80), group(500, 500 * 80), connections()];
 }
 
 function shards({ others, batches }: PlanSizes): PlanCase[] {

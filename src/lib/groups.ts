@@ -16,7 +16,7 @@ interface GroupOptions<Q> {
   readonly waitMs: number;
   /**
    * For so long after a group was answered, the next one waits until as many have asked as there were then, answered or
-   * waiting: who is answered often asks again. Absent, it does not.
+   * waiting, if those were at least `CROWD`: of so many, those who are answered ask again. Absent, it does not.
    */
   readonly gatherMs?: number;
   /**
@@ -95,6 +95,9 @@ export function inGroups<Q, A>(
   };
 }
 
+/** Fewer meet by chance where each asks when it likes, and nobody comes again for whom one could wait. */
+const CROWD = 4;
+
 /**
  * Clients that ask again once they are answered are two halves in turns without it, whatever they were at first: what is
  * asked while one half is answered is the other half. Together they cost a transaction less.
@@ -114,7 +117,7 @@ function gatherer(clock: Clock, { gatherMs = 0, questions }: GroupOptions<never>
       if (waiting >= expected) isEnough?.abort("enough");
     },
     answered(present: number): void {
-      expected = Math.min(present, questions);
+      expected = present < CROWD ? 0 : Math.min(present, questions);
       untilMs = clock.monotonicMs() + gatherMs;
     },
   };

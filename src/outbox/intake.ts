@@ -11,9 +11,13 @@ import { unavailable } from "../lib/problem.ts";
 export interface Intake {
   /**
    * Runs `work` in a transaction, as `Db` does, once all of these partners have room. Throws `unavailable` if they
-   * have none in time.
+   * have none in time. `readsFirst`: its first statements are sent with the begin.
    */
-  transaction<T>(partnerIds: readonly number[], work: (tx: Tx) => Promise<T>): Promise<T>;
+  transaction<T>(
+    partnerIds: readonly number[],
+    work: (tx: Tx) => Promise<T>,
+    options?: { readonly readsFirst: boolean },
+  ): Promise<T>;
   /**
    * Runs `work` in a transaction that waits for nobody's sequence, so it needs no room. One at a time, and it has a
    * connection of its own. It reads before it writes: its first statements are sent with the begin.
@@ -34,11 +38,11 @@ interface IntakeOptions {
 export function createIntake(db: Db, clock: Clock, options: IntakeOptions): Intake {
   const gate = new Gate(clock, options);
   return {
-    async transaction(partnerIds, work) {
+    async transaction(partnerIds, work, given) {
       const partners = [...new Set(partnerIds)];
       await gate.enter(partners);
       try {
-        const result = await db.transaction(work);
+        const result = await db.transaction(work, given);
         gate.unstick(partners);
         return result;
       } catch (error) {

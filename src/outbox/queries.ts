@@ -1,8 +1,6 @@
-import { and, asc, eq, sql } from "drizzle-orm";
+import { sql, type SQL } from "drizzle-orm";
 
 import type { Tx } from "../../db/client.ts";
-import { anyOf } from "../../db/conditions.ts";
-import { outboxSequences } from "../../db/schema/outbox.ts";
 import { reviewHistory } from "../../db/schema/reviews.ts";
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 import { instant, list, rows, statement, value } from "../../db/statement.ts";
@@ -24,16 +22,15 @@ export async function recordActions(
   actions: readonly RecordedAction[],
   now: Date,
 ): Promise<Wake[]> {
-  if (actions.length === 0) return [];
-  const partners = [...new Set(actions.map((action) => action.partnerId))];
+  const partners = partnersOf(actions);
   // One partner has one immediate subscription; of several, all must be taken in one order, or two writers deadlock.
-  if (partners.length > 1) await lockSequences(tx, partners);
-  return tx.run(append, { given: actions.map(toInput), partners, now });
+  if (partners.length > 1) await holdSequences(tx, partners, true);
+  return actions.length === 0 ? [] : tx.run(append, { given: actions.map(toInput), partners, now });
 }
 
 /**
- * As `recordActions`, for who holds the sequences already: by `holdSequences`. It ends the transaction, whose commit is
- * sent with it.
+ * As `recordActions`, in a transaction that is of one partner or has called `holdSequences`. It ends the transaction,
+ * whose commit is sent with it.
  */
 export async function recordActionsLast(
   tx: Tx,
@@ -41,8 +38,11 @@ export async function recordActionsLast(
   now: Date,
 ): Promise<Wake[]> {
   if (actions.length === 0) return [];
-  const partners = [...new Set(actions.map((action) => action.partnerId))];
-  return tx.runLast(append, { given: actions.map(toInput), partners, now });
+  return tx.runLast(append, { given: actions.map(toInput), partners: partnersOf(actions), now });
+}
+
+function partnersOf(actions: readonly RecordedAction[]): number[] {
+  return [...new Set(actions.map(({ partnerId }) => partnerId))];
 }
 
 const boundWait = statement({
@@ -56,63 +56,51 @@ const boundWait = statement({
 /** Whoever waits here may hold the sequences of other partners, and nobody of those is to wait for long. */
 const SEVERAL_LOCK_MS = "1000";
 
-async function lockSequences(tx: Tx, partnerIds: readonly number[]): Promise<void> {
-  await tx.run(boundWait, { ms: SEVERAL_LOCK_MS });
-  await tx
-    .select({ subscriptionId: outboxSequences.subscriptionId })
-    .from(outboxSequences)
-    .innerJoin(webhookSubscriptions, eq(webhookSubscriptions.id, outboxSequences.subscriptionId))
-    .where(
-      and(
-        anyOf(webhookSubscriptions.partnerId, partnerIds),
-        eq(webhookSubscriptions.deliveryKind, "immediate"),
-      ),
-    )
-    .orderBy(asc(outboxSequences.subscriptionId))
-    .for("update", { of: outboxSequences });
-}
-
-const hold = statement({
-  name: "outbox.holdSequences",
-  reason: "Hot; it skips what is held, and says how long the rest of the transaction may wait.",
-  params: { partners: list(webhookSubscriptions.partnerId) },
-  columns: { partnerId: webhookSubscriptions.partnerId },
-  text: ({ partners }) => sql`
-    with bound as materialized (
-      select set_config('lock_timeout', '100ms', true) as ms
-    ), slots as materialized (
+/** The locks are taken in the order of the subscriptions, so that of those who wait none waits for another in a circle. */
+function holding(name: string, whereHeld: SQL) {
+  return statement({
+    name,
+    reason: "Hot; it locks rows of two kinds of subscriptions in one order.",
+    params: { partners: list(webhookSubscriptions.partnerId) },
+    columns: { partnerId: webhookSubscriptions.partnerId },
+    text: ({ partners }) => sql`
+    with slots as materialized (
       select s.*
-        from bound, unnest((select ${partners}::integer[])) as p(id) cross join lateral (
+        from unnest((select ${partners}::integer[])) as p(id) cross join lateral (
                select id, partner_id, delivery_kind from webhook_subscriptions
                 where partner_id = p.id and state <> 'deleted' offset 0) s
-       where bound.ms is not null
+       order by s.id
     ), held as materialized (
-      select q.subscription_id
-        from slots s cross join lateral (
-               select subscription_id from outbox_sequences where subscription_id = s.id
-                  for no key update skip locked) q
-       where s.delivery_kind = 'immediate'
-    ), shared as materialized (
-      select q.subscription_id
-        from slots s cross join lateral (
-               select subscription_id from outbox_sequences where subscription_id = s.id
-                  for key share skip locked) q
-       where s.delivery_kind = 'batch'
+      select s.partner_id, coalesce(own.subscription_id, shared.subscription_id) as id
+        from slots s
+        left join lateral (
+             select subscription_id from outbox_sequences
+              where subscription_id = s.id and s.delivery_kind = 'immediate'
+                for no key update ${whereHeld}) own on true
+        left join lateral (
+             select subscription_id from outbox_sequences
+              where subscription_id = s.id and s.delivery_kind = 'batch'
+                for key share ${whereHeld}) shared on true
     )
-    select distinct s.partner_id as "partnerId"
-      from slots s
-     where s.id not in (select subscription_id from held union all select subscription_id from shared)`,
-});
+    select distinct partner_id as "partnerId" from held where id is null`,
+  });
+}
+
+const holdFree = holding("outbox.holdFreeSequences", sql`skip locked`);
+const holdAll = holding("outbox.holdSequences", sql``);
 
 /**
- * Takes the sequences of these partners until the commit and answers the partners of which somebody else holds one. It
- * waits for nobody; what the transaction does after it waits for 100 ms at most.
+ * Takes the sequences of these partners until the commit and answers the partners of which it has not got all: somebody
+ * else holds one, or, if it waits for them, has deleted one meanwhile.
  */
 export async function holdSequences(
   tx: Tx,
-  partnerIds: readonly number[],
+  partners: readonly number[],
+  waits: boolean,
 ): Promise<ReadonlySet<number>> {
-  const others = await tx.run(hold, { partners: partnerIds });
+  const bound = waits && partners.length > 1 ? tx.run(boundWait, { ms: SEVERAL_LOCK_MS }) : [];
+  // Sent one behind the other.
+  const [, others] = await Promise.all([bound, tx.run(waits ? holdAll : holdFree, { partners })]);
   return new Set(others.map(({ partnerId }) => partnerId));
 }
 

@@ -99,8 +99,8 @@ export class RequestTraces {
       return result;
     };
     return {
-      transaction: (partnerIds, work) =>
-        traced(work, (watched) => intake.transaction(partnerIds, watched)),
+      transaction: (partnerIds, work, options) =>
+        traced(work, (watched) => intake.transaction(partnerIds, watched, options)),
       group: (work) => traced(work, (watched) => intake.group(watched)),
       isStuck: (partnerIds) => intake.isStuck(partnerIds),
     };

@@ -14,10 +14,10 @@ import {
 /** What is known when a request is decided, all of it locked. */
 export interface Known {
   readonly sites: ReadonlyMap<number, Site>;
-  /** By `reviewKey`. Those that this request creates are among them, as their first event describes them. */
+  /** By `reviewKey`. */
   readonly reviews: ReadonlyMap<string, ReviewState>;
-  /** Keys of the reviews that this request creates. */
-  readonly created: ReadonlySet<string>;
+  /** By `reviewKey`: the ids of the reviews that do not exist and may be created. */
+  readonly newIds: ReadonlyMap<string, number>;
   /** Partners whose active immediate subscription suppresses our own mails (contract 9.5). */
   readonly suppressing: ReadonlySet<number>;
   readonly profanityIn: (text: string) => readonly string[];
@@ -60,6 +60,8 @@ type ConnectionEventName =
 
 export interface Outcome {
   readonly recorded: readonly Recorded[];
+  /** As the last event has left them. */
+  readonly created: readonly ReviewState[];
   /** Only what differs from what was known. */
   readonly reviews: readonly ReviewState[];
   readonly sites: readonly Site[];
@@ -70,17 +72,11 @@ interface Draft {
   readonly known: Known;
   readonly sites: Map<number, Site>;
   readonly reviews: Map<string, ReviewState>;
-  /** Keys of the reviews that this request creates and whose first event was applied. */
-  readonly begun: Set<string>;
   readonly recorded: Recorded[];
 }
 
 /** Stands for the site in a `reviewKey` where the event names none that is known. */
 const SOME_SITE = 0;
-
-interface Referable extends Pick<Known, "sites" | "created"> {
-  readonly reviews: { has(key: string): boolean };
-}
 
 /**
  * Field → what is wrong, for every event that refers to something that does not exist. An event with another fault
@@ -88,12 +84,13 @@ interface Referable extends Pick<Known, "sites" | "created"> {
  */
 export function referenceFaults(
   references: readonly Reference[],
-  { sites, reviews, created }: Referable,
+  siteOf: (id: number) => Pick<Site, "id"> | undefined,
+  existing: ReadonlySet<string>,
 ): Record<string, string[]> {
   const faults: Record<string, string[]> = {};
   const begun = new Set<string>();
   for (const { index, type, siteId, externalReviewId } of references) {
-    const site = siteId === undefined ? undefined : sites.get(siteId);
+    const site = siteId === undefined ? undefined : siteOf(siteId);
     if (siteId !== undefined && site === undefined)
       faults[`events.${index}.store_review_site_id`] = [
         "is not a store's connection with this provider",
@@ -102,8 +99,8 @@ export function referenceFaults(
     const key = reviewKey(site?.id ?? SOME_SITE, externalReviewId);
     if (type === undefined || type === "review.created") begun.add(key);
     else if (site !== undefined) {
-      const exists = reviews.has(key) && !created.has(key);
-      if (exists || begun.has(key) || begun.has(reviewKey(SOME_SITE, externalReviewId))) continue;
+      const own = [key, reviewKey(SOME_SITE, externalReviewId)];
+      if (existing.has(key) || own.some((one) => begun.has(one))) continue;
       const inReview = type === "review.updated" || type === "review.removed";
       faults[`events.${index}.${inReview ? "review." : ""}external_review_id`] = [
         "is not a review that this site has reported",
@@ -119,15 +116,14 @@ export function decideEvents(events: readonly ProviderEvent[], known: Known): Ou
     known,
     sites: new Map(known.sites),
     reviews: new Map(known.reviews),
-    begun: new Set(),
     recorded: [],
   };
   for (const event of events) apply(draft, event);
+  const written = [...draft.reviews].filter(([key, one]) => one !== known.reviews.get(key));
   return {
     recorded: draft.recorded,
-    reviews: [...draft.reviews].flatMap(([key, one]) =>
-      one === known.reviews.get(key) ? [] : [one],
-    ),
+    created: written.flatMap(([key, one]) => (known.reviews.has(key) ? [] : [one])),
+    reviews: written.flatMap(([key, one]) => (known.reviews.has(key) ? [one] : [])),
     sites: [...draft.sites].flatMap(([id, one]) => (one === known.sites.get(id) ? [] : [one])),
   };
 }
@@ -147,7 +143,7 @@ type Report = Extract<ReviewEvent, { review: ReportedReview }>;
 
 function applyToReview(draft: Draft, event: ReviewEvent, site: Site): void {
   const key = reviewKey(site.id, event.externalReviewId);
-  const review = reviewFor(draft, key);
+  const review = draft.reviews.get(key);
   if (event.type === "review.created" && review === undefined) return create(draft, event, site);
   if (review === undefined) throw new Error(`The review ${key} was not looked up.`);
   switch (event.type) {
@@ -162,23 +158,25 @@ function applyToReview(draft: Draft, event: ReviewEvent, site: Site): void {
   }
 }
 
-/** A review that this request creates exists from its own review.created on, not before. */
-function reviewFor(draft: Draft, key: string): ReviewState | undefined {
-  const unborn = draft.known.created.has(key) && !draft.begun.has(key);
-  return unborn ? undefined : draft.reviews.get(key);
-}
-
 interface Subject {
   readonly site: Site;
   readonly review: ReviewState;
 }
 
-function create(draft: Draft, event: Report, site: Site): void {
+function create(draft: Draft, { review: report, ...event }: Report, site: Site): void {
   const key = reviewKey(site.id, event.externalReviewId);
-  draft.begun.add(key);
-  const review = draft.reviews.get(key);
-  // New reviews are inserted before the decision, so that the unique index settles which request creates them.
-  if (review === undefined) throw new Error(`The review ${key} was not created.`);
+  const id = draft.known.newIds.get(key);
+  if (id === undefined) throw new Error(`The review ${key} has no id.`);
+  const review: ReviewState = {
+    ...report,
+    id,
+    siteId: site.id,
+    externalReviewId: event.externalReviewId,
+    reviewerEmail: report.reviewerEmail ?? null,
+    profanity: draft.known.profanityIn(report.content),
+    removedAt: null,
+  };
+  draft.reviews.set(key, review);
   const metadata = textOf(review);
   record(draft, event, site, { kind: "review", event: "review_received", metadata, review });
   const words = [...review.profanity];
@@ -299,6 +297,11 @@ type HistoryFields = Recorded extends infer R
     : never
   : never;
 
-function record(draft: Draft, event: ProviderEvent, site: Site, fields: HistoryFields): void {
+function record(
+  draft: Draft,
+  event: Pick<ProviderEvent, "occurredAt">,
+  site: Site,
+  fields: HistoryFields,
+): void {
   draft.recorded.push({ ...fields, site, occurredAt: event.occurredAt });
 }

@@ -1,121 +1,140 @@
-import type { Tx } from "../../db/client.ts";
-import { planLookUps } from "../../db/planning.ts";
-import { isDeadlock, isLockTimeout, isStoreFailure } from "../../db/errors.ts";
-import { inGroups } from "../lib/groups.ts";
-import { errorFields } from "../lib/log.ts";
+import type { Db, Tx } from "../../db/client.ts";
+import { isDeadlock, isLockTimeout, isStoreFailure, isUniqueViolation } from "../../db/errors.ts";
+import type { Clock } from "../lib/clock.ts";
+import { errorFields, type Log } from "../lib/log.ts";
+import type { FieldErrors } from "../lib/problem.ts";
+import type { SecretBox } from "../lib/secret-box.ts";
+import { queueHomeownerNotices, suppressingPartners } from "../notifications/actions.ts";
 import { newEventId } from "../outbox/event-id.ts";
 import type { RecordedAction } from "../outbox/event.ts";
+import type { Intake } from "../outbox/intake.ts";
 import { MAIL_WAKE } from "../outbox/mail.ts";
 import { holdSequences, recordActionsLast } from "../outbox/queries.ts";
-import type { Wake } from "../outbox/schedule.ts";
-import { admit, claimKey, type Admission, type Asking, type Found } from "./admit.ts";
-import { decideEvents } from "./decide.ts";
-import { loadSuppressing, newReview, writeOutcome, type TakingDeps } from "./effects.ts";
-import type { ReadEvents } from "./input.ts";
-import { reviewKey, type ProviderEvent, type ReviewState } from "./model.ts";
-import { charsOf, wordsFound } from "./profanity.ts";
-import * as queries from "./queries/group.ts";
+import type { Wake, Waker } from "../outbox/schedule.ts";
+import { admit, claimKey, isFaulty, type Admission, type Asking, type Found } from "./admit.ts";
+import { decideEvents, type Outcome } from "./decide.ts";
+import { reviewKey, type ReviewState } from "./model.ts";
+import { wordsFound } from "./profanity.ts";
+import { lookUp, waitForRows, type SiteOfProvider } from "./queries/look-up.ts";
+import { insertNew, updateReviews, updateSites } from "./queries/write.ts";
 import { toAction } from "./record.ts";
 
-/** What became of a request in a group. */
+export interface ProviderDeps {
+  readonly db: Db;
+  readonly intake: Intake;
+  readonly clock: Clock;
+  readonly box: SecretBox;
+  readonly schedule: Waker;
+  readonly log: Log;
+  /** Told the instants of the events of a request; absent where nothing is traced. */
+  readonly traces?: { came(instants: readonly Date[]): void } | undefined;
+}
+
+type TakingDeps = Pick<ProviderDeps, "intake" | "clock" | "box" | "schedule" | "log">;
+
+/** What became of a request in a group. Unless it was taken, nothing of it is written. */
 export type Taken =
   | { readonly kind: "taken"; readonly accepted: number; readonly woken: Promise<void> }
-  /** Nothing of it is written. It may come again, or is judged alone. */
-  | { readonly kind: "left"; readonly mayComeAgain: boolean };
+  | { readonly kind: "refused"; readonly faults: FieldErrors }
+  /** It met what somebody else holds, or the group could not be written. */
+  | { readonly kind: "left"; readonly because: "sequence" | "row" | "write" };
 
-export const EVENTS_PER_GROUP = 256;
-/** A few hundred reviews of a usual length, or six of the greatest: all of a group wait for its statements. */
-export const CHARS_PER_GROUP = 131_072;
+/** Somebody else claims, inserts or locks what the group writes. */
+class Collision extends Error {}
 
-const LIMITS = {
-  questions: 64,
-  sizes: [
-    { sizeOf: ({ read }: Asking) => read.events.length, atMost: EVENTS_PER_GROUP },
-    { sizeOf: ({ read }: Asking) => charsOf(read.events), atMost: CHARS_PER_GROUP },
-  ],
-  waiting: 1_024,
-  waitMs: 6_000,
-  gatherMs: 3,
-};
-/** A request of more events would keep the others of its group waiting. */
-const MAX_EVENTS = 32;
+/** The locks that a group waits for. It skips the rest, and the requests that need one of those leave the group. */
+type Waits = "nothing" | "sequences" | "rows and sequences";
 
 /**
- * Whether a request may be one of a group: nothing is to be refused of it as it stands, it is small, and it changes no
- * connection, whose row it would wait for.
+ * Takes requests in one transaction. It waits for rows before sequences, as whoever acts on a review does, and for what
+ * comes after the look-up for 100 ms at most. So no two transactions wait for each other in a circle.
  */
-export function mayJoin({ events, faults }: ReadEvents): boolean {
-  return (
-    events.length <= MAX_EVENTS &&
-    Object.keys(faults).length === 0 &&
-    events.every(({ type }) => type !== "connection.changed")
-  );
-}
-
-/** Takes requests that come at the same time in one transaction. */
-export function inOneTransaction(deps: TakingDeps): (asking: Asking) => Promise<Taken> {
-  const answer = async (asked: readonly Asking[]): Promise<Taken[]> => {
-    try {
-      return await takeGroup(deps, asked);
-    } catch (error) {
-      // Nothing is known of a commit whose answer was lost. Anything else was rolled back, and may be of one request.
-      if (isStoreFailure(error) && !isLockTimeout(error) && !isDeadlock(error)) throw error;
-      deps.log.warn("group.split", { requests: asked.length, ...errorFields(error) });
-      return asked.map(() => ({ kind: "left", mayComeAgain: false }));
-    }
-  };
-  return inGroups(deps.clock, answer, LIMITS);
-}
-
-async function takeGroup(deps: TakingDeps, asked: readonly Asking[]): Promise<Taken[]> {
+export async function takeGroup(
+  deps: TakingDeps,
+  asked: readonly Asking[],
+  waits: Waits,
+): Promise<Taken[]> {
   const now = deps.clock.now();
-  const siteIds = distinct(asked.flatMap(({ read }) => read.events.map(({ siteId }) => siteId)));
-  const partners = await deps.partners(siteIds);
-  const { admissions, wakes } = await deps.intake.group(async (tx) => {
-    const found = await findAll(tx, asked, { siteIds, partners });
-    const group = { asked, found, admissions: admit(asked, found), now };
-    return { ...group, wakes: await writeAll(tx, deps, group) };
-  });
-  // After the commit: earlier, the dispatcher could look before the entries are visible.
-  const woken = deps.schedule.wake(wakes);
-  return admissions.map((one): Taken => {
-    if (one.kind === "admitted") return { kind: "taken", accepted: one.fresh.length, woken };
-    const isStuck = one.kind === "held" && deps.intake.isStuck(one.partners);
-    return { kind: "left", mayComeAgain: one.kind === "held" && !isStuck };
-  });
+  const writing = asked.filter(({ read }) => !isFaulty(read));
+  const partners = [...new Set(writing.flatMap((one) => one.partners))];
+  const work = async (tx: Tx) => {
+    const found = await findAll(tx, asked, { partners, waits });
+    const admissions = admit(asked, found);
+    return { admissions, wakes: await writeAll(tx, deps, { asked, found, admissions, now }) };
+  };
+  try {
+    const { admissions, wakes } =
+      waits === "nothing"
+        ? await deps.intake.group(work)
+        : await deps.intake.transaction(partners, work, { readsFirst: true });
+    // After the commit: earlier, the dispatcher could look before the entries are visible.
+    const woken = deps.schedule.wake(wakes);
+    return admissions.map((one) =>
+      one.kind === "admitted" ? { kind: "taken", accepted: one.fresh.length, woken } : one,
+    );
+  } catch (error) {
+    // Nothing is known of a commit whose answer was lost. Anything else was rolled back, and may be of one request.
+    if (isStoreFailure(error) && !isDeadlock(error)) throw error;
+    const isCollision = error instanceof Collision || isDeadlock(error);
+    if (waits === "rows and sequences" && !isCollision) throw error;
+    const { cause = error } = Object(error);
+    deps.log.warn("group.split", { requests: asked.length, ...errorFields(cause) });
+    return asked.map(() => ({ kind: "left", because: "write" }));
+  }
 }
 
 async function findAll(
   tx: Tx,
   asked: readonly Asking[],
-  { siteIds, partners }: Readonly<Record<"siteIds" | "partners", readonly number[]>>,
+  { partners, waits }: { readonly partners: readonly number[]; readonly waits: Waits },
 ): Promise<Found> {
-  const events = asked.flatMap(({ slug, read }) =>
-    read.events.flatMap((event) =>
-      event.type === "connection.changed"
-        ? []
-        : { ...event, slug, creates: event.type === "review.created" },
-    ),
+  const named = asked.flatMap(({ slug, read }) => {
+    const writes = !isFaulty(read);
+    return read.references.map(({ type, id = null, siteId = null, externalReviewId = null }) => ({
+      slug,
+      id,
+      siteId,
+      externalReviewId,
+      usesReview: writes,
+      createsReview: writes && type === "review.created",
+      changesSite: writes && type === "connection.changed",
+    }));
+  });
+  // No other event leads to a mail of ours.
+  const posting = asked.filter(({ read }) =>
+    read.events.some(({ type }) => type === "response.posted"),
   );
-  const [, heldPartners, sites, known] = await Promise.all([
-    planLookUps(tx),
-    holdSequences(tx, partners),
-    queries.sitesOfAny(tx, siteIds),
-    queries.knownOf(tx, events),
+  // Sent one behind the other. The look-up sees what those whose locks were waited for have committed.
+  const [, heldPartners, known, suppressing] = await Promise.all([
+    waits === "rows and sequences" && waitForRows(tx, named),
+    holdSequences(tx, partners, waits !== "nothing"),
+    lookUp(tx, named),
+    suppressingPartners(tx, [...new Set(posting.flatMap((one) => one.partners))]),
   ]);
-  const existing = new Map(known.flatMap((one) => (one.isKnown ? [[keyOf(one), one]] : [])));
-  const held = existing.size === 0 ? [] : await queries.holdReviews(tx, [...existing.values()]);
-  const newIds = known.flatMap((one): [string, number][] =>
-    one.newId === null ? [] : [[keyOf(one), one.newId]],
-  );
-  return {
-    sites: new Map(sites.map((one) => [one.id, one])),
+  const found = {
+    sites: new Map<number, SiteOfProvider>(),
+    heldSites: new Set<number>(),
     heldPartners,
-    seen: new Set(known.flatMap(({ isSeen, slug, id }) => (isSeen ? claimKey(slug, id) : []))),
-    existing: new Set(existing.keys()),
-    reviews: new Map(held.map((one) => [keyOf(one), one])),
-    newIds: new Map(newIds),
+    suppressing,
+    seen: new Set<string>(),
+    existing: new Set<string>(),
+    reviews: new Map<string, ReviewState>(),
+    newIds: new Map<string, number>(),
   };
+  for (const one of known) {
+    const { site, review, newId } = one;
+    const siteId = one.siteId ?? 0;
+    const key = reviewKey(siteId, one.externalReviewId ?? "");
+    // As it is held it is as new as can be.
+    if (site !== undefined && (one.changesSite || !found.sites.has(siteId)))
+      found.sites.set(siteId, site);
+    if (one.changesSite && one.isOwnSite && site === undefined) found.heldSites.add(siteId);
+    if (one.isSeen && one.id !== null) found.seen.add(claimKey(one.slug, one.id));
+    if (one.isKnown) found.existing.add(key);
+    if (review !== undefined) found.reviews.set(key, review);
+    if (newId !== null) found.newIds.set(key, newId);
+  }
+  return found;
 }
 
 interface Group {
@@ -128,62 +147,43 @@ interface Group {
 /** Writes what the admitted requests bring, in their order; answers whom to wake. */
 async function writeAll(
   tx: Tx,
-  deps: TakingDeps,
+  deps: Pick<TakingDeps, "box">,
   { asked, found, admissions, now }: Group,
 ): Promise<Wake[]> {
   const fresh = admissions.map((one) => (one.kind === "admitted" ? one.fresh : []));
   const events = fresh.flat();
   if (events.length === 0) return [];
   const profanityIn = wordsFound(new Map(asked.flatMap(({ profanity }) => [...profanity])));
-  const claims = fresh.flatMap((own, i) =>
-    own.map(({ id }) => ({ slug: asked[i]?.slug ?? "", id })),
-  );
-  const created = createdIn(events, found, profanityIn);
-  const outcome = decideEvents(events, {
-    sites: found.sites,
-    reviews: new Map([...found.reviews, ...created]),
-    created: new Set(created.keys()),
-    suppressing: await loadSuppressing(tx, found.sites, events),
-    profanityIn,
-  });
+  const claims = asked.flatMap(({ slug }, i) => (fresh[i] ?? []).map(({ id }) => ({ slug, id })));
+  const outcome = decideEvents(events, { ...found, profanityIn });
   const actions = outcome.recorded.map((one): RecordedAction => ({
     ...toAction(one, found.sites.get(one.site.id)?.slug ?? ""),
     eventId: newEventId(now),
   }));
+  const notices = noticesOf(outcome);
   const finish = async () => {
-    // `writeOutcome` sends nothing where reviews are only created: the last statement then goes out behind the claims.
-    const mailed = await writeOutcome(tx, deps, outcome, now);
+    await queueHomeownerNotices(tx, deps, notices, now);
     const recorded = await recordActionsLast(tx, actions, now);
-    return mailed ? [...recorded, MAIL_WAKE] : recorded;
+    return notices.length > 0 ? [...recorded, MAIL_WAKE] : recorded;
   };
-  const [, wakes] = await Promise.all([
-    queries.writeGroup(tx, claims, [...created.values()], now),
+  // All of them are sent at once, and the commit with them, but where mails have to be made first.
+  const [, , , wakes] = await Promise.all([
+    insertNew(tx, claims, outcome.created, now),
+    outcome.reviews.length > 0 && updateReviews(tx, outcome.reviews, now),
+    outcome.sites.length > 0 && updateSites(tx, outcome.sites),
     finish(),
-  ]);
+  ]).catch((error: unknown) => {
+    const isCollision = isUniqueViolation(error) || isLockTimeout(error);
+    throw isCollision ? new Collision("", { cause: error }) : error;
+  });
   return wakes;
 }
 
-/** The reviews that these events create, each as its first event describes it. */
-function createdIn(
-  events: readonly ProviderEvent[],
-  { newIds }: Found,
-  profanityIn: (text: string) => readonly string[],
-): Map<string, ReviewState> {
-  const created = new Map<string, ReviewState>();
-  for (const event of events) {
-    if (event.type !== "review.created") continue;
-    const key = keyOf(event);
-    const id = newIds.get(key);
-    if (id === undefined || created.has(key)) continue;
-    created.set(key, { ...newReview(event, profanityIn), id, removedAt: null });
-  }
-  return created;
-}
-
-function keyOf({ siteId, externalReviewId }: Pick<ReviewState, "siteId" | "externalReviewId">) {
-  return reviewKey(siteId, externalReviewId);
-}
-
-function distinct(values: readonly number[]): number[] {
-  return [...new Set(values)];
+/** A mail for every homeowner_notified_of_response that says so (contract 9.5). */
+function noticesOf({ recorded }: Outcome): { reviewId: number; to: string }[] {
+  return recorded.flatMap((one) => {
+    if (one.event !== "homeowner_notified_of_response") return [];
+    const to = one.metadata.native_email === "queued" ? one.review.reviewerEmail : null;
+    return to === null ? [] : [{ reviewId: one.review.id, to }];
+  });
 }

@@ -6,13 +6,12 @@ import type { Call } from "../http/call.ts";
 import type { Checks } from "../http/checks.ts";
 import { problem } from "../http/problem-schema.ts";
 import { hasSignature, takeEvents, verifySignature } from "./actions.ts";
-import type { ProviderDeps } from "./effects.ts";
-import { inOneTransaction } from "./group.ts";
+import { createPartnerFinder, createSecretFinder } from "./finders.ts";
+import type { ProviderDeps } from "./group.ts";
 import { providerEventsBody } from "./input.ts";
+import { createTaking } from "./joining.ts";
 import { AcceptedAnswer, BODY_LIMIT } from "./model.ts";
-import { createPartnerFinder } from "./partners.ts";
 import { createProfanityFinder } from "./profanity.ts";
-import { createSecretFinder } from "./secret-finder.ts";
 
 interface ProviderRouteDeps extends ProviderDeps {
   readonly checks: Checks;
@@ -28,9 +27,12 @@ interface SignedRequest {
 
 /** Contract 9.1: what review sites' pullers report. */
 export function providerRoutes(deps: ProviderRouteDeps) {
-  const taking = { ...deps, partners: createPartnerFinder(deps.db) };
-  const profanity = createProfanityFinder();
-  const own = { ...taking, profanity, join: inOneTransaction(taking) };
+  const own = {
+    ...deps,
+    partners: createPartnerFinder(deps.db),
+    profanity: createProfanityFinder(),
+    take: createTaking(deps),
+  };
   const signing = { ...deps, secretOf: createSecretFinder(deps.db, deps.clock) };
   return new Elysia({ prefix: `${BASE_PATH}/providers`, tags: ["Review sites"] })
     .use(deps.checks)

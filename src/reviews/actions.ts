@@ -11,7 +11,7 @@ import { newEventId } from "../outbox/event-id.ts";
 import type { RecordedAction } from "../outbox/event.ts";
 import { MAIL_WAKE } from "../outbox/mail.ts";
 import type { Intake } from "../outbox/intake.ts";
-import { recordActions } from "../outbox/queries.ts";
+import { recordActionsLast } from "../outbox/queries.ts";
 import type { Waker } from "../outbox/schedule.ts";
 import * as decide from "./decide.ts";
 import {
@@ -150,7 +150,7 @@ async function act(
 ): Promise<Review> {
   const now = deps.clock.now();
   const partners = principal.partnerId === null ? [] : [principal.partnerId];
-  const { review, wakes } = await deps.intake.transaction(partners, async (tx) => {
+  const work = async (tx: Tx) => {
     const current = await queries.lockReview(tx, id);
     if (current === undefined) throw new Problem("not_found");
     const decision = await rule(current, now, tx);
@@ -159,12 +159,13 @@ async function act(
     await queries.updateReview(tx, id, decision.changes, now);
     const changed = { ...current, ...decision.changes, updatedAt: now };
     const action = actionOf(changed, decision.event, { principal, now });
-    const recorded = await recordActions(tx, [action], now);
+    const recorded = await recordActionsLast(tx, [action], now);
     return {
       review: changed,
       wakes: isMailed(decision.event) ? [...recorded, MAIL_WAKE] : recorded,
     };
-  });
+  };
+  const { review, wakes } = await deps.intake.transaction(partners, work, { readsFirst: true });
   // After the commit: earlier, the dispatcher could look before the entries are visible.
   await deps.schedule.wake(wakes);
   return review;

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 
-import type { Tx } from "../../db/client.ts";
+import { connect, type Tx } from "../../db/client.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { newSecret } from "../../src/lib/random-secret.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";
@@ -242,7 +242,7 @@ describe("requests that come while a group is under way", () => {
     ]);
     const answers = await Promise.all(asked);
     expect(answers.map(({ status }) => status)).toEqual([200, 422, 401, 422, 422, 200]);
-    expect(alone).toBe(3);
+    expect({ groups, alone }).toEqual({ groups: 2, alone: 0 });
     expect(answers[1]?.body["errors"]).toEqual({
       "events.1.store_review_site_id": ["is not a store's connection with this provider"],
     });
@@ -262,7 +262,7 @@ describe("requests that come while a group is under way", () => {
 describe("what somebody else holds", () => {
   test("a partner's sequence: it keeps nobody else of the group waiting", async () => {
     const { db } = database;
-    let waits: Promise<Answer> | undefined;
+    const waits: Promise<Answer>[] = [];
     await db.transaction(async (tx) => {
       await heldBy(tx, 0);
       const asked = await inOneGroup([
@@ -271,11 +271,12 @@ describe("what somebody else holds", () => {
         () => report([created(site(0), fresh()), created(site(1), fresh())]),
         () => report([created(site(1), fresh())]),
       ]);
-      waits = asked[0];
+      waits.push(...asked);
       expect((await asked[1])?.body).toEqual(ONE);
       expect((await asked[3])?.body).toEqual(ONE);
     });
-    expect((await waits)?.body).toEqual(ONE);
+    const taken = [ONE, ONE, { accepted: 2, duplicates: 0 }, ONE];
+    expect(bodies(await Promise.all(waits))).toEqual(taken);
     for (const partner of [0, 1]) await expectNoGap(partner);
   });
 
@@ -314,6 +315,254 @@ describe("what somebody else holds", () => {
     });
     expect((await waits)?.body).toEqual(REPEATED);
     for (const partner of [0, 1]) await expectNoGap(partner);
+  });
+});
+
+describe("requests that are large, faulty or change a connection", () => {
+  const many = (partner: number) =>
+    Array.from({ length: 40 }, () => created(site(partner), fresh()));
+
+  test("are taken by a group like any other, but a large one, which keeps no other partner waiting", async () => {
+    const large = many(0);
+    await database.db.transaction(async (tx) => {
+      await heldBy(tx, 0);
+      const waits = report(large);
+      const other = await report([created(site(1), fresh())]);
+      expect(other.body).toEqual(ONE);
+      expect({ groups, alone }).toEqual({ groups: 1, alone: 1 });
+      void waits.then(() => alone++);
+    });
+    await until("it is answered", () => alone === 2);
+    expect((await report(large)).body).toEqual({ accepted: 0, duplicates: 40 });
+    await expectNoGap(0);
+  });
+
+  test("name every fault of every event beside good ones, at once, whatever somebody else holds", async () => {
+    const known = fresh();
+    const faulty = [
+      created(site(0), fresh(), { rate: 6 }),
+      created(999_999, fresh()),
+      providerEvent("response.posted", site(0), { external_review_id: fresh() }),
+      created(site(0), known, { rate: 2 }),
+    ];
+    await report([created(site(0), known)]);
+    groups = 0;
+    await database.db.transaction(async (tx) => {
+      await heldBy(tx, 0);
+      await tx.sql`select from reviews where external_review_id = ${known} for update`;
+      const asked = await inOneGroup([
+        () => report([created(site(1), fresh())]),
+        () => report(faulty),
+        () => report([created(site(1), fresh())]),
+      ]);
+      const [good, bad, other] = await Promise.all(asked);
+      expect([good?.body, other?.body]).toEqual([ONE, ONE]);
+      expect(bad?.status).toBe(422);
+      expect(Object.keys(Object(bad?.body["errors"])).toSorted()).toEqual([
+        "events.0.review.rate",
+        "events.1.store_review_site_id",
+        "events.2.external_review_id",
+      ]);
+      expect({ groups, alone }).toEqual({ groups: 2, alone: 0 });
+    });
+    const [row] = await database.db
+      .sql`select rate from reviews where external_review_id = ${known}`;
+    expect({ ...row }).toEqual({ rate: 4 });
+  });
+
+  test("change a connection in the order of the group, and its postings tell of the state by then", async () => {
+    const name = fresh();
+    const changed = (connected: boolean) =>
+      providerEvent("connection.changed", site(0), {
+        axis: "post",
+        connected,
+        error_code: connected ? null : "E-002",
+      });
+    const failed = () =>
+      providerEvent("response.failed", site(0), { external_review_id: name, error_code: "E-012" });
+    await report([created(site(0), name)]);
+    groups = 0;
+    const asked = await inOneGroup([
+      () => report([failed()]),
+      () => report([changed(false)]),
+      () => report([failed()]),
+      () => report([changed(true), changed(true)]),
+    ]);
+    for (const answer of await Promise.all(asked)) expect(answer.status).toBe(200);
+    expect({ groups, alone }).toEqual({ groups: 2, alone: 0 });
+    const rows = (await historyOfSite(database.db, site(0))).slice(-4);
+    expect(rows.map(({ event }) => event)).toEqual([
+      "response_post_failed",
+      "response_post_disconnected",
+      "response_post_failed",
+      "response_post_connected",
+    ]);
+    const states = rows.map(({ site: one }) =>
+      Reflect.get(Object(one?.["review_site"]), "connection_status"),
+    );
+    expect(states).toEqual(["connected", "disconnected", "disconnected", "connected"]);
+  });
+
+  test("wait alone for a connection that somebody else holds, and then see what became of it", async () => {
+    const change = providerEvent("connection.changed", site(0), {
+      axis: "pull",
+      connected: false,
+      error_code: "E-002",
+    });
+    let waits: Promise<Answer> | undefined;
+    await database.db.transaction(async (tx) => {
+      await tx.sql`
+        update store_review_sites set pull_connected = false, pull_error_code = 'E-001' where id = ${site(0)}`;
+      const asked = await inOneGroup([
+        () => report([change]),
+        () => report([created(site(0), fresh())]),
+      ]);
+      waits = asked[0];
+      expect((await asked[1])?.body).toEqual(ONE);
+    });
+    expect((await waits)?.body).toEqual(ONE);
+    const rows = await historyOfSite(database.db, site(0));
+    expect(rows.at(-1)?.event).toBe("review_received");
+    const [row] = await database.db.sql`
+      select pull_error_code from store_review_sites where id = ${site(0)}`;
+    expect({ ...row }).toEqual({ pull_error_code: "E-002" });
+  });
+});
+
+test("a site is only its own provider's, also beside a request of that provider", async () => {
+  const other = await addProvider(database.db, box, "third-provider");
+  const otherSite = await connectStore(database.db, account, { provider: other, store: 1 });
+  const name = fresh();
+  const asked = await inOneGroup([
+    () => send(api, other, { events: [created(otherSite, name)] }),
+    () => report([created(otherSite, fresh())]),
+    () => send(api, other, { events: [created(site(0), fresh())] }),
+    () => report([created(site(0), name)]),
+  ]);
+  expect((await Promise.all(asked)).map(({ status }) => status)).toEqual([200, 422, 422, 200]);
+  const rows = await database.db.sql`
+    select store_review_site_id as id from reviews where external_review_id = ${name} order by 1`;
+  expect(rows.map((row) => row["id"])).toEqual([site(0), otherSite].toSorted((a, b) => a - b));
+});
+
+test("of requests that wait for one sequence one that needs a held review leaves the others, too", async () => {
+  const name = fresh();
+  await report([created(site(0), name)]);
+  const waiting: Promise<Answer>[] = [];
+  const sequence = Promise.withResolvers<void>();
+  const holding = database.db.transaction(async (tx) => {
+    await heldBy(tx, 0);
+    await sequence.promise;
+  });
+  await database.db.transaction(async (tx) => {
+    await tx.sql`select from reviews where external_review_id = ${name} for no key update`;
+    for (const one of [fresh(), name, fresh()]) {
+      const before = opened;
+      waiting.push(report([created(site(0), one, { rate: 1 })]));
+      await until("it has passed its signature", () => opened > before);
+    }
+    sequence.resolve();
+    await holding;
+    expect((await waiting[0])?.body).toEqual(ONE);
+    expect((await waiting[2])?.body).toEqual(ONE);
+  });
+  expect((await waiting[1])?.body).toEqual(ONE);
+  await expectNoGap(0);
+});
+
+test("requests that wait for one sequence are taken together once it is free", async () => {
+  const waiting: Promise<Answer>[] = [];
+  await database.db.transaction(async (tx) => {
+    await heldBy(tx, 0);
+    for (let n = 0; n < 12; n++) {
+      const before = opened;
+      waiting.push(report([created(site(0), fresh())]));
+      await until("it has passed its signature", () => opened > before);
+      if (n % 4 === 0) expect((await report([created(site(1), fresh())])).body).toEqual(ONE);
+    }
+    expect(alone).toBe(1);
+  });
+  expect(bodies(await Promise.all(waiting))).toEqual(waiting.map(() => ONE));
+  // The first that waited, and all who came meanwhile.
+  expect(alone).toBe(2);
+  await expectNoGap(0);
+});
+
+test.each(["providers.insertNew", "outbox.append"])(
+  "when the server loses the session right before %s nothing is written and nothing held",
+  async (name) => {
+    const { db } = database;
+    const events = [created(site(0), fresh()), created(site(1), fresh())];
+    around = (work) => {
+      around = undefined;
+      return db.transaction(async (tx) => {
+        const [own] = await tx.sql<{ pid: number }[]>`select pg_backend_pid() as pid`;
+        const dying =
+          (run: Tx["run"]): Tx["run"] =>
+          async (statement, given) => {
+            if (statement.name === name)
+              await db.sql`select pg_terminate_backend(${own?.pid ?? 0})`;
+            return run(statement, given);
+          };
+        return work(Object.assign(tx, { run: dying(tx.run), runLast: dying(tx.runLast) }));
+      });
+    };
+    const asked = await inOneGroup(events.map((event) => () => report([event])));
+    for (const answer of await Promise.all(asked)) expect(answer.status).toBe(503);
+    const [{ n } = { n: -1 }] = await db.sql<{ n: number }[]>`
+      select count(*)::int as n from provider_events where id in ${db.sql(events.map(({ id }) => String(id)))}`;
+    expect(n).toBe(0);
+    for (const event of events) expect((await report([event])).body).toEqual(ONE);
+    for (const partner of [0, 1]) await expectNoGap(partner);
+  },
+);
+
+describe("statements", () => {
+  /** What goes out over the pool of a request alone, and in how many turns. */
+  async function sentFor(
+    events: () => readonly unknown[],
+  ): Promise<{ sent: string[]; turns: number }> {
+    const sent: string[] = [];
+    let [turns, isAnswered] = [0, true];
+    const db = connect(database.url, {
+      max: 1,
+      name: "counted",
+      isPipelined: true,
+      onStatement: (text) => {
+        if (isAnswered) turns++;
+        isAnswered = false;
+        sent.push(text);
+      },
+      onRows: () => void (isAnswered = true),
+    });
+    // The first one is described, and prepared.
+    around = (work) => db.transaction(work, { readsFirst: true });
+    for (let n = 0; n < 2; n++) {
+      [sent.length, turns, isAnswered] = [0, 0, true];
+      expect((await report(events())).status).toBe(200);
+    }
+    await db.close();
+    return { sent, turns };
+  }
+
+  test("of a new review are four and the commit, in two turns", async () => {
+    const { sent, turns } = await sentFor(() => [created(site(0), fresh())]);
+    expect({ sent: sent.length, turns }).toEqual({ sent: 6, turns: 2 });
+  });
+
+  test("of a group are one more for changed reviews and one for changed connections, in as many turns", async () => {
+    const known = fresh();
+    await report([created(site(0), known)]);
+    const { sent, turns } = await sentFor(() => [
+      ...Array.from({ length: 10 }, () => created(site(0), fresh())),
+      created(site(0), known, { content: `Changed ${fresh()}` }),
+      providerEvent("connection.changed", site(1), {
+        axis: "post",
+        connected: false,
+        error_code: fresh(),
+      }),
+    ]);
+    expect({ sent: sent.length, turns }).toEqual({ sent: 8, turns: 2 });
   });
 });
 

@@ -5,7 +5,13 @@ import { BASE_PATH } from "../../src/http/base-path.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";
 import { PASSWORD } from "../support/api.ts";
 import { ApiProcess, type ProcessAnswer } from "../support/api-process.ts";
-import { addProvider, connectStore, created, type TestProvider } from "../support/factory.ts";
+import {
+  addProvider,
+  connectStore,
+  created,
+  providerEvent,
+  type TestProvider,
+} from "../support/factory.ts";
 import { insertSubscription } from "../support/outbox.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
 import { until } from "../support/receiver.ts";
@@ -112,6 +118,47 @@ test("a request for several partners does not hold up the others while one of th
   // Somebody comes through again, so that it is not stuck any more.
   expect((await api.report(provider, event(0))).status).toBe(200);
   expect((await api.report(provider, event(1, 0))).status).toBe(200);
+});
+
+test("a locked review or connection is 503 for the requests about it, and its partner's others go on", async () => {
+  const { sql } = database.db;
+  const [known] = event(0);
+  expect((await api.report(provider, [known])).status).toBe(200);
+  const site = sites[0] ?? 0;
+  const before = (await queued(0)).length;
+  const about = [
+    [{ ...known, id: "again", type: "review.updated" }],
+    [providerEvent("connection.changed", site, { id: "changed", axis: "pull", connected: true })],
+  ];
+  await database.db.transaction(async (tx) => {
+    await tx.sql`select from reviews where store_review_site_id = ${site} for no key update`;
+    await tx.sql`select from store_review_sites where id = ${site} for no key update`;
+    const startedMs = performance.now();
+    const stuck = Promise.all(about.map((events) => api.report(provider, events)));
+    await until("somebody waits for the lock", async () => (await waiters()) > 0);
+    for (let i = 0; i < 5; i++) expect((await api.report(provider, event(0))).status).toBe(200);
+    for (const answer of await stuck) expectUnavailable(answer);
+    expect(performance.now() - startedMs).toBeLessThan(10_000);
+  });
+  const claims = await sql`select from provider_events where id in ('again', 'changed')`;
+  expect(claims).toHaveLength(0);
+  expect(await queued(0)).toHaveLength(before + 5);
+  for (const events of about)
+    expect((await api.report(provider, events)).body).toEqual({ accepted: 1, duplicates: 0 });
+});
+
+test("an event id that somebody else claims for long is 503 for its request, and the others go on", async () => {
+  const [claimed] = event(0);
+  await database.db.transaction(async (tx) => {
+    await tx.sql`
+      insert into provider_events (review_site_id, id, received_at)
+      values (${provider.id}, ${String(claimed?.["id"])}, now())`;
+    const stuck = api.report(provider, [claimed]);
+    await until("it waits", async () => (await waiters()) > 0);
+    for (let i = 0; i < 5; i++) expect((await api.report(provider, event(0))).status).toBe(200);
+    expectUnavailable(await stuck);
+  });
+  expect((await api.report(provider, [claimed])).body).toEqual({ accepted: 0, duplicates: 1 });
 });
 
 test("what a user does waits as little, and nor does a call on the subscription", async () => {

@@ -8,7 +8,7 @@ const LIMITS = { questions: 3, waiting: 5, waitMs: 2_000 };
 /** Questions are sizes; each group is answered when the test says so. */
 function createLine(
   beside?: { groups: number; patienceMs: number },
-  more: { gatherMs?: number } = {},
+  more: { gatherMs?: number; questions?: number } = {},
 ) {
   const clock = createFakeClock();
   const groups: { questions: readonly number[]; end: PromiseWithResolvers<void> }[] = [];
@@ -153,13 +153,13 @@ describe("beside a group that takes long", () => {
 });
 
 describe("who is answered and asks again", () => {
-  const gathering = () => createLine(undefined, { gatherMs: 3 });
+  const gathering = () => createLine(undefined, { gatherMs: 3, questions: 4 });
 
-  /** One is answered while another waits: two are expected to ask. */
-  async function halves(line: ReturnType<typeof createLine>) {
+  /** One is answered while others wait: as many are expected to ask. */
+  async function answerFirst(line: ReturnType<typeof createLine>, others: readonly number[]) {
     const first = line.ask(1);
     await line.seen();
-    void line.ask(2);
+    for (const one of others) void line.ask(one);
     await line.seen();
     line.groups[0]?.end.resolve();
     await first;
@@ -167,51 +167,57 @@ describe("who is answered and asks again", () => {
 
   test("is waited for, until as many ask as there were", async () => {
     const line = gathering();
-    await halves(line);
+    await answerFirst(line, [2, 2, 2]);
     expect(await line.seen()).toEqual([[1]]);
     void line.ask(3);
-    expect(await line.seen()).toEqual([[1], [2, 3]]);
+    expect(await line.seen()).toEqual([[1], [2, 2, 2, 3]]);
   });
 
   test("is waited for so long and no longer", async () => {
     const line = gathering();
-    await halves(line);
+    await answerFirst(line, [2, 2, 2]);
     await line.seen();
     line.clock.advance(2);
     expect(await line.seen()).toEqual([[1]]);
     line.clock.advance(1);
-    expect(await line.seen()).toEqual([[1], [2]]);
+    expect(await line.seen()).toEqual([[1], [2, 2, 2]]);
+  });
+
+  test("is not waited for where fewer than four have met", async () => {
+    const line = gathering();
+    await answerFirst(line, [2, 2]);
+    expect(await line.seen()).toEqual([[1], [2, 2]]);
   });
 
   test("is waited for after the answer alone: later, who asks is answered at once", async () => {
     const line = gathering();
-    const asked = [1, 2, 3].map(line.ask);
+    const asked = [1, 2, 3, 3].map(line.ask);
     await line.seen();
     line.groups[0]?.end.resolve();
     await Promise.all(asked);
     line.clock.advance(3);
     void line.ask(4);
-    expect(await line.seen()).toEqual([[1, 2, 3], [4]]);
+    expect(await line.seen()).toEqual([[1, 2, 3, 3], [4]]);
   });
 
   test("is not waited for where a group is full", async () => {
     const line = gathering();
-    const asked = [1, 2, 3].map(line.ask);
+    const asked = [1, 2, 3, 3].map(line.ask);
     await line.seen();
-    const others = [2, 2].map(line.ask);
+    const others = [2, 2, 2].map(line.ask);
     line.groups[0]?.end.resolve();
     await Promise.all(asked);
-    expect(await line.seen()).toEqual([[1, 2, 3]]);
+    expect(await line.seen()).toEqual([[1, 2, 3, 3]]);
     void line.ask(2);
     expect(await line.seen()).toEqual([
-      [1, 2, 3],
-      [2, 2, 2],
+      [1, 2, 3, 3],
+      [2, 2, 2, 2],
     ]);
     line.groups[1]?.end.resolve();
     await Promise.all(others);
   });
 
-  test("is not waited for where one alone asks now and then", async () => {
+  test("is not waited for where one alone asks again and again", async () => {
     const line = gathering();
     for (const one of [1, 2]) {
       const asked = line.ask(one);

@@ -58,7 +58,7 @@ function known(overrides: Partial<Known> = {}, review: ReviewState | undefined =
   return {
     sites: new Map([[site.id, site]]),
     reviews: new Map(review === undefined ? [] : [[reviewKey(5, "r"), review]]),
-    created: new Set(),
+    newIds: new Map(),
     suppressing: new Set(),
     // Words in capitals stand for profane ones.
     profanityIn: (text) => text.match(/[A-Z]{2,}/gu) ?? [],
@@ -141,17 +141,17 @@ describe("a report of a review", () => {
   });
 
   test("that is new is received as its first event says, and changed by the next", () => {
-    const fresh = known({ created: new Set([reviewKey(5, "r")]) });
+    const fresh = known({ reviews: new Map(), newIds: new Map([[reviewKey(5, "r"), 9]]) });
     const outcome = decide([created, updated({ rate: 2 }), removed], fresh);
     expect(names(outcome)).toEqual(["review_received", "review_updated", "review_removed"]);
     const rates = outcome.recorded.map((one) => ("review" in one ? one.review.rate : 0));
     expect(rates).toEqual([4, 2, 2]);
-    expect(outcome.reviews).toMatchObject([{ id: 9, rate: 2, removedAt: occurredAt }]);
+    expect(outcome.created).toMatchObject([{ id: 9, rate: 2, removedAt: occurredAt }]);
+    expect(outcome.reviews).toEqual([]);
   });
 });
 
 describe("a reference", () => {
-  const state = known({ reviews: new Map() });
   const refer = (type: Reference["type"], fields: Partial<Reference> = {}) => ({
     type,
     id: undefined,
@@ -161,12 +161,13 @@ describe("a reference", () => {
   });
   const faults = (
     references: readonly Omit<Reference, "index">[],
-    what: Parameters<typeof referenceFaults>[1] = state,
+    existing: readonly string[] = [],
   ) =>
     Object.keys(
       referenceFaults(
         references.map((one, index) => ({ ...one, index })),
-        what,
+        (id) => (id === site.id ? site : undefined),
+        new Set(existing),
       ),
     );
   const elsewhere = { siteId: 6 };
@@ -180,14 +181,13 @@ describe("a reference", () => {
       "events.2.external_review_id",
       "events.3.external_review_id",
     ]);
-    expect(faults([refer("response.posted")], known())).toEqual([]);
+    expect(faults([refer("response.posted")], [reviewKey(5, "r")])).toEqual([]);
   });
 
   test("to a review that only a later event of the request creates is a fault", () => {
-    const fresh = known({ created: new Set([reviewKey(5, "r")]) });
     const [posting, creation] = [refer("response.posted"), refer("review.created")];
-    expect(faults([posting, creation], fresh)).toEqual(["events.0.external_review_id"]);
-    expect(faults([creation, posting], fresh)).toEqual([]);
+    expect(faults([posting, creation])).toEqual(["events.0.external_review_id"]);
+    expect(faults([creation, posting])).toEqual([]);
   });
 
   test("to an unknown site is a fault of the site alone", () => {

@@ -4,12 +4,8 @@ import { describe, expect, test } from "bun:test";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { takeEvents } from "../../../src/providers/actions.ts";
 import type { Asking } from "../../../src/providers/admit.ts";
-import {
-  CHARS_PER_GROUP,
-  EVENTS_PER_GROUP,
-  inOneTransaction,
-} from "../../../src/providers/group.ts";
 import { readEvents } from "../../../src/providers/input.ts";
+import { CHARS_PER_GROUP, createTaking, EVENTS_PER_GROUP } from "../../../src/providers/joining.ts";
 import { checkTexts, wordsFound } from "../../../src/providers/profanity.ts";
 
 const SITE = 7;
@@ -36,7 +32,7 @@ function created(content: string) {
 const clock = systemClock;
 const asking = (contents: readonly string[]): Asking => {
   const read = readEvents({ events: contents.map(created) }, clock.now());
-  return { slug: "google", read, profanity: new Map() };
+  return { slug: "google", read, profanity: new Map(), partners: [] };
 };
 
 /** What a request does, in order: `checked` for each text, then how it is taken. */
@@ -48,19 +44,11 @@ async function stepsOf(events: readonly object[]): Promise<string[]> {
       return [];
     },
   };
-  const refusing = {
-    transaction: () => {
-      steps.push("begin");
-      throw new Error("Nothing is written here.");
-    },
-    isStuck: () => false,
-  };
   const deps = {
     clock,
     profanity,
     partners: async () => [],
-    intake: refusing,
-    join: async () => {
+    take: async () => {
       steps.push("joined");
       return { kind: "taken", accepted: events.length, woken: Promise.resolve() };
     },
@@ -72,18 +60,6 @@ async function stepsOf(events: readonly object[]): Promise<string[]> {
 describe("every text of a request is checked", () => {
   test("before it joins a group", async () => {
     expect(await stepsOf([created("a"), created("b")])).toEqual(["checked", "checked", "joined"]);
-  });
-
-  test("before the transaction in which it is judged alone", async () => {
-    const change = {
-      id: "change",
-      type: "connection.changed",
-      store_review_site_id: SITE,
-      occurred_at: "2026-06-01T00:00:00Z",
-      axis: "pull",
-      error_code: null,
-    };
-    expect(await stepsOf([created("a"), change])).toEqual(["checked", "begin"]);
   });
 
   test("once, and long ones with a turn of the event loop between them", async () => {
@@ -104,21 +80,26 @@ describe("every text of a request is checked", () => {
   });
 });
 
+const NO_STORE = Object.assign(new Error("not here"), { code: "57P01" });
+
 /** How many transactions take these requests when they come at the same time. */
 async function groupsOf(requests: readonly Asking[]): Promise<number> {
   let groups = 0;
+  const begin = async () => {
+    groups++;
+    throw NO_STORE;
+  };
   const deps = {
     clock,
     partners: async () => [],
     schedule: { wake: async () => {} },
     intake: {
-      group: async () => {
-        groups++;
-        return { admissions: [], wakes: [] };
-      },
+      isStuck: () => false,
+      group: begin,
+      transaction: begin,
     },
   };
-  const join = inOneTransaction(Object.assign(Object.create(null), deps));
+  const join = createTaking(Object.assign(Object.create(null), deps));
   await Promise.allSettled(requests.map((one) => join(one)));
   return groups;
 }

@@ -1,0 +1,100 @@
+import { sql } from "drizzle-orm";
+
+import type { Tx } from "../../../db/client.ts";
+import { providerEvents, reviewSites, storeReviewSites } from "../../../db/schema/providers.ts";
+import { reviews } from "../../../db/schema/reviews.ts";
+import { instant, list, rows, statement } from "../../../db/statement.ts";
+import type { ReviewState, Site } from "../model.ts";
+import { REVIEW_STATE, SITE } from "./look-up.ts";
+
+const insertion = statement({
+  name: "providers.insertNew",
+  reason: "Hot; two parameters that are tables, each inserted in one order.",
+  params: {
+    claims: rows({ slug: reviewSites.slug, id: providerEvents.id }),
+    created: rows(REVIEW_STATE),
+    now: instant,
+  },
+  columns: {},
+  text: ({ claims, created, now }) => sql`
+    with claimed as (
+      insert into provider_events (review_site_id, id, received_at)
+      select p.id, claims.id, ${now}
+        from ${claims} cross join lateral (select id from review_sites where slug = claims.slug offset 0) p
+       order by p.id, claims.id collate "C"
+    )
+    insert into reviews (id, partner_id, account_id, store_id, store_review_site_id, external_review_id, rate, reviewer,
+                         reviewer_email, content, profanity, reviewed_at, removed_at, created_at, updated_at)
+    overriding system value
+    select c.id, l.partner_id, l.account_id, l.store_id, l.id, c."externalReviewId", c.rate, c.reviewer,
+           c."reviewerEmail", c.content, c.profanity, c."reviewedAt", c."removedAt", ${now}, ${now}
+      from (select * from ${created}) c cross join lateral (
+             select id, partner_id, account_id, store_id from store_review_sites where id = c."siteId" offset 0) l
+     order by c."siteId", c."externalReviewId" collate "C"`,
+});
+
+/**
+ * Claims event ids for ever and inserts reviews under ids of `lookUp`. It fails if somebody else has claimed or inserted
+ * one of them since they were looked up, and with it the transaction.
+ */
+export async function insertNew(
+  tx: Tx,
+  claims: readonly { readonly slug: string; readonly id: string }[],
+  created: readonly ReviewState[],
+  now: Date,
+): Promise<void> {
+  await tx.run(insertion, { claims, created, now });
+}
+
+const update = statement({
+  name: "providers.updateReviews",
+  reason: "Hot; an update from a parameter that is a table.",
+  params: {
+    given: rows(REVIEW_STATE),
+    ids: list(reviews.id),
+    now: instant,
+  },
+  columns: {},
+  text: ({ given, ids, now }) => sql`
+    update reviews r
+       set rate = given.rate, reviewer = given.reviewer, reviewer_email = given."reviewerEmail",
+           content = given.content, profanity = given.profanity, reviewed_at = given."reviewedAt",
+           removed_at = given."removedAt", updated_at = ${now}
+      from ${given}
+     where r.id = given.id and r.id = any((select ${ids}::integer[])::integer[])`,
+});
+
+export async function updateReviews(
+  tx: Tx,
+  given: readonly ReviewState[],
+  now: Date,
+): Promise<void> {
+  await tx.run(update, { given, ids: given.map(({ id }) => id), now });
+}
+
+const axes = statement({
+  name: "providers.updateSites",
+  reason: "Hot; an update from a parameter that is a table.",
+  params: {
+    given: rows(SITE),
+    ids: list(storeReviewSites.id),
+  },
+  columns: {},
+  text: ({ given, ids }) => sql`
+    update store_review_sites l
+       set pull_connected = given."pullConnected", pull_error_code = given."pullErrorCode",
+           post_connected = given."postConnected", post_error_code = given."postErrorCode"
+      from ${given}
+     where l.id = given.id and l.id = any((select ${ids}::integer[])::integer[])`,
+});
+
+export async function updateSites(tx: Tx, changed: readonly Site[]): Promise<void> {
+  const given = changed.map(({ pull, post, ...site }) => ({
+    ...site,
+    pullConnected: pull.connected,
+    pullErrorCode: pull.errorCode,
+    postConnected: post.connected,
+    postErrorCode: post.errorCode,
+  }));
+  await tx.run(axes, { given, ids: changed.map(({ id }) => id) });
+}
