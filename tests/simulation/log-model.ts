@@ -103,7 +103,10 @@ export function explore(options: ModelOptions): ModelResult {
       }
     }
   } catch (error) {
-    return { states: known.size, violation: error instanceof Error ? error.message : `${error}` };
+    return {
+      states: known.size,
+      violation: error instanceof Error ? error.message : String(error),
+    };
   }
   return { states: known.size, violation: undefined };
 }

@@ -26,7 +26,7 @@ function insert(into: OutboxRow[], row: OutboxRow): void {
 }
 
 /** Where the first entry of this sequence or a later one stands. */
-export function indexFrom(rows: readonly OutboxRow[], sequence: number): number {
+function indexFrom(rows: readonly OutboxRow[], sequence: number): number {
   let [low, high] = [0, rows.length];
   while (low < high) {
     const middle = (low + high) >> 1;
@@ -191,7 +191,7 @@ export function writeRetry({ outbox }: SubscriptionRow, row: OutboxRow): void {
   insert(outbox, row);
 }
 
-export function removeRow({ outbox }: SubscriptionRow, row: OutboxRow): void {
+function removeRow({ outbox }: SubscriptionRow, row: OutboxRow): void {
   outbox.splice(outbox.indexOf(row), 1);
 }
 

@@ -6,7 +6,7 @@ import { replaceFunction, replaceMethod } from "./replace.ts";
 export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   {
     name: "endless-closing",
-    seed: 419,
+    seed: 1340,
     bug: "A shard that is to go waits for whatever hangs in it, and so does all else in it.",
     async grow() {
       const { Sender } = await import("../../dispatcher/delivery/sender.ts");
@@ -40,7 +40,7 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   },
   {
     name: "unbounded-lanes",
-    seed: 161,
+    seed: 188,
     bug: "An actor with lanes by review sends from any number of them while no commit succeeds.",
     async grow() {
       const { countUnrecorded } = await import("../../dispatcher/actor/lane.ts");

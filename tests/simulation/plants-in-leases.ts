@@ -22,7 +22,7 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
   },
   {
     name: "lease-by-store-clock",
-    seed: 130,
+    seed: 146,
     bug: "A lease has run out when its last renewal is long ago by the clock of Postgres.",
     async grow() {
       const { Heartbeats } = await import("../../dispatcher/shards/heartbeats.ts");
@@ -90,7 +90,7 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
   },
   {
     name: "untold-repeat",
-    seed: 18,
+    seed: 22,
     bug: "The record of a possible repeat does not say that it is one.",
     async grow() {
       const { recordAttempt } = await import("../../dispatcher/delivery/record.ts");
@@ -102,7 +102,7 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
   },
   {
     name: "unmarked-lanes",
-    seed: 79,
+    seed: 84,
     bug: "Only the lanes that the first load shows are taken for sent from by the dead.",
     async grow() {
       const { inherit } = await import("../../dispatcher/actor/inheritance.ts");
@@ -129,7 +129,7 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
   },
   {
     name: "forgotten-orphan",
-    seed: 29,
+    seed: 34,
     bug: "A claim clears what the burial has noted, and its answer is lost.",
     async grow() {
       const { claimOf } = await import("./leases.ts");
@@ -143,7 +143,7 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
   },
   {
     name: "own-clock",
-    seed: 11,
+    seed: 13,
     bug: "The clock of the process says when a retry is due.",
     async grow() {
       const { PostgresClock } = await import("../../src/lib/postgres-clock.ts");

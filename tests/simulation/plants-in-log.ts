@@ -35,7 +35,7 @@ export const PLANTS_IN_LOG: readonly Plant[] = [
   },
   {
     name: "unmoved-skip",
-    seed: 3,
+    seed: 13,
     bug: "A skip leaves the offset where it is.",
     async grow() {
       const { moveBySkip } = await import("./log.ts");
@@ -84,7 +84,7 @@ export const PLANTS_IN_LOG: readonly Plant[] = [
   },
   {
     name: "rows-ahead",
-    seed: 2350,
+    seed: 2360,
     bug: "A load shows rows that stand behind the window of the log it has looked through.",
     async grow() {
       const { withinWindow } = await import("./log.ts");
