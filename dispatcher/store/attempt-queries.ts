@@ -1,38 +1,16 @@
 import { is, sql, type SQL } from "drizzle-orm";
 import { PgColumn } from "drizzle-orm/pg-core";
 
-import type { DbOrTx } from "../../db/client.ts";
 import { LOGGED_COLUMNS, LOGGED_VALUES } from "../../db/log.ts";
 import { dispatchers } from "../../db/schema/dispatchers.ts";
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 import { instant, list, statement, typeOf, value } from "../../db/statement.ts";
-import { ATTEMPT_FIELDS, type AttemptRecord } from "./attempt.ts";
+import { ATTEMPT_FIELDS } from "./attempt.ts";
 import { DISABLE_AFTER_FAILURES } from "../actor/decide.ts";
-import { BETWEEN_FIELDS, BETWEEN_RECORDS } from "./lines.ts";
+import { FIELDS, type Field } from "./attempt-line.ts";
 
 // The commit of attempts is the hottest statement there is (`bun run bench dispatch`), so it is SQL: one statement for
 // the records of many actors, which come as one text.
-
-/** What a commit changed beyond its entries. */
-export interface CommitResult {
-  /** True: this process was declared dead, and nothing was written. */
-  readonly fenced: boolean;
-  /** Subscriptions of the records that are not active, or no longer. */
-  readonly inactive: readonly string[];
-  readonly disabled: readonly string[];
-}
-
-export interface CommitGroup {
-  readonly records: readonly AttemptRecord[];
-  readonly now: Date;
-  /** The same instant by the monotonic clock of the process. */
-  readonly monotonicMs: number;
-}
-
-type Field = keyof typeof ATTEMPT_FIELDS;
-// Object.keys does not say that it answers the keys.
-// oxlint-disable-next-line typescript/no-unsafe-type-assertion
-const FIELDS = Object.keys(ATTEMPT_FIELDS) as Field[];
 
 /** Not of the attempt but of its entry: of where it is, and of what it was. */
 const PLACE: ReadonlySet<Field> = new Set(["shard", "isLogged"]);
@@ -153,7 +131,8 @@ const ANSWER = {
   inactive: list(webhookSubscriptions.id),
 };
 
-const commitRuns = statement({
+/** Commits successes of entries of the log that follow one another: of each subscription from `firsts` to `lasts`. */
+export const commitRuns = statement({
   name: "attempts.commitRuns",
   reason: "Measured: the hottest of all.",
   params: { ...GIVEN, firsts: value("text"), lasts: value("text") },
@@ -193,7 +172,23 @@ const commitRuns = statement({
            array[]::text[] as disabled, ${idsWhere(sql`id not in (select subscription_id from advanced)`)} as left`,
 });
 
-const commitAny = statement({
+/** What the offset passes and is not settled: entries of other reviews that are under way, and retries. */
+const PASSED = sql`
+    passed as (
+      insert into outbox (${LOGGED_COLUMNS}, attempt, state, due_at)
+      select ${LOGGED_VALUES}, coalesce(m.attempt + 1, 1), case when m.outcome is null then 'pending' else 'waiting' end,
+             m.next_attempt_at
+        from ahead a
+        join subscriptions s on s.id = a.subscription_id
+       cross join lateral (
+               select * from review_history
+                where subscription_number = a.number and sequence > a.settled_through and sequence <= a.last offset 0) h
+        left join moved m on m.subscription_id = a.subscription_id and m.sequence = h.sequence
+       where a.last - a.settled_through > a.ended and coalesce(m.outcome, 'retry') = 'retry'
+    )`;
+
+/** Commits any records, each entry once. */
+export const commitAny = statement({
   name: "attempts.commit",
   reason: "Measured: hot.",
   params: { ...GIVEN, now: instant },
@@ -228,19 +223,7 @@ const commitAny = statement({
                from moved group by subscription_id) m on m.subscription_id = f.subscription_id
     ), advanced as (
       update outbox_offsets f set settled_through = a.last from ahead a where f.subscription_id = a.subscription_id
-    ), passed as (
-      -- What the offset passes and is not settled: entries of other reviews that are under way, and retries.
-      insert into outbox (${LOGGED_COLUMNS}, attempt, state, due_at)
-      select ${LOGGED_VALUES}, coalesce(m.attempt + 1, 1), case when m.outcome is null then 'pending' else 'waiting' end,
-             m.next_attempt_at
-        from ahead a
-        join subscriptions s on s.id = a.subscription_id
-       cross join lateral (
-               select * from review_history
-                where subscription_number = a.number and sequence > a.settled_through and sequence <= a.last offset 0) h
-        left join moved m on m.subscription_id = a.subscription_id and m.sequence = h.sequence
-       where a.last - a.settled_through > a.ended and coalesce(m.outcome, 'retry') = 'retry'
-    ), rows as not materialized (
+    ), ${PASSED}, rows as not materialized (
       select i.* from input i join offsets f on f.subscription_id = i.subscription_id
        where i.sequence > f.skipped_through and not (i.is_logged and i.sequence > f.settled_through)
     ), removed as (
@@ -269,161 +252,3 @@ const commitAny = statement({
            ${idsWhere(sql`state <> 'active'`)} as inactive,
            ${idsWhere(sql`id not in (select subscription_id from offsets)`)} as left`,
 });
-
-/**
- * Writes the records of many actors: attempt rows, offsets, entries gone or waiting, failure counters and the disabling at
- * the 20th failure (contract 6.3). Of each subscription all of it or nothing; and only while this process holds its lease,
- * whose row is locked meanwhile. Sending the same records again changes nothing more: an offset and an entry move only
- * from the attempt that the record is about, and counters follow the entries that moved.
- *
- * Mostly every record of a subscription is a success of its log, one behind the other: then its offset moves from before
- * the first to the last, and nothing else has to be looked at. All others go into the statement for any records. There
- * the offset passes entries that are not settled and gives them rows in `outbox`: one that waits for a retry, and with
- * lanes by review those of other reviews that are under way.
- *
- * All records come as one text: taking that apart costs Postgres half of what json_to_recordset does, and in a small
- * group half of what a parameter for each column does.
- */
-export async function commitAttempts(
-  db: DbOrTx,
-  dispatcherId: string,
-  group: CommitGroup,
-): Promise<CommitResult> {
-  const bySubscription = Map.groupBy(group.records, ({ subscriptionId }) => subscriptionId);
-  const runs = new Map([...bySubscription].filter(([, records]) => isRun(records)));
-  const first = await commitAllRuns(db, dispatcherId, { ...group, runs });
-  let rest = group.records.filter(({ subscriptionId }) => !first.committed.has(subscriptionId));
-  let { fenced } = first;
-  const inactive = [...first.inactive];
-  const disabled: string[] = [];
-  while (rest.length > 0 && !fenced) {
-    const row = await commitOthers(db, dispatcherId, { ...group, records: rest });
-    fenced = row.held === 0;
-    const left = new Set(row.left);
-    rest = rest.filter(({ subscriptionId }) => left.has(subscriptionId));
-    disabled.push(...row.disabled);
-    // `subscriptions` is as it was before the statement.
-    inactive.push(...row.inactive, ...row.disabled);
-  }
-  return { fenced, inactive, disabled };
-}
-
-/** Whether these are successes of entries of the log that follow one another. */
-function isRun(records: readonly AttemptRecord[]): boolean {
-  const before = (records[0]?.sequence ?? 0) - 1;
-  return records.every(
-    ({ decision, isLogged, sequence }, i) =>
-      decision.kind === "delivered" && isLogged && sequence === before + 1 + i,
-  );
-}
-
-type Runs = ReadonlyMap<string, readonly AttemptRecord[]>;
-
-async function commitAllRuns(
-  db: DbOrTx,
-  dispatcherId: string,
-  { runs, monotonicMs }: CommitGroup & { readonly runs: Runs },
-): Promise<CommitResult & { readonly committed: ReadonlySet<string> }> {
-  const committed = new Set(runs.keys());
-  if (runs.size === 0) return { fenced: false, inactive: [], disabled: [], committed };
-  // In one order, as the locks of any two commits.
-  const sorted = [...runs].toSorted(([a], [b]) => (a < b ? -1 : 1));
-  const each = (text: (records: readonly AttemptRecord[]) => string | number | undefined) =>
-    sorted.map(([, records]) => text(records)).join(BETWEEN_RECORDS);
-  const [row] = await db.run(commitRuns, {
-    dispatcherId,
-    lines: linesOf(
-      sorted.flatMap(([, records]) => records),
-      monotonicMs,
-    ),
-    subscriptionIds: each((records) => records[0]?.subscriptionId),
-    firsts: each((records) => records[0]?.sequence),
-    lasts: each((records) => records.at(-1)?.sequence),
-  });
-  if (row === undefined) throw new Error("A commit answers one row.");
-  for (const id of row.left) committed.delete(id);
-  const inactive = row.inactive.filter((id) => committed.has(id));
-  return { fenced: row.held === 0, inactive, disabled: [], committed };
-}
-
-async function commitOthers(
-  db: DbOrTx,
-  dispatcherId: string,
-  { records, now, monotonicMs }: CommitGroup,
-) {
-  const ids = new Set(records.map((record) => record.subscriptionId));
-  const lines = linesOf(records, monotonicMs);
-  const subscriptionIds = [...ids].toSorted().join(BETWEEN_RECORDS);
-  const [row] = await db.run(commitAny, { dispatcherId, lines, subscriptionIds, now });
-  if (row === undefined) throw new Error("A commit answers one row.");
-  return row;
-}
-
-function linesOf(records: readonly AttemptRecord[], monotonicMs: number): string {
-  return records.map((record) => lineOf(record, monotonicMs)).join(BETWEEN_RECORDS);
-}
-
-/**
- * Each field of a line. A function for each, because reading a field by a name that changes costs as much as all the rest
- * of a line.
- */
-const TEXT_OF: { readonly [F in Field]: (record: AttemptRecord, nowMs: number) => string } = {
-  id: ({ id }) => id,
-  shard: ({ shard }) => `${shard}`,
-  subscriptionId: ({ subscriptionId }) => subscriptionId,
-  sequence: ({ sequence }) => `${sequence}`,
-  isLogged: ({ isLogged }) => `${isLogged}`,
-  eventId: ({ eventId }) => eventId,
-  event: ({ event }) => event,
-  round: ({ round }) => `${round}`,
-  attempt: ({ attempt }) => `${attempt}`,
-  startedAt: ({ startedAt }) => startedAt.toISOString(),
-  durationMs: ({ durationMs }) => `${durationMs}`,
-  outcome: ({ decision }) => decision.kind,
-  nextAttemptAt: ({ decision, endedMs }, nowMs) =>
-    decision.kind === "retry" ? `${endedMs + decision.delayMs - nowMs}` : "",
-  statusCode: ({ statusCode }) => `${statusCode ?? ""}`,
-  errorCode: ({ errorCode }) => errorCode ?? "",
-  resent: ({ resent }) => `${resent}`,
-  possiblyRepeated: ({ possiblyRepeated }) => `${possiblyRepeated}`,
-  responseTruncated: ({ responseTruncated }) => `${responseTruncated}`,
-  composer: ({ composer }) => `${composer ?? ""}`,
-  host: ({ host }) => host ?? "",
-  signature: ({ signature }) => byteaOf(signature),
-  previousSignature: ({ previousSignature }) => byteaOf(previousSignature),
-  bodyDigest: ({ bodyDigest }) => byteaOf(bodyDigest),
-  requestHeaders: ({ requestHeaders }) => jsonOf(requestHeaders),
-  requestBody: ({ requestBody }) => requestBody ?? "",
-  payloadMode: ({ payloadMode }) => payloadMode ?? "",
-  batchJobId: ({ batchJobId }) => batchJobId ?? "",
-  recordedAt: ({ recordedAt }) => recordedAt?.toISOString() ?? "",
-  responseHeaders: ({ responseHeaders }) => jsonOf(responseHeaders),
-  responseExcerpt: ({ responseExcerpt }) => storable(responseExcerpt),
-};
-
-const TEXTS = FIELDS.map((field) => TEXT_OF[field]);
-
-function lineOf(record: AttemptRecord, nowMs: number): string {
-  let line = "";
-  for (const text of TEXTS) line += text(record, nowMs) + BETWEEN_FIELDS;
-  return line.slice(0, -1);
-}
-
-function byteaOf(hex: string | null): string {
-  return hex === null ? "" : `\\x${hex}`;
-}
-
-function jsonOf(headers: object | null): string {
-  return headers === null ? "" : JSON.stringify(headers);
-}
-
-const UNSTORABLE = new RegExp(`[\\0${BETWEEN_RECORDS}${BETWEEN_FIELDS}]`, "g");
-
-/**
- * What a receiver sent, without NUL and halves of surrogate pairs, which Postgres text cannot hold, and without our
- * separators. In JSON all of these are escaped already.
- */
-function storable(text: string | null): string {
-  if (text === null || text === "") return "";
-  return text.replaceAll(UNSTORABLE, "\uFFFD").toWellFormed();
-}

@@ -1,7 +1,7 @@
 import type { Clock } from "../../src/lib/clock.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { MAX_UNRECORDED, SEND_AHEAD } from "../actor/lane.ts";
-import type { CommitResult } from "./attempt-queries.ts";
+import type { CommitResult } from "./commit.ts";
 import type { AttemptRecord } from "./attempt.ts";
 import { GroupRunner } from "./group-runner.ts";
 import type { DispatchStore } from "./store.ts";

@@ -6,7 +6,7 @@ import type { SecretBox } from "../../src/lib/secret-box.ts";
 import { MAIL_WAKE } from "../../src/outbox/mail.ts";
 import { webhookSecretContext } from "../../src/outbox/secret-context.ts";
 import type { Loaded, LoadRequest } from "../actor/event.ts";
-import { commitAttempts, type CommitResult } from "./attempt-queries.ts";
+import { commitAttempts, type CommitResult } from "./commit.ts";
 import type { AttemptRecord } from "./attempt.ts";
 import { dispatchBatch, type BatchDispatch, type BatchResult } from "./batch.ts";
 import type { Subscription } from "../actor/entry.ts";

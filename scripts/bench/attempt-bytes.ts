@@ -4,7 +4,7 @@ import { ulid } from "ulid";
 import type { RawDb } from "../../db/client.ts";
 import { indexEndedDays, rebuildEndedDays } from "../../db/ended-days.ts";
 import { ensurePartitions, partitionsAhead } from "../../db/partitions.ts";
-import { commitAttempts } from "../../dispatcher/store/attempt-queries.ts";
+import { commitAttempts } from "../../dispatcher/store/commit.ts";
 import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
 import { createUlids } from "../../dispatcher/store/ulids.ts";
 

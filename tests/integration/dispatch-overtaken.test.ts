@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 
 import { passLogged } from "../../db/log.ts";
-import { commitAttempts } from "../../dispatcher/store/attempt-queries.ts";
+import { commitAttempts } from "../../dispatcher/store/commit.ts";
 import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
 import { createTestBox } from "../support/dispatch.ts";
 import { insertSubscription, insertTenant, record, reviewAction } from "../support/outbox.ts";

@@ -4,7 +4,7 @@ import { verify } from "@octokit/webhooks-methods";
 import { decodeTime } from "ulid";
 
 import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
-import { commitAttempts } from "../../dispatcher/store/attempt-queries.ts";
+import { commitAttempts } from "../../dispatcher/store/commit.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { openMail } from "../../src/outbox/mail.ts";
 import { recordActions } from "../../src/outbox/queries.ts";

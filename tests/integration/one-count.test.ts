@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { ulid } from "ulid";
 
 import type { Entry } from "../../dispatcher/actor/entry.ts";
-import { commitAttempts } from "../../dispatcher/store/attempt-queries.ts";
+import { commitAttempts } from "../../dispatcher/store/commit.ts";
 import { createStore, type DispatchStore } from "../../dispatcher/store/store.ts";
 import { expireHeldEntries } from "../../dispatcher/upkeep/queries.ts";
 import { countStats } from "../../src/webhooks/actions/stats.ts";
