@@ -426,6 +426,7 @@ describe("logout", () => {
     const first = await api.login(email);
     clock.advance(5);
     await api.login(email);
+    clock.advance(5);
     await family(id, "impersonation");
     clock.advance(5);
     await api.call("GET", "/logout", { token: first, headers: { "X-Request-Id": "leave" } });
