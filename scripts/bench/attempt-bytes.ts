@@ -46,6 +46,7 @@ export async function measureAttemptBytes(
     insert into dispatchers (id, started_at, renewed_at) values (${DISPATCHER}, now(), now())
     on conflict do nothing`;
   const ids = Array.from({ length: subscriptions }, () => ulid());
+  await subscribe(db, ids);
   const newUlid = createUlids();
   for (let first = 0; first < rows; first += GROUP) {
     const records = Array.from({ length: GROUP }, (_, n) =>
@@ -104,6 +105,21 @@ function recordOf(
 
 function randomHex(bytes: number): string {
   return Buffer.from(crypto.getRandomValues(new Uint8Array(bytes))).toString("hex");
+}
+
+/** Of one partner, which may have any number of deleted ones; the commit does not ask for their state. */
+async function subscribe(db: RawDb, ids: readonly string[]): Promise<void> {
+  await db.sql`
+    with partner as (
+      insert into companies (type, name, primary_color, created_at) values ('partner', 'Partner', '#000000', now())
+      returning id
+    )
+    insert into webhook_subscriptions (id, partner_id, shard, label, webhook_url, delivery_kind, payload_mode,
+      suppress_native_notifications, ordering, state, sealed_secret, secret_fingerprint, created_at, updated_at, deleted_at)
+    select t.id, (select id from partner), 1, '', '', 'immediate', 'full', false, 'subscription', 'deleted', '', '', now(),
+           now(), now()
+      from unnest(${ids}::text[]) as t(id)`;
+  await db.sql`insert into outbox_offsets (subscription_id) select unnest(${ids}::text[])`;
 }
 
 /** As test events, which need no history. */
