@@ -67,9 +67,13 @@ const redeem = (code: string, pkce: Pkce, more: Form = {}) =>
 const statusOf = async (access: unknown) =>
   (await api.call("GET", "/verify-token", { token: String(access) })).status;
 const auditOf = async (userId: number) =>
-  (await database.db.select().from(auditLog).where(eq(auditLog.actorId, userId))).map(
-    ({ action }) => action,
-  );
+  (
+    await database.db
+      .select()
+      .from(auditLog)
+      .where(eq(auditLog.actorId, userId))
+      .orderBy(auditLog.id)
+  ).map(({ action }) => action);
 const expectPage = (answer: Answer, status: number) => {
   expect(answer.status).toBe(status);
   expect(answer.headers.get("location")).toBeNull();
