@@ -77,9 +77,11 @@ export class Chaos {
       row.lockedUntilMs = world.nowMs + ms;
       monitor.hindered(row, ms + LOCK_BACKOFF_MS);
     } else if (strikesRead) {
-      world.trace("FAULT", `${row.id} cannot be read for ${Math.round(ms)} ms`);
-      row.unreadableUntilMs = world.nowMs + ms;
-      monitor.hindered(row, ms + REFUSAL_BACKOFF_MS);
+      // Long enough for those to be late that must not wait for it.
+      const damagedMs = 4 * ms;
+      world.trace("FAULT", `${row.id} cannot be read for ${Math.round(damagedMs)} ms`);
+      row.unreadableUntilMs = world.nowMs + damagedMs;
+      monitor.hindered(row, damagedMs + REFUSAL_BACKOFF_MS);
     } else {
       const [head] = queueOf(row);
       if (head === undefined || row.refused !== undefined) return;

@@ -59,7 +59,8 @@ function failIfUnreadable(
   requests: readonly LoadRequest[],
 ): void {
   if (!requests.some(({ id }) => tables.subscription(id).unreadableUntilMs > world.nowMs)) return;
-  world.hinderedMs = world.nowMs;
+  // Only that one may be late: whoever is asked for with it is soon asked for without it.
+  if (requests.length === 1) world.hinderedMs = world.nowMs;
   throw new SqlError(UNREADABLE);
 }
 

@@ -158,6 +158,8 @@ class Simulation {
 
   /** Ends faults and events, brings back every process and most of the disabled, and makes every receiver well. */
   #calmDown(): void {
+    // What cannot be read would be called late.
+    for (const row of this.#tables.subscriptions.values()) row.unreadableUntilMs = 0;
     this.#world.trace("-", "calm from here on");
     this.#world.faulty = false;
     this.#world.troubleMs = Math.max(this.#world.troubleMs, this.#world.nowMs);
