@@ -186,7 +186,7 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   },
   {
     name: "unplanned-wait",
-    seed: 1121,
+    seed: 1719,
     bug: "An actor that is busy in one lane plans nothing for a retry in another.",
     async grow() {
       const { step } = await import("../../dispatcher/actor/step.ts");
