@@ -483,7 +483,8 @@ describe("a viewer who asks without end", () => {
       const url = `${listening}/api/v1/partner/webhooks/${ids[0]}/stream`;
       const headers = { Authorization: `Bearer ${token}` };
       const response = await fetch(url, { headers, signal: leaving.signal });
-      return { status: response.status, leave: () => leaving.abort() };
+      // An answer that nobody holds is collected, and its connection ends.
+      return { status: response.status, response, leave: () => leaving.abort() };
     };
     const streams = [];
     for (const token of [rude, rude, rude, rude, other, maker]) streams.push(await follow(token));
