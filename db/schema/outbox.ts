@@ -115,7 +115,10 @@ export const batchWindows = pgTable("batch_windows", {
   reviewId: integer("review_id"),
 });
 
-/** How far a subscription is; apart from `outbox_sequences`, whose row a writer holds until its commit. */
+/**
+ * The committed offset of each subscription. It has a table of its own because a writer locks the row of
+ * `outbox_sequences` until its commit, and the dispatcher would wait for that.
+ */
 export const outboxOffsets = pgTable("outbox_offsets", {
   subscriptionId: bytewise("subscription_id").primaryKey(),
   /** Every event of the log up to this sequence is settled, or has a row in `outbox`. */

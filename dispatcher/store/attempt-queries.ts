@@ -153,7 +153,7 @@ export const commitRuns = statement({
         from runs r cross join lateral (
                select id, state, consecutive_failure_count from webhook_subscriptions where id = r.id offset 0) s
     ), advanced as (
-      -- Only where nothing has moved it meanwhile: a skip, or this very commit, whose answer was lost.
+      -- The condition fails if a skip has moved the offset, or if this commit was applied before and its answer was lost.
       update outbox_offsets f set settled_through = r.last
         from runs r
        where f.subscription_id = r.id and f.settled_through = r.first - 1

@@ -15,8 +15,8 @@ interface GroupOptions<Q> {
   readonly waiting: number;
   readonly waitMs: number;
   /**
-   * For so long after a group was answered, the next one waits until as many have asked as there were then, answered or
-   * waiting, if those were at least `CROWD`: of so many, those who are answered ask again. Absent, it does not.
+   * After a group of at least `CROWD` requests was answered, the next group waits up to this long for as many requests as
+   * there were then, because closed-loop clients send their next request at once. Absent, it never waits.
    */
   readonly gatherMs?: number;
   /**
@@ -95,12 +95,12 @@ export function inGroups<Q, A>(
   };
 }
 
-/** Fewer meet by chance where each asks when it likes, and nobody comes again for whom one could wait. */
+/** Fewer requests often arrive together by chance, from clients that send no next request at once. */
 const CROWD = 4;
 
 /**
- * Clients that ask again once they are answered are two halves in turns without it, whatever they were at first: what is
- * asked while one half is answered is the other half. Together they cost a transaction less.
+ * Keeps closed-loop clients in one group. Without it they split into two halves that alternate, because the requests of
+ * one half arrive while the other half is being answered; one group needs one transaction instead of two.
  */
 function gatherer(clock: Clock, { gatherMs = 0, questions }: GroupOptions<never>) {
   let [expected, untilMs] = [0, 0];

@@ -4,7 +4,13 @@ import { passLogged } from "../../db/log.ts";
 import { commitAttempts } from "../../dispatcher/store/commit.ts";
 import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
 import { createTestBox } from "../support/dispatch.ts";
-import { insertSubscription, insertTenant, record, reviewAction } from "../support/outbox.ts";
+import {
+  attemptRecord,
+  insertSubscription,
+  insertTenant,
+  record,
+  reviewAction,
+} from "../support/outbox.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
 
 const DISPATCHER = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
@@ -29,38 +35,17 @@ async function queued(events: number) {
   const { subscriptionId, shard } = await insertSubscription({ db, box }, { partnerId, url });
   const actions = Array.from({ length: events }, () => reviewAction(tenant));
   await record(db, actions);
-  const recordOf = (sequence: number): AttemptRecord => ({
-    id: DISPATCHER.slice(0, -2) + String(sequence).padStart(2, "0"),
-    shard,
-    subscriptionId,
-    sequence,
-    isLogged: true,
-    eventId: actions[sequence - 1]?.eventId ?? "",
-    event: "review_received",
-    round: 1,
-    attempt: 1,
-    startedAt: new Date(),
-    durationMs: 1,
-    endedMs: 0,
-    statusCode: 200,
-    errorCode: null,
-    composer: 1,
-    host: "partner.example",
-    signature: "5a".repeat(32),
-    previousSignature: null,
-    bodyDigest: "d1".repeat(16),
-    requestHeaders: null,
-    requestBody: null,
-    payloadMode: "full",
-    batchJobId: null,
-    recordedAt: new Date(),
-    responseHeaders: null,
-    responseExcerpt: null,
-    responseTruncated: false,
-    resent: false,
-    possiblyRepeated: false,
-    decision: { kind: "delivered" },
-  });
+  const recordOf = (sequence: number): AttemptRecord =>
+    attemptRecord({
+      id: DISPATCHER.slice(0, -2) + String(sequence).padStart(2, "0"),
+      shard,
+      subscriptionId,
+      sequence,
+      eventId: actions[sequence - 1]?.eventId ?? "",
+      statusCode: 200,
+      errorCode: null,
+      decision: { kind: "delivered" },
+    });
   return { subscriptionId, recordOf };
 }
 
