@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 /** Of the driver's source with db/patches applied. */
-const PATCHED = "c093f4f6bcaaebfed509d5e2ba775d73";
+const PATCHED = "f4b698fc657a4b784616809d6fa607a9";
 
 const INSTALL = "run `bun install --production --frozen-lockfile` here first.";
 

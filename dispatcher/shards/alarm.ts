@@ -14,6 +14,8 @@ const REDIS_RETRY_MS = 1_000;
  * the sleep that began before ends.
  */
 const MAX_SLEEP_MS = 200;
+/** How long wakes that were heard stay in the sorted sets, so that many are removed by one command. */
+const CLEAR_MS = 250;
 
 interface AlarmDeps {
   readonly clock: Clock;
@@ -44,6 +46,8 @@ export class Alarm {
   readonly #take = new Waiter();
   readonly #sweeper: Sweeper;
   #heard: Wake[] = [];
+  /** By subscription: wakes that were heard and are still in the sorted sets. */
+  readonly #unclear = new Map<string, Wake>();
 
   constructor(deps: AlarmDeps, listener: AlarmListener) {
     this.#deps = deps;
@@ -80,6 +84,8 @@ export class Alarm {
   /** Plans a look at one of our own subscriptions. */
   async plan(wake: Wake, at: Date): Promise<void> {
     this.#lookAt(wake.shard, at);
+    // Removed later, it would take the new look with it.
+    if (this.#unclear.delete(wake.subscriptionId)) void this.#deps.schedule.clear([wake]);
     await this.#deps.schedule.plan([{ ...wake, at }]);
   }
 
@@ -91,10 +97,19 @@ export class Alarm {
   #ringHeard(): void {
     const heard = this.#heard;
     this.#heard = [];
-    // Otherwise the sorted set would tell the same again in a moment. It is cleared before the actors hear of the wakes,
-    // because what they plan anew has to stay.
-    void this.#deps.schedule.clear(heard);
-    for (const wake of heard) this.#listener.ring(wake, false);
+    if (this.#unclear.size === 0) void this.#clear();
+    for (const wake of heard) {
+      this.#unclear.set(wake.subscriptionId, wake);
+      this.#listener.ring(wake, false);
+    }
+  }
+
+  /** Removes what was heard from the sorted sets, which would tell the same again. A wake that is lost costs a sweep. */
+  async #clear(): Promise<void> {
+    await this.#deps.clock.sleep(CLEAR_MS);
+    const heard = [...this.#unclear.values()];
+    this.#unclear.clear();
+    await this.#deps.schedule.clear(heard);
   }
 
   #lookAt(shard: number, at: Date): void {

@@ -7,7 +7,7 @@ import type { DispatchStore } from "../store/store.ts";
 import { SWEEP_MS, type SweptSubscription } from "../store/sweep.ts";
 
 /** What one query finds is in memory as a whole. */
-const SHARDS_PER_QUERY = 4;
+const SHARDS_PER_QUERY = 16;
 /** Of each shard that was just claimed, the subscriptions that one quick query finds before all others. */
 const CLAIMED_FIRST = 16;
 /** How long a query is left alone that failed because Postgres is out of reach. */

@@ -33,9 +33,9 @@ export class Undertaker {
     this.#freed = freed;
   }
 
-  /** Until the next look. */
+  /** Until the next look. A dispatcher that is alone looks now and then whether another has joined. */
   get restMs(): number {
-    return this.#isWatcher ? LEASE_WATCH_MS : LEASE_GLANCE_MS;
+    return this.#isWatcher && this.#living.size > 1 ? LEASE_WATCH_MS : LEASE_GLANCE_MS;
   }
 
   /**

@@ -15,10 +15,27 @@ const SLUG = new RegExp(PROVIDER_SLUG);
 /** Signs in place of a provider that does not exist, so that its refusal takes as long as that of one that does. */
 const STAND_IN_SECRET = "there is no such provider";
 
-interface VerifyingDeps {
+interface SigningDeps {
   readonly box: SecretBox;
-  readonly secretOf: SecretFinder;
+  readonly secrets: SecretFinder;
   readonly failures: FailureAudit;
+}
+
+interface Signed {
+  readonly call: Call;
+  readonly raw: Uint8Array;
+}
+
+export interface Signatures {
+  /**
+   * Throws `invalid_signature`, and audits it, unless the provider signed these bytes, and for an unknown provider
+   * (contract 9.1). The provider's secret may be remembered: the transaction that takes the events compares it.
+   */
+  verify(slug: string, signed: Signed): Promise<void>;
+  /** Verifies the bytes again, with the provider's secret of now. */
+  verifyAgain(slug: string, signed: Signed): Promise<void>;
+  /** The sealed secret that these bytes were verified with. */
+  sealedSecretOf(raw: Uint8Array): string;
 }
 
 const SIGNATURE = /^sha256=[0-9a-f]{64}$/;
@@ -28,27 +45,36 @@ export function hasSignature({ headers }: Pick<Call, "headers">): boolean {
   return SIGNATURE.test(headers.get("x-provider-signature") ?? "");
 }
 
-/**
- * Throws `invalid_signature`, and audits it, unless the provider signed these bytes, and for an unknown provider
- * (contract 9.1).
- */
-export async function verifySignature(
-  deps: VerifyingDeps,
-  slug: string,
-  { call, raw }: { call: Call; raw: Uint8Array },
-): Promise<void> {
-  const sealed = SLUG.test(slug) ? await deps.secretOf(slug) : undefined;
-  const secret =
-    sealed === undefined ? STAND_IN_SECRET : deps.box.open(sealed, providerSecretContext(slug));
-  const expected = `sha256=${hmacSha256Hex(secret, raw)}`;
-  const matches = equalInConstantTime(call.headers.get("x-provider-signature") ?? "", expected);
-  if (matches && sealed !== undefined) return;
-  const details = { provider: SLUG.test(slug) ? slug : null };
-  await deps.failures.record({ action: "PROVIDER_AUTH_FAILED", details }, call);
-  throw new Problem("invalid_signature");
+export function createSignatures({ box, secrets, failures }: SigningDeps): Signatures {
+  const verified = new WeakMap<Uint8Array, string>();
+  const isSigned = (slug: string, sealed: string | undefined, { call, raw }: Signed) => {
+    const secret =
+      sealed === undefined ? STAND_IN_SECRET : box.open(sealed, providerSecretContext(slug));
+    const expected = `sha256=${hmacSha256Hex(secret, raw)}`;
+    const matches = equalInConstantTime(call.headers.get("x-provider-signature") ?? "", expected);
+    if (!matches || sealed === undefined) return false;
+    verified.set(raw, sealed);
+    return true;
+  };
+  const verifyAgain = async (slug: string, signed: Signed) => {
+    const isSlug = SLUG.test(slug);
+    if (isSigned(slug, isSlug ? await secrets.read(slug) : undefined, signed)) return;
+    const details = { provider: isSlug ? slug : null };
+    await failures.record({ action: "PROVIDER_AUTH_FAILED", details }, signed.call);
+    throw new Problem("invalid_signature");
+  };
+  return {
+    async verify(slug, signed) {
+      const sealed = secrets.remembered(slug);
+      if (sealed === undefined || !isSigned(slug, sealed, signed)) await verifyAgain(slug, signed);
+    },
+    verifyAgain,
+    sealedSecretOf: (raw) => verified.get(raw) ?? "",
+  };
 }
 
 interface JoiningDeps extends Pick<ProviderDeps, "clock" | "traces"> {
+  readonly signatures: Signatures;
   readonly partners: PartnerFinder;
   readonly profanity: ProfanityFinder;
   readonly take: (asking: Asking) => Promise<Taken>;
@@ -58,14 +84,24 @@ interface JoiningDeps extends Pick<ProviderDeps, "clock" | "traces"> {
 export async function takeEvents(
   deps: JoiningDeps,
   slug: string,
-  body: unknown,
+  { body, ...signed }: Signed & { readonly body: unknown },
 ): Promise<{ accepted: number; duplicates: number }> {
   const read = readEvents(body, deps.clock.now());
   deps.traces?.came(read.events.map(({ occurredAt }) => occurredAt));
+  // Nothing refers to anything that could be looked up.
+  if (read.references.length === 0) throw invalid(read.faults);
   // Before the transaction, because long texts take long, and all of the partners' writers wait for its locks.
   const profanity = await checkTexts(deps.profanity, read.events);
   const partners = await deps.partners(read.references.flatMap(({ siteId }) => siteId ?? []));
-  const taken = await deps.take({ slug, read, profanity, partners });
+  const ask = () => {
+    const sealedSecret = deps.signatures.sealedSecretOf(signed.raw);
+    return deps.take({ slug, sealedSecret, read, profanity, partners });
+  };
+  let taken = await ask();
+  if (taken.kind === "left" && taken.because === "secret") {
+    await deps.signatures.verifyAgain(slug, signed);
+    taken = await ask();
+  }
   if (taken.kind === "refused") throw invalid(taken.faults);
   if (taken.kind === "left") throw unavailable();
   await taken.woken;

@@ -8,6 +8,8 @@ import type { SiteOfProvider } from "./queries/look-up.ts";
 /** A request as it waits for a group. */
 export interface Asking {
   readonly slug: string;
+  /** The secret of the provider that the request is signed with. */
+  readonly sealedSecret: string;
   readonly read: ReadEvents;
   readonly profanity: CheckedTexts;
   /** To whom the connections that it names belong. */
@@ -16,6 +18,8 @@ export interface Asking {
 
 /** What a group has looked up of all its requests before it writes; of the reviews those that it holds. */
 export interface Found extends Omit<Known, "profanityIn"> {
+  /** By slug: the secrets of the providers. */
+  readonly sealedSecrets: ReadonlyMap<string, string>;
   /** By id; of those that somebody else holds none. */
   readonly sites: ReadonlyMap<number, SiteOfProvider>;
   /** Connections that are to change and somebody else holds. */
@@ -30,8 +34,8 @@ export interface Found extends Omit<Known, "profanityIn"> {
 
 export type Admission =
   | { readonly kind: "admitted"; readonly fresh: readonly ProviderEvent[] }
-  /** It would wait for what somebody else holds. */
-  | { readonly kind: "left"; readonly because: "sequence" | "row" }
+  /** It would wait for what somebody else holds, or the provider has another secret by now. */
+  | { readonly kind: "left"; readonly because: "sequence" | "row" | "secret" }
   | { readonly kind: "refused"; readonly faults: FieldErrors };
 
 export function claimKey(slug: string, id: string): string {
@@ -50,7 +54,8 @@ export function isFaulty({ faults }: ReadEvents): boolean {
 export function admit(asked: readonly Asking[], found: Found): Admission[] {
   const claimed = new Set(found.seen);
   const existing = new Set(found.existing);
-  return asked.map(({ slug, read, partners }) => {
+  return asked.map(({ slug, sealedSecret, read, partners }) => {
+    if (found.sealedSecrets.get(slug) !== sealedSecret) return { kind: "left", because: "secret" };
     const isFresh = freshIn(read, slug, claimed);
     const fresh = read.events.filter(isFresh);
     // It writes nothing, whatever is held.

@@ -3,18 +3,26 @@ import type { Clock } from "../lib/clock.ts";
 import { inGroups } from "../lib/groups.ts";
 import { partnersOf, sealedSecretsOf } from "./queries/finders.ts";
 
-/** The sealed secret of a provider, as it is after the call; undefined if there is no such provider. */
-export type SecretFinder = (slug: string) => Promise<string | undefined>;
+/** The sealed secrets of providers. */
+export interface SecretFinder {
+  /** Answers the secret as it was read last, which may have been changed since; undefined before the first read. */
+  remembered(slug: string): string | undefined;
+  /** Reads the secret; undefined if there is no such provider. Reads at the same time share a statement. */
+  read(slug: string): Promise<string | undefined>;
+}
 
 const LIMITS = { questions: 256, waiting: 4_096, waitMs: 6_000 };
+const SECRETS_REMEMBERED = 1_000;
 
-/** Requests that come at the same time share a look-up. Nothing is remembered: a secret that was changed holds at once. */
 export function createSecretFinder(db: Db, clock: Clock): SecretFinder {
+  const known = new Map<string, string>();
   const answer = async (slugs: readonly string[]) => {
     const found = await sealedSecretsOf(db, [...new Set(slugs)]);
+    if (known.size + found.size > SECRETS_REMEMBERED) known.clear();
+    for (const [slug, sealed] of found) known.set(slug, sealed);
     return slugs.map((slug) => found.get(slug));
   };
-  return inGroups(clock, answer, LIMITS);
+  return { remembered: (slug) => known.get(slug), read: inGroups(clock, answer, LIMITS) };
 }
 
 /** The partners of connections, each once; none for a connection that does not exist. */

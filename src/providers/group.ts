@@ -36,8 +36,8 @@ type TakingDeps = Pick<ProviderDeps, "intake" | "clock" | "box" | "schedule" | "
 export type Taken =
   | { readonly kind: "taken"; readonly accepted: number; readonly woken: Promise<void> }
   | { readonly kind: "refused"; readonly faults: FieldErrors }
-  /** It met what somebody else holds, or the group could not be written. */
-  | { readonly kind: "left"; readonly because: "sequence" | "row" | "write" };
+  /** It met what somebody else holds, its secret was changed, or the group could not be written. */
+  | { readonly kind: "left"; readonly because: "sequence" | "row" | "secret" | "write" };
 
 /** Somebody else claims, inserts or locks what the group writes. */
 class Collision extends Error {}
@@ -112,6 +112,7 @@ async function findAll(
     suppressingPartners(tx, [...new Set(posting.flatMap((one) => one.partners))]),
   ]);
   const found = {
+    sealedSecrets: new Map<string, string>(),
     sites: new Map<number, SiteOfProvider>(),
     heldSites: new Set<number>(),
     heldPartners,
@@ -122,7 +123,8 @@ async function findAll(
     newIds: new Map<string, number>(),
   };
   for (const one of known) {
-    const { site, review, newId } = one;
+    const { site, review, newId, sealedSecret } = one;
+    if (sealedSecret !== null) found.sealedSecrets.set(one.slug, sealedSecret);
     const siteId = one.siteId ?? 0;
     const key = reviewKey(siteId, one.externalReviewId ?? "");
     // As it is held it is as new as can be.

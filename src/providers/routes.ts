@@ -5,7 +5,7 @@ import { BASE_PATH } from "../http/base-path.ts";
 import type { Call } from "../http/call.ts";
 import type { Checks } from "../http/checks.ts";
 import { problem } from "../http/problem-schema.ts";
-import { hasSignature, takeEvents, verifySignature } from "./actions.ts";
+import { createSignatures, hasSignature, takeEvents } from "./actions.ts";
 import { createPartnerFinder, createSecretFinder } from "./finders.ts";
 import type { ProviderDeps } from "./group.ts";
 import { providerEventsBody } from "./input.ts";
@@ -32,16 +32,16 @@ export function providerRoutes(deps: ProviderRouteDeps) {
     partners: createPartnerFinder(deps.db),
     profanity: createProfanityFinder(),
     take: createTaking(deps),
+    signatures: createSignatures({ ...deps, secrets: createSecretFinder(deps.db, deps.clock) }),
   };
-  const signing = { ...deps, secretOf: createSecretFinder(deps.db, deps.clock) };
   return new Elysia({ prefix: `${BASE_PATH}/providers`, tags: ["Review sites"] })
     .use(deps.checks)
-    .post("/:provider/events", ({ params, body }) => takeEvents(own, params.provider, body), {
+    .post("/:provider/events", ({ params, body, call, raw }) => takeEvents(own, params.provider, { call, raw, body }), {
       public: {
         bodyLimit: BODY_LIMIT,
         mayVerify: hasSignature,
         verify: ({ call, params, raw }: SignedRequest) =>
-          verifySignature(signing, params["provider"] ?? "", { call, raw }),
+          own.signatures.verify(params["provider"] ?? "", { call, raw }),
       },
       // A review site may report as fast as it can (contract 2.9).
       uncounted: true,

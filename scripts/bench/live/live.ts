@@ -15,8 +15,6 @@ import { writeResult } from "../rig.ts";
 
 /** As a shell says it of what Ctrl-C has ended. */
 const EXIT_STOPPED = 130;
-/** Where part b has no part a to take half of. */
-const UNKNOWN_RATE = 600;
 
 async function live(wanted: Options): Promise<number> {
   const stop = watchForStop(() => process.exit(EXIT_STOPPED));
@@ -56,8 +54,7 @@ const PARTS: Record<
   (rig: LiveRig, result: LiveResult) => Promise<unknown>
 > = {
   a: async (rig, result) => (result.a = await partA(rig)),
-  b: async (rig, result) =>
-    (result.b = await partB(rig, result.a?.[0]?.acceptedPerSecond ?? UNKNOWN_RATE)),
+  b: async (rig, result) => (result.b = await partB(rig)),
   c: async (rig, result) => (result.c = await partC(rig)),
   d: async (rig, result) => (result.d = await partD(rig)),
   e: async (rig, result) => (result.e = await partE(rig)),

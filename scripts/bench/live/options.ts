@@ -10,6 +10,8 @@ export const USAGE = `bun run bench live: the running product as processes of th
   --rows N       history and attempts that are there before (1000000), written contiguously
   --pending N    entries pending in part f (1000000)
   --seconds N    how long each load lasts (8)
+  --clients N    publishers in part a (64)
+  --rates 20,200 events a second in part b (200)
   --tree PATH    the checkout whose API, dispatcher and migrations run (this one)
   --postgres N   the version of the embedded server, 15 to 18 (18); DATABASE_URL and REDIS_URL take others
   --label NAME   the result is written to bench-results/live-NAME.json
@@ -24,6 +26,8 @@ export interface Options {
   readonly rows: number;
   readonly pending: number;
   readonly seconds: number;
+  readonly clients: number;
+  readonly rates: readonly number[];
   readonly tree: string;
   readonly postgres: string;
   readonly label: string | undefined;
@@ -40,6 +44,8 @@ export function readOptions(args: readonly string[]): Options | undefined {
       rows: { type: "string", default: "1000000" },
       pending: { type: "string", default: "1000000" },
       seconds: { type: "string", default: "8" },
+      clients: { type: "string", default: "64" },
+      rates: { type: "string", default: "200" },
       tree: { type: "string", default: ROOT },
       postgres: { type: "string", default: "18" },
       label: { type: "string" },
@@ -57,6 +63,8 @@ export function readOptions(args: readonly string[]): Options | undefined {
     rows: numberOf("--rows", values.rows),
     pending: numberOf("--pending", values.pending),
     seconds: numberOf("--seconds", values.seconds),
+    clients: numberOf("--clients", values.clients),
+    rates: values.rates.split(",").map((rate) => numberOf("--rates", rate)),
     tree: resolve(values.tree),
     postgres: values.postgres,
     label: values.label,

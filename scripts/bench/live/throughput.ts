@@ -90,7 +90,7 @@ interface Clients {
   readonly mostPerSecond: number;
 }
 
-const SINGLE = { clients: 16, perRequest: 1, mostPerSecond: 4_000 };
+const SINGLE = { perRequest: 1, mostPerSecond: 6_000 };
 const BULK = { clients: 4, perRequest: 500, mostPerSecond: 40 };
 const HOT = 2;
 
@@ -116,19 +116,17 @@ async function closedLoop(
 }
 
 export async function partA(rig: LiveRig): Promise<Loaded[]> {
-  rig.say(`(a) ${SINGLE.clients} clients, one event a request`);
+  const { clients } = rig.options;
+  rig.say(`(a) ${clients} clients, one event a request`);
   return [
-    await closedLoop(rig, "a", { ...SINGLE, tenants: rig.tenants }),
-    await closedLoop(rig, "a-hot", { ...SINGLE, tenants: rig.tenants.slice(0, HOT) }),
+    await closedLoop(rig, "a", { ...SINGLE, clients, tenants: rig.tenants }),
+    await closedLoop(rig, "a-hot", { ...SINGLE, clients, tenants: rig.tenants.slice(0, HOT) }),
   ];
 }
 
-const SLOW_PER_SECOND = 200;
-
-/** `most`: what part a accepts in a second. */
-export async function partB(rig: LiveRig, most: number): Promise<Loaded[]> {
+export async function partB(rig: LiveRig): Promise<Loaded[]> {
   const rows: Loaded[] = [];
-  for (const perSecond of [SLOW_PER_SECOND, Math.round(most / 2)]) {
+  for (const perSecond of rig.options.rates) {
     rig.say(`(b) open loop at ${perSecond}/s`);
     rows.push(await openLoop(rig, `b-${perSecond}`, perSecond));
   }

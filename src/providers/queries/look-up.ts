@@ -97,10 +97,16 @@ const lookingUp = statement({
   name: "providers.lookUp",
   reason: "Hot; four look-ups for each event, two locks that skip what is held, and an id.",
   params: {
-    given: rows({ ...ASKED, ord: value("integer"), showsSite: value("boolean") }),
+    given: rows({
+      ...ASKED,
+      ord: value("integer"),
+      showsSecret: value("boolean"),
+      showsSite: value("boolean"),
+    }),
   },
   columns: {
     ord: value("integer"),
+    sealedSecret: nullable(reviewSites.sealedSecret),
     isSeen: value("boolean"),
     isOwnSite: value("boolean"),
     isKnown: value("boolean"),
@@ -112,7 +118,8 @@ const lookingUp = statement({
     with bound as materialized (
       select set_config('lock_timeout', '100ms', true)
     )
-    select given.ord, e.id is not null as "isSeen", l.id is not null as "isOwnSite", r.id is not null as "isKnown",
+    select given.ord, case when given."showsSecret" then review_sites.sealed_secret end as "sealedSecret",
+           e.id is not null as "isSeen", l.id is not null as "isOwnSite", r.id is not null as "isKnown",
            case when given."createsReview" and l.id is not null and e.id is null and r.id is null
                 then nextval('reviews_id_seq')::integer end as "newId",
            case when given."showsSite" and l.id is not null then json_build_array(l)
@@ -124,7 +131,7 @@ const lookingUp = statement({
                      select ${selected(REVIEW_STATE)} from reviews where id = r.id for no key update skip locked`)}
                 end as review
       from bound cross join ${given}
-      left join lateral (select id, name from review_sites where slug = given.slug offset 0) review_sites on true
+      left join lateral (select id, name, sealed_secret from review_sites where slug = given.slug offset 0) review_sites on true
       left join lateral (
              select id from provider_events where review_site_id = review_sites.id and id = given.id offset 0) e on true
       left join lateral (
@@ -136,6 +143,8 @@ const lookingUp = statement({
 });
 
 interface Known {
+  /** The secret of the provider, with the first event of each. */
+  readonly sealedSecret: string | null;
   /** Whether the event id was claimed. */
   readonly isSeen: boolean;
   /** Whether the connection exists and is one with this provider. */
@@ -162,7 +171,9 @@ export async function lookUp<A extends Asked>(tx: Tx, asked: readonly A[]): Prom
     const key = `${one.slug} ${one.siteId}`;
     const showsSite = !one.changesSite && !shown.has(key);
     if (showsSite) shown.add(key);
-    return { ...one, ord, showsSite };
+    const showsSecret = !shown.has(one.slug);
+    shown.add(one.slug);
+    return { ...one, ord, showsSecret, showsSite };
   });
   const found = await tx.run(lookingUp, { given });
   return found.flatMap(({ ord, site: [site], review: [review], ...facts }) => {

@@ -32,7 +32,7 @@ function created(content: string) {
 const clock = systemClock;
 const asking = (contents: readonly string[]): Asking => {
   const read = readEvents({ events: contents.map(created) }, clock.now());
-  return { slug: "google", read, profanity: new Map(), partners: [] };
+  return { slug: "google", sealedSecret: "", read, profanity: new Map(), partners: [] };
 };
 
 /** What a request does, in order: `checked` for each text, then how it is taken. */
@@ -48,12 +48,14 @@ async function stepsOf(events: readonly object[]): Promise<string[]> {
     clock,
     profanity,
     partners: async () => [],
+    signatures: { sealedSecretOf: () => "" },
     take: async () => {
       steps.push("joined");
       return { kind: "taken", accepted: events.length, woken: Promise.resolve() };
     },
   };
-  await takeEvents(Object.assign(Object.create(null), deps), "google", { events }).catch(() => {});
+  const request = Object.assign(Object.create(null), { body: { events } });
+  await takeEvents(Object.assign(Object.create(null), deps), "google", request).catch(() => {});
   return steps;
 }
 
