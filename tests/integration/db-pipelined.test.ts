@@ -305,6 +305,37 @@ test("a transaction that loses a prepared statement in each of three runs fails,
   });
 });
 
+test("a statement outside of a transaction is not undone by one that is sent behind it", async () => {
+  await withOne({}, async ({ one }) => {
+    const alone = started(one.run(write, { id: 1, by: "alone" }));
+    const failing = one.transaction(
+      (tx) => Promise.all([tx.run(count, {}), tx.runLast(write, { id: 1, by: "again" })]),
+      { readsFirst: true },
+    );
+    expect(await endOf(failing)).toBe("23505");
+    expect([...(await alone)]).toEqual([{ id: 1 }]);
+    expect(await written()).toEqual([{ rows: 1 }]);
+  });
+});
+
+test("statements behind one that fails are not run, and each of them is told", async () => {
+  await withOne({}, async ({ one }) => {
+    const ends: string[] = [];
+    const failing = one.transaction(async (tx) => {
+      const runs = [
+        tx.run(write, { id: 1, by: "first" }),
+        tx.run(write, { id: 1, by: "twice" }),
+        tx.run(write, { id: 2, by: "behind" }),
+        tx.runLast(write, { id: 3, by: "last" }),
+      ];
+      ends.push(...(await Promise.all(runs.map(endOf))));
+    });
+    expect(await endOf(failing)).toBe("23505");
+    expect(ends).toEqual(["committed", "23505", "23505", "23505"]);
+    expect(await written()).toEqual([{ rows: 0 }]);
+  });
+});
+
 test("a statement that is to be sent again is not sent into the transaction behind it", async () => {
   await withOne({}, async ({ one }) => {
     await one.run(write, { id: 1, by: "before" });
