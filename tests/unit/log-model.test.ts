@@ -6,14 +6,9 @@ import { explore, MODEL_PLANTS, type ModelOptions } from "../simulation/log-mode
 const CASES: readonly [events: string, entries: readonly string[]][] = [
   ["append", ["ABAB", "ABbA", "AbaB"]],
   ["wait", ["ABb", "ABA"]],
-  ["takeover", ["ABb", "ABA"]],
-  ["skip", ["ABb", "ABA"]],
-  ["order", ["ABb", "ABA"]],
   ["append takeover", ["ABb"]],
-  ["wait takeover", ["A"]],
-  ["wait order", ["AB"]],
-  ["wait skip", ["AB"]],
-  ["takeover skip", ["AB"]],
+  ["append takeover skip order", ["ABA"]],
+  ["append wait takeover skip order", ["AA", "Aa", "AB", "Ab"]],
 ];
 
 function* all(plant?: ModelOptions["plant"]): Generator<ModelOptions> {
@@ -23,7 +18,8 @@ function* all(plant?: ModelOptions["plant"]): Generator<ModelOptions> {
         yield { events, entries, ordering, plant };
 }
 
-const TIMEOUT_MS = 60_000;
+/** More than a million states are visited, which takes a minute on a busy core. */
+const TIMEOUT_MS = 300_000;
 
 describe("the log of a subscription", () => {
   test(
