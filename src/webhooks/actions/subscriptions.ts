@@ -116,7 +116,9 @@ export async function deleteSubscription(
     const reason = "deleted" as const;
     await skipQueued(tx, { subscriptionId: id, through, reason, skippedAt: now });
     if (deliveryKind === "batch") await dropBatchChunk(tx, id);
-    await queries.markDeleted(tx, id, now);
+    // Why it was disabled before stays readable (contract 6.3).
+    const deleted = { state: "deleted", deletedAt: now, updatedAt: now } as const;
+    await queries.changeSubscription(tx, id, deleted);
     const details = { subscription_id: id, delivery_kind: deliveryKind };
     await recordAudit(tx, { at: now, action: "WEBHOOK_DELETED", actor: principal, call, details });
   });
