@@ -8,7 +8,7 @@ import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import { outbox, outboxSkips } from "../../../db/schema/outbox.ts";
 import { asTable, nullable, statement, table, value } from "../../../db/statement.ts";
 import type { Subscription } from "../model.ts";
-import { COUNT_COLUMNS, COUNT_PARAMS, counts, type whereCounted } from "./counts.ts";
+import { COUNT_COLUMNS, COUNT_PARAMS, counts, type whereCounted } from "./stats.ts";
 
 // The literals of states, outcomes and reasons are for the partial indexes: the plan for any of them would not use one.
 

@@ -1,25 +1,15 @@
-import { and, desc, eq, gte, lt, sql, type SQL } from "drizzle-orm";
+import { desc, sql, type SQL } from "drizzle-orm";
 
 import { isAttemptOf } from "../../../db/attempt-conditions.ts";
 import type { DbOrTx } from "../../../db/client.ts";
+import { ulidFloor } from "../../../db/partitions.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
-import { stores } from "../../../db/schema/companies.ts";
-import { outbox, skippedEntries } from "../../../db/schema/outbox.ts";
-import { reviewHistory, reviews } from "../../../db/schema/reviews.ts";
-import {
-  instant,
-  list,
-  nullable,
-  oneOf,
-  selected,
-  statement,
-  value,
-} from "../../../db/statement.ts";
-import type { AttemptSummary, Outcome } from "../delivery-model.ts";
+import { outbox } from "../../../db/schema/outbox.ts";
+import { list, nullable, selected, statement, value } from "../../../db/statement.ts";
+import type { AttemptSummary } from "../delivery-model.ts";
 import { LANE_LOOKED_AT, type AttemptTest } from "../message-model.ts";
 import type { Subscription } from "../model.ts";
-import { isOfSubscription, SUMMARY } from "./attempts.ts";
-import { endedRounds } from "./entries.ts";
+import { attemptsWithin, newestFirst, SUMMARY } from "./attempts.ts";
 
 // What is looked at for a page of messages. Each walk takes a number of rows from where the last one ended, whether they
 // fit or not, so that no filter can make a request read more.
@@ -75,48 +65,20 @@ function given(test: AttemptTest): Readonly<Record<keyof AttemptTest, SQL>> {
  * The next attempts of a subscription from the newest on. Those that were not delivered have an index by outcome, of
  * which each is walked alone; all others are among the newest of any.
  */
-export async function walkAttempts(
+export function walkAttempts(
   db: DbOrTx,
   subscriptionId: string,
-  asked: AttemptWalk,
+  { test = ANY, limit, ...range }: AttemptWalk,
 ): Promise<WalkedAttempt[]> {
-  const { test = ANY, limit } = asked;
+  const { id, eventId, startedAt } = deliveryAttempts;
+  const columns = { id, eventId, startedAt, isMatch: sql`${passes(given(test))}`.mapWith(Boolean) };
   const rare = test.outcomes.includes("delivered") ? [undefined] : test.outcomes;
-  const walked: WalkedAttempt[][] = [];
-  for (const outcome of rare)
-    walked.push(await walkOne(db, subscriptionId, { ...asked, test, outcome }));
-  return mergeWalks(walked, limit);
-}
-
-/** Beyond the end of a walk that was cut nothing is known, so the others are cut there as well. */
-function mergeWalks(walked: readonly WalkedAttempt[][], limit: number): WalkedAttempt[] {
-  return walked
-    .flat()
-    .toSorted((a, b) => (a.id < b.id ? 1 : -1))
-    .slice(0, limit);
-}
-
-function walkOne(
-  db: DbOrTx,
-  subscriptionId: string,
-  asked: AttemptWalk & { readonly test: AttemptTest; readonly outcome: Outcome | undefined },
-): Promise<WalkedAttempt[]> {
-  const { id, eventId, startedAt, outcome } = deliveryAttempts;
-  return db
-    .select({ id, eventId, startedAt, isMatch: sql`${passes(given(asked.test))}`.mapWith(Boolean) })
-    .from(deliveryAttempts)
-    .where(
-      and(
-        isOfSubscription(subscriptionId, asked.event),
-        asked.outcome === undefined
-          ? undefined
-          : and(eq(outcome, asked.outcome), sql`${outcome} <> 'delivered'`),
-        gte(id, asked.firstId),
-        lt(id, asked.endId),
-      ),
-    )
-    .orderBy(desc(id))
-    .limit(asked.limit);
+  const walks = rare.map((outcome) =>
+    attemptsWithin(db, columns, subscriptionId, { ...range, outcome })
+      .orderBy(desc(id))
+      .limit(limit),
+  );
+  return newestFirst(walks, limit);
 }
 
 export interface WalkedEntry {
@@ -206,58 +168,6 @@ export function walkEntries(
   return db.run(WALKS[kind], { id, below, limit });
 }
 
-const standing = statement({
-  name: "messages.standing",
-  reason: "Built on the SQL of ended rounds, which entries.ts has, for many events at once.",
-  params: {
-    id: outbox.subscriptionId,
-    eventIds: list(outbox.eventId),
-    since: instant,
-    firstAttempt: deliveryAttempts.id,
-  },
-  columns: {
-    eventId: outbox.eventId,
-    event: outbox.event,
-    sequence: outbox.sequence,
-    state: oneOf(["pending", "waiting", "delivered", "failed", "skipped"]),
-    settledAt: nullable(skippedEntries.skippedAt),
-    createdAt: outbox.recordedAt,
-    reviewId: nullable(reviews.id),
-    externalReviewId: nullable(reviews.externalReviewId),
-    rate: nullable(reviews.rate),
-    storeId: nullable(reviewHistory.storeId),
-    storeName: nullable(stores.name),
-  },
-  text: ({ id, eventIds, since, firstAttempt }) => sql`
-    select e.event_id as "eventId", e.event, e.sequence, e.state, e.settled_at as "settledAt",
-           coalesce(h.recorded_at, e.recorded_at) as "createdAt", r.id as "reviewId",
-           r.external_review_id as "externalReviewId", r.rate, h.store_id as "storeId", s.name as "storeName"
-      from unnest(${eventIds}::text[]) as given(event_id)
-     cross join lateral (
-            select * from (
-              select event_id, event, sequence, round, state, null::timestamptz as settled_at, review_history_id, recorded_at
-                from queued_entries
-               where event_id = given.event_id and subscription_id || '' = ${id}
-               union all
-              select event_id, event, sequence, round, state, settled_at, review_history_id, recorded_at
-                from (${endedRounds(id, sql`given.event_id`, { since, firstAttempt })}) ended) rounds
-             order by round desc, sequence desc limit 1) e
-      left join lateral (select * from review_history where id = e.review_history_id offset 0) h on true
-      left join lateral (select * from reviews where id = h.review_id offset 0) r on true
-      left join lateral (select * from stores where id = h.store_id offset 0) s on true`,
-});
-
-/** Where these events stand, and what they are about. Nothing of theirs is older than `since`. */
-export function standingOf(db: DbOrTx, id: string, eventIds: readonly string[], range: Since) {
-  return db.run(standing, { id, eventIds, ...range });
-}
-
-/** The same instant twice: as it is, and as the smallest id of an attempt that began then. */
-export interface Since {
-  readonly since: Date;
-  readonly firstAttempt: string;
-}
-
 const attempts = statement({
   name: "messages.attempts",
   reason: "The newest attempts of each of many events alone.",
@@ -293,11 +203,15 @@ export function attemptsOfEvents(
   db: DbOrTx,
   id: string,
   eventIds: readonly string[],
-  asked: Pick<Since, "firstAttempt"> & IdRange & { readonly test: AttemptTest | undefined },
+  {
+    since,
+    test = ANY,
+    ...range
+  }: IdRange & { readonly since: Date; readonly test: AttemptTest | undefined },
 ): Promise<(AttemptSummary & { readonly isMatch: boolean })[]> {
-  const { test = ANY, firstAttempt, firstId, endId } = asked;
+  const firstAttempt = ulidFloor(since);
   const limit = ATTEMPTS_LOOKED_AT;
-  return db.run(attempts, { id, eventIds, firstAttempt, firstId, endId, limit, ...test });
+  return db.run(attempts, { id, eventIds, firstAttempt, limit, ...range, ...test });
 }
 
 const lanes = statement({
