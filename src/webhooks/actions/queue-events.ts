@@ -1,3 +1,5 @@
+import { ulid } from "ulid";
+
 import type { Tx } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
 import type { SoundParts } from "../../http/fields.ts";
@@ -5,7 +7,6 @@ import type { FieldFaults } from "../../http/rules.ts";
 import { isUlid } from "../../http/list.ts";
 import { addMs, isoInstant, parseInstant } from "../../lib/clock.ts";
 import { Problem } from "../../lib/problem.ts";
-import { newEventId } from "../../outbox/event-id.ts";
 import { CATALOG, SUBSCRIBABLE_EVENTS, type EventValue } from "../../outbox/event.ts";
 import { windowFaults } from "../decide.ts";
 import type { RecoverAsked } from "../delivery-model.ts";
@@ -30,7 +31,7 @@ export async function sendTest(
   event: EventValue,
 ): Promise<string> {
   const now = deps.clock.now();
-  const eventId = newEventId(now);
+  const eventId = ulid(now.getTime());
   await deps.intake.transaction([found.partnerId], async (tx) => {
     const { subscription, lastSequence } = await holdActive(tx, found);
     const { payloadMode } = subscription;

@@ -5,8 +5,8 @@ import type { DbOrTx } from "../../../db/client.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import { outbox } from "../../../db/schema/outbox.ts";
-import { list, nullable, selected, statement, value } from "../../../db/statement.ts";
-import type { AttemptSummary } from "../delivery-model.ts";
+import { list, selected, statement, value } from "../../../db/statement.ts";
+import { OUTCOMES, type AttemptSummary } from "../delivery-model.ts";
 import { LANE_LOOKED_AT, type AttemptTest } from "../message-model.ts";
 import type { Subscription } from "../model.ts";
 import { attemptsWithin, newestFirst, SUMMARY } from "./attempts.ts";
@@ -33,32 +33,15 @@ interface AttemptWalk extends IdRange {
   readonly limit: number;
 }
 
-const ANY: AttemptTest = {
-  outcomes: ["delivered", "retry", "failed", "interrupted"],
-  lowStatus: null,
-  highStatus: null,
-  isWithoutStatus: false,
-  text: null,
-};
+const ANY: AttemptTest = { outcomes: OUTCOMES, status: "%", text: "" };
 
-/** Whether an attempt passes; `is` has the parts of the test as SQL. */
-function passes(is: Readonly<Record<keyof AttemptTest, SQL>>): SQL {
+/** Whether an attempt passes a test, of which these are the parts. */
+function passes({ outcomes, status, text }: Readonly<Record<keyof AttemptTest, SQL>>): SQL {
   const { outcome, statusCode, errorCode, responseExcerpt } = deliveryAttempts;
-  return sql`(${outcome} = any(${is.outcomes}::text[])
-    and (${is.lowStatus}::int is null or ${statusCode} between ${is.lowStatus}::int and ${is.highStatus}::int)
-    and (not ${is.isWithoutStatus}::boolean or ${statusCode} is null)
-    and (${is.text}::text is null
-         or strpos(lower(coalesce(${errorCode}, '') || ' ' || coalesce(${responseExcerpt}, '')), lower(${is.text}::text)) > 0))`;
-}
-
-function given(test: AttemptTest): Readonly<Record<keyof AttemptTest, SQL>> {
-  return {
-    outcomes: sql`${sql.param(test.outcomes)}`,
-    lowStatus: sql`${test.lowStatus}`,
-    highStatus: sql`${test.highStatus}`,
-    isWithoutStatus: sql`${test.isWithoutStatus}`,
-    text: sql`${test.text}`,
-  };
+  return sql`(${outcome} = any(${outcomes}::text[])
+    and coalesce(${statusCode}::text, 'none') like ${status}::text
+    and (${text}::text = ''
+         or strpos(lower(coalesce(${errorCode}, '') || ' ' || coalesce(${responseExcerpt}, '')), lower(${text}::text)) > 0))`;
 }
 
 /**
@@ -71,7 +54,12 @@ export function walkAttempts(
   { test = ANY, limit, ...range }: AttemptWalk,
 ): Promise<WalkedAttempt[]> {
   const { id, eventId, startedAt } = deliveryAttempts;
-  const columns = { id, eventId, startedAt, isMatch: sql`${passes(given(test))}`.mapWith(Boolean) };
+  const isMatch = passes({
+    outcomes: sql`${sql.param(test.outcomes)}`,
+    status: sql`${test.status}`,
+    text: sql`${test.text}`,
+  }).mapWith(Boolean);
+  const columns = { id, eventId, startedAt, isMatch };
   const rare = test.outcomes.includes("delivered") ? [undefined] : test.outcomes;
   const walks = rare.map((outcome) =>
     attemptsWithin(db, columns, subscriptionId, { ...range, outcome })
@@ -100,18 +88,12 @@ interface EntryWalk {
 const ROW = sql`o.sequence, o.event_id, o.event, o.recorded_at`;
 const EVENT = sql`h.sequence, h.event_id, h.event, h.recorded_at`;
 
-/** Rows `o` of `outbox`, and events `h` of the log, of each kind; `s` is the subscription and `f` its offset. */
-const ROWS: Readonly<Record<EntryKind, SQL>> = {
-  any: sql`true`,
-  queued: sql`o.sequence > f.skipped_through and o.skipped_at is null`,
-  waiting: sql`o.sequence > f.skipped_through and o.skipped_at is null and o.state = 'waiting'`,
-  skipped: sql`(o.sequence <= f.skipped_through or o.skipped_at is not null)`,
-};
-const QUEUED_EVENTS = (below: SQL, limit: SQL) => sql`
+/** Queued and skipped events `h` of the log; `s` is the subscription, and `f` its offset. */
+const QUEUED_EVENTS = (below: SQL, limit: SQL) => sql` union all
            (select ${EVENT} from review_history h
              where h.subscription_number = s.number and h.sequence > f.settled_through and h.sequence < ${below}
              order by h.sequence desc limit ${limit})`;
-const SKIPPED_EVENTS = (below: SQL, limit: SQL) => sql`
+const SKIPPED_EVENTS = (below: SQL, limit: SQL) => sql` union all
            (select e.* from (select first, last from outbox_skips where subscription_id = s.id
                               order by last desc offset 0) k
              cross join lateral (
@@ -120,14 +102,9 @@ const SKIPPED_EVENTS = (below: SQL, limit: SQL) => sql`
                       and h.sequence < ${below}
                     order by h.sequence desc limit ${limit}) e
              limit ${limit})`;
-const EVENTS: Readonly<Record<EntryKind, readonly (typeof QUEUED_EVENTS)[]>> = {
-  any: [QUEUED_EVENTS, SKIPPED_EVENTS],
-  queued: [QUEUED_EVENTS],
-  waiting: [],
-  skipped: [SKIPPED_EVENTS],
-};
 
-const walking = (kind: EntryKind) =>
+/** A walk of the rows \`o\` of \`outbox\` for which something holds, and of events of the log. */
+const walking = (kind: EntryKind, isRow: SQL, ...events: (typeof QUEUED_EVENTS)[]) =>
   statement({
     name: `messages.walk.${kind}`,
     reason: "Merges bounded walks of the log and of what has rows.",
@@ -144,19 +121,17 @@ const walking = (kind: EntryKind) =>
      cross join lateral (select * from outbox_offsets where subscription_id = s.id offset 0) f
      cross join lateral (
            (select ${ROW} from outbox o
-             where o.shard = s.shard and o.subscription_id = s.id and o.sequence < ${below} and ${ROWS[kind]}
-             order by o.sequence desc limit ${limit})
-           ${sql.join(
-             EVENTS[kind].map((events) => sql` union all ${events(below, limit)}`),
-             sql``,
-           )}) e
+             where o.shard = s.shard and o.subscription_id = s.id and o.sequence < ${below} and ${isRow}
+             order by o.sequence desc limit ${limit})${sql.join(events.map((each) => each(below, limit)))}) e
      order by e.sequence desc limit ${limit}`,
   });
-const WALKS = {
-  any: walking("any"),
-  queued: walking("queued"),
-  waiting: walking("waiting"),
-  skipped: walking("skipped"),
+const isQueued = sql`o.sequence > f.skipped_through and o.skipped_at is null`;
+const WALKS: Readonly<Record<EntryKind, ReturnType<typeof walking>>> = {
+  any: walking("any", sql`true`, QUEUED_EVENTS, SKIPPED_EVENTS),
+  queued: walking("queued", isQueued, QUEUED_EVENTS),
+  // The literal is for the partial index. An event that waits has left the log.
+  waiting: walking("waiting", sql`${isQueued} and o.state = 'waiting'`),
+  skipped: walking("skipped", sql`not (${isQueued})`, SKIPPED_EVENTS),
 };
 
 /** The next entries of a subscription below a sequence, the last first, queued or skipped. */
@@ -178,10 +153,8 @@ const attempts = statement({
     firstId: deliveryAttempts.id,
     endId: deliveryAttempts.id,
     outcomes: list(deliveryAttempts.outcome),
-    lowStatus: nullable(value("integer")),
-    highStatus: nullable(value("integer")),
-    isWithoutStatus: value("boolean"),
-    text: nullable(value("text")),
+    status: value("text"),
+    text: value("text"),
     limit: value("bigint"),
   },
   columns: { ...SUMMARY, isMatch: value("boolean") },
