@@ -2,7 +2,6 @@ import { sql, type SQL } from "drizzle-orm";
 
 import { isAttemptOf } from "../../../db/attempt-conditions.ts";
 import type { DbOrTx } from "../../../db/client.ts";
-import { equalsTwice } from "../../../db/conditions.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import { stores } from "../../../db/schema/companies.ts";
@@ -34,7 +33,7 @@ function roundsOf(
   eventId: SQL,
   { since, firstAttempt }: Record<keyof typeof SINCE, SQL>,
 ): SQL {
-  const isOne = sql`${equalsTwice(sql`event_id`, eventId)} and subscription_id || '' = ${subscription}`;
+  const isOne = sql`event_id = ${eventId} and subscription_id || '' = ${subscription}`;
   return sql`
     select event_id, event, sequence, round, is_test, payload_mode, review_history_id, batch_job_id, state, recorded_at,
            null::timestamptz as settled_at
@@ -85,9 +84,9 @@ const standing = statement({
      cross join lateral (
             select * from (${roundsOf(id, sql`given.event_id`, since)}) rounds
              order by round desc, sequence desc limit 1) e
-      left join lateral (select * from review_history where id = e.review_history_id offset 0) h on true
-      left join lateral (select * from reviews where id = h.review_id offset 0) r on true
-      left join lateral (select * from stores where id = h.store_id offset 0) s on true`,
+      left join review_history h on h.id = e.review_history_id
+      left join reviews r on r.id = h.review_id
+      left join stores s on s.id = h.store_id`,
 });
 
 /** Where these events stand, and what they are about. Nothing of theirs is older than `since`. */
@@ -121,10 +120,8 @@ const ofReviews = statement({
       from (select ${reviewId}::integer as id where ${externalId}::text is null
              union all
             (select r.id from companies c
-              cross join lateral (select id from store_review_sites where account_id = c.id offset 0) l
-              cross join lateral (
-                     select id from reviews
-                      where store_review_site_id = l.id and external_review_id = ${externalId} offset 0) r
+               join store_review_sites l on l.account_id = c.id
+               join reviews r on r.store_review_site_id = l.id and r.external_review_id = ${externalId}
               where c.partner_id = ${partnerId} limit ${sql.raw(String(REVIEWS_OF_EXTERNAL_ID))})) wanted
      cross join lateral (
             select id, event_id from review_history

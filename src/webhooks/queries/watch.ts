@@ -50,9 +50,8 @@ const looking = statement({
     return sql`
     select (select counted_until from stats_progress) as "countedUntil",
            ${asTable(sql`
-             select s.* from ${given} cross join lateral (
-                    select ${selected(SHOWN)} from webhook_subscriptions
-                     where id = given.id and state <> 'deleted' offset 0) s`)} as subscriptions,
+             select ${selected(SHOWN)} from ${given}
+               join webhook_subscriptions on webhook_subscriptions.id = given.id and state <> 'deleted'`)} as subscriptions,
            ${asTable(sql`
              select a.* from ${given} cross join lateral (
                     select ${selected(ATTEMPT)} from delivery_attempts
