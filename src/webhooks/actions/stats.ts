@@ -29,7 +29,7 @@ export async function showHealth(
   const range = { since, until: addMs(now, 1), stepMs: 2 * DAY_MS, origin: since };
   const counted = known === undefined ? await queries.countedUntil(db) : known.countedUntil;
   const where = queries.whereCounted(subscription.id, range, counted ?? since, now);
-  const row = await healthOf(db, subscription, where, dayAgo);
+  const row = await healthOf(db, where, dayAgo);
   const isActive = subscription.state === "active";
   const { successes, failures: failed, latency } = tally(row.counts);
   const { consecutiveFailureCount: failures } = subscription;

@@ -57,7 +57,6 @@ export async function createSubscription(
   try {
     await deps.db.transaction(async (tx) => {
       await queries.insertSubscription(tx, subscription, sealed);
-      await queries.insertSequence(tx, id);
       const details = { subscription_id: id, delivery_kind: deliveryKind };
       await recordAudit(tx, {
         at: now,

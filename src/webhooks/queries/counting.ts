@@ -98,7 +98,7 @@ export async function sumBuckets(
 }
 
 /** Entries that are counted one by one, of each subscription. */
-const COUNTED = 10_000;
+export const COUNTED = 10_000;
 
 const backlogs = statement({
   name: "stats.countBacklogs",
@@ -110,8 +110,7 @@ const backlogs = statement({
     insert into backlog_stats (subscription_id, bucket_at, entries)
     select s.id, ${bucketAt}, s.entries
       from (select s.id, ${queueLength(COUNTED)} as entries
-              from queues q cross join lateral (
-                     select id, shard, number from webhook_subscriptions where id = q.subscription_id offset 0) s) s
+              from queues q join webhook_subscriptions s on s.id = q.subscription_id) s
      where s.entries > 0
         on conflict (subscription_id, bucket_at) do update set entries = excluded.entries`,
 });

@@ -212,7 +212,7 @@ const missing = statement({
     select h.id as "reviewHistoryId", h.event_id as "eventId", h.event, h.review_id as "reviewId", had.round,
            had.payload_modes[1] as "payloadMode", had.batch_job_ids[1] as "batchJobId"
       from unnest(${ids}::bigint[]) as given(id)
-     cross join lateral (select * from review_history where id = given.id offset 0) h
+      join review_history h on h.id = given.id
      cross join lateral (
             select coalesce(max(round), 0::smallint) as round, array_agg(payload_mode order by round desc) as payload_modes,
                    array_agg(batch_job_id order by round desc) as batch_job_ids

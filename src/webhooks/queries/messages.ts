@@ -95,7 +95,7 @@ const QUEUED_EVENTS = (below: SQL, limit: SQL) => sql` union all
              order by h.sequence desc limit ${limit})`;
 const SKIPPED_EVENTS = (below: SQL, limit: SQL) => sql` union all
            (select e.* from (select first, last from outbox_skips where subscription_id = s.id
-                              order by last desc offset 0) k
+                              order by last desc) k
              cross join lateral (
                    select ${EVENT} from review_history h
                     where h.subscription_number = s.number and h.sequence between k.first and k.last
@@ -103,7 +103,7 @@ const SKIPPED_EVENTS = (below: SQL, limit: SQL) => sql` union all
                     order by h.sequence desc limit ${limit}) e
              limit ${limit})`;
 
-/** A walk of the rows \`o\` of \`outbox\` for which something holds, and of events of the log. */
+/** A walk of the rows `o` of `outbox` for which something holds, and of events of the log. */
 const walking = (kind: EntryKind, isRow: SQL, ...events: (typeof QUEUED_EVENTS)[]) =>
   statement({
     name: `messages.walk.${kind}`,
@@ -117,12 +117,12 @@ const walking = (kind: EntryKind, isRow: SQL, ...events: (typeof QUEUED_EVENTS)[
     },
     text: ({ id, below, limit }) => sql`
     select e.sequence, e.event_id as "eventId", e.event, e.recorded_at as "recordedAt"
-      from (select s.id, s.shard, s.number from webhook_subscriptions s where s.id = ${id} offset 0) s
-     cross join lateral (select * from outbox_offsets where subscription_id = s.id offset 0) f
+      from webhook_subscriptions s join outbox_offsets f on f.subscription_id = s.id
      cross join lateral (
            (select ${ROW} from outbox o
              where o.shard = s.shard and o.subscription_id = s.id and o.sequence < ${below} and ${isRow}
              order by o.sequence desc limit ${limit})${sql.join(events.map((each) => each(below, limit)))}) e
+     where s.id = ${id}
      order by e.sequence desc limit ${limit}`,
   });
 const isQueued = sql`o.sequence > f.skipped_through and o.skipped_at is null`;
@@ -192,24 +192,23 @@ const lanes = statement({
   reason: "Joins what is queued to itself, of which it looks at a bounded number.",
   params: {
     id: outbox.subscriptionId,
-    shard: outbox.shard,
     heads: list(outbox.sequence),
     byReview: value("boolean"),
     limit: value("bigint"),
   },
   columns: { eventId: outbox.eventId, behind: value("integer") },
-  text: ({ id, shard, heads, byReview, limit }) => sql`
+  text: ({ id, heads, byReview, limit }) => sql`
     with queued as materialized (
       select e.sequence, e.event_id, case when ${byReview}::boolean then coalesce(e.review_id, 0) else 0 end as lane
-        from (select s.id, s.number from webhook_subscriptions s where s.id = ${id} offset 0) s
-       cross join lateral (select * from outbox_offsets where subscription_id = s.id offset 0) f
+        from webhook_subscriptions s join outbox_offsets f on f.subscription_id = s.id
        cross join lateral (
               (select sequence, event_id, review_id from outbox
-                where shard = ${shard} and subscription_id = s.id and not is_test and skipped_at is null
+                where shard = s.shard and subscription_id = s.id and not is_test and skipped_at is null
                   and sequence > f.skipped_through order by sequence limit ${limit})
                union all
               (select sequence, event_id, review_id from review_history
                 where subscription_number = s.number and sequence > f.settled_through order by sequence limit ${limit})) e
+       where s.id = ${id}
        order by e.sequence limit ${limit})
     select h.event_id as "eventId", count(q.sequence)::int as behind
       from queued h left join queued q on q.lane = h.lane and q.sequence > h.sequence
@@ -220,11 +219,11 @@ const lanes = statement({
 /** How many entries wait behind each of these, which wait for a retry; of those that are queued first. */
 export async function waitingBehind(
   db: DbOrTx,
-  { id, shard, ordering }: Pick<Subscription, "id" | "shard" | "ordering">,
+  { id, ordering }: Pick<Subscription, "id" | "ordering">,
   heads: readonly number[],
 ): Promise<ReadonlyMap<string, number>> {
   if (heads.length === 0) return new Map();
   const byReview = ordering === "review";
-  const found = await db.run(lanes, { id, shard, heads, byReview, limit: LANE_LOOKED_AT });
+  const found = await db.run(lanes, { id, heads, byReview, limit: LANE_LOOKED_AT });
   return new Map(found.map(({ eventId, behind }) => [eventId, behind]));
 }

@@ -58,12 +58,10 @@ export async function subscriptionById(
   return row;
 }
 
-export async function insertSubscription(tx: Tx, one: Subscription, sealed: string): Promise<void> {
-  await tx.insert(webhookSubscriptions).values({ ...one, sealedSecret: sealed });
-}
-
 /** From here on entries can be appended. */
-export async function insertSequence(tx: Tx, subscriptionId: string): Promise<void> {
+export async function insertSubscription(tx: Tx, one: Subscription, sealed: string): Promise<void> {
+  const subscriptionId = one.id;
+  await tx.insert(webhookSubscriptions).values({ ...one, sealedSecret: sealed });
   await tx.insert(outboxSequences).values({ subscriptionId });
   await tx.insert(outboxOffsets).values({ subscriptionId });
 }
