@@ -73,7 +73,7 @@ function rowOf(box: SecretBox, mail: NewMail, now: Date): NewMailRow {
 
 /** Throws if no key opens it. */
 export function openMail(box: SecretBox, id: string, sealedMessage: string): MailMessage {
-  // Only queueMail seals under this context.
+  // Only `queueMails` seals under this context.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   return JSON.parse(box.open(sealedMessage, mailContext(id))) as MailMessage;
 }

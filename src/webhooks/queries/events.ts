@@ -142,13 +142,14 @@ export async function eventsOfReviews(
 }
 
 /** A window of the history. */
-export interface Window {
+interface Window {
   readonly since: Date;
   readonly until: Date;
   /** Nothing of the window was settled earlier: spares a look at the days before. */
   readonly settledSince: Date;
   /** The event values that the subscription is to get. */
   readonly events: readonly string[];
+  readonly limit: number;
 }
 
 /**
@@ -240,7 +241,7 @@ export function stillMissing(db: DbOrTx, id: string, ids: readonly number[], set
 export async function undelivered(
   db: DbOrTx,
   { id, partnerId }: Pick<Subscription, "id" | "partnerId">,
-  { since, until, settledSince, events, limit }: Window & { readonly limit: number },
+  { since, until, settledSince, events, limit }: Window,
 ): Promise<number[]> {
   const failed = await failedSince(db, id, settledSince);
   const missed: number[] = [];

@@ -3,6 +3,7 @@ import { sql } from "drizzle-orm";
 import { isAttemptOf } from "../../../db/attempt-conditions.ts";
 import type { DbOrTx } from "../../../db/client.ts";
 import { skippedThrough } from "../../../db/log.ts";
+import { onlyRow } from "../../../db/only-row.ts";
 import { firstQueued, queueLength } from "../../../db/queue.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import { outbox, outboxSkips } from "../../../db/schema/outbox.ts";
@@ -67,7 +68,5 @@ export async function healthOf(
   where: ReturnType<typeof whereCounted>,
   expiredSince: Date,
 ) {
-  const [row] = await db.run(health, { ...where, expiredSince });
-  if (row === undefined) throw new Error("The health has no row.");
-  return row;
+  return onlyRow(await db.run(health, { ...where, expiredSince }));
 }

@@ -5,11 +5,11 @@ import type { DbOrTx } from "../../../db/client.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import { outbox } from "../../../db/schema/outbox.ts";
-import { list, selected, statement, value } from "../../../db/statement.ts";
+import { list, selected, statement, value, type ValuesOf } from "../../../db/statement.ts";
 import { OUTCOMES, type AttemptSummary } from "../delivery-model.ts";
 import { LANE_LOOKED_AT, type AttemptTest } from "../message-model.ts";
 import type { Subscription } from "../model.ts";
-import { attemptsWithin, newestFirst, SUMMARY } from "./attempts.ts";
+import { attemptsWithin, newestFirst, SUMMARY, type AttemptRange } from "./attempts.ts";
 
 // What is looked at for a page of messages. Each walk takes a number of rows from where the last one ended, whether they
 // fit or not, so that no filter can make a request read more.
@@ -27,8 +27,7 @@ export interface WalkedAttempt {
   readonly isMatch: boolean;
 }
 
-interface AttemptWalk extends IdRange {
-  readonly event: string | undefined;
+interface AttemptWalk extends AttemptRange {
   readonly test: AttemptTest | undefined;
   readonly limit: number;
 }
@@ -69,24 +68,18 @@ export function walkAttempts(
   return newestFirst(walks, limit);
 }
 
-export interface WalkedEntry {
-  readonly sequence: number;
-  readonly eventId: string;
-  readonly event: string;
-  readonly recordedAt: Date;
-}
-
 /** Which entries: the queued ones, those that wait for a retry, those that were or are to be skipped, or all. */
 export type EntryKind = "queued" | "waiting" | "skipped" | "any";
 
-interface EntryWalk {
-  readonly kind: EntryKind;
-  readonly below: number;
-  readonly limit: number;
-}
-
-const ROW = sql`o.sequence, o.event_id, o.event, o.recorded_at`;
 const EVENT = sql`h.sequence, h.event_id, h.event, h.recorded_at`;
+
+const WALKED = {
+  sequence: outbox.sequence,
+  eventId: outbox.eventId,
+  event: outbox.event,
+  recordedAt: outbox.recordedAt,
+};
+export type WalkedEntry = ValuesOf<typeof WALKED>;
 
 /** Queued and skipped events `h` of the log; `s` is the subscription, and `f` its offset. */
 const QUEUED_EVENTS = (below: SQL, limit: SQL) => sql` union all
@@ -109,17 +102,12 @@ const walking = (kind: EntryKind, isRow: SQL, ...events: (typeof QUEUED_EVENTS)[
     name: `messages.walk.${kind}`,
     reason: "Merges bounded walks of the log and of what has rows.",
     params: { id: outbox.subscriptionId, below: outbox.sequence, limit: value("bigint") },
-    columns: {
-      sequence: outbox.sequence,
-      eventId: outbox.eventId,
-      event: outbox.event,
-      recordedAt: outbox.recordedAt,
-    },
+    columns: WALKED,
     text: ({ id, below, limit }) => sql`
     select e.sequence, e.event_id as "eventId", e.event, e.recorded_at as "recordedAt"
       from webhook_subscriptions s join outbox_offsets f on f.subscription_id = s.id
      cross join lateral (
-           (select ${ROW} from outbox o
+           (select o.sequence, o.event_id, o.event, o.recorded_at from outbox o
              where o.shard = s.shard and o.subscription_id = s.id and o.sequence < ${below} and ${isRow}
              order by o.sequence desc limit ${limit})${sql.join(events.map((each) => each(below, limit)))}) e
      where s.id = ${id}
@@ -138,9 +126,9 @@ const WALKS: Readonly<Record<EntryKind, ReturnType<typeof walking>>> = {
 export function walkEntries(
   db: DbOrTx,
   id: string,
-  { kind, below, limit }: EntryWalk,
-): Promise<WalkedEntry[]> {
-  return db.run(WALKS[kind], { id, below, limit });
+  { kind, ...range }: { readonly kind: EntryKind; readonly below: number; readonly limit: number },
+) {
+  return db.run(WALKS[kind], { id, ...range });
 }
 
 const attempts = statement({

@@ -169,7 +169,7 @@ const events = statement({
     limit: value("bigint"),
   },
   columns: { at: instant, event: deliveryAttempts.event, count: value("integer") },
-  // The limit is one that the planner does not know, as in counts.ts, so that it walks the index.
+  // The limit is one that the planner does not know, so that it walks the index.
   text: ({ id, slices, limit }) => sql`
     select s.since as at, a.event, count(*)::int as count
       from (select * from ${slices}) s cross join lateral (
