@@ -15,9 +15,9 @@ const PARTITION_DAYS_AHEAD = 7;
 const MOVED_AT_ONCE = 5_000;
 export const MOVED_AT_MOST = 100_000;
 
-/** The smallest ULID of an instant: ULIDs are ordered by time, so a day is a range of them. */
+/** The smallest ULID of an instant: ULIDs are ordered by time, so a day is a range of them. They know no time before 1970. */
 export function ulidFloor(at: Date): string {
-  return encodeTime(at.getTime(), 10) + "0".repeat(16);
+  return encodeTime(Math.max(0, at.getTime()), 10) + "0".repeat(16);
 }
 
 interface DayPartition {

@@ -6,7 +6,6 @@ import {
   index,
   integer,
   pgTable,
-  pgView,
   primaryKey,
   smallint,
   text,
@@ -144,35 +143,3 @@ export const outboxSkips = pgTable(
   },
   (t) => [primaryKey({ columns: [t.subscriptionId, t.last] })],
 );
-
-const entry = {
-  subscriptionId: bytewise("subscription_id").notNull(),
-  sequence: bigint("sequence", { mode: "number" }).notNull(),
-  eventId: bytewise("event_id").notNull(),
-  event: text("event").notNull(),
-  isTest: boolean("is_test").notNull(),
-  payloadMode: text("payload_mode", { enum: ["full", "minimal"] }).notNull(),
-  reviewHistoryId: bigint("review_history_id", { mode: "number" }),
-  reviewId: integer("review_id"),
-  batchJobId: bytewise("batch_job_id"),
-  round: smallint("round").notNull(),
-  recordedAt: instant("recorded_at").notNull(),
-};
-
-/**
- * The entries that are to be delivered, of the log and of `outbox`. Made to look up the entries of an event: a walk in
- * the order of the sequence would sort all that a subscription has.
- */
-export const queuedEntries = pgView("queued_entries", {
-  ...entry,
-  attempt: smallint("attempt").notNull(),
-  state: text("state", { enum: ["pending", "waiting"] }).notNull(),
-  dueAt: instant("due_at"),
-}).existing();
-
-/** The entries that were skipped, in the same way. */
-export const skippedEntries = pgView("skipped_entries", {
-  ...entry,
-  reason: text("reason", { enum: ["deleted", "expired", "skipped"] }).notNull(),
-  skippedAt: instant("skipped_at").notNull(),
-}).existing();

@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 
-import type { DbOrTx, Tx } from "../../db/client.ts";
+import type { DbOrTx } from "../../db/client.ts";
 import { skippedThrough } from "../../db/log.ts";
 import { firstQueued, NO_TEST } from "../../db/queue.ts";
 import { alerts, incidents } from "../../db/schema/alerts.ts";
@@ -9,20 +9,6 @@ import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 import { list, nullable, statement, value, type ValuesOf } from "../../db/statement.ts";
 
 // What is looked at again and again, so it is SQL: its cost follows the subscriptions in trouble, not all that there are.
-
-const taking = statement({
-  name: "alerts.take",
-  reason: "Selects from no table.",
-  params: {},
-  columns: { held: value("boolean") },
-  text: () => sql`select pg_try_advisory_xact_lock(hashtext('reviewrelay:alerts')) as held`,
-});
-
-/** One dispatcher looks at a time; false if another one does. */
-export async function takeLook(tx: Tx): Promise<boolean> {
-  const [row] = await tx.run(taking, {});
-  return row?.held ?? false;
-}
 
 /** The attempt number of a head that has failed twice: the next one is its third. */
 const RETRYING_FROM = 3;

@@ -1,6 +1,7 @@
 import { ulid } from "ulid";
 
 import type { Db, Tx } from "../../db/client.ts";
+import { takeTurn } from "../../db/turn.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { ALERT_DEFAULTS, type AlertKind } from "../../src/outbox/alert.ts";
@@ -10,7 +11,6 @@ import { decideAlerts, type OpenIncident, type Verdict } from "./decide.ts";
 import {
   backloggedSubscriptions,
   seeSubscriptions,
-  takeLook,
   troubledSubscriptions,
   type SeenRow,
 } from "./look-queries.ts";
@@ -153,7 +153,9 @@ export class TroubleLook {
    */
   #whileTaken<T>(work: (tx: Tx) => Promise<T>): Promise<T | undefined> {
     const transact = () =>
-      this.#deps.db.transaction(async (tx) => ((await takeLook(tx)) ? work(tx) : undefined));
+      this.#deps.db.transaction(async (tx) =>
+        (await takeTurn(tx, "alerts")) ? work(tx) : undefined,
+      );
     const mine = this.#turn.then(transact);
     this.#turn = mine.catch(() => {});
     return mine;

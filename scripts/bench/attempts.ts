@@ -10,7 +10,7 @@ import { ensurePartitions, ulidFloor } from "../../db/partitions.ts";
 import { addMs, systemClock } from "../../src/lib/clock.ts";
 import { countStats, showHealth } from "../../src/webhooks/actions/stats.ts";
 import { attemptsOf, attemptsOfEvent } from "../../src/webhooks/queries/attempts.ts";
-import { deliveryOf } from "../../src/webhooks/queries/entries.ts";
+import { deliveryOf } from "../../src/webhooks/queries/events.ts";
 import { subscriptionById } from "../../src/webhooks/queries/subscriptions.ts";
 import { BENCH_PASSWORD, startAuthRig, type AuthRig } from "./auth-rig.ts";
 

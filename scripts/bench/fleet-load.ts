@@ -2,7 +2,7 @@
 import { systemClock } from "../../src/lib/clock.ts";
 import { createLog } from "../../src/lib/log.ts";
 import { connectRedis } from "../../src/lib/redis.ts";
-import { recordActions } from "../../src/outbox/queries.ts";
+import { holdSequences, recordActions } from "../../src/outbox/queries.ts";
 import { createSchedule } from "../../src/outbox/schedule.ts";
 import { actionOf, insertPlace } from "./events.ts";
 import { quantile, round } from "./figures.ts";
@@ -25,7 +25,10 @@ export async function openLoad(
   const write = async (count: number) => {
     const some = Array.from({ length: count }, () => subscriptions[next++ % subscriptions.length]);
     const actions = some.flatMap((one) => (one ? [actionOf(place, one)] : []));
-    const wakes = await db.transaction((tx) => recordActions(tx, actions, new Date()));
+    const wakes = await db.transaction(async (tx) => {
+      await holdSequences(tx, [...new Set(actions.map(({ partnerId }) => partnerId))], true);
+      return recordActions(tx, actions, new Date());
+    });
     const at = performance.timeOrigin + performance.now();
     for (const [i, { eventId }] of actions.entries())
       sent.set(eventId, { at, shard: some[i]?.shard ?? -1 });

@@ -14,7 +14,7 @@ import {
   attemptsOfEvent,
   firstOfFailures,
 } from "../../src/webhooks/queries/attempts.ts";
-import { deliveryOf } from "../../src/webhooks/queries/entries.ts";
+import { deliveryOf, stillMissing, undelivered } from "../../src/webhooks/queries/events.ts";
 import { subscriptionById, subscriptionsOf } from "../../src/webhooks/queries/subscriptions.ts";
 import { lookAt } from "../../src/webhooks/queries/watch.ts";
 import { bucketFloor, READ_BY_EVENT, READ_PER_SLICE, SLICES } from "../../src/webhooks/stats.ts";
@@ -72,6 +72,22 @@ export function readCases(sizes: PlanSizes): PlanCase[] {
       run: async (db) => {
         await deliveryOf(db, HOT.id, eventId(7));
         await attemptsOfEvent(db, HOT.id, eventId(7), 100);
+      },
+    },
+    {
+      name: "what a window lost",
+      // A piece of the history, and of a hundred events all that became of them.
+      bound: 40_000,
+      run: async (db) => {
+        const window = {
+          since,
+          until: new Date(),
+          settledSince: since,
+          events: ["review_received"],
+        };
+        await undelivered(db, HOT, { ...window, limit: 100 });
+        const ids = Array.from({ length: 100 }, (_, n) => n + 1);
+        await stillMissing(db, HOT.id, ids, since);
       },
     },
     {

@@ -38,31 +38,18 @@ const ADDRESS = /^[^\s\p{C}<>()[\]\\,;:@"]+@[^\s\p{C}<>()[\]\\,;:@"]+$/u;
 const BREAKS = /[\p{Cc}\p{Z}]+/gu;
 
 /**
- * Queues a mail in the transaction of what it tells of. Answers what to wake after the commit.
+ * Queues mails in the transaction of what they tell of, in one statement. Answers what to wake after the commit.
  * Throws for a recipient that is not one plain address: ask `isMailAddress` first if it came from outside.
  */
-export async function queueMail(
-  tx: Tx,
-  deps: { readonly box: SecretBox },
-  mail: NewMail,
-  now: Date,
-): Promise<Wake> {
-  await queueMails(tx, deps, [mail], now);
-  return MAIL_WAKE;
-}
-
-/** `queueMail` for many, in one statement; wake `MAIL_WAKE` after the commit. */
 export async function queueMails(
   tx: Tx,
   { box }: { readonly box: SecretBox },
   mails: readonly NewMail[],
   now: Date,
-): Promise<void> {
-  if (mails.length === 0) return;
-  await insertMails(
-    tx,
-    mails.map((mail) => rowOf(box, mail, now)),
-  );
+): Promise<Wake> {
+  const given = mails.map((mail) => rowOf(box, mail, now));
+  if (given.length > 0) await insertMails(tx, given);
+  return MAIL_WAKE;
 }
 
 function rowOf(box: SecretBox, mail: NewMail, now: Date): NewMailRow {
@@ -86,7 +73,7 @@ function rowOf(box: SecretBox, mail: NewMail, now: Date): NewMailRow {
 
 /** Throws if no key opens it. */
 export function openMail(box: SecretBox, id: string, sealedMessage: string): MailMessage {
-  // Only queueMail seals under this context.
+  // Only `queueMails` seals under this context.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   return JSON.parse(box.open(sealedMessage, mailContext(id))) as MailMessage;
 }

@@ -10,39 +10,22 @@ import type { Wake } from "./schedule.ts";
 // The append is measured (`bun run bench ingest`), and SQL.
 
 /**
- * Writes actions to review_history and to the outbox of every subscription that wants them, in the given order.
+ * Writes actions to review_history, with their numbers in the log, and to what waits for a batch, in the given order.
  * Answers the subscriptions to wake after the commit.
  *
- * Call it last in a transaction: it takes the sequence rows of the partners' subscriptions, and whoever holds them
- * is alone until the commit. So the sequence has no gap and follows the commits, and the ids of review_history
- * follow it too, because they are drawn while the rows are held (contract 7.2).
+ * It ends the transaction, whose commit is sent with it, because it takes the sequence rows of the partners' subscriptions,
+ * and whoever holds them is alone until the commit. So the sequence has no gap and follows the commits, and the ids of
+ * review_history follow it too, because they are drawn while the rows are held (contract 7.2). For several partners
+ * `holdSequences` comes first: all must be taken in one order, or two writers deadlock.
  */
 export async function recordActions(
   tx: Tx,
   actions: readonly RecordedAction[],
   now: Date,
 ): Promise<Wake[]> {
-  const partners = partnersOf(actions);
-  // One partner has one immediate subscription; of several, all must be taken in one order, or two writers deadlock.
-  if (partners.length > 1) await holdSequences(tx, partners, true);
-  return actions.length === 0 ? [] : tx.run(append, { given: actions.map(toInput), partners, now });
-}
-
-/**
- * As `recordActions`, in a transaction that is of one partner or has called `holdSequences`. It ends the transaction,
- * whose commit is sent with it.
- */
-export async function recordActionsLast(
-  tx: Tx,
-  actions: readonly RecordedAction[],
-  now: Date,
-): Promise<Wake[]> {
   if (actions.length === 0) return [];
-  return tx.runLast(append, { given: actions.map(toInput), partners: partnersOf(actions), now });
-}
-
-function partnersOf(actions: readonly RecordedAction[]): number[] {
-  return [...new Set(actions.map(({ partnerId }) => partnerId))];
+  const partners = [...new Set(actions.map(({ partnerId }) => partnerId))];
+  return tx.runLast(append, { given: actions.map(toInput), partners, now });
 }
 
 const boundWait = statement({

@@ -9,7 +9,6 @@ import { ssoConnections } from "../../db/schema/sso.ts";
 import { tokens } from "../../db/schema/tokens.ts";
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 import { alertSecretContext } from "./alert.ts";
-import { webhookSecretContext } from "./secret-context.ts";
 
 type Context = (row: Readonly<Record<string, unknown>>) => string;
 
@@ -42,6 +41,11 @@ function sealedColumn(
     context,
     ...(where !== undefined && { where }),
   };
+}
+
+/** What a webhook secret is sealed for: moved to another subscription or tenant it does not open (contract 6.6). */
+export function webhookSecretContext(partnerId: number, subscriptionId: string): string {
+  return `webhook:${partnerId}:${subscriptionId}`;
 }
 
 const webhookSecret = {

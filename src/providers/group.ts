@@ -1,3 +1,5 @@
+import { ulid } from "ulid";
+
 import type { Db, Tx } from "../../db/client.ts";
 import { isDeadlock, isLockTimeout, isStoreFailure, isUniqueViolation } from "../../db/errors.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -5,11 +7,10 @@ import { errorFields, type Log } from "../lib/log.ts";
 import type { FieldErrors } from "../lib/problem.ts";
 import type { SecretBox } from "../lib/secret-box.ts";
 import { queueHomeownerNotices, suppressingPartners } from "../notifications/actions.ts";
-import { newEventId } from "../outbox/event-id.ts";
 import type { RecordedAction } from "../outbox/event.ts";
 import type { Intake } from "../outbox/intake.ts";
 import { MAIL_WAKE } from "../outbox/mail.ts";
-import { holdSequences, recordActionsLast } from "../outbox/queries.ts";
+import { holdSequences, recordActions } from "../outbox/queries.ts";
 import type { Wake, Waker } from "../outbox/schedule.ts";
 import { admit, claimKey, isFaulty, type Admission, type Asking, type Found } from "./admit.ts";
 import { decideEvents, type Outcome } from "./decide.ts";
@@ -160,12 +161,12 @@ async function writeAll(
   const outcome = decideEvents(events, { ...found, profanityIn });
   const actions = outcome.recorded.map((one): RecordedAction => ({
     ...toAction(one, found.sites.get(one.site.id)?.slug ?? ""),
-    eventId: newEventId(now),
+    eventId: ulid(now.getTime()),
   }));
   const notices = noticesOf(outcome);
   const finish = async () => {
     await queueHomeownerNotices(tx, deps, notices, now);
-    const recorded = await recordActionsLast(tx, actions, now);
+    const recorded = await recordActions(tx, actions, now);
     return notices.length > 0 ? [...recorded, MAIL_WAKE] : recorded;
   };
   // All of them are sent at once, and the commit with them, but where mails have to be made first.

@@ -1,3 +1,5 @@
+import { ulid } from "ulid";
+
 import type { Db, Tx } from "../../db/client.ts";
 import { recordDenial } from "../auth/actions/record-denial.ts";
 import type { Caller, Principal } from "../http/principal.ts";
@@ -7,11 +9,10 @@ import type { Clock } from "../lib/clock.ts";
 import { invalid, Problem } from "../lib/problem.ts";
 import type { SecretBox } from "../lib/secret-box.ts";
 import { planFlagNotice, queueFlagNotice } from "../notifications/actions.ts";
-import { newEventId } from "../outbox/event-id.ts";
 import type { RecordedAction } from "../outbox/event.ts";
 import { MAIL_WAKE } from "../outbox/mail.ts";
 import type { Intake } from "../outbox/intake.ts";
-import { recordActionsLast } from "../outbox/queries.ts";
+import { recordActions } from "../outbox/queries.ts";
 import type { Waker } from "../outbox/schedule.ts";
 import * as decide from "./decide.ts";
 import {
@@ -159,7 +160,7 @@ async function act(
     await queries.updateReview(tx, id, decision.changes, now);
     const changed = { ...current, ...decision.changes, updatedAt: now };
     const action = actionOf(changed, decision.event, { principal, now });
-    const recorded = await recordActionsLast(tx, [action], now);
+    const recorded = await recordActions(tx, [action], now);
     return {
       review: changed,
       wakes: isMailed(decision.event) ? [...recorded, MAIL_WAKE] : recorded,
@@ -181,7 +182,7 @@ function actionOf(
   { principal, now }: { principal: Principal; now: Date },
 ): RecordedAction {
   return {
-    eventId: newEventId(now),
+    eventId: ulid(now.getTime()),
     event: event.name,
     partnerId: review.partnerId,
     accountId: review.accountId,

@@ -3,7 +3,6 @@ import { Type, type Static } from "@sinclair/typebox";
 import { literals } from "../http/literals.ts";
 import { instantAnswer, instantText, ulidText } from "../http/text.ts";
 import { isoInstant } from "../lib/clock.ts";
-import type { PayloadMode } from "../outbox/event.ts";
 import { eventId, eventValue, instantOrNull, orNull } from "./model.ts";
 
 export const OUTCOMES = ["delivered", "retry", "failed", "interrupted"] as const;
@@ -138,18 +137,14 @@ export interface AttemptFilter {
   readonly until: Date | undefined;
 }
 
-/** The last round of an event, as stored. */
-export interface DeliveryRow {
+/** The last round of an event, with the attempts of all. */
+export interface Delivery {
   readonly eventId: string;
   readonly event: string;
   readonly sequence: number;
-  readonly state: Exclude<DeliveryState, "held">;
+  readonly state: DeliveryState;
   readonly createdAt: Date;
   readonly settledAt: Date | null;
-}
-
-export interface Delivery extends Omit<DeliveryRow, "state"> {
-  readonly state: DeliveryState;
   readonly attempts: readonly Attempt[];
 }
 
@@ -180,18 +175,6 @@ export function showDelivery(one: Delivery): Static<typeof DeliveryObject> {
     settled_at: instantOrNull(one.settledAt),
     attempts: one.attempts.map(showAttempt),
   };
-}
-
-/** A round that ended, with all that the next one takes from it. */
-export interface SettledEntry {
-  readonly event: string;
-  readonly isTest: boolean;
-  readonly payloadMode: PayloadMode;
-  readonly reviewHistoryId: number | null;
-  readonly reviewId: number | null;
-  readonly batchJobId: string | null;
-  readonly round: number;
-  readonly recordedAt: Date;
 }
 
 export const RecoverBody = Type.Object(

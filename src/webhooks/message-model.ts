@@ -135,12 +135,10 @@ export interface MessageFilter {
 /** What an attempt must have been. */
 export interface AttemptTest {
   readonly outcomes: readonly Outcome[];
-  /** From which status to which; both null for any. */
-  readonly lowStatus: number | null;
-  readonly highStatus: number | null;
-  readonly isWithoutStatus: boolean;
-  /** In its error code, or in what was answered; null for any. */
-  readonly text: string | null;
+  /** As SQL's `like` has it: of the code, or of `none` where no answer came. */
+  readonly status: string;
+  /** In its error code, or in what was answered; empty for any. */
+  readonly text: string;
 }
 
 /** Undefined where any attempt fits, and none has to be there. */
@@ -155,9 +153,8 @@ export function attemptTestOf({
   );
   return {
     outcomes: q === undefined ? named : named.filter((one) => one !== "delivered"),
-    ...statusRange(status),
-    isWithoutStatus: status === "none",
-    text: q ?? null,
+    status: status?.replaceAll("x", "_") ?? "%",
+    text: q ?? "",
   };
 }
 
@@ -171,11 +168,4 @@ function outcomesNamed(outcome: AttemptOutcome | undefined): readonly Outcome[] 
 /** Only a 2xx counts as delivered, and it always does. */
 function mayHave(outcome: Outcome, status: string): boolean {
   return status.startsWith("2") === (outcome === "delivered");
-}
-
-function statusRange(status: string | undefined): Pick<AttemptTest, "lowStatus" | "highStatus"> {
-  if (status === undefined || status === "none") return { lowStatus: null, highStatus: null };
-  if (!status.endsWith("xx")) return { lowStatus: Number(status), highStatus: Number(status) };
-  const low = Number(status.slice(0, 1)) * 100;
-  return { lowStatus: low, highStatus: low + 99 };
 }

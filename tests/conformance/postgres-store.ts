@@ -3,12 +3,11 @@ import { createStore, type DispatchStore } from "../../dispatcher/store/store.ts
 import type { RawDb } from "../../db/client.ts";
 import { addMs } from "../../src/lib/clock.ts";
 import type { RecordedAction } from "../../src/outbox/event.ts";
-import { recordActions } from "../../src/outbox/queries.ts";
 import type { Wake } from "../../src/outbox/schedule.ts";
 import type { Answer } from "../support/api.ts";
 import { silentLog } from "../support/dispatch.ts";
 import { connectStore, created, report, reviewIdOf } from "../support/factory.ts";
-import { insertSubscription, reviewAction, type Tenant } from "../support/outbox.ts";
+import { insertSubscription, record, reviewAction, type Tenant } from "../support/outbox.ts";
 import type { TestDatabase } from "../support/postgres.ts";
 import { startWebhooks, type WebhookWorld, type Who } from "../support/webhooks.ts";
 import { LogCheck } from "./log-check.ts";
@@ -171,7 +170,7 @@ class PostgresStore implements TestedStore {
       this.events.set(event.name, action.eventId);
       return action;
     });
-    return this.#db.transaction((tx) => recordActions(tx, actions, this.now()));
+    return record(this.#db, actions, this.now());
   }
 
   async sendTest(name: string, event: string): Promise<boolean> {

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 
 import { createSecretBox } from "../../src/lib/secret-box.ts";
-import { recordActions } from "../../src/outbox/queries.ts";
 import { insertNew } from "../../src/providers/queries/write.ts";
 import { startApi, type TestApi } from "../support/api.ts";
 import {
@@ -16,7 +15,7 @@ import {
   send,
   type TestProvider,
 } from "../support/factory.ts";
-import { insertSubscription, insertTenant, reviewAction } from "../support/outbox.ts";
+import { insertSubscription, insertTenant, recordFirst, reviewAction } from "../support/outbox.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
 import { addTenants, type TestAccount } from "../support/tenants.ts";
 
@@ -56,13 +55,13 @@ describe("two overlapping transactions", () => {
       ready.resolve();
       await recorded.promise;
       // It began before the other one, and waits here until that one has committed.
-      const waiting = recordActions(tx, [second], new Date());
+      const waiting = recordFirst(tx, [second]);
       release.resolve();
       await waiting;
     });
     const late = db.transaction(async (tx) => {
       await ready.promise;
-      await recordActions(tx, [first], new Date());
+      await recordFirst(tx, [first]);
       recorded.resolve();
       await release.promise;
       await Bun.sleep(50);
@@ -89,7 +88,7 @@ describe("two overlapping transactions", () => {
     await Promise.allSettled(
       Array.from({ length: 20 }, (_, i) =>
         db.transaction(async (tx) => {
-          await recordActions(tx, [reviewAction(tenant)], new Date());
+          await recordFirst(tx, [reviewAction(tenant)]);
           if (i % 3 === 0) throw new Error("given up");
         }),
       ),

@@ -13,7 +13,7 @@ import { newSecret } from "../../src/lib/random-secret.ts";
 import { alertSecretContext, ALERT_KINDS } from "../../src/outbox/alert.ts";
 import { openMail } from "../../src/outbox/mail.ts";
 import { noteDisabling } from "../../src/webhooks/queries/incident.ts";
-import { lockSubscription, markEnabled } from "../../src/webhooks/queries/subscriptions.ts";
+import { changeSubscription, lockSubscription } from "../../src/webhooks/queries/subscriptions.ts";
 import { lookForTrouble } from "../support/alerts.ts";
 import { createTestBox, silentLog } from "../support/dispatch.ts";
 import { forceHistory } from "../support/history.ts";
@@ -202,7 +202,12 @@ describe("an alert", () => {
         const found = await lockSubscription(tx, { id: one.id, partnerId });
         if (found === undefined) throw new Error("It is gone.");
         await noteDisabling(tx, found);
-        await markEnabled(tx, one.id, new Date());
+        await changeSubscription(tx, one.id, {
+          state: "active",
+          disabledAt: null,
+          disabledReason: null,
+          consecutiveFailureCount: 0,
+        });
       });
       expect(await raised()).toEqual(["disabled"]);
       expect(await raised()).toEqual([]);

@@ -3,9 +3,14 @@ import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 import type { Db } from "../../db/client.ts";
 import { CHUNK } from "../../db/log.ts";
 import { dispatchBatch } from "../../dispatcher/store/batch.ts";
-import { recordActions } from "../../src/outbox/queries.ts";
 import { createTestBox, createTestSchedule, startDispatcher } from "../support/dispatch.ts";
-import { insertSubscription, insertTenant, record, reviewAction } from "../support/outbox.ts";
+import {
+  insertSubscription,
+  insertTenant,
+  record,
+  recordFirst,
+  reviewAction,
+} from "../support/outbox.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
 import { Receiver, until } from "../support/receiver.ts";
 
@@ -119,7 +124,7 @@ test("sends rows that commit late around the cut in the next window, each once",
   const written = Promise.withResolvers<void>();
   const commit = Promise.withResolvers<void>();
   const slow = database.db.transaction(async (tx) => {
-    await recordActions(tx, [late], new Date());
+    await recordFirst(tx, [late]);
     written.resolve();
     await commit.promise;
   });

@@ -8,7 +8,7 @@ import { ownMigrations } from "../../db/schema-state.ts";
 import { removeSkipped } from "../../dispatcher/upkeep/queries.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { showHealth } from "../../src/webhooks/actions/stats.ts";
-import { deliveryOf } from "../../src/webhooks/queries/entries.ts";
+import { deliveryOf } from "../../src/webhooks/queries/events.ts";
 import { subscriptionById } from "../../src/webhooks/queries/subscriptions.ts";
 import { createTestBox, createTestSchedule, startDispatcher } from "../support/dispatch.ts";
 import {

@@ -17,7 +17,7 @@ import {
 import { Mailer } from "../../dispatcher/mail/mailer.ts";
 import { addMs, systemClock, type Clock } from "../../src/lib/clock.ts";
 import type { Log } from "../../src/lib/log.ts";
-import { MAIL_WAKE, queueMail, type NewMail } from "../../src/outbox/mail.ts";
+import { MAIL_WAKE, queueMails, type NewMail } from "../../src/outbox/mail.ts";
 import { createFakeClock } from "../support/clock.ts";
 import { createTestBox, silentLog } from "../support/dispatch.ts";
 import { headerOf, MailServer } from "../support/mail-server.ts";
@@ -117,7 +117,7 @@ const otp: NewMail = {
 };
 
 function queue(mail: Partial<NewMail> = {}, now = new Date()): Promise<unknown> {
-  return database.db.transaction((tx) => queueMail(tx, { box }, { ...otp, ...mail }, now));
+  return database.db.transaction((tx) => queueMails(tx, { box }, [{ ...otp, ...mail }], now));
 }
 
 interface MailRow {
@@ -141,7 +141,7 @@ test("sends a mail once, after the commit and not before", async () => {
   const { mailer } = await sender({ server });
   const goOn = Promise.withResolvers<void>();
   const queued = database.db.transaction(async (tx) => {
-    const wake = await queueMail(tx, { box }, otp, new Date());
+    const wake = await queueMails(tx, { box }, [otp], new Date());
     expect(wake).toEqual(MAIL_WAKE);
     mailer.wake();
     await goOn.promise;
@@ -163,7 +163,7 @@ test("sends nothing of a transaction that is rolled back", async () => {
   const server = await mailServer();
   const { mailer } = await sender({ server });
   const broken = database.db.transaction(async (tx) => {
-    await queueMail(tx, { box }, otp, new Date());
+    await queueMails(tx, { box }, [otp], new Date());
     throw new Error("Rolled back.");
   });
   expect(broken).rejects.toThrow("Rolled back.");
@@ -552,7 +552,9 @@ test("does not send a code that has run out, and erases it", async () => {
 test("postpones a mail that no key opens, and sends the others", async () => {
   const server = await mailServer();
   const { mailer } = await sender({ server });
-  await database.db.transaction((tx) => queueMail(tx, { box: createTestBox() }, otp, new Date()));
+  await database.db.transaction((tx) =>
+    queueMails(tx, { box: createTestBox() }, [otp], new Date()),
+  );
   await queue();
   mailer.wake();
   await until("the other", async () => (await states()).includes("sent"));

@@ -8,10 +8,15 @@ import { commitAttempts } from "../../dispatcher/store/commit.ts";
 import { createStore, type DispatchStore } from "../../dispatcher/store/store.ts";
 import { expireHeldEntries } from "../../dispatcher/upkeep/queries.ts";
 import { countStats } from "../../src/webhooks/actions/stats.ts";
-import { recordActions } from "../../src/outbox/queries.ts";
 import { everyPage } from "../support/api.ts";
 import { silentLog } from "../support/dispatch.ts";
-import { attemptRecord, insertTenant, reviewAction, type Tenant } from "../support/outbox.ts";
+import {
+  attemptRecord,
+  insertTenant,
+  record,
+  reviewAction,
+  type Tenant,
+} from "../support/outbox.ts";
 import { startWebhooks, type WebhookWorld } from "../support/webhooks.ts";
 import { Prng } from "../simulation/prng.ts";
 
@@ -178,7 +183,7 @@ const HAPPENINGS: Readonly<Record<string, (model: Model, draw: Prng) => Promise<
   async events(model, draw) {
     const reviews = Array.from({ length: draw.int(1, 5) }, () => draw.pick(tenant.reviewIds));
     const actions = reviews.map((reviewId) => reviewAction(tenant, { reviewId }));
-    await world.database.db.transaction((tx) => recordActions(tx, actions, world.clock.now()));
+    await record(world.database.db, actions, world.clock.now());
     for (const { eventId, reviewId } of actions) model.add(eventId, reviewId);
   },
   async attempts(model, draw) {

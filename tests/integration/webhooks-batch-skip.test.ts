@@ -5,8 +5,7 @@ import { CHUNK } from "../../db/log.ts";
 import type { RawDb } from "../../db/client.ts";
 import { dispatchBatch } from "../../dispatcher/store/batch.ts";
 import { removeDroppedBatchEntries } from "../../dispatcher/upkeep/queries.ts";
-import { recordActions } from "../../src/outbox/queries.ts";
-import { insertTenant, record, reviewAction, type Tenant } from "../support/outbox.ts";
+import { insertTenant, record, recordFirst, reviewAction, type Tenant } from "../support/outbox.ts";
 import { until } from "../support/receiver.ts";
 import { disable, HOUR_MS, startWebhooks, type WebhookWorld } from "../support/webhooks.ts";
 
@@ -134,7 +133,7 @@ describe("an enable of a batch slot that skips", () => {
     await disable(world, id);
     const [written, commit] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const slow = db.transaction(async (tx) => {
-      await recordActions(tx, [reviewAction(tenant)], new Date());
+      await recordFirst(tx, [reviewAction(tenant)]);
       written.resolve();
       await commit.promise;
     });

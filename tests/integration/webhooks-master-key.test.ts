@@ -7,7 +7,7 @@ import { ulid } from "ulid";
 
 import { reportOf, rotateMaster } from "../../scripts/keys/rotate-master.ts";
 import { createSecretBox, type SecretBox } from "../../src/lib/secret-box.ts";
-import { queueMail } from "../../src/outbox/mail.ts";
+import { queueMails } from "../../src/outbox/mail.ts";
 import { masterKeyFault } from "../../src/outbox/master-key.ts";
 import { SEALED_COLUMNS } from "../../src/outbox/sealed-columns.ts";
 import { clientSecretContext } from "../../src/sso/actions/deps.ts";
@@ -63,7 +63,7 @@ async function fillColumns(): Promise<void> {
                                  created_at, updated_at)
     values (${connection.id}, ${connection.companyId}, 'https://idp.example', 'c', ${sealed}, true, true, now(), now())`;
   const mail = { kind: "otp", to: "a@example.com", subject: "S", text: "T" } as const;
-  await world.database.db.transaction((tx) => queueMail(tx, { box }, mail, world.clock.now()));
+  await world.database.db.transaction((tx) => queueMails(tx, { box }, [mail], world.clock.now()));
 }
 
 async function sealedValues() {

@@ -6,7 +6,7 @@ import { ulid } from "ulid";
 import type { Db, RawDb } from "../../db/client.ts";
 import { recover } from "../../src/webhooks/actions/queue-events.ts";
 import { findSubscription } from "../../src/webhooks/actions/subscriptions.ts";
-import { PIECE, undelivered } from "../../src/webhooks/queries/recovery.ts";
+import { PIECE, undelivered } from "../../src/webhooks/queries/events.ts";
 import { forgetQueue, insertTenant, record, reviewAction, type Tenant } from "../support/outbox.ts";
 import { startWebhooks, type WebhookWorld } from "../support/webhooks.ts";
 
@@ -21,8 +21,8 @@ beforeAll(async () => {
 afterAll(() => world.stop());
 
 /**
- * A subscription with so many events, a millisecond apart, all delivered but every `missEvery`th. Answers the ids of
- * those in the history.
+ * A subscription with so many events, a millisecond apart, all in its log and delivered but every `missEvery`th. Answers
+ * the ids of those in the history.
  */
 async function busy(count: number, missEvery: number) {
   world.clock.advance(1_000);
@@ -34,12 +34,16 @@ async function busy(count: number, missEvery: number) {
   await record(db, [reviewAction(tenant)]);
   await db.sql`
     insert into review_history (event_id, partner_id, account_id, store_id, review_id, store_review_site_id, event,
-                                actor, review, metadata, occurred_at, recorded_at)
+                                actor, review, metadata, occurred_at, recorded_at, sequence, subscription_number,
+                                is_minimal)
     select e.event_id, h.partner_id, h.account_id, h.store_id,
            h.review_id, h.store_review_site_id, h.event, h.actor, h.review, h.metadata, h.occurred_at,
-           ${since}::timestamptz + (e.nth - 1) * interval '1 millisecond'
-      from queued_entries o join review_history h on h.id = o.review_history_id,
+           ${since}::timestamptz + (e.nth - 1) * interval '1 millisecond', l.sequence, l.number, l.is_minimal
+      from queued_entries o join review_history h on h.id = o.review_history_id
+      join webhook_subscriptions s on s.id = o.subscription_id,
            unnest(${eventIds}::text[]) with ordinality e(event_id, nth)
+      left join lateral (
+             select e.nth + 1 as sequence, s.number, false as is_minimal where e.nth % ${missEvery} <> 0) l on true
      where o.subscription_id = ${id} order by e.nth`;
   const [seed] = await db.sql<{ eventId: string }[]>`
     select event_id as "eventId" from queued_entries where subscription_id = ${id}`;
@@ -48,17 +52,20 @@ async function busy(count: number, missEvery: number) {
   await db.sql`
     insert into delivery_attempts (id, subscription_id, sequence, event_id, event, round, attempt, started_at,
       duration_ms, outcome, request_headers, request_body, response_truncated, payload_mode, recorded_at)
-    select event_id, ${id}, row_number() over (order by id), event_id, event, 1, 1,
+    select event_id, ${id}, sequence, event_id, event, 1, 1,
            recorded_at, 1, 'delivered', '{}', '{}', false, 'full', recorded_at
-      from review_history where event_id = any(${eventIds}) and (id % ${missEvery}) <> 0`;
+      from review_history where event_id = any(${eventIds}) and sequence is not null`;
+  await db.sql`update outbox_offsets set settled_through = ${count} + 1 where subscription_id = ${id}`;
+  await db.sql`
+    update outbox_sequences set last_sequence = ${count} + 1, last_logged = ${count} + 1 where subscription_id = ${id}`;
   const missed = await db.sql<{ id: number }[]>`
-    select id from review_history where event_id = any(${eventIds}) and (id % ${missEvery}) = 0 order by id`;
+    select id from review_history where event_id = any(${eventIds}) and sequence is null order by id`;
   return { id, since, missed: missed.map((row) => row.id) };
 }
 
 const find = (id: string) => findSubscription({ db }, tenant.partnerId, id);
 
-test("is walked in pieces, in which only what was not delivered soon is looked up one by one", async () => {
+test("is walked in pieces, in which only what the log does not have is looked up one by one", async () => {
   const { id, since, missed } = await busy(2 * PIECE + 1, 1_000);
   const rows = new Map<string, number[]>();
   const asked: number[] = [];
@@ -82,7 +89,7 @@ test("is walked in pieces, in which only what was not delivered soon is looked u
   });
   expect(missed.length).toBeGreaterThan(2);
   expect(found).toEqual(missed);
-  expect(rows.get("webhooks.historyPiece")).toEqual([PIECE, PIECE, 1]);
+  expect(rows.get("events.piece")).toEqual([PIECE, PIECE, 1]);
   expect(asked).toEqual(missed);
 });
 

@@ -2,14 +2,14 @@ import { randomBytes, randomInt } from "node:crypto";
 
 import { ulid } from "ulid";
 
-import type { RawDb } from "../../db/client.ts";
+import type { RawDb, RawTx } from "../../db/client.ts";
 import { passLogged } from "../../db/log.ts";
 import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
 import type { SecretBox } from "../../src/lib/secret-box.ts";
 import type { RecordedAction } from "../../src/outbox/event.ts";
-import { recordActions } from "../../src/outbox/queries.ts";
+import { holdSequences, recordActions } from "../../src/outbox/queries.ts";
 import type { Wake } from "../../src/outbox/schedule.ts";
-import { webhookSecretContext } from "../../src/outbox/secret-context.ts";
+import { webhookSecretContext } from "../../src/outbox/sealed-columns.ts";
 
 /** More than any test queues. */
 const MANY = 1_000_000;
@@ -140,8 +140,21 @@ export function reviewAction(
   };
 }
 
-export function record(db: RawDb, actions: readonly RecordedAction[]): Promise<Wake[]> {
-  return db.transaction((tx) => recordActions(tx, actions, new Date()));
+export function record(
+  db: RawDb,
+  actions: readonly RecordedAction[],
+  now = new Date(),
+): Promise<Wake[]> {
+  const partners = [...new Set(actions.map(({ partnerId }) => partnerId))];
+  return db.transaction(async (tx) => {
+    if (partners.length > 1) await holdSequences(tx, partners, true);
+    return recordActions(tx, actions, now);
+  });
+}
+
+/** Records actions in a transaction that goes on. */
+export function recordFirst(tx: RawTx, actions: readonly RecordedAction[]): Promise<Wake[]> {
+  return recordActions({ ...tx, runLast: tx.run.bind(tx) }, actions, new Date());
 }
 
 /** Empties the queue of a subscription, or of all, without a trace. */

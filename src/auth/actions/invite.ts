@@ -5,7 +5,7 @@ import { addMs } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import { hashSecret, newSecret } from "../../lib/random-secret.ts";
 import type { SecretBox } from "../../lib/secret-box.ts";
-import { queueMail } from "../../outbox/mail.ts";
+import { queueMails } from "../../outbox/mail.ts";
 import { invitationMail, singleSignOnMail } from "../mails.ts";
 import { saveInvitation } from "../queries/invitations.ts";
 import { findMailRecipient } from "../queries/users.ts";
@@ -59,9 +59,9 @@ export async function inviteUser(
   if (recipient === undefined) return;
   if (!recipient.takesPassword) {
     const link = `${deps.config.serverRoot}/dashboard`;
-    await queueMail(tx, deps, singleSignOnMail({ to, link }, recipient.brand), now);
+    await queueMails(tx, deps, [singleSignOnMail({ to, link }, recipient.brand)], now);
     return;
   }
   const made = await makeInvitation(tx, deps.config, invited);
-  await queueMail(tx, deps, invitationMail({ to, ...made }, recipient.brand), now);
+  await queueMails(tx, deps, [invitationMail({ to, ...made }, recipient.brand)], now);
 }

@@ -4,7 +4,7 @@ import type { Tx } from "../../../db/client.ts";
 import { addMs } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
 import type { SecretBox } from "../../lib/secret-box.ts";
-import { isMailAddress, MAIL_WAKE, queueMail } from "../../outbox/mail.ts";
+import { isMailAddress, MAIL_WAKE, queueMails } from "../../outbox/mail.ts";
 import type { Wake } from "../../outbox/schedule.ts";
 import type { CodeMac } from "../code-mac.ts";
 import { codeBudget, withinWindow, type CodeLimits } from "../decide.ts";
@@ -82,7 +82,7 @@ export async function issueCode(tx: Tx, deps: CodeDeps, one: NewCode): Promise<W
   const isMailed = one.isMailed && isMailAddress(email);
   const to = isMailAddress(email) ? email : NOBODY;
   await openTrial(tx);
-  await queueMail(tx, deps, codeMail({ to, type, code, expiresAt, ttlS }, one.brand), now);
+  await queueMails(tx, deps, [codeMail({ to, type, code, expiresAt, ttlS }, one.brand)], now);
   await (isMailed ? keepTrial : undoTrial)(tx);
   return MAIL_WAKE;
 }

@@ -1,4 +1,5 @@
 import type { Db, Tx } from "../../../db/client.ts";
+import { takeTurn } from "../../../db/turn.ts";
 import { recordAudit } from "../../audit/actions.ts";
 import { addMs, type Clock } from "../../lib/clock.ts";
 import type { Config } from "../../lib/config.ts";
@@ -16,7 +17,6 @@ import {
   deleteOldCodeLimits,
   deleteOldCodeTries,
   purgeTime,
-  tryPurgeTurn,
 } from "../queries/purge.ts";
 
 interface PurgeDeps {
@@ -90,7 +90,9 @@ async function removeInBatches(
   remove: (tx: Tx) => Promise<number>,
 ): Promise<number> {
   for (let removed = 0; ;) {
-    const count = await db.transaction(async (tx) => ((await tryPurgeTurn(tx)) ? remove(tx) : 0));
+    const count = await db.transaction(async (tx) =>
+      (await takeTurn(tx, "auth-purge")) ? remove(tx) : 0,
+    );
     removed += count;
     if (count < PURGE_BATCH) return removed;
   }

@@ -5,7 +5,7 @@ import type { Config } from "../../lib/config.ts";
 import type { Passwords } from "../../lib/password.ts";
 import { Problem } from "../../lib/problem.ts";
 import type { SecretBox } from "../../lib/secret-box.ts";
-import { isMailAddress, MAIL_WAKE, queueMail } from "../../outbox/mail.ts";
+import { isMailAddress, MAIL_WAKE, queueMails } from "../../outbox/mail.ts";
 import type { Waker } from "../../outbox/schedule.ts";
 import type { Db } from "../../../db/client.ts";
 import { emailDigest } from "../email.ts";
@@ -89,6 +89,11 @@ async function freshSession(
   const { location_count: _, ...answer } = await openOwnSession(tx, deps, signIn);
   const { enabled, brand_name } = answer.white_label;
   if (isMailAddress(person.email))
-    await queueMail(tx, deps, passwordChangedMail(person.email, enabled ? brand_name : null), now);
+    await queueMails(
+      tx,
+      deps,
+      [passwordChangedMail(person.email, enabled ? brand_name : null)],
+      now,
+    );
   return answer;
 }

@@ -1,8 +1,7 @@
-// One raw statement (db/statement.ts): an advisory lock.
 import { and, eq, inArray, isNull, lte, ne, notExists, or, sql, type SQL } from "drizzle-orm";
 import { alias, type PgColumn, type PgTable } from "drizzle-orm/pg-core";
 
-import type { DbOrTx, Tx } from "../../../db/client.ts";
+import type { DbOrTx } from "../../../db/client.ts";
 import { signingKeys } from "../../../db/schema/keys.ts";
 import { portalLinks } from "../../../db/schema/portal.ts";
 import {
@@ -14,21 +13,6 @@ import {
 import { ssoCodes, ssoStates } from "../../../db/schema/sso.ts";
 import { authorizationCodes, tokens } from "../../../db/schema/tokens.ts";
 import { serverTime } from "../../../db/server-time.ts";
-import { statement, value } from "../../../db/statement.ts";
-
-const purgeTurn = statement({
-  name: "tryPurgeTurn",
-  reason: "The builder selects from tables; an advisory lock is in none.",
-  params: {},
-  columns: { isMine: value("boolean") },
-  text: () => sql`select pg_try_advisory_xact_lock(hashtext('reviewrelay:auth-purge')) as "isMine"`,
-});
-
-/** True for one process at a time, until the transaction ends. */
-export async function tryPurgeTurn(tx: Tx): Promise<boolean> {
-  const [turn] = await tx.run(purgeTurn, {});
-  return turn?.isMine ?? false;
-}
 
 /** By when a row must have ended to be removed: Postgres' time, not that of the machine that asks. */
 export function purgeTime(db: DbOrTx): Promise<Date> {

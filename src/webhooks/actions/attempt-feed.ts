@@ -1,9 +1,11 @@
 import { decodeTime, ulid } from "ulid";
 
+import { ulidFloor } from "../../../db/partitions.ts";
 import { bookmarkOf, messageOf, type EventSink } from "../../http/event-stream.ts";
 import { addMs, fromMs, type Clock } from "../../lib/clock.ts";
 import { showAttempt, showAttemptSummary } from "../delivery-model.ts";
-import { attemptIdsFrom, attemptsById, attemptSummariesById } from "../queries/attempts.ts";
+import { attemptIdsFrom, attemptsById } from "../queries/attempts.ts";
+import { withRequests } from "../queries/requests.ts";
 import type { WebhookDeps } from "./deps.ts";
 
 /**
@@ -34,8 +36,8 @@ export class AttemptFeed {
   readonly #deps: Deps;
   readonly #options: FeedOptions;
   readonly #signal: AbortSignal;
-  /** An instant or an id: what is before it was told, and of what follows `#told`. */
-  #from: Date | string;
+  /** The id before which all was told; of what follows, `#told` was. */
+  #from: string;
   #told: ReadonlySet<string> = new Set();
   #isTelling = false;
 
@@ -43,7 +45,7 @@ export class AttemptFeed {
     this.#deps = deps;
     this.#options = options;
     this.#signal = signal;
-    this.#from = addMs(deps.clock.now(), -LOOK_BACK_MS);
+    this.#from = ulidFloor(addMs(deps.clock.now(), -LOOK_BACK_MS));
   }
 
   /**
@@ -56,7 +58,7 @@ export class AttemptFeed {
     if (after === undefined) {
       while (!this.#signal.aborted) if ((await this.#read()).isAll) break;
     } else {
-      this.#from = addMs(fromMs(decodeTime(after)), -LOOK_BACK_MS);
+      this.#from = ulidFloor(addMs(fromMs(decodeTime(after)), -LOOK_BACK_MS));
       this.#told = new Set([after]);
     }
     return bookmark;
@@ -80,13 +82,13 @@ export class AttemptFeed {
   /** What was not told yet. It counts as told from here on: a stream that fails to tell it ends. */
   async #read(): Promise<{ news: string[]; isAll: boolean }> {
     const { db, clock } = this.#deps;
-    const settled = addMs(clock.now(), -LOOK_BACK_MS);
+    const settled = ulidFloor(addMs(clock.now(), -LOOK_BACK_MS));
     const ids = await attemptIdsFrom(db, this.#options.subscriptionId, this.#from, IDS_AT_ONCE);
     const news = ids.filter((id) => !this.#told.has(id));
     const isAll = ids.length < IDS_AT_ONCE;
     this.#told = new Set(ids);
     if (!isAll) this.#from = ids.at(-1) ?? this.#from;
-    else if (settled.getTime() > startOf(this.#from)) this.#from = settled;
+    else if (settled > this.#from) this.#from = settled;
     return { news, isAll };
   }
 
@@ -101,11 +103,9 @@ export class AttemptFeed {
   async #show(ids: readonly string[]) {
     const { db } = this.#deps;
     const { subscriptionId, withBodies } = this.#options;
-    if (withBodies) return (await attemptsById(db, subscriptionId, ids)).map(showAttempt);
-    return (await attemptSummariesById(db, subscriptionId, ids)).map(showAttemptSummary);
+    const rows = await attemptsById(db, subscriptionId, ids);
+    return withBodies
+      ? (await withRequests(db, rows)).map(showAttempt)
+      : rows.map(showAttemptSummary);
   }
-}
-
-function startOf(from: Date | string): number {
-  return typeof from === "string" ? decodeTime(from) : from.getTime();
 }

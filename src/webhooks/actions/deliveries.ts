@@ -3,7 +3,7 @@ import { deliveryState } from "../decide.ts";
 import type { Attempt, AttemptFilter, Delivery } from "../delivery-model.ts";
 import type { Subscription } from "../model.ts";
 import * as attempts from "../queries/attempts.ts";
-import { deliveryOf } from "../queries/entries.ts";
+import { deliveryOf } from "../queries/events.ts";
 import { stillThere, type WebhookDeps } from "./deps.ts";
 
 /** The attempts of so many rounds are more than anybody reads; the list of attempts has all of them. */

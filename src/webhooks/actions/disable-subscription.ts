@@ -23,16 +23,16 @@ export async function disableSubscription(
     const current = stillThere(await queries.lockSubscription(tx, found));
     // The 20th failure may have disabled it a moment ago: then it stays as that has left it.
     if (current.state !== "active") return current;
-    await queries.markDisabled(tx, id, { now, reason: DISABLED_BY_HAND });
-    const details = { subscription_id: id };
-    await recordAudit(tx, { at: now, action: "WEBHOOK_DISABLED", actor: principal, call, details });
-    return {
-      ...current,
+    const changes = {
       state: "disabled",
       disabledAt: now,
       disabledReason: DISABLED_BY_HAND,
       updatedAt: now,
-    };
+    } as const;
+    await queries.changeSubscription(tx, id, changes);
+    const details = { subscription_id: id };
+    await recordAudit(tx, { at: now, action: "WEBHOOK_DISABLED", actor: principal, call, details });
+    return { ...current, ...changes };
   });
   await wake(deps, disabled);
   return disabled;

@@ -41,11 +41,13 @@ export async function enableSubscription(
     if (held === "skip") await skipQueued(tx, { ...skip, reason: "skipped" });
     else if (test) await holdHeads(tx, current, HEADS_WAIT_MS);
     await noteDisabling(tx, stillThere(await queries.lockSubscription(tx, current)));
-    await queries.markEnabled(tx, id, now);
-    const batch = held === "skip" ? await skipBatch(tx, current, { now, ...hours(deps) }) : {};
+    const times = { now, hourMs: deps.config.batchHourMs };
+    const batch = held === "skip" ? await skipBatch(tx, current, times) : {};
+    const changes = { ...ENABLED, ...batch, updatedAt: now };
+    await queries.changeSubscription(tx, id, changes);
     const details = { subscription_id: id, held, ...(test && { test }) };
     await recordAudit(tx, { at: now, action: "WEBHOOK_ENABLED", actor: principal, call, details });
-    return { ...current, ...batch, ...ENABLED, updatedAt: now };
+    return { ...current, ...changes };
   });
   // It wakes the dispatcher, too; one that finds nothing to send before it does no harm.
   const testEventId = test ? await sendTest(deps, { principal, call }, enabled, TEST_EVENT) : null;
@@ -60,10 +62,6 @@ const ENABLED = {
   consecutiveFailureCount: 0,
 } as const;
 
-function hours({ config }: Pick<WebhookDeps, "config">) {
-  return { hourMs: config.batchHourMs };
-}
-
 /** Contract 7.14: skip moves the cursor to now, and what waited for the next batch is dropped. */
 async function skipBatch(
   tx: Tx,
@@ -73,6 +71,5 @@ async function skipBatch(
   const nextBatchAt = nextBatchAfter(current, times);
   if (nextBatchAt === null) return {};
   await skipBatchEntries(tx, current.id);
-  await queries.moveBatchCursor(tx, { id: current.id, cursor: times.now, nextBatchAt });
   return { lastBatchDispatchedAt: times.now, nextBatchAt };
 }

@@ -2,8 +2,8 @@ import { ALERT_KINDS, type AlertKind } from "../../outbox/alert.ts";
 import { causesOf, incidentStepMs } from "../incident.ts";
 import type { Incident } from "../incident-model.ts";
 import { DISABLED_BY_HAND, type Subscription } from "../model.ts";
-import { attemptsOfEvent } from "../queries/attempts.ts";
-import { excerptOf, failingSince, openAlerts, troubleSince } from "../queries/incident.ts";
+import { attemptsById, attemptsOfEvent } from "../queries/attempts.ts";
+import { failingSince, openAlerts, troubleSince } from "../queries/incident.ts";
 import { BUCKET_MS } from "../stats.ts";
 import type { WebhookDeps } from "./deps.ts";
 import { showHealth } from "./stats.ts";
@@ -41,11 +41,15 @@ export async function showIncident(
     return { since: null, lastAnswer: null, stepMs: BUCKET_MS, causes: [], alerts };
   const now = clock.now();
   const attempts = await troubleSince(db, id, since);
-  const [last] = attempts;
+  const [last] = await attemptsById(
+    db,
+    id,
+    attempts.slice(0, 1).map((one) => one.id),
+  );
   const stepMs = incidentStepMs(since, now);
   return {
     since,
-    lastAnswer: last ? { ...last, responseExcerpt: await excerptOf(db, id, last.id) } : null,
+    lastAnswer: last ?? null,
     stepMs,
     causes: causesOf(attempts, { since, stepMs, now }),
     alerts,

@@ -24,18 +24,15 @@ import {
   type Walk,
 } from "../message-walk.ts";
 import type { Subscription } from "../model.ts";
-import { idAt } from "../queries/attempts.ts";
+import { eventsOfReviews, standingOf } from "../queries/events.ts";
 import {
   attemptsOfEvents,
-  standingOf,
   waitingBehind,
   walkAttempts,
   walkEntries,
   type EntryKind,
   type IdRange,
-  type Since,
 } from "../queries/messages.ts";
-import { eventsOfReviews, reviewsByExternalId } from "../queries/review-events.ts";
 
 /** A page reads so many attempts and entries at the most, and then ends, full or not. */
 const LOOKED_AT = 5_000;
@@ -74,8 +71,8 @@ export async function listMessages(
 ): Promise<MessagePage> {
   const test = attemptTestOf(filter);
   const range = {
-    firstId: idAt(filter.since ?? fromMs(0)),
-    endId: filter.until === undefined ? START.attempt : idAt(filter.until),
+    firstId: ulidFloor(filter.since ?? fromMs(0)),
+    endId: filter.until === undefined ? START.attempt : ulidFloor(filter.until),
   };
   const stands = standsAt(filter.state, test);
   const asked = { db, subscription, filter, test, range, stands };
@@ -98,21 +95,12 @@ function standsAt(
 /** The events that the filter names by themselves or by their reviews; undefined if it names none. */
 async function namedEvents({ db, subscription, filter }: Asked): Promise<string[] | undefined> {
   const { eventId, reviewId, externalReviewId } = filter;
-  const { partnerId } = subscription;
   if (reviewId === undefined && externalReviewId === undefined)
     return eventId === undefined ? undefined : [eventId];
-  const own =
-    externalReviewId === undefined
-      ? undefined
-      : await reviewsByExternalId(db, partnerId, externalReviewId);
-  const reviewIds = own?.filter((id) => reviewId === undefined || id === reviewId) ?? [
-    reviewId ?? 0,
-  ];
-  const found = await eventsOfReviews(db, partnerId, reviewIds);
+  const asked = { reviewId: reviewId ?? null, externalId: externalReviewId ?? null };
+  const found = await eventsOfReviews(db, subscription.partnerId, asked);
   return eventId === undefined ? found : found.filter((one) => one === eventId);
 }
-
-const EVER: Since = { since: fromMs(0), firstAttempt: ulidFloor(fromMs(0)) };
 
 /** Of few events: where each stands decides where it is in the list. */
 async function namedMessages(
@@ -123,7 +111,9 @@ async function namedMessages(
 ): Promise<MessagePage> {
   const told: Told[] = [];
   for (let from = 0; from < eventIds.length; from += TOLD_AT_ONCE)
-    told.push(...(await tell(asked, eventIds.slice(from, from + TOLD_AT_ONCE), EVER)).values());
+    told.push(
+      ...(await tell(asked, eventIds.slice(from, from + TOLD_AT_ONCE), fromMs(0))).values(),
+    );
   const placed = told
     .flatMap((one) => placeOf(asked, one).map((place) => ({ place, message: one.message })))
     .filter(({ place, message }) => isBehind(place, position) && isAsked(asked, message))
@@ -266,31 +256,27 @@ interface Told {
 function tellPlaces(asked: Asked, places: readonly Place[]): Promise<ReadonlyMap<string, Told>> {
   const fitting = places.filter(({ isMatch }) => isMatch);
   const [first = START.attempt] = fitting
-    .flatMap(({ at, eventId }) => [idAt(at), eventId])
+    .flatMap(({ at, eventId }) => [ulidFloor(at), eventId])
     .toSorted();
   const since = fromMs(Math.max(0, decodeTime(first) - DAY_MS));
   const eventIds = [...new Set(fitting.map(({ eventId }) => eventId))];
-  return tell(asked, eventIds, { since, firstAttempt: ulidFloor(since) });
+  return tell(asked, eventIds, since);
 }
 
 /** Where these events stand, by their ids. */
 async function tell(
   asked: Asked,
   eventIds: readonly string[],
-  since: Since,
+  since: Date,
 ): Promise<ReadonlyMap<string, Told>> {
   if (eventIds.length === 0) return new Map();
   const { db, subscription, range, filter } = asked;
   const test = asked.test ?? testOfState(filter.state);
-  const { firstAttempt } = since;
   const standing = await standingOf(db, subscription.id, eventIds, since);
   const heads = standing.flatMap(({ state, sequence }) => (state === "waiting" ? [sequence] : []));
   const behindHeads = await waitingBehind(db, subscription, heads);
-  const attempts = await attemptsOfEvents(db, subscription.id, eventIds, {
-    ...range,
-    firstAttempt,
-    test,
-  });
+  const wanted = { ...range, since, test };
+  const attempts = await attemptsOfEvents(db, subscription.id, eventIds, wanted);
   const byEvent = Map.groupBy(attempts, ({ eventId }) => eventId);
   return new Map(
     standing.map((row) => {

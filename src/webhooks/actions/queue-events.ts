@@ -1,3 +1,5 @@
+import { ulid } from "ulid";
+
 import type { Tx } from "../../../db/client.ts";
 import { recordAudit } from "../../audit/actions.ts";
 import type { SoundParts } from "../../http/fields.ts";
@@ -5,13 +7,12 @@ import type { FieldFaults } from "../../http/rules.ts";
 import { isUlid } from "../../http/list.ts";
 import { addMs, isoInstant, parseInstant } from "../../lib/clock.ts";
 import { Problem } from "../../lib/problem.ts";
-import { newEventId } from "../../outbox/event-id.ts";
 import { CATALOG, SUBSCRIBABLE_EVENTS, type EventValue } from "../../outbox/event.ts";
 import { windowFaults } from "../decide.ts";
 import type { RecoverAsked } from "../delivery-model.ts";
 import type { Subscription } from "../model.ts";
-import * as entries from "../queries/entries.ts";
-import { appendUndelivered, undelivered } from "../queries/recovery.ts";
+import { appendEntries, lockSequence } from "../queries/entries.ts";
+import { deliveryOf, stillMissing, undelivered } from "../queries/events.ts";
 import { subscriptionById } from "../queries/subscriptions.ts";
 import { stillThere, wake, type WebhookDeps } from "./deps.ts";
 import type { Caller } from "../../http/principal.ts";
@@ -30,15 +31,12 @@ export async function sendTest(
   event: EventValue,
 ): Promise<string> {
   const now = deps.clock.now();
-  const eventId = newEventId(now);
+  const eventId = ulid(now.getTime());
   await deps.intake.transaction([found.partnerId], async (tx) => {
     const { subscription, lastSequence } = await holdActive(tx, found);
-    await entries.appendTest(tx, subscription, {
-      event,
-      sequence: lastSequence + 1,
-      eventId,
-      recordedAt: now,
-    });
+    const { payloadMode } = subscription;
+    const entry = { eventId, event, isTest: true, payloadMode, recordedAt: now };
+    await appendEntries(tx, subscription, lastSequence, [entry]);
     const details = { subscription_id: found.id, event_id: eventId, event };
     await recordAudit(tx, { at: now, action: "WEBHOOK_TESTED", actor: principal, call, details });
   });
@@ -56,12 +54,16 @@ export async function redeliver(
   const now = deps.clock.now();
   await deps.intake.transaction([found.partnerId], async (tx) => {
     const { subscription, lastSequence } = await holdActive(tx, found);
-    if (await entries.isQueued(tx, found.id, eventId)) throw new Problem("already_queued");
-    const settled = stillThere(await entries.lastSettled(tx, found.id, eventId));
+    const last = stillThere(await deliveryOf(tx, found.id, eventId));
+    if (last.settledAt === null) throw new Problem("already_queued");
+    // Without its row of the history the event cannot be composed again.
+    if (!last.isTest && last.reviewHistoryId === null) throw new Problem("not_found");
+    const { event, isTest, payloadMode, reviewHistoryId, reviewId, batchJobId } = last;
     // The body of a test says when it was recorded; that of every other event stands in the history.
-    const recordedAt = settled.isTest ? settled.recordedAt : now;
-    const entry = { sequence: lastSequence + 1, eventId, recordedAt };
-    await entries.appendRound(tx, subscription, settled, entry);
+    const recordedAt = isTest ? last.recordedAt : now;
+    const kept = { eventId, event, isTest, payloadMode, reviewHistoryId, reviewId, batchJobId };
+    const entry = { ...kept, round: last.round + 1, recordedAt };
+    await appendEntries(tx, subscription, lastSequence, [entry]);
     await recordAudit(tx, {
       at: now,
       action: "WEBHOOK_REDELIVERED",
@@ -79,7 +81,7 @@ export async function findEvent(
   { id }: Pick<Subscription, "id">,
   eventId: string,
 ): Promise<string> {
-  const delivery = isUlid(eventId) ? await entries.deliveryOf(db, id, eventId) : undefined;
+  const delivery = isUlid(eventId) ? await deliveryOf(db, id, eventId) : undefined;
   return stillThere(delivery).eventId;
 }
 
@@ -117,20 +119,23 @@ export async function recover(
     events: wantedEvents(found),
     limit: RECOVER_LIMIT,
   });
-  const append = async (tx: Tx, held: Held, from: number) => {
-    const chunk = { missed: missed.slice(from, from + CHUNK), settledSince, now };
-    const { subscription, lastSequence } = held;
-    return appendUndelivered(tx, subscription, { ...chunk, lastSequence });
-  };
-  let queued = await deps.intake.transaction([found.partnerId], async (tx) => {
-    const held = await holdActive(tx, found);
-    await auditRecovery(tx, caller, { id: found.id, ...window, found: missed.length, now });
-    return append(tx, held, 0);
-  });
-  for (let from = CHUNK; from < missed.length; from += CHUNK)
-    queued += await deps.intake.transaction([found.partnerId], async (tx) =>
-      append(tx, await hold(tx, found), from),
-    );
+  let queued = 0;
+  for (let from = 0; from === 0 || from < missed.length; from += CHUNK)
+    queued += await deps.intake.transaction([found.partnerId], async (tx) => {
+      const { subscription, lastSequence } = await (from === 0 ? holdActive : hold)(tx, found);
+      if (from === 0)
+        await auditRecovery(tx, caller, { id: found.id, ...window, found: missed.length, now });
+      const chunk = missed.slice(from, from + CHUNK);
+      const rows = await stillMissing(tx, found.id, chunk, settledSince);
+      const entries = rows.map(({ payloadMode, round, ...row }) => ({
+        ...row,
+        payloadMode: payloadMode ?? subscription.payloadMode,
+        round: round + 1,
+        recordedAt: now,
+      }));
+      await appendEntries(tx, subscription, lastSequence, entries);
+      return entries.length;
+    });
   if (queued > 0) await wake(deps, found);
   return queued;
 }
@@ -163,7 +168,7 @@ interface Held {
 
 /** The sequence, and the subscription as it is while nobody else appends. */
 async function hold(tx: Tx, { id, partnerId }: Subscription): Promise<Held> {
-  const lastSequence = stillThere(await entries.lockSequence(tx, id));
+  const lastSequence = stillThere(await lockSequence(tx, id));
   return { subscription: stillThere(await subscriptionById(tx, partnerId, id)), lastSequence };
 }
 

@@ -2,7 +2,7 @@ import { recordAudit } from "../../audit/actions.ts";
 import { addMs } from "../../lib/clock.ts";
 import { newSecret } from "../../lib/random-secret.ts";
 import { fingerprint } from "../../lib/secret-box.ts";
-import { webhookSecretContext } from "../../outbox/secret-context.ts";
+import { webhookSecretContext } from "../../outbox/sealed-columns.ts";
 import type { Subscription } from "../model.ts";
 import * as queries from "../queries/subscriptions.ts";
 import { stillThere, wake, type WebhookDeps } from "./deps.ts";
@@ -26,19 +26,18 @@ export async function rotateSecret(
   const subscription = await deps.db.transaction(async (tx) => {
     const current = stillThere(await queries.lockSubscription(tx, found));
     const sealed = stillThere(await queries.sealedSecretOf(tx, current.id));
-    const rotated = {
-      sealedSecret: deps.box.seal(secret, context),
+    const shown = {
       secretFingerprint: fingerprint(secret),
-      // Sealed anew rather than copied, so that it never outlives the master key of its ciphertext.
-      previous:
-        graceHours === 0
-          ? null
-          : {
-              sealedSecret: deps.box.seal(deps.box.open(sealed, context), context),
-              expiresAt: addMs(now, graceHours * HOUR_MS),
-            },
+      previousSecretExpiresAt: graceHours === 0 ? null : addMs(now, graceHours * HOUR_MS),
+      updatedAt: now,
     };
-    await queries.replaceSecret(tx, current.id, rotated, now);
+    await queries.changeSubscription(tx, current.id, {
+      ...shown,
+      sealedSecret: deps.box.seal(secret, context),
+      // Sealed anew rather than copied, so that it never outlives the master key of its ciphertext.
+      sealedPreviousSecret:
+        graceHours === 0 ? null : deps.box.seal(deps.box.open(sealed, context), context),
+    });
     await recordAudit(tx, {
       at: now,
       action: "WEBHOOK_SECRET_ROTATED",
@@ -46,12 +45,7 @@ export async function rotateSecret(
       call,
       details: { subscription_id: current.id, grace_period_hours: graceHours },
     });
-    return {
-      ...current,
-      secretFingerprint: rotated.secretFingerprint,
-      previousSecretExpiresAt: rotated.previous?.expiresAt ?? null,
-      updatedAt: now,
-    };
+    return { ...current, ...shown };
   });
   await wake(deps, subscription);
   return { subscription, secret };
@@ -68,7 +62,8 @@ export async function endPreviousSecret(
     const current = stillThere(await queries.lockSubscription(tx, found));
     const { id, previousSecretExpiresAt: endsAt } = current;
     if (endsAt === null || endsAt <= now) return;
-    await queries.dropPreviousSecret(tx, id, now);
+    const none = { sealedPreviousSecret: null, previousSecretExpiresAt: null, updatedAt: now };
+    await queries.changeSubscription(tx, id, none);
     await recordAudit(tx, {
       at: now,
       action: "WEBHOOK_PREVIOUS_SECRET_ENDED",

@@ -1,4 +1,6 @@
 import type { Tx } from "../../../db/client.ts";
+import { serverTime } from "../../../db/server-time.ts";
+import { takeTurn } from "../../../db/turn.ts";
 import { addMs, type Clock } from "../../lib/clock.ts";
 import { errorFields, type Log } from "../../lib/log.ts";
 import type { Health, StatsPoint } from "../stats-model.ts";
@@ -6,7 +8,6 @@ import { BUCKET_MS, bucketFloor, LEVELS_MS, spread, tally, type Range } from "..
 import type { Subscription } from "../model.ts";
 import * as counting from "../queries/counting.ts";
 import { firstOfFailures } from "../queries/attempts.ts";
-import { countsOf, whereCounted } from "../queries/counts.ts";
 import { healthOf } from "../queries/health.ts";
 import * as queries from "../queries/stats.ts";
 import type { WebhookDeps } from "./deps.ts";
@@ -27,8 +28,8 @@ export async function showHealth(
   const since = bucketFloor(dayAgo);
   const range = { since, until: addMs(now, 1), stepMs: 2 * DAY_MS, origin: since };
   const counted = known === undefined ? await queries.countedUntil(db) : known.countedUntil;
-  const where = whereCounted(subscription.id, range, counted ?? since, now);
-  const row = await healthOf(db, subscription, where, dayAgo);
+  const where = queries.whereCounted(subscription.id, range, counted ?? since, now);
+  const row = await healthOf(db, where, dayAgo);
   const isActive = subscription.state === "active";
   const { successes, failures: failed, latency } = tally(row.counts);
   const { consecutiveFailureCount: failures } = subscription;
@@ -61,7 +62,7 @@ export async function showStats(
   const now = clock.now();
   const counted = (await queries.countedUntil(db)) ?? range.since;
   const [counts, backlogs, read] = await Promise.all([
-    countsOf(db, whereCounted(id, range, counted, now)),
+    queries.countsOf(db, queries.whereCounted(id, range, counted, now)),
     queries.backlogs(db, id, range),
     isByEvent ? queries.eventCounts(db, id, range, now) : undefined,
   ]);
@@ -100,7 +101,7 @@ async function countNext(
   tx: Tx,
   { oldest, end }: { readonly oldest: Date; readonly end: Date },
 ): Promise<Date | undefined> {
-  if (!(await counting.holdCounting(tx))) return undefined;
+  if (!(await takeTurn(tx, "stats"))) return undefined;
   const counted = (await queries.countedUntil(tx)) ?? (await counting.firstAttemptAt(tx)) ?? end;
   if (counted >= end) return counted;
   const since = bucketFloor(addMs(counted < oldest ? oldest : counted, -BUCKET_MS));
@@ -138,7 +139,7 @@ export async function keepStats(
 ): Promise<void> {
   while (!signal.aborted) {
     try {
-      if (deps.mayKeep()) await countStats(deps, await counting.countingTime(deps.db));
+      if (deps.mayKeep()) await countStats(deps, await serverTime(deps.db));
     } catch (error) {
       deps.log.warn("stats.failed", errorFields(error));
     }

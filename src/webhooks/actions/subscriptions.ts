@@ -10,7 +10,7 @@ import { Problem } from "../../lib/problem.ts";
 import { newSecret } from "../../lib/random-secret.ts";
 import { fingerprint } from "../../lib/secret-box.ts";
 import { SHARDS } from "../../outbox/schedule.ts";
-import { webhookSecretContext } from "../../outbox/secret-context.ts";
+import { webhookSecretContext } from "../../outbox/sealed-columns.ts";
 import { firstBatchAt } from "../decide.ts";
 import type { Subscription, SubscriptionSettings } from "../model.ts";
 import { dropBatchChunk } from "../queries/entries.ts";
@@ -57,7 +57,6 @@ export async function createSubscription(
   try {
     await deps.db.transaction(async (tx) => {
       await queries.insertSubscription(tx, subscription, sealed);
-      await queries.insertSequence(tx, id);
       const details = { subscription_id: id, delivery_kind: deliveryKind };
       await recordAudit(tx, {
         at: now,
@@ -116,7 +115,9 @@ export async function deleteSubscription(
     const reason = "deleted" as const;
     await skipQueued(tx, { subscriptionId: id, through, reason, skippedAt: now });
     if (deliveryKind === "batch") await dropBatchChunk(tx, id);
-    await queries.markDeleted(tx, id, now);
+    // Why it was disabled before stays readable (contract 6.3).
+    const deleted = { state: "deleted", deletedAt: now, updatedAt: now } as const;
+    await queries.changeSubscription(tx, id, deleted);
     const details = { subscription_id: id, delivery_kind: deliveryKind };
     await recordAudit(tx, { at: now, action: "WEBHOOK_DELETED", actor: principal, call, details });
   });

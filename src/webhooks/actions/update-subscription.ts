@@ -20,10 +20,11 @@ export async function updateSubscription(
     if (fields.length === 0) return { before: current, after: current };
     const times = { now, hourMs: deps.config.batchHourMs };
     const nextBatchAt = rescheduledBatchAt(current, settings.batchIntervalHours, times);
-    await queries.updateSettings(tx, current.id, { ...settings, nextBatchAt }, now);
+    const changes = { ...settings, nextBatchAt, updatedAt: now };
+    await queries.changeSubscription(tx, current.id, changes);
     const details = { subscription_id: current.id, fields };
     await recordAudit(tx, { at: now, action: "WEBHOOK_UPDATED", actor: principal, call, details });
-    return { before: current, after: { ...current, ...settings, nextBatchAt, updatedAt: now } };
+    return { before: current, after: { ...current, ...changes } };
   });
   if (after !== before) await wake(deps, after);
   return after;

@@ -1,4 +1,5 @@
 import { and, asc, desc, eq, gte, inArray, lt, sql, type SQL } from "drizzle-orm";
+import type { SelectedFields } from "drizzle-orm/pg-core";
 
 import { hashOfValue, isAttemptOf } from "../../../db/attempt-conditions.ts";
 import type { DbOrTx } from "../../../db/client.ts";
@@ -7,10 +8,10 @@ import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import type { Page } from "../../http/list.ts";
 import { addMs } from "../../lib/clock.ts";
 import { CATALOG } from "../../outbox/event.ts";
-import type { Attempt, AttemptFilter, AttemptSummary } from "../delivery-model.ts";
+import type { Attempt, AttemptFilter, Outcome } from "../delivery-model.ts";
 import type { FirstFailure } from "../stats-model.ts";
-import { ID_AHEAD_MS } from "./buckets.ts";
 import { withRequests } from "./requests.ts";
+import { ID_AHEAD_MS } from "./stats.ts";
 
 /** Without what was sent and answered, which may be long. */
 export const SUMMARY = {
@@ -44,45 +45,58 @@ const WHOLE = {
   responseTruncated: deliveryAttempts.responseTruncated,
 };
 
-/**
- * Newest first by id. The ids are ULIDs of the start, or of up to `ID_AHEAD_MS` later, so a time is a bound on them, and
- * only the partitions between the bounds are read.
- */
-export async function attemptsOf(
+/** Which attempts of a subscription. Ids are ULIDs of the start, so that a time is a bound on them. */
+export interface AttemptRange {
+  readonly event?: string | undefined;
+  readonly eventId?: string | undefined;
+  readonly outcome?: Outcome | undefined;
+  readonly firstId?: string | undefined;
+  readonly endId?: string | undefined;
+  readonly more?: SQL | undefined;
+}
+
+const { id, subscriptionId, eventId, event, outcome, startedAt } = deliveryAttempts;
+
+/** Attempts of a subscription, in an order and up to a limit that the caller adds. */
+export function attemptsWithin<C extends SelectedFields>(
   db: DbOrTx,
-  subscriptionId: string,
-  filter: AttemptFilter,
-  page: Page,
-): Promise<Attempt[]> {
-  const { event, eventId, outcome, since, until } = filter;
-  const rows = await db
-    .select(WHOLE)
+  columns: C,
+  subscription: string,
+  { firstId, endId, more, ...range }: AttemptRange,
+) {
+  const isOwn =
+    range.eventId === undefined
+      ? isOfSubscription(subscription, range.event)
+      : // No index knows this form: where the planner expects many attempts of an event, it would also read the index of
+        // all that the subscription has.
+        and(
+          sql`${subscriptionId} || '' = ${subscription}`,
+          isAttemptOf(eventId, sql`${range.eventId}::text`),
+          isOfValue(range.event),
+        );
+  return db
+    .select(columns)
     .from(deliveryAttempts)
     .where(
       and(
-        eventId === undefined
-          ? isOfSubscription(subscriptionId, event)
-          : and(isAmongFew(subscriptionId), isOfEvent(eventId), isOfValue(event)),
-        outcome === undefined ? undefined : eq(deliveryAttempts.outcome, outcome),
+        isOwn,
+        range.outcome && eq(outcome, range.outcome),
         // A literal, for the partial index: the plan for any outcome would walk all attempts to find those that are rare.
-        outcome === undefined || outcome === "delivered"
-          ? undefined
-          : sql`${deliveryAttempts.outcome} <> 'delivered'`,
-        ...(since === undefined
-          ? []
-          : [gte(deliveryAttempts.id, idAt(since)), gte(deliveryAttempts.startedAt, since)]),
-        ...(until === undefined
-          ? []
-          : [
-              lt(deliveryAttempts.id, idAt(addMs(until, ID_AHEAD_MS))),
-              lt(deliveryAttempts.startedAt, until),
-            ]),
-        page.after === undefined ? undefined : lt(deliveryAttempts.id, page.after),
+        range.outcome && range.outcome !== "delivered" ? sql`${outcome} <> 'delivered'` : undefined,
+        firstId === undefined ? undefined : gte(id, firstId),
+        endId === undefined ? undefined : lt(id, endId),
+        more,
       ),
-    )
-    .orderBy(desc(deliveryAttempts.id))
-    .limit(page.limit + 1);
-  return withRequests(db, rows);
+    );
+}
+
+/** Merges walks that each began with the newest attempt. Behind the end of one that was cut the others are cut as well. */
+export async function newestFirst<T extends { readonly id: string }>(
+  walks: readonly PromiseLike<readonly T[]>[],
+  limit: number,
+): Promise<T[]> {
+  const found = (await Promise.all(walks)).flat();
+  return found.toSorted((a, b) => (a.id < b.id ? 1 : -1)).slice(0, limit);
 }
 
 /**
@@ -96,119 +110,77 @@ function literalOf(value: string): SQL {
 }
 
 function isOfValue(value: string | undefined): SQL | undefined {
-  return value === undefined ? undefined : sql`${deliveryAttempts.event} = ${literalOf(value)}`;
+  return value === undefined ? undefined : sql`${event} = ${literalOf(value)}`;
 }
 
-/** A subscription's attempts, of an event value if there is one. */
-export function isOfSubscription(
-  subscriptionId: string,
-  value: string | undefined,
-): SQL | undefined {
+function isOfSubscription(subscription: string, value: string | undefined): SQL | undefined {
   return and(
-    eq(deliveryAttempts.subscriptionId, subscriptionId),
+    eq(subscriptionId, subscription),
     isOfValue(value),
-    value === undefined ? undefined : hashOfValue(subscriptionId, literalOf(value)),
+    value === undefined ? undefined : hashOfValue(subscription, literalOf(value)),
   );
 }
 
-const isOfEvent = (id: string): SQL => isAttemptOf(deliveryAttempts.eventId, sql`${id}::text`);
-
-/**
- * Of the attempts of one event, which are few. No index knows it in this form: where the planner expects many attempts of
- * an event, it would also read the index of all that the subscription has.
- */
-function isAmongFew(subscriptionId: string): SQL {
-  return sql`${deliveryAttempts.subscriptionId} || '' = ${subscriptionId}`;
-}
-
-/** The smallest id of an attempt that started at `at`. ULIDs know no time before 1970. */
-export function idAt(at: Date): string {
-  return ulidFloor(addMs(at, Math.max(0, -at.getTime())));
+/** Newest first by id. Only the partitions between the bounds are read. */
+export async function attemptsOf(
+  db: DbOrTx,
+  subscription: string,
+  { since, until, ...filter }: AttemptFilter,
+  page: Page,
+): Promise<Attempt[]> {
+  const firstId = since && ulidFloor(since);
+  const endId = until && ulidFloor(addMs(until, ID_AHEAD_MS));
+  const more = and(
+    since && gte(startedAt, since),
+    until && lt(startedAt, until),
+    page.after === undefined ? undefined : lt(id, page.after),
+  );
+  const rows = await attemptsWithin(db, WHOLE, subscription, { ...filter, firstId, endId, more })
+    .orderBy(desc(id))
+    .limit(page.limit + 1);
+  return withRequests(db, rows);
 }
 
 /** The newest attempts of one event, the oldest of them first. */
 export async function attemptsOfEvent(
   db: DbOrTx,
-  subscriptionId: string,
-  eventId: string,
+  subscription: string,
+  wanted: string,
   limit: number,
 ): Promise<Attempt[]> {
-  const rows = await db
-    .select(WHOLE)
-    .from(deliveryAttempts)
-    .where(and(isOfEvent(eventId), isAmongFew(subscriptionId)))
-    .orderBy(desc(deliveryAttempts.id))
+  const rows = await attemptsWithin(db, WHOLE, subscription, { eventId: wanted })
+    .orderBy(desc(id))
     .limit(limit);
   return withRequests(db, rows.toReversed());
 }
 
-/** The first ids of a subscription's attempts from this one or this instant on, oldest first. */
+/** The first ids of a subscription's attempts from this one on, oldest first. */
 export async function attemptIdsFrom(
   db: DbOrTx,
-  subscriptionId: string,
-  from: Date | string,
+  subscription: string,
+  firstId: string,
   limit: number,
 ): Promise<string[]> {
-  const { id } = deliveryAttempts;
-  const firstId = typeof from === "string" ? from : idAt(from);
-  const rows = await db
-    .select({ id })
-    .from(deliveryAttempts)
-    .where(and(eq(deliveryAttempts.subscriptionId, subscriptionId), gte(id, firstId)))
+  const rows = await attemptsWithin(db, { id }, subscription, { firstId })
     .orderBy(asc(id))
     .limit(limit);
   return rows.map((row) => row.id);
 }
 
-/** These attempts with what was sent and answered, oldest first. */
-export async function attemptsById(
-  db: DbOrTx,
-  subscriptionId: string,
-  ids: readonly string[],
-): Promise<Attempt[]> {
-  const rows = await db
-    .select(WHOLE)
-    .from(deliveryAttempts)
-    .where(areThese(subscriptionId, ids))
-    .orderBy(asc(deliveryAttempts.id));
-  return withRequests(db, rows);
-}
-
-/** The same without what may be long. */
-export function attemptSummariesById(
-  db: DbOrTx,
-  subscriptionId: string,
-  ids: readonly string[],
-): Promise<AttemptSummary[]> {
-  return db
-    .select(SUMMARY)
-    .from(deliveryAttempts)
-    .where(areThese(subscriptionId, ids))
-    .orderBy(asc(deliveryAttempts.id));
-}
-
-function areThese(subscriptionId: string, ids: readonly string[]): SQL | undefined {
-  const { id } = deliveryAttempts;
-  return and(eq(deliveryAttempts.subscriptionId, subscriptionId), inArray(id, [...ids]));
+/** These attempts, oldest first, with what their requests are composed from. */
+export function attemptsById(db: DbOrTx, subscription: string, ids: readonly string[]) {
+  return attemptsWithin(db, WHOLE, subscription, { more: inArray(id, [...ids]) }).orderBy(asc(id));
 }
 
 /** Of the newest `count` permanent failures the first; undefined if there are fewer. */
 export async function firstOfFailures(
   db: DbOrTx,
-  subscriptionId: string,
+  subscription: string,
   count: number,
 ): Promise<FirstFailure | undefined> {
-  const { id, eventId, startedAt, statusCode, errorCode, outcome } = deliveryAttempts;
-  const [row] = await db
-    .select({ eventId, at: startedAt, statusCode, errorCode })
-    .from(deliveryAttempts)
-    .where(
-      and(
-        eq(deliveryAttempts.subscriptionId, subscriptionId),
-        // Literals, for the partial index.
-        sql`${outcome} = 'failed' and ${outcome} <> 'delivered'`,
-      ),
-    )
+  const { statusCode, errorCode } = deliveryAttempts;
+  const columns = { eventId, at: startedAt, statusCode, errorCode };
+  const [row] = await attemptsWithin(db, columns, subscription, { outcome: "failed" })
     .orderBy(desc(id))
     .limit(1)
     .offset(count - 1);

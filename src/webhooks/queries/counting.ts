@@ -1,37 +1,17 @@
-import { asc, eq, min, sql } from "drizzle-orm";
+import { asc, eq, min, sql, type SQL } from "drizzle-orm";
 
-import type { DbOrTx, Tx } from "../../../db/client.ts";
+import type { Tx } from "../../../db/client.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import { NO_LIMIT, queueLength, queuesOf } from "../../../db/queue.ts";
 import { attemptStats, backlogStats, statsProgress } from "../../../db/schema/stats.ts";
 import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
-import { serverTime } from "../../../db/server-time.ts";
-import { instant, statement, value } from "../../../db/statement.ts";
+import { instant, statement, value, type Shapes } from "../../../db/statement.ts";
 import type { Range } from "../stats.ts";
-import { BIN, binned, idsWithin, STEP, WITHIN } from "./buckets.ts";
+import { BIN, binned, idsWithin, STEP } from "./stats.ts";
 
 // The job that counts attempts into buckets. Its statements stay SQL: they write what they have counted without taking it
 // to the process and back, group by `date_bin`, and are written so that each subscription is one range of an index,
 // whatever the planner thinks of the tables.
-
-const holding = statement({
-  name: "stats.holdCounting",
-  reason: "Selects from no table.",
-  params: {},
-  columns: { held: value("boolean") },
-  text: () => sql`select pg_try_advisory_xact_lock(hashtext('reviewrelay:stats')) as held`,
-});
-
-/** One process counts at a time; false if another one does. */
-export async function holdCounting(tx: Tx): Promise<boolean> {
-  const [row] = await tx.run(holding, {});
-  return row?.held ?? false;
-}
-
-/** Which buckets are over, and which are too old to keep: Postgres' time, not that of the machine that asks. */
-export function countingTime(db: DbOrTx): Promise<Date> {
-  return serverTime(db);
-}
 
 export async function firstAttemptAt(tx: Tx): Promise<Date | undefined> {
   const first = tx
@@ -48,76 +28,77 @@ export async function firstAttemptAt(tx: Tx): Promise<Date | undefined> {
   return row?.at ?? undefined;
 }
 
-const intoBuckets = sql`
-        on conflict (subscription_id, step_s, bucket_at, outcome) do update
-       set bins = excluded.bins, counts = excluded.counts`;
+const INTO = {
+  ...STEP,
+  stepS: attemptStats.stepS,
+  since: attemptStats.bucketAt,
+  until: attemptStats.bucketAt,
+};
 
-const counting = statement({
-  name: "stats.countAttempts",
-  reason: "Hot; writes what it has counted, without taking it to the process and back.",
-  params: { ...WITHIN, ...STEP, stepS: attemptStats.stepS },
-  columns: {},
-  text: ({ since, until, firstId, endId, stepMs, origin, stepS }) => sql`
+/** Counts what is in `part` (at, outcome, bin, count) of each subscription `s` into buckets, where they may be already. */
+function countingInto<P extends Shapes>(
+  { params, ...rest }: { readonly name: string; readonly reason: string; readonly params: P },
+  part: (given: { readonly [K in keyof (P & typeof INTO)]: SQL }) => SQL,
+) {
+  return statement({
+    ...rest,
+    params: { ...params, ...INTO },
+    columns: {},
+    text: (given) => sql`
     with counted as (
-      select s.id, ${binned(stepMs, sql`a.started_at`, origin)} as bucket_at,
-             a.outcome, ${BIN} as bin, count(*)::int as count
-        from webhook_subscriptions s cross join lateral (
-               -- The offset keeps it one index range per subscription, whatever the planner thinks.
-               select started_at, outcome, duration_ms from delivery_attempts
-                where subscription_id = s.id and id >= ${firstId} and id < ${endId}
-                  and started_at >= ${since} and started_at < ${until} offset 0) a
+      select s.id, ${binned(given.stepMs, sql`p.at`, given.origin)} as bucket_at, p.outcome, p.bin, sum(p.count)::int as count
+        from webhook_subscriptions s cross join lateral (${part(given)}) p
        where s.state <> 'deleted'
        group by 1, 2, 3, 4
     )
     insert into attempt_stats (subscription_id, step_s, bucket_at, outcome, bins, counts)
-    select id, ${stepS}, bucket_at, outcome, array_agg(bin), array_agg(count) from counted group by 1, 3, 4
-    ${intoBuckets}`,
-});
+    select id, ${given.stepS}, bucket_at, outcome, array_agg(bin), array_agg(count) from counted group by 1, 3, 4
+        on conflict (subscription_id, step_s, bucket_at, outcome) do update
+       set bins = excluded.bins, counts = excluded.counts`,
+  });
+}
+
+const counting = countingInto(
+  {
+    name: "stats.countAttempts",
+    reason: "Hot; writes what it has counted, without taking it to the process and back.",
+    params: { firstId: deliveryAttempts.id, endId: deliveryAttempts.id },
+  },
+  // The offset keeps it one index range per subscription, whatever the planner thinks.
+  ({ since, until, firstId, endId }) => sql`
+    select started_at as at, outcome, ${BIN} as bin, 1 as count from delivery_attempts
+     where subscription_id = s.id and id >= ${firstId} and id < ${endId}
+       and started_at >= ${since} and started_at < ${until} offset 0`,
+);
 
 /** Counts the attempts of whole buckets anew: once more is no harm. */
 export async function countAttempts(tx: Tx, range: Range): Promise<void> {
   await tx.run(counting, { ...range, ...idsWithin(range), stepS: range.stepMs / 1000 });
 }
 
-const summing = statement({
-  name: "stats.sumBuckets",
-  reason: "Hot; writes what it has summed, without taking it to the process and back.",
-  params: {
-    since: attemptStats.bucketAt,
-    until: attemptStats.bucketAt,
-    fromS: attemptStats.stepS,
-    toS: attemptStats.stepS,
-    toMs: value("double precision"),
+const summing = countingInto(
+  {
+    name: "stats.sumBuckets",
+    reason: "Hot; writes what it has summed, without taking it to the process and back.",
+    params: { fromS: attemptStats.stepS },
   },
-  columns: {},
-  text: ({ since, until, fromS, toS, toMs }) => sql`
-    with summed as (
-      select s.id, ${binned(toMs, sql`f.bucket_at`, sql`'epoch'`)} as bucket_at, f.outcome, u.bin,
-             sum(u.count)::int as count
-        from webhook_subscriptions s cross join lateral (
-               select bucket_at, outcome, bins, counts from attempt_stats
-                where subscription_id = s.id and step_s = ${fromS}
-                  and bucket_at >= ${since} and bucket_at < ${until} offset 0) f
-       cross join lateral unnest(f.bins, f.counts) as u(bin, count)
-       where s.state <> 'deleted'
-       group by 1, 2, 3, 4
-    )
-    insert into attempt_stats (subscription_id, step_s, bucket_at, outcome, bins, counts)
-    select id, ${toS}, bucket_at, outcome, array_agg(bin), array_agg(count) from summed group by 1, 3, 4
-    ${intoBuckets}`,
-});
+  ({ since, until, fromS }) => sql`
+    select bucket_at as at, outcome, unnest(bins) as bin, unnest(counts) as count from attempt_stats
+     where subscription_id = s.id and step_s = ${fromS} and bucket_at >= ${since} and bucket_at < ${until} offset 0`,
+);
 
 /** Sums shorter buckets up to longer ones; one that is not over yet is summed again later. */
 export async function sumBuckets(
   tx: Tx,
-  { since, until }: Pick<Range, "since" | "until">,
+  range: Pick<Range, "since" | "until">,
   { fromMs, toMs }: { readonly fromMs: number; readonly toMs: number },
 ): Promise<void> {
-  await tx.run(summing, { since, until, fromS: fromMs / 1000, toS: toMs / 1000, toMs });
+  const levels = { fromS: fromMs / 1000, stepS: toMs / 1000, stepMs: toMs };
+  await tx.run(summing, { ...range, ...levels, origin: range.since });
 }
 
 /** Entries that are counted one by one, of each subscription. */
-const COUNTED = 10_000;
+export const COUNTED = 10_000;
 
 const backlogs = statement({
   name: "stats.countBacklogs",
@@ -129,8 +110,7 @@ const backlogs = statement({
     insert into backlog_stats (subscription_id, bucket_at, entries)
     select s.id, ${bucketAt}, s.entries
       from (select s.id, ${queueLength(COUNTED)} as entries
-              from queues q cross join lateral (
-                     select id, shard, number from webhook_subscriptions where id = q.subscription_id offset 0) s) s
+              from queues q join webhook_subscriptions s on s.id = q.subscription_id) s
      where s.entries > 0
         on conflict (subscription_id, bucket_at) do update set entries = excluded.entries`,
 });

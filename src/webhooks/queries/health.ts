@@ -3,27 +3,21 @@ import { sql } from "drizzle-orm";
 import { isAttemptOf } from "../../../db/attempt-conditions.ts";
 import type { DbOrTx } from "../../../db/client.ts";
 import { skippedThrough } from "../../../db/log.ts";
+import { onlyRow } from "../../../db/only-row.ts";
 import { firstQueued, queueLength } from "../../../db/queue.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import { outbox, outboxSkips } from "../../../db/schema/outbox.ts";
 import { asTable, nullable, statement, table, value } from "../../../db/statement.ts";
-import type { Subscription } from "../model.ts";
-import { COUNT_COLUMNS, COUNT_PARAMS, counts, type whereCounted } from "./counts.ts";
+import { COUNTED } from "./counting.ts";
+import { COUNT_COLUMNS, COUNT_PARAMS, counts, type whereCounted } from "./stats.ts";
 
 // The literals of states, outcomes and reasons are for the partial indexes: the plan for any of them would not use one.
-
-/** Entries that are counted one by one. */
-const COUNTED = 10_000;
 
 const health = statement({
   name: "stats.health",
   reason:
     "All figures are of one moment, and each is bounded whatever the planner thinks of the tables.",
-  params: {
-    ...COUNT_PARAMS,
-    shard: outbox.shard,
-    expiredSince: outboxSkips.skippedAt,
-  },
+  params: { ...COUNT_PARAMS, expiredSince: outboxSkips.skippedAt },
   columns: {
     queued: value("integer"),
     oldestRecordedAt: nullable(outbox.recordedAt),
@@ -35,42 +29,34 @@ const health = statement({
     expired: value("integer"),
     counts: table(COUNT_COLUMNS),
   },
-  text: ({ shard, expiredSince, ...where }) => {
-    const { id } = where;
-    return sql`
-    with gone as materialized (
-      select coalesce(sum(entries), 0)::int as entries from outbox_skips
-       where subscription_id = ${id} and reason = 'expired' and skipped_at >= ${expiredSince}
-    ), queued as materialized (
-      select ${queueLength(COUNTED)}::int as entries, first.recorded_at
-        from webhook_subscriptions s left join lateral (${firstQueued()}) first on true
-       where s.id = ${id}
-    )
-    select (select entries from queued) as queued, (select recorded_at from queued) as "oldestRecordedAt",
+  text: ({ expiredSince, ...where }) => sql`
+    select ${queueLength(COUNTED)}::int as queued, first.recorded_at as "oldestRecordedAt",
            head.event_id as "blockedBy", head.started_at as "blockedSince",
            coalesce(head.attempts, 0)::int as "blockedAttempts",
            success.started_at as "lastStartedAt", success.duration_ms as "lastDurationMs",
-           gone.entries as expired,
+           (select coalesce(sum(entries), 0)::int from outbox_skips
+             where subscription_id = s.id and reason = 'expired' and skipped_at >= ${expiredSince}) as expired,
            ${asTable(counts(where))} as counts
-      from gone
+      from webhook_subscriptions s
+      left join lateral (${firstQueued()}) first on true
       left join lateral (
              select o.event_id, a.started_at, o.attempt - 1 as attempts
                from (select event_id, round, attempt from outbox
-                      where subscription_id = ${id} and shard = ${shard} and state = 'waiting' and not is_test
+                      where subscription_id = s.id and shard = s.shard and state = 'waiting' and not is_test
                         and skipped_at is null
                         -- One that was never tried waits for the answer to a test.
-                        and attempt > 1 and sequence > ${skippedThrough(id)}
+                        and attempt > 1 and sequence > ${skippedThrough(sql`s.id`)}
                       order by sequence limit 1) o
                left join lateral (
                       select started_at from delivery_attempts
                        where ${isAttemptOf(sql`delivery_attempts.event_id`, sql`o.event_id`)}
-                         and subscription_id || '' = ${id} and round = o.round
+                         and subscription_id || '' = s.id and round = o.round
                        order by id limit 1) a on true) head on true
       left join lateral (
              select started_at, duration_ms from delivery_attempts
-              where subscription_id = ${id} and outcome = 'delivered'
-              order by id desc limit 1) success on true`;
-  },
+              where subscription_id = s.id and outcome = 'delivered'
+              order by id desc limit 1) success on true
+     where s.id = ${where.id}`,
 });
 
 /**
@@ -79,11 +65,8 @@ const health = statement({
  */
 export async function healthOf(
   db: DbOrTx,
-  { shard }: Pick<Subscription, "shard">,
   where: ReturnType<typeof whereCounted>,
   expiredSince: Date,
 ) {
-  const [row] = await db.run(health, { ...where, shard, expiredSince });
-  if (row === undefined) throw new Error("The health has no row.");
-  return row;
+  return onlyRow(await db.run(health, { ...where, expiredSince }));
 }

@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, gte, isNull, sql } from "drizzle-orm";
+import { and, asc, desc, eq, isNull } from "drizzle-orm";
 import { ulid } from "ulid";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
@@ -6,69 +6,37 @@ import { ulidFloor } from "../../../db/partitions.ts";
 import { alerts, incidents } from "../../../db/schema/alerts.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import { DISABLED_BY_HAND, type Subscription } from "../model.ts";
+import { attemptsWithin, newestFirst } from "./attempts.ts";
 
 /** More say no more about the cause. */
 const ATTEMPTS_AT_MOST = 1_000;
 
-/** Attempts since then that were no success, the newest first. The literals are for the partial index. */
-export async function troubleSince(db: DbOrTx, subscriptionId: string, since: Date) {
-  const { id, eventId, startedAt, statusCode, errorCode, outcome } = deliveryAttempts;
-  const of = (value: "failed" | "retry") =>
-    db
-      .select({ id, eventId, startedAt, statusCode, errorCode })
-      .from(deliveryAttempts)
-      .where(
-        and(
-          eq(deliveryAttempts.subscriptionId, subscriptionId),
-          sql`${outcome} = ${sql.raw(`'${value}'`)} and ${outcome} <> 'delivered'`,
-          gte(id, ulidFloor(since)),
-        ),
-      )
+const TROUBLE = ["failed", "retry"] as const;
+
+/** Attempts since then that were no success, the newest first. */
+export function troubleSince(db: DbOrTx, subscriptionId: string, since: Date) {
+  const { id, eventId, startedAt, statusCode, errorCode } = deliveryAttempts;
+  const columns = { id, eventId, startedAt, statusCode, errorCode };
+  const walks = TROUBLE.map((outcome) =>
+    attemptsWithin(db, columns, subscriptionId, { outcome, firstId: ulidFloor(since) })
       .orderBy(desc(id))
-      .limit(ATTEMPTS_AT_MOST);
-  const found = [...(await of("failed")), ...(await of("retry"))];
-  return found.toSorted((a, b) => (a.id < b.id ? 1 : -1)).slice(0, ATTEMPTS_AT_MOST);
+      .limit(ATTEMPTS_AT_MOST),
+  );
+  return newestFirst(walks, ATTEMPTS_AT_MOST);
 }
 
-/** When the first attempt failed after the last one that was delivered. The literals are for the partial index. */
+/** When the first attempt failed after the last one that was delivered. */
 export async function failingSince(db: DbOrTx, subscriptionId: string): Promise<Date | undefined> {
-  const { id, startedAt, outcome } = deliveryAttempts;
-  const isOwn = eq(deliveryAttempts.subscriptionId, subscriptionId);
-  const [success] = await db
-    .select({ id })
-    .from(deliveryAttempts)
-    .where(and(isOwn, eq(outcome, "delivered")))
+  const { id, startedAt } = deliveryAttempts;
+  const [success] = await attemptsWithin(db, { id }, subscriptionId, { outcome: "delivered" })
     .orderBy(desc(id))
     .limit(1);
-  const firstOf = (value: "failed" | "retry") =>
-    db
-      .select({ at: startedAt })
-      .from(deliveryAttempts)
-      .where(
-        and(
-          isOwn,
-          sql`${outcome} = ${sql.raw(`'${value}'`)} and ${outcome} <> 'delivered'`,
-          gt(id, success?.id ?? ""),
-        ),
-      )
+  const firsts = TROUBLE.map((outcome) =>
+    attemptsWithin(db, { id, startedAt }, subscriptionId, { outcome, firstId: success?.id })
       .orderBy(asc(id))
-      .limit(1);
-  const found = [...(await firstOf("failed")), ...(await firstOf("retry"))];
-  return found.map(({ at }) => at).toSorted((a, b) => a.getTime() - b.getTime())[0];
-}
-
-/** What a receiver answered in this attempt. */
-export async function excerptOf(
-  db: DbOrTx,
-  subscriptionId: string,
-  attemptId: string,
-): Promise<string | null> {
-  const { id, responseExcerpt } = deliveryAttempts;
-  const [row] = await db
-    .select({ responseExcerpt })
-    .from(deliveryAttempts)
-    .where(and(eq(deliveryAttempts.subscriptionId, subscriptionId), eq(id, attemptId)));
-  return row?.responseExcerpt ?? null;
+      .limit(1),
+  );
+  return (await newestFirst(firsts, TROUBLE.length)).at(-1)?.startedAt;
 }
 
 /**

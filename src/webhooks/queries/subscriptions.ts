@@ -6,7 +6,7 @@ import { outboxOffsets, outboxSequences } from "../../../db/schema/outbox.ts";
 import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
 import { value } from "../../../db/statement.ts";
 import type { Page } from "../../http/list.ts";
-import type { Subscription, SubscriptionSettings } from "../model.ts";
+import type { Subscription } from "../model.ts";
 
 const {
   sealedSecret,
@@ -58,12 +58,10 @@ export async function subscriptionById(
   return row;
 }
 
-export async function insertSubscription(tx: Tx, one: Subscription, sealed: string): Promise<void> {
-  await tx.insert(webhookSubscriptions).values({ ...one, sealedSecret: sealed });
-}
-
 /** From here on entries can be appended. */
-export async function insertSequence(tx: Tx, subscriptionId: string): Promise<void> {
+export async function insertSubscription(tx: Tx, one: Subscription, sealed: string): Promise<void> {
+  const subscriptionId = one.id;
+  await tx.insert(webhookSubscriptions).values({ ...one, sealedSecret: sealed });
   await tx.insert(outboxSequences).values({ subscriptionId });
   await tx.insert(outboxOffsets).values({ subscriptionId });
 }
@@ -80,12 +78,13 @@ export async function deleteSequence(tx: Tx, subscriptionId: string): Promise<nu
   return row?.last;
 }
 
-/** Contract 6.3: deleted_at set and is_active false; why it was disabled before stays readable. */
-export async function markDeleted(tx: Tx, subscriptionId: string, now: Date): Promise<void> {
-  await tx
-    .update(webhookSubscriptions)
-    .set({ state: "deleted", deletedAt: now, updatedAt: now })
-    .where(eq(webhookSubscriptions.id, subscriptionId));
+/** Sets these columns; whoever writes settings or the state holds the row by `lockSubscription`. */
+export async function changeSubscription(
+  tx: Tx,
+  id: string,
+  values: Partial<typeof webhookSubscriptions.$inferInsert>,
+): Promise<void> {
+  await tx.update(webhookSubscriptions).set(values).where(eq(ulid, id));
 }
 
 /** The subscription as it is now, held until the commit: nobody changes it in between. */
@@ -101,18 +100,6 @@ export async function lockSubscription(
   return row;
 }
 
-export async function updateSettings(
-  tx: Tx,
-  id: string,
-  { deliveryKind: _fixed, ...settings }: SubscriptionSettings & Pick<Subscription, "nextBatchAt">,
-  now: Date,
-): Promise<void> {
-  await tx
-    .update(webhookSubscriptions)
-    .set({ ...settings, updatedAt: now })
-    .where(eq(webhookSubscriptions.id, id));
-}
-
 /** The sealed secret; read it together with what is done with it. */
 export async function sealedSecretOf(tx: Tx, id: string): Promise<string | undefined> {
   const [row] = await tx
@@ -120,65 +107,6 @@ export async function sealedSecretOf(tx: Tx, id: string): Promise<string | undef
     .from(webhookSubscriptions)
     .where(and(eq(webhookSubscriptions.id, id), isThere));
   return row?.sealed;
-}
-
-interface RotatedSecret {
-  readonly sealedSecret: string;
-  readonly secretFingerprint: string;
-  /** The secret until now, for as long as deliveries carry its signature too; null without a grace period. */
-  readonly previous: { readonly sealedSecret: string; readonly expiresAt: Date } | null;
-}
-
-/** Ciphertext and fingerprint in one statement (contract 6.11). */
-export async function replaceSecret(
-  tx: Tx,
-  id: string,
-  { previous, ...secret }: RotatedSecret,
-  now: Date,
-): Promise<void> {
-  await tx
-    .update(webhookSubscriptions)
-    .set({
-      ...secret,
-      sealedPreviousSecret: previous?.sealedSecret ?? null,
-      previousSecretExpiresAt: previous?.expiresAt ?? null,
-      updatedAt: now,
-    })
-    .where(eq(webhookSubscriptions.id, id));
-}
-
-/** From the next attempt on there is one signature. */
-export async function dropPreviousSecret(tx: Tx, id: string, now: Date): Promise<void> {
-  await tx
-    .update(webhookSubscriptions)
-    .set({ sealedPreviousSecret: null, previousSecretExpiresAt: null, updatedAt: now })
-    .where(eq(webhookSubscriptions.id, id));
-}
-
-/** active → disabled, by hand. */
-export async function markDisabled(
-  tx: Tx,
-  id: string,
-  { now, reason }: { readonly now: Date; readonly reason: string },
-): Promise<void> {
-  await tx
-    .update(webhookSubscriptions)
-    .set({ state: "disabled", disabledAt: now, disabledReason: reason, updatedAt: now })
-    .where(eq(webhookSubscriptions.id, id));
-}
-
-/** disabled → active. */
-export async function markEnabled(tx: Tx, id: string, now: Date): Promise<void> {
-  await tx
-    .update(webhookSubscriptions)
-    .set({
-      state: "active",
-      disabledAt: null,
-      disabledReason: null,
-      consecutiveFailureCount: 0,
-      updatedAt: now,
-    })
-    .where(eq(webhookSubscriptions.id, id));
 }
 
 /** Of an active subscription the counter alone; answers when it was changed last, and nothing for one that is disabled. */
@@ -193,14 +121,4 @@ export async function forgetFailures(tx: Tx, id: string, now: Date): Promise<Dat
     .where(and(eq(webhookSubscriptions.id, id), eq(webhookSubscriptions.state, "active")))
     .returning({ updatedAt });
   return row?.updatedAt;
-}
-
-export async function moveBatchCursor(
-  tx: Tx,
-  { id, cursor, nextBatchAt }: { id: string; cursor: Date; nextBatchAt: Date },
-): Promise<void> {
-  await tx
-    .update(webhookSubscriptions)
-    .set({ lastBatchDispatchedAt: cursor, nextBatchAt })
-    .where(eq(webhookSubscriptions.id, id));
 }

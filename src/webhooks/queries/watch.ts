@@ -2,6 +2,7 @@ import { sql } from "drizzle-orm";
 
 import { liveBearers } from "../../../db/bearers.ts";
 import type { DbOrTx } from "../../../db/client.ts";
+import { onlyRow } from "../../../db/only-row.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import { statsProgress } from "../../../db/schema/stats.ts";
@@ -50,9 +51,8 @@ const looking = statement({
     return sql`
     select (select counted_until from stats_progress) as "countedUntil",
            ${asTable(sql`
-             select s.* from ${given} cross join lateral (
-                    select ${selected(SHOWN)} from webhook_subscriptions
-                     where id = given.id and state <> 'deleted' offset 0) s`)} as subscriptions,
+             select ${selected(SHOWN)} from ${given}
+               join webhook_subscriptions on webhook_subscriptions.id = given.id and state <> 'deleted'`)} as subscriptions,
            ${asTable(sql`
              select a.* from ${given} cross join lateral (
                     select ${selected(ATTEMPT)} from delivery_attempts
@@ -79,8 +79,7 @@ export async function lookAt(
   db: DbOrTx,
   { since, ...given }: { ids: readonly string[]; jtis: readonly string[]; now: Date; since: Date },
 ): Promise<Look> {
-  const [row] = await db.run(looking, { ...given, firstId: ulidFloor(since) });
-  if (row === undefined) throw new Error("The look has no row.");
+  const row = onlyRow(await db.run(looking, { ...given, firstId: ulidFloor(since) }));
   return {
     countedUntil: row.countedUntil,
     subscriptions: new Map(

@@ -1,0 +1,280 @@
+import { sql, type SQL } from "drizzle-orm";
+
+import { isAttemptOf } from "../../../db/attempt-conditions.ts";
+import type { DbOrTx } from "../../../db/client.ts";
+import { ulidFloor } from "../../../db/partitions.ts";
+import { deliveryAttempts } from "../../../db/schema/attempts.ts";
+import { stores } from "../../../db/schema/companies.ts";
+import { outbox } from "../../../db/schema/outbox.ts";
+import { reviewHistory, reviews } from "../../../db/schema/reviews.ts";
+import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
+import { instant, list, nullable, oneOf, statement, value } from "../../../db/statement.ts";
+import { fromMs } from "../../lib/clock.ts";
+import type { Subscription } from "../model.ts";
+import { attemptsWithin } from "./attempts.ts";
+
+// Where an event stands at a subscription, and which events of a window were lost.
+
+const SINCE = { since: instant, firstAttempt: deliveryAttempts.id };
+
+/** The same instant twice: as it is, and as the smallest id of an attempt that began then. */
+function sinceOf(since: Date) {
+  return { since, firstAttempt: ulidFloor(since) };
+}
+
+/**
+ * The rounds of an event at a subscription: queued, skipped since then, or ended by an attempt since then. The views are
+ * for look-ups by event: a walk of one in the order of the sequence would sort all that a subscription has. Of the few
+ * rounds of an event the subscription's are picked in a form that no index knows, or the planner might read the index of
+ * all that the subscription has.
+ */
+function roundsOf(
+  subscription: SQL,
+  eventId: SQL,
+  { since, firstAttempt }: Record<keyof typeof SINCE, SQL>,
+): SQL {
+  const isOne = sql`event_id = ${eventId} and subscription_id || '' = ${subscription}`;
+  return sql`
+    select event_id, event, sequence, round, is_test, payload_mode, review_history_id, batch_job_id, state, recorded_at,
+           null::timestamptz as settled_at
+      from queued_entries where ${isOne}
+     union all
+    select event_id, event, sequence, round, is_test, payload_mode, review_history_id, batch_job_id, 'skipped', recorded_at,
+           skipped_at
+      from skipped_entries where ${isOne} and skipped_at >= ${since}
+     union all
+    -- Only a test keeps its own request and has no history. An event whose history row is missing has none either.
+    select a.event_id, a.event, a.sequence, a.round, told.id is null and a.composer is null, a.payload_mode, told.id,
+           a.batch_job_id, a.outcome, a.recorded_at, a.started_at + a.duration_ms * interval '1 millisecond'
+      from delivery_attempts a left join review_history told on told.event_id = a.event_id
+     where ${isAttemptOf(sql`a.event_id`, eventId)}
+       and a.subscription_id || '' = ${subscription} and a.id >= ${firstAttempt} and a.recorded_at is not null`;
+}
+
+const standing = statement({
+  name: "events.standing",
+  reason: "The last round of each of many events, wherever it is kept.",
+  params: { id: outbox.subscriptionId, eventIds: list(outbox.eventId), ...SINCE },
+  columns: {
+    eventId: outbox.eventId,
+    event: outbox.event,
+    sequence: outbox.sequence,
+    round: outbox.round,
+    isTest: outbox.isTest,
+    payloadMode: outbox.payloadMode,
+    batchJobId: outbox.batchJobId,
+    state: oneOf(["pending", "waiting", "delivered", "failed", "skipped"]),
+    recordedAt: outbox.recordedAt,
+    settledAt: nullable(instant),
+    createdAt: outbox.recordedAt,
+    reviewHistoryId: nullable(reviewHistory.id),
+    reviewId: nullable(reviews.id),
+    externalReviewId: nullable(reviews.externalReviewId),
+    rate: nullable(reviews.rate),
+    storeId: nullable(reviewHistory.storeId),
+    storeName: nullable(stores.name),
+  },
+  text: ({ id, eventIds, ...since }) => sql`
+    select e.event_id as "eventId", e.event, e.sequence, e.round, e.is_test as "isTest",
+           e.payload_mode as "payloadMode", e.batch_job_id as "batchJobId", e.state, e.recorded_at as "recordedAt",
+           e.settled_at as "settledAt", coalesce(h.recorded_at, e.recorded_at) as "createdAt",
+           h.id as "reviewHistoryId", r.id as "reviewId", r.external_review_id as "externalReviewId", r.rate,
+           h.store_id as "storeId", s.name as "storeName"
+      from unnest(${eventIds}::text[]) as given(event_id)
+     cross join lateral (
+            select * from (${roundsOf(id, sql`given.event_id`, since)}) rounds
+             order by round desc, sequence desc limit 1) e
+      left join review_history h on h.id = e.review_history_id
+      left join reviews r on r.id = h.review_id
+      left join stores s on s.id = h.store_id`,
+});
+
+/** Where these events stand, and what they are about. Nothing of theirs is older than `since`. */
+export function standingOf(db: DbOrTx, id: string, eventIds: readonly string[], since: Date) {
+  return db.run(standing, { id, eventIds, ...sinceOf(since) });
+}
+
+/** Where the last round of an event stands, queued or settled. */
+export async function deliveryOf(db: DbOrTx, id: string, eventId: string) {
+  const [row] = await standingOf(db, id, [eventId], fromMs(0));
+  return row;
+}
+
+/** Of a review no more events are looked at than the newest of them. */
+const EVENTS_OF_REVIEW = 500;
+/** Of a partner so many reviews may have one external id, at as many review sites. */
+const REVIEWS_OF_EXTERNAL_ID = 20;
+
+const ofReviews = statement({
+  name: "events.ofReviews",
+  reason:
+    "The newest events of a few reviews, each by its index, whatever the planner thinks of their number.",
+  params: {
+    partnerId: reviewHistory.partnerId,
+    reviewId: nullable(reviews.id),
+    externalId: nullable(reviews.externalReviewId),
+  },
+  columns: { eventId: reviewHistory.eventId },
+  text: ({ partnerId, reviewId, externalId }) => sql`
+    select h.event_id as "eventId"
+      from (select ${reviewId}::integer as id where ${externalId}::text is null
+             union all
+            (select r.id from companies c
+               join store_review_sites l on l.account_id = c.id
+               join reviews r on r.store_review_site_id = l.id and r.external_review_id = ${externalId}
+              where c.partner_id = ${partnerId} limit ${sql.raw(String(REVIEWS_OF_EXTERNAL_ID))})) wanted
+     cross join lateral (
+            select id, event_id from review_history
+             where review_id = wanted.id and partner_id = ${partnerId}
+             order by id desc limit ${sql.raw(String(EVENTS_OF_REVIEW))}) h
+     where wanted.id = coalesce(${reviewId}, wanted.id)
+     order by h.id desc limit ${sql.raw(String(EVENTS_OF_REVIEW))}`,
+});
+
+/** The newest events of a review of the partner, by its id or by the one that it has at its site, which others may share. */
+export async function eventsOfReviews(
+  db: DbOrTx,
+  partnerId: number,
+  asked: { readonly reviewId: number | null; readonly externalId: string | null },
+): Promise<string[]> {
+  const found = await db.run(ofReviews, { partnerId, ...asked });
+  return found.map(({ eventId }) => eventId);
+}
+
+/** A window of the history. */
+interface Window {
+  readonly since: Date;
+  readonly until: Date;
+  /** Nothing of the window was settled earlier: spares a look at the days before. */
+  readonly settledSince: Date;
+  /** The event values that the subscription is to get. */
+  readonly events: readonly string[];
+  readonly limit: number;
+}
+
+/**
+ * Rows of the history that one statement looks at, so that each takes some tens of milliseconds, however long the window
+ * is and however many of its events were delivered.
+ */
+export const PIECE = 10_000;
+
+const piece = statement({
+  name: "events.piece",
+  reason:
+    "Compares rows, for which the builder has no words, to go on in the index where the last piece ended.",
+  params: {
+    id: webhookSubscriptions.id,
+    partnerId: webhookSubscriptions.partnerId,
+    until: instant,
+    afterAt: instant,
+    afterId: reviewHistory.id,
+    events: list(reviewHistory.event),
+    limit: value("bigint"),
+  },
+  columns: {
+    id: reviewHistory.id,
+    eventId: reviewHistory.eventId,
+    recordedAt: reviewHistory.recordedAt,
+    isWanted: value("boolean"),
+    isSettled: value("boolean"),
+  },
+  text: ({ id, partnerId, until, afterAt, afterId, events, limit }) => sql`
+    with own as materialized (
+      select s.number, f.skipped_through
+        from webhook_subscriptions s join outbox_offsets f on f.subscription_id = s.id where s.id = ${id}
+    )
+    select h.id, h.event_id as "eventId", h.recorded_at as "recordedAt", h.event = any(${events}::text[]) as "isWanted",
+           -- Queued, or settled by an attempt: in the log, and in nothing that was skipped.
+           coalesce(h.subscription_number = own.number
+             and (h.sequence > own.skipped_through
+                  or not exists (select from outbox_skips where subscription_id = ${id} and first <= h.sequence
+                                    and last >= h.sequence)
+                     and not exists (select from outbox o where o.event_id = h.event_id)), false) as "isSettled"
+      from own, (select id, event_id, recorded_at, event, subscription_number, sequence from review_history
+                  where partner_id = ${partnerId} and (recorded_at, id) > (${afterAt}, ${afterId}) and recorded_at < ${until}
+                  order by recorded_at, id limit ${limit}) h
+     order by h.recorded_at, h.id`,
+});
+
+const missing = statement({
+  name: "events.missing",
+  reason: "Looks at all rounds of each of many events.",
+  params: { id: webhookSubscriptions.id, ids: list(reviewHistory.id), ...SINCE },
+  columns: {
+    reviewHistoryId: reviewHistory.id,
+    eventId: reviewHistory.eventId,
+    event: reviewHistory.event,
+    reviewId: reviewHistory.reviewId,
+    round: outbox.round,
+    payloadMode: nullable(outbox.payloadMode),
+    batchJobId: outbox.batchJobId,
+  },
+  text: ({ id, ids, ...since }) => sql`
+    select h.id as "reviewHistoryId", h.event_id as "eventId", h.event, h.review_id as "reviewId", had.round,
+           had.payload_modes[1] as "payloadMode", had.batch_job_ids[1] as "batchJobId"
+      from unnest(${ids}::bigint[]) as given(id)
+      join review_history h on h.id = given.id
+     cross join lateral (
+            select coalesce(max(round), 0::smallint) as round, array_agg(payload_mode order by round desc) as payload_modes,
+                   array_agg(batch_job_id order by round desc) as batch_job_ids
+              from (${roundsOf(id, sql`h.event_id`, since)}) rounds
+            having bool_and(state in ('failed', 'skipped')) is not false) had
+     where not exists (
+             select from batch_entries b join outbox_sequences q on q.subscription_id = b.subscription_id
+              where b.subscription_id = ${id} and b.review_history_id = h.id and h.id > q.batch_skipped_through)
+     order by h.id`,
+});
+
+/**
+ * Those of these events that are neither queued, nor wait for a batch, nor were delivered, in the order of the audit
+ * trail; each with what its next round takes from the last one, if it was tried before.
+ */
+export function stillMissing(db: DbOrTx, id: string, ids: readonly number[], settledSince: Date) {
+  return db.run(missing, { id, ids, ...sinceOf(settledSince) });
+}
+
+/**
+ * The events of a window that were neither delivered nor are queued, the oldest first, and at most so many. Walks the
+ * window in pieces: a partner of many events would exceed the time of a statement otherwise. What the log says is settled
+ * is not looked up, but for what has failed.
+ */
+export async function undelivered(
+  db: DbOrTx,
+  { id, partnerId }: Pick<Subscription, "id" | "partnerId">,
+  { since, until, settledSince, events, limit }: Window,
+): Promise<number[]> {
+  const failed = await failedSince(db, id, settledSince);
+  const missed: number[] = [];
+  let [afterAt, afterId] = [since, 0];
+  while (missed.length < limit) {
+    const place = { id, partnerId, until, afterAt, afterId };
+    const found = await db.run(piece, { ...place, events, limit: PIECE });
+    const last = found.at(-1);
+    if (last === undefined) break;
+    const open = found.filter(
+      ({ isWanted, isSettled, eventId }) =>
+        isWanted && !(isSettled && failed !== undefined && !failed.has(eventId)),
+    );
+    const ids = open.map((one) => one.id);
+    const rows = ids.length === 0 ? [] : await stillMissing(db, id, ids, settledSince);
+    missed.push(...rows.map((row) => row.reviewHistoryId));
+    if (found.length < PIECE) break;
+    [afterAt, afterId] = [last.recordedAt, last.id];
+  }
+  return missed.toSorted((a, b) => a - b).slice(0, limit);
+}
+
+/** More are not kept in memory: then each settled event is looked up. */
+const FAILED_AT_MOST = 100_000;
+
+/** Events of which a round failed since then; undefined if they are too many. */
+async function failedSince(
+  db: DbOrTx,
+  subscription: string,
+  since: Date,
+): Promise<ReadonlySet<string> | undefined> {
+  const { eventId } = deliveryAttempts;
+  const range = { outcome: "failed", firstId: ulidFloor(since) } as const;
+  const rows = await attemptsWithin(db, { eventId }, subscription, range).limit(FAILED_AT_MOST + 1);
+  return rows.length > FAILED_AT_MOST ? undefined : new Set(rows.map((row) => row.eventId));
+}
