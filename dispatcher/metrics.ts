@@ -3,7 +3,7 @@ import { DURATION_BUCKETS_S, type Metrics } from "../src/lib/metrics.ts";
 import { remember } from "../src/lib/remember.ts";
 import type { Deliver } from "./delivery/deliver.ts";
 import type { Dispatcher } from "./dispatcher.ts";
-import type { MailStore } from "./mail/store.ts";
+import type { MailStore } from "./mail/queries.ts";
 import type { DispatchStore } from "./store/store.ts";
 import { FIGURES_AT_MOST, type Figures } from "./upkeep/figures-queries.ts";
 
@@ -83,10 +83,9 @@ export class DispatcherMetrics {
     });
     return {
       ...store,
-      commit: async (...commit) => {
-        const held = await store.commit(...commit);
-        if (held) mails({ outcome: commit[2].kind }).value += 1;
-        return held;
+      async commit(mail, decision, at) {
+        await store.commit(mail, decision, at);
+        if (decision.kind !== "interrupted") mails({ outcome: decision.kind }).value += 1;
       },
     };
   }

@@ -40,7 +40,7 @@ export type MailDecision =
   | ({ readonly kind: "dead" } & MailFault)
   /** It is tried again later, as the same attempt. */
   | ({ readonly kind: "postponed"; readonly dueAt: Date } & MailFault)
-  /** It stays as it is, for whoever sends mail next. */
+  /** It is due again at once, as the same attempt. */
   | { readonly kind: "interrupted" };
 
 export interface MailState {
