@@ -29,7 +29,7 @@ import { keepAlerts } from "./alerts/keep-alerts.ts";
 import { createDeliver } from "./delivery/deliver.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { HttpClient } from "./http/client.ts";
-import { createLeases } from "./shards/leases.ts";
+import { createLeases } from "./shards/lease-queries.ts";
 import { MAIL_RETRY_DELAYS_MS } from "./mail/decide.ts";
 import { Mailer } from "./mail/mailer.ts";
 import { createMailStore } from "./mail/queries.ts";

@@ -5,7 +5,7 @@ import type { SecretBox } from "../../src/lib/secret-box.ts";
 import { ALERT_EVENT, alertSecretContext } from "../../src/outbox/alert.ts";
 import { requestHeaders } from "../../src/outbox/composer.ts";
 import type { Deliver, DeliveryRequest, PostOutcome } from "../delivery/deliver.ts";
-import { signBody } from "../delivery/signature.ts";
+import { hmacSha256Hex } from "../../src/lib/hmac.ts";
 import { claimPosts, movePost, type ClaimedPost } from "./queries.ts";
 
 export interface PostDeps {
@@ -84,7 +84,7 @@ function requestOf(
     event: ALERT_EVENT,
     eventId: alert.id,
     attempt: alert.webhookAttempt,
-    signature: signBody(secret, body),
+    signature: hmacSha256Hex(secret, body),
     previousSignature: null,
   });
   return { url: settings.webhookUrl, headers, body };

@@ -20,31 +20,21 @@ type Identity = Pick<AttemptRecord, "id" | "shard" | "subscriptionId">;
 
 /** Makes the record of a POST that ended with this outcome, for which this was decided. */
 export function recordAttempt(
-  { id, shard, subscriptionId }: Identity,
+  identity: Identity,
   { entry, host, startedAt, endedMs, request, possiblyRepeated }: Posted,
   outcome: PostOutcome,
   decision: Decision,
 ): AttemptRecord {
   const answer = "statusCode" in outcome ? outcome : undefined;
   return {
-    id,
-    shard,
-    subscriptionId,
-    sequence: entry.sequence,
-    isLogged: entry.isLogged,
-    eventId: entry.eventId,
-    event: entry.event,
-    round: entry.round,
-    attempt: entry.attempt,
+    ...entry,
+    ...identity,
     startedAt,
     endedMs,
     durationMs: outcome.durationMs,
     statusCode: answer?.statusCode ?? null,
     errorCode: "errorCode" in outcome ? outcome.errorCode : null,
     ...requestOf(entry, host, request),
-    payloadMode: entry.payloadMode,
-    batchJobId: entry.batchJobId,
-    recordedAt: entry.recordedAt,
     responseHeaders: answer?.responseHeaders ?? null,
     responseExcerpt: answer?.responseExcerpt ?? null,
     responseTruncated: answer?.responseTruncated ?? false,
@@ -54,22 +44,11 @@ export function recordAttempt(
   };
 }
 
-type RequestFields = Pick<
-  AttemptRecord,
-  | "composer"
-  | "host"
-  | "signature"
-  | "previousSignature"
-  | "bodyDigest"
-  | "requestHeaders"
-  | "requestBody"
->;
-
 /**
  * What shows the exact request again: what it is composed from, and the proof; or, for a test event, of which there is no
  * history, the request itself.
  */
-function requestOf(entry: Entry, host: string, request: SignedRequest): RequestFields {
+function requestOf(entry: Entry, host: string, request: SignedRequest) {
   if (entry.source.kind === "test")
     return {
       composer: null,

@@ -5,7 +5,7 @@ import { decideNext, postponeMs, type Decision } from "../actor/decide.ts";
 import { isSendable } from "../actor/entry.ts";
 import type { ActorEvent, Effect, Loaded } from "../actor/event.ts";
 import { settingsRequest } from "../actor/load.ts";
-import type { Actor } from "../actor/state.ts";
+import { isFresh, type Actor } from "../actor/state.ts";
 import type { Limits } from "./limits.ts";
 import type { Holdings } from "../shards/holdings.ts";
 import type { AttemptRecord } from "../store/attempt.ts";
@@ -13,8 +13,6 @@ import type { Committer } from "../store/committer.ts";
 import type { Loader } from "../store/loader.ts";
 import { composeRequest } from "./compose.ts";
 import type { Deliver, PostOutcome } from "./deliver.ts";
-import { InFlight } from "./in-flight.ts";
-import { mayLeave, obstacleTo } from "./obstacle.ts";
 import { isUnreached, Reach } from "./reach.ts";
 import { recordAttempt } from "./record.ts";
 import { SLOW_CROWD, Slots, type Slot } from "./slots.ts";
@@ -57,6 +55,12 @@ type Posted =
   | "unsendable"
   | "withheld";
 
+/** A request under way. */
+interface UnderWay {
+  readonly startedMs: number;
+  breakOff(): void;
+}
+
 /** A request under way for longer than this would keep others waiting if its shard were given up now. */
 const HANGING_MS = 1_000;
 /** How long an entry that cannot be sent keeps its lane waiting before it is read again. */
@@ -72,7 +76,8 @@ export class Sender {
   readonly #reach = new Reach();
   /** How many sends of an actor wait for a slot or are under way. */
   #begun = new WeakMap<Actor, number>();
-  readonly #inFlight = new InFlight();
+  /** By shard, in the order in which they began. */
+  readonly #underWay = new Map<number, Set<UnderWay>>();
   readonly #hostOf = remember(hostOf, MAX_HOSTS_KEPT);
   /** Counts the sends that were put off because the entry has no history row. */
   quarantined = 0;
@@ -107,8 +112,8 @@ export class Sender {
 
   /** Whether a request of this shard has been under way for long. */
   lingers(shard: number): boolean {
-    const startedMs = this.#inFlight.oldestMs(shard);
-    return startedMs !== undefined && this.#deps.clock.monotonicMs() - startedMs > HANGING_MS;
+    const [oldest] = this.#underWay.get(shard) ?? [];
+    return oldest !== undefined && this.#deps.clock.monotonicMs() - oldest.startedMs > HANGING_MS;
   }
 
   /** Cancels the sends of this shard that wait for a slot: its actors were told to stop. */
@@ -117,58 +122,51 @@ export class Sender {
   }
 
   breakOff(shard: number): void {
-    this.#inFlight.breakOff(shard);
+    for (const request of this.#underWay.get(shard) ?? []) request.breakOff();
   }
 
   breakOffAll(): void {
-    this.#inFlight.breakOffAll();
+    for (const shard of this.#underWay.keys()) this.breakOff(shard);
   }
 
   /** Throws away what waits and what is under way: the lease is lost, so no actor may hear of any of it. */
   startOver(): void {
-    this.#inFlight.breakOffAll();
+    this.breakOffAll();
+    this.#underWay.clear();
     this.#slots.pause();
     this.#slots.clear();
     this.#begun = new WeakMap();
   }
 
   #awaitSlot(actor: Actor, effect: Send, host: string): void {
-    let send = effect;
-    const { clock } = this.#deps;
     this.#slots.acquire(host, {
       shard: actor.shard,
-      isReady: () => obstacleTo(send, actor, { isSafe: true, now: clock.now() }) !== "stale",
-      prepare: (done) =>
-        this.#refresh(actor, send, (refreshed) => {
-          if (refreshed === undefined) this.#withhold(actor, send.lane);
-          else send = refreshed;
-          done(refreshed !== undefined);
-        }),
-      start: (slot) => this.#start(actor, send, slot),
-      cancel: () => this.#withhold(actor, send.lane),
+      start: (slot) => this.#start(actor, effect, slot),
+      cancel: () => this.#withhold(actor, effect.lane),
     });
   }
 
   /** Uses the slot that a send was given, unless something came in between. */
   #start(actor: Actor, effect: Send, slot: Slot): void {
-    const { clock, holdings } = this.#deps;
+    const { clock, holdings, newUlid } = this.#deps;
     const now = clock.now();
-    const obstacle = obstacleTo(effect, actor, { isSafe: holdings.safe, now });
-    switch (obstacle) {
+    switch (obstacleTo(effect, actor, { isSafe: holdings.safe, now })) {
       case undefined:
+        slot.startedMs = clock.monotonicMs();
         return void this.#attempt(actor, effect, {
           slot,
           startedAt: now,
-          id: this.#deps.newUlid(now.getTime()),
+          id: newUlid(now.getTime()),
         });
       case "stopped":
         this.#slots.release(slot);
         return this.#withhold(actor, effect.lane);
       case "unsafe":
-      case "stale":
-        if (obstacle === "unsafe") this.#slots.pause();
+        this.#slots.pause();
         this.#slots.release(slot);
         return this.#awaitSlot(actor, effect, slot.host);
+      case "stale":
+        return this.#refresh(actor, effect, slot);
     }
   }
 
@@ -210,16 +208,18 @@ export class Sender {
     const { id } = holdings;
     if (!isSendable(entry)) return "unsendable";
     const request = composeRequest(entry, subscription, startedAt);
-    const underWay = this.#inFlight.begin(actor.shard, clock.monotonicMs());
+    const underWay = { startedMs: clock.monotonicMs(), breakOff() {} };
+    const ofShard = this.#underWay.get(actor.shard) ?? new Set();
+    this.#underWay.set(actor.shard, ofShard.add(underWay));
     let outcome: PostOutcome;
     try {
       outcome = await deliver(request, {
         partnerId: subscription.partnerId,
-        signal: underWay.signal,
+        breakable: (breakOff) => (underWay.breakOff = breakOff),
         mayBegin: () => mayLeave(id, actor, holdings),
       });
     } finally {
-      this.#inFlight.end(underWay);
+      ofShard.delete(underWay);
     }
     const endedMs = clock.monotonicMs();
     if (outcome.kind === "withheld") return "withheld";
@@ -272,14 +272,9 @@ export class Sender {
 
   /** Our own failure: no POST was made, so there is no record of one, and the entry keeps its attempt. */
   #postpone(actor: Actor, { entry, lane }: Send, slot: Slot, detail: string): void {
-    this.#release(slot);
-    this.#deps.log.warn("webhook.unsent", {
-      subscription_id: actor.id,
-      event_id: entry.eventId,
-      detail,
-    });
-    const until = addMs(this.#deps.clock.now(), postponeMs(actor.postponed));
-    this.#tell(actor, { kind: "postponed", lane, until });
+    const fields = { subscription_id: actor.id, event_id: entry.eventId, detail };
+    this.#deps.log.warn("webhook.unsent", fields);
+    this.#putOff(actor, lane, slot, postponeMs(actor.postponed));
   }
 
   /**
@@ -287,7 +282,6 @@ export class Sender {
    * would break their order, and a body that is made up would be delivered as the real event.
    */
   #quarantine(actor: Actor, { entry, lane }: Send, slot: Slot): void {
-    this.#release(slot);
     this.quarantined += 1;
     this.#deps.log.error("entry.quarantined", {
       subscription_id: actor.id,
@@ -295,25 +289,30 @@ export class Sender {
       sequence: entry.sequence,
       reason: "its row of review_history is missing",
     });
-    const until = addMs(this.#deps.clock.now(), QUARANTINE_MS);
-    this.#tell(actor, { kind: "postponed", lane, until });
+    this.#putOff(actor, lane, slot, QUARANTINE_MS);
+  }
+
+  #putOff(actor: Actor, lane: string, slot: Slot, ms: number): void {
+    this.#release(slot);
+    this.#tell(actor, { kind: "postponed", lane, until: addMs(this.#deps.clock.now(), ms) });
   }
 
   /**
-   * Reads the settings of a send again that waited long for its slot, ahead of all loads; undefined if they now are for
-   * another host or ordering.
+   * Reads the settings of a send again that waited long for its slot, ahead of all loads. It is not begun if they now are
+   * for another host or ordering.
    */
-  #refresh(actor: Actor, effect: Send, done: (refreshed: Send | undefined) => void): void {
+  #refresh(actor: Actor, effect: Send, slot: Slot): void {
     const { clock, holdings, loader } = this.#deps;
     const { id } = holdings;
-    const { webhookUrl, ordering } = effect.subscription;
     const take = ({ found }: Loaded) => {
       if (id !== holdings.id) return;
       const subscription = found?.subscription;
       const isSame =
-        subscription?.ordering === ordering &&
-        this.#hostOf(subscription.webhookUrl) === this.#hostOf(webhookUrl);
-      done(isSame ? { ...effect, subscription, readAt: clock.now() } : undefined);
+        subscription?.ordering === effect.subscription.ordering &&
+        this.#hostOf(subscription.webhookUrl) === slot.host;
+      if (isSame) return this.#start(actor, { ...effect, subscription, readAt: clock.now() }, slot);
+      this.#release(slot);
+      this.#withhold(actor, effect.lane);
     };
     loader.load(settingsRequest(actor), take, "first");
   }
@@ -336,6 +335,33 @@ export class Sender {
     if (record.decision.kind === "delivered") log.debug("webhook.attempted", fields);
     else log.info("webhook.attempted", fields);
   }
+}
+
+/**
+ * What keeps a send from beginning although it has its slot. `stopped`: the actor stops, or its subscription has ended.
+ * `unsafe`: the lease may be over; a process that stood still learns it here, before any timer tells it. `stale`: the
+ * settings that it would be sent with are too old.
+ */
+export function obstacleTo(
+  { readAt }: { readonly readAt: Date },
+  actor: Pick<Actor, "stopping" | "subscription">,
+  { isSafe, now }: { readonly isSafe: boolean; readonly now: Date },
+): "stopped" | "unsafe" | "stale" | undefined {
+  if (actor.stopping || actor.subscription === undefined) return "stopped";
+  if (!isSafe) return "unsafe";
+  return isFresh(readAt, now) ? undefined : "stale";
+}
+
+/**
+ * Whether a request that began under this id may leave, asked right before its first byte: a look-up or a connection
+ * can take longer than the lease (contract 7.4).
+ */
+export function mayLeave(
+  id: string,
+  { stopping }: Pick<Actor, "stopping">,
+  holdings: Pick<Holdings, "id" | "safe">,
+): boolean {
+  return id === holdings.id && holdings.safe && !stopping;
 }
 
 /** Host and port as the `Host` header names them. */

@@ -29,10 +29,7 @@ export class AddressMemory {
       const sinceMs = this.#blamedMs.get(keyOf(origin, address));
       return sinceMs !== undefined && this.#monotonicMs() - sinceMs < BLAMED_MS;
     };
-    const { blamed = [], sound = [] } = Object.groupBy(addresses, (address) =>
-      isBlamed(address) ? "blamed" : "sound",
-    );
-    return [...sound, ...blamed];
+    return addresses.toSorted((a, b) => Number(isBlamed(a)) - Number(isBlamed(b)));
   }
 }
 

@@ -6,8 +6,7 @@ import type { EgressProxy } from "../../src/lib/egress-proxy.ts";
 import type { WebhookTarget } from "../../src/lib/egress.ts";
 import type { SessionCache } from "./sessions.ts";
 import { HeadReader } from "./response-head.ts";
-import { openTunnel } from "./tunnel.ts";
-import type { ProxyRefusal, TunnelUser } from "./tunnel.ts";
+import { openTunnel, type ProxyRefusal } from "./tunnel.ts";
 
 /** `tunnelling` is everything up to the proxy's consent; a connection without a proxy begins at `connecting`. */
 export type ConnectionPhase = "tunnelling" | "connecting" | "handshaking" | "open" | "closed";
@@ -34,7 +33,7 @@ export interface Route extends Dialling {
 }
 
 /** One connection over a route. */
-export class Connection implements TunnelUser {
+export class Connection {
   phase: ConnectionPhase;
   readonly bornMs: number;
   /** When its last answer ended. */
@@ -65,7 +64,8 @@ export class Connection implements TunnelUser {
     } else {
       this.phase = "tunnelling";
       this.#socket = connectTcp({ host: proxy.host, port: proxy.port });
-      openTunnel(this.#socket, { proxy, address, port: target.port }, this);
+      const end = { proxy, address, port: target.port };
+      openTunnel(this.#socket, end, (refusal) => this.#tunnelled(refusal));
     }
     this.#socket.setNoDelay(true);
     this.#watch(this.#socket);
@@ -95,7 +95,8 @@ export class Connection implements TunnelUser {
     this.#closed(new Error("closed on our side"));
   }
 
-  tunnelReady(): void {
+  #tunnelled(refusal: ProxyRefusal | undefined): void {
+    if (refusal !== undefined) return this.#closed(refusal);
     if (this.phase !== "tunnelling") return;
     if (!this.#route.target.secure) {
       this.#carry(this.#socket);
@@ -110,10 +111,6 @@ export class Connection implements TunnelUser {
     }
     this.#carry(this.#socket);
     this.#watch(this.#socket);
-  }
-
-  tunnelRefused(refusal: ProxyRefusal): void {
-    this.#closed(refusal);
   }
 
   #watch(socket: Socket): void {

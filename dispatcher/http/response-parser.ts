@@ -1,8 +1,6 @@
-import { BodyRecord } from "./body-record.ts";
 import { ChunkedDecoder } from "./chunked.ts";
-import { isCompressed } from "./excerpt.ts";
-import { hasBareNewline } from "./response-head.ts";
-import type { HeadReader, ResponseHead } from "./response-head.ts";
+import { BodyRecord, isCompressed } from "./excerpt.ts";
+import { hasBareNewline, type HeadReader, type ResponseHead } from "./response-head.ts";
 
 /** How long all heads of one answer may be together, interim ones included; trailers as much again (contract 7.10). */
 export const MAX_HEAD_BYTES = 16 * 1024;

@@ -1,4 +1,4 @@
-import type { Claim } from "./claim.ts";
+import type { Claim } from "./leases.ts";
 import { errorFields, type Log } from "../../src/lib/log.ts";
 import { Waiter } from "../../src/lib/waiter.ts";
 import { LEASE_RENEW_MS, LEASE_SAFE_MS, type Leases } from "./leases.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, spyOn, test } from "bun:test";
 import { Readable } from "node:stream";
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from "node:zlib";
-import { BodyRecord, EXCERPT_BYTES } from "../../../../dispatcher/http/body-record.ts";
+import { BodyRecord, EXCERPT_BYTES } from "../../../../dispatcher/http/excerpt.ts";
 import { isCompressed, readExcerpt } from "../../../../dispatcher/http/excerpt.ts";
 
 async function excerptOf(bytes: Uint8Array, headers: Record<string, string> = {}) {
