@@ -3,7 +3,6 @@ import type { Wake } from "../src/outbox/schedule.ts";
 import type { ActorEvent } from "./actor/event.ts";
 import type { Inheritance } from "./actor/inheritance.ts";
 import { createActor, FIRST_LOAD, MAX_QUEUED, type Actor } from "./actor/state.ts";
-import { Aside } from "./aside.ts";
 import type { Limits } from "./delivery/limits.ts";
 import { Turns } from "./turns.ts";
 
@@ -33,7 +32,9 @@ export class Actors {
   readonly #waiting = new Turns();
   /** Those that wait because something happened, not because a sweep found them: they go first. */
   readonly #waitingFirst = new Turns();
-  readonly #aside = new Aside();
+  /** Those that stand aside, by the crowd that is too many for its host, and in which crowd each stands. */
+  readonly #crowds = new Map<string, Turns>();
+  readonly #crowdOf = new Map<string, string>();
   /** Those that have to come again when what they have under way has ended, and in which crowd they then stand. */
   readonly #leaving = new Map<Actor, string | undefined>();
 
@@ -48,7 +49,7 @@ export class Actors {
 
   /** How many subscriptions are known by name alone. */
   get waiting(): number {
-    return this.#waitingFirst.size + this.#waiting.size + this.#aside.size;
+    return this.#waitingFirst.size + this.#waiting.size + this.#crowdOf.size;
   }
 
   /** How many entries each actor may hold, so that all together are within the bound. */
@@ -89,12 +90,21 @@ export class Actors {
 
   /** The crowd in which a subscription stands aside. */
   crowdOf({ subscriptionId }: Wake): string | undefined {
-    return this.#aside.crowdOf(subscriptionId);
+    return this.#crowdOf.get(subscriptionId);
   }
 
   /** Takes so many out of a crowd, those first that have stood there the longest. */
   takeFrom(crowd: string, count: number): Wake[] {
-    return this.#aside.take(crowd, count);
+    const taken: Wake[] = [];
+    const members = this.#crowds.get(crowd);
+    while (members !== undefined && taken.length < count) {
+      const wake = members.take();
+      if (wake === undefined) break;
+      this.#crowdOf.delete(wake.subscriptionId);
+      taken.push(wake);
+    }
+    if (members?.size === 0) this.#crowds.delete(crowd);
+    return taken;
   }
 
   /** Whether an actor's turn ends with this event, because others wait for theirs. */
@@ -127,7 +137,7 @@ export class Actors {
     this.#leaving.delete(actor);
     const wake = { subscriptionId: actor.id, shard: actor.shard };
     if (crowd === undefined) this.#waiting.add(wake);
-    else this.#aside.put(wake, crowd);
+    else this.#putAside(wake, crowd);
   }
 
   clear(): void {
@@ -135,7 +145,8 @@ export class Actors {
     this.#fresh.clear();
     this.#waiting.clear();
     this.#waitingFirst.clear();
-    this.#aside.clear();
+    this.#crowds.clear();
+    this.#crowdOf.clear();
     this.#leaving.clear();
   }
 
@@ -145,6 +156,17 @@ export class Actors {
 
   get #hasRoom(): boolean {
     return this.#byId.size < this.#limits.actors && this.#fresh.size < MAX_FRESH;
+  }
+
+  /** One that stands in the crowd already keeps its place. */
+  #putAside(wake: Wake, crowd: string): void {
+    const former = this.#crowdOf.get(wake.subscriptionId);
+    if (former === crowd) return;
+    if (former !== undefined) this.#crowds.get(former)?.delete(wake);
+    const members = this.#crowds.get(crowd) ?? new Turns();
+    members.add(wake);
+    this.#crowds.set(crowd, members);
+    this.#crowdOf.set(wake.subscriptionId, crowd);
   }
 
   #forget(wake: Wake): void {

@@ -40,10 +40,6 @@ const POLL_MS = 10;
 /** How long a batch dispatch that failed is left alone. */
 const BATCH_RETRY_MS = 1_000;
 
-type Effects = {
-  readonly [K in Effect["kind"]]: (actor: Actor, effect: Effect & { kind: K }) => void;
-};
-
 /**
  * One dispatcher process: an actor for each subscription of its shards that has something to do, and the I/O that
  * the actors ask for, all of it behind `deps`.
@@ -176,34 +172,33 @@ export class Dispatcher {
     if (id === this.#holdings.id && this.#actors.isCurrent(actor)) this.#tell(actor, event);
   }
 
-  #carryOut<K extends Effect["kind"]>(actor: Actor, effect: Effect & { kind: K }): void {
-    this.#effects[effect.kind](actor, effect);
+  #carryOut(actor: Actor, effect: Effect): void {
+    const { id } = this.#holdings;
+    switch (effect.kind) {
+      case "load":
+        return this.#loader.load(effect.request, (loaded) =>
+          this.#tellIfCurrent(id, actor, { kind: "loaded", loaded }),
+        );
+      case "send":
+        return this.#sender.send(actor, effect);
+      case "batch":
+        return void this.#dispatchBatch(actor);
+      case "recheck":
+        return void this.#deps.clock
+          .sleep(effect.afterMs)
+          .then(() => this.#tellIfCurrent(id, actor, { kind: "rechecked" }));
+      case "sleep":
+        return void this.#alarm.plan(
+          { subscriptionId: actor.id, shard: actor.shard },
+          effect.until,
+        );
+      case "drop":
+        this.#actors.drop(actor);
+        this.#inheritances.dropped(actor);
+        this.#holdings.actorGone(actor.shard);
+        this.#admit();
+    }
   }
-
-  readonly #effects: Effects = {
-    load: (actor, { request }) => {
-      const { id } = this.#holdings;
-      this.#loader.load(request, (loaded) =>
-        this.#tellIfCurrent(id, actor, { kind: "loaded", loaded }),
-      );
-    },
-    send: (actor, effect) => this.#sender.send(actor, effect),
-    batch: (actor) => void this.#dispatchBatch(actor),
-    recheck: (actor, { afterMs }) => {
-      const { id } = this.#holdings;
-      void this.#deps.clock
-        .sleep(afterMs)
-        .then(() => this.#tellIfCurrent(id, actor, { kind: "rechecked" }));
-    },
-    sleep: ({ id, shard }, { until }) =>
-      void this.#alarm.plan({ subscriptionId: id, shard }, until),
-    drop: (actor) => {
-      this.#actors.drop(actor);
-      this.#inheritances.dropped(actor);
-      this.#holdings.actorGone(actor.shard);
-      this.#admit();
-    },
-  };
 
   async #dispatchBatch(actor: Actor): Promise<void> {
     const { clock, store, log } = this.#deps;

@@ -10,6 +10,30 @@ import { FIGURES_AT_MOST, type Figures } from "./upkeep/figures-queries.ts";
 const FIGURES_KEPT_MS = 1_000;
 const GROUP_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
 
+type Shown = readonly [help: string, read: (workload: Dispatcher["workload"]) => number];
+
+const WORKLOAD: Readonly<Record<string, Shown>> = {
+  shards: ["Shards that this dispatcher holds, of 64.", ({ shards }) => shards],
+  actors: ["Subscriptions in memory, because they have something to do.", ({ actors }) => actors],
+  subscriptions_waiting: [
+    "Subscriptions that have something to do and wait for their turn, known by name alone.",
+    ({ waiting }) => waiting,
+  ],
+  commit_backlog: ["Outcomes that wait for their commit.", ({ backlog }) => backlog],
+  commit_apart: [
+    "Subscriptions whose outcomes cannot be committed: they stand still, the others go on.",
+    ({ apart }) => apart,
+  ],
+  lag_seconds: [
+    "How long the oldest due entry had waited at the last sweep.",
+    ({ lagMs }) => lagMs / 1_000,
+  ],
+  entries_quarantined_total: [
+    "Sends that were put off because the entry's row of review_history is missing; each such entry is tried again every 30 s.",
+    ({ quarantined }) => quarantined,
+  ],
+};
+
 /** Counts at the edges of the dispatcher: each method wraps one of them in a measured one that takes its place. */
 export class DispatcherMetrics {
   readonly #metrics: Metrics;
@@ -102,42 +126,12 @@ export class DispatcherMetrics {
   }
 
   watch(dispatcher: Pick<Dispatcher, "workload">): void {
-    const gauge = (name: string, help: string, read: () => number) =>
-      this.#metrics.read("gauge", { name: `reviewrelay_${name}`, help }, () => [[{}, read()]]);
-    gauge("shards", "Shards that this dispatcher holds, of 64.", () => dispatcher.workload.shards);
-    gauge(
-      "actors",
-      "Subscriptions in memory, because they have something to do.",
-      () => dispatcher.workload.actors,
-    );
-    gauge(
-      "subscriptions_waiting",
-      "Subscriptions that have something to do and wait for their turn, known by name alone.",
-      () => dispatcher.workload.waiting,
-    );
-    gauge(
-      "commit_backlog",
-      "Outcomes that wait for their commit.",
-      () => dispatcher.workload.backlog,
-    );
-    gauge(
-      "commit_apart",
-      "Subscriptions whose outcomes cannot be committed: they stand still, the others go on.",
-      () => dispatcher.workload.apart,
-    );
-    gauge(
-      "lag_seconds",
-      "How long the oldest due entry had waited at the last sweep.",
-      () => dispatcher.workload.lagMs / 1_000,
-    );
-    this.#metrics.read(
-      "counter",
-      {
-        name: "reviewrelay_entries_quarantined_total",
-        help: "Sends that were put off because the entry's row of review_history is missing; each such entry is tried again every 30 s.",
-      },
-      () => [[{}, dispatcher.workload.quarantined]],
-    );
+    for (const [name, [help, read]] of Object.entries(WORKLOAD))
+      this.#metrics.read(
+        name.endsWith("_total") ? "counter" : "gauge",
+        { name: `reviewrelay_${name}`, help },
+        () => [[{}, read(dispatcher.workload)]],
+      );
   }
 
   /** What the whole database holds: every dispatcher tells the same. Left out while Postgres does not answer. */

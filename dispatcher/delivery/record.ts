@@ -6,31 +6,25 @@ import type { SignedRequest } from "./compose.ts";
 import type { PostOutcome } from "./deliver.ts";
 
 /** A POST as it was made. */
-interface Posted {
+interface Posted extends Pick<
+  AttemptRecord,
+  "id" | "shard" | "subscriptionId" | "startedAt" | "endedMs" | "possiblyRepeated"
+> {
   readonly entry: Entry;
   readonly host: string;
-  readonly startedAt: Date;
-  /** By the monotonic clock. */
-  readonly endedMs: number;
-  readonly possiblyRepeated: boolean;
   readonly request: SignedRequest;
 }
 
-type Identity = Pick<AttemptRecord, "id" | "shard" | "subscriptionId">;
-
 /** Makes the record of a POST that ended with this outcome, for which this was decided. */
 export function recordAttempt(
-  identity: Identity,
-  { entry, host, startedAt, endedMs, request, possiblyRepeated }: Posted,
+  { entry, host, request, ...made }: Posted,
   outcome: PostOutcome,
   decision: Decision,
 ): AttemptRecord {
   const answer = "statusCode" in outcome ? outcome : undefined;
   return {
     ...entry,
-    ...identity,
-    startedAt,
-    endedMs,
+    ...made,
     durationMs: outcome.durationMs,
     statusCode: answer?.statusCode ?? null,
     errorCode: "errorCode" in outcome ? outcome.errorCode : null,
@@ -39,7 +33,6 @@ export function recordAttempt(
     responseExcerpt: answer?.responseExcerpt ?? null,
     responseTruncated: answer?.responseTruncated ?? false,
     resent: outcome.resent,
-    possiblyRepeated,
     decision,
   };
 }

@@ -1,7 +1,7 @@
 import { addMs, type Clock } from "../../src/lib/clock.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { remember } from "../../src/lib/remember.ts";
-import { decideNext, postponeMs, type Decision } from "../actor/decide.ts";
+import { decideNext, postponeMs } from "../actor/decide.ts";
 import { isSendable } from "../actor/entry.ts";
 import type { ActorEvent, Effect, Loaded } from "../actor/event.ts";
 import { settingsRequest } from "../actor/load.ts";
@@ -11,7 +11,7 @@ import type { Holdings } from "../shards/holdings.ts";
 import type { AttemptRecord } from "../store/attempt.ts";
 import type { Committer } from "../store/committer.ts";
 import type { Loader } from "../store/loader.ts";
-import { composeRequest } from "./compose.ts";
+import { composeRequest, type SignedRequest } from "./compose.ts";
 import type { Deliver, PostOutcome } from "./deliver.ts";
 import { isUnreached, Reach } from "./reach.ts";
 import { recordAttempt } from "./record.ts";
@@ -41,19 +41,10 @@ interface SenderListener {
 
 type Send = Effect & { readonly kind: "send" };
 
-/** A POST that has its slot. */
-interface Begun {
-  readonly slot: Slot;
-  readonly startedAt: Date;
-  /** Drawn at the start: the ULIDs of a process never go back, so one drawn at the end would name the end. */
-  readonly id: string;
+interface Posted {
+  readonly request: SignedRequest;
+  readonly outcome: PostOutcome;
 }
-
-type Posted =
-  | { readonly record: AttemptRecord; readonly outcome: PostOutcome }
-  | { readonly unsent: string }
-  | "unsendable"
-  | "withheld";
 
 /** A request under way. */
 interface UnderWay {
@@ -148,16 +139,11 @@ export class Sender {
 
   /** Uses the slot that a send was given, unless something came in between. */
   #start(actor: Actor, effect: Send, slot: Slot): void {
-    const { clock, holdings, newUlid } = this.#deps;
+    const { clock, holdings } = this.#deps;
     const now = clock.now();
     switch (obstacleTo(effect, actor, { isSafe: holdings.safe, now })) {
       case undefined:
-        slot.startedMs = clock.monotonicMs();
-        return void this.#attempt(actor, effect, {
-          slot,
-          startedAt: now,
-          id: newUlid(now.getTime()),
-        });
+        return void this.#attempt(actor, effect, { slot, startedAt: now });
       case "stopped":
         this.#slots.release(slot);
         return this.#withhold(actor, effect.lane);
@@ -171,66 +157,74 @@ export class Sender {
   }
 
   /** One POST, from its beginning to the commit of its record. */
-  async #attempt(actor: Actor, effect: Send, begun: Begun): Promise<void> {
-    const { holdings } = this.#deps;
-    const { id } = holdings;
-    let posted: Posted;
-    try {
-      posted = await this.#post(actor, effect, begun);
-    } catch (error) {
-      // A bug of ours is no failure of the receiver: the entry stays as it is.
-      posted = { unsent: String(error) };
-    }
+  async #attempt(
+    actor: Actor,
+    effect: Send,
+    { slot, startedAt }: { readonly slot: Slot; readonly startedAt: Date },
+  ): Promise<void> {
+    const { clock, holdings, newUlid, retryDelaysMs } = this.#deps;
+    const { id: dispatcherId } = holdings;
+    const { entry, lane, possiblyRepeated } = effect;
+    const { host } = slot;
+    slot.startedMs = clock.monotonicMs();
+    // Drawn at the start: the ULIDs of a process never go back, so one drawn at the end would name the end.
+    const id = newUlid(startedAt.getTime());
+    const posted = await this.#post(actor, effect, startedAt);
+    const endedMs = clock.monotonicMs();
     // Whoever took over makes the attempt again.
-    if (id !== holdings.id) return;
-    const { slot } = begun;
-    if (posted === "withheld") {
+    if (dispatcherId !== holdings.id) return;
+    if (posted === undefined) return this.#quarantine(actor, effect, slot);
+    if (typeof posted === "string") return this.#postpone(actor, effect, slot, posted);
+    const { request, outcome } = posted;
+    if (outcome.kind === "withheld") {
       this.#release(slot);
       this.regulate();
-      return this.#withhold(actor, effect.lane);
+      return this.#withhold(actor, lane);
     }
-    if (posted === "unsendable") return this.#quarantine(actor, effect, slot);
-    if ("unsent" in posted) return this.#postpone(actor, effect, slot, posted.unsent);
-    const { record, outcome } = posted;
-    this.#commit(actor, effect.lane, record, id);
+    if (outcome.kind === "unsent") return this.#postpone(actor, effect, slot, outcome.detail);
+    if (this.#noteReach(outcome, effect.subscription.partnerId, host))
+      return this.#postpone(actor, effect, slot, "most receivers cannot be reached");
+    const decision = decideNext(outcome.kind, { attempt: entry.attempt, retryDelaysMs });
+    const made = { id, shard: actor.shard, subscriptionId: actor.id, startedAt, endedMs };
+    const post = { ...made, entry, host, request, possiblyRepeated };
+    const record = recordAttempt(post, outcome, decision);
+    this.#deps.committer.commit(dispatcherId, record, (active) => {
+      this.regulate();
+      const committed = { kind: "committed", lane, decision, active } as const;
+      this.#listener.tellIfCurrent(dispatcherId, actor, committed);
+    });
     this.#release(slot);
     this.regulate();
     this.#report(record, outcome);
-    this.#tell(actor, { kind: "answered", lane: effect.lane, decision: record.decision });
+    this.#tell(actor, { kind: "answered", lane, decision });
   }
 
+  /** Makes the POST; a text says why it was not made, and undefined that there is nothing to make it from. */
   async #post(
     actor: Actor,
-    { entry, subscription, possiblyRepeated }: Send,
-    { slot: { host }, startedAt, id: attemptId }: Begun,
-  ): Promise<Posted> {
-    const { clock, deliver, holdings, retryDelaysMs } = this.#deps;
+    { entry, subscription }: Send,
+    startedAt: Date,
+  ): Promise<Posted | string | undefined> {
+    const { clock, deliver, holdings } = this.#deps;
     const { id } = holdings;
-    if (!isSendable(entry)) return "unsendable";
-    const request = composeRequest(entry, subscription, startedAt);
+    if (!isSendable(entry)) return undefined;
     const underWay = { startedMs: clock.monotonicMs(), breakOff() {} };
     const ofShard = this.#underWay.get(actor.shard) ?? new Set();
     this.#underWay.set(actor.shard, ofShard.add(underWay));
-    let outcome: PostOutcome;
     try {
-      outcome = await deliver(request, {
+      const request = composeRequest(entry, subscription, startedAt);
+      const outcome = await deliver(request, {
         partnerId: subscription.partnerId,
         breakable: (breakOff) => (underWay.breakOff = breakOff),
         mayBegin: () => mayLeave(id, actor, holdings),
       });
+      return { request, outcome };
+    } catch (error) {
+      // A bug of ours is no failure of the receiver: the entry stays as it is.
+      return String(error);
     } finally {
       ofShard.delete(underWay);
     }
-    const endedMs = clock.monotonicMs();
-    if (outcome.kind === "withheld") return "withheld";
-    if (outcome.kind === "unsent") return { unsent: outcome.detail };
-    if (this.#noteReach(outcome, subscription.partnerId, host))
-      return { unsent: "most receivers cannot be reached" };
-    const state = { attempt: entry.attempt, retryDelaysMs };
-    const decision = decideNext(outcome.kind, state);
-    const identity = { id: attemptId, shard: actor.shard, subscriptionId: actor.id };
-    const posted = { entry, host, startedAt, endedMs, request, possiblyRepeated };
-    return { record: recordAttempt(identity, posted, outcome, decision), outcome };
   }
 
   /** Notes who could be reached; true if an attempt failed because of us: then it does not count (contract 7.8). */
@@ -260,14 +254,6 @@ export class Sender {
   #tell(actor: Actor, event: ActorEvent): void {
     this.#begun.set(actor, (this.#begun.get(actor) ?? 1) - 1);
     this.#listener.tell(actor, event);
-  }
-
-  #commit(actor: Actor, lane: string, record: AttemptRecord, id: string): void {
-    const decision: Decision = record.decision;
-    this.#deps.committer.commit(id, record, (active) => {
-      this.regulate();
-      this.#listener.tellIfCurrent(id, actor, { kind: "committed", lane, decision, active });
-    });
   }
 
   /** Our own failure: no POST was made, so there is no record of one, and the entry keeps its attempt. */

@@ -19,8 +19,8 @@ export class BodyRecord {
   readonly #keepAtMost: number;
 
   /** A compressed body is kept as far as it is read, since nobody knows yet which part becomes the excerpt. */
-  constructor(isCompressed: boolean) {
-    this.#keepAtMost = isCompressed ? MAX_BODY_BYTES : EXCERPT_BYTES;
+  constructor(headers: Headers) {
+    this.#keepAtMost = isCompressed(headers) ? MAX_BODY_BYTES : EXCERPT_BYTES;
   }
 
   push(data: Buffer): void {
@@ -56,7 +56,7 @@ const COMPRESSED = /^(?:gzip|x-gzip|deflate|br)$/i;
 const LATIN = /charset="?(?:iso-8859-1|latin-?1|windows-1252)\b/i;
 
 /** Whether the excerpt has to be decompressed. A body of an unknown coding, most often mislabelled text, is not. */
-export function isCompressed(headers: Headers): boolean {
+function isCompressed(headers: Headers): boolean {
   const coding = headers["content-encoding"];
   return coding !== undefined && COMPRESSED.test(coding);
 }

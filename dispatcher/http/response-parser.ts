@@ -1,5 +1,5 @@
 import { ChunkedDecoder } from "./chunked.ts";
-import { BodyRecord, isCompressed } from "./excerpt.ts";
+import { BodyRecord } from "./excerpt.ts";
 import { hasBareNewline, type HeadReader, type ResponseHead } from "./response-head.ts";
 
 /** How long all heads of one answer may be together, interim ones included; trailers as much again (contract 7.10). */
@@ -8,7 +8,7 @@ export const MAX_HEAD_BYTES = 16 * 1024;
 const HEAD_END = Buffer.from("\r\n\r\n");
 const EMPTY = Buffer.alloc(0);
 /** The body of every answer that has no head yet; nothing is ever pushed into it. */
-const NO_BODY = new BodyRecord(false);
+const NO_BODY = new BodyRecord({});
 
 export type ParserState = "head" | "body" | "complete" | "invalid";
 
@@ -79,7 +79,7 @@ export class ResponseParser {
   #begin(head: ResponseHead): void {
     this.head = head;
     const { framing } = head;
-    this.body = new BodyRecord(isCompressed(head.headers));
+    this.body = new BodyRecord(head.headers);
     this.state = framing.kind === "none" ? "complete" : "body";
     if (framing.kind === "length") {
       this.#bodyLeft = framing.bytes;

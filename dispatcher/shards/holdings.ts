@@ -58,10 +58,8 @@ export class Holdings {
   readonly #shards = new Map<number, Claim>();
   /** The shards that are to be given up and still served, with the time since when. */
   readonly #leaving = new Map<number, number>();
-  /** The shards that are given up as soon as nothing of them is under way. */
+  /** The shards that are given up as soon as nothing of them is under way, until Postgres has said that they are. */
   readonly #closed = new Set<number>();
-  /** The shards whose release Postgres has not answered yet: under these epochs they are not taken back. */
-  readonly #releasing = new Map<number, Claim>();
   readonly #undertaker: Undertaker;
   readonly #renewal = new Waiter();
   readonly #tick = new Waiter();
@@ -164,7 +162,6 @@ export class Holdings {
     this.#shards.clear();
     this.#leaving.clear();
     this.#closed.clear();
-    this.#releasing.clear();
     this.#renewed = undefined;
     this.#listener.lost();
     this.#renewal.nudge();
@@ -221,29 +218,32 @@ export class Holdings {
   async #leave(): Promise<void> {
     if (this.#abandoned) return;
     const { leases, log } = this.#deps;
-    const held = Array.from(
-      this.#shards,
-      ([shard, claim]) => [shard, this.#asLeft(shard, claim)] as const,
-    );
     try {
-      await leases.leave(this.#id, new Map([...this.#releasing, ...held]));
+      await leases.leave(this.#id, this.#asLeft(this.#shards.keys()));
     } catch (error) {
       log.warn("lease.unreturned", errorFields(error));
     }
   }
 
-  /** A shard is an orphan to its next holder, too, until everything that the dead may have sent was repeated. */
-  #asLeft(shard: number, { epoch, orphaned }: Claim): Claim {
-    return { epoch, orphaned: orphaned && this.#listener.inherits(shard) };
+  /** Shards are orphans to their next holder, too, until everything that the dead may have sent was repeated. */
+  #asLeft(shards: Iterable<number>): Map<number, Claim> {
+    const left = new Map<number, Claim>();
+    for (const shard of shards) {
+      const claim = this.#shards.get(shard);
+      if (claim === undefined) continue;
+      left.set(shard, { ...claim, orphaned: claim.orphaned && this.#listener.inherits(shard) });
+    }
+    return left;
   }
 
   #adopt(owned: ReadonlyMap<number, Claim>): void {
+    // Released, though nothing was heard of that; under a new epoch it was claimed again since.
+    for (const shard of this.#closed)
+      if (owned.get(shard)?.epoch !== this.#shards.get(shard)?.epoch) this.#forget(shard);
     const added: number[] = [];
     const orphaned: number[] = [];
     for (const [shard, claim] of owned) {
-      if (this.#shards.has(shard) || this.#releasing.get(shard)?.epoch === claim.epoch) continue;
-      // Its epoch is a new one, so its release was carried out, whatever we heard of it.
-      this.#releasing.delete(shard);
+      if (this.#shards.has(shard)) continue;
       this.#shards.set(shard, claim);
       added.push(shard);
       if (claim.orphaned) orphaned.push(shard);
@@ -255,24 +255,21 @@ export class Holdings {
   }
 
   async #giveUp(surplus: number): Promise<void> {
-    this.#choose(surplus - this.#closed.size - this.#releasing.size);
+    this.#choose(surplus - this.#closed.size);
     this.#close();
-    if (this.#closed.size > 0) this.#letGo();
-    if (this.#releasing.size === 0) return;
-    const released = new Map(this.#releasing);
-    await this.#deps.leases.release(this.#id, released);
-    for (const shard of released.keys()) this.#releasing.delete(shard);
+    if (this.#closed.size === 0) return;
+    const released = this.#asLeft(this.#closed.difference(this.#listener.busyShards()));
+    if (released.size === 0) return;
+    const id = this.#id;
+    await this.#deps.leases.release(id, released);
+    if (id !== this.#id) return;
+    for (const shard of released.keys()) this.#forget(shard);
     this.#deps.log.info("shards.released", { shards: released.size, owned: this.#shards.size });
   }
 
-  #letGo(): void {
-    const busy = this.#listener.busyShards();
-    for (const [shard, claim] of this.#shards) {
-      if (!this.#closed.has(shard) || busy.has(shard)) continue;
-      this.#releasing.set(shard, this.#asLeft(shard, claim));
-      this.#shards.delete(shard);
-      this.#closed.delete(shard);
-    }
+  #forget(shard: number): void {
+    this.#shards.delete(shard);
+    this.#closed.delete(shard);
   }
 
   /** Marks so many shards as leaving: first those that are already marked, then the last ones of the others. */

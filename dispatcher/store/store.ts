@@ -8,7 +8,7 @@ import { webhookSecretContext } from "../../src/outbox/secret-context.ts";
 import type { Loaded, LoadRequest } from "../actor/event.ts";
 import { commitAttempts, type CommitResult } from "./commit.ts";
 import type { AttemptRecord } from "./attempt.ts";
-import { dispatchBatch, type BatchDispatch, type BatchResult } from "./batch.ts";
+import { dispatchBatch, type BatchDispatch, type BatchResult } from "./batch-queries.ts";
 import type { Subscription } from "../actor/entry.ts";
 import { nextMailAt } from "../mail/queries.ts";
 import * as queries from "./load-queries.ts";

@@ -20,10 +20,10 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
     bug: "The delay of a retry counts from the start of the failed attempt.",
     async grow() {
       const { recordAttempt } = await import("../../dispatcher/delivery/record.ts");
-      replaceFunction(recordAttempt, (real) => (identity, posted, outcome, decision) => {
-        if (decision.kind !== "retry") return real(identity, posted, outcome, decision);
+      replaceFunction(recordAttempt, (real) => (posted, outcome, decision) => {
+        if (decision.kind !== "retry") return real(posted, outcome, decision);
         const delayMs = decision.delayMs - outcome.durationMs;
-        return real(identity, posted, outcome, { ...decision, delayMs });
+        return real(posted, outcome, { ...decision, delayMs });
       });
     },
     breaks: ["schedule"],

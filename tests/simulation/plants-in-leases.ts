@@ -94,8 +94,8 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
     bug: "The record of a possible repeat does not say that it is one.",
     async grow() {
       const { recordAttempt } = await import("../../dispatcher/delivery/record.ts");
-      replaceFunction(recordAttempt, (real) => (identity, posted, outcome, decision) => {
-        return real(identity, { ...posted, possiblyRepeated: false }, outcome, decision);
+      replaceFunction(recordAttempt, (real) => (posted, outcome, decision) => {
+        return real({ ...posted, possiblyRepeated: false }, outcome, decision);
       });
     },
     breaks: ["possible repeats told"],
