@@ -97,11 +97,9 @@ export class Actors {
   takeFrom(crowd: string, count: number): Wake[] {
     const taken: Wake[] = [];
     const members = this.#crowds.get(crowd);
-    while (members !== undefined && taken.length < count) {
-      const wake = members.take();
-      if (wake === undefined) break;
+    for (let wake = members?.take(); wake !== undefined; wake = members?.take()) {
       this.#crowdOf.delete(wake.subscriptionId);
-      taken.push(wake);
+      if (taken.push(wake) >= count) break;
     }
     if (members?.size === 0) this.#crowds.delete(crowd);
     return taken;

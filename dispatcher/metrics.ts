@@ -3,7 +3,6 @@ import { DURATION_BUCKETS_S, type Metrics } from "../src/lib/metrics.ts";
 import { remember } from "../src/lib/remember.ts";
 import type { Deliver } from "./delivery/deliver.ts";
 import type { Dispatcher } from "./dispatcher.ts";
-import type { MailStore } from "./mail/queries.ts";
 import type { DispatchStore } from "./store/store.ts";
 import { FIGURES_AT_MOST, type Figures } from "./upkeep/figures-queries.ts";
 
@@ -100,29 +99,19 @@ export class DispatcherMetrics {
     };
   }
 
-  mailStore(store: MailStore): MailStore {
-    const mails = this.#metrics.counter({
-      name: "reviewrelay_mails_total",
-      help: "Attempts to send a mail by outcome.",
-    });
-    return {
-      ...store,
-      async commit(mail, decision, at) {
-        await store.commit(mail, decision, at);
-        if (decision.kind !== "interrupted") mails({ outcome: decision.kind }).value += 1;
-      },
-    };
+  /** Counts an attempt to send a mail. */
+  mails(): (outcome: string) => void {
+    const help = "Attempts to send a mail by outcome.";
+    const mails = this.#metrics.counter({ name: "reviewrelay_mails_total", help });
+    return (outcome) => void (mails({ outcome }).value += 1);
   }
 
   /** Counts an alert that was raised. */
   alerts(): (kind: string) => void {
-    const alerts = this.#metrics.counter({
-      name: "reviewrelay_alerts_total",
-      help: "Alerts about subscriptions by kind, whether or not their partner wants to be told.",
-    });
-    return (kind) => {
-      alerts({ kind }).value += 1;
-    };
+    const help =
+      "Alerts about subscriptions by kind, whether or not their partner wants to be told.";
+    const alerts = this.#metrics.counter({ name: "reviewrelay_alerts_total", help });
+    return (kind) => void (alerts({ kind }).value += 1);
   }
 
   watch(dispatcher: Pick<Dispatcher, "workload">): void {

@@ -22,43 +22,27 @@ export function recordAttempt(
   decision: Decision,
 ): AttemptRecord {
   const answer = "statusCode" in outcome ? outcome : undefined;
+  // What shows the exact request again is what it is composed from, and the proof. Of a test event there is no history: the
+  // request itself is kept.
+  const isTest = entry.source.kind === "test";
+  const { headers, body, signature, previousSignature } = request;
   return {
     ...entry,
     ...made,
     durationMs: outcome.durationMs,
     statusCode: answer?.statusCode ?? null,
     errorCode: "errorCode" in outcome ? outcome.errorCode : null,
-    ...requestOf(entry, host, request),
+    composer: isTest ? null : composerNumberOf(entry.payloadMode),
+    host: isTest ? null : host,
+    signature: isTest ? null : signature,
+    previousSignature: isTest ? null : previousSignature,
+    bodyDigest: isTest ? null : digestOf(body),
+    requestHeaders: isTest ? framed(host, headers, body) : null,
+    requestBody: isTest ? body : null,
     responseHeaders: answer?.responseHeaders ?? null,
     responseExcerpt: answer?.responseExcerpt ?? null,
     responseTruncated: answer?.responseTruncated ?? false,
     resent: outcome.resent,
     decision,
-  };
-}
-
-/**
- * What shows the exact request again: what it is composed from, and the proof; or, for a test event, of which there is no
- * history, the request itself.
- */
-function requestOf(entry: Entry, host: string, request: SignedRequest) {
-  if (entry.source.kind === "test")
-    return {
-      composer: null,
-      host: null,
-      signature: null,
-      previousSignature: null,
-      bodyDigest: null,
-      requestHeaders: framed(host, request.headers, request.body),
-      requestBody: request.body,
-    };
-  return {
-    composer: composerNumberOf(entry.payloadMode),
-    host,
-    signature: request.signature,
-    previousSignature: request.previousSignature,
-    bodyDigest: digestOf(request.body),
-    requestHeaders: null,
-    requestBody: null,
   };
 }

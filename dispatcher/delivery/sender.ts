@@ -48,6 +48,7 @@ interface Posted {
 
 /** A request under way. */
 interface UnderWay {
+  readonly shard: number;
   readonly startedMs: number;
   breakOff(): void;
 }
@@ -67,8 +68,7 @@ export class Sender {
   readonly #reach = new Reach();
   /** How many sends of an actor wait for a slot or are under way. */
   #begun = new WeakMap<Actor, number>();
-  /** By shard, in the order in which they began. */
-  readonly #underWay = new Map<number, Set<UnderWay>>();
+  readonly #underWay = new Set<UnderWay>();
   readonly #hostOf = remember(hostOf, MAX_HOSTS_KEPT);
   /** Counts the sends that were put off because the entry has no history row. */
   quarantined = 0;
@@ -103,8 +103,8 @@ export class Sender {
 
   /** Whether a request of this shard has been under way for long. */
   lingers(shard: number): boolean {
-    const [oldest] = this.#underWay.get(shard) ?? [];
-    return oldest !== undefined && this.#deps.clock.monotonicMs() - oldest.startedMs > HANGING_MS;
+    const untilMs = this.#deps.clock.monotonicMs() - HANGING_MS;
+    return this.#underWay.values().some((one) => one.shard === shard && one.startedMs < untilMs);
   }
 
   /** Cancels the sends of this shard that wait for a slot: its actors were told to stop. */
@@ -113,11 +113,11 @@ export class Sender {
   }
 
   breakOff(shard: number): void {
-    for (const request of this.#underWay.get(shard) ?? []) request.breakOff();
+    for (const one of this.#underWay) if (one.shard === shard) one.breakOff();
   }
 
   breakOffAll(): void {
-    for (const shard of this.#underWay.keys()) this.breakOff(shard);
+    for (const one of this.#underWay) one.breakOff();
   }
 
   /** Throws away what waits and what is under way: the lease is lost, so no actor may hear of any of it. */
@@ -208,9 +208,8 @@ export class Sender {
     const { clock, deliver, holdings } = this.#deps;
     const { id } = holdings;
     if (!isSendable(entry)) return undefined;
-    const underWay = { startedMs: clock.monotonicMs(), breakOff() {} };
-    const ofShard = this.#underWay.get(actor.shard) ?? new Set();
-    this.#underWay.set(actor.shard, ofShard.add(underWay));
+    const underWay = { shard: actor.shard, startedMs: clock.monotonicMs(), breakOff() {} };
+    this.#underWay.add(underWay);
     try {
       const request = composeRequest(entry, subscription, startedAt);
       const outcome = await deliver(request, {
@@ -223,7 +222,7 @@ export class Sender {
       // A bug of ours is no failure of the receiver: the entry stays as it is.
       return String(error);
     } finally {
-      ofShard.delete(underWay);
+      this.#underWay.delete(underWay);
     }
   }
 

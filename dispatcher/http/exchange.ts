@@ -26,8 +26,7 @@ const RESEND_WITHIN_MS = 1_000;
 /** A connection idle for so long is listened to for a turn before it is written to: its receiver may have said goodbye. */
 const LISTEN_AFTER_MS = 1_000;
 
-/** `resent`: a kept connection died unanswered, and the request went out once more on a fresh one. */
-export type ExchangeResult = { resent: boolean } & (
+type Ended =
   | {
       kind: "answered";
       statusCode: number;
@@ -38,8 +37,10 @@ export type ExchangeResult = { resent: boolean } & (
   | { kind: "failed"; errorCode: TransportErrorCode; detail: string; reached: boolean }
   | { kind: "aborted" }
   /** Broken off, or refused by `mayBegin`, before its first byte left. */
-  | { kind: "withheld" }
-);
+  | { kind: "withheld" };
+
+/** `resent`: a kept connection died unanswered, and the request went out once more on a fresh one. */
+export type ExchangeResult = Ended & { resent: boolean };
 
 /** What its owner has to say about a request. */
 export interface Leave {
@@ -192,11 +193,7 @@ export class Exchange implements ConnectionUser, Expiring {
 
   /** Ends it on our own account: if its first byte has left, the receiver may have it. */
   #breakOff(): void {
-    this.#settle({ kind: this.#sent === 0 ? "withheld" : "aborted", resent: this.#resent });
-  }
-
-  get #resent(): boolean {
-    return this.#sent > 1;
+    this.#settle({ kind: this.#sent === 0 ? "withheld" : "aborted" });
   }
 
   #connect(): void {
@@ -255,16 +252,15 @@ export class Exchange implements ConnectionUser, Expiring {
       this.#deps.pool.release(connection);
     }
     const { statusCode, headers } = head;
-    this.#settle({ kind: "answered", statusCode, headers, body, resent: this.#resent });
+    this.#settle({ kind: "answered", statusCode, headers, body });
   }
 
   #fail(errorCode: TransportErrorCode, detail: string): void {
-    const reached = this.#sent > 0;
-    this.#settle({ kind: "failed", errorCode, detail, reached, resent: this.#resent });
+    this.#settle({ kind: "failed", errorCode, detail, reached: this.#sent > 0 });
   }
 
   /** A connection that was not released before this is not fit for another request. */
-  #settle(result: ExchangeResult): void {
+  #settle(ended: Ended): void {
     const resolve = this.#resolve;
     if (resolve === undefined) return;
     this.#resolve = undefined;
@@ -272,6 +268,6 @@ export class Exchange implements ConnectionUser, Expiring {
     cancelDeadline(this.#addressDeadline);
     this.#lookup?.abort();
     this.#connection?.destroy();
-    resolve(result);
+    resolve({ ...ended, resent: this.#sent > 1 });
   }
 }

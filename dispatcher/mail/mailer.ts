@@ -14,6 +14,8 @@ interface MailerDeps {
   /** Undefined where no mail server is set: mails wait. */
   readonly transport: MailTransport | undefined;
   readonly retryDelaysMs: readonly number[];
+  /** Counts an attempt by its outcome. */
+  readonly count: (outcome: string) => void;
 }
 
 /** How soon a commit is tried again when Postgres does not answer. */
@@ -123,7 +125,9 @@ export class Mailer {
     const { signal } = this.#broken;
     do {
       try {
-        return await store.commit(mail, decision, clock.now());
+        await store.commit(mail, decision, clock.now());
+        if (decision.kind !== "interrupted") this.#deps.count(decision.kind);
+        return;
       } catch (error) {
         log.warn("mail.uncommitted", { mail_id: mail.id, ...errorFields(error) });
         await clock.sleep(COMMIT_RETRY_MS, signal);

@@ -17,56 +17,44 @@ const CLAIM_MS = 60_000;
 /** The clock of a process that queues a mail may be ahead by so much, and its first attempt is due at once all the same. */
 const AHEAD_MS = 5_000;
 
-/** A mail that is to be sent before `dueAt`, when others may claim it again. */
-export interface ClaimedMail {
-  readonly id: string;
-  readonly kind: string;
-  readonly sealedMessage: string;
-  readonly attempt: number;
-  readonly dueAt: Date;
-  readonly expiresAt: Date | null;
-  readonly createdAt: Date;
-}
-
 /** What the mailer needs of Postgres. */
-export interface MailStore {
-  /** Claims the queued mails that are due first. */
-  claim(at: Date, limit: number): Promise<ClaimedMail[]>;
-  /** Moves a mail on, unless it was claimed again since. */
-  commit(mail: ClaimedMail, decision: MailDecision, at: Date): Promise<void>;
-}
+export type MailStore = ReturnType<typeof createMailStore>;
+/** A mail that is to be sent before `dueAt`, when others may claim it again. */
+export type ClaimedMail = Awaited<ReturnType<typeof claimMails>>[number];
 
-export function createMailStore(db: Db): MailStore {
+export function createMailStore(db: Db) {
   return {
-    async claim(at, limit) {
-      const { id, kind, sealedMessage, attempt, dueAt, expiresAt, createdAt } = mails;
-      const isDue = or(lte(dueAt, at), and(eq(attempt, 1), lte(dueAt, addMs(at, AHEAD_MS))));
-      const due = db
-        .select({ id })
-        .from(mails)
-        .where(and(isQueued, isDue))
-        .orderBy(asc(dueAt), asc(id))
-        .limit(limit)
-        .for("update", { skipLocked: true });
-      const claimed = await db
-        .update(mails)
-        .set({ dueAt: addMs(at, CLAIM_MS) })
-        .where(inArray(id, due))
-        .returning({ id, kind, sealedMessage, attempt, dueAt, expiresAt, createdAt });
-      return claimed.map((row) => ({
-        ...row,
-        sealedMessage: neverNull(row.sealedMessage),
-        dueAt: neverNull(row.dueAt),
-      }));
-    },
-    async commit({ id, attempt, dueAt }, decision, at) {
+    claim: (at: Date, limit: number) => claimMails(db, at, limit),
+    /** Moves a mail on, unless it was claimed again since. */
+    async commit({ id, attempt, dueAt }: ClaimedMail, decision: MailDecision, at: Date) {
       const isClaimed = and(eq(mails.id, id), eq(mails.attempt, attempt), eq(mails.dueAt, dueAt));
-      await db
-        .update(mails)
-        .set(changesBy(decision, attempt, at))
-        .where(and(isClaimed, isQueued));
+      const changes = changesBy(decision, attempt, at);
+      await db.update(mails).set(changes).where(and(isClaimed, isQueued));
     },
   };
+}
+
+/** Claims the queued mails that are due first. */
+async function claimMails(db: Db, at: Date, limit: number) {
+  const { id, kind, sealedMessage, attempt, dueAt, expiresAt, createdAt } = mails;
+  const isDue = or(lte(dueAt, at), and(eq(attempt, 1), lte(dueAt, addMs(at, AHEAD_MS))));
+  const due = db
+    .select({ id })
+    .from(mails)
+    .where(and(isQueued, isDue))
+    .orderBy(asc(dueAt), asc(id))
+    .limit(limit)
+    .for("update", { skipLocked: true });
+  const claimed = await db
+    .update(mails)
+    .set({ dueAt: addMs(at, CLAIM_MS) })
+    .where(inArray(id, due))
+    .returning({ id, kind, sealedMessage, attempt, dueAt, expiresAt, createdAt });
+  return claimed.map((row) => ({
+    ...row,
+    sealedMessage: neverNull(row.sealedMessage),
+    dueAt: neverNull(row.dueAt),
+  }));
 }
 
 /** What a decision changes: a mail that stays queued is due anew, any other is settled and its message erased. */
@@ -80,9 +68,10 @@ function changesBy(decision: MailDecision, attempt: number, at: Date): Partial<M
     case "dead":
       return { ...settled, state: "dead", ...faultOf(decision) };
     case "retry":
-      return { dueAt: decision.dueAt, attempt: attempt + 1, ...faultOf(decision) };
-    case "postponed":
-      return { dueAt: decision.dueAt, ...faultOf(decision) };
+    case "postponed": {
+      const next = decision.kind === "retry" ? attempt + 1 : attempt;
+      return { dueAt: decision.dueAt, attempt: next, ...faultOf(decision) };
+    }
   }
 }
 

@@ -18,7 +18,7 @@ export interface HoldingsListener {
   /** What is still under way of this closed shard has to be broken off. */
   overdue(shard: number): void;
   busyShards(): ReadonlySet<number>;
-  /** The lease was renewed, or `safe` may have changed with the time. */
+  /** The lease was renewed, or could not be. */
   checked(): void;
   /** The lease is lost: everything that was held under it belongs to others now. */
   lost(): void;
@@ -107,31 +107,14 @@ export class Holdings {
 
   /** Renews the lease until `ended`, then gives everything back. Without Postgres the lease runs out by itself. */
   async run(ended: AbortSignal): Promise<void> {
-    const { clock } = this.#deps;
-    const loop = async (waiter: Waiter, restMs: () => number, work: () => Promise<void>) => {
-      ended.addEventListener("abort", () => waiter.nudge());
-      while (!ended.aborted) {
-        await work();
-        await waiter.wait(clock, restMs());
-      }
-    };
+    const often = { clock: this.#deps.clock, ended };
+    const renewMs = () => LEASE_RENEW_MS;
+    const watchMs = () => this.#undertaker.restMs;
     await this.#join(ended);
     await Promise.all([
-      loop(
-        this.#renewal,
-        () => LEASE_RENEW_MS,
-        () => this.#renew(),
-      ),
-      loop(
-        this.#tick,
-        () => LEASE_RENEW_MS,
-        () => this.#assign(),
-      ),
-      loop(
-        this.#watch,
-        () => this.#undertaker.restMs,
-        () => this.#undertaker.look(this.#id),
-      ),
+      this.#renewal.repeat(often, renewMs, () => this.#renew()),
+      this.#tick.repeat(often, renewMs, () => this.#assign()),
+      this.#watch.repeat(often, watchMs, () => this.#undertaker.look(this.#id)),
     ]);
     await this.#leave();
   }
@@ -197,7 +180,6 @@ export class Holdings {
       log.warn("lease.unrenewed", errorFields(error));
     }
     this.#listener.checked();
-    this.#checkWhenUnsafe(began);
   }
 
   /** Claims what is missing to the fair share, and gives up what is above it. */
@@ -298,13 +280,5 @@ export class Holdings {
         if (id === this.#id && this.#closed.has(shard)) this.#listener.overdue(shard);
       });
     }
-  }
-
-  /** Has the listener look again when sending becomes unsafe, unless a later renewal has succeeded by then. */
-  #checkWhenUnsafe({ monotonicMs }: Renewal): void {
-    void this.#deps.clock.sleep(LEASE_SAFE_MS).then(() => {
-      const renewedMs = this.#renewed?.monotonicMs ?? monotonicMs;
-      if (renewedMs <= monotonicMs) this.#listener.checked();
-    });
   }
 }

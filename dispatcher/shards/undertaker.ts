@@ -43,11 +43,8 @@ export class Heartbeats {
         return [id, isSame ? seen : { renewedAt, sinceMs: answeredMs }];
       }),
     );
-    return rows.filter(({ id }) => this.#silentMs(id, askedMs) >= LEASE_TTL_MS);
-  }
-
-  #silentMs(id: string, nowMs: number): number {
-    return nowMs - (this.#seen.get(id)?.sinceMs ?? nowMs);
+    const sinceMs = (id: string) => this.#seen.get(id)?.sinceMs ?? askedMs;
+    return rows.filter(({ id }) => askedMs - sinceMs(id) >= LEASE_TTL_MS);
   }
 }
 

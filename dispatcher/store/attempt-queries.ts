@@ -28,11 +28,10 @@ function nameOf(field: Field): string {
 const NUMBERED = sql.raw(
   FIELDS.map((field, i) => {
     const text = `f[${i + 1}]`;
-    const typed =
-      field === "nextAttemptAt"
-        ? `(now() + ${text}::double precision * interval '1 millisecond')`
-        : text;
-    return `${typed}::${typeOf(ATTEMPT_FIELDS[field])} as ${nameOf(field)}`;
+    const type = typeOf(ATTEMPT_FIELDS[field]);
+    const value = type === "bytea" ? `decode(${text}, 'hex')` : `${text}::${type}`;
+    const delayed = `now() + ${text}::double precision * interval '1 millisecond'`;
+    return `${field === "nextAttemptAt" ? delayed : value} as ${nameOf(field)}`;
   }).join(", "),
 );
 

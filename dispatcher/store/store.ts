@@ -99,19 +99,11 @@ function openSubscription(
   { id, shard }: Pick<LoadRequest, "id" | "shard">,
   row: SubscriptionRow,
 ): Subscription | undefined {
+  const { sealedSecret, sealedPreviousSecret: sealed, ...settings } = row;
   const context = webhookSecretContext(row.partnerId, id);
   try {
-    return {
-      id,
-      shard,
-      partnerId: row.partnerId,
-      webhookUrl: row.webhookUrl,
-      ordering: row.ordering,
-      secret: box.open(row.sealedSecret, context),
-      previousSecret:
-        row.sealedPreviousSecret === null ? null : box.open(row.sealedPreviousSecret, context),
-      nextBatchAt: row.nextBatchAt,
-    };
+    const previousSecret = sealed === null ? null : box.open(sealed, context);
+    return { ...settings, id, shard, secret: box.open(sealedSecret, context), previousSecret };
   } catch (error) {
     log.error("subscription.unusable", { subscription_id: id, ...errorFields(error) });
     return undefined;

@@ -70,6 +70,7 @@ function sender(options: SenderOptions): Sender {
     log: options.log ?? silentLog,
     box: options.box ?? box,
     store: options.wrap?.(store) ?? store,
+    count: () => {},
     transport: options.server && transportTo(options.server, options.timeoutMs),
     retryDelaysMs: options.retryDelaysMs ?? [50, 100, 150],
   });
