@@ -2,7 +2,7 @@ import type { Clock } from "../src/lib/clock.ts";
 import type { Wake } from "../src/outbox/schedule.ts";
 import type { ActorEvent } from "./actor/event.ts";
 import type { Inheritance } from "./actor/inheritance.ts";
-import { createActor, FIRST_LOAD, MAX_QUEUED, type Actor } from "./actor/state.ts";
+import { Actor, FIRST_LOAD, MAX_QUEUED } from "./actor/state.ts";
 import type { Limits } from "./delivery/limits.ts";
 import { Turns } from "./turns.ts";
 
@@ -67,7 +67,7 @@ export class Actors {
       (isSwept ? this.#waiting : this.#waitingFirst).add(wake);
       return undefined;
     }
-    const actor = createActor(subscriptionId, shard, inherited?.());
+    const actor = new Actor(subscriptionId, shard, inherited?.());
     this.#forget(wake);
     this.#byId.set(subscriptionId, actor);
     this.#fresh.add(actor);

@@ -24,17 +24,15 @@ export function planLoad(actor: Actor, now: Date, effects: Effect[]): void {
   if (actor.loading || actor.batching) return;
   const plan = decideLoad(loadState(actor, now));
   actor.more = plan.more;
-  switch (plan.kind) {
-    case "none":
-      return;
-    case "recheck":
-      return recheckLater(actor, effects);
-    case "load":
-      actor.loading = true;
-      actor.wanted = false;
-      for (const lane of actor.lanes.values()) lane.unseen = true;
-      effects.push({ kind: "load", request: loadRequest(actor, plan.limit) });
+  if (plan.kind === "recheck" && !actor.rechecking) {
+    actor.rechecking = true;
+    effects.push({ kind: "recheck", afterMs: RECHECK_MS });
   }
+  if (plan.kind !== "load") return;
+  actor.loading = true;
+  actor.wanted = false;
+  for (const lane of actor.lanes.values()) lane.unseen = true;
+  effects.push({ kind: "load", request: loadRequest(actor, plan.limit) });
 }
 
 /**
@@ -123,12 +121,6 @@ function wouldRepeat(actor: Actor): boolean {
     if (isUnderWay && (isForeign(lane, actor) || !isExcluded)) return true;
   }
   return false;
-}
-
-function recheckLater(actor: Actor, effects: Effect[]): void {
-  if (actor.rechecking) return;
-  actor.rechecking = true;
-  effects.push({ kind: "recheck", afterMs: RECHECK_MS });
 }
 
 /** Whether the queues were thrown away since this was asked for: the answer may lack what was in them. */

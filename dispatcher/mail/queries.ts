@@ -13,7 +13,7 @@ const isQueued = sql`${mails.state} = 'queued'`;
 const isSettled = sql`${mails.state} <> 'queued'`;
 
 /** How long a claimed mail is left to the process that sends it: longer than sending takes (`MAIL_TIMEOUT_MS`). */
-const CLAIM_MS = 60_000;
+const CLAIM_MS = 40_000;
 /** The clock of a process that queues a mail may be ahead by so much, and its first attempt is due at once all the same. */
 const AHEAD_MS = 5_000;
 

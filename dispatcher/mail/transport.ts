@@ -15,18 +15,14 @@ interface OutgoingMail {
   readonly message: MailMessage;
 }
 
-export interface MailTransport {
-  /** Sends one mail. Whatever goes wrong is an outcome, and never thrown. */
-  send(mail: OutgoingMail, stopped: AbortSignal): Promise<MailOutcome>;
-  close(): void;
-}
+export type MailTransport = ReturnType<typeof createMailTransport>;
 
 /** Sends over SMTP, on connections that are kept for the next mail. */
 export function createMailTransport(options: {
   readonly url: string;
   readonly from: Mailbox;
   readonly timeoutMs?: number;
-}): MailTransport {
+}) {
   const { url, from, timeoutMs = MAIL_TIMEOUT_MS } = options;
   const pool = createTransport({
     url,
@@ -44,7 +40,8 @@ export function createMailTransport(options: {
     disableUrlAccess: true,
   });
   return {
-    async send(mail, stopped) {
+    /** Sends one mail. Whatever goes wrong is an outcome, and never thrown. */
+    async send(mail: OutgoingMail, stopped: AbortSignal): Promise<MailOutcome> {
       const deadline = AbortSignal.timeout(timeoutMs);
       const signal = AbortSignal.any([stopped, deadline]);
       try {
