@@ -44,12 +44,9 @@ export class DispatcherMetrics {
   }
 
   deliver(deliver: Deliver): Deliver {
-    const durations = this.#metrics.histogram(
-      {
-        name: "reviewrelay_post_duration_seconds",
-        help: "POSTs to receivers by what came of them: accepted, rejected, gone, failed, aborted, unsent, withheld.",
-      },
-      DURATION_BUCKETS_S,
+    const durations = this.#histogram(
+      "post_duration_seconds",
+      "POSTs to receivers by what came of them: accepted, rejected, gone, failed, aborted, unsent, withheld.",
     );
     // Finding a series by its labels costs more than counting in it, so each is kept.
     const durationsOf = remember((result: string) => durations({ result }));
@@ -61,26 +58,15 @@ export class DispatcherMetrics {
   }
 
   store(store: DispatchStore): DispatchStore {
-    const attempts = this.#metrics.counter({
-      name: "reviewrelay_attempts_total",
-      help: "Recorded attempts by outcome.",
-    });
+    const attempts = this.#counter("attempts_total", "Recorded attempts by outcome.");
     const attemptsOf = remember((outcome: string) => attempts({ outcome }));
-    const durations = this.#metrics.histogram(
-      {
-        name: "reviewrelay_commit_duration_seconds",
-        help: "Commits of outcomes, failed ones too.",
-      },
-      DURATION_BUCKETS_S,
+    const help = "Commits of outcomes, failed ones too.";
+    const durations = this.#histogram("commit_duration_seconds", help)();
+    const sizes = this.#histogram("commit_attempts", "Attempts per commit.", GROUP_BUCKETS)();
+    const disabled = this.#counter(
+      "subscriptions_disabled_total",
+      "Subscriptions that were disabled after 20 permanent failures in a row.",
     )();
-    const sizes = this.#metrics.histogram(
-      { name: "reviewrelay_commit_attempts", help: "Attempts per commit." },
-      GROUP_BUCKETS,
-    )();
-    const disabled = this.#metrics.counter({
-      name: "reviewrelay_subscriptions_disabled_total",
-      help: "Subscriptions that were disabled after 20 permanent failures in a row.",
-    })();
     return {
       ...store,
       commit: async (dispatcherId, records) => {
@@ -101,8 +87,7 @@ export class DispatcherMetrics {
 
   /** Counts an attempt to send a mail. */
   mails(): (outcome: string) => void {
-    const help = "Attempts to send a mail by outcome.";
-    const mails = this.#metrics.counter({ name: "reviewrelay_mails_total", help });
+    const mails = this.#counter("mails_total", "Attempts to send a mail by outcome.");
     return (outcome) => void (mails({ outcome }).value += 1);
   }
 
@@ -110,8 +95,16 @@ export class DispatcherMetrics {
   alerts(): (kind: string) => void {
     const help =
       "Alerts about subscriptions by kind, whether or not their partner wants to be told.";
-    const alerts = this.#metrics.counter({ name: "reviewrelay_alerts_total", help });
+    const alerts = this.#counter("alerts_total", help);
     return (kind) => void (alerts({ kind }).value += 1);
+  }
+
+  #counter(name: string, help: string) {
+    return this.#metrics.counter({ name: `reviewrelay_${name}`, help });
+  }
+
+  #histogram(name: string, help: string, buckets = DURATION_BUCKETS_S) {
+    return this.#metrics.histogram({ name: `reviewrelay_${name}`, help }, buckets);
   }
 
   watch(dispatcher: Pick<Dispatcher, "workload">): void {

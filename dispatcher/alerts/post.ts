@@ -97,13 +97,11 @@ function moveOf(
 ) {
   if (outcome?.kind === "accepted")
     return { webhookState: "sent", webhookDueAt: null, webhookError: null } as const;
-  const webhookError = errorOf(outcome);
-  const delayMs =
-    outcome === undefined || outcome.kind === "gone" ? undefined : retryDelaysMs[attempt - 1];
-  if (delayMs === undefined)
-    return { webhookState: "dead", webhookDueAt: null, webhookError } as const;
-  const webhookDueAt = addMs(clock.now(), delayMs);
-  return { webhookState: "queued", webhookDueAt, webhookError } as const;
+  const isLast = outcome === undefined || outcome.kind === "gone";
+  const delayMs = isLast ? undefined : retryDelaysMs[attempt - 1];
+  const webhookState = delayMs === undefined ? "dead" : "queued";
+  const webhookDueAt = delayMs === undefined ? null : addMs(clock.now(), delayMs);
+  return { webhookState, webhookDueAt, webhookError: errorOf(outcome) } as const;
 }
 
 function errorOf(outcome: PostOutcome | undefined): string {

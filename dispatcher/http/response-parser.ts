@@ -42,7 +42,7 @@ export class ResponseParser {
   /** The receiver has closed. That ends a body without a length, and cuts any other. */
   end(): void {
     if (this.state !== "body") return;
-    if (this.head?.framing.kind !== "until_close") this.body.cut = true;
+    if (this.head?.framing !== "until_close") this.body.cut = true;
     this.state = "complete";
     this.#excess = true;
   }
@@ -80,12 +80,9 @@ export class ResponseParser {
     this.head = head;
     const { framing } = head;
     this.body = new BodyRecord(head.headers);
-    this.state = framing.kind === "none" ? "complete" : "body";
-    if (framing.kind === "length") {
-      this.#bodyLeft = framing.bytes;
-      if (framing.bytes === 0) this.state = "complete";
-    }
-    if (framing.kind === "chunked")
+    this.state = framing === 0 ? "complete" : "body";
+    if (typeof framing === "number") this.#bodyLeft = framing;
+    if (framing === "chunked")
       this.#chunked = new ChunkedDecoder(MAX_HEAD_BYTES, (data) => this.body.push(data));
   }
 
@@ -95,7 +92,7 @@ export class ResponseParser {
       used = this.#chunked.feed(chunk, 0);
       if (this.#chunked.state === "done") this.state = "complete";
       if (this.#chunked.state === "invalid") this.#fail("the answer's body has a malformed chunk");
-    } else if (this.head?.framing.kind === "length") {
+    } else if (typeof this.head?.framing === "number") {
       used = Math.min(chunk.length, this.#bodyLeft);
       this.#bodyLeft -= used;
       this.body.push(used === chunk.length ? chunk : chunk.subarray(0, used));

@@ -37,20 +37,15 @@ export interface Heartbeat {
   readonly renewedAt: Date;
 }
 
-interface Assignment {
-  /** All shards that are ours now, those just claimed included. */
-  readonly owned: ReadonlyMap<number, Claim>;
-  /** How many shards are to be given up for the others. */
-  readonly surplus: number;
-}
-
 /** What the dispatcher needs of the leases; the simulation has its own. */
 export interface Leases {
   join(id: string): Promise<void>;
   /** Renews the lease, and answers the time by the clock of Postgres; undefined if it was ended by another. */
   renew(id: string): Promise<Date | undefined>;
-  /** Claims free shards up to the fair share. */
-  assign(id: string): Promise<Assignment>;
+  /**
+   * Claims free shards up to the fair share. Answers all that are ours now, and how many are to be given up for the others.
+   */
+  assign(id: string): Promise<{ owned: ReadonlyMap<number, Claim>; surplus: number }>;
   heartbeats(): Promise<readonly Heartbeat[]>;
   /**
    * Ends the lease of the dead if its heartbeat still is the one that was seen, frees its shards and answers how many

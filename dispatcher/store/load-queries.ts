@@ -98,14 +98,7 @@ const load = statement({
       from active a`,
 });
 
-export interface LoadedRows {
-  readonly subscription: SubscriptionRow;
-  /** In the order of the sequence, as many as were asked for. */
-  readonly entries: readonly Entry[];
-  /** There may be more of them behind the window: the reviews that are left out fill it. */
-  readonly isFull: boolean;
-  readonly tests: readonly Entry[];
-}
+export type LoadedRows = NonNullable<Awaited<ReturnType<typeof loadActive>>[number]>;
 
 /**
  * Answers each request in its place, and undefined where the subscription is not active: its next entries, and the 16 of
@@ -115,10 +108,7 @@ export interface LoadedRows {
  * What is looked up by a key is behind `offset 0`, because a plain join becomes a hash over all of its table while the
  * planner has no statistics.
  */
-export async function loadActive(
-  db: DbOrTx,
-  requests: readonly LoadRequest[],
-): Promise<(LoadedRows | undefined)[]> {
+export async function loadActive(db: DbOrTx, requests: readonly LoadRequest[]) {
   const given = requests.map(({ id, shard, after, limit, exceptReviews }, ord) => ({
     ord,
     id,
@@ -186,7 +176,7 @@ function nextOf(
   found: readonly Entry[],
   { limit, exceptReviews }: LoadRequest,
   { settledThrough, lastLogged }: SubscriptionRow,
-): Omit<LoadedRows, "subscription"> {
+) {
   const sorted = found.toSorted((a, b) => a.sequence - b.sequence);
   const logged = sorted.filter(({ isLogged }) => isLogged);
   const isCut =
@@ -194,8 +184,10 @@ function nextOf(
   const end = isCut ? (logged.at(-1)?.sequence ?? settledThrough) : Number.POSITIVE_INFINITY;
   const entries = sorted.filter(({ isTest, sequence }) => !isTest && sequence <= end);
   return {
+    /** In the order of the sequence, as many as were asked for. */
     entries: entries.slice(0, limit),
     tests: sorted.filter(({ isTest }) => isTest),
+    /** There may be more of them behind the window: the reviews that are left out fill it. */
     isFull: isCut && entries.length < limit,
   };
 }
