@@ -69,7 +69,8 @@ async function renewDispatcher(db: Db, id: string): Promise<Date | undefined> {
 
 const allHeartbeats = statement({
   name: "leases.heartbeats",
-  reason: "Five times a second: the driver does not prepare what the builder makes without a parameter.",
+  reason:
+    "Five times a second: the driver does not prepare what the builder makes without a parameter.",
   params: {},
   columns: { id: dispatchers.id, renewedAt: dispatchers.renewedAt },
   text: () => sql`select id, renewed_at as "renewedAt" from dispatchers order by id`,
