@@ -39,6 +39,8 @@ const PATIENCE_MS = 20_000;
 /** How long the requests of a closed shard may take: it begins no new ones, and breaks these off afterwards. */
 const CLOSING_MS = 2_000;
 
+const renewMs = () => LEASE_RENEW_MS;
+
 /** The clocks of the process may tell of times since a renewal that differ by less than this. */
 const CLOCKS_APART_MS = 500;
 
@@ -108,7 +110,6 @@ export class Holdings {
   /** Renews the lease until `ended`, then gives everything back. Without Postgres the lease runs out by itself. */
   async run(ended: AbortSignal): Promise<void> {
     const often = { clock: this.#deps.clock, ended };
-    const renewMs = () => LEASE_RENEW_MS;
     const watchMs = () => this.#undertaker.restMs;
     await this.#join(ended);
     await Promise.all([

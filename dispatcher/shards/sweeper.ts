@@ -19,6 +19,8 @@ interface Found {
   readonly subscriptions: readonly SweptSubscription[];
 }
 
+const restMs = () => SWEEP_MS;
+
 interface SweeperDeps {
   readonly clock: Clock;
   readonly log: Log;
@@ -82,7 +84,6 @@ export class Sweeper {
   async run(ended: AbortSignal): Promise<void> {
     ended.addEventListener("abort", () => this.#runner.clear());
     const often = { clock: this.#deps.clock, ended };
-    const restMs = () => SWEEP_MS;
     const sweepAll = async () => {
       await this.#sweep(new Set(this.#listener.shards().keys()), ended);
       this.lagMs = this.#longestMs;

@@ -28,9 +28,9 @@ const NUMBERED = sql.raw(
   FIELDS.map((field, i) => {
     const text = `f[${i + 1}]`;
     const type = typeOf(ATTEMPT_FIELDS[field]);
-    const value = type === "bytea" ? `decode(${text}, 'hex')` : `${text}::${type}`;
+    const plain = type === "bytea" ? `decode(${text}, 'hex')` : `${text}::${type}`;
     const delayed = `now() + ${text}::double precision * interval '1 millisecond'`;
-    return `${field === "nextAttemptAt" ? delayed : value} as ${nameOf(field)}`;
+    return `${field === "nextAttemptAt" ? delayed : plain} as ${nameOf(field)}`;
   }).join(", "),
 );
 

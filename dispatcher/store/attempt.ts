@@ -1,3 +1,5 @@
+import { types } from "node:util";
+
 import { deliveryAttempts } from "../../db/schema/attempts.ts";
 import { outbox } from "../../db/schema/outbox.ts";
 import { value, type ValuesOf } from "../../db/statement.ts";
@@ -79,11 +81,11 @@ function textOf(record: AttemptRecord, field: Field, nowMs: number): string {
   if (field === "outcome") return decision.kind;
   if (field === "nextAttemptAt")
     return decision.kind === "retry" ? `${endedMs + decision.delayMs - nowMs}` : "";
-  const value = record[field];
+  const held = record[field];
   if (field === "responseExcerpt") return storable(record.responseExcerpt ?? "");
-  if (value === null) return "";
-  if (value instanceof Date) return value.toISOString();
-  return typeof value === "object" ? JSON.stringify(value) : `${value}`;
+  if (held === null) return "";
+  if (types.isDate(held)) return held.toISOString();
+  return typeof held === "object" ? JSON.stringify(held) : `${held}`;
 }
 
 const UNSTORABLE = new RegExp(`[\\0${BETWEEN_RECORDS}${BETWEEN_FIELDS}]`, "g");
