@@ -379,7 +379,7 @@ test("refuses a recipient with a line break and makes one line of a subject with
 
 test("sends past hanging recipients, on no more connections than the bound", async () => {
   const server = await mailServer((to) => (to.startsWith("hang") ? "hang" : "accept"));
-  const { mailer } = sender({ server, timeoutMs: 2_000, retryDelaysMs: [60_000] });
+  const { mailer } = sender({ server, timeoutMs: 8_000, retryDelaysMs: [60_000] });
   const earlier = addMs(new Date(), -1_000);
   for (let i = 0; i < MAIL_CONNECTIONS - 1; i++)
     await queue({ to: `hang-${i}@x.example` }, earlier);
