@@ -2,10 +2,8 @@ import type { Clock } from "../src/lib/clock.ts";
 import type { Wake } from "../src/outbox/schedule.ts";
 import type { ActorEvent } from "./actor/event.ts";
 import type { Inheritance } from "./actor/inheritance.ts";
-import { createActor, FIRST_LOAD, MAX_QUEUED, type Actor } from "./actor/state.ts";
-import { Aside } from "./aside.ts";
+import { Actor, FIRST_LOAD, MAX_QUEUED } from "./actor/state.ts";
 import type { Limits } from "./delivery/limits.ts";
-import { Turns } from "./turns.ts";
 
 /**
  * How long an actor may stay while others wait for their turn. Its settings would have to be read again by then anyway,
@@ -18,6 +16,55 @@ const TURN_MS = 1_000;
  * and not behind the loads of thousands.
  */
 const MAX_FRESH = 256;
+
+/**
+ * Subscriptions that wait, known by name alone. Shards take turns, and within a shard it is first come, first served: so
+ * what was just taken over from a dead process does not wait for the backlog of the others.
+ */
+export class Turns {
+  readonly #shards = new Map<number, Set<string>>();
+  #size = 0;
+
+  get size(): number {
+    return this.#size;
+  }
+
+  /** One that waits already keeps its place. */
+  add({ subscriptionId, shard }: Wake): void {
+    let members = this.#shards.get(shard);
+    if (members === undefined) this.#shards.set(shard, (members = new Set()));
+    if (members.has(subscriptionId)) return;
+    members.add(subscriptionId);
+    this.#size += 1;
+  }
+
+  delete({ subscriptionId, shard }: Wake): void {
+    const members = this.#shards.get(shard);
+    if (!members?.delete(subscriptionId)) return;
+    this.#size -= 1;
+    if (members.size === 0) this.#shards.delete(shard);
+  }
+
+  /** The one whose turn it is, which waits no longer. */
+  take(): Wake | undefined {
+    const [turn] = this.#shards;
+    if (turn === undefined) return undefined;
+    const [shard, members] = turn;
+    const [subscriptionId] = members;
+    // The shard goes to the end of the line.
+    this.#shards.delete(shard);
+    this.#shards.set(shard, members);
+    if (subscriptionId === undefined) return undefined;
+    const wake = { subscriptionId, shard };
+    this.delete(wake);
+    return wake;
+  }
+
+  clear(): void {
+    this.#shards.clear();
+    this.#size = 0;
+  }
+}
 
 /**
  * The actors in memory: one for each subscription that has something to do, up to a bound. The other subscriptions that
@@ -33,7 +80,9 @@ export class Actors {
   readonly #waiting = new Turns();
   /** Those that wait because something happened, not because a sweep found them: they go first. */
   readonly #waitingFirst = new Turns();
-  readonly #aside = new Aside();
+  /** Those that stand aside, by the crowd that is too many for its host, and in which crowd each stands. */
+  readonly #crowds = new Map<string, Turns>();
+  readonly #crowdOf = new Map<string, string>();
   /** Those that have to come again when what they have under way has ended, and in which crowd they then stand. */
   readonly #leaving = new Map<Actor, string | undefined>();
 
@@ -48,7 +97,7 @@ export class Actors {
 
   /** How many subscriptions are known by name alone. */
   get waiting(): number {
-    return this.#waitingFirst.size + this.#waiting.size + this.#aside.size;
+    return this.#waitingFirst.size + this.#waiting.size + this.#crowdOf.size;
   }
 
   /** How many entries each actor may hold, so that all together are within the bound. */
@@ -66,7 +115,7 @@ export class Actors {
       (isSwept ? this.#waiting : this.#waitingFirst).add(wake);
       return undefined;
     }
-    const actor = createActor(subscriptionId, shard, inherited?.());
+    const actor = new Actor(subscriptionId, shard, inherited?.());
     this.#forget(wake);
     this.#byId.set(subscriptionId, actor);
     this.#fresh.add(actor);
@@ -89,12 +138,19 @@ export class Actors {
 
   /** The crowd in which a subscription stands aside. */
   crowdOf({ subscriptionId }: Wake): string | undefined {
-    return this.#aside.crowdOf(subscriptionId);
+    return this.#crowdOf.get(subscriptionId);
   }
 
   /** Takes so many out of a crowd, those first that have stood there the longest. */
   takeFrom(crowd: string, count: number): Wake[] {
-    return this.#aside.take(crowd, count);
+    const taken: Wake[] = [];
+    const members = this.#crowds.get(crowd);
+    for (let wake = members?.take(); wake !== undefined; wake = members?.take()) {
+      this.#crowdOf.delete(wake.subscriptionId);
+      if (taken.push(wake) >= count) break;
+    }
+    if (members?.size === 0) this.#crowds.delete(crowd);
+    return taken;
   }
 
   /** Whether an actor's turn ends with this event, because others wait for theirs. */
@@ -127,7 +183,7 @@ export class Actors {
     this.#leaving.delete(actor);
     const wake = { subscriptionId: actor.id, shard: actor.shard };
     if (crowd === undefined) this.#waiting.add(wake);
-    else this.#aside.put(wake, crowd);
+    else this.#putAside(wake, crowd);
   }
 
   clear(): void {
@@ -135,7 +191,8 @@ export class Actors {
     this.#fresh.clear();
     this.#waiting.clear();
     this.#waitingFirst.clear();
-    this.#aside.clear();
+    this.#crowds.clear();
+    this.#crowdOf.clear();
     this.#leaving.clear();
   }
 
@@ -145,6 +202,17 @@ export class Actors {
 
   get #hasRoom(): boolean {
     return this.#byId.size < this.#limits.actors && this.#fresh.size < MAX_FRESH;
+  }
+
+  /** One that stands in the crowd already keeps its place. */
+  #putAside(wake: Wake, crowd: string): void {
+    const former = this.#crowdOf.get(wake.subscriptionId);
+    if (former === crowd) return;
+    if (former !== undefined) this.#crowds.get(former)?.delete(wake);
+    const members = this.#crowds.get(crowd) ?? new Turns();
+    members.add(wake);
+    this.#crowds.set(crowd, members);
+    this.#crowdOf.set(wake.subscriptionId, crowd);
   }
 
   #forget(wake: Wake): void {

@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 
-import { LIMITS, type Limits } from "./delivery/limits.ts";
+import { LIMITS } from "./delivery/limits.ts";
 
 /** Descriptors for the stores, the resolver, metrics, logs and whatever is opened for a moment. */
 const OWN = 128;
@@ -12,12 +12,6 @@ const MAX_IDLE = LIMITS.actors;
 /** With fewer requests at once for each of both kinds of hosts a dispatcher is of no use. */
 const MIN_REQUESTS = 32;
 
-export interface Budget {
-  readonly limits: Limits;
-  /** How many connections may idle. */
-  readonly maxIdle: number;
-}
-
 /** How many descriptors a dispatcher needs for so many requests of each kind and what idles beside them. */
 function needed(requests: number): number {
   return OWN + Math.ceil(2 * requests * (1 + IDLE_SHARE));
@@ -27,7 +21,7 @@ export const WANTED_DESCRIPTORS = needed(LIMITS.requests);
 export const MIN_DESCRIPTORS = needed(MIN_REQUESTS);
 
 /** What a process with so many descriptors may have under way; undefined if they are too few to begin with. */
-export function budgetOf(descriptors: number): Budget | undefined {
+export function budgetOf(descriptors: number) {
   if (descriptors < MIN_DESCRIPTORS) return undefined;
   const affordable = Math.floor((descriptors - OWN) / (2 * (1 + IDLE_SHARE)));
   const requests = Math.min(LIMITS.requests, affordable);

@@ -14,9 +14,7 @@ import type { Leases } from "./shards/leases.ts";
 import type { PostgresClock } from "../src/lib/postgres-clock.ts";
 import { LIMITS, type Limits } from "./delivery/limits.ts";
 import { Loader } from "./store/loader.ts";
-import { Mailer } from "./mail/mailer.ts";
-import type { MailStore } from "./mail/store.ts";
-import type { MailTransport } from "./mail/transport.ts";
+import type { Mailer } from "./mail/mailer.ts";
 import { Sender } from "./delivery/sender.ts";
 import type { DispatchStore } from "./store/store.ts";
 
@@ -28,12 +26,7 @@ export interface DispatcherDeps {
   readonly store: DispatchStore;
   readonly deliver: Deliver;
   readonly retryDelaysMs: readonly number[];
-  readonly mail: {
-    readonly store: MailStore;
-    /** Undefined: no mail server is set, so mails wait. */
-    readonly transport: MailTransport | undefined;
-    readonly retryDelaysMs: readonly number[];
-  };
+  readonly mailer: Pick<Mailer, "wake" | "busy" | "stop" | "breakOff">;
   /** A new ULID for an instant in ms since the epoch, above all that it made before. */
   readonly newUlid: (atMs: number) => string;
   /** Others than `LIMITS`. */
@@ -46,10 +39,6 @@ const RECORD_MS = 1_000;
 const POLL_MS = 10;
 /** How long a batch dispatch that failed is left alone. */
 const BATCH_RETRY_MS = 1_000;
-
-type Effects = {
-  readonly [K in Effect["kind"]]: (actor: Actor, effect: Effect & { kind: K }) => void;
-};
 
 /**
  * One dispatcher process: an actor for each subscription of its shards that has something to do, and the I/O that
@@ -64,7 +53,6 @@ export class Dispatcher {
   readonly #loader: Loader;
   readonly #committer: Committer;
   readonly #sender: Sender;
-  readonly #mailer: Mailer;
 
   constructor(deps: DispatcherDeps) {
     this.#deps = deps;
@@ -76,13 +64,10 @@ export class Dispatcher {
       {
         claimed: (shards, orphaned) => this.#takeOver(shards, orphaned),
         inherits: (shard) => this.#inheritances.isOpen(shard),
-        lingers: (shard) =>
-          this.#sender.lingers(shard) ||
-          this.#committer.holds(shard) ||
-          (shard === MAIL_WAKE.shard && this.#mailer.busy),
+        lingers: (shard) => this.#sender.lingers(shard) || this.#committer.holds(shard),
         closed: (shard) => this.#close(shard),
-        overdue: (shard) => this.#breakOff(shard),
-        busyShards: () => this.#busyShards(),
+        overdue: (shard) => this.#sender.breakOff(shard),
+        busyShards: () => new Set(this.#actors.all().map((actor) => actor.shard)),
         checked: () => this.#sender.regulate(),
         lost: () => this.#startOver(),
       },
@@ -92,15 +77,6 @@ export class Dispatcher {
       ring: (wake, isSwept) => this.#wake(wake, isSwept),
       swept: (shards) => this.#inheritances.swept(shards),
     });
-    this.#mailer = new Mailer(
-      { ...deps, ...deps.mail },
-      {
-        holder: () => (this.#mayMail() ? this.#holdings.id : undefined),
-        planNext: (at) => void this.#alarm.plan(MAIL_WAKE, at),
-        idle: () => this.#holdings.actorGone(MAIL_WAKE.shard),
-        fenced: (id) => this.#holdings.lose(id),
-      },
-    );
     this.#loader = new Loader(deps);
     this.#committer = new Committer(deps, {
       fenced: (id) => this.#holdings.lose(id),
@@ -149,7 +125,7 @@ export class Dispatcher {
   #wake(wake: Wake, isSwept: boolean): void {
     const isServed = this.#holdings.serves(wake.shard);
     if (wake.subscriptionId === MAIL_WAKE.subscriptionId)
-      return isServed ? this.#mailer.wake() : undefined;
+      return isServed ? this.#deps.mailer.wake() : undefined;
     // What it may repeat is noted even of one that has to wait for its turn, or that the next holder of its shard sends.
     this.#inheritances.note(wake);
     if (!isServed) return;
@@ -196,34 +172,33 @@ export class Dispatcher {
     if (id === this.#holdings.id && this.#actors.isCurrent(actor)) this.#tell(actor, event);
   }
 
-  #carryOut<K extends Effect["kind"]>(actor: Actor, effect: Effect & { kind: K }): void {
-    this.#effects[effect.kind](actor, effect);
+  #carryOut(actor: Actor, effect: Effect): void {
+    const { id } = this.#holdings;
+    switch (effect.kind) {
+      case "load":
+        return this.#loader.load(effect.request, (loaded) =>
+          this.#tellIfCurrent(id, actor, { kind: "loaded", loaded }),
+        );
+      case "send":
+        return this.#sender.send(actor, effect);
+      case "batch":
+        return void this.#dispatchBatch(actor);
+      case "recheck":
+        return void this.#deps.clock
+          .sleep(effect.afterMs)
+          .then(() => this.#tellIfCurrent(id, actor, { kind: "rechecked" }));
+      case "sleep":
+        return void this.#alarm.plan(
+          { subscriptionId: actor.id, shard: actor.shard },
+          effect.until,
+        );
+      case "drop":
+        this.#actors.drop(actor);
+        this.#inheritances.dropped(actor);
+        this.#holdings.actorGone(actor.shard);
+        this.#admit();
+    }
   }
-
-  readonly #effects: Effects = {
-    load: (actor, { request }) => {
-      const { id } = this.#holdings;
-      this.#loader.load(request, (loaded) =>
-        this.#tellIfCurrent(id, actor, { kind: "loaded", loaded }),
-      );
-    },
-    send: (actor, effect) => this.#sender.send(actor, effect),
-    batch: (actor) => void this.#dispatchBatch(actor),
-    recheck: (actor, { afterMs }) => {
-      const { id } = this.#holdings;
-      void this.#deps.clock
-        .sleep(afterMs)
-        .then(() => this.#tellIfCurrent(id, actor, { kind: "rechecked" }));
-    },
-    sleep: ({ id, shard }, { until }) =>
-      void this.#alarm.plan({ subscriptionId: id, shard }, until),
-    drop: (actor) => {
-      this.#actors.drop(actor);
-      this.#inheritances.dropped(actor);
-      this.#holdings.actorGone(actor.shard);
-      this.#admit();
-    },
-  };
 
   async #dispatchBatch(actor: Actor): Promise<void> {
     const { clock, store, log } = this.#deps;
@@ -260,27 +235,11 @@ export class Dispatcher {
     this.#sender.startOver();
     this.#loader.clear();
     this.#committer.clear();
-    this.#mailer.startOver();
-  }
-
-  #busyShards(): Set<number> {
-    const busy = new Set(this.#actors.all().map((actor) => actor.shard));
-    if (this.#mailer.busy) busy.add(MAIL_WAKE.shard);
-    return busy;
   }
 
   #close(shard: number): void {
     this.#stopActors((actor) => actor.shard === shard);
     this.#sender.withdraw(shard);
-  }
-
-  #breakOff(shard: number): void {
-    this.#sender.breakOff(shard);
-    if (shard === MAIL_WAKE.shard) this.#mailer.startOver();
-  }
-
-  #mayMail(): boolean {
-    return this.#holdings.serves(MAIL_WAKE.shard) && this.#holdings.safe;
   }
 
   #stopActors(which: (actor: Actor) => boolean): void {
@@ -289,18 +248,22 @@ export class Dispatcher {
 
   /** Lets the requests under way end; what takes too long is broken off and recorded as interrupted. */
   async #drain(): Promise<void> {
+    const { mailer } = this.#deps;
     this.#holdings.stop();
+    mailer.stop();
     this.#stopActors(() => true);
-    await Promise.all([this.#untilIdle(DRAIN_MS), this.#mailer.drain(DRAIN_MS)]);
+    await this.#untilIdle(DRAIN_MS);
     this.#sender.breakOffAll();
+    mailer.breakOff();
     await this.#untilIdle(RECORD_MS);
     if (this.#actors.size > 0) this.#holdings.abandon();
   }
 
   async #untilIdle(ms: number): Promise<void> {
-    const { clock } = this.#deps;
+    const { clock, mailer } = this.#deps;
     const endMs = clock.monotonicMs() + ms;
-    while (this.#actors.size > 0 && clock.monotonicMs() < endMs) await clock.sleep(POLL_MS);
+    const isBusy = () => this.#actors.size > 0 || mailer.busy;
+    while (isBusy() && clock.monotonicMs() < endMs) await clock.sleep(POLL_MS);
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Wake } from "../src/outbox/schedule.ts";
-import { createInheritance, isResolved, resolve, type Inheritance } from "./actor/inheritance.ts";
+import { Inheritance, isResolved, resolve } from "./actor/inheritance.ts";
 import type { Actor } from "./actor/state.ts";
 
 interface Orphan {
@@ -51,7 +51,7 @@ export class Inheritances {
     if (!orphan?.bySubscription.has(subscriptionId)) return undefined;
     let own = orphan.bySubscription.get(subscriptionId);
     if (own === undefined)
-      orphan.bySubscription.set(subscriptionId, (own = createInheritance(orphan.at)));
+      orphan.bySubscription.set(subscriptionId, (own = new Inheritance(orphan.at)));
     return own;
   }
 

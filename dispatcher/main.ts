@@ -29,9 +29,10 @@ import { keepAlerts } from "./alerts/keep-alerts.ts";
 import { createDeliver } from "./delivery/deliver.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { HttpClient } from "./http/client.ts";
-import { createLeases } from "./shards/leases.ts";
+import { createLeases } from "./shards/lease-queries.ts";
 import { MAIL_RETRY_DELAYS_MS } from "./mail/decide.ts";
-import { createMailStore } from "./mail/store.ts";
+import { Mailer } from "./mail/mailer.ts";
+import { createMailStore } from "./mail/queries.ts";
 import { createMailTransport } from "./mail/transport.ts";
 import { readFigures } from "./upkeep/figures-queries.ts";
 import { watchSessions } from "./upkeep/lost-sessions.ts";
@@ -91,7 +92,7 @@ const client = new HttpClient({
 const transport =
   config.smtpUrl === undefined
     ? undefined
-    : createMailTransport({ url: config.smtpUrl, from: config.mailFrom, clock });
+    : createMailTransport({ url: config.smtpUrl, from: config.mailFrom });
 
 const checks = {
   postgres: writable(pools.readiness),
@@ -119,11 +120,15 @@ const dispatcher = new Dispatcher({
   store: measured.store(traces?.store(store) ?? store),
   deliver: measured.deliver(traces?.deliver(deliver) ?? deliver),
   retryDelaysMs: config.retryDelaysMs,
-  mail: {
-    store: measured.mailStore(createMailStore({ db, box })),
+  mailer: new Mailer({
+    clock,
+    log,
+    box,
+    store: createMailStore(db),
+    count: measured.mails(),
     transport,
     retryDelaysMs: MAIL_RETRY_DELAYS_MS,
-  },
+  }),
   newUlid: createUlids(),
   limits: budget.limits,
 });

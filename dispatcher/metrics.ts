@@ -3,12 +3,35 @@ import { DURATION_BUCKETS_S, type Metrics } from "../src/lib/metrics.ts";
 import { remember } from "../src/lib/remember.ts";
 import type { Deliver } from "./delivery/deliver.ts";
 import type { Dispatcher } from "./dispatcher.ts";
-import type { MailStore } from "./mail/store.ts";
 import type { DispatchStore } from "./store/store.ts";
 import { FIGURES_AT_MOST, type Figures } from "./upkeep/figures-queries.ts";
 
 const FIGURES_KEPT_MS = 1_000;
 const GROUP_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
+
+type Shown = readonly [help: string, read: (workload: Dispatcher["workload"]) => number];
+
+const WORKLOAD: Readonly<Record<string, Shown>> = {
+  shards: ["Shards that this dispatcher holds, of 64.", ({ shards }) => shards],
+  actors: ["Subscriptions in memory, because they have something to do.", ({ actors }) => actors],
+  subscriptions_waiting: [
+    "Subscriptions that have something to do and wait for their turn, known by name alone.",
+    ({ waiting }) => waiting,
+  ],
+  commit_backlog: ["Outcomes that wait for their commit.", ({ backlog }) => backlog],
+  commit_apart: [
+    "Subscriptions whose outcomes cannot be committed: they stand still, the others go on.",
+    ({ apart }) => apart,
+  ],
+  lag_seconds: [
+    "How long the oldest due entry had waited at the last sweep.",
+    ({ lagMs }) => lagMs / 1_000,
+  ],
+  entries_quarantined_total: [
+    "Sends that were put off because the entry's row of review_history is missing; each such entry is tried again every 30 s.",
+    ({ quarantined }) => quarantined,
+  ],
+};
 
 /** Counts at the edges of the dispatcher: each method wraps one of them in a measured one that takes its place. */
 export class DispatcherMetrics {
@@ -21,12 +44,9 @@ export class DispatcherMetrics {
   }
 
   deliver(deliver: Deliver): Deliver {
-    const durations = this.#metrics.histogram(
-      {
-        name: "reviewrelay_post_duration_seconds",
-        help: "POSTs to receivers by what came of them: accepted, rejected, gone, failed, aborted, unsent, withheld.",
-      },
-      DURATION_BUCKETS_S,
+    const durations = this.#histogram(
+      "post_duration_seconds",
+      "POSTs to receivers by what came of them: accepted, rejected, gone, failed, aborted, unsent, withheld.",
     );
     // Finding a series by its labels costs more than counting in it, so each is kept.
     const durationsOf = remember((result: string) => durations({ result }));
@@ -38,26 +58,15 @@ export class DispatcherMetrics {
   }
 
   store(store: DispatchStore): DispatchStore {
-    const attempts = this.#metrics.counter({
-      name: "reviewrelay_attempts_total",
-      help: "Recorded attempts by outcome.",
-    });
+    const attempts = this.#counter("attempts_total", "Recorded attempts by outcome.");
     const attemptsOf = remember((outcome: string) => attempts({ outcome }));
-    const durations = this.#metrics.histogram(
-      {
-        name: "reviewrelay_commit_duration_seconds",
-        help: "Commits of outcomes, failed ones too.",
-      },
-      DURATION_BUCKETS_S,
+    const help = "Commits of outcomes, failed ones too.";
+    const durations = this.#histogram("commit_duration_seconds", help)();
+    const sizes = this.#histogram("commit_attempts", "Attempts per commit.", GROUP_BUCKETS)();
+    const disabled = this.#counter(
+      "subscriptions_disabled_total",
+      "Subscriptions that were disabled after 20 permanent failures in a row.",
     )();
-    const sizes = this.#metrics.histogram(
-      { name: "reviewrelay_commit_attempts", help: "Attempts per commit." },
-      GROUP_BUCKETS,
-    )();
-    const disabled = this.#metrics.counter({
-      name: "reviewrelay_subscriptions_disabled_total",
-      help: "Subscriptions that were disabled after 20 permanent failures in a row.",
-    })();
     return {
       ...store,
       commit: async (dispatcherId, records) => {
@@ -76,69 +85,35 @@ export class DispatcherMetrics {
     };
   }
 
-  mailStore(store: MailStore): MailStore {
-    const mails = this.#metrics.counter({
-      name: "reviewrelay_mails_total",
-      help: "Attempts to send a mail by outcome.",
-    });
-    return {
-      ...store,
-      commit: async (...commit) => {
-        const held = await store.commit(...commit);
-        if (held) mails({ outcome: commit[2].kind }).value += 1;
-        return held;
-      },
-    };
+  /** Counts an attempt to send a mail. */
+  mails(): (outcome: string) => void {
+    const mails = this.#counter("mails_total", "Attempts to send a mail by outcome.");
+    return (outcome) => void (mails({ outcome }).value += 1);
   }
 
   /** Counts an alert that was raised. */
   alerts(): (kind: string) => void {
-    const alerts = this.#metrics.counter({
-      name: "reviewrelay_alerts_total",
-      help: "Alerts about subscriptions by kind, whether or not their partner wants to be told.",
-    });
-    return (kind) => {
-      alerts({ kind }).value += 1;
-    };
+    const help =
+      "Alerts about subscriptions by kind, whether or not their partner wants to be told.";
+    const alerts = this.#counter("alerts_total", help);
+    return (kind) => void (alerts({ kind }).value += 1);
+  }
+
+  #counter(name: string, help: string) {
+    return this.#metrics.counter({ name: `reviewrelay_${name}`, help });
+  }
+
+  #histogram(name: string, help: string, buckets = DURATION_BUCKETS_S) {
+    return this.#metrics.histogram({ name: `reviewrelay_${name}`, help }, buckets);
   }
 
   watch(dispatcher: Pick<Dispatcher, "workload">): void {
-    const gauge = (name: string, help: string, read: () => number) =>
-      this.#metrics.read("gauge", { name: `reviewrelay_${name}`, help }, () => [[{}, read()]]);
-    gauge("shards", "Shards that this dispatcher holds, of 64.", () => dispatcher.workload.shards);
-    gauge(
-      "actors",
-      "Subscriptions in memory, because they have something to do.",
-      () => dispatcher.workload.actors,
-    );
-    gauge(
-      "subscriptions_waiting",
-      "Subscriptions that have something to do and wait for their turn, known by name alone.",
-      () => dispatcher.workload.waiting,
-    );
-    gauge(
-      "commit_backlog",
-      "Outcomes that wait for their commit.",
-      () => dispatcher.workload.backlog,
-    );
-    gauge(
-      "commit_apart",
-      "Subscriptions whose outcomes cannot be committed: they stand still, the others go on.",
-      () => dispatcher.workload.apart,
-    );
-    gauge(
-      "lag_seconds",
-      "How long the oldest due entry had waited at the last sweep.",
-      () => dispatcher.workload.lagMs / 1_000,
-    );
-    this.#metrics.read(
-      "counter",
-      {
-        name: "reviewrelay_entries_quarantined_total",
-        help: "Sends that were put off because the entry's row of review_history is missing; each such entry is tried again every 30 s.",
-      },
-      () => [[{}, dispatcher.workload.quarantined]],
-    );
+    for (const [name, [help, read]] of Object.entries(WORKLOAD))
+      this.#metrics.read(
+        name.endsWith("_total") ? "counter" : "gauge",
+        { name: `reviewrelay_${name}`, help },
+        () => [[{}, read(dispatcher.workload)]],
+      );
   }
 
   /** What the whole database holds: every dispatcher tells the same. Left out while Postgres does not answer. */

@@ -1,28 +1,15 @@
-import { connect, type RawDb } from "../db/client.ts";
+import { connect } from "../db/client.ts";
 import { LIMITS } from "../db/limits.ts";
 import type { PoolWatches } from "../db/pool-watch.ts";
 
 /** A connection that only some moments need is closed after so long. */
 const IDLE_S = 30;
 
-/** The connections of a dispatcher, by what must not wait for what. */
-export interface Pools {
-  readonly db: RawDb;
-  /** Renewals wait for nothing else, not for the rest of what leases are about either. */
-  readonly renewals: RawDb;
-  readonly leases: RawDb;
-  readonly readiness: RawDb;
-  /** Open only while this process keeps house. */
-  readonly upkeep: RawDb;
-  readonly indexing: RawDb;
-  close(): Promise<void>;
-}
-
 /**
- * With a single connection of `max`, leases and readiness share it, so that a dispatcher has two sessions: what waits
+ * The connections of a dispatcher, by what must not wait for what. With a single connection of `max`, leases and readiness share it, so that a dispatcher has two sessions: what waits
  * there makes it look later after the others, which look after one another, and never renews its own lease later.
  */
-export function openPools(url: string, max: number, watches: PoolWatches): Pools {
+export function openPools(url: string, max: number, watches: PoolWatches) {
   const open = (
     role: string,
     limits: keyof typeof LIMITS,
@@ -33,9 +20,11 @@ export function openPools(url: string, max: number, watches: PoolWatches): Pools
   const apart = (...args: Parameters<typeof open>) => (max === 1 ? db : open(...args));
   const pools = {
     db,
+    // Renewals wait for nothing else, not for the rest of what leases are about either.
     renewals: open("renewals", "leases", {}),
     leases: apart("leases", "leases", {}),
     readiness: apart("ready", "readiness", { idleS: IDLE_S }),
+    // Open only while this process keeps house.
     upkeep: open("upkeep", "upkeep", { idleS: IDLE_S }),
     indexing: open("indexing", "indexing", { idleS: IDLE_S }),
   };

@@ -40,39 +40,34 @@ export class DispatchTraces {
     return {
       ...store,
       load: async (requests) => {
-        const startMs = this.#clock.monotonicMs();
+        const add = this.#timed("load");
         const loaded = await store.load(requests);
-        const endMs = this.#clock.monotonicMs();
         for (const { request, found } of loaded)
           for (const { eventId } of [...(found?.entries ?? []), ...(found?.tests ?? [])])
-            this.#spans.add({
-              eventId,
-              name: "load",
-              kind: "internal",
-              startMs,
-              endMs,
-              attributes: { "reviewrelay.subscription_id": request.id },
-            });
+            add(eventId, request.id);
         return loaded;
       },
       commit: async (dispatcherId, records) => {
-        const startMs = this.#clock.monotonicMs();
+        const add = this.#timed("record");
         const result = await store.commit(dispatcherId, records);
-        const endMs = this.#clock.monotonicMs();
         for (const { eventId, subscriptionId, decision } of records)
-          this.#spans.add({
-            eventId,
-            name: "record",
-            kind: "internal",
-            startMs,
-            endMs,
-            attributes: {
-              "reviewrelay.subscription_id": subscriptionId,
-              "reviewrelay.outcome": decision.kind,
-            },
-          });
+          add(eventId, subscriptionId, { "reviewrelay.outcome": decision.kind });
         return result;
       },
     };
+  }
+
+  /** Begins now; what it answers ends it, for each event that it was about. */
+  #timed(name: string) {
+    const startMs = this.#clock.monotonicMs();
+    return (eventId: string, subscriptionId: string, more: Readonly<Record<string, string>> = {}) =>
+      this.#spans.add({
+        eventId,
+        name,
+        kind: "internal",
+        startMs,
+        endMs: this.#clock.monotonicMs(),
+        attributes: { "reviewrelay.subscription_id": subscriptionId, ...more },
+      });
   }
 }

@@ -41,7 +41,7 @@ const AREAS: Readonly<Record<string, Area>> = {
     stores: false,
   },
   request: {
-    mutate: ["dispatcher/delivery/{reach,signature,slots}.ts", "dispatcher/http/encode.ts"],
+    mutate: ["dispatcher/delivery/{reach,slots}.ts", "dispatcher/http/encode.ts"],
     tests: ["tests/unit/dispatcher/delivery", "tests/unit/dispatcher/http/encode.test.ts"],
     stores: false,
   },

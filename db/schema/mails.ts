@@ -3,7 +3,7 @@ import { check, index, pgTable, smallint, text } from "drizzle-orm/pg-core";
 
 import { bytewise, instant } from "./columns.ts";
 
-/** Mails, written in the transaction of what they tell of and sent by the dispatcher that holds the shard of mail. */
+/** Mails, written in the transaction of what they tell of and sent by the dispatcher that claims them. */
 export const mails = pgTable(
   "mails",
   {
@@ -15,8 +15,8 @@ export const mails = pgTable(
      */
     sealedMessage: text("sealed_message"),
     /**
-     * queued: to be sent at due_at, under `attempt`, the number of its next try. The mailer moves it on, to sent when an
-     * SMTP server has taken it, to dead when that refused it for good, or its attempts or its time are used up.
+     * queued: to be sent at due_at, under `attempt`, the number of its next try; a claim puts due_at off. The mailer
+     * moves it on, to sent when an SMTP server has taken it, to dead when that refused it for good, or its attempts or its time are used up.
      */
     state: text("state", { enum: ["queued", "sent", "dead"] })
       .notNull()

@@ -1,20 +1,12 @@
 import type { EventFacts, PayloadMode } from "../../src/outbox/event.ts";
 
+/** What the bodies of all events say of themselves. */
+export type EventIdentity = Pick<EventFacts, "event" | "eventId" | "partnerId" | "occurredAt">;
+
 /** What the body of an entry is made from; a test has no facts but sample values. */
 export type BodySource =
   | { readonly kind: "recorded"; readonly facts: EventFacts }
-  | {
-      readonly kind: "test";
-      readonly event: string;
-      readonly eventId: string;
-      readonly partnerId: number;
-      readonly occurredAt: Date;
-    };
-
-/** The row of `review_history` that the entry names does not exist, so its body cannot be composed. */
-interface MissingSource {
-  readonly kind: "missing";
-}
+  | ({ readonly kind: "test" } & EventIdentity);
 
 /** What is to be delivered to a subscription: an event of its log, or a row of `outbox`. */
 export interface Entry {
@@ -33,7 +25,8 @@ export interface Entry {
   readonly attempt: number;
   /** It is not sent before this instant; null for at once. */
   readonly dueAt: Date | null;
-  readonly source: BodySource | MissingSource;
+  /** `missing`: the row of `review_history` that the entry names does not exist, so its body cannot be composed. */
+  readonly source: BodySource | { readonly kind: "missing" };
 }
 
 export type SendableEntry = Entry & { readonly source: BodySource };

@@ -22,7 +22,7 @@ interface SeenLane {
  * their records say so. These are the first entries of each lane that were due at the takeover and there at the first
  * load, and nothing else.
  */
-export interface Inheritance {
+export class Inheritance {
   /** When the shard was taken over. */
   readonly at: Date;
   /** What the lanes were at the first load, and are here whatever becomes of the setting; undefined until then. */
@@ -32,20 +32,13 @@ export interface Inheritance {
   /** By name, the lanes that a load showed; undefined before the first one, and once every lane was seen. */
   lanes: Map<string, SeenLane> | undefined;
   /** The sequences of the entries that may have been sent, until their attempt is recorded. */
-  readonly marked: Set<number>;
+  readonly marked = new Set<number>();
   /** Every lane was seen. */
-  isComplete: boolean;
-}
+  isComplete = false;
 
-export function createInheritance(at: Date): Inheritance {
-  return {
-    at,
-    ordering: undefined,
-    lastSequence: undefined,
-    lanes: undefined,
-    marked: new Set(),
-    isComplete: false,
-  };
+  constructor(at: Date) {
+    this.at = at;
+  }
 }
 
 /** Looks at an entry that a load has shown; those of a lane come in their order. */

@@ -16,23 +16,29 @@ export const SEND_AHEAD = 16;
 export const MAX_UNRECORDED = 128;
 
 /** Entries that go strictly one after the other: all of a subscription, those of one review, or one test event. */
-export interface Lane {
+export class Lane {
   readonly kind: "main" | "review" | "test";
   readonly reviewId: number | null;
-  readonly queue: Entry[];
-  sending: boolean;
+  readonly queue: Entry[] = [];
+  sending = false;
   /** The sequence of the entry under way, or of the last one that was. */
-  sent: number;
+  sent = 0;
   /** How many of its entries were answered and are not yet committed. */
-  uncommitted: number;
+  uncommitted = 0;
   /** The last answer was no 2xx: nothing is sent before that outcome is committed. */
-  halted: boolean;
+  halted = false;
   /** When the entry that halted it is tried again, if it is. */
   retryAt: Date | undefined;
   /** The head waits for its retry until then; what stands behind it is read again afterwards. */
   waitingUntil: Date | undefined;
   /** A load left this lane out while it was busy: Postgres may hold more of it. */
-  unseen: boolean;
+  unseen = false;
+
+  constructor(name: string, { isTest, reviewId }: Entry) {
+    const ordered = name === MAIN ? "main" : "review";
+    this.kind = isTest ? "test" : ordered;
+    this.reviewId = reviewId;
+  }
 }
 
 export const MAIN = "main";
@@ -44,26 +50,6 @@ export function laneName(ordering: Subscription["ordering"], entry: Entry): stri
   if (entry.isTest) return `test:${entry.sequence}`;
   // Events without a review share one lane.
   return ordering === "review" ? `review:${entry.reviewId}` : MAIN;
-}
-
-export function createLane(name: string, entry: Entry): Lane {
-  return {
-    kind: kindOf(name, entry),
-    reviewId: entry.reviewId,
-    queue: [],
-    sending: false,
-    sent: 0,
-    uncommitted: 0,
-    halted: false,
-    retryAt: undefined,
-    waitingUntil: undefined,
-    unseen: false,
-  };
-}
-
-function kindOf(name: string, entry: Entry): Lane["kind"] {
-  if (entry.isTest) return "test";
-  return name === MAIN ? "main" : "review";
 }
 
 /** Whether anything is queued, under way or uncommitted; waiting for a retry is not work. */

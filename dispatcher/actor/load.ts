@@ -8,27 +8,7 @@ const MAX_WAITING_LANES = 256;
 /** With a full queue, a wake looks for test events at most this often. */
 const RECHECK_MS = 100;
 
-/** Everything that the decision about the next load depends on. */
-export interface LoadState {
-  /** A load would show again what is under way. */
-  readonly repeats: boolean;
-  /** A wake came since the last load began. */
-  readonly wanted: boolean;
-  /** The last load was cut at its limit. */
-  readonly more: boolean;
-  /** Entries in the queues of all lanes. */
-  readonly queued: number;
-  /** How many of them there may be. */
-  readonly capacity: number;
-  /** Reviews that may be sent beside those with a lane. */
-  readonly freeReviews: number;
-  /** The endpoint is down: what stands behind the waits is read when they are over. */
-  readonly waits: boolean;
-  /** Something is queued, and its settings are too old to be sent with. */
-  readonly stale: boolean;
-  /** The last load was answered less than RECHECK_MS ago. */
-  readonly recent: boolean;
-}
+export type LoadState = ReturnType<typeof loadState>;
 
 export interface LoadPlan {
   /** `recheck`: look again in RECHECK_MS. */
@@ -44,17 +24,15 @@ export function planLoad(actor: Actor, now: Date, effects: Effect[]): void {
   if (actor.loading || actor.batching) return;
   const plan = decideLoad(loadState(actor, now));
   actor.more = plan.more;
-  switch (plan.kind) {
-    case "none":
-      return;
-    case "recheck":
-      return recheckLater(actor, effects);
-    case "load":
-      actor.loading = true;
-      actor.wanted = false;
-      for (const lane of actor.lanes.values()) lane.unseen = true;
-      effects.push({ kind: "load", request: loadRequest(actor, plan.limit) });
+  if (plan.kind === "recheck" && !actor.rechecking) {
+    actor.rechecking = true;
+    effects.push({ kind: "recheck", afterMs: RECHECK_MS });
   }
+  if (plan.kind !== "load") return;
+  actor.loading = true;
+  actor.wanted = false;
+  for (const lane of actor.lanes.values()) lane.unseen = true;
+  effects.push({ kind: "load", request: loadRequest(actor, plan.limit) });
 }
 
 /**
@@ -93,7 +71,8 @@ export function decideLoad(state: LoadState): LoadPlan {
   };
 }
 
-function loadState(actor: Actor, now: Date): LoadState {
+/** Everything that the decision about the next load depends on. */
+function loadState(actor: Actor, now: Date) {
   const { loadedAt } = actor;
   let queued = 0;
   let waiting = 0;
@@ -105,14 +84,23 @@ function loadState(actor: Actor, now: Date): LoadState {
     if (lane.kind === "review" && hasWork(lane)) freeReviews -= 1;
   }
   return {
+    /** A load would show again what is under way. */
     repeats: wouldRepeat(actor),
+    /** A wake came since the last load began. */
     wanted: actor.wanted,
+    /** The last load was cut at its limit. */
     more: actor.more,
+    /** Entries in the queues of all lanes. */
     queued,
+    /** How many of them there may be. */
     capacity: loadedAt === undefined ? firstCapacity(actor) : actor.capacity,
+    /** Reviews that may be sent beside those with a lane. */
     freeReviews,
+    /** The endpoint is down: what stands behind the waits is read when they are over. */
     waits: actor.lanes.get(MAIN)?.waitingUntil !== undefined || waiting >= MAX_WAITING_LANES,
+    /** Something is queued, and its settings are too old to be sent with. */
     stale: queued > 0 && (loadedAt === undefined || !isFresh(loadedAt, now)),
+    /** The last load was answered less than RECHECK_MS ago. */
     recent: loadedAt !== undefined && now.getTime() - loadedAt.getTime() < RECHECK_MS,
   };
 }
@@ -133,12 +121,6 @@ function wouldRepeat(actor: Actor): boolean {
     if (isUnderWay && (isForeign(lane, actor) || !isExcluded)) return true;
   }
   return false;
-}
-
-function recheckLater(actor: Actor, effects: Effect[]): void {
-  if (actor.rechecking) return;
-  actor.rechecking = true;
-  effects.push({ kind: "recheck", afterMs: RECHECK_MS });
 }
 
 /** Whether the queues were thrown away since this was asked for: the answer may lack what was in them. */

@@ -16,58 +16,41 @@ export const MAX_TESTS = 16;
 /** A URL or secret older than this is read again before it is used (contract 7.12: read at each attempt). */
 const SETTINGS_MAX_AGE_MS = 1_000;
 
-export interface Actor {
+export class Actor {
   readonly id: string;
   readonly shard: number;
   subscription: Subscription | undefined;
   loadedAt: Date | undefined;
-  readonly lanes: Map<string, Lane>;
+  readonly lanes = new Map<string, Lane>();
   /** Entries that it may hold at the moment: its share of the memory. */
-  capacity: number;
+  capacity = MAX_QUEUED;
   /** The highest sequence taken into the main lane. */
-  cursor: number;
+  cursor = 0;
   /** Counts the times that the queues were thrown away: an answer to an older load is not used. */
-  generation: number;
-  loading: boolean;
-  batching: boolean;
-  rechecking: boolean;
+  generation = 0;
+  loading = false;
+  batching = false;
+  rechecking = false;
   /** A wake came since the last load began: Postgres may hold more than that load saw. */
-  wanted: boolean;
+  wanted = false;
   /** The last load was cut at its limit. */
-  more: boolean;
+  more = false;
   /** The last load answered as many tests as it may, all due: there may be more. */
-  moreTests: boolean;
+  moreTests = false;
   /** How often in a row a send failed on our side. */
-  postponed: number;
+  postponed = 0;
   /** A wake is planned for this instant; undefined once one came. */
   plannedFor: Date | undefined;
   /** What a dead process has left; undefined if its shard came from none. */
   readonly inheritance: Inheritance | undefined;
   /** Nothing new is sent any more: the process stops, or the shard is given up. */
-  stopping: boolean;
-}
+  stopping = false;
 
-export function createActor(id: string, shard: number, inheritance?: Inheritance): Actor {
-  return {
-    id,
-    shard,
-    subscription: undefined,
-    loadedAt: undefined,
-    lanes: new Map(),
-    capacity: MAX_QUEUED,
-    cursor: 0,
-    generation: 0,
-    loading: false,
-    batching: false,
-    rechecking: false,
-    wanted: false,
-    more: false,
-    moreTests: false,
-    postponed: 0,
-    plannedFor: undefined,
-    inheritance,
-    stopping: false,
-  };
+  constructor(id: string, shard: number, inheritance?: Inheritance) {
+    this.id = id;
+    this.shard = shard;
+    this.inheritance = inheritance;
+  }
 }
 
 /** Whether settings read at this instant may still be used. */

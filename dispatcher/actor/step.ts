@@ -5,14 +5,13 @@ import { isForeign, isFresh, MAX_TESTS, PARALLEL_REVIEWS, type Actor } from "./s
 import type { Entry, Subscription } from "./entry.ts";
 import {
   countUnrecorded,
-  createLane,
   hasWork,
   isBlocked,
   laneName,
   MAIN,
   MAX_UNRECORDED,
   takeDecision,
-  type Lane,
+  Lane,
 } from "./lane.ts";
 
 /*
@@ -86,17 +85,16 @@ function takeLoaded(actor: Actor, { request, found }: Loaded, now: Date): void {
     return;
   }
   if (request.limit > 0) actor.more = found.entries.length >= request.limit;
-  if (actor.inheritance) takeBegin(actor.inheritance, found);
+  const { inheritance } = actor;
+  if (inheritance) {
+    inheritance.ordering ??= found.subscription.ordering;
+    inheritance.lastSequence ??= found.lastSequence;
+  }
   const due = found.tests.filter(({ dueAt }) => dueAt === null || dueAt <= now);
   actor.moreTests = due.length >= MAX_TESTS;
   for (const entry of [...found.entries, ...found.tests])
     enqueue(actor, found.subscription.ordering, entry);
-  if (actor.inheritance) takeEnd(actor.inheritance, actor, { request, found });
-}
-
-function takeBegin(inheritance: Inheritance, found: NonNullable<Loaded["found"]>): void {
-  inheritance.ordering ??= found.subscription.ordering;
-  inheritance.lastSequence ??= found.lastSequence;
+  if (inheritance) takeEnd(inheritance, actor, { request, found });
 }
 
 /** Notes if this load was the last that can show entries which a dead process may have sent. */
@@ -118,7 +116,7 @@ function takeEnd(
 function enqueue(actor: Actor, ordering: Subscription["ordering"], entry: Entry): void {
   const name = laneName(ordering, entry);
   let lane = actor.lanes.get(name);
-  if (lane === undefined) actor.lanes.set(name, (lane = createLane(name, entry)));
+  if (lane === undefined) actor.lanes.set(name, (lane = new Lane(name, entry)));
   // Each load shows all tests: one that has its lane is known.
   else if (lane.kind === "test") return;
   if (lane.waitingUntil !== undefined) return;

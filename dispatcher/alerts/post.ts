@@ -5,7 +5,7 @@ import type { SecretBox } from "../../src/lib/secret-box.ts";
 import { ALERT_EVENT, alertSecretContext } from "../../src/outbox/alert.ts";
 import { requestHeaders } from "../../src/outbox/composer.ts";
 import type { Deliver, DeliveryRequest, PostOutcome } from "../delivery/deliver.ts";
-import { signBody } from "../delivery/signature.ts";
+import { hmacSha256Hex } from "../../src/lib/hmac.ts";
 import { claimPosts, movePost, type ClaimedPost } from "./queries.ts";
 
 export interface PostDeps {
@@ -84,7 +84,7 @@ function requestOf(
     event: ALERT_EVENT,
     eventId: alert.id,
     attempt: alert.webhookAttempt,
-    signature: signBody(secret, body),
+    signature: hmacSha256Hex(secret, body),
     previousSignature: null,
   });
   return { url: settings.webhookUrl, headers, body };
@@ -97,13 +97,11 @@ function moveOf(
 ) {
   if (outcome?.kind === "accepted")
     return { webhookState: "sent", webhookDueAt: null, webhookError: null } as const;
-  const webhookError = errorOf(outcome);
-  const delayMs =
-    outcome === undefined || outcome.kind === "gone" ? undefined : retryDelaysMs[attempt - 1];
-  if (delayMs === undefined)
-    return { webhookState: "dead", webhookDueAt: null, webhookError } as const;
-  const webhookDueAt = addMs(clock.now(), delayMs);
-  return { webhookState: "queued", webhookDueAt, webhookError } as const;
+  const isLast = outcome === undefined || outcome.kind === "gone";
+  const delayMs = isLast ? undefined : retryDelaysMs[attempt - 1];
+  const webhookState = delayMs === undefined ? "dead" : "queued";
+  const webhookDueAt = delayMs === undefined ? null : addMs(clock.now(), delayMs);
+  return { webhookState, webhookDueAt, webhookError: errorOf(outcome) } as const;
 }
 
 function errorOf(outcome: PostOutcome | undefined): string {

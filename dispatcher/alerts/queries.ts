@@ -188,21 +188,20 @@ export async function claimPosts(
     .update(alerts)
     .set({ webhookDueAt: againAt, webhookAttempt: sql`${alerts.webhookAttempt} + 1` })
     .where(inArray(alerts.id, due))
-    .returning();
+    .returning({ id: alerts.id });
   if (claimed.length === 0) return [];
-  const { label, webhookUrl: endpoint, deliveryKind } = webhookSubscriptions;
-  const ofSubscriptions = await db
-    .select({ id: webhookSubscriptions.id, label, endpoint, deliveryKind })
-    .from(webhookSubscriptions)
-    .where(anyOf(webhookSubscriptions.id, [...new Set(claimed.map((one) => one.subscriptionId))]));
-  const byId = new Map(ofSubscriptions.map((one) => [one.id, one]));
-  const settings = await settingsOf(db, [...new Set(claimed.map((one) => one.partnerId))]);
-  return claimed.flatMap((alert) => {
-    const subscription = byId.get(alert.subscriptionId);
-    return subscription === undefined
-      ? []
-      : [{ alert, subscription, settings: settings.get(alert.partnerId) }];
-  });
+  const ids = claimed.map((one) => one.id);
+  const { id, label, webhookUrl: endpoint, deliveryKind } = webhookSubscriptions;
+  return db
+    .select({
+      alert: alerts,
+      subscription: { id, label, endpoint, deliveryKind },
+      settings: alertSettings,
+    })
+    .from(alerts)
+    .innerJoin(webhookSubscriptions, eq(id, alerts.subscriptionId))
+    .leftJoin(alertSettings, eq(alertSettings.partnerId, alerts.partnerId))
+    .where(anyOf(alerts.id, ids));
 }
 
 export type ClaimedPost = Awaited<ReturnType<typeof claimPosts>>[number];

@@ -1,10 +1,8 @@
 import type { Clock } from "../../src/lib/clock.ts";
 import { checkWebhookUrl } from "../../src/lib/egress.ts";
-import type { UrlCheck } from "../../src/lib/egress.ts";
 import { remember } from "../../src/lib/remember.ts";
 import type { HttpClient } from "../http/client.ts";
 import { readExcerpt } from "../http/excerpt.ts";
-import type { Excerpt } from "../http/excerpt.ts";
 import type { TransportErrorCode } from "../http/ending.ts";
 import type { ExchangeResult, Leave } from "../http/exchange.ts";
 
@@ -39,8 +37,7 @@ interface Answered extends Measured {
  */
 export type PostOutcome =
   | ({ readonly kind: "accepted" } & Answered)
-  | ({ readonly kind: "gone"; readonly errorCode: "http_status" } & Answered)
-  | ({ readonly kind: "rejected"; readonly errorCode: "http_status" } & Answered)
+  | ({ readonly kind: "gone" | "rejected"; readonly errorCode: "http_status" } & Answered)
   | ({
       readonly kind: "failed";
       readonly errorCode: DeliveryErrorCode;
@@ -49,8 +46,7 @@ export type PostOutcome =
       readonly reached: boolean;
     } & Measured)
   | ({ readonly kind: "unsent"; readonly detail: string } & Measured)
-  | ({ readonly kind: "withheld" } & Measured)
-  | ({ readonly kind: "aborted" } & Measured);
+  | ({ readonly kind: "withheld" | "aborted" } & Measured);
 
 /** Makes one POST, if it may. Whatever the receiver does is an outcome, and never thrown. */
 export type Deliver = (request: DeliveryRequest, leave?: Leave) => Promise<PostOutcome>;
@@ -63,46 +59,32 @@ interface DeliverDeps {
   readonly client: HttpClient;
 }
 
-export function createDeliver(deps: DeliverDeps): Deliver {
+export function createDeliver({ clock, client }: DeliverDeps): Deliver {
   // The verdict on the form of a URL never changes within a process; its addresses are checked at each connection.
-  const check = remember((url: string) => checkWebhookUrl(url, deps.client.policy), MAX_URLS_KEPT);
-  return (request, leave) => deliverTo(deps, check(request.url), request, leave);
-}
-
-async function deliverTo(
-  deps: DeliverDeps,
-  check: UrlCheck,
-  request: DeliveryRequest,
-  leave: Leave | undefined,
-): Promise<PostOutcome> {
-  const { clock, client } = deps;
-  const startedMs = clock.monotonicMs();
-  if (check.kind === "refused") {
-    const { code: errorCode, reason: detail } = check;
-    return { kind: "failed", errorCode, detail, reached: false, durationMs: 0, resent: false };
-  }
-  const result = await client.post(check.target, request, leave);
-  const measured = {
-    durationMs: Math.round(clock.monotonicMs() - startedMs),
-    resent: result.resent,
-  };
-  if (result.kind === "aborted" || result.kind === "withheld")
-    return { kind: result.kind, ...measured };
-  if (result.kind === "failed") {
-    const { errorCode, detail, reached } = result;
+  const check = remember((url: string) => checkWebhookUrl(url, client.policy), MAX_URLS_KEPT);
+  return async (request, leave) => {
+    const startedMs = clock.monotonicMs();
+    const checked = check(request.url);
+    if (checked.kind === "refused") {
+      const { code: errorCode, reason: detail } = checked;
+      return { kind: "failed", errorCode, detail, reached: false, durationMs: 0, resent: false };
+    }
+    const result = await client.post(checked.target, request, leave);
+    const durationMs = Math.round(clock.monotonicMs() - startedMs);
+    if (result.kind === "answered") return judgeAnswer(result, durationMs);
+    if (result.kind !== "failed") return { ...result, durationMs };
+    const { errorCode, ...failed } = result;
     return errorCode === "proxy" || errorCode === "local"
-      ? { kind: "unsent", detail, ...measured }
-      : { kind: "failed", errorCode, detail, reached, ...measured };
-  }
-  const excerpt = await readExcerpt(result.body, result.headers);
-  return judgeAnswer(result, excerpt, measured);
+      ? { ...failed, kind: "unsent", durationMs }
+      : { ...failed, errorCode, durationMs };
+  };
 }
 
-function judgeAnswer(
-  { statusCode, headers }: ExchangeResult & { kind: "answered" },
-  excerpt: Excerpt,
-  { durationMs, resent }: Measured,
-): PostOutcome {
+async function judgeAnswer(
+  { statusCode, headers, body, resent }: ExchangeResult & { kind: "answered" },
+  durationMs: number,
+): Promise<PostOutcome> {
+  const excerpt = await readExcerpt(body, headers);
   const answered: Answered = {
     durationMs,
     resent,
@@ -112,7 +94,7 @@ function judgeAnswer(
     responseTruncated: excerpt.truncated,
   };
   if (statusCode >= 200 && statusCode < 300) return { kind: "accepted", ...answered };
-  if (statusCode === 410) return { kind: "gone", errorCode: "http_status", ...answered };
   // A redirect is a rejection too, because none is followed.
-  return { kind: "rejected", errorCode: "http_status", ...answered };
+  const kind = statusCode === 410 ? "gone" : "rejected";
+  return { kind, errorCode: "http_status", ...answered };
 }

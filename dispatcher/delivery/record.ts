@@ -6,87 +6,43 @@ import type { SignedRequest } from "./compose.ts";
 import type { PostOutcome } from "./deliver.ts";
 
 /** A POST as it was made. */
-interface Posted {
+interface Posted extends Pick<
+  AttemptRecord,
+  "id" | "shard" | "subscriptionId" | "startedAt" | "endedMs" | "possiblyRepeated"
+> {
   readonly entry: Entry;
   readonly host: string;
-  readonly startedAt: Date;
-  /** By the monotonic clock. */
-  readonly endedMs: number;
-  readonly possiblyRepeated: boolean;
   readonly request: SignedRequest;
 }
 
-type Identity = Pick<AttemptRecord, "id" | "shard" | "subscriptionId">;
-
 /** Makes the record of a POST that ended with this outcome, for which this was decided. */
 export function recordAttempt(
-  { id, shard, subscriptionId }: Identity,
-  { entry, host, startedAt, endedMs, request, possiblyRepeated }: Posted,
+  { entry, host, request, ...made }: Posted,
   outcome: PostOutcome,
   decision: Decision,
 ): AttemptRecord {
   const answer = "statusCode" in outcome ? outcome : undefined;
+  // What shows the exact request again is what it is composed from, and the proof. Of a test event there is no history: the
+  // request itself is kept.
+  const isTest = entry.source.kind === "test";
+  const { headers, body, signature, previousSignature } = request;
   return {
-    id,
-    shard,
-    subscriptionId,
-    sequence: entry.sequence,
-    isLogged: entry.isLogged,
-    eventId: entry.eventId,
-    event: entry.event,
-    round: entry.round,
-    attempt: entry.attempt,
-    startedAt,
-    endedMs,
+    ...entry,
+    ...made,
     durationMs: outcome.durationMs,
     statusCode: answer?.statusCode ?? null,
     errorCode: "errorCode" in outcome ? outcome.errorCode : null,
-    ...requestOf(entry, host, request),
-    payloadMode: entry.payloadMode,
-    batchJobId: entry.batchJobId,
-    recordedAt: entry.recordedAt,
+    composer: isTest ? null : composerNumberOf(entry.payloadMode),
+    host: isTest ? null : host,
+    signature: isTest ? null : signature,
+    previousSignature: isTest ? null : previousSignature,
+    bodyDigest: isTest ? null : digestOf(body),
+    requestHeaders: isTest ? framed(host, headers, body) : null,
+    requestBody: isTest ? body : null,
     responseHeaders: answer?.responseHeaders ?? null,
     responseExcerpt: answer?.responseExcerpt ?? null,
     responseTruncated: answer?.responseTruncated ?? false,
     resent: outcome.resent,
-    possiblyRepeated,
     decision,
-  };
-}
-
-type RequestFields = Pick<
-  AttemptRecord,
-  | "composer"
-  | "host"
-  | "signature"
-  | "previousSignature"
-  | "bodyDigest"
-  | "requestHeaders"
-  | "requestBody"
->;
-
-/**
- * What shows the exact request again: what it is composed from, and the proof; or, for a test event, of which there is no
- * history, the request itself.
- */
-function requestOf(entry: Entry, host: string, request: SignedRequest): RequestFields {
-  if (entry.source.kind === "test")
-    return {
-      composer: null,
-      host: null,
-      signature: null,
-      previousSignature: null,
-      bodyDigest: null,
-      requestHeaders: framed(host, request.headers, request.body),
-      requestBody: request.body,
-    };
-  return {
-    composer: composerNumberOf(entry.payloadMode),
-    host,
-    signature: request.signature,
-    previousSignature: request.previousSignature,
-    bodyDigest: digestOf(request.body),
-    requestHeaders: null,
-    requestBody: null,
   };
 }

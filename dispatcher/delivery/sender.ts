@@ -1,20 +1,18 @@
 import { addMs, type Clock } from "../../src/lib/clock.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { remember } from "../../src/lib/remember.ts";
-import { decideNext, postponeMs, type Decision } from "../actor/decide.ts";
+import { decideNext, postponeMs } from "../actor/decide.ts";
 import { isSendable } from "../actor/entry.ts";
 import type { ActorEvent, Effect, Loaded } from "../actor/event.ts";
 import { settingsRequest } from "../actor/load.ts";
-import type { Actor } from "../actor/state.ts";
+import { isFresh, type Actor } from "../actor/state.ts";
 import type { Limits } from "./limits.ts";
 import type { Holdings } from "../shards/holdings.ts";
 import type { AttemptRecord } from "../store/attempt.ts";
 import type { Committer } from "../store/committer.ts";
 import type { Loader } from "../store/loader.ts";
-import { composeRequest } from "./compose.ts";
+import { composeRequest, type SignedRequest } from "./compose.ts";
 import type { Deliver, PostOutcome } from "./deliver.ts";
-import { InFlight } from "./in-flight.ts";
-import { mayLeave, obstacleTo } from "./obstacle.ts";
 import { isUnreached, Reach } from "./reach.ts";
 import { recordAttempt } from "./record.ts";
 import { SLOW_CROWD, Slots, type Slot } from "./slots.ts";
@@ -43,19 +41,17 @@ interface SenderListener {
 
 type Send = Effect & { readonly kind: "send" };
 
-/** A POST that has its slot. */
-interface Begun {
-  readonly slot: Slot;
-  readonly startedAt: Date;
-  /** Drawn at the start: the ULIDs of a process never go back, so one drawn at the end would name the end. */
-  readonly id: string;
+interface Posted {
+  readonly request: SignedRequest;
+  readonly outcome: PostOutcome;
 }
 
-type Posted =
-  | { readonly record: AttemptRecord; readonly outcome: PostOutcome }
-  | { readonly unsent: string }
-  | "unsendable"
-  | "withheld";
+/** A request under way. */
+interface UnderWay {
+  readonly shard: number;
+  readonly startedMs: number;
+  breakOff(): void;
+}
 
 /** A request under way for longer than this would keep others waiting if its shard were given up now. */
 const HANGING_MS = 1_000;
@@ -72,7 +68,7 @@ export class Sender {
   readonly #reach = new Reach();
   /** How many sends of an actor wait for a slot or are under way. */
   #begun = new WeakMap<Actor, number>();
-  readonly #inFlight = new InFlight();
+  readonly #underWay = new Set<UnderWay>();
   readonly #hostOf = remember(hostOf, MAX_HOSTS_KEPT);
   /** Counts the sends that were put off because the entry has no history row. */
   quarantined = 0;
@@ -107,8 +103,8 @@ export class Sender {
 
   /** Whether a request of this shard has been under way for long. */
   lingers(shard: number): boolean {
-    const startedMs = this.#inFlight.oldestMs(shard);
-    return startedMs !== undefined && this.#deps.clock.monotonicMs() - startedMs > HANGING_MS;
+    const untilMs = this.#deps.clock.monotonicMs() - HANGING_MS;
+    return this.#underWay.values().some((one) => one.shard === shard && one.startedMs < untilMs);
   }
 
   /** Cancels the sends of this shard that wait for a slot: its actors were told to stop. */
@@ -117,35 +113,27 @@ export class Sender {
   }
 
   breakOff(shard: number): void {
-    this.#inFlight.breakOff(shard);
+    for (const one of this.#underWay) if (one.shard === shard) one.breakOff();
   }
 
   breakOffAll(): void {
-    this.#inFlight.breakOffAll();
+    for (const one of this.#underWay) one.breakOff();
   }
 
   /** Throws away what waits and what is under way: the lease is lost, so no actor may hear of any of it. */
   startOver(): void {
-    this.#inFlight.breakOffAll();
+    this.breakOffAll();
+    this.#underWay.clear();
     this.#slots.pause();
     this.#slots.clear();
     this.#begun = new WeakMap();
   }
 
   #awaitSlot(actor: Actor, effect: Send, host: string): void {
-    let send = effect;
-    const { clock } = this.#deps;
     this.#slots.acquire(host, {
       shard: actor.shard,
-      isReady: () => obstacleTo(send, actor, { isSafe: true, now: clock.now() }) !== "stale",
-      prepare: (done) =>
-        this.#refresh(actor, send, (refreshed) => {
-          if (refreshed === undefined) this.#withhold(actor, send.lane);
-          else send = refreshed;
-          done(refreshed !== undefined);
-        }),
-      start: (slot) => this.#start(actor, send, slot),
-      cancel: () => this.#withhold(actor, send.lane),
+      start: (slot) => this.#start(actor, effect, slot),
+      cancel: () => this.#withhold(actor, effect.lane),
     });
   }
 
@@ -153,84 +141,89 @@ export class Sender {
   #start(actor: Actor, effect: Send, slot: Slot): void {
     const { clock, holdings } = this.#deps;
     const now = clock.now();
-    const obstacle = obstacleTo(effect, actor, { isSafe: holdings.safe, now });
-    switch (obstacle) {
+    switch (obstacleTo(effect, actor, { isSafe: holdings.safe, now })) {
       case undefined:
-        return void this.#attempt(actor, effect, {
-          slot,
-          startedAt: now,
-          id: this.#deps.newUlid(now.getTime()),
-        });
+        return void this.#attempt(actor, effect, { slot, startedAt: now });
       case "stopped":
         this.#slots.release(slot);
         return this.#withhold(actor, effect.lane);
       case "unsafe":
-      case "stale":
-        if (obstacle === "unsafe") this.#slots.pause();
+        this.#slots.pause();
         this.#slots.release(slot);
         return this.#awaitSlot(actor, effect, slot.host);
+      case "stale":
+        return this.#refresh(actor, effect, slot);
     }
   }
 
   /** One POST, from its beginning to the commit of its record. */
-  async #attempt(actor: Actor, effect: Send, begun: Begun): Promise<void> {
-    const { holdings } = this.#deps;
-    const { id } = holdings;
-    let posted: Posted;
-    try {
-      posted = await this.#post(actor, effect, begun);
-    } catch (error) {
-      // A bug of ours is no failure of the receiver: the entry stays as it is.
-      posted = { unsent: String(error) };
-    }
+  async #attempt(
+    actor: Actor,
+    effect: Send,
+    { slot, startedAt }: { readonly slot: Slot; readonly startedAt: Date },
+  ): Promise<void> {
+    const { clock, holdings, newUlid, retryDelaysMs } = this.#deps;
+    const { id: dispatcherId } = holdings;
+    const { entry, lane, possiblyRepeated } = effect;
+    const { host } = slot;
+    slot.startedMs = clock.monotonicMs();
+    // Drawn at the start: the ULIDs of a process never go back, so one drawn at the end would name the end.
+    const id = newUlid(startedAt.getTime());
+    const posted = await this.#post(actor, effect, startedAt);
+    const endedMs = clock.monotonicMs();
     // Whoever took over makes the attempt again.
-    if (id !== holdings.id) return;
-    const { slot } = begun;
-    if (posted === "withheld") {
+    if (dispatcherId !== holdings.id) return;
+    if (posted === undefined) return this.#quarantine(actor, effect, slot);
+    if (typeof posted === "string") return this.#postpone(actor, effect, slot, posted);
+    const { request, outcome } = posted;
+    if (outcome.kind === "withheld") {
       this.#release(slot);
       this.regulate();
-      return this.#withhold(actor, effect.lane);
+      return this.#withhold(actor, lane);
     }
-    if (posted === "unsendable") return this.#quarantine(actor, effect, slot);
-    if ("unsent" in posted) return this.#postpone(actor, effect, slot, posted.unsent);
-    const { record, outcome } = posted;
-    this.#commit(actor, effect.lane, record, id);
+    if (outcome.kind === "unsent") return this.#postpone(actor, effect, slot, outcome.detail);
+    if (this.#noteReach(outcome, effect.subscription.partnerId, host))
+      return this.#postpone(actor, effect, slot, "most receivers cannot be reached");
+    const decision = decideNext(outcome.kind, { attempt: entry.attempt, retryDelaysMs });
+    const made = { id, shard: actor.shard, subscriptionId: actor.id, startedAt, endedMs };
+    const post = { ...made, entry, host, request, possiblyRepeated };
+    const record = recordAttempt(post, outcome, decision);
+    this.#deps.committer.commit(dispatcherId, record, (active) => {
+      this.regulate();
+      const committed = { kind: "committed", lane, decision, active } as const;
+      this.#listener.tellIfCurrent(dispatcherId, actor, committed);
+    });
     this.#release(slot);
     this.regulate();
     this.#report(record, outcome);
-    this.#tell(actor, { kind: "answered", lane: effect.lane, decision: record.decision });
+    this.#tell(actor, { kind: "answered", lane, decision });
   }
 
+  /** Makes the POST; a text says why it was not made, and undefined that there is nothing to make it from. */
   async #post(
     actor: Actor,
-    { entry, subscription, possiblyRepeated }: Send,
-    { slot: { host }, startedAt, id: attemptId }: Begun,
-  ): Promise<Posted> {
-    const { clock, deliver, holdings, retryDelaysMs } = this.#deps;
+    { entry, subscription }: Send,
+    startedAt: Date,
+  ): Promise<Posted | string | undefined> {
+    const { clock, deliver, holdings } = this.#deps;
     const { id } = holdings;
-    if (!isSendable(entry)) return "unsendable";
-    const request = composeRequest(entry, subscription, startedAt);
-    const underWay = this.#inFlight.begin(actor.shard, clock.monotonicMs());
-    let outcome: PostOutcome;
+    if (!isSendable(entry)) return undefined;
+    const underWay = { shard: actor.shard, startedMs: clock.monotonicMs(), breakOff() {} };
+    this.#underWay.add(underWay);
     try {
-      outcome = await deliver(request, {
+      const request = composeRequest(entry, subscription, startedAt);
+      const outcome = await deliver(request, {
         partnerId: subscription.partnerId,
-        signal: underWay.signal,
+        breakable: (breakOff) => (underWay.breakOff = breakOff),
         mayBegin: () => mayLeave(id, actor, holdings),
       });
+      return { request, outcome };
+    } catch (error) {
+      // A bug of ours is no failure of the receiver: the entry stays as it is.
+      return String(error);
     } finally {
-      this.#inFlight.end(underWay);
+      this.#underWay.delete(underWay);
     }
-    const endedMs = clock.monotonicMs();
-    if (outcome.kind === "withheld") return "withheld";
-    if (outcome.kind === "unsent") return { unsent: outcome.detail };
-    if (this.#noteReach(outcome, subscription.partnerId, host))
-      return { unsent: "most receivers cannot be reached" };
-    const state = { attempt: entry.attempt, retryDelaysMs };
-    const decision = decideNext(outcome.kind, state);
-    const identity = { id: attemptId, shard: actor.shard, subscriptionId: actor.id };
-    const posted = { entry, host, startedAt, endedMs, request, possiblyRepeated };
-    return { record: recordAttempt(identity, posted, outcome, decision), outcome };
   }
 
   /** Notes who could be reached; true if an attempt failed because of us: then it does not count (contract 7.8). */
@@ -262,24 +255,11 @@ export class Sender {
     this.#listener.tell(actor, event);
   }
 
-  #commit(actor: Actor, lane: string, record: AttemptRecord, id: string): void {
-    const decision: Decision = record.decision;
-    this.#deps.committer.commit(id, record, (active) => {
-      this.regulate();
-      this.#listener.tellIfCurrent(id, actor, { kind: "committed", lane, decision, active });
-    });
-  }
-
   /** Our own failure: no POST was made, so there is no record of one, and the entry keeps its attempt. */
   #postpone(actor: Actor, { entry, lane }: Send, slot: Slot, detail: string): void {
-    this.#release(slot);
-    this.#deps.log.warn("webhook.unsent", {
-      subscription_id: actor.id,
-      event_id: entry.eventId,
-      detail,
-    });
-    const until = addMs(this.#deps.clock.now(), postponeMs(actor.postponed));
-    this.#tell(actor, { kind: "postponed", lane, until });
+    const fields = { subscription_id: actor.id, event_id: entry.eventId, detail };
+    this.#deps.log.warn("webhook.unsent", fields);
+    this.#putOff(actor, lane, slot, postponeMs(actor.postponed));
   }
 
   /**
@@ -287,7 +267,6 @@ export class Sender {
    * would break their order, and a body that is made up would be delivered as the real event.
    */
   #quarantine(actor: Actor, { entry, lane }: Send, slot: Slot): void {
-    this.#release(slot);
     this.quarantined += 1;
     this.#deps.log.error("entry.quarantined", {
       subscription_id: actor.id,
@@ -295,25 +274,30 @@ export class Sender {
       sequence: entry.sequence,
       reason: "its row of review_history is missing",
     });
-    const until = addMs(this.#deps.clock.now(), QUARANTINE_MS);
-    this.#tell(actor, { kind: "postponed", lane, until });
+    this.#putOff(actor, lane, slot, QUARANTINE_MS);
+  }
+
+  #putOff(actor: Actor, lane: string, slot: Slot, ms: number): void {
+    this.#release(slot);
+    this.#tell(actor, { kind: "postponed", lane, until: addMs(this.#deps.clock.now(), ms) });
   }
 
   /**
-   * Reads the settings of a send again that waited long for its slot, ahead of all loads; undefined if they now are for
-   * another host or ordering.
+   * Reads the settings of a send again that waited long for its slot, ahead of all loads. It is not begun if they now are
+   * for another host or ordering.
    */
-  #refresh(actor: Actor, effect: Send, done: (refreshed: Send | undefined) => void): void {
+  #refresh(actor: Actor, effect: Send, slot: Slot): void {
     const { clock, holdings, loader } = this.#deps;
     const { id } = holdings;
-    const { webhookUrl, ordering } = effect.subscription;
     const take = ({ found }: Loaded) => {
       if (id !== holdings.id) return;
       const subscription = found?.subscription;
       const isSame =
-        subscription?.ordering === ordering &&
-        this.#hostOf(subscription.webhookUrl) === this.#hostOf(webhookUrl);
-      done(isSame ? { ...effect, subscription, readAt: clock.now() } : undefined);
+        subscription?.ordering === effect.subscription.ordering &&
+        this.#hostOf(subscription.webhookUrl) === slot.host;
+      if (isSame) return this.#start(actor, { ...effect, subscription, readAt: clock.now() }, slot);
+      this.#release(slot);
+      this.#withhold(actor, effect.lane);
     };
     loader.load(settingsRequest(actor), take, "first");
   }
@@ -336,6 +320,33 @@ export class Sender {
     if (record.decision.kind === "delivered") log.debug("webhook.attempted", fields);
     else log.info("webhook.attempted", fields);
   }
+}
+
+/**
+ * What keeps a send from beginning although it has its slot. `stopped`: the actor stops, or its subscription has ended.
+ * `unsafe`: the lease may be over; a process that stood still learns it here, before any timer tells it. `stale`: the
+ * settings that it would be sent with are too old.
+ */
+export function obstacleTo(
+  { readAt }: { readonly readAt: Date },
+  actor: Pick<Actor, "stopping" | "subscription">,
+  { isSafe, now }: { readonly isSafe: boolean; readonly now: Date },
+): "stopped" | "unsafe" | "stale" | undefined {
+  if (actor.stopping || actor.subscription === undefined) return "stopped";
+  if (!isSafe) return "unsafe";
+  return isFresh(readAt, now) ? undefined : "stale";
+}
+
+/**
+ * Whether a request that began under this id may leave, asked right before its first byte: a look-up or a connection
+ * can take longer than the lease (contract 7.4).
+ */
+export function mayLeave(
+  id: string,
+  { stopping }: Pick<Actor, "stopping">,
+  holdings: Pick<Holdings, "id" | "safe">,
+): boolean {
+  return id === holdings.id && holdings.safe && !stopping;
 }
 
 /** Host and port as the `Host` header names them. */

@@ -7,42 +7,25 @@ const SLOW_MS = 1_000;
 const LOOK_MS = 250;
 /** How many swift hosts are remembered (our choice). */
 const MAX_SWIFT_HOSTS = 100_000;
-/** How many requests are made ready beyond those that there is room for. */
-const READY_AHEAD = 32;
 /** The crowd of all hosts that are not known to be swift; any other is named by its host. */
 export const SLOW_CROWD = "";
 
-/** A request under way. */
+/** The place of a request under way. */
 export interface Slot {
   readonly host: string;
-  readonly startedMs: number;
+  /** When the request began, by the monotonic clock; its owner says so, and until then it is not slow. */
+  startedMs: number;
 }
 
 /** A request that waits for its slot. */
 export interface Waiting {
   readonly shard: number;
-  /** Whether it could start now. */
-  isReady(): boolean;
-  /** Makes it ready, while it holds no slot; `done` says whether it still wants one. */
-  prepare(done: (wants: boolean) => void): void;
   start(slot: Slot): void;
   cancel(): void;
 }
 
-interface ForHost {
-  readonly host: string;
-  readonly waiting: Waiting;
-}
-
-/** What waits for the slots of one kind. */
-interface Line {
-  readonly isSwift: boolean;
-  /** By host; the hosts in the order of their turns. */
-  readonly byHost: Map<string, Waiting[]>;
-  /** Made ready, to start before all others. */
-  ready: ForHost[];
-  preparing: number;
-}
+/** What waits for the slots of one kind, by host; the hosts in the order of their turns. */
+type Line = Map<string, Waiting[]>;
 
 /**
  * Shares the requests out fairly: hosts that wait take turns, and within a host it is first come, first served. Hosts
@@ -59,8 +42,8 @@ export class Slots {
   readonly #runningPerHost = new Map<string, number>();
   readonly #swiftHosts = new Set<string>();
   /** Apart, so that a free slot is found without a look at all the hosts that it is not for. */
-  readonly #swiftLine = createLine(true);
-  readonly #slowLine = createLine(false);
+  readonly #swiftLine: Line = new Map();
+  readonly #slowLine: Line = new Map();
   #waitingCount = 0;
   #looking = false;
 
@@ -71,11 +54,10 @@ export class Slots {
 
   /** Starts it once there is room; its slot must be released when the request has ended. */
   acquire(host: string, waiting: Waiting): void {
-    const { byHost } = this.#lineOf(host);
-    const queue = byHost.get(host);
-    if (queue === undefined && this.#hasRoom(host) && waiting.isReady())
-      return this.#begin(host, waiting);
-    if (queue === undefined) byHost.set(host, [waiting]);
+    const line = this.#lineOf(host);
+    const queue = line.get(host);
+    if (queue === undefined && this.#hasRoom(host)) return this.#begin(host, waiting);
+    if (queue === undefined) line.set(host, [waiting]);
     else queue.push(waiting);
     this.#waitingCount += 1;
     if (this.#hasRoom(host)) this.#startWaiting();
@@ -102,16 +84,14 @@ export class Slots {
   withdraw(shard: number): void {
     const withdrawn: Waiting[] = [];
     for (const line of [this.#swiftLine, this.#slowLine]) {
-      for (const [host, queue] of line.byHost) {
+      for (const [host, queue] of line) {
         const left = queue.filter((one) => one.shard !== shard);
         if (left.length === queue.length) continue;
         withdrawn.push(...queue.filter((one) => one.shard === shard));
         this.#waitingCount -= queue.length - left.length;
-        if (left.length > 0) line.byHost.set(host, left);
-        else line.byHost.delete(host);
+        if (left.length > 0) line.set(host, left);
+        else line.delete(host);
       }
-      for (const { waiting } of line.ready) if (waiting.shard === shard) withdrawn.push(waiting);
-      line.ready = line.ready.filter(({ waiting }) => waiting.shard !== shard);
     }
     for (const one of withdrawn) one.cancel();
   }
@@ -143,11 +123,8 @@ export class Slots {
     this.#swift.clear();
     this.#slow.clear();
     this.#runningPerHost.clear();
-    for (const line of [this.#swiftLine, this.#slowLine]) {
-      line.byHost.clear();
-      line.ready = [];
-      line.preparing = 0;
-    }
+    this.#swiftLine.clear();
+    this.#slowLine.clear();
     this.#waitingCount = 0;
   }
 
@@ -165,62 +142,26 @@ export class Slots {
   }
 
   #begin(host: string, waiting: Waiting): void {
-    const slot = { host, startedMs: this.#clock.monotonicMs() };
+    const slot = { host, startedMs: Number.POSITIVE_INFINITY };
     (this.#swiftHosts.has(host) ? this.#swift : this.#slow).add(slot);
     this.#runningPerHost.set(host, (this.#runningPerHost.get(host) ?? 0) + 1);
     waiting.start(slot);
   }
 
   #startWaiting(): void {
-    this.#startLine(this.#swiftLine);
-    this.#startLine(this.#slowLine);
-  }
-
-  #startLine(line: Line): void {
-    this.#startReady(line);
-    for (const [host, queue] of line.byHost) {
-      if (this.#paused || this.#room(line.isSwift) <= 0) return;
-      if (!this.#hasRoom(host)) continue;
-      const [first] = queue;
-      const isReady = first === undefined || first.isReady();
-      // All room is promised to those that are made ready.
-      if (!isReady && !this.#mayPrepare(line)) return;
-      // The host goes to the end of the line, so that the next slot goes to another one.
-      line.byHost.delete(host);
-      queue.shift();
-      if (queue.length > 0) line.byHost.set(host, queue);
-      if (first === undefined) continue;
-      this.#waitingCount -= 1;
-      if (isReady) this.#begin(host, first);
-      else this.#prepare(host, first);
+    for (const line of [this.#swiftLine, this.#slowLine]) {
+      for (const [host, queue] of line) {
+        if (this.#paused || this.#room(line === this.#swiftLine) <= 0) break;
+        if (!this.#hasRoom(host)) continue;
+        const first = queue.shift();
+        // The host goes to the end of the line, so that the next slot goes to another one.
+        line.delete(host);
+        if (queue.length > 0) line.set(host, queue);
+        if (first === undefined) continue;
+        this.#waitingCount -= 1;
+        this.#begin(host, first);
+      }
     }
-  }
-
-  #startReady(line: Line): void {
-    if (line.ready.length === 0) return;
-    const blocked: ForHost[] = [];
-    for (let one = line.ready.shift(); one !== undefined; one = line.ready.shift()) {
-      if (!this.#hasRoom(one.host)) blocked.push(one);
-      else if (one.waiting.isReady()) this.#begin(one.host, one.waiting);
-      else this.#prepare(one.host, one.waiting);
-    }
-    line.ready = [...blocked, ...line.ready];
-  }
-
-  /** So many are made ready as will soon start, because they do not stay ready for long. */
-  #mayPrepare({ isSwift, preparing, ready }: Line): boolean {
-    return preparing + ready.length < this.#room(isSwift) + READY_AHEAD;
-  }
-
-  #prepare(host: string, waiting: Waiting): void {
-    const line = this.#lineOf(host);
-    line.preparing += 1;
-    waiting.prepare((wants) => {
-      line.preparing -= 1;
-      // Meanwhile the host may have become swift or slow.
-      if (wants) this.#lineOf(host).ready.push({ host, waiting });
-      this.#startWaiting();
-    });
   }
 
   #isOld({ startedMs }: Slot): boolean {
@@ -244,7 +185,7 @@ export class Slots {
   }
 
   #countWaiting(host: string): number {
-    return this.#lineOf(host).byHost.get(host)?.length ?? 0;
+    return this.#lineOf(host).get(host)?.length ?? 0;
   }
 
   /** Finds out which requests are slow, for as long as others wait. */
@@ -254,7 +195,7 @@ export class Slots {
     void this.#clock.sleep(LOOK_MS).then(() => {
       this.#looking = false;
       for (const slot of this.#swift) {
-        if (!this.#isOld(slot)) break;
+        if (!this.#isOld(slot)) continue;
         this.#swift.delete(slot);
         this.#slow.add(slot);
         this.#callSlow(slot.host);
@@ -265,14 +206,10 @@ export class Slots {
   }
 }
 
-function createLine(isSwift: boolean): Line {
-  return { isSwift, byHost: new Map(), ready: [], preparing: 0 };
-}
-
 /** The host's turn comes last there. */
 function moveTo(line: Line, from: Line, host: string): void {
-  const queue = from.byHost.get(host);
+  const queue = from.get(host);
   if (queue === undefined) return;
-  from.byHost.delete(host);
-  line.byHost.set(host, queue);
+  from.delete(host);
+  line.set(host, queue);
 }

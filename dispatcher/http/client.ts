@@ -1,36 +1,31 @@
-import type { EgressProxy } from "../../src/lib/egress-proxy.ts";
 import type { EgressPolicy, WebhookTarget } from "../../src/lib/egress.ts";
-import { systemLookup, type Lookup } from "../../src/lib/name-resolver.ts";
-import { AbortWatch } from "./abort-watch.ts";
-import { Exchange } from "./exchange.ts";
-import type { ExchangeDeps, ExchangeResult, Leave, WireRequest } from "./exchange.ts";
-import { ConnectionPool, IDLE_MS, MAX_CONNECTION_AGE_MS, MAX_IDLE } from "./pool.ts";
+import { systemLookup } from "../../src/lib/name-resolver.ts";
 import { encodeRequest } from "./encode.ts";
+import { Exchange } from "./exchange.ts";
+import type { ExchangeDeps, ExchangeOptions, ExchangeResult, Leave } from "./exchange.ts";
+import { ConnectionPool, type PoolOptions } from "./pool.ts";
 
-/** How long look-up, connection, TLS, request and answer headers may take together (contract 7.10). */
-const DELIVERY_TIMEOUT_MS = 15_000;
+/** What a client does unless it is told otherwise. */
+const DEFAULTS: ExchangeOptions & PoolOptions = {
+  lookup: systemLookup,
+  // Contract 7.10: what the look-up, the connection, TLS, the request and the headers of the answer may take together.
+  timeoutMs: 15_000,
+  // Contract 7.5: what the body may take after that.
+  bodyMs: 2_000,
+  // Our choice: how long one address of several is waited for before the next is tried.
+  addressMs: 3_000,
+  // Contract 7.10: many receivers close at 5 s.
+  idleMs: 4_000,
+  // Our choice: addresses are checked when a connection is made, and one that is kept busy for ever would neither follow a
+  // name that moved nor be checked again.
+  maxConnectionAgeMs: 60_000,
+  // Our choice: each is a descriptor, here and there.
+  maxIdle: 1_024,
+  ca: [],
+  proxy: undefined,
+};
 
-/** How long the body is read after that, at most (contract 7.5). */
-const BODY_TIMEOUT_MS = 2000;
-
-/** How long one address of several is waited for before the next is tried (our choice). */
-const ADDRESS_TIMEOUT_MS = 3000;
-
-export interface HttpClientOptions {
-  readonly policy: EgressPolicy;
-  readonly lookup?: Lookup;
-  /** PEM certificates trusted besides the system's. */
-  readonly ca?: readonly string[];
-  /** Names are looked up and addresses checked here all the same: the proxy is told the checked address. */
-  readonly proxy?: EgressProxy | undefined;
-  readonly timeoutMs?: number;
-  readonly bodyMs?: number;
-  readonly addressMs?: number;
-  readonly idleMs?: number;
-  readonly maxConnectionAgeMs?: number;
-  /** How many connections may idle, over all receivers. */
-  readonly maxIdle?: number;
-}
+export type HttpClientOptions = { readonly policy: EgressPolicy } & Partial<typeof DEFAULTS>;
 
 /** Speaks HTTP/1.1 over connections to checked addresses. The caller bounds how many requests run at once. */
 export class HttpClient {
@@ -40,24 +35,9 @@ export class HttpClient {
 
   constructor(options: HttpClientOptions) {
     this.policy = options.policy;
-    this.#pool = new ConnectionPool({
-      idleMs: options.idleMs ?? IDLE_MS,
-      maxAgeMs: options.maxConnectionAgeMs ?? MAX_CONNECTION_AGE_MS,
-      maxIdle: options.maxIdle ?? MAX_IDLE,
-      monotonicMs: () => performance.now(),
-      ca: options.ca ?? [],
-      proxy: options.proxy,
-    });
-    this.#deps = {
-      pool: this.#pool,
-      aborts: new AbortWatch(),
-      policy: options.policy,
-      lookup: options.lookup ?? systemLookup,
-      timeoutMs: options.timeoutMs ?? DELIVERY_TIMEOUT_MS,
-      bodyMs: options.bodyMs ?? BODY_TIMEOUT_MS,
-      addressMs: options.addressMs ?? ADDRESS_TIMEOUT_MS,
-      monotonicMs: () => performance.now(),
-    };
+    const settings = { ...DEFAULTS, ...options };
+    this.#pool = new ConnectionPool(settings);
+    this.#deps = { ...settings, pool: this.#pool };
   }
 
   /** Throws for headers that cannot be sent; whatever the receiver does is in the result. */
@@ -67,8 +47,7 @@ export class HttpClient {
     leave: Leave = {},
   ): Promise<ExchangeResult> {
     const encoded = encodeRequest(target, message.headers, message.body);
-    const request: WireRequest = { target, message: encoded };
-    return new Exchange(this.#deps, request, leave).run();
+    return new Exchange(this.#deps, { target, message: encoded }, leave).run();
   }
 
   counts(): { open: number; idle: number } {

@@ -4,10 +4,8 @@ import type { Socket } from "node:net";
 import type { ConnectionOptions, SecureContext, TLSSocket } from "node:tls";
 import type { EgressProxy } from "../../src/lib/egress-proxy.ts";
 import type { WebhookTarget } from "../../src/lib/egress.ts";
-import type { SessionCache } from "./sessions.ts";
 import { HeadReader } from "./response-head.ts";
-import { openTunnel } from "./tunnel.ts";
-import type { ProxyRefusal, TunnelUser } from "./tunnel.ts";
+import { openTunnel, type ProxyRefusal } from "./tunnel.ts";
 
 /** `tunnelling` is everything up to the proxy's consent; a connection without a proxy begins at `connecting`. */
 export type ConnectionPhase = "tunnelling" | "connecting" | "handshaking" | "open" | "closed";
@@ -18,6 +16,43 @@ export interface ConnectionUser {
   connectionData(chunk: Buffer, heads: HeadReader): void;
   /** Called once, with the phase that it ended in. No error means that the other side closed in good order. */
   connectionClosed(phase: ConnectionPhase, error: Error | undefined): void;
+}
+
+/** How much the kept TLS sessions may take together (our choice). One is 1 to 5 KB, most of it the receiver's certificates. */
+const MAX_SESSION_BYTES = 32 * 1024 * 1024;
+
+/**
+ * The last TLS session of each origin. A new connection that resumes one spares both sides the
+ * certificates: with short ones and P-256 a quarter of a handshake's CPU under Bun 1.4.4.
+ */
+export class SessionCache {
+  readonly #sessions = new Map<string, Buffer>();
+  readonly #maxBytes: number;
+  #bytes = 0;
+
+  constructor(maxBytes: number = MAX_SESSION_BYTES) {
+    this.#maxBytes = maxBytes;
+  }
+
+  get(origin: string): Buffer | undefined {
+    return this.#sessions.get(origin);
+  }
+
+  /** An origin that renews its session moves to the end; those renewed the longest ago are forgotten first. */
+  set(origin: string, session: Buffer): void {
+    this.#forget(origin);
+    this.#sessions.set(origin, session);
+    this.#bytes += session.length;
+    for (const oldest of this.#sessions.keys()) {
+      if (this.#bytes <= this.#maxBytes) return;
+      this.#forget(oldest);
+    }
+  }
+
+  #forget(origin: string): void {
+    this.#bytes -= this.#sessions.get(origin)?.length ?? 0;
+    this.#sessions.delete(origin);
+  }
 }
 
 /** What all connections of one pool are made with. */
@@ -34,7 +69,7 @@ export interface Route extends Dialling {
 }
 
 /** One connection over a route. */
-export class Connection implements TunnelUser {
+export class Connection {
   phase: ConnectionPhase;
   readonly bornMs: number;
   /** When its last answer ended. */
@@ -65,7 +100,8 @@ export class Connection implements TunnelUser {
     } else {
       this.phase = "tunnelling";
       this.#socket = connectTcp({ host: proxy.host, port: proxy.port });
-      openTunnel(this.#socket, { proxy, address, port: target.port }, this);
+      const end = { proxy, address, port: target.port };
+      openTunnel(this.#socket, end, (refusal) => this.#tunnelled(refusal));
     }
     this.#socket.setNoDelay(true);
     this.#watch(this.#socket);
@@ -95,7 +131,8 @@ export class Connection implements TunnelUser {
     this.#closed(new Error("closed on our side"));
   }
 
-  tunnelReady(): void {
+  #tunnelled(refusal: ProxyRefusal | undefined): void {
+    if (refusal !== undefined) return this.#closed(refusal);
     if (this.phase !== "tunnelling") return;
     if (!this.#route.target.secure) {
       this.#carry(this.#socket);
@@ -110,10 +147,6 @@ export class Connection implements TunnelUser {
     }
     this.#carry(this.#socket);
     this.#watch(this.#socket);
-  }
-
-  tunnelRefused(refusal: ProxyRefusal): void {
-    this.#closed(refusal);
   }
 
   #watch(socket: Socket): void {

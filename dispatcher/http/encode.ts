@@ -9,12 +9,6 @@ const OURS = /^(?:host|content-length|transfer-encoding|connection)$/i;
 /** It remembers its verdicts, because the names are few and always the same. */
 const isName = remember((name: string) => TOKEN.test(name) && !OURS.test(name), 100);
 
-/** The two headers that frame a request. With those handed in they are all that is sent. */
-export function framingHeaders(target: WebhookTarget, body: string | Uint8Array) {
-  const bytes = typeof body === "string" ? Buffer.byteLength(body) : body.byteLength;
-  return { Host: target.authority, "Content-Length": String(bytes) };
-}
-
 /**
  * Puts head and body into one piece, for a single write. Text stays text, since the socket encodes it cheaper than we
  * could make a buffer of it. Throws for headers that are wrong, because those are a bug of ours.
@@ -24,15 +18,15 @@ export function encodeRequest(
   headers: Readonly<Record<string, string>>,
   body: string | Uint8Array,
 ): string | Buffer {
-  const framing = framingHeaders(target, body);
-  let head = `POST ${target.path} HTTP/1.1\r\nHost: ${framing.Host}\r\n`;
+  const bytes = typeof body === "string" ? Buffer.byteLength(body) : body.byteLength;
+  let head = `POST ${target.path} HTTP/1.1\r\nHost: ${target.authority}\r\n`;
   for (const name in headers) {
     const value = headers[name] ?? "";
     if (!isName(name) || !VALUE.test(value))
       throw new TypeError(`request header ${JSON.stringify(name)} cannot be sent`);
     head += `${name}: ${value}\r\n`;
   }
-  head += `Content-Length: ${framing["Content-Length"]}\r\n\r\n`;
+  head += `Content-Length: ${bytes}\r\n\r\n`;
   if (typeof body === "string") return head + body;
   return Buffer.concat([Buffer.from(head), body]);
 }

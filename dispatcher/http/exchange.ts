@@ -3,13 +3,18 @@ import type { Deadline, Expiring } from "../../src/lib/deadline.ts";
 import { resolveChecked } from "../../src/lib/egress.ts";
 import type { EgressPolicy, Resolution, WebhookTarget } from "../../src/lib/egress.ts";
 import type { Lookup } from "../../src/lib/name-resolver.ts";
-import type { Abortable, AbortWatch } from "./abort-watch.ts";
-import type { BodyRecord } from "./body-record.ts";
+import type { BodyRecord } from "./excerpt.ts";
 import type { Connection, ConnectionPhase, ConnectionUser } from "./connection.ts";
 import type { ConnectionPool } from "./pool.ts";
-import { awaited, closeCode, closeDetail, isAboutAddress, saysGoodbye } from "./ending.ts";
-import type { TransportErrorCode } from "./ending.ts";
-import { isOurOwn } from "./own-failure.ts";
+import {
+  awaited,
+  closeCode,
+  closeDetail,
+  isAboutAddress,
+  isOurOwn,
+  saysGoodbye,
+  type TransportErrorCode,
+} from "./ending.ts";
 import type { HeadReader } from "./response-head.ts";
 import { ResponseParser } from "./response-parser.ts";
 
@@ -21,8 +26,7 @@ const RESEND_WITHIN_MS = 1_000;
 /** A connection idle for so long is listened to for a turn before it is written to: its receiver may have said goodbye. */
 const LISTEN_AFTER_MS = 1_000;
 
-/** `resent`: a kept connection died unanswered, and the request went out once more on a fresh one. */
-export type ExchangeResult = { resent: boolean } & (
+type Ended =
   | {
       kind: "answered";
       statusCode: number;
@@ -33,38 +37,41 @@ export type ExchangeResult = { resent: boolean } & (
   | { kind: "failed"; errorCode: TransportErrorCode; detail: string; reached: boolean }
   | { kind: "aborted" }
   /** Broken off, or refused by `mayBegin`, before its first byte left. */
-  | { kind: "withheld" }
-);
+  | { kind: "withheld" };
+
+/** `resent`: a kept connection died unanswered, and the request went out once more on a fresh one. */
+export type ExchangeResult = Ended & { resent: boolean };
 
 /** What its owner has to say about a request. */
 export interface Leave {
   /** The partner whose request it is: it has a share of the look-ups at once. */
   readonly partnerId?: number | undefined;
-  /** Breaks the request off. */
-  readonly signal?: AbortSignal | undefined;
+  /** Is given what breaks the request off. */
+  readonly breakable?: ((breakOff: () => void) => void) | undefined;
   /** Asked each time that the request is about to leave, right before its first byte does. */
   readonly mayBegin?: (() => boolean) | undefined;
 }
 
-export interface ExchangeDeps {
-  readonly pool: ConnectionPool;
-  readonly aborts: AbortWatch;
-  readonly policy: EgressPolicy;
+export interface ExchangeOptions {
   readonly lookup: Lookup;
   readonly timeoutMs: number;
   readonly bodyMs: number;
   readonly addressMs: number;
-  readonly monotonicMs: () => number;
 }
 
-export interface WireRequest {
+export interface ExchangeDeps extends ExchangeOptions {
+  readonly pool: ConnectionPool;
+  readonly policy: EgressPolicy;
+}
+
+interface WireRequest {
   readonly target: WebhookTarget;
   /** Head and body, as encoded. */
   readonly message: string | Buffer;
 }
 
 /** One request and its answer, over one connection or, after a silent death of a kept one, two. */
-export class Exchange implements ConnectionUser, Expiring, Abortable {
+export class Exchange implements ConnectionUser, Expiring {
   readonly #deps: ExchangeDeps;
   readonly #request: WireRequest;
   readonly #leave: Leave;
@@ -89,15 +96,13 @@ export class Exchange implements ConnectionUser, Expiring, Abortable {
     this.#deps = deps;
     this.#request = request;
     this.#leave = leave;
-    this.#startedMs = deps.monotonicMs();
+    this.#startedMs = performance.now();
   }
 
   run(): Promise<ExchangeResult> {
     return new Promise((resolve) => {
       this.#resolve = resolve;
-      const { signal } = this.#leave;
-      if (signal?.aborted) return this.abort();
-      if (signal !== undefined) this.#deps.aborts.add(signal, this);
+      this.#leave.breakable?.(() => this.#abort());
       this.#deadline = startDeadline(this.#deps.timeoutMs, this);
       const kept = this.#deps.pool.take(this.#request.target.origin);
       if (kept === undefined) return this.#connect();
@@ -118,8 +123,8 @@ export class Exchange implements ConnectionUser, Expiring, Abortable {
     this.#fail(code, `no ${awaited(this.#connection)} before the deadline`);
   }
 
-  /** The signal aborted, or the client was closed. An answer that is already decided is not thrown away. */
-  abort(): void {
+  /** The request is broken off, or the client was closed. An answer that is already decided is not thrown away. */
+  #abort(): void {
     if (this.#parser.head === undefined) this.#breakOff();
     else this.#cutBody();
   }
@@ -157,8 +162,8 @@ export class Exchange implements ConnectionUser, Expiring, Abortable {
       else this.#parser.cut();
       return this.#answer();
     }
-    if (this.#deps.pool.isClosed) return this.abort();
-    if (isAboutAddress(phase, error)) this.#deps.pool.blame(this.#request.target, this.#address);
+    if (this.#deps.pool.isClosed) return this.#abort();
+    if (isAboutAddress(phase, error)) this.#blame(this.#address);
     if (this.#addresses.length > 0 && isAboutAddress(phase, error)) return this.#openNext();
     if (this.#sent === 0 && this.#isReused) return this.#replace();
     if (this.#mayResend() && !this.#isAnswering) return this.#replace();
@@ -166,10 +171,14 @@ export class Exchange implements ConnectionUser, Expiring, Abortable {
     this.#fail(code, closeDetail(phase, error));
   }
 
+  #blame(address: string): void {
+    this.#deps.pool.addresses.blame(this.#request.target.origin, address);
+  }
+
   /** Whether the request may leave a second time, if the kept connection turns out to have been dead (contract 7.10). */
   #mayResend(): boolean {
     if (!this.#isReused || this.#sent > 1) return false;
-    return this.#deps.monotonicMs() - this.#startedMs < RESEND_WITHIN_MS;
+    return performance.now() - this.#startedMs < RESEND_WITHIN_MS;
   }
 
   /** Goes on with a fresh connection in the place of a kept one that was of no use any more. */
@@ -184,11 +193,7 @@ export class Exchange implements ConnectionUser, Expiring, Abortable {
 
   /** Ends it on our own account: if its first byte has left, the receiver may have it. */
   #breakOff(): void {
-    this.#settle({ kind: this.#sent === 0 ? "withheld" : "aborted", resent: this.#resent });
-  }
-
-  get #resent(): boolean {
-    return this.#sent > 1;
+    this.#settle({ kind: this.#sent === 0 ? "withheld" : "aborted" });
   }
 
   #connect(): void {
@@ -204,12 +209,12 @@ export class Exchange implements ConnectionUser, Expiring, Abortable {
   #onResolved(resolution: Resolution): void {
     if (this.#resolve === undefined) return;
     this.#lookup = undefined;
-    if (this.#deps.pool.isClosed) return this.abort();
+    if (this.#deps.pool.isClosed) return this.#abort();
     if (resolution.kind === "unresolved")
       return this.#fail(isOurOwn("connecting") ? "local" : "dns", resolution.reason);
     if (resolution.kind === "refused") return this.#fail("blocked_address", resolution.reason);
-    const { pool } = this.#deps;
-    const addresses = pool.inOrder(this.#request.target, resolution.addresses);
+    const { target } = this.#request;
+    const addresses = this.#deps.pool.addresses.inOrder(target.origin, resolution.addresses);
     this.#addresses = addresses.slice(0, MAX_ADDRESSES_TRIED);
     this.#openNext();
   }
@@ -226,7 +231,7 @@ export class Exchange implements ConnectionUser, Expiring, Abortable {
     const giveUp = () => {
       if (connection.phase !== "connecting" && connection.phase !== "tunnelling") return;
       connection.destroy();
-      this.#deps.pool.blame(this.#request.target, address);
+      this.#blame(address);
       this.#openNext();
     };
     this.#addressDeadline = startDeadline(this.#deps.addressMs, { expire: giveUp });
@@ -247,25 +252,22 @@ export class Exchange implements ConnectionUser, Expiring, Abortable {
       this.#deps.pool.release(connection);
     }
     const { statusCode, headers } = head;
-    this.#settle({ kind: "answered", statusCode, headers, body, resent: this.#resent });
+    this.#settle({ kind: "answered", statusCode, headers, body });
   }
 
   #fail(errorCode: TransportErrorCode, detail: string): void {
-    const reached = this.#sent > 0;
-    this.#settle({ kind: "failed", errorCode, detail, reached, resent: this.#resent });
+    this.#settle({ kind: "failed", errorCode, detail, reached: this.#sent > 0 });
   }
 
   /** A connection that was not released before this is not fit for another request. */
-  #settle(result: ExchangeResult): void {
+  #settle(ended: Ended): void {
     const resolve = this.#resolve;
     if (resolve === undefined) return;
     this.#resolve = undefined;
     cancelDeadline(this.#deadline);
     cancelDeadline(this.#addressDeadline);
     this.#lookup?.abort();
-    const { signal } = this.#leave;
-    if (signal !== undefined) this.#deps.aborts.delete(signal, this);
     this.#connection?.destroy();
-    resolve(result);
+    resolve({ ...ended, resent: this.#sent > 1 });
   }
 }

@@ -3,30 +3,56 @@ import { cancelDeadline, startDeadline } from "../../src/lib/deadline.ts";
 import type { Deadline, Expiring } from "../../src/lib/deadline.ts";
 import type { EgressProxy } from "../../src/lib/egress-proxy.ts";
 import type { WebhookTarget } from "../../src/lib/egress.ts";
-import { AddressMemory } from "./address-memory.ts";
-import { Connection } from "./connection.ts";
+import { Connection, SessionCache } from "./connection.ts";
 import type { ConnectionUser, Dialling } from "./connection.ts";
-import { SessionCache } from "./sessions.ts";
 
-/** A connection idle for longer is not used again (contract 7.10): many receivers close at 5 s. */
-export const IDLE_MS = 4000;
+/** For how long an address that could not be connected to is tried last (our choice). */
+const BLAMED_MS = 60_000;
+/** How many such addresses are remembered (our choice). */
+const MAX_BLAMED = 1_000;
 
-/**
- * A connection older than this is not used again (our choice): addresses are checked when a connection
- * is made, and one kept busy for ever would neither follow a name that moved nor be checked again.
- */
-export const MAX_CONNECTION_AGE_MS = 60_000;
+/** Which addresses failed lately: a name with a dead address must not cost its wait at every connection. */
+export class AddressMemory {
+  /** By origin and address, since when; the latest stands last. */
+  readonly #blamedMs = new Map<string, number>();
+  readonly #monotonicMs: () => number;
 
-/** How many connections may idle, over all receivers (our choice): each is a descriptor, here and there. */
-export const MAX_IDLE = 1_024;
+  constructor(monotonicMs: () => number) {
+    this.#monotonicMs = monotonicMs;
+  }
+
+  blame(origin: string, address: string): void {
+    const key = keyOf(origin, address);
+    this.#blamedMs.delete(key);
+    this.#blamedMs.set(key, this.#monotonicMs());
+    if (this.#blamedMs.size <= MAX_BLAMED) return;
+    const [oldest] = this.#blamedMs.keys();
+    if (oldest !== undefined) this.#blamedMs.delete(oldest);
+  }
+
+  /** Those without blame first, each group in its own order. */
+  inOrder(origin: string, addresses: readonly string[]): readonly string[] {
+    if (addresses.length < 2 || this.#blamedMs.size === 0) return addresses;
+    const isBlamed = (address: string) => {
+      const sinceMs = this.#blamedMs.get(keyOf(origin, address));
+      return sinceMs !== undefined && this.#monotonicMs() - sinceMs < BLAMED_MS;
+    };
+    return addresses.toSorted((a, b) => Number(isBlamed(a)) - Number(isBlamed(b)));
+  }
+}
+
+function keyOf(origin: string, address: string): string {
+  return `${origin} ${address}`;
+}
 
 export interface PoolOptions {
   readonly idleMs: number;
-  readonly maxAgeMs: number;
+  readonly maxConnectionAgeMs: number;
+  /** How many connections may idle, over all receivers. */
   readonly maxIdle: number;
-  readonly monotonicMs: () => number;
   /** PEM certificates trusted besides those that the platform trusts. */
   readonly ca: readonly string[];
+  /** Names are looked up and addresses checked here all the same: the proxy is told the checked address. */
   readonly proxy: EgressProxy | undefined;
 }
 
@@ -43,7 +69,7 @@ export class ConnectionPool implements Expiring {
   /** By origin; that which was given back last stands last. */
   readonly #idle = new Map<string, Connection[]>();
   #idling = 0;
-  readonly #addresses: AddressMemory;
+  readonly addresses = new AddressMemory(monotonicMs);
   /** Every connection that is not closed yet, idle and half-open ones included. */
   readonly #open = new Set<Connection>();
   #sweepDeadline: Deadline | undefined;
@@ -51,8 +77,7 @@ export class ConnectionPool implements Expiring {
 
   constructor(options: PoolOptions) {
     this.#options = options;
-    const { ca, proxy, monotonicMs } = options;
-    this.#addresses = new AddressMemory(monotonicMs);
+    const { ca, proxy } = options;
     // A list replaces the platform's own certificates, so those have to be in it.
     const trust = ca.length === 0 ? {} : { ca: [...getCACertificates("default"), ...ca] };
     const context = createSecureContext(trust);
@@ -63,7 +88,7 @@ export class ConnectionPool implements Expiring {
   take(origin: string): Connection | undefined {
     const idle = this.#idle.get(origin);
     if (idle === undefined) return undefined;
-    const now = this.#options.monotonicMs();
+    const now = monotonicMs();
     for (let last = idle.pop(); last !== undefined; last = idle.pop()) {
       this.#idling -= 1;
       if (this.#isUsable(last, now)) return last;
@@ -76,7 +101,7 @@ export class ConnectionPool implements Expiring {
   release(connection: Connection): void {
     if (this.isClosed) return connection.destroy();
     connection.user = undefined;
-    connection.idleSinceMs = this.#options.monotonicMs();
+    connection.idleSinceMs = monotonicMs();
     const idle = this.#idle.get(connection.origin) ?? [];
     idle.push(connection);
     this.#idle.delete(connection.origin);
@@ -86,19 +111,9 @@ export class ConnectionPool implements Expiring {
     this.#sweepDeadline ??= startDeadline(this.#options.idleMs, this);
   }
 
-  /** The addresses of a receiver in the order in which to try them: those that failed lately come last. */
-  inOrder(target: WebhookTarget, addresses: readonly string[]): readonly string[] {
-    return this.#addresses.inOrder(target.origin, addresses);
-  }
-
-  /** Remembers that an address could not be connected to. */
-  blame(target: WebhookTarget, address: string): void {
-    this.#addresses.blame(target.origin, address);
-  }
-
   open(address: string, target: WebhookTarget, user: ConnectionUser): Connection {
     const route = { ...this.#dialling, address, target };
-    const connection = new Connection(route, this.#options.monotonicMs(), this.#forget);
+    const connection = new Connection(route, monotonicMs(), this.#forget);
     connection.user = user;
     this.#open.add(connection);
     return connection;
@@ -122,7 +137,7 @@ export class ConnectionPool implements Expiring {
 
   /** Ends the connections that idle for too long. One timer serves all: one each would cost two calls per request. */
   expire(): void {
-    const now = this.#options.monotonicMs();
+    const now = monotonicMs();
     for (const [origin, connections] of this.#idle) {
       const kept: Connection[] = [];
       for (const connection of connections) {
@@ -148,7 +163,9 @@ export class ConnectionPool implements Expiring {
 
   #isUsable(connection: Connection, now: number): boolean {
     if (connection.phase !== "open") return false;
-    if (now - connection.bornMs > this.#options.maxAgeMs) return false;
+    if (now - connection.bornMs > this.#options.maxConnectionAgeMs) return false;
     return now - connection.idleSinceMs <= Math.min(this.#options.idleMs, connection.keptForMs);
   }
 }
+
+const monotonicMs = () => performance.now();

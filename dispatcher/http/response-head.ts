@@ -1,9 +1,5 @@
-/** How the end of the body is found (RFC 9112, 6.3). */
-type BodyFraming =
-  | { kind: "none" }
-  | { kind: "length"; bytes: number }
-  | { kind: "chunked" }
-  | { kind: "until_close" };
+/** How the end of the body is found (RFC 9112, 6.3): after so many bytes, by its chunks, or when the receiver closes. */
+type BodyFraming = number | "chunked" | "until_close";
 
 export interface ResponseHead {
   readonly statusCode: number;
@@ -42,7 +38,7 @@ function parseHead(text: string): ResponseHead | string {
   }
   const statusCode = Number(status[2]);
   const framing = decideFraming(statusCode, status[1] === "1", headers);
-  if (typeof framing === "string") return framing;
+  if (typeof framing === "object") return framing.problem;
   const keepAlive = status[1] === "1" && !hasClose(headers["connection"]);
   return { statusCode, headers, framing, keepAlive, keptForMs: keptFor(headers["keep-alive"]) };
 }
@@ -111,20 +107,21 @@ function decideFraming(
   statusCode: number,
   isHttp11: boolean,
   headers: Record<string, string>,
-): BodyFraming | string {
+): BodyFraming | { readonly problem: string } {
   const coding = headers["transfer-encoding"];
   const length = headers["content-length"];
   if (coding !== undefined) {
-    if (length !== undefined) return "the answer has both Content-Length and Transfer-Encoding";
+    if (length !== undefined)
+      return { problem: "the answer has both Content-Length and Transfer-Encoding" };
     if (!isHttp11 || coding.toLowerCase() !== "chunked")
-      return "the answer has an unknown Transfer-Encoding";
+      return { problem: "the answer has an unknown Transfer-Encoding" };
   }
   // A repeated length arrives here joined by a comma, equal or not.
-  if (length !== undefined && !LENGTH.test(length)) return "the answer has a bad Content-Length";
-  if (statusCode < 200 || statusCode === 204 || statusCode === 304) return { kind: "none" };
-  if (coding !== undefined) return { kind: "chunked" };
-  if (length === undefined) return { kind: "until_close" };
-  return { kind: "length", bytes: Number(length) };
+  if (length !== undefined && !LENGTH.test(length))
+    return { problem: "the answer has a bad Content-Length" };
+  if (statusCode < 200 || statusCode === 204 || statusCode === 304) return 0;
+  if (coding !== undefined) return "chunked";
+  return length === undefined ? "until_close" : Number(length);
 }
 
 function keptFor(keepAlive: string | undefined): number {

@@ -1,8 +1,6 @@
-import { BodyRecord } from "./body-record.ts";
 import { ChunkedDecoder } from "./chunked.ts";
-import { isCompressed } from "./excerpt.ts";
-import { hasBareNewline } from "./response-head.ts";
-import type { HeadReader, ResponseHead } from "./response-head.ts";
+import { BodyRecord } from "./excerpt.ts";
+import { hasBareNewline, type HeadReader, type ResponseHead } from "./response-head.ts";
 
 /** How long all heads of one answer may be together, interim ones included; trailers as much again (contract 7.10). */
 export const MAX_HEAD_BYTES = 16 * 1024;
@@ -10,7 +8,7 @@ export const MAX_HEAD_BYTES = 16 * 1024;
 const HEAD_END = Buffer.from("\r\n\r\n");
 const EMPTY = Buffer.alloc(0);
 /** The body of every answer that has no head yet; nothing is ever pushed into it. */
-const NO_BODY = new BodyRecord(false);
+const NO_BODY = new BodyRecord({});
 
 export type ParserState = "head" | "body" | "complete" | "invalid";
 
@@ -44,7 +42,7 @@ export class ResponseParser {
   /** The receiver has closed. That ends a body without a length, and cuts any other. */
   end(): void {
     if (this.state !== "body") return;
-    if (this.head?.framing.kind !== "until_close") this.body.cut = true;
+    if (this.head?.framing !== "until_close") this.body.cut = true;
     this.state = "complete";
     this.#excess = true;
   }
@@ -81,13 +79,10 @@ export class ResponseParser {
   #begin(head: ResponseHead): void {
     this.head = head;
     const { framing } = head;
-    this.body = new BodyRecord(isCompressed(head.headers));
-    this.state = framing.kind === "none" ? "complete" : "body";
-    if (framing.kind === "length") {
-      this.#bodyLeft = framing.bytes;
-      if (framing.bytes === 0) this.state = "complete";
-    }
-    if (framing.kind === "chunked")
+    this.body = new BodyRecord(head.headers);
+    this.state = framing === 0 ? "complete" : "body";
+    if (typeof framing === "number") this.#bodyLeft = framing;
+    if (framing === "chunked")
       this.#chunked = new ChunkedDecoder(MAX_HEAD_BYTES, (data) => this.body.push(data));
   }
 
@@ -97,7 +92,7 @@ export class ResponseParser {
       used = this.#chunked.feed(chunk, 0);
       if (this.#chunked.state === "done") this.state = "complete";
       if (this.#chunked.state === "invalid") this.#fail("the answer's body has a malformed chunk");
-    } else if (this.head?.framing.kind === "length") {
+    } else if (typeof this.head?.framing === "number") {
       used = Math.min(chunk.length, this.#bodyLeft);
       this.#bodyLeft -= used;
       this.body.push(used === chunk.length ? chunk : chunk.subarray(0, used));

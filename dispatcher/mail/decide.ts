@@ -25,23 +25,19 @@ export interface MailFault {
   readonly error: string;
 }
 
+/** `refused`: the server will never take this mail. `aborted`: we broke it off, and the server may have taken it or not. */
 export type MailOutcome =
-  | { readonly kind: "accepted" }
-  /** The server will never take this mail. */
-  | ({ readonly kind: "refused" } & MailFault)
-  | ({ readonly kind: "failed" } & MailFault)
-  /** We broke it off: the server may have taken it or not. */
-  | { readonly kind: "aborted" };
+  | { readonly kind: "accepted" | "aborted" }
+  | ({ readonly kind: "refused" | "failed" } & MailFault);
 
-/** What becomes of a queued mail. */
+/**
+ * What becomes of a queued mail. `postponed`: it is tried again later, as the same attempt. `interrupted`: it is due again
+ * at once, as the same attempt.
+ */
 export type MailDecision =
-  | { readonly kind: "sent" }
-  | ({ readonly kind: "retry"; readonly dueAt: Date } & MailFault)
+  | { readonly kind: "sent" | "interrupted" }
   | ({ readonly kind: "dead" } & MailFault)
-  /** It is tried again later, as the same attempt. */
-  | ({ readonly kind: "postponed"; readonly dueAt: Date } & MailFault)
-  /** It stays as it is, for whoever sends mail next. */
-  | { readonly kind: "interrupted" };
+  | ({ readonly kind: "retry" | "postponed"; readonly dueAt: Date } & MailFault);
 
 export interface MailState {
   readonly attempt: number;

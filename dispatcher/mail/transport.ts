@@ -1,6 +1,5 @@
 import { createTransport, type SendMailOptions } from "nodemailer";
 
-import type { Clock } from "../../src/lib/clock.ts";
 import type { Mailbox } from "../../src/lib/settings-reader.ts";
 import type { MailMessage } from "../../src/outbox/mail.ts";
 import type { MailFault, MailOutcome } from "./decide.ts";
@@ -16,20 +15,15 @@ interface OutgoingMail {
   readonly message: MailMessage;
 }
 
-export interface MailTransport {
-  /** Sends one mail. Whatever goes wrong is an outcome, and never thrown. */
-  send(mail: OutgoingMail, stopped: AbortSignal): Promise<MailOutcome>;
-  close(): void;
-}
+export type MailTransport = ReturnType<typeof createMailTransport>;
 
 /** Sends over SMTP, on connections that are kept for the next mail. */
 export function createMailTransport(options: {
   readonly url: string;
   readonly from: Mailbox;
-  readonly clock: Clock;
   readonly timeoutMs?: number;
-}): MailTransport {
-  const { url, from, clock, timeoutMs = MAIL_TIMEOUT_MS } = options;
+}) {
+  const { url, from, timeoutMs = MAIL_TIMEOUT_MS } = options;
   const pool = createTransport({
     url,
     pool: true,
@@ -46,41 +40,19 @@ export function createMailTransport(options: {
     disableUrlAccess: true,
   });
   return {
-    async send(mail, stopped) {
-      const deadline = startDeadline({ clock, timeoutMs }, stopped);
+    /** Sends one mail. Whatever goes wrong is an outcome, and never thrown. */
+    async send(mail: OutgoingMail, stopped: AbortSignal): Promise<MailOutcome> {
+      const deadline = AbortSignal.timeout(timeoutMs);
+      const signal = AbortSignal.any([stopped, deadline]);
       try {
-        await pool.sendMail({ ...compose(mail, from), signal: deadline.signal });
+        await pool.sendMail({ ...compose(mail, from), signal });
         return { kind: "accepted" };
       } catch (error) {
         if (stopped.aborted) return { kind: "aborted" };
-        return deadline.signal.aborted ? timedOut(timeoutMs) : outcomeOf(error);
-      } finally {
-        deadline.end();
+        return deadline.aborted ? timedOut(timeoutMs) : outcomeOf(error);
       }
     },
     close: () => pool.close({ force: true }),
-  };
-}
-
-/** A signal that aborts when the time is up or `stopped` aborts, unless `end` was called before. */
-function startDeadline(
-  { clock, timeoutMs }: { clock: Clock; timeoutMs: number },
-  stopped: AbortSignal,
-): { signal: AbortSignal; end(): void } {
-  const broken = new AbortController();
-  const ended = new AbortController();
-  const abort = () => broken.abort();
-  if (stopped.aborted) abort();
-  stopped.addEventListener("abort", abort);
-  void clock.sleep(timeoutMs, ended.signal).then(() => {
-    if (!ended.signal.aborted) abort();
-  });
-  return {
-    signal: broken.signal,
-    end() {
-      stopped.removeEventListener("abort", abort);
-      ended.abort();
-    },
   };
 }
 
@@ -119,7 +91,7 @@ const BAD_SEQUENCE = 503;
 
 /** What an error of nodemailer means for the mail. Of the server's answer it keeps the numbers only. */
 export function outcomeOf(error: unknown): MailOutcome {
-  const { code, command, response, responseCode } = fieldsOf(error);
+  const { code, command, response, responseCode }: Record<string, unknown> = { ...Object(error) };
   if (typeof responseCode === "number") {
     const permanent = responseCode >= 500 && responseCode !== BAD_SEQUENCE;
     const kind = permanent && OF_THE_MAIL.includes(command) ? "refused" : "failed";
@@ -157,13 +129,3 @@ const UNANSWERED: ReadonlyMap<unknown, MailFault> = new Map([
   ["EAUTH", { errorCode: "auth_failed", error: "Signing in to the mail server failed." }],
   ["EPROTOCOL", { errorCode: "protocol_error", error: "The mail server did not speak SMTP." }],
 ]);
-
-function fieldsOf(error: unknown) {
-  const field = (name: string): unknown => Reflect.get(Object(error), name);
-  return {
-    code: field("code"),
-    command: field("command"),
-    response: field("response"),
-    responseCode: field("responseCode"),
-  };
-}

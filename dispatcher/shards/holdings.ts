@@ -1,4 +1,4 @@
-import type { Claim } from "./claim.ts";
+import type { Claim } from "./leases.ts";
 import { errorFields, type Log } from "../../src/lib/log.ts";
 import { Waiter } from "../../src/lib/waiter.ts";
 import { LEASE_RENEW_MS, LEASE_SAFE_MS, type Leases } from "./leases.ts";
@@ -18,7 +18,7 @@ export interface HoldingsListener {
   /** What is still under way of this closed shard has to be broken off. */
   overdue(shard: number): void;
   busyShards(): ReadonlySet<number>;
-  /** The lease was renewed, or `safe` may have changed with the time. */
+  /** The lease was renewed, or could not be. */
   checked(): void;
   /** The lease is lost: everything that was held under it belongs to others now. */
   lost(): void;
@@ -39,6 +39,8 @@ const PATIENCE_MS = 20_000;
 /** How long the requests of a closed shard may take: it begins no new ones, and breaks these off afterwards. */
 const CLOSING_MS = 2_000;
 
+const renewMs = () => LEASE_RENEW_MS;
+
 /** The clocks of the process may tell of times since a renewal that differ by less than this. */
 const CLOCKS_APART_MS = 500;
 
@@ -58,10 +60,8 @@ export class Holdings {
   readonly #shards = new Map<number, Claim>();
   /** The shards that are to be given up and still served, with the time since when. */
   readonly #leaving = new Map<number, number>();
-  /** The shards that are given up as soon as nothing of them is under way. */
+  /** The shards that are given up as soon as nothing of them is under way, until Postgres has said that they are. */
   readonly #closed = new Set<number>();
-  /** The shards whose release Postgres has not answered yet: under these epochs they are not taken back. */
-  readonly #releasing = new Map<number, Claim>();
   readonly #undertaker: Undertaker;
   readonly #renewal = new Waiter();
   readonly #tick = new Waiter();
@@ -109,31 +109,13 @@ export class Holdings {
 
   /** Renews the lease until `ended`, then gives everything back. Without Postgres the lease runs out by itself. */
   async run(ended: AbortSignal): Promise<void> {
-    const { clock } = this.#deps;
-    const loop = async (waiter: Waiter, restMs: () => number, work: () => Promise<void>) => {
-      ended.addEventListener("abort", () => waiter.nudge());
-      while (!ended.aborted) {
-        await work();
-        await waiter.wait(clock, restMs());
-      }
-    };
+    const often = { clock: this.#deps.clock, ended };
+    const watchMs = () => this.#undertaker.restMs;
     await this.#join(ended);
     await Promise.all([
-      loop(
-        this.#renewal,
-        () => LEASE_RENEW_MS,
-        () => this.#renew(),
-      ),
-      loop(
-        this.#tick,
-        () => LEASE_RENEW_MS,
-        () => this.#assign(),
-      ),
-      loop(
-        this.#watch,
-        () => this.#undertaker.restMs,
-        () => this.#undertaker.look(this.#id),
-      ),
+      this.#renewal.repeat(often, renewMs, () => this.#renew()),
+      this.#tick.repeat(often, renewMs, () => this.#assign()),
+      this.#watch.repeat(often, watchMs, () => this.#undertaker.look(this.#id)),
     ]);
     await this.#leave();
   }
@@ -164,7 +146,6 @@ export class Holdings {
     this.#shards.clear();
     this.#leaving.clear();
     this.#closed.clear();
-    this.#releasing.clear();
     this.#renewed = undefined;
     this.#listener.lost();
     this.#renewal.nudge();
@@ -200,7 +181,6 @@ export class Holdings {
       log.warn("lease.unrenewed", errorFields(error));
     }
     this.#listener.checked();
-    this.#checkWhenUnsafe(began);
   }
 
   /** Claims what is missing to the fair share, and gives up what is above it. */
@@ -221,29 +201,32 @@ export class Holdings {
   async #leave(): Promise<void> {
     if (this.#abandoned) return;
     const { leases, log } = this.#deps;
-    const held = Array.from(
-      this.#shards,
-      ([shard, claim]) => [shard, this.#asLeft(shard, claim)] as const,
-    );
     try {
-      await leases.leave(this.#id, new Map([...this.#releasing, ...held]));
+      await leases.leave(this.#id, this.#asLeft(this.#shards.keys()));
     } catch (error) {
       log.warn("lease.unreturned", errorFields(error));
     }
   }
 
-  /** A shard is an orphan to its next holder, too, until everything that the dead may have sent was repeated. */
-  #asLeft(shard: number, { epoch, orphaned }: Claim): Claim {
-    return { epoch, orphaned: orphaned && this.#listener.inherits(shard) };
+  /** Shards are orphans to their next holder, too, until everything that the dead may have sent was repeated. */
+  #asLeft(shards: Iterable<number>): Map<number, Claim> {
+    const left = new Map<number, Claim>();
+    for (const shard of shards) {
+      const claim = this.#shards.get(shard);
+      if (claim === undefined) continue;
+      left.set(shard, { ...claim, orphaned: claim.orphaned && this.#listener.inherits(shard) });
+    }
+    return left;
   }
 
   #adopt(owned: ReadonlyMap<number, Claim>): void {
+    // Released, though nothing was heard of that; under a new epoch it was claimed again since.
+    for (const shard of this.#closed)
+      if (owned.get(shard)?.epoch !== this.#shards.get(shard)?.epoch) this.#forget(shard);
     const added: number[] = [];
     const orphaned: number[] = [];
     for (const [shard, claim] of owned) {
-      if (this.#shards.has(shard) || this.#releasing.get(shard)?.epoch === claim.epoch) continue;
-      // Its epoch is a new one, so its release was carried out, whatever we heard of it.
-      this.#releasing.delete(shard);
+      if (this.#shards.has(shard)) continue;
       this.#shards.set(shard, claim);
       added.push(shard);
       if (claim.orphaned) orphaned.push(shard);
@@ -255,24 +238,21 @@ export class Holdings {
   }
 
   async #giveUp(surplus: number): Promise<void> {
-    this.#choose(surplus - this.#closed.size - this.#releasing.size);
+    this.#choose(surplus - this.#closed.size);
     this.#close();
-    if (this.#closed.size > 0) this.#letGo();
-    if (this.#releasing.size === 0) return;
-    const released = new Map(this.#releasing);
-    await this.#deps.leases.release(this.#id, released);
-    for (const shard of released.keys()) this.#releasing.delete(shard);
+    if (this.#closed.size === 0) return;
+    const released = this.#asLeft(this.#closed.difference(this.#listener.busyShards()));
+    if (released.size === 0) return;
+    const id = this.#id;
+    await this.#deps.leases.release(id, released);
+    if (id !== this.#id) return;
+    for (const shard of released.keys()) this.#forget(shard);
     this.#deps.log.info("shards.released", { shards: released.size, owned: this.#shards.size });
   }
 
-  #letGo(): void {
-    const busy = this.#listener.busyShards();
-    for (const [shard, claim] of this.#shards) {
-      if (!this.#closed.has(shard) || busy.has(shard)) continue;
-      this.#releasing.set(shard, this.#asLeft(shard, claim));
-      this.#shards.delete(shard);
-      this.#closed.delete(shard);
-    }
+  #forget(shard: number): void {
+    this.#shards.delete(shard);
+    this.#closed.delete(shard);
   }
 
   /** Marks so many shards as leaving: first those that are already marked, then the last ones of the others. */
@@ -301,13 +281,5 @@ export class Holdings {
         if (id === this.#id && this.#closed.has(shard)) this.#listener.overdue(shard);
       });
     }
-  }
-
-  /** Has the listener look again when sending becomes unsafe, unless a later renewal has succeeded by then. */
-  #checkWhenUnsafe({ monotonicMs }: Renewal): void {
-    void this.#deps.clock.sleep(LEASE_SAFE_MS).then(() => {
-      const renewedMs = this.#renewed?.monotonicMs ?? monotonicMs;
-      if (renewedMs <= monotonicMs) this.#listener.checked();
-    });
   }
 }

@@ -1,8 +1,4 @@
-import type { Db } from "../../db/client.ts";
 import { SHARDS } from "../../src/outbox/schedule.ts";
-import type { Claim } from "./claim.ts";
-import type { Heartbeat } from "./heartbeats.ts";
-import * as queries from "./lease-queries.ts";
 
 /*
  * Leases say who delivers what. A dispatcher's row is its lease; shards refer to the row of their owner. Each renewal
@@ -27,11 +23,18 @@ export const LEASE_GLANCE_MS = 1_000;
 /** A look that comes later than this after the one before it begins anew: the others may not have reached Postgres either. */
 export const LEASE_BLIND_MS = 2_000;
 
-interface Assignment {
-  /** All shards that are ours now, those just claimed included. */
-  readonly owned: ReadonlyMap<number, Claim>;
-  /** How many shards are to be given up for the others. */
-  readonly surplus: number;
+/** One holding of a shard. */
+export interface Claim {
+  /** How often the shard has been claimed. */
+  readonly epoch: number;
+  /** An earlier holder died, and the first entries of its lanes may have been sent already. */
+  readonly orphaned: boolean;
+}
+
+/** The row of a dispatcher as it was read: `renewedAt` moves with each renewal and is no time to anybody else. */
+export interface Heartbeat {
+  readonly id: string;
+  readonly renewedAt: Date;
 }
 
 /** What the dispatcher needs of the leases; the simulation has its own. */
@@ -39,8 +42,10 @@ export interface Leases {
   join(id: string): Promise<void>;
   /** Renews the lease, and answers the time by the clock of Postgres; undefined if it was ended by another. */
   renew(id: string): Promise<Date | undefined>;
-  /** Claims free shards up to the fair share. */
-  assign(id: string): Promise<Assignment>;
+  /**
+   * Claims free shards up to the fair share. Answers all that are ours now, and how many are to be given up for the others.
+   */
+  assign(id: string): Promise<{ owned: ReadonlyMap<number, Claim>; surplus: number }>;
   heartbeats(): Promise<readonly Heartbeat[]>;
   /**
    * Ends the lease of the dead if its heartbeat still is the one that was seen, frees its shards and answers how many
@@ -51,27 +56,6 @@ export interface Leases {
   release(id: string, claims: ReadonlyMap<number, Claim>): Promise<void>;
   /** Gives up these shards like `release`, all others as they are, and the lease. */
   leave(id: string, claims: ReadonlyMap<number, Claim>): Promise<void>;
-}
-
-/** `renewals` is for the renewals alone: they must not wait for a connection that does anything else. */
-export function createLeases(db: Db, renewals: Db): Leases {
-  return {
-    join: (id) => queries.insertDispatcher(renewals, id),
-    renew: (id) => queries.renewDispatcher(renewals, id),
-    async assign(id) {
-      const { living, owned } = await queries.shares(db, id);
-      const missing = fairShare(living, id) - owned.length;
-      const claimed = missing > 0 ? await queries.claimShards(db, id, missing) : [];
-      return { owned: new Map([...owned, ...claimed]), surplus: Math.max(0, -missing) };
-    },
-    heartbeats: () => queries.heartbeats(db),
-    bury: (dead) => db.transaction((tx) => queries.buryDispatcher(tx, dead)),
-    release: (id, claims) => queries.releaseShards(db, id, claims),
-    async leave(id, claims) {
-      if (claims.size > 0) await queries.releaseShards(db, id, claims);
-      await queries.deleteDispatcher(db, id);
-    },
-  };
 }
 
 /** How many shards a dispatcher should hold. All compute the same: of a remainder the first ones by id get one each. */

@@ -19,6 +19,8 @@ interface Found {
   readonly subscriptions: readonly SweptSubscription[];
 }
 
+const restMs = () => SWEEP_MS;
+
 interface SweeperDeps {
   readonly clock: Clock;
   readonly log: Log;
@@ -81,20 +83,16 @@ export class Sweeper {
   /** Sweeps all shards again and again; what is claimed meanwhile does not wait for that. */
   async run(ended: AbortSignal): Promise<void> {
     ended.addEventListener("abort", () => this.#runner.clear());
-    const loop = async (waiter: Waiter, work: () => Promise<void>) => {
-      ended.addEventListener("abort", () => waiter.nudge());
-      while (!ended.aborted) {
-        await waiter.wait(this.#deps.clock, SWEEP_MS);
-        await work();
-      }
+    const often = { clock: this.#deps.clock, ended };
+    const sweepAll = async () => {
+      await this.#sweep(new Set(this.#listener.shards().keys()), ended);
+      this.lagMs = this.#longestMs;
+      this.#longestMs = 0;
     };
     await Promise.all([
-      loop(this.#waiter, async () => {
-        await this.#sweep(new Set(this.#listener.shards().keys()), ended);
-        this.lagMs = this.#longestMs;
-        this.#longestMs = 0;
-      }),
-      loop(this.#claim, async () => {
+      // What is claimed first is swept by its claim.
+      often.clock.sleep(SWEEP_MS, ended).then(() => this.#waiter.repeat(often, restMs, sweepAll)),
+      this.#claim.repeat(often, restMs, async () => {
         await this.#sweepFirst([...this.#claimed]);
         await this.#sweep(this.#claimed, ended);
       }),

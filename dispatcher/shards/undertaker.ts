@@ -1,14 +1,52 @@
 import type { Clock } from "../../src/lib/clock.ts";
 import { errorFields, type Log } from "../../src/lib/log.ts";
-import { Heartbeats, type Heartbeat } from "./heartbeats.ts";
 import {
   LEASE_BLIND_MS,
   LEASE_GLANCE_MS,
   LEASE_TTL_MS,
   LEASE_WATCH_MS,
   LEASE_WATCHERS,
+  type Heartbeat,
   type Leases,
 } from "./leases.ts";
+
+/** When the rows were asked for and when they came, by the monotonic clock of who looks. */
+interface Look {
+  readonly askedMs: number;
+  readonly answeredMs: number;
+}
+
+interface Seen {
+  readonly renewedAt: Date;
+  /** When it was first seen like this. */
+  readonly sinceMs: number;
+}
+
+/**
+ * What one dispatcher sees of the others' heartbeats. Who stands still for long enough before its eyes is dead: by its
+ * own monotonic clock, so a step of any clock ends no lease.
+ */
+export class Heartbeats {
+  #seen = new Map<string, Seen>();
+  #lookedMs = Number.NEGATIVE_INFINITY;
+
+  /** Takes in all rows and answers those that did not move for the TTL. */
+  look(rows: readonly Heartbeat[], { askedMs, answeredMs }: Look): Heartbeat[] {
+    // Who could not look for a while must not conclude that others are dead: they may not have reached Postgres either.
+    const isGap = answeredMs - this.#lookedMs > LEASE_BLIND_MS;
+    const before = isGap ? new Map<string, Seen>() : this.#seen;
+    this.#lookedMs = answeredMs;
+    this.#seen = new Map(
+      rows.map(({ id, renewedAt }) => {
+        const seen = before.get(id);
+        const isSame = seen?.renewedAt.getTime() === renewedAt.getTime();
+        return [id, isSame ? seen : { renewedAt, sinceMs: answeredMs }];
+      }),
+    );
+    const sinceMs = (id: string) => this.#seen.get(id)?.sinceMs ?? askedMs;
+    return rows.filter(({ id }) => askedMs - sinceMs(id) >= LEASE_TTL_MS);
+  }
+}
 
 interface UndertakerDeps {
   readonly clock: Clock;
@@ -21,7 +59,7 @@ export class Undertaker {
   readonly #deps: UndertakerDeps;
   /** Hears that shards were freed. */
   readonly #freed: () => void;
-  readonly #heartbeats = new Heartbeats({ ttlMs: LEASE_TTL_MS, maxGapMs: LEASE_BLIND_MS });
+  readonly #heartbeats = new Heartbeats();
   /** Those whose burial has begun. */
   readonly #burying = new Set<string>();
   /** All who had a lease at the last look. */

@@ -5,9 +5,8 @@ import { LOGGED_COLUMNS, LOGGED_VALUES } from "../../db/log.ts";
 import { dispatchers } from "../../db/schema/dispatchers.ts";
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 import { instant, list, statement, typeOf, value } from "../../db/statement.ts";
-import { ATTEMPT_FIELDS } from "./attempt.ts";
 import { DISABLE_AFTER_FAILURES } from "../actor/decide.ts";
-import { FIELDS, type Field } from "./attempt-line.ts";
+import { ATTEMPT_FIELDS, FIELDS, type Field } from "./attempt.ts";
 
 // The commit of attempts is the hottest statement there is (`bun run bench dispatch`), so it is SQL: one statement for
 // the records of many actors, which come as one text.
@@ -28,11 +27,10 @@ function nameOf(field: Field): string {
 const NUMBERED = sql.raw(
   FIELDS.map((field, i) => {
     const text = `f[${i + 1}]`;
-    const typed =
-      field === "nextAttemptAt"
-        ? `(now() + ${text}::double precision * interval '1 millisecond')`
-        : text;
-    return `${typed}::${typeOf(ATTEMPT_FIELDS[field])} as ${nameOf(field)}`;
+    const type = typeOf(ATTEMPT_FIELDS[field]);
+    const plain = type === "bytea" ? `decode(${text}, 'hex')` : `${text}::${type}`;
+    const delayed = `now() + ${text}::double precision * interval '1 millisecond'`;
+    return `${field === "nextAttemptAt" ? delayed : plain} as ${nameOf(field)}`;
   }).join(", "),
 );
 

@@ -1,7 +1,10 @@
+import { types } from "node:util";
+
 import { deliveryAttempts } from "../../db/schema/attempts.ts";
 import { outbox } from "../../db/schema/outbox.ts";
 import { value, type ValuesOf } from "../../db/statement.ts";
 import type { Decision } from "../actor/decide.ts";
+import { BETWEEN_FIELDS, BETWEEN_RECORDS } from "./lines.ts";
 
 const written = deliveryAttempts;
 
@@ -59,4 +62,38 @@ export interface AttemptRecord
   readonly decision: Decision;
   /** When the POST ended, by the monotonic clock of the process: a retry is due so long after it as is decided. */
   readonly endedMs: number;
+}
+
+export type Field = keyof typeof ATTEMPT_FIELDS;
+// Object.keys does not say that it answers the keys.
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion
+export const FIELDS = Object.keys(ATTEMPT_FIELDS) as Field[];
+
+/** The records as one text; `nowMs` is by the monotonic clock. */
+export function linesOf(records: readonly AttemptRecord[], nowMs: number): string {
+  const lineOf = (record: AttemptRecord) =>
+    FIELDS.map((field) => textOf(record, field, nowMs)).join(BETWEEN_FIELDS);
+  return records.map(lineOf).join(BETWEEN_RECORDS);
+}
+
+function textOf(record: AttemptRecord, field: Field, nowMs: number): string {
+  const { decision, endedMs } = record;
+  if (field === "outcome") return decision.kind;
+  if (field === "nextAttemptAt")
+    return decision.kind === "retry" ? `${endedMs + decision.delayMs - nowMs}` : "";
+  const held = record[field];
+  if (field === "responseExcerpt") return storable(record.responseExcerpt ?? "");
+  if (held === null) return "";
+  if (types.isDate(held)) return held.toISOString();
+  return typeof held === "object" ? JSON.stringify(held) : `${held}`;
+}
+
+const UNSTORABLE = new RegExp(`[\\0${BETWEEN_RECORDS}${BETWEEN_FIELDS}]`, "g");
+
+/**
+ * What a receiver sent, without NUL and halves of surrogate pairs, which Postgres text cannot hold, and without our
+ * separators. In JSON all of these are escaped already.
+ */
+function storable(text: string): string {
+  return text.replaceAll(UNSTORABLE, "\uFFFD").toWellFormed();
 }

@@ -1,6 +1,6 @@
 import { and, desc, eq, isNotNull, sql } from "drizzle-orm";
 
-import type { Tx } from "../../db/client.ts";
+import type { Db, Tx } from "../../db/client.ts";
 import { CHUNK } from "../../db/log.ts";
 import { neverNull } from "../../db/never-null.ts";
 import { dispatchers } from "../../db/schema/dispatchers.ts";
@@ -8,89 +8,130 @@ import { batchEntries, batchWindows, outbox, outboxSequences } from "../../db/sc
 import { reviewHistory } from "../../db/schema/reviews.ts";
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 import { instant, nullable, statement, value } from "../../db/statement.ts";
+import { nextBatchAt } from "../actor/decide.ts";
 
 // The statement that moves and numbers the events is SQL.
 
-/** Locks the lease of this process for the transaction; false if it is gone. */
-export async function holdLease(tx: Tx, dispatcherId: string): Promise<boolean> {
-  const rows = await tx
+export interface BatchDispatch {
+  /** A ULID per dispatch: the jobs of the dispatch are named after it. */
+  readonly id: string;
+  readonly dispatcherId: string;
+  readonly subscriptionId: string;
+  /** How long an hour of batch_interval_hours is. */
+  readonly hourMs: number;
+  readonly now: Date;
+}
+
+export interface BatchResult {
+  /** True if this process was declared dead, and nothing was written. */
+  readonly fenced: boolean;
+  readonly jobs: number;
+}
+
+type Window = typeof batchWindows.$inferSelect;
+
+/**
+ * Dispatches a due batch slot (contract 7.14): the events that wait become entries of the outbox, review by review, a
+ * chunk in each transaction; the last one moves the cursor. The first one says up to where the window goes, so whoever
+ * comes after a crash goes on with the same window. A subscription that is no longer due, active or there changes nothing.
+ */
+export async function dispatchBatch(db: Db, batch: BatchDispatch): Promise<BatchResult> {
+  for (let jobs = 0; ;) {
+    const step = await db.transaction((tx) => dispatchChunk(tx, batch));
+    jobs += step.jobs;
+    if (!step.more) return { fenced: step.fenced, jobs };
+  }
+}
+
+/** `more`: something of the window is left. */
+async function dispatchChunk(
+  tx: Tx,
+  batch: BatchDispatch,
+): Promise<BatchResult & { more: boolean }> {
+  const { subscriptionId, now } = batch;
+  const lease = await tx
     .select({ id: dispatchers.id })
     .from(dispatchers)
-    .where(eq(dispatchers.id, dispatcherId))
+    .where(eq(dispatchers.id, batch.dispatcherId))
     .for("key share");
-  return rows.length === 1;
+  if (lease.length === 0) return { fenced: true, jobs: 0, more: false };
+  const held = await hold(tx, subscriptionId);
+  const window = held && (await windowOf(tx, batch, held));
+  if (held === undefined || window === undefined) return { fenced: false, jobs: 0, more: false };
+  const { shard, dueAt, intervalHours, sequence } = held;
+  const { openedAt, ...rest } = window;
+  // Events become entries in the order of the first event of their review, and one job per review.
+  const numbers = { shard, sequence, now, limit: CHUNK };
+  const [chunk] = await tx.run(appending, { ...rest, ...numbers });
+  const { appended = 0, jobs = 0, firstId = null, reviewId = null } = chunk ?? {};
+  // Fewer than a chunk are the last ones.
+  const more = appended === CHUNK;
+  if (more) {
+    const progress = { firstId: firstId ?? window.firstId, reviewId };
+    await tx
+      .insert(batchWindows)
+      .values({ ...window, ...progress })
+      .onConflictDoUpdate({ target: batchWindows.subscriptionId, set: progress });
+  } else {
+    // A new interval may have put it off while the window was open.
+    const next = dueAt > now ? dueAt : nextBatchAt(dueAt, intervalHours * batch.hourMs, now);
+    // The cursor goes with the last entries of its window.
+    await tx.delete(batchWindows).where(eq(batchWindows.subscriptionId, subscriptionId));
+    await tx
+      .update(webhookSubscriptions)
+      .set({ lastBatchDispatchedAt: openedAt, nextBatchAt: next })
+      .where(eq(webhookSubscriptions.id, subscriptionId));
+  }
+  return { fenced: false, jobs, more };
 }
 
 /**
- * Locks the sequence, before the subscription as a delete does. Writers of review actions are not held up: they take
- * this row for key share.
+ * Locks the sequence and then the subscription, as a delete does; undefined if that is not active. Writers of review
+ * actions are not held up: they take the row of the sequence for key share.
  */
-export async function holdSequence(tx: Tx, subscriptionId: string): Promise<Sequence | undefined> {
-  const { lastSequence: last, batchSkippedThrough: skippedThrough } = outboxSequences;
-  const [row] = await tx
-    .select({ last, skippedThrough })
+async function hold(tx: Tx, subscriptionId: string) {
+  const { lastSequence, batchSkippedThrough } = outboxSequences;
+  const [numbers] = await tx
+    .select({ sequence: lastSequence, skippedThrough: batchSkippedThrough })
     .from(outboxSequences)
     .where(eq(outboxSequences.subscriptionId, subscriptionId))
     .for("no key update");
-  return row;
-}
-
-export interface Sequence {
-  readonly last: number;
-  /** Events that wait up to this id were skipped. */
-  readonly skippedThrough: number;
-}
-
-interface ActiveBatch {
-  readonly shard: number;
-  readonly intervalHours: number;
-  readonly dueAt: Date;
-}
-
-/** Locks the subscription, if it is active. */
-export async function activeBatch(
-  tx: Tx,
-  subscriptionId: string,
-): Promise<ActiveBatch | undefined> {
-  const { id, shard, state, batchIntervalHours, nextBatchAt } = webhookSubscriptions;
-  const [row] = await tx
-    .select({ shard, intervalHours: batchIntervalHours, dueAt: nextBatchAt })
+  const { id, shard, state, batchIntervalHours, nextBatchAt: dueAt } = webhookSubscriptions;
+  const [active] = await tx
+    .select({ shard, intervalHours: batchIntervalHours, dueAt })
     .from(webhookSubscriptions)
-    .where(and(eq(id, subscriptionId), eq(state, "active"), isNotNull(nextBatchAt)))
+    .where(and(eq(id, subscriptionId), eq(state, "active"), isNotNull(dueAt)))
     .for("no key update");
-  if (row === undefined) return undefined;
-  const { intervalHours, dueAt } = row;
-  return { ...row, intervalHours: neverNull(intervalHours), dueAt: neverNull(dueAt) };
+  if (numbers === undefined || active === undefined) return undefined;
+  return {
+    ...numbers,
+    shard: active.shard,
+    intervalHours: neverNull(active.intervalHours),
+    dueAt: neverNull(active.dueAt),
+  };
 }
 
-export type Window = typeof batchWindows.$inferSelect;
-
-/** The window that is being dispatched, if one is. */
-export async function openWindow(tx: Tx, subscriptionId: string): Promise<Window | undefined> {
-  const [row] = await tx
+/** The window that somebody has begun, or else a new one, if the batch is due. */
+async function windowOf(
+  tx: Tx,
+  { id, subscriptionId, now }: BatchDispatch,
+  { dueAt, skippedThrough }: { readonly dueAt: Date; readonly skippedThrough: number },
+): Promise<Window | undefined> {
+  const [open] = await tx
     .select()
     .from(batchWindows)
     .where(eq(batchWindows.subscriptionId, subscriptionId));
-  return row;
-}
-
-/** The last of the events that wait; 0 without any. What commits after this may have an id below it. */
-export async function lastWaiting(tx: Tx, subscriptionId: string): Promise<number> {
-  const [row] = await tx
+  if (open !== undefined || dueAt > now) return open;
+  // What commits after this may have an id below that of the last one.
+  const [last] = await tx
     .select({ id: batchEntries.reviewHistoryId })
     .from(batchEntries)
     .where(eq(batchEntries.subscriptionId, subscriptionId))
     .orderBy(desc(batchEntries.reviewHistoryId))
     .limit(1);
-  return row?.id ?? 0;
-}
-
-export async function keepWindow(tx: Tx, window: Window): Promise<void> {
-  const { firstId, reviewId } = window;
-  await tx
-    .insert(batchWindows)
-    .values(window)
-    .onConflictDoUpdate({ target: batchWindows.subscriptionId, set: { firstId, reviewId } });
+  const through = last?.id ?? 0;
+  const firstId = skippedThrough + 1;
+  return { subscriptionId, id, openedAt: now, through, firstId, reviewId: null };
 }
 
 const appending = statement({
@@ -157,37 +198,3 @@ const appending = statement({
            (array_agg(review_id order by first_id desc, id desc))[1] as "reviewId"
       from events`,
 });
-
-export interface Appended {
-  readonly appended: number;
-  /** Begun by this chunk: one per review. */
-  readonly jobs: number;
-  readonly firstId: number | null;
-  readonly reviewId: number | null;
-}
-
-/**
- * Turns the next events of a window into entries, review by review in the order of the first event of each, and one job
- * per review. Fewer than a chunk are the last ones.
- */
-export async function appendChunk(
-  tx: Tx,
-  window: Window,
-  numbers: { readonly shard: number; readonly sequence: number; readonly now: Date },
-): Promise<Appended> {
-  const { openedAt: _opened, ...rest } = window;
-  const [row] = await tx.run(appending, { ...rest, ...numbers, limit: CHUNK });
-  return row ?? { appended: 0, jobs: 0, firstId: null, reviewId: null };
-}
-
-/** Contract 7.14: the cursor goes with the last entries of its window. */
-export async function advanceCursor(
-  tx: Tx,
-  { subscriptionId, cursor, next }: { subscriptionId: string; cursor: Date; next: Date },
-): Promise<void> {
-  await tx.delete(batchWindows).where(eq(batchWindows.subscriptionId, subscriptionId));
-  await tx
-    .update(webhookSubscriptions)
-    .set({ lastBatchDispatchedAt: cursor, nextBatchAt: next })
-    .where(eq(webhookSubscriptions.id, subscriptionId));
-}

@@ -1,7 +1,6 @@
 import type { DbOrTx } from "../../db/client.ts";
-import { linesOf } from "./attempt-line.ts";
 import { commitAny, commitRuns } from "./attempt-queries.ts";
-import type { AttemptRecord } from "./attempt.ts";
+import { linesOf, type AttemptRecord } from "./attempt.ts";
 import { BETWEEN_RECORDS } from "./lines.ts";
 
 /** What a commit changed beyond its entries. */

@@ -1,6 +1,5 @@
 import { fromMs } from "../../src/lib/clock.ts";
-import type { EventFacts } from "../../src/outbox/event.ts";
-import type { Entry } from "../actor/entry.ts";
+import type { Entry, EventIdentity } from "../actor/entry.ts";
 import { BETWEEN_FIELDS } from "./lines.ts";
 
 const ms = (instant: string) => `(extract(epoch from ${instant}) * 1000)::bigint`;
@@ -85,11 +84,9 @@ export function readEntry(text: string, partnerId: number): ReadEntry {
   };
 }
 
-type Identity = Pick<EventFacts, "eventId" | "event" | "partnerId" | "occurredAt">;
-
 function recorded(
   history: readonly string[],
-  id: Identity,
+  id: EventIdentity,
   reviewId: number | null,
 ): Entry["source"] {
   const [historyId, storeId, connectionId, axis, ...json] = history;

@@ -51,13 +51,10 @@ export interface Work<T, R> {
 const FIRST_RETRY_MS = 100;
 /** The longest pause. Locks are released by themselves; what Postgres refuses, somebody has to repair. */
 const LONGEST_RETRY_MS = { waits: 1_000, store: 1_000, refused: 30_000 };
-const MOST_AT_ONCE = 64;
 
 interface Quarantined<T> {
-  /** In their order. Those at the front are being tried. */
+  /** In their order. The first is tried alone, so that those before a refused one succeed. */
   readonly pending: T[];
-  /** The size of the next try. It is halved after a refusal, so that the items before the refused one succeed. */
-  atOnce: number;
   delayMs: number;
   /** By the monotonic clock. */
   retryAtMs: number;
@@ -160,7 +157,6 @@ export class GroupRunner<T, R> {
     if (first === undefined) return;
     this.#quarantine.set(this.#work.keyOf(first), {
       pending: [...rest],
-      atOnce: Math.ceil(rest.length / 2),
       delayMs: FIRST_RETRY_MS,
       retryAtMs: this.#deps.clock.monotonicMs() + FIRST_RETRY_MS,
     });
@@ -182,26 +178,20 @@ export class GroupRunner<T, R> {
 
   async #retry(key: string | number, one: Quarantined<T>): Promise<void> {
     if (this.#quarantine.get(key) !== one) return;
-    const group = one.pending.slice(0, one.atOnce);
-    const failed = await this.#try(group);
+    const [first] = one.pending;
+    const failed = first === undefined ? undefined : await this.#try([first]);
     // `clear` may have been called during the try.
     if (this.#quarantine.get(key) !== one) return;
-    if (failed !== undefined) return this.#putOff(one, group, failed);
-    // More items may have come during the try: only those that were tried are done.
-    one.pending.splice(0, group.length);
-    one.atOnce = Math.min(2 * group.length, MOST_AT_ONCE);
+    if (failed !== undefined) return this.#putOff(one, failed);
+    one.pending.shift();
     one.delayMs = FIRST_RETRY_MS;
     if (one.pending.length === 0) this.#quarantine.delete(key);
   }
 
-  #putOff(one: Quarantined<T>, group: readonly T[], { failure, error }: Failed): void {
-    if (failure === "refused" && group.length > 1) {
-      one.atOnce = Math.ceil(group.length / 2);
-      return;
-    }
+  #putOff(one: Quarantined<T>, { failure, error }: Failed): void {
     one.retryAtMs = this.#deps.clock.monotonicMs() + one.delayMs;
     one.delayMs = Math.min(2 * one.delayMs, LONGEST_RETRY_MS[failure]);
-    const [first] = group;
+    const [first] = one.pending;
     if (failure !== "refused" || first === undefined) return;
     const fields = { ...this.#work.describe(first), waiting: one.pending.length };
     this.#deps.log.error(this.#work.events.stuck, { ...fields, ...errorFields(error) });

@@ -3,7 +3,7 @@ import { sql } from "drizzle-orm";
 import type { DbOrTx } from "../../db/client.ts";
 import { outbox, outboxOffsets, outboxSequences } from "../../db/schema/outbox.ts";
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
-import { nullable, rows, statement, value, type ValuesOf } from "../../db/statement.ts";
+import { nullable, rows, statement, table, value, type ValuesOf } from "../../db/statement.ts";
 import { fromMs } from "../../src/lib/clock.ts";
 import type { LoadRequest } from "../actor/event.ts";
 import type { Entry } from "../actor/entry.ts";
@@ -13,38 +13,20 @@ import { LOG_LINE, readEntry, ROW_LINE, type ReadEntry } from "./entry-line.ts";
 // Every load of an actor runs it: it is SQL because it is measured (`bun run bench dispatch`), and shaped so that no state
 // of the planner's statistics makes it read a table (`bun run bench plans`).
 
-/** A row is the settings of a subscription, or one of its entries as a line. */
-const LOADED = {
-  ord: value("integer"),
-  entry: nullable(value("text")),
-  partnerId: nullable(webhookSubscriptions.partnerId),
-  webhookUrl: nullable(webhookSubscriptions.webhookUrl),
-  ordering: nullable(webhookSubscriptions.ordering),
-  sealedSecret: nullable(webhookSubscriptions.sealedSecret),
+const SETTINGS = {
+  partnerId: webhookSubscriptions.partnerId,
+  webhookUrl: webhookSubscriptions.webhookUrl,
+  ordering: webhookSubscriptions.ordering,
+  sealedSecret: webhookSubscriptions.sealedSecret,
   sealedPreviousSecret: webhookSubscriptions.sealedPreviousSecret,
   nextBatchAt: webhookSubscriptions.nextBatchAt,
-  lastSequence: nullable(outboxSequences.lastSequence),
-  lastLogged: nullable(outboxSequences.lastLogged),
-  settledThrough: nullable(outboxOffsets.settledThrough),
+  lastSequence: outboxSequences.lastSequence,
+  lastLogged: outboxSequences.lastLogged,
+  settledThrough: outboxOffsets.settledThrough,
 };
 
-type LoadedRow = ValuesOf<typeof LOADED>;
-type NotNull<T> = { readonly [K in keyof T]: NonNullable<T[K]> };
-
 /** A subscription that may be delivered to, as stored. */
-export type SubscriptionRow = LoadedRow &
-  NotNull<
-    Pick<
-      LoadedRow,
-      | "partnerId"
-      | "webhookUrl"
-      | "ordering"
-      | "sealedSecret"
-      | "lastSequence"
-      | "lastLogged"
-      | "settledThrough"
-    >
-  >;
+export type SubscriptionRow = ValuesOf<typeof SETTINGS>;
 
 const TESTS_LIMIT = sql.raw(`${MAX_TESTS}`);
 /** So many events of a log are looked through for those of reviews that are not left out. */
@@ -52,9 +34,7 @@ export const WINDOW = 1_000;
 
 const isAsked = sql`(cardinality(a."except") = 0 or review_id is null or review_id <> all(a."except"))
                           and not (a.except_none and review_id is null)`;
-const NO_SETTINGS = sql`null::integer as "partnerId", null::text as "webhookUrl", null::text as ordering,
-           null::text as "sealedSecret", null::text as "sealedPreviousSecret", null::timestamptz as "nextBatchAt",
-           null::bigint as "lastSequence", null::bigint as "lastLogged", null::bigint as "settledThrough"`;
+const NO_SETTINGS = sql`'[]'::json`;
 
 const load = statement({
   name: "load.active",
@@ -70,7 +50,8 @@ const load = statement({
       except_none: value("boolean"),
     }),
   },
-  columns: LOADED,
+  // A row is the settings of a subscription, or one of its entries as a line.
+  columns: { ord: value("integer"), entry: nullable(value("text")), settings: table(SETTINGS) },
   text: ({ given }) => sql`
     with asked as materialized (
       select * from ${given}
@@ -85,7 +66,7 @@ const load = statement({
        cross join lateral (select * from outbox_offsets where subscription_id = a.id offset 0) f
        cross join lateral (select * from outbox_sequences where subscription_id = a.id offset 0) q
     )
-    select a.ord, ${sql.raw(ROW_LINE)} as entry, ${NO_SETTINGS}
+    select a.ord, ${sql.raw(ROW_LINE)} as entry, ${NO_SETTINGS} as settings
       from active a
      cross join lateral (
              (select * from outbox
@@ -110,19 +91,14 @@ const load = statement({
               where ${isAsked}
               limit a."limit") h
      union all
-    select a.ord, null, a.partner_id, a.webhook_url, a.ordering, a.sealed_secret, a.previous_secret, a.next_batch_at,
-           a.last_sequence, a.last_logged, a.settled_through
+    select a.ord, null,
+           json_build_array(json_build_object('partnerId', a.partner_id, 'webhookUrl', a.webhook_url, 'ordering', a.ordering,
+             'sealedSecret', a.sealed_secret, 'sealedPreviousSecret', a.previous_secret, 'nextBatchAt', a.next_batch_at,
+             'lastSequence', a.last_sequence, 'lastLogged', a.last_logged, 'settledThrough', a.settled_through))
       from active a`,
 });
 
-export interface LoadedRows {
-  readonly subscription: SubscriptionRow;
-  /** In the order of the sequence, as many as were asked for. */
-  readonly entries: readonly Entry[];
-  /** There may be more of them behind the window: the reviews that are left out fill it. */
-  readonly isFull: boolean;
-  readonly tests: readonly Entry[];
-}
+export type LoadedRows = NonNullable<Awaited<ReturnType<typeof loadActive>>[number]>;
 
 /**
  * Answers each request in its place, and undefined where the subscription is not active: its next entries, and the 16 of
@@ -132,10 +108,7 @@ export interface LoadedRows {
  * What is looked up by a key is behind `offset 0`, because a plain join becomes a hash over all of its table while the
  * planner has no statistics.
  */
-export async function loadActive(
-  db: DbOrTx,
-  requests: readonly LoadRequest[],
-): Promise<(LoadedRows | undefined)[]> {
+export async function loadActive(db: DbOrTx, requests: readonly LoadRequest[]) {
   const given = requests.map(({ id, shard, after, limit, exceptReviews }, ord) => ({
     ord,
     id,
@@ -148,14 +121,14 @@ export async function loadActive(
   const found = Map.groupBy(await db.run(load, { given }), (row) => row.ord);
   return requests.map((request, ord) => {
     const own = found.get(ord) ?? [];
-    const subscription = own.find(isSubscription);
+    const [subscription] = own.flatMap(({ settings }) => settings);
     if (subscription === undefined) return undefined;
     const entries: ReadEntry[] = [];
     for (const { entry } of own)
       if (entry !== null) entries.push(readEntry(entry, subscription.partnerId));
-    const sorted = entries.toSorted((a, b) => a.sequence - b.sequence);
-    const missing = missingOf(request, subscription, sorted);
-    return { subscription, ...nextOf([...sorted, ...missing], request, subscription) };
+    entries.sort((a, b) => a.sequence - b.sequence);
+    const missing = missingOf(request, subscription, entries);
+    return { subscription, ...nextOf([...entries, ...missing], request, subscription) };
   });
 }
 
@@ -195,11 +168,6 @@ const MISSING = {
   source: { kind: "missing" },
 } as const;
 
-/** What no subscription lacks is null only where the row is an entry: the columns of the table say so. */
-function isSubscription(row: LoadedRow): row is SubscriptionRow {
-  return row.entry === null;
-}
-
 /**
  * The first of what is in the log and of what has rows: each part has as many as were asked for. Where the window of the
  * log ends before its last event, rows behind it are left for later: an event of the same review may come before them.
@@ -208,7 +176,7 @@ function nextOf(
   found: readonly Entry[],
   { limit, exceptReviews }: LoadRequest,
   { settledThrough, lastLogged }: SubscriptionRow,
-): Omit<LoadedRows, "subscription"> {
+) {
   const sorted = found.toSorted((a, b) => a.sequence - b.sequence);
   const logged = sorted.filter(({ isLogged }) => isLogged);
   const isCut =
@@ -216,8 +184,10 @@ function nextOf(
   const end = isCut ? (logged.at(-1)?.sequence ?? settledThrough) : Number.POSITIVE_INFINITY;
   const entries = sorted.filter(({ isTest, sequence }) => !isTest && sequence <= end);
   return {
+    /** In the order of the sequence, as many as were asked for. */
     entries: entries.slice(0, limit),
     tests: sorted.filter(({ isTest }) => isTest),
+    /** There may be more of them behind the window: the reviews that are left out fill it. */
     isFull: isCut && entries.length < limit,
   };
 }

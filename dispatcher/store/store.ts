@@ -8,7 +8,7 @@ import { webhookSecretContext } from "../../src/outbox/sealed-columns.ts";
 import type { Loaded, LoadRequest } from "../actor/event.ts";
 import { commitAttempts, type CommitResult } from "./commit.ts";
 import type { AttemptRecord } from "./attempt.ts";
-import { dispatchBatch, type BatchDispatch, type BatchResult } from "./batch.ts";
+import { dispatchBatch, type BatchDispatch, type BatchResult } from "./batch-queries.ts";
 import type { Subscription } from "../actor/entry.ts";
 import { nextMailAt } from "../mail/queries.ts";
 import * as queries from "./load-queries.ts";
@@ -99,19 +99,11 @@ function openSubscription(
   { id, shard }: Pick<LoadRequest, "id" | "shard">,
   row: SubscriptionRow,
 ): Subscription | undefined {
+  const { sealedSecret, sealedPreviousSecret: sealed, ...settings } = row;
   const context = webhookSecretContext(row.partnerId, id);
   try {
-    return {
-      id,
-      shard,
-      partnerId: row.partnerId,
-      webhookUrl: row.webhookUrl,
-      ordering: row.ordering,
-      secret: box.open(row.sealedSecret, context),
-      previousSecret:
-        row.sealedPreviousSecret === null ? null : box.open(row.sealedPreviousSecret, context),
-      nextBatchAt: row.nextBatchAt,
-    };
+    const previousSecret = sealed === null ? null : box.open(sealed, context);
+    return { ...settings, id, shard, secret: box.open(sealedSecret, context), previousSecret };
   } catch (error) {
     log.error("subscription.unusable", { subscription_id: id, ...errorFields(error) });
     return undefined;

@@ -1,6 +1,6 @@
 // A second measure: the same POSTs by our own HTTP client, and nothing else of the dispatcher; one at a time per host.
 //   bun scripts/bench/client-loop.ts <deliveries> <url> [<url> …]
-import { signBody } from "../../dispatcher/delivery/signature.ts";
+import { hmacSha256Hex } from "../../src/lib/hmac.ts";
 import { HttpClient } from "../../dispatcher/http/client.ts";
 import { checkWebhookUrl, parseNetworks } from "../../src/lib/egress.ts";
 
@@ -30,7 +30,7 @@ async function loop(url: string): Promise<void> {
       "X-SVC-Event": "review_received",
       "X-SVC-Delivery": "01JWNB9PR0ZV8X2D3F4G5H6J7K",
       "X-SVC-Attempt": "1",
-      "X-SVC-Signature": signBody(secret, body),
+      "X-SVC-Signature": hmacSha256Hex(secret, body),
     };
     await client.post(check.target, { headers, body });
   }

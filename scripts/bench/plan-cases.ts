@@ -5,7 +5,7 @@ import type { Db } from "../../db/client.ts";
 import { ulidFloor } from "../../db/partitions.ts";
 import type { Decision } from "../../dispatcher/actor/decide.ts";
 import type { LoadRequest } from "../../dispatcher/actor/event.ts";
-import { createLeases } from "../../dispatcher/shards/leases.ts";
+import { createLeases } from "../../dispatcher/shards/lease-queries.ts";
 import { commitAttempts } from "../../dispatcher/store/commit.ts";
 import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
 import { createStore } from "../../dispatcher/store/store.ts";

@@ -23,4 +23,17 @@ export class Waiter {
     }
     this.#nudged = false;
   }
+
+  /** Does some work again and again until `ended`, with a wait after each time. */
+  async repeat(
+    { clock, ended }: { readonly clock: Clock; readonly ended: AbortSignal },
+    restMs: () => number,
+    work: () => Promise<void>,
+  ): Promise<void> {
+    ended.addEventListener("abort", () => this.nudge());
+    while (!ended.aborted) {
+      await work();
+      await this.wait(clock, restMs());
+    }
+  }
 }

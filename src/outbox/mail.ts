@@ -28,7 +28,7 @@ export interface NewMail extends MailMessage {
   readonly expiresAt?: Date;
 }
 
-/** All mail is of one shard, so the lease that gives every subscription one sender gives mail one too. */
+/** All mail is of one shard, so that one dispatcher is woken for it. */
 export const MAIL_WAKE: Wake = Object.freeze({ subscriptionId: "mail", shard: 0 });
 
 /** RFC 5321, 4.5.3.1.3, less the angle brackets. */

@@ -1,4 +1,5 @@
-import { createLeases, type Leases } from "../../dispatcher/shards/leases.ts";
+import { createLeases } from "../../dispatcher/shards/lease-queries.ts";
+import type { Leases } from "../../dispatcher/shards/leases.ts";
 import { createStore, type DispatchStore } from "../../dispatcher/store/store.ts";
 import type { RawDb } from "../../db/client.ts";
 import { addMs } from "../../src/lib/clock.ts";

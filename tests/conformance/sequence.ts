@@ -1,4 +1,4 @@
-import type { Claim } from "../../dispatcher/shards/claim.ts";
+import type { Claim } from "../../dispatcher/shards/leases.ts";
 import { LEASE_TTL_MS } from "../../dispatcher/shards/leases.ts";
 import { SHARDS } from "../../src/outbox/schedule.ts";
 import type { Draw, DrawnOutcome, Slot, Step } from "./steps.ts";

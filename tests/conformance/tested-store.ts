@@ -1,5 +1,5 @@
 import type { Decision } from "../../dispatcher/actor/decide.ts";
-import type { Claim } from "../../dispatcher/shards/claim.ts";
+import type { Claim } from "../../dispatcher/shards/leases.ts";
 import type { Leases } from "../../dispatcher/shards/leases.ts";
 import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
 import type { DispatchStore } from "../../dispatcher/store/store.ts";

@@ -1,4 +1,4 @@
-import { MAX_BODY_BYTES } from "../../dispatcher/http/body-record.ts";
+import { MAX_BODY_BYTES } from "../../dispatcher/http/excerpt.ts";
 import { HeadReader } from "../../dispatcher/http/response-head.ts";
 import { MAX_HEAD_BYTES, ResponseParser } from "../../dispatcher/http/response-parser.ts";
 import { Prng } from "../simulation/prng.ts";

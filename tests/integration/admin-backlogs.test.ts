@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:tes
 
 import { ulid } from "ulid";
 
-import { renewDispatcher } from "../../dispatcher/shards/lease-queries.ts";
+import { createLeases } from "../../dispatcher/shards/lease-queries.ts";
 import { BACKLOG_LIMITS } from "../../src/admin/backlog-model.ts";
 import { everyPage } from "../support/api.ts";
 import { forgetQueue } from "../support/outbox.ts";
@@ -196,7 +196,7 @@ test("a dispatcher tells its memory with its heartbeat, and what it holds is tol
     return body["dispatchers"] as Record<string, unknown>[];
   };
   expect(await shown()).toMatchObject([{ id, shards: 1, subscriptions: 1, memory_mb: null }]);
-  await renewDispatcher(db, id);
+  await createLeases(db, db).renew(id);
   const [told] = await shown();
   expect(Number(told?.["memory_mb"])).toBeGreaterThan(10);
   expect(Number(told?.["lag_s"])).toBeGreaterThanOrEqual(30);

@@ -60,9 +60,11 @@ const decoded = (text: string) =>
       String.fromCodePoint(Number.parseInt(hex, 16)),
     );
 
-/** Who is killed keeps the POSTs that it had claimed for a minute. */
-const endClaims = () =>
-  database.db.sql`update alerts set webhook_due_at = now() where webhook_state = 'queued'`;
+/** A process that is killed keeps the POSTs and the mails that it had claimed for a while. */
+const endClaims = async () => {
+  await database.db.sql`update alerts set webhook_due_at = now() where webhook_state = 'queued'`;
+  await database.db.sql`update mails set due_at = now() where state = 'queued'`;
+};
 
 test("each threshold is told once by two dispatchers that are killed between writing and sending", async () => {
   const tenant = await insertTenant(database.db);

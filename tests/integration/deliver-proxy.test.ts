@@ -340,11 +340,12 @@ describe("several addresses behind a proxy", () => {
 test("our shutdown gives up a tunnel that is being asked for", async () => {
   const proxy = await proxied(() => () => {});
   const { client, deliver } = through(proxy, { timeoutMs: 1500 });
-  const controller = new AbortController();
-  const aborted = deliver(message("http://hook.test/"), { signal: controller.signal });
+  let breakOff = () => {};
+  const breakable = (by: () => void) => (breakOff = by);
+  const aborted = deliver(message("http://hook.test/"), { breakable });
   const closed = deliver(message("https://hook.test/"));
   await until("both ask", () => proxy.requests.length === 2);
-  controller.abort();
+  breakOff();
   expect(await aborted).toMatchObject({ kind: "withheld" });
   client.close();
   expect(await closed).toMatchObject({ kind: "withheld" });

@@ -6,11 +6,11 @@ import type { Socket } from "node:net";
 import { verify } from "@octokit/webhooks-methods";
 import { createDeliver } from "../../dispatcher/delivery/deliver.ts";
 import type { Deliver } from "../../dispatcher/delivery/deliver.ts";
-import { EXCERPT_BYTES, MAX_BODY_BYTES } from "../../dispatcher/http/body-record.ts";
+import { EXCERPT_BYTES, MAX_BODY_BYTES } from "../../dispatcher/http/excerpt.ts";
 import { HttpClient } from "../../dispatcher/http/client.ts";
 import type { HttpClientOptions } from "../../dispatcher/http/client.ts";
 import { MAX_HEAD_BYTES } from "../../dispatcher/http/response-parser.ts";
-import { signBody } from "../../dispatcher/delivery/signature.ts";
+import { hmacSha256Hex } from "../../src/lib/hmac.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { parseNetworks } from "../../src/lib/egress.ts";
 import type { Lookup, LookupOptions } from "../../src/lib/name-resolver.ts";
@@ -75,7 +75,7 @@ describe("an answered delivery", () => {
         `HTTP/1.1 ${status}\r\nX-Seen: yes\r\nContent-Length: 0\r\n\r\n`,
       );
       const body = '{"reviewer":"Zoë 🦊"}';
-      const signature = `sha256=${signBody("a".repeat(64), body)}`;
+      const signature = `sha256=${hmacSha256Hex("a".repeat(64), body)}`;
       const headers = { "X-SVC-Event": "webhook.test", "X-SVC-Signature": signature };
       const outcome = await start().deliver({ url: `${receiver.url}?k=1`, headers, body });
       expect(outcome).toMatchObject({
@@ -775,13 +775,14 @@ describe("a look-up", () => {
     const asked: LookupOptions[] = [];
     const { client, deliver } = start({ lookup: following(asked), timeoutMs: 60 });
     const late = deliver(message("http://late.test/"), { partnerId: 7 });
-    const controller = new AbortController();
-    const stopped = deliver(message("http://stopped.test/"), { signal: controller.signal });
+    let breakOff = () => {};
+    const breakable = (by: () => void) => (breakOff = by);
+    const stopped = deliver(message("http://stopped.test/"), { breakable });
     expect(asked.map(({ partnerId, signal }) => [partnerId, signal?.aborted])).toEqual([
       [7, false],
       [undefined, false],
     ]);
-    controller.abort();
+    breakOff();
     expect(await stopped).toMatchObject({ kind: "withheld" });
     expect(asked[1]?.signal?.aborted).toBe(true);
     expect(await late).toMatchObject({ kind: "failed", errorCode: "timeout" });
@@ -794,34 +795,31 @@ describe("our own shutdown", () => {
   test("aborts what is unanswered, in every phase, and leaves nothing behind", async () => {
     const receiver = await receive(NO_ANSWER);
     const { client, deliver } = start({ lookup: silent });
-    const controller = new AbortController();
+    const breakOffs: (() => void)[] = [];
+    const breakable = (breakOff: () => void) => void breakOffs.push(breakOff);
     const urls = [
       "http://hook.test/",
       receiver.url,
       receiver.url,
       receiver.url.replace("http:", "https:"),
     ];
-    const deliveries = urls.map((url) => deliver(message(url), { signal: controller.signal }));
+    const deliveries = urls.map((url) => deliver(message(url), { breakable }));
     await until(() => receiver.requests.length === 2);
-    controller.abort();
+    for (const breakOff of breakOffs) breakOff();
     const kinds = (await Promise.all(deliveries)).map(({ kind }) => kind);
     // Of those that were still looked up or shaking hands, no byte has left.
     expect(kinds).toEqual(["withheld", "aborted", "aborted", "withheld"]);
     expect(client.counts().open).toBe(0);
-    const late = await deliver(message(receiver.url), { signal: controller.signal });
-    expect(late).toMatchObject({ kind: "withheld" });
-    expect(receiver.requests).toHaveLength(2);
   });
 
   test("keeps an answer that is decided, and cuts its body", async () => {
     const receiver = await receive("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\npart");
-    const controller = new AbortController();
-    const delivery = start({ bodyMs: 1500 }).deliver(message(receiver.url), {
-      signal: controller.signal,
-    });
+    let breakOff = () => {};
+    const breakable = (by: () => void) => (breakOff = by);
+    const delivery = start({ bodyMs: 1500 }).deliver(message(receiver.url), { breakable });
     await until(() => receiver.requests.length === 1);
     await Bun.sleep(50);
-    controller.abort();
+    breakOff();
     expect(await delivery).toMatchObject({
       kind: "accepted",
       responseExcerpt: "part",

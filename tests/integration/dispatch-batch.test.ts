@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 
 import type { Db } from "../../db/client.ts";
 import { CHUNK } from "../../db/log.ts";
-import { dispatchBatch } from "../../dispatcher/store/batch.ts";
+import { dispatchBatch } from "../../dispatcher/store/batch-queries.ts";
 import { createTestBox, createTestSchedule, startDispatcher } from "../support/dispatch.ts";
 import {
   insertSubscription,

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test
 import { createServer } from "node:net";
 import { gzipSync } from "node:zlib";
 import type { Socket } from "node:net";
-import { EXCERPT_BYTES } from "../../dispatcher/http/body-record.ts";
+import { EXCERPT_BYTES } from "../../dispatcher/http/excerpt.ts";
 import type { HttpClientOptions } from "../../dispatcher/http/client.ts";
 import { MAX_HEAD_BYTES } from "../../dispatcher/http/response-parser.ts";
 import { parseProxyUrl } from "../../src/lib/egress-proxy.ts";

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 
 import { connect, type RawDb } from "../../db/client.ts";
-import { createLeases, type Leases } from "../../dispatcher/shards/leases.ts";
+import { createLeases } from "../../dispatcher/shards/lease-queries.ts";
+import type { Leases } from "../../dispatcher/shards/leases.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
 import { until } from "../support/receiver.ts";
 

@@ -2,13 +2,12 @@ import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 
 import { createServer, type AddressInfo } from "node:net";
 
-import { ulid } from "ulid";
-
-import { Holdings } from "../../dispatcher/shards/holdings.ts";
-import { createLeases } from "../../dispatcher/shards/leases.ts";
-import { PostgresClock } from "../../src/lib/postgres-clock.ts";
-import { nextMailAt, purgeMails } from "../../dispatcher/mail/queries.ts";
-import { createMailStore, type MailStore } from "../../dispatcher/mail/store.ts";
+import {
+  createMailStore,
+  nextMailAt,
+  purgeMails,
+  type MailStore,
+} from "../../dispatcher/mail/queries.ts";
 import {
   createMailTransport,
   MAIL_CONNECTIONS,
@@ -18,13 +17,12 @@ import { Mailer } from "../../dispatcher/mail/mailer.ts";
 import { addMs, systemClock, type Clock } from "../../src/lib/clock.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { MAIL_WAKE, queueMails, type NewMail } from "../../src/outbox/mail.ts";
-import { createFakeClock } from "../support/clock.ts";
 import { createTestBox, silentLog } from "../support/dispatch.ts";
 import { headerOf, MailServer } from "../support/mail-server.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
 import { until } from "../support/receiver.ts";
 
-/** Of one mail: longer than any test, so that only a clock of our own comes to it. */
+/** Of one mail: longer than any test, unless a test says otherwise. */
 const DEADLINE_MS = 600_000;
 
 let database: TestDatabase;
@@ -37,7 +35,6 @@ beforeAll(async () => {
 afterEach(async () => {
   for (const stop of stops.splice(0).toReversed()) await stop();
   await database.db.sql`delete from mails`;
-  await database.db.sql`delete from dispatchers`;
 });
 afterAll(() => database.drop());
 
@@ -51,59 +48,50 @@ interface SenderOptions {
   readonly server: Pick<MailServer, "url"> | undefined;
   readonly wrap?: (store: MailStore) => MailStore;
   readonly retryDelaysMs?: readonly number[];
-  /** The clock of the mails' deadlines; the machine's if absent. */
-  readonly deadlines?: Clock;
+  /** How long one mail may take. */
+  readonly timeoutMs?: number;
+  readonly clock?: Clock;
   readonly log?: Log;
   readonly box?: typeof box;
-  readonly holder?: () => string | undefined;
-  readonly idle?: () => void;
 }
 
 interface Sender {
-  readonly id: string;
   readonly mailer: Mailer;
-  readonly fenced: string[];
+  /** Ends it as a dispatcher that stops does. */
+  drain(ms: number): Promise<void>;
 }
 
-/** A mailer as a dispatcher runs it, holding the shard of mail unless told otherwise. */
-async function sender(options: SenderOptions): Promise<Sender> {
-  const id = ulid();
-  if (options.holder === undefined) await createLeases(database.db, database.db).join(id);
-  const store = createMailStore({ db: database.db, box: options.box ?? box });
-  const transport = options.server && transportTo(options.server, options.deadlines);
-  const ended = new AbortController();
-  const fenced: string[] = [];
-  const mailer: Mailer = new Mailer(
-    {
-      clock: systemClock,
-      log: options.log ?? silentLog,
-      store: options.wrap?.(store) ?? store,
-      transport,
-      retryDelaysMs: options.retryDelaysMs ?? [50, 100, 150],
-    },
-    {
-      holder: options.holder ?? (() => id),
-      // Redis and the alarm, in short.
-      planNext: (at) =>
-        void systemClock.sleep(at.getTime() - Date.now(), ended.signal).then(() => mailer.wake()),
-      idle: () => options.idle?.(),
-      fenced: (lost) => fenced.push(lost),
-    },
-  );
-  stops.push(async () => {
-    ended.abort();
-    await mailer.drain(0);
+/** A mailer as a dispatcher runs it, woken by sweeps that come quickly. */
+function sender(options: SenderOptions): Sender {
+  const { clock = systemClock } = options;
+  const store = createMailStore(database.db);
+  const mailer = new Mailer({
+    clock,
+    log: options.log ?? silentLog,
+    box: options.box ?? box,
+    store: options.wrap?.(store) ?? store,
+    count: () => {},
+    transport: options.server && transportTo(options.server, options.timeoutMs),
+    retryDelaysMs: options.retryDelaysMs ?? [50, 100, 150],
   });
-  return { id, mailer, fenced };
+  const sweep = setInterval(() => mailer.wake(), 10);
+  const drain = async (ms: number) => {
+    clearInterval(sweep);
+    mailer.stop();
+    const idle = until("it to be idle", () => !mailer.busy);
+    await Promise.race([idle, Bun.sleep(ms)]);
+    mailer.breakOff();
+    await idle;
+  };
+  stops.push(() => drain(0));
+  return { mailer, drain };
 }
 
-/** With a clock for its deadlines no mail is cut before that clock says so. */
-function transportTo(server: Pick<MailServer, "url">, deadlines?: Clock): MailTransport {
+function transportTo(server: Pick<MailServer, "url">, timeoutMs = DEADLINE_MS): MailTransport {
   const transport = createMailTransport({
     url: server.url,
     from: { name: "Reviews, Inc.", address: "no-reply@reviews.example" },
-    clock: deadlines ?? systemClock,
-    timeoutMs: DEADLINE_MS,
+    timeoutMs,
   });
   stops.push(() => transport.close());
   return transport;
@@ -138,7 +126,7 @@ const allIn = async (state: string) => (await states()).every((one) => one === s
 
 test("sends a mail once, after the commit and not before", async () => {
   const server = await mailServer();
-  const { mailer } = await sender({ server });
+  const { mailer } = sender({ server });
   const goOn = Promise.withResolvers<void>();
   const queued = database.db.transaction(async (tx) => {
     const wake = await queueMails(tx, { box }, [otp], new Date());
@@ -161,7 +149,7 @@ test("sends a mail once, after the commit and not before", async () => {
 
 test("sends nothing of a transaction that is rolled back", async () => {
   const server = await mailServer();
-  const { mailer } = await sender({ server });
+  const { mailer } = sender({ server });
   const broken = database.db.transaction(async (tx) => {
     await queueMails(tx, { box }, [otp], new Date());
     throw new Error("Rolled back.");
@@ -176,7 +164,7 @@ test("sends nothing of a transaction that is rolled back", async () => {
 
 test("says who it is from, when it was queued, and that a machine wrote it", async () => {
   const server = await mailServer();
-  const { mailer } = await sender({ server });
+  const { mailer } = sender({ server });
   const queuedAt = new Date("2026-06-01T12:00:00.000Z");
   await queue({ subject: "Zoë’s review ★★★★★", text: "Grüße", html: "<p>Grüße</p>" }, queuedAt);
   mailer.wake();
@@ -198,7 +186,7 @@ test("keeps the message sealed while it waits, and erases it once it is sent", a
   expect(await stored()).not.toMatch(/ada|reader|code is|123456/);
   expect((await rows())[0]?.sealed_message).toStartWith("v1.");
   const server = await mailServer();
-  const { mailer } = await sender({ server });
+  const { mailer } = sender({ server });
   mailer.wake();
   await until("sent", () => allIn("sent"));
   expect((await rows())[0]).toMatchObject({ sealed_message: null, due_at: null, attempt: 1 });
@@ -208,7 +196,7 @@ test("keeps the message sealed while it waits, and erases it once it is sent", a
 test("sends what was queued while the mail server was down, once", async () => {
   const server = await mailServer();
   await server.stop();
-  const { mailer } = await sender({ server, retryDelaysMs: Array.from({ length: 50 }, () => 50) });
+  const { mailer } = sender({ server, retryDelaysMs: Array.from({ length: 50 }, () => 50) });
   await queue();
   mailer.wake();
   await until("some attempts", async () => ((await rows())[0]?.attempt ?? 0) > 3);
@@ -234,7 +222,7 @@ test("tries again although the commit of a failure took longer than the wait aft
     },
   });
   const retryDelaysMs = Array.from({ length: 50 }, () => 20);
-  const { mailer } = await sender({ server, retryDelaysMs, wrap: slow });
+  const { mailer } = sender({ server, retryDelaysMs, wrap: slow });
   await queue();
   mailer.wake();
   await until("some attempts", async () => ((await rows())[0]?.attempt ?? 0) > 3);
@@ -244,7 +232,7 @@ test("gives a mail up at once when its recipient is refused for good, and keeps 
   const text = "5.1.1 <ada@reader.example> is unknown";
   const server = await mailServer(() => ({ at: "rcpt", code: 550, text }));
   const lines: string[] = [];
-  const { mailer } = await sender({ server, log: collecting(lines) });
+  const { mailer } = sender({ server, log: collecting(lines) });
   await queue();
   mailer.wake();
   await until("dead", () => allIn("dead"));
@@ -271,20 +259,14 @@ test("makes the retries of a temporary refusal not before their time, and gives 
   const server = await mailServer(() => ({ at: "data", code: 451 }));
   const delays = [80, 160, 40];
   const commits: number[] = [];
-  const { mailer } = await sender({
+  const { mailer } = sender({
     server,
     retryDelaysMs: delays,
     wrap: (store) => ({
       ...store,
-      commit: (id, mail, decision, now) => {
+      commit: (mail, decision, now) => {
         commits.push("dueAt" in decision ? decision.dueAt.getTime() : now.getTime());
-        return store.commit(id, mail, decision, now);
-      },
-      next: async (limit, except) => {
-        const mails = await store.next(limit, except);
-        // Looked at early, it is not begun.
-        queueMicrotask(() => mailer.wake());
-        return mails;
+        return store.commit(mail, decision, now);
       },
     }),
   });
@@ -301,19 +283,10 @@ test("makes the retries of a temporary refusal not before their time, and gives 
   starts.slice(1).forEach((at, i) => expect(at).toBeGreaterThanOrEqual(commits[i] ?? Infinity));
 });
 
-test("has one sender while two dispatchers live, and the other goes on when it leaves", async () => {
+test("has each mail sent once by any number of mailers", async () => {
   const server = await mailServer();
-  const pair = await Promise.all([dispatcherWithMail(server), dispatcherWithMail(server)]);
-  await until("a holder", () => pair.some((one) => one.holds()));
-  for (let i = 0; i < 30; i++) await queue({ to: `reader-${i}@x.example` });
-  for (const one of pair) one.mailer.wake();
-  await until("the first half", () => server.received.length >= 10);
-  const first = pair.find((one) => one.holds());
-  const other = pair.find((one) => one !== first);
-  await first?.leave();
-  for (let i = 30; i < 60; i++) await queue({ to: `reader-${i}@x.example` });
-  await until("a takeover", () => other?.holds() ?? false);
-  other?.mailer.wake();
+  for (let i = 0; i < 60; i++) await queue({ to: `reader-${i}@x.example` });
+  for (let i = 0; i < 4; i++) sender({ server });
   await until("all of them", () => allIn("sent"));
   expect(server.received.map((mail) => mail.to[0]).toSorted()).toEqual(
     Array.from({ length: 60 }, (_, i) => `reader-${i}@x.example`).toSorted(),
@@ -322,17 +295,19 @@ test("has one sender while two dispatchers live, and the other goes on when it l
 
 test("repeats a mail under its Message-ID when the process dies between its acceptance and our commit", async () => {
   const server = await mailServer();
-  const dying = await sender({
+  const dying = sender({
     server,
     wrap: (store) => ({ ...store, commit: () => Promise.reject(new Error("Gone.")) }),
   });
   await queue();
-  dying.mailer.wake();
   await until("the first", () => server.received.length === 1);
-  await dying.mailer.drain(0);
+  await dying.drain(0);
   expect(await states()).toEqual(["queued"]);
-  const { mailer } = await sender({ server });
-  mailer.wake();
+  const early = sender({ server });
+  await Bun.sleep(100);
+  await early.drain(0);
+  expect(server.received).toHaveLength(1);
+  sender({ server, clock: { ...systemClock, now: () => addMs(new Date(), 61_000) } });
   await until("sent", () => allIn("sent"));
   const [first, second] = server.messageIds;
   expect(server.received).toHaveLength(2);
@@ -342,7 +317,7 @@ test("repeats a mail under its Message-ID when the process dies between its acce
 test("commits as soon as Postgres answers again, and does not repeat the mail", async () => {
   const server = await mailServer();
   let failures = 3;
-  const { mailer } = await sender({
+  const { mailer } = sender({
     server,
     wrap: (store) => ({
       ...store,
@@ -356,15 +331,32 @@ test("commits as soon as Postgres answers again, and does not repeat the mail", 
   expect(server.received).toHaveLength(1);
 });
 
-test("writes nothing for a dispatcher that was declared dead", async () => {
+test("writes nothing about a mail that was claimed again since", async () => {
   const server = await mailServer();
-  const { id, mailer, fenced } = await sender({ server });
-  await createLeases(database.db, database.db).leave(id, new Map());
+  const again = new Date(Date.now() + 120_000);
+  const committed: string[] = [];
+  sender({
+    server,
+    wrap: (store) => ({
+      ...store,
+      async commit(mail, decision, at) {
+        await database.db.sql`update mails set due_at = ${again}`;
+        await store.commit(mail, decision, at);
+        committed.push(decision.kind);
+      },
+    }),
+  });
   await queue();
-  mailer.wake();
-  await until("the fence", () => fenced.length > 0);
-  expect(fenced).toEqual([id]);
-  expect((await rows())[0]).toMatchObject({ state: "queued", attempt: 1 });
+  await until("the commit", () => committed.length > 0);
+  expect(committed).toEqual(["sent"]);
+  expect((await rows())[0]).toMatchObject({ state: "queued", attempt: 1, due_at: again });
+});
+
+test("sends a mail at once although the clock that queued it is ahead", async () => {
+  const server = await mailServer();
+  sender({ server });
+  await queue({}, addMs(new Date(), 4_000));
+  await until("sent", () => allIn("sent"));
 });
 
 test("refuses a recipient with a line break and makes one line of a subject with one", async () => {
@@ -375,7 +367,7 @@ test("refuses a recipient with a line break and makes one line of a subject with
   }
   expect(await rows()).toEqual([]);
   const server = await mailServer();
-  const { mailer } = await sender({ server });
+  const { mailer } = sender({ server });
   await queue({ subject: "Hello\r\nBcc: eve@x.example\r\n\r\nNot the\u2028text\u0000" });
   mailer.wake();
   await until("sent", () => allIn("sent"));
@@ -387,8 +379,7 @@ test("refuses a recipient with a line break and makes one line of a subject with
 
 test("sends past hanging recipients, on no more connections than the bound", async () => {
   const server = await mailServer((to) => (to.startsWith("hang") ? "hang" : "accept"));
-  const deadlines = createFakeClock();
-  const { mailer } = await sender({ server, deadlines, retryDelaysMs: [60_000] });
+  const { mailer } = sender({ server, timeoutMs: 8_000, retryDelaysMs: [60_000] });
   const earlier = addMs(new Date(), -1_000);
   for (let i = 0; i < MAIL_CONNECTIONS - 1; i++)
     await queue({ to: `hang-${i}@x.example` }, earlier);
@@ -404,7 +395,6 @@ test("sends past hanging recipients, on no more connections than the bound", asy
   expect((await rows()).filter((row) => row.state === "queued" && row.attempt === 1)).toHaveLength(
     MAIL_CONNECTIONS - 1,
   );
-  deadlines.advance(DEADLINE_MS);
   await until("the hanging ones to be cut", async () => {
     const hanging = (await rows()).filter((row) => row.state === "queued");
     return hanging.length === MAIL_CONNECTIONS - 1 && hanging.every((row) => row.attempt === 2);
@@ -416,17 +406,14 @@ test("sends past hanging recipients, on no more connections than the bound", asy
 
 test("goes on behind as many hanging recipients as there are connections after one deadline", async () => {
   const server = await mailServer((to) => (to.startsWith("hang") ? "hang" : "accept"));
-  const deadlines = createFakeClock();
-  const { mailer } = await sender({ server, deadlines, retryDelaysMs: [60_000] });
+  const { mailer } = sender({ server, timeoutMs: 2_000, retryDelaysMs: [60_000] });
   const earlier = addMs(new Date(), -1_000);
   for (let i = 0; i < MAIL_CONNECTIONS; i++) await queue({ to: `hang-${i}@x.example` }, earlier);
   await queue();
   mailer.wake();
   await until("all connections to hang", () => server.asked.length === MAIL_CONNECTIONS);
-  deadlines.advance(DEADLINE_MS - 1);
   await Bun.sleep(50);
   expect(server.asked).toHaveLength(MAIL_CONNECTIONS);
-  deadlines.advance(1);
   await until("the healthy one", () => server.received.length === 1);
   expect(server.asked).toHaveLength(MAIL_CONNECTIONS + 1);
 });
@@ -446,16 +433,11 @@ test("cuts a mail server that keeps talking without getting anywhere at the dead
   stops.push(() => new Promise((resolve) => talker.close(resolve)));
   const { port } = talker.address() as AddressInfo;
   const url = `smtp://127.0.0.1:${port}`;
-  const deadlines = createFakeClock();
-  const { mailer } = await sender({ server: { url }, deadlines, retryDelaysMs: [60_000] });
+  const { mailer } = sender({ server: { url }, timeoutMs: 1_000, retryDelaysMs: [60_000] });
   await queue();
   mailer.wake();
   await until("some talking", () => lines > 5);
-  deadlines.advance(DEADLINE_MS - 1);
-  const before = lines;
-  await until("more of it", () => lines > before + 5);
   expect((await rows())[0]).toMatchObject({ state: "queued", attempt: 1, error_code: null });
-  deadlines.advance(1);
   await until("the cut", async () => (await rows())[0]?.attempt === 2);
   expect((await rows())[0]).toMatchObject({ state: "queued", error_code: "timeout" });
 });
@@ -463,7 +445,7 @@ test("cuts a mail server that keeps talking without getting anywhere at the dead
 test("finishes the mail under way when it is told to stop, and begins none", async () => {
   const server = await mailServer();
   const slow = Promise.withResolvers<void>();
-  const { mailer } = await sender({
+  const { mailer, drain } = sender({
     server,
     wrap: (store) => ({
       ...store,
@@ -476,7 +458,7 @@ test("finishes the mail under way when it is told to stop, and begins none", asy
   for (let i = 0; i < MAIL_CONNECTIONS + 4; i++) await queue();
   mailer.wake();
   await until("as many as fit", () => server.received.length === MAIL_CONNECTIONS);
-  const drained = mailer.drain(5_000);
+  const drained = drain(5_000);
   slow.resolve();
   await drained;
   expect(mailer.busy).toBe(false);
@@ -490,45 +472,19 @@ test("finishes the mail under way when it is told to stop, and begins none", asy
 
 test("leaves a mail that it breaks off at the end of the drain as it was", async () => {
   const server = await mailServer(() => "hang");
-  const { mailer } = await sender({ server });
+  const { mailer, drain } = sender({ server });
   await queue();
   mailer.wake();
   await until("the attempt", () => server.asked.length === 1);
   // Without being broken off it would hang until its deadline, and end as a failed attempt.
-  await mailer.drain(100);
+  await drain(100);
   expect(mailer.busy).toBe(false);
   expect((await rows())[0]).toMatchObject({ state: "queued", attempt: 1, error_code: null });
 });
 
-test("breaks off what is under way when the lease is lost, and sends for its next one", async () => {
-  let hangs = true;
-  const server = await mailServer(() => (hangs ? "hang" : "accept"));
-  const idle: number[] = [];
-  const { mailer } = await sender({ server, idle: () => idle.push(performance.now()) });
-  await queue();
-  mailer.wake();
-  await until("the attempt", () => server.asked.length === 1);
-  mailer.startOver();
-  await until("it to end", () => !mailer.busy);
-  expect(idle).toHaveLength(1);
-  hangs = false;
-  mailer.wake();
-  await until("sent", () => allIn("sent"));
-  expect(server.received).toHaveLength(1);
-});
-
-test("begins nothing while the shard of mail is not its own", async () => {
-  const server = await mailServer();
-  const { mailer } = await sender({ server, holder: () => undefined });
-  await queue();
-  mailer.wake();
-  await Bun.sleep(100);
-  expect(server.asked).toEqual([]);
-});
-
 test("leaves mails in the queue without a mail server, and says so once", async () => {
   const lines: string[] = [];
-  const { mailer } = await sender({ server: undefined, log: collecting(lines) });
+  const { mailer } = sender({ server: undefined, log: collecting(lines) });
   await queue();
   mailer.wake();
   mailer.wake();
@@ -540,7 +496,7 @@ test("leaves mails in the queue without a mail server, and says so once", async 
 
 test("does not send a code that has run out, and erases it", async () => {
   const server = await mailServer();
-  const { mailer } = await sender({ server });
+  const { mailer } = sender({ server });
   const now = new Date();
   await queue({ expiresAt: addMs(now, -1) }, now);
   mailer.wake();
@@ -551,7 +507,7 @@ test("does not send a code that has run out, and erases it", async () => {
 
 test("postpones a mail that no key opens, and sends the others", async () => {
   const server = await mailServer();
-  const { mailer } = await sender({ server });
+  const { mailer } = sender({ server });
   await database.db.transaction((tx) =>
     queueMails(tx, { box: createTestBox() }, [otp], new Date()),
   );
@@ -570,10 +526,9 @@ test("forgets settled mails after their retention, and never a queued one", asyn
   const old = new Date("2026-05-01T00:00:00.000Z");
   await queue({}, old);
   const server = await mailServer();
-  const { mailer } = await sender({ server });
-  mailer.wake();
+  const { drain } = sender({ server });
   await until("sent", () => allIn("sent"));
-  await mailer.drain(0);
+  await drain(0);
   await queue({}, old);
   const age = (by: string) =>
     database.db
@@ -604,44 +559,4 @@ function collecting(lines: string[]): Log {
   const write = (event: string, fields: Record<string, unknown> = {}) =>
     void lines.push(JSON.stringify({ event, ...fields }));
   return { debug: write, info: write, warn: write, error: write };
-}
-
-/** A dispatcher that does nothing but mail, with leases and shards as the real one. */
-async function dispatcherWithMail(server: MailServer) {
-  const ended = new AbortController();
-  const shard = MAIL_WAKE.shard;
-  const db = database.connect();
-  const holdings: Holdings = new Holdings(
-    {
-      clock: new PostgresClock(systemClock),
-      log: silentLog,
-      leases: createLeases(db, db),
-      newId: ulid,
-    },
-    {
-      claimed: () => mailer.wake(),
-      inherits: () => false,
-      lingers: () => false,
-      overdue() {},
-      closed: () => undefined,
-      busyShards: () => new Set(mailer.busy ? [shard] : []),
-      checked: () => undefined,
-      lost: () => mailer.startOver(),
-    },
-  );
-  const holds = () => holdings.serves(shard) && holdings.safe;
-  const { mailer } = await sender({
-    server,
-    holder: () => (holds() ? holdings.id : undefined),
-    idle: () => holdings.actorGone(shard),
-  });
-  const running = holdings.run(ended.signal);
-  const leave = async () => {
-    holdings.stop();
-    await mailer.drain(5_000);
-    ended.abort();
-    await running;
-  };
-  stops.push(leave);
-  return { mailer, holds, leave };
 }

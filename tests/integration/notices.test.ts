@@ -1,7 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 
 import { createMailTransport } from "../../dispatcher/mail/transport.ts";
-import { systemClock } from "../../src/lib/clock.ts";
 import { MAIL_WAKE, openMail, type MailMessage } from "../../src/outbox/mail.ts";
 import type { Schedule } from "../../src/outbox/schedule.ts";
 import { createTestSchedule, startDispatcher } from "../support/dispatch.ts";
@@ -317,7 +316,6 @@ test("mails that find the mail server away arrive later, once, and none is lost"
   const transport = createMailTransport({
     url: server.url,
     from: { name: "Reviews", address: "no-reply@reviews.example" },
-    clock: systemClock,
     timeoutMs: 5_000,
   });
   const { db } = world.database;

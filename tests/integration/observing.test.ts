@@ -75,7 +75,7 @@ function allMetrics() {
   // They are only wrapped: nothing of them is called.
   measured.deliver(() => Promise.reject(new Error("unused")));
   measured.store(Object.create(null));
-  measured.mailStore(Object.create(null));
+  measured.mails();
   const workload = {
     shards: 0,
     actors: 0,

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 
 import { CHUNK } from "../../db/log.ts";
 import type { RawDb } from "../../db/client.ts";
-import { dispatchBatch } from "../../dispatcher/store/batch.ts";
+import { dispatchBatch } from "../../dispatcher/store/batch-queries.ts";
 import { removeDroppedBatchEntries } from "../../dispatcher/upkeep/queries.ts";
 import { insertTenant, record, recordFirst, reviewAction, type Tenant } from "../support/outbox.ts";
 import { until } from "../support/receiver.ts";

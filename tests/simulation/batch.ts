@@ -1,4 +1,4 @@
-import type { BatchResult } from "../../dispatcher/store/batch.ts";
+import type { BatchResult } from "../../dispatcher/store/batch-queries.ts";
 import { nextBatchAt } from "../../dispatcher/actor/decide.ts";
 import type { DispatchStore } from "../../dispatcher/store/store.ts";
 import type { Monitor } from "./monitor.ts";

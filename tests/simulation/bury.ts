@@ -1,4 +1,4 @@
-import type { Heartbeat } from "../../dispatcher/shards/heartbeats.ts";
+import type { Heartbeat } from "../../dispatcher/shards/leases.ts";
 import type { StoreDeps } from "./dispatch-store.ts";
 import type { Session } from "./network.ts";
 import type { Tables } from "./tables.ts";

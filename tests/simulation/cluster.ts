@@ -19,12 +19,8 @@ interface Running {
 
 /** How long a stop may take: DRAIN_MS and RECORD_MS of the dispatcher, its polling, and the calls on the way out. */
 const STOP_LIMIT_MS = 7_500;
-/** Mails are not simulated: without a transport nobody looks for any. */
-const NO_MAIL: DispatcherDeps["mail"] = {
-  store: { next: () => Promise.resolve([]), commit: () => Promise.resolve(true) },
-  transport: undefined,
-  retryDelaysMs: [],
-};
+/** Mails are not simulated. */
+const NO_MAIL: DispatcherDeps["mailer"] = { busy: false, wake() {}, stop() {}, breakOff() {} };
 const SILENT: Log = { debug() {}, info() {}, warn() {}, error() {} };
 
 /** The dispatcher processes, and what starts them again. */
@@ -61,7 +57,7 @@ export class Cluster {
       store: createStore(this.#deps, process),
       deliver: receivers.deliverFor(process),
       retryDelaysMs: settings.retryDelaysMs,
-      mail: NO_MAIL,
+      mailer: NO_MAIL,
       newUlid: (atMs) => process.newUlid(atMs),
       limits: settings.limits,
     });

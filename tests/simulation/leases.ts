@@ -1,4 +1,4 @@
-import type { Claim } from "../../dispatcher/shards/claim.ts";
+import type { Claim } from "../../dispatcher/shards/leases.ts";
 import { fairShare, type Leases } from "../../dispatcher/shards/leases.ts";
 import { bury, heartbeatsOf } from "./bury.ts";
 import type { StoreDeps } from "./dispatch-store.ts";

@@ -20,10 +20,10 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
     bug: "The delay of a retry counts from the start of the failed attempt.",
     async grow() {
       const { recordAttempt } = await import("../../dispatcher/delivery/record.ts");
-      replaceFunction(recordAttempt, (real) => (identity, posted, outcome, decision) => {
-        if (decision.kind !== "retry") return real(identity, posted, outcome, decision);
+      replaceFunction(recordAttempt, (real) => (posted, outcome, decision) => {
+        if (decision.kind !== "retry") return real(posted, outcome, decision);
         const delayMs = decision.delayMs - outcome.durationMs;
-        return real(identity, posted, outcome, { ...decision, delayMs });
+        return real(posted, outcome, { ...decision, delayMs });
       });
     },
     breaks: ["schedule"],
@@ -92,7 +92,7 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
     seed: 642,
     bug: "A process that stood still sends before it looks at its lease.",
     async grow() {
-      const { obstacleTo } = await import("../../dispatcher/delivery/obstacle.ts");
+      const { obstacleTo } = await import("../../dispatcher/delivery/sender.ts");
       replaceFunction(obstacleTo, (real) => (send, actor, { now }) => {
         return real(send, actor, { isSafe: true, now });
       });
@@ -104,7 +104,7 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
     seed: 26,
     bug: "The lease is looked at before the look-up of the host, and not when the first byte leaves.",
     async grow() {
-      const { mayLeave } = await import("../../dispatcher/delivery/obstacle.ts");
+      const { mayLeave } = await import("../../dispatcher/delivery/sender.ts");
       replaceFunction(mayLeave, () => () => true);
     },
     breaks: ["one owner"],
@@ -114,7 +114,7 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
     seed: 98,
     bug: "What waited for its slot is sent with the settings of long ago.",
     async grow() {
-      const { obstacleTo } = await import("../../dispatcher/delivery/obstacle.ts");
+      const { obstacleTo } = await import("../../dispatcher/delivery/sender.ts");
       replaceFunction(obstacleTo, (real) => (send, actor, at) => {
         const obstacle = real(send, actor, at);
         return obstacle === "stale" ? undefined : obstacle;

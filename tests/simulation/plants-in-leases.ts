@@ -8,7 +8,7 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
     seed: 2,
     bug: "A lease is taken over before it has run out.",
     async grow() {
-      const { Heartbeats } = await import("../../dispatcher/shards/heartbeats.ts");
+      const { Heartbeats } = await import("../../dispatcher/shards/undertaker.ts");
       replaceMethod(
         Heartbeats.prototype,
         "look",
@@ -25,7 +25,7 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
     seed: 146,
     bug: "A lease has run out when its last renewal is long ago by the clock of Postgres.",
     async grow() {
-      const { Heartbeats } = await import("../../dispatcher/shards/heartbeats.ts");
+      const { Heartbeats } = await import("../../dispatcher/shards/undertaker.ts");
       replaceMethod(Heartbeats.prototype, "look", () => (rows) => {
         // The last renewal of all is what Postgres takes for now.
         const nowMs = Math.max(...rows.map(({ renewedAt }) => renewedAt.getTime()));
@@ -94,8 +94,8 @@ export const PLANTS_IN_LEASES: readonly Plant[] = [
     bug: "The record of a possible repeat does not say that it is one.",
     async grow() {
       const { recordAttempt } = await import("../../dispatcher/delivery/record.ts");
-      replaceFunction(recordAttempt, (real) => (identity, posted, outcome, decision) => {
-        return real(identity, { ...posted, possiblyRepeated: false }, outcome, decision);
+      replaceFunction(recordAttempt, (real) => (posted, outcome, decision) => {
+        return real({ ...posted, possiblyRepeated: false }, outcome, decision);
       });
     },
     breaks: ["possible repeats told"],

@@ -44,7 +44,6 @@ export class Receivers {
         const end = (outcome: PostOutcome) => {
           // A process that stood still hears of the abort and of the answer at once: the first counts.
           if (post.ended) return;
-          leave.signal?.removeEventListener("abort", breakOff);
           cancel();
           this.#monitor.answered(post, outcome.kind);
           resolve(outcome);
@@ -67,7 +66,7 @@ export class Receivers {
             if (answer !== "hangs") answerIn(this.#answerMs(answer), answer);
           }),
         );
-        leave.signal?.addEventListener("abort", breakOff);
+        leave.breakable?.(breakOff);
       });
   }
 

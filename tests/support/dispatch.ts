@@ -1,10 +1,11 @@
 import { createDeliver, type Deliver } from "../../dispatcher/delivery/deliver.ts";
 import { Dispatcher } from "../../dispatcher/dispatcher.ts";
 import { HttpClient, type HttpClientOptions } from "../../dispatcher/http/client.ts";
-import { createLeases } from "../../dispatcher/shards/leases.ts";
+import { createLeases } from "../../dispatcher/shards/lease-queries.ts";
 import { PostgresClock } from "../../src/lib/postgres-clock.ts";
 import { MAIL_RETRY_DELAYS_MS } from "../../dispatcher/mail/decide.ts";
-import { createMailStore } from "../../dispatcher/mail/store.ts";
+import { Mailer } from "../../dispatcher/mail/mailer.ts";
+import { createMailStore } from "../../dispatcher/mail/queries.ts";
 import type { MailTransport } from "../../dispatcher/mail/transport.ts";
 import { createStore, type DispatchStore } from "../../dispatcher/store/store.ts";
 import { createUlids } from "../../dispatcher/store/ulids.ts";
@@ -94,11 +95,15 @@ export function startDispatcher(deps: {
     store: deps.wrapStore?.(store) ?? store,
     deliver: deps.wrap?.(deliver) ?? deliver,
     retryDelaysMs: deps.retryDelaysMs ?? [50, 100, 150],
-    mail: {
-      store: createMailStore({ db: deps.db, box: deps.box }),
+    mailer: new Mailer({
+      clock,
+      log,
+      box: deps.box,
+      store: createMailStore(deps.db),
+      count: () => {},
       transport: deps.mailTransport,
       retryDelaysMs: MAIL_RETRY_DELAYS_MS,
-    },
+    }),
     newUlid: createUlids(),
   });
   const stop = new AbortController();

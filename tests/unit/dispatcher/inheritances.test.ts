@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from "bun:test";
 
 import { complete } from "../../../dispatcher/actor/inheritance.ts";
-import { createActor } from "../../../dispatcher/actor/state.ts";
+import { Actor } from "../../../dispatcher/actor/state.ts";
 import { Inheritances } from "../../../dispatcher/inheritances.ts";
 
 const takeover = new Date("2026-05-01T12:00:00Z");
@@ -25,7 +25,7 @@ test("what is woken before a shard is swept inherits, whenever its actor comes",
 
 test("what is recorded after its subscription was done inherits nothing, even before the sweep", () => {
   inheritances.note(wake("a"));
-  const first = createActor("a", 1, inheritances.of(wake("a")));
+  const first = new Actor("a", 1, inheritances.of(wake("a")));
   if (first.inheritance) complete(first.inheritance);
   inheritances.dropped(first);
   inheritances.note(wake("a"));
@@ -43,7 +43,7 @@ test("a shard is open until all that was noted has been looked at and repeated",
   inheritances.note(wake("a"));
   inheritances.swept([1]);
   expect(inheritances.isOpen(1)).toBe(true);
-  const actor = createActor("a", 1, inheritances.of(wake("a")));
+  const actor = new Actor("a", 1, inheritances.of(wake("a")));
   actor.inheritance?.marked.add(1);
   inheritances.dropped(actor);
   expect(inheritances.isOpen(1)).toBe(true);

@@ -99,11 +99,7 @@ function start() {
     store,
     deliver,
     retryDelaysMs: settings.retryDelaysMs,
-    mail: {
-      store: { next: () => Promise.resolve([]), commit: () => Promise.resolve(true) },
-      transport: undefined,
-      retryDelaysMs: [],
-    },
+    mailer: { busy: false, wake() {}, stop() {}, breakOff() {} },
     newUlid: (atMs) => process.newUlid(atMs),
     limits: LIMITS,
   });

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 
-import { Turns } from "../../../dispatcher/turns.ts";
+import { Turns } from "../../../dispatcher/actors.ts";
 
 const wake = (subscriptionId: string, shard: number) => ({ subscriptionId, shard });
 

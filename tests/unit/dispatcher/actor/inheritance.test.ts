@@ -2,15 +2,14 @@ import { beforeEach, expect, test } from "bun:test";
 
 import {
   complete,
-  createInheritance,
+  Inheritance,
   inherit,
   isResolved,
-  type Inheritance,
 } from "../../../../dispatcher/actor/inheritance.ts";
 import { MAX_UNRECORDED } from "../../../../dispatcher/actor/lane.ts";
 import type { Entry, Subscription } from "../../../../dispatcher/actor/entry.ts";
 import type { LoadRequest } from "../../../../dispatcher/actor/event.ts";
-import { createActor, MAX_TESTS } from "../../../../dispatcher/actor/state.ts";
+import { Actor, MAX_TESTS } from "../../../../dispatcher/actor/state.ts";
 import { step } from "../../../../dispatcher/actor/step.ts";
 
 const takeover = new Date("2026-06-01T12:00:00.000Z");
@@ -18,7 +17,7 @@ const at = (ms: number) => new Date(takeover.getTime() + ms);
 
 let inheritance: Inheritance;
 beforeEach(() => {
-  inheritance = createInheritance(takeover);
+  inheritance = new Inheritance(takeover);
   inheritance.lastSequence = 100;
   inheritance.ordering = "review";
 });
@@ -119,7 +118,7 @@ test("a test event that stands behind more new ones than a load shows is marked 
     limit: 18,
     exceptReviews: [],
   };
-  const actor = createActor("S", 1, inheritance);
+  const actor = new Actor("S", 1, inheritance);
   const load = (tests: Entry[]) => {
     const found = { subscription, entries: [], tests, lastSequence: 100 };
     step(actor, { kind: "loaded", loaded: { request, found } }, at(10));

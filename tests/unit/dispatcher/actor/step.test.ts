@@ -3,12 +3,7 @@ import { beforeEach, describe, expect, test } from "bun:test";
 import { step } from "../../../../dispatcher/actor/step.ts";
 import type { ActorEvent, Effect, LoadRequest } from "../../../../dispatcher/actor/event.ts";
 import { MAX_UNRECORDED, SEND_AHEAD } from "../../../../dispatcher/actor/lane.ts";
-import {
-  createActor,
-  MAX_QUEUED,
-  MAX_TESTS,
-  type Actor,
-} from "../../../../dispatcher/actor/state.ts";
+import { Actor, MAX_QUEUED, MAX_TESTS } from "../../../../dispatcher/actor/state.ts";
 import type { Decision } from "../../../../dispatcher/actor/decide.ts";
 import type { Entry, Subscription } from "../../../../dispatcher/actor/entry.ts";
 
@@ -55,7 +50,7 @@ function entry(sequence: number, overrides: Partial<Entry> = {}): Entry {
 let actor: Actor;
 let now: Date;
 beforeEach(() => {
-  actor = createActor("S", 1);
+  actor = new Actor("S", 1);
   now = start;
 });
 
@@ -186,7 +181,7 @@ describe("one lane", () => {
     now = later(59_999);
     expect(load(tell({ kind: "woken" }))).toMatchObject({ limit: 0 });
     now = later(60_000);
-    actor = createActor("S", 1);
+    actor = new Actor("S", 1);
     expect(sent(loaded([entry(1, { attempt: 2, dueAt: later(60_000) }), entry(2)]))).toEqual([1]);
   });
 

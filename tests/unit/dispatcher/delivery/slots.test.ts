@@ -12,34 +12,19 @@ let slots: Slots;
 let started: string[];
 let running: Slot[];
 let cancelled: string[];
-/** What waits to be made ready. */
-let prepared: ((wants: boolean) => void)[];
-/** Whether what waits may start as it is. */
-let fresh: boolean;
-/** How often that was asked. */
-let asked: number;
 beforeEach(() => {
   clock = createFakeClock();
   slots = new Slots(clock, limits);
-  [started, running, cancelled, prepared, fresh, asked] = [[], [], [], [], true, 0];
+  [started, running, cancelled] = [[], [], []];
   slots.resume();
 });
 
 function acquire(host: string, count = 1, shard = 0): void {
   for (let n = 0; n < count; n++) {
-    let isReady = fresh;
     slots.acquire(host, {
       shard,
-      isReady: () => {
-        asked += 1;
-        return isReady;
-      },
-      prepare: (done) =>
-        void prepared.push((wants) => {
-          isReady = true;
-          done(wants);
-        }),
       start: (slot) => {
+        slot.startedMs = clock.monotonicMs();
         started.push(host);
         running.push(slot);
       },
@@ -154,31 +139,6 @@ describe("a host that hangs", () => {
   });
 });
 
-describe("what waited for long", () => {
-  test("is made ready without a slot, and then goes first", () => {
-    fresh = false;
-    acquire("a", 3);
-    expect([started, prepared.length]).toEqual([[], 3]);
-    fresh = true;
-    for (let host = 0; host < 8; host++) acquire(`h${host}`);
-    expect(started).toHaveLength(8);
-    acquire("b");
-    for (const done of prepared) done(true);
-    end("h0");
-    end("h1");
-    expect(started.slice(8)).toEqual(["a", "a"]);
-  });
-
-  test("and is not wanted any more leaves its place to the next", () => {
-    fresh = false;
-    acquire("a");
-    prepared[0]?.(false);
-    fresh = true;
-    acquire("a");
-    expect(started).toEqual(["a"]);
-  });
-});
-
 describe("a crowd", () => {
   test("is a host for which enough wait, until half of them are gone", () => {
     acquire("a", 4);
@@ -198,19 +158,11 @@ describe("a crowd", () => {
   });
 });
 
-test("no host is asked again and again while as many are made ready as there is room for", () => {
-  fresh = false;
-  for (let host = 0; host < 500; host++) acquire(`h${host}`);
-  expect(asked).toBeLessThan(2_000);
-});
-
-test("slow hosts that are made ready keep no swift one from it", () => {
-  const slow = Array.from({ length: 100 }, (_, n) => `s${n}`);
-  callSwift("swift");
-  fresh = false;
-  for (const host of slow) acquire(host);
-  prepared = [];
-  acquire("swift");
-  prepared[0]?.(true);
-  expect(started).toEqual(["swift"]);
+test("a host whose request has a slot and has not begun is not slow", async () => {
+  callSwift("a");
+  slots.acquire("a", { shard: 0, start: () => {}, cancel: () => {} });
+  for (let host = 0; host < 9; host++) acquire(`hanging${host}`);
+  await pass(3_000);
+  acquire("a");
+  expect(started.at(-1)).toBe("a");
 });

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 
-import { AddressMemory } from "../../../../dispatcher/http/address-memory.ts";
+import { AddressMemory } from "../../../../dispatcher/http/pool.ts";
 
 test("an address that failed is tried last for a minute, and for its own origin only", () => {
   let nowMs = 0;

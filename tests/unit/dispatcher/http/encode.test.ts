@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { encodeRequest, framingHeaders } from "../../../../dispatcher/http/encode.ts";
+import { encodeRequest } from "../../../../dispatcher/http/encode.ts";
 import { checkWebhookUrl } from "../../../../src/lib/egress.ts";
 import type { WebhookTarget } from "../../../../src/lib/egress.ts";
 
@@ -19,13 +19,6 @@ test("writes head and body as one message, framed by the bytes of the body", () 
   expect(encodeRequest(TARGET, headers, '"Zoë"')).toBe(expected);
   const bytes = encodeRequest(TARGET, headers, new TextEncoder().encode('"Zoë"'));
   expect(bytes.toString("utf8")).toBe(expected);
-});
-
-test("tells the framing headers, for the attempt record", () => {
-  expect(framingHeaders(target("https://example.com"), "é")).toEqual({
-    Host: "example.com",
-    "Content-Length": "2",
-  });
 });
 
 test.each([

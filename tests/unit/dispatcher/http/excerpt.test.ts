@@ -1,11 +1,11 @@
 import { describe, expect, spyOn, test } from "bun:test";
 import { Readable } from "node:stream";
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from "node:zlib";
-import { BodyRecord, EXCERPT_BYTES } from "../../../../dispatcher/http/body-record.ts";
-import { isCompressed, readExcerpt } from "../../../../dispatcher/http/excerpt.ts";
+import { BodyRecord, EXCERPT_BYTES } from "../../../../dispatcher/http/excerpt.ts";
+import { readExcerpt } from "../../../../dispatcher/http/excerpt.ts";
 
 async function excerptOf(bytes: Uint8Array, headers: Record<string, string> = {}) {
-  const body = new BodyRecord(isCompressed(headers));
+  const body = new BodyRecord(headers);
   body.push(Buffer.from(bytes));
   return readExcerpt(body, headers);
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { EXCERPT_BYTES, MAX_BODY_BYTES } from "../../../../dispatcher/http/body-record.ts";
+import { EXCERPT_BYTES, MAX_BODY_BYTES } from "../../../../dispatcher/http/excerpt.ts";
 import { MAX_CHUNK_LINE_BYTES } from "../../../../dispatcher/http/chunked.ts";
 import { HeadReader } from "../../../../dispatcher/http/response-head.ts";
 import { MAX_HEAD_BYTES, ResponseParser } from "../../../../dispatcher/http/response-parser.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 
-import { SessionCache } from "../../../../dispatcher/http/sessions.ts";
+import { SessionCache } from "../../../../dispatcher/http/connection.ts";
 
 test("keeps the last session of each origin, and past its bound forgets those renewed the longest ago", () => {
   const cache = new SessionCache(100);

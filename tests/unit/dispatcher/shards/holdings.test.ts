@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 
 import { Holdings } from "../../../../dispatcher/shards/holdings.ts";
-import type { Heartbeat } from "../../../../dispatcher/shards/heartbeats.ts";
+import type { Heartbeat } from "../../../../dispatcher/shards/leases.ts";
 import type { Leases } from "../../../../dispatcher/shards/leases.ts";
 import { PostgresClock } from "../../../../src/lib/postgres-clock.ts";
 import { addMs, type Clock } from "../../../../src/lib/clock.ts";

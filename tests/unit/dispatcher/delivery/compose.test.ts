@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 
 import type { BodySource } from "../../../../dispatcher/actor/entry.ts";
-import { composeBody } from "../../../../dispatcher/delivery/envelope.ts";
+import { composeBody } from "../../../../dispatcher/delivery/compose.ts";
 import type { EventFacts, PayloadMode } from "../../../../src/outbox/event.ts";
 
 const deliveredAt = new Date("2026-06-01T12:00:01.250Z");
