@@ -1,4 +1,4 @@
-import { and, asc, inArray, lt, not, sql } from "drizzle-orm";
+import { and, asc, not, sql } from "drizzle-orm";
 
 import type { Db } from "../../db/client.ts";
 import { anyOf } from "../../db/conditions.ts";
@@ -22,7 +22,6 @@ export interface QueuedMailRow {
 
 /** The states are literals, because Postgres uses a partial index only where it can see that its condition holds. */
 const isQueued = sql`${mails.state} = 'queued'`;
-const isSettled = sql`${mails.state} <> 'queued'`;
 
 /** The queued mails that are due first, now or later. */
 export async function nextMails(
@@ -106,25 +105,4 @@ export async function commitMail(
 ): Promise<boolean> {
   const [row] = await db.run(moving, { ...move, dispatcherId, now });
   return row?.held === 1;
-}
-
-/** How many mails one statement forgets. */
-const PURGED_AT_ONCE = 1_000;
-
-/** Forgets mails that were settled more than `days` ago by Postgres' clock, chunk by chunk; answers how many. */
-export async function purgeMails(db: Db, days: number): Promise<number> {
-  const isOld = lt(mails.settledAt, sql`now() - make_interval(days => ${days}::integer)`);
-  let purged = 0;
-  for (;;) {
-    const old = db
-      .select({ id: mails.id })
-      .from(mails)
-      .where(and(isSettled, isOld))
-      .orderBy(mails.settledAt)
-      .limit(PURGED_AT_ONCE)
-      .for("update", { skipLocked: true });
-    const { count } = await db.delete(mails).where(inArray(mails.id, old));
-    purged += count;
-    if (count < PURGED_AT_ONCE) return purged;
-  }
 }

@@ -7,7 +7,8 @@ import { ulid } from "ulid";
 import { Holdings } from "../../dispatcher/shards/holdings.ts";
 import { createLeases } from "../../dispatcher/shards/leases.ts";
 import { PostgresClock } from "../../src/lib/postgres-clock.ts";
-import { nextMailAt, purgeMails } from "../../dispatcher/mail/queries.ts";
+import { nextMailAt } from "../../dispatcher/mail/queries.ts";
+import { removeOldMails } from "../../dispatcher/maintenance/records-queries.ts";
 import { createMailStore, type MailStore } from "../../dispatcher/mail/store.ts";
 import {
   createMailTransport,
@@ -21,6 +22,7 @@ import { MAIL_WAKE, queueMail, type NewMail } from "../../src/outbox/mail.ts";
 import { createFakeClock } from "../support/clock.ts";
 import { createTestBox, silentLog } from "../support/dispatch.ts";
 import { headerOf, MailServer } from "../support/mail-server.ts";
+import { removeAll } from "../support/maintenance.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
 import { until } from "../support/receiver.ts";
 
@@ -577,9 +579,9 @@ test("forgets settled mails after their retention, and never a queued one", asyn
     database.db
       .sql`update mails set settled_at = now() - ${by}::text::interval where state = 'sent'`;
   await age("29 days 23 hours");
-  expect(await purgeMails(database.db, 30)).toBe(0);
+  expect(await removeAll(removeOldMails, database.db, 30)).toBe(0);
   await age("30 days 1 second");
-  expect(await purgeMails(database.db, 30)).toBe(1);
+  expect(await removeAll(removeOldMails, database.db, 30)).toBe(1);
   expect(await states()).toEqual(["queued"]);
 });
 
