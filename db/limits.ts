@@ -22,8 +22,8 @@ export const LIMITS = {
   dispatch: { lockMs: 2_000, statementMs: 10_000, idleMs: 10_000, deadlineMs: 12_000 },
   /** All of it ends before a lease that is not renewed does. */
   leases: { lockMs: 1_000, statementMs: 2_000, idleMs: 2_000, deadlineMs: 2_500 },
-  /** Cleaning up may take long, and hinders nobody by waiting. */
-  upkeep: { lockMs: 2_000, statementMs: 60_000, idleMs: 10_000, deadlineMs: 65_000 },
+  /** A chunk of a maintenance job may take long, and hinders nobody by waiting. */
+  maintenance: { lockMs: 2_000, statementMs: 60_000, idleMs: 10_000, deadlineMs: 65_000 },
   /** An index over a day of attempts. */
   indexing: { lockMs: 2_000, statementMs: 3_600_000, idleMs: 10_000, deadlineMs: 3_605_000 },
 } as const satisfies Record<string, Limits>;

@@ -21,11 +21,13 @@ import { PostgresClock } from "../src/lib/postgres-clock.ts";
 import { readinessOf } from "../src/lib/readiness.ts";
 import { openRedis } from "../src/lib/redis.ts";
 import { createSecretBox } from "../src/lib/secret-box.ts";
+import { purgeChunk } from "../src/auth/actions/purge.ts";
 import { MasterKeyWatch } from "../src/outbox/master-key.ts";
 import { createSchedule, probeRedis, refuseCluster } from "../src/outbox/schedule.ts";
 import { EXIT_CONFIG } from "../src/lib/config.ts";
+import { countStats } from "../src/webhooks/actions/stats.ts";
 import { budgetOf, countDescriptors, MIN_DESCRIPTORS, WANTED_DESCRIPTORS } from "./descriptors.ts";
-import { keepAlerts } from "./alerts/keep-alerts.ts";
+import { alertsJob } from "./alerts/look.ts";
 import { createDeliver } from "./delivery/deliver.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { HttpClient } from "./http/client.ts";
@@ -34,9 +36,9 @@ import { MAIL_RETRY_DELAYS_MS } from "./mail/decide.ts";
 import { Mailer } from "./mail/mailer.ts";
 import { createMailStore } from "./mail/queries.ts";
 import { createMailTransport } from "./mail/transport.ts";
-import { readFigures } from "./upkeep/figures-queries.ts";
-import { watchSessions } from "./upkeep/lost-sessions.ts";
-import { keepHouse } from "./upkeep/maintenance.ts";
+import { hourlyJobs } from "./maintenance/jobs.ts";
+import { endLost, Maintenance } from "./maintenance/loop.ts";
+import { readFigures } from "./maintenance/queries.ts";
 import { DispatcherMetrics } from "./metrics.ts";
 import { openSpans } from "../src/lib/spans.ts";
 import { DispatchTraces } from "./traces.ts";
@@ -64,7 +66,7 @@ const stop = stopSignal(config.parentPid);
 
 const watches = new PoolWatches(config.slowStatementMs, (slow) => log.warn("statement.slow", slow));
 
-const pools = openPools(config.databaseUrl, config.connections.dispatcher, watches);
+const pools = openPools(config, watches);
 const { db } = pools;
 const box = createSecretBox({ current: config.masterKey, previous: config.masterKeyPrevious });
 const masterKeys = new MasterKeyWatch({ db, box, clock: systemClock, log, role: "dispatcher" });
@@ -133,8 +135,32 @@ const dispatcher = new Dispatcher({
   limits: budget.limits,
 });
 
+const owner = pools.maintenance;
+const eachMinute = { paceS: 60, db: owner };
+const jobs = [
+  alertsJob(
+    { ...config, config, db, clock, log, box, schedule, deliver, raised: measured.alerts() },
+    stop,
+  ),
+  { ...eachMinute, name: "stats", run: () => countStats({ db: owner, config }) },
+  { ...eachMinute, name: "credentials", run: () => purgeChunk({ db: owner, config, log }) },
+  ...hourlyJobs({ ...config, db: owner, indexDb: pools.indexing, log }),
+];
+// The loop itself ends those of the service's user.
+if (config.maintenanceDatabaseUrl !== config.databaseUrl)
+  jobs.push({
+    ...eachMinute,
+    name: "lost_sessions",
+    anyClock: true,
+    run: () => endLost(owner, log),
+  });
+const maintenance = new Maintenance(
+  { db, clock, log, jobs, clocksAgree: () => clock.agrees, ended: measured.jobs() },
+  stop,
+);
 measured.watch(dispatcher);
-measured.figures(() => readFigures(pools.readiness));
+const jobNames = jobs.map(({ name }) => name);
+measured.figures(() => readFigures(pools.readiness, jobNames));
 if (config.metricsPort !== undefined) {
   const at = { host: config.metricsHost, port: config.metricsPort };
   const isDraining = () => stop.aborted;
@@ -146,29 +172,10 @@ const isIdle = () => dispatcher.workload.actors === 0 && client.counts().open ==
 void collectWhenIdle({ clock, memory: processMemory, isIdle }, stop);
 const isCrowded = () => dispatcher.workload.waiting > budget.limits.actors;
 void collectWhenCrowded({ clock, memory: processMemory, isCrowded }, stop);
-const mayKeep = () => clock.agrees;
-void keepHouse(
-  { ...config, passDb: db, db: pools.upkeep, indexDb: pools.indexing, clock, log, mayKeep },
-  stop,
-);
-void watchSessions({ db, clock, log }, stop);
-const alerting = keepAlerts(
-  {
-    db,
-    clock,
-    log,
-    box,
-    schedule,
-    deliver,
-    config,
-    retryDelaysMs: config.retryDelaysMs,
-    count: measured.alerts(),
-  },
-  stop,
-);
+const maintaining = maintenance.run();
 log.info("dispatcher.started", { pid: process.pid });
 await dispatcher.run(stop);
-await alerting;
+await maintaining;
 await spans?.close();
 client.close();
 transport?.close();

@@ -1,12 +1,14 @@
 import type { Clock } from "../src/lib/clock.ts";
-import { DURATION_BUCKETS_S, type Metrics } from "../src/lib/metrics.ts";
+import { DURATION_BUCKETS_S, type Metrics, type Reading } from "../src/lib/metrics.ts";
 import { remember } from "../src/lib/remember.ts";
 import type { Deliver } from "./delivery/deliver.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import type { DispatchStore } from "./store/store.ts";
-import { FIGURES_AT_MOST, type Figures } from "./upkeep/figures-queries.ts";
+import type { EndedRun } from "./maintenance/loop.ts";
+import { FIGURES_AT_MOST, type Figures } from "./maintenance/queries.ts";
 
 const FIGURES_KEPT_MS = 1_000;
+const JOB_BUCKETS_S = [0.01, 0.1, 1, 10, 60, 600, 3_600];
 const GROUP_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
 
 type Shown = readonly [help: string, read: (workload: Dispatcher["workload"]) => number];
@@ -92,19 +94,27 @@ export class DispatcherMetrics {
   }
 
   /** Counts an alert that was raised. */
-  alerts(): (kind: string) => void {
+  alerts(): (alert: { readonly kind: string }) => void {
     const help =
       "Alerts about subscriptions by kind, whether or not their partner wants to be told.";
     const alerts = this.#counter("alerts_total", help);
-    return (kind) => void (alerts({ kind }).value += 1);
+    return ({ kind }) => void (alerts({ kind }).value += 1);
   }
 
-  #counter(name: string, help: string) {
-    return this.#metrics.counter({ name: `reviewrelay_${name}`, help });
-  }
-
-  #histogram(name: string, help: string, buckets = DURATION_BUCKETS_S) {
-    return this.#metrics.histogram({ name: `reviewrelay_${name}`, help }, buckets);
+  /** Measures the runs of maintenance jobs. */
+  jobs(): (run: EndedRun) => void {
+    const help =
+      "Runs of maintenance jobs by this dispatcher, by name and result: succeeded, failed.";
+    const durations = this.#histogram("maintenance_duration_seconds", help, JOB_BUCKETS_S);
+    const handled = this.#counter(
+      "maintenance_rows_total",
+      "Rows that maintenance jobs have handled: removed, counted, made.",
+    );
+    // Prometheus itself calls what it scrapes a job.
+    return ({ job: name, result, rows, durationMs }) => {
+      durations({ name, result }).observe(durationMs / 1_000);
+      handled({ name }).value += rows;
+    };
   }
 
   watch(dispatcher: Pick<Dispatcher, "workload">): void {
@@ -126,33 +136,42 @@ export class DispatcherMetrics {
         last = { asked: read().catch(() => undefined), atMs };
       return last.asked;
     };
-    const show = (name: string, help: string, of: (figures: Figures) => [string, number][]) =>
+    const show = (name: string, help: string, of: (figures: Figures) => Reading) =>
       this.#metrics.read("gauge", { name: `reviewrelay_${name}`, help }, async () => {
         const known = await figures();
-        if (known === undefined) return [];
-        return of(known).map(([state, value]) => [state === "" ? {} : { state }, value] as const);
+        return known === undefined ? [] : of(known);
       });
     const bound = `counted up to ${FIGURES_AT_MOST}`;
     show(
       "backlog_entries",
       `Entries of the outbox by state, ${bound}: pending, waiting for a retry, held by a disabled subscription.`,
-      ({ backlog }) => backlog.map(({ state, entries }) => [state, entries]),
+      ({ backlog }) => backlog.map(({ state, entries }) => [{ state }, entries]),
     );
     show(
       "backlog_age_seconds",
       "How long ago the oldest of the counted entries was recorded, by state.",
-      ({ backlog }) => backlog.map(({ state, ageS }) => [state, ageS]),
+      ({ backlog }) => backlog.map(({ state, ageS }) => [{ state }, ageS]),
     );
     show("mails_queued", `Mails that wait for an SMTP server, ${bound}.`, (one) => [
-      ["", one.mails],
+      [{}, one.mails],
     ]);
     show(
       "mail_overdue_seconds",
       "For how long the first of the mails could have been sent; 0 if none could.",
-      (one) => [["", one.mailOverdueS]],
+      (one) => [[{}, one.mailOverdueS]],
     );
-    show("upkeep_age_seconds", "How long ago a pass of upkeep began.", (one) => [
-      ["", one.upkeepAgeS],
-    ]);
+    show(
+      "maintenance_age_seconds",
+      "How long ago each maintenance job last succeeded, in whichever dispatcher.",
+      ({ jobs }) => jobs.map(({ name, ageS }) => [{ name }, ageS]),
+    );
+  }
+
+  #counter(name: string, help: string) {
+    return this.#metrics.counter({ name: `reviewrelay_${name}`, help });
+  }
+
+  #histogram(name: string, help: string, buckets = DURATION_BUCKETS_S) {
+    return this.#metrics.histogram({ name: `reviewrelay_${name}`, help }, buckets);
   }
 }

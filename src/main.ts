@@ -7,7 +7,6 @@ import { schemaFault } from "../db/schema-state.ts";
 import { serverTime } from "../db/server-time.ts";
 import { writable } from "../db/writable.ts";
 import { createApp } from "./app.ts";
-import { runPurge } from "./auth/actions/purge.ts";
 import { openKeyRing } from "./auth/key-ring.ts";
 import { apiMetrics } from "./http/metrics.ts";
 import { createRateLimiter } from "./http/rate-limit.ts";
@@ -32,7 +31,6 @@ import { MasterKeyWatch } from "./outbox/master-key.ts";
 import { RequestTraces } from "./outbox/request-traces.ts";
 import { createIntake } from "./outbox/intake.ts";
 import { createSchedule, probeRedis, refuseCluster } from "./outbox/schedule.ts";
-import { keepStats } from "./webhooks/actions/stats.ts";
 
 /** A connection that only some moments need is closed after so long. */
 const IDLE_S = 30;
@@ -97,8 +95,6 @@ const intake = createIntake(intakeDb, clock, {
 const redis = openRedis(config.redisUrl, log);
 refuseCluster(redis, config.redisPrefix, unsuitableRedis);
 void keys.watch(stop);
-const mayKeep = () => clock.agrees;
-void runPurge({ db, clock, log, config, mayKeep }, stop);
 
 const checks = {
   postgres: writable(readinessDb),
@@ -143,7 +139,6 @@ if (config.metricsPort !== undefined) {
   const readiness = () => readinessOf({ clock, log, checks, clockSkewMs, isDraining });
   listenOrExit("METRICS_PORT", at, () => serveOperations({ metrics, readiness }, at));
 }
-void keepStats({ db, clock, log, config, mayKeep }, stop);
 // Two processes on one port would share its connections without anybody having asked for it.
 listenOrExit("PORT", config, () =>
   app.listen({ port: config.port, hostname: config.host, reusePort: false }),

@@ -78,7 +78,7 @@ export const deliveryAttempts = pgTable(
       .on(t.subscriptionId, t.outcome, t.id)
       .where(sql`outcome <> 'delivered'`),
     // `deliveries?event=`: an event that is rare, or never came, would cost a walk through all attempts. Each partition
-    // has an index for it that upkeep makes when its day has ended (db/ended-days.ts); of today a subscription's
+    // has an index for it that maintenance makes when its day has ended (db/ended-days.ts); of today a subscription's
     // attempts are walked.
     check("delivery_attempts_next", sql`(outcome = 'retry') = (next_attempt_at is not null)`),
     check("delivery_attempts_ended", sql`(recorded_at is null) = (payload_mode is null)`),

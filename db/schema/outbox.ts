@@ -26,7 +26,7 @@ export const outboxSequences = pgTable("outbox_sequences", {
   lastSequence: bigint("last_sequence", { mode: "number" }).notNull().default(0),
   /** The last number that went to an event of the log; those of tests, batches and later rounds have rows in `outbox`. */
   lastLogged: bigint("last_logged", { mode: "number" }).notNull().default(0),
-  /** A skip has dropped what waits for a batch up to this id of review_history; upkeep deletes these rows in chunks. */
+  /** A skip has dropped what waits for a batch up to this id of review_history; maintenance deletes these rows in chunks. */
   batchSkippedThrough: bigint("batch_skipped_through", { mode: "number" }).notNull().default(0),
 });
 
@@ -85,7 +85,7 @@ export const outbox = pgTable(
 /**
  * Events that wait for the next dispatch of a batch subscription. The dispatch takes the rows that it can see and leaves
  * the rest, so a row that commits late falls into the next window by itself. Rows without a row in outbox_sequences belong
- * to a deleted subscription: upkeep deletes them in chunks, which a cascading key could not.
+ * to a deleted subscription: maintenance deletes them in chunks, which a cascading key could not.
  */
 export const batchEntries = pgTable(
   "batch_entries",

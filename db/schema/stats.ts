@@ -5,7 +5,7 @@ import { bytewise, instant } from "./columns.ts";
 
 /**
  * Attempts counted per five minutes, per hour and per day, by outcome and duration: the charts and the stats of a day are
- * made from few of these rows and the attempts since. A job of the API fills them after the fact, so that the
+ * made from few of these rows and the attempts since. A maintenance job fills them after the fact, so that the
  * dispatcher pays nothing.
  */
 export const attemptStats = pgTable(

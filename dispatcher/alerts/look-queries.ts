@@ -2,11 +2,20 @@ import { sql } from "drizzle-orm";
 
 import type { DbOrTx } from "../../db/client.ts";
 import { skippedThrough } from "../../db/log.ts";
+import { onlyRow } from "../../db/only-row.ts";
 import { firstQueued, NO_TEST } from "../../db/queue.ts";
 import { alerts, incidents } from "../../db/schema/alerts.ts";
 import { outbox } from "../../db/schema/outbox.ts";
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
-import { list, nullable, statement, value, type ValuesOf } from "../../db/statement.ts";
+import {
+  asTable,
+  list,
+  nullable,
+  statement,
+  table,
+  value,
+  type ValuesOf,
+} from "../../db/statement.ts";
 
 // What is looked at again and again, so it is SQL: its cost follows the subscriptions in trouble, not all that there are.
 
@@ -15,12 +24,17 @@ const RETRYING_FROM = 3;
 /** More heads than this do not wait: an actor then reads no more. */
 const HEADS_AT_MOST = 256;
 
-const troubled = statement({
-  name: "alerts.troubled",
-  reason: "A recursive jump from one subscription with waiting entries to the next.",
-  params: { retryingFrom: outbox.attempt, heads: value("bigint") },
-  columns: { id: webhookSubscriptions.id, isRetrying: value("boolean") },
-  text: ({ retryingFrom, heads }) => sql`
+const trouble = statement({
+  name: "alerts.trouble",
+  reason:
+    "A recursive jump from one subscription with waiting entries to the next; all that a look begins with.",
+  params: { retryingFrom: outbox.attempt, heads: value("bigint"), at: alerts.raisedAt },
+  columns: {
+    troubled: table({ id: webhookSubscriptions.id, isRetrying: value("boolean") }),
+    unmailed: list(alerts.partnerId),
+    isPostDue: value("boolean"),
+  },
+  text: ({ retryingFrom, heads, at }) => sql`
     with recursive waiting as (
       (select subscription_id from outbox where state = 'waiting' order by subscription_id limit 1)
       union all
@@ -47,23 +61,27 @@ const troubled = statement({
         union all select subscription_id, false from incidents where ended_at is null) each
        group by id
     )
-    select f.id, f.is_retrying as "isRetrying"
-      from found f cross join lateral (
-             select partner_id, state, disabled_at from webhook_subscriptions where id = f.id offset 0) s
-      left join lateral (
-             select disabled_at from incidents where subscription_id = f.id and ended_at is null offset 0) i on true
-     where s.state <> 'disabled' or i.disabled_at is distinct from s.disabled_at
-     order by s.partner_id, f.id`,
+    select ${asTable(sql`
+             select f.id, f.is_retrying as "isRetrying"
+               from found f cross join lateral (
+                      select partner_id, state, disabled_at from webhook_subscriptions where id = f.id offset 0) s
+               left join lateral (
+                      select disabled_at from incidents
+                       where subscription_id = f.id and ended_at is null offset 0) i on true
+              where s.state <> 'disabled' or i.disabled_at is distinct from s.disabled_at
+              order by s.partner_id, f.id`)} as troubled,
+           array(select distinct partner_id from alerts where mail_state = 'pending' order by partner_id) as unmailed,
+           exists (select from alerts where webhook_state = 'queued' and webhook_due_at <= ${at}) as "isPostDue"`,
 });
 
 /**
  * The subscriptions that fail, wait for a retry or are disabled, and those whose incident is open. A disabled one whose
  * disabling is in its incident is left out: nothing changes until it is enabled or deleted. Those of a partner stand
- * side by side, so that one mail has what there is to tell of both.
+ * side by side, so that one mail has what there is to tell of both. Beside them the partners that have alerts to be
+ * mailed, and whether a POST is due.
  */
-export async function troubledSubscriptions(db: DbOrTx): Promise<Map<string, boolean>> {
-  const found = await db.run(troubled, { retryingFrom: RETRYING_FROM, heads: HEADS_AT_MOST });
-  return new Map(found.map(({ id, isRetrying }) => [id, isRetrying]));
+export async function findTrouble(db: DbOrTx, at: Date) {
+  return onlyRow(await db.run(trouble, { retryingFrom: RETRYING_FROM, heads: HEADS_AT_MOST, at }));
 }
 
 const backlogged = statement({

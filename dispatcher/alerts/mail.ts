@@ -1,76 +1,213 @@
 import type { Tx } from "../../db/client.ts";
+import { waitForTurn } from "../../db/turn.ts";
 import { addMs } from "../../src/lib/clock.ts";
 import type { SecretBox } from "../../src/lib/secret-box.ts";
-import { ALERT_DEFAULTS } from "../../src/outbox/alert.ts";
+import { ALERT_DEFAULTS, TROUBLE_KINDS, type AlertKind } from "../../src/outbox/alert.ts";
+import { brandedMail, type MailBrand } from "../../src/outbox/branded-mail.ts";
 import { queueMails, type NewMail } from "../../src/outbox/mail.ts";
-import type { Cause } from "./cause.ts";
+import { DISABLE_AFTER_FAILURES } from "../actor/decide.ts";
+import type { Cause } from "./incidents.ts";
 import * as queries from "./queries.ts";
-import type { PartnerRow, SettingsRow, UnmailedRow } from "./queries.ts";
-import { alertMail, type Recipient } from "./words.ts";
-
-export interface MailDeps {
-  readonly box: SecretBox;
-  readonly config: { readonly serverRoot: string };
-}
+import type { PartnerRow, UnmailedRow } from "./queries.ts";
 
 const MINUTE_MS = 60_000;
 
 /** Queues one mail to each recipient of those of the partners whose turn it is, with all that there is to tell them. */
 export async function mailAlerts(
   tx: Tx,
-  deps: MailDeps,
+  deps: { readonly box: SecretBox; readonly config: { readonly serverRoot: string } },
   { partnerIds, at }: { readonly partnerIds: readonly number[]; readonly at: Date },
 ): Promise<boolean> {
+  // Its lock keeps two processes from mailing the same.
+  await waitForTurn(tx, "alerts");
   const unmailed = await queries.unmailedAlerts(tx, partnerIds);
-  const waiting = Map.groupBy(unmailed, (one) => one.partnerId);
-  if (waiting.size === 0) return false;
-  const ids = [...waiting.keys()];
-  const settings = await queries.settingsOf(tx, ids);
-  const mailedAt = await queries.lastMailedAt(tx, ids);
-  const partners = await queries.partnersOf(tx, ids);
-  const mails: NewMail[] = [];
-  const told: string[] = [];
-  for (const [id, rows] of waiting) {
-    const own = settings.get(id);
-    if (!isTurn(rows, mailedAt.get(id), { own, at })) continue;
-    told.push(...rows.map((row) => row.id));
+  const turns = Map.groupBy(unmailed, (one) => one.partnerId)
+    .values()
+    .filter((rows) => isTurn(rows, at))
+    .toArray();
+  if (turns.length === 0) return false;
+  const partners = await queries.partnersOf(tx, partnerIds);
+  const mails = turns.flatMap((rows) => {
     const alerts = rows.map((row) => ({ ...row, cause: causeIn(row) }));
-    for (const to of recipientsOf(partners.get(id) ?? [], own))
-      mails.push(alertMail(alerts, to, deps.config));
-  }
-  await queries.markMailed(tx, told, at);
+    return recipientsOf(partners, rows).map((to) => alertMail(alerts, to, deps.config));
+  });
+  await queries.markMailed(
+    tx,
+    turns.flat().map(({ id }) => id),
+    at,
+  );
   await queueMails(tx, deps, mails, at);
   return mails.length > 0;
 }
 
 /** Nothing is delivered any more once it is disabled, so that waits for no digest. */
-function isTurn(
-  rows: readonly UnmailedRow[],
-  last: Date | undefined,
-  { own, at }: { readonly own: SettingsRow | undefined; readonly at: Date },
-): boolean {
-  const { digestMinutes } = own ?? ALERT_DEFAULTS;
-  const isDue = last === undefined || addMs(last, digestMinutes * MINUTE_MS) <= at;
+function isTurn(rows: readonly UnmailedRow[], at: Date): boolean {
+  const { settings, lastMailedAt } = rows[0] ?? {};
+  const { digestMinutes } = settings ?? ALERT_DEFAULTS;
+  const isDue = !lastMailedAt || addMs(lastMailedAt, digestMinutes * MINUTE_MS) <= at;
   return isDue || rows.some((row) => row.kind === "disabled");
 }
 
 function recipientsOf(
-  partner: readonly PartnerRow[],
-  settings: SettingsRow | undefined,
+  partners: ReadonlyMap<number, readonly PartnerRow[]>,
+  [alert]: readonly UnmailedRow[],
 ): readonly Recipient[] {
+  const partner = partners.get(alert?.partnerId ?? 0) ?? [];
   const [first] = partner;
   if (first === undefined) return [];
   const brand = {
     brand: first.whiteLabelEnabled ? first.brandName : null,
     primaryColor: first.primaryColor,
   };
-  const named = settings?.recipients?.map((email) => ({ email, name: null, ...brand }));
+  const named = alert?.settings?.recipients?.map((email) => ({ email, name: null, ...brand }));
   if (named !== undefined) return named;
   return partner.flatMap(({ email, name }) => (email === null ? [] : [{ email, name, ...brand }]));
 }
 
-/** `look.ts` alone writes causes, so each has the shape that it gave them. */
+/** `incidents.ts` alone writes causes, so each has the shape that it gave them. */
 function causeIn({ cause }: Pick<UnmailedRow, "cause">): Cause {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   return cause as Cause;
+}
+
+export interface Recipient extends MailBrand {
+  readonly email: string;
+  /** Null for an address that is no user's. */
+  readonly name: string | null;
+}
+
+/** An alert as a mail tells it. */
+export interface ToldAlert {
+  readonly kind: AlertKind;
+  readonly subscriptionId: string;
+  readonly label: string;
+  readonly webhookUrl: string;
+  readonly raisedAt: Date;
+  readonly cause: Cause;
+}
+
+interface Words {
+  readonly subject: (label: string) => string;
+  readonly says: (alert: ToldAlert) => string;
+  readonly advice: string;
+  readonly link: string;
+}
+
+const LOOK = "See what was answered";
+const REMEDY =
+  "Look at what your endpoint answers. Any 2xx status ends the count, and what waits follows in order.";
+
+const failuresInARow = (count: number): Words => ({
+  subject: (label) => `${count} failures in a row at webhook subscription "${label}"`,
+  says: ({ label }) =>
+    `${count} webhook events in a row could not be delivered to "${label}". At ${DISABLE_AFTER_FAILURES} the subscription is disabled.`,
+  advice: REMEDY,
+  link: LOOK,
+});
+
+const WORDS: Readonly<Record<AlertKind, Words>> = {
+  head_retrying: {
+    subject: (label) => `Webhook subscription "${label}" waits for a retry`,
+    says: ({ label }) =>
+      `A webhook event could not be delivered to "${label}" twice in a row. It waits for its next attempt, and the events behind it wait, too.`,
+    advice: REMEDY,
+    link: LOOK,
+  },
+  oldest_waiting: {
+    subject: (label) => `Webhook subscription "${label}" is falling behind`,
+    says: ({ label, cause }) =>
+      `Webhook events for "${label}" wait longer than they should: the oldest one since ${cause.oldest_waiting_since ? timeInWords(cause.oldest_waiting_since) : "a while"}.`,
+    advice: REMEDY,
+    link: LOOK,
+  },
+  failures_5: failuresInARow(5),
+  failures_10: failuresInARow(10),
+  failures_18: failuresInARow(18),
+  disabled: {
+    subject: (label) => `Webhook subscription "${label}" is disabled`,
+    says: ({ label }) =>
+      `${DISABLE_AFTER_FAILURES} webhook events in a row could not be delivered, so the subscription "${label}" is disabled and sends nothing.`,
+    advice:
+      "Nothing is lost: matching events are recorded and held, for up to 30 days. Once your endpoint answers with a 2xx status again, enable the subscription, and they are delivered in order.",
+    link: "See what was answered, and enable it",
+  },
+  recovered: {
+    subject: (label) => `Webhook subscription "${label}" has recovered`,
+    says: ({ label }) => `Your endpoint takes webhook events of "${label}" again.`,
+    advice: "You need not do anything. What waited is delivered in order.",
+    link: "See the deliveries",
+  },
+};
+
+/** One mail with everything that there is to tell: in full of one subscription, a line for each of several. */
+export function alertMail(
+  alerts: readonly ToldAlert[],
+  { email, name, ...brand }: Recipient,
+  { serverRoot }: { readonly serverRoot: string },
+): NewMail {
+  const bySubscription = Map.groupBy(alerts, (one) => one.subscriptionId);
+  const greeting = name === null ? "Hello," : `Hello ${name},`;
+  const pages = `${serverRoot}/dashboard/webhooks`;
+  const [only] = bySubscription.values();
+  const content =
+    bySubscription.size === 1 && only !== undefined
+      ? ofOne(only, pages)
+      : ofMany([...bySubscription.values()], pages);
+  return { to: email, ...brandedMail({ greeting, ...content }, brand), kind: "webhook_alert" };
+}
+
+function ofOne(alerts: readonly ToldAlert[], pages: string) {
+  const lead = leadOf(alerts);
+  const { label, webhookUrl, cause, subscriptionId, kind } = lead;
+  const words = WORDS[kind];
+  const before = alerts
+    .filter((one) => one !== lead)
+    .toSorted((a, b) => byTime(a, b) || gravity(a) - gravity(b));
+  const { first_failure: first, last_failure: last, oldest_waiting_since: oldest } = cause;
+  const facts = [
+    ["Endpoint", webhookUrl],
+    ["First failure", inWords(first)],
+    ["Last failure", inWords(last)],
+    ["Oldest event", kind === "recovered" || !oldest ? undefined : timeInWords(oldest)],
+    ["Told with it", before.map((one) => WORDS[one.kind].subject(label)).join("; ")],
+  ] as const;
+  return {
+    subject: words.subject(label),
+    paragraphs: [words.says(lead), words.advice],
+    facts: facts.flatMap(([fact, value]) => (value ? [[fact, value] as const] : [])),
+    link: { words: words.link, href: `${pages}/${subscriptionId}` },
+  };
+}
+
+function ofMany(each: readonly (readonly ToldAlert[])[], pages: string) {
+  return {
+    subject: `News of ${each.length} webhook subscriptions`,
+    paragraphs: [`There is news of ${each.length} webhook subscriptions:`],
+    facts: each.map((alerts) => {
+      const lead = leadOf(alerts);
+      return [lead.label, WORDS[lead.kind].says(lead)] as const;
+    }),
+    link: { words: "See the subscriptions", href: pages },
+  };
+}
+
+/** The gravest of what was raised last. */
+function leadOf(alerts: readonly ToldAlert[]): ToldAlert {
+  const [lead] = alerts.toSorted((a, b) => byTime(b, a) || gravity(b) - gravity(a));
+  if (lead === undefined) throw new Error("There is no alert to tell.");
+  return lead;
+}
+
+const byTime = (a: ToldAlert, b: ToldAlert) => a.raisedAt.getTime() - b.raisedAt.getTime();
+const gravity = ({ kind }: ToldAlert) => TROUBLE_KINDS.findIndex((one) => one === kind);
+
+/** Of an instant in UTC, as all of ours are. */
+const timeInWords = (instant: string) => `${instant.slice(0, 19).replace("T", " ")} UTC`;
+
+function inWords(failure: Cause["first_failure"]): string | undefined {
+  if (!failure) return undefined;
+  const { at, status_code: status, error_code: error, event, event_id: id } = failure;
+  const answer =
+    status === null ? `no answer (${error ?? "unknown"})` : `answered with status ${status}`;
+  return `${timeInWords(at)}, ${answer}, ${event} ${id}`;
 }

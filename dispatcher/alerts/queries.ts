@@ -1,4 +1,5 @@
-import { and, asc, desc, eq, inArray, isNotNull, lt, lte, max, sql } from "drizzle-orm";
+import { and, asc, desc, eq, inArray, lte, max, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 
 import type { Db, DbOrTx, Tx } from "../../db/client.ts";
 import { anyOf } from "../../db/conditions.ts";
@@ -11,24 +12,12 @@ import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 type NewIncident = typeof incidents.$inferInsert;
 type NewAlert = typeof alerts.$inferInsert;
 
-export async function endIncident(
-  tx: Tx,
-  id: string,
-  end: Required<Pick<NewIncident, "endedAt" | "endedBy">>,
-): Promise<void> {
-  await tx.update(incidents).set(end).where(eq(incidents.id, id));
-}
-
 export async function insertIncident(tx: Tx, incident: NewIncident): Promise<void> {
   await tx.insert(incidents).values(incident);
 }
 
-export async function updateIncident(
-  tx: Tx,
-  id: string,
-  seen: Pick<NewIncident, "failures" | "disabledAt" | "isTold">,
-): Promise<void> {
-  await tx.update(incidents).set(seen).where(eq(incidents.id, id));
+export async function updateIncident(tx: Tx, id: string, set: Partial<NewIncident>): Promise<void> {
+  await tx.update(incidents).set(set).where(eq(incidents.id, id));
 }
 
 /** What stands there already stays: each kind once in an incident. */
@@ -88,46 +77,31 @@ export function lastFailures(
 const { name, role, isActive, email, companyId } = users;
 const { brandName, primaryColor, whiteLabelEnabled } = companies;
 
-/** The partners that have alerts to be mailed. */
-export async function unmailedPartners(db: DbOrTx): Promise<number[]> {
-  const { partnerId, mailState } = alerts;
-  const found = await db
-    .selectDistinct({ partnerId })
-    .from(alerts)
-    .where(sql`${mailState} = 'pending'`)
-    .orderBy(asc(partnerId));
-  return found.map((one) => one.partnerId);
-}
-
-/** What is to be mailed to these partners, the earliest first, with what the mail says of its subscription. */
+/**
+ * What is to be mailed to these partners, the earliest first, with what the mail says of its subscription, the settings of
+ * the partner, and when the partner was mailed last.
+ */
 export function unmailedAlerts(tx: Tx, partnerIds: readonly number[]) {
   const { id, kind, subscriptionId, partnerId, raisedAt, cause, mailState } = alerts;
   const { label, webhookUrl } = webhookSubscriptions;
+  const mailed = alias(alerts, "mailed");
+  const last = tx
+    .select({ at: max(mailed.mailedAt).as("at") })
+    .from(mailed)
+    .where(and(eq(mailed.partnerId, partnerId), sql`${mailed.mailState} = 'queued'`))
+    .as("last");
+  const alert = { id, kind, subscriptionId, partnerId, raisedAt, cause, label, webhookUrl };
   return tx
-    .select({ id, kind, subscriptionId, partnerId, raisedAt, cause, label, webhookUrl })
+    .select({ ...alert, settings: alertSettings, lastMailedAt: last.at })
     .from(alerts)
     .innerJoin(webhookSubscriptions, eq(webhookSubscriptions.id, subscriptionId))
+    .leftJoin(alertSettings, eq(alertSettings.partnerId, alerts.partnerId))
+    .crossJoinLateral(last)
     .where(and(sql`${mailState} = 'pending'`, anyOf(partnerId, partnerIds)))
     .orderBy(asc(id));
 }
 
 export type UnmailedRow = Awaited<ReturnType<typeof unmailedAlerts>>[number];
-
-/** When each of these partners was mailed last. */
-export async function lastMailedAt(
-  tx: Tx,
-  partnerIds: readonly number[],
-): Promise<Map<number, Date>> {
-  const { partnerId, mailedAt, mailState } = alerts;
-  const found = await tx
-    .select({ partnerId, at: max(mailedAt) })
-    .from(alerts)
-    .where(and(anyOf(partnerId, partnerIds), sql`${mailState} = 'queued'`))
-    .groupBy(partnerId);
-  return new Map(
-    found.flatMap(({ partnerId: id, at }) => (at === null ? [] : [[id, at] as const])),
-  );
-}
 
 export async function markMailed(tx: Tx, ids: readonly string[], at: Date): Promise<void> {
   await tx.update(alerts).set({ mailState: "queued", mailedAt: at }).where(anyOf(alerts.id, ids));
@@ -146,31 +120,6 @@ export async function partnersOf(tx: Tx, partnerIds: readonly number[]) {
 
 export type PartnerRow =
   Awaited<ReturnType<typeof partnersOf>> extends Map<number, (infer Row)[]> ? Row : never;
-
-/** So much is forgotten in one statement. */
-const FORGOTTEN_AT_ONCE = 1_000;
-
-/** Forgets incidents that ended more than `days` ago by Postgres' clock, with their alerts; answers how many. */
-export async function purgeIncidents(db: Db, days: number): Promise<number> {
-  let purged = 0;
-  for (;;) {
-    const old = db
-      .select({ id: incidents.id })
-      .from(incidents)
-      .where(
-        and(
-          isNotNull(incidents.endedAt),
-          lt(incidents.endedAt, sql`now() - make_interval(days => ${days}::integer)`),
-        ),
-      )
-      .orderBy(incidents.endedAt)
-      .limit(FORGOTTEN_AT_ONCE)
-      .for("update", { skipLocked: true });
-    const { count } = await db.delete(incidents).where(inArray(incidents.id, old));
-    purged += count;
-    if (count < FORGOTTEN_AT_ONCE) return purged;
-  }
-}
 
 /** Takes alerts whose POST is due, for so long that another process sends them should this one die. */
 export async function claimPosts(

@@ -1,4 +1,4 @@
-import { and, asc, eq, inArray, lt, lte, or, sql } from "drizzle-orm";
+import { and, asc, eq, inArray, lte, or, sql } from "drizzle-orm";
 
 import type { Db } from "../../db/client.ts";
 import { neverNull } from "../../db/never-null.ts";
@@ -10,7 +10,6 @@ type MailRow = typeof mails.$inferInsert;
 
 /** The states are literals, because Postgres uses a partial index only where it can see that its condition holds. */
 const isQueued = sql`${mails.state} = 'queued'`;
-const isSettled = sql`${mails.state} <> 'queued'`;
 
 /** How long a claimed mail is left to the process that sends it: longer than sending takes (`MAIL_TIMEOUT_MS`). */
 const CLAIM_MS = 40_000;
@@ -82,25 +81,4 @@ export async function nextMailAt(db: Db): Promise<Date | undefined> {
   const { dueAt } = mails;
   const [row] = await db.select({ dueAt }).from(mails).where(isQueued).orderBy(asc(dueAt)).limit(1);
   return row && neverNull(row.dueAt);
-}
-
-/** How many mails one statement forgets. */
-const PURGED_AT_ONCE = 1_000;
-
-/** Forgets mails that were settled more than `days` ago by Postgres' clock, chunk by chunk; answers how many. */
-export async function purgeMails(db: Db, days: number): Promise<number> {
-  const isOld = lt(mails.settledAt, sql`now() - make_interval(days => ${days}::integer)`);
-  let purged = 0;
-  for (;;) {
-    const old = db
-      .select({ id: mails.id })
-      .from(mails)
-      .where(and(isSettled, isOld))
-      .orderBy(mails.settledAt)
-      .limit(PURGED_AT_ONCE)
-      .for("update", { skipLocked: true });
-    const { count } = await db.delete(mails).where(inArray(mails.id, old));
-    purged += count;
-    if (count < PURGED_AT_ONCE) return purged;
-  }
 }

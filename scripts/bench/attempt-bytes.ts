@@ -25,11 +25,11 @@ export interface AttemptBytes {
   readonly row: number;
   readonly table: number;
   readonly indexes: number;
-  /** The same once the day has ended, and upkeep has made what it makes then. */
+  /** The same once the day has ended, and maintenance has made what it makes then. */
   readonly endedIndexes: number;
 }
 
-/** Far enough back that upkeep holds that day to have ended. */
+/** Far enough back that maintenance holds that day to have ended. */
 const DAYS_BACK = 3;
 
 /**

@@ -54,7 +54,11 @@ async function run({ db, config, apiRoot, emails }: AuthRig): Promise<void> {
 
 async function countAll(db: RawDb, config: AuthRig["config"]): Promise<void> {
   // It is undefined while the API counts.
-  while ((await countStats({ db, config }, systemClock.now())) === undefined) await Bun.sleep(200);
+  for (;;) {
+    const { until, next } = await countStats({ db, config }, systemClock.now());
+    if (until !== undefined && next === undefined) break;
+    if (until === undefined) await Bun.sleep(200);
+  }
 }
 
 interface Rare {

@@ -11,7 +11,7 @@ const OLDEST_MAJOR = 15;
 const NEWEST_MAJOR = 18;
 /** What processes and Postgres may differ by (docs/operations/running.md). */
 const MAX_SKEW_MS = 5_000;
-/** Besides its settings: of an API one for readiness; of a dispatcher leases, upkeep and readiness (dispatcher/pools.ts). */
+/** Besides its settings: of an API one for readiness; of a dispatcher leases, maintenance and readiness (dispatcher/pools.ts). */
 const FIXED = { api: 1, dispatcher: 5, dispatcherOfOne: 3 };
 
 export async function lookAtServer({ sql }: RawDb, { connections }: Config): Promise<Finding> {
@@ -58,8 +58,13 @@ export async function lookAtSchema(db: RawDb): Promise<Finding> {
   return ok("current");
 }
 
-/** Partitions and indexes are made while the service runs. */
-export async function lookAtRights({ sql }: RawDb): Promise<Finding> {
+/** Looks at the user who makes partitions and indexes while the service runs, which may be another than the service's. */
+export async function lookAtRights({ sql }: RawDb, service: RawDb): Promise<Finding> {
+  if ((await identityOf(sql)) !== (await identityOf(service.sql)))
+    return fault(
+      "MAINTENANCE_DATABASE_URL leads to another database than DATABASE_URL",
+      "Name the same database in both, with the user who owns the tables in MAINTENANCE_DATABASE_URL.",
+    );
   const [row] = await sql<{ name: string; may: boolean; owns: boolean }[]>`
     select current_user as name, has_schema_privilege('public', 'create') as may,
            coalesce(pg_has_role((select relowner from pg_class where oid = to_regclass('delivery_attempts')), 'usage'), true)
@@ -67,8 +72,14 @@ export async function lookAtRights({ sql }: RawDb): Promise<Finding> {
   if (row?.may === true && row.owns) return ok(`${row.name} may make partitions`);
   return fault(
     `${row?.name ?? "the user"} may not make partitions`,
-    "Let the user of DATABASE_URL own the tables and create in schema public: upkeep makes and drops a partition a day.",
+    "Let the user of MAINTENANCE_DATABASE_URL, or of DATABASE_URL if that is not set, own the tables and create in schema public: maintenance makes and drops a partition a day.",
   );
+}
+
+async function identityOf(sql: RawDb["sql"]): Promise<string | undefined> {
+  const [row] = await sql<{ identity: string }[]>`
+    select pg_postmaster_start_time() || ' ' || oid as identity from pg_database where datname = current_database()`;
+  return row?.identity;
 }
 
 export async function lookAtClock(db: RawDb): Promise<Finding> {

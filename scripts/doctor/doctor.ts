@@ -113,7 +113,9 @@ async function examine(config: Config, places: readonly URL[], tell: Tell): Prom
 
 /** Answers where deliveries go to. */
 async function lookAtDatabase(config: Config, tell: Tell): Promise<URL[]> {
-  const db = connect(config.databaseUrl, { max: 1, name: "reviewrelay-doctor" });
+  const options = { max: 1, name: "reviewrelay-doctor" };
+  const db = connect(config.databaseUrl, options);
+  const owner = connect(config.maintenanceDatabaseUrl, options);
   try {
     const reached = await lookAt(async () => {
       await ping(db);
@@ -131,13 +133,19 @@ async function lookAtDatabase(config: Config, tell: Tell): Promise<URL[]> {
     const remedy = "Look at the message; bun run migrate makes the tables.";
     const schema = await lookAt(() => database.lookAtSchema(db), remedy);
     tell("schema", schema);
-    tell("rights", await lookAt(() => database.lookAtRights(db), remedy));
+    tell(
+      "rights",
+      await lookAt(
+        () => database.lookAtRights(owner, db),
+        "Look at MAINTENANCE_DATABASE_URL, or else at DATABASE_URL.",
+      ),
+    );
     tell("clock", await lookAt(() => database.lookAtClock(db), remedy));
     if (schema.kind === "fault") return [];
     tell("master key", await lookAt(() => database.lookAtSecrets(db, config), remedy));
     tell("contents", await lookAt(() => database.lookAtContents(db), remedy));
     return await database.receiverHosts(db, RECEIVERS);
   } finally {
-    await db.close();
+    await Promise.all([db.close(), owner.close()]);
   }
 }

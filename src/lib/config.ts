@@ -7,7 +7,9 @@ import { SettingsReader, type Env, type Mailbox } from "./settings-reader.ts";
 /** What one process needs to know, read once at start. Defaults are the production ones; `scripts/start.ts` sets the demo's. */
 export interface Config {
   readonly databaseUrl: string;
-  /** To Postgres at the most, by one process, besides those for leases, readiness and upkeep. */
+  /** Of the user who owns the tables, for maintenance; `DATABASE_URL` if it is not set. */
+  readonly maintenanceDatabaseUrl: string;
+  /** To Postgres at the most, by one process, besides those for leases, readiness and maintenance. */
   readonly connections: Readonly<Record<"api" | "intake" | "dispatcher", number>>;
   readonly redisUrl: string;
   readonly redisPrefix: string;
@@ -89,7 +91,7 @@ export function readConfig(env: Env = process.env): Config {
   const host = read.host("HOST", "127.0.0.1");
   const port = read.integer("PORT", 3000, [1, 65_535]);
   const config: Config = {
-    databaseUrl: databaseUrlOf(read),
+    ...databasesOf(read),
     connections: connectionsOf(read),
     redisUrl: read.redisUrl("REDIS_URL"),
     redisPrefix: read.text("REDIS_PREFIX", "rr:"),
@@ -146,13 +148,21 @@ export function readConfig(env: Env = process.env): Config {
 /** For what needs nothing but the database. Throws a ConfigError. */
 export function readDatabaseUrl(env: Env = process.env): string {
   const read = new SettingsReader(env);
-  const url = databaseUrlOf(read);
+  const url = databaseUrlOf(read, "DATABASE_URL");
   if (read.faults.length > 0) throw new ConfigError(read.faults);
   return url;
 }
 
-function databaseUrlOf(read: SettingsReader): string {
-  return read.url("DATABASE_URL", ["postgres:", "postgresql:"], firstHost);
+function databaseUrlOf(read: SettingsReader, name: string): string {
+  return read.url(name, ["postgres:", "postgresql:"], firstHost);
+}
+
+function databasesOf(read: SettingsReader) {
+  const databaseUrl = databaseUrlOf(read, "DATABASE_URL");
+  const owner = "MAINTENANCE_DATABASE_URL";
+  const maintenanceDatabaseUrl =
+    read.optional(owner, () => databaseUrlOf(read, owner)) ?? databaseUrl;
+  return { databaseUrl, maintenanceDatabaseUrl };
 }
 
 function connectionsOf(read: SettingsReader): Config["connections"] {

@@ -1,6 +1,6 @@
 /** What one line of a metric is about, such as `{ outcome: "delivered" }`: few values each, never an id. */
 type Labels = Readonly<Record<string, string>>;
-type Reading = readonly (readonly [labels: Labels, value: number])[];
+export type Reading = readonly (readonly [labels: Labels, value: number])[];
 
 interface Description {
   readonly name: string;

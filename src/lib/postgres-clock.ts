@@ -1,7 +1,7 @@
 import { fromMs, type Clock } from "./clock.ts";
 import { errorFields, type Log } from "./log.ts";
 
-/** A machine whose time differs by more from Postgres' says so, and does no upkeep. */
+/** A machine whose time differs by more from Postgres' says so, and removes nothing. */
 export const MAX_SKEW_MS = 5_000;
 /** How often Postgres is asked: so long a step of its clock may go unnoticed. */
 export const LOOK_MS = 5_000;

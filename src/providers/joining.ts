@@ -44,7 +44,11 @@ export function createTaking(
     if (taken.kind === "left" && taken.because === "sequence")
       taken = await lines.join(partners, asking);
     const untilMs = deps.clock.monotonicMs() + AGAIN_MS;
-    while (taken.kind === "left" && taken.because !== "secret" && deps.clock.monotonicMs() <= untilMs)
+    while (
+      taken.kind === "left" &&
+      taken.because !== "secret" &&
+      deps.clock.monotonicMs() <= untilMs
+    )
       [taken = taken] = await takeGroup(deps, [asking], "rows and sequences");
     return taken;
   };

@@ -36,23 +36,27 @@ export function providerRoutes(deps: ProviderRouteDeps) {
   };
   return new Elysia({ prefix: `${BASE_PATH}/providers`, tags: ["Review sites"] })
     .use(deps.checks)
-    .post("/:provider/events", ({ params, body, call, raw }) => takeEvents(own, params.provider, { call, raw, body }), {
-      public: {
-        bodyLimit: BODY_LIMIT,
-        mayVerify: hasSignature,
-        verify: ({ call, params, raw }: SignedRequest) =>
-          own.signatures.verify(params["provider"] ?? "", { call, raw }),
+    .post(
+      "/:provider/events",
+      ({ params, body, call, raw }) => takeEvents(own, params.provider, { call, raw, body }),
+      {
+        public: {
+          bodyLimit: BODY_LIMIT,
+          mayVerify: hasSignature,
+          verify: ({ call, params, raw }: SignedRequest) =>
+            own.signatures.verify(params["provider"] ?? "", { call, raw }),
+        },
+        // A review site may report as fast as it can (contract 2.9).
+        uncounted: true,
+        body: providerEventsBody,
+        response: { 200: AcceptedAnswer, 401: problem("invalid_signature") },
+        detail: {
+          operationId: "reportProviderEvents",
+          summary: "Report reviews, postings and connections of a review site",
+          description:
+            "All of the events are taken or none. An event whose `id` was taken before is a duplicate and changes nothing.",
+          security: [{ provider: [] }],
+        },
       },
-      // A review site may report as fast as it can (contract 2.9).
-      uncounted: true,
-      body: providerEventsBody,
-      response: { 200: AcceptedAnswer, 401: problem("invalid_signature") },
-      detail: {
-        operationId: "reportProviderEvents",
-        summary: "Report reviews, postings and connections of a review site",
-        description:
-          "All of the events are taken or none. An event whose `id` was taken before is a duplicate and changes nothing.",
-        security: [{ provider: [] }],
-      },
-    });
+    );
 }

@@ -4,7 +4,8 @@ import { verify } from "@octokit/webhooks-methods";
 import { ulid } from "ulid";
 
 import { postAlerts } from "../../dispatcher/alerts/post.ts";
-import { claimPosts, purgeIncidents } from "../../dispatcher/alerts/queries.ts";
+import { claimPosts } from "../../dispatcher/alerts/queries.ts";
+import { removeOldIncidents } from "../../dispatcher/maintenance/records-queries.ts";
 import { createDeliver } from "../../dispatcher/delivery/deliver.ts";
 import { HttpClient } from "../../dispatcher/http/client.ts";
 import { addMs, systemClock } from "../../src/lib/clock.ts";
@@ -15,6 +16,7 @@ import { openMail } from "../../src/outbox/mail.ts";
 import { noteDisabling } from "../../src/webhooks/queries/incident.ts";
 import { changeSubscription, lockSubscription } from "../../src/webhooks/queries/subscriptions.ts";
 import { lookForTrouble } from "../support/alerts.ts";
+import { removeAll } from "../support/maintenance.ts";
 import { createTestBox, silentLog } from "../support/dispatch.ts";
 import { forceHistory } from "../support/history.ts";
 import {
@@ -234,8 +236,8 @@ describe("an alert", () => {
     await look();
     await database.db.sql`
       update incidents set ended_at = now() - interval '31 days', ended_by = 'recovered' where subscription_id = ${one.id}`;
-    expect(await purgeIncidents(database.db, 32)).toBe(0);
-    expect(await purgeIncidents(database.db, 30)).toBe(1);
+    expect(await removeAll(removeOldIncidents, database.db, 32)).toBe(0);
+    expect(await removeAll(removeOldIncidents, database.db, 30)).toBe(1);
     expect(await database.db.sql`select from alerts`).toHaveLength(0);
   });
 });

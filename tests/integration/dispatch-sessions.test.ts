@@ -27,7 +27,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** Two, each of which is asked how it does; answers their sessions by name, without those that keep house. */
+/** Two, each of which is asked how it does; answers their sessions by name, without those of maintenance. */
 async function sessionsOfTwo(connections: string): Promise<Record<string, number>> {
   const env = {
     DATABASE_URL: database.url,
@@ -56,7 +56,7 @@ async function sessionsOfTwo(connections: string): Promise<Record<string, number
   const rows = await database.db.sql<{ name: string; count: number }[]>`
     select substr(application_name, 13) as name, count(*)::int as count from pg_stat_activity
      where datname = current_database() and application_name like 'reviewrelay-%'
-       and application_name not in ('reviewrelay-upkeep', 'reviewrelay-indexing')
+       and application_name not in ('reviewrelay-maintenance', 'reviewrelay-indexing')
      group by 1 order by 1`;
   return Object.fromEntries(rows.map(({ name, count }) => [name, count]));
 }

@@ -2,14 +2,14 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 
 import { ulid } from "ulid";
 
-import { purgeMails } from "../../dispatcher/mail/queries.ts";
 import {
-  EXPIRE_GROUP,
-  expireHeldBatchEntries,
   expireHeldEntries,
-} from "../../dispatcher/upkeep/queries.ts";
+  removeBatchEntries,
+} from "../../dispatcher/maintenance/queue-queries.ts";
+import { CHUNK_ROWS, removeOldMails } from "../../dispatcher/maintenance/records-queries.ts";
 import { createTestBox } from "../support/dispatch.ts";
 import { forceHistory } from "../support/history.ts";
+import { removeAll } from "../support/maintenance.ts";
 import {
   insertSubscription,
   insertTenant,
@@ -60,10 +60,10 @@ async function count(table: "queued_entries" | "batch_entries", id: string): Pro
 
 describe("held entries older than the retention time", () => {
   test("are settled as expired while the subscription is disabled, and the rest is kept", async () => {
-    const id = await subscribe(EXPIRE_GROUP + 1);
-    expect(await expireHeldEntries(database.db, DAYS)).toBe(0);
+    const id = await subscribe(CHUNK_ROWS + 1);
+    expect(await removeAll(expireHeldEntries, database.db, DAYS)).toBe(0);
     await disable(id);
-    expect(await expireHeldEntries(database.db, DAYS)).toBe(EXPIRE_GROUP + 1);
+    expect(await removeAll(expireHeldEntries, database.db, DAYS)).toBe(CHUNK_ROWS + 1);
     expect(await count("queued_entries", id)).toBe(1);
     const settled = await database.db.sql`
       select distinct reason from skipped_entries where subscription_id = ${id}`;
@@ -71,12 +71,12 @@ describe("held entries older than the retention time", () => {
   });
 
   test("are each settled once by several processes at the same time", async () => {
-    const ids = [await subscribe(EXPIRE_GROUP + 1), await subscribe(3)];
+    const ids = [await subscribe(CHUNK_ROWS + 1), await subscribe(3)];
     for (const id of ids) await disable(id);
     const processes = [database.db, database.connect(), database.connect()];
-    const counts = await Promise.all(processes.map((db) => expireHeldEntries(db, DAYS)));
-    const rest = await expireHeldEntries(database.db, DAYS);
-    expect([...counts, rest].reduce((sum, one) => sum + one, 0)).toBe(EXPIRE_GROUP + 4);
+    const counts = await Promise.all(processes.map((db) => removeAll(expireHeldEntries, db, DAYS)));
+    const rest = await removeAll(expireHeldEntries, database.db, DAYS);
+    expect([...counts, rest].reduce((sum, one) => sum + one, 0)).toBe(CHUNK_ROWS + 4);
   });
 
   test("stay if the subscription is being enabled, and it waits for nobody", async () => {
@@ -85,9 +85,9 @@ describe("held entries older than the retention time", () => {
     await database.connect().transaction(async (tx) => {
       await tx.sql`update webhook_subscriptions set state = 'active', disabled_at = null, disabled_reason = null
                     where id = ${id}`;
-      expect(await expireHeldEntries(database.db, DAYS)).toBe(0);
+      expect(await removeAll(expireHeldEntries, database.db, DAYS)).toBe(0);
     });
-    expect(await expireHeldEntries(database.db, DAYS)).toBe(0);
+    expect(await removeAll(expireHeldEntries, database.db, DAYS)).toBe(0);
     expect(await count("queued_entries", id)).toBe(4);
   });
 
@@ -96,17 +96,17 @@ describe("held entries older than the retention time", () => {
     await disable(id);
     await database.connect().transaction(async (tx) => {
       await tx.sql`select from outbox_offsets where subscription_id = ${id} for update`;
-      expect(await expireHeldEntries(database.db, DAYS)).toBe(0);
+      expect(await removeAll(expireHeldEntries, database.db, DAYS)).toBe(0);
     });
-    expect(await expireHeldEntries(database.db, DAYS)).toBe(3);
+    expect(await removeAll(expireHeldEntries, database.db, DAYS)).toBe(3);
   });
 
   test("are no longer collected for a batch", async () => {
     const batch = { intervalHours: 1, nextAt: new Date(Date.now() + 3_600_000) };
-    const id = await subscribe(EXPIRE_GROUP + 1, batch);
-    expect(await expireHeldBatchEntries(database.db, DAYS)).toBe(0);
+    const id = await subscribe(CHUNK_ROWS + 1, batch);
+    expect(await removeAll(removeBatchEntries, database.db, DAYS)).toBe(0);
     await disable(id);
-    expect(await expireHeldBatchEntries(database.db, DAYS)).toBe(EXPIRE_GROUP + 1);
+    expect(await removeAll(removeBatchEntries, database.db, DAYS)).toBe(CHUNK_ROWS + 1);
     expect(await count("batch_entries", id)).toBe(1);
   });
 });
@@ -121,6 +121,6 @@ test("mails are forgotten when they were settled before the retention time, any 
   await insert("sent", "31 days", 2_001);
   await insert("sent", "29 days", 1);
   await insert("queued", "31 days", 1);
-  expect(await purgeMails(database.db, DAYS)).toBe(2_001);
+  expect(await removeAll(removeOldMails, database.db, DAYS)).toBe(2_001);
   expect(await sql`select from mails`).toHaveLength(2);
 });

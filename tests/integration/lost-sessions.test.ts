@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 
 import { connect, type RawDb } from "../../db/client.ts";
 import { LIMITS } from "../../db/limits.ts";
-import { endLostSessions } from "../../dispatcher/upkeep/sessions-queries.ts";
+import { endLostSessions } from "../../dispatcher/maintenance/queries.ts";
 import { createTestSchedule } from "../support/dispatch.ts";
 import { DispatcherProcess } from "../support/dispatcher-process.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";

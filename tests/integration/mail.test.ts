@@ -2,12 +2,8 @@ import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 
 import { createServer, type AddressInfo } from "node:net";
 
-import {
-  createMailStore,
-  nextMailAt,
-  purgeMails,
-  type MailStore,
-} from "../../dispatcher/mail/queries.ts";
+import { removeOldMails } from "../../dispatcher/maintenance/records-queries.ts";
+import { createMailStore, nextMailAt, type MailStore } from "../../dispatcher/mail/queries.ts";
 import {
   createMailTransport,
   MAIL_CONNECTIONS,
@@ -19,6 +15,7 @@ import type { Log } from "../../src/lib/log.ts";
 import { MAIL_WAKE, queueMails, type NewMail } from "../../src/outbox/mail.ts";
 import { createTestBox, silentLog } from "../support/dispatch.ts";
 import { headerOf, MailServer } from "../support/mail-server.ts";
+import { removeAll } from "../support/maintenance.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
 import { until } from "../support/receiver.ts";
 
@@ -534,9 +531,9 @@ test("forgets settled mails after their retention, and never a queued one", asyn
     database.db
       .sql`update mails set settled_at = now() - ${by}::text::interval where state = 'sent'`;
   await age("29 days 23 hours");
-  expect(await purgeMails(database.db, 30)).toBe(0);
+  expect(await removeAll(removeOldMails, database.db, 30)).toBe(0);
   await age("30 days 1 second");
-  expect(await purgeMails(database.db, 30)).toBe(1);
+  expect(await removeAll(removeOldMails, database.db, 30)).toBe(1);
   expect(await states()).toEqual(["queued"]);
 });
 

@@ -5,8 +5,8 @@ import { indexEndedDays, rebuildEndedDays, replaceEventIndex } from "../../db/en
 import { LIMITS } from "../../db/limits.ts";
 import { ensurePartitions, MOVED_AT_MOST } from "../../db/partitions.ts";
 import { deleteExpiredStrays, dropExpiredPartition } from "../../db/retention.ts";
-import { index, keepOnce, prepare, remove } from "../../dispatcher/upkeep/maintenance.ts";
-import { addMs, systemClock } from "../../src/lib/clock.ts";
+import { addMs } from "../../src/lib/clock.ts";
+import { hourly, removeOnce, tickOnce } from "../support/maintenance.ts";
 import {
   attemptsByPartition,
   beginToday,
@@ -55,13 +55,13 @@ function memoryLog() {
 }
 
 describe("dropping", () => {
-  test("takes the oldest day that ended before the retention time, one a pass, and says how many rows it had", async () => {
+  test("takes the oldest day that ended before the retention time, one a run, and says how many rows it had", async () => {
     await ensurePartitions(db, new Date("2020-01-01T12:00:00Z"));
     await insertAttempt(db, new Date("2020-01-01T12:00:00Z"), { count: 3 });
     await db.sql`analyze delivery_attempts_20200102`;
     const before = await partitions(db);
     const log = memoryLog();
-    for (let i = 0; i < 2; i++) await remove({ db, log, retentionDays: DAYS });
+    for (let i = 0; i < 2; i++) await removeOnce({ db, log });
     expect(log.lines.filter(({ event }) => event === "partition.dropped")).toEqual([
       {
         event: "partition.dropped",
@@ -353,71 +353,67 @@ describe("the index of attempts by event", () => {
   });
 });
 
-describe("a pass", () => {
-  const house = (over: { db?: RawDb; mayKeep?: () => boolean } = {}) => {
-    const log = memoryLog();
-    const indexDb = over.db ?? db;
-    const passDb = over.db ?? db;
-    const own = {
-      db,
-      passDb,
-      indexDb,
-      clock: systemClock,
-      mayKeep: () => true,
-      retentionDays: DAYS,
-    };
-    return { deps: { ...own, log, ...over }, log };
+describe("the jobs of an hour", () => {
+  const tick = (log: ReturnType<typeof memoryLog>, over: { db?: RawDb; agree?: boolean } = {}) => {
+    const { db: own = db, agree = true } = over;
+    return tickOnce({ db: own, log, jobs: hourly({ db: own, log }), clocksAgree: () => agree });
   };
-  const anHourLater = () =>
-    db.sql`update upkeep_progress set passed_at = passed_at - interval '1 hour'`;
+  const anHourLater = () => db.sql`
+    update maintenance_jobs set began_at = began_at - interval '1 hour', next_at = next_at - interval '1 hour'`;
 
-  test("is one an hour of all processes, and the first removes nothing", async () => {
+  test("run once an hour in all processes together, and the first time nothing is removed", async () => {
     await ensurePartitions(db, new Date("2020-01-01T12:00:00Z"));
     const all = async () => {
-      const { deps, log } = house();
-      await Promise.all([1, 2, 3].map(() => keepOnce(deps)));
-      return log.lines.map(({ event }) => event).filter((event) => event !== "indexes.made");
+      const log = memoryLog();
+      await Promise.all([1, 2, 3].map(() => tick(log)));
+      return log.lines
+        .map(({ event }) => event)
+        .filter((event) => !["indexes.made", "maintenance.done"].includes(event));
     };
-    expect(await all()).toEqual(["upkeep.deferred"]);
+    const removals = hourly({ db }).filter(({ isRemoval }) => isRemoval);
+    expect(await all()).toEqual(removals.map(() => "maintenance.deferred"));
     expect(await all()).toEqual([]);
     await anHourLater();
     expect(await all()).toEqual(["partition.dropped"]);
     expect(await all()).toEqual([]);
   });
 
-  test("removes nothing in the hour after Postgres' clock went 40 days ahead, then a day, and nothing when it is back", async () => {
+  test("remove nothing in the hour after Postgres' clock went 40 days ahead, then a day, and nothing when it is back", async () => {
     for (const days of [-25, -20, -15]) await insertAttempt(db, inDays(days));
     await ensurePartitions(db, NOW, DAYS);
     const setClock = await fakeServerClock(db);
-    const { deps, log } = house({ db: database.connect() });
-    await keepOnce(deps);
+    const log = memoryLog();
+    const run = () => tick(log, { db: database.connect() });
+    await run();
     await setClock("40 days");
-    await keepOnce(deps);
+    await run();
     expect(Object.values(await attemptsByPartition(db))).toEqual([1, 1, 1]);
     await anHourLater();
-    await keepOnce(deps);
+    await run();
     expect(Object.values(await attemptsByPartition(db))).toEqual([1, 1]);
     await setClock("0");
-    await keepOnce(deps);
+    await run();
     await anHourLater();
-    await keepOnce(deps);
+    await run();
     expect(Object.values(await attemptsByPartition(db))).toEqual([1, 1]);
     const dropped = log.lines.filter(({ event }) => event === "partition.dropped");
     expect(dropped.map(({ fields }) => fields["partition"])).toEqual([partitionOf(inDays(-25))]);
-    expect(log.lines.filter(({ event }) => event === "upkeep.failed")).toEqual([]);
+    expect(log.lines.filter(({ event }) => event === "maintenance.failed")).toEqual([]);
   });
 
-  test("is not made by a process whose clock is wrong, which says so", async () => {
+  test("are not run by a process whose clock is wrong", async () => {
     await ensurePartitions(db, new Date("2020-01-01T12:00:00Z"));
-    await keepOnce(house().deps);
+    await tick(memoryLog());
     await anHourLater();
-    const { deps, log } = house({ mayKeep: () => false });
-    await keepOnce(deps);
-    expect(log.lines.map(({ event }) => event)).toEqual(["upkeep.skipped"]);
+    const log = memoryLog();
+    await tick(log, { agree: false });
+    expect(log.lines).toEqual([]);
     expect(await partitions(db)).toContain("delivery_attempts_20200101");
   });
 
-  test("does what a user may who has no right to make or drop tables", async () => {
+  test("do what a user may who has no right to make or drop tables", async () => {
+    await tick(memoryLog());
+    await anHourLater();
     await db.sql.unsafe(`drop table ${partitionOf(inDays(7))}`);
     await ensurePartitions(db, new Date("2020-01-01T12:00:00Z"));
     await insertAttempt(db, inDays(-31));
@@ -429,17 +425,18 @@ describe("a pass", () => {
       grant all on all tables in schema public to ${role}`);
     const plain = connect(url.href, { max: 2, name: "test" });
     try {
-      const { deps, log } = house({ db: plain });
-      await prepare(deps);
-      await index(deps);
-      await remove(deps);
-      const failed = log.lines.filter(({ event }) => event === "upkeep.failed");
-      expect(failed.map(({ fields }) => fields["step"])).toEqual([
+      const log = memoryLog();
+      await tick(log, { db: plain });
+      const failed = log.lines.filter(({ event }) => event === "maintenance.failed");
+      expect(failed.map(({ fields }) => fields["job"]).toSorted()).toEqual([
+        "attempts",
+        "day_indexes",
         "partitions",
-        "indexes",
-        "retention",
       ]);
-      expect(log.lines.at(-1)).toEqual({ event: "strays.removed", fields: { rows: 1 } });
+      expect(log.lines).toContainEqual({
+        event: "maintenance.done",
+        fields: { job: "strays", rows: 1 },
+      });
     } finally {
       await plain.close();
       await db.sql.unsafe(`drop owned by ${role}; drop role ${role}`);

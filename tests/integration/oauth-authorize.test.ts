@@ -272,7 +272,7 @@ describe("a code", () => {
     expect(JSON.stringify(rows)).not.toContain(code);
     await redeem(code, pkce);
     clock.advance(12 * 60_000);
-    expect((await purge(api.deps, clock.now())).authorizationCodes).toBeGreaterThan(0);
+    expect((await purge(api.deps, clock.now()))["authorizationCodes"]).toBeGreaterThan(0);
     const left = await database.db.sql<{ state: string }[]>`
       select state from authorization_codes where user_id = ${user.id}`;
     expect(left.map(({ state }) => state)).toEqual(["redeemed"]);

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { PoolWatches } from "../../db/pool-watch.ts";
 import { connect } from "../../db/client.ts";
 import { DispatcherMetrics } from "../../dispatcher/metrics.ts";
-import { FIGURES_AT_MOST, readFigures } from "../../dispatcher/upkeep/figures-queries.ts";
+import { FIGURES_AT_MOST, readFigures } from "../../dispatcher/maintenance/queries.ts";
 import { apiMetrics } from "../../src/http/metrics.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { createProcessMetrics } from "../../src/lib/metrics-server.ts";
@@ -86,7 +86,8 @@ function allMetrics() {
     quarantined: 0,
   };
   measured.watch({ workload });
-  measured.figures(() => readFigures(database.db));
+  measured.jobs();
+  measured.figures(() => readFigures(database.db, ["partitions"]));
   apiMetrics(metrics, { passwords: createPasswords(), limiter: undefined });
   return metrics;
 }
@@ -186,7 +187,7 @@ async function subscribed() {
   return { subscriptionId, tenant };
 }
 
-test("the backlog is told by state, with the age of the oldest entry, and mails and upkeep beside it", async () => {
+test("the backlog is told by state, with the age of the oldest entry, and mails and jobs beside it", async () => {
   const { db } = database;
   const { subscriptionId, tenant } = await subscribed();
   const actions = Array.from({ length: 3 }, () => reviewAction(tenant));
@@ -195,18 +196,20 @@ test("the backlog is told by state, with the age of the oldest entry, and mails 
   await db.sql`
     update outbox set state = 'waiting', due_at = now(), recorded_at = now() - interval '1 hour'
      where event_id = ${actions[0]?.eventId ?? ""}`;
-  await db.sql`update upkeep_progress set passed_at = now() - interval '2 hours'`;
+  await db.sql`update maintenance_jobs set succeeded_at = now() - interval '2 hours' where name = 'partitions'`;
   const { values } = parsePrometheus(await allMetrics().text());
   const entries = (state: string) => values.get(`reviewrelay_backlog_entries{state="${state}"}`);
   expect([entries("pending"), entries("waiting"), entries("held")]).toEqual([2, 1, 0]);
   const age = (state: string) => values.get(`reviewrelay_backlog_age_seconds{state="${state}"}`);
   expect(age("waiting")).toBeGreaterThanOrEqual(3_600);
   expect(age("pending")).toBeLessThan(3_600);
-  expect(values.get("reviewrelay_upkeep_age_seconds")).toBeGreaterThanOrEqual(7_200);
+  expect(
+    values.get('reviewrelay_maintenance_age_seconds{name="partitions"}'),
+  ).toBeGreaterThanOrEqual(7_200);
   expect(values.get("reviewrelay_mails_queued")).toBe(0);
 
   await db.sql`update webhook_subscriptions set state = 'disabled', disabled_at = now(), disabled_reason = 'failures'`;
-  expect((await readFigures(db)).backlog).toContainEqual(
+  expect((await readFigures(db, [])).backlog).toContainEqual(
     expect.objectContaining({ state: "held", entries: 3 }),
   );
 });
@@ -219,7 +222,7 @@ test("the backlog is counted up to its bound, and no further", async () => {
   await queueCopies(db, subscriptionId, FIGURES_AT_MOST - 12, "log");
   await queueCopies(db, subscriptionId, 10, "rows");
   const pending = async () =>
-    (await readFigures(db)).backlog.find(({ state }) => state === "pending")?.entries;
+    (await readFigures(db, [])).backlog.find(({ state }) => state === "pending")?.entries;
   expect(await pending()).toBe(FIGURES_AT_MOST - 1);
   await queueCopies(db, subscriptionId, 2, "log");
   expect(await pending()).toBe(FIGURES_AT_MOST);
@@ -253,7 +256,7 @@ describe("a pool", () => {
     // Whatever it takes to wait for the only connection is part of a statement.
     const { promise: again, resolve: go } = Promise.withResolvers<void>();
     const holder = db.transaction(() => again);
-    const asked = readFigures(db);
+    const asked = readFigures(db, []);
     await systemClock.sleep(20);
     go();
     await Promise.all([holder, asked]);
@@ -266,7 +269,7 @@ describe("a pool", () => {
     const watches = new PoolWatches(0, () => {});
     const db = connect(database.url, { max: 1, name: "reviewrelay-one", watches });
     await db.sql`select pg_sleep(0.01)`;
-    await readFigures(db);
+    await readFigures(db, []);
     expect(watches.pools[0]?.slow).toBe(0);
     await db.close();
   });

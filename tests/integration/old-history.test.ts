@@ -4,11 +4,10 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 
 import type { RawDb } from "../../db/client.ts";
 import { ensurePartitions } from "../../db/partitions.ts";
-import { removeOldHistory } from "../../dispatcher/upkeep/history-queries.ts";
-import { remove } from "../../dispatcher/upkeep/maintenance.ts";
-import { RECORDS_AT_MOST, RECORDS_AT_ONCE } from "../../dispatcher/upkeep/records-queries.ts";
+import { ROWS_AT_MOST } from "../../dispatcher/maintenance/jobs.ts";
+import { CHUNK_ROWS, removeOldHistory } from "../../dispatcher/maintenance/records-queries.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";
-import { silentLog } from "../support/dispatch.ts";
+import { hourly, removeAll, removeOnce, tickOnce } from "../support/maintenance.ts";
 import {
   insertSubscription,
   insertTenant,
@@ -88,36 +87,36 @@ const subscribe = (batch = false) =>
 test("what is older goes, and not what is a day younger", async () => {
   await event(DAYS);
   const young = await event(DAYS - 1);
-  expect(await removeOldHistory(db, DAYS)).toBe(1);
+  expect(await removeAll(removeOldHistory, db, DAYS)).toBe(1);
   expect(await left()).toEqual([young]);
 });
 
 test("nothing goes while no setting says so", async () => {
   await event(30_000);
-  await remove({ db, log: silentLog, retentionDays: RETENTION_DAYS });
+  await removeOnce({ db, retentionDays: RETENTION_DAYS });
   expect(await left()).toHaveLength(1);
-  await remove({ db, log: silentLog, retentionDays: RETENTION_DAYS, historyRetentionDays: DAYS });
+  await removeOnce({ db, retentionDays: RETENTION_DAYS, historyRetentionDays: DAYS });
   expect(await left()).toEqual([]);
 });
 
 test("what an entry is still to be made from stays, and goes when it has left without a trace", async () => {
   const { subscriptionId } = await subscribe();
   const held = await event(DAYS);
-  expect(await removeOldHistory(db, DAYS)).toBe(0);
+  expect(await removeAll(removeOldHistory, db, DAYS)).toBe(0);
   expect(await left()).toEqual([held]);
   await passQueue(db, subscriptionId);
-  expect(await removeOldHistory(db, DAYS)).toBe(0);
+  expect(await removeAll(removeOldHistory, db, DAYS)).toBe(0);
   await forgetQueue(db, subscriptionId);
-  expect(await removeOldHistory(db, DAYS)).toBe(1);
+  expect(await removeAll(removeOldHistory, db, DAYS)).toBe(1);
 });
 
 test("what waits for a batch stays", async () => {
   const { subscriptionId } = await subscribe(true);
   const waiting = await event(DAYS);
-  expect(await removeOldHistory(db, DAYS)).toBe(0);
+  expect(await removeAll(removeOldHistory, db, DAYS)).toBe(0);
   expect(await left()).toEqual([waiting]);
   await db.sql`delete from batch_entries where subscription_id = ${subscriptionId}`;
-  expect(await removeOldHistory(db, DAYS)).toBe(1);
+  expect(await removeAll(removeOldHistory, db, DAYS)).toBe(1);
 });
 
 test("what an attempt or a skip shows stays as long as these, and goes with the pass after", async () => {
@@ -129,8 +128,7 @@ test("what an attempt or a skip shows stays as long as these, and goes with the 
   await db.sql`update outbox_offsets set settled_through = 1 where subscription_id = ${subscriptionId}`;
   const skip = { subscriptionId, through: 2, reason: "skipped", skippedAt: new Date() } as const;
   await db.transaction((tx) => skipQueued(tx, skip));
-  const pass = () =>
-    remove({ db, log: silentLog, retentionDays: RETENTION_DAYS, historyRetentionDays: DAYS });
+  const pass = () => removeOnce({ db, retentionDays: RETENTION_DAYS, historyRetentionDays: DAYS });
   await pass();
   expect(await left()).toEqual([tried, skipped]);
   await pass();
@@ -164,29 +162,39 @@ test("the last change of an axis stays, because it says since when", async () =>
     });
   await change("review_pull_disconnected");
   const last = await change("review_pull_connected");
-  expect(await removeOldHistory(db, DAYS)).toBe(1);
+  expect(await removeAll(removeOldHistory, db, DAYS)).toBe(1);
   expect(await left()).toEqual([last]);
 });
 
 test("a history that was analysed while it was empty is gone through once, and not for each row", async () => {
   await event(DAYS);
-  expect(await removeOldHistory(db, DAYS)).toBe(1);
+  expect(await removeAll(removeOldHistory, db, DAYS)).toBe(1);
   // The planner goes on expecting no row in any page, however many there are later.
   await db.sql.unsafe("vacuum (truncate false) review_history");
   const copies = 10_000;
   await copiesOf(await event(DAYS), copies);
-  expect(await removeOldHistory(db, DAYS)).toBe(copies + 1);
+  expect(await removeAll(removeOldHistory, db, DAYS)).toBe(copies + 1);
   // What the connections count reaches the view within some seconds.
   await until("the count", async () => (await counted()).removed > copies);
   expect((await counted()).fetched).toBeLessThan(5 * copies);
 });
 
-test("those that stay keep none behind them from going, in chunks, and a pass has an end", async () => {
+test("those that stay keep none behind them from going, in chunks, and a run has an end", async () => {
   await subscribe();
   const held = await event(DAYS);
-  const copies = RECORDS_AT_MOST + RECORDS_AT_ONCE;
+  const copies = ROWS_AT_MOST + CHUNK_ROWS;
   await copiesOf(held, copies);
-  expect(await removeOldHistory(db, DAYS)).toBeLessThan(copies);
-  expect(await removeOldHistory(db, DAYS)).toBeLessThanOrEqual(2 * RECORDS_AT_ONCE);
+  const jobs = hourly({ db, historyRetentionDays: DAYS }).filter(({ name }) => name === "history");
+  const run = async () => {
+    await db.sql`
+      update maintenance_jobs
+         set began_at = now() - interval '1 hour', next_at = now() + case when name = 'history' then '0' else interval '1 hour' end`;
+    await tickOnce({ db, jobs });
+    const [row] = await db.sql<{ rows: number }[]>`
+      select rows from maintenance_jobs where name = 'history'`;
+    return row?.rows;
+  };
+  expect(await run()).toBeLessThan(copies);
+  expect(await run()).toBeLessThanOrEqual(2 * CHUNK_ROWS);
   expect(await left()).toEqual([held]);
 });

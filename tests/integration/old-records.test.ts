@@ -4,14 +4,13 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { ulid } from "ulid";
 
 import type { RawDb } from "../../db/client.ts";
-import { remove } from "../../dispatcher/upkeep/maintenance.ts";
+import { ROWS_AT_MOST } from "../../dispatcher/maintenance/jobs.ts";
 import {
-  RECORDS_AT_MOST,
-  RECORDS_AT_ONCE,
+  CHUNK_ROWS,
   removeOldAudit,
   removeOldSignIns,
-} from "../../dispatcher/upkeep/records-queries.ts";
-import { silentLog } from "../support/dispatch.ts";
+} from "../../dispatcher/maintenance/records-queries.ts";
+import { hourly, removeAll, removeOnce, tickOnce } from "../support/maintenance.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
 import { addTenants } from "../support/tenants.ts";
 
@@ -46,14 +45,22 @@ async function signIn(userId: number, ageDays: number): Promise<string> {
 test("the audit log loses what is older, and not what is a day younger", async () => {
   await audit(2, DAYS);
   await audit(3, DAYS - 1);
-  expect(await removeOldAudit(db, DAYS)).toBe(2);
+  expect(await removeAll(removeOldAudit, db, DAYS)).toBe(2);
   expect(await countOf("audit_log")).toBe(3);
 });
 
-test("a pass removes so many rows of the audit log at the most, and the next one the rest", async () => {
-  await audit(RECORDS_AT_MOST + 1, DAYS);
-  expect(await removeOldAudit(db, DAYS)).toBe(RECORDS_AT_MOST);
-  expect(await removeOldAudit(db, DAYS)).toBe(1);
+test("a run removes so many rows of the audit log at the most, and the next one the rest", async () => {
+  await audit(ROWS_AT_MOST + 1, DAYS);
+  const jobs = hourly({ db, auditRetentionDays: DAYS }).filter(({ name }) => name === "audit_log");
+  const run = async () => {
+    await db.sql`update maintenance_jobs set next_at = now() - interval '1 second', began_at = now() - interval '1 hour'`;
+    await tickOnce({ db, jobs });
+    const [row] = await db.sql<{ rows: number; failures: number }[]>`
+      select rows, failures from maintenance_jobs where name = 'audit_log'`;
+    return row;
+  };
+  expect(await run()).toEqual({ rows: ROWS_AT_MOST, failures: 0 });
+  expect(await run()).toEqual({ rows: 1, failures: 0 });
 });
 
 test("old sign-ins go, but for those from which a token still stems, wherever they stand", async () => {
@@ -66,11 +73,11 @@ test("old sign-ins go, but for those from which a token still stems, wherever th
   await db.sql`
     insert into tokens (jti, kind, user_id, family_id, scope, kid, issued_at, expires_at)
     values (${ulid()}, 'refresh', ${userId}, ${living}, '', ${key?.kid ?? ""}, now(), now() + interval '1 day')`;
-  for (let n = 0; n < RECORDS_AT_ONCE + 1; n++) await signIn(userId, DAYS);
+  for (let n = 0; n < CHUNK_ROWS + 1; n++) await signIn(userId, DAYS);
   const young = await signIn(userId, DAYS - 1);
   const before = await countOf("authentication_events");
-  expect(await removeOldSignIns(db, DAYS)).toBe(RECORDS_AT_ONCE + 1);
-  expect(await countOf("authentication_events")).toBe(before - RECORDS_AT_ONCE - 1);
+  expect(await removeAll(removeOldSignIns, db, DAYS)).toBe(CHUNK_ROWS + 1);
+  expect(await countOf("authentication_events")).toBe(before - CHUNK_ROWS - 1);
   const left = await db.sql<
     { id: string }[]
   >`select id from authentication_events where id in ${db.sql([living, young])}`;
@@ -79,8 +86,8 @@ test("old sign-ins go, but for those from which a token still stems, wherever th
 
 test("nothing of either goes while no setting says so", async () => {
   await audit(1, 30_000);
-  await remove({ db, log: silentLog, retentionDays: 30 });
+  await removeOnce({ db });
   expect(await countOf("audit_log")).toBe(1);
-  await remove({ db, log: silentLog, retentionDays: 30, auditRetentionDays: DAYS });
+  await removeOnce({ db, auditRetentionDays: DAYS });
   expect(await countOf("audit_log")).toBe(0);
 });

@@ -6,10 +6,11 @@ import { ulid } from "ulid";
 import type { Entry } from "../../dispatcher/actor/entry.ts";
 import { commitAttempts } from "../../dispatcher/store/commit.ts";
 import { createStore, type DispatchStore } from "../../dispatcher/store/store.ts";
-import { expireHeldEntries } from "../../dispatcher/upkeep/queries.ts";
+import { expireHeldEntries } from "../../dispatcher/maintenance/queue-queries.ts";
 import { countStats } from "../../src/webhooks/actions/stats.ts";
 import { everyPage } from "../support/api.ts";
 import { silentLog } from "../support/dispatch.ts";
+import { removeAll } from "../support/maintenance.ts";
 import {
   attemptRecord,
   insertTenant,
@@ -225,7 +226,7 @@ const HAPPENINGS: Readonly<Record<string, (model: Model, draw: Prng) => Promise<
   async expire(model) {
     if (model.isActive) return;
 
-    await expireHeldEntries(world.database.db, EVERYTHING_DAYS);
+    await removeAll(expireHeldEntries, world.database.db, EVERYTHING_DAYS);
     const { sql } = world.database.db;
     await sql`update outbox_skips set skipped_at = ${world.clock.now()} where subscription_id = ${model.id}`;
     model.expired += model.queue.length;
@@ -347,7 +348,7 @@ async function checkCounts(model: Model, states: Readonly<Record<string, State>>
 /** What the minute before the last five counted is asked for by the path that charts take. */
 async function checkStats(model: Model): Promise<void> {
   const { db } = world.database;
-  const until = await countStats({ ...world.api.deps, db }, world.clock.now());
+  const { until } = await countStats({ ...world.api.deps, db }, world.clock.now());
   if (until === undefined) throw new Error("Nothing was counted.");
   const since = new Date(until.getTime() - STEP_MS);
   const query = new URLSearchParams({

@@ -4,7 +4,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { CHUNK } from "../../db/log.ts";
 import type { RawDb } from "../../db/client.ts";
 import { dispatchBatch } from "../../dispatcher/store/batch-queries.ts";
-import { removeDroppedBatchEntries } from "../../dispatcher/upkeep/queries.ts";
+import { removeBatchEntries } from "../../dispatcher/maintenance/queue-queries.ts";
+import { removeAll } from "../support/maintenance.ts";
 import { insertTenant, record, recordFirst, reviewAction, type Tenant } from "../support/outbox.ts";
 import { until } from "../support/receiver.ts";
 import { disable, HOUR_MS, startWebhooks, type WebhookWorld } from "../support/webhooks.ts";
@@ -85,11 +86,11 @@ async function dispatched(id: string): Promise<string[]> {
 }
 
 describe("a delete of a batch slot", () => {
-  test("drops a chunk of what waits, and upkeep the rest in chunks", async () => {
+  test("drops a chunk of what waits, and maintenance the rest in chunks", async () => {
     const id = await waiting(MANY);
     expect((await world.ask("DELETE", `/${id}`)).status).toBe(204);
     expect([await left(id), await sizes()]).toEqual([MANY - CHUNK, [CHUNK]]);
-    expect(await removeDroppedBatchEntries(db)).toBe(MANY - CHUNK);
+    expect(await removeAll(removeBatchEntries, db, 30)).toBe(MANY - CHUNK);
     expect(await left(id)).toBe(0);
     expect(Math.max(...(await sizes()))).toBe(CHUNK);
   });
@@ -98,17 +99,17 @@ describe("a delete of a batch slot", () => {
     const id = await waiting(count);
     await world.ask("DELETE", `/${id}`);
     expect(await left(id)).toBe(count - CHUNK);
-    await removeDroppedBatchEntries(db);
+    await removeAll(removeBatchEntries, db, 30);
   });
 });
 
 describe("an enable of a batch slot that skips", () => {
-  test("drops a chunk of what waits, and upkeep the rest in chunks", async () => {
+  test("drops a chunk of what waits, and maintenance the rest in chunks", async () => {
     const id = await waiting(MANY);
     await skip(id);
     expect([await left(id), await sizes()]).toEqual([MANY - CHUNK, [CHUNK]]);
     await record(db, [reviewAction(tenant)]);
-    expect(await removeDroppedBatchEntries(db)).toBe(MANY - CHUNK);
+    expect(await removeAll(removeBatchEntries, db, 30)).toBe(MANY - CHUNK);
     expect(await left(id)).toBe(1);
     expect(Math.max(...(await sizes()))).toBe(CHUNK);
   });
@@ -125,7 +126,7 @@ describe("an enable of a batch slot that skips", () => {
     const [beforeLast = "", last = ""] = ids.splice(-2);
     expect(await dispatched(id)).toEqual([...ids, last, beforeLast]);
     await world.ask("DELETE", `/${id}`);
-    await removeDroppedBatchEntries(db);
+    await removeAll(removeBatchEntries, db, 30);
   });
 
   test("waits for an event that is being committed, and drops it", async () => {

@@ -1,5 +1,5 @@
-import { keepAlerts } from "../../dispatcher/alerts/keep-alerts.ts";
-import { TroubleLook, type LookDeps, type Raised } from "../../dispatcher/alerts/look.ts";
+import { alertsJob, TroubleLook, type LookDeps } from "../../dispatcher/alerts/look.ts";
+import type { Raised } from "../../dispatcher/alerts/incidents.ts";
 import { createDeliver } from "../../dispatcher/delivery/deliver.ts";
 import { HttpClient } from "../../dispatcher/http/client.ts";
 import { systemClock } from "../../src/lib/clock.ts";
@@ -15,7 +15,7 @@ export function startAlerts({ database, api }: Pick<WebhookWorld, "database" | "
   const policy = { allowHttp: true, allowedNetworks: parseNetworks("127.0.0.0/8") };
   const client = new HttpClient({ policy, timeoutMs: 5_000 });
   const { box, schedule, config } = api.deps;
-  const running = keepAlerts(
+  const job = alertsJob(
     {
       db: database.db,
       clock: systemClock,
@@ -25,11 +25,17 @@ export function startAlerts({ database, api }: Pick<WebhookWorld, "database" | "
       config,
       deliver: createDeliver({ clock: systemClock, client }),
       retryDelaysMs: [100, 100, 100],
-      count: () => undefined,
-      lookMs: 100,
+      raised: () => {},
     },
     stop.signal,
   );
+  const running = (async () => {
+    while (!stop.signal.aborted) {
+      await job.run({ reached: "", previousAt: null });
+      await systemClock.sleep(100, stop.signal);
+    }
+    await job.drain?.();
+  })();
   return {
     async stop() {
       stop.abort();
@@ -39,15 +45,17 @@ export function startAlerts({ database, api }: Pick<WebhookWorld, "database" | "
   };
 }
 
-/** Looks once, as a dispatcher does every 5 s; answers what was raised. */
-export async function lookForTrouble(deps: LookDeps, everywhere: boolean): Promise<Raised[]> {
+type TestLook = Omit<LookDeps, "schedule" | "raised">;
+
+/** Looks, as a dispatcher does every 5 s; tells what was raised. */
+export function createLook(deps: TestLook, raised: (alert: Raised) => void): TroubleLook {
+  const schedule = { wake: () => Promise.resolve() };
+  return new TroubleLook({ ...deps, schedule, raised }, new AbortController().signal);
+}
+
+/** Looks once; answers what was raised. */
+export async function lookForTrouble(deps: TestLook, everywhere: boolean): Promise<Raised[]> {
   const found: Raised[] = [];
-  const stop = new AbortController();
-  const listener = {
-    raised: (alerts: readonly Raised[]) => void found.push(...alerts),
-    mailed() {},
-  };
-  await new TroubleLook(deps, listener, stop.signal).look(everywhere);
-  stop.abort();
+  await createLook(deps, (alert) => void found.push(alert)).look(everywhere);
   return found;
 }

@@ -19,162 +19,100 @@ export function purgeTime(db: DbOrTx): Promise<Date> {
   return serverTime(db);
 }
 
-interface Oldest {
-  readonly where: SQL | undefined;
-  readonly orderBy: PgColumn;
-  readonly limit: number;
+/** Rows of a table that have ended by a moment. */
+interface Ended {
+  readonly from: PgTable;
+  readonly at: PgColumn;
+  readonly by: Date;
+  readonly only?: SQL | undefined;
 }
 
-/** Holds the oldest rows but those that somebody works on, which are left for the next time; to be deleted by their key. */
-function holdOldest(
-  tx: DbOrTx,
-  table: PgTable,
-  key: Readonly<Record<string, PgColumn>>,
-  { where, orderBy, limit }: Oldest,
-) {
-  return tx
-    .select(key)
-    .from(table)
-    .where(where)
-    .orderBy(orderBy)
-    .limit(limit)
-    .for("update", { skipLocked: true });
+interface Moments {
+  readonly now: Date;
+  readonly expiredBefore: Date;
+  readonly issuedBefore: Date;
+  readonly redeemedBefore: Date;
+  readonly touchedBefore: Date;
+  readonly failedBefore: Date;
+  readonly retiredBefore: Date;
 }
 
-async function deleteOldest(
-  tx: DbOrTx,
-  table: PgTable,
-  key: PgColumn,
-  oldest: Oldest,
-): Promise<number> {
-  const { count } = await tx
-    .delete(table)
-    .where(inArray(key, holdOldest(tx, table, { key }, oldest)));
-  return count;
+const made = alias(tokens, "made");
+
+/** What ends by itself, by its kind. */
+function kinds(db: DbOrTx, moments: Moments): Record<string, Ended> {
+  const { now, expiredBefore: by } = moments;
+  const { state, redeemedAt } = authorizationCodes;
+  const madeByIt = db.select({ jti: made.jti }).from(made).where(eq(made.parentJti, tokens.jti));
+  return {
+    // A token that has made others stays for as long as these, which would end with it.
+    tokens: { from: tokens, at: tokens.expiresAt, by, only: notExists(madeByIt) },
+    // Codes that are over, used or not, and hold back no other one any more.
+    codes: {
+      from: emailCodes,
+      at: emailCodes.expiresAt,
+      by,
+      only: lte(emailCodes.issuedAt, moments.issuedBefore),
+    },
+    // What is left of sign-ins at the authorize page; used codes stay longer, so that a replay is recognised.
+    authorizationCodes: {
+      from: authorizationCodes,
+      at: authorizationCodes.expiresAt,
+      by,
+      only: or(ne(state, "redeemed"), lte(redeemedAt, moments.redeemedBefore)),
+    },
+    codeLimits: { from: emailCodeLimits, at: emailCodeLimits.touchedAt, by: moments.touchedBefore },
+    codeTries: { from: emailCodeTries, at: emailCodeTries.touchedAt, by: moments.touchedBefore },
+    // Trips to identity providers that are over, ended or not (`src/sso`).
+    ssoStates: { from: ssoStates, at: ssoStates.expiresAt, by },
+    ssoCodes: { from: ssoCodes, at: ssoCodes.expiresAt, by },
+    // Links to the portal that nobody has followed in time.
+    portalLinks: { from: portalLinks, at: portalLinks.expiresAt, by },
+    // What `decideWrongAttempt` would forget.
+    locks: {
+      from: signInLocks,
+      at: signInLocks.lastFailureAt,
+      by: moments.failedBefore,
+      only: or(isNull(signInLocks.lockedUntil), lte(signInLocks.lockedUntil, now)),
+    },
+  };
 }
 
-/** A token that has made others stays for as long as these, which would end with it. */
-export function deleteExpiredTokens(tx: DbOrTx, before: Date, limit: number): Promise<number> {
-  const { jti, expiresAt } = tokens;
-  const made = alias(tokens, "made");
-  const madeByIt = tx.select({ jti: made.jti }).from(made).where(eq(made.parentJti, jti));
-  return deleteOldest(tx, tokens, jti, {
-    where: and(lte(expiresAt, before), notExists(madeByIt)),
-    orderBy: expiresAt,
-    limit,
-  });
-}
-
-/** Codes that are over, used or not, and hold back no other one any more. */
-export async function deleteDeadCodes(
-  tx: DbOrTx,
-  { expiredBefore, issuedBefore }: { expiredBefore: Date; issuedBefore: Date },
+/** Deletes the oldest rows of each kind but those that somebody works on, which are left for the next time. */
+export async function deleteEnded(
+  db: DbOrTx,
+  moments: Moments,
   limit: number,
-): Promise<number> {
-  const { emailDigest, type, expiresAt, issuedAt } = emailCodes;
-  const where = and(lte(expiresAt, expiredBefore), lte(issuedAt, issuedBefore));
-  const key = { emailDigest, type };
-  const dead = holdOldest(tx, emailCodes, key, { where, orderBy: expiresAt, limit });
-  const { count } = await tx.delete(emailCodes).where(sql`(${emailDigest}, ${type}) in ${dead}`);
-  return count;
+): Promise<Record<string, number>> {
+  const counts: Record<string, number> = {};
+  for (const [kind, { from, at, by, only }] of Object.entries(kinds(db, moments))) {
+    const oldest = db
+      .select({ ctid: sql`ctid` })
+      .from(from)
+      .where(and(lte(at, by), only))
+      .orderBy(at)
+      .limit(limit)
+      .for("update", { skipLocked: true });
+    counts[kind] = (await db.delete(from).where(sql`ctid = any (array(${oldest}))`)).count;
+  }
+  return counts;
 }
 
-/** What is left of sign-ins at the authorize page; used codes stay longer, so that a replay is recognised. */
-export function deleteDeadAuthorizationCodes(
-  tx: DbOrTx,
-  { expiredBefore, redeemedBefore }: { expiredBefore: Date; redeemedBefore: Date },
-  limit: number,
-): Promise<number> {
-  const { secretHash, state, expiresAt, redeemedAt } = authorizationCodes;
-  const isForgotten = or(ne(state, "redeemed"), lte(redeemedAt, redeemedBefore));
-  return deleteOldest(tx, authorizationCodes, secretHash, {
-    where: and(lte(expiresAt, expiredBefore), isForgotten),
-    orderBy: expiresAt,
-    limit,
-  });
-}
-
-export function deleteOldCodeLimits(tx: DbOrTx, before: Date, limit: number): Promise<number> {
-  const { emailDigest, touchedAt } = emailCodeLimits;
-  return deleteOldest(tx, emailCodeLimits, emailDigest, {
-    where: lte(touchedAt, before),
-    orderBy: touchedAt,
-    limit,
-  });
-}
-
-export async function deleteOldCodeTries(tx: DbOrTx, before: Date, limit: number): Promise<number> {
-  const { emailDigest, network, touchedAt } = emailCodeTries;
-  const oldest = { where: lte(touchedAt, before), orderBy: touchedAt, limit };
-  const old = holdOldest(tx, emailCodeTries, { emailDigest, network }, oldest);
-  const { count } = await tx
-    .delete(emailCodeTries)
-    .where(sql`(${emailDigest}, ${network}) in ${old}`);
-  return count;
-}
-
-/** What `decideWrongAttempt` would forget. */
-export function deleteForgottenLocks(
-  tx: DbOrTx,
-  { failedBefore, now }: { failedBefore: Date; now: Date },
-  limit: number,
-): Promise<number> {
-  const { emailDigest, lastFailureAt, lockedUntil } = signInLocks;
-  const isOpen = or(isNull(lockedUntil), lte(lockedUntil, now));
-  return deleteOldest(tx, signInLocks, emailDigest, {
-    where: and(lte(lastFailureAt, failedBefore), isOpen),
-    orderBy: lastFailureAt,
-    limit,
-  });
-}
-
-/** Retired keys that no token needs; a token that is being written holds its key. */
+/** Deletes retired keys that no token needs; a token that is being written holds its key. */
 export async function deleteIdleKeys(
   tx: DbOrTx,
-  retiredBefore: Date,
+  { retiredBefore }: Pick<Moments, "retiredBefore">,
   limit: number,
 ): Promise<string[]> {
   const { kid, state, retiredAt } = signingKeys;
   const uses = tx.select({ jti: tokens.jti }).from(tokens).where(eq(tokens.kid, kid));
-  const idle = holdOldest(
-    tx,
-    signingKeys,
-    { kid },
-    {
-      where: and(eq(state, "retired"), lte(retiredAt, retiredBefore), notExists(uses)),
-      orderBy: retiredAt,
-      limit,
-    },
-  );
+  const idle = tx
+    .select({ kid })
+    .from(signingKeys)
+    .where(and(eq(state, "retired"), lte(retiredAt, retiredBefore), notExists(uses)))
+    .orderBy(retiredAt)
+    .limit(limit)
+    .for("update", { skipLocked: true });
   const rows = await tx.delete(signingKeys).where(inArray(kid, idle)).returning({ kid });
   return rows.map((row) => row.kid);
-}
-
-/** Trips to identity providers that are over, ended or not (`src/sso`). */
-export function deleteDeadSsoStates(tx: DbOrTx, before: Date, limit: number): Promise<number> {
-  const { stateHash, expiresAt } = ssoStates;
-  return deleteOldest(tx, ssoStates, stateHash, {
-    where: lte(expiresAt, before),
-    orderBy: expiresAt,
-    limit,
-  });
-}
-
-export function deleteDeadSsoCodes(tx: DbOrTx, before: Date, limit: number): Promise<number> {
-  const { codeHash, expiresAt } = ssoCodes;
-  return deleteOldest(tx, ssoCodes, codeHash, {
-    where: lte(expiresAt, before),
-    orderBy: expiresAt,
-    limit,
-  });
-}
-
-/** Links to the portal that nobody has followed in time. */
-export function deleteDeadPortalLinks(tx: DbOrTx, before: Date, limit: number): Promise<number> {
-  const { codeHash, expiresAt } = portalLinks;
-  return deleteOldest(tx, portalLinks, codeHash, {
-    where: lte(expiresAt, before),
-    orderBy: expiresAt,
-    limit,
-  });
 }

@@ -1,8 +1,7 @@
 import type { Tx } from "../../../db/client.ts";
 import { serverTime } from "../../../db/server-time.ts";
 import { takeTurn } from "../../../db/turn.ts";
-import { addMs, type Clock } from "../../lib/clock.ts";
-import { errorFields, type Log } from "../../lib/log.ts";
+import { addMs } from "../../lib/clock.ts";
 import type { Health, StatsPoint } from "../stats-model.ts";
 import { BUCKET_MS, bucketFloor, LEVELS_MS, spread, tally, type Range } from "../stats.ts";
 import type { Subscription } from "../model.ts";
@@ -84,30 +83,36 @@ const COUNT_AFTER_MS = 60_000;
 /** Of a long past, so much per transaction. */
 const CHUNK_MS = 6 * HOUR_MS;
 
-/** Counts all buckets that are over by `now`; answers up to when. Any number of processes may do it: one works. */
+interface Counted {
+  readonly rows: number;
+  /** Set while buckets are left. */
+  readonly next?: string | undefined;
+  /** Up to when attempts are counted; absent while another process counts. */
+  readonly until?: Date;
+}
+
+/** Counts the first buckets that are over by `now`, in one transaction. Any number of processes may do it: one works. */
 export async function countStats(
   deps: Pick<Deps, "db"> & { readonly config: Pick<WebhookDeps["config"], "retentionDays"> },
-  now: Date,
-): Promise<Date | undefined> {
-  const end = bucketFloor(addMs(now, -COUNT_AFTER_MS));
-  const oldest = addMs(bucketFloor(now), -deps.config.retentionDays * DAY_MS);
-  let until: Date | undefined;
-  do until = await deps.db.transaction((tx) => countNext(tx, { oldest, end }));
-  while (until !== undefined && until < end);
-  return until;
+  now?: Date,
+): Promise<Counted> {
+  const at = now ?? (await serverTime(deps.db));
+  const end = bucketFloor(addMs(at, -COUNT_AFTER_MS));
+  const oldest = addMs(bucketFloor(at), -deps.config.retentionDays * DAY_MS);
+  return deps.db.transaction((tx) => countNext(tx, { oldest, end }));
 }
 
 async function countNext(
   tx: Tx,
   { oldest, end }: { readonly oldest: Date; readonly end: Date },
-): Promise<Date | undefined> {
-  if (!(await takeTurn(tx, "stats"))) return undefined;
+): Promise<Counted> {
+  if (!(await takeTurn(tx, "stats"))) return { rows: 0 };
   const counted = (await queries.countedUntil(tx)) ?? (await counting.firstAttemptAt(tx)) ?? end;
-  if (counted >= end) return counted;
+  if (counted >= end) return { rows: 0, until: counted };
   const since = bucketFloor(addMs(counted < oldest ? oldest : counted, -BUCKET_MS));
-  const next = addMs(since, CHUNK_MS);
-  const until = next < end ? next : end;
-  await counting.countAttempts(tx, { since, until, stepMs: BUCKET_MS, origin: since });
+  const chunkEnd = addMs(since, CHUNK_MS);
+  const until = chunkEnd < end ? chunkEnd : end;
+  const rows = await counting.countAttempts(tx, { since, until, stepMs: BUCKET_MS, origin: since });
   await sumUp(tx, since, until);
   if (until >= end) {
     await counting.countBacklogs(tx, addMs(end, -BUCKET_MS));
@@ -115,7 +120,7 @@ async function countNext(
     await counting.dropStats(tx, addMs(oldest, -DAY_MS));
   }
   await counting.moveProgress(tx, until);
-  return until;
+  return { rows, until, next: until < end ? "" : undefined };
 }
 
 /** Hours from their five minutes, then days from their hours. */
@@ -125,24 +130,5 @@ async function sumUp(tx: Tx, since: Date, until: Date): Promise<void> {
     const fromMs = rising[i - 1];
     if (fromMs === undefined) continue;
     await counting.sumBuckets(tx, { since: bucketFloor(since, toMs), until }, { fromMs, toMs });
-  }
-}
-
-/** Counts what the buckets lack by Postgres' clock, in rounds until the signal aborts. A round that fails is logged and made again. */
-export async function keepStats(
-  deps: Parameters<typeof countStats>[0] & {
-    readonly clock: Clock;
-    readonly log: Log;
-    readonly mayKeep: () => boolean;
-  },
-  signal: AbortSignal,
-): Promise<void> {
-  while (!signal.aborted) {
-    try {
-      if (deps.mayKeep()) await countStats(deps, await serverTime(deps.db));
-    } catch (error) {
-      deps.log.warn("stats.failed", errorFields(error));
-    }
-    await deps.clock.sleep(COUNT_AFTER_MS, signal);
   }
 }

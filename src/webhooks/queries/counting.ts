@@ -71,9 +71,10 @@ const counting = countingInto(
        and started_at >= ${since} and started_at < ${until} offset 0`,
 );
 
-/** Counts the attempts of whole buckets anew: once more is no harm. */
-export async function countAttempts(tx: Tx, range: Range): Promise<void> {
-  await tx.run(counting, { ...range, ...idsWithin(range), stepS: range.stepMs / 1000 });
+/** Counts the attempts of whole buckets anew: once more is no harm. Answers how many rows that made. */
+export async function countAttempts(tx: Tx, range: Range): Promise<number> {
+  const given = { ...range, ...idsWithin(range), stepS: range.stepMs / 1000 };
+  return (await tx.run(counting, given)).count;
 }
 
 const summing = countingInto(

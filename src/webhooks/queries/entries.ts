@@ -75,7 +75,7 @@ export async function holdHeads(
 
 /**
  * Drops what waits for the next batch, and what a dispatch has left of it, without a trace: it was never queued. Deletes
- * the first thousand; upkeep deletes the others up to `batch_skipped_through`, which no dispatch takes. Under the lock
+ * the first thousand; maintenance deletes the others up to `batch_skipped_through`, which no dispatch takes. Under the lock
  * `update` of the sequence: every event that is committed later then has a higher id.
  */
 export async function skipBatchEntries(tx: Tx, subscriptionId: string): Promise<void> {

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 
-import type { Cause } from "../../../../dispatcher/alerts/cause.ts";
-import { alertMail, type Recipient, type ToldAlert } from "../../../../dispatcher/alerts/words.ts";
+import type { Cause } from "../../../../dispatcher/alerts/incidents.ts";
+import { alertMail, type Recipient, type ToldAlert } from "../../../../dispatcher/alerts/mail.ts";
 import { ALERT_KINDS } from "../../../../src/outbox/alert.ts";
 
 const owner: Recipient = {

@@ -1,0 +1,106 @@
+import type { RawDb } from "../../db/client.ts";
+import { indexEndedDays, rebuildEndedDays, replaceEventIndex } from "../../db/ended-days.ts";
+import { ensurePartitions } from "../../db/partitions.ts";
+import { deleteExpiredStrays, dropExpiredPartition } from "../../db/retention.ts";
+import { serverTime } from "../../db/server-time.ts";
+import type { Log } from "../../src/lib/log.ts";
+import type { Done, Job } from "./loop.ts";
+import { expireHeldEntries, removeBatchEntries, removeSkipped } from "./queue-queries.ts";
+import {
+  again,
+  CHUNK_ROWS,
+  removeOldAudit,
+  removeOldHistory,
+  removeOldIncidents,
+  removeOldMails,
+  removeOldSignIns,
+  type Old,
+} from "./records-queries.ts";
+
+const HOUR_S = 3_600;
+/** Rows that one run removes of what may have gathered for years, so that a wrong setting is noticed in time. */
+export const ROWS_AT_MOST = 100_000;
+
+export interface HourlyDeps {
+  readonly db: RawDb;
+  /** Whose statements may take long. */
+  readonly indexDb: RawDb;
+  readonly log: Log;
+  readonly retentionDays: number;
+  /** 0: for ever. */
+  readonly auditRetentionDays: number;
+  readonly signInRetentionDays: number;
+  readonly historyRetentionDays: number;
+}
+
+/** The jobs that run once an hour: they make room for what is to come, and end what is older than its retention time. */
+export function hourlyJobs(deps: HourlyDeps): Job[] {
+  const { db, indexDb, log, retentionDays } = deps;
+  const limited = { rowsAtMost: ROWS_AT_MOST };
+  const removal = (
+    name: string,
+    removeOld: (db: RawDb, old: Old) => Promise<Done>,
+    { days = retentionDays, ...more }: Partial<Job> & { readonly days?: number } = {},
+  ): Job[] => {
+    const run: Job["run"] = ({ reached }) => removeOld(db, { days, reached });
+    return days === 0 ? [] : [{ name, paceS: HOUR_S, isRemoval: true, db, run, ...more }];
+  };
+  const making = (
+    name: string,
+    on: RawDb,
+    { make, event }: { readonly make: () => Promise<string[]>; readonly event: string },
+  ): Job => ({
+    name,
+    paceS: HOUR_S,
+    db: on,
+    async run() {
+      const made = await make();
+      if (made.length > 0) log.info(event, { partitions: made });
+      return { rows: made.length };
+    },
+  });
+  return [
+    ...removal("history", removeOldHistory, {
+      ...limited,
+      days: deps.historyRetentionDays,
+      // What an attempt that was just dropped had been asked for meanwhile is queued by then, and keeps its history.
+      restsAfter: ["attempts", "skipped_entries"],
+    }),
+    making("partitions", db, {
+      make: async () => ensurePartitions(db, await serverTime(db), retentionDays),
+      event: "partitions.made",
+    }),
+    // A run that was lost, or has failed, may have dropped its partition, and the next one is an hour's.
+    ...removal("attempts", (_, { days }) => dropPartition(deps, days), { leaseS: HOUR_S }),
+    ...removal("strays", removeStrays, limited),
+    ...removal("held_entries", expireHeldEntries),
+    ...removal("skipped_entries", removeSkipped),
+    ...removal("batch_entries", removeBatchEntries),
+    ...removal("mails", removeOldMails),
+    ...removal("incidents", removeOldIncidents),
+    ...removal("audit_log", removeOldAudit, { ...limited, days: deps.auditRetentionDays }),
+    ...removal("sign_ins", removeOldSignIns, { ...limited, days: deps.signInRetentionDays }),
+    making("day_indexes", indexDb, { make: () => indexEndedDays(indexDb), event: "indexes.made" }),
+    making("event_indexes", indexDb, {
+      make: () => replaceEventIndex(indexDb),
+      event: "indexes.made",
+    }),
+    making("loose_keys", indexDb, {
+      make: () => rebuildEndedDays(indexDb),
+      event: "indexes.rebuilt",
+    }),
+  ];
+}
+
+async function dropPartition({ db, log }: HourlyDeps, days: number): Promise<Done> {
+  const dropped = await dropExpiredPartition(db, days);
+  if (dropped === undefined) return { rows: 0 };
+  const { name, rows, isCounted } = dropped;
+  log.warn("partition.dropped", { partition: name, rows, rows_counted: isCounted });
+  return { rows };
+}
+
+/** Removes what is old from the default partition. */
+async function removeStrays(db: RawDb, { days }: Old): Promise<Done> {
+  return again(await deleteExpiredStrays(db, days, CHUNK_ROWS));
+}
