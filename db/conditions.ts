@@ -1,4 +1,4 @@
-import { sql, type GetColumnData, type SQL, type SQLWrapper } from "drizzle-orm";
+import { sql, type GetColumnData, type SQL } from "drizzle-orm";
 import type { PgColumn } from "drizzle-orm/pg-core";
 
 /** `inArray` with the values as one parameter, so that the statement is the same for any number of them. */
@@ -7,14 +7,6 @@ export function anyOf<C extends PgColumn>(
   values: Iterable<NonNullable<GetColumnData<C>>>,
 ): SQL {
   return sql`${column} = any(${sql.param([...values])})`;
-}
-
-/**
- * An equality, said twice. A planner that has no statistics takes one alone for a two-hundredth of the table: it would
- * walk all that a subscription has before it would use the index, and compile (JIT) the plan that then seems so dear.
- */
-export function equalsTwice(expression: SQLWrapper, value: SQLWrapper): SQL {
-  return sql`${expression} = ${value} and ${expression} >= ${value} and ${expression} <= ${value}`;
 }
 
 /** Rows behind the last one of a page, in rising order. A cursor may name an id above all that a column can hold. */

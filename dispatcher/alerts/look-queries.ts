@@ -45,7 +45,7 @@ const troubled = statement({
     ), retrying as materialized (
       -- What a disabled one holds is not retried.
       select w.subscription_id as id from waiting w cross join lateral (
-             select from webhook_subscriptions where id = w.subscription_id and state = 'active' offset 0) s
+             select from webhook_subscriptions where id = w.subscription_id and state = 'active') s
        where exists (
              select from (select attempt, is_test from outbox
                            where state = 'waiting' and subscription_id = w.subscription_id
@@ -63,9 +63,9 @@ const troubled = statement({
     )
     select f.id, f.is_retrying as "isRetrying"
       from found f cross join lateral (
-             select partner_id, state, disabled_at from webhook_subscriptions where id = f.id offset 0) s
+             select partner_id, state, disabled_at from webhook_subscriptions where id = f.id) s
       left join lateral (
-             select disabled_at from incidents where subscription_id = f.id and ended_at is null offset 0) i on true
+             select disabled_at from incidents where subscription_id = f.id and ended_at is null) i on true
      where s.state <> 'disabled' or i.disabled_at is distinct from s.disabled_at
      order by s.partner_id, f.id`,
 });
@@ -89,7 +89,7 @@ const backlogged = statement({
     select s.id
       from stats_progress p cross join webhook_subscriptions s cross join lateral (
              select entries from backlog_stats b
-              where b.subscription_id = s.id and b.bucket_at = p.counted_until - interval '5 minutes' offset 0) b
+              where b.subscription_id = s.id and b.bucket_at = p.counted_until - interval '5 minutes') b
      where s.state = 'active' and b.entries > 0`,
 });
 
@@ -127,12 +127,12 @@ const seen = statement({
            i.id as "incidentId", i.opened_at as "openedAt", i.disabled_at as "incidentDisabledAt",
            i.failures as "incidentFailures", i.is_told as "isTold",
            array(select a.kind from alerts a where a.incident_id = i.id) as kinds
-      from unnest((select ${ids}::text[])) as given(id) cross join lateral (
-             select * from webhook_subscriptions where id = given.id offset 0) s
+      from unnest(${ids}::text[]) as given(id) cross join lateral (
+             select * from webhook_subscriptions where id = given.id) s
       left join lateral (
              ${firstQueued(NO_TEST)}) head on true
       left join lateral (
-             select * from incidents where subscription_id = s.id and ended_at is null offset 0) i on true
+             select * from incidents where subscription_id = s.id and ended_at is null) i on true
       left join lateral (
              select started_at + duration_ms * interval '1 millisecond' as at from delivery_attempts
               where subscription_id = s.id and outcome = 'delivered'

@@ -35,8 +35,8 @@ const backlog = statement({
       select case when s.state = 'disabled' then 'held' else e.state end as state, e.recorded_at
         from queues q
        cross join lateral (
-              select id, shard, number, state from webhook_subscriptions where id = q.subscription_id offset 0) s
-       cross join lateral (${allQueued} offset 0) e
+              select id, shard, number, state from webhook_subscriptions where id = q.subscription_id) s
+       cross join lateral (${allQueued}) e
        limit ${limit}::integer
     )
     select names.state, count(c.recorded_at) as entries,

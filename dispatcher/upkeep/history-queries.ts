@@ -9,7 +9,7 @@ import { RECORDS_AT_MOST, RECORDS_AT_ONCE } from "./records-queries.ts";
 const history = statement({
   name: "upkeep.removeOldHistory",
   reason:
-    "Walks on behind those that stay, and asks of each by a probe of an index (`offset 0`) who still needs it. A join would go through all rows for each where a table was analysed while it was empty.",
+    "Walks on behind those that stay, and asks of each by a probe of an index who still needs it.",
   params: { after: reviewHistory.id, days: value("integer"), limit: value("bigint") },
   columns: { last: nullable(reviewHistory.id), removed: value("bigint") },
   text: ({ after, days, limit }) => sql`
@@ -25,23 +25,23 @@ const history = statement({
                select from review_history n
                 where n.store_review_site_id = l.store_review_site_id and n.axis = l.axis and n.id > l.id
                   and n.event in ('review_pull_connected', 'review_pull_disconnected', 'response_post_connected',
-                                  'response_post_disconnected') offset 0))
-         and not exists (select from outbox o where o.event_id = l.event_id offset 0)
+                                  'response_post_disconnected')))
+         and not exists (select from outbox o where o.event_id = l.event_id)
          and not exists (
                select from webhook_subscriptions s cross join lateral (
                         select from batch_entries b
-                         where b.subscription_id = s.id and b.review_history_id = l.id offset 0) b
-                where s.partner_id = l.partner_id offset 0)
+                         where b.subscription_id = s.id and b.review_history_id = l.id) b
+                where s.partner_id = l.partner_id)
          and not exists (
-               select from delivery_attempts a where ${isAttemptOf(sql`a.event_id`, sql`l.event_id`)} offset 0)
+               select from delivery_attempts a where ${isAttemptOf(sql`a.event_id`, sql`l.event_id`)})
          and not exists (
                select from webhook_subscriptions s
-                cross join lateral (select settled_through from outbox_offsets where subscription_id = s.id offset 0) f
+                cross join lateral (select settled_through from outbox_offsets where subscription_id = s.id) f
                  left join lateral (
                       select first from outbox_skips where subscription_id = s.id and last >= l.sequence
                        order by last limit 1) k on true
                 where s.number = l.subscription_number
-                  and (l.sequence > f.settled_through or l.sequence >= k.first) offset 0)
+                  and (l.sequence > f.settled_through or l.sequence >= k.first))
     ), gone as (
       delete from review_history where id = any (array(select id from old)) returning id
     )

@@ -119,7 +119,7 @@ const skippedRows = statement({
     delete from outbox where ctid = any (array(
       select o.ctid
         from outbox_skips k
-       cross join lateral (select shard from webhook_subscriptions where id = k.subscription_id offset 0) s
+       cross join lateral (select shard from webhook_subscriptions where id = k.subscription_id) s
        cross join lateral (
                select ctid from outbox
                 where shard = s.shard and subscription_id = k.subscription_id and sequence <= k.last
@@ -169,7 +169,7 @@ const holdersOfOldBatches = statement({
              select b.review_history_id from batch_entries b where b.subscription_id = s.id
               order by b.review_history_id limit 1) first
      cross join lateral (
-             select recorded_at from review_history where id = first.review_history_id offset 0) told
+             select recorded_at from review_history where id = first.review_history_id) told
      where s.state = 'disabled' and told.recorded_at < now() - make_interval(days => ${days})
      order by told.recorded_at limit ${limit}`,
 });
@@ -189,7 +189,7 @@ const batchExpiry = statement({
     ), old as (
       select f.review_history_id
         from first f cross join lateral (
-               select recorded_at from review_history where id = f.review_history_id offset 0) told
+               select recorded_at from review_history where id = f.review_history_id) told
        where told.recorded_at < now() - make_interval(days => ${days})
     )
     delete from batch_entries
@@ -218,7 +218,7 @@ const holdersOfDroppedBatches = statement({
              select b.review_history_id from batch_entries b where b.subscription_id = s.id
               order by b.review_history_id limit 1) first
       left join lateral (
-             select batch_skipped_through from outbox_sequences where subscription_id = s.id offset 0) q on true
+             select batch_skipped_through from outbox_sequences where subscription_id = s.id) q on true
      where s.delivery_kind = 'batch'
        and first.review_history_id <= coalesce(q.batch_skipped_through, first.review_history_id)
      limit ${limit}`,

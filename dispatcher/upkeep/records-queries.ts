@@ -49,8 +49,8 @@ const signIns = statement({
          for update skip locked
     ), gone as (
       delete from authentication_events e where e.id = any (array(select id from old))
-         and not exists (select from tokens where family_id = e.id offset 0)
-         and not exists (select from authorization_codes where family_id = e.id offset 0)
+         and not exists (select from tokens where family_id = e.id)
+         and not exists (select from authorization_codes where family_id = e.id)
       returning e.id
     )
     select (select max(id) from old) as last, (select count(*) from gone) as removed`,

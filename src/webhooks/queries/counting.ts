@@ -62,10 +62,9 @@ const counting = statement({
       select s.id, ${binned(stepMs, sql`a.started_at`, origin)} as bucket_at,
              a.outcome, ${BIN} as bin, count(*)::int as count
         from webhook_subscriptions s cross join lateral (
-               -- The offset keeps it one index range per subscription, whatever the planner thinks.
                select started_at, outcome, duration_ms from delivery_attempts
                 where subscription_id = s.id and id >= ${firstId} and id < ${endId}
-                  and started_at >= ${since} and started_at < ${until} offset 0) a
+                  and started_at >= ${since} and started_at < ${until}) a
        where s.state <> 'deleted'
        group by 1, 2, 3, 4
     )
@@ -97,7 +96,7 @@ const summing = statement({
         from webhook_subscriptions s cross join lateral (
                select bucket_at, outcome, bins, counts from attempt_stats
                 where subscription_id = s.id and step_s = ${fromS}
-                  and bucket_at >= ${since} and bucket_at < ${until} offset 0) f
+                  and bucket_at >= ${since} and bucket_at < ${until}) f
        cross join lateral unnest(f.bins, f.counts) as u(bin, count)
        where s.state <> 'deleted'
        group by 1, 2, 3, 4
@@ -130,7 +129,7 @@ const backlogs = statement({
     select s.id, ${bucketAt}, s.entries
       from (select s.id, ${queueLength(COUNTED)} as entries
               from queues q cross join lateral (
-                     select id, shard, number from webhook_subscriptions where id = q.subscription_id offset 0) s) s
+                     select id, shard, number from webhook_subscriptions where id = q.subscription_id) s) s
      where s.entries > 0
         on conflict (subscription_id, bucket_at) do update set entries = excluded.entries`,
 });

@@ -32,8 +32,6 @@ export const COUNT_COLUMNS = {
   count: value("integer"),
 };
 
-// A limit that the planner does not know has it walk the index in order, rather than read all of a slice and sort it.
-
 /** More than there ever are, so that the planner does not expect hundreds. */
 const PARTS = 16;
 
@@ -50,7 +48,7 @@ export function counts(given: { readonly [K in keyof typeof COUNT_PARAMS]: SQL }
      cross join lateral (
              select bucket_at, outcome, bins, counts from attempt_stats
               where subscription_id = ${id} and step_s = g.step_s
-                and bucket_at >= g.since and bucket_at < g.until offset 0) f
+                and bucket_at >= g.since and bucket_at < g.until) f
      cross join lateral unnest(f.bins, f.counts) as u(bin, count)
      group by 1, 2, 3
      union all
@@ -64,7 +62,7 @@ export function counts(given: { readonly [K in keyof typeof COUNT_PARAMS]: SQL }
              select started_at, outcome, duration_ms, count(*) over () as read,
                     min(sequence) over () as first, max(sequence) over () as last
                from (select started_at, outcome, duration_ms, sequence from delivery_attempts
-                      where ${within} order by id limit (select ${READ_PER_SLICE}::bigint)) r) a
+                      where ${within} order by id limit ${READ_PER_SLICE}) r) a
      group by 1, 2, 3`;
 }
 

@@ -2,7 +2,6 @@ import { and, asc, eq, lte, max, sql, type SQL } from "drizzle-orm";
 
 import { isAttemptOf } from "../../../db/attempt-conditions.ts";
 import type { DbOrTx, Tx } from "../../../db/client.ts";
-import { equalsTwice } from "../../../db/conditions.ts";
 import { LIMITS } from "../../../db/limits.ts";
 import { CHUNK, passLogged, skippedThrough } from "../../../db/log.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
@@ -197,7 +196,7 @@ export function endedRounds(
     select event_id, event, sequence, round, is_test, payload_mode, review_history_id, review_id, batch_job_id,
            'skipped' as state, recorded_at, skipped_at as settled_at
       from skipped_entries
-     where ${equalsTwice(sql`event_id`, eventId)} and subscription_id || '' = ${subscription} and skipped_at >= ${since}
+     where event_id = ${eventId} and subscription_id || '' = ${subscription} and skipped_at >= ${since}
      union all
     -- Only a test keeps its own request and has no history. An event whose history row is missing has none either.
     select a.event_id, a.event, a.sequence, a.round, told.id is null and a.composer is null, a.payload_mode, told.id, told.review_id,

@@ -151,7 +151,7 @@ const QUEUED_EVENTS = (below: SQL, limit: SQL) => sql`
              order by h.sequence desc limit ${limit})`;
 const SKIPPED_EVENTS = (below: SQL, limit: SQL) => sql`
            (select e.* from (select first, last from outbox_skips where subscription_id = s.id
-                              order by last desc offset 0) k
+                              order by last desc) k
              cross join lateral (
                    select ${EVENT} from review_history h
                     where h.subscription_number = s.number and h.sequence between k.first and k.last
@@ -178,8 +178,8 @@ const walking = (kind: EntryKind) =>
     },
     text: ({ id, below, limit }) => sql`
     select e.sequence, e.event_id as "eventId", e.event, e.recorded_at as "recordedAt"
-      from (select s.id, s.shard, s.number from webhook_subscriptions s where s.id = ${id} offset 0) s
-     cross join lateral (select * from outbox_offsets where subscription_id = s.id offset 0) f
+      from (select s.id, s.shard, s.number from webhook_subscriptions s where s.id = ${id}) s
+     cross join lateral (select * from outbox_offsets where subscription_id = s.id) f
      cross join lateral (
            (select ${ROW} from outbox o
              where o.shard = s.shard and o.subscription_id = s.id and o.sequence < ${below} and ${ROWS[kind]}
@@ -242,9 +242,9 @@ const standing = statement({
               select event_id, event, sequence, round, state, settled_at, review_history_id, recorded_at
                 from (${endedRounds(id, sql`given.event_id`, { since, firstAttempt })}) ended) rounds
              order by round desc, sequence desc limit 1) e
-      left join lateral (select * from review_history where id = e.review_history_id offset 0) h on true
-      left join lateral (select * from reviews where id = h.review_id offset 0) r on true
-      left join lateral (select * from stores where id = h.store_id offset 0) s on true`,
+      left join lateral (select * from review_history where id = e.review_history_id) h on true
+      left join lateral (select * from reviews where id = h.review_id) r on true
+      left join lateral (select * from stores where id = h.store_id) s on true`,
 });
 
 /** Where these events stand, and what they are about. Nothing of theirs is older than `since`. */
@@ -314,8 +314,8 @@ const lanes = statement({
   text: ({ id, shard, heads, byReview, limit }) => sql`
     with queued as materialized (
       select e.sequence, e.event_id, case when ${byReview}::boolean then coalesce(e.review_id, 0) else 0 end as lane
-        from (select s.id, s.number from webhook_subscriptions s where s.id = ${id} offset 0) s
-       cross join lateral (select * from outbox_offsets where subscription_id = s.id offset 0) f
+        from (select s.id, s.number from webhook_subscriptions s where s.id = ${id}) s
+       cross join lateral (select * from outbox_offsets where subscription_id = s.id) f
        cross join lateral (
               (select sequence, event_id, review_id from outbox
                 where shard = ${shard} and subscription_id = s.id and not is_test and skipped_at is null

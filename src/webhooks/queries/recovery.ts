@@ -93,7 +93,7 @@ const missing = statement({
   text: ({ id, ids, ...ended }) => sql`
     select h.id
       from unnest(${ids}::bigint[]) as given(id)
-     cross join lateral (select * from review_history where id = given.id offset 0) h
+     cross join lateral (select * from review_history where id = given.id) h
      where ${isMissed(id, ended)}`,
 });
 
@@ -202,7 +202,7 @@ const recovery = statement({
     with missed as materialized (
       select h.id, h.event_id, h.event, h.review_id
         from unnest(${missed}::bigint[]) as m(id)
-       cross join lateral (select * from review_history where id = m.id offset 0) h
+       cross join lateral (select * from review_history where id = m.id) h
        where ${isMissed(id, ended)}
     ), entries as (
       insert into outbox (shard, subscription_id, sequence, event_id, event, payload_mode, review_history_id,

@@ -35,7 +35,7 @@ const facts = statement({
            h.store_review_site_id as "storeReviewSiteId", h.axis, h.actor::text as "actorJson",
            h.review::text as "reviewJson", h.site::text as "siteJson", h.metadata::text as "metadataJson"
       from unnest(${eventIds}::text[]) as given(event_id)
-     cross join lateral (select * from review_history where event_id = given.event_id offset 0) h`,
+     cross join lateral (select * from review_history where event_id = given.event_id) h`,
 });
 
 /** Gives each attempt its exact request, with one look at the history for all of them. */

@@ -42,7 +42,7 @@ const REVIEWS_OF_EXTERNAL_ID = 20;
 const byExternalId = statement({
   name: "messages.reviewsByExternalId",
   reason:
-    "A look-up at each connection of the partner, whatever the planner thinks of their number.",
+    "A look-up at each connection of the partner. `offset 0` keeps the order of the joins: to reach the limit sooner, the planner would begin with the connections of all partners.",
   params: {
     partnerId: reviewHistory.partnerId,
     externalId: reviews.externalReviewId,

@@ -46,17 +46,17 @@ const looking = statement({
     bearers: table({ jti: tokens.jti, state: value("text") }),
   },
   text: ({ ids, firstId, jtis, now }) => {
-    const given = sql`unnest((select ${ids}::text[])) as given(id)`;
+    const given = sql`unnest(${ids}::text[]) as given(id)`;
     return sql`
     select (select counted_until from stats_progress) as "countedUntil",
            ${asTable(sql`
              select s.* from ${given} cross join lateral (
                     select ${selected(SHOWN)} from webhook_subscriptions
-                     where id = given.id and state <> 'deleted' offset 0) s`)} as subscriptions,
+                     where id = given.id and state <> 'deleted') s`)} as subscriptions,
            ${asTable(sql`
              select a.* from ${given} cross join lateral (
                     select ${selected(ATTEMPT)} from delivery_attempts
-                     where subscription_id = given.id and delivery_attempts.id >= (select ${firstId}::text)
+                     where subscription_id = given.id and delivery_attempts.id >= ${firstId}
                      order by delivery_attempts.id desc limit ${ATTEMPTS_PER_LOOK}) a`)} as attempts,
            ${asTable(sql`
              select b.jti, md5((to_jsonb(b) - 'lastUsedAt')::text) as state from (${liveBearers(jtis)}) b
