@@ -2,7 +2,6 @@ import { sql } from "drizzle-orm";
 import {
   bigint,
   boolean,
-  check,
   index,
   integer,
   pgTable,
@@ -76,10 +75,6 @@ export const outbox = pgTable(
     index("outbox_skipped")
       .on(t.skippedAt)
       .where(sql`skipped_at is not null`),
-    check("outbox_round_check", sql`round >= 1`),
-    check("outbox_attempt_check", sql`attempt between 1 and 4`),
-    check("outbox_due", sql`(state = 'waiting') = (due_at is not null)`),
-    check("outbox_history", sql`is_test = (review_history_id is null)`),
   ],
 );
 
