@@ -1,5 +1,5 @@
 import type { RawDb } from "../../db/client.ts";
-import { indexEndedDays, rebuildEndedDays, replaceEventIndex } from "../../db/ended-days.ts";
+import { indexEndedDays } from "../../db/ended-days.ts";
 import { ensurePartitions } from "../../db/partitions.ts";
 import { deleteExpiredStrays, dropExpiredPartition } from "../../db/retention.ts";
 import { serverTime } from "../../db/server-time.ts";
@@ -79,20 +79,12 @@ export async function prepare(deps: MaintenanceDeps): Promise<void> {
   });
 }
 
-/** Makes the indexes of days that have ended small and whole, which may take long. */
+/** Makes the indexes of days that have ended, which may take long. */
 export async function index(deps: Pick<HouseDeps, "log" | "indexDb">): Promise<void> {
   const { indexDb, log } = deps;
   await step(deps, "indexes", async () => {
     const made = await indexEndedDays(indexDb);
     if (made.length > 0) log.info("indexes.made", { partitions: made });
-  });
-  await step(deps, "replacing", async () => {
-    const replaced = await replaceEventIndex(indexDb);
-    if (replaced.length > 0) log.info("indexes.made", { partitions: replaced });
-  });
-  await step(deps, "rebuilding", async () => {
-    const rebuilt = await rebuildEndedDays(indexDb);
-    if (rebuilt.length > 0) log.info("indexes.rebuilt", { partitions: rebuilt });
   });
 }
 
