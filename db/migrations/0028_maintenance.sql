@@ -19,7 +19,7 @@ create table maintenance_jobs (
 insert into maintenance_jobs (name, next_at, began_at, succeeded_at)
 select name, passed_at + interval '1 hour', nullif(passed_at, '1970-01-01T00:00:00Z'), nullif(passed_at, '1970-01-01T00:00:00Z')
   from upkeep_progress cross join unnest(array[
-         'partitions', 'day_indexes', 'event_indexes', 'loose_keys', 'history', 'attempts', 'strays', 'held_entries',
+         'partitions', 'day_indexes', 'history', 'attempts', 'strays', 'held_entries',
          'skipped_entries', 'batch_entries', 'mails', 'incidents', 'audit_log', 'sign_ins']) as jobs(name);
 insert into maintenance_jobs (name, next_at)
 values ('alerts', now()), ('stats', now()), ('credentials', now()), ('lost_sessions', now());

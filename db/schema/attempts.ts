@@ -2,7 +2,6 @@ import { sql, type SQL, type SQLWrapper } from "drizzle-orm";
 import {
   bigint,
   boolean,
-  check,
   index,
   integer,
   json,
@@ -80,12 +79,5 @@ export const deliveryAttempts = pgTable(
     // `deliveries?event=`: an event that is rare, or never came, would cost a walk through all attempts. Each partition
     // has an index for it that maintenance makes when its day has ended (db/ended-days.ts); of today a subscription's
     // attempts are walked.
-    check("delivery_attempts_next", sql`(outcome = 'retry') = (next_attempt_at is not null)`),
-    check("delivery_attempts_ended", sql`(recorded_at is null) = (payload_mode is null)`),
-    check(
-      "delivery_attempts_request",
-      sql`case when composer is null then request_headers is not null and request_body is not null
-               else host is not null and signature is not null and body_digest is not null end`,
-    ),
   ],
 );

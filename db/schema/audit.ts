@@ -1,8 +1,8 @@
-import { index, integer, jsonb, pgTable, text } from "drizzle-orm/pg-core";
+import { index, jsonb, pgTable, text } from "drizzle-orm/pg-core";
 
 import { bigid, instant } from "./columns.ts";
-import { companies } from "./companies.ts";
-import { users } from "./users.ts";
+import { companyId } from "./companies.ts";
+import { userId } from "./users.ts";
 
 export const auditLog = pgTable(
   "audit_log",
@@ -10,9 +10,9 @@ export const auditLog = pgTable(
     id: bigid(),
     at: instant("at").notNull(),
     action: text("action").notNull(),
-    actorId: integer("actor_id").references(() => users.id),
-    impersonatorId: integer("impersonator_id").references(() => users.id),
-    companyId: integer("company_id").references(() => companies.id),
+    actorId: userId("actor_id"),
+    impersonatorId: userId("impersonator_id"),
+    companyId: companyId("company_id"),
     ip: text("ip"),
     userAgent: text("user_agent"),
     requestId: text("request_id"),

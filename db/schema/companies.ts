@@ -2,7 +2,6 @@ import { sql } from "drizzle-orm";
 import {
   type AnyPgColumn,
   boolean,
-  check,
   index,
   integer,
   pgTable,
@@ -42,21 +41,18 @@ export const companies = pgTable(
     uniqueIndex("companies_one_platform")
       .on(t.type)
       .where(sql`type = 'platform'`),
-    check("companies_account_partner", sql`(type = 'account') = (partner_id is not null)`),
-    check("companies_account_plan", sql`(type = 'account') = (plan_id is not null)`),
   ],
 );
+
+/** A column that names a company. */
+export const companyId = (name: string) => integer(name).references(() => companies.id);
 
 export const stores = pgTable(
   "stores",
   {
     id: id(),
-    accountId: integer("account_id")
-      .notNull()
-      .references(() => companies.id),
-    partnerId: integer("partner_id")
-      .notNull()
-      .references(() => companies.id),
+    accountId: companyId("account_id").notNull(),
+    partnerId: companyId("partner_id").notNull(),
     name: text("name").notNull(),
   },
   (t) => [index("stores_account").on(t.accountId, t.id)],

@@ -1,5 +1,4 @@
-import { sql } from "drizzle-orm";
-import { bigint, boolean, check, index, integer, pgTable, smallint } from "drizzle-orm/pg-core";
+import { bigint, boolean, index, integer, pgTable, smallint } from "drizzle-orm/pg-core";
 
 import { bytewise, instant } from "./columns.ts";
 
@@ -33,8 +32,5 @@ export const shards = pgTable(
      */
     orphaned: boolean("orphaned").notNull().default(false),
   },
-  (t) => [
-    index("shards_dispatcher").on(t.dispatcherId),
-    check("shards_id_check", sql`id between 0 and 63`),
-  ],
+  (t) => [index("shards_dispatcher").on(t.dispatcherId)],
 );

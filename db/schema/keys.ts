@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import { check, index, jsonb, pgTable, text, uniqueIndex } from "drizzle-orm/pg-core";
+import { index, jsonb, pgTable, text, uniqueIndex } from "drizzle-orm/pg-core";
 
 import { instant } from "./columns.ts";
 
@@ -28,7 +28,5 @@ export const signingKeys = pgTable(
     index("signing_keys_retired")
       .on(t.retiredAt)
       .where(sql`state = 'retired'`),
-    check("signing_keys_activated", sql`(state = 'next') = (activated_at is null)`),
-    check("signing_keys_retirement", sql`(state = 'retired') = (retired_at is not null)`),
   ],
 );

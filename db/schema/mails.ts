@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import { check, index, pgTable, smallint, text } from "drizzle-orm/pg-core";
+import { index, pgTable, smallint, text } from "drizzle-orm/pg-core";
 
 import { bytewise, instant } from "./columns.ts";
 
@@ -38,11 +38,5 @@ export const mails = pgTable(
     index("mails_settled")
       .on(t.settledAt)
       .where(sql`state <> 'queued'`),
-    check("mails_attempt_check", sql`attempt >= 1`),
-    check("mails_message", sql`(state = 'queued') = (sealed_message is not null)`),
-    check("mails_due", sql`(state = 'queued') = (due_at is not null)`),
-    check("mails_settled", sql`(state = 'queued') = (settled_at is null)`),
-    check("mails_dead", sql`state <> 'dead' or error_code is not null`),
-    check("mails_error", sql`(error_code is null) = (last_error is null)`),
   ],
 );

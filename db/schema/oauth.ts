@@ -1,24 +1,15 @@
 import { sql } from "drizzle-orm";
-import {
-  boolean,
-  check,
-  index,
-  integer,
-  pgTable,
-  text,
-  uuid,
-  type AnyPgColumn,
-} from "drizzle-orm/pg-core";
+import { boolean, index, pgTable, text, uuid, type AnyPgColumn } from "drizzle-orm/pg-core";
 
 import { instant } from "./columns.ts";
-import { companies } from "./companies.ts";
+import { companyId } from "./companies.ts";
 
 export const oauthClients = pgTable(
   "oauth_clients",
   {
     clientId: uuid("client_id").primaryKey(),
     /** Null: a client of the platform itself. */
-    companyId: integer("company_id").references(() => companies.id),
+    companyId: companyId("company_id"),
     name: text("name").notNull(),
     secretHash: text("secret_hash"),
     confidential: boolean("confidential").notNull(),
@@ -38,6 +29,5 @@ export const oauthClients = pgTable(
     index("oauth_clients_created_by")
       .on(t.createdBy)
       .where(sql`created_by is not null`),
-    check("oauth_clients_secret", sql`confidential = (secret_hash is not null)`),
   ],
 );

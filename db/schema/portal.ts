@@ -1,15 +1,13 @@
-import { index, integer, pgTable, text } from "drizzle-orm/pg-core";
+import { index, pgTable, text } from "drizzle-orm/pg-core";
 
 import { bytewise, instant } from "./columns.ts";
-import { companies } from "./companies.ts";
+import { companyId } from "./companies.ts";
 import { tokens } from "./tokens.ts";
-import { users } from "./users.ts";
+import { userId } from "./users.ts";
 
 /** Who may show a partner's portal in a frame. */
 export const portalSettings = pgTable("portal_settings", {
-  partnerId: integer("partner_id")
-    .primaryKey()
-    .references(() => companies.id),
+  partnerId: companyId("partner_id").primaryKey(),
   /** Stands in the addresses of its pages. */
   key: bytewise("key").notNull().unique("portal_settings_key_key"),
   origins: text("origins").array().notNull(),
@@ -27,7 +25,7 @@ export const portalLinks = pgTable(
     pages: text("pages").array().notNull(),
     expiresAt: instant("expires_at").notNull(),
     /** The partner's owner in whose name an operator's link opens the pages; null for the maker's own name. */
-    actsAs: integer("acts_as").references(() => users.id),
+    actsAs: userId("acts_as"),
   },
   (t) => [index("portal_links_jti").on(t.jti), index("portal_links_expiry").on(t.expiresAt)],
 );

@@ -1,17 +1,7 @@
-import { sql } from "drizzle-orm";
-import {
-  boolean,
-  check,
-  index,
-  integer,
-  pgTable,
-  primaryKey,
-  text,
-  unique,
-} from "drizzle-orm/pg-core";
+import { boolean, index, integer, pgTable, primaryKey, text, unique } from "drizzle-orm/pg-core";
 
 import { bytewise, id, instant } from "./columns.ts";
-import { companies, stores } from "./companies.ts";
+import { companyId, stores } from "./companies.ts";
 
 /** A review site and the credentials of its puller: what the routes call a provider. */
 export const reviewSites = pgTable("review_sites", {
@@ -32,12 +22,8 @@ export const storeReviewSites = pgTable(
     reviewSiteId: integer("review_site_id")
       .notNull()
       .references(() => reviewSites.id),
-    accountId: integer("account_id")
-      .notNull()
-      .references(() => companies.id),
-    partnerId: integer("partner_id")
-      .notNull()
-      .references(() => companies.id),
+    accountId: companyId("account_id").notNull(),
+    partnerId: companyId("partner_id").notNull(),
     pullConnected: boolean("pull_connected").notNull(),
     pullErrorCode: text("pull_error_code"),
     postConnected: boolean("post_connected").notNull(),
@@ -46,8 +32,6 @@ export const storeReviewSites = pgTable(
   (t) => [
     unique("store_review_sites_store_id_review_site_id_key").on(t.storeId, t.reviewSiteId),
     index("store_review_sites_account").on(t.accountId, t.id),
-    check("store_review_sites_pull_axis", sql`pull_connected = (pull_error_code is null)`),
-    check("store_review_sites_post_axis", sql`post_connected = (post_error_code is null)`),
   ],
 );
 

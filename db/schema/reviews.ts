@@ -2,7 +2,6 @@ import { sql } from "drizzle-orm";
 import {
   bigint,
   boolean,
-  check,
   index,
   integer,
   json,
@@ -13,7 +12,7 @@ import {
 } from "drizzle-orm/pg-core";
 
 import { bigid, bytewise, id, instant } from "./columns.ts";
-import { users } from "./users.ts";
+import { userId } from "./users.ts";
 
 export const reviews = pgTable(
   "reviews",
@@ -35,14 +34,14 @@ export const reviews = pgTable(
     updatedAt: instant("updated_at").notNull(),
     removedAt: instant("removed_at"),
     responseBody: text("response_body"),
-    responseUserId: integer("response_user_id").references(() => users.id),
+    responseUserId: userId("response_user_id"),
     respondedAt: instant("responded_at"),
     /** open, under_review: an open flag. The others: closed; the account's flag-status action moves it. */
     flagStatus: text("flag_status", {
       enum: ["open", "under_review", "accepted", "rejected", "withdrawn"],
     }),
     flagReason: text("flag_reason"),
-    assignedUserId: integer("assigned_user_id").references(() => users.id),
+    assignedUserId: userId("assigned_user_id"),
   },
   (t) => [
     unique("reviews_store_review_site_id_external_review_id_key").on(
@@ -51,9 +50,6 @@ export const reviews = pgTable(
     ),
     index("reviews_account").on(t.accountId, t.id.desc().nullsFirst()),
     index("reviews_store").on(t.storeId, t.id.desc().nullsFirst()),
-    check("reviews_rate_check", sql`rate between 1 and 5`),
-    check("reviews_response", sql`(response_body is null) = (responded_at is null)`),
-    check("reviews_flag", sql`(flag_status is null) = (flag_reason is null)`),
   ],
 );
 
@@ -102,12 +98,5 @@ export const reviewHistory = pgTable(
       .where(
         sql`event in ('review_pull_connected', 'review_pull_disconnected', 'response_post_connected', 'response_post_disconnected')`,
       ),
-    // A review event shows the review, a site-connection event the site and its axis (contract 8.2 and 8.3).
-    check("review_history_axis_of_site", sql`(site is null) = (axis is null)`),
-    check(
-      "review_history_log_entry",
-      sql`num_nulls(sequence, subscription_number, is_minimal) in (0, 3)`,
-    ),
-    check("review_history_review_or_site", sql`(site is null) = (review is not null)`),
   ],
 );

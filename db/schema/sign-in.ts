@@ -1,8 +1,7 @@
-import { sql } from "drizzle-orm";
-import { check, index, integer, pgTable, primaryKey, smallint, text } from "drizzle-orm/pg-core";
+import { index, integer, pgTable, primaryKey, smallint, text } from "drizzle-orm/pg-core";
 
 import { instant } from "./columns.ts";
-import { users } from "./users.ts";
+import { userId } from "./users.ts";
 
 /** Per normalised email, known or not; kept as a digest, because people type passwords into email fields. */
 export const signInLocks = pgTable(
@@ -14,11 +13,7 @@ export const signInLocks = pgTable(
     lockedUntil: instant("locked_until"),
     lastFailureAt: instant("last_failure_at").notNull(),
   },
-  (t) => [
-    index("sign_in_locks_age").on(t.lastFailureAt),
-    check("sign_in_locks_failures_check", sql`failures >= 0`),
-    check("sign_in_locks_locks_check", sql`locks >= 0`),
-  ],
+  (t) => [index("sign_in_locks_age").on(t.lastFailureAt)],
 );
 
 /**
@@ -73,16 +68,12 @@ export const emailCodes = pgTable(
   (t) => [
     primaryKey({ columns: [t.emailDigest, t.type] }),
     index("email_codes_expiry").on(t.expiresAt),
-    check("email_codes_tries_check", sql`tries >= 0`),
-    check("email_codes_signup", sql`type <> 'signup' or user_id is null`),
   ],
 );
 
 /** The link by which a user without a password sets the first one; the last one alone counts. */
 export const invitations = pgTable("invitations", {
-  userId: integer("user_id")
-    .primaryKey()
-    .references(() => users.id),
+  userId: userId("user_id").primaryKey(),
   codeHash: text("code_hash").notNull().unique("invitations_code_hash_key"),
   createdAt: instant("created_at").notNull(),
   expiresAt: instant("expires_at").notNull(),

@@ -1,27 +1,15 @@
-import { sql } from "drizzle-orm";
-import {
-  boolean,
-  check,
-  index,
-  integer,
-  pgTable,
-  primaryKey,
-  text,
-  unique,
-} from "drizzle-orm/pg-core";
+import { boolean, index, pgTable, primaryKey, text, unique } from "drizzle-orm/pg-core";
 
 import { bytewise, instant } from "./columns.ts";
-import { companies } from "./companies.ts";
-import { users } from "./users.ts";
+import { companyId } from "./companies.ts";
+import { userId } from "./users.ts";
 
 /** An outside identity provider of one company. Its domains say which email addresses it signs in. */
 export const ssoConnections = pgTable(
   "sso_connections",
   {
     id: bytewise("id").primaryKey(),
-    companyId: integer("company_id")
-      .notNull()
-      .references(() => companies.id),
+    companyId: companyId("company_id").notNull(),
     issuer: text("issuer").notNull(),
     clientId: text("client_id").notNull(),
     /** Sealed with company and connection id as context, so that a swapped ciphertext does not open. */
@@ -48,10 +36,7 @@ export const ssoDomains = pgTable(
     domain: text("domain").primaryKey(),
     connectionId: connectionId(),
   },
-  (t) => [
-    index("sso_domains_connection").on(t.connectionId),
-    check("sso_domains_domain_check", sql`domain = lower(domain)`),
-  ],
+  (t) => [index("sso_domains_connection").on(t.connectionId)],
 );
 
 /** A user as an identity provider knows it. Matched by issuer and subject alone; an email never decides again. */
@@ -60,9 +45,7 @@ export const ssoIdentities = pgTable(
   {
     issuer: text("issuer").notNull(),
     subject: text("subject").notNull(),
-    userId: integer("user_id")
-      .notNull()
-      .references(() => users.id),
+    userId: userId("user_id").notNull(),
     /** The connection through which it was linked; when that is deleted, so is the link. */
     connectionId: connectionId(),
     linkedAt: instant("linked_at").notNull(),
@@ -100,9 +83,7 @@ export const ssoCodes = pgTable(
   "sso_codes",
   {
     codeHash: text("code_hash").primaryKey(),
-    userId: integer("user_id")
-      .notNull()
-      .references(() => users.id),
+    userId: userId("user_id").notNull(),
     connectionId: connectionId(),
     codeChallenge: text("code_challenge"),
     createdAt: instant("created_at").notNull(),

@@ -1,16 +1,13 @@
-import { sql } from "drizzle-orm";
-import { boolean, check, index, integer, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
+import { boolean, index, integer, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
 
 import { id, instant } from "./columns.ts";
-import { companies, stores } from "./companies.ts";
+import { companyId, stores } from "./companies.ts";
 
 export const users = pgTable(
   "users",
   {
     id: id(),
-    companyId: integer("company_id")
-      .notNull()
-      .references(() => companies.id),
+    companyId: companyId("company_id").notNull(),
     email: text("email").notNull().unique("users_email_key"),
     name: text("name").notNull(),
     role: text("role", {
@@ -29,19 +26,17 @@ export const users = pgTable(
     createdAt: instant("created_at").notNull(),
     updatedAt: instant("updated_at").notNull(),
   },
-  (t) => [
-    index("users_company").on(t.companyId, t.id),
-    check("users_email_check", sql`email = lower(btrim(email))`),
-  ],
+  (t) => [index("users_company").on(t.companyId, t.id)],
 );
+
+/** A column that names a user. */
+export const userId = (name: string) => integer(name).references(() => users.id);
 
 /** The stores of a location user. */
 export const userStores = pgTable(
   "user_stores",
   {
-    userId: integer("user_id")
-      .notNull()
-      .references(() => users.id),
+    userId: userId("user_id").notNull(),
     storeId: integer("store_id")
       .notNull()
       .references(() => stores.id),

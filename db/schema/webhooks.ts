@@ -1,17 +1,8 @@
 import { sql } from "drizzle-orm";
-import {
-  boolean,
-  check,
-  index,
-  integer,
-  pgTable,
-  smallint,
-  text,
-  uniqueIndex,
-} from "drizzle-orm/pg-core";
+import { boolean, index, integer, pgTable, smallint, text, uniqueIndex } from "drizzle-orm/pg-core";
 
 import { bytewise, instant } from "./columns.ts";
-import { companies } from "./companies.ts";
+import { companyId } from "./companies.ts";
 
 export const webhookSubscriptions = pgTable(
   "webhook_subscriptions",
@@ -21,9 +12,7 @@ export const webhookSubscriptions = pgTable(
     number: integer("number")
       .generatedAlwaysAsIdentity()
       .unique("webhook_subscriptions_number_key"),
-    partnerId: integer("partner_id")
-      .notNull()
-      .references(() => companies.id),
+    partnerId: companyId("partner_id").notNull(),
     /** Which of the 64 shards delivers it; chosen at creation. */
     shard: smallint("shard").notNull(),
     label: text("label").notNull(),
@@ -74,33 +63,5 @@ export const webhookSubscriptions = pgTable(
     index("webhook_subscriptions_failing")
       .on(t.id)
       .where(sql`state = 'active' and consecutive_failure_count > 0`),
-    check("webhook_subscriptions_shard_check", sql`shard between 0 and 63`),
-    check(
-      "webhook_subscriptions_consecutive_failure_count_check",
-      sql`consecutive_failure_count >= 0`,
-    ),
-    check(
-      "webhook_subscriptions_batch_interval",
-      sql`(delivery_kind = 'batch') = (batch_interval_hours is not null)`,
-    ),
-    check(
-      "webhook_subscriptions_batch_at",
-      sql`(delivery_kind = 'batch') = (next_batch_at is not null)`,
-    ),
-    check(
-      "webhook_subscriptions_batch_settings",
-      sql`delivery_kind = 'immediate' or (payload_mode = 'full' and not suppress_native_notifications and ordering = 'subscription')`,
-    ),
-    check("webhook_subscriptions_active", sql`state <> 'active' or disabled_at is null`),
-    check("webhook_subscriptions_disabled", sql`state <> 'disabled' or disabled_at is not null`),
-    check(
-      "webhook_subscriptions_disabled_reason",
-      sql`(disabled_at is null) = (disabled_reason is null)`,
-    ),
-    check("webhook_subscriptions_deleted", sql`(state = 'deleted') = (deleted_at is not null)`),
-    check(
-      "webhook_subscriptions_previous_secret",
-      sql`(sealed_previous_secret is null) = (previous_secret_expires_at is null)`,
-    ),
   ],
 );

@@ -1,5 +1,5 @@
 import type { RawDb } from "../../db/client.ts";
-import { indexEndedDays, rebuildEndedDays, replaceEventIndex } from "../../db/ended-days.ts";
+import { indexEndedDays } from "../../db/ended-days.ts";
 import { ensurePartitions } from "../../db/partitions.ts";
 import { deleteExpiredStrays, dropExpiredPartition } from "../../db/retention.ts";
 import { serverTime } from "../../db/server-time.ts";
@@ -81,14 +81,6 @@ export function hourlyJobs(deps: HourlyDeps): Job[] {
     ...removal("audit_log", removeOldAudit, { ...limited, days: deps.auditRetentionDays }),
     ...removal("sign_ins", removeOldSignIns, { ...limited, days: deps.signInRetentionDays }),
     making("day_indexes", indexDb, { make: () => indexEndedDays(indexDb), event: "indexes.made" }),
-    making("event_indexes", indexDb, {
-      make: () => replaceEventIndex(indexDb),
-      event: "indexes.made",
-    }),
-    making("loose_keys", indexDb, {
-      make: () => rebuildEndedDays(indexDb),
-      event: "indexes.rebuilt",
-    }),
   ];
 }
 

@@ -2,7 +2,7 @@
 import { ulid } from "ulid";
 
 import type { RawDb } from "../../db/client.ts";
-import { indexEndedDays, rebuildEndedDays } from "../../db/ended-days.ts";
+import { indexEndedDays } from "../../db/ended-days.ts";
 import { ensurePartitions, partitionsAhead } from "../../db/partitions.ts";
 import { commitAttempts } from "../../dispatcher/store/commit.ts";
 import type { AttemptRecord } from "../../dispatcher/store/attempt.ts";
@@ -152,7 +152,6 @@ async function sizesOf(db: RawDb, day: string): Promise<AttemptBytes> {
   };
   const open = await relations();
   await indexEndedDays(db);
-  await rebuildEndedDays(db);
   const { indexes: endedIndexes } = await relations();
   return { row: row - answer, table: open.table - answer, indexes: open.indexes, endedIndexes };
 }

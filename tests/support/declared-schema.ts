@@ -55,7 +55,7 @@ function literal(value: unknown): string {
 }
 
 function constraintsOf(table: PgTable): string[] {
-  const { name, columns, primaryKeys, uniqueConstraints, checks } = getTableConfig(table);
+  const { name, columns, primaryKeys, uniqueConstraints } = getTableConfig(table);
   const added = [
     ...primaryKeys.map((key) => `primary key (${namesOf(key.columns)})`),
     ...columns
@@ -67,7 +67,6 @@ function constraintsOf(table: PgTable): string[] {
       .map(
         (one) => `constraint ${name}_${one.name}_check check (${one.name} in (${valuesOf(one)}))`,
       ),
-    ...checks.map((one) => `constraint ${one.name} check (${textOf(one.value)})`),
   ];
   return added.map((constraint) => `alter table ${name} add ${constraint}`);
 }
