@@ -1,4 +1,6 @@
 // What receivers got, beside what was offered.
+import { encodeTime } from "ulid";
+
 import { quantile, round } from "../figures.ts";
 import type { Arrival } from "../sink.ts";
 import type { Offered } from "./offer.ts";
@@ -60,11 +62,12 @@ export function judge(
 export async function sequenceInversions(
   { db, tenants }: LiveRig,
   arrivals: readonly Arrival[],
+  sinceMs: number,
 ): Promise<number> {
   const rows = await db.sql<{ id: string; host: string; sequence: number }[]>`
     select event_id as id, subscription_id as host, sequence from delivery_attempts
      where subscription_id = any(${tenants.map(({ subscriptionId }) => subscriptionId)}::text[])
-       and event_id = any(${arrivals.map(([id]) => id)}::text[]) and attempt = 1`;
+       and id >= ${encodeTime(Math.floor(sinceMs), 10)} and attempt = 1`;
   const sequences = new Map(rows.map(({ id, sequence }) => [id, sequence]));
   const newest = new Map<string, number>();
   const seen = new Set<string>();

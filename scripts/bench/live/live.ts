@@ -10,7 +10,7 @@ import { partE, partF } from "./reads.ts";
 import { report, type LiveResult } from "./report.ts";
 import { withRig, type LiveRig } from "./rig.ts";
 import { soak } from "./soak.ts";
-import { partA, partB, partC } from "./throughput.ts";
+import { partA, partB, partC, partH } from "./throughput.ts";
 import { writeResult } from "../rig.ts";
 
 /** As a shell says it of what Ctrl-C has ended. */
@@ -54,6 +54,7 @@ const PARTS: Record<
   (rig: LiveRig, result: LiveResult) => Promise<unknown>
 > = {
   a: async (rig, result) => (result.a = await partA(rig)),
+  h: async (rig, result) => (result.h = await partH(rig)),
   b: async (rig, result) => (result.b = await partB(rig)),
   c: async (rig, result) => (result.c = await partC(rig)),
   d: async (rig, result) => (result.d = await partD(rig)),

@@ -16,7 +16,8 @@ export interface LiveResult {
   readonly stores: string;
   readonly rows: number;
   bare?: Bare;
-  a?: Loaded[];
+  a?: Loaded;
+  h?: Loaded;
   b?: Loaded[];
   c?: Loaded;
   d?: Hanging;
@@ -26,10 +27,10 @@ export interface LiveResult {
 }
 
 export function report(result: LiveResult): void {
-  const { bare, a = [], b = [], c, d, e = [], f = [], soak } = result;
+  const { bare, a, h, b = [], c, d, e = [], f = [], soak } = result;
   console.log(`\n${result.commit}, ${result.stores}, ${result.rows} rows of history and attempts`);
   if (bare !== undefined) console.table([bare]);
-  const loads = [...a, ...(c === undefined ? [] : [c]), ...b];
+  const loads = [a, h, c, ...b].flatMap((one) => one ?? []);
   if (loads.length > 0) {
     console.table(loads.map((one) => rates(one, bare)));
     console.log(
@@ -37,7 +38,7 @@ export function report(result: LiveResult): void {
     );
     console.table(loads.map(costs));
   }
-  for (const one of [a[0], c])
+  for (const one of [a, c])
     if (one !== undefined)
       tops(`Where ${one.name} spends most time in Postgres, by event`, one.top);
   if (d !== undefined) console.table([d]);
