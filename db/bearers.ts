@@ -31,6 +31,6 @@ export function liveBearer(jti: SQL): SQL {
 /** The same of each token that `jtis`, an array, names. */
 export function liveBearers(jtis: SQL): SQL {
   return sql`
-    select b.* from unnest(${jtis}::text[]) as given(jti)
-     cross join lateral (${liveBearer(sql`given.jti`)}) b`;
+    select b.* from unnest((select ${jtis}::text[])) as given(jti)
+     cross join lateral (${liveBearer(sql`given.jti`)} offset 0) b`;
 }

@@ -46,18 +46,14 @@ function ofServer({ lockMs, statementMs, idleMs }: Limits): Readonly<Record<stri
 }
 
 /**
- * What the planner is told. A statement is planned once per connection (`plan_cache_mode`) and its plan is kept, often
- * from when the tables were small: then it would go on reading all of a table that has grown since, or compile what only seems expensive. Without
- * bitmaps an index is read in its order, up to the limit of a statement, whatever the planner expects. Without hash and
- * merge joins a row is looked up by its key, where a planner without statistics would read all of its table.
+ * What the planner is told. A statement is planned once per connection and its plan is kept, often from when the tables
+ * were small: then it would go on reading all of a table that has grown since, or compile what only seems expensive. Without
+ * bitmaps an index is read in its order, up to the limit of a statement, whatever the planner expects.
  */
 export const PLANNER = {
   enable_seqscan: "off",
   enable_bitmapscan: "off",
-  enable_hashjoin: "off",
-  enable_mergejoin: "off",
   jit: "off",
-  plan_cache_mode: "force_generic_plan",
   random_page_cost: "1.1",
 };
 

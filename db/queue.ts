@@ -36,10 +36,11 @@ export const NO_TEST = sql`not o.is_test`;
  */
 export function queueLength(limit: number): SQL {
   const most = sql.raw(String(limit));
+  // The planner does not know the limit of a subquery, so it walks the index instead of sorting the whole queue.
   const length = (sequence: SQL, from: SQL, last: SQL) => sql`(
     select c.entries + case when c.entries < ${most} then 0 else greatest(0, coalesce(${last}, c.last) - c.last) end
       from (select count(*) as entries, max(n) as last
-              from (select ${sequence} as n ${from} order by 1 limit ${most}) e) c)`;
+              from (select ${sequence} as n ${from} order by 1 limit (select ${most}::bigint)) e) c)`;
   const lastRow = sql`(select o.sequence ${rows} order by o.sequence desc limit 1)`;
   const lastLogged = sql`(select last_logged from outbox_sequences where subscription_id = s.id)`;
   return sql`(${length(sql`o.sequence`, rows, lastRow)} + ${length(sql`h.sequence`, logged, lastLogged)})`;
@@ -64,11 +65,12 @@ export function queuesOf(limit: SQL): SQL {
        where w.n < ${limit}::integer
     ), behind as (
       select s.shard, s.id as subscription_id
-        from webhook_subscriptions s
-        join outbox_sequences q on q.subscription_id = s.id
-        join outbox_offsets f on f.subscription_id = s.id
-       where s.shard = any(array(select shard from asked)) and s.state <> 'deleted' and s.delivery_kind = 'immediate'
-         and q.last_logged > f.settled_through
+        from asked a cross join lateral (
+               select shard, id from webhook_subscriptions
+                where shard = a.shard and state <> 'deleted' and delivery_kind = 'immediate' offset 0) s
+       cross join lateral (select last_logged from outbox_sequences where subscription_id = s.id offset 0) q
+       cross join lateral (select settled_through from outbox_offsets where subscription_id = s.id offset 0) f
+       where q.last_logged > f.settled_through
        limit ${limit}::integer::bigint * (select count(*) from asked)
     ), queues as (
       select shard, subscription_id from with_rows union select shard, subscription_id from behind

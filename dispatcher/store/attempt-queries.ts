@@ -149,7 +149,7 @@ export const commitRuns = statement({
     ), subscriptions as materialized (
       select s.*
         from runs r cross join lateral (
-               select id, state, consecutive_failure_count from webhook_subscriptions where id = r.id) s
+               select id, state, consecutive_failure_count from webhook_subscriptions where id = r.id offset 0) s
     ), advanced as (
       -- The condition fails if a skip has moved the offset, or if this commit was applied before and its answer was lost.
       update outbox_offsets f set settled_through = r.last
@@ -180,7 +180,7 @@ const PASSED = sql`
         join subscriptions s on s.id = a.subscription_id
        cross join lateral (
                select * from review_history
-                where subscription_number = a.number and sequence > a.settled_through and sequence <= a.last) h
+                where subscription_number = a.number and sequence > a.settled_through and sequence <= a.last offset 0) h
         left join moved m on m.subscription_id = a.subscription_id and m.sequence = h.sequence
        where a.last - a.settled_through > a.ended and coalesce(m.outcome, 'retry') = 'retry'
     )`;
@@ -200,10 +200,10 @@ export const commitAny = statement({
       select s.*, f.*
         from string_to_table(${subscriptionIds}, chr(30)) as given(id) cross join lateral (
                select id, number, shard, state, consecutive_failure_count from webhook_subscriptions
-                where id = given.id) s
+                where id = given.id offset 0) s
        cross join lateral (
                select settled_through as seen_settled, skipped_through as seen_skipped from outbox_offsets
-                where subscription_id = given.id) f
+                where subscription_id = given.id offset 0) f
     ), offsets as materialized (
       -- Held until the commit. What has moved since this statement began may have rows that it does not see yet.
       select s.number, f.*
@@ -229,7 +229,7 @@ export const commitAny = statement({
         select o.place from rows i cross join lateral (
                select ctid as place from outbox
                 where shard = i.shard and subscription_id = i.subscription_id and sequence = i.sequence
-                  and attempt = i.attempt and skipped_at is null) o
+                  and attempt = i.attempt and skipped_at is null offset 0) o
          where i.outcome in ('delivered', 'failed')))
       returning subscription_id, sequence
     ), ended as materialized (

@@ -161,7 +161,7 @@ const appending = statement({
                where subscription_id = ${subscriptionId} and review_history_id >= ${firstId}
                  and review_history_id <= ${through}
                order by review_history_id limit ${limit}) b
-       cross join lateral (select id, review_id from review_history where id = b.review_history_id) h
+       cross join lateral (select id, review_id from review_history where id = b.review_history_id offset 0) h
     ), reviews as (
       -- The one that the last chunk was cut in comes first, the others by their first event.
       select review_id, min(id) as first_id from waiting
@@ -175,7 +175,7 @@ const appending = statement({
                  from review_history h
                 cross join lateral (
                         select ctid as place from batch_entries
-                         where subscription_id = ${subscriptionId} and review_history_id = h.id) b
+                         where subscription_id = ${subscriptionId} and review_history_id = h.id offset 0) b
                 where h.review_id = r.review_id and h.id >= greatest(r.first_id, ${firstId}) and h.id <= ${through}
                 order by h.id limit ${limit}) h
        order by r.first_id, h.id limit ${limit}

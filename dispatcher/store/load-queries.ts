@@ -63,8 +63,8 @@ const load = statement({
                select number, partner_id, webhook_url, ordering, sealed_secret, next_batch_at,
                       case when previous_secret_expires_at > now() then sealed_previous_secret end as previous_secret
                  from webhook_subscriptions where id = a.id and state = 'active' offset 0) s
-       cross join lateral (select * from outbox_offsets where subscription_id = a.id) f
-       cross join lateral (select * from outbox_sequences where subscription_id = a.id) q
+       cross join lateral (select * from outbox_offsets where subscription_id = a.id offset 0) f
+       cross join lateral (select * from outbox_sequences where subscription_id = a.id offset 0) q
     )
     select a.ord, ${sql.raw(ROW_LINE)} as entry, ${NO_SETTINGS} as settings
       from active a
@@ -79,7 +79,7 @@ const load = statement({
                  and o.skipped_at is null
                order by o.due_at nulls first, o.sequence limit ${TESTS_LIMIT})
            ) e
-      left join lateral (select * from review_history where id = e.review_history_id) h on true
+      left join lateral (select * from review_history where id = e.review_history_id offset 0) h on true
      union all
     select a.ord, ${sql.raw(LOG_LINE)}, ${NO_SETTINGS}
       from active a
@@ -105,7 +105,8 @@ export type LoadedRows = NonNullable<Awaited<ReturnType<typeof loadActive>>[numb
  * its test events that are due first, all as they are at one moment, so that no entry that was skipped before comes with
  * settings from before. A previous secret is answered only while its grace period runs.
  *
- * `offset 0`: while the planner has no statistics it would walk all subscriptions, because it expects 100 requests.
+ * What is looked up by a key is behind `offset 0`, because a plain join becomes a hash over all of its table while the
+ * planner has no statistics.
  */
 export async function loadActive(db: DbOrTx, requests: readonly LoadRequest[]) {
   const given = requests.map(({ id, shard, after, limit, exceptReviews }, ord) => ({

@@ -49,9 +49,9 @@ function holding(name: string, whereHeld: SQL) {
     text: ({ partners }) => sql`
     with slots as materialized (
       select s.*
-        from unnest(${partners}::integer[]) as p(id) cross join lateral (
+        from unnest((select ${partners}::integer[])) as p(id) cross join lateral (
                select id, partner_id, delivery_kind from webhook_subscriptions
-                where partner_id = p.id and state <> 'deleted') s
+                where partner_id = p.id and state <> 'deleted' offset 0) s
        order by s.id
     ), held as materialized (
       select s.partner_id, coalesce(own.subscription_id, shared.subscription_id) as id
@@ -120,10 +120,12 @@ const append = statement({
     with input as materialized (
       select * from ${given}
     ), slots as materialized (
+      -- A look-up per partner, behind an offset: a join would read all subscriptions while they seem to be few. The array
+      -- is a select of its own, so that the plan is the same for any number of partners, and is kept.
       select s.*
-        from unnest(${partners}::integer[]) as p(id) cross join lateral (
+        from unnest((select ${partners}::integer[])) as p(id) cross join lateral (
                select id, number, partner_id, shard, delivery_kind, payload_mode, events from webhook_subscriptions
-                where partner_id = p.id and state <> 'deleted') s
+                where partner_id = p.id and state <> 'deleted' offset 0) s
     ), wanted as (
       -- One row a subscription, with its events as an array: joined event by event to the numbers below, each would be
       -- compared with every subscription, because the planner takes all of these for a handful.

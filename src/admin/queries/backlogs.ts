@@ -46,7 +46,7 @@ const ranked = statement({
              ${queueLength(BACKLOG_LIMITS.counted)} as queued
         from (select subscription_id from queues limit ${most}::integer) f
        cross join lateral (
-               select id, shard, number from webhook_subscriptions where id = f.subscription_id) s
+               select id, shard, number from webhook_subscriptions where id = f.subscription_id offset 0) s
        cross join lateral (${firstQueued()}) first
     ), page as materialized (
       select * from (

@@ -119,7 +119,7 @@ const countOfQueues = statement({
     with recursive asked as (select id as shard from shards), ${queuesOf(limit)}
     select coalesce(sum(${queueLength(counted)}), 0)::bigint as entries
       from queues q cross join lateral (
-             select id, shard, number from webhook_subscriptions where id = q.subscription_id) s`,
+             select id, shard, number from webhook_subscriptions where id = q.subscription_id offset 0) s`,
 });
 
 export async function queueCounts(db: DbOrTx): Promise<QueueCounts> {

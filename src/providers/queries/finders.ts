@@ -23,8 +23,8 @@ const secrets = statement({
   columns: { slug: reviewSites.slug, sealedSecret: reviewSites.sealedSecret },
   text: ({ slugs }) => sql`
     select p.slug, p.sealed_secret as "sealedSecret"
-      from unnest(${slugs}::text[]) as given(slug) cross join lateral (
-             select slug, sealed_secret from review_sites where slug = given.slug) p`,
+      from unnest((select ${slugs}::text[])) as given(slug) cross join lateral (
+             select slug, sealed_secret from review_sites where slug = given.slug offset 0) p`,
 });
 
 /** By slug. */

@@ -16,7 +16,10 @@ import {
 import type { ReviewState, Site } from "../model.ts";
 
 // What a group of requests asks of the database, each once for all of them: a parameter that is a table, so that the text
-// is the same for any number of rows. The query builder would bind 500 rows one column at a time.
+// is the same for any number of rows. The query builder would bind 500 rows one column at a time. Tables are read by
+// look-ups behind an offset, and rows to be updated by their ids: a join alone would read all of a table for as long as its
+// plan is kept from when there was little. An array is a select of its own: the planner takes that for ten, and any other
+// array for as many as it has, so that it would plan each statement anew.
 
 /** What an event refers to, and what is to be held of it. */
 const ASKED = {
@@ -47,7 +50,7 @@ const waiting = statement({
       select r.id
         from input i cross join lateral (
                select id from reviews
-                where store_review_site_id = i."siteId" and external_review_id = i."externalReviewId") r
+                where store_review_site_id = i."siteId" and external_review_id = i."externalReviewId" offset 0) r
        where i."usesReview"
        order by r.id
     )
@@ -128,15 +131,15 @@ const lookingUp = statement({
                      select ${selected(REVIEW_STATE)} from reviews where id = r.id for no key update skip locked`)}
                 end as review
       from bound cross join ${given}
-      left join lateral (select id, name, sealed_secret from review_sites where slug = given.slug) review_sites on true
+      left join lateral (select id, name, sealed_secret from review_sites where slug = given.slug offset 0) review_sites on true
       left join lateral (
-             select id from provider_events where review_site_id = review_sites.id and id = given.id) e on true
+             select id from provider_events where review_site_id = review_sites.id and id = given.id offset 0) e on true
       left join lateral (
              select ${selected(SITE)} from store_review_sites
-              where id = given."siteId" and review_site_id = review_sites.id) l on true
+              where id = given."siteId" and review_site_id = review_sites.id offset 0) l on true
       left join lateral (
              select id from reviews
-              where store_review_site_id = l.id and external_review_id = given."externalReviewId") r on true`,
+              where store_review_site_id = l.id and external_review_id = given."externalReviewId" offset 0) r on true`,
 });
 
 interface Known {

@@ -20,7 +20,7 @@ const insertion = statement({
     with claimed as (
       insert into provider_events (review_site_id, id, received_at)
       select p.id, claims.id, ${now}
-        from ${claims} cross join lateral (select id from review_sites where slug = claims.slug) p
+        from ${claims} cross join lateral (select id from review_sites where slug = claims.slug offset 0) p
        order by p.id, claims.id collate "C"
     )
     insert into reviews (id, partner_id, account_id, store_id, store_review_site_id, external_review_id, rate, reviewer,
@@ -29,7 +29,7 @@ const insertion = statement({
     select c.id, l.partner_id, l.account_id, l.store_id, l.id, c."externalReviewId", c.rate, c.reviewer,
            c."reviewerEmail", c.content, c.profanity, c."reviewedAt", c."removedAt", ${now}, ${now}
       from (select * from ${created}) c cross join lateral (
-             select id, partner_id, account_id, store_id from store_review_sites where id = c."siteId") l
+             select id, partner_id, account_id, store_id from store_review_sites where id = c."siteId" offset 0) l
      order by c."siteId", c."externalReviewId" collate "C"`,
 });
 
@@ -61,7 +61,7 @@ const update = statement({
            content = given.content, profanity = given.profanity, reviewed_at = given."reviewedAt",
            removed_at = given."removedAt", updated_at = ${now}
       from ${given}
-     where r.id = given.id and r.id = any(${ids}::integer[])`,
+     where r.id = given.id and r.id = any((select ${ids}::integer[])::integer[])`,
 });
 
 export async function updateReviews(
@@ -85,7 +85,7 @@ const axes = statement({
        set pull_connected = given."pullConnected", pull_error_code = given."pullErrorCode",
            post_connected = given."postConnected", post_error_code = given."postErrorCode"
       from ${given}
-     where l.id = given.id and l.id = any(${ids}::integer[])`,
+     where l.id = given.id and l.id = any((select ${ids}::integer[])::integer[])`,
 });
 
 export async function updateSites(tx: Tx, changed: readonly Site[]): Promise<void> {
