@@ -23,6 +23,8 @@ interface PublicOptions {
   readonly mayVerify?: (call: Call) => boolean;
   /** Looks at the bytes before anything is parsed: a signature is checked here. */
   readonly verify?: (input: Received) => Promise<void>;
+  /** Verifies a request again that `verify` has let pass and that is about to be refused for its syntax. */
+  readonly verifyAgain?: (input: Received) => Promise<void>;
 }
 
 interface Received {
@@ -80,9 +82,15 @@ export function checks(authenticator: Authenticator) {
           const exchange = exchangeOf(request);
           await verifyPublic(options, exchange, { params, declared: declared.of() });
           Object.assign(context.set.headers, exchange.meter.headers);
-          const { body, query } = readFields(request, exchange, declared.of());
-          context.body = body;
-          context.query = query;
+          try {
+            const { body, query } = readFields(request, exchange, declared.of());
+            context.body = body;
+            context.query = query;
+          } catch (error) {
+            const { call, raw } = exchange;
+            await options.verifyAgain?.({ call, params, raw });
+            throw error;
+          }
         },
         resolve({ request }: Pick<CheckContext, "request">) {
           const { call, raw } = exchangeOf(request);

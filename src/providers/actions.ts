@@ -29,7 +29,7 @@ interface Signed {
 export interface Signatures {
   /**
    * Throws `invalid_signature`, and audits it, unless the provider signed these bytes, and for an unknown provider
-   * (contract 9.1). The provider's secret may be remembered: the transaction that takes the events compares it.
+   * (contract 9.1). The provider's secret may be remembered: whatever answers the request compares it.
    */
   verify(slug: string, signed: Signed): Promise<void>;
   /** Verifies the bytes again, with the provider's secret of now. */
@@ -88,8 +88,11 @@ export async function takeEvents(
 ): Promise<{ accepted: number; duplicates: number }> {
   const read = readEvents(body, deps.clock.now());
   deps.traces?.came(read.events.map(({ occurredAt }) => occurredAt));
-  // Nothing refers to anything that could be looked up.
-  if (read.references.length === 0) throw invalid(read.faults);
+  if (read.references.length === 0) {
+    // No look-up compares the secret.
+    await deps.signatures.verifyAgain(slug, signed);
+    throw invalid(read.faults);
+  }
   // Before the transaction, because long texts take long, and all of the partners' writers wait for its locks.
   const profanity = await checkTexts(deps.profanity, read.events);
   const partners = await deps.partners(read.references.flatMap(({ siteId }) => siteId ?? []));

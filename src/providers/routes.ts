@@ -43,8 +43,10 @@ export function providerRoutes(deps: ProviderRouteDeps) {
         public: {
           bodyLimit: BODY_LIMIT,
           mayVerify: hasSignature,
-          verify: ({ call, params, raw }: SignedRequest) =>
-            own.signatures.verify(params["provider"] ?? "", { call, raw }),
+          verify: ({ params, ...signed }: SignedRequest) =>
+            own.signatures.verify(params["provider"] ?? "", signed),
+          verifyAgain: ({ params, ...signed }: SignedRequest) =>
+            own.signatures.verifyAgain(params["provider"] ?? "", signed),
         },
         // A review site may report as fast as it can (contract 2.9).
         uncounted: true,

@@ -60,6 +60,7 @@ const SETTINGS: Settings = {
   changeEveryMs: 0,
   chunk: CHUNK,
   window: WINDOW,
+  rowMs: 0,
   badReceivers: 0,
   faults: NO_FAULTS,
   limits: LIMITS,

@@ -42,7 +42,7 @@ export async function commitAttempts(commit: Commit, session: Session): Promise<
   // What `now()` answers in the whole transaction.
   const nowMs = world.postgresMs;
   try {
-    await session.work(world.random.latency(3, 60));
+    await session.work(world.random.latency(3, 60) + world.settings.rowMs * records.length);
     await waitForRows(commit, touched, session);
     // A commit that might disable is a transaction, with the mail in it.
     if (records.some((record) => record.decision.kind === "failed"))

@@ -47,9 +47,11 @@ export function createStore(deps: StoreDeps, process: Process): DispatchStore {
         dispatchBatch(deps, batch, session),
       ),
     sweep: (shards, limit) =>
-      network.call(process, { server, name: "sweep" }, () =>
-        sweepShards(tables, { shards, limit }, world.postgresMs),
-      ),
+      network.call(process, { server, name: "sweep" }, async (session) => {
+        const { rowMs } = world.settings;
+        if (rowMs > 0) await session.work(rowMs * tables.subscriptions.size);
+        return sweepShards(tables, { shards, limit }, world.postgresMs);
+      }),
   };
 }
 
@@ -82,6 +84,8 @@ async function readPassing(
   const { world, tables } = deps;
   failIfUnreadable(deps, requests);
   const found = requests.map((request) => read(deps, request));
+  const walked = found.reduce((sum, one) => sum + one.walked, 0);
+  if (world.settings.rowMs > 0) await session.work(world.settings.rowMs * walked);
   const full = found.flatMap(({ isFull }, i) => (isFull ? [i] : []));
   if (full.length === 0 || passes >= PASSES_PER_LOAD) return found;
   const again = full.flatMap((i) => requests[i] ?? []);
@@ -94,19 +98,22 @@ async function readPassing(
   const next = await readPassing(deps, again, session, passes + 1);
   full.forEach((i, n) => {
     const one = next[n];
-    if (one !== undefined) found[i] = { ...one, isFull: false };
+    if (one !== undefined) found[i] = { ...one, isFull: false, walked: 0 };
   });
   return found;
 }
 
 /** Subscription and entries as they are at one moment. */
-function read({ tables, world }: StoreDeps, request: LoadRequest): Read & { isFull: boolean } {
+function read(
+  { tables, world }: StoreDeps,
+  request: LoadRequest,
+): Read & { readonly isFull: boolean; readonly walked: number } {
   const row = tables.subscription(request.id);
   const snapshotMs = world.nowMs;
   const subscription = activeSubscription(tables, request.id);
   if (subscription === undefined)
-    return { loaded: { request, found: undefined }, snapshotMs, isFull: false };
-  const { entries, isFull } = readQueue(row, request, world.settings.window);
+    return { loaded: { request, found: undefined }, snapshotMs, isFull: false, walked: 0 };
+  const { entries, isFull, walked } = readQueue(row, request, world.settings.window);
   const tests = nextTests(row.outbox.filter(({ sequence }) => sequence > row.skippedThrough));
   const found = {
     subscription,
@@ -114,7 +121,7 @@ function read({ tables, world }: StoreDeps, request: LoadRequest): Read & { isFu
     tests: tests.map((test) => toEntry({ ...test, isLogged: false })),
     lastSequence: row.lastSequence,
   };
-  return { loaded: { request, found }, snapshotMs, isFull };
+  return { loaded: { request, found }, snapshotMs, isFull, walked };
 }
 
 function activeSubscription(tables: Tables, id: string): Subscription | undefined {

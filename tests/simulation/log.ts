@@ -83,6 +83,8 @@ export interface Found {
   readonly entries: QueuedRow[];
   /** The reviews that are left out fill the window of the log. */
   readonly isFull: boolean;
+  /** How many rows and events were looked at. */
+  readonly walked: number;
 }
 
 /** What one load finds, tests apart: rows of `outbox`, and events of the log within its window. */
@@ -91,7 +93,9 @@ export function readQueue(target: SubscriptionRow, wanted: Wanted, window: numbe
   const isAsked = (row: OutboxRow) => !row.isTest && !exceptReviews.includes(row.reviewId);
   const rows: QueuedRow[] = [];
   const { outbox, log, settledThrough, skippedThrough } = target;
-  for (let at = indexFrom(outbox, Math.max(after, skippedThrough) + 1); rows.length < limit; at++) {
+  const firstRow = indexFrom(outbox, Math.max(after, skippedThrough) + 1);
+  let at = firstRow;
+  for (; rows.length < limit; at++) {
     const row = outbox[at];
     if (row === undefined) break;
     if (isAsked(row)) rows.push({ ...row, isLogged: false });
@@ -99,7 +103,8 @@ export function readQueue(target: SubscriptionRow, wanted: Wanted, window: numbe
   const first = indexFrom(log, logBegin(target, after));
   // Without reviews that are left out, the real window is wider than any limit.
   const width = exceptReviews.length > 0 ? window : limit;
-  const events = (limit > 0 ? log.slice(first, first + width) : [])
+  const looked = limit > 0 ? log.slice(first, first + width) : [];
+  const events = looked
     .filter(isAsked)
     .slice(0, limit)
     .map((event) => ({ ...event, isLogged: true }));
@@ -111,7 +116,8 @@ export function readQueue(target: SubscriptionRow, wanted: Wanted, window: numbe
   const entries = withinWindow([...rows, ...events], end)
     .toSorted((a, b) => a.sequence - b.sequence)
     .slice(0, limit);
-  return { entries, isFull: isCut && entries.length < limit };
+  const walked = at - firstRow + looked.length;
+  return { entries, isFull: isCut && entries.length < limit, walked };
 }
 
 /** Behind the end of a window there may be events of the same reviews that come before these rows. */

@@ -4,8 +4,10 @@ export class Prng {
   #b: number;
   #c: number;
   #counter = 1;
+  readonly seed: number;
 
   constructor(seed: number) {
+    this.seed = seed;
     this.#a = Math.imul(seed, 0x9e3779b1) | 0;
     this.#b = (seed ^ 0x243f6a88) | 0;
     this.#c = Math.floor(seed / 2 ** 32) | 0;

@@ -55,6 +55,8 @@ export interface Settings {
   readonly chunk: number;
   /** How many events of a log a load looks through for those of reviews that are not left out. */
   readonly window: number;
+  /** What each row that a statement reads or writes costs the server, besides the statement itself. */
+  readonly rowMs: number;
   /** Chance that the next mood of a receiver is a bad one. */
   readonly badReceivers: number;
   readonly faults: Faults;
@@ -86,6 +88,9 @@ export const NO_FAULTS: Faults = {
   unreadable: 0,
 };
 
+/** In a quarter of the runs the server is so slow that a load of a full window takes half a second. */
+const SLOW_ROW_MS = 0.5;
+
 /** A quarter of the runs is calm: there the schedule has to be kept to the millisecond. */
 export function drawSettings(random: Prng): Settings {
   const slow = random.chance(0.05);
@@ -101,6 +106,7 @@ export function drawSettings(random: Prng): Settings {
     changeEveryMs: random.between(4_000, 30_000),
     chunk: random.pick([2, 3, 7, 1_000]),
     window: random.pick([4, 5, 8, 1_000]),
+    rowMs: random.seed % 4 === 3 ? SLOW_ROW_MS : 0,
     badReceivers: random.pick([0, 0.2, 0.5, 0.8]),
     faults: random.chance(0.25) ? { ...NO_FAULTS, join: drawJoins(random) } : drawFaults(random),
     limits: random.chance(0.2) ? drawLimits(random) : LIMITS,
