@@ -599,7 +599,13 @@ test("a secret that was changed holds for the next request, and the former one n
   await database.db.sql`
     update review_sites set sealed_secret = ${sealed} where id = ${provider.id}`;
   // Whatever else is wrong with them.
-  const faulty: unknown[] = [{ events: [] }, { events: [1] }, { events: [{}] }, "no JSON", events()];
+  const faulty: unknown[] = [
+    { events: [] },
+    { events: [1] },
+    { events: [{}] },
+    "no JSON",
+    events(),
+  ];
   for (const body of faulty) expect((await send(api, provider, body)).status).toBe(401);
   provider = { ...provider, secret };
   expect((await send(api, provider, events())).status).toBe(200);

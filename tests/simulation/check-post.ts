@@ -153,6 +153,9 @@ function headSinceMs({ watch }: CheckDeps, { ordering, entry }: Post): number {
   return ordering === "review" ? Math.max(laneMs, watch.crowdedMs) : watch.progressMs;
 }
 
+/** Of the loads that one waits for on a slow server. */
+const COSTLY_ROWS = 4_000;
+
 /** Where nothing has gone wrong for a while, the head of a lane is sent on time. */
 const checkPunctual: Check = (deps, post) => {
   const { entry, subscription } = post;
@@ -164,11 +167,13 @@ const checkPunctual: Check = (deps, post) => {
   const lateMs = deps.world.nowMs - readyMs;
   // A commit that waited for a row of another subscription is split until that one is alone.
   const splitMs = deps.world.nowMs - deps.world.hinderedMs < SPLIT_EXCUSE_MS ? SPLIT_MS : 0;
+  // Where rows cost time, a load of another subscription may come before.
+  const costMs = deps.world.settings.rowMs * COSTLY_ROWS;
   const [invariant, limitMs] = isRetry ? ["punctual", RETRY_LATE_MS] : ["prompt", FRESH_LATE_MS];
   // The new ordering holds once everything that was sent in the old one has ended.
   const { troubleMs, movedMs } = deps.world;
   const calmSinceMs = Math.max(troubleMs, movedMs + LATE_MOVE_MS, deps.watch.reorderedMs + CALM_MS);
-  if (lateMs > limitMs + splitMs && calmSinceMs < readyMs - CALM_MS)
+  if (lateMs > limitMs + splitMs + costMs && calmSinceMs < readyMs - CALM_MS)
     say(deps, post, invariant, `${Math.round(lateMs)} ms late`);
 };
 

@@ -88,8 +88,8 @@ export const NO_FAULTS: Faults = {
   unreadable: 0,
 };
 
-/** In a quarter of the runs the server is so slow that a load of a full window takes half a second. */
-const SLOW_ROW_MS = 0.5;
+/** In a quarter of the runs the server is so slow that a load of a full window takes 50 ms longer. */
+const SLOW_ROW_MS = 0.05;
 
 /** A quarter of the runs is calm: there the schedule has to be kept to the millisecond. */
 export function drawSettings(random: Prng): Settings {
