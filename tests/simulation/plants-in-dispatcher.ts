@@ -1,6 +1,6 @@
 import { REFUSED, UNREADABLE } from "./network.ts";
 import type { Plant } from "./plant.ts";
-import { replaceFunction, replaceMethod } from "./replace.ts";
+import { drawInstead, replaceFunction, replaceMethod } from "./replace.ts";
 
 /** Bugs of the dispatcher itself. */
 export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
@@ -50,9 +50,10 @@ export const PLANTS_IN_DISPATCHER: readonly Plant[] = [
   },
   {
     name: "joined-load",
-    seed: 280,
+    seed: 1,
     bug: "A load that fails for one subscription is retried as the same group for ever.",
     async grow() {
+      await drawInstead((noFaults) => ({ partners: 8, faults: { ...noFaults, unreadable: 0.2 } }));
       const { failureOf } = await import("../../dispatcher/store/group-runner.ts");
       replaceFunction(failureOf, (real) => (error) => {
         const isUnreadable = error instanceof Error && Reflect.get(error, "code") === UNREADABLE;

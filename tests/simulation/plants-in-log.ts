@@ -1,5 +1,5 @@
 import type { Plant } from "./plant.ts";
-import { replaceFunction } from "./replace.ts";
+import { drawInstead, replaceFunction } from "./replace.ts";
 
 /** Bugs of the log: of its offset, of the rows of what it passes, and of the loads that read both. */
 export const PLANTS_IN_LOG: readonly Plant[] = [
@@ -84,9 +84,17 @@ export const PLANTS_IN_LOG: readonly Plant[] = [
   },
   {
     name: "rows-ahead",
-    seed: 2360,
+    seed: 1,
     bug: "A load shows rows that stand behind the window of the log it has looked through.",
     async grow() {
+      // Many events of few reviews, of which some wait for a retry.
+      await drawInstead((noFaults) => ({
+        window: 4,
+        reviewsPerPartner: 6,
+        eventsPerWrite: 12,
+        badReceivers: 0.5,
+        faults: noFaults,
+      }));
       const { withinWindow } = await import("./log.ts");
       replaceFunction(withinWindow, () => (entries) => [...entries]);
     },

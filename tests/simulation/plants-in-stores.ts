@@ -1,6 +1,6 @@
 import type { Plant } from "./plant.ts";
 import type { Receivers } from "./receivers.ts";
-import { replaceFunction, replaceMethod } from "./replace.ts";
+import { drawInstead, replaceFunction, replaceMethod } from "./replace.ts";
 
 /** Bugs of what the dispatchers stand on: the SQL as the simulated stores carry it out, and the HTTP client. */
 export const PLANTS_IN_STORES: readonly Plant[] = [
@@ -19,9 +19,14 @@ export const PLANTS_IN_STORES: readonly Plant[] = [
   },
   {
     name: "late-release",
-    seed: 4218,
+    seed: 1,
     bug: "The release of a shard that comes late takes away what the same dispatcher has claimed again.",
     async grow() {
+      // Shards move all the time, and requests about them are late.
+      await drawInstead((noFaults) => ({
+        processes: 2,
+        faults: { ...noFaults, request: 0.01, longLate: 0.5, join: 0.2, stop: 0.1 },
+      }));
       const { releaseShards } = await import("./leases.ts");
       replaceFunction(releaseShards, (real) => (tables, id, claims) => {
         const present = Array.from(

@@ -3,6 +3,8 @@
  * purpose. What is replaced is named by the function itself, so a rename or a move is an error of the type check.
  */
 
+import type { Settings } from "./settings.ts";
+
 type AnyFunction = (...args: never[]) => unknown;
 type Setters = Map<AnyFunction, (by: AnyFunction) => void>;
 
@@ -42,6 +44,14 @@ export function replaceFunction<F extends AnyFunction>(real: F, by: (real: F) =>
   const set = setters.get(real);
   if (set === undefined) throw new Error(`${real.name} was imported before makeReplaceable().`);
   set(by(real));
+}
+
+/** Changes the settings of all runs, so that a rare bug has the chance to show; `noFaults` are those of a calm run. */
+export async function drawInstead(
+  change: (noFaults: Settings["faults"]) => Partial<Settings>,
+): Promise<void> {
+  const { drawSettings, NO_FAULTS } = await import("./settings.ts");
+  replaceFunction(drawSettings, (real) => (random) => ({ ...real(random), ...change(NO_FAULTS) }));
 }
 
 export function replaceMethod<T extends object, K extends keyof T>(
