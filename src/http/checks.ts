@@ -82,15 +82,11 @@ export function checks(authenticator: Authenticator) {
           const exchange = exchangeOf(request);
           await verifyPublic(options, exchange, { params, declared: declared.of() });
           Object.assign(context.set.headers, exchange.meter.headers);
-          try {
-            const { body, query } = readFields(request, exchange, declared.of());
-            context.body = body;
-            context.query = query;
-          } catch (error) {
-            const { call, raw } = exchange;
-            await options.verifyAgain?.({ call, params, raw });
-            throw error;
-          }
+          const { call, raw } = exchange;
+          const read = () => readFields(request, exchange, declared.of());
+          const { body, query } = await verifyingAgain(options, { call, raw, params }, read);
+          context.body = body;
+          context.query = query;
         },
         resolve({ request }: Pick<CheckContext, "request">) {
           const { call, raw } = exchangeOf(request);
@@ -221,6 +217,20 @@ async function verifyPublic(
     await verify?.({ call: exchange.call, params, raw: exchange.raw });
   } finally {
     exchange.releaseBody();
+  }
+}
+
+/** Reads the fields of a verified request. Where they cannot be read, its signature is judged once more before that. */
+async function verifyingAgain(
+  { verifyAgain }: PublicOptions,
+  { call, params, raw }: Received,
+  read: () => Fields,
+): Promise<Fields> {
+  try {
+    return read();
+  } catch (error) {
+    await verifyAgain?.({ call, params, raw });
+    throw error;
   }
 }
 
