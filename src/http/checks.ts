@@ -82,9 +82,7 @@ export function checks(authenticator: Authenticator) {
           const exchange = exchangeOf(request);
           await verifyPublic(options, exchange, { params, declared: declared.of() });
           Object.assign(context.set.headers, exchange.meter.headers);
-          const { call, raw } = exchange;
-          const read = () => readFields(request, exchange, declared.of());
-          const { body, query } = await verifyingAgain(options, { call, raw, params }, read);
+          const { body, query } = await readVerified(options, request, [params, declared.of()]);
           context.body = body;
           context.query = query;
         },
@@ -221,15 +219,16 @@ async function verifyPublic(
 }
 
 /** Reads the fields of a verified request. Where they cannot be read, its signature is judged once more before that. */
-async function verifyingAgain(
+async function readVerified(
   { verifyAgain }: PublicOptions,
-  { call, params, raw }: Received,
-  read: () => Fields,
+  request: Request,
+  [params, declared]: readonly [Received["params"], Declared],
 ): Promise<Fields> {
+  const exchange = exchangeOf(request);
   try {
-    return read();
+    return readFields(request, exchange, declared);
   } catch (error) {
-    await verifyAgain?.({ call, params, raw });
+    await verifyAgain?.({ call: exchange.call, params, raw: exchange.raw });
     throw error;
   }
 }
