@@ -8,7 +8,7 @@ import { ConnectionPool, type PoolOptions } from "./pool.ts";
 /** What a client does unless it is told otherwise. */
 const DEFAULTS: ExchangeOptions & PoolOptions = {
   lookup: systemLookup,
-  // Contract 7.10: what the look-up, the connection, TLS, the request and the headers of the answer may take together.
+  // Contract 7.10: the limit of look-up, connection, TLS, request and response headers together.
   timeoutMs: 15_000,
   // Contract 7.5: what the body may take after that.
   bodyMs: 2_000,

@@ -18,12 +18,12 @@ import {
 } from "./records-queries.ts";
 
 const HOUR_S = 3_600;
-/** Rows that one run removes of what may have gathered for years, so that a wrong setting is noticed in time. */
+/** The most rows that one run removes of data that is kept for years, so that a wrong setting is noticed in time. */
 export const ROWS_AT_MOST = 100_000;
 
 export interface HourlyDeps {
   readonly db: RawDb;
-  /** Whose statements may take long. */
+  /** Builds indexes, which may take an hour. */
   readonly indexDb: RawDb;
   readonly log: Log;
   readonly retentionDays: number;

@@ -36,7 +36,7 @@ export interface Job {
     readonly reached: string;
     readonly previousAt: Date | null;
   }) => Promise<Done>;
-  /** What a process that stops waits for besides a chunk. */
+  /** Awaited by a stopping process, as is the chunk under way. */
   readonly drain?: () => Promise<unknown> | undefined;
 }
 

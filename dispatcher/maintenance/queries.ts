@@ -69,10 +69,9 @@ const taking = statement({
 export type Begun = ValuesOf<typeof BEGUN>;
 
 /**
- * Takes the jobs that are due and no process runs, and renews the leases of those that this process runs. A job whose
- * holder was lost is taken again once its lease has ended, and goes on where its last chunk ended. `isSteady`: the run
- * before began within two hours, by Postgres' clock. If not, maintenance stood still or that clock was set, and what looks
- * old may not be.
+ * Claims the due jobs that have no holder, and renews the leases of the jobs that this process runs. A job whose lease
+ * has ended is claimed again and goes on after its last chunk. `isSteady`: the previous run began within two hours, by
+ * the clock of Postgres. Otherwise maintenance stood still or that clock was set, and rows may only look old.
  */
 export function takeJobs(
   db: Db,

@@ -13,9 +13,9 @@ import type { Wake } from "./schedule.ts";
  * Writes actions to review_history, with their numbers in the log, and to what waits for a batch, in the given order.
  * Answers the subscriptions to wake after the commit.
  *
- * It ends the transaction, whose commit is sent with it, because it takes the sequence rows of the partners' subscriptions,
- * and whoever holds them is alone until the commit. So the sequence has no gap and follows the commits, and the ids of
- * review_history follow it too, because they are drawn while the rows are held (contract 7.2). For several partners
+ * The commit is sent with it, so it is the last statement of its transaction: it locks the sequence rows of the partners'
+ * subscriptions, and no other writer of these gets on before the commit. Therefore the sequence has no gap and follows the
+ * commits, and so do the ids of review_history, which are drawn while the rows are locked (contract 7.2). For several partners
  * `holdSequences` comes first: all must be taken in one order, or two writers deadlock.
  */
 export async function recordActions(
