@@ -143,3 +143,23 @@ export const outboxSkips = pgTable(
   },
   (t) => [primaryKey({ columns: [t.subscriptionId, t.last] })],
 );
+
+/**
+ * How far the recoveries of a subscription have come (contract 6.15), so that a call does not look again at what the calls
+ * before it have queued: of the events recorded since `since`, each up to `through_at` and `through_id` was settled or
+ * queued. It counts while the window begins no earlier, the events asked for are the same and nothing was skipped; of what
+ * has failed since, each call looks again.
+ */
+export const recoveries = pgTable("recoveries", {
+  subscriptionId: bytewise("subscription_id")
+    .primaryKey()
+    .references(() => outboxSequences.subscriptionId, { onDelete: "cascade" }),
+  since: instant("since").notNull(),
+  events: text("events").array().notNull(),
+  throughAt: instant("through_at").notNull(),
+  /** An id of review_history. */
+  throughId: bigint("through_id", { mode: "number" }).notNull(),
+  /** As they were in `outbox_offsets` and `outbox_sequences`. */
+  skippedThrough: bigint("skipped_through", { mode: "number" }).notNull(),
+  batchSkippedThrough: bigint("batch_skipped_through", { mode: "number" }).notNull(),
+});

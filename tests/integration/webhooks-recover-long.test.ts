@@ -1,10 +1,11 @@
 // A recovery of a window with more events than one statement could look through.
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 
 import { ulid } from "ulid";
 
 import type { Db, RawDb } from "../../db/client.ts";
-import { recover } from "../../src/webhooks/actions/queue-events.ts";
+import { SUBSCRIBABLE_EVENTS } from "../../src/outbox/event.ts";
+import { recover, RECOVER_LIMIT } from "../../src/webhooks/actions/queue-events.ts";
 import { findSubscription } from "../../src/webhooks/actions/subscriptions.ts";
 import { PIECE, undelivered } from "../../src/webhooks/queries/events.ts";
 import { forgetQueue, insertTenant, record, reviewAction, type Tenant } from "../support/outbox.ts";
@@ -65,8 +66,8 @@ async function busy(count: number, missEvery: number) {
 
 const find = (id: string) => findSubscription({ db }, tenant.partnerId, id);
 
-test("is walked in pieces, in which only what the log does not have is looked up one by one", async () => {
-  const { id, since, missed } = await busy(2 * PIECE + 1, 1_000);
+/** The database, and what `undelivered` has read of it. */
+function counted() {
   const rows = new Map<string, number[]>();
   const asked: number[] = [];
   const counting = new Proxy(db, {
@@ -80,7 +81,13 @@ test("is walked in pieces, in which only what the log does not have is looked up
             return found;
           },
   }) as Db;
-  const found = await undelivered(counting, await find(id), {
+  return { counting, rows, asked };
+}
+
+test("is walked in pieces, in which only what the log does not have is looked up one by one", async () => {
+  const { id, since, missed } = await busy(2 * PIECE + 1, 1_000);
+  const { counting, rows, asked } = counted();
+  const { ids: found } = await undelivered(counting, await find(id), {
     since,
     until: world.clock.now(),
     settledSince: since,
@@ -97,7 +104,7 @@ test.each([PIECE - 1, PIECE, PIECE + 1])("finds the last of %d events", async (c
   const { id, since } = await busy(count, 1);
   const window = { since, until: world.clock.now(), settledSince: since, limit: 2 * PIECE };
   const found = await undelivered(db, await find(id), { ...window, events: ["review_received"] });
-  expect(found).toHaveLength(count);
+  expect(found.ids).toHaveLength(count);
 });
 
 test("that is broken off is finished by the next call, and queues nothing twice", async () => {
@@ -125,4 +132,59 @@ test("that is broken off is finished by the next call, and queues nothing twice"
   expect(queued.map((row) => row.id)).toEqual(missed);
   expect(Number(again.body["queued"])).toBeLessThan(missed.length);
   expect((await world.ask("POST", `/${id}/recover`, { body })).body).toEqual({ queued: 0 });
+});
+
+describe("a call after others", () => {
+  let id = "";
+  let since = new Date();
+  let missed: readonly number[] = [];
+  beforeAll(async () => {
+    ({ id, since, missed } = await busy(RECOVER_LIMIT + 500, 1));
+    const first = await world.ask("POST", `/${id}/recover`, {
+      body: { since: since.toISOString() },
+    });
+    expect(first.body).toEqual({ queued: RECOVER_LIMIT });
+  });
+  const look = async (changes: { since?: Date; events?: readonly string[] } = {}) => {
+    const { counting, asked } = counted();
+    const window = { since, until: world.clock.now(), settledSince: since, limit: RECOVER_LIMIT };
+    // Every event value, as a subscription without a filter asks.
+    const { ids } = await undelivered(counting, await find(id), {
+      ...window,
+      events: SUBSCRIBABLE_EVENTS,
+      ...changes,
+    });
+    return { ids, asked };
+  };
+
+  test("looks only at what they have not queued", async () => {
+    const rest = missed.slice(RECOVER_LIMIT);
+    expect(await look()).toEqual({ ids: rest, asked: rest });
+  });
+
+  test("looks at all again for a window that begins earlier, and for other events", async () => {
+    const earlier = new Date(since.getTime() - 1);
+    expect((await look({ since: earlier })).asked).toHaveLength(missed.length);
+    expect((await look({ events: ["review_received"] })).asked).toHaveLength(missed.length);
+    expect((await look({ since: new Date(since.getTime() + 1) })).asked).toHaveLength(500);
+  });
+
+  test("queues again what has failed since", async () => {
+    const [again = 0] = missed;
+    await db.sql`
+      with gone as (delete from outbox where subscription_id = ${id} and review_history_id = ${again} returning *)
+      insert into delivery_attempts (id, subscription_id, sequence, event_id, event, round, attempt, started_at,
+        duration_ms, outcome, request_headers, request_body, response_truncated, payload_mode, recorded_at)
+      select ${ulid(world.clock.now().getTime())}, subscription_id, sequence, event_id, event, round, 4,
+             ${world.clock.now()}, 1, 'failed', '{}', '{}', false, 'full', recorded_at
+        from gone`;
+    expect((await look()).ids).toEqual([again, ...missed.slice(RECOVER_LIMIT)]);
+  });
+
+  test("looks at all again once something was skipped", async () => {
+    await world.ask("POST", `/${id}/disable`);
+    await world.ask("POST", `/${id}/enable`, { body: { held: "skip" } });
+    const first = missed.slice(0, RECOVER_LIMIT);
+    expect(await look()).toEqual({ ids: first, asked: first });
+  });
 });

@@ -12,7 +12,7 @@ import { windowFaults } from "../decide.ts";
 import type { RecoverAsked } from "../delivery-model.ts";
 import type { Subscription } from "../model.ts";
 import { appendEntries, lockSequence } from "../queries/entries.ts";
-import { deliveryOf, stillMissing, undelivered } from "../queries/events.ts";
+import { deliveryOf, saveRecovered, stillMissing, undelivered } from "../queries/events.ts";
 import { subscriptionById } from "../queries/subscriptions.ts";
 import { stillThere, wake, type WebhookDeps } from "./deps.ts";
 import type { Caller } from "../../http/principal.ts";
@@ -98,7 +98,7 @@ export function recoverFaults(
  * Queues what a window lost (contract 6.15); answers how many events, `RECOVER_LIMIT` at most. What is missing is looked
  * up without a lock, and queued in chunks: each holds back the writers of the partner's events for some tens of
  * milliseconds, and looks again at what is missing. So two calls at once share the work, and a call that a crash ended
- * is made again by its caller, who had no answer.
+ * is made again by its caller, who had no answer. The last chunk notes how far the call has come.
  */
 export async function recover(
   deps: WebhookDeps,
@@ -112,20 +112,15 @@ export async function recover(
   const since = window.since < found.createdAt ? found.createdAt : window.since;
   // The clocks of two processes may differ, though not by a day.
   const settledSince = addMs(since, -DAY_MS);
-  const missed = await undelivered(deps.db, found, {
-    since,
-    until: window.until,
-    settledSince,
-    events: wantedEvents(found),
-    limit: RECOVER_LIMIT,
-  });
+  const looked = { since, until: window.until, settledSince, events: wantedEvents(found) };
+  const missed = await undelivered(deps.db, found, { ...looked, limit: RECOVER_LIMIT });
   let queued = 0;
-  for (let from = 0; from === 0 || from < missed.length; from += CHUNK)
+  for (let from = 0; from === 0 || from < missed.ids.length; from += CHUNK)
     queued += await deps.intake.transaction([found.partnerId], async (tx) => {
       const { subscription, lastSequence } = await (from === 0 ? holdActive : hold)(tx, found);
       if (from === 0)
-        await auditRecovery(tx, caller, { id: found.id, ...window, found: missed.length, now });
-      const chunk = missed.slice(from, from + CHUNK);
+        await auditRecovery(tx, caller, { id: found.id, ...window, found: missed.ids.length, now });
+      const chunk = missed.ids.slice(from, from + CHUNK);
       const rows = await stillMissing(tx, found.id, chunk, settledSince);
       const entries = rows.map(({ payloadMode, round, ...row }) => ({
         ...row,
@@ -134,6 +129,7 @@ export async function recover(
         recordedAt: now,
       }));
       await appendEntries(tx, subscription, lastSequence, entries);
+      if (from + CHUNK >= missed.ids.length) await saveRecovered(tx, found.id, looked, missed);
       return entries.length;
     });
   if (queued > 0) await wake(deps, found);

@@ -1,11 +1,12 @@
-import { sql, type SQL } from "drizzle-orm";
+import { and, eq, gt, gte, lt, lte, sql, type SQL } from "drizzle-orm";
 
 import { isAttemptOf } from "../../../db/attempt-conditions.ts";
 import type { DbOrTx } from "../../../db/client.ts";
+import { anyOf } from "../../../db/conditions.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import { stores } from "../../../db/schema/companies.ts";
-import { outbox } from "../../../db/schema/outbox.ts";
+import { outbox, outboxOffsets, outboxSequences, recoveries } from "../../../db/schema/outbox.ts";
 import { reviewHistory, reviews } from "../../../db/schema/reviews.ts";
 import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
 import { instant, list, nullable, oneOf, statement, value } from "../../../db/statement.ts";
@@ -233,35 +234,149 @@ export function stillMissing(db: DbOrTx, id: string, ids: readonly number[], set
   return db.run(missing, { id, ids, ...sinceOf(settledSince) });
 }
 
+/** A place in the history of a partner, in the order in which it was recorded. */
+interface Place {
+  readonly at: Date;
+  readonly id: number;
+}
+
+/** The events that a call queues, and where the next call goes on once they are queued. */
+export interface Missed {
+  readonly ids: readonly number[];
+  readonly through: Place;
+  readonly skips: Pick<typeof recoveries.$inferSelect, "skippedThrough" | "batchSkippedThrough">;
+}
+
 /**
  * The events of a window that were neither delivered nor are queued, the oldest first, and at most so many. Walks the
  * window in pieces: a partner of many events would exceed the time of a statement otherwise. What the log says is settled
- * is not looked up, but for what has failed.
+ * is not looked up, but for what has failed; and of what earlier calls have queued, only what has failed.
  */
 export async function undelivered(
   db: DbOrTx,
-  { id, partnerId }: Pick<Subscription, "id" | "partnerId">,
-  { since, until, settledSince, events, limit }: Window,
-): Promise<number[]> {
+  subscription: Pick<Subscription, "id" | "partnerId">,
+  window: Window,
+): Promise<Missed> {
+  const { since, until, settledSince, events, limit } = window;
+  const { id, partnerId } = subscription;
   const failed = await failedSince(db, id, settledSince);
+  const { recovered, ...skips } = await recoveredBefore(db, id, window);
+  let through: Place = { at: since, id: 0 };
   const missed: number[] = [];
-  let [afterAt, afterId] = [since, 0];
+  if (recovered !== undefined && failed !== undefined) {
+    through = recovered;
+    const before = await failedBefore(db, partnerId, { ...window, failed, through });
+    for (let from = 0; from < before.length && missed.length < limit; from += PIECE)
+      missed.push(...(await missingOf(db, id, before.slice(from, from + PIECE), settledSince)));
+  }
   while (missed.length < limit) {
-    const place = { id, partnerId, until, afterAt, afterId };
+    const place = { id, partnerId, until, afterAt: through.at, afterId: through.id };
     const found = await db.run(piece, { ...place, events, limit: PIECE });
-    const last = found.at(-1);
-    if (last === undefined) break;
     const open = found.filter(
       ({ isWanted, isSettled, eventId }) =>
         isWanted && !(isSettled && failed !== undefined && !failed.has(eventId)),
     );
     const ids = open.map((one) => one.id);
-    const rows = ids.length === 0 ? [] : await stillMissing(db, id, ids, settledSince);
-    missed.push(...rows.map((row) => row.reviewHistoryId));
+    missed.push(...(await missingOf(db, id, ids, settledSince)));
+    const last = found.at(-1);
+    // The next call looks again at a piece of which this one leaves some.
+    if (last === undefined || missed.length > limit) break;
+    through = { at: last.recordedAt, id: last.id };
     if (found.length < PIECE) break;
-    [afterAt, afterId] = [last.recordedAt, last.id];
   }
-  return missed.toSorted((a, b) => a - b).slice(0, limit);
+  return { ids: missed.slice(0, limit).toSorted((a, b) => a - b), through, skips };
+}
+
+async function missingOf(db: DbOrTx, id: string, ids: readonly number[], settledSince: Date) {
+  const rows = ids.length === 0 ? [] : await stillMissing(db, id, ids, settledSince);
+  const missing = new Set(rows.map((row) => row.reviewHistoryId));
+  // In the order in which they were recorded.
+  return ids.filter((one) => missing.has(one));
+}
+
+/** How far earlier calls for such a window have come, if that still counts, and what of the subscription is skipped now. */
+async function recoveredBefore(db: DbOrTx, id: string, { since, events }: Window) {
+  const { skippedThrough } = outboxOffsets;
+  const { batchSkippedThrough } = outboxSequences;
+  const [row] = await db
+    .select({
+      skippedThrough,
+      batchSkippedThrough,
+      recovered: { at: recoveries.throughAt, id: recoveries.throughId },
+    })
+    .from(outboxSequences)
+    .innerJoin(outboxOffsets, eq(outboxOffsets.subscriptionId, outboxSequences.subscriptionId))
+    .leftJoin(
+      recoveries,
+      and(
+        eq(recoveries.subscriptionId, outboxSequences.subscriptionId),
+        lte(recoveries.since, since),
+        gt(recoveries.throughAt, since),
+        eq(recoveries.events, [...events]),
+        eq(recoveries.skippedThrough, skippedThrough),
+        eq(recoveries.batchSkippedThrough, batchSkippedThrough),
+      ),
+    )
+    .where(eq(outboxSequences.subscriptionId, id));
+  const { recovered = null, ...skips } = row ?? { skippedThrough: 0, batchSkippedThrough: 0 };
+  return { ...skips, recovered: recovered ?? undefined };
+}
+
+/** Of the events that have failed those of the window up to a place, in the order in which they were recorded. */
+async function failedBefore(
+  db: DbOrTx,
+  partnerId: number,
+  {
+    since,
+    until,
+    events,
+    failed,
+    through,
+  }: Window & { readonly failed: ReadonlySet<string>; readonly through: Place },
+): Promise<number[]> {
+  const { id, recordedAt, eventId, event } = reviewHistory;
+  const eventIds = [...failed];
+  const found: { id: number; at: Date }[] = [];
+  for (let from = 0; from < eventIds.length; from += PIECE)
+    found.push(
+      ...(await db
+        .select({ id, at: recordedAt })
+        .from(reviewHistory)
+        .where(
+          and(
+            anyOf(eventId, eventIds.slice(from, from + PIECE)),
+            eq(reviewHistory.partnerId, partnerId),
+            anyOf(event, events),
+            gte(recordedAt, since),
+            lt(recordedAt, until),
+            lte(recordedAt, through.at),
+          ),
+        )),
+    );
+  return found
+    .filter((one) => one.at < through.at || one.id <= through.id)
+    .toSorted((a, b) => a.at.getTime() - b.at.getTime() || a.id - b.id)
+    .map((one) => one.id);
+}
+
+/** Notes that everything which a call has found is queued. If something was skipped meanwhile, the note does not count. */
+export async function saveRecovered(
+  tx: DbOrTx,
+  id: string,
+  { since, events }: Pick<Window, "since" | "events">,
+  { through, skips }: Missed,
+): Promise<void> {
+  const how = {
+    since,
+    events: [...events],
+    throughAt: through.at,
+    throughId: through.id,
+    ...skips,
+  };
+  await tx
+    .insert(recoveries)
+    .values({ subscriptionId: id, ...how })
+    .onConflictDoUpdate({ target: recoveries.subscriptionId, set: how });
 }
 
 /** More are not kept in memory: then each settled event is looked up. */
