@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 
 import type { Tx } from "../../db/client.ts";
-import { mails } from "../../db/schema/mails.ts";
+import { mails } from "../../db/schema/alerts.ts";
 import { rows, statement, type ValuesOf } from "../../db/statement.ts";
 
 const QUEUED = {

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 
 import { sql } from "drizzle-orm";
 
-import { mails } from "../../db/schema/mails.ts";
+import { mails } from "../../db/schema/alerts.ts";
 import { outbox } from "../../db/schema/outbox.ts";
 import { reviewHistory, reviews } from "../../db/schema/reviews.ts";
 import { nullable, rows, statement, value } from "../../db/statement.ts";

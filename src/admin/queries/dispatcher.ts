@@ -9,7 +9,7 @@ import {
   dispatchers as dispatcherTable,
   shards as shardTable,
 } from "../../../db/schema/dispatchers.ts";
-import { mails } from "../../../db/schema/mails.ts";
+import { mails } from "../../../db/schema/alerts.ts";
 import { outbox } from "../../../db/schema/outbox.ts";
 import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
 import { statement, value } from "../../../db/statement.ts";
