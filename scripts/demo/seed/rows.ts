@@ -1,4 +1,4 @@
-import { providerSecretContext } from "../../../src/providers/secret.ts";
+import { providerSecretContext } from "../../../src/providers/model.ts";
 import { hashSecret } from "../../../src/lib/random-secret.ts";
 import type { SecretBox } from "../../../src/lib/secret-box.ts";
 import type { Role } from "../../../src/http/principal.ts";

@@ -4,8 +4,7 @@ import type { Tx } from "../../../db/client.ts";
 import { providerEvents, reviewSites, storeReviewSites } from "../../../db/schema/providers.ts";
 import { reviews } from "../../../db/schema/reviews.ts";
 import { instant, list, rows, statement } from "../../../db/statement.ts";
-import type { ReviewState, Site } from "../model.ts";
-import { REVIEW_STATE, SITE } from "./look-up.ts";
+import { REVIEW_STATE, SITE, type ReviewState, type Site } from "./look-up.ts";
 
 const insertion = statement({
   name: "providers.insertNew",
@@ -88,13 +87,6 @@ const axes = statement({
      where l.id = given.id and l.id = any((select ${ids}::integer[])::integer[])`,
 });
 
-export async function updateSites(tx: Tx, changed: readonly Site[]): Promise<void> {
-  const given = changed.map(({ pull, post, ...site }) => ({
-    ...site,
-    pullConnected: pull.connected,
-    pullErrorCode: pull.errorCode,
-    postConnected: post.connected,
-    postErrorCode: post.errorCode,
-  }));
-  await tx.run(axes, { given, ids: changed.map(({ id }) => id) });
+export async function updateSites(tx: Tx, given: readonly Site[]): Promise<void> {
+  await tx.run(axes, { given, ids: given.map(({ id }) => id) });
 }
