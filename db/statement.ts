@@ -116,7 +116,7 @@ interface Declaration<P extends Shapes, C extends Shapes> {
   readonly params: P;
   /** Of the answer, by the names that the text gives them. */
   readonly columns: C;
-  readonly text: (params: { readonly [K in keyof P]: SQL }) => SQL;
+  readonly text: (params: Placeholders<P>) => SQL;
 }
 
 export interface Statement<P extends Shapes = Shapes, C extends Shapes = Shapes> {
@@ -169,12 +169,14 @@ function tablesOf(columns: Shapes): Table[] {
   });
 }
 
+export type Placeholders<P extends Shapes> = { readonly [K in keyof P]: SQL };
+
 /** Object.fromEntries forgets the names; they are those of `params`. */
-function placeholders<P extends Shapes>(params: P): { readonly [K in keyof P]: SQL } {
+export function placeholders<P extends Shapes>(params: P): Placeholders<P> {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   return Object.fromEntries(
     Object.entries(params).map(([name, shape]) => [name, placeholder(name, shape)]),
-  ) as { readonly [K in keyof P]: SQL };
+  ) as Placeholders<P>;
 }
 
 function placeholder(name: string, shape: Shape): SQL {

@@ -2,7 +2,7 @@ import { sql } from "drizzle-orm";
 
 import type { DbOrTx } from "../../db/client.ts";
 import { skippedThrough } from "../../db/log.ts";
-import { onlyRow } from "../../db/only-row.ts";
+import { onlyRow } from "../../db/rows.ts";
 import { firstQueued, NO_TEST } from "../../db/queue.ts";
 import { alerts, incidents } from "../../db/schema/alerts.ts";
 import { outbox } from "../../db/schema/outbox.ts";

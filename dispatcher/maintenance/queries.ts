@@ -3,7 +3,7 @@ import type { PgUpdateSetSource } from "drizzle-orm/pg-core";
 
 import type { Db } from "../../db/client.ts";
 import { allQueued, queuesOf } from "../../db/queue.ts";
-import { onlyRow } from "../../db/only-row.ts";
+import { onlyRow } from "../../db/rows.ts";
 import { maintenanceJobs } from "../../db/schema/dispatchers.ts";
 import {
   asTable,

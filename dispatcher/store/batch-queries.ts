@@ -2,7 +2,7 @@ import { and, desc, eq, isNotNull, sql } from "drizzle-orm";
 
 import type { Db, Tx } from "../../db/client.ts";
 import { CHUNK } from "../../db/log.ts";
-import { neverNull } from "../../db/never-null.ts";
+import { neverNull } from "../../db/rows.ts";
 import { dispatchers } from "../../db/schema/dispatchers.ts";
 import { batchEntries, batchWindows, outbox, outboxSequences } from "../../db/schema/outbox.ts";
 import { reviewHistory } from "../../db/schema/reviews.ts";

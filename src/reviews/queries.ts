@@ -16,8 +16,7 @@ import {
 import { QueryBuilder } from "drizzle-orm/pg-core";
 
 import type { DbOrTx, Tx } from "../../db/client.ts";
-import { anyOf, idAfter, idBefore, someHas } from "../../db/conditions.ts";
-import { nthId } from "../../db/nth-id.ts";
+import { anyOf, idAfter, idBefore, nthId, someHas } from "../../db/conditions.ts";
 import { stores, users, userStores } from "../../db/schema/companies.ts";
 import { reviewSites, storeReviewSites } from "../../db/schema/providers.ts";
 import { reviewHistory, reviews } from "../../db/schema/reviews.ts";

@@ -3,7 +3,7 @@ import { and, asc, desc, eq, gt, isNull, not, sql } from "drizzle-orm";
 
 import type { DbOrTx } from "../../../db/client.ts";
 import { skippedThrough } from "../../../db/log.ts";
-import { neverNull } from "../../../db/never-null.ts";
+import { neverNull } from "../../../db/rows.ts";
 import { firstQueued, NO_LIMIT, queueLength, queuesOf } from "../../../db/queue.ts";
 import {
   dispatchers as dispatcherTable,

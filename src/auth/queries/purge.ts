@@ -11,7 +11,7 @@ import {
   ssoCodes,
   ssoStates,
 } from "../../../db/schema/sign-in.ts";
-import { serverTime } from "../../../db/server-time.ts";
+import { serverTime } from "../../../db/server.ts";
 
 /** By when a row must have ended to be removed: Postgres' time, not that of the machine that asks. */
 export function purgeTime(db: DbOrTx): Promise<Date> {

@@ -16,7 +16,7 @@ import { alias } from "drizzle-orm/pg-core";
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { liveBearer, liveBearers } from "../../../db/bearers.ts";
 import { instantBefore } from "../../../db/conditions.ts";
-import { neverNull } from "../../../db/never-null.ts";
+import { neverNull } from "../../../db/rows.ts";
 import { prepared } from "../../../db/prepared.ts";
 import { companies, users, userStores } from "../../../db/schema/companies.ts";
 import { authenticationEvents, oauthClients, tokens } from "../../../db/schema/tokens.ts";

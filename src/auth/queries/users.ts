@@ -3,7 +3,7 @@ import { and, asc, eq, not, notExists, sql, type SQL, type SQLWrapper } from "dr
 import { alias } from "drizzle-orm/pg-core";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
-import { neverNull } from "../../../db/never-null.ts";
+import { neverNull } from "../../../db/rows.ts";
 import { prepared } from "../../../db/prepared.ts";
 import { companies, plans, stores, users } from "../../../db/schema/companies.ts";
 import { ssoConnections, ssoDomains } from "../../../db/schema/sign-in.ts";

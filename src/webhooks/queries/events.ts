@@ -1,6 +1,6 @@
 import { sql, type SQL } from "drizzle-orm";
 
-import { isAttemptOf } from "../../../db/attempt-conditions.ts";
+import { isAttemptOf } from "../../../db/conditions.ts";
 import type { DbOrTx } from "../../../db/client.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";

@@ -1,9 +1,9 @@
 import { sql } from "drizzle-orm";
 
-import { isAttemptOf } from "../../../db/attempt-conditions.ts";
+import { isAttemptOf } from "../../../db/conditions.ts";
 import type { DbOrTx } from "../../../db/client.ts";
 import { skippedThrough } from "../../../db/log.ts";
-import { onlyRow } from "../../../db/only-row.ts";
+import { onlyRow } from "../../../db/rows.ts";
 import { firstQueued, queueLength } from "../../../db/queue.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import { outbox, outboxSkips } from "../../../db/schema/outbox.ts";

@@ -2,7 +2,7 @@ import { sql } from "drizzle-orm";
 
 import { liveBearers } from "../../../db/bearers.ts";
 import type { DbOrTx } from "../../../db/client.ts";
-import { onlyRow } from "../../../db/only-row.ts";
+import { onlyRow } from "../../../db/rows.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import { statsProgress } from "../../../db/schema/stats.ts";

@@ -1,8 +1,21 @@
 import { sql } from "drizzle-orm";
 
-import type { Tx } from "./client.ts";
-import { onlyRow } from "./only-row.ts";
-import { statement, value } from "./statement.ts";
+import type { DbOrTx, Tx } from "./client.ts";
+import { onlyRow } from "./rows.ts";
+import { instant, statement, value } from "./statement.ts";
+
+const clockOfServer = statement({
+  name: "serverTime",
+  reason: "It is of no table.",
+  params: {},
+  columns: { now: instant },
+  text: () => sql`select clock_timestamp() as now`,
+});
+
+/** What time it is for Postgres, whose clock decides about data. */
+export async function serverTime(db: DbOrTx): Promise<Date> {
+  return onlyRow(await db.run(clockOfServer, {})).now;
+}
 
 const REASON = "The builder selects from tables; an advisory lock is in none.";
 const LOCK = (job: unknown) => sql`hashtext('reviewrelay:' || ${job})`;
@@ -29,6 +42,6 @@ export async function takeTurn(tx: Tx, job: "stats"): Promise<boolean> {
 }
 
 /** Waits until no other transaction has the turn. */
-export async function waitForTurn(tx: Tx, job: "alerts"): Promise<void> {
+export async function waitForTurn(tx: Tx, job: "alerts" | "partitions"): Promise<void> {
   await tx.run(waiting, { job });
 }
