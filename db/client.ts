@@ -172,9 +172,7 @@ async function rerun<T>(run: () => Promise<T>): Promise<T> {
 
 const anyAnswer = statement({
   name: "ping",
-  reason: "It is of no table.",
-  params: {},
-  columns: {},
+  // It is of no table.
   text: () => fragment`select`,
 });
 

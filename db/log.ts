@@ -28,9 +28,8 @@ export const LOGGED_VALUES = sql.raw(
 
 const passing = statement({
   name: "log.pass",
-  reason: "Moves the offset and writes the rows that it passes in one statement.",
+  // Moves the offset and writes the rows that it passes in one statement.
   params: { id: outboxOffsets.subscriptionId, limit: value("bigint"), lockMs: value("text") },
-  columns: {},
   text: ({ id, limit, lockMs }) => sql`
     with place as materialized (
       select s.id, s.number, s.shard, f.settled_through
@@ -65,14 +64,13 @@ export async function passLogged(
 
 const skipping = statement({
   name: "log.skip",
-  reason: "The range follows from the offset as it was before.",
+  // The range follows from the offset as it was before.
   params: {
     subscriptionId: outboxOffsets.subscriptionId,
     through: outboxSkips.last,
     reason: outboxSkips.reason,
     skippedAt: instant,
   },
-  columns: {},
   text: ({ subscriptionId, through, reason, skippedAt }) => sql`
     with place as materialized (
       select settled_through from outbox_offsets

@@ -24,8 +24,7 @@ export function ulidFloor(at: Date): string {
 /** The daily partitions of delivery_attempts, the oldest first. */
 export const dailyPartitions = statement({
   name: "partitions.daily",
-  reason: "The catalog is not in the schema.",
-  params: {},
+  // The catalog is not in the schema.
   columns: {
     name: value("text"),
     /** How many rows the server believes that it has; negative if it was never analysed. */
@@ -96,7 +95,7 @@ export async function ensurePartitions(db: RawDb, now: Date, pastDays = 0): Prom
 
 const strays = statement({
   name: "partitions.strays",
-  reason: "The builder knows the whole table, not its default partition.",
+  // The builder knows the whole table, not its default partition.
   params: {
     days: rows({ name: value("text"), low: deliveryAttempts.id, high: deliveryAttempts.id }),
   },

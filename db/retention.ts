@@ -59,9 +59,8 @@ async function countUpTo(tx: RawTx, name: string): Promise<DroppedPartition> {
 
 const expiredAttempts = statement({
   name: "partitions.deleteStrayAttempts",
-  reason: "The builder knows the whole table, not its default partition.",
+  // The builder knows the whole table, not its default partition.
   params: { floor: deliveryAttempts.id, limit: value("bigint") },
-  columns: {},
   text: ({ floor, limit }) => sql`
     delete from delivery_attempts_default where ctid = any (array(
       select ctid from delivery_attempts_default where id < ${floor} limit ${limit}))`,

@@ -6,8 +6,7 @@ import { instant, statement, value } from "./statement.ts";
 
 const clockOfServer = statement({
   name: "serverTime",
-  reason: "It is of no table.",
-  params: {},
+  // It is of no table.
   columns: { now: instant },
   text: () => sql`select clock_timestamp() as now`,
 });
@@ -17,12 +16,11 @@ export async function serverTime(db: DbOrTx): Promise<Date> {
   return onlyRow(await db.run(clockOfServer, {})).now;
 }
 
-const REASON = "The builder selects from tables; an advisory lock is in none.";
 const LOCK = (job: unknown) => sql`hashtext('reviewrelay:' || ${job})`;
 
 const taking = statement({
   name: "turn.take",
-  reason: REASON,
+  // The builder selects from tables; an advisory lock is in none.
   params: { job: value("text") },
   columns: { isMine: value("boolean") },
   text: ({ job }) => sql`select pg_try_advisory_xact_lock(${LOCK(job)}) as "isMine"`,
@@ -30,9 +28,8 @@ const taking = statement({
 
 const waiting = statement({
   name: "turn.wait",
-  reason: REASON,
+  // The builder selects from tables; an advisory lock is in none.
   params: { job: value("text") },
-  columns: {},
   text: ({ job }) => sql`select from pg_advisory_xact_lock(${LOCK(job)})`,
 });
 

@@ -136,7 +136,7 @@ async function windowOf(
 
 const appending = statement({
   name: "batch.appendChunk",
-  reason: "Moves and numbers the rows in one statement, each of its walks as long as the chunk.",
+  // Moves and numbers the rows in one statement, each of its walks as long as the chunk.
   params: {
     id: batchWindows.id,
     subscriptionId: outbox.subscriptionId,

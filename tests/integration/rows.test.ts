@@ -40,7 +40,7 @@ const NULLS = {
 
 const echo = statement({
   name: "test.echo",
-  reason: "It answers what it is given.",
+  // It answers what it is given.
   params: { given: rows(FIELDS) },
   columns: FIELDS,
   text: ({ given }) => sql`select * from ${given}`,
@@ -107,7 +107,7 @@ test("no rows are none, and nulls alone are a row", async () => {
 
 const single = statement({
   name: "test.single",
-  reason: "It answers what it is given.",
+  // It answers what it is given.
   params: { given: rows({ content: nullable(reviews.content) }) },
   columns: { content: nullable(reviews.content) },
   text: ({ given }) => sql`select * from ${given}`,

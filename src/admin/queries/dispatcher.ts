@@ -46,7 +46,7 @@ export function shards(db: DbOrTx): Promise<ShardRow[]> {
 
 const headsOfOutbox = statement({
   name: "headsOfOutbox",
-  reason: "The builder has no recursion.",
+  // The builder has no recursion.
   params: { limit: value("integer") },
   columns: {
     shard: webhookSubscriptions.shard,
@@ -112,7 +112,7 @@ export async function disabledSubscriptions(db: DbOrTx): Promise<DisabledRow[]> 
 
 const countOfQueues = statement({
   name: "countOfQueues",
-  reason: "The builder has no recursion.",
+  // The builder has no recursion.
   params: { limit: value("integer") },
   columns: { entries: value("bigint") },
   text: ({ limit }) => sql`

@@ -67,8 +67,7 @@ const BEARER = {
 
 const bearer = statement({
   name: "findBearer",
-  reason:
-    "Runs with every request: by the driver alone 30 µs of CPU, through the builder, prepared, 39.",
+  // Runs with every request: by the driver alone 30 µs of CPU, through the builder, prepared, 39.
   params: { jti },
   columns: BEARER,
   text: (given) => liveBearer(given.jti),
@@ -76,7 +75,7 @@ const bearer = statement({
 
 const bearers = statement({
   name: "findBearers",
-  reason: "Hot; of requests that came together. One alone would be a quarter slower by it.",
+  // Hot; of requests that came together. One alone would be a quarter slower by it.
   params: { jtis: list(jti) },
   columns: BEARER,
   text: ({ jtis }) => liveBearers(jtis),

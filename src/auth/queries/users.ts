@@ -106,7 +106,7 @@ export async function replaceHash(
 
 const context = statement({
   name: "findContext",
-  reason: "The builder has no word for a case.",
+  // The builder has no word for a case.
   params: { userId: id },
   columns: {
     id,

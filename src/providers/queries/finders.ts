@@ -9,7 +9,7 @@ import { inGroups } from "../../lib/groups.ts";
 
 const secrets = statement({
   name: "providers.secrets",
-  reason: "Hot; one parameter for the slugs of all requests.",
+  // Hot; one parameter for the slugs of all requests.
   params: { slugs: list(reviewSites.slug) },
   columns: { slug: reviewSites.slug, sealedSecret: reviewSites.sealedSecret },
   text: ({ slugs }) => sql`

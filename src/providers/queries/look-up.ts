@@ -37,7 +37,7 @@ export type Asked = ValuesOf<typeof ASKED>;
 
 const waiting = statement({
   name: "providers.waitForRows",
-  reason: "It takes locks in one order, of two tables.",
+  // It takes locks in one order, of two tables.
   params: { given: rows(ASKED) },
   columns: { sites: value("bigint"), reviews: value("bigint") },
   text: ({ given }) => sql`
@@ -98,7 +98,7 @@ export type Site = ValuesOf<typeof SITE>;
 
 const lookingUp = statement({
   name: "providers.lookUp",
-  reason: "Hot; four look-ups for each event, two locks that skip what is held, and an id.",
+  // Hot; four look-ups for each event, two locks that skip what is held, and an id.
   params: {
     given: rows({
       ...ASKED,

@@ -8,13 +8,12 @@ import { REVIEW_STATE, SITE, type ReviewState, type Site } from "./look-up.ts";
 
 const insertion = statement({
   name: "providers.insertNew",
-  reason: "Hot; two parameters that are tables, each inserted in one order.",
+  // Hot; two parameters that are tables, each inserted in one order.
   params: {
     claims: rows({ slug: reviewSites.slug, id: providerEvents.id }),
     created: rows(REVIEW_STATE),
     now: instant,
   },
-  columns: {},
   text: ({ claims, created, now }) => sql`
     with claimed as (
       insert into provider_events (review_site_id, id, received_at)
@@ -47,13 +46,12 @@ export async function insertNew(
 
 const update = statement({
   name: "providers.updateReviews",
-  reason: "Hot; an update from a parameter that is a table.",
+  // Hot; an update from a parameter that is a table.
   params: {
     given: rows(REVIEW_STATE),
     ids: list(reviews.id),
     now: instant,
   },
-  columns: {},
   text: ({ given, ids, now }) => sql`
     update reviews r
        set rate = given.rate, reviewer = given.reviewer, reviewer_email = given."reviewerEmail",
@@ -73,12 +71,11 @@ export async function updateReviews(
 
 const axes = statement({
   name: "providers.updateSites",
-  reason: "Hot; an update from a parameter that is a table.",
+  // Hot; an update from a parameter that is a table.
   params: {
     given: rows(SITE),
     ids: list(storeReviewSites.id),
   },
-  columns: {},
   text: ({ given, ids }) => sql`
     update store_review_sites l
        set pull_connected = given."pullConnected", pull_error_code = given."pullErrorCode",

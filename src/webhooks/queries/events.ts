@@ -53,7 +53,7 @@ function roundsOf(
 
 const standing = statement({
   name: "events.standing",
-  reason: "The last round of each of many events, wherever it is kept.",
+  // The last round of each of many events, wherever it is kept.
   params: { id: outbox.subscriptionId, eventIds: list(outbox.eventId), ...SINCE },
   columns: {
     eventId: outbox.eventId,
@@ -107,8 +107,7 @@ const REVIEWS_OF_EXTERNAL_ID = 20;
 
 const ofReviews = statement({
   name: "events.ofReviews",
-  reason:
-    "The newest events of a few reviews, each by its index, whatever the planner thinks of their number.",
+  // The newest events of a few reviews, each by its index, whatever the planner thinks of their number.
   params: {
     partnerId: reviewHistory.partnerId,
     reviewId: nullable(reviews.id),
@@ -160,8 +159,7 @@ export const PIECE = 10_000;
 
 const piece = statement({
   name: "events.piece",
-  reason:
-    "Compares rows, for which the builder has no words, to go on in the index where the last piece ended.",
+  // Compares rows, for which the builder has no words, to go on in the index where the last piece ended.
   params: {
     id: webhookSubscriptions.id,
     partnerId: webhookSubscriptions.partnerId,
@@ -198,7 +196,7 @@ const piece = statement({
 
 const missing = statement({
   name: "events.missing",
-  reason: "Looks at all rounds of each of many events.",
+  // Looks at all rounds of each of many events.
   params: { id: webhookSubscriptions.id, ids: list(reviewHistory.id), ...SINCE },
   columns: {
     reviewHistoryId: reviewHistory.id,

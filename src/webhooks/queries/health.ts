@@ -15,8 +15,7 @@ import { COUNT_COLUMNS, COUNT_PARAMS, counts, type whereCounted } from "./stats.
 
 const health = statement({
   name: "stats.health",
-  reason:
-    "All figures are of one moment, and each is bounded whatever the planner thinks of the tables.",
+  // All figures are of one moment, and each is bounded whatever the planner thinks of the tables.
   params: { ...COUNT_PARAMS, expiredSince: outboxSkips.skippedAt },
   columns: {
     queued: value("integer"),

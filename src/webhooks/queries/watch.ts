@@ -33,7 +33,7 @@ const ATTEMPT = { subscriptionId: deliveryAttempts.subscriptionId, ...SUMMARY };
 
 const looking = statement({
   name: "webhooks.watch",
-  reason: "All that the live streams of a process look at, in one round trip a look.",
+  // All that the live streams of a process look at, in one round trip a look.
   params: {
     ids: list(webhookSubscriptions.id),
     firstId: deliveryAttempts.id,
