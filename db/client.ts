@@ -3,15 +3,8 @@ import postgres from "postgres";
 
 import { isDeadlock, isStatementOutdated } from "./errors.ts";
 import { beginSettings, PLANNER, startSettings, type Limits } from "./limits.ts";
-import type { PoolWatches } from "./pool-watch.ts";
-import {
-  runOver,
-  sessionOver,
-  type OnRows,
-  type Raw,
-  type Session,
-  type Transaction,
-} from "./session.ts";
+import { PoolWatches } from "./pool-watch.ts";
+import { runOver, sessionOver, type OnRows, type Raw, type Session } from "./session.ts";
 import { statement } from "./statement.ts";
 
 /** A pool of connections. */
@@ -123,9 +116,9 @@ export function isPooled(url: string): boolean {
 }
 
 export function connect(url: string, options: ConnectOptions): RawDb {
-  const { onRows, onStatement, idleS, watches } = options;
-  const watch = watches?.open(options.name, options.max);
-  const over = { ...(onRows && { onRows }), watch };
+  const { onRows, onStatement, idleS, watches = new PoolWatches(0, () => {}) } = options;
+  const watch = watches.open(options.name, options.max);
+  const over = { onRows, watch };
   const client = postgres(url, {
     ...limitsOf(url, options),
     max: options.max,
@@ -144,23 +137,18 @@ export function connect(url: string, options: ConnectOptions): RawDb {
   });
   return Object.assign(sessionOver(client, over), {
     async transaction<T>(work: (tx: RawTx) => Promise<T>, given: TransactionOptions = {}) {
-      const run = (sql: Transaction) =>
-        work(
-          Object.assign(sessionOver(sql, over), {
-            inTransaction: true as const,
-            runLast: runOver({ unsafe: (...sent) => sql.last(sql.unsafe(...sent)) }, over),
-          }),
-        );
       const { result } = await rerun(async () => {
-        const connected = watch?.wait();
+        const connected = watch.wait();
         try {
           return await client.begin(async (sql) => {
-            connected?.();
+            connected();
+            const runLast = runOver({ unsafe: (...sent) => sql.last(sql.unsafe(...sent)) }, over);
+            const tx = { inTransaction: true as const, runLast };
             // The box keeps the driver from awaiting the items of a list.
-            return { result: await run(sql) };
+            return { result: await work(Object.assign(sessionOver(sql, over), tx)) };
           }, given.readsFirst);
         } finally {
-          connected?.();
+          connected();
         }
       });
       return result;
@@ -184,9 +172,7 @@ async function rerun<T>(run: () => Promise<T>): Promise<T> {
 
 const anyAnswer = statement({
   name: "ping",
-  reason: "It is of no table.",
-  params: {},
-  columns: {},
+  // It is of no table.
   text: () => fragment`select`,
 });
 

@@ -1,5 +1,8 @@
-import { sql, type GetColumnData, type SQL } from "drizzle-orm";
-import type { PgColumn } from "drizzle-orm/pg-core";
+import { desc, type GetColumnData, sql, type SQL, type SQLWrapper } from "drizzle-orm";
+import type { PgColumn, PgTable } from "drizzle-orm/pg-core";
+
+import type { DbOrTx } from "./client.ts";
+import { deliveryAttempts } from "./schema/attempts.ts";
 
 /** `inArray` with the values as one parameter, so that the statement is the same for any number of them. */
 export function anyOf<C extends PgColumn>(
@@ -39,4 +42,45 @@ export function instantBefore(
 export function someHas(columns: readonly PgColumn[], wanted: string): SQL {
   const texts = sql.join([...columns], sql`, `);
   return sql`position(lower(${wanted}) in lower(concat_ws(E'\\n', ${texts}))) > 0`;
+}
+
+/** A subselect of the builder that has one column. */
+interface OneColumn<T> extends SQLWrapper {
+  readonly _: { readonly result: readonly Readonly<Record<string, T>>[] };
+}
+
+/** What a subselect finds, as a list. */
+export function arrayOf<T>(subselect: OneColumn<T>): SQL<T[]> {
+  return sql`array${subselect}`.mapWith((values: T[]) => values);
+}
+
+// What is asked of attempts, in the forms that their indexes know.
+
+/** Attempts of an event. Their index knows the beginning of an event's id: its time and 25 random bits. */
+export function isAttemptOf(eventId: SQLWrapper, wanted: SQLWrapper): SQL {
+  return sql`${eventId} = ${wanted} and left(${eventId}, 15) = left(${wanted}, 15)`;
+}
+
+/** What finds a subscription's attempts of an event value on a day that has ended, beside the two themselves. */
+export function hashOfValue(subscriptionId: string, event: SQL): SQL {
+  const { subscriptionId: ownId, event: ownEvent } = deliveryAttempts;
+  const wanted = sql`hashtext(${subscriptionId}::text || ${event})`;
+  return sql`hashtext(${ownId} || ${ownEvent}) = ${wanted}`;
+}
+
+/** The id of the nth newest of these rows, where a search that reads n rows ends; undefined if there are fewer. */
+export async function nthId(
+  db: DbOrTx,
+  table: PgTable & { readonly id: PgColumn },
+  { nth, where }: { readonly nth: number; readonly where: SQL | undefined },
+): Promise<number | undefined> {
+  const { id } = table;
+  const [row] = await db
+    .select({ id: sql`${id}`.mapWith(Number) })
+    .from(table)
+    .where(where)
+    .orderBy(desc(id))
+    .offset(nth - 1)
+    .limit(1);
+  return row?.id;
 }

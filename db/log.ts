@@ -2,7 +2,7 @@ import { sql, type SQL } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "./client.ts";
 import { outboxOffsets, outboxSkips } from "./schema/outbox.ts";
-import { instant, statement, value } from "./statement.ts";
+import { instant, statement, value, type ValuesOf } from "./statement.ts";
 
 /*
  * The log of a subscription: the rows of review_history with its number, in the order of their sequence. What is behind
@@ -28,9 +28,8 @@ export const LOGGED_VALUES = sql.raw(
 
 const passing = statement({
   name: "log.pass",
-  reason: "Moves the offset and writes the rows that it passes in one statement.",
+  // Moves the offset and writes the rows that it passes in one statement.
   params: { id: outboxOffsets.subscriptionId, limit: value("bigint"), lockMs: value("text") },
-  columns: {},
   text: ({ id, limit, lockMs }) => sql`
     with place as materialized (
       select s.id, s.number, s.shard, f.settled_through
@@ -65,37 +64,29 @@ export async function passLogged(
 
 const skipping = statement({
   name: "log.skip",
-  reason: "The range follows from the offset as it was before.",
+  // The range follows from the offset as it was before.
   params: {
-    id: outboxOffsets.subscriptionId,
+    subscriptionId: outboxOffsets.subscriptionId,
     through: outboxSkips.last,
     reason: outboxSkips.reason,
     skippedAt: instant,
   },
-  columns: {},
-  text: ({ id, through, reason, skippedAt }) => sql`
+  text: ({ subscriptionId, through, reason, skippedAt }) => sql`
     with place as materialized (
       select settled_through from outbox_offsets
-       where subscription_id = ${id} and skipped_through < ${through} for no key update
+       where subscription_id = ${subscriptionId} and skipped_through < ${through} for no key update
     ), moved as (
       update outbox_offsets set settled_through = greatest(settled_through, ${through}), skipped_through = ${through}
-       where subscription_id = ${id} and exists (select from place)
+       where subscription_id = ${subscriptionId} and exists (select from place)
     )
     insert into outbox_skips (subscription_id, first, last, reason, skipped_at)
-    select ${id}, settled_through + 1, ${through}, ${reason}, ${skippedAt} from place`,
+    select ${subscriptionId}, settled_through + 1, ${through}, ${reason}, ${skippedAt} from place`,
 });
-
-export interface Skip {
-  readonly subscriptionId: string;
-  readonly through: number;
-  readonly reason: "deleted" | "skipped";
-  readonly skippedAt: Date;
-}
 
 /**
  * Skips everything that is queued up to a sequence, however much it is. Under the lock of the sequence, so that nothing up
  * to `through` can come any more.
  */
-export async function skipQueued(tx: Tx, { subscriptionId: id, ...rest }: Skip): Promise<void> {
-  await tx.run(skipping, { id, ...rest });
+export async function skipQueued(tx: Tx, skip: ValuesOf<typeof skipping.params>): Promise<void> {
+  await tx.run(skipping, skip);
 }

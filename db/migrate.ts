@@ -3,7 +3,7 @@ import { isLockTimeout } from "./errors.ts";
 import { PLANNER } from "./limits.ts";
 import { ensurePartitions } from "./partitions.ts";
 import { FOREIGN_SCHEMA, ownMigrations, schemaState } from "./schema-state.ts";
-import { serverTime } from "./server-time.ts";
+import { serverTime } from "./server.ts";
 
 /** A database has migrations that this version does not know: nothing leads from them to its schema. */
 export class ForeignSchemaError extends Error {

@@ -2,10 +2,11 @@
 import { sql } from "drizzle-orm";
 import { encodeTime } from "ulid";
 
-import type { DbOrTx, RawDb, RawTx } from "./client.ts";
-import { LOCK_LIMITS, patiently, underLocks } from "./lock-limits.ts";
+import type { RawDb, RawTx } from "./client.ts";
+import { isLockTimeout } from "./errors.ts";
 import { deliveryAttempts } from "./schema/attempts.ts";
 import { rows, statement, value } from "./statement.ts";
+import { waitForTurn } from "./server.ts";
 
 const DAY_MS = 86_400_000;
 /** Days from today for which partitions exist at the least. */
@@ -19,6 +20,29 @@ export const MOVED_AT_MOST = 100_000;
 export function ulidFloor(at: Date): string {
   return encodeTime(Math.max(0, at.getTime()), 10) + "0".repeat(16);
 }
+
+/** The daily partitions of delivery_attempts, the oldest first. */
+export const dailyPartitions = statement({
+  name: "partitions.daily",
+  // The catalog is not in the schema.
+  columns: {
+    name: value("text"),
+    /** How many rows the server believes that it has; negative if it was never analysed. */
+    estimate: value("double precision"),
+    /** How long ago its day has ended, by Postgres' clock. */
+    endedHours: value("double precision"),
+    /** Whether it has the index by event value (db/retention.ts). */
+    isIndexed: value("boolean"),
+  },
+  text: () => sql`
+    select c.oid::regclass::text as name, c.reltuples::float8 as estimate,
+           extract(epoch from now() - (to_date(right(c.relname, 8), 'YYYYMMDD') + 1)::timestamp at time zone 'UTC')::float8
+             / 3600 as "endedHours",
+           coalesce(to_regclass(c.relname || '_of_value'), to_regclass(c.relname || '_of_event')) is not null as "isIndexed"
+      from pg_inherits i join pg_class c on c.oid = i.inhrelid
+     where i.inhparent = 'delivery_attempts'::regclass and c.relname ~ '_[0-9]{8}$'
+     order by right(c.relname, 8), c.relname`,
+});
 
 interface DayPartition {
   readonly name: string;
@@ -71,7 +95,7 @@ export async function ensurePartitions(db: RawDb, now: Date, pastDays = 0): Prom
 
 const strays = statement({
   name: "partitions.strays",
-  reason: "The builder knows the whole table, not its default partition.",
+  // The builder knows the whole table, not its default partition.
   params: {
     days: rows({ name: value("text"), low: deliveryAttempts.id, high: deliveryAttempts.id }),
   },
@@ -100,8 +124,8 @@ async function makePartition(db: RawDb, partition: DayPartition): Promise<boolea
   const { name, from, to } = partition;
   const made = await underLocks(db, async (tx) => {
     // Several processes may look at the same time.
-    await tx.run(turn, {});
-    if (await isAttached(tx, name)) return false;
+    await waitForTurn(tx, "partitions");
+    if ((await tx.run(dailyPartitions, {})).some((one) => one.name === name)) return false;
     await tx.sql.unsafe(LOCK_LIMITS);
     // Names and bounds come from the clock, never from a caller.
     await tx.sql.unsafe(
@@ -135,34 +159,47 @@ async function moveStrays(tx: RawTx, { name, from, to }: DayPartition): Promise<
   }
 }
 
-const turn = statement({
-  name: "partitionTurn",
-  reason: "The builder selects from tables; an advisory lock is in none.",
-  params: {},
-  columns: {},
-  text: () => sql`select from pg_advisory_xact_lock(hashtext('reviewrelay:partitions'))`,
-});
+/**
+ * Making or dropping a partition waits so long for a lock, and so often: whoever reads or writes the table meanwhile
+ * waits behind it. Where a dump holds the table for minutes, the next pass tries again.
+ */
+const LOCK_MS = 100;
+const LOCK_TRIES = 5;
+const PAUSE_S = 0.05;
+/** The longest of one statement here: one of a few thousand rows, on a loaded server. */
+const STATEMENT_MS = 60_000;
 
-const attached = statement({
-  name: "findPartition",
-  reason: "The catalog is not in the schema.",
-  params: { name: value("text") },
-  columns: {},
-  text: ({ name }) => sql`select from pg_inherits where inhrelid = to_regclass(${name})`,
-});
+export const LOCK_WAIT = `set local lock_timeout = ${LOCK_MS}`;
+/** Of a transaction that makes or drops a partition. */
+export const LOCK_LIMITS = `${LOCK_WAIT}; set local statement_timeout = ${STATEMENT_MS}`;
 
-async function isAttached(db: DbOrTx, name: string): Promise<boolean> {
-  const found = await db.run(attached, { name });
-  return found.length > 0;
+/** Runs `work` in a transaction; undefined if a lock that it needs is not to be had. */
+export async function underLocks<T>(
+  db: RawDb,
+  work: (tx: RawTx) => Promise<T>,
+): Promise<T | undefined> {
+  try {
+    return await db.transaction(work);
+  } catch (error) {
+    if (isLockTimeout(error)) return undefined;
+    throw error;
+  }
 }
 
-const dailyPartitions = statement({
-  name: "dailyPartitions",
-  reason: "The catalog is not in the schema.",
-  params: {},
-  columns: { name: value("text") },
-  text: () => sql`
-    select inhrelid::regclass::text as name from pg_inherits
-     where inhparent = 'delivery_attempts'::regclass
-       and inhrelid::regclass::text ~ '_[0-9]{8}$'`,
-});
+/**
+ * A statement that tries others again when they have waited for a lock for too long, without losing what was done before.
+ * Between two tries those who had queued behind it get their turn.
+ */
+export function patiently(statements: string): string {
+  return `do $$ begin
+    for tried in 1..${LOCK_TRIES} loop
+      begin
+        ${statements}
+        return;
+      exception when lock_not_available then
+        if tried = ${LOCK_TRIES} then raise; end if;
+      end;
+      perform pg_sleep(${PAUSE_S});
+    end loop;
+  end $$`;
+}

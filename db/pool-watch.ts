@@ -1,3 +1,12 @@
+interface Slow {
+  readonly slowMs: number;
+  /** Of a statement that the builder made, `statement` is the beginning of its text, which holds no values. */
+  readonly tell: (slow: { pool: string; statement: string; duration_ms: number }) => void;
+}
+
+/** What a log has of a statement of the builder. */
+const TEXT_SHOWN = 120;
+
 /** What one pool of connections is doing. */
 export class PoolWatch {
   readonly pool: string;
@@ -9,14 +18,12 @@ export class PoolWatch {
   waited = 0;
   waitedMs = 0;
   slow = 0;
-  readonly #slowMs: number;
-  readonly #tell: TellSlow;
+  readonly #slow: Slow;
 
-  constructor(given: { pool: string; size: number; slowMs: number; tell: TellSlow }) {
-    this.pool = given.pool;
-    this.size = given.size;
-    this.#slowMs = given.slowMs;
-    this.#tell = given.tell;
+  constructor(pool: string, size: number, slow: Slow) {
+    this.pool = pool;
+    this.size = size;
+    this.#slow = slow;
   }
 
   /** A transaction asks for a connection; the answer is called, once or more often, when it need not wait any more. */
@@ -33,39 +40,38 @@ export class PoolWatch {
     };
   }
 
-  /** Runs a statement; one that took long is counted, and told by its name. */
-  async time<T>(statement: string | (() => string), run: () => Promise<T>): Promise<T> {
+  /** Runs a statement, known by its name or its text; one that took long is counted and told. */
+  async time<T>(statement: string, run: () => Promise<T>): Promise<T> {
     const startedMs = performance.now();
     try {
       return await run();
     } finally {
       const durationMs = performance.now() - startedMs;
-      if (durationMs >= this.#slowMs) this.#slowed(statement, durationMs);
+      if (durationMs >= this.#slow.slowMs) {
+        this.slow += 1;
+        const shown = statement.slice(0, TEXT_SHOWN);
+        this.#slow.tell({
+          pool: this.pool,
+          statement: shown,
+          duration_ms: Math.round(durationMs),
+        });
+      }
     }
   }
-
-  #slowed(named: string | (() => string), durationMs: number): void {
-    this.slow += 1;
-    const statement = typeof named === "string" ? named : named();
-    this.#tell({ pool: this.pool, statement, duration_ms: Math.round(durationMs) });
-  }
 }
-
-/** Of a statement that the builder made, `statement` is the beginning of its text, which holds no values. */
-type TellSlow = (slow: { pool: string; statement: string; duration_ms: number }) => void;
 
 /** The pools of a process. */
 export class PoolWatches {
   readonly pools: PoolWatch[] = [];
-  readonly #slow: { readonly slowMs: number; readonly tell: TellSlow };
+  readonly #slow: Slow;
 
   /** `slowMs` 0: no statement counts as slow. */
-  constructor(slowMs: number, tell: TellSlow) {
+  constructor(slowMs: number, tell: Slow["tell"]) {
     this.#slow = { slowMs: slowMs === 0 ? Infinity : slowMs, tell };
   }
 
   open(pool: string, size: number): PoolWatch {
-    const watch = new PoolWatch({ pool, size, ...this.#slow });
+    const watch = new PoolWatch(pool, size, this.#slow);
     this.pools.push(watch);
     return watch;
   }

@@ -1,4 +1,4 @@
-import { is, sql, type SQL } from "drizzle-orm";
+import { is } from "drizzle-orm";
 import {
   PgColumn,
   PgDatabase,
@@ -9,7 +9,7 @@ import {
 } from "drizzle-orm/pg-core";
 import type { PostgresJsQueryResultHKT } from "drizzle-orm/postgres-js";
 
-import type { Shapes, ValuesOf } from "./statement.ts";
+import { placeholders, type Placeholders, type Shapes, type ValuesOf } from "./statement.ts";
 
 /** What a session prepares: text and parameters of a query, and how its rows are read. */
 export type BuiltQuery = Parameters<PgSession["prepareQuery"]>;
@@ -23,7 +23,6 @@ type Builder = PgDatabase<PostgresJsQueryResultHKT>;
 interface Preparable<R> {
   prepare(name: string): { execute(): Promise<R> };
 }
-type Placeholders<P extends Shapes> = { readonly [K in keyof P]: SQL };
 
 /**
  * A query that is built once, not at every call, which costs up to 50 µs: for what runs with every request or sign-in.
@@ -33,7 +32,7 @@ export function prepared<P extends Shapes, R>(
   build: (db: Builder, given: Placeholders<P>) => Preparable<R>,
 ): (db: Connection, given: ValuesOf<P>) => Promise<R> {
   const db: Builder = new PgDatabase(dialect, new Recorder(dialect), undefined);
-  const made = build(db, placeholdersOf(params)).prepare("");
+  const made = build(db, placeholders(params)).prepare("");
   if (!(made instanceof Recorded)) throw new Error("drizzle-orm prepared the query elsewhere.");
   return (connection, given) => connection.runBuilt<R>(made.built, encoded(params, given));
 }
@@ -49,14 +48,6 @@ function encoded(params: Shapes, given: Readonly<Record<string, unknown>>) {
 }
 
 const dialect = new PgDialect();
-
-/** Object.fromEntries forgets the names; they are those of `params`. */
-function placeholdersOf<P extends Shapes>(params: P): Placeholders<P> {
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-  return Object.fromEntries(
-    Object.keys(params).map((name) => [name, sql`${sql.placeholder(name)}`]),
-  ) as Placeholders<P>;
-}
 
 /** A session without a connection, which keeps what it is to prepare. */
 class Recorder extends PgSession<PostgresJsQueryResultHKT> {

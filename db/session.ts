@@ -59,12 +59,14 @@ const MAX_PREPARED_PARAMETERS = 64;
 type NoRelations = Record<string, never>;
 type Answer<R> = { execute: R; all: unknown; values: unknown };
 
-/** What a log has of a statement of the builder. */
-const TEXT_SHOWN = 120;
-
 /** Has the server prepare what the builder makes: once per connection, by its text, as the driver does with `sql`. */
 class PreparingSession extends PostgresJsSession<postgres.Sql, NoRelations, NoRelations> {
-  watch: PoolWatch | undefined;
+  readonly #watch: PoolWatch;
+
+  constructor(client: postgres.Sql, watch: PoolWatch) {
+    super(client, dialect, undefined);
+    this.#watch = watch;
+  }
 
   override prepareQuery<T extends PreparedQueryConfig>(
     ...[query, fields, name, ...rest]: BuiltQuery
@@ -72,12 +74,8 @@ class PreparingSession extends PostgresJsSession<postgres.Sql, NoRelations, NoRe
     const byText = query.params.length > MAX_PREPARED_PARAMETERS ? undefined : "";
     const prepared = super.prepareQuery<T>(query, fields, name ?? byText, ...rest);
     const execute = prepared.execute.bind(prepared);
-    const { watch } = this;
-    const text = () => query.sql.slice(0, TEXT_SHOWN);
-    prepared.execute =
-      watch === undefined
-        ? (given) => execute(given).catch(throwCause)
-        : (given) => watch.time(text, () => execute(given)).catch(throwCause);
+    prepared.execute = (given) =>
+      this.#watch.time(query.sql, () => execute(given)).catch(throwCause);
     return prepared;
   }
 }
@@ -88,19 +86,17 @@ function throwCause(error: unknown): never {
 }
 
 interface Watching {
-  readonly onRows?: OnRows;
-  readonly watch?: PoolWatch | undefined;
+  readonly onRows?: OnRows | undefined;
+  readonly watch: PoolWatch;
 }
 
 /** What runs declared statements on such a connection. */
 export function runOver(sql: StatementClient, { onRows, watch }: Watching): Session["run"] {
-  const plain: Session["run"] =
-    watch === undefined
-      ? (declared, given) => runStatement(sql, declared, given)
-      : (declared, given) => watch.time(declared.name, () => runStatement(sql, declared, given));
-  if (onRows === undefined) return plain;
+  const run: Session["run"] = (declared, given) =>
+    watch.time(declared.name, () => runStatement(sql, declared, given));
+  if (onRows === undefined) return run;
   return async (declared, given) => {
-    const rows = await plain(declared, given);
+    const rows = await run(declared, given);
     onRows(declared, rows);
     return rows;
   };
@@ -108,13 +104,12 @@ export function runOver(sql: StatementClient, { onRows, watch }: Watching): Sess
 
 export function sessionOver(
   sql: postgres.Sql<DriverTypes> | Transaction,
-  watching: Watching = {},
+  watching: Watching,
 ): Session & Raw {
   // Drizzle's types ask for a pool; it only calls `unsafe`, which a transaction of the driver has as well.
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   const client = sql as postgres.Sql;
-  const session = new PreparingSession(client, dialect, undefined);
-  session.watch = watching.watch;
+  const session = new PreparingSession(client, watching.watch);
   const run = runOver(sql, watching);
   const runBuilt: Session["runBuilt"] = <R>(query: BuiltQuery, given: Record<string, unknown>) =>
     session.prepareQuery<Answer<R>>(...query).execute(given);

@@ -4,8 +4,8 @@ import type postgres from "postgres";
 
 /*
  * Statements that are written as SQL: those that the query builder cannot say, and those that are measured hot. Each is
- * declared once, with the reason, its parameters and the columns of its rows; the types of both follow from the schema,
- * and tests/integration/statements.test.ts holds every declaration against a server. The text is put together when the
+ * declared once, with its parameters and the columns of its rows, and a comment says why it is not left to the query
+ * builder. The types of both follow from the schema, and tests/integration/statements.test.ts holds every declaration against a server. The text is put together when the
  * module is loaded. Running one is a call of the driver, which prepares it by name on each connection.
  */
 
@@ -111,17 +111,15 @@ export type Rows<C extends Shapes> = ValuesOf<C>[] & { readonly count: number };
 interface Declaration<P extends Shapes, C extends Shapes> {
   /** Unique among all. */
   readonly name: string;
-  /** Why it is not left to the query builder. */
-  readonly reason: string;
-  readonly params: P;
-  /** Of the answer, by the names that the text gives them. */
-  readonly columns: C;
-  readonly text: (params: { readonly [K in keyof P]: SQL }) => SQL;
+  /** None if absent. */
+  readonly params?: P;
+  /** Of the answer, by the names that the text gives them; none if absent. */
+  readonly columns?: C;
+  readonly text: (params: Placeholders<P>) => SQL;
 }
 
 export interface Statement<P extends Shapes = Shapes, C extends Shapes = Shapes> {
   readonly name: string;
-  readonly reason: string;
   readonly params: P;
   readonly columns: C;
   readonly text: string;
@@ -149,14 +147,20 @@ export function declaredStatements(): readonly Statement[] {
 
 const dialect = new PgDialect();
 
-export function statement<P extends Shapes, C extends Shapes>(
+type Nothing = Readonly<Record<string, never>>;
+
+export function statement<P extends Shapes = Nothing, C extends Shapes = Nothing>(
   declaration: Declaration<P, C>,
 ): Statement<P, C> {
-  const { name, reason, params, columns } = declaration;
+  // Where one is absent its type is that of nothing.
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+  const { name, params, columns } = { params: {}, columns: {}, ...declaration } as Required<
+    typeof declaration
+  >;
   const compiled = dialect.sqlToQuery(declaration.text(placeholders(params)));
   const binds = compiled.params.map((param) => bindOf(params, param));
   const tables = tablesOf(columns);
-  const made = { name, reason, params, columns, text: compiled.sql, binds, tables };
+  const made = { name, params, columns, text: compiled.sql, binds, tables };
   declared.push(made);
   return made;
 }
@@ -169,12 +173,14 @@ function tablesOf(columns: Shapes): Table[] {
   });
 }
 
+export type Placeholders<P extends Shapes> = { readonly [K in keyof P]: SQL };
+
 /** Object.fromEntries forgets the names; they are those of `params`. */
-function placeholders<P extends Shapes>(params: P): { readonly [K in keyof P]: SQL } {
+export function placeholders<P extends Shapes>(params: P): Placeholders<P> {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   return Object.fromEntries(
     Object.entries(params).map(([name, shape]) => [name, placeholder(name, shape)]),
-  ) as { readonly [K in keyof P]: SQL };
+  ) as Placeholders<P>;
 }
 
 function placeholder(name: string, shape: Shape): SQL {

@@ -1,8 +1,7 @@
 import { eq, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 
-import { companies } from "./schema/companies.ts";
-import { users } from "./schema/users.ts";
+import { companies, users } from "./schema/companies.ts";
 
 /** The partner above an account; a join to it is a left join, because other companies have none. */
 export const partners = alias(companies, "partners");

@@ -5,9 +5,7 @@ import { statement, value } from "./statement.ts";
 
 const write = statement({
   name: "ready.write",
-  reason:
-    "Writes to the log alone, where nothing is left to be cleaned up; the builder has no such word.",
-  params: {},
+  // Writes to the log alone, where nothing is left to be cleaned up; the builder has no such word.
   columns: { readOnly: value("text") },
   text: () => sql`
     select current_setting('transaction_read_only') as "readOnly"
@@ -16,17 +14,13 @@ const write = statement({
 
 const littleMemory = statement({
   name: "ready.littleMemory",
-  reason: "The builder selects from tables; a setting is in none.",
-  params: {},
-  columns: {},
+  // The builder selects from tables; a setting is in none.
   text: () => sql`select from set_config('work_mem', '64kB', true)`,
 });
 
 const spill = statement({
   name: "ready.spill",
-  reason:
-    "Is more than the memory that it may have, so that it goes through a file: a full disk refuses that.",
-  params: {},
+  // Is more than the memory that it may have, so that it goes through a file: a full disk refuses that.
   columns: { rows: value("bigint") },
   text: () => sql`
     with much as materialized (select repeat('x', 1000) as text from generate_series(1, 200))

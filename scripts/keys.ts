@@ -5,7 +5,7 @@
 import { connect, type RawDb } from "../db/client.ts";
 import { driverFault } from "../db/driver.ts";
 import { schemaFault } from "../db/schema-state.ts";
-import { serverTime } from "../db/server-time.ts";
+import { serverTime } from "../db/server.ts";
 import { rotateKeys } from "../src/auth/actions/rotate-keys.ts";
 import { listKeyUse } from "../src/auth/queries/keys.ts";
 import { isoInstant, systemClock } from "../src/lib/clock.ts";

@@ -4,7 +4,7 @@ import { isPoolerFound } from "../db/errors.ts";
 import { LIMITS } from "../db/limits.ts";
 import { PoolWatches } from "../db/pool-watch.ts";
 import { schemaFault } from "../db/schema-state.ts";
-import { serverTime } from "../db/server-time.ts";
+import { serverTime } from "../db/server.ts";
 import { writable } from "../db/writable.ts";
 import { createApp } from "./app.ts";
 import { openKeyRing } from "./auth/key-ring.ts";

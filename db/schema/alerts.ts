@@ -1,14 +1,5 @@
 import { sql } from "drizzle-orm";
-import {
-  boolean,
-  index,
-  integer,
-  json,
-  pgTable,
-  smallint,
-  text,
-  uniqueIndex,
-} from "drizzle-orm/pg-core";
+import { boolean, integer, json, pgTable, smallint, text, uniqueIndex } from "drizzle-orm/pg-core";
 
 import { bytewise, instant } from "./columns.ts";
 import { companyId } from "./companies.ts";
@@ -54,10 +45,6 @@ export const incidents = pgTable(
     uniqueIndex("incidents_open")
       .on(t.subscriptionId)
       .where(sql`ended_at is null`),
-    index("incidents_subscription").on(t.subscriptionId, t.id),
-    index("incidents_old")
-      .on(t.endedAt)
-      .where(sql`ended_at is not null`),
   ],
 );
 
@@ -94,16 +81,32 @@ export const alerts = pgTable(
     webhookDueAt: instant("webhook_due_at"),
     webhookError: text("webhook_error"),
   },
-  (t) => [
-    uniqueIndex("alerts_once").on(t.incidentId, t.kind),
-    index("alerts_unmailed")
-      .on(t.partnerId)
-      .where(sql`mail_state = 'pending'`),
-    index("alerts_mailed")
-      .on(t.partnerId, t.mailedAt)
-      .where(sql`mail_state = 'queued'`),
-    index("alerts_webhook_due")
-      .on(t.webhookDueAt)
-      .where(sql`webhook_state = 'queued'`),
-  ],
+  (t) => [uniqueIndex("alerts_once").on(t.incidentId, t.kind)],
 );
+
+/** Mails, written in the transaction of what they tell of and sent by the dispatcher that claims them. */
+export const mails = pgTable("mails", {
+  id: bytewise("id").primaryKey(),
+  kind: text("kind").notNull(),
+  /**
+   * Recipient, subject and bodies, sealed with `mail:<id>` as context. Erased with the last state: a sent code is
+   * nobody's business any more, and a dead one neither.
+   */
+  sealedMessage: text("sealed_message"),
+  /**
+   * queued: to be sent at due_at, under `attempt`, the number of its next try; a claim puts due_at off. The mailer
+   * moves it on, to sent when an SMTP server has taken it, to dead when that refused it for good, or its attempts or its time are used up.
+   */
+  state: text("state", { enum: ["queued", "sent", "dead"] })
+    .notNull()
+    .default("queued"),
+  attempt: smallint("attempt").notNull().default(1),
+  dueAt: instant("due_at"),
+  /** From then on it is of no use to its reader, as with a code that has run out. */
+  expiresAt: instant("expires_at"),
+  createdAt: instant("created_at").notNull(),
+  settledAt: instant("settled_at"),
+  /** Of the last failed attempt, in our own words: what a server answers may quote the recipient. */
+  errorCode: text("error_code"),
+  lastError: text("last_error"),
+});

@@ -1,8 +1,6 @@
-import { sql, type SQL, type SQLWrapper } from "drizzle-orm";
 import {
   bigint,
   boolean,
-  index,
   integer,
   json,
   pgTable,
@@ -12,9 +10,6 @@ import {
 } from "drizzle-orm/pg-core";
 
 import { bytes, bytewise, instant } from "./columns.ts";
-
-/** What the index of attempts by event knows of an event's id: its time and 25 random bits. */
-export const eventPrefix = (eventId: SQLWrapper): SQL => sql`left(${eventId}, 15)`;
 
 type Headers = Readonly<Record<string, string | string[]>>;
 
@@ -68,16 +63,5 @@ export const deliveryAttempts = pgTable(
     previousSignature: bytes("previous_signature"),
     bodyDigest: bytes("body_digest"),
   },
-  (t) => [
-    primaryKey({ columns: [t.subscriptionId, t.id] }),
-    index("delivery_attempts_event_prefix").on(eventPrefix(t.eventId)),
-    // `deliveries?outcome=` for anything but delivered: an attempt that succeeds pays nothing for it. Of those that
-    // succeed the newest are near the end of the primary key, because 20 failures in a row disable a subscription.
-    index("delivery_attempts_trouble")
-      .on(t.subscriptionId, t.outcome, t.id)
-      .where(sql`outcome <> 'delivered'`),
-    // `deliveries?event=`: an event that is rare, or never came, would cost a walk through all attempts. Each partition
-    // has an index for it that maintenance makes when its day has ended (db/ended-days.ts); of today a subscription's
-    // attempts are walked.
-  ],
+  (t) => [primaryKey({ columns: [t.subscriptionId, t.id] })],
 );

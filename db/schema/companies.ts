@@ -2,14 +2,15 @@ import { sql } from "drizzle-orm";
 import {
   type AnyPgColumn,
   boolean,
-  index,
   integer,
+  jsonb,
   pgTable,
+  primaryKey,
   text,
   uniqueIndex,
 } from "drizzle-orm/pg-core";
 
-import { id, instant } from "./columns.ts";
+import { bigid, id, instant } from "./columns.ts";
 
 export const plans = pgTable("plans", {
   id: id(),
@@ -34,10 +35,6 @@ export const companies = pgTable(
     createdAt: instant("created_at").notNull(),
   },
   (t) => [
-    index("companies_partner")
-      .on(t.partnerId, t.id)
-      .where(sql`partner_id is not null`),
-    index("companies_type").on(t.type, t.id),
     uniqueIndex("companies_one_platform")
       .on(t.type)
       .where(sql`type = 'platform'`),
@@ -47,13 +44,59 @@ export const companies = pgTable(
 /** A column that names a company. */
 export const companyId = (name: string) => integer(name).references(() => companies.id);
 
-export const stores = pgTable(
-  "stores",
+export const stores = pgTable("stores", {
+  id: id(),
+  accountId: companyId("account_id").notNull(),
+  partnerId: companyId("partner_id").notNull(),
+  name: text("name").notNull(),
+});
+
+export const users = pgTable("users", {
+  id: id(),
+  companyId: companyId("company_id").notNull(),
+  email: text("email").notNull().unique("users_email_key"),
+  name: text("name").notNull(),
+  role: text("role", {
+    enum: [
+      "super_admin",
+      "partner_owner",
+      "partner_admin",
+      "account_owner",
+      "account_user",
+      "location_user",
+    ],
+  }).notNull(),
+  /** Null for users who sign in only through an identity provider. */
+  passwordHash: text("password_hash"),
+  isActive: boolean("is_active").notNull().default(true),
+  createdAt: instant("created_at").notNull(),
+  updatedAt: instant("updated_at").notNull(),
+});
+
+/** A column that names a user. */
+export const userId = (name: string) => integer(name).references(() => users.id);
+
+/** The stores of a location user. */
+export const userStores = pgTable(
+  "user_stores",
   {
-    id: id(),
-    accountId: companyId("account_id").notNull(),
-    partnerId: companyId("partner_id").notNull(),
-    name: text("name").notNull(),
+    userId: userId("user_id").notNull(),
+    storeId: integer("store_id")
+      .notNull()
+      .references(() => stores.id),
   },
-  (t) => [index("stores_account").on(t.accountId, t.id)],
+  (t) => [primaryKey({ columns: [t.userId, t.storeId] })],
 );
+
+export const auditLog = pgTable("audit_log", {
+  id: bigid(),
+  at: instant("at").notNull(),
+  action: text("action").notNull(),
+  actorId: userId("actor_id"),
+  impersonatorId: userId("impersonator_id"),
+  companyId: companyId("company_id"),
+  ip: text("ip"),
+  userAgent: text("user_agent"),
+  requestId: text("request_id"),
+  details: jsonb("details").$type<Readonly<Record<string, unknown>>>().notNull(),
+});

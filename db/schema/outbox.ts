@@ -1,14 +1,4 @@
-import { sql } from "drizzle-orm";
-import {
-  bigint,
-  boolean,
-  index,
-  integer,
-  pgTable,
-  primaryKey,
-  smallint,
-  text,
-} from "drizzle-orm/pg-core";
+import { bigint, boolean, integer, pgTable, primaryKey, smallint, text } from "drizzle-orm/pg-core";
 
 import { bytewise, instant } from "./columns.ts";
 import { webhookSubscriptions } from "./webhooks.ts";
@@ -64,22 +54,7 @@ export const outbox = pgTable(
     /** It was skipped by itself; entries up to `skipped_through` of the offset are skipped without this. */
     skippedAt: instant("skipped_at"),
   },
-  (t) => [
-    primaryKey({ columns: [t.shard, t.subscriptionId, t.sequence] }),
-    index("outbox_event").on(t.eventId),
-    // Whatever is due later does not keep out what is due now.
-    index("outbox_test_due")
-      .on(t.shard, t.subscriptionId, t.dueAt.asc().nullsFirst(), t.sequence)
-      .where(sql`is_test`),
-    // What blocks a lane. Entries that are delivered at once pay nothing for it.
-    index("outbox_waiting")
-      .on(t.subscriptionId, t.sequence)
-      .where(sql`state = 'waiting'`),
-    // For the retention of what was skipped by itself.
-    index("outbox_skipped")
-      .on(t.skippedAt)
-      .where(sql`skipped_at is not null`),
-  ],
+  (t) => [primaryKey({ columns: [t.shard, t.subscriptionId, t.sequence] })],
 );
 
 /**

@@ -1,4 +1,4 @@
-import { boolean, index, integer, pgTable, primaryKey, text, unique } from "drizzle-orm/pg-core";
+import { boolean, integer, pgTable, primaryKey, text, unique } from "drizzle-orm/pg-core";
 
 import { bytewise, id, instant } from "./columns.ts";
 import { companyId, stores } from "./companies.ts";
@@ -29,10 +29,7 @@ export const storeReviewSites = pgTable(
     postConnected: boolean("post_connected").notNull(),
     postErrorCode: text("post_error_code"),
   },
-  (t) => [
-    unique("store_review_sites_store_id_review_site_id_key").on(t.storeId, t.reviewSiteId),
-    index("store_review_sites_account").on(t.accountId, t.id),
-  ],
+  (t) => [unique("store_review_sites_store_id_review_site_id_key").on(t.storeId, t.reviewSiteId)],
 );
 
 /** Ids are unique per provider for ever (contract 9.1): a repeated one changes nothing. */

@@ -2,7 +2,6 @@ import { sql } from "drizzle-orm";
 import {
   bigint,
   boolean,
-  index,
   integer,
   json,
   pgTable,
@@ -12,7 +11,7 @@ import {
 } from "drizzle-orm/pg-core";
 
 import { bigid, bytewise, id, instant } from "./columns.ts";
-import { userId } from "./users.ts";
+import { userId } from "./companies.ts";
 
 export const reviews = pgTable(
   "reviews",
@@ -48,8 +47,6 @@ export const reviews = pgTable(
       t.storeReviewSiteId,
       t.externalReviewId,
     ),
-    index("reviews_account").on(t.accountId, t.id.desc().nullsFirst()),
-    index("reviews_store").on(t.storeId, t.id.desc().nullsFirst()),
   ],
 );
 
@@ -88,15 +85,5 @@ export const reviewHistory = pgTable(
     uniqueIndex("review_history_log")
       .on(t.subscriptionNumber, t.sequence)
       .where(sql`sequence is not null`),
-    index("review_history_review")
-      .on(t.reviewId, t.id)
-      .where(sql`review_id is not null`),
-    index("review_history_partner").on(t.partnerId, t.recordedAt, t.id),
-    // Since when an axis is as it is: its last change. Only changes are in it, so other history pays nothing.
-    index("review_history_axis")
-      .on(t.storeReviewSiteId, t.axis, t.id)
-      .where(
-        sql`event in ('review_pull_connected', 'review_pull_disconnected', 'response_post_connected', 'response_post_disconnected')`,
-      ),
   ],
 );

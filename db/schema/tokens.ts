@@ -1,7 +1,8 @@
 import { sql } from "drizzle-orm";
 import {
   type AnyPgColumn,
-  index,
+  boolean,
+  jsonb,
   pgTable,
   primaryKey,
   text,
@@ -10,36 +11,74 @@ import {
 } from "drizzle-orm/pg-core";
 
 import { bytewise, instant } from "./columns.ts";
-import { signingKeys } from "./keys.ts";
-import { oauthClients } from "./oauth.ts";
-import { userId } from "./users.ts";
+import { companyId, userId } from "./companies.ts";
+
+/**
+ * next: published, does not sign yet. current: signs. retired: published while a live token carries its kid.
+ * `bun run keys rotate` moves them on; the purge deletes a retired key that no token needs.
+ */
+export const signingKeys = pgTable(
+  "signing_keys",
+  {
+    kid: text("kid").primaryKey(),
+    state: text("state", { enum: ["next", "current", "retired"] }).notNull(),
+    publicJwk: jsonb("public_jwk").$type<Record<string, unknown>>().notNull(),
+    sealedPrivateKey: text("sealed_private_key").notNull(),
+    createdAt: instant("created_at").notNull(),
+    activatedAt: instant("activated_at"),
+    retiredAt: instant("retired_at"),
+  },
+  (t) => [
+    uniqueIndex("signing_keys_one_next")
+      .on(t.state)
+      .where(sql`state = 'next'`),
+    uniqueIndex("signing_keys_one_current")
+      .on(t.state)
+      .where(sql`state = 'current'`),
+  ],
+);
+
+export const oauthClients = pgTable("oauth_clients", {
+  clientId: uuid("client_id").primaryKey(),
+  /** Null: a client of the platform itself. */
+  companyId: companyId("company_id"),
+  name: text("name").notNull(),
+  secretHash: text("secret_hash"),
+  confidential: boolean("confidential").notNull(),
+  firstParty: boolean("first_party").notNull(),
+  redirectUris: text("redirect_uris").array().notNull(),
+  scopes: text("scopes").array().notNull(),
+  grantTypes: text("grant_types").array().notNull(),
+  /** The third-party client by whose token it was made: tokens of that one may touch it, those of others not. */
+  createdBy: uuid("created_by").references((): AnyPgColumn => oauthClients.clientId, {
+    onDelete: "set null",
+  }),
+  createdAt: instant("created_at").notNull(),
+  updatedAt: instant("updated_at").notNull(),
+});
 
 /** One row per sign-in: the family of the tokens that came from it. */
-export const authenticationEvents = pgTable(
-  "authentication_events",
-  {
-    /** A ULID, so that ids order sign-ins by time. */
-    id: bytewise("id").primaryKey(),
-    userId: userId("user_id").notNull(),
-    method: text("method", {
-      enum: [
-        "login",
-        "password_grant",
-        "authorization_code",
-        "sso",
-        "password_reset",
-        "impersonation",
-        "portal",
-      ],
-    }).notNull(),
-    clientId: uuid("client_id").references(() => oauthClients.clientId, { onDelete: "set null" }),
-    ip: text("ip"),
-    userAgent: text("user_agent"),
-    at: instant("at").notNull(),
-    logoutTime: instant("logout_time"),
-  },
-  (t) => [index("authentication_events_user").on(t.userId, t.id.desc().nullsFirst())],
-);
+export const authenticationEvents = pgTable("authentication_events", {
+  /** A ULID, so that ids order sign-ins by time. */
+  id: bytewise("id").primaryKey(),
+  userId: userId("user_id").notNull(),
+  method: text("method", {
+    enum: [
+      "login",
+      "password_grant",
+      "authorization_code",
+      "sso",
+      "password_reset",
+      "impersonation",
+      "portal",
+    ],
+  }).notNull(),
+  clientId: uuid("client_id").references(() => oauthClients.clientId, { onDelete: "set null" }),
+  ip: text("ip"),
+  userAgent: text("user_agent"),
+  at: instant("at").notNull(),
+  logoutTime: instant("logout_time"),
+});
 
 /** A JWT counts only while its row lives: revoking is deleting (contract 4.3). */
 export const tokens = pgTable(
@@ -81,21 +120,6 @@ export const tokens = pgTable(
     redeemedAt: instant("redeemed_at"),
   },
   (t) => [
-    index("tokens_user").on(t.userId),
-    index("tokens_family").on(t.familyId),
-    index("tokens_impersonator")
-      .on(t.impersonatorId)
-      .where(sql`impersonator_id is not null`),
-    index("tokens_parent")
-      .on(t.parentJti)
-      .where(sql`parent_jti is not null`),
-    index("tokens_client")
-      .on(t.clientId)
-      .where(sql`client_id is not null`),
-    index("tokens_expiry")
-      .on(t.expiresAt)
-      .where(sql`expires_at is not null`),
-    index("tokens_kid").on(t.kid),
     uniqueIndex("tokens_one_dashboard_pat")
       .on(t.userId)
       .where(sql`kind = 'dashboard_pat'`),
@@ -123,30 +147,40 @@ export const tokenUses = pgTable(
  * consent: the user has signed in on the service's page and is asked. issued: the secret is the code; the token endpoint
  * moves it to redeemed, once. redeemed: kept, so that a replay is recognised.
  */
-export const authorizationCodes = pgTable(
-  "authorization_codes",
-  {
-    secretHash: bytewise("secret_hash").primaryKey(),
-    state: text("state", { enum: ["consent", "issued", "redeemed"] }).notNull(),
-    clientId: uuid("client_id")
-      .notNull()
-      .references(() => oauthClients.clientId, { onDelete: "cascade" }),
-    userId: userId("user_id").notNull(),
-    redirectUri: text("redirect_uri").notNull(),
-    /** Of PKCE with S256; null only where a confidential client did without. */
-    codeChallenge: text("code_challenge"),
-    scope: text("scope").notNull(),
-    issuedAt: instant("issued_at").notNull(),
-    expiresAt: instant("expires_at").notNull(),
-    redeemedAt: instant("redeemed_at"),
-    familyId: bytewise("family_id").references(() => authenticationEvents.id),
-  },
-  (t) => [
-    index("authorization_codes_user").on(t.userId),
-    index("authorization_codes_client").on(t.clientId),
-    index("authorization_codes_expiry").on(t.expiresAt),
-    index("authorization_codes_family")
-      .on(t.familyId)
-      .where(sql`family_id is not null`),
-  ],
-);
+export const authorizationCodes = pgTable("authorization_codes", {
+  secretHash: bytewise("secret_hash").primaryKey(),
+  state: text("state", { enum: ["consent", "issued", "redeemed"] }).notNull(),
+  clientId: uuid("client_id")
+    .notNull()
+    .references(() => oauthClients.clientId, { onDelete: "cascade" }),
+  userId: userId("user_id").notNull(),
+  redirectUri: text("redirect_uri").notNull(),
+  /** Of PKCE with S256; null only where a confidential client did without. */
+  codeChallenge: text("code_challenge"),
+  scope: text("scope").notNull(),
+  issuedAt: instant("issued_at").notNull(),
+  expiresAt: instant("expires_at").notNull(),
+  redeemedAt: instant("redeemed_at"),
+  familyId: bytewise("family_id").references(() => authenticationEvents.id),
+});
+
+/** Who may show a partner's portal in a frame. */
+export const portalSettings = pgTable("portal_settings", {
+  partnerId: companyId("partner_id").primaryKey(),
+  /** Stands in the addresses of its pages. */
+  key: bytewise("key").notNull().unique("portal_settings_key_key"),
+  origins: text("origins").array().notNull(),
+});
+
+/** A link that opens chosen pages once: its row goes with the first use, and with the token that made it. */
+export const portalLinks = pgTable("portal_links", {
+  codeHash: bytewise("code_hash").primaryKey(),
+  jti: bytewise("jti")
+    .notNull()
+    .references(() => tokens.jti, { onDelete: "cascade" }),
+  scope: text("scope").notNull(),
+  pages: text("pages").array().notNull(),
+  expiresAt: instant("expires_at").notNull(),
+  /** The partner's owner in whose name an operator's link opens the pages; null for the maker's own name. */
+  actsAs: userId("acts_as"),
+});

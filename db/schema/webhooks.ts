@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import { boolean, index, integer, pgTable, smallint, text, uniqueIndex } from "drizzle-orm/pg-core";
+import { boolean, integer, pgTable, smallint, text, uniqueIndex } from "drizzle-orm/pg-core";
 
 import { bytewise, instant } from "./columns.ts";
 import { companyId } from "./companies.ts";
@@ -47,21 +47,5 @@ export const webhookSubscriptions = pgTable(
     uniqueIndex("webhook_subscriptions_slot")
       .on(t.partnerId, t.deliveryKind)
       .where(sql`state <> 'deleted'`),
-    index("webhook_subscriptions_partner").on(t.partnerId, t.id.desc().nullsFirst()),
-    index("webhook_subscriptions_batch_due")
-      .on(t.shard, t.nextBatchAt)
-      .where(sql`state = 'active' and next_batch_at is not null`),
-    // Whose log may have something, for the sweep of a shard.
-    index("webhook_subscriptions_immediate")
-      .on(t.shard)
-      .where(sql`state <> 'deleted' and delivery_kind = 'immediate'`),
-    // Those that were disabled, the last ones first; the active ones pay nothing for it.
-    index("webhook_subscriptions_disabled")
-      .on(t.disabledAt.desc().nullsFirst(), t.id)
-      .where(sql`state = 'disabled'`),
-    // The few that fail now; a subscription that delivers pays nothing for it.
-    index("webhook_subscriptions_failing")
-      .on(t.id)
-      .where(sql`state = 'active' and consecutive_failure_count > 0`),
   ],
 );

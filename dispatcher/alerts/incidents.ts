@@ -1,7 +1,7 @@
 import { ulid } from "ulid";
 
 import type { Tx } from "../../db/client.ts";
-import { waitForTurn } from "../../db/turn.ts";
+import { waitForTurn } from "../../db/server.ts";
 import { isoInstant } from "../../src/lib/clock.ts";
 import { ALERT_DEFAULTS, type AlertKind } from "../../src/outbox/alert.ts";
 import { ATTEMPTS } from "../actor/decide.ts";

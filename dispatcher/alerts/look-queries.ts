@@ -2,7 +2,7 @@ import { sql } from "drizzle-orm";
 
 import type { DbOrTx } from "../../db/client.ts";
 import { skippedThrough } from "../../db/log.ts";
-import { onlyRow } from "../../db/only-row.ts";
+import { onlyRow } from "../../db/rows.ts";
 import { firstQueued, NO_TEST } from "../../db/queue.ts";
 import { alerts, incidents } from "../../db/schema/alerts.ts";
 import { outbox } from "../../db/schema/outbox.ts";
@@ -26,8 +26,7 @@ const HEADS_AT_MOST = 256;
 
 const trouble = statement({
   name: "alerts.trouble",
-  reason:
-    "A recursive jump from one subscription with waiting entries to the next; all that a look begins with.",
+  // A recursive jump from one subscription with waiting entries to the next; all that a look begins with.
   params: { retryingFrom: outbox.attempt, heads: value("bigint"), at: alerts.raisedAt },
   columns: {
     troubled: table({ id: webhookSubscriptions.id, isRetrying: value("boolean") }),
@@ -86,8 +85,7 @@ export async function findTrouble(db: DbOrTx, at: Date) {
 
 const backlogged = statement({
   name: "alerts.backlogged",
-  reason: "By the last count of what waits, so that nobody walks over all that is queued.",
-  params: {},
+  // By the last count of what waits, so that nobody walks over all that is queued.
   columns: { id: webhookSubscriptions.id },
   text: () => sql`
     select s.id
@@ -121,7 +119,7 @@ export type SeenRow = ValuesOf<typeof SEEN>;
 
 const seen = statement({
   name: "alerts.see",
-  reason: "Each table is asked by its key, once for each subscription.",
+  // Each table is asked by its key, once for each subscription.
   params: { ids: list(webhookSubscriptions.id) },
   columns: SEEN,
   text: ({ ids }) => sql`

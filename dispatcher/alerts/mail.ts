@@ -1,5 +1,5 @@
 import type { Tx } from "../../db/client.ts";
-import { waitForTurn } from "../../db/turn.ts";
+import { waitForTurn } from "../../db/server.ts";
 import { addMs } from "../../src/lib/clock.ts";
 import type { SecretBox } from "../../src/lib/secret-box.ts";
 import { ALERT_DEFAULTS, TROUBLE_KINDS, type AlertKind } from "../../src/outbox/alert.ts";

@@ -5,8 +5,7 @@ import type { Db, DbOrTx, Tx } from "../../db/client.ts";
 import { anyOf } from "../../db/conditions.ts";
 import { alerts, alertSettings, incidents } from "../../db/schema/alerts.ts";
 import { deliveryAttempts } from "../../db/schema/attempts.ts";
-import { companies } from "../../db/schema/companies.ts";
-import { users } from "../../db/schema/users.ts";
+import { companies, users } from "../../db/schema/companies.ts";
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 
 type NewIncident = typeof incidents.$inferInsert;

@@ -1,8 +1,8 @@
 import { and, asc, eq, inArray, lte, or, sql } from "drizzle-orm";
 
 import type { Db } from "../../db/client.ts";
-import { neverNull } from "../../db/never-null.ts";
-import { mails } from "../../db/schema/mails.ts";
+import { neverNull } from "../../db/rows.ts";
+import { mails } from "../../db/schema/alerts.ts";
 import { addMs } from "../../src/lib/clock.ts";
 import type { MailDecision, MailFault } from "./decide.ts";
 

@@ -1,8 +1,7 @@
 import type { RawDb } from "../../db/client.ts";
-import { indexEndedDays } from "../../db/ended-days.ts";
+import { deleteExpiredStrays, dropExpiredPartition, indexEndedDays } from "../../db/retention.ts";
 import { ensurePartitions } from "../../db/partitions.ts";
-import { deleteExpiredStrays, dropExpiredPartition } from "../../db/retention.ts";
-import { serverTime } from "../../db/server-time.ts";
+import { serverTime } from "../../db/server.ts";
 import type { Log } from "../../src/lib/log.ts";
 import type { Done, Job } from "./loop.ts";
 import { expireHeldEntries, removeBatchEntries, removeSkipped } from "./queue-queries.ts";

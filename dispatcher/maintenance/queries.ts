@@ -3,8 +3,8 @@ import type { PgUpdateSetSource } from "drizzle-orm/pg-core";
 
 import type { Db } from "../../db/client.ts";
 import { allQueued, queuesOf } from "../../db/queue.ts";
-import { onlyRow } from "../../db/only-row.ts";
-import { maintenanceJobs } from "../../db/schema/maintenance.ts";
+import { onlyRow } from "../../db/rows.ts";
+import { maintenanceJobs } from "../../db/schema/dispatchers.ts";
 import {
   asTable,
   list,
@@ -36,8 +36,7 @@ const BEGUN = {
 
 const taking = statement({
   name: "maintenance.take",
-  reason:
-    "Renews leases and takes what is due in one round trip, and skips what another process is taking.",
+  // Renews leases and takes what is due in one round trip, and skips what another process is taking.
   params: { jobs: tableOf(JOB), holder: value("text") },
   columns: BEGUN,
   text: ({ jobs, holder }) => sql`
@@ -137,7 +136,7 @@ export function endRun(
 
 const endingSessions = statement({
   name: "maintenance.endLostSessions",
-  reason: "A view of the server, and a function that ends what it finds there.",
+  // A view of the server, and a function that ends what it finds there.
   params: { seconds: value("double precision") },
   columns: { session: value("text"), isEnded: value("boolean") },
   text: ({ seconds }) => sql`
@@ -165,7 +164,7 @@ export const FIGURES_AT_MOST = 20_000;
 
 const backlog = statement({
   name: "figures.backlog",
-  reason: "Built on the SQL of queues, of which it walks a bounded part.",
+  // Built on the SQL of queues, of which it walks a bounded part.
   params: { limit: value("integer") },
   columns: {
     state: oneOf(["pending", "waiting", "held"]),
@@ -191,7 +190,7 @@ const backlog = statement({
 
 const others = statement({
   name: "figures.others",
-  reason: "A bounded count beside times, in one round trip.",
+  // A bounded count beside times, in one round trip.
   params: { limit: value("bigint"), jobs: list(maintenanceJobs.name) },
   columns: {
     mails: value("bigint"),

@@ -12,9 +12,6 @@ import { CHUNK_ROWS, type Old } from "./records-queries.ts";
 const OF_ONE = { id: webhookSubscriptions.id, days: value("integer"), limit: value("bigint") };
 const OLD = { days: value("integer"), limit: value("bigint") };
 
-/** Why a statement finds one subscription after another. */
-const PROBES =
-  "Looks at the head of each by probes of indexes, whatever the planner thinks of the tables.";
 const NEXT = { after: webhookSubscriptions.id, days: value("integer") };
 const HOLDER = { id: webhookSubscriptions.id };
 
@@ -31,7 +28,7 @@ async function chunkOf(
 
 const holderOfOldEntries = statement({
   name: "maintenance.holderOfOldEntries",
-  reason: PROBES,
+  // Looks at the head of each by probes of indexes, whatever the planner thinks of the tables.
   params: NEXT,
   columns: HOLDER,
   text: ({ after, days }) => sql`
@@ -43,7 +40,7 @@ const holderOfOldEntries = statement({
 
 const expiry = statement({
   name: "maintenance.expireHeldEntries",
-  reason: "Counts what it skips, in one bounded walk of the log and of what has rows.",
+  // Counts what it skips, in one bounded walk of the log and of what has rows.
   params: OF_ONE,
   columns: { entries: value("integer") },
   text: ({ id, days, limit }) => sql`
@@ -93,9 +90,8 @@ export async function expireHeldEntries(db: RawDb, { days, reached }: Old): Prom
 
 const skippedRows = statement({
   name: "maintenance.removeSkippedRows",
-  reason: "Deletes the first so many of each, of which the builder has no limit.",
+  // Deletes the first so many of each, of which the builder has no limit.
   params: OLD,
-  columns: {},
   text: ({ days, limit }) => sql`
     delete from outbox where ctid = any (array(
       (select ctid from outbox where skipped_at < now() - make_interval(days => ${days}) limit ${limit})
@@ -114,9 +110,8 @@ const skippedRows = statement({
 
 const skips = statement({
   name: "maintenance.removeSkips",
-  reason: "By Postgres' clock.",
+  // By Postgres' clock.
   params: { days: value("integer") },
-  columns: {},
   text: ({ days }) =>
     sql`delete from outbox_skips where skipped_at < now() - make_interval(days => ${days})`,
 });
@@ -135,7 +130,7 @@ const isDropped = (entry: SQL, skippedThrough: SQL) =>
 
 const holderOfOldBatch = statement({
   name: "maintenance.holderOfOldBatch",
-  reason: PROBES,
+  // Looks at the head of each by probes of indexes, whatever the planner thinks of the tables.
   params: NEXT,
   columns: HOLDER,
   text: ({ after, days }) => sql`
@@ -155,9 +150,8 @@ const holderOfOldBatch = statement({
 
 const batchExpiry = statement({
   name: "maintenance.removeBatchEntries",
-  reason: "Skips what is locked, and looks up each event by its key.",
+  // Skips what is locked, and looks up each event by its key.
   params: OF_ONE,
-  columns: {},
   text: ({ id, days, limit }) => sql`
     with holder as materialized (
       -- Nobody enables it meanwhile.

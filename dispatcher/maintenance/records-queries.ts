@@ -2,15 +2,14 @@
 import { sql, type SQL } from "drizzle-orm";
 import type { PgColumn, PgTable } from "drizzle-orm/pg-core";
 
-import { isAttemptOf } from "../../db/attempt-conditions.ts";
+import { isAttemptOf } from "../../db/conditions.ts";
 import type { RawDb } from "../../db/client.ts";
 import { ulidFloor } from "../../db/partitions.ts";
-import { incidents } from "../../db/schema/alerts.ts";
-import { auditLog } from "../../db/schema/audit.ts";
-import { mails } from "../../db/schema/mails.ts";
+import { incidents, mails } from "../../db/schema/alerts.ts";
+import { auditLog } from "../../db/schema/companies.ts";
 import { reviewHistory } from "../../db/schema/reviews.ts";
 import { authenticationEvents } from "../../db/schema/tokens.ts";
-import { serverTime } from "../../db/server-time.ts";
+import { serverTime } from "../../db/server.ts";
 import { nullable, statement, value } from "../../db/statement.ts";
 import { addMs } from "../../src/lib/clock.ts";
 import type { Done } from "./loop.ts";
@@ -36,9 +35,8 @@ interface Records {
 function oldest(name: string, { from, key, at, where }: Records) {
   const removing = statement({
     name,
-    reason: "A bounded delete, the oldest first, of rows that nobody holds.",
+    // A bounded delete, the oldest first, of rows that nobody holds.
     params: { days: value("integer"), limit: value("bigint") },
-    columns: {},
     text: ({ days, limit }) => sql`
       delete from ${from} where ${key} = any (array(
         select ${key} from ${from} where ${where} and ${at} < now() - make_interval(days => ${days})
@@ -80,7 +78,7 @@ const WALKED = { removed: value("bigint") };
 
 const signIns = statement({
   name: "maintenance.removeOldSignIns",
-  reason: "Walks on behind those that stay, and says how far it came and what it removed.",
+  // Walks on behind those that stay, and says how far it came and what it removed.
   params: {
     after: authenticationEvents.id,
     before: authenticationEvents.id,
@@ -112,8 +110,8 @@ export async function removeOldSignIns(db: RawDb, { days, reached }: Old): Promi
 
 const history = statement({
   name: "maintenance.removeOldHistory",
-  reason:
-    "Walks on behind those that stay, and asks of each by a probe of an index (`offset 0`) who still needs it. A join would go through all rows for each where a table was analysed while it was empty.",
+  // Walks on behind those that stay, and asks of each by a probe of an index (`offset 0`) who still needs it. A join
+  // would go through all rows for each where a table was analysed while it was empty.
   params: { after: reviewHistory.id, days: value("integer"), limit: value("bigint") },
   columns: { last: nullable(reviewHistory.id), ...WALKED },
   text: ({ after, days, limit }) => sql`

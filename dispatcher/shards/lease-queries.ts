@@ -69,9 +69,7 @@ async function renewDispatcher(db: Db, id: string): Promise<Date | undefined> {
 
 const allHeartbeats = statement({
   name: "leases.heartbeats",
-  reason:
-    "Five times a second: the driver does not prepare what the builder makes without a parameter.",
-  params: {},
+  // Five times a second: the driver does not prepare what the builder makes without a parameter.
   columns: { id: dispatchers.id, renewedAt: dispatchers.renewedAt },
   text: () => sql`select id, renewed_at as "renewedAt" from dispatchers order by id`,
 });
@@ -115,12 +113,11 @@ function claimShards(db: Db, id: string, limit: number) {
 /** By epoch: a release that is carried out late must not take away what was claimed again since. */
 const releasing = statement({
   name: "leases.releaseShards",
-  reason: "Updates by a parameter that is a table.",
+  // Updates by a parameter that is a table.
   params: {
     id: dispatchers.id,
     given: rows({ id: shards.id, epoch: shards.epoch, orphaned: shards.orphaned }),
   },
-  columns: {},
   text: ({ id, given }) => sql`
     update shards s set dispatcher_id = null, orphaned = given.orphaned
       from ${given}

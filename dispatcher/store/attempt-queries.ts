@@ -132,7 +132,7 @@ const ANSWER = {
 /** Commits successes of entries of the log that follow one another: of each subscription from `firsts` to `lasts`. */
 export const commitRuns = statement({
   name: "attempts.commitRuns",
-  reason: "Measured: the hottest of all.",
+  // Measured: the hottest of all.
   params: { ...GIVEN, firsts: value("text"), lasts: value("text") },
   columns: { ...ANSWER, left: list(webhookSubscriptions.id) },
   text: ({
@@ -188,7 +188,7 @@ const PASSED = sql`
 /** Commits any records, each entry once. */
 export const commitAny = statement({
   name: "attempts.commit",
-  reason: "Measured: hot.",
+  // Measured: hot.
   params: { ...GIVEN, now: instant },
   columns: { ...ANSWER, left: list(webhookSubscriptions.id) },
   text: ({

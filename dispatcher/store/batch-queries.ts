@@ -2,7 +2,7 @@ import { and, desc, eq, isNotNull, sql } from "drizzle-orm";
 
 import type { Db, Tx } from "../../db/client.ts";
 import { CHUNK } from "../../db/log.ts";
-import { neverNull } from "../../db/never-null.ts";
+import { neverNull } from "../../db/rows.ts";
 import { dispatchers } from "../../db/schema/dispatchers.ts";
 import { batchEntries, batchWindows, outbox, outboxSequences } from "../../db/schema/outbox.ts";
 import { reviewHistory } from "../../db/schema/reviews.ts";
@@ -136,7 +136,7 @@ async function windowOf(
 
 const appending = statement({
   name: "batch.appendChunk",
-  reason: "Moves and numbers the rows in one statement, each of its walks as long as the chunk.",
+  // Moves and numbers the rows in one statement, each of its walks as long as the chunk.
   params: {
     id: batchWindows.id,
     subscriptionId: outbox.subscriptionId,

@@ -38,7 +38,7 @@ const NO_SETTINGS = sql`'[]'::json`;
 
 const load = statement({
   name: "load.active",
-  reason: "Hot; bounded walks of the log and of what has rows, for each request of a table.",
+  // Hot; bounded walks of the log and of what has rows, for each request of a table.
   params: {
     given: rows({
       ord: value("integer"),

@@ -30,8 +30,7 @@ export type SweptSubscription = Pick<SweptRow, "subscriptionId" | "shard" | "due
 
 const sweep = statement({
   name: "sweep.shards",
-  reason:
-    "Measured: of the rows it jumps from one subscription to the next, whatever each of them has.",
+  // Measured: of the rows it jumps from one subscription to the next, whatever each of them has.
   params: {
     shards: list(outbox.shard),
     limit: value("integer"),

@@ -1,7 +1,7 @@
 // What the doctor looks at in Postgres.
 import type { RawDb } from "../../db/client.ts";
 import { schemaState } from "../../db/schema-state.ts";
-import { serverTime } from "../../db/server-time.ts";
+import { serverTime } from "../../db/server.ts";
 import type { Config } from "../../src/lib/config.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";
 import { MASTER_KEY_REMEDY, masterKeyFault } from "../../src/outbox/master-key.ts";

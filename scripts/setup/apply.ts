@@ -10,7 +10,7 @@ import type { Config } from "../../src/lib/config.ts";
 import { COMMAND_CLIENT } from "../../src/cli/oauth.ts";
 import { newSecret } from "../../src/lib/random-secret.ts";
 import type { SecretBox } from "../../src/lib/secret-box.ts";
-import { providerSecretContext } from "../../src/providers/secret.ts";
+import { providerSecretContext } from "../../src/providers/model.ts";
 import { makeCommandClient } from "./command-client.ts";
 import { UsageError, type Lacks, type Wishes } from "./wishes.ts";
 

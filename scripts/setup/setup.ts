@@ -5,7 +5,7 @@ import { connect, ping, type RawDb } from "../../db/client.ts";
 import { isPoolerFound } from "../../db/errors.ts";
 import { migrate } from "../../db/migrate.ts";
 import { FOREIGN_SCHEMA, schemaState } from "../../db/schema-state.ts";
-import { serverTime } from "../../db/server-time.ts";
+import { serverTime } from "../../db/server.ts";
 import { openKeyRing } from "../../src/auth/key-ring.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { readConfig, type Config } from "../../src/lib/config.ts";

@@ -3,10 +3,9 @@ import { alias } from "drizzle-orm/pg-core";
 
 import type { Tx } from "../../db/client.ts";
 import { anyOf } from "../../db/conditions.ts";
-import { companies, stores } from "../../db/schema/companies.ts";
+import { companies, stores, users } from "../../db/schema/companies.ts";
 import { reviewSites, storeReviewSites } from "../../db/schema/providers.ts";
 import { reviews } from "../../db/schema/reviews.ts";
-import { users } from "../../db/schema/users.ts";
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 import type { Owner, Subject } from "./model.ts";
 

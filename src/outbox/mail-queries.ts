@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 
 import type { Tx } from "../../db/client.ts";
-import { mails } from "../../db/schema/mails.ts";
+import { mails } from "../../db/schema/alerts.ts";
 import { rows, statement, type ValuesOf } from "../../db/statement.ts";
 
 const QUEUED = {
@@ -17,10 +17,8 @@ export type NewMailRow = ValuesOf<typeof QUEUED> & { readonly sealedMessage: str
 
 const insertion = statement({
   name: "mails.insert",
-  reason:
-    "A request of a provider may queue 500 mails: they are one parameter that is a table, not 500 rows of parameters.",
+  // A request of a provider may queue 500 mails: they are one parameter that is a table, not 500 rows of parameters.
   params: { given: rows(QUEUED) },
-  columns: {},
   text: ({ given }) => sql`
     insert into mails (id, kind, sealed_message, due_at, expires_at, created_at)
     select id, kind, "sealedMessage", "createdAt", "expiresAt", "createdAt" from ${given}`,

@@ -2,8 +2,7 @@ import { and, count, eq, like, min, not, sql } from "drizzle-orm";
 import { hostname } from "node:os";
 
 import type { Db } from "../../db/client.ts";
-import { dispatchers } from "../../db/schema/dispatchers.ts";
-import { processes } from "../../db/schema/processes.ts";
+import { dispatchers, processes } from "../../db/schema/dispatchers.ts";
 import type { Clock } from "../lib/clock.ts";
 import { EXIT_CONFIG } from "../lib/config.ts";
 import { errorFields, type Log } from "../lib/log.ts";

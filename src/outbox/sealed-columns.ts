@@ -1,12 +1,10 @@
 import { getTableName, sql, type SQL } from "drizzle-orm";
 import type { PgColumn } from "drizzle-orm/pg-core";
 
-import { alertSettings } from "../../db/schema/alerts.ts";
-import { signingKeys } from "../../db/schema/keys.ts";
-import { mails } from "../../db/schema/mails.ts";
+import { alertSettings, mails } from "../../db/schema/alerts.ts";
+import { signingKeys, tokens } from "../../db/schema/tokens.ts";
 import { reviewSites } from "../../db/schema/providers.ts";
-import { ssoConnections } from "../../db/schema/sso.ts";
-import { tokens } from "../../db/schema/tokens.ts";
+import { ssoConnections } from "../../db/schema/sign-in.ts";
 import { webhookSubscriptions } from "../../db/schema/webhooks.ts";
 import { alertSecretContext } from "./alert.ts";
 

@@ -1,9 +1,8 @@
 import { and, asc, eq, gt, isNull, or } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "../../db/client.ts";
-import { portalLinks, portalSettings } from "../../db/schema/portal.ts";
-import { tokens } from "../../db/schema/tokens.ts";
-import { users } from "../../db/schema/users.ts";
+import { portalLinks, portalSettings, tokens } from "../../db/schema/tokens.ts";
+import { users } from "../../db/schema/companies.ts";
 
 type SettingsRow = typeof portalSettings.$inferSelect;
 

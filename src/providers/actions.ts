@@ -2,40 +2,21 @@ import type { FailureAudit } from "../audit/failures.ts";
 import type { Call } from "../http/call.ts";
 import { hmacSha256Hex } from "../lib/hmac.ts";
 import { invalid, Problem, unavailable } from "../lib/problem.ts";
-import { equalInConstantTime, type SecretBox } from "../lib/secret-box.ts";
-import type { Asking } from "./admit.ts";
-import type { PartnerFinder, SecretFinder } from "./finders.ts";
-import type { ProviderDeps, Taken } from "./group.ts";
+import { equalInConstantTime } from "../lib/secret-box.ts";
+import type { ProviderDeps } from "./group.ts";
 import { readEvents } from "./input.ts";
-import { PROVIDER_SLUG } from "./model.ts";
-import { checkTexts, type ProfanityFinder } from "./profanity.ts";
-import { providerSecretContext } from "./secret.ts";
+import { createTaking } from "./joining.ts";
+import { PROVIDER_SLUG, providerSecretContext } from "./model.ts";
+import { checkTexts, createProfanityFinder, type ProfanityFinder } from "./profanity.ts";
+import { createPartnerFinder, createSecretFinder } from "./queries/finders.ts";
 
 const SLUG = new RegExp(PROVIDER_SLUG);
 /** Signs in place of a provider that does not exist, so that its refusal takes as long as that of one that does. */
 const STAND_IN_SECRET = "there is no such provider";
 
-interface SigningDeps {
-  readonly box: SecretBox;
-  readonly secrets: SecretFinder;
-  readonly failures: FailureAudit;
-}
-
 interface Signed {
   readonly call: Call;
   readonly raw: Uint8Array;
-}
-
-export interface Signatures {
-  /**
-   * Throws `invalid_signature`, and audits it, unless the provider signed these bytes, and for an unknown provider
-   * (contract 9.1). The provider's secret may be remembered: whatever answers the request compares it.
-   */
-  verify(slug: string, signed: Signed): Promise<void>;
-  /** Verifies the bytes again, with the provider's secret of now. */
-  verifyAgain(slug: string, signed: Signed): Promise<void>;
-  /** The sealed secret that these bytes were verified with. */
-  sealedSecretOf(raw: Uint8Array): string;
 }
 
 const SIGNATURE = /^sha256=[0-9a-f]{64}$/;
@@ -45,7 +26,14 @@ export function hasSignature({ headers }: Pick<Call, "headers">): boolean {
   return SIGNATURE.test(headers.get("x-provider-signature") ?? "");
 }
 
-export function createSignatures({ box, secrets, failures }: SigningDeps): Signatures {
+interface SigningDeps extends Pick<ProviderDeps, "box" | "db" | "clock"> {
+  readonly failures: FailureAudit;
+}
+
+export type Signatures = ReturnType<typeof createSignatures>;
+
+export function createSignatures({ box, db, clock, failures }: SigningDeps) {
+  const secrets = createSecretFinder(db, clock);
   const verified = new WeakMap<Uint8Array, string>();
   const isSigned = (slug: string, sealed: string | undefined, { call, raw }: Signed) => {
     const secret =
@@ -56,6 +44,7 @@ export function createSignatures({ box, secrets, failures }: SigningDeps): Signa
     verified.set(raw, sealed);
     return true;
   };
+  /** Verifies the bytes with the provider's secret of now. */
   const verifyAgain = async (slug: string, signed: Signed) => {
     const isSlug = SLUG.test(slug);
     if (isSigned(slug, isSlug ? await secrets.read(slug) : undefined, signed)) return;
@@ -64,25 +53,43 @@ export function createSignatures({ box, secrets, failures }: SigningDeps): Signa
     throw new Problem("invalid_signature");
   };
   return {
-    async verify(slug, signed) {
+    /**
+     * Throws `invalid_signature`, and audits it, unless the provider signed these bytes, and for an unknown provider
+     * (contract 9.1). The provider's secret may be remembered: whatever answers the request compares it.
+     */
+    async verify(slug: string, signed: Signed) {
       const sealed = secrets.remembered(slug);
       if (sealed === undefined || !isSigned(slug, sealed, signed)) await verifyAgain(slug, signed);
     },
     verifyAgain,
-    sealedSecretOf: (raw) => verified.get(raw) ?? "",
+    /** The sealed secret that these bytes were verified with. */
+    sealedSecretOf: (raw: Uint8Array) => verified.get(raw) ?? "",
   };
 }
 
-interface JoiningDeps extends Pick<ProviderDeps, "clock" | "traces"> {
-  readonly signatures: Signatures;
-  readonly partners: PartnerFinder;
+/** What takes the events of requests whose signatures were verified. */
+export function createReporting(deps: ProviderDeps, signatures: Signatures) {
+  const own = {
+    ...deps,
+    signatures,
+    partners: createPartnerFinder(deps.db),
+    profanity: createProfanityFinder(),
+    take: createTaking(deps),
+  };
+  return (slug: string, signed: Signed & { readonly body: unknown }) =>
+    takeEvents(own, slug, signed);
+}
+
+interface ReportingDeps extends Pick<ProviderDeps, "clock" | "traces"> {
+  readonly signatures: Pick<Signatures, "verifyAgain" | "sealedSecretOf">;
+  readonly partners: ReturnType<typeof createPartnerFinder>;
   readonly profanity: ProfanityFinder;
-  readonly take: (asking: Asking) => Promise<Taken>;
+  readonly take: ReturnType<typeof createTaking>;
 }
 
 /** Takes all events of one request or none (contract 9.1). */
 export async function takeEvents(
-  deps: JoiningDeps,
+  deps: ReportingDeps,
   slug: string,
   { body, ...signed }: Signed & { readonly body: unknown },
 ): Promise<{ accepted: number; duplicates: number }> {

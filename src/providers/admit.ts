@@ -1,9 +1,7 @@
 import type { FieldErrors } from "../lib/problem.ts";
 import { referenceFaults, type Known } from "./decide.ts";
 import type { ReadEvents } from "./input.ts";
-import type { CheckedTexts } from "./profanity.ts";
 import { reviewKey, type ProviderEvent, type Reference } from "./model.ts";
-import type { SiteOfProvider } from "./queries/look-up.ts";
 
 /** A request as it waits for a group. */
 export interface Asking {
@@ -11,17 +9,16 @@ export interface Asking {
   /** The secret of the provider that the request is signed with. */
   readonly sealedSecret: string;
   readonly read: ReadEvents;
-  readonly profanity: CheckedTexts;
+  /** The profane words of each text. */
+  readonly profanity: Known["profanity"];
   /** To whom the connections that it names belong. */
   readonly partners: readonly number[];
 }
 
 /** What a group has looked up of all its requests before it writes; of the reviews those that it holds. */
-export interface Found extends Omit<Known, "profanityIn"> {
+export interface Found extends Omit<Known, "profanity"> {
   /** By slug: the secrets of the providers. */
   readonly sealedSecrets: ReadonlyMap<string, string>;
-  /** By id; of those that somebody else holds none. */
-  readonly sites: ReadonlyMap<number, SiteOfProvider>;
   /** Connections that are to change and somebody else holds. */
   readonly heldSites: ReadonlySet<number>;
   /** Partners of which somebody else holds a sequence. */

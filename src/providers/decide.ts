@@ -1,15 +1,9 @@
 import { isoInstant } from "../lib/clock.ts";
-import type { Axis } from "../outbox/event.ts";
+import type { NativeEmail } from "../notifications/model.ts";
+import type { Axis, RecordedAction } from "../outbox/event.ts";
 import type { Metadata } from "../reviews/model.ts";
-import {
-  reviewKey,
-  type AxisState,
-  type ProviderEvent,
-  type Reference,
-  type ReportedReview,
-  type ReviewState,
-  type Site,
-} from "./model.ts";
+import { reviewKey, type ProviderEvent, type Reference, type ReportedReview } from "./model.ts";
+import type { ReviewState, Site } from "./queries/look-up.ts";
 
 /** What is known when a request is decided, all of it locked. */
 export interface Known {
@@ -20,43 +14,33 @@ export interface Known {
   readonly newIds: ReadonlyMap<string, number>;
   /** Partners whose active immediate subscription suppresses our own mails (contract 9.5). */
   readonly suppressing: ReadonlySet<number>;
-  readonly profanityIn: (text: string) => readonly string[];
+  /** The profane words of each text. */
+  readonly profanity: ReadonlyMap<string, readonly string[]>;
 }
 
-/** One row for the history: about a review as it was then, or about an axis of a site as it was then. */
-export type Recorded = { readonly occurredAt: Date; readonly site: Site } & (
-  | {
-      [E in ReviewEventName]: {
-        readonly kind: "review";
-        readonly event: E;
-        readonly metadata: Metadata[E];
-        readonly review: ReviewState;
-      };
-    }[ReviewEventName]
-  | {
-      [E in PostingEventName]: {
-        readonly kind: "posting";
-        readonly event: E;
-        readonly metadata: Metadata[E];
-        readonly errorCode: string | null;
-        readonly review: ReviewState;
-      };
-    }[PostingEventName]
-  | { readonly kind: "connection"; readonly event: ConnectionEventName; readonly axis: Axis }
+type EventName = RecordedAction["event"];
+/** An event of the history, with what its metadata hold. */
+type Happened = {
+  [E in EventName]: {
+    readonly event: E;
+    readonly metadata: E extends keyof Metadata ? Metadata[E] : Record<string, never>;
+  };
+}[EventName];
+
+/** What an event is about: a review as it was then, or an axis of a connection, which a posting shows, too. */
+type Subject = { readonly site: Site } & (
+  | { readonly review: ReviewState; readonly cause?: undefined }
+  | { readonly review?: ReviewState; readonly cause: Cause }
 );
 
-type ReviewEventName =
-  | "review_received"
-  | "review_updated"
-  | "review_removed"
-  | "profanity_detected"
-  | "homeowner_notified_of_response";
-type PostingEventName = "response_post_succeeded" | "response_post_failed";
-type ConnectionEventName =
-  | "review_pull_connected"
-  | "review_pull_disconnected"
-  | "response_post_connected"
-  | "response_post_disconnected";
+/** Why a connection is as it is, or a posting ended as it did. */
+export interface Cause {
+  readonly axis: Axis;
+  readonly errorCode: string | null;
+}
+
+/** One row for the history. */
+export type Recorded = Happened & Subject & { readonly occurredAt: Date };
 
 export interface Outcome {
   readonly recorded: readonly Recorded[];
@@ -65,6 +49,8 @@ export interface Outcome {
   /** Only what differs from what was known. */
   readonly reviews: readonly ReviewState[];
   readonly sites: readonly Site[];
+  /** A mail for every homeowner_notified_of_response that says so (contract 9.5). */
+  readonly notices: readonly { readonly reviewId: number; readonly to: string }[];
 }
 
 /** The working copy of what is known, as the events before the present one have left it. */
@@ -73,6 +59,7 @@ interface Draft {
   readonly sites: Map<number, Site>;
   readonly reviews: Map<string, ReviewState>;
   readonly recorded: Recorded[];
+  readonly notices: { reviewId: number; to: string }[];
 }
 
 /** Stands for the site in a `reviewKey` where the event names none that is known. */
@@ -117,105 +104,74 @@ export function decideEvents(events: readonly ProviderEvent[], known: Known): Ou
     sites: new Map(known.sites),
     reviews: new Map(known.reviews),
     recorded: [],
+    notices: [],
   };
   for (const event of events) apply(draft, event);
   const written = [...draft.reviews].filter(([key, one]) => one !== known.reviews.get(key));
   return {
     recorded: draft.recorded,
+    notices: draft.notices,
     created: written.flatMap(([key, one]) => (known.reviews.has(key) ? [] : [one])),
     reviews: written.flatMap(([key, one]) => (known.reviews.has(key) ? [one] : [])),
-    sites: [...draft.sites].flatMap(([id, one]) => (one === known.sites.get(id) ? [] : [one])),
+    sites: [...draft.sites.values()].filter((one) => one !== known.sites.get(one.id)),
   };
 }
 
 function apply(draft: Draft, event: ProviderEvent): void {
   const site = draft.sites.get(event.siteId);
   if (site === undefined) throw new Error(`The site of event ${event.index} was not looked up.`);
-  if (event.type === "connection.changed") {
-    applyConnection(draft, event, site);
-  } else {
-    applyToReview(draft, event, site);
-  }
-}
-
-type ReviewEvent = Exclude<ProviderEvent, { type: "connection.changed" }>;
-type Report = Extract<ReviewEvent, { review: ReportedReview }>;
-
-function applyToReview(draft: Draft, event: ReviewEvent, site: Site): void {
+  if (event.type === "connection.changed") return applyConnection(draft, event, site);
   const key = reviewKey(site.id, event.externalReviewId);
   const review = draft.reviews.get(key);
-  if (event.type === "review.created" && review === undefined) return create(draft, event, site);
+  if ("review" in event) return applyReport(draft, event, { site, review });
   if (review === undefined) throw new Error(`The review ${key} was not looked up.`);
-  switch (event.type) {
-    case "review.created":
-    case "review.updated":
-      return applyReport(draft, event, { site, review });
-    case "review.removed":
-      return applyRemoval(draft, event, { site, review });
-    case "response.posted":
-    case "response.failed":
-      return applyPosting(draft, event, { site, review });
-  }
+  if (event.type === "review.removed") return applyRemoval(draft, event, { site, review });
+  applyPosting(draft, event, { site, review });
 }
 
-interface Subject {
-  readonly site: Site;
-  readonly review: ReviewState;
-}
-
-function create(draft: Draft, { review: report, ...event }: Report, site: Site): void {
-  const key = reviewKey(site.id, event.externalReviewId);
-  const id = draft.known.newIds.get(key);
-  if (id === undefined) throw new Error(`The review ${key} has no id.`);
-  const review: ReviewState = {
-    ...report,
-    id,
-    siteId: site.id,
-    externalReviewId: event.externalReviewId,
-    reviewerEmail: report.reviewerEmail ?? null,
-    profanity: draft.known.profanityIn(report.content),
-    removedAt: null,
-  };
-  draft.reviews.set(key, review);
-  const metadata = textOf(review);
-  record(draft, event, site, { kind: "review", event: "review_received", metadata, review });
-  const words = [...review.profanity];
-  if (words.length === 0) return;
-  const found = { event: "profanity_detected", metadata: { words } } as const;
-  record(draft, event, site, { kind: "review", ...found, review });
-}
+type Report = Extract<ProviderEvent, { review: ReportedReview }>;
+type Connection = Extract<ProviderEvent, { type: "connection.changed" }>;
+type ReviewEvent = Exclude<ProviderEvent, Report | Connection>;
 
 /**
  * A review.created for a review that exists is a report like any other, and brings a removed one back. A
  * review.updated does not: it may have been under way when the review was removed.
  */
-function applyReport(draft: Draft, event: Report, { site, review }: Subject): void {
-  const restored = review.removedAt !== null;
+function applyReport(
+  draft: Draft,
+  event: Report,
+  { site, review: before }: { readonly site: Site; readonly review: ReviewState | undefined },
+): void {
+  const { review: report, externalReviewId } = event;
+  const restored = before !== undefined && before.removedAt !== null;
   if (restored && event.type === "review.updated") return;
-  const report = event.review;
-  const changed = changedFields(review, report);
-  const newText = report.content !== review.content;
-  const next: ReviewState = {
-    ...review,
-    rate: report.rate,
-    reviewer: report.reviewer,
-    reviewerEmail: report.reviewerEmail === undefined ? review.reviewerEmail : report.reviewerEmail,
-    content: report.content,
-    profanity: newText ? draft.known.profanityIn(report.content) : review.profanity,
-    reviewedAt: report.reviewedAt,
+  const key = reviewKey(site.id, externalReviewId);
+  const id = before?.id ?? draft.known.newIds.get(key);
+  if (id === undefined) throw new Error(`The review ${key} has no id.`);
+  const isSameText = report.content === before?.content;
+  const review: ReviewState = {
+    ...report,
+    id,
+    siteId: site.id,
+    externalReviewId,
+    reviewerEmail:
+      report.reviewerEmail === undefined ? (before?.reviewerEmail ?? null) : report.reviewerEmail,
+    profanity: isSameText ? before.profanity : (draft.known.profanity.get(report.content) ?? []),
     removedAt: null,
   };
-  const emailChanged = next.reviewerEmail !== review.reviewerEmail;
-  if (changed.length === 0 && !restored && !emailChanged) return;
-  draft.reviews.set(reviewKey(site.id, review.externalReviewId), next);
+  const text = { content: review.content, reviewed_at: isoInstant(review.reviewedAt) };
+  const changed = before === undefined ? [] : changedFields(before, report);
+  if (before === undefined) {
+    record(draft, event, { site, review }, { event: "review_received", metadata: text });
+  } else if (changed.length > 0 || restored) {
+    const metadata = { changed, ...text, restored };
+    record(draft, event, { site, review }, { event: "review_updated", metadata });
+  } else if (review.reviewerEmail === before.reviewerEmail) return;
   // No body shows the email, so a change of it alone is nothing to announce.
-  if (changed.length === 0 && !restored) return;
-  const metadata = { changed, ...textOf(next), restored };
-  record(draft, event, site, { kind: "review", event: "review_updated", metadata, review: next });
-  const words = next.profanity.filter((word) => !review.profanity.includes(word));
-  if (words.length === 0) return;
-  const found = { event: "profanity_detected", metadata: { words } } as const;
-  record(draft, event, site, { kind: "review", ...found, review: next });
+  draft.reviews.set(key, review);
+  const words = review.profanity.filter((word) => !before?.profanity.includes(word));
+  if (words.length > 0)
+    record(draft, event, { site, review }, { event: "profanity_detected", metadata: { words } });
 }
 
 function changedFields(review: ReviewState, report: ReportedReview): string[] {
@@ -228,43 +184,36 @@ function changedFields(review: ReviewState, report: ReportedReview): string[] {
   return Object.entries(same).flatMap(([field, isSame]) => (isSame ? [] : [field]));
 }
 
-function textOf(review: ReviewState): { content: string; reviewed_at: string } {
-  return {
-    content: review.content,
-    reviewed_at: isoInstant(review.reviewedAt),
-  };
+interface ReviewOfSite {
+  readonly site: Site;
+  readonly review: ReviewState;
 }
 
 /** A repeated removal changes nothing. */
-function applyRemoval(draft: Draft, event: ReviewEvent, { site, review }: Subject): void {
+function applyRemoval(draft: Draft, event: ReviewEvent, { site, review }: ReviewOfSite): void {
   if (review.removedAt !== null) return;
   const next = { ...review, removedAt: event.occurredAt };
   draft.reviews.set(reviewKey(site.id, review.externalReviewId), next);
-  const happened = { event: "review_removed", metadata: {} } as const;
-  record(draft, event, site, { kind: "review", ...happened, review: next });
+  record(draft, event, { site, review: next }, { event: "review_removed", metadata: {} });
 }
 
 /** Every posting is announced (contract 8.1), even of a response that was written on the site itself. */
-function applyPosting(draft: Draft, event: ReviewEvent, { site, review }: Subject): void {
+function applyPosting(draft: Draft, event: ReviewEvent, { site, review }: ReviewOfSite): void {
   if (event.type === "response.failed") {
     const { errorCode } = event;
-    const happened = {
-      event: "response_post_failed",
-      metadata: { error_code: errorCode },
-      errorCode,
-    } as const;
-    return record(draft, event, site, { kind: "posting", ...happened, review });
+    const failed = { event: "response_post_failed", metadata: { error_code: errorCode } } as const;
+    return record(draft, event, { site, review, cause: { axis: "post", errorCode } }, failed);
   }
-  const happened = { event: "response_post_succeeded", metadata: {}, errorCode: null } as const;
-  record(draft, event, site, { kind: "posting", ...happened, review });
-  const notice = {
-    event: "homeowner_notified_of_response",
-    metadata: { native_email: nativeEmail(draft.known, site, review) },
-  } as const;
-  record(draft, event, site, { kind: "review", ...notice, review });
+  const cause = { axis: "post", errorCode: null } as const;
+  const posted = { event: "response_post_succeeded", metadata: {} } as const;
+  record(draft, event, { site, review, cause }, posted);
+  const metadata = { native_email: nativeEmail(draft.known, site, review) };
+  record(draft, event, { site, review }, { event: "homeowner_notified_of_response", metadata });
+  if (metadata.native_email === "queued" && review.reviewerEmail !== null)
+    draft.notices.push({ reviewId: review.id, to: review.reviewerEmail });
 }
 
-function nativeEmail(known: Known, site: Site, review: ReviewState) {
+function nativeEmail(known: Known, site: Site, review: ReviewState): NativeEmail {
   if (known.suppressing.has(site.partnerId)) return "suppressed";
   return review.reviewerEmail === null ? "no_address" : "queued";
 }
@@ -275,33 +224,24 @@ const CONNECTION_EVENTS = {
 } as const;
 
 /** Announced only when the axis connects or disconnects (contract 8.3); another error code is stored without. */
-function applyConnection(
-  draft: Draft,
-  event: Extract<ProviderEvent, { type: "connection.changed" }>,
-  site: Site,
-): void {
+function applyConnection(draft: Draft, event: Connection, site: Site): void {
   const { axis, errorCode } = event;
-  const before = site[axis];
-  const after: AxisState = { connected: errorCode === null, errorCode };
-  if (before.connected === after.connected && before.errorCode === after.errorCode) return;
-  const next = { ...site, [axis]: after };
+  const [state, code] = [`${axis}Connected`, `${axis}ErrorCode`] as const;
+  const isConnected = errorCode === null;
+  if (site[state] === isConnected && site[code] === errorCode) return;
+  const next = { ...site, [state]: isConnected, [code]: errorCode };
   draft.sites.set(site.id, next);
-  if (before.connected === after.connected) return;
-  const name = CONNECTION_EVENTS[axis][after.connected ? "connected" : "disconnected"];
-  record(draft, event, next, { kind: "connection", event: name, axis });
+  if (site[state] === isConnected) return;
+  const name = CONNECTION_EVENTS[axis][isConnected ? "connected" : "disconnected"];
+  const cause = { axis, errorCode };
+  record(draft, event, { site: next, cause }, { event: name, metadata: {} });
 }
 
-type HistoryFields = Recorded extends infer R
-  ? R extends Recorded
-    ? Omit<R, "occurredAt" | "site">
-    : never
-  : never;
-
 function record(
-  draft: Draft,
-  event: Pick<ProviderEvent, "occurredAt">,
-  site: Site,
-  fields: HistoryFields,
+  { recorded }: Draft,
+  { occurredAt }: Pick<ProviderEvent, "occurredAt">,
+  subject: Subject,
+  happened: Happened,
 ): void {
-  draft.recorded.push({ ...fields, site, occurredAt: event.occurredAt });
+  recorded.push({ ...happened, ...subject, occurredAt });
 }

@@ -7,18 +7,17 @@ import { errorFields, type Log } from "../lib/log.ts";
 import type { FieldErrors } from "../lib/problem.ts";
 import type { SecretBox } from "../lib/secret-box.ts";
 import { queueHomeownerNotices, suppressingPartners } from "../notifications/actions.ts";
-import type { RecordedAction } from "../outbox/event.ts";
+import type { RecordedAction, SiteFacts } from "../outbox/event.ts";
 import type { Intake } from "../outbox/intake.ts";
 import { MAIL_WAKE } from "../outbox/mail.ts";
 import { holdSequences, recordActions } from "../outbox/queries.ts";
 import type { Wake, Waker } from "../outbox/schedule.ts";
+import { reviewFacts } from "../reviews/model.ts";
 import { admit, claimKey, isFaulty, type Admission, type Asking, type Found } from "./admit.ts";
-import { decideEvents, type Outcome } from "./decide.ts";
-import { reviewKey, type ReviewState } from "./model.ts";
-import { wordsFound } from "./profanity.ts";
-import { lookUp, waitForRows, type SiteOfProvider } from "./queries/look-up.ts";
+import { decideEvents, type Cause, type Recorded } from "./decide.ts";
+import { reasonOf, reviewKey } from "./model.ts";
+import { lookUp, waitForRows, type ReviewState, type Site } from "./queries/look-up.ts";
 import { insertNew, updateReviews, updateSites } from "./queries/write.ts";
-import { toAction } from "./record.ts";
 
 export interface ProviderDeps {
   readonly db: Db;
@@ -31,7 +30,7 @@ export interface ProviderDeps {
   readonly traces?: { came(instants: readonly Date[]): void } | undefined;
 }
 
-type TakingDeps = Pick<ProviderDeps, "intake" | "clock" | "box" | "schedule" | "log">;
+export type TakingDeps = Pick<ProviderDeps, "intake" | "clock" | "box" | "schedule" | "log">;
 
 /** What became of a request in a group. Unless it was taken, nothing of it is written. */
 export type Taken =
@@ -114,7 +113,7 @@ async function findAll(
   ]);
   const found = {
     sealedSecrets: new Map<string, string>(),
-    sites: new Map<number, SiteOfProvider>(),
+    sites: new Map<number, Site>(),
     heldSites: new Set<number>(),
     heldPartners,
     suppressing,
@@ -156,14 +155,10 @@ async function writeAll(
   const fresh = admissions.map((one) => (one.kind === "admitted" ? one.fresh : []));
   const events = fresh.flat();
   if (events.length === 0) return [];
-  const profanityIn = wordsFound(new Map(asked.flatMap(({ profanity }) => [...profanity])));
+  const profanity = new Map(asked.flatMap((one) => [...one.profanity]));
   const claims = asked.flatMap(({ slug }, i) => (fresh[i] ?? []).map(({ id }) => ({ slug, id })));
-  const outcome = decideEvents(events, { ...found, profanityIn });
-  const actions = outcome.recorded.map((one): RecordedAction => ({
-    ...toAction(one, found.sites.get(one.site.id)?.slug ?? ""),
-    eventId: ulid(now.getTime()),
-  }));
-  const notices = noticesOf(outcome);
+  const { notices, ...outcome } = decideEvents(events, { ...found, profanity });
+  const actions = outcome.recorded.map((one) => toAction(one, now));
   const finish = async () => {
     await queueHomeownerNotices(tx, deps, notices, now);
     const recorded = await recordActions(tx, actions, now);
@@ -182,11 +177,43 @@ async function writeAll(
   return wakes;
 }
 
-/** A mail for every homeowner_notified_of_response that says so (contract 9.5). */
-function noticesOf({ recorded }: Outcome): { reviewId: number; to: string }[] {
-  return recorded.flatMap((one) => {
-    if (one.event !== "homeowner_notified_of_response") return [];
-    const to = one.metadata.native_email === "queued" ? one.review.reviewerEmail : null;
-    return to === null ? [] : [{ reviewId: one.review.id, to }];
-  });
+/** What was decided, as the history and the webhook bodies show it. */
+function toAction(
+  { event, metadata, site, review, cause, occurredAt }: Recorded,
+  now: Date,
+): RecordedAction {
+  return {
+    eventId: ulid(now.getTime()),
+    event,
+    partnerId: site.partnerId,
+    accountId: site.accountId,
+    storeId: site.storeId,
+    storeReviewSiteId: site.id,
+    reviewId: review?.id ?? null,
+    actor: { type: "system", id: null, name: site.slug },
+    about:
+      cause === undefined
+        ? { review: reviewFacts({ ...site, ...review, sourcePlatform: site.slug }) }
+        : { site: siteFacts(site, cause) },
+    metadata,
+    occurredAt,
+  };
+}
+
+/** Contract 8.3; connection_status and disconnect_reason are those of the event's axis (contract 8.5). */
+function siteFacts(site: Site, { axis, errorCode }: Cause): SiteFacts {
+  const isConnected = site[`${axis}Connected` as const];
+  return {
+    store: { id: site.storeId },
+    review_site: {
+      store_review_site_id: site.id,
+      review_site_id: site.reviewSiteId,
+      name: site.name,
+      connection_status: isConnected ? "connected" : "disconnected",
+      disconnect_reason: site[`${axis}ErrorCode` as const],
+    },
+    axis,
+    error_code: errorCode,
+    reason: reasonOf(errorCode),
+  };
 }

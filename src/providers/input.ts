@@ -1,11 +1,11 @@
 import { Type } from "@sinclair/typebox";
 
 import { checkedByHandler, examine, examineUnder, soundPartsOf } from "../http/fields.ts";
-import { instantText, rowId, storableText } from "../http/text.ts";
 import { addMs, parseInstant } from "../lib/clock.ts";
 import type { FieldErrors } from "../lib/problem.ts";
 import { isMailAddress } from "../outbox/mail.ts";
 import {
+  commonFields,
   EVENT_SCHEMAS,
   MAX_AHEAD_MS,
   MAX_EVENTS,
@@ -13,7 +13,6 @@ import {
   type ProviderEvent,
   type RawEvent,
   type Reference,
-  type ReportedReview,
 } from "./model.ts";
 
 /** The body as the route describes it; `readEvents` checks it. */
@@ -30,12 +29,8 @@ const Envelope = Type.Object(
   { additionalProperties: false },
 );
 
-/** The fields that every event has: all that can be checked of one whose type is unknown. */
-const AnyEvent = Type.Object({
-  id: storableText([1, 200]),
-  occurred_at: instantText(),
-  store_review_site_id: rowId(),
-});
+/** All that can be checked of an event whose type is unknown. Of such a one only the sound parts are used. */
+const AnyEvent = Type.Unsafe<RawEvent>(Type.Object(commonFields));
 
 function isEventType(type: unknown): type is keyof typeof EVENT_SCHEMAS {
   return typeof type === "string" && Object.hasOwn(EVENT_SCHEMAS, type);
@@ -74,24 +69,17 @@ function readEvent(given: unknown, index: number, now: Date): ReadEvent {
   if (typeof given !== "object" || given === null || Array.isArray(given))
     return { faults: { [`events.${index}`]: ["must be an object"] } };
   const fields: Fields = { ...given };
+  const { type } = fields;
   const times = timesOf(fields);
   const broken = ruleFaults(fields, times, now);
-  const rules = Object.fromEntries(broken.map(([name, text]) => [prefix + name, [text]]));
-  const { type } = fields;
-  if (!isEventType(type)) {
-    const shape = examineUnder(prefix, AnyEvent, given);
-    const known = Object.keys(EVENT_SCHEMAS).join(", ");
-    const own = { [`${prefix}type`]: [`must be one of ${known}`] };
-    return {
-      reference: referenceOf({ ...soundPartsOf(shape) }, index),
-      faults: { ...rules, ...("faults" in shape && shape.faults), ...own },
-    };
-  }
-  const shape = examineUnder(prefix, EVENT_SCHEMAS[type], given);
+  if (!isEventType(type))
+    broken.push(["type", `must be one of ${Object.keys(EVENT_SCHEMAS).join(", ")}`]);
+  const shape = examineUnder(prefix, isEventType(type) ? EVENT_SCHEMAS[type] : AnyEvent, given);
   const reference = referenceOf({ ...soundPartsOf(shape) }, index);
-  if ("faults" in shape) return { reference, faults: { ...rules, ...shape.faults } };
-  if (broken.length > 0) return { reference, faults: rules };
-  return { reference, event: toEvent(shape.value, index, times), faults: {} };
+  if ("value" in shape && broken.length === 0)
+    return { reference, event: toEvent(shape.value, index, times), faults: {} };
+  const rules = Object.fromEntries(broken.map(([name, text]) => [prefix + name, [text]]));
+  return { reference, faults: { ...rules, ...("faults" in shape && shape.faults) } };
 }
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -157,9 +145,16 @@ function toEvent(raw: RawEvent, index: number, times: Times): ProviderEvent {
   switch (raw.type) {
     case "review.created":
     case "review.updated": {
-      const { external_review_id: externalReviewId } = raw.review;
-      const review = toReport(raw.review, sound(times.reviewedAt));
-      return { ...common, type: raw.type, externalReviewId, review };
+      const { external_review_id: externalReviewId, rate, reviewer, content } = raw.review;
+      const report = {
+        rate,
+        reviewer,
+        reviewerEmail: raw.review.reviewer_email,
+        // A rating without text: the column holds an empty one.
+        content: content ?? "",
+        reviewedAt: sound(times.reviewedAt),
+      };
+      return { ...common, type: raw.type, externalReviewId, review: report };
     }
     case "review.removed":
       return { ...common, type: raw.type, externalReviewId: raw.review.external_review_id };
@@ -180,17 +175,4 @@ function toEvent(raw: RawEvent, index: number, times: Times): ProviderEvent {
 function sound(at: Date | undefined): Date {
   if (at === undefined) throw new Error("An instant passed its schema and cannot be read.");
   return at;
-}
-
-type RawReview = Extract<RawEvent, { type: "review.created" }>["review"];
-
-function toReport(raw: RawReview, reviewedAt: Date): ReportedReview {
-  return {
-    rate: raw.rate,
-    reviewer: raw.reviewer,
-    reviewerEmail: raw.reviewer_email,
-    // A rating without text: the column holds an empty one.
-    content: raw.content ?? "",
-    reviewedAt,
-  };
 }

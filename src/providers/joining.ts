@@ -1,7 +1,7 @@
 import type { Clock } from "../lib/clock.ts";
 import { inGroups } from "../lib/groups.ts";
 import type { Asking } from "./admit.ts";
-import { takeGroup, type ProviderDeps, type Taken } from "./group.ts";
+import { takeGroup, type Taken, type TakingDeps } from "./group.ts";
 import { charsOf } from "./profanity.ts";
 
 export const EVENTS_PER_GROUP = 256;
@@ -28,9 +28,7 @@ const AGAIN_MS = 2_000;
  * other partner waiting. A request that needs a row that somebody else holds, or whose group could not be written, is a
  * group of one, which waits for all that it needs.
  */
-export function createTaking(
-  deps: Pick<ProviderDeps, "intake" | "clock" | "box" | "schedule" | "log">,
-): (asking: Asking) => Promise<Taken> {
+export function createTaking(deps: TakingDeps): (asking: Asking) => Promise<Taken> {
   const join = inGroups(deps.clock, (asked) => takeGroup(deps, asked, "nothing"), {
     ...LIMITS,
     gatherMs: 3,

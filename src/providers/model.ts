@@ -1,4 +1,4 @@
-import { Type, type Static, type TSchema } from "@sinclair/typebox";
+import { Type, type Static, type TProperties } from "@sinclair/typebox";
 
 import { instantText, rowId, storableText } from "../http/text.ts";
 import type { Axis } from "../outbox/event.ts";
@@ -40,14 +40,11 @@ export const ERROR_REASONS: Readonly<Record<string, string>> = {
   "E-015": "The review no longer exists on the review site.",
 };
 const CODE_CHARS = 64;
-const UNKNOWN_REASON = "Unknown";
 
 /** Of a code that only the review site knows nothing more can be said. */
 export function reasonOf(code: string | null): string | null {
   if (code === null) return null;
-  return Object.hasOwn(ERROR_REASONS, code)
-    ? (ERROR_REASONS[code] ?? UNKNOWN_REASON)
-    : UNKNOWN_REASON;
+  return (Object.hasOwn(ERROR_REASONS, code) && ERROR_REASONS[code]) || "Unknown";
 }
 
 const closed = { additionalProperties: false };
@@ -85,7 +82,8 @@ const reviewFields = {
   reviewed_at: instantText(),
 };
 
-const common = {
+/** The fields that every event has. */
+export const commonFields = {
   id: eventId,
   occurred_at: instantText(),
   store_review_site_id: storeReviewSiteId,
@@ -105,43 +103,27 @@ const gone = Type.Composite(
   { ...closed, title: "ReportedRemoval", description: "The review that is gone." },
 );
 
-const created = Type.Object(
-  { ...common, type: Type.Literal("review.created"), review: reported },
-  closed,
-);
-const updated = Type.Object(
-  { ...common, type: Type.Literal("review.updated"), review: reported },
-  closed,
-);
-const removed = Type.Object(
-  { ...common, type: Type.Literal("review.removed"), review: gone },
-  closed,
-);
-const posted = Type.Object(
-  {
-    ...common,
-    type: Type.Literal("response.posted"),
-    external_review_id: reviewFields.external_review_id,
+function eventOf<T extends string, F extends TProperties>(type: T, fields: F) {
+  return Type.Object({ ...commonFields, type: Type.Literal(type), ...fields }, closed);
+}
+
+/** One schema per type, so that a fault is named as `review.rate` and not as a branch of a union. */
+export const EVENT_SCHEMAS = {
+  "review.created": eventOf("review.created", { review: reported }),
+  "review.updated": eventOf("review.updated", { review: reported }),
+  "review.removed": eventOf("review.removed", { review: gone }),
+  "response.posted": eventOf("response.posted", {
+    external_review_id: externalId,
     // Allowed for pullers that send every field always, as connection.changed allows it.
     error_code: Type.Optional(
       Type.Null({ explain: "must be null or absent: the response was posted" }),
     ),
-  },
-  closed,
-);
-const failed = Type.Object(
-  {
-    ...common,
-    type: Type.Literal("response.failed"),
-    external_review_id: reviewFields.external_review_id,
+  }),
+  "response.failed": eventOf("response.failed", {
+    external_review_id: externalId,
     error_code: errorCode,
-  },
-  closed,
-);
-const connection = Type.Object(
-  {
-    ...common,
-    type: Type.Literal("connection.changed"),
+  }),
+  "connection.changed": eventOf("connection.changed", {
     axis: Type.Union([Type.Literal("pull"), Type.Literal("post")]),
     connected: Type.Boolean(),
     error_code: Type.Optional(
@@ -149,19 +131,8 @@ const connection = Type.Object(
         explain: `must be text of 1 to ${CODE_CHARS} characters, or null when connected`,
       }),
     ),
-  },
-  closed,
-);
-
-/** One schema per type, so that a fault is named as `review.rate` and not as a branch of a union. */
-export const EVENT_SCHEMAS = {
-  "review.created": created,
-  "review.updated": updated,
-  "review.removed": removed,
-  "response.posted": posted,
-  "response.failed": failed,
-  "connection.changed": connection,
-} as const satisfies Record<string, TSchema>;
+  }),
+};
 
 /** For the API's description; `readEvents` checks each event by its own schema. */
 export const ProviderEventsBody = Type.Object(
@@ -192,17 +163,11 @@ export interface ReportedReview {
 }
 
 type EventContent =
-  | {
-      readonly type: "review.created" | "review.updated";
-      readonly externalReviewId: string;
-      readonly review: ReportedReview;
-    }
-  | { readonly type: "review.removed" | "response.posted"; readonly externalReviewId: string }
-  | {
-      readonly type: "response.failed";
-      readonly externalReviewId: string;
-      readonly errorCode: string;
-    }
+  | ({ readonly externalReviewId: string } & (
+      | { readonly type: "review.created" | "review.updated"; readonly review: ReportedReview }
+      | { readonly type: "review.removed" | "response.posted" }
+      | { readonly type: "response.failed"; readonly errorCode: string }
+    ))
   | {
       readonly type: "connection.changed";
       readonly axis: Axis;
@@ -231,39 +196,12 @@ export interface Reference {
   readonly externalReviewId: string | undefined;
 }
 
-export interface AxisState {
-  readonly connected: boolean;
-  readonly errorCode: string | null;
-}
-
-/** A store's connection with the provider. */
-export interface Site {
-  readonly id: number;
-  readonly reviewSiteId: number;
-  /** The provider's name, as people know it. */
-  readonly name: string;
-  readonly storeId: number;
-  readonly accountId: number;
-  readonly partnerId: number;
-  readonly pull: AxisState;
-  readonly post: AxisState;
-}
-
-/** A review as the database has it, or will have it after this request. */
-export interface ReviewState {
-  readonly id: number;
-  readonly siteId: number;
-  readonly externalReviewId: string;
-  readonly rate: number;
-  readonly reviewer: string | null;
-  readonly reviewerEmail: string | null;
-  readonly content: string;
-  readonly profanity: readonly string[];
-  readonly reviewedAt: Date;
-  readonly removedAt: Date | null;
-}
-
 /** Names a review that may have no id of ours yet. */
 export function reviewKey(siteId: number, externalReviewId: string): string {
   return `${siteId}:${externalReviewId}`;
+}
+
+/** What a provider's sealed secret is bound to, so that a ciphertext moved to another provider does not open. */
+export function providerSecretContext(slug: string): string {
+  return `provider:${slug}`;
 }

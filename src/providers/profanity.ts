@@ -48,16 +48,9 @@ export const FOREIGN_WORDS: Readonly<Record<string, readonly string[]>> = {
 
 /** Stands in for the first letter of a word that was found; of the private use area, so no text has it by itself. */
 const MARK = "\uE000";
-const MARKS = /\uE000/gu;
 
-/** The characters that the library counts as part of a word, all but the underscore. */
-const RUNS = /[\p{L}\p{N}\p{M}]+/gu;
-const ONE_RUN = /^[\p{L}\p{N}\p{M}]+$/u;
-
-export interface ProfanityFinder {
-  /** The profane words of a text: lower case, each once, sorted. */
-  wordsIn(text: string): string[];
-}
+/** Answers the profane words of a text: lower case, each once, sorted. */
+export type ProfanityFinder = (text: string) => string[];
 
 export function createProfanityFinder(): ProfanityFinder {
   const foreign = Object.values(FOREIGN_WORDS).flat();
@@ -69,52 +62,31 @@ export function createProfanityFinder(): ProfanityFinder {
   library.removeWords(HARMLESS);
   library.addWords(foreign);
   const english = (profaneWords.get("en") ?? []).filter((word) => !HARMLESS.includes(word));
-  const words = [...new Set([...english, ...foreign])];
-  const mayContain = prefilter(words);
-  return {
-    wordsIn(text) {
-      const lower = text.normalize("NFC").replaceAll(MARK, " ").toLowerCase();
-      if (!mayContain(lower)) return [];
-      const marked = library.censor(lower, CensorType.FirstChar);
-      const found = [...marked.matchAll(MARKS)].map(({ index }) => wordAt(lower, index, words));
-      return [...new Set(found)].toSorted();
-    },
+  const longestFirst = [...english, ...foreign].toSorted((a, b) => b.length - a.length);
+  // The library takes 0.2 ms for 1,000 characters, in which the process serves nobody else; this says within a twentieth
+  // of that when there is nothing to find.
+  const known = longestFirst.map((word) => RegExp.escape(word)).join("|");
+  const mayContain = new RegExp(`(?<![\\p{L}\\p{N}\\p{M}])(?:${known})`, "u");
+  return (text) => {
+    const lower = text.normalize("NFC").replaceAll(MARK, " ").toLowerCase();
+    if (!mayContain.test(lower)) return [];
+    const marked = library.censor(lower, CensorType.FirstChar);
+    const found = [...marked.matchAll(/\uE000/g)].map(({ index }) =>
+      // `fick mich` rather than `fick`.
+      longestFirst.find((word) => lower.startsWith(word, index)),
+    );
+    return [...new Set(found)].filter((word) => word !== undefined).toSorted();
   };
 }
-
-/**
- * The library tries every word at every place: 0.2 ms for 1,000 characters, in which the process serves nobody else.
- * A look-up of the words of the text says within a tenth of that when there is nothing to find. Of a phrase (`fick mich`,
- * `sh!t`) it looks for the first run of letters, and for all of it where that is there.
- */
-function prefilter(words: readonly string[]): (lower: string) => boolean {
-  const single = new Set(words.filter((word) => ONE_RUN.test(word)));
-  const others = words.filter((word) => !ONE_RUN.test(word));
-  const beginnings = new Set(others.map((word) => word.match(RUNS)?.[0]));
-  return (lower) => {
-    const runs = lower.match(RUNS) ?? [];
-    if (runs.some((run) => single.has(run))) return true;
-    return runs.some((run) => beginnings.has(run)) && others.some((word) => lower.includes(word));
-  };
-}
-
-/** The longest known word that begins at `index`: `fick mich` rather than `fick`. */
-function wordAt(lower: string, index: number, words: readonly string[]): string {
-  const there = words.filter((word) => lower.startsWith(word, index));
-  return there.toSorted((a, b) => b.length - a.length)[0] ?? "";
-}
-
-/** Texts with their profane words. */
-export type CheckedTexts = ReadonlyMap<string, readonly string[]>;
 
 /** The library takes up to 20 ms for 20,000 characters. After this many the event loop serves other requests first. */
 const CHARS_PER_TURN = 10_000;
 
-/** Looks through the texts of these events, in parts between which the event loop turns. */
+/** Finds the profane words of the texts of these events, in parts between which the event loop turns. */
 export async function checkTexts(
-  finder: ProfanityFinder,
+  find: ProfanityFinder,
   events: readonly ProviderEvent[],
-): Promise<CheckedTexts> {
+): Promise<ReadonlyMap<string, readonly string[]>> {
   const checked = new Map<string, readonly string[]>();
   let chars = 0;
   for (const text of textsOf(events)) {
@@ -123,19 +95,10 @@ export async function checkTexts(
       await nextTurn();
       chars = 0;
     }
-    checked.set(text, finder.wordsIn(text));
+    checked.set(text, find(text));
     chars += text.length;
   }
   return checked;
-}
-
-/** Answers the words of a text that was checked. */
-export function wordsFound(checked: CheckedTexts): (text: string) => readonly string[] {
-  return (text) => {
-    const words = checked.get(text);
-    if (words === undefined) throw new Error("A text was not checked for profanity.");
-    return words;
-  };
 }
 
 /** How many characters of text these events carry. */

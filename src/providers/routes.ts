@@ -5,13 +5,10 @@ import { BASE_PATH } from "../http/base-path.ts";
 import type { Call } from "../http/call.ts";
 import type { Checks } from "../http/checks.ts";
 import { problem } from "../http/problem-schema.ts";
-import { createSignatures, hasSignature, takeEvents } from "./actions.ts";
-import { createPartnerFinder, createSecretFinder } from "./finders.ts";
+import { createReporting, createSignatures, hasSignature } from "./actions.ts";
 import type { ProviderDeps } from "./group.ts";
 import { providerEventsBody } from "./input.ts";
-import { createTaking } from "./joining.ts";
 import { AcceptedAnswer, BODY_LIMIT } from "./model.ts";
-import { createProfanityFinder } from "./profanity.ts";
 
 interface ProviderRouteDeps extends ProviderDeps {
   readonly checks: Checks;
@@ -27,26 +24,21 @@ interface SignedRequest {
 
 /** Contract 9.1: what review sites' pullers report. */
 export function providerRoutes(deps: ProviderRouteDeps) {
-  const own = {
-    ...deps,
-    partners: createPartnerFinder(deps.db),
-    profanity: createProfanityFinder(),
-    take: createTaking(deps),
-    signatures: createSignatures({ ...deps, secrets: createSecretFinder(deps.db, deps.clock) }),
-  };
+  const signatures = createSignatures(deps);
+  const report = createReporting(deps, signatures);
   return new Elysia({ prefix: `${BASE_PATH}/providers`, tags: ["Review sites"] })
     .use(deps.checks)
     .post(
       "/:provider/events",
-      ({ params, body, call, raw }) => takeEvents(own, params.provider, { call, raw, body }),
+      ({ params, body, call, raw }) => report(params.provider, { call, raw, body }),
       {
         public: {
           bodyLimit: BODY_LIMIT,
           mayVerify: hasSignature,
           verify: ({ params, ...signed }: SignedRequest) =>
-            own.signatures.verify(params["provider"] ?? "", signed),
+            signatures.verify(params["provider"] ?? "", signed),
           verifyAgain: ({ params, ...signed }: SignedRequest) =>
-            own.signatures.verifyAgain(params["provider"] ?? "", signed),
+            signatures.verifyAgain(params["provider"] ?? "", signed),
         },
         // A review site may report as fast as it can (contract 2.9).
         uncounted: true,

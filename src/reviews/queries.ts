@@ -16,12 +16,10 @@ import {
 import { QueryBuilder } from "drizzle-orm/pg-core";
 
 import type { DbOrTx, Tx } from "../../db/client.ts";
-import { anyOf, idAfter, idBefore, someHas } from "../../db/conditions.ts";
-import { nthId } from "../../db/nth-id.ts";
-import { stores } from "../../db/schema/companies.ts";
+import { anyOf, idAfter, idBefore, nthId, someHas } from "../../db/conditions.ts";
+import { stores, users, userStores } from "../../db/schema/companies.ts";
 import { reviewSites, storeReviewSites } from "../../db/schema/providers.ts";
 import { reviewHistory, reviews } from "../../db/schema/reviews.ts";
-import { users, userStores } from "../../db/schema/users.ts";
 import type { Found, Page } from "../http/list.ts";
 import type { ReviewChanges } from "./decide.ts";
 import type {

@@ -4,7 +4,7 @@ import { eq } from "drizzle-orm";
 import { decodeJwt } from "jose";
 
 import { plans } from "../../db/schema/companies.ts";
-import { oauthClients } from "../../db/schema/oauth.ts";
+import { oauthClients } from "../../db/schema/tokens.ts";
 import { everyPage, type Answer } from "../support/api.ts";
 import {
   CALLER_KINDS,

@@ -3,10 +3,9 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
 import { ulid } from "ulid";
 
-import { auditLog } from "../../db/schema/audit.ts";
+import { auditLog, users } from "../../db/schema/companies.ts";
 import { emailCodeLimits, emailCodes } from "../../db/schema/sign-in.ts";
 import { tokens } from "../../db/schema/tokens.ts";
-import { users } from "../../db/schema/users.ts";
 import { SIGNUP_CONTEXT } from "../../src/auth/actions/verify-code.ts";
 import { emailDigest } from "../../src/auth/email.ts";
 import { hasSignedInFrom } from "../../src/auth/queries/sessions.ts";

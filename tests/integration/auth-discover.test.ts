@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 
 import { eq } from "drizzle-orm";
 
-import { ssoConnections } from "../../db/schema/sso.ts";
+import { ssoConnections } from "../../db/schema/sign-in.ts";
 import { PASSWORD, startApi, type TestApi } from "../support/api.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";
 import { addSsoConnection, addTenants, addUser, type Tenants } from "../support/tenants.ts";

@@ -3,10 +3,8 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
 import { decodeJwt } from "jose";
 
-import { auditLog } from "../../db/schema/audit.ts";
-import { companies } from "../../db/schema/companies.ts";
+import { auditLog, companies, users } from "../../db/schema/companies.ts";
 import { tokens } from "../../db/schema/tokens.ts";
-import { users } from "../../db/schema/users.ts";
 import { openSession } from "../../src/auth/actions/open-session.ts";
 import { behindReset } from "../support/auth-races.ts";
 import { startSignInWorld } from "../support/sign-in.ts";

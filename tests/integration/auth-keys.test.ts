@@ -4,8 +4,8 @@ import { randomBytes } from "node:crypto";
 import { desc, eq } from "drizzle-orm";
 import { calculateJwkThumbprint, createLocalJWKSet, decodeProtectedHeader, jwtVerify } from "jose";
 
-import { auditLog } from "../../db/schema/audit.ts";
-import { signingKeys } from "../../db/schema/keys.ts";
+import { auditLog } from "../../db/schema/companies.ts";
+import { signingKeys } from "../../db/schema/tokens.ts";
 import { rotateKeys } from "../../src/auth/actions/rotate-keys.ts";
 import { openKeyRing, type KeyRing } from "../../src/auth/key-ring.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 
 import { eq } from "drizzle-orm";
 
-import { auditLog } from "../../db/schema/audit.ts";
+import { auditLog } from "../../db/schema/companies.ts";
 import { signInLocks } from "../../db/schema/sign-in.ts";
 import { decideWrongAttempt, type SignInLock } from "../../src/auth/decide.ts";
 import { emailDigest } from "../../src/auth/email.ts";

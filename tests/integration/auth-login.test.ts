@@ -2,10 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 
 import { eq } from "drizzle-orm";
 
-import { auditLog } from "../../db/schema/audit.ts";
-import { companies } from "../../db/schema/companies.ts";
+import { auditLog, companies, users } from "../../db/schema/companies.ts";
 import { authenticationEvents, tokens } from "../../db/schema/tokens.ts";
-import { users } from "../../db/schema/users.ts";
 import { createPasswords } from "../../src/lib/password.ts";
 import { PASSWORD, startApi, type TestApi } from "../support/api.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";

@@ -2,7 +2,7 @@ import { afterAll, describe, expect, test } from "bun:test";
 
 import { eq } from "drizzle-orm";
 
-import { auditLog } from "../../db/schema/audit.ts";
+import { auditLog } from "../../db/schema/companies.ts";
 import { emailCodes, signInLocks } from "../../db/schema/sign-in.ts";
 import { authenticationEvents, tokens } from "../../db/schema/tokens.ts";
 import { emailDigest } from "../../src/auth/email.ts";

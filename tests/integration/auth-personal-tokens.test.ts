@@ -3,9 +3,8 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { and, eq } from "drizzle-orm";
 import { decodeJwt, decodeProtectedHeader } from "jose";
 
-import { auditLog } from "../../db/schema/audit.ts";
-import { oauthClients } from "../../db/schema/oauth.ts";
-import { tokens } from "../../db/schema/tokens.ts";
+import { auditLog } from "../../db/schema/companies.ts";
+import { oauthClients, tokens } from "../../db/schema/tokens.ts";
 import { openSession } from "../../src/auth/actions/open-session.ts";
 import { rotateKeys } from "../../src/auth/actions/rotate-keys.ts";
 import {

@@ -4,10 +4,9 @@ import { eq } from "drizzle-orm";
 import { decodeProtectedHeader } from "jose";
 
 import type { RawDb } from "../../db/client.ts";
-import { auditLog } from "../../db/schema/audit.ts";
-import { signingKeys } from "../../db/schema/keys.ts";
+import { auditLog } from "../../db/schema/companies.ts";
+import { signingKeys, tokens } from "../../db/schema/tokens.ts";
 import { emailCodeLimits, emailCodes, signInLocks } from "../../db/schema/sign-in.ts";
-import { tokens } from "../../db/schema/tokens.ts";
 import { issueToken, type TokenGrant } from "../../src/auth/actions/issue-token.ts";
 import {
   KEEP_RETIRED_KEY_MS,

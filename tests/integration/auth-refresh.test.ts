@@ -2,10 +2,8 @@ import { afterAll, describe, expect, test } from "bun:test";
 
 import { eq } from "drizzle-orm";
 
-import { auditLog } from "../../db/schema/audit.ts";
-import { oauthClients } from "../../db/schema/oauth.ts";
-import { tokens } from "../../db/schema/tokens.ts";
-import { users } from "../../db/schema/users.ts";
+import { auditLog, users } from "../../db/schema/companies.ts";
+import { oauthClients, tokens } from "../../db/schema/tokens.ts";
 import { openSession } from "../../src/auth/actions/open-session.ts";
 import { issueRefreshToken, refreshSession } from "../../src/auth/actions/refresh-session.ts";
 import type { TestApi } from "../support/api.ts";

@@ -3,7 +3,7 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
 import { ulid } from "ulid";
 
-import { auditLog } from "../../db/schema/audit.ts";
+import { auditLog } from "../../db/schema/companies.ts";
 import { authenticationEvents, tokens } from "../../db/schema/tokens.ts";
 import type { TokenGrant } from "../../src/auth/actions/issue-token.ts";
 import { everyPage } from "../support/api.ts";

@@ -5,11 +5,8 @@ import { connect } from "node:net";
 import { eq } from "drizzle-orm";
 import { exportSPKI, generateKeyPair, importJWK, SignJWT, type CryptoKey, type JWK } from "jose";
 
-import { auditLog } from "../../db/schema/audit.ts";
-import { companies } from "../../db/schema/companies.ts";
-import { signingKeys } from "../../db/schema/keys.ts";
-import { authenticationEvents, tokens } from "../../db/schema/tokens.ts";
-import { users } from "../../db/schema/users.ts";
+import { auditLog, companies, users } from "../../db/schema/companies.ts";
+import { authenticationEvents, signingKeys, tokens } from "../../db/schema/tokens.ts";
 import { issueToken, type TokenGrant } from "../../src/auth/actions/issue-token.ts";
 import { openKeyRing } from "../../src/auth/key-ring.ts";
 import { startApi } from "../support/api.ts";

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, setSystemTime, test } from "bun:test";
 
-import { serverTime } from "../../db/server-time.ts";
+import { serverTime } from "../../db/server.ts";
 import { addMs } from "../../src/lib/clock.ts";
 import { createProcessMetrics } from "../../src/lib/metrics-server.ts";
 import { PostgresClock } from "../../src/lib/postgres-clock.ts";

@@ -23,7 +23,7 @@ beforeEach(async () => {
 
 const write = statement({
   name: "test.write",
-  reason: "It is of a table of this test.",
+  // It is of a table of this test.
   params: { id: value("integer"), by: value("text") },
   columns: { id: value("integer") },
   text: ({ id, by }) =>
@@ -32,8 +32,7 @@ const write = statement({
 
 const count = statement({
   name: "test.count",
-  reason: "It is of a table of this test.",
-  params: {},
+  // It is of a table of this test.
   columns: { rows: value("bigint") },
   text: () => sql`select count(*) as rows from written`,
 });
@@ -140,9 +139,8 @@ test("what only the commit finds fails as well", async () => {
       .sql`create table referring (id integer references written deferrable initially deferred)`;
     const refer = statement({
       name: "test.refer",
-      reason: "It is of a table of this test.",
+      // It is of a table of this test.
       params: { id: value("integer") },
-      columns: {},
       text: ({ id }) => sql`insert into referring values (${id}::integer)`,
     });
     const work = () => line.one.transaction((tx) => tx.runLast(refer, { id: 99 }));
@@ -184,9 +182,7 @@ test("what is run after the last statement is refused", async () => {
 
 const sleep = statement({
   name: "test.sleep",
-  reason: "It is of no table.",
-  params: {},
-  columns: {},
+  // It is of no table.
   text: () => sql`select pg_sleep(20)`,
 });
 
@@ -242,7 +238,7 @@ async function withTwoTables(
   const into = (table: "first_table" | "last_table") =>
     statement({
       name: `test.into_${table}`,
-      reason: "It is of a table of this test.",
+      // It is of a table of this test.
       params: { id: value("integer") },
       columns: { size: value("text") },
       text: ({ id }) =>

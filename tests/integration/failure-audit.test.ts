@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 
 import { asc, eq } from "drizzle-orm";
 
-import { auditLog } from "../../db/schema/audit.ts";
+import { auditLog } from "../../db/schema/companies.ts";
 import { FailureAudit } from "../../src/audit/failures.ts";
 import { emailDigest } from "../../src/auth/email.ts";
 import { addProvider, send } from "../support/factory.ts";

@@ -6,7 +6,7 @@ import { systemClock } from "../../src/lib/clock.ts";
 import { newSecret } from "../../src/lib/random-secret.ts";
 import { createSecretBox } from "../../src/lib/secret-box.ts";
 import { createIntake, type Intake } from "../../src/outbox/intake.ts";
-import { providerSecretContext } from "../../src/providers/secret.ts";
+import { providerSecretContext } from "../../src/providers/model.ts";
 import { startApi, testConfig, type Answer, type TestApi } from "../support/api.ts";
 import { ApiProcess } from "../support/api-process.ts";
 import {

@@ -3,8 +3,7 @@ import { randomUUID } from "node:crypto";
 
 import { eq } from "drizzle-orm";
 
-import { auditLog } from "../../db/schema/audit.ts";
-import { companies } from "../../db/schema/companies.ts";
+import { auditLog, companies } from "../../db/schema/companies.ts";
 import { tokens } from "../../db/schema/tokens.ts";
 import { purge } from "../../src/auth/actions/purge.ts";
 import { PASSWORD, startApi, type Answer, type TestApi } from "../support/api.ts";

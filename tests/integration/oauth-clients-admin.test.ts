@@ -3,8 +3,8 @@ import { randomUUID } from "node:crypto";
 
 import { eq } from "drizzle-orm";
 
-import { auditLog } from "../../db/schema/audit.ts";
-import { oauthClients } from "../../db/schema/oauth.ts";
+import { auditLog } from "../../db/schema/companies.ts";
+import { oauthClients } from "../../db/schema/tokens.ts";
 import { everyPage, PASSWORD, startApi, type Answer, type TestApi } from "../support/api.ts";
 import { addClient, postForm } from "../support/oauth.ts";
 import { createDatabase, type TestDatabase } from "../support/postgres.ts";

@@ -4,8 +4,7 @@ import { randomUUID } from "node:crypto";
 import { eq } from "drizzle-orm";
 
 import { companies } from "../../db/schema/companies.ts";
-import { oauthClients } from "../../db/schema/oauth.ts";
-import { tokens } from "../../db/schema/tokens.ts";
+import { oauthClients, tokens } from "../../db/schema/tokens.ts";
 import { PASSWORD, startApi, type Answer, type TestApi } from "../support/api.ts";
 import {
   addClient,

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 
 import { sql } from "drizzle-orm";
 
-import { mails } from "../../db/schema/mails.ts";
+import { mails } from "../../db/schema/alerts.ts";
 import { outbox } from "../../db/schema/outbox.ts";
 import { reviewHistory, reviews } from "../../db/schema/reviews.ts";
 import { nullable, rows, statement, value } from "../../db/statement.ts";
@@ -40,7 +40,7 @@ const NULLS = {
 
 const echo = statement({
   name: "test.echo",
-  reason: "It answers what it is given.",
+  // It answers what it is given.
   params: { given: rows(FIELDS) },
   columns: FIELDS,
   text: ({ given }) => sql`select * from ${given}`,
@@ -107,7 +107,7 @@ test("no rows are none, and nulls alone are a row", async () => {
 
 const single = statement({
   name: "test.single",
-  reason: "It answers what it is given.",
+  // It answers what it is given.
   params: { given: rows({ content: nullable(reviews.content) }) },
   columns: { content: nullable(reviews.content) },
   text: ({ given }) => sql`select * from ${given}`,

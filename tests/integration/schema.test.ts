@@ -32,7 +32,7 @@ describe("the tables of the query builder", async () => {
   });
 
   for (const { name } of tables.map(getTableConfig))
-    test(`${name} has the columns, keys, values and indexes of the migrated database`, () => {
+    test(`${name} has the columns, keys, values and unique indexes of the migrated database`, () => {
       // The other checks are in the migrations alone.
       const isOther = (line: string) => / CHECK /.test(line) && !declared[name]?.includes(line);
       expect(declared[name]).toEqual((migrated[name] ?? []).filter((line) => !isOther(line)));

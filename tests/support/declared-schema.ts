@@ -89,12 +89,10 @@ function indexesOf(table: PgTable): string[] {
     const columns = config.columns.map((one) => {
       if (is(one, SQL)) return textOf(one);
       if (!is(one, IndexedColumn)) throw new Error(`${config.name} is on something else.`);
-      const { order = "asc", nulls = "last" } = one.indexConfig;
-      return `${one.name} ${order} nulls ${nulls}`;
+      return one.name;
     });
     const where = config.where === undefined ? "" : `where ${textOf(config.where)}`;
-    const unique = config.unique ? "unique" : "";
-    return `create ${unique} index ${config.name} on ${name} (${columns.join(", ")}) ${where}`;
+    return `create unique index ${config.name} on ${name} (${columns.join(", ")}) ${where}`;
   });
 }
 
@@ -109,7 +107,10 @@ interface Line {
   readonly line: string;
 }
 
-/** What the catalog says of each table of a Postgres schema but its partitions, in the server's own words. */
+/**
+ * Reads the columns, constraints and unique indexes of each table of a Postgres schema but its partitions, in the server's
+ * own words.
+ */
 export async function catalogOf(db: RawDb, schema: string): Promise<Record<string, string[]>> {
   const lines = await db.transaction(async ({ sql }) => {
     // Names are then written without the schema.
@@ -130,7 +131,7 @@ export async function catalogOf(db: RawDb, schema: string): Promise<Record<strin
         from tables t join pg_constraint c on c.conrelid = t.oid and c.contype <> 'n'
       union all
       select t.table, replace(replace(pg_get_indexdef(i.indexrelid), 'ON ONLY ', 'ON '), ${`${schema}.`}, '')
-        from tables t join pg_index i on i.indrelid = t.oid
+        from tables t join pg_index i on i.indrelid = t.oid and i.indisunique
       order by 1, 2`;
   });
   const found: Record<string, string[]> = {};

@@ -7,7 +7,7 @@ import {
   insertUser,
 } from "../../scripts/demo/seed/rows.ts";
 import type { DbOrTx } from "../../db/client.ts";
-import { ssoConnections, ssoDomains } from "../../db/schema/sso.ts";
+import { ssoConnections, ssoDomains } from "../../db/schema/sign-in.ts";
 import type { Role } from "../../src/http/principal.ts";
 import { createPasswords } from "../../src/lib/password.ts";
 import { PASSWORD } from "./api.ts";

@@ -6,7 +6,7 @@ import { BASE_PATH } from "../../../src/http/base-path.ts";
 import { createPasswords } from "../../../src/lib/password.ts";
 import { newSecret } from "../../../src/lib/random-secret.ts";
 import { createSecretBox } from "../../../src/lib/secret-box.ts";
-import { providerSecretContext } from "../../../src/providers/secret.ts";
+import { providerSecretContext } from "../../../src/providers/model.ts";
 
 export interface Tenant {
   readonly partnerId: number;

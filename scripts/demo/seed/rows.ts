@@ -1,12 +1,11 @@
-import { providerSecretContext } from "../../../src/providers/secret.ts";
+import { providerSecretContext } from "../../../src/providers/model.ts";
 import { hashSecret } from "../../../src/lib/random-secret.ts";
 import type { SecretBox } from "../../../src/lib/secret-box.ts";
 import type { Role } from "../../../src/http/principal.ts";
 import type { DbOrTx } from "../../../db/client.ts";
-import { companies, plans, stores } from "../../../db/schema/companies.ts";
-import { oauthClients } from "../../../db/schema/oauth.ts";
+import { companies, plans, stores, users, userStores } from "../../../db/schema/companies.ts";
+import { oauthClients } from "../../../db/schema/tokens.ts";
 import { reviewSites, storeReviewSites } from "../../../db/schema/providers.ts";
-import { users, userStores } from "../../../db/schema/users.ts";
 
 // One row each, for the demo data and for the tests.
 

@@ -6,7 +6,7 @@ import type { Page } from "../../http/list.ts";
 import type { Caller } from "../../http/principal.ts";
 import { invalid } from "../../lib/problem.ts";
 import { newSecret } from "../../lib/random-secret.ts";
-import { providerSecretContext } from "../../providers/secret.ts";
+import { providerSecretContext } from "../../providers/model.ts";
 import { SLUG_TAKEN } from "../input.ts";
 import type { NewProvider, Provider } from "../model.ts";
 import * as queries from "../queries/providers.ts";

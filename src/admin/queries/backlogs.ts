@@ -15,7 +15,7 @@ const LAST_MS = sql.raw("253402300800000");
 
 const ranked = statement({
   name: "backlogs.ranked",
-  reason: "The builder has no recursion.",
+  // The builder has no recursion.
   params: {
     byAge: value("boolean"),
     afterRank: nullable(value("bigint")),

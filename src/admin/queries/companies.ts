@@ -1,10 +1,9 @@
 import { and, desc, eq, ne, or, sql } from "drizzle-orm";
 
-import { arrayOf } from "../../../db/array-of.ts";
+import { arrayOf, idBefore } from "../../../db/conditions.ts";
 import type { DbOrTx, Tx } from "../../../db/client.ts";
-import { idBefore } from "../../../db/conditions.ts";
 import { violatesUnique } from "../../../db/errors.ts";
-import { onlyRow } from "../../../db/only-row.ts";
+import { onlyRow } from "../../../db/rows.ts";
 import { companies, plans as planTable, stores } from "../../../db/schema/companies.ts";
 import { isPartnerOfCompany, partners } from "../../../db/tenancy.ts";
 import type { Page } from "../../http/list.ts";

@@ -3,13 +3,13 @@ import { and, asc, desc, eq, gt, isNull, not, sql } from "drizzle-orm";
 
 import type { DbOrTx } from "../../../db/client.ts";
 import { skippedThrough } from "../../../db/log.ts";
-import { neverNull } from "../../../db/never-null.ts";
+import { neverNull } from "../../../db/rows.ts";
 import { firstQueued, NO_LIMIT, queueLength, queuesOf } from "../../../db/queue.ts";
 import {
   dispatchers as dispatcherTable,
   shards as shardTable,
 } from "../../../db/schema/dispatchers.ts";
-import { mails } from "../../../db/schema/mails.ts";
+import { mails } from "../../../db/schema/alerts.ts";
 import { outbox } from "../../../db/schema/outbox.ts";
 import { webhookSubscriptions } from "../../../db/schema/webhooks.ts";
 import { statement, value } from "../../../db/statement.ts";
@@ -46,7 +46,7 @@ export function shards(db: DbOrTx): Promise<ShardRow[]> {
 
 const headsOfOutbox = statement({
   name: "headsOfOutbox",
-  reason: "The builder has no recursion.",
+  // The builder has no recursion.
   params: { limit: value("integer") },
   columns: {
     shard: webhookSubscriptions.shard,
@@ -112,7 +112,7 @@ export async function disabledSubscriptions(db: DbOrTx): Promise<DisabledRow[]> 
 
 const countOfQueues = statement({
   name: "countOfQueues",
-  reason: "The builder has no recursion.",
+  // The builder has no recursion.
   params: { limit: value("integer") },
   columns: { entries: value("bigint") },
   text: ({ limit }) => sql`

@@ -1,14 +1,11 @@
 import { and, desc, eq, gte, isNotNull, ne, sql } from "drizzle-orm";
 
-import { arrayOf } from "../../../db/array-of.ts";
+import { arrayOf, idBefore, nthId, someHas } from "../../../db/conditions.ts";
 import type { DbOrTx, Tx } from "../../../db/client.ts";
-import { idBefore, someHas } from "../../../db/conditions.ts";
 import { violatesUnique } from "../../../db/errors.ts";
-import { nthId } from "../../../db/nth-id.ts";
-import { onlyRow } from "../../../db/only-row.ts";
-import { companies, stores } from "../../../db/schema/companies.ts";
+import { onlyRow } from "../../../db/rows.ts";
+import { companies, stores, users, userStores } from "../../../db/schema/companies.ts";
 import { signInLocks } from "../../../db/schema/sign-in.ts";
-import { users, userStores } from "../../../db/schema/users.ts";
 import type { Role } from "../../http/principal.ts";
 import type { Found, Page } from "../../http/list.ts";
 import type { Employer, User, UserQuery } from "../model.ts";

@@ -2,10 +2,9 @@ import { and, isNull, or } from "drizzle-orm";
 
 import type { Tx } from "../../../db/client.ts";
 import { anyOf } from "../../../db/conditions.ts";
-import { emailCodes } from "../../../db/schema/sign-in.ts";
-import { ssoCodes } from "../../../db/schema/sso.ts";
+import { emailCodes, ssoCodes } from "../../../db/schema/sign-in.ts";
 import { authorizationCodes, tokens } from "../../../db/schema/tokens.ts";
-import { users } from "../../../db/schema/users.ts";
+import { users } from "../../../db/schema/companies.ts";
 import { endTokens } from "./tokens.ts";
 
 /** Locks these users' rows until the commit, so that no token can be issued to them meanwhile. */

@@ -147,9 +147,7 @@ export async function consumeCode(
 const savepoint = (name: string, text: string) =>
   statement({
     name,
-    reason: "A savepoint is no query, and which of two ends it takes must not show in the time.",
-    params: {},
-    columns: {},
+    // A savepoint is no query, and which of two ends it takes must not show in the time.
     text: () => sql.raw(text),
   });
 const trialBegins = savepoint("openTrial", "savepoint trial");

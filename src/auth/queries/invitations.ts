@@ -1,9 +1,8 @@
 import { and, eq, gt, isNull } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
-import { companies } from "../../../db/schema/companies.ts";
+import { companies, users } from "../../../db/schema/companies.ts";
 import { invitations } from "../../../db/schema/sign-in.ts";
-import { users } from "../../../db/schema/users.ts";
 import { isPartnerOfCompany, isUserActive, partners } from "../../../db/tenancy.ts";
 
 const { userId, codeHash, expiresAt } = invitations;

@@ -1,8 +1,7 @@
 import { and, eq, gt, isNull, or } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
-import { signingKeys } from "../../../db/schema/keys.ts";
-import { tokens } from "../../../db/schema/tokens.ts";
+import { signingKeys, tokens } from "../../../db/schema/tokens.ts";
 
 type SigningKey = typeof signingKeys.$inferSelect;
 export type SigningKeyRow = Pick<SigningKey, "kid" | "state" | "publicJwk" | "sealedPrivateKey">;

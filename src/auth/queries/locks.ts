@@ -23,7 +23,7 @@ export async function findLockTime(db: DbOrTx, digest: string): Promise<LockTime
 
 const wrongAttempt = statement({
   name: "settleWrongAttempt",
-  reason: "The builder cannot set several columns from one select, which holds the rule once.",
+  // The builder cannot set several columns from one select, which holds the rule once.
   params: {
     digest: emailDigest,
     now: instant,

@@ -2,17 +2,16 @@ import { and, eq, inArray, isNull, lte, ne, notExists, or, sql, type SQL } from 
 import { alias, type PgColumn, type PgTable } from "drizzle-orm/pg-core";
 
 import type { DbOrTx } from "../../../db/client.ts";
-import { signingKeys } from "../../../db/schema/keys.ts";
-import { portalLinks } from "../../../db/schema/portal.ts";
+import { authorizationCodes, portalLinks, signingKeys, tokens } from "../../../db/schema/tokens.ts";
 import {
   emailCodeLimits,
   emailCodes,
   emailCodeTries,
   signInLocks,
+  ssoCodes,
+  ssoStates,
 } from "../../../db/schema/sign-in.ts";
-import { ssoCodes, ssoStates } from "../../../db/schema/sso.ts";
-import { authorizationCodes, tokens } from "../../../db/schema/tokens.ts";
-import { serverTime } from "../../../db/server-time.ts";
+import { serverTime } from "../../../db/server.ts";
 
 /** By when a row must have ended to be removed: Postgres' time, not that of the machine that asks. */
 export function purgeTime(db: DbOrTx): Promise<Date> {

@@ -3,7 +3,7 @@ import { and, desc, eq, gt, isNull, lt, max, ne, notInArray, or, sql, type SQL }
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { prepared } from "../../../db/prepared.ts";
 import { authenticationEvents, tokens } from "../../../db/schema/tokens.ts";
-import { users } from "../../../db/schema/users.ts";
+import { users } from "../../../db/schema/companies.ts";
 import type { Page } from "../../http/list.ts";
 import { networkOf } from "../../lib/network.ts";
 import { endTokens } from "./tokens.ts";

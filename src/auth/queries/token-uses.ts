@@ -3,7 +3,7 @@ import { and, desc, eq, exists, gt, inArray, isNull, lte, or, sql } from "drizzl
 import { anyOf, instantBefore } from "../../../db/conditions.ts";
 import type { DbOrTx } from "../../../db/client.ts";
 import { tokens, tokenUses } from "../../../db/schema/tokens.ts";
-import { users } from "../../../db/schema/users.ts";
+import { users } from "../../../db/schema/companies.ts";
 import type { Page } from "../../http/list.ts";
 import type { TeamToken } from "../token-model.ts";
 

@@ -3,11 +3,10 @@ import { and, asc, eq, not, notExists, sql, type SQL, type SQLWrapper } from "dr
 import { alias } from "drizzle-orm/pg-core";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
-import { neverNull } from "../../../db/never-null.ts";
+import { neverNull } from "../../../db/rows.ts";
 import { prepared } from "../../../db/prepared.ts";
-import { companies, plans, stores } from "../../../db/schema/companies.ts";
-import { ssoConnections, ssoDomains } from "../../../db/schema/sso.ts";
-import { users } from "../../../db/schema/users.ts";
+import { companies, plans, stores, users } from "../../../db/schema/companies.ts";
+import { ssoConnections, ssoDomains } from "../../../db/schema/sign-in.ts";
 import { list, nullable, statement, value, type ValuesOf } from "../../../db/statement.ts";
 import { isPartnerOfCompany, isUserActive, partners } from "../../../db/tenancy.ts";
 import { emailDomain } from "../email.ts";
@@ -107,7 +106,7 @@ export async function replaceHash(
 
 const context = statement({
   name: "findContext",
-  reason: "The builder has no word for a case.",
+  // The builder has no word for a case.
   params: { userId: id },
   columns: {
     id,

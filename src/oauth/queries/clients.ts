@@ -4,7 +4,7 @@ import { alias } from "drizzle-orm/pg-core";
 import type { DbOrTx, Tx } from "../../../db/client.ts";
 import { instantBefore } from "../../../db/conditions.ts";
 import { companies } from "../../../db/schema/companies.ts";
-import { oauthClients } from "../../../db/schema/oauth.ts";
+import { oauthClients } from "../../../db/schema/tokens.ts";
 import type { Page } from "../../http/list.ts";
 import type { OAuthClient } from "../model.ts";
 

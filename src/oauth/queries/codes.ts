@@ -1,8 +1,7 @@
 import { and, arrayContains, eq } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
-import { oauthClients } from "../../../db/schema/oauth.ts";
-import { authorizationCodes } from "../../../db/schema/tokens.ts";
+import { authorizationCodes, oauthClients } from "../../../db/schema/tokens.ts";
 import type { AuthorizationCode } from "../model.ts";
 
 const { secretHash } = authorizationCodes;

@@ -13,7 +13,6 @@ import {
   value,
   type ValuesOf,
 } from "../../../db/statement.ts";
-import type { ReviewState, Site } from "../model.ts";
 
 // What a group of requests asks of the database, each once for all of them: a parameter that is a table, so that the text
 // is the same for any number of rows. The query builder would bind 500 rows one column at a time. Tables are read by
@@ -38,7 +37,7 @@ export type Asked = ValuesOf<typeof ASKED>;
 
 const waiting = statement({
   name: "providers.waitForRows",
-  reason: "It takes locks in one order, of two tables.",
+  // It takes locks in one order, of two tables.
   params: { given: rows(ASKED) },
   columns: { sites: value("bigint"), reviews: value("bigint") },
   text: ({ given }) => sql`
@@ -78,10 +77,13 @@ export const REVIEW_STATE = {
   reviewedAt: reviews.reviewedAt,
   removedAt: reviews.removedAt,
 };
+/** A review as the database has it, or will have it after this request. */
+export type ReviewState = ValuesOf<typeof REVIEW_STATE>;
 
-/** A connection as it is read and written. */
+/** A connection with the provider as it is read and written; slug and name are those of the provider. */
 export const SITE = {
   id: storeReviewSites.id,
+  slug: reviewSites.slug,
   name: reviewSites.name,
   reviewSiteId: storeReviewSites.reviewSiteId,
   storeId: storeReviewSites.storeId,
@@ -92,10 +94,11 @@ export const SITE = {
   postConnected: storeReviewSites.postConnected,
   postErrorCode: storeReviewSites.postErrorCode,
 };
+export type Site = ValuesOf<typeof SITE>;
 
 const lookingUp = statement({
   name: "providers.lookUp",
-  reason: "Hot; four look-ups for each event, two locks that skip what is held, and an id.",
+  // Hot; four look-ups for each event, two locks that skip what is held, and an id.
   params: {
     given: rows({
       ...ASKED,
@@ -106,12 +109,19 @@ const lookingUp = statement({
   },
   columns: {
     ord: value("integer"),
+    /** The secret of the provider, with the first event of each. */
     sealedSecret: nullable(reviewSites.sealedSecret),
+    /** Whether the event id was claimed. */
     isSeen: value("boolean"),
+    /** Whether the connection exists and is one with this provider. */
     isOwnSite: value("boolean"),
+    /** Whether the review exists. */
     isKnown: value("boolean"),
+    /** The id of the review that it may create; nobody else gets it. */
     newId: nullable(value("integer")),
+    /** The connection, with the first event of each; of one that is to be held none if somebody else holds it. */
     site: table(SITE),
+    /** The review; none if somebody else holds it. */
     review: table(REVIEW_STATE),
   },
   text: ({ given }) => sql`
@@ -131,7 +141,7 @@ const lookingUp = statement({
                      select ${selected(REVIEW_STATE)} from reviews where id = r.id for no key update skip locked`)}
                 end as review
       from bound cross join ${given}
-      left join lateral (select id, name, sealed_secret from review_sites where slug = given.slug offset 0) review_sites on true
+      left join lateral (select id, slug, name, sealed_secret from review_sites where slug = given.slug offset 0) review_sites on true
       left join lateral (
              select id from provider_events where review_site_id = review_sites.id and id = given.id offset 0) e on true
       left join lateral (
@@ -142,30 +152,11 @@ const lookingUp = statement({
               where store_review_site_id = l.id and external_review_id = given."externalReviewId" offset 0) r on true`,
 });
 
-interface Known {
-  /** The secret of the provider, with the first event of each. */
-  readonly sealedSecret: string | null;
-  /** Whether the event id was claimed. */
-  readonly isSeen: boolean;
-  /** Whether the connection exists and is one with this provider. */
-  readonly isOwnSite: boolean;
-  /** The connection; of one that is to be held undefined if somebody else holds it. */
-  readonly site: SiteOfProvider | undefined;
-  /** Whether the review exists. */
-  readonly isKnown: boolean;
-  /** The review; undefined if somebody else holds it. */
-  readonly review: ReviewState | undefined;
-  /** The id of the review that it may create; nobody else gets it. */
-  readonly newId: number | null;
-}
-
-export type SiteOfProvider = Site & { readonly slug: string };
-
 /**
  * What is known of each of these, with what is to be held of it held until the commit. It waits for nobody, and whatever
  * the transaction does after it waits for 100 ms at most.
  */
-export async function lookUp<A extends Asked>(tx: Tx, asked: readonly A[]): Promise<(A & Known)[]> {
+export async function lookUp<A extends Asked>(tx: Tx, asked: readonly A[]) {
   const shown = new Set<string>();
   const given = asked.map((one, ord) => {
     const key = `${one.slug} ${one.siteId}`;
@@ -178,16 +169,6 @@ export async function lookUp<A extends Asked>(tx: Tx, asked: readonly A[]): Prom
   const found = await tx.run(lookingUp, { given });
   return found.flatMap(({ ord, site: [site], review: [review], ...facts }) => {
     const one = asked[ord];
-    return one === undefined ? [] : { ...one, ...facts, review, site: site && siteOf(site, one) };
+    return one === undefined ? [] : { ...one, ...facts, site, review };
   });
-}
-
-function siteOf(given: ValuesOf<typeof SITE>, { slug }: Asked): SiteOfProvider {
-  const { pullConnected, pullErrorCode, postConnected, postErrorCode, ...site } = given;
-  return {
-    ...site,
-    slug,
-    pull: { connected: pullConnected, errorCode: pullErrorCode },
-    post: { connected: postConnected, errorCode: postErrorCode },
-  };
 }

@@ -4,18 +4,16 @@ import type { Tx } from "../../../db/client.ts";
 import { providerEvents, reviewSites, storeReviewSites } from "../../../db/schema/providers.ts";
 import { reviews } from "../../../db/schema/reviews.ts";
 import { instant, list, rows, statement } from "../../../db/statement.ts";
-import type { ReviewState, Site } from "../model.ts";
-import { REVIEW_STATE, SITE } from "./look-up.ts";
+import { REVIEW_STATE, SITE, type ReviewState, type Site } from "./look-up.ts";
 
 const insertion = statement({
   name: "providers.insertNew",
-  reason: "Hot; two parameters that are tables, each inserted in one order.",
+  // Hot; two parameters that are tables, each inserted in one order.
   params: {
     claims: rows({ slug: reviewSites.slug, id: providerEvents.id }),
     created: rows(REVIEW_STATE),
     now: instant,
   },
-  columns: {},
   text: ({ claims, created, now }) => sql`
     with claimed as (
       insert into provider_events (review_site_id, id, received_at)
@@ -48,13 +46,12 @@ export async function insertNew(
 
 const update = statement({
   name: "providers.updateReviews",
-  reason: "Hot; an update from a parameter that is a table.",
+  // Hot; an update from a parameter that is a table.
   params: {
     given: rows(REVIEW_STATE),
     ids: list(reviews.id),
     now: instant,
   },
-  columns: {},
   text: ({ given, ids, now }) => sql`
     update reviews r
        set rate = given.rate, reviewer = given.reviewer, reviewer_email = given."reviewerEmail",
@@ -74,12 +71,11 @@ export async function updateReviews(
 
 const axes = statement({
   name: "providers.updateSites",
-  reason: "Hot; an update from a parameter that is a table.",
+  // Hot; an update from a parameter that is a table.
   params: {
     given: rows(SITE),
     ids: list(storeReviewSites.id),
   },
-  columns: {},
   text: ({ given, ids }) => sql`
     update store_review_sites l
        set pull_connected = given."pullConnected", pull_error_code = given."pullErrorCode",
@@ -88,13 +84,6 @@ const axes = statement({
      where l.id = given.id and l.id = any((select ${ids}::integer[])::integer[])`,
 });
 
-export async function updateSites(tx: Tx, changed: readonly Site[]): Promise<void> {
-  const given = changed.map(({ pull, post, ...site }) => ({
-    ...site,
-    pullConnected: pull.connected,
-    pullErrorCode: pull.errorCode,
-    postConnected: post.connected,
-    postErrorCode: post.errorCode,
-  }));
-  await tx.run(axes, { given, ids: changed.map(({ id }) => id) });
+export async function updateSites(tx: Tx, given: readonly Site[]): Promise<void> {
+  await tx.run(axes, { given, ids: given.map(({ id }) => id) });
 }

@@ -1,9 +1,8 @@
 import { and, eq, exists, isNull } from "drizzle-orm";
 
 import type { DbOrTx, Tx } from "../../../db/client.ts";
-import { companies } from "../../../db/schema/companies.ts";
-import { ssoCodes, ssoIdentities, ssoStates } from "../../../db/schema/sso.ts";
-import { users } from "../../../db/schema/users.ts";
+import { companies, users } from "../../../db/schema/companies.ts";
+import { ssoCodes, ssoIdentities, ssoStates } from "../../../db/schema/sign-in.ts";
 import { isPartnerOfCompany, isTenantActive, partners } from "../../../db/tenancy.ts";
 import type { KnownUser, StoredCode, StoredState } from "../decide.ts";
 

@@ -1,6 +1,5 @@
 import type { Tx } from "../../../db/client.ts";
-import { serverTime } from "../../../db/server-time.ts";
-import { takeTurn } from "../../../db/turn.ts";
+import { serverTime, takeTurn } from "../../../db/server.ts";
 import { addMs } from "../../lib/clock.ts";
 import type { Health, StatsPoint } from "../stats-model.ts";
 import { BUCKET_MS, bucketFloor, LEVELS_MS, spread, tally, type Range } from "../stats.ts";

@@ -37,13 +37,12 @@ const INTO = {
 
 /** Counts what is in `part` (at, outcome, bin, count) of each subscription `s` into buckets, where they may be already. */
 function countingInto<P extends Shapes>(
-  { params, ...rest }: { readonly name: string; readonly reason: string; readonly params: P },
+  { params, ...rest }: { readonly name: string; readonly params: P },
   part: (given: { readonly [K in keyof (P & typeof INTO)]: SQL }) => SQL,
 ) {
   return statement({
     ...rest,
     params: { ...params, ...INTO },
-    columns: {},
     text: (given) => sql`
     with counted as (
       select s.id, ${binned(given.stepMs, sql`p.at`, given.origin)} as bucket_at, p.outcome, p.bin, sum(p.count)::int as count
@@ -61,7 +60,7 @@ function countingInto<P extends Shapes>(
 const counting = countingInto(
   {
     name: "stats.countAttempts",
-    reason: "Hot; writes what it has counted, without taking it to the process and back.",
+    // Hot; writes what it has counted, without taking it to the process and back.
     params: { firstId: deliveryAttempts.id, endId: deliveryAttempts.id },
   },
   // The offset keeps it one index range per subscription, whatever the planner thinks.
@@ -80,7 +79,7 @@ export async function countAttempts(tx: Tx, range: Range): Promise<number> {
 const summing = countingInto(
   {
     name: "stats.sumBuckets",
-    reason: "Hot; writes what it has summed, without taking it to the process and back.",
+    // Hot; writes what it has summed, without taking it to the process and back.
     params: { fromS: attemptStats.stepS },
   },
   ({ since, until, fromS }) => sql`
@@ -103,9 +102,8 @@ export const COUNTED = 10_000;
 
 const backlogs = statement({
   name: "stats.countBacklogs",
-  reason: "Built on the SQL of queues, each of which it walks for a bounded while.",
+  // Built on the SQL of queues, each of which it walks for a bounded while.
   params: { bucketAt: backlogStats.bucketAt, limit: value("integer") },
-  columns: {},
   text: ({ bucketAt, limit }) => sql`
     with recursive asked as (select id as shard from shards), ${queuesOf(limit)}
     insert into backlog_stats (subscription_id, bucket_at, entries)
@@ -129,9 +127,8 @@ export async function moveProgress(tx: Tx, until: Date): Promise<void> {
 
 const dropping = statement({
   name: "stats.drop",
-  reason: "The builder has no `delete … using`, by which the primary keys serve.",
+  // The builder has no `delete … using`, by which the primary keys serve.
   params: { before: instant },
-  columns: {},
   text: ({ before }) => sql`
     with backlog as (
       delete from backlog_stats f using webhook_subscriptions s

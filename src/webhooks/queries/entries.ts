@@ -34,7 +34,7 @@ const TESTS_AT_MOST = 1_000;
 
 const holding = statement({
   name: "entries.holdHeads",
-  reason: "The first entry of each review among the first of all, in one bounded walk.",
+  // The first entry of each review among the first of all, in one bounded walk.
   params: {
     shard: outbox.shard,
     id: outbox.subscriptionId,
@@ -42,7 +42,6 @@ const holding = statement({
     heads: value("bigint"),
     limit: value("bigint"),
   },
-  columns: {},
   text: ({ shard, id, waitMs, heads, limit }) => sql`
     with first as materialized (
       select sequence, review_id from outbox
@@ -128,9 +127,8 @@ export async function appendEntries(
 
 const skippingTests = statement({
   name: "entries.skipTests",
-  reason: "Bounded, and skips what is locked.",
+  // Bounded, and skips what is locked.
   params: { shard: outbox.shard, id: outbox.subscriptionId, skippedAt: instant },
-  columns: {},
   text: ({ shard, id, skippedAt }) => sql`
     update outbox set skipped_at = ${skippedAt}
      where ctid = any(array(

@@ -1,6 +1,6 @@
 import { and, eq, gt, gte, lt, lte, sql, type SQL } from "drizzle-orm";
 
-import { isAttemptOf } from "../../../db/attempt-conditions.ts";
+import { isAttemptOf } from "../../../db/conditions.ts";
 import type { DbOrTx } from "../../../db/client.ts";
 import { anyOf } from "../../../db/conditions.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
@@ -54,7 +54,7 @@ function roundsOf(
 
 const standing = statement({
   name: "events.standing",
-  reason: "The last round of each of many events, wherever it is kept.",
+  // The last round of each of many events, wherever it is kept.
   params: { id: outbox.subscriptionId, eventIds: list(outbox.eventId), ...SINCE },
   columns: {
     eventId: outbox.eventId,
@@ -108,8 +108,7 @@ const REVIEWS_OF_EXTERNAL_ID = 20;
 
 const ofReviews = statement({
   name: "events.ofReviews",
-  reason:
-    "The newest events of a few reviews, each by its index, whatever the planner thinks of their number.",
+  // The newest events of a few reviews, each by its index, whatever the planner thinks of their number.
   params: {
     partnerId: reviewHistory.partnerId,
     reviewId: nullable(reviews.id),
@@ -161,8 +160,7 @@ export const PIECE = 10_000;
 
 const piece = statement({
   name: "events.piece",
-  reason:
-    "Compares rows, for which the builder has no words, to go on in the index where the last piece ended.",
+  // Compares rows, for which the builder has no words, to go on in the index where the last piece ended.
   params: {
     id: webhookSubscriptions.id,
     partnerId: webhookSubscriptions.partnerId,
@@ -199,7 +197,7 @@ const piece = statement({
 
 const missing = statement({
   name: "events.missing",
-  reason: "Looks at all rounds of each of many events.",
+  // Looks at all rounds of each of many events.
   params: { id: webhookSubscriptions.id, ids: list(reviewHistory.id), ...SINCE },
   columns: {
     reviewHistoryId: reviewHistory.id,

@@ -1,9 +1,9 @@
 import { sql } from "drizzle-orm";
 
-import { isAttemptOf } from "../../../db/attempt-conditions.ts";
+import { isAttemptOf } from "../../../db/conditions.ts";
 import type { DbOrTx } from "../../../db/client.ts";
 import { skippedThrough } from "../../../db/log.ts";
-import { onlyRow } from "../../../db/only-row.ts";
+import { onlyRow } from "../../../db/rows.ts";
 import { firstQueued, queueLength } from "../../../db/queue.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import { outbox, outboxSkips } from "../../../db/schema/outbox.ts";
@@ -15,8 +15,7 @@ import { COUNT_COLUMNS, COUNT_PARAMS, counts, type whereCounted } from "./stats.
 
 const health = statement({
   name: "stats.health",
-  reason:
-    "All figures are of one moment, and each is bounded whatever the planner thinks of the tables.",
+  // All figures are of one moment, and each is bounded whatever the planner thinks of the tables.
   params: { ...COUNT_PARAMS, expiredSince: outboxSkips.skippedAt },
   columns: {
     queued: value("integer"),

@@ -1,6 +1,6 @@
 import { desc, sql, type SQL } from "drizzle-orm";
 
-import { isAttemptOf } from "../../../db/attempt-conditions.ts";
+import { isAttemptOf } from "../../../db/conditions.ts";
 import type { DbOrTx } from "../../../db/client.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
@@ -100,7 +100,7 @@ const SKIPPED_EVENTS = (below: SQL, limit: SQL) => sql` union all
 const walking = (kind: EntryKind, isRow: SQL, ...events: (typeof QUEUED_EVENTS)[]) =>
   statement({
     name: `messages.walk.${kind}`,
-    reason: "Merges bounded walks of the log and of what has rows.",
+    // Merges bounded walks of the log and of what has rows.
     params: { id: outbox.subscriptionId, below: outbox.sequence, limit: value("bigint") },
     columns: WALKED,
     text: ({ id, below, limit }) => sql`
@@ -133,7 +133,7 @@ export function walkEntries(
 
 const attempts = statement({
   name: "messages.attempts",
-  reason: "The newest attempts of each of many events alone.",
+  // The newest attempts of each of many events alone.
   params: {
     id: deliveryAttempts.subscriptionId,
     eventIds: list(deliveryAttempts.eventId),
@@ -177,7 +177,7 @@ export function attemptsOfEvents(
 
 const lanes = statement({
   name: "messages.lanes",
-  reason: "Joins what is queued to itself, of which it looks at a bounded number.",
+  // Joins what is queued to itself, of which it looks at a bounded number.
   params: {
     id: outbox.subscriptionId,
     heads: list(outbox.sequence),

@@ -91,7 +91,7 @@ export function counts(given: { readonly [K in keyof typeof COUNT_PARAMS]: SQL }
 
 const counting = statement({
   name: "stats.counts",
-  reason: "Groups by a computed step and bin, over several ranges that are one parameter.",
+  // Groups by a computed step and bin, over several ranges that are one parameter.
   params: COUNT_PARAMS,
   columns: { ...COUNT_COLUMNS, outcome: value("text") },
   text: counts,
@@ -140,7 +140,7 @@ interface Backlog {
 
 const highest = statement({
   name: "stats.backlogs",
-  reason: "Groups by a computed step.",
+  // Groups by a computed step.
   params: {
     id: backlogStats.subscriptionId,
     since: backlogStats.bucketAt,
@@ -157,7 +157,7 @@ const highest = statement({
 
 const events = statement({
   name: "stats.events",
-  reason: "Reads the first attempts of each of many steps alone.",
+  // Reads the first attempts of each of many steps alone.
   params: {
     id: deliveryAttempts.subscriptionId,
     slices: rows({

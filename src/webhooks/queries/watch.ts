@@ -2,7 +2,7 @@ import { sql } from "drizzle-orm";
 
 import { liveBearers } from "../../../db/bearers.ts";
 import type { DbOrTx } from "../../../db/client.ts";
-import { onlyRow } from "../../../db/only-row.ts";
+import { onlyRow } from "../../../db/rows.ts";
 import { ulidFloor } from "../../../db/partitions.ts";
 import { deliveryAttempts } from "../../../db/schema/attempts.ts";
 import { statsProgress } from "../../../db/schema/stats.ts";
@@ -33,7 +33,7 @@ const ATTEMPT = { subscriptionId: deliveryAttempts.subscriptionId, ...SUMMARY };
 
 const looking = statement({
   name: "webhooks.watch",
-  reason: "All that the live streams of a process look at, in one round trip a look.",
+  // All that the live streams of a process look at, in one round trip a look.
   params: {
     ids: list(webhookSubscriptions.id),
     firstId: deliveryAttempts.id,

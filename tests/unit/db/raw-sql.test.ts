@@ -13,9 +13,7 @@ const FORBIDDEN: readonly [what: string, pattern: RegExp][] = [
 /** The client, what undoes itself, and what makes tables: migrations, and partitions, whose names are not known before. */
 const EXEMPT = new Set([
   "db/client.ts",
-  "db/ended-days.ts",
   "db/migrate.ts",
-  "db/pages.ts",
   "db/partitions.ts",
   "db/retention.ts",
   "db/schema-state.ts",

@@ -11,22 +11,23 @@ import {
   type ProviderEvent,
   type Reference,
   type ReportedReview,
-  type ReviewState,
-  type Site,
 } from "../../../src/providers/model.ts";
+import type { ReviewState, Site } from "../../../src/providers/queries/look-up.ts";
 
 const occurredAt = new Date("2026-06-01T12:00:00Z");
 const reviewedAt = new Date("2026-06-01T11:00:00Z");
-const connected = { connected: true, errorCode: null };
 const site: Site = {
   id: 5,
   reviewSiteId: 1,
+  slug: "google",
   name: "Google",
   storeId: 3,
   accountId: 2,
   partnerId: 1,
-  pull: connected,
-  post: connected,
+  pullConnected: true,
+  pullErrorCode: null,
+  postConnected: true,
+  postErrorCode: null,
 };
 const said: ReportedReview = {
   rate: 4,
@@ -60,8 +61,10 @@ function known(overrides: Partial<Known> = {}, review: ReviewState | undefined =
     reviews: new Map(review === undefined ? [] : [[reviewKey(5, "r"), review]]),
     newIds: new Map(),
     suppressing: new Set(),
-    // Words in capitals stand for profane ones.
-    profanityIn: (text) => text.match(/[A-Z]{2,}/gu) ?? [],
+    profanity: new Map([
+      ["BAD", ["BAD"]],
+      ["BAD and WORSE", ["BAD", "WORSE"]],
+    ]),
     ...overrides,
   };
 }
@@ -144,7 +147,7 @@ describe("a report of a review", () => {
     const fresh = known({ reviews: new Map(), newIds: new Map([[reviewKey(5, "r"), 9]]) });
     const outcome = decide([created, updated({ rate: 2 }), removed], fresh);
     expect(names(outcome)).toEqual(["review_received", "review_updated", "review_removed"]);
-    const rates = outcome.recorded.map((one) => ("review" in one ? one.review.rate : 0));
+    const rates = outcome.recorded.map((one) => one.review?.rate);
     expect(rates).toEqual([4, 2, 2]);
     expect(outcome.created).toMatchObject([{ id: 9, rate: 2, removedAt: occurredAt }]);
     expect(outcome.reviews).toEqual([]);
@@ -238,7 +241,7 @@ describe("a posting", () => {
   test("that failed carries its code and tells the homeowner nothing", () => {
     const outcome = decide([failed]);
     expect(names(outcome)).toEqual(["response_post_failed"]);
-    expect(outcome.recorded[0]).toMatchObject({ errorCode: "E-012" });
+    expect(outcome.recorded[0]).toMatchObject({ cause: { axis: "post", errorCode: "E-012" } });
   });
 
   test("changes neither review nor site", () => {
@@ -248,7 +251,7 @@ describe("a posting", () => {
 });
 
 describe("an axis", () => {
-  const broken: Site = { ...site, pull: { connected: false, errorCode: "E-002" } };
+  const broken: Site = { ...site, pullConnected: false, pullErrorCode: "E-002" };
   const changes: [string, string, string[], Site, Event, number][] = [
     ["connected", "connected", [], site, connection("pull", null), 0],
     ["connected", "broken", ["review_pull_disconnected"], site, connection("pull", "E-002"), 1],
@@ -273,12 +276,12 @@ describe("an axis", () => {
 
   test("shows the site as it is after the change", () => {
     const [first] = decide([connection("post", "E-001")]).recorded;
-    expect(first?.site.post).toEqual({ connected: false, errorCode: "E-001" });
+    expect(first?.site).toMatchObject({ postConnected: false, postErrorCode: "E-001" });
   });
 
   test("that comes back to where it was within a request is announced both times", () => {
     const outcome = decide([connection("pull", "E-002"), connection("pull", null)]);
     expect(names(outcome)).toEqual(["review_pull_disconnected", "review_pull_connected"]);
-    expect(outcome.sites).toMatchObject([{ pull: connected }]);
+    expect(outcome.sites).toMatchObject([{ pullConnected: true, pullErrorCode: null }]);
   });
 });

@@ -1,15 +1,26 @@
 import { sql } from "drizzle-orm";
 
-import type { Tx } from "./client.ts";
-import { onlyRow } from "./only-row.ts";
-import { statement, value } from "./statement.ts";
+import type { DbOrTx, Tx } from "./client.ts";
+import { onlyRow } from "./rows.ts";
+import { instant, statement, value } from "./statement.ts";
 
-const REASON = "The builder selects from tables; an advisory lock is in none.";
+const clockOfServer = statement({
+  name: "serverTime",
+  // It is of no table.
+  columns: { now: instant },
+  text: () => sql`select clock_timestamp() as now`,
+});
+
+/** What time it is for Postgres, whose clock decides about data. */
+export async function serverTime(db: DbOrTx): Promise<Date> {
+  return onlyRow(await db.run(clockOfServer, {})).now;
+}
+
 const LOCK = (job: unknown) => sql`hashtext('reviewrelay:' || ${job})`;
 
 const taking = statement({
   name: "turn.take",
-  reason: REASON,
+  // The builder selects from tables; an advisory lock is in none.
   params: { job: value("text") },
   columns: { isMine: value("boolean") },
   text: ({ job }) => sql`select pg_try_advisory_xact_lock(${LOCK(job)}) as "isMine"`,
@@ -17,9 +28,8 @@ const taking = statement({
 
 const waiting = statement({
   name: "turn.wait",
-  reason: REASON,
+  // The builder selects from tables; an advisory lock is in none.
   params: { job: value("text") },
-  columns: {},
   text: ({ job }) => sql`select from pg_advisory_xact_lock(${LOCK(job)})`,
 });
 
@@ -29,6 +39,6 @@ export async function takeTurn(tx: Tx, job: "stats"): Promise<boolean> {
 }
 
 /** Waits until no other transaction has the turn. */
-export async function waitForTurn(tx: Tx, job: "alerts"): Promise<void> {
+export async function waitForTurn(tx: Tx, job: "alerts" | "partitions"): Promise<void> {
   await tx.run(waiting, { job });
 }
