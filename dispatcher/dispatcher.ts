@@ -26,7 +26,8 @@ export interface DispatcherDeps {
   readonly store: DispatchStore;
   readonly deliver: Deliver;
   readonly retryDelaysMs: readonly number[];
-  readonly mailer: Pick<Mailer, "wake" | "busy" | "stop" | "breakOff">;
+  /** Undefined where no mail server is set: mails wait. */
+  readonly mailer?: Mailer | undefined;
   /** A new ULID for an instant in ms since the epoch, above all that it made before. */
   readonly newUlid: (atMs: number) => string;
   /** Others than `LIMITS`. */
@@ -125,7 +126,7 @@ export class Dispatcher {
   #wake(wake: Wake, isSwept: boolean): void {
     const isServed = this.#holdings.serves(wake.shard);
     if (wake.subscriptionId === MAIL_WAKE.subscriptionId)
-      return isServed ? this.#deps.mailer.wake() : undefined;
+      return isServed ? this.#deps.mailer?.wake() : undefined;
     // What it may repeat is noted even of one that has to wait for its turn, or that the next holder of its shard sends.
     this.#inheritances.note(wake);
     if (!isServed) return;
@@ -250,11 +251,11 @@ export class Dispatcher {
   async #drain(): Promise<void> {
     const { mailer } = this.#deps;
     this.#holdings.stop();
-    mailer.stop();
+    mailer?.stop();
     this.#stopActors(() => true);
     await this.#untilIdle(DRAIN_MS);
     this.#sender.breakOffAll();
-    mailer.breakOff();
+    mailer?.breakOff();
     await this.#untilIdle(RECORD_MS);
     if (this.#actors.size > 0) this.#holdings.abandon();
   }
@@ -262,7 +263,7 @@ export class Dispatcher {
   async #untilIdle(ms: number): Promise<void> {
     const { clock, mailer } = this.#deps;
     const endMs = clock.monotonicMs() + ms;
-    const isBusy = () => this.#actors.size > 0 || mailer.busy;
+    const isBusy = () => this.#actors.size > 0 || mailer?.busy;
     while (isBusy() && clock.monotonicMs() < endMs) await clock.sleep(POLL_MS);
   }
 }

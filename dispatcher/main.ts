@@ -91,10 +91,9 @@ const client = new HttpClient({
   maxIdle: budget.maxIdle,
 });
 
-const transport =
-  config.smtpUrl === undefined
-    ? undefined
-    : createMailTransport({ url: config.smtpUrl, from: config.mailFrom });
+const { smtpUrl, mailFrom: from } = config;
+const transport = smtpUrl === undefined ? undefined : createMailTransport({ url: smtpUrl, from });
+if (transport === undefined) log.warn("mail.unconfigured", { setting: "SMTP_URL" });
 
 const checks = {
   postgres: writable(pools.readiness),
@@ -122,15 +121,17 @@ const dispatcher = new Dispatcher({
   store: measured.store(traces?.store(store) ?? store),
   deliver: measured.deliver(traces?.deliver(deliver) ?? deliver),
   retryDelaysMs: config.retryDelaysMs,
-  mailer: new Mailer({
-    clock,
-    log,
-    box,
-    store: createMailStore(db),
-    count: measured.mails(),
-    transport,
-    retryDelaysMs: MAIL_RETRY_DELAYS_MS,
-  }),
+  mailer:
+    transport &&
+    new Mailer({
+      clock,
+      log,
+      box,
+      store: createMailStore(db),
+      count: measured.mails(),
+      transport,
+      retryDelaysMs: MAIL_RETRY_DELAYS_MS,
+    }),
   newUlid: createUlids(),
   limits: budget.limits,
 });
@@ -138,10 +139,7 @@ const dispatcher = new Dispatcher({
 const owner = pools.maintenance;
 const eachMinute = { paceS: 60, db: owner };
 const jobs = [
-  alertsJob(
-    { ...config, config, db, clock, log, box, schedule, deliver, raised: measured.alerts() },
-    stop,
-  ),
+  alertsJob({ ...config, config, db, clock, log, box, schedule, deliver }, stop),
   { ...eachMinute, name: "stats", run: () => countStats({ db: owner, config }) },
   { ...eachMinute, name: "credentials", run: () => purgeChunk({ db: owner, config, log }) },
   ...hourlyJobs({ ...config, db: owner, indexDb: pools.indexing, log }),

@@ -93,14 +93,6 @@ export class DispatcherMetrics {
     return (outcome) => void (mails({ outcome }).value += 1);
   }
 
-  /** Counts an alert that was raised. */
-  alerts(): (alert: { readonly kind: string }) => void {
-    const help =
-      "Alerts about subscriptions by kind, whether or not their partner wants to be told.";
-    const alerts = this.#counter("alerts_total", help);
-    return ({ kind }) => void (alerts({ kind }).value += 1);
-  }
-
   /** Measures the runs of maintenance jobs. */
   jobs(): (run: EndedRun) => void {
     const help =

@@ -26,10 +26,14 @@ export async function mailAlerts(
     .filter((rows) => isTurn(rows, at))
     .toArray();
   if (turns.length === 0) return false;
-  const partners = await queries.partnersOf(tx, partnerIds);
+  const partners = Map.groupBy(await queries.partnersOf(tx, partnerIds), ({ id }) => id);
   const mails = turns.flatMap((rows) => {
-    const alerts = rows.map((row) => ({ ...row, cause: causeIn(row) }));
-    return recipientsOf(partners, rows).map((to) => alertMail(alerts, to, deps.config));
+    // Only `raiseAlerts` writes causes, so each has the shape that it gave them.
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+    const alerts = rows.map((row) => ({ ...row, cause: row.cause as Cause }));
+    const [{ partnerId, settings } = {}] = rows;
+    const owners = partners.get(partnerId ?? 0) ?? [];
+    return recipientsOf(owners, settings).map((to) => alertMail(alerts, to, deps.config));
   });
   await queries.markMailed(
     tx,
@@ -49,25 +53,18 @@ function isTurn(rows: readonly UnmailedRow[], at: Date): boolean {
 }
 
 function recipientsOf(
-  partners: ReadonlyMap<number, readonly PartnerRow[]>,
-  [alert]: readonly UnmailedRow[],
+  owners: readonly PartnerRow[],
+  settings: UnmailedRow["settings"] | undefined,
 ): readonly Recipient[] {
-  const partner = partners.get(alert?.partnerId ?? 0) ?? [];
-  const [first] = partner;
+  const [first] = owners;
   if (first === undefined) return [];
-  const brand = {
-    brand: first.whiteLabelEnabled ? first.brandName : null,
-    primaryColor: first.primaryColor,
-  };
-  const named = alert?.settings?.recipients?.map((email) => ({ email, name: null, ...brand }));
-  if (named !== undefined) return named;
-  return partner.flatMap(({ email, name }) => (email === null ? [] : [{ email, name, ...brand }]));
-}
-
-/** `incidents.ts` alone writes causes, so each has the shape that it gave them. */
-function causeIn({ cause }: Pick<UnmailedRow, "cause">): Cause {
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-  return cause as Cause;
+  const { whiteLabelEnabled, brandName, primaryColor } = first;
+  const named = settings?.recipients?.map((email) => ({ email, name: null }));
+  return (named ?? owners).flatMap(({ email, name }) =>
+    email === null
+      ? []
+      : [{ email, name, brand: whiteLabelEnabled ? brandName : null, primaryColor }],
+  );
 }
 
 export interface Recipient extends MailBrand {
@@ -77,14 +74,10 @@ export interface Recipient extends MailBrand {
 }
 
 /** An alert as a mail tells it. */
-export interface ToldAlert {
-  readonly kind: AlertKind;
-  readonly subscriptionId: string;
-  readonly label: string;
-  readonly webhookUrl: string;
-  readonly raisedAt: Date;
-  readonly cause: Cause;
-}
+export type ToldAlert = Omit<
+  UnmailedRow,
+  "id" | "partnerId" | "cause" | "settings" | "lastMailedAt"
+> & { readonly cause: Cause };
 
 interface Words {
   readonly subject: (label: string) => string;

@@ -18,17 +18,10 @@ export interface PostDeps {
   readonly config: { readonly serverRoot: string };
 }
 
-/** Posts under way at once. */
-const POSTS_AT_ONCE = 16;
-/** Longer than a POST may take: after it another process makes the attempt again, under the same id. */
-const CLAIMED_MS = 60_000;
-
 /** Makes the POSTs that are due, until none is; each has four attempts, as a delivery has (contract 7.7). */
 export async function postAlerts(deps: PostDeps, stop: AbortSignal): Promise<void> {
   while (!stop.aborted) {
-    const at = deps.clock.now();
-    const againAt = addMs(at, CLAIMED_MS);
-    const claimed = await claimPosts(deps.db, { at, againAt, limit: POSTS_AT_ONCE });
+    const claimed = await claimPosts(deps.db, deps.clock.now());
     if (claimed.length === 0) return;
     await Promise.all(claimed.map((one) => post(deps, one)));
   }

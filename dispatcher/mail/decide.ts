@@ -1,4 +1,5 @@
 import { addMs } from "../../src/lib/clock.ts";
+import type { ClaimedMail } from "./queries.ts";
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -39,11 +40,7 @@ export type MailDecision =
   | ({ readonly kind: "dead" } & MailFault)
   | ({ readonly kind: "retry" | "postponed"; readonly dueAt: Date } & MailFault);
 
-export interface MailState {
-  readonly attempt: number;
-  readonly expiresAt: Date | null;
-  readonly readable: boolean;
-}
+type MailState = Pick<ClaimedMail, "attempt" | "expiresAt"> & { readonly readable: boolean };
 
 /** What is decided of a mail without asking any server; undefined if it has to be sent. */
 export function decideUnsent(mail: MailState, now: Date): MailDecision | undefined {

@@ -32,10 +32,7 @@ export interface Job {
   /** The connection of its chunks. Jobs that share one take turns, chunk by chunk. */
   readonly db: RawDb;
   /** Handles one bounded chunk. The first one of a run is given "" as `reached`, each other one what `next` was. */
-  readonly run: (at: {
-    readonly reached: string;
-    readonly previousAt: Date | null;
-  }) => Promise<Done>;
+  readonly run: (at: { readonly reached: string }) => Promise<Done>;
   /** Awaited by a stopping process, as is the chunk under way. */
   readonly drain?: () => Promise<unknown> | undefined;
 }
@@ -164,7 +161,7 @@ export class Maintenance {
   /** Undefined if the run was left to another process. */
   async #runChunks(
     job: Job,
-    { isSteady, previousAt, reached: begunAt }: Begun,
+    { isSteady, reached: begunAt }: Begun,
   ): Promise<{ readonly rows: number; readonly unsaved: number } | undefined> {
     const { db, clock, log } = this.#deps;
     const { name, rowsAtMost = Infinity } = job;
@@ -174,7 +171,7 @@ export class Maintenance {
     }
     let reached = begunAt ?? "";
     for (let rows = 0; ;) {
-      const at = { reached, previousAt };
+      const at = { reached };
       const done = await this.#inTurn(job.db, () => job.run(at));
       rows += done.rows;
       if (done.next === undefined || rows >= rowsAtMost) return { rows, unsaved: done.rows };

@@ -30,7 +30,6 @@ const JOB = {
 const BEGUN = {
   name: maintenanceJobs.name,
   reached: maintenanceJobs.reached,
-  previousAt: maintenanceJobs.beganAt,
   isSteady: value("boolean"),
 };
 
@@ -62,7 +61,7 @@ const taking = statement({
        set holder = ${holder}, leased_until = now() + make_interval(secs => d.lease), began_at = now(),
            next_at = now() + make_interval(secs => d.pace), rows = case when j.holder is null then 0 else j.rows end
       from due d where j.name = d.name
-    returning j.name, j.reached, d.began_at as "previousAt",
+    returning j.name, j.reached,
               coalesce(d.began_at between now() - interval '2 hours' and now() + interval '1 second', false) as "isSteady"`,
 });
 

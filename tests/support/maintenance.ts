@@ -49,7 +49,7 @@ export function hourly({ db, log = silentLog, ...days }: Given): Job[] {
 /** Runs the jobs of an hour that remove something once, one after another, whether or not they are due. */
 export async function removeOnce(given: Given): Promise<void> {
   for (const job of hourly(given).filter(({ isRemoval }) => isRemoval))
-    await allChunks((reached) => job.run({ reached, previousAt: null }));
+    await allChunks((reached) => job.run({ reached }));
 }
 
 /** The maintenance of a process. */
