@@ -8,8 +8,8 @@ import { endLostSessions, endRun, saveProgress, takeJobs, type Begun } from "./q
 /** What a chunk has done. */
 export interface Done {
   readonly rows: number;
-  /** Where the next chunk goes on; absent after the last one. */
-  readonly next?: string | undefined;
+  /** Where the next chunk goes on; absent or null after the last one. */
+  readonly next?: string | null | undefined;
 }
 
 export interface Job {
@@ -119,10 +119,9 @@ export class Maintenance {
       running: this.#running.has(name),
     }));
     const begun = await takeJobs(this.#deps.db, { jobs: asked, holder: this.#holder });
-    const byName = new Map(begun.map((one) => [one.name, one]));
     // In the order of the list, in which the chunks of a connection follow one another.
     for (const job of jobs) {
-      const one = byName.get(job.name);
+      const one = begun.find(({ name }) => name === job.name);
       if (one === undefined) continue;
       const running = this.#runJob(job, one).finally(() => this.#running.delete(job.name));
       this.#running.set(job.name, running);
@@ -174,7 +173,7 @@ export class Maintenance {
       const at = { reached };
       const done = await this.#inTurn(job.db, () => job.run(at));
       rows += done.rows;
-      if (done.next === undefined || rows >= rowsAtMost) return { rows, unsaved: done.rows };
+      if (done.next == null || rows >= rowsAtMost) return { rows, unsaved: done.rows };
       reached = done.next;
       const isLeft = this.#stop.aborted;
       const run = { name, holder: this.#holder, rows: done.rows };

@@ -103,7 +103,7 @@ async function update(
 export function saveProgress(
   db: Db,
   run: Run,
-  { reached, isLeft = false }: { readonly reached: string; readonly isLeft?: boolean },
+  { reached, isLeft }: { readonly reached: string; readonly isLeft: boolean },
 ): Promise<boolean> {
   return update(db, run, {
     reached,
@@ -152,11 +152,8 @@ const endingSessions = statement({
  * does: between two messages of a request neither the limit of a statement nor that of an idle transaction holds, so where
  * a proxy between keeps the connection open, a client that is lost there would keep its locks for ever.
  */
-export function endLostSessions(
-  db: Db,
-  seconds: number,
-): Promise<{ readonly session: string; readonly isEnded: boolean }[]> {
-  return db.run(endingSessions, { seconds });
+export async function endLostSessions(db: Db, seconds: number) {
+  return [...(await db.run(endingSessions, { seconds }))];
 }
 
 /** Rows that are counted at the most, so that asking costs the same whatever waits. */

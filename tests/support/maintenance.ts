@@ -14,7 +14,7 @@ import { silentLog } from "./dispatch.ts";
 /** Runs chunk after chunk; answers how many rows they have handled. */
 export async function allChunks(chunk: (reached: string) => Promise<Done>): Promise<number> {
   let rows = 0;
-  for (let reached: string | undefined = ""; reached !== undefined;) {
+  for (let reached: Done["next"] = ""; reached != null;) {
     const done: Done = await chunk(reached);
     rows += done.rows;
     reached = done.next;
