@@ -206,13 +206,12 @@ export class Dispatcher {
     const { id } = this.#holdings;
     const now = clock.now();
     try {
-      const batch = {
+      const { fenced, jobs } = await store.dispatchBatch({
         id: this.#deps.newUlid(now.getTime()),
         dispatcherId: id,
         subscriptionId: actor.id,
         now,
-      };
-      const { fenced, jobs } = await store.dispatchBatch(batch);
+      });
       if (fenced) return this.#holdings.lose(id);
       log.info("batch.dispatched", { subscription_id: actor.id, jobs });
     } catch (error) {

@@ -41,7 +41,7 @@ import { endLost, Maintenance } from "./maintenance/loop.ts";
 import { readFigures } from "./maintenance/queries.ts";
 import { DispatcherMetrics } from "./metrics.ts";
 import { openSpans } from "../src/lib/spans.ts";
-import { DispatchTraces } from "./traces.ts";
+import { tracedDeliver, tracedStore } from "./traces.ts";
 import { openPools } from "./pools.ts";
 import { createStore } from "./store/store.ts";
 import { createUlids } from "./store/ulids.ts";
@@ -109,7 +109,6 @@ const metrics = createProcessMetrics({
 });
 const measured = new DispatcherMetrics(metrics, clock);
 const spans = config.traces && (await openSpans(config.traces, "dispatcher", clock));
-const traces = spans && new DispatchTraces(spans, clock);
 const store = createStore({ db, clock, box, log, config });
 const deliver = createDeliver({ clock, client });
 const schedule = createSchedule(redis, config.redisPrefix, log);
@@ -118,8 +117,8 @@ const dispatcher = new Dispatcher({
   log,
   schedule,
   leases: createLeases(pools.leases, pools.renewals),
-  store: measured.store(traces?.store(store) ?? store),
-  deliver: measured.deliver(traces?.deliver(deliver) ?? deliver),
+  store: measured.store(spans ? tracedStore({ clock, spans }, store) : store),
+  deliver: measured.deliver(spans ? tracedDeliver({ clock, spans }, deliver) : deliver),
   retryDelaysMs: config.retryDelaysMs,
   mailer:
     transport &&

@@ -64,12 +64,7 @@ function requestOf(
     raised_at: isoInstant(alert.raisedAt),
     delivered_at: isoInstant(now),
     partner: { id: alert.partnerId },
-    subscription: {
-      id: subscription.id,
-      label: subscription.label,
-      webhook_url: subscription.endpoint,
-      delivery_kind: subscription.deliveryKind,
-    },
+    subscription,
     cause: alert.cause,
     url: `${config.serverRoot}/dashboard/webhooks/${subscription.id}`,
   });

@@ -274,11 +274,12 @@ export async function claimPosts(db: Db, at: Date) {
     .returning({ id: alerts.id });
   if (claimed.length === 0) return [];
   const ids = claimed.map((one) => one.id);
-  const { id, label, webhookUrl: endpoint, deliveryKind } = webhookSubscriptions;
+  const { id, label, webhookUrl, deliveryKind } = webhookSubscriptions;
   return db
     .select({
       alert: alerts,
-      subscription: { id, label, endpoint, deliveryKind },
+      // As the body has it.
+      subscription: { id, label, webhook_url: webhookUrl, delivery_kind: deliveryKind },
       settings: alertSettings,
     })
     .from(alerts)
