@@ -47,8 +47,8 @@ const BATCH_RETRY_MS = 1_000;
  */
 export class Dispatcher {
   readonly #deps: DispatcherDeps;
-  readonly #actors: Actors;
-  readonly #inheritances = new Inheritances();
+  #actors: Actors;
+  #inheritances = new Inheritances();
   readonly #holdings: Holdings;
   readonly #alarm: Alarm;
   readonly #loader: Loader;
@@ -137,8 +137,7 @@ export class Dispatcher {
   }
 
   #takeOver(shards: readonly number[], orphaned: readonly number[]): void {
-    this.#inheritances.forget(shards);
-    this.#inheritances.begin(orphaned, this.#deps.clock.now());
+    this.#inheritances.begin(shards, orphaned, this.#deps.clock.now());
     this.#alarm.claimed(shards);
   }
 
@@ -230,8 +229,9 @@ export class Dispatcher {
 
   /** Throws away everything in memory: others deliver it now. */
   #startOver(): void {
-    this.#actors.clear();
-    this.#inheritances.clear();
+    const { clock, limits = LIMITS } = this.#deps;
+    this.#actors = new Actors(clock, limits);
+    this.#inheritances = new Inheritances();
     this.#sender.startOver();
     this.#loader.clear();
     this.#committer.clear();

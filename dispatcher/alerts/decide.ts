@@ -2,10 +2,7 @@ import type { TroubleKind } from "../../src/outbox/alert.ts";
 import type { SeenRow } from "./queries.ts";
 
 /** How a subscription is now. */
-export type Condition = Omit<SeenRow, "id" | "partnerId" | "open" | "settings"> & {
-  /** The head of a lane has failed twice and waits for its third attempt, or its fourth. */
-  readonly isRetrying: boolean;
-};
+export type Condition = Omit<SeenRow, "id" | "partnerId" | "open" | "settings">;
 export type OpenIncident = SeenRow["open"][number];
 
 export interface Verdict {
@@ -20,11 +17,7 @@ export interface Verdict {
 }
 
 /** Permanent failures in a row that are told of (contract 7.17). */
-const LEVELS = [
-  [5, "failures_5"],
-  [10, "failures_10"],
-  [18, "failures_18"],
-] as const;
+const LEVELS = [5, 10, 18] as const;
 const MINUTE_MS = 60_000;
 
 /** What there is to tell of a subscription, after what was told already. */
@@ -71,7 +64,7 @@ function reachedKinds(
   { state, failures, disabledAt, isRetrying, oldestAt }: Condition,
   oldestMs: number,
 ): TroubleKind[] {
-  const levels = LEVELS.filter(([level]) => failures >= level).map(([, kind]) => kind);
+  const levels = LEVELS.filter((one) => failures >= one).map((one) => `failures_${one}` as const);
   // While it is disabled its events are held: they wait for an enable, and not for the receiver. Disabling by hand raises
   // no alert.
   if (state === "disabled") return disabledAt === null ? levels : [...levels, "disabled"];

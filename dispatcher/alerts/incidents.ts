@@ -53,18 +53,13 @@ export interface Raised {
 }
 
 /** Writes what there is to tell of these subscriptions; answers the alerts. */
-export async function raiseAlerts(
-  tx: Tx,
-  ids: readonly string[],
-  { at, retrying }: { readonly at: Date; readonly retrying: ReadonlySet<string> },
-): Promise<Raised[]> {
+export async function raiseAlerts(tx: Tx, ids: readonly string[], at: Date): Promise<Raised[]> {
   await waitForTurn(tx, "alerts");
   const raised: Raised[] = [];
   for (const one of await queries.seeSubscriptions(tx, ids)) {
     const [open] = one.open;
     const { oldestWaitingMinutes } = one.settings[0] ?? ALERT_DEFAULTS;
-    const condition = { ...one, isRetrying: retrying.has(one.id) };
-    const verdict = decideAlerts(condition, open, { at, oldestWaitingMinutes });
+    const verdict = decideAlerts(one, open, { at, oldestWaitingMinutes });
     raised.push(...(await write(tx, { one, at }, verdict)));
   }
   return raised;

@@ -7,7 +7,7 @@ import { failureOf } from "../store/group-runner.ts";
 import { raiseAlerts, type Raised } from "./incidents.ts";
 import { mailAlerts } from "./mail.ts";
 import { postAlerts, type PostDeps } from "./post.ts";
-import { backloggedSubscriptions, findTrouble } from "./queries.ts";
+import { findTrouble } from "./queries.ts";
 
 export interface LookDeps extends Omit<PostDeps, "deliver" | "retryDelaysMs"> {
   readonly schedule: Waker;
@@ -30,13 +30,10 @@ export async function lookForTrouble(
 ): Promise<Raised[]> {
   const { db, clock, log, schedule } = deps;
   const at = clock.now();
-  const { troubled, unmailed } = await findTrouble(db);
-  const more = everywhere ? await backloggedSubscriptions(db) : [];
-  const retrying = new Set(troubled.filter((one) => one.isRetrying).map(({ id }) => id));
+  const { troubled, unmailed } = await findTrouble(db, everywhere);
   const raised: Raised[] = [];
-  const ids = [...troubled.map(({ id }) => id), ...more];
-  await inGroups({ log, stop, field: "subscription_id" }, ids, async (group) => {
-    const made = await db.transaction((tx) => raiseAlerts(tx, group, { at, retrying }));
+  await inGroups({ log, stop, field: "subscription_id" }, troubled, async (group) => {
+    const made = await db.transaction((tx) => raiseAlerts(tx, group, at));
     for (const { kind, subscriptionId } of made)
       log.info("alert.raised", { kind, subscription_id: subscriptionId });
     raised.push(...made);

@@ -82,8 +82,10 @@ export type ToldAlert = Omit<
 interface Words {
   readonly subject: (label: string) => string;
   readonly says: (alert: ToldAlert) => string;
-  readonly advice: string;
-  readonly link: string;
+  /** `REMEDY` if absent. */
+  readonly advice?: string;
+  /** `LOOK` if absent. */
+  readonly link?: string;
 }
 
 const LOOK = "See what was answered";
@@ -94,8 +96,6 @@ const failuresInARow = (count: number): Words => ({
   subject: (label) => `${count} failures in a row at webhook subscription "${label}"`,
   says: ({ label }) =>
     `${count} webhook events in a row could not be delivered to "${label}". At ${DISABLE_AFTER_FAILURES} the subscription is disabled.`,
-  advice: REMEDY,
-  link: LOOK,
 });
 
 const WORDS: Readonly<Record<AlertKind, Words>> = {
@@ -103,15 +103,11 @@ const WORDS: Readonly<Record<AlertKind, Words>> = {
     subject: (label) => `Webhook subscription "${label}" waits for a retry`,
     says: ({ label }) =>
       `A webhook event could not be delivered to "${label}" twice in a row. It waits for its next attempt, and the events behind it wait, too.`,
-    advice: REMEDY,
-    link: LOOK,
   },
   oldest_waiting: {
     subject: (label) => `Webhook subscription "${label}" is falling behind`,
     says: ({ label, cause }) =>
       `Webhook events for "${label}" wait longer than they should: the oldest one since ${cause.oldest_waiting_since ? timeInWords(cause.oldest_waiting_since) : "a while"}.`,
-    advice: REMEDY,
-    link: LOOK,
   },
   failures_5: failuresInARow(5),
   failures_10: failuresInARow(10),
@@ -152,7 +148,7 @@ export function alertMail(
 function ofOne(alerts: readonly ToldAlert[], pages: string) {
   const lead = leadOf(alerts);
   const { label, webhookUrl, cause, subscriptionId, kind } = lead;
-  const words = WORDS[kind];
+  const { subject, says, advice = REMEDY, link = LOOK } = WORDS[kind];
   const before = alerts
     .filter((one) => one !== lead)
     .toSorted((a, b) => byTime(a, b) || gravity(a) - gravity(b));
@@ -165,10 +161,10 @@ function ofOne(alerts: readonly ToldAlert[], pages: string) {
     ["Told with it", before.map((one) => WORDS[one.kind].subject(label)).join("; ")],
   ] as const;
   return {
-    subject: words.subject(label),
-    paragraphs: [words.says(lead), words.advice],
+    subject: subject(label),
+    paragraphs: [says(lead), advice],
     facts: facts.flatMap(([fact, value]) => (value ? [[fact, value] as const] : [])),
-    link: { words: words.link, href: `${pages}/${subscriptionId}` },
+    link: { words: link, href: `${pages}/${subscriptionId}` },
   };
 }
 

@@ -34,12 +34,9 @@ const trouble = statement({
   name: "alerts.trouble",
   reason:
     "A recursive jump from one subscription with waiting entries to the next; all that a look begins with.",
-  params: { retryingFrom: outbox.attempt, heads: value("bigint") },
-  columns: {
-    troubled: table({ id: webhookSubscriptions.id, isRetrying: value("boolean") }),
-    unmailed: list(alerts.partnerId),
-  },
-  text: ({ retryingFrom, heads }) => sql`
+  params: { everywhere: value("boolean") },
+  columns: { troubled: list(webhookSubscriptions.id), unmailed: list(alerts.partnerId) },
+  text: ({ everywhere }) => sql`
     with recursive waiting as (
       (select subscription_id from outbox where state = 'waiting' order by subscription_id limit 1)
       union all
@@ -47,63 +44,38 @@ const trouble = statement({
              select subscription_id from outbox
               where state = 'waiting' and subscription_id > w.subscription_id
               order by subscription_id limit 1) next
-    ), retrying as materialized (
-      -- What a disabled one holds is not retried.
-      select w.subscription_id as id from waiting w cross join lateral (
-             select from webhook_subscriptions where id = w.subscription_id and state = 'active' offset 0) s
-       where exists (
-             select from (select attempt, is_test from outbox
-                           where state = 'waiting' and subscription_id = w.subscription_id
-                             and skipped_at is null and sequence > ${skippedThrough(sql`w.subscription_id`)}
-                           order by sequence limit ${heads}) head
-              where attempt >= ${retryingFrom} and not is_test)
     ), found as (
-      select id, bool_or(is_retrying) as is_retrying from (
-        select id, true as is_retrying from retrying
-        union all select subscription_id, false from waiting
-        union all select id, false from webhook_subscriptions where state = 'active' and consecutive_failure_count > 0
-        union all select id, false from webhook_subscriptions where state = 'disabled'
-        union all select subscription_id, false from incidents where ended_at is null) each
-       group by id
+      select subscription_id as id from waiting
+      union select id from webhook_subscriptions where state = 'active' and consecutive_failure_count > 0
+      union select id from webhook_subscriptions where state = 'disabled'
+      union select subscription_id from incidents where ended_at is null
+      -- By the last count of what waits, so that nobody walks over all that is queued.
+      union select s.id
+              from stats_progress p cross join webhook_subscriptions s cross join lateral (
+                     select entries from backlog_stats b
+                      where b.subscription_id = s.id and b.bucket_at = p.counted_until - interval '5 minutes' offset 0) b
+             where ${everywhere} and s.state = 'active' and b.entries > 0
     )
-    select ${asTable(sql`
-             select f.id, f.is_retrying as "isRetrying"
+    select array(
+             select f.id
                from found f cross join lateral (
                       select partner_id, state, disabled_at from webhook_subscriptions where id = f.id offset 0) s
                left join lateral (
                       select disabled_at from incidents
                        where subscription_id = f.id and ended_at is null offset 0) i on true
               where s.state <> 'disabled' or i.disabled_at is distinct from s.disabled_at
-              order by s.partner_id, f.id`)} as troubled,
+              order by s.partner_id, f.id) as troubled,
            array(select distinct partner_id from alerts where mail_state = 'pending' order by partner_id) as unmailed`,
 });
 
 /**
- * The subscriptions that fail, wait for a retry or are disabled, and those whose incident is open. A disabled one whose
- * disabling is in its incident is left out: nothing changes until it is enabled or deleted. Those of a partner stand
- * side by side, so that one mail has what there is to tell of both. Beside them the partners that have alerts to be
- * mailed.
+ * The subscriptions that fail, wait for a retry or are disabled, and those whose incident is open; `everywhere`: also
+ * those that had something queued when it was last counted, at most ten minutes ago. A disabled one whose disabling is in
+ * its incident is left out: nothing changes until it is enabled or deleted. Those of a partner stand side by side, so that
+ * one mail has what there is to tell of both. Beside them the partners that have alerts to be mailed.
  */
-export async function findTrouble(db: DbOrTx) {
-  return onlyRow(await db.run(trouble, { retryingFrom: RETRYING_FROM, heads: HEADS_AT_MOST }));
-}
-
-const backlogged = statement({
-  name: "alerts.backlogged",
-  reason: "By the last count of what waits, so that nobody walks over all that is queued.",
-  params: {},
-  columns: { id: webhookSubscriptions.id },
-  text: () => sql`
-    select s.id
-      from stats_progress p cross join webhook_subscriptions s cross join lateral (
-             select entries from backlog_stats b
-              where b.subscription_id = s.id and b.bucket_at = p.counted_until - interval '5 minutes' offset 0) b
-     where s.state = 'active' and b.entries > 0`,
-});
-
-/** Those that had something queued when it was last counted, at most ten minutes ago. */
-export async function backloggedSubscriptions(db: DbOrTx): Promise<string[]> {
-  return (await db.run(backlogged, {})).map(({ id }) => id);
+export async function findTrouble(db: DbOrTx, everywhere: boolean) {
+  return onlyRow(await db.run(trouble, { everywhere }));
 }
 
 const SEEN = {
@@ -113,6 +85,8 @@ const SEEN = {
   failures: webhookSubscriptions.consecutiveFailureCount,
   /** When the 20th failure disabled it; null of one that was disabled by hand. */
   disabledAt: webhookSubscriptions.disabledAt,
+  /** The head of a lane has failed twice and waits for its third attempt, or its fourth. */
+  isRetrying: value("boolean"),
   /** When its oldest queued event was recorded. */
   oldestAt: nullable(outbox.recordedAt),
   /** When a 2xx was last answered. */
@@ -138,11 +112,22 @@ export type SeenRow = ValuesOf<typeof SEEN>;
 const seen = statement({
   name: "alerts.see",
   reason: "Each table is asked by its key, once for each subscription.",
-  params: { ids: list(webhookSubscriptions.id) },
+  params: {
+    ids: list(webhookSubscriptions.id),
+    retryingFrom: outbox.attempt,
+    heads: value("bigint"),
+  },
   columns: SEEN,
-  text: ({ ids }) => sql`
+  text: ({ ids, retryingFrom, heads }) => sql`
     select s.id, s.partner_id as "partnerId", s.state, s.consecutive_failure_count as failures,
            case when s.disabled_reason <> 'manual' then s.disabled_at end as "disabledAt",
+           -- What a disabled one holds is not retried.
+           s.state = 'active' and exists (
+             select from (select attempt, is_test from outbox
+                           where state = 'waiting' and subscription_id = s.id
+                             and skipped_at is null and sequence > ${skippedThrough(sql`s.id`)}
+                           order by sequence limit ${heads}) head
+              where attempt >= ${retryingFrom} and not is_test) as "isRetrying",
            head.recorded_at as "oldestAt", success.at as "lastSuccessAt",
            ${asTable(sql`
              select i.id, i.opened_at as "openedAt", i.disabled_at as "disabledAt", i.failures, i.is_told as "isTold",
@@ -167,7 +152,7 @@ const seen = statement({
 });
 
 export async function seeSubscriptions(db: DbOrTx, ids: readonly string[]): Promise<SeenRow[]> {
-  return db.run(seen, { ids });
+  return db.run(seen, { ids, retryingFrom: RETRYING_FROM, heads: HEADS_AT_MOST });
 }
 
 type NewIncident = typeof incidents.$inferInsert;

@@ -199,7 +199,7 @@ function figures(): PlanCase[] {
       name: "a look for what to tell of",
       bound: 600,
       run: async (db) => {
-        await findTrouble(db);
+        await findTrouble(db, false);
         await seeSubscriptions(db, [HOT.id, NEIGHBOUR.id, ...[1, 2, 3].map((n) => other(n).id)]);
       },
     },

@@ -61,7 +61,7 @@ async function look(): Promise<void> {
   raised.push(...(await lookForTrouble(deps, false)));
 }
 
-const troubledIds = async () => (await findTrouble(database.db)).troubled.map(({ id }) => id);
+const troubledIds = async () => (await findTrouble(database.db, false)).troubled;
 const disabledOnes = () =>
   raised.flatMap(({ kind, subscriptionId }) => (kind === "disabled" ? [subscriptionId] : []));
 const countOf = async (table: "incidents" | "mails") =>
