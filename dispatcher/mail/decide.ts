@@ -1,5 +1,4 @@
 import { addMs } from "../../src/lib/clock.ts";
-import type { ClaimedMail } from "./queries.ts";
 
 const MINUTE_MS = 60_000;
 
@@ -33,7 +32,11 @@ export type MailDecision =
   | ({ readonly kind: "dead" } & MailFault)
   | ({ readonly kind: "retry" | "postponed"; readonly dueAt: Date } & MailFault);
 
-type MailState = Pick<ClaimedMail, "attempt" | "expiresAt"> & { readonly readable: boolean };
+interface MailState {
+  readonly attempt: number;
+  readonly expiresAt: Date | null;
+  readonly readable: boolean;
+}
 
 /** What is decided of a mail without asking any server; undefined if it has to be sent. */
 export function decideUnsent(mail: MailState, now: Date): MailDecision | undefined {
